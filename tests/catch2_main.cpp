@@ -1,0 +1,3 @@
+// The main function of every test program under Catch2 2; Catch2 3 brings its own.
+#define CATCH_CONFIG_MAIN
+#include <catch2/catch.hpp>
