@@ -1,0 +1,60 @@
+#include "config/fraction.h"
+
+namespace cuslice {
+namespace {
+
+constexpr std::string_view kForm = "a fraction is a number above 0 and at most 1, as 0.4, or a percentage, as 40%";
+
+bool refuse(std::string_view reason, Reason& why) {
+    why.assign(reason);
+    return false;
+}
+
+}  // namespace
+
+bool parse_fraction(std::string_view text, Fraction& fraction, Reason& why) {
+    if (text.empty()) return refuse("empty: a fraction is needed, as 0.4", why);
+    if (text[0] == '-') return refuse("a fraction is not negative: above 0 and at most 1", why);
+    const bool percent = text[text.size() - 1] == '%';
+    const std::string_view number = percent ? slice(text, 0, text.size() - 1) : text;
+
+    // Counted in parts of 10^9, so one percent is a step of 10^7 and its decimals begin two places further down.
+    const std::uint64_t one = percent ? Fraction::kWhole / 100 : Fraction::kWhole;
+    std::size_t at = 0;
+    std::uint64_t whole = 0;
+    for (; at < number.size() && is_digit(number[at]); ++at) {
+        // Beyond this it is too much whatever follows; the count stays where it cannot overflow.
+        if (whole < Fraction::kWhole) whole = whole * 10 + static_cast<std::uint64_t>(number[at] - '0');
+    }
+    if (at == 0) return refuse(kForm, why);
+    std::uint64_t parts = whole * one;
+    bool something_dropped = false;
+    if (at < number.size() && number[at] == '.') {
+        const std::size_t point = at++;
+        for (std::uint64_t step = one / 10; at < number.size() && is_digit(number[at]); ++at, step /= 10) {
+            parts += static_cast<std::uint64_t>(number[at] - '0') * step;
+            something_dropped = something_dropped || (step == 0 && number[at] != '0');
+        }
+        if (at == point + 1) return refuse("a digit is needed after the point, as 0.4", why);
+    }
+    if (at != number.size()) {
+        why.assign(kForm);
+        // "4GiB" as a fraction: the other key was meant.
+        if (whole != 0 && slice(number, at).find('B') != std::string_view::npos)
+            why.append("; a size is given by limit");
+        return false;
+    }
+    if (whole >= Fraction::kWhole || parts > Fraction::kWhole || (parts == Fraction::kWhole && something_dropped)) {
+        why.assign("more than the whole GPU: cuslice does not extend a GPU into host memory; at most ");
+        why.append(percent ? "100%" : "1");
+        return false;
+    }
+    if (parts == 0) {
+        return refuse(
+            something_dropped ? "too small: at least 0.000000001" : "0 leaves no memory: above 0 and at most 1", why);
+    }
+    fraction = Fraction(parts);
+    return true;
+}
+
+}  // namespace cuslice

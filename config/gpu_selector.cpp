@@ -1,0 +1,123 @@
+#include "config/gpu_selector.h"
+
+namespace cuslice {
+namespace {
+
+struct PciId {
+    std::uint32_t domain = 0;
+    std::uint32_t bus = 0;
+    std::uint32_t device = 0;
+    std::uint32_t function = 0;
+
+    bool operator==(const PciId&) const = default;
+};
+
+// Takes hex digits up to `end` off the front of `text`. False unless there are from `least` to `most` of them.
+bool take_hex(std::string_view& text, char end, std::size_t least, std::size_t most, std::uint32_t& value) {
+    const std::size_t length = end == '\0' ? text.size() : text.find(end);
+    if (length == text.npos || length < least || length > most) return false;
+    value = 0;
+    for (std::size_t i = 0; i < length; ++i) {
+        const char digit = to_lower(text[i]);
+        if (!is_hex_digit(digit)) return false;
+        value = value * 16 + static_cast<std::uint32_t>(is_digit(digit) ? digit - '0' : digit - 'a' + 10);
+    }
+    text = slice(text, length + 1);
+    return true;
+}
+
+bool parse_pci(std::string_view text, PciId& id) {
+    const std::size_t colon = text.find(':');
+    if (colon == text.npos) return false;
+    // lspci leaves the domain out where there is only one.
+    if (slice(text, colon + 1).find(':') != text.npos && !take_hex(text, ':', 4, 8, id.domain)) return false;
+    return take_hex(text, ':', 2, 2, id.bus) && take_hex(text, '.', 2, 2, id.device) &&
+           take_hex(text, '\0', 1, 1, id.function);
+}
+
+bool has_uuid_start(std::string_view text) {
+    const std::string_view start = slice(text, 0, 4);
+    return equal_ignoring_case(start, "GPU-") || equal_ignoring_case(start, "MIG-");
+}
+
+bool is_uuid_prefix(std::string_view text) {
+    constexpr std::size_t kUuidRoom = sizeof(GpuIdentity::uuid);
+    if (!has_uuid_start(text) || text.size() == 4 || text.size() >= kUuidRoom) return false;
+    text = slice(text, 4);
+    // MIG devices of older drivers: MIG-GPU-<uuid>/<instance>/<instance>.
+    if (has_uuid_start(text)) text = slice(text, 4);
+    for (const char character : text) {
+        if (!is_hex_digit(character) && character != '-' && character != '/') return false;
+    }
+    return true;
+}
+
+bool parse_index(std::string_view text, int& index) {
+    if (text.empty() || text.size() > 4 || (text.size() > 1 && text[0] == '0')) return false;
+    index = 0;
+    for (const char digit : text) {
+        if (!is_digit(digit)) return false;
+        index = index * 10 + (digit - '0');
+    }
+    return true;
+}
+
+}  // namespace
+
+bool GpuSelector::matches(const GpuIdentity& gpu) const {
+    switch (kind) {
+        case Kind::every:
+            return true;
+        case Kind::index:
+            return gpu.index >= 0 && gpu.index == index;
+        case Kind::uuid:
+            return equal_ignoring_case(slice(gpu.uuid, 0, text.size()), text);
+        case Kind::pci: {
+            PciId wanted;
+            PciId found;
+            return parse_pci(text, wanted) && parse_pci(gpu.pci, found) && wanted == found;
+        }
+    }
+    return false;
+}
+
+bool GpuSelector::same_as(const GpuSelector& other) const {
+    if (kind != other.kind) return false;
+    switch (kind) {
+        case Kind::every:
+            return true;
+        case Kind::index:
+            return index == other.index;
+        case Kind::uuid:
+            return equal_ignoring_case(text, other.text);
+        case Kind::pci: {
+            PciId left;
+            PciId right;
+            return parse_pci(text, left) && parse_pci(other.text, right) && left == right;
+        }
+    }
+    return false;
+}
+
+bool parse_gpu_selector(std::string_view text, GpuSelector& selector, Reason& why) {
+    PciId unused;
+    int index = -1;
+    if (text == "*") {
+        selector = {GpuSelector::Kind::every, -1, text};
+    } else if (parse_index(text, index)) {
+        selector = {GpuSelector::Kind::index, index, text};
+    } else if (is_uuid_prefix(text)) {
+        selector = {GpuSelector::Kind::uuid, -1, text};
+    } else if (parse_pci(text, unused)) {
+        selector = {GpuSelector::Kind::pci, -1, text};
+    } else {
+        why.assign("'")
+            .append(slice(text, 0, 64))
+            .append("' names no GPU: use its index (0), the start of its UUID (GPU-5f), ");
+        why.append("its PCI id (0000:81:00.0) or * for every GPU");
+        return false;
+    }
+    return true;
+}
+
+}  // namespace cuslice

@@ -1,0 +1,39 @@
+// Which GPU a setting is for: every one, or one named by index, UUID or PCI id.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "config/text.h"
+
+namespace cuslice {
+
+/// What a GPU can be named by. `index` counts in PCI order, as nvidia-smi and `cuslice devices` print it (-1: not
+/// known); `uuid` is "GPU-…" or "MIG-…" in full; `pci` is "0000:81:00.0" or, as NVML gives it, "00000000:81:00.0". Both
+/// are ended by a NUL and may be empty if not known.
+struct GpuIdentity {
+    int index = -1;
+    char uuid[48] = {};
+    char pci[20] = {};
+};
+
+/// Names one GPU, or all. `text` is what was written and is not owned.
+struct GpuSelector {
+    enum class Kind : std::uint8_t { every, index, uuid, pci };
+
+    Kind kind = Kind::every;
+    int index = -1;
+    std::string_view text = "*";
+
+    /// A GPU whose index (or UUID, or PCI id) is not known is matched by no selector of that kind.
+    bool matches(const GpuIdentity& gpu) const;
+    /// True if both are written for the same GPU as far as the text tells: 0000:81:00.0 is 00000000:81:00.0.
+    bool same_as(const GpuSelector& other) const;
+};
+
+/// Reads `*`, an index (0 … 9999), a UUID prefix (GPU-5f, MIG-0c) or a PCI id (0000:81:00.0, 00000000:81:00.0,
+/// 81:00.0), the last two in any case. Returns false and says why for anything else. Pure; `selector.text` points into
+/// `text`.
+bool parse_gpu_selector(std::string_view text, GpuSelector& selector, Reason& why);
+
+}  // namespace cuslice

@@ -1,0 +1,128 @@
+#include "config/key.h"
+
+namespace cuslice {
+namespace {
+
+constexpr KeyTraits kKeys[] = {
+    {Key::fraction, "fraction", "CUSLICE_FRACTION", true, true, true, "FRACTION", "the whole GPU",
+     "share of the GPU's memory: 0.4, 40%, or for some GPUs 0=0.4,GPU-5f=25%"},
+    {Key::limit, "limit", "CUSLICE_LIMIT", true, true, true, "SIZE", "the whole GPU",
+     "memory on the GPU: 4GiB, or for some GPUs 0=4GiB,GPU-5f=2048MiB,0000:81:00.0=1GiB"},
+    {Key::headroom, "headroom", "CUSLICE_HEADROOM", true, true, false, "SIZE|auto", "auto",
+     "part of the slice kept for what the driver takes by itself: 64MiB, or auto"},
+    {Key::log, "log", "CUSLICE_LOG", false, true, false, "LEVEL[:FILE]", "warn",
+     "what is said: warn, info or debug, on stderr or appended to FILE"},
+    {Key::config, "config", "CUSLICE_CONFIG", false, false, false, "FILE", "none", "a file of settings to read"},
+    {Key::driver, "driver", "CUSLICE_DRIVER", false, true, false, "FILE", "found as the loader would",
+     "the real driver's libcuda.so.1"},
+    {Key::fake, "fake", "CUSLICE_FAKE", false, true, false, "GPUS", "none",
+     "run on fake GPUs: 4xh200, 2xa100-40g,1xt4, or a TOML file"},
+    {Key::fake_kernels, "fake-kernels", "CUSLICE_FAKE_KERNELS", false, true, false, "skip|error", "skip",
+     "kernels on a fake GPU are checked and skipped, or refused"},
+};
+
+constexpr LaterKey kLaterKeys[] = {
+    {"allocator", true},      {"free", true},   {"idle-release", true},      {"gpus", true},         {"split", true},
+    {"oversubscribe", false}, {"group", true},  {"group-limit", true},       {"per-process", false}, {"reserve", true},
+    {"wait", false},          {"record", true}, {"no-framework-env", false}, {"dir", true},
+};
+
+constexpr std::string_view kInternal[] = {
+    "CUSLICE_SETTINGS", "CUSLICE_FAKE_DIR", "CUSLICE_FAKE_INJECT", "CUSLICE_FAKE_LOG", "CUSLICE_FAKE_NEWER",
+};
+
+constexpr std::string_view kVariableStart = "CUSLICE_";
+
+using Name = FixedText<64>;
+
+Name spell(Spelling spelling, std::string_view word) {
+    Name name;
+    switch (spelling) {
+        case Spelling::option:
+            return name.append("--").append(word);
+        case Spelling::key:
+            return name.append(word);
+        case Spelling::variable:
+            name.append(kVariableStart);
+            for (const char letter : word) {
+                name.append(letter == '-'                    ? '_'
+                            : letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A')
+                                                             : letter);
+            }
+            return name;
+    }
+    return name;
+}
+
+}  // namespace
+
+std::span<const KeyTraits> all_keys() { return kKeys; }
+std::span<const LaterKey> later_keys() { return kLaterKeys; }
+std::span<const std::string_view> internal_variables() { return kInternal; }
+
+const KeyTraits& traits_of(Key key) { return kKeys[static_cast<std::size_t>(key)]; }
+
+const KeyTraits* find_key(std::string_view name) {
+    for (const KeyTraits& traits : kKeys) {
+        if (traits.name == name) return &traits;
+    }
+    return nullptr;
+}
+
+const KeyTraits* find_variable(std::string_view variable) {
+    for (const KeyTraits& traits : kKeys) {
+        if (traits.variable == variable) return &traits;
+    }
+    return nullptr;
+}
+
+const LaterKey* find_later_key(std::string_view name) {
+    for (const LaterKey& later : kLaterKeys) {
+        if (later.name == name) return &later;
+    }
+    return nullptr;
+}
+
+const LaterKey* find_later_variable(std::string_view variable) {
+    for (const LaterKey& later : kLaterKeys) {
+        if (spell(Spelling::variable, later.name).view() == variable) return &later;
+    }
+    return nullptr;
+}
+
+bool is_internal_variable(std::string_view variable) {
+    for (const std::string_view internal : kInternal) {
+        if (internal == variable) return true;
+    }
+    return false;
+}
+
+void explain_unknown(Spelling spelling, std::string_view name, Reason& why) {
+    constexpr std::string_view kWhat[] = {"option", "variable", "key"};
+    why.assign("no such ").append(kWhat[static_cast<std::size_t>(spelling)]);
+    // Three letters wrong in a long name, one in a short one: further away it would be guessing.
+    Name nearest;
+    unsigned least = static_cast<unsigned>(spell(Spelling::key, name).view().size()) / 4 + 1;
+    for (const KeyTraits& traits : kKeys) {
+        if (spelling == Spelling::key && !traits.in_file) continue;
+        const Name candidate = spell(spelling, traits.name);
+        const unsigned distance = edit_distance(name, candidate.view());
+        if (distance > least || (distance == least && !nearest.empty())) continue;
+        least = distance;
+        nearest = candidate;
+    }
+    if (!nearest.empty()) {
+        why.append("; did you mean ").append(nearest.view());
+        return;
+    }
+    why.append("; there are ");
+    bool first = true;
+    for (const KeyTraits& traits : kKeys) {
+        if (spelling == Spelling::key && !traits.in_file) continue;
+        if (!first) why.append(", ");
+        first = false;
+        why.append(spell(spelling, traits.name).view());
+    }
+}
+
+}  // namespace cuslice

@@ -1,0 +1,64 @@
+// The words of the configuration: the same for options, environment variables and keys of cuslice.toml. Listed once, in
+// key.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "config/text.h"
+
+namespace cuslice {
+
+/// What can be set in this version.
+enum class Key : std::uint8_t { fraction, limit, headroom, log, config, driver, fake, fake_kernels };
+
+/// What is known of a key. `name` is the word itself: the option is --name, the variable `variable`, the key of the
+/// file `name`.
+struct KeyTraits {
+    Key key;
+    std::string_view name;
+    std::string_view variable;
+    /// One value for each GPU ("0=4GiB,1=1GiB") or one for the process.
+    bool per_gpu;
+    /// False: has no meaning in a file.
+    bool in_file;
+    /// May also be a ceiling of the system's file.
+    bool may_be_ceiling;
+    /// What stands for the value in help texts.
+    std::string_view placeholder;
+    std::string_view default_value;
+    std::string_view help;
+};
+
+std::span<const KeyTraits> all_keys();
+const KeyTraits& traits_of(Key key);
+/// By the word ("fake-kernels") or by the variable ("CUSLICE_FAKE_KERNELS"); nullptr if there is no such key.
+const KeyTraits* find_key(std::string_view name);
+const KeyTraits* find_variable(std::string_view variable);
+
+/// True for fraction and limit: two ways to answer the one question how much memory a GPU gives.
+constexpr bool is_amount(Key key) { return key == Key::fraction || key == Key::limit; }
+
+/// A word of the design that a later version brings. It is refused by name, never ignored.
+struct LaterKey {
+    std::string_view name;
+    /// False: an option that stands alone.
+    bool takes_value;
+};
+std::span<const LaterKey> later_keys();
+const LaterKey* find_later_key(std::string_view name);
+const LaterKey* find_later_variable(std::string_view variable);
+
+/// Variables beginning with CUSLICE_ that are no setting: the fake GPU's own, and the launcher's hand-over.
+bool is_internal_variable(std::string_view variable);
+std::span<const std::string_view> internal_variables();
+
+/// How a name may be spelled where it was found.
+enum class Spelling : std::uint8_t { option, variable, key };
+/// Says in `why` that there is no such name, with the nearest one that there is ("did you mean --limit"), or all of
+/// them. `name` as found, with its "--" or "CUSLICE_".
+void explain_unknown(Spelling spelling, std::string_view name, Reason& why);
+
+}  // namespace cuslice

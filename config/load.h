@@ -1,0 +1,51 @@
+// Where settings come from: environment, files, other tools' variables, and what the launcher hands on.
+#pragma once
+
+#include <string_view>
+
+#include "config/settings.h"
+#include "config/toml/reader.h"
+
+namespace cuslice {
+
+/// The variable in which the launcher hands its settings to the library.
+inline constexpr std::string_view kHandOver = "CUSLICE_SETTINGS";
+
+/// The system's file.
+inline constexpr const char* kSystemFile = "/etc/cuslice/cuslice.toml";
+
+/// Gives the function that reads TOML, or nullptr and why. Called only when there is a file to read, so that whoever
+/// has none never pays for the module in which it lives.
+using OpenToml = cuslice_toml_parse_function* (*)(Reason& why);
+
+/// Everything that a preloaded library reads, in one call: the launcher's hand-over where there is one, else the user's
+/// and the system's file; in both cases the environment (CUSLICE_*), CUSLICE_CONFIG's file and other tools' variables.
+/// Never the current folder. `environment` ends with a nullptr. On failure `error` says why; `settings` then holds a
+/// part and is not to be used. Not for two threads at once.
+bool load_guest(Settings& settings, const char* const* environment, OpenToml open_toml, const char* system_file,
+                ConfigError& error);
+
+/// The parts of it, for the launcher.
+/// CUSLICE_* of the environment, except CUSLICE_SETTINGS and the fake GPU's own; an unknown one is refused.
+bool load_environment(Settings& settings, const char* const* environment, ConfigError& error);
+/// CUDA_DEVICE_MEMORY_LIMIT[_i] (HAMi) and CUDA_MPS_PINNED_DEVICE_MEM_LIMIT (MPS).
+bool load_other_tools(Settings& settings, const char* const* environment, ConfigError& error);
+
+enum class FileState : std::uint8_t { absent, found };
+/// Reads one file; `source` says whose it is. A file that is not there is `absent`, and no error unless it is
+/// config_file's. The system's file may not be writable by everybody.
+bool load_file(Settings& settings, const char* path, Source source, OpenToml open_toml, FileState& state,
+               ConfigError& error);
+/// The text of a file, already read. Pure, for tests and fuzzing.
+bool load_file_text(Settings& settings, std::string_view text, std::string_view path, Source source,
+                    cuslice_toml_parse_function* parse, ConfigError& error);
+
+using Path = FixedText<4096>;
+/// The user's file: $XDG_CONFIG_HOME/cuslice/cuslice.toml, else $HOME/.config/cuslice/cuslice.toml; empty if neither is
+/// set.
+Path user_file(const char* const* environment);
+
+/// The value of a variable; a nullptr view if it is not set.
+std::string_view variable(const char* const* environment, std::string_view name);
+
+}  // namespace cuslice

@@ -1,0 +1,44 @@
+// Which of the settings holds for one GPU: the strongest source wins whole, per GPU and key; within a source a GPU's
+// own value beats the general one; ceilings of the system's file lower the result and nothing raises it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "config/settings.h"
+
+namespace cuslice {
+
+/// How much of a GPU's memory may be used.
+struct Amount {
+    /// False: nothing limits it; `bytes` then is the GPU's total.
+    bool limited = false;
+    std::uint64_t bytes = 0;
+    /// Where the limit came from; empty if not limited. Points into the settings.
+    std::string_view origin;
+};
+
+/// The memory, in bytes, that `settings` give on `gpu`, whose memory is `total_bytes`. Never more than that. Pure.
+Amount amount_for(const Settings& settings, const GpuIdentity& gpu, std::uint64_t total_bytes);
+
+/// Bytes to keep free inside the limit for what the driver takes by itself; nothing if they are to be derived (auto).
+std::optional<std::uint64_t> headroom_for(const Settings& settings, const GpuIdentity& gpu);
+
+/// The entry that holds for `key` on `gpu`; nullptr if none is set. fraction and limit answer for each other.
+const Entry* find(const Settings& settings, Key key, const GpuIdentity& gpu);
+/// The same for a key that is not per GPU.
+const Entry* find(const Settings& settings, Key key);
+/// The ceiling on `gpu`; nullptr if there is none.
+const Entry* find_ceiling(const Settings& settings, const GpuIdentity& gpu);
+
+/// How much to say, and where; warn to stderr if nothing is set.
+LogSetting log_for(const Settings& settings);
+
+/// Checks the settings against the GPUs that there are: a UUID prefix that fits two, two values of one source for one
+/// GPU, and, if `gpus` are all GPUs of the machine, a GPU that is not there. Other tools' variables may name GPUs that
+/// are not there.
+bool check_against(const Settings& settings, std::span<const GpuIdentity> gpus, bool all_gpus, ConfigError& error);
+
+}  // namespace cuslice

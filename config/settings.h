@@ -1,0 +1,104 @@
+// All settings of one process, with where each came from. Filled once by load.h, then only read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "config/config_error.h"
+#include "config/gpu_selector.h"
+#include "config/key.h"
+#include "config/log_setting.h"
+
+namespace cuslice {
+
+/// Where a setting came from, strongest first.
+enum class Source : std::uint8_t {
+    flag,
+    environment,
+    config_file,
+    current_folder,
+    user_file,
+    system_file,
+    other_tools
+};
+
+/// "flag", "environment", "config-file", "current-folder", "user-file", "system-file", "other-tools".
+std::string_view name_of(Source source);
+
+/// How strong a setting is. Within one source a lower level is stronger: what a program sets is level 0; what it was
+/// handed by the launcher that started it, or by that one's launcher, is one more each time.
+struct Rank {
+    Source source = Source::flag;
+    std::uint8_t level = 0;
+
+    auto operator<=>(const Rank&) const = default;
+};
+
+/// One setting. The texts belong to the Settings that hold it.
+struct Entry {
+    Key key = Key::limit;
+    /// A maximum that the system's file sets, instead of a value.
+    bool ceiling = false;
+    /// headroom = auto.
+    bool automatic = false;
+    Rank rank;
+    GpuSelector selector;
+    /// As written: "40%".
+    std::string_view value;
+    /// limit, headroom: bytes; fraction: parts of Fraction::kWhole; other keys: 0.
+    std::uint64_t number = 0;
+    /// "--limit", "CUSLICE_LIMIT", "/etc/cuslice/cuslice.toml:3:1", and "ceiling " before it for a ceiling.
+    std::string_view origin;
+};
+
+/// What Settings::add takes; the texts are copied.
+struct NewEntry {
+    Key key = Key::limit;
+    bool ceiling = false;
+    Rank rank;
+    GpuSelector selector;
+    std::string_view value;
+    std::string_view origin;
+};
+
+/// Reads a value as `key` needs it. `number` and `automatic` as in Entry. Pure.
+bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& automatic, Reason& why);
+
+/// The settings, in space of their own: no allocation, about 50 KiB. Not copyable, since its entries point into it. One
+/// thread fills it; any number may read it afterwards.
+class Settings {
+  public:
+    static constexpr std::size_t kMaxEntries = 256;
+    static constexpr std::size_t kTextBytes = 32 * 1024;
+
+    Settings() = default;
+    Settings(const Settings&) = delete;
+    Settings& operator=(const Settings&) = delete;
+
+    /// Checks and keeps one setting. Refused, with the reason alone in `why`: a value that the key does not take, a
+    /// second value from the same source for the same GPU (fraction and limit are one question), and more than there is
+    /// room for.
+    bool add(const NewEntry& entry, Reason& why);
+
+    std::span<const Entry> entries() const { return {entries_, count_}; }
+
+    /// True if any entry names a GPU by its index, so that the order of the GPUs by PCI id must be known.
+    bool needs_index() const;
+
+  private:
+    std::string_view keep(std::string_view text);
+
+    Entry entries_[kMaxEntries];
+    std::size_t count_ = 0;
+    char text_[kTextBytes];
+    std::size_t text_size_ = 0;
+};
+
+/// Adds what one option or variable says: "4GiB", or for a key per GPU "0=4GiB,GPU-5f=2048MiB". `origin` is its name.
+bool add_list(Settings& settings, Key key, Rank rank, std::string_view origin, std::string_view text,
+              ConfigError& error);
+
+}  // namespace cuslice

@@ -1,0 +1,142 @@
+#include "config/size.h"
+
+#include <limits>
+
+namespace cuslice {
+namespace {
+
+struct Unit {
+    std::string_view name;
+    std::uint64_t bytes;
+};
+
+constexpr std::uint64_t kKiB = 1024;
+constexpr std::uint64_t kMiB = kKiB * 1024;
+constexpr std::uint64_t kGiB = kMiB * 1024;
+constexpr std::uint64_t kTiB = kGiB * 1024;
+constexpr std::uint64_t kThousand = 1000;
+constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+
+constexpr Unit kUnits[] = {
+    {"KiB", kKiB},
+    {"MiB", kMiB},
+    {"GiB", kGiB},
+    {"TiB", kTiB},
+    {"K", kKiB},
+    {"M", kMiB},
+    {"G", kGiB},
+    {"T", kTiB},
+    {"KB", kThousand},
+    {"MB", kThousand* kThousand},
+    {"GB", kThousand* kThousand* kThousand},
+    {"TB", kThousand* kThousand* kThousand* kThousand},
+};
+
+constexpr std::string_view kUnitNames =
+    "KiB, MiB, GiB or TiB (K, M, G, T are the same; KB, MB, GB, TB are powers of 1000)";
+// More decimals than this say nothing about a size in TiB any more; they are refused rather than cut.
+constexpr std::size_t kDecimals = 9;
+
+const Unit* find_unit(std::string_view name) {
+    for (const Unit& unit : kUnits) {
+        if (unit.name == name) return &unit;
+    }
+    return nullptr;
+}
+
+bool refuse_unit(std::string_view number, std::string_view name, Reason& why) {
+    for (const Unit& unit : kUnits) {
+        if (!equal_ignoring_case(unit.name, name)) continue;
+        why.assign("units are written as in ").append(unit.name).append(": did you mean ");
+        why.append(number).append(unit.name);
+        return false;
+    }
+    why.assign("'").append(name).append("' is not a unit of size: use ").append(kUnitNames);
+    return false;
+}
+
+bool too_large(Reason& why) {
+    why.assign("more bytes than 64 bits can count: at most 16777215TiB");
+    return false;
+}
+
+}  // namespace
+
+bool parse_size(std::string_view text, std::uint64_t& bytes, Reason& why) {
+    if (text.empty()) {
+        why.assign("empty: a size is needed, as 4GiB");
+        return false;
+    }
+    if (text.find(' ') != text.npos || text.find('\t') != text.npos) {
+        why.assign("a size has no spaces in it, as 4GiB");
+        return false;
+    }
+    if (text[0] == '-') {
+        why.assign("a size is not negative");
+        return false;
+    }
+    std::size_t at = 0;
+    std::uint64_t whole = 0;
+    bool overflow = false;
+    while (at < text.size() && is_digit(text[at])) {
+        const auto digit = static_cast<std::uint64_t>(text[at] - '0');
+        overflow = overflow || whole > (kMax - digit) / 10;
+        whole = whole * 10 + digit;
+        ++at;
+    }
+    const std::size_t whole_digits = at;
+    std::uint64_t part = 0;
+    std::uint64_t parts = 1;
+    std::size_t decimals = 0;
+    if (whole_digits != 0 && at < text.size() && text[at] == '.') {
+        for (++at; at < text.size() && is_digit(text[at]); ++at, ++decimals) {
+            if (decimals >= kDecimals) continue;
+            part = part * 10 + static_cast<std::uint64_t>(text[at] - '0');
+            parts *= 10;
+        }
+        if (decimals == 0) {
+            why.assign("a digit is needed after the point, as 1.5GiB");
+            return false;
+        }
+    }
+    if (whole_digits == 0) {
+        why.assign("not a size: a number and its unit are needed, as 4GiB");
+        return false;
+    }
+    if (decimals > kDecimals) {
+        why.assign("at most 9 digits after the point");
+        return false;
+    }
+    const std::string_view number = slice(text, 0, at);
+    const std::string_view name = slice(text, at);
+    if (name.empty()) {
+        why.assign(number).append(" bytes? did you mean ").append(number).append("MiB");
+        return false;
+    }
+    const Unit* unit = find_unit(name);
+    if (unit == nullptr) return refuse_unit(number, name, why);
+    if (overflow || whole > kMax / unit->bytes) return too_large(why);
+    const std::uint64_t base = whole * unit->bytes;
+    const std::uint64_t rest = scale(part, unit->bytes, parts);
+    if (base > kMax - rest) return too_large(why);
+    bytes = base + rest;
+    return true;
+}
+
+SizeText format_size(std::uint64_t bytes) {
+    SizeText text;
+    if (bytes < kKiB) return text.append_number(bytes).append(" bytes"), text;
+    const bool mib = bytes >= kMiB;
+    const bool gib = bytes >= 10 * kGiB;
+    const std::uint64_t unit = gib ? kGiB : mib ? kMiB : kKiB;
+    std::uint64_t whole = bytes / unit;
+    std::uint64_t tenths = ((bytes % unit) * 10 + unit / 2) / unit;
+    if (tenths == 10) {
+        tenths = 0;
+        ++whole;
+    }
+    text.append_number(whole).append(".").append_number(tenths).append(gib ? " GiB" : mib ? " MiB" : " KiB");
+    return text;
+}
+
+}  // namespace cuslice

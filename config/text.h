@@ -1,0 +1,103 @@
+// Text in fixed space: what the settings are kept in, since they are read inside programs whose allocator is not ours.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace cuslice {
+
+/// Text of at most Capacity - 1 bytes, always ended by a NUL. What does not fit is cut off, never written past the end.
+/// Not safe for two threads at once.
+template <std::size_t Capacity>
+class FixedText {
+  public:
+    FixedText() = default;
+    explicit FixedText(std::string_view text) { append(text); }
+
+    FixedText& append(std::string_view text) {
+        const std::size_t room = Capacity - 1 - size_;
+        const std::size_t count = text.size() < room ? text.size() : room;
+        if (count != 0) std::memcpy(bytes_ + size_, text.data(), count);
+        cut_ = cut_ || count != text.size();
+        size_ += count;
+        bytes_[size_] = '\0';
+        return *this;
+    }
+    FixedText& append(char character) { return append(std::string_view(&character, 1)); }
+    FixedText& append_number(std::uint64_t number) {
+        char digits[20];
+        std::size_t first = sizeof digits;
+        do {
+            digits[--first] = static_cast<char>('0' + number % 10);
+            number /= 10;
+        } while (number != 0);
+        return append(std::string_view(digits + first, sizeof digits - first));
+    }
+    FixedText& assign(std::string_view text) {
+        clear();
+        return append(text);
+    }
+    void clear() {
+        size_ = 0;
+        cut_ = false;
+        bytes_[0] = '\0';
+    }
+
+    std::string_view view() const { return {bytes_, size_}; }
+    const char* c_str() const { return bytes_; }
+    bool empty() const { return size_ == 0; }
+    /// True if something did not fit.
+    bool cut() const { return cut_; }
+
+  private:
+    char bytes_[Capacity] = {};
+    std::size_t size_ = 0;
+    bool cut_ = false;
+};
+
+/// Why a value was refused and what would be right: the last part of an error line.
+using Reason = FixedText<384>;
+
+/// The part of `text` from `first` on, `count` bytes of it at most; empty past the end. (string_view::substr can throw,
+/// which would bring libstdc++ into the host.)
+constexpr std::string_view slice(std::string_view text, std::size_t first, std::size_t count = std::string_view::npos) {
+    if (first >= text.size()) return {};
+    const std::size_t left = text.size() - first;
+    return {text.data() + first, count < left ? count : left};
+}
+
+constexpr bool starts_with(std::string_view text, std::string_view start) {
+    return text.size() >= start.size() && slice(text, 0, start.size()) == start;
+}
+
+constexpr bool is_digit(char character) { return character >= '0' && character <= '9'; }
+
+/// ASCII only, whatever the host's locale.
+constexpr char to_lower(char character) {
+    return character >= 'A' && character <= 'Z' ? static_cast<char>(character - 'A' + 'a') : character;
+}
+
+constexpr bool is_hex_digit(char character) {
+    return is_digit(character) || (to_lower(character) >= 'a' && to_lower(character) <= 'f');
+}
+
+constexpr bool equal_ignoring_case(std::string_view left, std::string_view right) {
+    if (left.size() != right.size()) return false;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+        if (to_lower(left[i]) != to_lower(right[i])) return false;
+    }
+    return true;
+}
+
+/// floor(left × right / divisor) without a wider type. Needs left ≤ divisor ≤ 10^9; the result then is at most `right`.
+constexpr std::uint64_t scale(std::uint64_t left, std::uint64_t right, std::uint64_t divisor) {
+    return left * (right / divisor) + left * (right % divisor) / divisor;
+}
+
+/// How many letters must be added, dropped, changed or swapped with a neighbour to make one name of the other; counted
+/// on the first 48 letters.
+unsigned edit_distance(std::string_view left, std::string_view right);
+
+}  // namespace cuslice
