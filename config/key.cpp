@@ -90,6 +90,8 @@ const LaterKey* find_later_variable(std::string_view variable) {
     return nullptr;
 }
 
+void explain_later(const LaterKey& later, Reason& why) { why.assign(later.name).append(" is not in this version yet"); }
+
 bool is_internal_variable(std::string_view variable) {
     for (const std::string_view internal : kInternal) {
         if (internal == variable) return true;

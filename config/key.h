@@ -51,6 +51,9 @@ std::span<const LaterKey> later_keys();
 const LaterKey* find_later_key(std::string_view name);
 const LaterKey* find_later_variable(std::string_view variable);
 
+/// Says in `why` that the word is not in this version yet.
+void explain_later(const LaterKey& later, Reason& why);
+
 /// Variables beginning with CUSLICE_ that are no setting: the fake GPU's own, and the launcher's hand-over.
 bool is_internal_variable(std::string_view variable);
 std::span<const std::string_view> internal_variables();

@@ -62,6 +62,8 @@ struct NewEntry {
     GpuSelector selector;
     std::string_view value;
     std::string_view origin;
+    /// The bytes that `value` means, where it is written by another tool's rules; else the key's own rules read it.
+    std::optional<std::uint64_t> bytes;
 };
 
 /// Reads a value as `key` needs it. `number` and `automatic` as in Entry. Pure.

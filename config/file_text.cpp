@@ -1,0 +1,186 @@
+// What a file's tables and keys mean.
+#include "config/load.h"
+
+namespace cuslice {
+namespace {
+
+struct Reading {
+    Settings& settings;
+    std::string_view path;
+    Source source;
+    ConfigError& error;
+};
+
+// The names on the way to an item, and the parts of them that matter.
+struct Place {
+    std::string_view gpu;
+    std::string_view key;
+    bool ceiling = false;
+    bool top = false;
+};
+
+std::string_view name_at(const cuslice_toml_item& item, std::size_t at) { return item.path[at]; }
+
+// `reason` about the item, with its value where it is one.
+bool refuse(Reading& reading, const cuslice_toml_item& item, std::string_view reason) {
+    if (item.kind == CUSLICE_TOML_TABLE) {
+        reading.error.set(reading.path, reason);
+    } else {
+        reading.error.set(reading.path, {item.value, item.value_size}, reason);
+    }
+    reading.error.line = item.line;
+    reading.error.column = item.column;
+    reading.error.key.clear();
+    for (std::size_t i = 0; i < item.depth; ++i) {
+        if (i != 0) reading.error.key.append(".");
+        reading.error.key.append(name_at(item, i));
+    }
+    return false;
+}
+
+bool is_path(Key key, std::string_view value) {
+    if (key == Key::driver) return true;
+    const bool toml = value.size() >= 5 && slice(value, value.size() - 5) == ".toml";
+    return key == Key::fake && (toml || value.find('/') != value.npos);
+}
+
+// A file is read from many folders, so a path in it cannot be relative to one.
+bool is_relative(Key key, std::string_view value) {
+    if (key == Key::log) {
+        const std::size_t colon = value.find(':');
+        return colon != value.npos && colon + 1 < value.size() && value[colon + 1] != '/';
+    }
+    return is_path(key, value) && !value.empty() && value[0] != '/';
+}
+
+bool refuse_kind(Reading& reading, const cuslice_toml_item& item, const KeyTraits& traits) {
+    Reason why;
+    why.assign(traits.key == Key::fraction ? "a number or a string is needed, as " : "a string is needed, as ");
+    why.append(traits.name).append(" = ");
+    constexpr std::string_view kExamples[] = {
+        "0.4", "\"4GiB\"", "\"64MiB\"", "\"info\"", "\"\"", "\"/lib/libcuda.so.1\"", "\"4xh200\"", "\"skip\""};
+    return refuse(reading, item, why.append(kExamples[static_cast<std::size_t>(traits.key)]).view());
+}
+
+bool check_kind(Reading& reading, const cuslice_toml_item& item, const KeyTraits& traits) {
+    if (item.kind == CUSLICE_TOML_STRING) return true;
+    const bool number = item.kind == CUSLICE_TOML_INTEGER || item.kind == CUSLICE_TOML_FLOAT;
+    // A bare number of bytes goes on to the reader of sizes, which knows what to say.
+    if (number && traits.per_gpu) return true;
+    return refuse_kind(reading, item, traits);
+}
+
+const KeyTraits* known_key(Reading& reading, const cuslice_toml_item& item, const Place& place) {
+    Reason why;
+    const KeyTraits* traits = find_key(place.key);
+    if (traits == nullptr) {
+        if (const LaterKey* later = find_later_key(place.key)) {
+            explain_later(*later, why);
+        } else {
+            explain_unknown(Spelling::key, place.key, why);
+        }
+    } else if (!traits->in_file) {
+        why.assign(traits->name).append(" has no meaning in a file");
+    } else if (place.top && traits->per_gpu) {
+        why.assign("belongs in a table: [memory] for every GPU, or [gpu.0] for one");
+    } else if (!place.top && !traits->per_gpu) {
+        why.assign("belongs at the top of the file, before the first table");
+    } else if (place.ceiling && !traits->may_be_ceiling) {
+        why.assign("a ceiling is a fraction or a limit");
+    }
+    if (why.empty()) return traits;
+    refuse(reading, item, why.view());
+    return nullptr;
+}
+
+bool add_value(Reading& reading, const cuslice_toml_item& item, const Place& place) {
+    const KeyTraits* traits = known_key(reading, item, place);
+    if (traits == nullptr || !check_kind(reading, item, *traits)) return false;
+    const std::string_view value(item.value, item.value_size);
+    if (is_relative(traits->key, value)) return refuse(reading, item, "a path in a file is absolute: it begins with /");
+
+    Reason why;
+    NewEntry entry{.key = traits->key, .ceiling = place.ceiling, .rank = {reading.source, 0}, .value = value};
+    if (!place.gpu.empty() && !parse_gpu_selector(place.gpu, entry.selector, why)) {
+        return refuse(reading, item, why.view());
+    }
+    FixedText<4300> origin(place.ceiling ? "ceiling " : "");
+    origin.append(reading.path).append(":").append_number(item.line).append(":").append_number(item.column);
+    entry.origin = origin.view();
+    return reading.settings.add(entry, why) || refuse(reading, item, why.view());
+}
+
+// [gpu.X] and [ceiling.gpu.X]; `first` is where "gpu" stands in the path.
+bool read_gpu(Reading& reading, const cuslice_toml_item& item, std::size_t first, Place place) {
+    const bool table = item.kind == CUSLICE_TOML_TABLE;
+    if (item.depth == first + 1) {
+        return table || refuse(reading, item, "a table is needed for each GPU, as [gpu.0] or [gpu.\"GPU-5f\"]");
+    }
+    place.gpu = name_at(item, first + 1);
+    if (item.depth == first + 2) {
+        GpuSelector unused;
+        Reason why;
+        if (!table) return refuse(reading, item, "a table is needed for each GPU, as [gpu.0] or [gpu.\"GPU-5f\"]");
+        return parse_gpu_selector(place.gpu, unused, why) || refuse(reading, item, why.view());
+    }
+    place.key = name_at(item, first + 2);
+    return add_value(reading, item, place);
+}
+
+bool read_ceiling(Reading& reading, const cuslice_toml_item& item) {
+    if (reading.source != Source::system_file) {
+        return refuse(reading, item, "only the system's file sets ceilings: /etc/cuslice/cuslice.toml");
+    }
+    if (item.depth == 1)
+        return item.kind == CUSLICE_TOML_TABLE || refuse(reading, item, "a table is needed: [ceiling]");
+    Place place{.ceiling = true};
+    if (name_at(item, 1) == "gpu") return read_gpu(reading, item, 1, place);
+    place.key = name_at(item, 1);
+    return add_value(reading, item, place);
+}
+
+bool read_item(Reading& reading, const cuslice_toml_item& item) {
+    const std::string_view first = name_at(item, 0);
+    if (first == "gpu") return read_gpu(reading, item, 0, {});
+    if (first == "ceiling") return read_ceiling(reading, item);
+    if (first == "memory") {
+        if (item.depth > 1) return add_value(reading, item, {.key = name_at(item, 1)});
+        return item.kind == CUSLICE_TOML_TABLE || refuse(reading, item, "a table is needed: [memory]");
+    }
+    if (item.kind == CUSLICE_TOML_TABLE && find_key(first) == nullptr && find_later_key(first) == nullptr) {
+        return refuse(reading, item, "no such table; there are [memory], [gpu.X], [ceiling] and [ceiling.gpu.X]");
+    }
+    return add_value(reading, item, {.key = first, .top = true});
+}
+
+int on_item(void* context, const cuslice_toml_item* item) {
+    return read_item(*static_cast<Reading*>(context), *item) ? 1 : 0;
+}
+
+}  // namespace
+
+bool load_file_text(Settings& settings, std::string_view text, std::string_view path, Source source,
+                    cuslice_toml_parse_function* parse, ConfigError& error) {
+    struct Outcome {
+        Reading reading;
+        bool good = true;
+    } outcome{{settings, path, source, error}};
+    const auto callback = [](void* context, const cuslice_toml_item* item) {
+        auto& state = *static_cast<Outcome*>(context);
+        state.good = on_item(&state.reading, item) != 0;
+        return state.good ? 1 : 0;
+    };
+    cuslice_toml_failure failure{};
+    if (parse(text.data(), text.size(), callback, &outcome, &failure) != 0) {
+        Reason why;
+        why.assign("not TOML: ").append(failure.reason);
+        error.set(path, why.view());
+        error.line = failure.line;
+        error.column = failure.column;
+        error.key.clear();
+        return false;
+    }
+    return outcome.good;
+}
+
+}  // namespace cuslice

@@ -1,0 +1,175 @@
+#include "config/handover.h"
+
+#include "config/load.h"
+
+namespace cuslice {
+namespace {
+
+constexpr std::string_view kVersion = "1";
+constexpr std::string_view kCeiling = "ceiling.";
+constexpr std::size_t kSources = static_cast<std::size_t>(Source::other_tools) + 1;
+
+class Writer {
+  public:
+    explicit Writer(std::span<char> buffer) : buffer_(buffer) {}
+
+    void put(char character) {
+        if (size_ < buffer_.size()) buffer_[size_] = character;
+        ++size_;
+    }
+    void put_plain(std::string_view text) {
+        for (const char character : text) put(character);
+    }
+    void put_field(std::string_view text) {
+        constexpr char kHex[] = "0123456789ABCDEF";
+        for (const char character : text) {
+            const auto byte = static_cast<unsigned char>(character);
+            if (byte > 0x20 && byte != 0x7f && byte != ';' && byte != '%') {
+                put(character);
+                continue;
+            }
+            put('%');
+            put(kHex[byte >> 4]);
+            put(kHex[byte & 15]);
+        }
+    }
+    /// The length without the NUL that it adds; 0 if something did not fit.
+    std::size_t finish() {
+        put('\0');
+        return size_ <= buffer_.size() ? size_ - 1 : 0;
+    }
+
+  private:
+    std::span<char> buffer_;
+    std::size_t size_ = 0;
+};
+
+bool travels(const Settings& settings, const Entry& entry) {
+    if (entry.rank.source == Source::other_tools) return false;
+    if (entry.key == Key::fake || entry.key == Key::fake_kernels || entry.key == Key::config) return false;
+    for (const Entry& other : settings.entries()) {
+        const bool same_question = other.key == entry.key || (is_amount(other.key) && is_amount(entry.key));
+        if (same_question && other.ceiling == entry.ceiling && other.rank < entry.rank &&
+            other.selector.same_as(entry.selector)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int hex_value(char digit) {
+    if (is_digit(digit)) return digit - '0';
+    return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
+}
+
+// Takes one field off the front of a record and undoes the %XX.
+template <std::size_t Capacity>
+bool take_field(std::string_view& record, FixedText<Capacity>& field) {
+    field.clear();
+    std::size_t at = 0;
+    for (; at < record.size() && record[at] != ' '; ++at) {
+        if (record[at] != '%') {
+            field.append(record[at]);
+            continue;
+        }
+        if (record.size() - at < 3) return false;
+        const int high = hex_value(record[at + 1]);
+        const int low = hex_value(record[at + 2]);
+        if (high < 0 || low < 0) return false;
+        field.append(static_cast<char>(high * 16 + low));
+        at += 2;
+    }
+    record = slice(record, at + 1);
+    return at != 0 && !field.cut();
+}
+
+bool parse_rank(std::string_view text, Rank& rank) {
+    const std::size_t dot = text.find('.');
+    if (dot == text.npos || dot + 1 == text.size() || text.size() - dot > 4) return false;
+    unsigned level = 0;
+    for (const char digit : slice(text, dot + 1)) {
+        if (!is_digit(digit)) return false;
+        level = level * 10 + static_cast<unsigned>(digit - '0');
+    }
+    for (std::size_t i = 0; i < kSources; ++i) {
+        if (name_of(static_cast<Source>(i)) != slice(text, 0, dot)) continue;
+        constexpr unsigned kWeakest = 255;
+        rank = {static_cast<Source>(i), static_cast<std::uint8_t>(level < kWeakest ? level + 1 : kWeakest)};
+        return true;
+    }
+    return false;
+}
+
+struct Record {
+    FixedText<32> rank;
+    FixedText<64> key;
+    FixedText<64> gpu;
+    // A value or an origin may be a path.
+    FixedText<4200> value;
+    FixedText<4300> origin;
+};
+
+bool add_record(Settings& settings, std::string_view text, HandOverPart part, Reason& why) {
+    Record record;
+    why.assign("not as this version of cuslice run writes it");
+    if (!take_field(text, record.rank) || !take_field(text, record.key) || !take_field(text, record.gpu) ||
+        !take_field(text, record.value) || !take_field(text, record.origin) || !text.empty()) {
+        return false;
+    }
+    std::string_view key = record.key.view();
+    NewEntry entry;
+    entry.ceiling = starts_with(key, kCeiling);
+    if (entry.ceiling) key = slice(key, kCeiling.size());
+    const KeyTraits* traits = find_key(key);
+    if (traits == nullptr || !parse_rank(record.rank.view(), entry.rank)) return false;
+    if (!parse_gpu_selector(record.gpu.view(), entry.selector, why)) return false;
+    const Source source = entry.rank.source;
+    if (part == HandOverPart::without_files && (source == Source::user_file || source == Source::system_file))
+        return true;
+    entry.key = traits->key;
+    entry.value = record.value.view();
+    entry.origin = record.origin.view();
+    return settings.add(entry, why);
+}
+
+}  // namespace
+
+std::size_t write_handover(const Settings& settings, std::span<char> buffer) {
+    Writer writer(buffer);
+    writer.put_plain(kVersion);
+    for (const Entry& entry : settings.entries()) {
+        if (!travels(settings, entry)) continue;
+        writer.put(';');
+        writer.put_plain(name_of(entry.rank.source));
+        writer.put('.');
+        FixedText<8> level;
+        writer.put_plain(level.append_number(entry.rank.level).view());
+        writer.put(' ');
+        if (entry.ceiling) writer.put_plain(kCeiling);
+        writer.put_plain(traits_of(entry.key).name);
+        for (const std::string_view field : {entry.selector.text, entry.value, entry.origin}) {
+            writer.put(' ');
+            writer.put_field(field);
+        }
+    }
+    return writer.finish();
+}
+
+bool read_handover(Settings& settings, std::string_view text, HandOverPart part, ConfigError& error) {
+    const std::size_t first = text.find(';');
+    if (slice(text, 0, first) != kVersion) {
+        return error.set(kHandOver, slice(text, 0, first),
+                         "not as this version of cuslice run writes it: unset it, or use one version of cuslice");
+    }
+    text = first == text.npos ? std::string_view() : slice(text, first + 1);
+    while (!text.empty()) {
+        const std::size_t end = text.find(';');
+        const std::string_view record = slice(text, 0, end);
+        text = end == text.npos ? std::string_view() : slice(text, end + 1);
+        Reason why;
+        if (!add_record(settings, record, part, why)) return error.set(kHandOver, record, why.view());
+    }
+    return true;
+}
+
+}  // namespace cuslice

@@ -1,0 +1,66 @@
+#include "config/load.h"
+
+#include "config/handover.h"
+#include "config/resolve.h"
+
+namespace cuslice {
+namespace {
+
+// The fake driver takes its GPUs from the environment, which a guest must not write to.
+bool check_fake(const Settings& settings, ConfigError& error) {
+    for (const Key key : {Key::fake, Key::fake_kernels}) {
+        const Entry* entry = find(settings, key);
+        if (entry == nullptr || entry->rank.source == Source::environment) continue;
+        Reason why;
+        why.assign(traits_of(key).name).append(" in a file works under cuslice run only: set ");
+        why.append(traits_of(key).variable).append(" instead");
+        return error.set(entry->origin, entry->value, why.view());
+    }
+    return true;
+}
+
+bool load_files(Settings& settings, const char* const* environment, OpenToml open_toml, const char* system_file,
+                ConfigError& error) {
+    FileState unused;
+    const Path user = user_file(environment);
+    if (!user.empty() && !load_file(settings, user.c_str(), Source::user_file, open_toml, unused, error)) return false;
+    return load_file(settings, system_file, Source::system_file, open_toml, unused, error);
+}
+
+}  // namespace
+
+Path user_file(const char* const* environment) {
+    Path path;
+    // The XDG base directory specification: a relative path there is to be ignored.
+    const std::string_view folder = variable(environment, "XDG_CONFIG_HOME");
+    const std::string_view home = variable(environment, "HOME");
+    if (!folder.empty() && folder[0] == '/') {
+        path.append(folder);
+    } else if (!home.empty() && home[0] == '/') {
+        path.append(home).append("/.config");
+    } else {
+        return path;
+    }
+    path.append("/cuslice/cuslice.toml");
+    if (path.cut()) path.clear();
+    return path;
+}
+
+bool load_guest(Settings& settings, const char* const* environment, OpenToml open_toml, const char* system_file,
+                ConfigError& error) {
+    const std::string_view handed_on = variable(environment, kHandOver);
+    if (handed_on.data() != nullptr) {
+        if (!read_handover(settings, handed_on, HandOverPart::all, error)) return false;
+    } else if (!load_files(settings, environment, open_toml, system_file, error)) {
+        return false;
+    }
+    if (!load_environment(settings, environment, error)) return false;
+    const std::string_view named = variable(environment, traits_of(Key::config).variable);
+    if (named.data() != nullptr) {
+        FileState unused;
+        if (!load_file(settings, named.data(), Source::config_file, open_toml, unused, error)) return false;
+    }
+    return check_fake(settings, error) && load_other_tools(settings, environment, error);
+}
+
+}  // namespace cuslice

@@ -1,0 +1,124 @@
+#include "config/resolve.h"
+
+#include "config/fraction.h"
+
+namespace cuslice {
+namespace {
+
+bool answers(const Entry& entry, Key key, bool ceiling) {
+    return entry.ceiling == ceiling && (entry.key == key || (is_amount(entry.key) && is_amount(key)));
+}
+
+struct Found {
+    const Entry* entry = nullptr;
+    /// A second one just as strong: nobody can tell which was meant.
+    const Entry* rival = nullptr;
+};
+
+Found strongest(const Settings& settings, Key key, bool ceiling, const GpuIdentity& gpu) {
+    Found found;
+    for (const Entry& entry : settings.entries()) {
+        if (!answers(entry, key, ceiling) || !entry.selector.matches(gpu)) continue;
+        const Entry* best = found.entry;
+        const bool general = entry.selector.kind == GpuSelector::Kind::every;
+        const bool best_general = best != nullptr && best->selector.kind == GpuSelector::Kind::every;
+        if (best == nullptr || entry.rank < best->rank || (entry.rank == best->rank && best_general && !general)) {
+            found = {&entry, nullptr};
+        } else if (entry.rank == best->rank && best_general == general) {
+            found.rival = &entry;
+        }
+    }
+    return found;
+}
+
+std::uint64_t bytes_of(const Entry& entry, std::uint64_t total) {
+    if (entry.key == Key::fraction) return Fraction(entry.number).bytes_of(total);
+    return entry.number < total ? entry.number : total;
+}
+
+bool refuse_count(const Entry& entry, std::span<const GpuIdentity> gpus, int matches, ConfigError& error) {
+    Reason why;
+    why.assign("'").append(entry.selector.text).append("' names ");
+    if (matches == 0) {
+        why.append("no GPU that is here; there ").append(gpus.size() == 1 ? "is " : "are ");
+        why.append_number(gpus.size()).append(gpus.size() == 1 ? " GPU" : " GPUs");
+    } else {
+        why.append_number(static_cast<std::uint64_t>(matches)).append(" GPUs; write more of its UUID");
+    }
+    const char* separator = ": ";
+    for (const GpuIdentity& gpu : gpus) {
+        if (matches != 0 && !entry.selector.matches(gpu)) continue;
+        why.append(separator);
+        if (gpu.index >= 0) why.append_number(static_cast<std::uint64_t>(gpu.index)).append(" ");
+        why.append(gpu.uuid);
+        separator = ", ";
+    }
+    return error.set(entry.origin, entry.value, why.view());
+}
+
+bool refuse_rival(const Found& found, const GpuIdentity& gpu, ConfigError& error) {
+    Reason why;
+    why.assign("'").append(found.rival->selector.text).append("' and '").append(found.entry->selector.text);
+    why.append("' are the same GPU ").append(gpu.uuid).append(", which ").append(found.entry->origin);
+    why.append(" gives ").append(found.entry->value).append("; keep one of them");
+    return error.set(found.rival->origin, found.rival->value, why.view());
+}
+
+}  // namespace
+
+const Entry* find(const Settings& settings, Key key, const GpuIdentity& gpu) {
+    return strongest(settings, key, false, gpu).entry;
+}
+
+const Entry* find(const Settings& settings, Key key) { return find(settings, key, GpuIdentity{}); }
+
+const Entry* find_ceiling(const Settings& settings, const GpuIdentity& gpu) {
+    return strongest(settings, Key::limit, true, gpu).entry;
+}
+
+Amount amount_for(const Settings& settings, const GpuIdentity& gpu, std::uint64_t total_bytes) {
+    Amount amount{false, total_bytes, {}};
+    if (const Entry* entry = find(settings, Key::limit, gpu)) {
+        amount = {true, bytes_of(*entry, total_bytes), entry->origin};
+    }
+    if (const Entry* ceiling = find_ceiling(settings, gpu)) {
+        const std::uint64_t most = bytes_of(*ceiling, total_bytes);
+        if (!amount.limited || most < amount.bytes) amount = {true, most, ceiling->origin};
+    }
+    return amount;
+}
+
+std::optional<std::uint64_t> headroom_for(const Settings& settings, const GpuIdentity& gpu) {
+    const Entry* entry = find(settings, Key::headroom, gpu);
+    if (entry == nullptr || entry->automatic) return std::nullopt;
+    return entry->number;
+}
+
+LogSetting log_for(const Settings& settings) {
+    LogSetting log;
+    Reason unused;
+    if (const Entry* entry = find(settings, Key::log)) parse_log(entry->value, log, unused);
+    return log;
+}
+
+bool check_against(const Settings& settings, std::span<const GpuIdentity> gpus, bool all_gpus, ConfigError& error) {
+    for (const Entry& entry : settings.entries()) {
+        if (entry.selector.kind == GpuSelector::Kind::every) continue;
+        int matches = 0;
+        for (const GpuIdentity& gpu : gpus) matches += entry.selector.matches(gpu) ? 1 : 0;
+        const bool missing = matches == 0 && all_gpus && entry.rank.source != Source::other_tools;
+        if (missing || matches > 1) return refuse_count(entry, gpus, matches, error);
+    }
+    for (const GpuIdentity& gpu : gpus) {
+        for (const KeyTraits& traits : all_keys()) {
+            if (!traits.per_gpu) continue;
+            for (const bool ceiling : {false, true}) {
+                const Found found = strongest(settings, traits.key, ceiling, gpu);
+                if (found.rival != nullptr) return refuse_rival(found, gpu, error);
+            }
+        }
+    }
+    return true;
+}
+
+}  // namespace cuslice

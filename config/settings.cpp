@@ -1,0 +1,151 @@
+#include "config/settings.h"
+
+#include "config/fraction.h"
+#include "config/size.h"
+
+namespace cuslice {
+namespace {
+
+bool has_control_character(std::string_view text) {
+    for (const char character : text) {
+        if (static_cast<unsigned char>(character) < 0x20 || character == 0x7f) return true;
+    }
+    return false;
+}
+
+bool refuse(std::string_view reason, Reason& why) {
+    why.assign(reason);
+    return false;
+}
+
+bool parse_amount_of_bytes(Key key, std::string_view text, std::uint64_t& number, Reason& why) {
+    if (!parse_size(text, number, why)) return false;
+    if (key == Key::limit && number == 0) return refuse("a limit of 0 leaves no memory: more than 0", why);
+    return true;
+}
+
+bool refuse_second(const Entry& first, const NewEntry& second, Reason& why) {
+    if (first.key == second.key) {
+        why.assign("given twice for the same GPU: ").append(first.value).append(" by ").append(first.origin);
+        if (!traits_of(first.key).per_gpu)
+            why.assign("given twice: ").append(first.value).append(" by ").append(first.origin);
+    } else {
+        why.assign("fraction and limit for the same GPU from one source: ").append(first.origin).append(" says ");
+        why.append(first.value);
+    }
+    return refuse(why.append("; keep one of them").view(), why);
+}
+
+}  // namespace
+
+std::string_view name_of(Source source) {
+    constexpr std::string_view kNames[] = {"flag",      "environment", "config-file", "current-folder",
+                                           "user-file", "system-file", "other-tools"};
+    return kNames[static_cast<std::size_t>(source)];
+}
+
+bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& automatic, Reason& why) {
+    number = 0;
+    automatic = false;
+    switch (key) {
+        case Key::fraction: {
+            Fraction fraction;
+            if (!parse_fraction(text, fraction, why)) return false;
+            number = fraction.parts();
+            return true;
+        }
+        case Key::limit:
+            return parse_amount_of_bytes(key, text, number, why);
+        case Key::headroom:
+            automatic = text == "auto";
+            if (automatic || parse_amount_of_bytes(key, text, number, why)) return true;
+            why.append("; or auto");
+            return false;
+        case Key::log: {
+            LogSetting log;
+            return parse_log(text, log, why);
+        }
+        case Key::fake_kernels:
+            return text == "skip" || text == "error" || refuse("skip or error", why);
+        case Key::config:
+        case Key::driver:
+            if (text.empty()) return refuse("empty: the path of a file is needed", why);
+            return !has_control_character(text) || refuse("a path has no control characters in it", why);
+        case Key::fake:
+            if (text.empty()) return refuse("empty: fake GPUs are needed, as 4xh200, or a TOML file", why);
+            return !has_control_character(text) || refuse("no control characters in it, please: as 4xh200", why);
+    }
+    return refuse("no such key", why);
+}
+
+std::string_view Settings::keep(std::string_view text) {
+    if (text.size() > kTextBytes - text_size_) return {};
+    char* const kept = text_ + text_size_;
+    if (!text.empty()) std::memcpy(kept, text.data(), text.size());
+    text_size_ += text.size();
+    return {kept, text.size()};
+}
+
+bool Settings::add(const NewEntry& added, Reason& why) {
+    Entry entry;
+    entry.key = added.key;
+    entry.ceiling = added.ceiling;
+    entry.rank = added.rank;
+    if (added.bytes) {
+        entry.number = *added.bytes;
+    } else if (!parse_value(added.key, added.value, entry.number, entry.automatic, why)) {
+        return false;
+    }
+    for (const Entry& earlier : entries()) {
+        const bool same_question = earlier.key == added.key || (is_amount(earlier.key) && is_amount(added.key));
+        if (same_question && earlier.rank == added.rank && earlier.ceiling == added.ceiling &&
+            earlier.selector.same_as(added.selector)) {
+            return refuse_second(earlier, added, why);
+        }
+    }
+    // One text for all the entries of one option or one variable.
+    const bool same_origin = count_ != 0 && entries_[count_ - 1].origin == added.origin;
+    const std::size_t needed =
+        added.selector.text.size() + added.value.size() + (same_origin ? 0 : added.origin.size());
+    if (count_ == kMaxEntries || needed > kTextBytes - text_size_) {
+        return refuse("too many settings in all: 256 values, 32 KiB of text", why);
+    }
+    entry.selector = added.selector;
+    entry.selector.text = keep(added.selector.text);
+    entry.value = keep(added.value);
+    entry.origin = same_origin ? entries_[count_ - 1].origin : keep(added.origin);
+    entries_[count_++] = entry;
+    return true;
+}
+
+bool Settings::needs_index() const {
+    for (const Entry& entry : entries()) {
+        if (entry.selector.kind == GpuSelector::Kind::index) return true;
+    }
+    return false;
+}
+
+bool add_list(Settings& settings, Key key, Rank rank, std::string_view origin, std::string_view text,
+              ConfigError& error) {
+    const bool per_gpu = traits_of(key).per_gpu;
+    for (bool more = true; more;) {
+        const std::size_t comma = per_gpu ? text.find(',') : text.npos;
+        more = comma != text.npos;
+        const std::string_view item = slice(text, 0, comma);
+        text = more ? slice(text, comma + 1) : std::string_view();
+
+        NewEntry entry{.key = key, .rank = rank, .value = item, .origin = origin};
+        const std::size_t equals = per_gpu ? item.find('=') : item.npos;
+        Reason why;
+        if (equals != item.npos) {
+            if (!parse_gpu_selector(slice(item, 0, equals), entry.selector, why)) {
+                return error.set(origin, item, why.view());
+            }
+            entry.value = slice(item, equals + 1);
+        }
+        if (!settings.add(entry, why)) return error.set(origin, item, why.view());
+    }
+    return true;
+}
+
+}  // namespace cuslice

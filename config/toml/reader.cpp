@@ -1,0 +1,115 @@
+#include "config/toml/reader.h"
+
+#define TOML_EXCEPTIONS 0
+#define TOML_ENABLE_FORMATTERS 0
+#define TOML_HEADER_ONLY 1
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+struct Item {
+    std::vector<std::string> path;
+    cuslice_toml_kind kind;
+    std::string value;
+    toml::source_position at;
+};
+
+// A parsed number no longer knows how it was written, and an error must show what stands in the file.
+std::string_view written_at(std::string_view text, toml::source_position at) {
+    for (unsigned line = 1; line < at.line; ++line) {
+        const std::size_t end = text.find('\n');
+        if (end == text.npos) return {};
+        text.remove_prefix(end + 1);
+    }
+    text = text.substr(0, std::min(text.find('\n'), text.size()));
+    // Columns count code points: the bytes that continue one are not counted.
+    std::size_t byte = 0;
+    for (unsigned column = 1; column < at.column && byte < text.size(); ++column) {
+        for (++byte; byte < text.size() && (static_cast<unsigned char>(text[byte]) & 0xc0) == 0x80;) ++byte;
+    }
+    text.remove_prefix(std::min(byte, text.size()));
+    while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
+    return text;
+}
+
+// A number, boolean or date ends where its characters do; an array is shown to the end of its line.
+std::string_view scalar_at(std::string_view text, toml::source_position at) {
+    const std::string_view line = written_at(text, at);
+    const std::size_t end = line.find_first_of(", \t#]}");
+    return line.substr(0, std::min(end, line.size()));
+}
+
+cuslice_toml_kind kind_of(const toml::node& node) {
+    switch (node.type()) {
+        case toml::node_type::table:
+            return CUSLICE_TOML_TABLE;
+        case toml::node_type::string:
+            return CUSLICE_TOML_STRING;
+        case toml::node_type::integer:
+            return CUSLICE_TOML_INTEGER;
+        case toml::node_type::floating_point:
+            return CUSLICE_TOML_FLOAT;
+        case toml::node_type::boolean:
+            return CUSLICE_TOML_BOOLEAN;
+        case toml::node_type::array:
+            return CUSLICE_TOML_ARRAY;
+        default:
+            return CUSLICE_TOML_DATE;
+    }
+}
+
+void collect(const toml::table& table, std::string_view text, const std::vector<std::string>& parents,
+             std::vector<Item>& items) {
+    for (auto&& [key, node] : table) {
+        Item item{parents, kind_of(node), {}, key.source().begin};
+        item.path.emplace_back(key.str());
+        if (const auto* string = node.as_string()) {
+            item.value = string->get();
+        } else if (node.is_array()) {
+            item.value = written_at(text, node.source().begin);
+        } else if (!node.is_table()) {
+            item.value = scalar_at(text, node.source().begin);
+        }
+        items.push_back(item);
+        if (const auto* inner = node.as_table()) collect(*inner, text, item.path, items);
+    }
+}
+
+bool give(const Item& item, cuslice_toml_callback* callback, void* context) {
+    std::vector<const char*> path;
+    for (const std::string& name : item.path) path.push_back(name.c_str());
+    const cuslice_toml_item given{path.data(),       path.size(),  item.kind,     item.value.data(),
+                                  item.value.size(), item.at.line, item.at.column};
+    return callback(context, &given) != 0;
+}
+
+}  // namespace
+
+int cuslice_toml_parse(const char* text, size_t size, cuslice_toml_callback* callback, void* context,
+                       cuslice_toml_failure* failure) {
+    const std::string_view whole(text, size);
+    const toml::parse_result result = toml::parse(whole);
+    if (!result) {
+        const toml::parse_error& error = result.error();
+        *failure = {error.source().begin.line, error.source().begin.column, {}};
+        const std::string_view reason = error.description();
+        const std::size_t length = std::min(reason.size(), sizeof failure->reason - 1);
+        std::memcpy(failure->reason, reason.data(), length);
+        return 1;
+    }
+    std::vector<Item> items;
+    collect(result.table(), whole, {}, items);
+    // The table keeps its keys by name; the first mistake to be told is the first in the file.
+    std::stable_sort(items.begin(), items.end(),
+                     [](const Item& left, const Item& right) { return left.at < right.at; });
+    for (const Item& item : items) {
+        if (!give(item, callback, context)) break;
+    }
+    return 0;
+}
