@@ -16,7 +16,7 @@ endif()
 add_library(cuslice_guest_flags INTERFACE)
 target_link_libraries(cuslice_guest_flags INTERFACE cuslice_flags)
 target_compile_options(cuslice_guest_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics -fno-asynchronous-unwind-tables>
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics>
   -ftls-model=initial-exec)
 
 # Puts a target where an installation has it, below the build folder, and installs it there.

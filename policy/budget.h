@@ -1,0 +1,89 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+namespace cuslice {
+
+// Why a reservation was refused, in bytes.
+struct OverLimit {
+    std::uint64_t requested = 0;
+    std::uint64_t used = 0;
+    std::uint64_t ceiling = 0;
+};
+
+// How many bytes of one GPU may be held, and how many are. Charged before the driver is asked:
+//
+//     reserve → the driver's allocation → commit, or roll_back
+//     begin_release → the driver's free → end_release, or cancel_release
+//
+// An operation between its two ends is "in flight": its bytes are charged although the driver may not hold them yet (or
+// any more), so that a comparison with the driver's own figure means something only while none is (see settled()).
+//
+// One 64-bit word holds both, so that every step is one atomic operation. Bytes are counted in units of 512, the
+// granularity at which drivers hand memory out. Lock-free and safe from any thread.
+class Budget {
+  public:
+    static constexpr std::uint64_t kUnit = 512;
+    static constexpr std::uint64_t kUnlimited = ~0ull;
+
+    // Bytes as they are charged: rounded up to whole units; saturates instead of wrapping.
+    static constexpr std::uint64_t charged(std::uint64_t bytes) {
+        constexpr std::uint64_t most = kMostUnits * kUnit;
+        return bytes > most ? most : (bytes + kUnit - 1) / kUnit * kUnit;
+    }
+
+    void set_ceiling(std::uint64_t bytes) { ceiling_.store(bytes, std::memory_order_relaxed); }
+    std::uint64_t ceiling() const { return ceiling_.load(std::memory_order_relaxed); }
+    std::uint64_t used() const { return units(state_.load(std::memory_order_acquire)) * kUnit; }
+
+    // Takes `bytes` if they fit under the ceiling. On refusal nothing has changed and *why says what stood in the way.
+    bool reserve(std::uint64_t bytes, OverLimit* why = nullptr) {
+        const std::uint64_t want = charged(bytes), top = ceiling();
+        std::uint64_t state = state_.load(std::memory_order_relaxed);
+        for (;;) {
+            const std::uint64_t now = units(state) * kUnit;
+            // In subtraction form: a huge request must not wrap round to a small sum.
+            if (now > top || want > top - now || want / kUnit > kMostUnits - units(state)) {
+                if (why) *why = {bytes, now, top};
+                return false;
+            }
+            if (state_.compare_exchange_weak(state, state + want / kUnit + kOneInFlight, std::memory_order_acq_rel,
+                                             std::memory_order_relaxed))
+                return true;
+        }
+    }
+    void commit() { state_.fetch_sub(kOneInFlight, std::memory_order_release); }
+    void roll_back(std::uint64_t bytes) { end_release(bytes); }
+
+    void begin_release() { state_.fetch_add(kOneInFlight, std::memory_order_acquire); }
+    void end_release(std::uint64_t bytes) {
+        state_.fetch_sub(charged(bytes) / kUnit + kOneInFlight, std::memory_order_release);
+    }
+    void cancel_release() { commit(); }
+
+    // Charges or gives back what is a fact already, whatever the ceiling: the driver's own part, a pool's reserve.
+    // Afterwards the total may be over the ceiling, and every reservation is refused until it is not.
+    void adjust(std::uint64_t old_bytes, std::uint64_t new_bytes) {
+        state_.fetch_add(charged(new_bytes) / kUnit - charged(old_bytes) / kUnit, std::memory_order_acq_rel);
+    }
+
+    // A moment of the total. settled(): nothing was in flight then, and nothing has happened since.
+    struct Snapshot {
+        std::uint64_t state = 0;
+        std::uint64_t used() const { return units(state) * kUnit; }
+    };
+    Snapshot snapshot() const { return {state_.load(std::memory_order_acquire)}; }
+    bool settled(const Snapshot& since) const {
+        return since.state < kOneInFlight && state_.load(std::memory_order_acquire) == since.state;
+    }
+
+  private:
+    static constexpr std::uint64_t kOneInFlight = 1ull << 48;
+    static constexpr std::uint64_t kMostUnits = kOneInFlight - 1;
+    static constexpr std::uint64_t units(std::uint64_t state) { return state & kMostUnits; }
+
+    alignas(64) std::atomic<std::uint64_t> state_{0};
+    std::atomic<std::uint64_t> ceiling_{kUnlimited};
+};
+
+}  // namespace cuslice

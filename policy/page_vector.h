@@ -1,0 +1,59 @@
+#pragma once
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+
+namespace cuslice {
+
+// A growing array of plain values in memory of the kernel's, for use where the host's malloc must not be called. Not
+// thread-safe. Never shrinks, and frees its memory only when told to, as most of these live as long as the process.
+template <typename T>
+class PageVector {
+    static_assert(std::is_trivially_copyable_v<T>);
+
+  public:
+    T* begin() { return data_; }
+    T* end() { return data_ + size_; }
+    const T* begin() const { return data_; }
+    const T* end() const { return data_ + size_; }
+    std::size_t size() const { return size_; }
+    T& operator[](std::size_t i) { return data_[i]; }
+
+    // False, and nothing changed, if the kernel gives no memory.
+    bool push_back(const T& value) {
+        if (size_ == capacity_ && !grow()) return false;
+        data_[size_++] = value;
+        return true;
+    }
+    // Order is not kept.
+    void remove_at(std::size_t i) { data_[i] = data_[--size_]; }
+    void release() {
+        if (data_) munmap(data_, capacity_ * sizeof(T));
+        data_ = nullptr;
+        size_ = capacity_ = 0;
+    }
+
+  private:
+    bool grow() {
+        const int saved_errno = errno;
+        const std::size_t bytes = capacity_ ? capacity_ * sizeof(T) * 2 : 4096;
+        void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        errno = saved_errno;
+        if (memory == MAP_FAILED) return false;
+        if (data_) {
+            std::memcpy(memory, data_, size_ * sizeof(T));
+            munmap(data_, capacity_ * sizeof(T));
+        }
+        data_ = static_cast<T*>(memory);
+        capacity_ = bytes / sizeof(T);
+        return true;
+    }
+
+    T* data_ = nullptr;
+    std::size_t size_ = 0, capacity_ = 0;
+};
+
+}  // namespace cuslice

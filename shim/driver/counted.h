@@ -1,0 +1,94 @@
+#pragma once
+#include "shim/driver/report.h"
+#include "shim/entry.h"
+
+namespace cuslice {
+
+// Bytes taken from a GPU's budget and not yet the program's: given back unless kept.
+class Reservation {
+  public:
+    Reservation(VirtualGpu& gpu, std::uint64_t bytes) : gpu_(gpu), bytes_(bytes) {}
+    ~Reservation() {
+        if (!kept_) gpu_.budget().roll_back(bytes_);
+    }
+    Reservation(const Reservation&) = delete;
+    Reservation& operator=(const Reservation&) = delete;
+
+    void keep() {
+        kept_ = true;
+        gpu_.budget().commit();
+    }
+    // Somebody else has settled the account.
+    void disown() { kept_ = true; }
+
+  private:
+    VirtualGpu& gpu_;
+    std::uint64_t bytes_;
+    bool kept_ = false;
+};
+
+// Writes down that the program holds what was reserved. False if there is no memory to write it in.
+inline bool record(CUdeviceptr address, std::uint64_t bytes, CUcontext context, const VirtualGpu& gpu, Kind kind) {
+    return process().allocations().insert({address, Budget::charged(bytes), reinterpret_cast<std::uintptr_t>(context),
+                                           static_cast<std::uint8_t>(gpu.ordinal()), static_cast<std::uint8_t>(kind)});
+}
+
+// The shape of every hook that allocates: reserve, call the driver, record. `pointer` is where the driver puts the
+// address, `call` the driver's function, `free` its counterpart.
+template <typename Pointer, typename Call, typename Free>
+CUresult counted_allocation(Function function, Kind kind, std::uint64_t bytes, Pointer* pointer, Call call, Free free) {
+    const HookEntry entry;
+    CUcontext context = nullptr;
+    VirtualGpu* gpu = entry.counts() ? process().current_gpu(&context) : nullptr;
+    if (!gpu || !gpu->limited()) return call();
+    OverLimit why;
+    if (!gpu->reserve(bytes, &why)) return refuse(function, *gpu, why);
+    Reservation reservation(*gpu, bytes);
+    const CUresult result = call();
+    if (result != CUDA_SUCCESS) return result;
+    if (!record(*pointer, bytes, context, *gpu, kind)) {
+        free(*pointer);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    reservation.keep();
+    return result;
+}
+
+// The shape of every hook that frees: the record goes first, because once the driver has freed the address another
+// thread may get it; the bytes go last, because until then the driver still holds them.
+template <typename Call>
+CUresult counted_free(CUdeviceptr address, Call call) {
+    const HookEntry entry;
+    if (!entry.counts()) return call();
+    const Allocation allocation = process().allocations().erase(address);
+    if (!allocation.address) return call();  // not counted by us, or not an allocation: the driver knows
+    Budget& budget = process().gpu(allocation.gpu).budget();
+    budget.begin_release();
+    const CUresult result = call();
+    if (result == CUDA_SUCCESS) {
+        budget.end_release(allocation.bytes);
+    } else {
+        process().allocations().insert(allocation);
+        budget.cancel_release();
+    }
+    return result;
+}
+
+// The shape of every hook in which the driver takes memory by itself: measure before and after, and undo what does not
+// fit.
+template <typename Call, typename Undo>
+CUresult counted_step(Function function, VirtualGpu* gpu, Call call, Undo undo) {
+    if (!gpu || !gpu->limited()) return call();
+    const DriverPart::Step step = gpu->before_driver_step();
+    const CUresult result = call();
+    if (result != CUDA_SUCCESS) return result;
+    OverLimit why;
+    if (gpu->after_driver_step(step, &why)) return result;
+    const CUresult refusal = refuse(function, *gpu, why);
+    const DriverPart::Step back = gpu->before_driver_step();
+    undo();
+    gpu->after_driver_step(back, nullptr);
+    return refusal;
+}
+
+}  // namespace cuslice

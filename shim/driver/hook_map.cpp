@@ -1,0 +1,82 @@
+#include "shim/driver/hook_map.h"
+
+#include <cstring>
+
+#include "policy/mutex.h"
+#include "virtual_gpu/driver/table.h"
+
+namespace cuslice {
+
+namespace {
+
+struct Hook {
+    Function function;
+    void* address;
+};
+
+// The functions whose route is `hook`. A missing definition is a link error, a wrong signature a compile error.
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route) CUSLICE_ROUTE_##route(symbol)
+#define CUSLICE_ROUTE_pass(symbol)
+#define CUSLICE_ROUTE_hook(symbol) {Function::symbol, reinterpret_cast<void*>(&::symbol)},
+const Hook kHooks[] = {
+#include "virtual_gpu/driver/functions.def"
+};
+#undef CUSLICE_FUNCTION
+#undef CUSLICE_ROUTE_hook
+
+constexpr const char* kHookedNames[] = {
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route) CUSLICE_ROUTE_##route(name)
+#define CUSLICE_ROUTE_hook(name) #name,
+#include "virtual_gpu/driver/functions.def"
+#undef CUSLICE_FUNCTION
+#undef CUSLICE_ROUTE_hook
+#undef CUSLICE_ROUTE_pass
+};
+
+constinit HookMap the_map{};
+constinit Mutex building;
+constinit std::atomic<bool> built{false};
+
+}  // namespace
+
+const HookMap& hook_map() {
+    if (built.load(std::memory_order_acquire)) return the_map;
+    LockGuard lock(building);
+    if (!built.load(std::memory_order_relaxed)) {
+        the_map.build();
+        built.store(true, std::memory_order_release);
+    }
+    return the_map;
+}
+
+void HookMap::build() {
+    static_assert(sizeof(kHooks) / sizeof(kHooks[0]) * 2 < kRows, "keep the map sparse");
+    for (Row& row : rows_) row = {};
+    for (const Hook& hook : kHooks) {
+        const void* real = driver_slot(hook.function);
+        if (!real) continue;
+        std::size_t i = home(real);
+        while (rows_[i].real && rows_[i].real != real) i = (i + 1) % kRows;
+        rows_[i] = {real, hook.address};
+    }
+}
+
+void* HookMap::hook_for(const void* real) const {
+    for (std::size_t i = home(real); rows_[i].real; i = (i + 1) % kRows)
+        if (rows_[i].real == real) return rows_[i].hook;
+    return nullptr;
+}
+
+bool HookMap::is_hooked_name(const char* name) {
+    for (const char* hooked : kHookedNames)
+        if (std::strcmp(hooked, name) == 0) return true;
+    return false;
+}
+
+bool HookMap::is_listed_form(const char* name, const void* real) {
+    for (std::size_t i = 0; i < kFunctionCount; i++)
+        if (cuslice_driver_slots[i] == real && std::strcmp(kFunctions[i].name, name) == 0) return true;
+    return false;
+}
+
+}  // namespace cuslice

@@ -1,0 +1,201 @@
+// Contexts: each takes memory that no allocation asks for, and its end frees every allocation in it.
+#include "policy/page_vector.h"
+#include "shim/driver/counted.h"
+#include "shim/driver/export.h"
+
+namespace cuslice {
+
+namespace {
+
+// The allocations of a context that is about to end, out of the table, so that nobody else's allocation at the same
+// address is taken for one of them. Given back if the context lives on.
+class Ending {
+  public:
+    Ending(VirtualGpu* gpu, CUcontext context) : gpu_(gpu && gpu->limited() ? gpu : nullptr) {
+        if (!gpu_) return;
+        gpu_->budget().begin_release();
+        process().allocations().erase_context(reinterpret_cast<std::uintptr_t>(context), take, this);
+    }
+    ~Ending() { allocations_.release(); }
+    Ending(const Ending&) = delete;
+    Ending& operator=(const Ending&) = delete;
+
+    void ended() {
+        if (gpu_) gpu_->budget().end_release(bytes_);
+        process().forget_contexts();
+    }
+    void lives_on() {
+        if (!gpu_) return;
+        for (const Allocation& allocation : allocations_) process().allocations().insert(allocation);
+        gpu_->budget().cancel_release();
+    }
+
+  private:
+    static void take(const Allocation& allocation, void* self) {
+        auto& ending = *static_cast<Ending*>(self);
+        ending.bytes_ += allocation.bytes;
+        ending.allocations_.push_back(allocation);
+    }
+    VirtualGpu* gpu_;
+    std::uint64_t bytes_ = 0;
+    PageVector<Allocation> allocations_;
+};
+
+// A call that ends a context: what was in it and what it took itself are given back. `gpu` and `context` may be null,
+// when we know nothing of it.
+template <typename Call>
+CUresult counted_end(VirtualGpu* gpu, CUcontext context, Call call) {
+    DriverPart::Step step;
+    if (gpu && gpu->limited()) step = gpu->before_driver_step();
+    Ending ending(gpu, context);
+    const CUresult result = call();
+    if (result == CUDA_SUCCESS) {
+        ending.ended();
+        if (gpu && gpu->limited()) gpu->after_driver_step(step, nullptr);
+    } else {
+        ending.lives_on();
+    }
+    return result;
+}
+
+VirtualGpu* gpu_if(bool counts, CUdevice device) { return counts ? process().gpu_of(device) : nullptr; }
+
+template <typename Call>
+CUresult counted_create(Function function, CUcontext* context, CUdevice device, Call call) {
+    const HookEntry entry;
+    const CUresult result =
+        counted_step(function, gpu_if(entry.counts(), device), call, [&] { CUSLICE_REAL(cuCtxDestroy_v2)
+                                                                           (*context); });
+    if (result != CUDA_SUCCESS) return result;
+    process().contexts().created(*context, device);
+    process().forget_contexts();
+    if (VirtualGpu* gpu = process().gpu_of(device)) introduce(*gpu, *context);
+    return result;
+}
+
+template <typename Call>
+CUresult counted_destroy(CUcontext context, Call call) {
+    const HookEntry entry;
+    const CUresult result = counted_end(gpu_if(entry.counts(), process().contexts().device_of(context)), context, call);
+    if (result == CUDA_SUCCESS) process().contexts().destroyed(context);
+    return result;
+}
+
+// The primary context lives while somebody retains it, and every retain and release comes through here.
+template <typename Call>
+CUresult counted_release(CUdevice device, Call call) {
+    const HookEntry entry;
+    VirtualGpu* gpu = gpu_if(entry.counts(), device);
+    if (!gpu) return call();
+    PrimaryContext& primary = gpu->primary();
+    if (primary.retains.load() > 1) {
+        const CUresult result = call();
+        if (result == CUDA_SUCCESS) primary.retains--;
+        return result;
+    }
+    const CUresult result = counted_end(gpu, primary.handle.load(), call);
+    if (result == CUDA_SUCCESS) primary.retains.store(0);
+    return result;
+}
+
+template <typename Call>
+CUresult counted_reset(CUdevice device, Call call) {
+    const HookEntry entry;
+    VirtualGpu* gpu = gpu_if(entry.counts(), device);
+    // Retains outlive a reset: the context is made anew at its next use.
+    return gpu ? counted_end(gpu, gpu->primary().handle.load(), call) : call();
+}
+
+}  // namespace
+
+CUSLICE_HOOK cuCtxCreate(CUcontext* context, unsigned flags, CUdevice device) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_create(Function::cuCtxCreate, context, device,
+                          [&] { return CUSLICE_REAL(cuCtxCreate)(context, flags, device); });
+}
+
+CUSLICE_HOOK cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_create(Function::cuCtxCreate_v2, context, device,
+                          [&] { return CUSLICE_REAL(cuCtxCreate_v2)(context, flags, device); });
+}
+
+CUSLICE_HOOK cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* parameters, int count, unsigned flags,
+                            CUdevice device) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_create(Function::cuCtxCreate_v3, context, device,
+                          [&] { return CUSLICE_REAL(cuCtxCreate_v3)(context, parameters, count, flags, device); });
+}
+
+CUSLICE_HOOK cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* parameters, unsigned flags, CUdevice device) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_create(Function::cuCtxCreate_v4, context, device,
+                          [&] { return CUSLICE_REAL(cuCtxCreate_v4)(context, parameters, flags, device); });
+}
+
+CUSLICE_HOOK cuCtxDestroy(CUcontext context) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_destroy(context, [&] { return CUSLICE_REAL(cuCtxDestroy)(context); });
+}
+
+CUSLICE_HOOK cuCtxDestroy_v2(CUcontext context) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_destroy(context, [&] { return CUSLICE_REAL(cuCtxDestroy_v2)(context); });
+}
+
+CUSLICE_HOOK cuCtxAttach(CUcontext* context, unsigned flags) {
+    if (ready() != Readiness::ready) return unavailable();
+    const CUresult result = CUSLICE_REAL(cuCtxAttach)(context, flags);
+    if (result == CUDA_SUCCESS) process().contexts().attached(*context);
+    return result;
+}
+
+CUSLICE_HOOK cuCtxDetach(CUcontext context) {
+    if (ready() != Readiness::ready) return unavailable();
+    const auto call = [&] { return CUSLICE_REAL(cuCtxDetach)(context); };
+    if (process().contexts().last_use(context)) return counted_destroy(context, call);
+    const CUresult result = call();
+    if (result == CUDA_SUCCESS) process().contexts().detached(context);
+    return result;
+}
+
+CUSLICE_HOOK cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+    if (ready() != Readiness::ready) return unavailable();
+    const HookEntry entry;
+    const auto call = [&] { return CUSLICE_REAL(cuDevicePrimaryCtxRetain)(context, device); };
+    VirtualGpu* gpu = process().gpu_of(device);
+    unsigned flags = 0;
+    int active = 0;
+    CUSLICE_REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active);
+    const CUresult result = counted_step(Function::cuDevicePrimaryCtxRetain, entry.counts() && !active ? gpu : nullptr,
+                                         call, [&] { CUSLICE_REAL(cuDevicePrimaryCtxRelease_v2)
+                                                     (device); });
+    if (result != CUDA_SUCCESS || !gpu) return result;
+    gpu->primary().retains++;
+    gpu->primary().handle.store(*context);
+    if (!active) process().forget_contexts();
+    introduce(*gpu, *context);
+    return result;
+}
+
+CUSLICE_HOOK cuDevicePrimaryCtxRelease(CUdevice device) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_release(device, [&] { return CUSLICE_REAL(cuDevicePrimaryCtxRelease)(device); });
+}
+
+CUSLICE_HOOK cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_release(device, [&] { return CUSLICE_REAL(cuDevicePrimaryCtxRelease_v2)(device); });
+}
+
+CUSLICE_HOOK cuDevicePrimaryCtxReset(CUdevice device) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_reset(device, [&] { return CUSLICE_REAL(cuDevicePrimaryCtxReset)(device); });
+}
+
+CUSLICE_HOOK cuDevicePrimaryCtxReset_v2(CUdevice device) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_reset(device, [&] { return CUSLICE_REAL(cuDevicePrimaryCtxReset_v2)(device); });
+}
+
+}  // namespace cuslice

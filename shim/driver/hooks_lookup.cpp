@@ -1,0 +1,63 @@
+// cuGetProcAddress: the real driver answers with the caller's own arguments, so that version, stream flag and status
+// are always right; then the pointer that came back is exchanged if one of our hooks stands before it. Everything else
+// is the driver's own pointer and costs nothing from then on.
+#include "shim/driver/export.h"
+#include "shim/driver/hook_map.h"
+#include "shim/entry.h"
+#include "shim/log.h"
+#include "virtual_gpu/driver/table.h"
+
+namespace cuslice {
+
+namespace {
+
+// A newer form of a function that we hook, which this version of cuslice doesn't know. Handing it out would be a way
+// round the limit, so the driver might as well not have it.
+bool steps_round(const char* name, const void* real) {
+    return name && HookMap::is_hooked_name(name) && !HookMap::is_listed_form(name, real);
+}
+
+void report_refused(const char* name, int version) {
+    LogLine line;
+    say(LogLevel::warn,
+        line.append("the driver has a form of ")
+            .append(name)
+            .append(" for CUDA version ")
+            .append_number(static_cast<std::uint64_t>(version))
+            .append(" which this version of cuslice does not know; it is refused, as it would step round the"
+                    " limit. Update cuslice, or run without it"));
+}
+
+}  // namespace
+
+CUSLICE_HOOK cuGetProcAddress(const char* symbol, void** pfn, int version, cuuint64_t flags) {
+    if (ready() != Readiness::ready) return CUDA_ERROR_NOT_INITIALIZED;
+    void* given = pfn ? *pfn : nullptr;
+    const CUresult result = CUSLICE_REAL(cuGetProcAddress)(symbol, pfn, version, flags);
+    if (result != CUDA_SUCCESS || !pfn || !*pfn) return result;
+    if (void* hook = hook_map().hook_for(*pfn)) {
+        *pfn = hook;
+    } else if (steps_round(symbol, *pfn)) {
+        report_refused(symbol, version);
+        *pfn = given;  // as a driver does that lacks the function
+        return CUDA_ERROR_NOT_FOUND;
+    }
+    return result;
+}
+
+CUSLICE_HOOK cuGetProcAddress_v2(const char* symbol, void** pfn, int version, cuuint64_t flags,
+                                 CUdriverProcAddressQueryResult* status) {
+    if (ready() != Readiness::ready) return CUDA_ERROR_NOT_INITIALIZED;
+    const CUresult result = CUSLICE_REAL(cuGetProcAddress_v2)(symbol, pfn, version, flags, status);
+    if (result != CUDA_SUCCESS || !pfn || !*pfn) return result;
+    if (void* hook = hook_map().hook_for(*pfn)) {
+        *pfn = hook;
+    } else if (steps_round(symbol, *pfn)) {
+        report_refused(symbol, version);
+        *pfn = nullptr;
+        if (status) *status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    }
+    return result;
+}
+
+}  // namespace cuslice

@@ -1,0 +1,93 @@
+// cuMemAlloc, cuMemAllocPitch, cuMemAllocManaged and cuMemFree, in their present and their old 32-bit forms.
+#include "shim/driver/counted.h"
+#include "shim/driver/export.h"
+
+namespace cuslice {
+
+namespace {
+
+void free_again(CUdeviceptr address) { CUSLICE_REAL(cuMemFree_v2)(address); }
+void free_again_v1(CUdeviceptr address) { CUSLICE_REAL(cuMemFree)(static_cast<CUdeviceptr_v1>(address)); }
+
+// Rows are padded to a pitch that only the driver knows. What is certain beforehand is the sum of the bare rows; the
+// rest is taken once the pitch is known, and the allocation undone if it does not fit.
+template <typename Pointer, typename Size, typename Call, typename Free>
+CUresult counted_pitch(Function function, std::uint64_t width, std::uint64_t height, Pointer* pointer, Size* pitch,
+                       Call call, Free free) {
+    const HookEntry entry;
+    CUcontext context = nullptr;
+    VirtualGpu* gpu = entry.counts() ? process().current_gpu(&context) : nullptr;
+    std::uint64_t bare = 0;
+    // A product that overflows is the driver's to refuse.
+    if (!gpu || !gpu->limited() || __builtin_mul_overflow(width, height, &bare)) return call();
+    OverLimit why;
+    if (!gpu->reserve(bare, &why)) return refuse(function, *gpu, why);
+    Reservation reservation(*gpu, bare);
+    const CUresult result = call();
+    if (result != CUDA_SUCCESS) return result;
+
+    const std::uint64_t padded = static_cast<std::uint64_t>(*pitch) * height;
+    const std::uint64_t more = Budget::charged(padded) - Budget::charged(bare);
+    if (!gpu->reserve(more, &why)) {
+        free(*pointer);
+        return refuse(function, *gpu, why);
+    }
+    Reservation padding(*gpu, more);
+    if (!record(*pointer, padded, context, *gpu, Kind::pitch)) {
+        free(*pointer);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    reservation.keep();
+    padding.keep();
+    return result;
+}
+
+}  // namespace
+
+CUSLICE_HOOK cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_allocation(
+        Function::cuMemAlloc_v2, Kind::memory, bytesize, dptr,
+        [&] { return CUSLICE_REAL(cuMemAlloc_v2)(dptr, bytesize); }, free_again);
+}
+
+CUSLICE_HOOK cuMemAlloc(CUdeviceptr_v1* dptr, unsigned bytesize) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_allocation(
+        Function::cuMemAlloc, Kind::memory, bytesize, dptr, [&] { return CUSLICE_REAL(cuMemAlloc)(dptr, bytesize); },
+        free_again_v1);
+}
+
+CUSLICE_HOOK cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pitch, size_t width, size_t height, unsigned element_size) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_pitch(
+        Function::cuMemAllocPitch_v2, width, height, dptr, pitch,
+        [&] { return CUSLICE_REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element_size); }, free_again);
+}
+
+CUSLICE_HOOK cuMemAllocPitch(CUdeviceptr_v1* dptr, unsigned* pitch, unsigned width, unsigned height,
+                             unsigned element_size) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_pitch(
+        Function::cuMemAllocPitch, width, height, dptr, pitch,
+        [&] { return CUSLICE_REAL(cuMemAllocPitch)(dptr, pitch, width, height, element_size); }, free_again_v1);
+}
+
+CUSLICE_HOOK cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned flags) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_allocation(
+        Function::cuMemAllocManaged, Kind::managed, bytesize, dptr,
+        [&] { return CUSLICE_REAL(cuMemAllocManaged)(dptr, bytesize, flags); }, free_again);
+}
+
+CUSLICE_HOOK cuMemFree_v2(CUdeviceptr dptr) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_free(dptr, [&] { return CUSLICE_REAL(cuMemFree_v2)(dptr); });
+}
+
+CUSLICE_HOOK cuMemFree(CUdeviceptr_v1 dptr) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_free(dptr, [&] { return CUSLICE_REAL(cuMemFree)(dptr); });
+}
+
+}  // namespace cuslice

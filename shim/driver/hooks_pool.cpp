@@ -1,0 +1,120 @@
+// Stream-ordered allocation. What counts is what the pools keep from the driver (virtual_gpu/memory_pools.h).
+#include "shim/driver/counted.h"
+#include "shim/driver/export.h"
+
+namespace cuslice {
+
+namespace {
+
+// The pool's GPU, for an allocation on `stream`: its own context's device, else the thread's. Drivers before 12.8 can't
+// tell the first; a program with streams of several GPUs then has to make the stream's context current, as NVIDIA's
+// samples do.
+VirtualGpu* gpu_of_stream(CUstream stream, bool per_thread) {
+    CUdevice device = -1;
+    const bool is_handle = stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
+    if (is_handle && process().gpu_count() > 1) {
+        const CUresult known = per_thread ? CUSLICE_REAL(cuStreamGetDevice_ptsz)(stream, &device)
+                                          : CUSLICE_REAL(cuStreamGetDevice)(stream, &device);
+        if (known == CUDA_SUCCESS) return process().gpu_of(device);
+    }
+    return process().current_gpu(nullptr);
+}
+
+// The GPU of a pool that the program named: noted when it was made, or some GPU's default pool.
+VirtualGpu* gpu_of_pool(CUmemoryPool pool) {
+    for (int i = 0, n = process().gpu_count(); i < n; i++) {
+        VirtualGpu& gpu = process().gpu(i);
+        CUmemoryPool preset = nullptr;
+        if (gpu.pools().knows(pool) ||
+            (CUSLICE_REAL(cuDeviceGetDefaultMemPool)(&preset, gpu.device()) == CUDA_SUCCESS && preset == pool))
+            return &gpu;
+    }
+    return nullptr;  // on the host, or another process's: not ours to pay for
+}
+
+template <typename Call>
+CUresult counted_from_pool(Function function, VirtualGpu* gpu, CUmemoryPool pool, std::uint64_t bytes, Call call) {
+    if (!gpu || !gpu->limited()) return call();
+    OverLimit why;
+    if (!gpu->reserve(bytes, &why)) return refuse(function, *gpu, why);
+    Reservation reservation(*gpu, bytes);
+    const CUresult result = call();
+    if (result != CUDA_SUCCESS) return result;
+    gpu->pools().allocated(pool, bytes, gpu->budget());
+    reservation.disown();
+    return result;
+}
+
+template <typename Call>
+CUresult counted_async(Function function, CUstream stream, bool per_thread, std::uint64_t bytes, Call call) {
+    const HookEntry entry;
+    if (!entry.counts()) return call();
+    VirtualGpu* gpu = gpu_of_stream(stream, per_thread);
+    CUmemoryPool pool = nullptr;
+    if (!gpu || !gpu->limited() || CUSLICE_REAL(cuDeviceGetMemPool)(&pool, gpu->device()) != CUDA_SUCCESS)
+        return call();
+    return counted_from_pool(function, gpu, pool, bytes, call);
+}
+
+}  // namespace
+
+CUSLICE_HOOK cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream stream) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_async(Function::cuMemAllocAsync, stream, false, bytesize,
+                         [&] { return CUSLICE_REAL(cuMemAllocAsync)(dptr, bytesize, stream); });
+}
+
+CUSLICE_HOOK cuMemAllocAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUstream stream) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_async(Function::cuMemAllocAsync_ptsz, stream, true, bytesize,
+                         [&] { return CUSLICE_REAL(cuMemAllocAsync_ptsz)(dptr, bytesize, stream); });
+}
+
+CUSLICE_HOOK cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream stream) {
+    if (ready() != Readiness::ready) return unavailable();
+    const HookEntry entry;
+    return counted_from_pool(Function::cuMemAllocFromPoolAsync, entry.counts() ? gpu_of_pool(pool) : nullptr, pool,
+                             bytesize,
+                             [&] { return CUSLICE_REAL(cuMemAllocFromPoolAsync)(dptr, bytesize, pool, stream); });
+}
+
+CUSLICE_HOOK cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream stream) {
+    if (ready() != Readiness::ready) return unavailable();
+    const HookEntry entry;
+    return counted_from_pool(Function::cuMemAllocFromPoolAsync_ptsz, entry.counts() ? gpu_of_pool(pool) : nullptr, pool,
+                             bytesize,
+                             [&] { return CUSLICE_REAL(cuMemAllocFromPoolAsync_ptsz)(dptr, bytesize, pool, stream); });
+}
+
+// Frees both pool memory, for which there is no record, and memory of cuMemAlloc, for which there is.
+CUSLICE_HOOK cuMemFreeAsync(CUdeviceptr dptr, CUstream stream) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_free(dptr, [&] { return CUSLICE_REAL(cuMemFreeAsync)(dptr, stream); });
+}
+
+CUSLICE_HOOK cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream stream) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_free(dptr, [&] { return CUSLICE_REAL(cuMemFreeAsync_ptsz)(dptr, stream); });
+}
+
+CUSLICE_HOOK cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
+    if (ready() != Readiness::ready) return unavailable();
+    const HookEntry entry;
+    const CUresult result = CUSLICE_REAL(cuMemPoolCreate)(pool, properties);
+    if (result != CUDA_SUCCESS || !entry.counts() || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return result;
+    VirtualGpu* gpu = process().gpu_of(properties->location.id);
+    if (gpu && gpu->limited()) gpu->pools().created(*pool);
+    return result;
+}
+
+CUSLICE_HOOK cuMemPoolDestroy(CUmemoryPool pool) {
+    if (ready() != Readiness::ready) return unavailable();
+    const HookEntry entry;
+    VirtualGpu* gpu = entry.counts() ? gpu_of_pool(pool) : nullptr;
+    const CUresult result = CUSLICE_REAL(cuMemPoolDestroy)(pool);
+    if (result == CUDA_SUCCESS && gpu && gpu->limited()) gpu->pools().destroyed(pool, gpu->budget());
+    return result;
+}
+
+}  // namespace cuslice

@@ -1,0 +1,56 @@
+// Loading, as seen from an exported function: the first call of any kind comes through here.
+#include "shim/driver/export.h"
+#include "shim/driver/hook_map.h"
+#include "shim/entry.h"
+#include "shim/log.h"
+#include "virtual_gpu/driver/table.h"
+
+namespace cuslice {
+
+constinit thread_local bool inside_hook = false;
+
+namespace {
+
+constinit std::atomic<bool> reported{false};
+constinit std::atomic<bool> named_missing[kFunctionCount]{};
+
+CUresult not_loaded() { return CUDA_ERROR_NOT_INITIALIZED; }
+CUresult not_in_this_driver() { return CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER; }
+
+void report(Readiness readiness) {
+    if (readiness == Readiness::bad_configuration) return say_to_stderr(line_of(process().error()).view());
+    LogLine line;
+    if (readiness == Readiness::ready)
+        say(LogLevel::debug, line.append("the driver is ").append(process().driver_text()));
+    else
+        say(LogLevel::info, line.append("no NVIDIA driver here: ").append(process().driver_text()));
+}
+
+}  // namespace
+
+Readiness load_and_report() {
+    const Readiness now = process().load();
+    if (!reported.exchange(true, std::memory_order_acq_rel)) report(now);
+    return now;
+}
+
+// For the exported stubs of functions that pass through, when their slot is empty: what to jump to instead.
+extern "C" __attribute__((visibility("hidden"))) void* cuslice_resolve_driver(unsigned index) {
+    if (ready() != Readiness::ready) return reinterpret_cast<void*>(&not_loaded);
+    if (void* real = __atomic_load_n(&cuslice_driver_slots[index], __ATOMIC_ACQUIRE)) return real;
+    if (!named_missing[index].exchange(true, std::memory_order_relaxed)) {
+        LogLine line;
+        say(LogLevel::warn, line.append(kFunctions[index].symbol)
+                                .append(" was called, which the driver ")
+                                .append(process().driver_text())
+                                .append(" does not have; a newer driver does"));
+    }
+    return reinterpret_cast<void*>(&not_in_this_driver);
+}
+
+// By this, one copy of the library recognises another when it looks for the real driver.
+extern "C" {
+__attribute__((visibility("default"), used)) const char* cuslice_marker() { return "cuslice"; }
+}
+
+}  // namespace cuslice

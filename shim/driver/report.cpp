@@ -1,0 +1,107 @@
+#include "shim/driver/report.h"
+
+#include "config/size.h"
+#include "shim/log.h"
+#include "virtual_gpu/process.h"
+
+namespace cuslice {
+
+namespace {
+
+constexpr std::string_view kKinds[] = {"cuMemAlloc", "cuMemAllocPitch", "cuMemAllocManaged"};
+constexpr std::size_t kKindCount = sizeof(kKinds) / sizeof(kKinds[0]);
+
+struct Holdings {
+    int gpu;
+    std::uint64_t bytes[kKindCount];
+    std::uint64_t blocks[kKindCount];
+};
+
+void add_up(const Allocation& allocation, void* argument) {
+    auto& sum = *static_cast<Holdings*>(argument);
+    if (allocation.gpu != sum.gpu || allocation.kind >= kKindCount) return;
+    sum.bytes[allocation.kind] += allocation.bytes;
+    sum.blocks[allocation.kind]++;
+}
+
+// "cuMemAlloc 512.0 MiB in 3 blocks": one part of who holds what.
+void append_part(LogLine& line, std::string_view who, std::uint64_t bytes, std::uint64_t blocks) {
+    if (!bytes) return;
+    line.append(line.view().back() == '(' ? "" : ", ").append(who).append(' ').append(format_size(bytes).view());
+    if (blocks) line.append(" in ").append_number(blocks).append(blocks == 1 ? " block" : " blocks");
+}
+
+void append_holdings(LogLine& line, const VirtualGpu& gpu, const MemoryPools& pools) {
+    Holdings sum{gpu.ordinal(), {}, {}};
+    process().allocations().for_each(add_up, &sum);
+    line.append('(');
+    append_part(line, "contexts and modules", gpu.driver_part(), 0);
+    for (std::size_t kind = 0; kind < kKindCount; kind++)
+        append_part(line, kKinds[kind], sum.bytes[kind], sum.blocks[kind]);
+    append_part(line, "memory pools", pools.charged(), 0);
+    if (line.view().back() == '(') line.append("nothing yet");
+    line.append(')');
+}
+
+// The first of each for a GPU, however many threads come at once.
+class OncePerGpu {
+  public:
+    bool first(const VirtualGpu& gpu) { return !said_[gpu.ordinal()].exchange(true, std::memory_order_relaxed); }
+
+  private:
+    std::atomic<bool> said_[Process::kMostGpus]{};
+};
+constinit OncePerGpu refused, introduced;
+
+void append_gpu(LogLine& line, const VirtualGpu& gpu) {
+    line.append("GPU ");
+    if (gpu.identity().index >= 0)
+        line.append_number(static_cast<std::uint64_t>(gpu.identity().index));
+    else
+        line.append(gpu.identity().uuid);
+    line.append(" (").append(gpu.name()).append(')');
+}
+
+}  // namespace
+
+CUresult refuse(Function function, const VirtualGpu& gpu, const OverLimit& why) {
+    const LogLevel level = refused.first(gpu) ? LogLevel::warn : LogLevel::debug;
+    if (!wants(level)) return CUDA_ERROR_OUT_OF_MEMORY;
+    LogLine line;
+    append_gpu(line, gpu);
+    line.append(": ").append(kFunctions[static_cast<std::size_t>(function)].symbol).append(" is refused ");
+    line.append(format_size(why.requested).view()).append(": ").append(format_size(why.used).view()).append(" of ");
+    line.append(format_size(gpu.slice().limit).view()).append(" are in use ");
+    append_holdings(line, gpu, gpu.pools());
+    line.append(", ")
+        .append(format_size(gpu.headroom()).view())
+        .append(" kept free for the driver (headroom); the limit is from ");
+    line.append(gpu.slice().origin.view()).append(". Free some memory, or raise the limit");
+    if (level == LogLevel::warn) line.append(". Further refusals on this GPU are not shown");
+    say(level, line);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void introduce(VirtualGpu& gpu, CUcontext context) {
+    if (!wants(LogLevel::info) || !introduced.first(gpu)) return;
+    std::size_t free = 0, total = 0;
+    LogLine line("virtual ");
+    line.append_number(static_cast<std::uint64_t>(gpu.ordinal())).append(" → physical ");
+    if (gpu.identity().index >= 0) line.append_number(static_cast<std::uint64_t>(gpu.identity().index)).append(", ");
+    line.append(gpu.identity().uuid).append(", ").append(gpu.name()).append(", ").append(gpu.identity().pci);
+    line.append(", total ").append(format_size(gpu.physical_total()).view());
+    CUSLICE_REAL(cuCtxPushCurrent_v2)(context);
+    const bool known = CUSLICE_REAL(cuMemGetInfo_v2)(&free, &total) == CUDA_SUCCESS;
+    CUSLICE_REAL(cuCtxPopCurrent_v2)(&context);
+    if (known) line.append(", free ").append(format_size(free).view());
+    if (gpu.limited())
+        line.append(", limit ")
+            .append(format_size(gpu.slice().limit).view())
+            .append(" from ")
+            .append(gpu.slice().origin.view());
+    else
+        line.append(", no limit");
+    say(LogLevel::info, line);
+}
+
+}  // namespace cuslice

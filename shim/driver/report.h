@@ -1,0 +1,18 @@
+#pragma once
+#include "policy/budget.h"
+#include "virtual_gpu/driver/table.h"
+#include "virtual_gpu/virtual_gpu.h"
+
+namespace cuslice {
+
+// What an allocation was made by, for people. Kept in Allocation::kind.
+enum class Kind : std::uint8_t { memory, pitch, managed };
+
+// An allocation, context or module that does not fit: says so once for each GPU (what was asked, the limit, what holds
+// most, what to change) and returns CUDA_ERROR_OUT_OF_MEMORY.
+CUresult refuse(Function function, const VirtualGpu& gpu, const OverLimit& why);
+
+// Says once for each GPU, for those who asked for it (log = info), which it is and what is allowed.
+void introduce(VirtualGpu& gpu, CUcontext context);
+
+}  // namespace cuslice

@@ -1,0 +1,19 @@
+/* Every driver function whose route is `pass`, exported. Those whose route is `hook` are C++ in this folder. */
+#include "shim/stub_x86_64.inc"
+
+    .text
+    resolver cuslice_resolve_driver_stub, cuslice_resolve_driver
+
+    .set slot, 0
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route) route symbol
+.macro pass symbol
+    .globl \symbol
+    passed_through \symbol, cuslice_driver_slots, slot, cuslice_resolve_driver_stub
+    .set slot, slot + 1
+.endm
+.macro hook symbol
+    .set slot, slot + 1
+.endm
+#include "virtual_gpu/driver/functions.def"
+
+    object_notes

@@ -1,0 +1,44 @@
+#pragma once
+#include <pthread.h>
+
+#include "virtual_gpu/process.h"
+
+namespace cuslice {
+
+extern constinit thread_local bool inside_hook;
+
+// Stands at the beginning of every hook that counts. While it lives, this thread's further calls are the driver's own
+// (or our own questions to it) and pass through uncounted, and the thread can't be cancelled between a charge and the
+// driver's answer.
+class HookEntry {
+  public:
+    HookEntry() : nested_(inside_hook) {
+        if (nested_) return;
+        inside_hook = true;
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
+    }
+    ~HookEntry() {
+        if (nested_) return;
+        pthread_setcancelstate(cancel_state_, nullptr);
+        inside_hook = false;
+    }
+    HookEntry(const HookEntry&) = delete;
+    HookEntry& operator=(const HookEntry&) = delete;
+
+    // Whether there is anything to count here. False: hand the call to the driver as it is.
+    bool counts() const { return !nested_ && process().limits_anything(); }
+
+  private:
+    bool nested_;
+    int cancel_state_ = 0;
+};
+
+// Loads configuration and driver before the first hooked call; afterwards one load and a branch. What stands in the way
+// is said once, on stderr. Returns what is the case.
+inline Readiness ready() {
+    extern Readiness load_and_report();
+    const Readiness known = process().readiness();
+    return known == Readiness::ready ? known : load_and_report();
+}
+
+}  // namespace cuslice

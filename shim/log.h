@@ -1,0 +1,19 @@
+#pragma once
+#include "config/log_setting.h"
+#include "config/text.h"
+
+namespace cuslice {
+
+using LogLine = FixedText<1536>;
+
+// Says one line, `cuslice: ` before it and a newline after it, where the setting `log` wants it, if it wants that much.
+// One write(2), nothing allocated, errno kept; never to stdout. Thread-safe.
+void say(LogLevel level, const LogLine& line);
+
+// The same before there are settings, or about them: always, to stderr. The line is complete.
+void say_to_stderr(std::string_view whole_line);
+
+// True if lines of this level are wanted.
+bool wants(LogLevel level);
+
+}  // namespace cuslice

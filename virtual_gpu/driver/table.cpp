@@ -1,0 +1,8 @@
+#include "virtual_gpu/driver/table.h"
+
+#include "virtual_gpu/driver/nvml_table.h"
+
+extern "C" {
+__attribute__((visibility("hidden"))) void* cuslice_driver_slots[cuslice::kFunctionCount] = {};
+__attribute__((visibility("hidden"))) void* cuslice_nvml_slots[cuslice::kNvmlFunctionCount] = {};
+}

@@ -1,0 +1,76 @@
+#include "virtual_gpu/driver_part.h"
+
+#include <algorithm>
+
+namespace cuslice {
+
+void DriverPart::open(const char* uuid, unsigned pid, FreeMemory free_memory, std::uint64_t first_context_at_most) {
+    pid_ = pid;
+    free_memory_ = free_memory;
+    first_context_at_most_ = first_context_at_most;
+    std::uint64_t bytes = 0;
+    // A process that has no context yet is in nobody's list. If our pid is there all the same, it is somebody else's,
+    // in another pid namespace, and its figures are not ours.
+    if (!nvml_.open(uuid) || nvml_.used_by_process(pid_, &bytes) == Reading::ok) source_ = Source::steps;
+}
+
+bool DriverPart::used_by_all(std::uint64_t* bytes) const {
+    if (nvml_.used_by_all(bytes) == Reading::ok) return true;
+    std::uint64_t free = 0, total = 0;
+    if (!free_memory_(&free, &total)) return false;
+    *bytes = total - free;
+    return true;
+}
+
+void DriverPart::set(std::uint64_t bytes, Budget& budget) {
+    budget.adjust(bytes_, bytes);
+    bytes_ = bytes;
+}
+
+DriverPart::Step DriverPart::before(const Budget& budget) {
+    Step step;
+    if (source_ == Source::process) return step;  // the figure afterwards says it all
+    step.counted = budget.used() - Budget::charged(bytes_);
+    step.known = used_by_all(&step.used);
+    return step;
+}
+
+void DriverPart::after(const Step& step, Budget& budget) {
+    if (source_ == Source::undecided) {
+        std::uint64_t bytes = 0;
+        source_ = nvml_.used_by_process(pid_, &bytes) == Reading::ok ? Source::process : Source::steps;
+    }
+    if (source_ == Source::process) return refresh(budget);
+
+    std::uint64_t used = 0;
+    if (!used_by_all(&used)) return;
+    if (!step.known) {
+        // The first context, and nothing told us what was there before it: all that is in use is ours, up to what a
+        // context can plausibly take.
+        set(std::min(used, first_context_at_most_), budget);
+        return;
+    }
+    const std::uint64_t counted = budget.used() - Budget::charged(bytes_);
+    const auto change = static_cast<std::int64_t>(used - step.used) - static_cast<std::int64_t>(counted - step.counted);
+    set(change < 0 && static_cast<std::uint64_t>(-change) > bytes_ ? 0 : bytes_ + static_cast<std::uint64_t>(change),
+        budget);
+}
+
+void DriverPart::refresh(Budget& budget) {
+    if (source_ != Source::process) return;
+    // The comparison means something only while no allocation is between our charge and the driver's. A few tries; a
+    // busy program keeps the last figure and is measured at the next occasion.
+    for (int i = 0; i < 16; i++) {
+        const Budget::Snapshot now = budget.snapshot();
+        std::uint64_t process = 0;
+        const Reading reading = nvml_.used_by_process(pid_, &process);
+        if (reading == Reading::failed) return;       // the last figure stands; silence is not zero
+        if (reading == Reading::absent) process = 0;  // the last context is gone
+        if (!budget.settled(now)) continue;
+        const std::uint64_t counted = now.used() - Budget::charged(bytes_);
+        set(process > counted ? process - counted : 0, budget);
+        return;
+    }
+}
+
+}  // namespace cuslice

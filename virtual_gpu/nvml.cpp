@@ -1,0 +1,102 @@
+#include "virtual_gpu/nvml.h"
+
+#include <cstdio>
+
+#include "virtual_gpu/driver/nvml_table.h"
+
+namespace cuslice {
+
+namespace {
+
+using ListProcesses = nvml::functions::GetProcesses;
+
+// Room for more processes than a GPU can serve; a list that is longer all the same counts as no answer.
+Reading find_process(void* slot, nvml::Device gpu, unsigned pid, std::uint64_t* bytes) {
+    constexpr unsigned kMost = 512;
+    nvml::ProcessInfo processes[kMost];
+    if (!slot) return Reading::failed;
+    unsigned count = kMost;
+    if (reinterpret_cast<ListProcesses*>(slot)(gpu, &count, processes) != nvml::SUCCESS) return Reading::failed;
+    for (unsigned i = 0; i < count && i < kMost; i++) {
+        if (processes[i].pid != pid) continue;
+        if (processes[i].usedGpuMemory == nvml::VALUE_NOT_AVAILABLE) return Reading::failed;
+        *bytes = processes[i].usedGpuMemory;
+        return Reading::ok;
+    }
+    return Reading::absent;
+}
+
+void* first_of(NvmlFunction newest, NvmlFunction older) {
+    void* slot = cuslice_nvml_slots[static_cast<std::size_t>(newest)];
+    return slot ? slot : cuslice_nvml_slots[static_cast<std::size_t>(older)];  // drivers before 510 have only _v2
+}
+
+// Several libraries in a process may initialise NVML; it counts them. We never shut it down.
+bool initialised() {
+    static int state = 0;  // 1: yes, 2: no; the same answer whoever asks first
+    int known = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+    if (!known) {
+        known = CUSLICE_REAL_NVML(nvmlInit_v2)() == nvml::SUCCESS ? 1 : 2;
+        __atomic_store_n(&state, known, __ATOMIC_RELEASE);
+    }
+    return known == 1;
+}
+
+}  // namespace
+
+bool NvmlGpu::open(const char* uuid) {
+    if (!initialised() || CUSLICE_REAL_NVML(nvmlDeviceGetHandleByUUID)(uuid, &handle_) != nvml::SUCCESS)
+        handle_ = nullptr;
+    return handle_ != nullptr;
+}
+
+Reading NvmlGpu::used_by_process(unsigned pid, std::uint64_t* bytes) const {
+    if (!handle_) return Reading::failed;
+    const Reading compute = find_process(first_of(NvmlFunction::nvmlDeviceGetComputeRunningProcesses_v3,
+                                                  NvmlFunction::nvmlDeviceGetComputeRunningProcesses_v2),
+                                         handle_, pid, bytes);
+    if (compute != Reading::absent) return compute;
+    // A client of MPS is in a list of its own.
+    const Reading mps = find_process(first_of(NvmlFunction::nvmlDeviceGetMPSComputeRunningProcesses_v3,
+                                              NvmlFunction::nvmlDeviceGetMPSComputeRunningProcesses_v2),
+                                     handle_, pid, bytes);
+    return mps == Reading::ok ? Reading::ok : Reading::absent;
+}
+
+Reading NvmlGpu::used_by_all(std::uint64_t* bytes, std::uint64_t* total) const {
+    nvml::Memory memory;
+    if (!handle_ || CUSLICE_REAL_NVML(nvmlDeviceGetMemoryInfo)(handle_, &memory) != nvml::SUCCESS)
+        return Reading::failed;
+    *bytes = memory.used;
+    if (total) *total = memory.total;
+    return Reading::ok;
+}
+
+bool NvmlGpu::identity(GpuIdentity* identity) const {
+    char uuid[nvml::DEVICE_UUID_V2_BUFFER_SIZE] = {};
+    nvml::PciInfo pci{};
+    unsigned index = 0;
+    if (!handle_ || CUSLICE_REAL_NVML(nvmlDeviceGetIndex)(handle_, &index) != nvml::SUCCESS ||
+        CUSLICE_REAL_NVML(nvmlDeviceGetUUID)(handle_, uuid, sizeof(uuid)) != nvml::SUCCESS ||
+        CUSLICE_REAL_NVML(nvmlDeviceGetPciInfo_v3)(handle_, &pci) != nvml::SUCCESS)
+        return false;
+    identity->index = static_cast<int>(index);
+    const auto fits = [](int length, std::size_t size) {
+        return length >= 0 && static_cast<std::size_t>(length) < size;
+    };
+    return fits(std::snprintf(identity->uuid, sizeof(identity->uuid), "%s", uuid), sizeof(identity->uuid)) &&
+           fits(std::snprintf(identity->pci, sizeof(identity->pci), "%s", pci.busId), sizeof(identity->pci));
+}
+
+unsigned nvml_gpu_count() {
+    unsigned count = 0;
+    return initialised() && CUSLICE_REAL_NVML(nvmlDeviceGetCount_v2)(&count) == nvml::SUCCESS ? count : 0;
+}
+
+NvmlGpu nvml_gpu(unsigned index) {
+    nvml::Device handle = nullptr;
+    if (CUSLICE_REAL_NVML(nvmlDeviceGetHandleByIndex_v2)(index, &handle) != nvml::SUCCESS) handle = nullptr;
+    return NvmlGpu(handle);
+}
+
+}  // namespace cuslice

@@ -1,0 +1,41 @@
+#pragma once
+#include <cstdint>
+
+#include "config/gpu_selector.h"
+#include "virtual_gpu/driver/nvml.h"
+
+namespace cuslice {
+
+enum class Reading {
+    ok,
+    absent,  // NVML answered, and what was asked for is not there
+    failed,  // NVML did not answer, which says nothing about the matter
+};
+
+// What NVML, the library behind nvidia-smi, says of one GPU. It counts what the driver takes by itself, which the CUDA
+// API does not show. Readings are of this moment and come from the real NVML, which has to be loaded. Thread-safe.
+class NvmlGpu {
+  public:
+    // Finds the GPU by its UUID. False, and every reading fails, where there is no NVML (a container may leave it out).
+    bool open(const char* uuid);
+    explicit NvmlGpu(nvml::Device handle = nullptr) : handle_(handle) {}
+
+    // Bytes that a process holds on the GPU: contexts, modules, allocations. `absent` if the process is not listed, as
+    // in a container with pids of its own.
+    Reading used_by_process(unsigned pid, std::uint64_t* bytes) const;
+
+    // Bytes that everybody together holds on the GPU, and all there are.
+    Reading used_by_all(std::uint64_t* bytes, std::uint64_t* total = nullptr) const;
+
+    // Index in PCI order, which is how nvidia-smi counts, UUID and PCI id. False if any of them can't be had.
+    bool identity(GpuIdentity* identity) const;
+
+  private:
+    nvml::Device handle_;
+};
+
+// How many GPUs the host has; 0 if there is no NVML. nvml_gpu(i) is the one with that index.
+unsigned nvml_gpu_count();
+NvmlGpu nvml_gpu(unsigned index);
+
+}  // namespace cuslice

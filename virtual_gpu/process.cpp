@@ -1,0 +1,251 @@
+#include "virtual_gpu/process.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "config/load.h"
+#include "config/resolve.h"
+#include "virtual_gpu/driver/load.h"
+#include "virtual_gpu/driver/locate.h"
+#include "virtual_gpu/driver/table.h"
+#include "virtual_gpu/toml_module.h"
+
+extern char** environ;
+
+namespace cuslice {
+
+namespace {
+
+// Large and alive as long as the process: raw storage, so that an unused library is zero pages of memory and no
+// constructor.
+alignas(Settings) unsigned char settings_storage[sizeof(Settings)];
+alignas(VirtualGpu) unsigned char gpu_storage[Process::kMostGpus * sizeof(VirtualGpu)];
+
+constinit Process the_process;
+
+struct CurrentContext {
+    CUcontext context;
+    VirtualGpu* gpu;
+    std::uint32_t epoch;
+};
+constinit thread_local CurrentContext last_context{};
+
+// While a thread loads it may fork: drivers start nvidia-modprobe. It must not wait for itself then.
+constinit thread_local bool loading_now = false;
+
+class Loading {
+  public:
+    explicit Loading(Mutex& mutex) : lock_(mutex) { loading_now = true; }
+    ~Loading() { loading_now = false; }
+
+  private:
+    LockGuard lock_;
+};
+
+bool free_memory(std::uint64_t* free, std::uint64_t* total) {
+    std::size_t free_now = 0, total_now = 0;
+    if (CUSLICE_REAL(cuMemGetInfo_v2)(&free_now, &total_now) != CUDA_SUCCESS) return false;
+    *free = free_now;
+    *total = total_now;
+    return true;
+}
+
+// A GPU's UUID as nvidia-smi writes it.
+void format_uuid(const CUuuid& uuid, char (&text)[48]) {
+    const auto* b = reinterpret_cast<const unsigned char*>(uuid.bytes);
+    std::snprintf(text, sizeof(text), "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+                  b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+}
+
+// The folder of the driver in use, beside which its NVML lies if it is not the system's.
+bool folder_in(const char* path, char* folder, std::size_t size) {
+    const char* slash = std::strrchr(path, '/');
+    if (!slash || static_cast<std::size_t>(slash - path) >= size) return false;
+    std::memcpy(folder, path, static_cast<std::size_t>(slash - path));
+    folder[slash - path] = '\0';
+    return true;
+}
+
+}  // namespace
+
+Process& process() { return the_process; }
+
+const Settings& Process::settings() const { return *reinterpret_cast<const Settings*>(settings_storage); }
+
+VirtualGpu& Process::gpu(int ordinal) { return reinterpret_cast<VirtualGpu*>(gpu_storage)[ordinal]; }
+
+bool Process::read_settings() {
+    auto& settings = *new (settings_storage) Settings;
+    return load_guest(settings, environ, open_toml_module, kSystemFile, error_);
+}
+
+Readiness Process::load() {
+    if (const Readiness known = readiness(); known != Readiness::not_yet) return known;
+    Loading loading(mutex_);
+    if (const Readiness known = readiness(); known != Readiness::not_yet) return known;
+    pthread_atfork(before_fork, after_fork, after_fork);
+
+    Readiness answer = Readiness::bad_configuration;
+    if (read_settings()) {
+        char path[4096];
+        const char* explicit_path = nullptr;
+        if (const Entry* driver = find(settings(), Key::driver)) {
+            std::snprintf(path, sizeof(path), "%.*s", static_cast<int>(driver->value.size()), driver->value.data());
+            explicit_path = path;
+        } else if (find(settings(), Key::fake)) {
+            // The fake GPU's driver lies in a folder beside this library.
+            constexpr const char kFake[] = "/fake/libcuda.so.1";
+            if (folder_of(&the_process, path, sizeof(path) - sizeof(kFake))) std::strcat(path, kFake);
+            explicit_path = path;
+        }
+        answer =
+            load_driver(explicit_path, driver_text_, sizeof(driver_text_)) ? Readiness::ready : Readiness::no_driver;
+    }
+    readiness_.store(answer, std::memory_order_release);
+    return answer;
+}
+
+bool Process::load_nvml() {
+    if (const int known = nvml_.load(std::memory_order_acquire)) return known == 1;
+    if (load() == Readiness::bad_configuration) return false;
+    Loading loading(mutex_);
+    return load_nvml_locked();
+}
+
+bool Process::load_nvml_locked() {
+    if (const int known = nvml_.load(std::memory_order_acquire)) return known == 1;
+    char folder[512], text[512];
+    const bool chosen = find(settings(), Key::driver) || find(settings(), Key::fake);
+    const bool beside = chosen && folder_in(driver_text_, folder, sizeof(folder));
+    const bool loaded = ::cuslice::load_nvml(beside ? folder : nullptr, text, sizeof(text));
+    nvml_.store(loaded ? 1 : 2, std::memory_order_release);
+    return loaded;
+}
+
+VirtualGpu::Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t total) const {
+    VirtualGpu::Slice slice;
+    const Amount amount = amount_for(settings(), identity, total);
+    slice.limited = amount.limited;
+    slice.limit = amount.bytes;
+    slice.origin.assign(amount.origin);
+    if (const auto own = headroom_for(settings(), identity)) {
+        slice.own_headroom = true;
+        slice.headroom = *own;
+    }
+    return slice;
+}
+
+bool Process::identify(CUdevice device, GpuIdentity* identity) const {
+    CUuuid uuid{};
+    if (CUSLICE_REAL(cuDeviceGetUuid_v2)(&uuid, device) != CUDA_SUCCESS &&
+        CUSLICE_REAL(cuDeviceGetUuid)(&uuid, device) != CUDA_SUCCESS)
+        return false;
+    format_uuid(uuid, identity->uuid);
+    if (CUSLICE_REAL(cuDeviceGetPCIBusId)(identity->pci, sizeof(identity->pci), device) != CUDA_SUCCESS)
+        identity->pci[0] = '\0';
+    return true;
+}
+
+// Indices count all GPUs of the host in PCI order, whatever CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER make of them
+// here, so only NVML can tell which GPU is meant. It is loaded only if somebody names a GPU.
+bool Process::check_selectors(std::span<GpuIdentity> visible) {
+    bool named = false;
+    for (const Entry& entry : settings().entries()) named = named || entry.selector.kind != GpuSelector::Kind::every;
+    if (!named) return true;
+
+    GpuIdentity all[kMostGpus];
+    std::size_t count = 0;
+    if (load_nvml_locked())
+        for (unsigned i = 0, there = nvml_gpu_count(); i < there && count < kMostGpus; i++)
+            if (nvml_gpu(i).identity(&all[count])) count++;
+    if (count == 0) {
+        for (const Entry& entry : settings().entries())
+            if (entry.selector.kind == GpuSelector::Kind::index)
+                return error_.set(
+                    entry.origin, entry.selector.text,
+                    "GPUs can't be told by their index where NVML is missing; name it by UUID (GPU-…) or PCI id");
+        return check_against(settings(), visible, false, error_);
+    }
+    for (GpuIdentity& mine : visible)
+        for (std::size_t k = 0; k < count; k++)
+            if (std::strcmp(all[k].uuid, mine.uuid) == 0) mine = all[k];
+    return check_against(settings(), {all, count}, true, error_);
+}
+
+bool Process::open_gpus() {
+    Loading loading(mutex_);
+    if (gpus_open_) return true;
+    int count = 0;
+    if (CUSLICE_REAL(cuDeviceGetCount)(&count) != CUDA_SUCCESS) count = 0;
+    if (count > kMostGpus)
+        return error_.set("cuslice", "this process sees more than 64 GPUs, which is more than cuslice can limit");
+
+    GpuIdentity identities[kMostGpus];
+    for (int i = 0; i < count; i++) identify(i, &identities[i]);
+    if (!check_selectors({identities, static_cast<std::size_t>(count)})) return false;
+
+    bool limits = false;
+    for (int i = 0; i < count; i++) {
+        char name[96] = "";
+        std::size_t total = 0;
+        CUSLICE_REAL(cuDeviceGetName)(name, sizeof(name), i);
+        if (CUSLICE_REAL(cuDeviceTotalMem_v2)(&total, i) != CUDA_SUCCESS) continue;
+        const VirtualGpu::Slice slice = slice_of(identities[i], total);
+        if (slice.limited) load_nvml_locked();
+        (new (&gpu(i)) VirtualGpu)->open(i, i, identities[i], total, name, slice, free_memory);
+        limits = limits || slice.limited;
+    }
+    limits_.store(limits, std::memory_order_relaxed);
+    gpu_count_.store(count, std::memory_order_release);
+    gpus_open_ = true;
+    return true;
+}
+
+VirtualGpu* Process::gpu_of(CUdevice device) { return device >= 0 && device < gpu_count() ? &gpu(device) : nullptr; }
+
+VirtualGpu* Process::find_gpu(const char* uuid) {
+    for (int i = 0, n = gpu_count(); i < n; i++)
+        if (std::strcmp(gpu(i).identity().uuid, uuid) == 0) return &gpu(i);
+    return nullptr;
+}
+
+VirtualGpu* Process::current_gpu(CUcontext* context) {
+    CUcontext current = nullptr;
+    if (CUSLICE_REAL(cuCtxGetCurrent)(&current) != CUDA_SUCCESS || !current) return nullptr;
+    if (context) *context = current;
+    CurrentContext& last = last_context;
+    const std::uint32_t epoch = context_epoch_.load(std::memory_order_acquire);
+    if (last.context != current || last.epoch != epoch) {
+        CUdevice device = -1;
+        if (CUSLICE_REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return nullptr;
+        last = {current, gpu_of(device), epoch};
+    }
+    return last.gpu;
+}
+
+// No lock of ours may be held in a child by a thread that it does not have.
+void Process::before_fork() {
+    if (!loading_now) the_process.mutex_.lock();
+    the_process.contexts_.mutex().lock();
+    for (int i = 0, n = the_process.gpu_count(); i < n; i++) {
+        the_process.gpu(i).mutex().lock();
+        the_process.gpu(i).pools().mutex().lock();
+    }
+    the_process.allocations_.lock_all();
+}
+
+void Process::after_fork() {
+    the_process.allocations_.unlock_all();
+    for (int i = the_process.gpu_count(); i-- > 0;) {
+        the_process.gpu(i).pools().mutex().unlock();
+        the_process.gpu(i).mutex().unlock();
+    }
+    the_process.contexts_.mutex().unlock();
+    if (!loading_now) the_process.mutex_.unlock();
+}
+
+}  // namespace cuslice

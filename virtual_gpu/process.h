@@ -1,0 +1,88 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "config/config_error.h"
+#include "config/settings.h"
+#include "policy/allocation_table.h"
+#include "policy/mutex.h"
+#include "virtual_gpu/contexts.h"
+#include "virtual_gpu/virtual_gpu.h"
+
+namespace cuslice {
+
+// Where a process stands with cuslice. Nothing is read or opened before the first call.
+enum class Readiness : int {
+    not_yet,
+    ready,
+    no_driver,          // programs that merely look for a GPU go on
+    bad_configuration,  // nothing is loaded, so nothing can be allocated: fail closed
+};
+
+// Everything that cuslice knows in this process. One of them, never destroyed: threads may still call while the program
+// ends.
+class Process {
+  public:
+    static constexpr int kMostGpus = 64;
+
+    // Reads the configuration and loads the driver, the first time. Thread-safe.
+    Readiness load();
+    Readiness readiness() const { return readiness_.load(std::memory_order_acquire); }
+
+    // After the driver's own cuInit succeeded: which GPUs there are and what of each is allowed, the first time.
+    // False if the settings do not fit the GPUs; error() then says why. Thread-safe.
+    bool open_gpus();
+
+    // Loads the real NVML, the first time. False if there is none. Thread-safe.
+    bool load_nvml();
+
+    // What is allowed on a GPU, whoever asks: CUDA has it by its ordinal, NVML by its handle.
+    VirtualGpu::Slice slice_of(const GpuIdentity& identity, std::uint64_t total) const;
+
+    const Settings& settings() const;
+    const ConfigError& error() const { return error_; }
+    // The driver that was loaded, or why none was.
+    const char* driver_text() const { return driver_text_; }
+
+    int gpu_count() const { return gpu_count_.load(std::memory_order_acquire); }
+    VirtualGpu& gpu(int ordinal);
+    VirtualGpu* gpu_of(CUdevice device);
+    VirtualGpu* find_gpu(const char* uuid);
+    // True once some GPU has a limit: otherwise nothing is counted and every hook is one jump.
+    bool limits_anything() const { return limits_.load(std::memory_order_relaxed); }
+
+    // The GPU of the thread's current context, and the context; null if there is none, or before the GPUs are open.
+    VirtualGpu* current_gpu(CUcontext* context);
+    // A context ended, so that its handle may come back for another GPU.
+    void forget_contexts() { context_epoch_.fetch_add(1, std::memory_order_release); }
+
+    AllocationTable& allocations() { return allocations_; }
+    Contexts& contexts() { return contexts_; }
+
+  private:
+    friend Process& process();
+
+    bool read_settings();
+    bool identify(CUdevice device, GpuIdentity* identity) const;
+    bool check_selectors(std::span<GpuIdentity> visible);
+    bool load_nvml_locked();
+    static void before_fork();
+    static void after_fork();
+
+    Mutex mutex_;
+    std::atomic<Readiness> readiness_{Readiness::not_yet};
+    std::atomic<int> gpu_count_{0};
+    std::atomic<bool> limits_{false};
+    std::atomic<std::uint32_t> context_epoch_{1};
+    std::atomic<int> nvml_{0};  // 0: not tried, 1: loaded, 2: none
+    bool gpus_open_ = false;
+    ConfigError error_;
+    char driver_text_[512] = {};
+
+    AllocationTable allocations_;
+    Contexts contexts_;
+};
+
+Process& process();
+
+}  // namespace cuslice

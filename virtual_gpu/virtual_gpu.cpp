@@ -1,0 +1,103 @@
+#include "virtual_gpu/virtual_gpu.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "virtual_gpu/driver/table.h"
+
+namespace cuslice {
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+// The driver hands small allocations out of blocks of 2 MiB, so it can hold that much more than was asked of it.
+constexpr std::uint64_t kLeastHeadroom = 2 * kMiB;
+// The share of what the driver has taken so far that it may yet take unasked (lazily loaded kernels, local memory).
+constexpr std::uint64_t kHeadroomShare = 8;
+
+// The most that a first context is believed to take where neither NVML nor a figure from before it is to be had: what
+// TensorFlow leaves to the driver and its libraries, by compute capability (its MinSystemMemory).
+std::uint64_t first_context_at_most(CUdevice device) {
+    int major = 0;
+    CUSLICE_REAL(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+    return (major <= 6 ? 500 : major == 7 ? 1050 : major == 8 ? 1536 : 1800) * kMiB;
+}
+
+}  // namespace
+
+void VirtualGpu::open(int ordinal, CUdevice device, const GpuIdentity& identity, std::uint64_t total, const char* name,
+                      const Slice& slice, DriverPart::FreeMemory free_memory) {
+    ordinal_ = ordinal;
+    device_ = device;
+    identity_ = identity;
+    total_ = total;
+    slice_ = slice;
+    slice_.limit = std::min(slice.limit, total);
+    std::strncpy(name_, name, sizeof(name_) - 1);
+    if (!limited()) return;
+    driver_part_.open(identity.uuid, static_cast<unsigned>(getpid()), free_memory, first_context_at_most(device));
+    publish();
+}
+
+std::uint64_t VirtualGpu::headroom() const {
+    if (slice_.own_headroom) return slice_.headroom;
+    return std::max(kLeastHeadroom, driver_part() / kHeadroomShare);
+}
+
+// Makes what was measured take effect: the ceiling for reservations, and when to measure next.
+void VirtualGpu::publish() {
+    __atomic_store_n(&driver_bytes_, driver_part_.bytes(), __ATOMIC_RELAXED);
+    const std::uint64_t room = headroom();
+    budget_.set_ceiling(slice_.limit > room ? slice_.limit - room : 0);
+    // What the driver takes unasked is seen at the latest when the allocations have grown by as much as was set aside
+    // for it.
+    measure_above_.store(std::max(measure_above_.load(std::memory_order_relaxed), budget_.used() + room),
+                         std::memory_order_relaxed);
+}
+
+OverLimit VirtualGpu::over(std::uint64_t requested) const { return {requested, budget_.used(), budget_.ceiling()}; }
+
+void VirtualGpu::refresh(bool trim_pools) {
+    pools_.refresh(budget_, trim_pools);  // first: the driver's part is what is left after everything else
+    LockGuard lock(mutex_);
+    driver_part_.refresh(budget_);
+    publish();
+}
+
+bool VirtualGpu::reserve(std::uint64_t bytes, OverLimit* why) {
+    if (budget_.used() > measure_above_.load(std::memory_order_relaxed)) refresh();
+    if (budget_.reserve(bytes)) return true;
+    refresh();
+    if (budget_.reserve(bytes)) return true;
+    if (pools_.any()) refresh(true);
+    return budget_.reserve(bytes, why);
+}
+
+DriverPart::Step VirtualGpu::before_driver_step() {
+    pools_.refresh(budget_, false);
+    LockGuard lock(mutex_);
+    return driver_part_.before(budget_);
+}
+
+bool VirtualGpu::after_driver_step(const DriverPart::Step& step, OverLimit* why) {
+    pools_.refresh(budget_, false);
+    LockGuard lock(mutex_);
+    const std::uint64_t before = driver_part_.bytes();
+    driver_part_.after(step, budget_);
+    publish();
+    const std::uint64_t now = driver_part_.bytes(), used = budget_.used();
+    if (used <= slice_.limit) return true;
+    if (why) *why = {now > before ? now - before : 0, used - (now > before ? now - before : 0), slice_.limit};
+    return false;
+}
+
+MemoryView VirtualGpu::view(std::uint64_t physical_free) {
+    if (pools_.any()) pools_.refresh(budget_, false);
+    const std::uint64_t used = budget_.used(), ceiling = budget_.ceiling();
+    return {std::min(used < ceiling ? ceiling - used : 0, physical_free), slice_.limit};
+}
+
+}  // namespace cuslice

@@ -1,0 +1,97 @@
+#pragma once
+#include <cstdint>
+
+#include "config/gpu_selector.h"
+#include "config/text.h"
+#include "policy/allocation_table.h"
+#include "policy/budget.h"
+#include "policy/mutex.h"
+#include "virtual_gpu/driver_part.h"
+#include "virtual_gpu/memory_pools.h"
+
+namespace cuslice {
+
+// What a program is shown of a GPU's memory, in bytes.
+struct MemoryView {
+    std::uint64_t free = 0;
+    std::uint64_t total = 0;
+};
+
+// The primary context, as far as its users have told: whose allocations end with it.
+struct PrimaryContext {
+    std::atomic<CUcontext> handle{nullptr};
+    std::atomic<unsigned> retains{0};
+};
+
+// One GPU as this process may use it: which one it is, how much of it is allowed, and what is charged. Everything but
+// open() is thread-safe.
+class VirtualGpu {
+  public:
+    struct Slice {
+        bool limited = false;
+        std::uint64_t limit = 0;     // bytes, of what nvidia-smi shows for the process
+        bool own_headroom = false;   // false: derived from what the driver takes by itself
+        std::uint64_t headroom = 0;  // bytes
+        FixedText<128> origin;       // where the limit came from, for people
+    };
+
+    // Before any other thread knows of this GPU. `device` is the driver's own ordinal.
+    void open(int ordinal, CUdevice device, const GpuIdentity& identity, std::uint64_t total, const char* name,
+              const Slice& slice, DriverPart::FreeMemory free_memory);
+
+    int ordinal() const { return ordinal_; }
+    CUdevice device() const { return device_; }
+    const GpuIdentity& identity() const { return identity_; }
+    const char* name() const { return name_; }
+    std::uint64_t physical_total() const { return total_; }
+    const Slice& slice() const { return slice_; }
+    bool limited() const { return slice_.limited; }
+
+    // Takes bytes before the driver is asked for them. Before it refuses, it reads again what can have shrunk: pools
+    // (which are told to give back what they keep in reserve) and the driver's own part.
+    bool reserve(std::uint64_t bytes, OverLimit* why);
+
+    // Around a call in which the driver may take or give back memory by itself. Calls of this kind are serialised per
+    // GPU only while they are measured, never while the driver works.
+    DriverPart::Step before_driver_step();
+    // False if the total is over the limit now, so that the caller can undo what it did.
+    bool after_driver_step(const DriverPart::Step& step, OverLimit* why);
+
+    // After cuMemFree and the like: no context of this GPU is needed for any of these.
+    Budget& budget() { return budget_; }
+    MemoryPools& pools() { return pools_; }
+    const MemoryPools& pools() const { return pools_; }
+    PrimaryContext& primary() { return primary_; }
+
+    // Reads pools and the driver's part again.
+    void refresh(bool trim_pools = false);
+
+    // The slice, given what the driver says is physically free and there at all. Free is what an allocation could
+    // really get: the limit less headroom less everything charged, and never more than is physically free.
+    MemoryView view(std::uint64_t physical_free);
+
+    std::uint64_t driver_part() const { return __atomic_load_n(&driver_bytes_, __ATOMIC_RELAXED); }
+    std::uint64_t headroom() const;
+    Mutex& mutex() { return mutex_; }
+
+  private:
+    void publish();
+    OverLimit over(std::uint64_t requested) const;
+
+    int ordinal_ = -1;
+    CUdevice device_ = -1;
+    GpuIdentity identity_;
+    char name_[96] = {};
+    std::uint64_t total_ = 0;
+    Slice slice_;
+
+    Budget budget_;
+    MemoryPools pools_;
+    PrimaryContext primary_;
+    Mutex mutex_;  // over driver_part_
+    DriverPart driver_part_;
+    std::uint64_t driver_bytes_ = 0;  // a copy for readers without the lock
+    std::atomic<std::uint64_t> measure_above_{0};
+};
+
+}  // namespace cuslice
