@@ -1,0 +1,36 @@
+// The command line: which command, with which settings, for which program.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/config_error.h"
+#include "config/key.h"
+
+namespace cuslice::cli {
+
+enum class Command { help, version, run, devices, config, query };
+
+/// `--limit 4GiB` or `--limit=4GiB`.
+struct Flag {
+    Key key;
+    std::string value;
+};
+
+struct Arguments {
+    Command command = Command::help;
+    /// For help: of which command; help itself for the whole.
+    Command topic = Command::help;
+    std::vector<Flag> flags;
+    /// The program and its arguments.
+    std::vector<std::string> program;
+    bool json = false;
+    /// For query: `raw`, the file to open as the driver, and the descriptor to answer on.
+    std::vector<std::string> query;
+};
+
+/// 0 if the command line is understood, else the exit code, with `error` filled. Options end at `--` or at the first
+/// word that is no option, as with env(1): what follows is the program's own.
+int parse_arguments(const std::vector<std::string>& words, Arguments& arguments, ConfigError& error);
+
+}  // namespace cuslice::cli

@@ -1,0 +1,28 @@
+// What the launcher's commands do. Each returns the exit code, unless `run` became the program.
+#pragma once
+
+#include "cli/arguments.h"
+#include "cli/environment.h"
+
+namespace cuslice::cli {
+
+/// What all commands work with.
+struct Invocation {
+    Arguments arguments;
+    Environment environment;
+    /// The system's file of settings.
+    const char* system_file;
+};
+
+int run_program(const Invocation& invocation);
+int list_devices(const Invocation& invocation);
+int show_config(const Invocation& invocation);
+
+/// The text of `cuslice --help`, or of `cuslice COMMAND --help`.
+std::string help_text(Command topic);
+
+/// One line on stderr, beginning with `cuslice: `. Returns `exit_code`.
+int complain(const ConfigError& error, int exit_code);
+int complain(const std::string& message, int exit_code);
+
+}  // namespace cuslice::cli

@@ -1,0 +1,47 @@
+// Which GPUs there are: asked of a driver in a child process, so that the launcher neither loads a driver nor becomes
+// the program of one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/environment.h"
+#include "cli/installation.h"
+#include "config/gpu_selector.h"
+#include "config/settings.h"
+
+namespace cuslice::cli {
+
+struct Gpu {
+    /// The position in the answer: the CUDA ordinal, or in the driver's own view the index in PCI order.
+    int ordinal = 0;
+    std::string name;
+    std::string uuid;
+    std::string pci;
+    /// Bytes, as cuDeviceTotalMem tells.
+    std::uint64_t total = 0;
+    /// Bytes, as NVML tells without a context; nothing where there is no NVML.
+    std::optional<std::uint64_t> free;
+};
+
+struct Gpus {
+    /// Why there is no answer; empty if there is one.
+    std::string failure;
+    std::vector<Gpu> list;
+};
+
+/// All GPUs that the driver has, in PCI order, whatever CUDA_VISIBLE_DEVICES says; without the library.
+Gpus query_driver(const Environment& environment, const Settings& settings, const Installation& installation);
+
+/// What a program would see that is started with `environment`.
+Gpus query_as_program(Environment environment, const Installation& installation);
+
+/// The child's side: answers on descriptor `words[0]` what the driver in file `words[1]` and the NVML in file
+/// `words[2]` say.
+int answer_query(const std::vector<std::string>& words);
+
+GpuIdentity identity_of(const Gpu& gpu, int index);
+
+}  // namespace cuslice::cli

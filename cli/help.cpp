@@ -1,0 +1,118 @@
+#include "cli/commands.h"
+#include "cli/table.h"
+
+namespace cuslice::cli {
+namespace {
+
+constexpr std::string_view kWhole = R"(cuslice: a slice of a GPU for every CUDA program
+
+Usage:
+  cuslice run [options] -- program args   start a program in a slice
+  cuslice devices [--json] [options]      list the GPUs that such a program would see
+  cuslice config [--json] [options]       print the settings that hold, and where each came from
+  cuslice --version
+
+Examples:
+  cuslice run --fraction 0.4 -- python train.py
+  cuslice run --limit 0=4GiB,1=1GiB -- ./a.out
+  cuslice run --fake 4xh200 -- ./a.out    on a machine without a GPU
+
+Each command explains itself: cuslice run --help
+)";
+
+constexpr std::string_view kRun = R"(Usage: cuslice run [options] -- program args
+
+Starts a program that gets a slice of each GPU's memory: it sees the slice as the whole, and an allocation past it fails as on
+a full GPU. The launcher becomes the program (same process id); what the program starts is in a slice too.
+
+Examples:
+  cuslice run --fraction 0.4 -- python train.py
+  cuslice run --limit 4GiB -- ./a.out
+  cuslice run --limit 0=4GiB,GPU-5f=2048MiB,0000:81:00.0=1GiB -- ./a.out
+  cuslice run --log info --fake 2xa100-40g,1xt4 -- torchrun --nproc-per-node 3 train.py
+)";
+
+constexpr std::string_view kDevices = R"(Usage: cuslice devices [--json] [options]
+
+Lists the GPUs that a program started with the same options would see: its CUDA ordinal, the GPU's index in PCI order (by which
+settings name it), name, UUID, PCI id, total and free memory, the limit that the program sees as its total, and where that
+limit came from.
+
+Examples:
+  cuslice devices
+  cuslice devices --json --limit 0=4GiB
+  cuslice devices --fake 4xh200
+)";
+
+constexpr std::string_view kConfigHelp = R"(Usage: cuslice config [--json] [options]
+
+Prints the settings that hold, per GPU where they are set so, where each came from, and which files were looked at.
+
+Examples:
+  cuslice config
+  cuslice config --json --limit 4GiB
+)";
+
+constexpr std::string_view kValues = R"(
+A size needs its unit: KiB MiB GiB TiB (K M G T are the same; KB MB GB TB are powers of 1000). A fraction is above 0 and at
+most 1, or a percentage. A GPU is named by the index that cuslice devices and nvidia-smi print, the start of its UUID, its
+PCI id, or * for every GPU. fraction and limit for the same GPU from one source are an error.
+
+Sources, strongest first: options, CUSLICE_* variables, the file of --config or CUSLICE_CONFIG, ./cuslice.toml,
+~/.config/cuslice/cuslice.toml ($XDG_CONFIG_HOME), /etc/cuslice/cuslice.toml, CUDA_DEVICE_MEMORY_LIMIT[_i] (HAMi),
+CUDA_MPS_PINNED_DEVICE_MEM_LIMIT (MPS). The system's file may set ceilings, which nothing raises.
+)";
+
+constexpr std::string_view kExitRun = R"(
+Exit codes: the program's own; 64 the command line is not understood; 78 a setting is wrong, nothing was started;
+126 the program was found but cannot be started; 127 there is no such program.
+)";
+constexpr std::string_view kExitDevices = R"(
+Exit codes: 0; 64 the command line is not understood; 69 there is no driver or no GPU; 78 a setting is wrong.
+)";
+constexpr std::string_view kExitConfig = R"(
+Exit codes: 0; 64 the command line is not understood; 78 a setting is wrong.
+)";
+
+std::string options_text() {
+    std::vector<std::vector<std::string>> rows = {{"Option", "Variable", "Default", ""}};
+    for (const KeyTraits& traits : all_keys()) {
+        std::string option = "  --";
+        option.append(traits.name).append(" ").append(traits.placeholder);
+        rows.push_back({option, std::string(traits.variable), std::string(traits.default_value), ""});
+        rows.push_back({"      " + std::string(traits.help), "", "", ""});
+    }
+    // The explanations are lines of their own: they must not widen the first column.
+    std::vector<std::vector<std::string>> columns;
+    for (std::size_t i = 0; i < rows.size(); i = i == 0 ? 1 : i + 2) columns.push_back(rows[i]);
+    const std::string table = format_table(columns);
+    std::string text = "\n";
+    std::size_t at = table.find('\n') + 1;
+    text.append(table, 0, at);
+    for (std::size_t i = 2; i < rows.size(); i += 2) {
+        const std::size_t end = table.find('\n', at) + 1;
+        text.append(table, at, end - at).append(rows[i][0]).append("\n");
+        at = end;
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string help_text(Command topic) {
+    std::string text;
+    switch (topic) {
+        case Command::run:
+            return text.append(kRun).append(options_text()).append(kValues).append(kExitRun);
+        case Command::devices:
+            text.append(kDevices).append(options_text()).append("  --json\n      print JSON\n");
+            return text.append(kValues).append(kExitDevices);
+        case Command::config:
+            text.append(kConfigHelp).append(options_text()).append("  --json\n      print JSON\n");
+            return text.append(kValues).append(kExitConfig);
+        default:
+            return text.append(kWhole);
+    }
+}
+
+}  // namespace cuslice::cli

@@ -1,0 +1,42 @@
+#include "cli/installation.h"
+
+#include <unistd.h>
+
+#include <climits>
+
+namespace cuslice::cli {
+namespace {
+
+std::string folder_of(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    return slash == path.npos ? "." : path.substr(0, slash);
+}
+
+}  // namespace
+
+bool fits_in_loader_list(const std::string& path) { return path.find_first_of(" \t\n:;$") == path.npos; }
+
+Installation installation_of(const std::string& executable) {
+    const std::string libraries = folder_of(folder_of(executable)) + "/" CUSLICE_LIBDIR;
+    return {executable, libraries + "/libcuslice.so", libraries + "/fake"};
+}
+
+bool find_installation(Installation& installation, ConfigError& error) {
+    char path[PATH_MAX];
+    const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+    if (length <= 0 || length == sizeof path) {
+        return error.set("/proc/self/exe", "cannot be read, so the library cannot be found: is /proc mounted?");
+    }
+    installation = installation_of(std::string(path, static_cast<std::size_t>(length)));
+    if (!fits_in_loader_list(installation.library)) {
+        return error.set(
+            installation.library,
+            "LD_PRELOAD ignores a path with a space, colon, semicolon or dollar sign: move the installation");
+    }
+    if (::access(installation.library.c_str(), R_OK) != 0) {
+        return error.set(installation.library, "no such file: this installation is not whole");
+    }
+    return true;
+}
+
+}  // namespace cuslice::cli

@@ -1,0 +1,33 @@
+// Where this installation's own files are.
+#pragma once
+
+#include <string>
+
+#include "config/config_error.h"
+
+namespace cuslice::cli {
+
+struct Installation {
+    /// The launcher itself.
+    std::string executable;
+    /// libcuslice.so
+    std::string library;
+    /// The folder of the fake GPU's libraries.
+    std::string fake_folder;
+
+    std::string fake_driver() const { return fake_folder + "/libcuda.so.1"; }
+};
+
+/// Found from the launcher's own place, so that a build folder and a tree that was moved work alike. A path that
+/// LD_PRELOAD could not carry is refused, as it would be ignored without a word; so is an installation without the
+/// library.
+bool find_installation(Installation& installation, ConfigError& error);
+
+/// The same from a given place of the launcher; looks at no file.
+Installation installation_of(const std::string& executable);
+
+/// False if the loader would take `path` apart in a list of paths: at spaces and colons, and at `$`, which begins its
+/// own variables; in LD_LIBRARY_PATH at semicolons too.
+bool fits_in_loader_list(const std::string& path);
+
+}  // namespace cuslice::cli

@@ -1,0 +1,132 @@
+#include "cli/launcher_settings.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "config/handover.h"
+#include "config/resolve.h"
+
+namespace cuslice::cli {
+namespace {
+
+std::string absolute(const std::string& path) {
+    if (path.empty() || path.front() == '/') return path;
+    std::error_code failed;
+    const std::filesystem::path current = std::filesystem::current_path(failed);
+    return failed ? path : current.string() + "/" + path;
+}
+
+// The value of a flag or a variable, its path made absolute where it has one.
+std::string settle_path(Key key, const std::string& value) {
+    switch (key) {
+        case Key::driver:
+            return absolute(value);
+        case Key::fake:
+            return value.find('/') != value.npos || value.ends_with(".toml") ? absolute(value) : value;
+        case Key::log: {
+            const std::size_t colon = value.find(':');
+            return colon == value.npos ? value : value.substr(0, colon + 1) + absolute(value.substr(colon + 1));
+        }
+        default:
+            return value;
+    }
+}
+
+Environment settle_paths(Environment environment) {
+    for (const KeyTraits& traits : all_keys()) {
+        const auto value = environment.get(traits.variable);
+        if (value) environment.set(traits.variable, settle_path(traits.key, *value));
+    }
+    return environment;
+}
+
+cuslice_toml_parse_function* linked_parser(Reason&) { return cuslice_toml_parse; }
+
+bool read_file(Settings& settings, const std::string& path, Source source, std::vector<LookedAt>& files,
+               ConfigError& error) {
+    FileState state = FileState::absent;
+    const bool good = load_file(settings, path.c_str(), source, linked_parser, state, error);
+    files.push_back({source, path, state});
+    return good;
+}
+
+// Whoever wrote the current folder (an archive, a colleague) chooses limits at most, not code to run or files to write
+// to.
+bool check_current_folder(const Settings& settings, ConfigError& error) {
+    for (const Entry& entry : settings.entries()) {
+        if (entry.rank.source != Source::current_folder || entry.rank.level != 0) continue;
+        if (entry.key == Key::driver) {
+            return error.set(
+                entry.origin, entry.value,
+                "driver is not taken from the current folder, which could choose code to run: use --driver");
+        }
+        if (entry.key == Key::log && entry.value.find(':') != entry.value.npos) {
+            return error.set(
+                entry.origin, entry.value,
+                "a log file is not taken from the current folder, which could choose any of yours: use --log");
+        }
+    }
+    return true;
+}
+
+using FakeCheck = int(const char* spec, char* message, std::size_t size);
+
+bool check_fake(const Entry& entry, const Installation& installation, ConfigError& error) {
+    const std::string driver = installation.fake_driver();
+    if (!fits_in_loader_list(driver)) {
+        return error.set(driver, "LD_LIBRARY_PATH takes such a path apart: move the installation");
+    }
+    void* const handle = ::dlopen(driver.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* const symbol = handle == nullptr ? nullptr : ::dlsym(handle, "cuslice_fake_check");
+    if (symbol == nullptr) {
+        const char* const why = ::dlerror();
+        return error.set(driver, std::string("the fake GPU cannot be opened: ") + (why == nullptr ? "" : why));
+    }
+    char message[1024] = {};
+    const std::string spec(entry.value);
+    const int code = reinterpret_cast<FakeCheck*>(symbol)(spec.c_str(), message, sizeof message);
+    return code == 0 || error.set(entry.origin, entry.value, message);
+}
+
+}  // namespace
+
+bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Environment& environment,
+                   const char* system_file, std::vector<LookedAt>& files, ConfigError& error) {
+    for (const Flag& flag : flags) {
+        const std::string origin = "--" + std::string(traits_of(flag.key).name);
+        if (!add_list(settings, flag.key, {Source::flag, 0}, origin, settle_path(flag.key, flag.value), error)) {
+            return false;
+        }
+    }
+    Environment settled = settle_paths(environment);
+    const std::vector<char*> lines = settled.pointers();
+    if (const auto outer = settled.get(kHandOver)) {
+        if (!read_handover(settings, *outer, HandOverPart::without_files, error)) return false;
+    }
+    if (!load_environment(settings, lines.data(), error)) return false;
+    if (const Entry* named = find(settings, Key::config)) {
+        if (!read_file(settings, std::string(named->value), Source::config_file, files, error)) return false;
+    }
+    if (!read_file(settings, absolute("cuslice.toml"), Source::current_folder, files, error) ||
+        !check_current_folder(settings, error)) {
+        return false;
+    }
+    const Path user = user_file(lines.data());
+    if (!user.empty() && !read_file(settings, user.c_str(), Source::user_file, files, error)) return false;
+    return read_file(settings, system_file, Source::system_file, files, error) &&
+           load_other_tools(settings, lines.data(), error);
+}
+
+bool check_settings(const Settings& settings, const Installation& installation, ConfigError& error) {
+    const Entry* fake = find(settings, Key::fake);
+    if (fake != nullptr) return check_fake(*fake, installation, error);
+    const Entry* driver = find(settings, Key::driver);
+    if (driver != nullptr && ::access(std::string(driver->value).c_str(), R_OK) != 0) {
+        return error.set(driver->origin, driver->value, "no such file, or it may not be read");
+    }
+    return true;
+}
+
+}  // namespace cuslice::cli

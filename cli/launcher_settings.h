@@ -1,0 +1,30 @@
+// All that the launcher reads before it starts a program.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/environment.h"
+#include "cli/installation.h"
+#include "config/load.h"
+
+namespace cuslice::cli {
+
+/// A file that was looked at.
+struct LookedAt {
+    Source source;
+    std::string path;
+    FileState state;
+};
+
+/// Reads flags, the outer launcher's hand-over, the environment, the file named by --config or CUSLICE_CONFIG,
+/// ./cuslice.toml, the user's and the system's file, and other tools' variables. Relative paths of flags and variables
+/// are taken from the current folder, here and for good: the program may go elsewhere.
+bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Environment& environment,
+                   const char* system_file, std::vector<LookedAt>& files, ConfigError& error);
+
+/// What can be known of the settings before a program starts: the driver's file is there, the fake GPUs exist.
+bool check_settings(const Settings& settings, const Installation& installation, ConfigError& error);
+
+}  // namespace cuslice::cli

@@ -1,0 +1,110 @@
+// cuslice devices: what a program would see, beside what there is.
+#include <algorithm>
+#include <cstdio>
+
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/gpu_query.h"
+#include "cli/json.h"
+#include "cli/launcher_settings.h"
+#include "cli/program_environment.h"
+#include "cli/table.h"
+#include "config/resolve.h"
+#include "config/size.h"
+
+namespace cuslice::cli {
+namespace {
+
+/// One GPU as the program sees it, and the one of the machine that it is.
+struct Device {
+    Gpu seen;
+    int index = -1;
+    std::uint64_t total = 0;
+    std::optional<std::uint64_t> free;
+    std::string origin;
+};
+
+std::vector<Device> join(const std::vector<Gpu>& seen, const std::vector<Gpu>& machine, const Settings& settings) {
+    std::vector<Device> devices;
+    for (const Gpu& gpu : seen) {
+        Device device{gpu, -1, gpu.total, {}, {}};
+        for (const Gpu& physical : machine) {
+            if (physical.uuid != gpu.uuid) continue;
+            device.index = physical.ordinal;
+            device.total = physical.total;
+            if (physical.free) device.free = std::min(*physical.free, gpu.total);
+            const Amount amount = amount_for(settings, identity_of(physical, physical.ordinal), physical.total);
+            device.origin = amount.origin;
+        }
+        devices.push_back(device);
+    }
+    return devices;
+}
+
+std::string text_of(std::uint64_t bytes) { return std::string(format_size(bytes).view()); }
+
+std::string as_table(const std::vector<Device>& devices) {
+    std::vector<std::vector<std::string>> rows = {
+        {"CUDA", "INDEX", "NAME", "UUID", "PCI", "TOTAL", "FREE", "LIMIT", "FROM"}};
+    for (const Device& device : devices) {
+        rows.push_back({std::to_string(device.seen.ordinal), device.index < 0 ? "?" : std::to_string(device.index),
+                        device.seen.name, device.seen.uuid, device.seen.pci, text_of(device.total),
+                        device.free ? text_of(*device.free) : "?", text_of(device.seen.total),
+                        device.origin.empty() ? "the whole GPU" : device.origin});
+    }
+    return format_table(rows);
+}
+
+std::string as_json(const std::vector<Device>& devices) {
+    std::string text = "{\"version\": 1, \"devices\": [";
+    const char* separator = "\n";
+    for (const Device& device : devices) {
+        text.append(separator).append("  {\"ordinal\": ").append(std::to_string(device.seen.ordinal));
+        text.append(", \"index\": ").append(device.index < 0 ? "null" : std::to_string(device.index));
+        text.append(", \"name\": ").append(json_string(device.seen.name));
+        text.append(", \"uuid\": ").append(json_string(device.seen.uuid));
+        text.append(", \"pci\": ").append(json_string(device.seen.pci));
+        text.append(", \"total\": ").append(std::to_string(device.total));
+        text.append(", \"free\": ").append(device.free ? std::to_string(*device.free) : "null");
+        text.append(", \"limit\": ").append(std::to_string(device.seen.total));
+        text.append(", \"origin\": ").append(device.origin.empty() ? "null" : json_string(device.origin)).append("}");
+        separator = ",\n";
+    }
+    return text.append(devices.empty() ? "]}\n" : "\n]}\n");
+}
+
+int no_gpu(const Invocation& invocation, const std::string& why) {
+    if (invocation.arguments.json) std::fputs(as_json({}).c_str(), stdout);
+    return complain(why, kNoGpu);
+}
+
+}  // namespace
+
+int list_devices(const Invocation& invocation) {
+    ConfigError error;
+    Settings settings;
+    Installation installation;
+    std::vector<LookedAt> files;
+    Environment environment = invocation.environment;
+    if (!load_launcher(settings, invocation.arguments.flags, environment, invocation.system_file, files, error) ||
+        !find_installation(installation, error) || !check_settings(settings, installation, error)) {
+        return complain(error, kConfig);
+    }
+    const Gpus machine = query_driver(environment, settings, installation);
+    if (!machine.failure.empty()) return no_gpu(invocation, "no GPU can be listed: " + machine.failure);
+    if (machine.list.empty()) return no_gpu(invocation, "no GPU can be listed: the driver has none");
+
+    std::vector<GpuIdentity> identities;
+    for (const Gpu& gpu : machine.list) identities.push_back(identity_of(gpu, gpu.ordinal));
+    if (!check_against(settings, identities, true, error) ||
+        !prepare_environment(environment, settings, installation, error)) {
+        return complain(error, kConfig);
+    }
+    const Gpus seen = query_as_program(environment, installation);
+    if (!seen.failure.empty()) return no_gpu(invocation, "a program would see no GPU: " + seen.failure);
+    const std::vector<Device> devices = join(seen.list, machine.list, settings);
+    std::fputs((invocation.arguments.json ? as_json(devices) : as_table(devices)).c_str(), stdout);
+    return 0;
+}
+
+}  // namespace cuslice::cli

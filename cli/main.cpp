@@ -1,0 +1,39 @@
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/gpu_query.h"
+
+namespace cuslice::cli {
+namespace {
+
+int run(int count, char** words) {
+    Invocation invocation{{}, Environment(environ), CUSLICE_SYSTEM_FILE};
+    ConfigError error;
+    const int code = parse_arguments({words + (count > 0 ? 1 : 0), words + count}, invocation.arguments, error);
+    if (code != 0) return complain(error, code);
+    switch (invocation.arguments.command) {
+        case Command::help:
+            std::fputs(help_text(invocation.arguments.topic).c_str(), stdout);
+            return 0;
+        case Command::version:
+            std::puts("cuslice " CUSLICE_VERSION);
+            return 0;
+        case Command::run:
+            return run_program(invocation);
+        case Command::devices:
+            return list_devices(invocation);
+        case Command::config:
+            return show_config(invocation);
+        case Command::query:
+            return answer_query(invocation.arguments.query);
+    }
+    return kUsage;
+}
+
+}  // namespace
+}  // namespace cuslice::cli
+
+int main(int count, char** words) { return cuslice::cli::run(count, words); }

@@ -1,0 +1,79 @@
+#include "cli/program_environment.h"
+
+#include "config/handover.h"
+#include "config/load.h"
+#include "config/resolve.h"
+
+namespace cuslice::cli {
+namespace {
+
+constexpr std::string_view kPreload = "LD_PRELOAD";
+constexpr std::string_view kLibraryPath = "LD_LIBRARY_PATH";
+// One string of an environment may have 128 KiB with its name (MAX_ARG_STRLEN).
+constexpr std::size_t kMostHandOver = 120 * 1024;
+
+std::vector<std::string> split(const std::string& list, const char* separators) {
+    std::vector<std::string> parts;
+    for (std::size_t at = 0; at <= list.size();) {
+        const std::size_t end = std::min(list.find_first_of(separators, at), list.size());
+        parts.push_back(list.substr(at, end - at));
+        at = end + 1;
+    }
+    return parts;
+}
+
+bool is_library(const std::string& path) { return path == "libcuslice.so" || path.ends_with("/libcuslice.so"); }
+
+// LD_PRELOAD without us; the loader takes spaces and colons as separators and skips what is empty.
+std::string other_preloads(const Environment& environment) {
+    std::string others;
+    for (const std::string& part : split(environment.get(kPreload).value_or(""), " :")) {
+        if (part.empty() || is_library(part)) continue;
+        if (!others.empty()) others += ":";
+        others += part;
+    }
+    return others;
+}
+
+// An empty element of LD_LIBRARY_PATH is the current folder, so the rest must be kept to the letter.
+void prepend_library_path(Environment& environment, const std::string& folder) {
+    const auto before = environment.get(kLibraryPath);
+    if (!before || before->empty()) return environment.set(kLibraryPath, folder);
+    if (*before == folder || before->starts_with(folder + ":")) return;
+    environment.set(kLibraryPath, folder + ":" + *before);
+}
+
+}  // namespace
+
+void remove_preload(Environment& environment) {
+    if (!environment.get(kPreload)) return;
+    const std::string others = other_preloads(environment);
+    if (others.empty()) {
+        environment.unset(kPreload);
+    } else {
+        environment.set(kPreload, others);
+    }
+}
+
+bool prepare_environment(Environment& environment, const Settings& settings, const Installation& installation,
+                         ConfigError& error) {
+    std::string handover(kMostHandOver, '\0');
+    const std::size_t length = write_handover(settings, handover);
+    if (length == 0) return error.set(kHandOver, "too many settings to hand on: at most 120 KiB of text");
+    handover.resize(length);
+
+    for (const KeyTraits& traits : all_keys()) {
+        if (traits.key != Key::fake && traits.key != Key::fake_kernels) environment.unset(traits.variable);
+    }
+    environment.set(kHandOver, handover);
+    const std::string others = other_preloads(environment);
+    environment.set(kPreload, others.empty() ? installation.library : installation.library + ":" + others);
+
+    for (const Key key : {Key::fake, Key::fake_kernels}) {
+        if (const Entry* entry = find(settings, key)) environment.set(traits_of(key).variable, entry->value);
+    }
+    if (find(settings, Key::fake) != nullptr) prepend_library_path(environment, installation.fake_folder);
+    return true;
+}
+
+}  // namespace cuslice::cli

@@ -1,0 +1,19 @@
+// What the launcher changes in the environment of the program that it starts.
+#pragma once
+
+#include "cli/environment.h"
+#include "cli/installation.h"
+#include "config/settings.h"
+
+namespace cuslice::cli {
+
+/// The environment for a program: LD_PRELOAD with the library first, CUSLICE_SETTINGS in place of the variables that
+/// went into it, and for a fake GPU CUSLICE_FAKE, CUSLICE_FAKE_KERNELS and its folder first in LD_LIBRARY_PATH. Nothing
+/// else is touched, and doing it twice changes nothing more. False if the settings are too many to be handed on.
+bool prepare_environment(Environment& environment, const Settings& settings, const Installation& installation,
+                         ConfigError& error);
+
+/// LD_PRELOAD without any libcuslice.so: for asking the driver itself.
+void remove_preload(Environment& environment);
+
+}  // namespace cuslice::cli

@@ -1,0 +1,79 @@
+// cuslice run: becomes the program.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/gpu_query.h"
+#include "cli/launcher_settings.h"
+#include "cli/program.h"
+#include "cli/program_environment.h"
+#include "config/resolve.h"
+
+namespace cuslice::cli {
+namespace {
+
+bool names_a_gpu(const Settings& settings) {
+    for (const Entry& entry : settings.entries()) {
+        const bool ours = entry.rank.source != Source::other_tools;
+        if (ours && entry.selector.kind != GpuSelector::Kind::every) return true;
+    }
+    return false;
+}
+
+// A setting for one GPU can be wrong in a way that only the list of GPUs shows. Where there is no driver here, as on a
+// login node, nothing is known, and the library says it at the program's first CUDA call.
+bool check_gpus(const Settings& settings, const Environment& environment, const Installation& installation,
+                ConfigError& error) {
+    if (!names_a_gpu(settings)) return true;
+    const Gpus gpus = query_driver(environment, settings, installation);
+    if (!gpus.failure.empty() || gpus.list.empty()) return true;
+    std::vector<GpuIdentity> identities;
+    for (const Gpu& gpu : gpus.list) identities.push_back(identity_of(gpu, gpu.ordinal));
+    return check_against(settings, identities, true, error);
+}
+
+// Returns only if the program could not be started.
+int become(const std::string& path, std::vector<std::string> words, Environment& environment) {
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    const std::vector<char*> lines = environment.pointers();
+    ::execve(path.c_str(), arguments.data(), lines.data());
+    if (errno == ENOEXEC) {
+        // A script without #!: a shell runs it itself.
+        std::string shell = "/bin/sh";
+        std::string script = path;
+        arguments[0] = script.data();
+        arguments.insert(arguments.begin(), shell.data());
+        ::execve(shell.c_str(), arguments.data(), lines.data());
+    }
+    // The file is there, so what is missing can only be its interpreter: 126, as a shell's.
+    return complain(words[0] + ": cannot be started: " + std::strerror(errno), kNotStarted);
+}
+
+}  // namespace
+
+int run_program(const Invocation& invocation) {
+    ConfigError error;
+    Settings settings;
+    Installation installation;
+    std::vector<LookedAt> files;
+    const std::vector<std::string>& words = invocation.arguments.program;
+    Environment environment = invocation.environment;
+    if (!load_launcher(settings, invocation.arguments.flags, environment, invocation.system_file, files, error) ||
+        !find_installation(installation, error) || !check_settings(settings, installation, error) ||
+        !check_gpus(settings, environment, installation, error) ||
+        !prepare_environment(environment, settings, installation, error)) {
+        return complain(error, kConfig);
+    }
+    const Program program = find_program(words[0], environment);
+    if (program.exit_code != 0) return complain(program.message, program.exit_code);
+    const std::string out_of_reach = why_out_of_reach(program.path);
+    if (!out_of_reach.empty()) complain(out_of_reach, 0);
+    return become(program.path, words, environment);
+}
+
+}  // namespace cuslice::cli

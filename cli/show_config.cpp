@@ -1,0 +1,121 @@
+// cuslice config: the settings that hold, and where each came from.
+#include <cstdio>
+
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/json.h"
+#include "cli/launcher_settings.h"
+#include "cli/table.h"
+
+namespace cuslice::cli {
+namespace {
+
+struct Row {
+    std::string key;
+    std::string gpu;
+    std::string value;
+    std::string source;
+    std::string origin;
+};
+
+// The entry that holds for a GPU which `selector` names and no other selector does. Which GPU that is, and whether
+// another name means the same one, only `cuslice devices` can tell.
+const Entry* holding(const Settings& settings, const Entry& question, const GpuSelector& selector) {
+    const Entry* best = nullptr;
+    for (const Entry& entry : settings.entries()) {
+        const bool same = entry.key == question.key || (is_amount(entry.key) && is_amount(question.key));
+        const bool general = entry.selector.kind == GpuSelector::Kind::every;
+        if (!same || entry.ceiling != question.ceiling || (!general && !entry.selector.same_as(selector))) continue;
+        if (best == nullptr || entry.rank < best->rank || (entry.rank == best->rank && !general)) best = &entry;
+    }
+    return best;
+}
+
+std::string gpu_text(const Entry& entry) {
+    if (!traits_of(entry.key).per_gpu) return "-";
+    return std::string(entry.selector.text);
+}
+
+void add_entry(const Settings& settings, const Entry& entry, std::vector<Row>& rows) {
+    if (holding(settings, entry, entry.selector) != &entry) return;
+    const std::string key = (entry.ceiling ? "ceiling." : "") + std::string(traits_of(entry.key).name);
+    rows.push_back({key, gpu_text(entry), std::string(entry.value), std::string(name_of(entry.rank.source)),
+                    std::string(entry.origin)});
+}
+
+bool is_set(const Settings& settings, Key key) {
+    for (const Entry& entry : settings.entries()) {
+        const bool same = entry.key == key || (is_amount(entry.key) && is_amount(key));
+        if (same && !entry.ceiling && entry.selector.kind == GpuSelector::Kind::every) return true;
+    }
+    return false;
+}
+
+// In the order of the keys, ceilings last.
+std::vector<Row> rows_of(const Settings& settings) {
+    std::vector<Row> rows;
+    for (const bool ceiling : {false, true}) {
+        for (const KeyTraits& traits : all_keys()) {
+            for (const Entry& entry : settings.entries()) {
+                if (entry.key == traits.key && entry.ceiling == ceiling) add_entry(settings, entry, rows);
+            }
+            if (ceiling || traits.key == Key::fraction || is_set(settings, traits.key)) continue;
+            rows.push_back({std::string(traits.name), traits.per_gpu ? "*" : "-", std::string(traits.default_value),
+                            "default", "default"});
+        }
+    }
+    return rows;
+}
+
+std::string_view state_text(FileState state) { return state == FileState::found ? "found" : "absent"; }
+
+std::string as_table(const std::vector<Row>& rows, const std::vector<LookedAt>& files) {
+    std::vector<std::vector<std::string>> table = {{"KEY", "GPU", "VALUE", "FROM"}};
+    for (const Row& row : rows) table.push_back({row.key, row.gpu, row.value, row.origin});
+    std::vector<std::vector<std::string>> looked = {{"FILE", "STATE", "PATH"}};
+    for (const LookedAt& file : files) {
+        looked.push_back({std::string(name_of(file.source)), std::string(state_text(file.state)), file.path});
+    }
+    return format_table(table) + "\n" + format_table(looked);
+}
+
+std::string as_json(const std::vector<Row>& rows, const std::vector<LookedAt>& files) {
+    std::string text = "{\"version\": 1, \"settings\": [";
+    const char* separator = "\n";
+    for (const Row& row : rows) {
+        text.append(separator).append("  {\"key\": ").append(json_string(row.key));
+        text.append(", \"gpu\": ").append(row.gpu == "-" ? "null" : json_string(row.gpu));
+        text.append(", \"value\": ").append(json_string(row.value));
+        text.append(", \"source\": ").append(json_string(row.source));
+        text.append(", \"origin\": ").append(json_string(row.origin)).append("}");
+        separator = ",\n";
+    }
+    text.append("\n], \"files\": [");
+    separator = "\n";
+    for (const LookedAt& file : files) {
+        text.append(separator).append("  {\"source\": ").append(json_string(name_of(file.source)));
+        text.append(", \"state\": ").append(json_string(state_text(file.state)));
+        text.append(", \"path\": ").append(json_string(file.path)).append("}");
+        separator = ",\n";
+    }
+    return text.append("\n]}\n");
+}
+
+}  // namespace
+
+int show_config(const Invocation& invocation) {
+    ConfigError error;
+    Settings settings;
+    Installation installation;
+    std::vector<LookedAt> files;
+    if (!load_launcher(settings, invocation.arguments.flags, invocation.environment, invocation.system_file, files,
+                       error) ||
+        !find_installation(installation, error) || !check_settings(settings, installation, error)) {
+        return complain(error, kConfig);
+    }
+    const std::vector<Row> rows = rows_of(settings);
+    std::fputs((invocation.arguments.json ? as_json(rows, files) : as_table(rows, files)).c_str(), stdout);
+    return 0;
+}
+
+}  // namespace cuslice::cli

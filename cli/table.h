@@ -1,0 +1,13 @@
+// A table for people: columns as wide as their widest cell.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace cuslice::cli {
+
+/// Rows of equal length, the first being the headings. Width is counted in characters of UTF-8, columns are divided by
+/// two spaces, no line ends in spaces.
+std::string format_table(const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace cuslice::cli
