@@ -12,13 +12,13 @@ extern constinit thread_local bool inside_hook;
 // driver's answer.
 class HookEntry {
   public:
-    HookEntry() : nested_(inside_hook) {
-        if (nested_) return;
+    HookEntry() : counts_(!inside_hook && process().limits_anything()) {
+        if (!counts_) return;
         inside_hook = true;
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
     }
     ~HookEntry() {
-        if (nested_) return;
+        if (!counts_) return;
         pthread_setcancelstate(cancel_state_, nullptr);
         inside_hook = false;
     }
@@ -26,10 +26,10 @@ class HookEntry {
     HookEntry& operator=(const HookEntry&) = delete;
 
     // Whether there is anything to count here. False: hand the call to the driver as it is.
-    bool counts() const { return !nested_ && process().limits_anything(); }
+    bool counts() const { return counts_; }
 
   private:
-    bool nested_;
+    bool counts_;
     int cancel_state_ = 0;
 };
 

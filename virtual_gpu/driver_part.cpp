@@ -35,19 +35,19 @@ DriverPart::Step DriverPart::before(const Budget& budget) {
     return step;
 }
 
-void DriverPart::after(const Step& step, Budget& budget) {
+void DriverPart::after(const Step& step, std::uint64_t unsure, Budget& budget) {
     if (source_ == Source::undecided) {
         std::uint64_t bytes = 0;
         source_ = nvml_.used_by_process(pid_, &bytes) == Reading::ok ? Source::process : Source::steps;
     }
-    if (source_ == Source::process) return refresh(budget);
+    if (source_ == Source::process) return refresh(unsure, budget);
 
     std::uint64_t used = 0;
     if (!used_by_all(&used)) return;
     if (!step.known) {
         // The first context, and nothing told us what was there before it: all that is in use is ours, up to what a
         // context can plausibly take.
-        set(std::min(used, first_context_at_most_), budget);
+        if (!bytes_) set(std::min(used, first_context_at_most_), budget);
         return;
     }
     const std::uint64_t counted = budget.used() - Budget::charged(bytes_);
@@ -56,7 +56,7 @@ void DriverPart::after(const Step& step, Budget& budget) {
         budget);
 }
 
-void DriverPart::refresh(Budget& budget) {
+void DriverPart::refresh(std::uint64_t unsure, Budget& budget) {
     if (source_ != Source::process) return;
     // The comparison means something only while no allocation is between our charge and the driver's. A few tries; a
     // busy program keeps the last figure and is measured at the next occasion.
@@ -68,7 +68,10 @@ void DriverPart::refresh(Budget& budget) {
         if (reading == Reading::absent) process = 0;  // the last context is gone
         if (!budget.settled(now)) continue;
         const std::uint64_t counted = now.used() - Budget::charged(bytes_);
-        set(process > counted ? process - counted : 0, budget);
+        // With managed memory alive the figure leaves a range; what was known before stands unless it is outside.
+        const std::uint64_t least = process > counted ? process - counted : 0;
+        const std::uint64_t sure = counted - std::min(counted, unsure);
+        set(std::clamp(bytes_, least, std::max(least, process > sure ? process - sure : 0)), budget);
         return;
     }
 }

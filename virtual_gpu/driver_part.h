@@ -28,14 +28,16 @@ class DriverPart {
     void open(const char* uuid, unsigned pid, FreeMemory free_memory, std::uint64_t first_context_at_most);
 
     Step before(const Budget& budget);
-    void after(const Step& step, Budget& budget);
+
+    // `unsure`: how much of what is charged may not be on the GPU at the moment (managed memory, which the driver
+    // moves).
+    void after(const Step& step, std::uint64_t unsure, Budget& budget);
 
     // Reads the process's figure again, where there is one. Without one nothing changes.
-    void refresh(Budget& budget);
+    void refresh(std::uint64_t unsure, Budget& budget);
 
     std::uint64_t bytes() const { return bytes_; }
     bool exact() const { return source_ == Source::process; }
-    const NvmlGpu& nvml() const { return nvml_; }
 
   private:
     enum class Source { undecided, process, steps };

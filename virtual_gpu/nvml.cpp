@@ -31,8 +31,10 @@ void* first_of(NvmlFunction newest, NvmlFunction older) {
     return slot ? slot : cuslice_nvml_slots[static_cast<std::size_t>(older)];  // drivers before 510 have only _v2
 }
 
+}  // namespace
+
 // Several libraries in a process may initialise NVML; it counts them. We never shut it down.
-bool initialised() {
+bool nvml_initialise() {
     static int state = 0;  // 1: yes, 2: no; the same answer whoever asks first
     int known = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
     if (!known) {
@@ -42,10 +44,8 @@ bool initialised() {
     return known == 1;
 }
 
-}  // namespace
-
 bool NvmlGpu::open(const char* uuid) {
-    if (!initialised() || CUSLICE_REAL_NVML(nvmlDeviceGetHandleByUUID)(uuid, &handle_) != nvml::SUCCESS)
+    if (!nvml_initialise() || CUSLICE_REAL_NVML(nvmlDeviceGetHandleByUUID)(uuid, &handle_) != nvml::SUCCESS)
         handle_ = nullptr;
     return handle_ != nullptr;
 }
@@ -90,7 +90,7 @@ bool NvmlGpu::identity(GpuIdentity* identity) const {
 
 unsigned nvml_gpu_count() {
     unsigned count = 0;
-    return initialised() && CUSLICE_REAL_NVML(nvmlDeviceGetCount_v2)(&count) == nvml::SUCCESS ? count : 0;
+    return nvml_initialise() && CUSLICE_REAL_NVML(nvmlDeviceGetCount_v2)(&count) == nvml::SUCCESS ? count : 0;
 }
 
 NvmlGpu nvml_gpu(unsigned index) {

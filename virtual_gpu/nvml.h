@@ -34,6 +34,10 @@ class NvmlGpu {
     nvml::Device handle_;
 };
 
+// Initialises the loaded NVML, the first time; the others here need it. It may start processes (nvidia-modprobe), so no
+// lock that a fork takes may be held.
+bool nvml_initialise();
+
 // How many GPUs the host has; 0 if there is no NVML. nvml_gpu(i) is the one with that index.
 unsigned nvml_gpu_count();
 NvmlGpu nvml_gpu(unsigned index);

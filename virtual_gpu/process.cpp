@@ -46,14 +46,6 @@ class Loading {
     LockGuard lock_;
 };
 
-bool free_memory(std::uint64_t* free, std::uint64_t* total) {
-    std::size_t free_now = 0, total_now = 0;
-    if (CUSLICE_REAL(cuMemGetInfo_v2)(&free_now, &total_now) != CUDA_SUCCESS) return false;
-    *free = free_now;
-    *total = total_now;
-    return true;
-}
-
 // A GPU's UUID as nvidia-smi writes it.
 void format_uuid(const CUuuid& uuid, char (&text)[48]) {
     const auto* b = reinterpret_cast<const unsigned char*>(uuid.bytes);
@@ -121,7 +113,7 @@ bool Process::load_nvml_locked() {
     char folder[512], text[512];
     const bool chosen = find(settings(), Key::driver) || find(settings(), Key::fake);
     const bool beside = chosen && folder_in(driver_text_, folder, sizeof(folder));
-    const bool loaded = ::cuslice::load_nvml(beside ? folder : nullptr, text, sizeof(text));
+    const bool loaded = ::cuslice::load_nvml(beside ? folder : nullptr, text, sizeof(text)) && nvml_initialise();
     nvml_.store(loaded ? 1 : 2, std::memory_order_release);
     return loaded;
 }
@@ -195,8 +187,7 @@ bool Process::open_gpus() {
         CUSLICE_REAL(cuDeviceGetName)(name, sizeof(name), i);
         if (CUSLICE_REAL(cuDeviceTotalMem_v2)(&total, i) != CUDA_SUCCESS) continue;
         const VirtualGpu::Slice slice = slice_of(identities[i], total);
-        if (slice.limited) load_nvml_locked();
-        (new (&gpu(i)) VirtualGpu)->open(i, i, identities[i], total, name, slice, free_memory);
+        (new (&gpu(i)) VirtualGpu)->open(i, i, identities[i], total, name, slice);
         limits = limits || slice.limited;
     }
     limits_.store(limits, std::memory_order_relaxed);

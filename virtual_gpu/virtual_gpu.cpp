@@ -3,9 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cstdio>
 
 #include "virtual_gpu/driver/table.h"
+#include "virtual_gpu/process.h"
 
 namespace cuslice {
 
@@ -26,20 +27,37 @@ std::uint64_t first_context_at_most(CUdevice device) {
     return (major <= 6 ? 500 : major == 7 ? 1050 : major == 8 ? 1536 : 1800) * kMiB;
 }
 
+bool free_memory(std::uint64_t* free, std::uint64_t* total) {
+    std::size_t free_now = 0, total_now = 0;
+    if (CUSLICE_REAL(cuMemGetInfo_v2)(&free_now, &total_now) != CUDA_SUCCESS) return false;
+    *free = free_now;
+    *total = total_now;
+    return true;
+}
+
 }  // namespace
 
 void VirtualGpu::open(int ordinal, CUdevice device, const GpuIdentity& identity, std::uint64_t total, const char* name,
-                      const Slice& slice, DriverPart::FreeMemory free_memory) {
+                      const Slice& slice) {
     ordinal_ = ordinal;
     device_ = device;
     identity_ = identity;
     total_ = total;
     slice_ = slice;
     slice_.limit = std::min(slice.limit, total);
-    std::strncpy(name_, name, sizeof(name_) - 1);
-    if (!limited()) return;
-    driver_part_.open(identity.uuid, static_cast<unsigned>(getpid()), free_memory, first_context_at_most(device));
-    publish();
+    std::snprintf(name_, sizeof(name_), "%s", name);
+    if (limited()) publish();
+}
+
+// Not before the first context: a process that only counts GPUs does not pay for NVML.
+void VirtualGpu::open_driver_part() {
+    if (driver_part_open_.load(std::memory_order_acquire)) return;
+    process().load_nvml();  // without our lock: it may fork
+    const std::uint64_t at_most = first_context_at_most(device_);
+    LockGuard lock(mutex_);
+    if (driver_part_open_.load(std::memory_order_relaxed)) return;
+    driver_part_.open(identity_.uuid, static_cast<unsigned>(getpid()), free_memory, at_most);
+    driver_part_open_.store(true, std::memory_order_release);
 }
 
 std::uint64_t VirtualGpu::headroom() const {
@@ -63,7 +81,7 @@ OverLimit VirtualGpu::over(std::uint64_t requested) const { return {requested, b
 void VirtualGpu::refresh(bool trim_pools) {
     pools_.refresh(budget_, trim_pools);  // first: the driver's part is what is left after everything else
     LockGuard lock(mutex_);
-    driver_part_.refresh(budget_);
+    driver_part_.refresh(managed(), budget_);
     publish();
 }
 
@@ -77,6 +95,7 @@ bool VirtualGpu::reserve(std::uint64_t bytes, OverLimit* why) {
 }
 
 DriverPart::Step VirtualGpu::before_driver_step() {
+    open_driver_part();
     pools_.refresh(budget_, false);
     LockGuard lock(mutex_);
     return driver_part_.before(budget_);
@@ -86,7 +105,7 @@ bool VirtualGpu::after_driver_step(const DriverPart::Step& step, OverLimit* why)
     pools_.refresh(budget_, false);
     LockGuard lock(mutex_);
     const std::uint64_t before = driver_part_.bytes();
-    driver_part_.after(step, budget_);
+    driver_part_.after(step, managed(), budget_);
     publish();
     const std::uint64_t now = driver_part_.bytes(), used = budget_.used();
     if (used <= slice_.limit) return true;

@@ -37,7 +37,7 @@ class VirtualGpu {
 
     // Before any other thread knows of this GPU. `device` is the driver's own ordinal.
     void open(int ordinal, CUdevice device, const GpuIdentity& identity, std::uint64_t total, const char* name,
-              const Slice& slice, DriverPart::FreeMemory free_memory);
+              const Slice& slice);
 
     int ordinal() const { return ordinal_; }
     CUdevice device() const { return device_; }
@@ -70,12 +70,19 @@ class VirtualGpu {
     // really get: the limit less headroom less everything charged, and never more than is physically free.
     MemoryView view(std::uint64_t physical_free);
 
+    // Managed memory came (or went, negative): it is charged in full, wherever the driver keeps it.
+    void managed_changed(std::int64_t bytes) {
+        managed_.fetch_add(static_cast<std::uint64_t>(bytes), std::memory_order_relaxed);
+    }
+
     std::uint64_t driver_part() const { return __atomic_load_n(&driver_bytes_, __ATOMIC_RELAXED); }
     std::uint64_t headroom() const;
     Mutex& mutex() { return mutex_; }
 
   private:
     void publish();
+    void open_driver_part();
+    std::uint64_t managed() const { return managed_.load(std::memory_order_relaxed); }
     OverLimit over(std::uint64_t requested) const;
 
     int ordinal_ = -1;
@@ -88,8 +95,10 @@ class VirtualGpu {
     Budget budget_;
     MemoryPools pools_;
     PrimaryContext primary_;
+    std::atomic<std::uint64_t> managed_{0};
     Mutex mutex_;  // over driver_part_
     DriverPart driver_part_;
+    std::atomic<bool> driver_part_open_{false};
     std::uint64_t driver_bytes_ = 0;  // a copy for readers without the lock
     std::atomic<std::uint64_t> measure_above_{0};
 };

@@ -50,6 +50,7 @@ CUresult counted_allocation(Function function, Kind kind, std::uint64_t bytes, P
         free(*pointer);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    if (kind == Kind::managed) gpu->managed_changed(static_cast<std::int64_t>(Budget::charged(bytes)));
     reservation.keep();
     return result;
 }
@@ -62,10 +63,12 @@ CUresult counted_free(CUdeviceptr address, Call call) {
     if (!entry.counts()) return call();
     const Allocation allocation = process().allocations().erase(address);
     if (!allocation.address) return call();  // not counted by us, or not an allocation: the driver knows
-    Budget& budget = process().gpu(allocation.gpu).budget();
+    VirtualGpu& gpu = process().gpu(allocation.gpu);
+    Budget& budget = gpu.budget();
     budget.begin_release();
     const CUresult result = call();
     if (result == CUDA_SUCCESS) {
+        if (is_managed(allocation)) gpu.managed_changed(-static_cast<std::int64_t>(allocation.bytes));
         budget.end_release(allocation.bytes);
     } else {
         process().allocations().insert(allocation);

@@ -21,6 +21,7 @@ class Ending {
     Ending& operator=(const Ending&) = delete;
 
     void ended() {
+        if (gpu_) gpu_->managed_changed(-static_cast<std::int64_t>(managed_));
         if (gpu_) gpu_->budget().end_release(bytes_);
         process().forget_contexts();
     }
@@ -34,10 +35,11 @@ class Ending {
     static void take(const Allocation& allocation, void* self) {
         auto& ending = *static_cast<Ending*>(self);
         ending.bytes_ += allocation.bytes;
+        if (is_managed(allocation)) ending.managed_ += allocation.bytes;
         ending.allocations_.push_back(allocation);
     }
     VirtualGpu* gpu_;
-    std::uint64_t bytes_ = 0;
+    std::uint64_t bytes_ = 0, managed_ = 0;
     PageVector<Allocation> allocations_;
 };
 
@@ -63,9 +65,10 @@ VirtualGpu* gpu_if(bool counts, CUdevice device) { return counts ? process().gpu
 template <typename Call>
 CUresult counted_create(Function function, CUcontext* context, CUdevice device, Call call) {
     const HookEntry entry;
-    const CUresult result =
-        counted_step(function, gpu_if(entry.counts(), device), call, [&] { CUSLICE_REAL(cuCtxDestroy_v2)
-                                                                           (*context); });
+    const CUresult result = counted_step(function, gpu_if(entry.counts(), device), call, [&] {
+        CUSLICE_REAL(cuCtxDestroy_v2)
+        (*context);
+    });
     if (result != CUDA_SUCCESS) return result;
     process().contexts().created(*context, device);
     process().forget_contexts();
@@ -162,14 +165,24 @@ CUSLICE_HOOK cuCtxDetach(CUcontext context) {
 CUSLICE_HOOK cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
     if (ready() != Readiness::ready) return unavailable();
     const HookEntry entry;
-    const auto call = [&] { return CUSLICE_REAL(cuDevicePrimaryCtxRetain)(context, device); };
     VirtualGpu* gpu = process().gpu_of(device);
     unsigned flags = 0;
     int active = 0;
     CUSLICE_REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active);
-    const CUresult result = counted_step(Function::cuDevicePrimaryCtxRetain, entry.counts() && !active ? gpu : nullptr,
-                                         call, [&] { CUSLICE_REAL(cuDevicePrimaryCtxRelease_v2)
-                                                     (device); });
+    // Current while it is measured: without NVML, the free memory can only be asked of a current context.
+    bool pushed = false;
+    const auto call = [&] {
+        const CUresult retained = CUSLICE_REAL(cuDevicePrimaryCtxRetain)(context, device);
+        if (retained == CUDA_SUCCESS && !active) pushed = CUSLICE_REAL(cuCtxPushCurrent_v2)(*context) == CUDA_SUCCESS;
+        return retained;
+    };
+    const CUresult result =
+        counted_step(Function::cuDevicePrimaryCtxRetain, entry.counts() && !active ? gpu : nullptr, call, [&] {
+            CUSLICE_REAL(cuDevicePrimaryCtxRelease_v2)
+            (device);
+        });
+    CUcontext popped = nullptr;
+    if (pushed) CUSLICE_REAL(cuCtxPopCurrent_v2)(&popped);
     if (result != CUDA_SUCCESS || !gpu) return result;
     gpu->primary().retains++;
     gpu->primary().handle.store(*context);

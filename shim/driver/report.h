@@ -8,6 +8,10 @@ namespace cuslice {
 // What an allocation was made by, for people. Kept in Allocation::kind.
 enum class Kind : std::uint8_t { memory, pitch, managed };
 
+inline bool is_managed(const Allocation& allocation) {
+    return allocation.kind == static_cast<std::uint8_t>(Kind::managed);
+}
+
 // An allocation, context or module that does not fit: says so once for each GPU (what was asked, the limit, what holds
 // most, what to change) and returns CUDA_ERROR_OUT_OF_MEMORY.
 CUresult refuse(Function function, const VirtualGpu& gpu, const OverLimit& why);
