@@ -25,8 +25,7 @@ bool ConfigError::set(std::string_view from, std::string_view written, std::stri
 }
 
 bool ConfigError::set(std::string_view from, std::string_view why) {
-    // The reason may be this error's own text.
-    if (why.data() != reason.view().data()) reason.assign(why);
+    reason.assign(why);
     source.assign(from);
     value.clear();
     has_value = false;

@@ -157,6 +157,34 @@ int on_item(void* context, const cuslice_toml_item* item) {
     return read_item(*static_cast<Reading*>(context), *item) ? 1 : 0;
 }
 
+// One line of a text, from 1, without the spaces around it.
+std::string_view line_at(std::string_view text, unsigned number) {
+    for (unsigned line = 1; line < number; ++line) {
+        const std::size_t end = text.find('\n');
+        text = end == text.npos ? std::string_view() : slice(text, end + 1);
+    }
+    text = slice(text, 0, text.find('\n'));
+    const auto is_space = [](char character) { return character == ' ' || character == '\t' || character == '\r'; };
+    while (!text.empty() && is_space(text[0])) text = slice(text, 1);
+    while (!text.empty() && is_space(text[text.size() - 1])) text = slice(text, 0, text.size() - 1);
+    return text;
+}
+
+bool refuse_text(Reading& reading, std::string_view text, const cuslice_toml_failure& failure) {
+    const std::string_view line = line_at(text, failure.line);
+    Reason why;
+    why.assign("not TOML: ").append(failure.reason);
+    // limit = 4GiB is what most people write first.
+    const std::size_t equals = line.find('=');
+    const bool quoted = line.find('"') != line.npos || line.find('\'') != line.npos;
+    if (equals != line.npos && !quoted) why.append("; a string is written in quotes, as limit = \"4GiB\"");
+    reading.error.set(reading.path, line, why.view());
+    reading.error.line = failure.line;
+    reading.error.column = failure.column;
+    reading.error.key.clear();
+    return false;
+}
+
 }  // namespace
 
 bool load_file_text(Settings& settings, std::string_view text, std::string_view path, Source source,
@@ -172,13 +200,7 @@ bool load_file_text(Settings& settings, std::string_view text, std::string_view 
     };
     cuslice_toml_failure failure{};
     if (parse(text.data(), text.size(), callback, &outcome, &failure) != 0) {
-        Reason why;
-        why.assign("not TOML: ").append(failure.reason);
-        error.set(path, why.view());
-        error.line = failure.line;
-        error.column = failure.column;
-        error.key.clear();
-        return false;
+        return refuse_text(outcome.reading, text, failure);
     }
     return outcome.good;
 }

@@ -47,6 +47,8 @@ bool parse_fraction(std::string_view text, Fraction& fraction, Reason& why) {
     if (whole >= Fraction::kWhole || parts > Fraction::kWhole || (parts == Fraction::kWhole && something_dropped)) {
         why.assign("more than the whole GPU: cuslice does not extend a GPU into host memory; at most ");
         why.append(percent ? "100%" : "1");
+        const bool looks_like_percent = !percent && whole <= 100 && number.find('.') == number.npos;
+        if (looks_like_percent) why.append("; did you mean ").append(number).append("%");
         return false;
     }
     if (parts == 0) {

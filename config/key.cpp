@@ -102,9 +102,12 @@ bool is_internal_variable(std::string_view variable) {
 void explain_unknown(Spelling spelling, std::string_view name, Reason& why) {
     constexpr std::string_view kWhat[] = {"option", "variable", "key"};
     why.assign("no such ").append(kWhat[static_cast<std::size_t>(spelling)]);
-    // Three letters wrong in a long name, one in a short one: further away it would be guessing.
+    // One letter wrong in a short word, more in a long one: further away it would be guessing.
     Name nearest;
-    unsigned least = static_cast<unsigned>(spell(Spelling::key, name).view().size()) / 4 + 1;
+    const std::size_t word = name.size() - (spelling == Spelling::option ? 2
+                                            : spelling == Spelling::key  ? 0
+                                                                         : kVariableStart.size());
+    unsigned least = static_cast<unsigned>(word) / 4 + 1;
     for (const KeyTraits& traits : kKeys) {
         if (spelling == Spelling::key && !traits.in_file) continue;
         const Name candidate = spell(spelling, traits.name);

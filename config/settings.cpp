@@ -25,15 +25,15 @@ bool parse_amount_of_bytes(Key key, std::string_view text, std::uint64_t& number
 }
 
 bool refuse_second(const Entry& first, const NewEntry& second, Reason& why) {
-    if (first.key == second.key) {
-        why.assign("given twice for the same GPU: ").append(first.value).append(" by ").append(first.origin);
-        if (!traits_of(first.key).per_gpu)
-            why.assign("given twice: ").append(first.value).append(" by ").append(first.origin);
-    } else {
+    if (first.key != second.key) {
         why.assign("fraction and limit for the same GPU from one source: ").append(first.origin).append(" says ");
         why.append(first.value);
+    } else {
+        why.assign(traits_of(first.key).per_gpu ? "given twice for the same GPU: " : "given twice: ");
+        why.append(first.value).append(" by ").append(first.origin);
     }
-    return refuse(why.append("; keep one of them").view(), why);
+    why.append("; keep one of them");
+    return false;
 }
 
 }  // namespace

@@ -35,9 +35,13 @@ class FixedText {
         } while (number != 0);
         return append(std::string_view(digits + first, sizeof digits - first));
     }
+    /// `text` may be a part of this text.
     FixedText& assign(std::string_view text) {
-        clear();
-        return append(text);
+        size_ = text.size() < Capacity - 1 ? text.size() : Capacity - 1;
+        if (size_ != 0) std::memmove(bytes_, text.data(), size_);
+        bytes_[size_] = '\0';
+        cut_ = size_ != text.size();
+        return *this;
     }
     void clear() {
         size_ = 0;

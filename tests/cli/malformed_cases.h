@@ -1,0 +1,239 @@
+// Configurations that must be refused, each with its whole line on stderr. %CONFIG%, %CWD%, %USER% and %SYSTEM% stand
+// for the paths of the file named by --config, ./cuslice.toml, the user's and the system's file.
+#pragma once
+
+namespace cuslice::tests {
+
+enum class Where { option, variable, config_file, current_folder, user_file, system_file };
+
+struct Malformed {
+    Where where;
+    /// An option with its value ("--limit=1024"), a variable with its value ("CUSLICE_LIMIT=1024"), or the text of a
+    /// file.
+    const char* text;
+    /// Without "cuslice: " and the newline.
+    const char* message;
+};
+
+#define UNITS "use KiB, MiB, GiB or TiB (K, M, G, T are the same; KB, MB, GB, TB are powers of 1000)"
+#define FRACTION_FORM "a fraction is a number above 0 and at most 1, as 0.4, or a percentage, as 40%"
+#define GPU_FORM "use its index (0), the start of its UUID (GPU-5f), its PCI id (0000:81:00.0) or * for every GPU"
+#define TOO_LARGE "more bytes than 64 bits can count: at most 16777215TiB"
+#define TOO_MUCH "more than the whole GPU: cuslice does not extend a GPU into host memory; at most "
+#define LOG_FORM "a level is needed: warn, info or debug, with :FILE after it to write there, as info:/tmp/slice.log"
+#define HAMI_FORM "HAMi takes a whole number of bytes, or of k, m or g, as 1g or 1024m"
+#define MPS_FORM "MPS takes a GPU and a whole number of M or G, as 0=1G,1=512M"
+#define TABLES "no such table; there are [memory], [gpu.X], [ceiling] and [ceiling.gpu.X]"
+#define VARIABLES                                                                                                    \
+    "CUSLICE_FRACTION, CUSLICE_LIMIT, CUSLICE_HEADROOM, CUSLICE_LOG, CUSLICE_CONFIG, CUSLICE_DRIVER, CUSLICE_FAKE, " \
+    "CUSLICE_FAKE_KERNELS"
+#define GPU_TABLE "a table is needed for each GPU, as [gpu.0] or [gpu.\"GPU-5f\"]"
+#define NOT_OURS "not as this version of cuslice run writes it"
+
+inline constexpr Malformed kMalformed[] = {
+    // Sizes.
+    {Where::option, "--limit=1024", "--limit: 1024: 1024 bytes? did you mean 1024MiB"},
+    {Where::option, "--limit=1.5", "--limit: 1.5: 1.5 bytes? did you mean 1.5MiB"},
+    {Where::option, "--limit=0", "--limit: 0: 0 bytes? did you mean 0MiB"},
+    {Where::option, "--limit=0GiB", "--limit: 0GiB: a limit of 0 leaves no memory: more than 0"},
+    {Where::option, "--limit=", "--limit: \"\": empty: a size is needed, as 4GiB"},
+    {Where::option, "--limit=-4GiB", "--limit: -4GiB: a size is not negative"},
+    {Where::option, "--limit=+4GiB", "--limit: +4GiB: not a size: a number and its unit are needed, as 4GiB"},
+    {Where::option, "--limit=4 GiB", "--limit: 4 GiB: a size has no spaces in it, as 4GiB"},
+    {Where::option, "--limit= 4GiB", "--limit:  4GiB: a size has no spaces in it, as 4GiB"},
+    {Where::option, "--limit=4gib", "--limit: 4gib: units are written as in GiB: did you mean 4GiB"},
+    {Where::option, "--limit=4g", "--limit: 4g: units are written as in G: did you mean 4G"},
+    {Where::option, "--limit=512mb", "--limit: 512mb: units are written as in MB: did you mean 512MB"},
+    {Where::option, "--limit=4PiB", "--limit: 4PiB: 'PiB' is not a unit of size: " UNITS},
+    {Where::option, "--limit=1024B", "--limit: 1024B: 'B' is not a unit of size: " UNITS},
+    {Where::option, "--limit=4GiBs", "--limit: 4GiBs: 'GiBs' is not a unit of size: " UNITS},
+    {Where::option, "--limit=40%", "--limit: 40%: '%' is not a unit of size: " UNITS},
+    {Where::option, "--limit=GiB", "--limit: GiB: not a size: a number and its unit are needed, as 4GiB"},
+    {Where::option, "--limit=lots", "--limit: lots: not a size: a number and its unit are needed, as 4GiB"},
+    {Where::option, "--limit=.5GiB", "--limit: .5GiB: not a size: a number and its unit are needed, as 4GiB"},
+    {Where::option, "--limit=1.GiB", "--limit: 1.GiB: a digit is needed after the point, as 1.5GiB"},
+    {Where::option, "--limit=1.5.5GiB", "--limit: 1.5.5GiB: '.5GiB' is not a unit of size: " UNITS},
+    {Where::option, "--limit=1e3MiB", "--limit: 1e3MiB: 'e3MiB' is not a unit of size: " UNITS},
+    {Where::option, "--limit=0x10MiB", "--limit: 0x10MiB: 'x10MiB' is not a unit of size: " UNITS},
+    {Where::option, "--limit=1.0000000001GiB", "--limit: 1.0000000001GiB: at most 9 digits after the point"},
+    {Where::option, "--limit=16777216TiB", "--limit: 16777216TiB: " TOO_LARGE},
+    {Where::option, "--limit=99999999999999999999KiB", "--limit: 99999999999999999999KiB: " TOO_LARGE},
+    {Where::option, "--limit=4GiB\n", "--limit: 4GiB\\x0a: 'GiB\\x0a' is not a unit of size: " UNITS},
+    {Where::option, "--headroom=64", "--headroom: 64: 64 bytes? did you mean 64MiB; or auto"},
+    {Where::option, "--headroom=none",
+     "--headroom: none: not a size: a number and its unit are needed, as 4GiB; or auto"},
+    // Fractions.
+    {Where::option, "--fraction=0", "--fraction: 0: 0 leaves no memory: above 0 and at most 1"},
+    {Where::option, "--fraction=0%", "--fraction: 0%: 0 leaves no memory: above 0 and at most 1"},
+    {Where::option, "--fraction=-0.4", "--fraction: -0.4: a fraction is not negative: above 0 and at most 1"},
+    {Where::option, "--fraction=1.2", "--fraction: 1.2: " TOO_MUCH "1"},
+    {Where::option, "--fraction=1.0000000000001", "--fraction: 1.0000000000001: " TOO_MUCH "1"},
+    {Where::option, "--fraction=120%", "--fraction: 120%: " TOO_MUCH "100%"},
+    {Where::option, "--fraction=40", "--fraction: 40: " TOO_MUCH "1; did you mean 40%"},
+    {Where::option, "--fraction=99999999999999999999999", "--fraction: 99999999999999999999999: " TOO_MUCH "1"},
+    {Where::option, "--fraction=", "--fraction: \"\": empty: a fraction is needed, as 0.4"},
+    {Where::option, "--fraction=%", "--fraction: %: " FRACTION_FORM},
+    {Where::option, "--fraction=half", "--fraction: half: " FRACTION_FORM},
+    {Where::option, "--fraction=.4", "--fraction: .4: " FRACTION_FORM},
+    {Where::option, "--fraction=0.", "--fraction: 0.: a digit is needed after the point, as 0.4"},
+    {Where::option, "--fraction=4e-1", "--fraction: 4e-1: " FRACTION_FORM},
+    {Where::option, "--fraction=0.4 ", "--fraction: 0.4 : " FRACTION_FORM},
+    {Where::option, "--fraction=4GiB", "--fraction: 4GiB: " FRACTION_FORM "; a size is given by limit"},
+    {Where::option, "--fraction=0.0000000001", "--fraction: 0.0000000001: too small: at least 0.000000001"},
+    {Where::option, "--fraction=0,4", "--fraction: 0: 0 leaves no memory: above 0 and at most 1"},
+    // GPUs.
+    {Where::option, "--limit=-1=4GiB", "--limit: -1=4GiB: '-1' names no GPU: " GPU_FORM},
+    {Where::option, "--limit=00=4GiB", "--limit: 00=4GiB: '00' names no GPU: " GPU_FORM},
+    {Where::option, "--limit=10000=4GiB", "--limit: 10000=4GiB: '10000' names no GPU: " GPU_FORM},
+    {Where::option, "--limit==4GiB", "--limit: =4GiB: '' names no GPU: " GPU_FORM},
+    {Where::option, "--limit=gpu0=4GiB", "--limit: gpu0=4GiB: 'gpu0' names no GPU: " GPU_FORM},
+    {Where::option, "--limit=GPU-=4GiB", "--limit: GPU-=4GiB: 'GPU-' names no GPU: " GPU_FORM},
+    {Where::option, "--limit=GPU-xyz=4GiB", "--limit: GPU-xyz=4GiB: 'GPU-xyz' names no GPU: " GPU_FORM},
+    {Where::option, "--limit=0000:81:00=4GiB", "--limit: 0000:81:00=4GiB: '0000:81:00' names no GPU: " GPU_FORM},
+    {Where::option, "--limit=000:81:00.0=4GiB", "--limit: 000:81:00.0=4GiB: '000:81:00.0' names no GPU: " GPU_FORM},
+    {Where::option, "--limit=0=4GiB,", "--limit: \"\": empty: a size is needed, as 4GiB"},
+    {Where::option, "--limit=0=4GiB,,1=1GiB", "--limit: \"\": empty: a size is needed, as 4GiB"},
+    {Where::option, "--limit=0=", "--limit: 0=: empty: a size is needed, as 4GiB"},
+    {Where::option, "--limit=0=4GiB,1=1024", "--limit: 1=1024: 1024 bytes? did you mean 1024MiB"},
+    {Where::option, "--limit=0=4GiB=2GiB", "--limit: 0=4GiB=2GiB: 'GiB=2GiB' is not a unit of size: " UNITS},
+    {Where::option, "--limit=0=4GiB,0=2GiB",
+     "--limit: 0=2GiB: given twice for the same GPU: 4GiB by --limit; keep one of them"},
+    {Where::option, "--limit=0000:81:00.0=4GiB,00000000:81:00.0=2GiB",
+     "--limit: 00000000:81:00.0=2GiB: given twice for the same GPU: 4GiB by --limit; keep one of them"},
+    {Where::option, "--limit=GPU-5F=4GiB,GPU-5f=2GiB",
+     "--limit: GPU-5f=2GiB: given twice for the same GPU: 4GiB by --limit; keep one of them"},
+    // Words.
+    {Where::option, "--limt=4GiB", "--limt: 4GiB: no such option; did you mean --limit"},
+    {Where::option, "--frction=0.4", "--frction: 0.4: no such option; did you mean --fraction"},
+    {Where::option, "--Limit=4GiB", "--Limit: 4GiB: no such option; did you mean --limit"},
+    {Where::option, "--fake_kernels=skip", "--fake_kernels: skip: no such option; did you mean --fake-kernels"},
+    {Where::option, "--memory=4GiB",
+     "--memory: 4GiB: no such option; there are --fraction, --limit, --headroom, --log, --config, --driver, --fake, "
+     "--fake-kernels"},
+    {Where::option, "--allocator=growth", "--allocator: growth: allocator is not in this version yet"},
+    {Where::option, "--gpus=3,2", "--gpus: 3,2: gpus is not in this version yet"},
+    {Where::option, "--wait", "--wait: wait is not in this version yet"},
+    {Where::option, "--limit", "--limit: a value is needed after it: --limit SIZE"},
+    {Where::option, "--log=loud", "--log: loud: " LOG_FORM},
+    {Where::option, "--log=INFO", "--log: INFO: " LOG_FORM},
+    {Where::option, "--log=", "--log: \"\": " LOG_FORM},
+    {Where::option, "--log=info:", "--log: info:: a file is needed after the colon, as info:/tmp/slice.log"},
+    {Where::option, "--fake-kernels=run", "--fake-kernels: run: skip or error"},
+    {Where::option, "--fake=", "--fake: \"\": empty: fake GPUs are needed, as 4xh200, or a TOML file"},
+    {Where::option, "--driver=", "--driver: \"\": empty: the path of a file is needed"},
+    {Where::option, "--driver=/nowhere/libcuda.so.1",
+     "--driver: /nowhere/libcuda.so.1: no such file, or it may not be read"},
+    {Where::option, "--config=/nowhere/cuslice.toml", "/nowhere/cuslice.toml: cannot be read: no such file"},
+    {Where::option, "--config=/", "/: not a regular file"},
+    {Where::option, "--config=", "--config: \"\": empty: the path of a file is needed"},
+    // The environment.
+    {Where::variable, "CUSLICE_LIMIT=1024", "CUSLICE_LIMIT: 1024: 1024 bytes? did you mean 1024MiB"},
+    {Where::variable, "CUSLICE_LIMIT=", "CUSLICE_LIMIT: \"\": empty: a size is needed, as 4GiB"},
+    {Where::variable, "CUSLICE_FRACTION=0=1.2", "CUSLICE_FRACTION: 0=1.2: " TOO_MUCH "1"},
+    {Where::variable, "CUSLICE_LIMT=4GiB", "CUSLICE_LIMT: 4GiB: no such variable; did you mean CUSLICE_LIMIT"},
+    {Where::variable, "CUSLICE_FAKE_KERNEL=skip",
+     "CUSLICE_FAKE_KERNEL: skip: no such variable; did you mean CUSLICE_FAKE_KERNELS"},
+    {Where::variable, "CUSLICE_FOO=1", "CUSLICE_FOO: 1: no such variable; there are " VARIABLES},
+    {Where::variable, "CUSLICE_SPLIT=0=2", "CUSLICE_SPLIT: 0=2: split is not in this version yet"},
+    {Where::variable, "CUSLICE_IDLE_RELEASE=1s", "CUSLICE_IDLE_RELEASE: 1s: idle-release is not in this version yet"},
+    {Where::variable, "CUSLICE_CONFIG=/nowhere/cuslice.toml", "/nowhere/cuslice.toml: cannot be read: no such file"},
+    {Where::variable, "CUSLICE_SETTINGS=2;flag.0 limit * 4GiB --limit",
+     "CUSLICE_SETTINGS: 2: " NOT_OURS ": unset it, or use one version of cuslice"},
+    {Where::variable, "CUSLICE_SETTINGS=1;flag.0 limit *", "CUSLICE_SETTINGS: flag.0 limit *: " NOT_OURS},
+    {Where::variable, "CUSLICE_SETTINGS=1;king.0 limit * 4GiB --limit",
+     "CUSLICE_SETTINGS: king.0 limit * 4GiB --limit: " NOT_OURS},
+    // Other tools' variables.
+    {Where::variable, "CUDA_DEVICE_MEMORY_LIMIT=1.5g", "CUDA_DEVICE_MEMORY_LIMIT: 1.5g: " HAMI_FORM},
+    {Where::variable, "CUDA_DEVICE_MEMORY_LIMIT_0=4GiB", "CUDA_DEVICE_MEMORY_LIMIT_0: 4GiB: " HAMI_FORM},
+    {Where::variable, "CUDA_DEVICE_MEMORY_LIMIT_1=17179869184g",
+     "CUDA_DEVICE_MEMORY_LIMIT_1: 17179869184g: more bytes than 64 bits can count"},
+    {Where::variable, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=1G", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: 1G: " MPS_FORM},
+    {Where::variable, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G,1=1024",
+     "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: 1=1024: " MPS_FORM},
+    {Where::variable, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=0G",
+     "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: 0=0G: a limit of 0 leaves no memory: more than 0"},
+    {Where::variable, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=first=1G",
+     "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: first=1G: 'first' names no GPU: " GPU_FORM},
+    {Where::variable, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G,0=2G",
+     "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: 0=2G: given twice for the same GPU: 1G by CUDA_MPS_PINNED_DEVICE_MEM_LIMIT; "
+     "keep "
+     "one of them"},
+    // Files.
+    {Where::config_file, "[memory]\nlimit = 1024\n",
+     "%CONFIG%:2:1: memory.limit: 1024: 1024 bytes? did you mean 1024MiB"},
+    {Where::user_file, "[memory]\n  limit = \"4 GiB\"\n",
+     "%USER%:2:3: memory.limit: 4 GiB: a size has no spaces in it, as 4GiB"},
+    {Where::current_folder, "[gpu.0]\nlimit = true\n",
+     "%CWD%:2:1: gpu.0.limit: true: a string is needed, as limit = \"4GiB\""},
+    {Where::config_file, "[memory]\nfraction = [0.4]\n",
+     "%CONFIG%:2:1: memory.fraction: [0.4]: a number or a string is needed, as fraction = 0.4"},
+    {Where::config_file, "[memory]\nfraction = 1.2 # more\n", "%CONFIG%:2:1: memory.fraction: 1.2: " TOO_MUCH "1"},
+    {Where::config_file, "[memory]\nfraction = inf\n", "%CONFIG%:2:1: memory.fraction: inf: " FRACTION_FORM},
+    {Where::config_file, "[memory]\nlimit = 2020-01-01\n",
+     "%CONFIG%:2:1: memory.limit: 2020-01-01: a string is needed, as limit = \"4GiB\""},
+    {Where::config_file, "[memory]\nlimt = \"4GiB\"\n",
+     "%CONFIG%:2:1: memory.limt: 4GiB: no such key; did you mean limit"},
+    {Where::config_file, "[memory]\nlimit = \"\"\n",
+     "%CONFIG%:2:1: memory.limit: \"\": empty: a size is needed, as 4GiB"},
+    {Where::config_file, "[memory]\nallocator = \"growth\"\n",
+     "%CONFIG%:2:1: memory.allocator: growth: allocator is not in this version yet"},
+    {Where::config_file, "[gpu.\"GPU-5f1c\"]\nsplit = [\"1GiB\", \"1GiB\"]\n",
+     "%CONFIG%:2:1: gpu.GPU-5f1c.split: [\"1GiB\", \"1GiB\"]: split is not in this version yet"},
+    {Where::config_file, "[memory]\nlimit = \"4GiB\"\nfraction = 0.4\n",
+     "%CONFIG%:3:1: memory.fraction: 0.4: fraction and limit for the same GPU from one source: %CONFIG%:2:1 says 4GiB; "
+     "keep "
+     "one of them"},
+    {Where::config_file, "[memroy]\nlimit = \"4GiB\"\n", "%CONFIG%:1:2: memroy: " TABLES},
+    {Where::config_file, "[gpu.first]\n", "%CONFIG%:1:6: gpu.first: 'first' names no GPU: " GPU_FORM},
+    {Where::config_file, "[gpu]\nlimit = \"4GiB\"\n", "%CONFIG%:2:1: gpu.limit: 4GiB: " GPU_TABLE},
+    {Where::config_file, "gpu = 3\n", "%CONFIG%:1:1: gpu: 3: " GPU_TABLE},
+    {Where::config_file, "memory = \"4GiB\"\n", "%CONFIG%:1:1: memory: 4GiB: a table is needed: [memory]"},
+    {Where::config_file, "limit = \"4GiB\"\n",
+     "%CONFIG%:1:1: limit: 4GiB: belongs in a table: [memory] for every GPU, or [gpu.0] for one"},
+    {Where::config_file, "[memory]\nlog = \"info\"\n",
+     "%CONFIG%:2:1: memory.log: info: belongs at the top of the file, before the first table"},
+    {Where::config_file, "config = \"/tmp/x.toml\"\n",
+     "%CONFIG%:1:1: config: /tmp/x.toml: config has no meaning in a file"},
+    {Where::config_file, "log = 3\n", "%CONFIG%:1:1: log: 3: a string is needed, as log = \"info\""},
+    {Where::config_file, "log = \"info:here.log\"\n",
+     "%CONFIG%:1:1: log: info:here.log: a path in a file is absolute: it begins with /"},
+    {Where::config_file, "driver = \"libcuda.so.1\"\n",
+     "%CONFIG%:1:1: driver: libcuda.so.1: a path in a file is absolute: it begins with /"},
+    {Where::user_file, "[ceiling]\nlimit = \"4GiB\"\n",
+     "%USER%:1:2: ceiling: only the system's file sets ceilings: /etc/cuslice/cuslice.toml"},
+    {Where::system_file, "[ceiling]\nheadroom = \"1GiB\"\n",
+     "%SYSTEM%:2:1: ceiling.headroom: 1GiB: a ceiling is a fraction or a limit"},
+    {Where::system_file, "[ceiling.gpu.x]\nlimit = \"1GiB\"\n",
+     "%SYSTEM%:1:14: ceiling.gpu.x: 'x' names no GPU: " GPU_FORM},
+    {Where::current_folder, "driver = \"/tmp/libcuda.so.1\"\n",
+     "%CWD%:1:1: /tmp/libcuda.so.1: driver is not taken from the current folder, which could choose code to run: use "
+     "--driver"},
+    {Where::current_folder, "log = \"info:/tmp/x\"\n",
+     "%CWD%:1:1: info:/tmp/x: a log file is not taken from the current folder, which could choose any of yours: use "
+     "--log"},
+    {Where::config_file, "[memory]\nlimit = 4GiB\n",
+     "%CONFIG%:2:10: limit = 4GiB: not TOML: Error while parsing decimal integer: expected digit, saw 'G'; a string is "
+     "written in quotes, as limit = \"4GiB\""},
+    {Where::config_file, "[memory]\nlimit = \"4GiB\"\nlimit = \"2GiB\"\n",
+     "%CONFIG%:3:9: limit = \"2GiB\": not TOML: Error while parsing key-value pair: cannot redefine existing string "
+     "'limit'"},
+    {Where::config_file, "[memory",
+     "%CONFIG%:1:8: [memory: not TOML: Error while parsing table header: encountered end-of-file"},
+    {Where::config_file, "[memory]\n[memory]\n",
+     "%CONFIG%:2:1: [memory]: not TOML: Error while parsing table header: cannot redefine existing table 'memory'"},
+};
+
+#undef UNITS
+#undef FRACTION_FORM
+#undef GPU_FORM
+#undef TOO_LARGE
+#undef TOO_MUCH
+#undef LOG_FORM
+#undef HAMI_FORM
+#undef MPS_FORM
+#undef TABLES
+#undef VARIABLES
+#undef GPU_TABLE
+#undef NOT_OURS
+
+}  // namespace cuslice::tests

@@ -1,0 +1,61 @@
+// A driver of two GPUs with the functions that the launcher asks. Built twice: as the fake GPU's driver, and, showing a
+// quarter of the memory in the other order, as what a program sees through the library.
+#include <cuda.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+constexpr std::size_t kTotal = std::size_t{8} << 30;
+
+// The library shows the second GPU first, as with CUDA_VISIBLE_DEVICES=1,0.
+int physical(CUdevice device) { return CUSLICE_STUB_SLICED ? 1 - device : device; }
+
+}  // namespace
+
+EXPORT CUresult cuInit(unsigned) { return std::getenv("STUB_NO_DEVICE") ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS; }
+
+EXPORT CUresult cuGetErrorName(CUresult, const char** name) {
+    *name = "CUDA_ERROR_NO_DEVICE";
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetCount(int* count) {
+    *count = 2;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+    *device = ordinal;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetName(char* name, int size, CUdevice device) {
+    std::snprintf(name, static_cast<std::size_t>(size), "Stub \"%d\"", physical(device));
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
+    std::memset(uuid->bytes, 0x50 + physical(device), sizeof uuid->bytes);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetPCIBusId(char* text, int size, CUdevice device) {
+    std::snprintf(text, static_cast<std::size_t>(size), "0000:8%d:00.0", physical(device));
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice) {
+    *bytes = CUSLICE_STUB_SLICED ? kTotal / 4 : kTotal;
+    return CUDA_SUCCESS;
+}
+
+EXPORT int cuslice_fake_check(const char* spec, char* message, std::size_t size) {
+    if (std::strcmp(spec, "2xstub") == 0) return 0;
+    std::snprintf(message, size, "no such profile; there is stub");
+    return 1;
+}

@@ -1,0 +1,21 @@
+// The launcher's installation in these tests: the real launcher, with the system's file at a place of the tests' own,
+// beside a driver of two GPUs that stands for the library and for the fake GPU, so that the launcher is tested alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace cuslice::tests {
+
+inline const std::string kTree = CUSLICE_TEST_TREE;
+inline const std::string kLauncher = kTree + "/bin/cuslice";
+inline const std::string kLibrary = kTree + "/lib/cuslice/libcuslice.so";
+inline const std::string kFakeFolder = kTree + "/lib/cuslice/fake";
+inline const std::string kSystemFile = CUSLICE_TEST_SYSTEM_FILE;
+
+/// PATH and a HOME in `home`, nothing else.
+inline std::vector<std::string> plain_environment(const std::string& home) {
+    return {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home};
+}
+
+}  // namespace cuslice::tests
