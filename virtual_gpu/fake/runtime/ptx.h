@@ -1,0 +1,15 @@
+#pragma once
+
+#include "virtual_gpu/fake/runtime/registry.h"
+
+namespace cuslice::fake {
+
+/// PTX that has the names of what a binary registered: an entry for each kernel (without a parameter list, which
+/// nobody told), a global of the right size for each variable. Initial values are not known and are zero. Free with
+/// std::free; null: no host memory. Holds Lock.
+///
+/// The body of each kernel is a trap: on a driver that does run kernels such a module fails loudly, instead of doing
+/// nothing with success.
+char* synthesize_ptx(const Binary& binary);
+
+}  // namespace cuslice::fake

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cuda.h>
+#include <cstddef>
+
+namespace cuslice::fake {
+
+struct Binary;
+
+/// A kernel as nvcc's host code registers it. Names are the program's own strings and live as long as its Binary.
+struct Kernel {
+    Kernel* next;
+    Binary* binary;
+    const void* host;
+    const char* name;
+};
+
+/// A __device__, __constant__ or __managed__ variable. A managed one has memory of its own: `shadow` is the host
+/// pointer through which the program reads it.
+struct Variable {
+    Variable* next;
+    Binary* binary;
+    const void* host;
+    const char* name;
+    std::size_t size;
+    void** shadow;        ///< null: not managed
+    CUdeviceptr managed;  ///< 0: no memory yet
+    CUcontext owner;      ///< the context in which it was made
+};
+
+/// What was loaded of a binary into one context.
+struct LoadedModule {
+    LoadedModule* next;
+    CUcontext context;
+    unsigned long long context_id;  ///< handles are used again, ids are not
+    CUmodule module;
+};
+
+/// One registered fat binary. Its device code is never looked at: registration tells all names and sizes.
+struct Binary {
+    Binary* next;
+    Binary* previous;
+    Kernel* kernels;
+    Variable* variables;
+    LoadedModule* loaded;
+};
+
+// All of these want the caller to hold Lock. Null or false: no host memory.
+Binary* add_binary();
+void remove_binary(Binary* binary);
+bool add_kernel(Binary* binary, const void* host, const char* name);
+bool add_variable(Binary* binary, const void* host, const char* name, std::size_t size, void** shadow);
+
+/// Null where nothing was registered for this host address.
+Kernel* find_kernel(const void* host);
+Variable* find_variable(const void* host);
+
+/// The first in a list of all binaries.
+Binary* first_binary();
+
+}  // namespace cuslice::fake

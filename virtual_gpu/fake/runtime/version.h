@@ -1,0 +1,8 @@
+#pragma once
+
+namespace cuslice::fake {
+
+/// CUDA version of this runtime, as cudaRuntimeGetVersion says it: 12090 or 13000.
+int runtime_version();
+
+}  // namespace cuslice::fake
