@@ -1,111 +1,138 @@
 #include "policy/allocation_table.h"
 
-#include <sys/mman.h>
-
-#include <cerrno>
+#include "policy/table_memory.h"
 
 namespace cuslice {
 
-namespace {
-
-void* pages(std::size_t bytes) {
-    const int saved_errno = errno;
-    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    errno = saved_errno;
-    return memory == MAP_FAILED ? nullptr : memory;
+AllocationTable::Entry AllocationTable::pack(const Allocation& a) {
+    return {a.address, std::uint64_t{a.context} << 48 | std::uint64_t{a.gpu} << 42 | std::uint64_t{a.kind} << 36 |
+                           a.bytes / kUnit};
 }
 
-}  // namespace
-
-Allocation AllocationTable::unpack(const Entry& entry) {
-    return {entry.address, entry.bytes_kind_gpu >> 16, entry.context, static_cast<std::uint8_t>(entry.bytes_kind_gpu),
-            static_cast<std::uint8_t>(entry.bytes_kind_gpu >> 8)};
+Allocation AllocationTable::unpack(const Entry& e) {
+    return {e.address, (e.packed & ((1ull << 36) - 1)) * kUnit, static_cast<std::uint16_t>(e.packed >> 48),
+            static_cast<std::uint8_t>(e.packed >> 42 & 63), static_cast<std::uint8_t>(e.packed >> 36 & 63)};
 }
 
-// The bits above the shard's own (58 and up) are spent; below them the product is well mixed from its upper half on.
-static std::size_t home(std::uint64_t hash, std::size_t capacity) { return (hash >> 26) & (capacity - 1); }
+// The bits above the shard's own (58 and up) are spent; below them the product is well mixed from its middle on.
+std::size_t AllocationTable::Shard::home(std::uint64_t address) const {
+    return hash(address) >> 26 & (bucket_count - 1);
+}
 
 void AllocationTable::Shard::put(const Entry& entry) {
-    std::size_t i = home(hash(entry.address), capacity);
-    while (entries[i].address && entries[i].address != entry.address) i = (i + 1) & (capacity - 1);
-    if (!entries[i].address) count++;
-    entries[i] = entry;
+    for (std::size_t b = home(entry.address);; b = (b + 1) & (bucket_count - 1))
+        for (Entry& place : buckets[b].entries)
+            if (!place.address) {
+                place = entry;
+                count++;
+                return;
+            }
+}
+
+AllocationTable::Entry* AllocationTable::Shard::find(std::uint64_t address, std::size_t* bucket) const {
+    if (!buckets || !address) return nullptr;
+    for (std::size_t b = home(address);; b = (b + 1) & (bucket_count - 1)) {
+        for (Entry& entry : buckets[b].entries)
+            if (entry.address == address) {
+                *bucket = b;
+                return &entry;
+            }
+        if (!buckets[b].full()) return nullptr;
+    }
+}
+
+// The hole is filled from the bucket's end. If the bucket was full, an entry further on may be there only because it
+// was: the first such entry moves here, and the hole is where that one was.
+void AllocationTable::Shard::remove(Entry* hole, std::size_t bucket) {
+    const std::size_t mask = bucket_count - 1;
+    count--;
+    for (;;) {
+        Bucket& here = buckets[bucket];
+        const bool was_full = here.full();
+        Entry* last = &here.entries[3];
+        while (!last->address) last--;
+        *hole = *last;
+        *last = {};
+        if (!was_full) return;
+        hole = nullptr;
+        for (std::size_t b = (bucket + 1) & mask; !hole; b = (b + 1) & mask) {
+            for (Entry& entry : buckets[b].entries)
+                if (entry.address && ((b - home(entry.address)) & mask) >= ((b - bucket) & mask)) {
+                    *last = entry;
+                    hole = &entry;
+                    bucket = b;
+                    break;
+                }
+            if (!hole && !buckets[b].full()) return;
+        }
+    }
 }
 
 bool AllocationTable::Shard::grow() {
-    const std::size_t bigger = capacity ? capacity * 2 : 128;
-    auto* memory = static_cast<Entry*>(pages(bigger * sizeof(Entry)));
+    const std::size_t more = bucket_count ? bucket_count * 2 : 32;
+    auto* memory = static_cast<Bucket*>(take_table_memory(more * sizeof(Bucket)));
     if (!memory) return false;
-    Entry* old = entries;
-    const std::size_t old_capacity = capacity;
-    entries = memory;
-    capacity = bigger;
+    Bucket* old = buckets;
+    const std::size_t old_count = bucket_count;
+    __atomic_store_n(&buckets, memory, __ATOMIC_RELAXED);  // expect() looks without the lock, and only for a hint
+    __atomic_store_n(&bucket_count, more, __ATOMIC_RELAXED);
     count = 0;
-    for (std::size_t i = 0; i < old_capacity; i++)
-        if (old[i].address) put(old[i]);
-    if (old) munmap(old, old_capacity * sizeof(Entry));
+    for (std::size_t b = 0; b < old_count; b++)
+        for (const Entry& entry : old[b].entries)
+            if (entry.address) put(entry);
+    give_back_table_memory(old, old_count * sizeof(Bucket));
     return true;
-}
-
-std::size_t AllocationTable::Shard::find(std::uint64_t address) const {
-    if (!capacity) return 0;
-    for (std::size_t i = home(hash(address), capacity); entries[i].address; i = (i + 1) & (capacity - 1))
-        if (entries[i].address == address) return i;
-    return capacity;
-}
-
-// Linear probing without tombstones: whatever follows the hole and would not be found across it moves into it.
-void AllocationTable::Shard::remove_at(std::size_t hole) {
-    const std::size_t mask = capacity - 1;
-    for (std::size_t next = (hole + 1) & mask; entries[next].address; next = (next + 1) & mask) {
-        const std::size_t wants = home(hash(entries[next].address), capacity);
-        if (((next - wants) & mask) >= ((next - hole) & mask)) {
-            entries[hole] = entries[next];
-            hole = next;
-        }
-    }
-    entries[hole] = Entry{};
-    count--;
 }
 
 bool AllocationTable::insert(const Allocation& a) {
     Shard& shard = shard_of(a.address);
     LockGuard lock(shard.mutex);
-    if ((shard.count + 1) * 4 > shard.capacity * 3 && !shard.grow() && shard.count + 1 >= shard.capacity) return false;
-    shard.put({a.address, a.context, a.bytes << 16 | std::uint64_t{a.kind} << 8 | a.gpu});
+    std::size_t bucket = 0;
+    if (Entry* known = shard.find(a.address, &bucket)) {
+        *known = pack(a);
+        return true;
+    }
+    if ((shard.count + 1) * 4 > shard.bucket_count * 4 * 3 && !shard.grow() &&
+        shard.count + 1 >= shard.bucket_count * 4)
+        return false;
+    shard.put(pack(a));
     return true;
 }
 
 Allocation AllocationTable::erase(std::uint64_t address) {
     Shard& shard = shard_of(address);
     LockGuard lock(shard.mutex);
-    const std::size_t i = shard.find(address);
-    if (i == shard.capacity) return {};
-    const Allocation found = unpack(shard.entries[i]);
-    shard.remove_at(i);
+    std::size_t bucket = 0;
+    Entry* entry = shard.find(address, &bucket);
+    if (!entry) return {};
+    const Allocation found = unpack(*entry);
+    shard.remove(entry, bucket);
     return found;
 }
 
-void AllocationTable::erase_context(std::uint64_t context, void (*visit)(const Allocation&, void*), void* argument) {
+void AllocationTable::erase_context(std::uint16_t context, void (*visit)(const Allocation&, void*), void* argument) {
     if (!context) return;
     for (Shard& shard : shards_) {
         LockGuard lock(shard.mutex);
-        for (std::size_t i = 0; i < shard.capacity;) {
-            if (!shard.entries[i].address || shard.entries[i].context != context) {
-                i++;
-                continue;
+        for (std::size_t b = 0; b < shard.bucket_count; b++)
+            for (std::size_t i = 0; i < 4;) {
+                Entry& entry = shard.buckets[b].entries[i];
+                if (!entry.address || entry.packed >> 48 != context) {
+                    i++;
+                    continue;
+                }
+                visit(unpack(entry), argument);
+                shard.remove(&entry, b);  // may have moved another entry here: look again
             }
-            visit(unpack(shard.entries[i]), argument);
-            shard.remove_at(i);  // may have moved a later entry to i: look there again
-        }
     }
 }
 
 void AllocationTable::for_each(void (*visit)(const Allocation&, void*), void* argument) const {
     for (const Shard& shard : shards_) {
         LockGuard lock(shard.mutex);
-        for (std::size_t i = 0; i < shard.capacity; i++)
-            if (shard.entries[i].address) visit(unpack(shard.entries[i]), argument);
+        for (std::size_t b = 0; b < shard.bucket_count; b++)
+            for (const Entry& entry : shard.buckets[b].entries)
+                if (entry.address) visit(unpack(entry), argument);
     }
 }
 

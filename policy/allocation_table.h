@@ -6,29 +6,39 @@
 
 namespace cuslice {
 
-// What is known of one live allocation. `kind` and `gpu` mean what the caller wants them to mean.
+// What is known of one live allocation. `context`, `gpu` and `kind` are the caller's numbers.
 struct Allocation {
     std::uint64_t address = 0;  // 0: none
-    std::uint64_t bytes = 0;    // as charged; below 2^48
-    std::uint64_t context = 0;  // whose end frees it
-    std::uint8_t gpu = 0;
-    std::uint8_t kind = 0;
+    std::uint64_t bytes = 0;    // whole units of kUnit; below 2^44
+    std::uint16_t context = 0;  // whose end frees it; 0: none
+    std::uint8_t gpu = 0;       // below 64
+    std::uint8_t kind = 0;      // below 64
 };
 
-// Address → allocation, for any number of live ones, from any thread. Open addressing in shards with a lock each; its
-// memory comes from the kernel and never from the host's malloc, which may be the very thing that called us. Nothing is
-// ever given back at process end.
+// Address → allocation, for any number of live ones, from any thread. A hash table in shards with a lock each. Entries
+// are of 16 bytes and four share a bucket of one cache line, so that a look-up among millions costs one miss; its
+// memory comes from the kernel and never from the host's malloc, which may be the very thing that called us.
 class AllocationTable {
   public:
+    static constexpr std::uint64_t kUnit = 512;
+
     // False if the kernel gave no memory to grow into; nothing was recorded then.
     bool insert(const Allocation& allocation);
+
+    // Says that erase(address) will follow soon.
+    void expect(std::uint64_t address) const {
+        const Shard& shard = shards_[hash(address) >> 58];
+        if (const Bucket* buckets = __atomic_load_n(&shard.buckets, __ATOMIC_RELAXED))
+            __builtin_prefetch(
+                buckets + (hash(address) >> 26 & (__atomic_load_n(&shard.bucket_count, __ATOMIC_RELAXED) - 1)), 1);
+    }
 
     // Removes and returns the allocation at this address; address 0 in the answer if there is none.
     Allocation erase(std::uint64_t address);
 
     // Removes every allocation of a context (or, for 0, none) and calls visit(allocation, argument) for each, without
     // locks held by this table on any other shard. Visits must not call back into the table.
-    void erase_context(std::uint64_t context, void (*visit)(const Allocation&, void*), void* argument);
+    void erase_context(std::uint16_t context, void (*visit)(const Allocation&, void*), void* argument);
 
     // Calls visit for every allocation, a shard at a time: a moment's picture, not one instant's.
     void for_each(void (*visit)(const Allocation&, void*), void* argument) const;
@@ -40,23 +50,30 @@ class AllocationTable {
   private:
     struct Entry {
         std::uint64_t address;
-        std::uint64_t context;
-        std::uint64_t bytes_kind_gpu;  // bytes << 16 | kind << 8 | gpu
+        std::uint64_t packed;  // context 16 bits, gpu 6, kind 6, units 36
+    };
+    // Filled from the front: an entry that finds the bucket of its hash full goes to the next that is not. So whoever
+    // meets a bucket with room need look no further.
+    struct alignas(64) Bucket {
+        Entry entries[4];
+        bool full() const { return entries[3].address != 0; }
     };
     struct alignas(64) Shard {
         mutable Mutex mutex;
-        Entry* entries = nullptr;
-        std::size_t capacity = 0;  // a power of two
+        Bucket* buckets = nullptr;
+        std::size_t bucket_count = 0;  // a power of two
         std::size_t count = 0;
 
         bool grow();
+        std::size_t home(std::uint64_t address) const;
         void put(const Entry& entry);
-        void remove_at(std::size_t index);
-        std::size_t find(std::uint64_t address) const;  // capacity if absent
+        Entry* find(std::uint64_t address, std::size_t* bucket) const;
+        void remove(Entry* entry, std::size_t bucket);
     };
     static constexpr std::size_t kShards = 64;
 
     static std::uint64_t hash(std::uint64_t address) { return (address >> 9) * 0x9e3779b97f4a7c15ull; }
+    static Entry pack(const Allocation& allocation);
     static Allocation unpack(const Entry& entry);
     Shard& shard_of(std::uint64_t address) { return shards_[hash(address) >> 58]; }
 

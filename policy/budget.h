@@ -19,8 +19,9 @@ struct OverLimit {
 // An operation between its two ends is "in flight": its bytes are charged although the driver may not hold them yet (or
 // any more), so that a comparison with the driver's own figure means something only while none is (see settled()).
 //
-// One 64-bit word holds both, so that every step is one atomic operation. Bytes are counted in units of 512, the
-// granularity at which drivers hand memory out. Lock-free and safe from any thread.
+// One 64-bit word holds both, and a generation that every new operation changes, so that every step is one atomic
+// operation. Bytes are counted in units of 512, the granularity at which drivers hand memory out. Lock-free and safe
+// from any thread.
 class Budget {
   public:
     static constexpr std::uint64_t kUnit = 512;
@@ -47,7 +48,7 @@ class Budget {
                 if (why) *why = {bytes, now, top};
                 return false;
             }
-            if (state_.compare_exchange_weak(state, state + want / kUnit + kOneInFlight, std::memory_order_acq_rel,
+            if (state_.compare_exchange_weak(state, state + want / kUnit + kBegin, std::memory_order_acq_rel,
                                              std::memory_order_relaxed))
                 return true;
         }
@@ -55,7 +56,7 @@ class Budget {
     void commit() { state_.fetch_sub(kOneInFlight, std::memory_order_release); }
     void roll_back(std::uint64_t bytes) { end_release(bytes); }
 
-    void begin_release() { state_.fetch_add(kOneInFlight, std::memory_order_acquire); }
+    void begin_release() { state_.fetch_add(kBegin, std::memory_order_acquire); }
     void end_release(std::uint64_t bytes) {
         state_.fetch_sub(charged(bytes) / kUnit + kOneInFlight, std::memory_order_release);
     }
@@ -74,11 +75,16 @@ class Budget {
     };
     Snapshot snapshot() const { return {state_.load(std::memory_order_acquire)}; }
     bool settled(const Snapshot& since) const {
-        return since.state < kOneInFlight && state_.load(std::memory_order_acquire) == since.state;
+        return (since.state & kAllInFlight) == 0 && state_.load(std::memory_order_acquire) == since.state;
     }
 
   private:
-    static constexpr std::uint64_t kOneInFlight = 1ull << 48;
+    // From the low end: 38 bits of units (128 TiB), 12 of operations in flight, and the generation, which may wrap. It
+    // is there because an allocation that comes and goes leaves the total as it was.
+    static constexpr std::uint64_t kOneInFlight = 1ull << 38;
+    static constexpr std::uint64_t kOneGeneration = 1ull << 50;
+    static constexpr std::uint64_t kBegin = kOneInFlight + kOneGeneration;
+    static constexpr std::uint64_t kAllInFlight = kOneGeneration - kOneInFlight;
     static constexpr std::uint64_t kMostUnits = kOneInFlight - 1;
     static constexpr std::uint64_t units(std::uint64_t state) { return state & kMostUnits; }
 

@@ -8,12 +8,18 @@ Contexts::Entry* Contexts::find(CUcontext context) {
     return nullptr;
 }
 
-void Contexts::created(CUcontext context, CUdevice device) {
+Contexts::Id Contexts::id_of(CUcontext context, CUdevice device) {
     LockGuard lock(mutex_);
-    if (Entry* known = find(context))
-        *known = {context, device, 1};  // the handle of one that ended behind our back
-    else
-        entries_.push_back({context, device, 1});
+    Entry* entry = find(context);
+    if (!entry && (entry = find(nullptr))) *entry = {context, device, 1};
+    if (!entry && entries_.size() < 0xffff && entries_.push_back({context, device, 1})) entry = entries_.end() - 1;
+    return entry ? static_cast<Id>(entry - entries_.begin() + 1) : Id{0};
+}
+
+Contexts::Id Contexts::known_id(CUcontext context) {
+    LockGuard lock(mutex_);
+    const Entry* entry = context ? find(context) : nullptr;
+    return entry ? static_cast<Id>(entry - entries_.begin() + 1) : Id{0};
 }
 
 void Contexts::attached(CUcontext context) {
@@ -29,18 +35,17 @@ bool Contexts::last_use(CUcontext context) {
 
 void Contexts::detached(CUcontext context) {
     LockGuard lock(mutex_);
-    Entry* entry = find(context);
-    if (entry && --entry->uses == 0) entries_.remove_at(static_cast<std::size_t>(entry - entries_.begin()));
+    if (Entry* entry = find(context)) entry->uses--;
 }
 
-void Contexts::destroyed(CUcontext context) {
+void Contexts::ended(CUcontext context) {
     LockGuard lock(mutex_);
-    if (Entry* entry = find(context)) entries_.remove_at(static_cast<std::size_t>(entry - entries_.begin()));
+    if (Entry* entry = context ? find(context) : nullptr) *entry = {};
 }
 
 CUdevice Contexts::device_of(CUcontext context) {
     LockGuard lock(mutex_);
-    const Entry* entry = find(context);
+    const Entry* entry = context ? find(context) : nullptr;
     return entry ? entry->device : -1;
 }
 

@@ -7,24 +7,31 @@
 
 namespace cuslice {
 
-// The contexts that the program made itself (not the primary ones), and on which GPU each is. A context can be attached
-// to several times (cuCtxAttach) and ends with the last use. Thread-safe.
+// The contexts that are in use, on which GPU each is, and a small number for each, by which allocations name it. A
+// context can be attached to several times (cuCtxAttach) and ends with the last use. Thread-safe.
 class Contexts {
   public:
-    void created(CUcontext context, CUdevice device);
+    using Id = std::uint16_t;  // 0: none
+
+    // The context's number; it gets one if it has none. 0 if there are more than 65,535 of them.
+    Id id_of(CUcontext context, CUdevice device);
+    // Its number if it has one.
+    Id known_id(CUcontext context);
+
     void attached(CUcontext context);
     // True if giving up one use ends the context; the use itself is given up by `detached` once the driver has agreed.
     bool last_use(CUcontext context);
     void detached(CUcontext context);
-    void destroyed(CUcontext context);
-    // -1 if the context is none of these.
+    // The number is free for another context from now on.
+    void ended(CUcontext context);
+    // -1 if the context is not known.
     CUdevice device_of(CUcontext context);
 
     Mutex& mutex() { return mutex_; }
 
   private:
     struct Entry {
-        CUcontext context;
+        CUcontext context;  // null: the number is free
         CUdevice device;
         std::uint32_t uses;
     };

@@ -27,12 +27,13 @@ alignas(VirtualGpu) unsigned char gpu_storage[Process::kMostGpus * sizeof(Virtua
 
 constinit Process the_process;
 
-struct CurrentContext {
+// The context that this thread asked for last: most threads stay with one.
+struct LastContext {
     CUcontext context;
-    VirtualGpu* gpu;
+    Process::Current current;
     std::uint32_t epoch;
 };
-constinit thread_local CurrentContext last_context{};
+constinit thread_local LastContext last_context{};
 
 // While a thread loads it may fork: drivers start nvidia-modprobe. It must not wait for itself then.
 constinit thread_local bool loading_now = false;
@@ -204,18 +205,17 @@ VirtualGpu* Process::find_gpu(const char* uuid) {
     return nullptr;
 }
 
-VirtualGpu* Process::current_gpu(CUcontext* context) {
-    CUcontext current = nullptr;
-    if (CUSLICE_REAL(cuCtxGetCurrent)(&current) != CUDA_SUCCESS || !current) return nullptr;
-    if (context) *context = current;
-    CurrentContext& last = last_context;
+Process::Current Process::current() {
+    CUcontext now = nullptr;
+    if (CUSLICE_REAL(cuCtxGetCurrent)(&now) != CUDA_SUCCESS || !now) return {};
+    LastContext& last = last_context;
     const std::uint32_t epoch = context_epoch_.load(std::memory_order_acquire);
-    if (last.context != current || last.epoch != epoch) {
+    if (last.context != now || last.epoch != epoch) {
         CUdevice device = -1;
-        if (CUSLICE_REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return nullptr;
-        last = {current, gpu_of(device), epoch};
+        if (CUSLICE_REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return {};
+        last = {now, {gpu_of(device), contexts_.id_of(now, device)}, epoch};
     }
-    return last.gpu;
+    return last.current;
 }
 
 // No lock of ours may be held in a child by a thread that it does not have.

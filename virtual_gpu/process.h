@@ -51,8 +51,12 @@ class Process {
     // True once some GPU has a limit: otherwise nothing is counted and every hook is one jump.
     bool limits_anything() const { return limits_.load(std::memory_order_relaxed); }
 
-    // The GPU of the thread's current context, and the context; null if there is none, or before the GPUs are open.
-    VirtualGpu* current_gpu(CUcontext* context);
+    // The thread's current context, and its GPU. `gpu` is null if there is none, or before the GPUs are open.
+    struct Current {
+        VirtualGpu* gpu = nullptr;
+        Contexts::Id context = 0;
+    };
+    Current current();
     // A context ended, so that its handle may come back for another GPU.
     void forget_contexts() { context_epoch_.fetch_add(1, std::memory_order_release); }
 

@@ -28,9 +28,10 @@ class Reservation {
 };
 
 // Writes down that the program holds what was reserved. False if there is no memory to write it in.
-inline bool record(CUdeviceptr address, std::uint64_t bytes, CUcontext context, const VirtualGpu& gpu, Kind kind) {
-    return process().allocations().insert({address, Budget::charged(bytes), reinterpret_cast<std::uintptr_t>(context),
-                                           static_cast<std::uint8_t>(gpu.ordinal()), static_cast<std::uint8_t>(kind)});
+inline bool record(CUdeviceptr address, std::uint64_t bytes, const Process::Current& current, Kind kind) {
+    return process().allocations().insert({address, Budget::charged(bytes), current.context,
+                                           static_cast<std::uint8_t>(current.gpu->ordinal()),
+                                           static_cast<std::uint8_t>(kind)});
 }
 
 // The shape of every hook that allocates: reserve, call the driver, record. `pointer` is where the driver puts the
@@ -38,15 +39,15 @@ inline bool record(CUdeviceptr address, std::uint64_t bytes, CUcontext context, 
 template <typename Pointer, typename Call, typename Free>
 CUresult counted_allocation(Function function, Kind kind, std::uint64_t bytes, Pointer* pointer, Call call, Free free) {
     const HookEntry entry;
-    CUcontext context = nullptr;
-    VirtualGpu* gpu = entry.counts() ? process().current_gpu(&context) : nullptr;
+    const Process::Current current = entry.counts() ? process().current() : Process::Current{};
+    VirtualGpu* gpu = current.gpu;
     if (!gpu || !gpu->limited()) return call();
     OverLimit why;
     if (!gpu->reserve(bytes, &why)) return refuse(function, *gpu, why);
     Reservation reservation(*gpu, bytes);
     const CUresult result = call();
     if (result != CUDA_SUCCESS) return result;
-    if (!record(*pointer, bytes, context, *gpu, kind)) {
+    if (!record(*pointer, bytes, current, kind)) {
         free(*pointer);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -59,6 +60,7 @@ CUresult counted_allocation(Function function, Kind kind, std::uint64_t bytes, P
 // thread may get it; the bytes go last, because until then the driver still holds them.
 template <typename Call>
 CUresult counted_free(CUdeviceptr address, Call call) {
+    process().allocations().expect(address);  // on its way while the entry is made
     const HookEntry entry;
     if (!entry.counts()) return call();
     const Allocation allocation = process().allocations().erase(address);

@@ -11,10 +11,10 @@ namespace {
 // address is taken for one of them. Given back if the context lives on.
 class Ending {
   public:
-    Ending(VirtualGpu* gpu, CUcontext context) : gpu_(gpu && gpu->limited() ? gpu : nullptr) {
+    Ending(VirtualGpu* gpu, CUcontext context) : gpu_(gpu && gpu->limited() ? gpu : nullptr), context_(context) {
         if (!gpu_) return;
         gpu_->budget().begin_release();
-        process().allocations().erase_context(reinterpret_cast<std::uintptr_t>(context), take, this);
+        process().allocations().erase_context(process().contexts().known_id(context), take, this);
     }
     ~Ending() { allocations_.release(); }
     Ending(const Ending&) = delete;
@@ -23,6 +23,7 @@ class Ending {
     void ended() {
         if (gpu_) gpu_->managed_changed(-static_cast<std::int64_t>(managed_));
         if (gpu_) gpu_->budget().end_release(bytes_);
+        process().contexts().ended(context_);
         process().forget_contexts();
     }
     void lives_on() {
@@ -39,6 +40,7 @@ class Ending {
         ending.allocations_.push_back(allocation);
     }
     VirtualGpu* gpu_;
+    CUcontext context_;
     std::uint64_t bytes_ = 0, managed_ = 0;
     PageVector<Allocation> allocations_;
 };
@@ -70,7 +72,7 @@ CUresult counted_create(Function function, CUcontext* context, CUdevice device, 
         (*context);
     });
     if (result != CUDA_SUCCESS) return result;
-    process().contexts().created(*context, device);
+    process().contexts().id_of(*context, device);
     process().forget_contexts();
     if (VirtualGpu* gpu = process().gpu_of(device)) introduce(*gpu, *context);
     return result;
@@ -79,9 +81,7 @@ CUresult counted_create(Function function, CUcontext* context, CUdevice device, 
 template <typename Call>
 CUresult counted_destroy(CUcontext context, Call call) {
     const HookEntry entry;
-    const CUresult result = counted_end(gpu_if(entry.counts(), process().contexts().device_of(context)), context, call);
-    if (result == CUDA_SUCCESS) process().contexts().destroyed(context);
-    return result;
+    return counted_end(gpu_if(entry.counts(), process().contexts().device_of(context)), context, call);
 }
 
 // The primary context lives while somebody retains it, and every retain and release comes through here.

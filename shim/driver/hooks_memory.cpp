@@ -15,8 +15,8 @@ template <typename Pointer, typename Size, typename Call, typename Free>
 CUresult counted_pitch(Function function, std::uint64_t width, std::uint64_t height, Pointer* pointer, Size* pitch,
                        Call call, Free free) {
     const HookEntry entry;
-    CUcontext context = nullptr;
-    VirtualGpu* gpu = entry.counts() ? process().current_gpu(&context) : nullptr;
+    const Process::Current current = entry.counts() ? process().current() : Process::Current{};
+    VirtualGpu* gpu = current.gpu;
     std::uint64_t bare = 0;
     // A product that overflows is the driver's to refuse.
     if (!gpu || !gpu->limited() || __builtin_mul_overflow(width, height, &bare)) return call();
@@ -33,7 +33,7 @@ CUresult counted_pitch(Function function, std::uint64_t width, std::uint64_t hei
         return refuse(function, *gpu, why);
     }
     Reservation padding(*gpu, more);
-    if (!record(*pointer, padded, context, *gpu, Kind::pitch)) {
+    if (!record(*pointer, padded, current, Kind::pitch)) {
         free(*pointer);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }

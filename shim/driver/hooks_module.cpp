@@ -9,13 +9,13 @@ namespace {
 template <typename Call, typename Undo>
 CUresult counted_load(Function function, Call call, Undo undo) {
     const HookEntry entry;
-    return counted_step(function, entry.counts() ? process().current_gpu(nullptr) : nullptr, call, undo);
+    return counted_step(function, entry.counts() ? process().current().gpu : nullptr, call, undo);
 }
 
 template <typename Call>
 CUresult counted_unload(Call call) {
     const HookEntry entry;
-    VirtualGpu* gpu = entry.counts() ? process().current_gpu(nullptr) : nullptr;
+    VirtualGpu* gpu = entry.counts() ? process().current().gpu : nullptr;
     if (!gpu || !gpu->limited()) return call();
     const DriverPart::Step step = gpu->before_driver_step();
     const CUresult result = call();

@@ -17,7 +17,7 @@ VirtualGpu* gpu_of_stream(CUstream stream, bool per_thread) {
                                           : CUSLICE_REAL(cuStreamGetDevice)(stream, &device);
         if (known == CUDA_SUCCESS) return process().gpu_of(device);
     }
-    return process().current_gpu(nullptr);
+    return process().current().gpu;
 }
 
 // The GPU of a pool that the program named: noted when it was made, or some GPU's default pool.

@@ -12,7 +12,7 @@ namespace {
 // The slice as this thread's context has it; false where nothing is limited, and what the driver said stands.
 bool current_view(std::uint64_t physical_free, MemoryView* view) {
     if (inside_hook || !process().limits_anything()) return false;
-    VirtualGpu* gpu = process().current_gpu(nullptr);
+    VirtualGpu* gpu = process().current().gpu;
     if (!gpu || !gpu->limited()) return false;
     *view = gpu->view(physical_free);
     return true;
