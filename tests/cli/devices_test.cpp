@@ -1,0 +1,73 @@
+// cuslice devices, on the stub driver.
+#include "tests/catch.h"
+#include "tests/cli/child.h"
+#include "tests/cli/tree.h"
+
+namespace cuslice::tests {
+namespace {
+
+using Words = std::vector<std::string>;
+
+const std::string kFirst = "GPU-50505050-5050-5050-5050-505050505050";
+const std::string kSecond = "GPU-51515151-5151-5151-5151-515151515151";
+
+Outcome devices(const Words& options, const Words& more = {}) {
+    const Folder folder;
+    Words words = {kLauncher, "devices"};
+    words.insert(words.end(), options.begin(), options.end());
+    Words environment = plain_environment(folder.path());
+    environment.insert(environment.end(), more.begin(), more.end());
+    return run(words, environment);
+}
+
+}  // namespace
+
+TEST_CASE("devices lists what a program would see, beside the machine's own GPUs") {
+    const Outcome outcome = devices({"--fake=2xstub", "--limit=0=2GiB"});
+    CHECK(outcome.err.empty());
+    CHECK(outcome.exit_code == 0);
+    CHECK(outcome.out ==
+          "CUDA  INDEX  NAME      UUID                                      PCI           TOTAL       FREE  LIMIT      "
+          " FROM\n"
+          "0     1      Stub \"1\"  " +
+              kSecond +
+              "  0000:81:00.0  8192.0 MiB  ?     2048.0 MiB  the whole GPU\n"
+              "1     0      Stub \"0\"  " +
+              kFirst + "  0000:80:00.0  8192.0 MiB  ?     2048.0 MiB  --limit\n");
+}
+
+TEST_CASE("devices --json is for programs") {
+    const Outcome outcome = devices({"--json", "--fake=2xstub", "--limit=0=2GiB"});
+    CHECK(outcome.exit_code == 0);
+    CHECK(outcome.out ==
+          "{\"version\": 1, \"devices\": [\n"
+          "  {\"ordinal\": 0, \"index\": 1, \"name\": \"Stub \\\"1\\\"\", \"uuid\": \"" +
+              kSecond +
+              "\", \"pci\": \"0000:81:00.0\", \"total\": 8589934592, \"free\": null, \"limit\": 2147483648, "
+              "\"origin\": null},\n"
+              "  {\"ordinal\": 1, \"index\": 0, \"name\": \"Stub \\\"0\\\"\", \"uuid\": \"" +
+              kFirst +
+              "\", \"pci\": \"0000:80:00.0\", \"total\": 8589934592, \"free\": null, \"limit\": 2147483648, "
+              "\"origin\": \"--limit\"}\n"
+              "]}\n");
+}
+
+TEST_CASE("devices without a driver, or without a GPU, says so and exits 69") {
+    const Outcome none = devices({"--json", "--driver=/etc/hostname"});
+    CHECK(none.exit_code == 69);
+    CHECK(none.out == "{\"version\": 1, \"devices\": []}\n");
+    CHECK(none.err == "cuslice: no GPU can be listed: /etc/hostname: file too short\n");
+    const Outcome empty = devices({"--fake=2xstub"}, {"STUB_NO_DEVICE=1"});
+    CHECK(empty.exit_code == 69);
+    CHECK(empty.out.empty());
+    CHECK(empty.err == "cuslice: no GPU can be listed: cuInit says CUDA_ERROR_NO_DEVICE (100)\n");
+}
+
+TEST_CASE("devices refuses a setting for a GPU that is not there") {
+    const Outcome outcome = devices({"--fake=2xstub", "--limit=5=2GiB"});
+    CHECK(outcome.exit_code == 78);
+    CHECK(outcome.err == "cuslice: --limit: 2GiB: '5' names no GPU that is here; there are 2 GPUs: 0 " + kFirst +
+                             ", 1 " + kSecond + "\n");
+}
+
+}  // namespace cuslice::tests

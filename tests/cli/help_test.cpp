@@ -1,0 +1,83 @@
+// Help, usage errors, and that the documentation leaves nothing out.
+#include "config/key.h"
+#include "tests/catch.h"
+#include "tests/cli/child.h"
+#include "tests/cli/tree.h"
+
+namespace cuslice::tests {
+namespace {
+
+Outcome cuslice(std::vector<std::string> words) {
+    words.insert(words.begin(), kLauncher);
+    return run(words, plain_environment("/nowhere"));
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+}  // namespace
+
+TEST_CASE("help explains every option, variable and exit code, with examples") {
+    CHECK(cuslice({"--version"}).out == "cuslice " CUSLICE_TEST_VERSION "\n");
+    for (const char* command : {"run", "devices", "config"}) {
+        const Outcome help = cuslice({command, "--help"});
+        CHECK(help.exit_code == 0);
+        CHECK(help.err.empty());
+        CHECK(contains(help.out, std::string("Usage: cuslice ") + command));
+        CHECK(contains(help.out, "Examples:"));
+        CHECK(contains(help.out, "Exit codes:"));
+        for (const KeyTraits& traits : all_keys()) {
+            INFO(traits.name);
+            CHECK(contains(help.out, "--" + std::string(traits.name) + " "));
+            CHECK(contains(help.out, std::string(traits.variable)));
+            CHECK(contains(help.out, std::string(traits.help)));
+        }
+        CHECK(contains(cuslice({"--help"}).out, std::string("cuslice ") + command));
+        CHECK(cuslice({command, "--limit", "4GiB", "-h"}).out == help.out);
+    }
+    for (const char* code : {"64", "78", "126", "127"}) CHECK(contains(cuslice({"run", "-h"}).out, code));
+}
+
+TEST_CASE("a command line that is not understood exits 64 with one line") {
+    const auto usage = [](const std::vector<std::string>& words, const std::string& message) {
+        const Outcome outcome = cuslice(words);
+        CHECK(outcome.err == "cuslice: " + message + "\n");
+        CHECK(outcome.exit_code == 64);
+        CHECK(outcome.out.empty());
+    };
+    const std::string commands = "there are run, devices and config; cuslice --help explains them";
+    usage({}, "no command: " + commands);
+    usage({"start"}, "start: no such command; " + commands);
+    usage({"run"}, "run: a program is needed: cuslice run [options] -- program args");
+    usage({"run", "--limit=1GiB", "--"}, "run: a program is needed: cuslice run [options] -- program args");
+    usage({"run", "-l", "1GiB"}, "-l: no such option; options begin with --");
+    usage({"devices", "all"}, "all: not expected here: this command takes options only");
+    usage({"config", "--", "x"}, "x: not expected here: this command takes options only");
+}
+
+TEST_CASE("docs/configuration.md documents every option, key and variable, and those that come later") {
+    const std::string docs = read_text(CUSLICE_TEST_DOCS);
+    REQUIRE_FALSE(docs.empty());
+    for (const KeyTraits& traits : all_keys()) {
+        INFO(traits.name);
+        CHECK(contains(docs, "### `" + std::string(traits.name) + "`"));
+        CHECK(contains(docs, "`--" + std::string(traits.name)));
+        CHECK(contains(docs, "`" + std::string(traits.variable) + "`"));
+        CHECK(contains(docs, std::string(traits.default_value)));
+    }
+    for (const LaterKey& later : later_keys()) {
+        INFO(later.name);
+        CHECK(contains(docs, "`" + std::string(later.name) + "`"));
+    }
+    for (const std::string_view name : internal_variables()) {
+        INFO(name);
+        CHECK(contains(docs, "`" + std::string(name) + "`"));
+    }
+    for (const char* name : {"CUDA_DEVICE_MEMORY_LIMIT", "CUDA_DEVICE_MEMORY_LIMIT_",
+                             "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "XDG_CONFIG_HOME", "/etc/cuslice/cuslice.toml",
+                             "./cuslice.toml", "[memory]", "[gpu.0]", "[ceiling]", "[ceiling.gpu.0]", "KiB", "TB"}) {
+        INFO(name);
+        CHECK(contains(docs, name));
+    }
+}
+
+}  // namespace cuslice::tests

@@ -1,0 +1,328 @@
+// cuslice run, as a child process.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/catch.h"
+#include "tests/cli/child.h"
+#include "tests/cli/tree.h"
+
+namespace cuslice::tests {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words launch(const Words& options, const Words& program) {
+    Words words = {kLauncher, "run"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.emplace_back("--");
+    words.insert(words.end(), program.begin(), program.end());
+    return words;
+}
+
+Words with(Words environment, const Words& more) {
+    environment.insert(environment.end(), more.begin(), more.end());
+    return environment;
+}
+
+std::string without_final_newline(std::string text) {
+    if (!text.empty() && text.back() == '\n') text.pop_back();
+    return text;
+}
+
+std::string lines_of(const Words& environment) {
+    std::string text;
+    for (const std::string& line : environment) text += line + "\n";
+    return text;
+}
+
+}  // namespace
+
+TEST_CASE("run becomes the program: the same process, its own exit code, signal, output and arguments") {
+    const Folder folder;
+    const Words environment = plain_environment(folder.path());
+    const Outcome pid = run(launch({"--limit", "1GiB"}, {"/bin/sh", "-c", "echo $$"}), environment);
+    CHECK(pid.out == std::to_string(pid.pid) + "\n");
+    CHECK(pid.err.empty());
+    CHECK(run(launch({}, {"/bin/sh", "-c", "exit 42"}), environment).exit_code == 42);
+    CHECK(run(launch({}, {"/bin/sh", "-c", "kill -TERM $$"}), environment).exit_code == 128 + 15);
+    CHECK(run(launch({}, {"/bin/echo", "--limit", "a b", "", "*", "--"}), environment).out == "--limit a b  * --\n");
+    CHECK(run(launch({}, {"/bin/sh", "-c", "echo out; echo err >&2"}), environment).err == "err\n");
+    // argv[0] is as written, wherever it was found.
+    CHECK(run(launch({}, {"sh", "-c", "cat /proc/$$/cmdline | tr '\\0' ' '"}), environment).out.substr(0, 6) ==
+          "sh -c ");
+}
+
+TEST_CASE("options end at -- or at the program, and are written with a space or an equals sign") {
+    const Folder folder;
+    const Words environment = plain_environment(folder.path());
+    const auto settings = [&](const Words& words) {
+        Words all = {kLauncher, "run"};
+        all.insert(all.end(), words.begin(), words.end());
+        return run(all, environment).out;
+    };
+    const std::string show = "echo \"$CUSLICE_SETTINGS\" $0";
+    const std::string expected = "1;flag.0 limit * 4GiB --limit zero\n";
+    CHECK(settings({"--limit", "4GiB", "--", "sh", "-c", show, "zero"}) == expected);
+    CHECK(settings({"--limit=4GiB", "--", "sh", "-c", show, "zero"}) == expected);
+    CHECK(settings({"--limit=4GiB", "sh", "-c", show, "zero"}) == expected);
+    CHECK(settings({"--limit", "4GiB", "sh", "-c", show, "--", "--limit=1GiB"}) ==
+          "1;flag.0 limit * 4GiB --limit --\n");
+}
+
+TEST_CASE("the program's environment has what is needed, in its place, and nothing else") {
+    const Folder folder;
+    const Words plain = plain_environment(folder.path());
+    const Words outer = with(plain, {"CUSLICE_LIMIT=4GiB", "LANG=C", "CUSLICE_FAKE_DIR=/x", "CUSLICE_LOG=info"});
+    const Outcome outcome = run(launch({"--headroom", "0=64MiB"}, {"/usr/bin/env"}), outer);
+    CHECK(outcome.out ==
+          lines_of(with(plain, {"LANG=C", "CUSLICE_FAKE_DIR=/x",
+                                "CUSLICE_SETTINGS=1;flag.0 headroom 0 64MiB --headroom;environment.0 limit "
+                                "* 4GiB CUSLICE_LIMIT;environment.0 log * info CUSLICE_LOG",
+                                "LD_PRELOAD=" + kLibrary})));
+    CHECK(outcome.err.empty());
+    CHECK(outcome.exit_code == 0);
+}
+
+TEST_CASE("without any setting the library is still told that there is none, so that it reads no file") {
+    const Folder folder;
+    const Words plain = plain_environment(folder.path());
+    CHECK(run(launch({}, {"/usr/bin/env"}), plain).out ==
+          lines_of(with(plain, {"CUSLICE_SETTINGS=1", "LD_PRELOAD=" + kLibrary})));
+}
+
+TEST_CASE("an existing LD_PRELOAD stays behind the library, and a second run inside adds nothing") {
+    const Folder folder;
+    const auto preload = [&](const std::string& before, bool nested) {
+        const Words environment = with(plain_environment(folder.path()), {"LD_PRELOAD=" + before});
+        const Words program = {"/bin/sh", "-c", "echo \"$LD_PRELOAD\""};
+        return without_final_newline(run(launch({}, nested ? launch({}, program) : program), environment).out);
+    };
+    const std::string other = "libm.so.6";
+    for (const bool nested : {false, true}) {
+        CHECK(preload("", nested) == kLibrary);
+        CHECK(preload(other, nested) == kLibrary + ":" + other);
+        CHECK(preload(kLibrary, nested) == kLibrary);
+        CHECK(preload(other + " libdl.so.2", nested) == kLibrary + ":" + other + ":libdl.so.2");
+        CHECK(preload(other + ":" + kLibrary + ":libdl.so.2", nested) == kLibrary + ":" + other + ":libdl.so.2");
+    }
+}
+
+TEST_CASE("a nested run: its own options win, the outer ones remain, whatever the depth") {
+    const Folder folder;
+    const Words environment = with(plain_environment(folder.path()), {"CUSLICE_HEADROOM=1MiB"});
+    const Words program = {"/bin/sh", "-c", "echo \"$CUSLICE_SETTINGS\""};
+    const Words inner = launch({"--limit=0=2GiB"}, program);
+    CHECK(run(launch({"--limit=4GiB"}, inner), environment).out ==
+          "1;flag.0 limit 0 2GiB --limit;flag.1 limit * 4GiB --limit;environment.1 headroom * 1MiB CUSLICE_HEADROOM\n");
+    // What an inner option hides is not carried further, so that depth does not fill the environment.
+    const Words same = launch({"--limit=1GiB"}, launch({"--limit=1GiB"}, launch({"--limit=1GiB"}, program)));
+    CHECK(run(same, plain_environment(folder.path())).out == "1;flag.0 limit * 1GiB --limit\n");
+    // fraction and limit are one question: the inner one answers it.
+    CHECK(run(launch({"--limit=4GiB"}, launch({"--fraction=0.5"}, program)), plain_environment(folder.path())).out ==
+          "1;flag.0 fraction * 0.5 --fraction\n");
+}
+
+TEST_CASE("the files' settings are handed on, and a nested run reads the user's and the system's file again") {
+    const Folder folder;
+    const std::string user = folder.write(".config/cuslice/cuslice.toml", "[memory]\nlimit = \"3GiB\"\n");
+    const std::string here = folder.write("work/cuslice.toml", "[gpu.1]\nlimit = \"2GiB\"\n");
+    const Words program = {"/bin/sh", "-c", "echo \"$CUSLICE_SETTINGS\""};
+    const std::string expected =
+        "1;current-folder.0 limit 1 2GiB " + here + ":2:1;user-file.0 limit * 3GiB " + user + ":2:1\n";
+    CHECK(run(launch({}, program), plain_environment(folder.path()), folder.path() + "/work").out == expected);
+    CHECK(run(launch({}, launch({}, program)), plain_environment(folder.path()), folder.path() + "/work").out ==
+          expected);
+}
+
+TEST_CASE("XDG_CONFIG_HOME names the user's folder, if it is absolute") {
+    const Folder folder;
+    const std::string file = folder.write("xdg/cuslice/cuslice.toml", "[memory]\nlimit = \"3GiB\"\n");
+    const Words program = {"/bin/sh", "-c", "echo \"$CUSLICE_SETTINGS\""};
+    const Words plain = plain_environment(folder.path() + "/home");
+    CHECK(run(launch({}, program), with(plain, {"XDG_CONFIG_HOME=" + folder.path() + "/xdg"})).out ==
+          "1;user-file.0 limit * 3GiB " + file + ":2:1\n");
+    CHECK(run(launch({}, program), with(plain, {"XDG_CONFIG_HOME=xdg"}), folder.path()).out == "1\n");
+    CHECK(run(launch({}, program), {"PATH=/usr/bin:/bin"}, folder.path()).out == "1\n");
+}
+
+TEST_CASE("a fake GPU: its variables and its folder first in LD_LIBRARY_PATH, once") {
+    const Folder folder;
+    const Words plain = plain_environment(folder.path());
+    const Words program = {"/bin/sh", "-c",
+                           "echo $CUSLICE_FAKE $CUSLICE_FAKE_KERNELS $LD_LIBRARY_PATH $CUSLICE_SETTINGS"};
+    const Words fake = {"--fake=2xstub", "--fake-kernels=error"};
+    CHECK(run(launch(fake, program), plain).out == "2xstub error " + kFakeFolder + " 1\n");
+    CHECK(run(launch(fake, launch({}, program)), plain).out == "2xstub error " + kFakeFolder + " 1\n");
+    CHECK(run(launch(fake, program), with(plain, {"LD_LIBRARY_PATH=/a::/b"})).out ==
+          "2xstub error " + kFakeFolder + ":/a::/b 1\n");
+    CHECK(run(launch(fake, program), with(plain, {"LD_LIBRARY_PATH="})).out == "2xstub error " + kFakeFolder + " 1\n");
+    CHECK(run(launch({}, program), with(plain, {"CUSLICE_FAKE=2xstub"})).out == "2xstub " + kFakeFolder + " 1\n");
+}
+
+TEST_CASE("what the fake GPU says of its specification is said before the program starts") {
+    const Folder folder;
+    const Outcome outcome = run(launch({"--fake=3xnone"}, {"/bin/echo", "started"}), plain_environment(folder.path()));
+    CHECK(outcome.err == "cuslice: --fake: 3xnone: no such profile; there is stub\n");
+    CHECK(outcome.exit_code == 78);
+    CHECK(outcome.out.empty());
+}
+
+TEST_CASE(
+    "a setting for a GPU that is not there is refused before the program starts, where there is a driver to ask") {
+    const Folder folder;
+    const Words plain = plain_environment(folder.path());
+    const auto refused = [&](const std::string& option) {
+        const Outcome outcome = run(launch({"--fake=2xstub", option}, {"/bin/echo", "started"}), plain);
+        CHECK(outcome.exit_code == 78);
+        CHECK(outcome.out.empty());
+        return outcome.err;
+    };
+    const std::string first = "GPU-50505050-5050-5050-5050-505050505050";
+    const std::string second = "GPU-51515151-5151-5151-5151-515151515151";
+    const std::string both = "0 " + first + ", 1 " + second;
+    CHECK(refused("--limit=2=1GiB") ==
+          "cuslice: --limit: 1GiB: '2' names no GPU that is here; there are 2 GPUs: " + both + "\n");
+    CHECK(refused("--limit=GPU-6=1GiB") ==
+          "cuslice: --limit: 1GiB: 'GPU-6' names no GPU that is here; there are 2 GPUs: " + both + "\n");
+    CHECK(refused("--limit=GPU-5=1GiB") ==
+          "cuslice: --limit: 1GiB: 'GPU-5' names 2 GPUs; write more of its UUID: " + both + "\n");
+    CHECK(refused("--limit=0=1GiB,GPU-50=2GiB") == "cuslice: --limit: 2GiB: 'GPU-50' and '0' are the same GPU " +
+                                                       first + ", which --limit gives 1GiB; keep one of them\n");
+    CHECK(run(launch({"--fake=2xstub", "--limit=1=1GiB"}, {"/bin/echo", "started"}), plain).out == "started\n");
+    // No driver here: nothing is known of its GPUs.
+    CHECK(run(launch({"--driver=/etc/hostname", "--limit=9=1GiB"}, {"/bin/echo", "started"}), plain).out ==
+          "started\n");
+}
+
+TEST_CASE("a program that cannot be started gives a shell's exit code and says why") {
+    const Folder folder;
+    const Words plain = plain_environment(folder.path());
+    const std::string data = folder.write("data", "x");
+    const std::string bad = folder.write("bad", "#!/nowhere/interpreter\n", 0755);
+    const auto check = [&](const std::string& program, int code, const std::string& message) {
+        const Outcome outcome = run(launch({}, {program}), plain, folder.path());
+        CHECK(outcome.exit_code == code);
+        CHECK(outcome.err == "cuslice: " + message + "\n");
+    };
+    check("cuslice-no-such-program", 127, "cuslice-no-such-program: command not found");
+    check("", 127, "\"\": command not found");
+    check("./nothing", 127, "./nothing: No such file or directory");
+    check("./data/nothing", 127, "./data/nothing: Not a directory");
+    check("./data", 126, "./data: Permission denied");
+    check("/tmp", 126, "/tmp: Is a directory");
+    check(bad, 126, bad + ": cannot be started: No such file or directory");
+}
+
+TEST_CASE("the program is found in PATH as execvp finds it, and a script without #! is the shell's") {
+    const Folder folder;
+    folder.write("a/tool", "exit 3\n", 0644);
+    folder.write("b/tool", "echo $0 $1 $$\n", 0755);
+    const Words program = launch({}, {"tool", "x"});
+    const std::string paths = folder.path() + "/a:" + folder.path() + "/b";
+    const Outcome outcome = run(program, {"PATH=" + paths + ":/usr/bin:/bin", "HOME=/"});
+    CHECK(outcome.out == folder.path() + "/b/tool x " + std::to_string(outcome.pid) + "\n");
+    CHECK(run(launch({}, {"tool"}), {"PATH=" + folder.path() + "/a", "HOME=/"}).exit_code == 126);
+    CHECK(run(launch({}, {"true"}), {"HOME=/"}).exit_code == 0);
+}
+
+TEST_CASE("children, shells and Python keep the slice") {
+    const Folder folder;
+    const Words plain = plain_environment(folder.path());
+    const std::string expected = "1;flag.0 limit * 1GiB --limit\n" + kLibrary + "\n";
+    const std::string show = "echo \"$CUSLICE_SETTINGS\"; echo $LD_PRELOAD";
+    CHECK(run(launch({"--limit=1GiB"}, {"/bin/bash", "-c", "sh -c '" + show + "'"}), plain).out == expected);
+    const std::string python =
+        "import os, subprocess, sys\n"
+        "subprocess.run([sys.executable, '-c', 'import os; print(os.environ[\"CUSLICE_SETTINGS\"])'], check=True)\n"
+        "print(os.environ['LD_PRELOAD'])\n";
+    CHECK(run(launch({"--limit=1GiB"}, {"python3", "-c", python}), plain).out == expected);
+}
+
+TEST_CASE("an installation whose path LD_PRELOAD would take apart is refused") {
+    for (const char* name : {"with space", "with:colon", "with;semicolon", "with$dollar"}) {
+        const Folder folder;
+        const std::string moved = folder.path() + "/" + name;
+        std::filesystem::copy(kTree, moved, std::filesystem::copy_options::recursive);
+        const Outcome outcome =
+            run({moved + "/bin/cuslice", "run", "--", "/bin/echo", "started"}, plain_environment(folder.path()));
+        CHECK(outcome.err ==
+              "cuslice: " + moved +
+                  "/lib/cuslice/libcuslice.so: LD_PRELOAD ignores a path with a space, colon, semicolon or "
+                  "dollar sign: move the installation\n");
+        CHECK(outcome.exit_code == 78);
+        CHECK(outcome.out.empty());
+    }
+}
+
+TEST_CASE("a tree that was moved finds its own library, also through a symbolic link; one without it says so") {
+    const Folder folder;
+    const std::string moved = folder.path() + "/moved";
+    std::filesystem::copy(kTree, moved, std::filesystem::copy_options::recursive);
+    std::filesystem::create_symlink(moved + "/bin/cuslice", folder.path() + "/cuslice");
+    const Words plain = plain_environment(folder.path());
+    const Words show = {folder.path() + "/cuslice", "run", "--", "/bin/sh", "-c", "echo $LD_PRELOAD"};
+    CHECK(run(show, plain).out == moved + "/lib/cuslice/libcuslice.so\n");
+    std::filesystem::remove(moved + "/lib/cuslice/libcuslice.so");
+    const Outcome outcome = run(show, plain);
+    CHECK(outcome.err ==
+          "cuslice: " + moved + "/lib/cuslice/libcuslice.so: no such file: this installation is not whole\n");
+    CHECK(outcome.exit_code == 78);
+}
+
+TEST_CASE("a program that the library cannot reach is started, with a line that says so") {
+    const Folder folder;
+    const Words plain = plain_environment(folder.path());
+    const Outcome fixed = run(launch({}, {CUSLICE_TEST_STATIC}), plain);
+    CHECK(fixed.exit_code == 7);
+    CHECK(fixed.err ==
+          std::string("cuslice: ") + CUSLICE_TEST_STATIC +
+              ": statically linked: there is no loader that could preload the library, so this program gets "
+              "no slice\n");
+    const std::string script = folder.write("script", std::string("#! ") + CUSLICE_TEST_STATIC + " -x\n", 0755);
+    CHECK(run(launch({}, {script}), plain).err == fixed.err);
+    const std::string foreign = folder.write("foreign",
+                                             std::string("\x7f"
+                                                         "ELF\x01\x01\x01",
+                                                         7) +
+                                                 std::string(64, '\0'),
+                                             0755);
+    CHECK(run(launch({}, {foreign}), plain)
+              .err.starts_with(
+                  "cuslice: " + foreign +
+                  ": not an x86_64 program: the loader ignores LD_PRELOAD there, so this program gets no slice\n"));
+}
+
+TEST_CASE("a set-user-ID program is started, with a line that says that it gets no slice") {
+    if (::geteuid() != 0) {
+        WARN("only root can make a program of another user: not tested");
+        return;
+    }
+    const Folder folder;
+    const std::string program = folder.path() + "/true";
+    std::filesystem::copy_file("/bin/true", program);
+    REQUIRE(::chown(program.c_str(), 65534, 0) == 0);
+    REQUIRE(::chmod(program.c_str(), 04755) == 0);
+    const Outcome outcome = run(launch({}, {program}), plain_environment(folder.path()));
+    CHECK(outcome.err == "cuslice: " + program +
+                             ": set-user-ID: the loader ignores LD_PRELOAD there, so this program gets no slice\n");
+    CHECK(outcome.exit_code == 0);
+}
+
+TEST_CASE("the system's file is not trusted if everybody may write it, and read otherwise") {
+    const Folder folder;
+    std::filesystem::copy_file(folder.write("s.toml", "[ceiling]\nlimit = \"1GiB\"\n"), kSystemFile,
+                               std::filesystem::copy_options::overwrite_existing);
+    const Words program = {"/bin/sh", "-c", "echo \"$CUSLICE_SETTINGS\""};
+    CHECK(run(launch({}, program), plain_environment(folder.path())).out ==
+          "1;system-file.0 ceiling.limit * 1GiB ceiling%20" + kSystemFile + ":2:1\n");
+    REQUIRE(::chmod(kSystemFile.c_str(), 0646) == 0);
+    const Outcome outcome = run(launch({}, program), plain_environment(folder.path()));
+    std::filesystem::remove(kSystemFile);
+    CHECK(outcome.err ==
+          "cuslice: " + kSystemFile + ": writable by everybody, so nobody can trust its ceilings: chmod o-w it\n");
+    CHECK(outcome.exit_code == 78);
+}
+
+}  // namespace cuslice::tests
