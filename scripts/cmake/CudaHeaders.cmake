@@ -1,45 +1,98 @@
-# Finds CUDA's headers: an installed toolkit of version 13, else the package nvidia-cuda-runtime of the Python index, taken
-# into the build folder. Defines the target cuslice_cuda_headers. Nothing of the toolkit is linked.
+# Finds CUDA's headers: an installed toolkit of version 13, else NVIDIA's packages of the Python index, taken into the build
+# folder. Defines the target cuslice_cuda_headers. Nothing of the toolkit is linked.
 
-set(CUSLICE_CUDA_PACKAGE "nvidia-cuda-runtime==13.0.96")
-set(CUSLICE_CUDA_INCLUDE "" CACHE PATH "A folder with CUDA 13's cuda.h and cudaTypedefs.h")
+# nvidia-cuda-runtime alone doesn't suffice: its headers include crt/ and cudaProfiler.h, which are packages of their own.
+set(CUSLICE_CUDA_PACKAGES nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88 nvidia-cuda-profiler-api==13.0.85)
+set(CUSLICE_CUDA_INCLUDE "" CACHE PATH "A folder with CUDA 13's cuda.h, cuda_runtime_api.h, cudaProfiler.h and crt/")
+option(CUSLICE_CUDA_FROM_PACKAGES "Take CUDA's headers from the Python index even where a toolkit is installed" OFF)
 
+# CUDA_VERSION of a folder that has all headers that are needed, else 0.
 function(cuslice_cuda_version folder out)
   set(${out} 0 PARENT_SCOPE)
-  if(EXISTS ${folder}/cuda.h AND EXISTS ${folder}/cudaTypedefs.h AND EXISTS ${folder}/cuda_runtime_api.h)
-    file(STRINGS ${folder}/cuda.h line REGEX "^#define CUDA_VERSION [0-9]+")
-    string(REGEX MATCH "[0-9]+" version "${line}")
-    set(${out} ${version} PARENT_SCOPE)
+  foreach(header cuda.h cudaTypedefs.h cudaProfiler.h cuda_runtime_api.h crt/host_defines.h)
+    if(NOT EXISTS ${folder}/${header})
+      return()
+    endif()
+  endforeach()
+  file(STRINGS ${folder}/cuda.h line REGEX "^#define CUDA_VERSION [0-9]+")
+  string(REGEX MATCH "[0-9]+" version "${line}")
+  set(${out} ${version} PARENT_SCOPE)
+endfunction()
+
+# A Python that has pip: python3's own, else that of a virtual environment in the build folder.
+function(cuslice_python_with_pip folder out)
+  find_program(CUSLICE_PYTHON python3 DOC "Python 3, for CUDA's headers where no toolkit is installed")
+  if(NOT CUSLICE_PYTHON)
+    message(FATAL_ERROR "CUDA 13's headers are needed. There is no toolkit here, and no python3 to fetch them with: install "
+                        "either, or name a folder that has them with -DCUSLICE_CUDA_INCLUDE=")
+  endif()
+  set(${out} ${CUSLICE_PYTHON} PARENT_SCOPE)
+  execute_process(COMMAND ${CUSLICE_PYTHON} -m pip --version RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+  if(failed)
+    execute_process(COMMAND ${CUSLICE_PYTHON} -m venv ${folder}/venv RESULT_VARIABLE failed
+                    OUTPUT_VARIABLE said ERROR_VARIABLE said)
+    if(failed)
+      message(FATAL_ERROR "CUDA 13's headers are needed, and python3 here has neither pip nor what makes a virtual "
+                          "environment: install python3-pip or python3-venv, or a CUDA 13 toolkit, or name a folder that "
+                          "has the headers with -DCUSLICE_CUDA_INCLUDE=\n${said}")
+    endif()
+    set(${out} ${folder}/venv/bin/python3 PARENT_SCOPE)
   endif()
 endfunction()
 
-if(NOT CUSLICE_CUDA_INCLUDE)
-  foreach(folder $ENV{CUDA_HOME}/include $ENV{CUDA_PATH}/include /usr/local/cuda/include /usr/local/cuda-13.0/include
-                 /usr/include ${PROJECT_BINARY_DIR}/cuda-headers/nvidia/cu13/include)
+# Downloads the packages into a folder and unpacks them there. They unpack into one tree: nvidia/cu13/include.
+function(cuslice_fetch_cuda_headers folder)
+  list(JOIN CUSLICE_CUDA_PACKAGES ", " named)
+  message(STATUS "No CUDA 13 toolkit: taking its headers from the Python index (${named})")
+  cuslice_python_with_pip(${folder} python)
+  file(REMOVE_RECURSE ${folder}/wheels)
+  execute_process(COMMAND ${python} -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all:
+                          --dest ${folder}/wheels ${CUSLICE_CUDA_PACKAGES}
+                  RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  if(failed)
+    message(FATAL_ERROR "CUDA 13's headers are needed, and fetching ${named} failed. If this machine is offline: install a "
+                        "CUDA 13 toolkit, or name a folder that has the headers with -DCUSLICE_CUDA_INCLUDE=\n"
+                        "pip said: ${said}")
+  endif()
+  file(GLOB wheels ${folder}/wheels/*.whl)
+  foreach(wheel IN LISTS wheels)
+    file(ARCHIVE_EXTRACT INPUT ${wheel} DESTINATION ${folder} PATTERNS nvidia/cu13/include/*)
+  endforeach()
+  file(REMOVE_RECURSE ${folder}/wheels)
+endfunction()
+
+set(cuda_packages_folder ${PROJECT_BINARY_DIR}/cuda-headers)
+set(cuda_packages_include ${cuda_packages_folder}/nvidia/cu13/include)
+if(CUSLICE_CUDA_INCLUDE)
+  cuslice_cuda_version(${CUSLICE_CUDA_INCLUDE} version)
+  if(version LESS 13000 OR version GREATER_EQUAL 14000)
+    message(FATAL_ERROR "CUSLICE_CUDA_INCLUDE=${CUSLICE_CUDA_INCLUDE} doesn't have CUDA 13's cuda.h, cudaTypedefs.h, "
+                        "cudaProfiler.h, cuda_runtime_api.h and crt/host_defines.h")
+  endif()
+else()
+  set(folders ${cuda_packages_include})
+  if(NOT CUSLICE_CUDA_FROM_PACKAGES)
+    set(folders $ENV{CUDA_HOME}/include $ENV{CUDA_PATH}/include /usr/local/cuda/include /usr/local/cuda-13.0/include
+                /usr/include ${cuda_packages_include})
+  endif()
+  set(found "")
+  foreach(folder IN LISTS folders)
     cuslice_cuda_version(${folder} version)
     if(version GREATER_EQUAL 13000 AND version LESS 14000)
-      set(CUSLICE_CUDA_INCLUDE ${folder} CACHE PATH "" FORCE)
+      set(found ${folder})
       break()
     endif()
   endforeach()
-endif()
-if(NOT CUSLICE_CUDA_INCLUDE)
-  message(STATUS "No CUDA 13 headers here: taking ${CUSLICE_CUDA_PACKAGE} from the Python index")
-  find_program(CUSLICE_PYTHON python3 REQUIRED)
-  set(wheels ${PROJECT_BINARY_DIR}/cuda-headers)
-  execute_process(COMMAND ${CUSLICE_PYTHON} -m pip download --quiet --no-deps --only-binary=:all: --dest ${wheels}
-                          ${CUSLICE_CUDA_PACKAGE}
-                  RESULT_VARIABLE failed)
-  if(failed)
-    message(FATAL_ERROR "CUDA 13's headers are needed: install a toolkit, or name a folder with -DCUSLICE_CUDA_INCLUDE=")
+  if(NOT found)
+    cuslice_fetch_cuda_headers(${cuda_packages_folder})
+    set(found ${cuda_packages_include})
+    cuslice_cuda_version(${found} version)
+    if(version LESS 13000 OR version GREATER_EQUAL 14000)
+      message(FATAL_ERROR "The packages didn't bring CUDA 13's headers to ${found}")
+    endif()
   endif()
-  file(GLOB wheel ${wheels}/*.whl)
-  file(ARCHIVE_EXTRACT INPUT ${wheel} DESTINATION ${wheels})
-  set(CUSLICE_CUDA_INCLUDE ${wheels}/nvidia/cu13/include CACHE PATH "" FORCE)
-endif()
-cuslice_cuda_version(${CUSLICE_CUDA_INCLUDE} version)
-if(version LESS 13000 OR version GREATER_EQUAL 14000)
-  message(FATAL_ERROR "${CUSLICE_CUDA_INCLUDE} has no CUDA 13 headers")
+  # Not cached: another toolkit, or the option above, is seen by the next configuration.
+  set(CUSLICE_CUDA_INCLUDE ${found})
 endif()
 message(STATUS "CUDA headers: ${CUSLICE_CUDA_INCLUDE} (${version})")
 
