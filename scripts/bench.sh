@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Measures what cuslice costs, against the fake GPU's driver alone, in one run. See docs/performance.md.
+#
+#   scripts/bench.sh [--json FILE]    one table; and an object for each figure in FILE
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+usage() {
+    echo "usage: scripts/bench.sh [--json FILE]" >&2
+    exit 64
+}
+command="scripts/bench.sh $*" json=()
+while [ $# -gt 0 ]; do
+    case $1 in
+        --json) [ $# -ge 2 ] || usage; json=(--json "$2"); shift 2 ;;
+        *) usage ;;
+    esac
+done
+
+scripts/build.sh release >&2
+build=$PWD/build/release
+books=$(mktemp -d /dev/shm/cuslice-bench-XXXXXX)
+figures=$(mktemp)
+trap 'rm -rf "$books" "$figures"' EXIT
+
+echo "bench: calls and allocations, about two minutes" >&2
+CUSLICE_FAKE_DIR=$books "$build/bin/cuslice" run --fake 1xh200 --limit 64GiB -- \
+    "$build/tests/bench/cuslice_bench_calls" "$build/lib/cuslice/fake/libcuda.so.1" >"$figures"
+echo "bench: start-up, about a minute" >&2
+"$build/tests/bench/cuslice_bench_startup" "$build/lib/cuslice" "$build/tests/bench/cuslice_bench_first_call" "$books" \
+    >>"$figures"
+python3 scripts/bench_report.py --command "${command% }" "${json[@]}" <"$figures"

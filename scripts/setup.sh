@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Installs what cuslice is built and tested with, as far as it is missing. For Debian 12, Ubuntu 24.04 and their likes, as root
+# or with sudo. Does nothing where all of it is there. run.sh, test.sh, bench.sh and compat.sh call it themselves.
+#
+#   scripts/setup.sh
+set -euo pipefail
+
+# A program, and the package that brings it. g++ is not enough by itself for cmake's C language, hence gcc.
+programs="gcc:gcc g++:g++ cmake:cmake ninja:ninja-build git:git make:make readelf:binutils file:file python3:python3"
+# Packages without a program to look for, and a file of theirs by which they are known wherever they came from.
+libraries="libc6-dev:/usr/include/dlfcn.h libtomlplusplus-dev:/usr/include/toml++/toml.h"
+
+missing=()
+for pair in $programs; do
+    command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
+done
+for pair in $libraries; do
+    [ -e "${pair#*:}" ] || missing+=("${pair%%:*}")
+done
+ls /usr/include/catch2/catch*.hpp >/dev/null 2>&1 || missing+=(catch2)
+# Debian's own python3 comes in parts. One from elsewhere is whole, and its packages would not be the system's.
+parts=$(python3 -c 'import importlib.util as u; print(*[m for m in ("ensurepip", "pip") if not u.find_spec(m)])' 2>/dev/null ||
+        echo "ensurepip pip")
+case $parts in *ensurepip*) missing+=(python3-venv) ;; esac
+case " $parts " in *" pip "*) missing+=(python3-pip) ;; esac
+
+if [ ${#missing[@]} -ne 0 ]; then
+    install="apt-get install -y --no-install-recommends ${missing[*]}"
+    if ! command -v apt-get >/dev/null; then
+        echo "setup: these are missing, and there is no apt-get here to install them with: ${missing[*]}" >&2
+        echo "setup: install what your distribution calls them, then run this again" >&2
+        exit 1
+    fi
+    as_root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        if ! command -v sudo >/dev/null; then
+            echo "setup: these are missing, and installing them takes root or sudo: ${missing[*]}" >&2
+            echo "setup: as root, run: apt-get update && $install" >&2
+            exit 1
+        fi
+        as_root=(sudo)
+    fi
+    echo "setup: installing ${missing[*]}"
+    apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" </dev/null; }
+    # The lists of a fresh machine or image are empty or old. An index that can't be reached may be one we don't need.
+    apt update >/dev/null || echo "setup: apt-get update failed; trying with the lists that are here" >&2
+    if ! apt install -y --no-install-recommends "${missing[@]}" >/dev/null; then
+        echo "setup: apt-get could not install ${missing[*]}; see above" >&2
+        exit 1
+    fi
+fi
+
+have=$(cmake --version | sed -n '1s/.* \([0-9][0-9.]*\).*/\1/p')
+if [ "$(printf '%s\n' 3.25 "$have" | sort -V | head -1)" != 3.25 ]; then
+    echo "setup: cmake $have is too old, 3.25 or newer is needed: $(command -v cmake)" >&2
+    exit 1
+fi

@@ -1,0 +1,48 @@
+#include "tests/bench/calls.h"
+
+namespace cuslice::bench {
+
+namespace {
+
+// Rounds of about 0.1 ms: most of them then fall between two interrupts, and the median is of undisturbed ones.
+constexpr int kRounds = 501;
+constexpr std::size_t kSingles = 100'000;
+constexpr std::size_t kOperations = 20'000;
+
+auto get_current(decltype(&::cuCtxGetCurrent) function) {
+    return [function](std::size_t n) {
+        CUcontext context;
+        for (std::size_t i = 0; i < n; i++) function(&context);
+    };
+}
+
+auto memory_info(const Driver& driver) {
+    return [function = driver.memory_info](std::size_t n) {
+        std::size_t free, total;
+        for (std::size_t i = 0; i < n; i++) function(&free, &total);
+    };
+}
+
+}  // namespace
+
+void measure_calls(const TwoDrivers& drivers) {
+    // The pointer that a program gets by look-up is the driver's own, so there is nothing to measure: it is the same
+    // function. If it is not, its price is what it takes more.
+    void* found = nullptr;
+    must(drivers.ours.look_up("cuCtxGetCurrent", &found, 12000, 0, nullptr), "cuGetProcAddress of cuCtxGetCurrent");
+    Comparison by_look_up{};
+    if (found != reinterpret_cast<void*>(drivers.raw.get_current))
+        by_look_up = compare(kRounds, kOperations, kSingles, get_current(drivers.raw.get_current),
+                             get_current(reinterpret_cast<decltype(&::cuCtxGetCurrent)>(found)));
+    print({"not hooked, by look-up: over the driver's own pointer", by_look_up.extra, "ns", Bound::at_most, 0, {}});
+
+    print_extra("not hooked, by symbol: over direct",
+                compare(kRounds, kOperations, kSingles, get_current(drivers.raw.get_current),
+                        get_current(drivers.ours.get_current)),
+                "ns", Bound::at_most, 2);
+    print_extra("cuMemGetInfo: over the driver's own",
+                compare(kRounds, kOperations, kSingles, memory_info(drivers.raw), memory_info(drivers.ours)), "ns",
+                Bound::at_most, 10);
+}
+
+}  // namespace cuslice::bench

@@ -1,0 +1,24 @@
+// What the calls of a program cost under cuslice. Runs there, on a fake GPU with a limit:
+//   cuslice run --fake 1xh200 --limit 64GiB -- cuslice_bench_calls <the fake driver's libcuda.so.1>
+#include "tests/bench/calls.h"
+
+#include <cstdio>
+
+int main(int count, char** arguments) {
+    using namespace cuslice::bench;
+    if (count != 2) {
+        std::fprintf(stderr, "usage: %s <path of the driver beneath cuslice>\n", arguments[0]);
+        return 64;
+    }
+    if (!pin(0)) return 1;
+    const TwoDrivers drivers = open_two_drivers(arguments[1]);
+
+    double refused = limit_in_force(drivers);
+    measure_calls(drivers);
+    measure_pairs(drivers);
+    refused += limit_in_force(drivers);
+    print({"requests past the limit refused, of 2", refused, "", Bound::at_least, 2, {}});
+    if (refused == 2) return 0;
+    std::fputs("bench: the limit was not in force, so the figures mean nothing\n", stderr);
+    return 1;
+}

@@ -1,0 +1,13 @@
+#pragma once
+#include "tests/bench/figure.h"
+#include "tests/bench/two_drivers.h"
+
+namespace cuslice::bench {
+
+// A function that is not hooked, by symbol and by look-up, and cuMemGetInfo.
+void measure_calls(const TwoDrivers& drivers);
+
+// cuMemAlloc and cuMemFree, with more and more live allocations, from one thread and from two.
+void measure_pairs(const TwoDrivers& drivers);
+
+}  // namespace cuslice::bench

@@ -1,0 +1,125 @@
+#include <atomic>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "tests/bench/calls.h"
+
+namespace cuslice::bench {
+
+namespace {
+
+// Rounds of about 0.1 ms: most of them then fall between two interrupts, and the median is of undisturbed ones.
+constexpr int kRounds = 501;
+constexpr std::size_t kSingles = 100'000;
+constexpr std::size_t kOperations = 1000;
+// Two threads are started anew for each round, so theirs are fewer and longer.
+constexpr int kThreadRounds = 101;
+constexpr std::size_t kThreadOperations = 5000;
+constexpr std::size_t kBytes = 4096;
+
+CUdeviceptr take(const Driver& driver) {
+    CUdeviceptr block;
+    must(driver.allocate(&block, kBytes), "cuMemAlloc");
+    return block;
+}
+
+void pairs(const Driver& driver, std::size_t n) {
+    for (std::size_t i = 0; i < n; i++) must(driver.free(take(driver)), "cuMemFree");
+}
+
+// Allocates and frees what was allocated last.
+auto newest(const Driver& driver) {
+    return [&driver](std::size_t n) { pairs(driver, n); };
+}
+
+// Frees any of the live ones, and allocates another in its place.
+auto random_victim(const Driver& driver, std::vector<CUdeviceptr>& live) {
+    return [&driver, &live, random = std::uint64_t{88172645463325252}](std::size_t n) mutable {
+        for (std::size_t i = 0; i < n; i++) {
+            random ^= random << 13, random ^= random >> 7, random ^= random << 17;  // Marsaglia's xorshift
+            CUdeviceptr& victim = live[random % live.size()];
+            must(driver.free(victim), "cuMemFree");
+            victim = take(driver);
+        }
+    };
+}
+
+// As many pairs from each of several threads at once, each on a core of its own; nanoseconds from the first thread's
+// first to the last thread's last, over the pairs of one.
+double pairs_of_threads(const TwoDrivers& drivers, const Driver& driver, unsigned threads) {
+    std::atomic<unsigned> ready{0};
+    std::vector<std::int64_t> starts(threads), ends(threads);
+    std::vector<std::thread> workers;
+    for (unsigned t = 0; t < threads; t++) {
+        workers.emplace_back([&, t] {
+            if (!pin(t)) must(CUDA_ERROR_UNKNOWN, "pinning a thread to a core of its own");
+            must(driver.set_current(drivers.context), "cuCtxSetCurrent");
+            pairs(driver, 100);
+            ready++;
+            while (ready.load() < threads) {
+            }
+            starts[t] = now_ns();
+            pairs(driver, kThreadOperations);
+            ends[t] = now_ns();
+        });
+    }
+    for (std::thread& worker : workers) worker.join();
+    std::int64_t first = starts[0], last = ends[0];
+    for (unsigned t = 1; t < threads; t++) first = std::min(first, starts[t]), last = std::max(last, ends[t]);
+    return static_cast<double>(last - first) / static_cast<double>(kThreadOperations);
+}
+
+void measure_two_threads(const TwoDrivers& drivers, std::size_t live) {
+    std::vector<double> one[2], two[2], extra;
+    for (int round = 0; round < kThreadRounds; round++) {
+        for (int turn = 0; turn < 2; turn++) {
+            const int side = (round + turn) % 2;  // 0: raw, 1: ours
+            const Driver& driver = side == 0 ? drivers.raw : drivers.ours;
+            one[side].push_back(pairs_of_threads(drivers, driver, 1));
+            two[side].push_back(pairs_of_threads(drivers, driver, 2));
+        }
+        extra.push_back(two[1].back() - two[0].back());
+    }
+    const std::string after = ", " + std::to_string(live) + " live, 2 threads";
+    print_extra("alloc+free: over raw" + after, {median(two[0]), median(two[1]), median(extra)}, "ns", Bound::at_most,
+                100);
+    print({"throughput of 2 threads over that of 1: raw driver", 2 * median(one[0]) / median(two[0]), "×"});
+    print({"throughput of 2 threads over that of 1: cuslice", 2 * median(one[1]) / median(two[1]), "×"});
+}
+
+}  // namespace
+
+void measure_pairs(const TwoDrivers& drivers) {
+    // Both sides keep as many live allocations of their own, in the one driver that both use.
+    std::vector<CUdeviceptr> ours, raw;
+    double with_none = 0;
+    for (const std::size_t live : {0, 1000, 10'000, 1'000'000}) {
+        while (ours.size() < live) ours.push_back(take(drivers.ours)), raw.push_back(take(drivers.raw));
+        const std::string after = ", " + std::to_string(live) + " live";
+        const Comparison last = compare(kRounds, kOperations, kSingles, newest(drivers.raw), newest(drivers.ours));
+        print_extra("alloc+free: over raw" + after + ", newest", last, "ns", Bound::at_most, 100);
+        if (live == 0) {
+            with_none = last.extra;
+            continue;
+        }
+        const Comparison any =
+            compare(kRounds, kOperations, kSingles, random_victim(drivers.raw, raw), random_victim(drivers.ours, ours));
+        const bool most = live == 1'000'000;
+        print_extra("alloc+free: over raw" + after + ", random victim", any, "ns", most ? Bound::none : Bound::at_most,
+                    100);
+        if (!most) continue;
+        print({"newest: over raw, of that with 0 live" + after, last.extra / with_none, "×", Bound::at_most, 1.5, {}});
+        print({"random victim: over raw, of newest with 0 live" + after,
+               any.extra / with_none,
+               "×",
+               Bound::at_most,
+               3,
+               {}});
+    }
+    for (const CUdeviceptr block : ours) must(drivers.ours.free(block), "cuMemFree");
+    for (const CUdeviceptr block : raw) must(drivers.raw.free(block), "cuMemFree");
+    measure_two_threads(drivers, 0);
+}
+
+}  // namespace cuslice::bench
