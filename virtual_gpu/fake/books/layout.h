@@ -1,0 +1,56 @@
+#pragma once
+// The books: one file per fake GPU in CUSLICE_FAKE_DIR, named by its UUID, that every process with a fake driver maps.
+// A process's slot is the only truth of what it holds; nothing else has to be right after a kill. Beside it lies a lock
+// file: byte 0 is held while slots change hands, byte 1 + n for as long as the owner of slot n lives.
+
+#include <atomic>
+#include <cstdint>
+
+namespace cuslice::fake {
+
+constexpr std::uint64_t books_magic = 0x736b6f6f62756647ULL;
+constexpr std::uint32_t books_version = 1;
+constexpr std::uint32_t books_slots = 1024;
+/// So many ended slots are kept readable before the least recently ended one is reused.
+constexpr std::uint32_t books_kept_ended = 64;
+
+enum class SlotState : std::uint32_t { Free = 0, Live = 1, Ended = 2 };
+
+/// One process on one GPU. Written by its owner alone, except that whoever holds byte 0 may end a dead one's.
+struct alignas(128) Slot {
+    // What an allocation touches, on one cache line.
+    std::atomic<std::uint64_t> claim;  // used, or what it will be if the others leave room: published before the check
+    std::atomic<std::uint64_t> used;   // bytes charged now, everything included
+    std::atomic<std::uint64_t> peak;   // highest `used`; stays after the end
+    std::atomic<SlotState> state;
+    std::atomic<std::uint32_t> contexts;
+    std::atomic<std::uint64_t> context_bytes, module_bytes;  // parts of used
+
+    // Who it is, and what tells whether it still lives.
+    std::atomic<std::int32_t> pid;
+    std::atomic<std::uint64_t> start_time;  // field 22 of /proc/PID/stat
+    std::atomic<std::uint64_t> mapped_at;   // where the owner maps this file: an exec drops the mapping but not the pid
+    std::atomic<std::uint64_t> ended_order;  // counts up with every end
+    std::atomic<std::uint64_t> used_at_end;  // `used` when it ended; 0 where everything had been freed
+};
+static_assert(sizeof(Slot) == 128);
+
+struct BooksHeader {
+    std::uint64_t magic;
+    std::uint32_t version, slots;
+    std::uint64_t capacity;
+    char uuid[48];
+    char name[96];
+    std::int32_t index;
+    std::atomic<std::uint64_t> ended;  // source of ended_order
+    /// One bit for each live slot, so that a sum reads no more slots than there are processes.
+    alignas(128) std::atomic<std::uint64_t> live[books_slots / 64];
+    std::atomic<std::uint32_t> live_words;  // words [0, live_words) have ever had a bit set
+};
+
+struct BooksFile {
+    BooksHeader header;
+    Slot slots[books_slots];
+};
+
+}  // namespace cuslice::fake

@@ -1,0 +1,19 @@
+#pragma once
+// Whether the owner of a slot still lives.
+
+#include <cstdint>
+
+#include "virtual_gpu/fake/books/layout.h"
+
+namespace cuslice::fake {
+
+/// Start time of a process in clock ticks since boot, 0 if there is none (or it is not visible here).
+std::uint64_t process_start_time(int pid);
+
+/// True while the owner of a live slot lives and still has this file mapped. The lock answers nearly always; it can be
+/// lost while the owner lives (a program that closes every descriptor), so a free lock is not believed before /proc
+/// agrees: same start time, and the file still mapped at the same address (a zombie and an exec'ed image have not).
+/// `lock_file` is a descriptor of the lock file, `inode` the books file's.
+bool slot_owner_lives(const Slot& slot, unsigned number, int lock_file, std::uint64_t inode);
+
+}  // namespace cuslice::fake

@@ -1,0 +1,164 @@
+// Events.
+
+#include <time.h>
+
+#include "virtual_gpu/fake/driver/event.h"
+#include "virtual_gpu/fake/driver/stream_pair.h"
+
+using namespace cuslice::fake;
+
+namespace cuslice::fake {
+
+constinit EventTable events;
+
+}  // namespace cuslice::fake
+
+namespace {
+
+std::uint64_t now() {
+    timespec time{};
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<std::uint64_t>(time.tv_sec) * 1000000000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+CUresult record(CUevent handle, CUstream stream_handle, unsigned flags, DefaultStream form) {
+    Event* event = events.find(handle);
+    Stream* stream = nullptr;
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if ((flags & ~unsigned{CU_EVENT_RECORD_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_stream(stream_handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
+    auto reached = std::make_shared<std::atomic<std::uint64_t>>(0);
+    const CUresult result = submit(*stream, CU_GRAPH_NODE_TYPE_EVENT_RECORD, [reached] { *reached = now(); });
+    if (result != CUDA_SUCCESS) return result;
+    event->recorded = true;
+    event->time = reached;
+    event->mark = stream->lane->mark();
+    return CUDA_SUCCESS;
+}
+
+CUresult record_plain(CUevent event, CUstream stream, DefaultStream form) { return record(event, stream, 0, form); }
+
+/// Work that is submitted to the stream later waits for the event; one that was never recorded is no obstacle.
+CUresult wait_event(CUstream handle, CUevent event_handle, unsigned flags, DefaultStream form) {
+    Stream* stream = nullptr;
+    const Event* event = events.find(event_handle);
+    if ((flags & ~unsigned{CU_EVENT_WAIT_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event->recorded || Lane::done(event->mark)) return CUDA_SUCCESS;
+    const Lane::Mark mark = event->mark;
+    if (stream->capture != nullptr) return refuse_in_capture(*stream);
+    stream->lane->submit([] {}, {mark});
+    return CUDA_SUCCESS;
+}
+
+CUresult destroy(CUevent event) { return events.destroy(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE; }
+
+CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
+    if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const Event *first = events.find(start), *last = events.find(end);
+    if (first == nullptr || last == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (!first->recorded || !last->recorded || ((first->flags | last->flags) & CU_EVENT_DISABLE_TIMING) != 0) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (!Lane::done(first->mark) || !Lane::done(last->mark)) return CUDA_ERROR_NOT_READY;
+    const auto difference = static_cast<std::int64_t>(*last->time) - static_cast<std::int64_t>(*first->time);
+    *milliseconds = static_cast<float>(static_cast<double>(difference) / 1e6);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult CUDAAPI cuEventCreate(CUevent* out, unsigned int flags) {
+    CUSLICE_ENTER(cuEventCreate)
+    Context* context = nullptr;
+    constexpr unsigned all = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    if (out == nullptr || (flags & ~all) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & CU_EVENT_INTERPROCESS) != 0) CUSLICE_UNSUPPORTED("CU_EVENT_INTERPROCESS");
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    const auto [handle, event] = events.create();
+    event->context = context->handle;
+    event->flags = flags;
+    *out = handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuEventDestroy(CUevent event) {
+    CUSLICE_ENTER(cuEventDestroy)
+    return destroy(event);
+}
+
+CUresult CUDAAPI cuEventDestroy_v2(CUevent event) {
+    CUSLICE_ENTER(cuEventDestroy_v2)
+    return destroy(event);
+}
+
+CUSLICE_STREAM_PAIR(cuEventRecord, record_plain, (CUevent event, CUstream stream), event, stream)
+CUSLICE_STREAM_PAIR(cuEventRecordWithFlags, record, (CUevent event, CUstream stream, unsigned int flags), event, stream,
+                    flags)
+CUSLICE_STREAM_PAIR(cuStreamWaitEvent, wait_event, (CUstream stream, CUevent event, unsigned int flags), stream, event,
+                    flags)
+
+CUresult CUDAAPI cuEventQuery(CUevent handle) {
+    CUSLICE_ENTER(cuEventQuery)
+    const Event* event = events.find(handle);
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    return Lane::done(event->mark) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+CUresult CUDAAPI cuEventSynchronize(CUevent handle) {
+    CUSLICE_ENTER(cuEventSynchronize)
+    const Event* event = events.find(handle);
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    Lane::wait(event->mark);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+    CUSLICE_ENTER(cuEventElapsedTime)
+    return elapsed(milliseconds, start, end);
+}
+
+CUresult CUDAAPI cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
+    CUSLICE_ENTER(cuEventElapsedTime_v2)
+    return elapsed(milliseconds, start, end);
+}
+
+CUresult CUDAAPI cuCtxRecordEvent(CUcontext handle, CUevent event_handle) {
+    CUSLICE_ENTER(cuCtxRecordEvent)
+    Context* context = live_context(handle);
+    Event* event = events.find(event_handle);
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (event == nullptr || event->context != handle) return CUDA_ERROR_INVALID_HANDLE;
+    // A lane of its own that waits for all of the context's.
+    std::vector<Lane::Mark> marks;
+    CUresult result = CUDA_SUCCESS;
+    each_stream(*context, [&](Stream& stream) {
+        if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) result = bad;
+        marks.push_back(stream.lane->mark());
+    });
+    if (result != CUDA_SUCCESS) return result;
+    const auto lane = std::make_shared<Lane>();
+    auto reached = std::make_shared<std::atomic<std::uint64_t>>(0);
+    lane->submit([reached] { *reached = now(); }, marks);
+    event->recorded = true;
+    event->time = reached;
+    event->mark = lane->mark();
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxWaitEvent(CUcontext handle, CUevent event_handle) {
+    CUSLICE_ENTER(cuCtxWaitEvent)
+    Context* context = live_context(handle);
+    const Event* event = events.find(event_handle);
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUresult result = CUDA_SUCCESS;
+    each_stream(*context, [&](Stream& stream) {
+        if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) result = bad;
+    });
+    if (result != CUDA_SUCCESS || !event->recorded || Lane::done(event->mark)) return result;
+    each_stream(*context, [&](Stream& stream) { stream.lane->submit([] {}, {event->mark}); });
+    return CUDA_SUCCESS;
+}

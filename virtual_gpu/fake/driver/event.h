@@ -1,0 +1,24 @@
+#pragma once
+// Events.
+
+#include <atomic>
+#include <memory>
+
+#include "virtual_gpu/fake/driver/context.h"
+#include "virtual_gpu/fake/driver/lane.h"
+
+namespace cuslice::fake {
+
+struct Event {
+    CUcontext context = nullptr;
+    unsigned flags = CU_EVENT_DEFAULT;
+    bool recorded = false;
+    Lane::Mark mark;  // complete when everything before the record is
+    /// When the record was reached, in nanoseconds; written by the lane, which may outlive the event.
+    std::shared_ptr<std::atomic<std::uint64_t>> time = std::make_shared<std::atomic<std::uint64_t>>(0);
+};
+
+using EventTable = HandleTable<Event, CUevent, HandleKind::Event>;
+extern EventTable events;
+
+}  // namespace cuslice::fake

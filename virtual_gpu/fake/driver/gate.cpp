@@ -1,0 +1,53 @@
+#include "virtual_gpu/fake/driver/gate.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "virtual_gpu/fake/driver/context.h"
+#include "virtual_gpu/fake/driver/injection.h"
+#include "virtual_gpu/fake/driver/state.h"
+
+namespace cuslice::fake {
+
+constinit std::atomic<unsigned> gate{kGateNotInitialised};
+
+Injection& injection() {
+    static auto* one = new Injection;
+    return *one;
+}
+
+CUresult pass_gate(const char* name, bool anytime) {
+    const unsigned bits = gate.load(std::memory_order_acquire);
+    if ((bits & kGateDeinitialised) != 0) return CUDA_ERROR_DEINITIALIZED;
+    if ((bits & kGateNotInitialised) != 0 && !anytime) return CUDA_ERROR_NOT_INITIALIZED;
+    if ((bits & kGateInjection) == 0) return CUDA_SUCCESS;
+    const CUresult result = injection().call(name);
+    for (int ordinal = 0; injection().device_lost(ordinal);) {
+        if (Gpu* gpu = driver().gpu(ordinal)) gpu->lost = true;
+    }
+    if (result != CUDA_SUCCESS || anytime) return result;
+    Context* context = nullptr;
+    const bool lost = current_context(context) == CUDA_SUCCESS && context->gpu->lost.load(std::memory_order_relaxed);
+    return lost ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_SUCCESS;
+}
+
+void say(const std::string& line) {
+    const std::string text = "cuslice fake GPU: " + line + "\n";
+    const char* path = std::getenv("CUSLICE_FAKE_LOG");
+    int file = -1;
+    if (path != nullptr && *path != '\0') file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    // One write, so that lines of several processes don't mix.
+    [[maybe_unused]] const ssize_t written = write(file >= 0 ? file : STDERR_FILENO, text.data(), text.size());
+    if (file >= 0) close(file);
+}
+
+CUresult unsupported(const char* name, std::atomic<bool>& said) {
+    const CUresult refused = pass_gate(name, false);
+    if (refused != CUDA_SUCCESS) return refused;
+    if (!said.exchange(true)) say(std::string(name) + " is not supported");
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+}  // namespace cuslice::fake

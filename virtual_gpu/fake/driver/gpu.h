@@ -1,0 +1,74 @@
+#pragma once
+// One fake GPU inside one process: what it is, its memory, and its share of the books.
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "virtual_gpu/fake/books/books.h"
+#include "virtual_gpu/fake/driver/cuda_api.h"
+#include "virtual_gpu/fake/driver/heap.h"
+#include "virtual_gpu/fake/driver/memory_space.h"
+#include "virtual_gpu/fake/driver/sync.h"
+#include "virtual_gpu/fake/spec/gpu_spec.h"
+
+namespace cuslice::fake {
+
+/// A range of addresses with its contents and its blocks.
+struct Region {
+    MemorySpace space;
+    Heap heap;
+    bool contains(Address at) const { return space.contains(at); }
+};
+
+class Gpu {
+  public:
+    Gpu(GpuSpec what, int number) : spec(std::move(what)), ordinal(number) {}
+
+    const GpuSpec spec;
+    const int ordinal;  // as CUDA counts it, after CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER
+    std::atomic<bool> lost{false};
+
+    /// Opens the books and the memory; at the first context, so that a GPU which is only looked at costs nothing.
+    /// Called with the driver's lock held.
+    CUresult open();
+    bool opened() const { return opened_; }
+    /// Opens the memory that the host may touch, or the one below 4 GiB; with the driver's lock held.
+    CUresult open_region(Region& region);
+
+    /// Charges and allocates: CUDA_ERROR_OUT_OF_MEMORY leaves nothing behind.
+    CUresult allocate(Region& region, std::uint64_t bytes, BlockKind kind, std::uint32_t owner, Address& out);
+    /// Charges bytes that have no address (contexts, modules, pools' chunks).
+    bool charge(std::uint64_t bytes) {
+        const std::lock_guard hold(lock);
+        return books.charge(bytes);
+    }
+    void release(std::uint64_t bytes) {
+        const std::lock_guard hold(lock);
+        books.release(bytes);
+    }
+    /// Frees a block, with the lock held; the bytes too, unless a pool accounts for them.
+    void free_block(Region& region, const Block& block) {
+        const std::uint64_t bytes = block.record->asked;
+        const bool pooled = block.record->kind == BlockKind::Pool;
+        if (block.record->touched && bytes >= page_bytes) region.space.discard(block.base, bytes);
+        region.heap.free(block);
+        if (!pooled) books.release(rounded(bytes));
+    }
+    /// Frees everything of one owner.
+    void free_all(std::uint32_t owner);
+
+    std::uint64_t capacity() const { return spec.memory; }
+
+    SpinLock lock;  // books' charges and the heaps
+    Books books;
+    Region device;   // ordinary memory
+    Region managed;  // memory that the host touches too
+    Region low;      // memory for 32-bit pointers
+
+  private:
+    bool opened_ = false;
+};
+
+}  // namespace cuslice::fake

@@ -1,0 +1,45 @@
+#include "virtual_gpu/fake/driver/lifetime.h"
+
+#include "virtual_gpu/fake/driver/event.h"
+#include "virtual_gpu/fake/driver/host_memory.h"
+#include "virtual_gpu/fake/driver/pool.h"
+#include "virtual_gpu/fake/driver/state.h"
+#include "virtual_gpu/fake/driver/stream.h"
+
+namespace cuslice::fake {
+
+void forget_default_streams(const Context& context);
+void end_modules(Context& context);
+
+void end_owned_by(Context& context) {
+    each_stream(context, [](Stream& stream) { stream.lane->wait(); });
+    streams.each([&](CUstream handle, const Stream& stream) {
+        if (stream.context == context.handle) streams.destroy(handle);
+    });
+    events.each([&](CUevent handle, const Event& event) {
+        if (event.context == context.handle) events.destroy(handle);
+    });
+    forget_default_streams(context);
+    end_modules(context);
+    end_host_memory(context.handle);
+    trim_to_thresholds(*context.gpu);
+}
+
+void stream_synchronized(Gpu& gpu) {
+    const std::lock_guard hold(driver().lock);
+    trim_to_thresholds(gpu);
+}
+
+CUresult synchronize_context(Context& context) {
+    CUresult result = CUDA_SUCCESS;
+    each_stream(context, [&](Stream& stream) {
+        if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) result = bad;
+    });
+    if (result != CUDA_SUCCESS) return result;
+    each_stream(context, [](Stream& stream) { stream.lane->wait(); });
+    const std::lock_guard hold(driver().lock);
+    trim_to_thresholds(*context.gpu);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,40 @@
+#include "virtual_gpu/fake/driver/newer.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "virtual_gpu/fake/driver/gate.h"
+
+extern "C" {
+
+__attribute__((visibility("default"))) CUresult cuFakeNewerDriverFunction(int* effect) {
+    if (!cuslice::fake::newer_driver()) return CUDA_ERROR_NOT_SUPPORTED;
+    if (effect != nullptr) *effect = 20130;
+    return CUDA_SUCCESS;
+}
+
+__attribute__((visibility("default"))) CUresult cuMemAlloc_v3(CUdeviceptr* out, size_t bytes,
+                                                              unsigned long long flags) {
+    if (!cuslice::fake::newer_driver()) return CUDA_ERROR_NOT_SUPPORTED;
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    return cuMemAlloc_v2(out, bytes);
+}
+}
+
+namespace cuslice::fake {
+
+bool newer_driver() {
+    const char* newer = std::getenv("CUSLICE_FAKE_NEWER");
+    return newer != nullptr && std::strcmp(newer, "1") == 0;
+}
+
+std::span<const Exported> newer_functions() {
+    static const Exported rows[] = {
+        {"cuFakeNewerDriverFunction", "cuFakeNewerDriverFunction", 13000, false,
+         reinterpret_cast<void*>(&cuFakeNewerDriverFunction)},
+        {"cuMemAlloc_v3", "cuMemAlloc", 14000, false, reinterpret_cast<void*>(&cuMemAlloc_v3)},
+    };
+    return rows;
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,47 @@
+#pragma once
+// From an address to bytes: every pointer from the program goes through here before anything is touched.
+
+#include <cstddef>
+#include <vector>
+
+#include "virtual_gpu/fake/driver/context.h"
+
+namespace cuslice::fake {
+
+/// Where an address lies.
+struct Found {
+    Gpu* gpu = nullptr;
+    Region* region = nullptr;
+    Block block;
+    explicit operator bool() const { return static_cast<bool>(block); }
+};
+
+/// The live block on any GPU that contains the address. The look-up is a snapshot.
+Found find_block(Address address);
+
+/// True if the address lies in a range that belongs to a GPU and that the host may not touch, allocated or not.
+bool is_device_address(Address address);
+
+/// Some bytes that can be reached at once: in a GPU's memory, or at a host address.
+struct Piece {
+    MemorySpace* space = nullptr;  // null: host memory
+    Address at = 0;
+    std::size_t size = 0;
+    Gpu* gpu = nullptr;
+};
+using Pieces = std::vector<Piece>;
+
+enum class Access { Read, Write };
+
+/// Bytes [address, address + size) as device code could reach them: in one live block, in mapped virtual memory, or in
+/// host memory that the driver knows. CUDA_ERROR_INVALID_VALUE if any of them is not.
+CUresult resolve_device(Address address, std::size_t size, Access access, Pieces& pieces);
+/// The same for a host pointer: any address that isn't a GPU's. Pageable memory can't be checked further.
+CUresult resolve_host(const void* pointer, std::size_t size, Pieces& pieces);
+/// The same for a unified address: a known range is what it is, anything else host memory.
+CUresult resolve_any(Address address, std::size_t size, Access access, Pieces& pieces);
+
+/// Copies between resolved ranges of the same total size.
+void copy_pieces(const Pieces& to, const Pieces& from);
+
+}  // namespace cuslice::fake

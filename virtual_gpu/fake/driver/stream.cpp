@@ -1,0 +1,130 @@
+#include "virtual_gpu/fake/driver/stream.h"
+
+#include <atomic>
+#include <mutex>
+
+namespace cuslice::fake {
+
+constinit StreamTable streams;
+
+namespace {
+
+std::atomic<std::uint64_t> last_id{0};
+constinit std::mutex defaults_lock;
+
+/// The default streams of one context. Kept until the context is: another thread may be using one.
+struct Defaults {
+    std::unique_ptr<Stream> legacy;
+    std::map<std::thread::id, std::unique_ptr<Stream>> per_thread;
+};
+
+std::map<std::uint32_t, Defaults>& defaults() {
+    static auto* all = new std::map<std::uint32_t, Defaults>;
+    return *all;
+}
+
+std::unique_ptr<Stream> new_default(const Context& context, CUstream handle) {
+    auto stream = std::make_unique<Stream>();
+    stream->handle = handle;
+    stream->context = context.handle;
+    stream->legacy = handle == CU_STREAM_LEGACY;
+    stream->id = ++last_id;
+    return stream;
+}
+
+Stream& per_thread_stream(Context& context) {
+    const std::lock_guard hold(defaults_lock);
+    auto& mine = defaults()[context.number].per_thread[std::this_thread::get_id()];
+    if (mine == nullptr) mine = new_default(context, CU_STREAM_PER_THREAD);
+    return *mine;
+}
+
+}  // namespace
+
+std::uint64_t next_stream_id() { return ++last_id; }
+
+Stream& legacy_stream(Context& context) {
+    const std::lock_guard hold(defaults_lock);
+    auto& legacy = defaults()[context.number].legacy;
+    if (legacy == nullptr) legacy = new_default(context, CU_STREAM_LEGACY);
+    return *legacy;
+}
+
+void forget_default_streams(const Context& context) {
+    const std::lock_guard hold(defaults_lock);
+    defaults().erase(context.number);
+}
+
+CUresult find_stream(CUstream handle, DefaultStream form, Stream*& stream) {
+    if (handle != nullptr && handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD) {
+        stream = streams.find(handle);
+        return stream == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+    }
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    const bool per_thread = handle == CU_STREAM_PER_THREAD || (handle == nullptr && form == DefaultStream::PerThread);
+    stream = per_thread ? &per_thread_stream(*context) : &legacy_stream(*context);
+    return CUDA_SUCCESS;
+}
+
+void each_stream(Context& context, const std::function<void(Stream&)>& f) {
+    streams.each([&](CUstream, Stream& stream) {
+        if (stream.context == context.handle) f(stream);
+    });
+    std::vector<Stream*> own;
+    {
+        const std::lock_guard hold(defaults_lock);
+        const auto found = defaults().find(context.number);
+        if (found != defaults().end()) {
+            if (found->second.legacy != nullptr) own.push_back(found->second.legacy.get());
+            for (auto& [thread, stream] : found->second.per_thread) own.push_back(stream.get());
+        }
+    }
+    for (Stream* stream : own) f(*stream);
+}
+
+std::vector<Lane::Mark> implicit_order(Stream& stream) {
+    std::vector<Lane::Mark> marks;
+    Context* context = live_context(stream.context);
+    if (context == nullptr || !stream.blocking()) return marks;
+    if (!stream.legacy) {
+        Stream& legacy = legacy_stream(*context);
+        if (!legacy.lane->idle()) marks.push_back(legacy.lane->mark());
+        return marks;
+    }
+    each_stream(*context, [&](Stream& other) {
+        if (&other != &stream && other.blocking() && !other.lane->idle()) marks.push_back(other.lane->mark());
+    });
+    return marks;
+}
+
+CUresult submit(Stream& stream, NodeType type, Task task) {
+    if (stream.capture != nullptr) {
+        if (stream.capture->status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+        return append_node(stream.capture->graph, type, std::move(task)) ? CUDA_SUCCESS
+                                                                         : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    }
+    stream.lane->submit(std::move(task), implicit_order(stream));
+    return CUDA_SUCCESS;
+}
+
+CUresult submit_host(Stream& stream, Task task) {
+    if (stream.capture != nullptr) return submit(stream, CU_GRAPH_NODE_TYPE_HOST, std::move(task));
+    stream.lane->submit_host(std::move(task), implicit_order(stream));
+    return CUDA_SUCCESS;
+}
+
+CUresult refuse_in_capture(Stream& stream) {
+    if (stream.capture == nullptr) return CUDA_SUCCESS;
+    stream.capture->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+CUresult synchronize(Stream& stream) {
+    if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) return bad;
+    for (const Lane::Mark& mark : implicit_order(stream)) Lane::wait(mark);
+    stream.lane->wait();
+    return CUDA_SUCCESS;
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,69 @@
+#pragma once
+// Streams: explicit ones, and the default ones of every context.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "virtual_gpu/fake/driver/context.h"
+#include "virtual_gpu/fake/driver/graph.h"
+#include "virtual_gpu/fake/driver/lane.h"
+
+namespace cuslice::fake {
+
+/// A capture in progress.
+struct Capture {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    std::uint64_t id = 0;
+    std::thread::id thread;
+    CUgraph graph = nullptr;
+};
+
+struct Stream {
+    CUstream handle = nullptr;
+    CUcontext context = nullptr;
+    unsigned flags = CU_STREAM_DEFAULT;
+    int priority = 0;
+    std::uint64_t id = 0;
+    bool legacy = false;
+    std::shared_ptr<Lane> lane = std::make_shared<Lane>();
+    std::shared_ptr<Capture> capture;
+
+    /// Whether work here and work in the legacy default stream wait for each other.
+    bool blocking() const { return (flags & CU_STREAM_NON_BLOCKING) == 0; }
+};
+
+using StreamTable = HandleTable<Stream, CUstream, HandleKind::Stream>;
+extern StreamTable streams;
+
+/// Which default stream a null handle means: the form of the function says.
+enum class DefaultStream { Legacy, PerThread };
+
+/// The stream behind a handle from the program: CUDA_ERROR_INVALID_HANDLE if there is none, else the error of the
+/// current context, which default streams belong to.
+CUresult find_stream(CUstream handle, DefaultStream form, Stream*& stream);
+
+/// The context's legacy default stream.
+Stream& legacy_stream(Context& context);
+
+/// Runs the task in the stream's order, or makes it a node of the graph that is being captured.
+CUresult submit(Stream& stream, NodeType type, Task task);
+/// The same for a host function.
+CUresult submit_host(Stream& stream, Task task);
+
+/// What has to be done before work that is submitted now: the implicit order with the legacy default stream.
+std::vector<Lane::Mark> implicit_order(Stream& stream);
+
+/// Waits for the stream; CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (and the capture is invalid) while it captures.
+CUresult synchronize(Stream& stream);
+
+/// An operation that no capture allows: invalidates the one in progress.
+CUresult refuse_in_capture(Stream& stream);
+
+/// Calls f(stream) for every stream of the context, default ones included.
+void each_stream(Context& context, const std::function<void(Stream&)>& f);
+
+}  // namespace cuslice::fake

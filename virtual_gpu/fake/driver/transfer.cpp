@@ -1,0 +1,91 @@
+#include "virtual_gpu/fake/driver/transfer.h"
+
+#include <cstring>
+
+namespace cuslice::fake {
+namespace {
+
+/// A value repeated to 4 bytes, as MemorySpace::fill takes it.
+std::uint32_t repeated(std::uint32_t value, unsigned element) {
+    if (element == 1) return (value & 0xff) * 0x01010101U;
+    if (element == 2) return (value & 0xffff) * 0x00010001U;
+    return value;
+}
+
+void fill_pieces(const Pieces& pieces, std::uint32_t pattern) {
+    for (const Piece& piece : pieces) {
+        if (piece.space != nullptr) {
+            piece.space->fill(piece.at, pattern, piece.size);
+            continue;
+        }
+        unsigned char bytes[4];
+        std::memcpy(bytes, &pattern, 4);
+        auto* to = reinterpret_cast<unsigned char*>(piece.at);
+        for (std::size_t i = 0; i < piece.size; i++) to[i] = bytes[(piece.at + i) % 4];
+    }
+}
+
+}  // namespace
+
+CUresult resolve_end(const End& end, std::size_t size, Access access, Pieces& pieces) {
+    switch (end.side) {
+        case Side::Device:
+            return resolve_device(end.address, size, access, pieces);
+        case Side::Host:
+            return resolve_host(reinterpret_cast<const void*>(end.address), size, pieces);
+        default:
+            return resolve_any(end.address, size, access, pieces);
+    }
+}
+
+CUresult run_transfer(NodeType type, Task task, const Order& order) {
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    Stream* stream = nullptr;
+    if (const CUresult bad = find_stream(order.stream, order.form, stream); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = submit(*stream, type, std::move(task)); bad != CUDA_SUCCESS) return bad;
+    if (order.wait) stream->lane->wait();
+    return CUDA_SUCCESS;
+}
+
+CUresult copy_linear(const End& to, const End& from, std::size_t bytes, const Order& order) {
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    Stream* stream = nullptr;
+    if (const CUresult bad = find_stream(order.stream, order.form, stream); bad != CUDA_SUCCESS) return bad;
+    if (bytes == 0) return CUDA_SUCCESS;
+    Pieces source, target;
+    if (const CUresult bad = resolve_end(from, bytes, Access::Read, source); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = resolve_end(to, bytes, Access::Write, target); bad != CUDA_SUCCESS) return bad;
+    return run_transfer(
+        CU_GRAPH_NODE_TYPE_MEMCPY, [target, source] { copy_pieces(target, source); }, order);
+}
+
+CUresult fill_rows(Address to, std::size_t pitch, std::uint32_t value, unsigned element, std::size_t width,
+                   std::size_t height, const Order& order) {
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    std::size_t row = 0, all = 0;
+    if (__builtin_mul_overflow(width, std::size_t{element}, &row)) return CUDA_ERROR_INVALID_VALUE;
+    if (to % element != 0 || (height > 1 && (pitch < row || pitch % element != 0))) return CUDA_ERROR_INVALID_VALUE;
+    if (row == 0 || height == 0)
+        return run_transfer(
+            CU_GRAPH_NODE_TYPE_MEMSET, [] {}, order);
+    if (__builtin_mul_overflow(height - 1, pitch, &all) || __builtin_add_overflow(all, row, &all)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const std::uint32_t pattern = repeated(value, element);
+    auto rows = std::make_shared<Pieces>();
+    if (height == 1 || pitch == row) {
+        if (const CUresult bad = resolve_device(to, all, Access::Write, *rows); bad != CUDA_SUCCESS) return bad;
+    } else {
+        for (std::size_t y = 0; y < height; y++) {
+            if (const CUresult bad = resolve_device(to + y * pitch, row, Access::Write, *rows); bad != CUDA_SUCCESS)
+                return bad;
+        }
+    }
+    return run_transfer(
+        CU_GRAPH_NODE_TYPE_MEMSET, [rows, pattern] { fill_pieces(*rows, pattern); }, order);
+}
+
+}  // namespace cuslice::fake

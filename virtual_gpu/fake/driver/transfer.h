@@ -1,0 +1,40 @@
+#pragma once
+// Copies and fills as the entries ask for them: checked, then run in a stream's order.
+
+#include "virtual_gpu/fake/driver/resolve.h"
+#include "virtual_gpu/fake/driver/stream.h"
+
+namespace cuslice::fake {
+
+/// What an end of a copy is said to be.
+enum class Side { Device, Host, Any };
+
+struct End {
+    Side side;
+    Address address;
+};
+inline End device_end(Address address) { return {Side::Device, address}; }
+inline End host_end(const void* pointer) { return {Side::Host, reinterpret_cast<Address>(pointer)}; }
+inline End any_end(Address address) { return {Side::Any, address}; }
+
+/// Where and how a transfer runs: in which stream, and whether the call returns when it is done.
+struct Order {
+    CUstream stream;
+    DefaultStream form;
+    bool wait;
+};
+inline Order synchronous(DefaultStream form) { return {nullptr, form, true}; }
+inline Order in_stream(CUstream stream, DefaultStream form) { return {stream, form, false}; }
+
+CUresult resolve_end(const End& end, std::size_t size, Access access, Pieces& pieces);
+
+CUresult copy_linear(const End& to, const End& from, std::size_t bytes, const Order& order);
+
+/// Fills `height` rows of `width` elements; 1, 2 or 4 bytes each. Pitch and size are in bytes.
+CUresult fill_rows(Address to, std::size_t pitch, std::uint32_t value, unsigned element, std::size_t width,
+                   std::size_t height, const Order& order);
+
+/// Runs a checked transfer.
+CUresult run_transfer(NodeType type, Task task, const Order& order);
+
+}  // namespace cuslice::fake

@@ -1,0 +1,249 @@
+#include "virtual_gpu/fake/driver/virtual_memory.h"
+
+#include <sys/mman.h>
+
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+
+#include "virtual_gpu/fake/driver/state.h"
+
+namespace cuslice::fake {
+namespace {
+
+using PhysicalTable = HandleTable<Physical, CUmemGenericAllocationHandle, HandleKind::Physical>;
+constinit PhysicalTable physicals;
+
+struct Reservation {
+    std::size_t size = 0;
+    void* range = nullptr;  // what mmap gave: the alignment cuts a part off
+    std::size_t range_size = 0;
+};
+struct Mapping {
+    std::size_t size = 0;
+    CUmemGenericAllocationHandle handle = 0;
+    std::map<int, CUmemAccess_flags> access;  // by ordinal
+};
+
+/// Both tables, and the lock that all functions here take.
+struct Tables {
+    std::shared_mutex lock;
+    std::map<Address, Reservation> reservations;
+    std::map<Address, Mapping> mappings;
+};
+
+Tables& tables() {
+    static auto* one = new Tables;
+    return *one;
+}
+
+/// The entry whose range [key, key + size) contains the address, or end.
+template <typename Map>
+typename Map::iterator around(Map& map, Address address) {
+    auto above = map.upper_bound(address);
+    if (above == map.begin()) return map.end();
+    --above;
+    return address - above->first < above->second.size ? above : map.end();
+}
+
+bool whole(std::size_t value) { return value % virtual_granularity == 0; }
+
+/// Frees the memory when nobody has it any more; with the lock held.
+void drop_if_unused(CUmemGenericAllocationHandle handle, Physical& physical) {
+    if (physical.handles > 0 || physical.mappings > 0) return;
+    Gpu& gpu = *physical.gpu;
+    const Address at = physical.at;
+    physicals.destroy(handle);
+    const std::lock_guard hold(gpu.lock);
+    const Block block = gpu.device.heap.at(at);
+    if (block) gpu.free_block(gpu.device, block);
+}
+
+/// The mappings that exactly fill [address, address + size); with the lock held.
+bool exact_mappings(Address address, std::size_t size, std::vector<Address>& found) {
+    Tables& t = tables();
+    for (std::size_t done = 0; done < size;) {
+        const auto at = t.mappings.find(address + done);
+        if (at == t.mappings.end() || at->second.size > size - done) return false;
+        found.push_back(at->first);
+        done += at->second.size;
+    }
+    return size > 0;
+}
+
+}  // namespace
+
+CUresult reserve_addresses(Address& out, std::size_t size, std::size_t alignment) {
+    if (size == 0 || !whole(size) || (alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    const std::size_t align = std::max(alignment, virtual_granularity);
+    if (size + align < size) return CUDA_ERROR_INVALID_VALUE;
+    void* range = mmap(nullptr, size + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (range == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    const Address base = (reinterpret_cast<Address>(range) + align - 1) / align * align;
+    const std::lock_guard hold(tables().lock);
+    tables().reservations[base] = {size, range, size + align};
+    out = base;
+    return CUDA_SUCCESS;
+}
+
+CUresult free_addresses(Address address, std::size_t size) {
+    const std::lock_guard hold(tables().lock);
+    const auto found = tables().reservations.find(address);
+    if (found == tables().reservations.end() || found->second.size != size) return CUDA_ERROR_INVALID_VALUE;
+    const auto inside = tables().mappings.lower_bound(address);
+    if (inside != tables().mappings.end() && inside->first - address < size) return CUDA_ERROR_INVALID_VALUE;
+    munmap(found->second.range, found->second.range_size);
+    tables().reservations.erase(found);
+    return CUDA_SUCCESS;
+}
+
+CUresult create_physical(CUmemGenericAllocationHandle& out, std::size_t size, const CUmemAllocationProp& prop) {
+    if (size == 0 || !whole(size) || prop.type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    if (prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE || prop.requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    Gpu* gpu = driver().gpu(prop.location.id);
+    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    {
+        const std::lock_guard hold(driver().lock);
+        if (const CUresult bad = gpu->open(); bad != CUDA_SUCCESS) return bad;
+    }
+    Address at = 0;
+    // Nobody's: no context's end frees it.
+    if (const CUresult bad = gpu->allocate(gpu->device, size, BlockKind::Physical, 0, at); bad != CUDA_SUCCESS)
+        return bad;
+    const auto [handle, physical] = physicals.create();
+    physical->gpu = gpu;
+    physical->at = at;
+    physical->size = size;
+    physical->prop = prop;
+    out = handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult release_physical(CUmemGenericAllocationHandle handle) {
+    const std::lock_guard hold(tables().lock);
+    Physical* physical = physicals.find(handle);
+    if (physical == nullptr || physical->handles == 0) return CUDA_ERROR_INVALID_VALUE;
+    physical->handles--;
+    drop_if_unused(handle, *physical);
+    return CUDA_SUCCESS;
+}
+
+CUresult map_physical(Address address, std::size_t size, std::size_t offset, CUmemGenericAllocationHandle handle) {
+    const std::lock_guard hold(tables().lock);
+    Tables& t = tables();
+    Physical* physical = physicals.find(handle);
+    const auto reservation = around(t.reservations, address);
+    if (physical == nullptr || physical->handles == 0 || offset != 0 || size != physical->size || !whole(address) ||
+        reservation == t.reservations.end() || size > reservation->second.size - (address - reservation->first)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const auto next = t.mappings.lower_bound(address);
+    if (around(t.mappings, address) != t.mappings.end() || (next != t.mappings.end() && next->first - address < size)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    t.mappings[address] = {size, handle, {}};
+    physical->mappings++;
+    return CUDA_SUCCESS;
+}
+
+CUresult unmap_physical(Address address, std::size_t size) {
+    const std::lock_guard hold(tables().lock);
+    std::vector<Address> found;
+    if (!exact_mappings(address, size, found)) return CUDA_ERROR_INVALID_VALUE;
+    for (const Address at : found) {
+        const CUmemGenericAllocationHandle handle = tables().mappings[at].handle;
+        tables().mappings.erase(at);
+        Physical* physical = physicals.find(handle);
+        physical->mappings--;
+        drop_if_unused(handle, *physical);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult set_mapped_access(Address address, std::size_t size, const CUmemAccessDesc* access, std::size_t count) {
+    for (std::size_t i = 0; i < count; i++) {
+        const bool flags = access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
+                           access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+                           access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        if (!flags || access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+        if (driver().gpu(access[i].location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    }
+    const std::lock_guard hold(tables().lock);
+    std::vector<Address> found;
+    if (!exact_mappings(address, size, found)) return CUDA_ERROR_INVALID_VALUE;
+    for (const Address at : found) {
+        for (std::size_t i = 0; i < count; i++) tables().mappings[at].access[access[i].location.id] = access[i].flags;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult get_mapped_access(Address address, const CUmemLocation& location, unsigned long long& flags) {
+    if (location.type != CU_MEM_LOCATION_TYPE_DEVICE || driver().gpu(location.id) == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    const std::shared_lock hold(tables().lock);
+    const auto found = around(tables().mappings, address);
+    if (found == tables().mappings.end()) return CUDA_ERROR_INVALID_VALUE;
+    const auto entry = found->second.access.find(location.id);
+    flags = entry == found->second.access.end() ? CU_MEM_ACCESS_FLAGS_PROT_NONE : entry->second;
+    return CUDA_SUCCESS;
+}
+
+CUresult retain_physical(Address address, CUmemGenericAllocationHandle& out) {
+    const std::lock_guard hold(tables().lock);
+    const auto found = around(tables().mappings, address);
+    if (found == tables().mappings.end()) return CUDA_ERROR_INVALID_VALUE;
+    physicals.find(found->second.handle)->handles++;
+    out = found->second.handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult physical_properties(CUmemGenericAllocationHandle handle, CUmemAllocationProp& prop) {
+    const std::shared_lock hold(tables().lock);
+    const Physical* physical = physicals.find(handle);
+    if (physical == nullptr || physical->handles == 0) return CUDA_ERROR_INVALID_VALUE;
+    prop = physical->prop;
+    return CUDA_SUCCESS;
+}
+
+bool in_reserved_addresses(Address address) {
+    const std::shared_lock hold(tables().lock);
+    return around(tables().reservations, address) != tables().reservations.end();
+}
+
+CUresult resolve_mapped(Address address, std::size_t size, Access access, Pieces& pieces) {
+    const std::shared_lock hold(tables().lock);
+    while (size > 0) {
+        const auto found = around(tables().mappings, address);
+        if (found == tables().mappings.end()) return CUDA_ERROR_INVALID_VALUE;
+        bool allowed = false;
+        for (const auto& [ordinal, flags] : found->second.access) {
+            allowed = allowed || flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
+                      (access == Access::Read && flags == CU_MEM_ACCESS_FLAGS_PROT_READ);
+        }
+        if (!allowed) return CUDA_ERROR_INVALID_VALUE;
+        Physical& physical = *physicals.find(found->second.handle);
+        const std::size_t offset = address - found->first, part = std::min(size, found->second.size - offset);
+        if (access == Access::Write) {
+            const std::lock_guard hold_gpu(physical.gpu->lock);
+            physical.gpu->device.heap.at(physical.at).record->touched = true;
+        }
+        pieces.push_back({&physical.gpu->device.space, physical.at + offset, part, physical.gpu});
+        address += part;
+        size -= part;
+    }
+    return CUDA_SUCCESS;
+}
+
+bool find_mapping(Address address, Address& base, std::size_t& size, Gpu*& gpu) {
+    const std::shared_lock hold(tables().lock);
+    const auto found = around(tables().mappings, address);
+    if (found == tables().mappings.end()) return false;
+    base = found->first;
+    size = found->second.size;
+    gpu = physicals.find(found->second.handle)->gpu;
+    return true;
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,41 @@
+#pragma once
+// Virtual memory management: reserved addresses, physical memory without an address, and mappings of one on the other.
+// Physical memory is charged until its last handle and its last mapping are gone.
+
+#include "virtual_gpu/fake/driver/context.h"
+#include "virtual_gpu/fake/driver/resolve.h"
+
+namespace cuslice::fake {
+
+/// Granularity of sizes, offsets and addresses.
+constexpr std::size_t virtual_granularity = page_bytes;
+
+struct Physical {
+    Gpu* gpu = nullptr;
+    Address at = 0;  // where its contents lie in the GPU's ordinary memory
+    std::size_t size = 0;
+    CUmemAllocationProp prop{};
+    unsigned handles = 1;  // references that the program holds
+    unsigned mappings = 0;
+};
+
+CUresult reserve_addresses(Address& out, std::size_t size, std::size_t alignment);
+CUresult free_addresses(Address address, std::size_t size);
+CUresult create_physical(CUmemGenericAllocationHandle& out, std::size_t size, const CUmemAllocationProp& prop);
+CUresult release_physical(CUmemGenericAllocationHandle handle);
+CUresult map_physical(Address address, std::size_t size, std::size_t offset, CUmemGenericAllocationHandle handle);
+CUresult unmap_physical(Address address, std::size_t size);
+CUresult set_mapped_access(Address address, std::size_t size, const CUmemAccessDesc* access, std::size_t count);
+CUresult get_mapped_access(Address address, const CUmemLocation& location, unsigned long long& flags);
+/// One more reference to the physical memory under an address.
+CUresult retain_physical(Address address, CUmemGenericAllocationHandle& out);
+CUresult physical_properties(CUmemGenericAllocationHandle handle, CUmemAllocationProp& prop);
+
+/// True if the address lies in reserved addresses, mapped or not.
+bool in_reserved_addresses(Address address);
+/// The bytes under mapped addresses that some device may access as asked.
+CUresult resolve_mapped(Address address, std::size_t size, Access access, Pieces& pieces);
+/// The mapping around an address: its base, size and GPU; false if nothing is mapped there.
+bool find_mapping(Address address, Address& base, std::size_t& size, Gpu*& gpu);
+
+}  // namespace cuslice::fake

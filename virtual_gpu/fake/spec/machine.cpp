@@ -1,0 +1,141 @@
+#include "virtual_gpu/fake/spec/machine.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <tuple>
+
+#include "virtual_gpu/fake/spec/reader.h"
+
+namespace cuslice::fake {
+namespace {
+
+constexpr std::size_t most_gpus = 64;
+
+std::uint64_t hash(const std::string& text, std::uint64_t seed) {
+    std::uint64_t h = 0xcbf29ce484222325ULL ^ seed;  // FNV-1a, then mixed: neighbours must not look alike
+    for (const unsigned char c : text) h = (h ^ c) * 0x100000001b3ULL;
+    h ^= h >> 33;
+    h *= 0xff51afd7ed558ccdULL;
+    h ^= h >> 33;
+    h *= 0xc4ceb9fe1a85ec53ULL;
+    return h ^ h >> 33;
+}
+
+/// A random-looking UUID (version 4) that depends on the profile, the memory and the position alone.
+Uuid derive_uuid(const GpuSpec& gpu) {
+    const std::string text = gpu.profile + "/" + std::to_string(gpu.memory) + "/" + std::to_string(gpu.index);
+    Uuid uuid;
+    for (std::size_t half = 0; half < 2; half++) {
+        const std::uint64_t bits = hash(text, half + 1);
+        for (std::size_t i = 0; i < 8; i++) uuid[half * 8 + i] = static_cast<unsigned char>(bits >> (8 * i));
+    }
+    uuid[6] = static_cast<unsigned char>((uuid[6] & 0x0f) | 0x40);
+    uuid[8] = static_cast<unsigned char>((uuid[8] & 0x3f) | 0x80);
+    return uuid;
+}
+
+bool give_identities(MachineSpec& machine, std::string& error) {
+    for (std::size_t i = 0; i < machine.size(); i++) {
+        machine[i].index = static_cast<int>(i);
+        if (machine[i].pci == PciAddress{}) machine[i].pci = {0, static_cast<unsigned>(4 + 3 * i), 0};
+        if (machine[i].uuid == Uuid{}) machine[i].uuid = derive_uuid(machine[i]);
+        for (std::size_t j = 0; j < i; j++) {
+            if (machine[j].uuid == machine[i].uuid) error = "two GPUs have the uuid " + uuid_text(machine[i].uuid);
+            if (machine[j].pci == machine[i].pci) error = "two GPUs have the PCI address " + pci_text(machine[i].pci);
+        }
+    }
+    // NVML and nvidia-smi count in PCI order, whatever order the file has.
+    std::stable_sort(machine.begin(), machine.end(), [](const GpuSpec& a, const GpuSpec& b) {
+        return std::tie(a.pci.domain, a.pci.bus, a.pci.device) < std::tie(b.pci.domain, b.pci.bus, b.pci.device);
+    });
+    for (std::size_t i = 0; i < machine.size(); i++) machine[i].index = static_cast<int>(i);
+    return error.empty();
+}
+
+/// One item of the list: [N x]profile.
+bool read_item(const std::string& item, const std::string& folder, MachineSpec& machine, std::string& error) {
+    std::size_t digits = 0;
+    while (digits < item.size() && item[digits] >= '0' && item[digits] <= '9') digits++;
+    std::uint64_t copies = 1;
+    std::string name = item;
+    if (digits > 0 && digits < item.size() && (item[digits] == 'x' || item[digits] == 'X')) {
+        copies = digits <= 4 ? std::strtoull(item.c_str(), nullptr, 10) : most_gpus + 1;
+        name = item.substr(digits + 1);
+    }
+    if (copies < 1 || copies > most_gpus) {
+        error = "'" + item + "' asks for " + item.substr(0, digits) + " GPUs; 1 to 64 are possible";
+        return false;
+    }
+    GpuSpec gpu;
+    if (name.empty()) {
+        error = "'" + item + "' names no profile; write it as 2xt4. The profiles are: " + known_profiles(folder);
+        return false;
+    }
+    if (!read_profile(folder, name, gpu, error)) return false;
+    machine.insert(machine.end(), copies, gpu);
+    return true;
+}
+
+std::string trimmed(const std::string& text) {
+    const auto first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t");
+    return first == std::string::npos ? "" : text.substr(first, last - first + 1);
+}
+
+}  // namespace
+
+bool parse_machine(const std::string& spec, const std::string& folder, MachineSpec& machine, std::string& error) {
+    machine.clear();
+    error.clear();
+    const std::string text = trimmed(spec);
+    if (text.empty()) {
+        error = "no fake GPU is named; write it as 2xa100-40g,1xt4 or as the path of a TOML file. The profiles are: " +
+                known_profiles(folder);
+        return false;
+    }
+    if (text.find('/') != std::string::npos || text.ends_with(".toml")) {
+        if (!read_machine_file(folder, text, machine, error)) return false;
+    } else {
+        for (std::size_t start = 0; start <= text.size();) {
+            const std::size_t comma = std::min(text.find(',', start), text.size());
+            const std::string item = trimmed(text.substr(start, comma - start));
+            if (item.empty()) {
+                error = "'" + text + "' has an empty item; write it as 2xa100-40g,1xt4";
+                return false;
+            }
+            if (!read_item(item, folder, machine, error)) return false;
+            start = comma + 1;
+        }
+    }
+    if (machine.size() > most_gpus) {
+        error = "'" + text + "' asks for " + std::to_string(machine.size()) + " GPUs; 64 are possible";
+        return false;
+    }
+    return give_identities(machine, error);
+}
+
+std::string profile_folder() {
+    Dl_info info{};
+    if (dladdr(reinterpret_cast<void*>(&profile_folder), &info) == 0 || info.dli_fname == nullptr) return "profiles";
+    const std::string path = info.dli_fname;
+    const auto slash = path.rfind('/');
+    return (slash == std::string::npos ? std::string(".") : path.substr(0, slash)) + "/profiles";
+}
+
+bool machine_from_environment(MachineSpec& machine, std::string& error) {
+    const char* spec = std::getenv("CUSLICE_FAKE");
+    if (spec == nullptr) {
+        error =
+            "CUSLICE_FAKE is not set; set it to the GPUs to show, such as 1xt4 or 2xa100-40g,1xt4. The profiles are: " +
+            known_profiles(profile_folder());
+        return false;
+    }
+    if (!parse_machine(spec, profile_folder(), machine, error)) {
+        error = "CUSLICE_FAKE: " + error;
+        return false;
+    }
+    return true;
+}
+
+}  // namespace cuslice::fake
