@@ -1,0 +1,114 @@
+// What a preloaded library reads by itself: with a hand-over and without, through the module that it would open.
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#include "config/load.h"
+#include "config/resolve.h"
+#include "tests/catch.h"
+#include "tests/cli/child.h"
+
+namespace cuslice {
+namespace {
+
+using tests::Folder;
+
+int opened = 0;
+
+cuslice_toml_parse_function* open_module(Reason& why) {
+    ++opened;
+    void* const module = ::dlopen(CUSLICE_TEST_MODULE, RTLD_NOW | RTLD_LOCAL);
+    void* const function = module == nullptr ? nullptr : ::dlsym(module, "cuslice_toml_parse");
+    if (function == nullptr) why.assign(::dlerror());
+    return reinterpret_cast<cuslice_toml_parse_function*>(function);
+}
+
+cuslice_toml_parse_function* no_module(Reason& why) {
+    why.assign("the module is not there");
+    return nullptr;
+}
+
+const GpuIdentity kGpu{0, "GPU-5f10", "0000:01:00.0"};
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+// "4294967296 by CUSLICE_LIMIT", or the line that refuses.
+std::string guest(const std::vector<std::string>& environment, const Folder& folder, OpenToml open = open_module) {
+    std::vector<const char*> lines;
+    for (const std::string& line : environment) lines.push_back(line.c_str());
+    lines.push_back(nullptr);
+    Settings settings;
+    ConfigError error;
+    const std::string system = folder.path() + "/system.toml";
+    if (!load_guest(settings, lines.data(), open, system.c_str(), error)) return std::string(line_of(error).view());
+    const Amount amount = amount_for(settings, kGpu, 8 * kGiB);
+    return std::to_string(amount.bytes) + " by " + std::string(amount.origin);
+}
+
+}  // namespace
+
+TEST_CASE("without files and variables nothing is limited and the module is not opened") {
+    const Folder folder;
+    opened = 0;
+    CHECK(guest({"HOME=" + folder.path()}, folder) == "8589934592 by ");
+    CHECK(guest({"HOME=" + folder.path(), "CUSLICE_LIMIT=1GiB"}, folder) == "1073741824 by CUSLICE_LIMIT");
+    CHECK(guest({}, folder) == "8589934592 by ");
+    CHECK(opened == 0);
+}
+
+TEST_CASE("without a hand-over the user's and the system's file are read, never the current folder's") {
+    const Folder folder;
+    const std::string home = "HOME=" + folder.path();
+    const std::string system = folder.write("system.toml", "[memory]\nlimit = \"3GiB\"\n[ceiling]\nlimit = \"6GiB\"\n");
+    CHECK(guest({home}, folder) == "3221225472 by " + system + ":2:1");
+    const std::string user = folder.write(".config/cuslice/cuslice.toml", "[memory]\nlimit = \"7GiB\"\n");
+    CHECK(guest({home}, folder) == "6442450944 by ceiling " + system + ":4:1");
+    const std::string named = folder.write("named.toml", "[memory]\nlimit = \"1GiB\"\n");
+    CHECK(guest({home, "CUSLICE_CONFIG=" + named}, folder) == "1073741824 by " + named + ":2:1");
+    CHECK(guest({home, "CUSLICE_FRACTION=0.25", "CUSLICE_CONFIG=" + named}, folder) ==
+          "2147483648 by CUSLICE_FRACTION");
+}
+
+TEST_CASE("with a hand-over the user's and the system's file are the launcher's, a file named since then is not") {
+    const Folder folder;
+    folder.write("system.toml", "[memory]\nlimit = \"3GiB\"\n");
+    const std::string home = "HOME=" + folder.path();
+    CHECK(guest({home, "CUSLICE_SETTINGS=1"}, folder) == "8589934592 by ");
+    CHECK(guest({home, "CUSLICE_SETTINGS=1;user-file.0 limit * 2GiB /u:2:1"}, folder) == "2147483648 by /u:2:1");
+    const std::string named = folder.write("named.toml", "[memory]\nlimit = \"1GiB\"\n");
+    CHECK(guest({home, "CUSLICE_SETTINGS=1;user-file.0 limit * 2GiB /u:2:1", "CUSLICE_CONFIG=" + named}, folder) ==
+          "1073741824 by " + named + ":2:1");
+    CHECK(guest({home, "CUSLICE_SETTINGS=1;system-file.0 ceiling.limit * 2GiB ceiling%20/s:2:1"}, folder) ==
+          "2147483648 by ceiling /s:2:1");
+}
+
+TEST_CASE("a file that cannot be read as it should be refuses everything") {
+    const Folder folder;
+    const std::string home = "HOME=" + folder.path();
+    const std::string user = folder.write(".config/cuslice/cuslice.toml", "[memory]\nlimit = 5\n");
+    CHECK(guest({home}, folder) == "cuslice: " + user + ":2:1: memory.limit: 5: 5 bytes? did you mean 5MiB");
+    CHECK(guest({home}, folder, no_module) == "cuslice: " + user + ": the module is not there");
+    folder.write(".config/cuslice/cuslice.toml", std::string(2 << 20, '\n'));
+    CHECK(guest({home}, folder) == "cuslice: " + user + ": larger than 1 MiB: not a file of settings");
+    folder.write(".config/cuslice/cuslice.toml", std::string("a = \"\0\"", 8));
+    CHECK(guest({home}, folder).starts_with("cuslice: " + user + ":1:"));
+    ::unlink(user.c_str());
+    REQUIRE(::mkfifo(user.c_str(), 0600) == 0);
+    CHECK(guest({home}, folder) == "cuslice: " + user + ": not a regular file");
+    ::unlink(user.c_str());
+    REQUIRE(::symlink(user.c_str(), user.c_str()) == 0);
+    CHECK(guest({home}, folder) == "cuslice: " + user + ": cannot be read: too many symbolic links");
+}
+
+TEST_CASE("a fake GPU named in a file needs the launcher") {
+    const Folder folder;
+    const std::string home = "HOME=" + folder.path();
+    const std::string user = folder.write(".config/cuslice/cuslice.toml", "fake = \"4xh200\"\n");
+    CHECK(guest({home}, folder) ==
+          "cuslice: " + user + ":1:1: 4xh200: fake in a file works under cuslice run only: set CUSLICE_FAKE instead");
+    CHECK(guest({home, "CUSLICE_FAKE=t4"}, folder) == "8589934592 by ");
+    folder.write(".config/cuslice/cuslice.toml", "fake-kernels = \"error\"\n");
+    CHECK(guest({home}, folder) == "cuslice: " + user +
+                                       ":1:1: error: fake-kernels in a file works under cuslice run only: set "
+                                       "CUSLICE_FAKE_KERNELS instead");
+}
+
+}  // namespace cuslice

@@ -1,0 +1,173 @@
+// Sizes, fractions, names of GPUs, texts: the pure readers. The messages of what they refuse are held in tests/cli.
+#include <limits>
+#include <random>
+
+#include "config/fraction.h"
+#include "config/gpu_selector.h"
+#include "config/log_setting.h"
+#include "config/size.h"
+#include "tests/catch.h"
+
+namespace cuslice {
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+std::string format(std::uint64_t bytes) { return std::string(format_size(bytes).view()); }
+
+constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+
+}  // namespace
+
+TEST_CASE("the largest sizes that fit are read, the next are not") {
+    std::uint64_t bytes = 0;
+    Reason why;
+    CHECK(parse_size("16777215TiB", bytes, why));
+    CHECK(bytes == kMax - (std::uint64_t{1} << 40) + 1);
+    CHECK(parse_size("16777215.999999999TiB", bytes, why));
+    CHECK(parse_size("18014398509481983KiB", bytes, why));
+    CHECK(bytes == kMax - 1023);
+    CHECK(parse_size("18446744073709551KB", bytes, why));
+    CHECK_FALSE(parse_size("18446744073709552KB", bytes, why));
+    CHECK_FALSE(parse_size("18014398509481984KiB", bytes, why));
+    CHECK_FALSE(parse_size("18446744073709551.999KB", bytes, why));
+}
+
+TEST_CASE("every decimal of a size counts, rounded down to a byte") {
+    std::mt19937_64 random(1);
+    for (int i = 0; i < 20000; ++i) {
+        const std::uint64_t whole = random() % 1000;
+        const std::uint64_t part = random() % 1'000'000'000;
+        std::string digits = std::to_string(part);
+        digits.insert(0, 9 - digits.size(), '0');
+        std::uint64_t bytes = 0;
+        Reason why;
+        REQUIRE(parse_size(std::to_string(whole) + "." + digits + "TiB", bytes, why));
+        const Wide tib = Wide{1} << 40;
+        REQUIRE(bytes == static_cast<std::uint64_t>(tib * whole + tib * part / 1'000'000'000));
+    }
+}
+
+TEST_CASE("bytes are written for people") {
+    CHECK(format(0) == "0 bytes");
+    CHECK(format(1023) == "1023 bytes");
+    CHECK(format(1024) == "1.0 KiB");
+    CHECK(format(1536) == "1.5 KiB");
+    CHECK(format((1 << 20) - 1) == "1024.0 KiB");
+    CHECK(format(1 << 20) == "1.0 MiB");
+    CHECK(format(std::uint64_t{1024} << 20) == "1024.0 MiB");
+    CHECK(format(std::uint64_t{2002} << 20) == "2002.0 MiB");
+    CHECK(format((std::uint64_t{10} << 30) - 1) == "10240.0 MiB");
+    CHECK(format(std::uint64_t{10} << 30) == "10.0 GiB");
+    CHECK(format(std::uint64_t{143771} << 20) == "140.4 GiB");
+    CHECK(format(kMax) == "17179869184.0 GiB");
+}
+
+TEST_CASE("a fraction of any total is exact, and never more than the total") {
+    std::mt19937_64 random(2);
+    for (int i = 0; i < 20000; ++i) {
+        const std::uint64_t parts = 1 + random() % Fraction::kWhole;
+        const std::uint64_t total = random() >> (random() % 60);
+        const auto exact = static_cast<std::uint64_t>(Wide{parts} * total / Fraction::kWhole);
+        REQUIRE(Fraction(parts).bytes_of(total) == exact);
+    }
+    CHECK(Fraction(Fraction::kWhole).bytes_of(kMax) == kMax);
+    CHECK(Fraction(1).bytes_of(Fraction::kWhole - 1) == 0);
+}
+
+TEST_CASE("a percentage is the fraction that it says, to the last part") {
+    Fraction fraction;
+    Reason why;
+    CHECK(parse_fraction("40%", fraction, why));
+    CHECK(fraction.parts() == 400'000'000);
+    CHECK(parse_fraction("0.4", fraction, why));
+    CHECK(fraction.parts() == 400'000'000);
+    CHECK(parse_fraction("99.9999999%", fraction, why));
+    CHECK(fraction.parts() == 999'999'999);
+    CHECK(parse_fraction("0.9999999999999", fraction, why));
+    CHECK(fraction.parts() == 999'999'999);
+    CHECK(parse_fraction("1.0000000000000", fraction, why));
+    CHECK(fraction.parts() == Fraction::kWhole);
+}
+
+TEST_CASE("a name of a GPU fits the GPU that it names and no other") {
+    const GpuIdentity gpu{3, "GPU-5f1c89ab-0000-1111-2222-333344445555", "0000:81:0a.1"};
+    const GpuIdentity unknown;
+    const auto matches = [&](std::string_view text) {
+        GpuSelector selector;
+        Reason why;
+        REQUIRE(parse_gpu_selector(text, selector, why));
+        CHECK(selector.matches(unknown) == (text == "*"));
+        return selector.matches(gpu);
+    };
+    for (const char* name : {"*", "3", "GPU-5", "gpu-5F1C", "GPU-5f1c89ab-0000-1111-2222-333344445555", "0000:81:0a.1",
+                             "0000:81:0A.1", "00000000:81:0a.1", "81:0a.1"}) {
+        INFO(name);
+        CHECK(matches(name));
+    }
+    for (const char* name : {"0", "33", "GPU-6", "MIG-5f1c", "GPU-5f1c89ab-0000-1111-2222-3333444455555",
+                             "0001:81:0a.1", "0000:81:0a.0", "0000:18:0a.1"}) {
+        INFO(name);
+        CHECK_FALSE(matches(name));
+    }
+    GpuSelector selector;
+    Reason why;
+    CHECK(parse_gpu_selector("MIG-GPU-5f1c89ab-0000-1111-2222-333344445555/1", selector, why));
+    CHECK_FALSE(parse_gpu_selector(std::string(64, '1').insert(0, "GPU-"), selector, why));
+}
+
+TEST_CASE("text in fixed space is cut, never written past its end") {
+    FixedText<8> text("1234");
+    CHECK_FALSE(text.cut());
+    text.append("567");
+    CHECK(text.view() == "1234567");
+    CHECK_FALSE(text.cut());
+    text.append("8");
+    CHECK(text.cut());
+    CHECK(std::string(text.c_str()) == "1234567");
+    text.assign(slice(text.view(), 2, 3));
+    CHECK(text.view() == "345");
+    CHECK_FALSE(text.cut());
+    CHECK(FixedText<32>().append_number(kMax).view() == "18446744073709551615");
+    CHECK(FixedText<32>().append_number(0).view() == "0");
+}
+
+TEST_CASE("the distance between names counts letters added, dropped, changed and swapped") {
+    CHECK(edit_distance("", "") == 0);
+    CHECK(edit_distance("limit", "limit") == 0);
+    CHECK(edit_distance("", "abc") == 3);
+    CHECK(edit_distance("limt", "limit") == 1);
+    CHECK(edit_distance("limmit", "limit") == 1);
+    CHECK(edit_distance("linit", "limit") == 1);
+    CHECK(edit_distance("lmiit", "limit") == 1);
+    CHECK(edit_distance("fraction", "limit") == edit_distance("limit", "fraction"));
+    CHECK(edit_distance(std::string(1000, 'x'), std::string(1000, 'y')) == 48);
+}
+
+TEST_CASE("the readers stand any bytes") {
+    constexpr std::string_view kAlphabet("0123456789.%=,:;- /*abefGMTKiBUPFInfowarndebugauto\0\xff\n", 55);
+    std::mt19937 random(3);
+    for (int i = 0; i < 200000; ++i) {
+        std::string text;
+        for (unsigned length = random() % 24; length > 0; --length) text += kAlphabet[random() % kAlphabet.size()];
+        std::uint64_t bytes = 0;
+        Fraction fraction;
+        GpuSelector selector;
+        LogSetting log;
+        Reason why;
+        // What is refused says why; what is read is within bounds.
+        REQUIRE((parse_size(text, bytes, why) || !why.empty()));
+        why.clear();
+        if (parse_fraction(text, fraction, why)) {
+            REQUIRE((fraction.parts() > 0 && fraction.parts() <= Fraction::kWhole));
+        } else {
+            REQUIRE_FALSE(why.empty());
+        }
+        why.clear();
+        REQUIRE((parse_gpu_selector(text, selector, why) || !why.empty()));
+        why.clear();
+        REQUIRE((parse_log(text, log, why) || !why.empty()));
+    }
+}
+
+}  // namespace cuslice
