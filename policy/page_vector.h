@@ -28,6 +28,15 @@ class PageVector {
         data_[size_++] = value;
         return true;
     }
+    // Both keep the order of the others; insert_at is false, and nothing changed, if the kernel gives no memory.
+    bool insert_at(std::size_t i, const T& value) {
+        if (!push_back(value)) return false;
+        std::memmove(data_ + i + 1, data_ + i, (size_ - 1 - i) * sizeof(T));
+        data_[i] = value;
+        return true;
+    }
+    void erase_at(std::size_t i) { std::memmove(data_ + i, data_ + i + 1, (--size_ - i) * sizeof(T)); }
+
     // Order is not kept.
     void remove_at(std::size_t i) { data_[i] = data_[--size_]; }
     void release() {

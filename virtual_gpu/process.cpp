@@ -222,6 +222,7 @@ Process::Current Process::current() {
 void Process::before_fork() {
     if (!loading_now) the_process.mutex_.lock();
     the_process.contexts_.mutex().lock();
+    the_process.physical_memory_.mutex().lock();
     for (int i = 0, n = the_process.gpu_count(); i < n; i++) {
         the_process.gpu(i).mutex().lock();
         the_process.gpu(i).pools().mutex().lock();
@@ -235,6 +236,7 @@ void Process::after_fork() {
         the_process.gpu(i).pools().mutex().unlock();
         the_process.gpu(i).mutex().unlock();
     }
+    the_process.physical_memory_.mutex().unlock();
     the_process.contexts_.mutex().unlock();
     if (!loading_now) the_process.mutex_.unlock();
 }

@@ -7,6 +7,7 @@
 #include "policy/allocation_table.h"
 #include "policy/mutex.h"
 #include "virtual_gpu/contexts.h"
+#include "virtual_gpu/physical_memory.h"
 #include "virtual_gpu/virtual_gpu.h"
 
 namespace cuslice {
@@ -62,6 +63,7 @@ class Process {
 
     AllocationTable& allocations() { return allocations_; }
     Contexts& contexts() { return contexts_; }
+    PhysicalMemory& physical_memory() { return physical_memory_; }
 
   private:
     friend Process& process();
@@ -85,6 +87,7 @@ class Process {
 
     AllocationTable allocations_;
     Contexts contexts_;
+    PhysicalMemory physical_memory_;
 };
 
 Process& process();

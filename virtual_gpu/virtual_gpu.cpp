@@ -79,6 +79,7 @@ void VirtualGpu::publish() {
 OverLimit VirtualGpu::over(std::uint64_t requested) const { return {requested, budget_.used(), budget_.ceiling()}; }
 
 void VirtualGpu::refresh(bool trim_pools) {
+    stale_.store(false, std::memory_order_relaxed);
     pools_.refresh(budget_, trim_pools);  // first: the driver's part is what is left after everything else
     LockGuard lock(mutex_);
     driver_part_.refresh(managed(), budget_);
@@ -114,7 +115,10 @@ bool VirtualGpu::after_driver_step(const DriverPart::Step& step, OverLimit* why)
 }
 
 MemoryView VirtualGpu::view(std::uint64_t physical_free) {
-    if (pools_.any()) pools_.refresh(budget_, false);
+    if (stale_.load(std::memory_order_relaxed))
+        refresh();
+    else if (pools_.any())
+        pools_.refresh(budget_, false);
     const std::uint64_t used = budget_.used(), ceiling = budget_.ceiling();
     return {std::min(used < ceiling ? ceiling - used : 0, physical_free), slice_.limit};
 }

@@ -63,6 +63,9 @@ class VirtualGpu {
     const MemoryPools& pools() const { return pools_; }
     PrimaryContext& primary() { return primary_; }
 
+    // The driver's part has become smaller: it is read again before anybody sees a figure or is refused.
+    void driver_gave_back() { stale_.store(true, std::memory_order_relaxed); }
+
     // Reads pools and the driver's part again.
     void refresh(bool trim_pools = false);
 
@@ -96,6 +99,7 @@ class VirtualGpu {
     MemoryPools pools_;
     PrimaryContext primary_;
     std::atomic<std::uint64_t> managed_{0};
+    std::atomic<bool> stale_{false};
     Mutex mutex_;  // over driver_part_
     DriverPart driver_part_;
     std::atomic<bool> driver_part_open_{false};

@@ -162,6 +162,20 @@ CUSLICE_HOOK cuCtxDetach(CUcontext context) {
     return result;
 }
 
+// Stacks, heaps and print buffers are sized by this, and the driver makes room for them at once or at the next launch.
+CUSLICE_HOOK cuCtxSetLimit(CUlimit limit, size_t value) {
+    if (ready() != Readiness::ready) return unavailable();
+    const HookEntry entry;
+    size_t before = 0;
+    const bool known = CUSLICE_REAL(cuCtxGetLimit)(&before, limit) == CUDA_SUCCESS;
+    return counted_step(
+        Function::cuCtxSetLimit, entry.counts() ? process().current().gpu : nullptr,
+        [&] { return CUSLICE_REAL(cuCtxSetLimit)(limit, value); },
+        [&] {
+            if (known) CUSLICE_REAL(cuCtxSetLimit)(limit, before);
+        });
+}
+
 CUSLICE_HOOK cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
     if (ready() != Readiness::ready) return unavailable();
     const HookEntry entry;

@@ -1,0 +1,71 @@
+#pragma once
+#include <cstdint>
+
+#include "policy/mutex.h"
+#include "policy/page_vector.h"
+#include "virtual_gpu/driver/cuda_api.h"
+
+namespace cuslice {
+
+// Memory of the virtual memory API (cuMemCreate). A piece of it lives until its last handle is released and its last
+// mapping undone, in whichever order; only then does it stop counting. Pieces that were not noted here (another
+// process's, or memory of the host) are passed over everywhere. Thread-safe.
+class PhysicalMemory {
+  public:
+    using Handle = CUmemGenericAllocationHandle;
+
+    // Called, without a lock held, for each piece that ends.
+    using OnFreed = void (*)(int gpu, std::uint64_t bytes);
+
+    // False if there is no memory to write it down in.
+    bool created(Handle handle, std::uint64_t bytes, int gpu);
+    // One more handle to a piece that is mapped (cuMemRetainAllocationHandle).
+    void retained(Handle handle);
+
+    // Around the driver's calls: the change is noted before, because afterwards another thread can have the same handle
+    // or address again, and taken back if the driver refused.
+    struct Change {
+        Handle handle = 0;
+        std::uint64_t address = 0, bytes = 0;
+        bool noted = false;
+    };
+    Change release(Handle handle);
+    void release_failed(const Change& change);
+    void release_done(const Change& change, OnFreed on_freed);
+
+    bool mapped(CUdeviceptr address, std::uint64_t bytes, Handle handle);
+
+    // All mappings that lie in the range leave the books; unmap_done gives up what they kept alive, unmap_failed puts
+    // them back.
+    struct Unmapping {
+        PageVector<Change> mappings;
+    };
+    void unmap(CUdeviceptr address, std::uint64_t bytes, Unmapping* gone);
+    void unmap_failed(Unmapping* gone);
+    void unmap_done(Unmapping* gone, OnFreed on_freed);
+
+    Mutex& mutex() { return mutex_; }
+
+  private:
+    struct Piece {
+        Handle handle;
+        std::uint64_t bytes;
+        std::uint32_t handles, mappings;
+        std::int32_t gpu;
+    };
+    struct Mapping {
+        std::uint64_t address, bytes;
+        Handle handle;
+    };
+    // Both sorted by their first member, and found by halving.
+    std::size_t piece_at(Handle handle) const;
+    std::size_t mapping_at(std::uint64_t address) const;
+    Piece* find(Handle handle);
+    bool take_if_unused(Handle handle, Piece* ended);
+
+    Mutex mutex_;
+    PageVector<Piece> pieces_;
+    PageVector<Mapping> mappings_;
+};
+
+}  // namespace cuslice
