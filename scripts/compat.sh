@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Runs programs that others wrote, unmodified from the Python index, in slices of fake GPUs. Needs no GPU, and the network only
+# the first time, to install each into build/compat/<name>.
+#
+#   scripts/compat.sh                  all of them
+#   scripts/compat.sh numba gpustat    only these
+#
+# Each line says PASS or FAIL and what was seen. Exits with 1 if anything failed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+declare -A packages=([numba]="numba==0.61.2 numpy==2.2.6" [gpustat]="gpustat==1.1.1 nvidia-ml-py==13.580.82")
+
+[ $# -gt 0 ] || set -- numba gpustat
+for name in "$@"; do
+    if [ -z "${packages[$name]:-}" ]; then
+        echo "compat: there is no $name here; it is one of: ${!packages[*]}" >&2
+        exit 64
+    fi
+done
+
+scripts/build.sh release >&2
+cuslice=$PWD/build/release/bin/cuslice
+export CUSLICE_FAKE_DIR
+CUSLICE_FAKE_DIR=$(mktemp -d /dev/shm/cuslice-compat-XXXXXX)
+trap 'rm -rf "$CUSLICE_FAKE_DIR"' EXIT
+
+# An environment with exactly those packages. What was installed is noted last, so that a half is not taken for a whole.
+install() {
+    local folder=build/compat/$1 want=${packages[$1]}
+    if [ "$(cat "$folder/installed" 2>/dev/null)" != "$want" ]; then
+        rm -rf "$folder"
+        python3 -m venv "$folder" || return
+        # shellcheck disable=SC2086  # several words are several packages
+        "$folder/bin/python" -m pip install --quiet --disable-pip-version-check $want || return
+        echo "$want" >"$folder/installed"
+    fi
+}
+
+check_numba() {
+    "$cuslice" run --fake 1xt4,1xlaptop-2g --limit 0=3GiB,1=1GiB -- \
+        build/compat/numba/bin/python tests/compat/numba_slice.py 3072 1024
+}
+
+check_gpustat() {
+    "$cuslice" run --fake 1xh200,2xa100-40g --limit 0=8GiB,1=3GiB -- \
+        build/compat/gpustat/bin/python tests/compat/gpustat_slice.py 8192 3072 whole
+}
+
+failed=0
+for name in "$@"; do
+    echo "--- $name (${packages[$name]})"
+    if ! install "$name"; then
+        echo "FAIL  $name could not be installed: see above. It comes from the Python index, so this takes the network once"
+        failed=1
+    elif ! "check_$name"; then
+        failed=1
+    fi
+done
+[ "$failed" -eq 0 ] && echo "PASS  all of: $*" || echo "FAIL  some of: $*"
+exit "$failed"
