@@ -53,10 +53,18 @@ class OncePerGpu {
 };
 constinit OncePerGpu refused, introduced;
 
+// As nvidia-smi counts. The settings may not have needed it so far; a line for a person is worth asking NVML.
+int index_of(const VirtualGpu& gpu) {
+    if (gpu.identity().index >= 0) return gpu.identity().index;
+    NvmlGpu nvml;
+    GpuIdentity seen;
+    return process().load_nvml() && nvml.open(gpu.identity().uuid) && nvml.identity(&seen) ? seen.index : -1;
+}
+
 void append_gpu(LogLine& line, const VirtualGpu& gpu) {
     line.append("GPU ");
-    if (gpu.identity().index >= 0)
-        line.append_number(static_cast<std::uint64_t>(gpu.identity().index));
+    if (const int index = index_of(gpu); index >= 0)
+        line.append_number(static_cast<std::uint64_t>(index));
     else
         line.append(gpu.identity().uuid);
     line.append(" (").append(gpu.name()).append(')');
@@ -87,7 +95,7 @@ void introduce(VirtualGpu& gpu, CUcontext context) {
     std::size_t free = 0, total = 0;
     LogLine line("virtual ");
     line.append_number(static_cast<std::uint64_t>(gpu.ordinal())).append(" → physical ");
-    if (gpu.identity().index >= 0) line.append_number(static_cast<std::uint64_t>(gpu.identity().index)).append(", ");
+    if (const int index = index_of(gpu); index >= 0) line.append_number(static_cast<std::uint64_t>(index)).append(", ");
     line.append(gpu.identity().uuid).append(", ").append(gpu.name()).append(", ").append(gpu.identity().pci);
     line.append(", total ").append(format_size(gpu.physical_total()).view());
     CUSLICE_REAL(cuCtxPushCurrent_v2)(context);
