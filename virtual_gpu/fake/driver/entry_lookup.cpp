@@ -17,11 +17,27 @@ namespace {
 
 using Index = std::unordered_map<std::string_view, std::vector<const Exported*>>;
 
+constexpr int never = 0x7fffffff;
+
+/// The version from which a look-up finds the row.
+int version_of(const Exported& row) {
+    static const std::unordered_map<std::string_view, int> interop = {
+#define INTEROP_VERSION(symbol, version) {#symbol, version},
+#include "virtual_gpu/fake/driver/interop_versions.def"
+#undef INTEROP_VERSION
+    };
+    if (row.version != 0) return row.version;
+    const auto found = interop.find(row.symbol);
+    return found == interop.end() ? 0 : found->second;
+}
+
 /// Rows by name; made at the first look-up and kept.
 const Index& index_by_name() {
     static const auto* index = [] {
         auto* made = new Index;
-        for (const Exported& row : exported_functions()) (*made)[row.name].push_back(&row);
+        for (const Exported& row : exported_functions()) {
+            if (version_of(row) != never) (*made)[row.name].push_back(&row);
+        }
         if (newer_driver()) {
             for (const Exported& row : newer_functions()) (*made)[row.name].push_back(&row);
         }
@@ -35,24 +51,27 @@ struct Answer {
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 };
 
-/// The newest form that is no newer than the version asked for. The per-thread flag prefers the per-thread form; where
-/// a function has none, the only form there is serves both.
+/// The newest form that is no newer than the version asked for. A function that has per-thread forms answers the
+/// per-thread flag with those alone; one that has none answers with the only forms there are.
 Answer look_up(const char* name, int version, cuuint64_t flags) {
     const auto found = index_by_name().find(name);
     if (found == index_by_name().end()) return {};
-    const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
-    const Exported* best[2] = {nullptr, nullptr};
-    for (const Exported* row : found->second) {
-        if (row->version > version) continue;
-        const Exported*& slot = best[row->per_thread ? 1 : 0];
-        if (slot == nullptr || row->version > slot->version) slot = row;
+    bool per_thread = false;
+    if ((flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0) {
+        for (const Exported* row : found->second) per_thread = per_thread || row->per_thread;
     }
-    const Exported* chosen = per_thread && best[1] != nullptr ? best[1] : best[0];
-    if (chosen == nullptr) return {nullptr, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT};
-    return {chosen->address, CU_GET_PROC_ADDRESS_SUCCESS};
+    const Exported* best = nullptr;
+    for (const Exported* row : found->second) {
+        if (row->per_thread != per_thread || version_of(*row) > version) continue;
+        if (best == nullptr || version_of(*row) > version_of(*best)) best = row;
+    }
+    if (best == nullptr) return {nullptr, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT};
+    return {best->address, CU_GET_PROC_ADDRESS_SUCCESS};
 }
 
-bool valid_flags(cuuint64_t flags) { return flags <= CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM; }
+constexpr cuuint64_t all_flags = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+
+bool valid_flags(cuuint64_t flags) { return (flags & ~all_flags) == 0; }
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 #include "virtual_gpu/fake/driver/event.h"
 #include "virtual_gpu/fake/driver/host_memory.h"
+#include "virtual_gpu/fake/driver/module.h"
 #include "virtual_gpu/fake/driver/pool.h"
 #include "virtual_gpu/fake/driver/state.h"
 #include "virtual_gpu/fake/driver/stream.h"
@@ -9,7 +10,6 @@
 namespace cuslice::fake {
 
 void forget_default_streams(const Context& context);
-void end_modules(Context& context);
 
 void end_owned_by(Context& context) {
     each_stream(context, [](Stream& stream) { stream.lane->wait(); });

@@ -1,0 +1,103 @@
+#include "virtual_gpu/fake/driver/image.h"
+
+#include <cstring>
+
+namespace cuslice::fake {
+namespace {
+
+// Layout of a fat binary, as nvcc writes it: a wrapper in the program, which points to a container of entries.
+constexpr std::uint32_t wrapper_magic = 0x466243b1, container_magic = 0xba55ed50;
+constexpr std::uint64_t compressed = 0x2000 | 0x8000;  // LZ4, Zstandard
+
+struct Wrapper {
+    std::uint32_t magic, version;
+    const unsigned char* container;
+    const void* name;
+};
+struct Container {
+    std::uint32_t magic;
+    std::uint16_t version, header_size;
+    std::uint64_t size;
+};
+struct Entry {
+    std::uint16_t kind, attributes;  // kind 1: PTX, 2: cubin
+    std::uint32_t header_size;
+    std::uint64_t size;
+    std::uint32_t compressed_size, reserved;
+    std::uint16_t minor, major;
+    std::uint32_t capability;
+    std::uint32_t name_offset, name_size;
+    std::uint64_t flags, reserved2, uncompressed_size;
+};
+
+template <typename T>
+T at(const unsigned char* data) {
+    T value;
+    std::memcpy(&value, data, sizeof value);
+    return value;
+}
+
+CUresult read_container(const unsigned char* data, int capability, Image& image) {
+    const auto container = at<Container>(data);
+    if (container.header_size < sizeof(Container) || container.size > std::uint64_t{1} << 32)
+        return CUDA_ERROR_INVALID_IMAGE;
+    bool runs = false, read = false;
+    const unsigned char* entry_at = data + container.header_size;
+    const unsigned char* end = entry_at + container.size;
+    while (entry_at + sizeof(Entry) <= end) {
+        const auto entry = at<Entry>(entry_at);
+        const unsigned char* code = entry_at + entry.header_size;
+        if (entry.header_size < 64 || entry.size > static_cast<std::uint64_t>(end - entry_at))
+            return CUDA_ERROR_INVALID_IMAGE;
+        const bool ptx = entry.kind == 1;
+        runs = runs || capability == 0 || runs_on(ptx, static_cast<int>(entry.capability), capability);
+        // All entries come from one source: any that can be read tells the names, also one for another device.
+        if (!read && (entry.flags & compressed) == 0) {
+            Image part;
+            read = ptx ? read_ptx(reinterpret_cast<const char*>(code), entry.size, part)
+                       : entry.kind == 2 && read_cubin(code, part);
+            if (read) image = std::move(part);
+        }
+        entry_at = code + entry.size;
+    }
+    if (!runs) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    if (!read) image.opaque = "a fat binary whose parts are all compressed";
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+bool runs_on(bool ptx, int code, int device) {
+    return ptx ? code <= device : code / 10 == device / 10 && code % 10 <= device % 10;
+}
+
+CUresult read_image(const void* pointer, int capability, Image& image) {
+    const auto* data = static_cast<const unsigned char*>(pointer);
+    // Text first: it may be shorter than the four bytes of a magic number.
+    if (data[0] == '\0') return CUDA_ERROR_INVALID_IMAGE;
+    if (data[0] >= '\t' && data[0] < 0x7f) {
+        const std::size_t size = std::strlen(static_cast<const char*>(pointer));
+        const std::string_view text(static_cast<const char*>(pointer), size);
+        if (text.find(".version") == text.npos && text.find(".entry") == text.npos &&
+            text.find(".global") == text.npos) {
+            return CUDA_ERROR_INVALID_IMAGE;
+        }
+        if (!read_ptx(text.data(), size, image)) return CUDA_ERROR_INVALID_PTX;
+        image.is_ptx = true;
+    } else if (std::memcmp(data,
+                           "\x7f"
+                           "ELF",
+                           4) == 0) {
+        if (!read_cubin(data, image)) return CUDA_ERROR_INVALID_IMAGE;
+    } else if (at<std::uint32_t>(data) == wrapper_magic) {
+        return read_container(at<Wrapper>(data).container, capability, image);
+    } else if (at<std::uint32_t>(data) == container_magic) {
+        return read_container(data, capability, image);
+    } else {
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
+    if (capability != 0 && !runs_on(image.is_ptx, image.capability, capability)) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace cuslice::fake
