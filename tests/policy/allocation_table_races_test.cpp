@@ -13,18 +13,19 @@ namespace {
 void count(const Allocation&, void* argument) { ++*static_cast<int*>(argument); }
 
 TEST_CASE("an address that two threads free belongs to one of them") {
-    constexpr int kRounds = 20'000;
+    constexpr std::uint64_t kAddresses = 2000;
     const auto table = std::make_unique<AllocationTable>();
     tests::Meeting begin(2), end(2);
-    std::atomic<int> found{0};
+    std::atomic<std::uint64_t> found{0};
     int wrong = 0;
     tests::on_threads(2, [&](unsigned thread) {
-        for (int round = 0; round < kRounds; ++round) {
-            if (thread == 0) table->insert({4096, 512, 1, 0, 0});
+        for (int round = 0; round < 300; ++round) {
+            if (thread == 0)
+                for (std::uint64_t i = 1; i <= kAddresses; ++i) table->insert({i * 512, 512, 1, 0, 0});
             begin.wait();
-            found.fetch_add(table->erase(4096).address == 4096);
+            for (std::uint64_t i = 1; i <= kAddresses; ++i) found.fetch_add(table->erase(i * 512).address == i * 512);
             end.wait();
-            if (thread == 0) wrong += found.exchange(0) != 1;
+            if (thread == 0) wrong += found.exchange(0) != kAddresses;
         }
     });
     CHECK(wrong == 0);
@@ -37,11 +38,12 @@ TEST_CASE("threads that grow the table together keep every record") {
     std::atomic<int> wrong{0};
     tests::on_threads(kThreads, [&](unsigned thread) {
         const auto address = [&](std::uint64_t i) { return 512 * (1 + i * kThreads + thread); };
+        const auto context = static_cast<std::uint16_t>(thread + 1);
         for (std::uint64_t i = 0; i < kEach; ++i)
-            if (!table->insert({address(i), i, thread + 1, static_cast<std::uint8_t>(thread), 0})) wrong++;
+            if (!table->insert({address(i), i * 512, context, static_cast<std::uint8_t>(thread), 0})) wrong++;
         for (std::uint64_t i = 0; i < kEach; i += 2) {
             const Allocation erased = table->erase(address(i));
-            if (erased.bytes != i || erased.context != thread + 1 || erased.gpu != thread) wrong++;
+            if (erased.bytes != i * 512 || erased.context != context || erased.gpu != thread) wrong++;
         }
         if (thread == 0)
             table->erase_context(

@@ -37,13 +37,13 @@ void check_same(const AllocationTable& table, const Model& model) {
 }
 
 Allocation random_allocation(std::mt19937_64& random, std::uint64_t address) {
-    return {address, random() >> 16, 1 + random() % 5, static_cast<std::uint8_t>(random()),
-            static_cast<std::uint8_t>(random())};
+    return {address, (random() >> 28) * AllocationTable::kUnit, static_cast<std::uint16_t>(1 + random() % 5),
+            static_cast<std::uint8_t>(random() % 64), static_cast<std::uint8_t>(random() % 64)};
 }
 
 TEST_CASE("an allocation comes back with every field, once") {
     const auto table = std::make_unique<AllocationTable>();
-    const Allocation most{~0ull, (1ull << 48) - 1, ~0ull, 255, 255};
+    const Allocation most{~0ull, (1ull << 44) - 512, 65535, 63, 63};
     const Allocation least{512, 0, 0, 0, 0};
     REQUIRE(table->insert(most));
     REQUIRE(table->insert(least));
@@ -65,9 +65,9 @@ TEST_CASE("an empty table has nothing to find, to visit or to erase") {
 
 TEST_CASE("an address that is inserted again has its new record") {
     const auto table = std::make_unique<AllocationTable>();
-    REQUIRE(table->insert({512, 100, 1, 2, 3}));
-    REQUIRE(table->insert({512, 200, 4, 5, 6}));
-    check_same(*table, {{512, {512, 200, 4, 5, 6}}});
+    REQUIRE(table->insert({512, 1024, 1, 2, 3}));
+    REQUIRE(table->insert({512, 2048, 4, 5, 6}));
+    check_same(*table, {{512, {512, 2048, 4, 5, 6}}});
 }
 
 TEST_CASE("a million random operations agree with unordered_map") {
@@ -96,13 +96,13 @@ TEST_CASE("a million random operations agree with unordered_map") {
     check_same(*table, model);
 }
 
-// Addresses whose home is in the last places of a shard, so that their cluster wraps round to its beginning. The hash
-// is the table's own; should it change, this test is no less right, but tries what the random one tries already.
+// Addresses whose home is among the last buckets of a shard, so that their cluster wraps round to its beginning. The
+// hash is the table's own; should it change, this test is no less right, but tries what the random one tries already.
 std::vector<std::uint64_t> colliding(unsigned count) {
     std::vector<std::uint64_t> found;
     for (std::uint64_t address = 512; found.size() < count; address += 512) {
         const std::uint64_t hash = (address >> 9) * 0x9e3779b97f4a7c15ull;
-        if (hash >> 58 == 5 && (hash >> 26 & 127) >= 122) found.push_back(address);
+        if (hash >> 58 == 5 && (hash >> 26 & 31) >= 29) found.push_back(address);
     }
     return found;
 }
@@ -125,7 +125,7 @@ TEST_CASE("clusters that wrap round the end of a shard lose nothing when parts o
                 model.erase(address);
             }
         } else {
-            const std::uint64_t context = 1 + random() % 5;
+            const auto context = static_cast<std::uint16_t>(1 + random() % 5);
             std::vector<Allocation> ended;
             table->erase_context(context, collect, &ended);
             std::size_t expected = 0;
@@ -149,7 +149,7 @@ TEST_CASE("the end of a context takes its allocations, each once, and no others"
         REQUIRE(table->insert(allocation));
         model[allocation.address] = allocation;
     }
-    for (std::uint64_t context = 0; context <= 6; ++context) {
+    for (std::uint16_t context = 0; context <= 6; ++context) {
         std::vector<Allocation> ended;
         table->erase_context(context, collect, &ended);
         Model gone;
