@@ -1,0 +1,150 @@
+#!/bin/bash
+# Measures cuslice on a machine with a GPU and writes one Markdown record. Needs no network and no compiler: only a build folder,
+# which may have been copied there, with the tests built (build/dev). It makes plain allocations of a few GiB and changes
+# nothing on the GPU.
+#
+#   scripts/gpu_check.sh [BUILD] [--fake] [--record FILE] [--only STEP[,STEP…]] [--seconds N]
+#
+#   BUILD      the build folder; default build/dev, or the one that this copy of the script lies in
+#   --fake     try the plan on the fake GPU. Every line is marked NOT A GPU and goes to stdout, never into a record
+#   --record   where to write; default docs/hardware/<gpu>-<driver>-<date>.md, or the current folder without docs/hardware
+#   --only     these steps alone (tests/hardware/plan.sh steps lists them)
+#   --seconds  the whole run's limit, 480
+#
+# Exit status: 0 every step was done or skipped, 1 some failed (the record says which), 64 wrong usage, 69 there is no GPU.
+set -u
+own=$(cd "$(dirname "$0")" && pwd)
+if [ -x "$own/watch" ]; then build=$own/../.. root=; else root=$own/.. build=$root/build/dev; fi
+command="gpu_check.sh $*"
+fake= record= only= seconds=480
+while [ $# -gt 0 ]; do
+    case $1 in
+    --fake) fake=1xh200 ;;
+    --record) record=${2:?--record needs a file} && shift ;;
+    --only) only=,${2:?--only needs a step}, && shift ;;
+    --seconds) seconds=${2:?--seconds needs a number} && shift ;;
+    -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" && exit 0 ;;
+    -*) echo "gpu_check.sh: no such option: $1" >&2 && exit 64 ;;
+    *) build=$1 ;;
+    esac
+    shift
+done
+build=$(cd "$build" 2>/dev/null && pwd) || { echo "gpu_check.sh: no such folder: the build is missing" >&2; exit 64; }
+for file in bin/cuslice tests/hardware/watch tests/hardware/plan.sh; do
+    [ -e "$build/$file" ] && continue
+    echo "gpu_check.sh: $build/$file is missing: build with the tests first (cmake --preset dev && cmake --build --preset dev)" >&2
+    exit 64
+done
+
+# Whatever slice or fake GPU this shell is in is not what is to be measured.
+for name in $(compgen -e | grep '^CUSLICE_') LD_PRELOAD CUDA_VISIBLE_DEVICES; do unset "$name"; done
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+export CHECK_BUILD=$build CHECK_WORK=$work CHECK_FAKE=$fake
+plan=$build/tests/hardware/plan.sh
+# The fake GPU's books of this run alone, so that programs elsewhere on it don't count.
+if [ -n "$fake" ]; then export CUSLICE_FAKE_DIR=$work/books; fi
+
+about() {
+    if [ -n "$fake" ]; then
+        CUSLICE_FAKE=$fake LD_LIBRARY_PATH=$build/lib/cuslice/fake "$build/tests/hardware/devices" about
+    else
+        timeout 60 "$build/tests/hardware/devices" about
+    fi
+}
+if ! about >"$work/about" 2>"$work/about.err"; then
+    echo "gpu_check.sh: there is no GPU to measure here: $(tail -n 1 "$work/about.err")" >&2
+    echo "gpu_check.sh: with --fake the plan can be tried on the fake GPU; that is no measurement" >&2
+    exit 69
+fi
+field() { sed -n "s/^$1 //p" "$work/about"; }
+date=$(date -u +%Y-%m-%d)
+if [ -z "$record" ] && [ -z "$fake" ]; then
+    folder=.
+    if [ -n "$root" ] && [ -d "$root/docs/hardware" ]; then folder=$root/docs/hardware; fi
+    record=$folder/$(field GPU | tr 'A-Z ' 'a-z-' | sed 's/^nvidia-//')-$(field driver)-$date.md
+fi
+
+number=0 failed=0
+: >"$work/summary" >"$work/failures" >"$work/body"
+
+head_of_record() {
+    local package
+    echo "# $(field GPU), driver $(field driver), $date"
+    echo
+    echo "| | |"
+    echo "|---|---|"
+    echo "| GPU | $(field GPU), compute capability $(field capability), $(field memory) |"
+    echo "| driver | $(field driver), CUDA $(field CUDA) |"
+    echo "| date | $date (UTC) |"
+    echo "| command | \`$command\` |"
+    echo "| cuslice | $("$build/bin/cuslice" --version) |"
+    echo "| system | $(uname -sr), $(ldd --version | head -n 1 | sed 's/.* //') (C library), $(nproc) processors |"
+    for package in torch cupy-cuda13x cupy-cuda12x jax numba triton; do
+        "${GPU_CHECK_PYTHON:-python3}" -c "import importlib.metadata as m; print('| $package |', m.version('$package'), '|')" 2>/dev/null
+    done
+    echo
+    echo "## Summary"
+    echo
+    if [ -s "$work/failures" ]; then echo "**Failed:**" && sed 's/^/- /' "$work/failures"; else echo "Nothing failed."; fi
+    echo
+    echo "| step | | seconds |"
+    echo "|---|---|---|"
+    cat "$work/summary"
+    echo
+}
+
+# After each step, so that a run that is cut short leaves what it had.
+write_record() {
+    if [ -n "$fake" ]; then return; fi
+    head_of_record >"$work/head" && cat "$work/head" "$work/body" >"$work/record" && cp "$work/record" "$record"
+}
+
+run_step() {
+    local name=$1 most=$2 title=$3 left=$((seconds - SECONDS)) started=$SECONDS status verdict
+    number=$((number + 1))
+    if [ $left -lt 5 ]; then
+        echo "| $number. $title | not run: the time is over | |" >>"$work/summary"
+        echo "$title: not run, the ${seconds} s were over" >>"$work/failures"
+        failed=1
+        return
+    fi
+    if [ "$most" -gt $left ]; then most=$left; fi
+    timeout -k 5 "$most" bash "$plan" "$name" >"$work/out" 2>"$work/err" </dev/null
+    status=$?
+    case $status in
+    0) verdict=done ;;
+    77) verdict="skipped: $(tail -n 1 "$work/err")" ;;
+    124 | 137) verdict="**time-out** after $most s" ;;
+    *) verdict="**failed** ($status)" ;;
+    esac
+    case $status in 0 | 77) ;; *) echo "$title: $verdict" >>"$work/failures" && failed=1 ;; esac
+    echo "| $number. $title | $verdict | $((SECONDS - started)) |" >>"$work/summary"
+    {
+        echo "## $number. $title"
+        echo
+        if [ $status != 0 ]; then echo "$verdict" && echo; fi
+        cat "$work/out"
+        echo
+        if [ -s "$work/err" ] && [ $status != 77 ]; then
+            echo "Said on stderr:" && echo && echo '```'
+            head -n 30 "$work/err" | cut -c 1-400
+            echo '```' && echo
+        fi
+    } >>"$work/body"
+    echo "gpu_check.sh: $number. $title: $verdict, $((SECONDS - started)) s" >&2
+    write_record
+}
+
+while read -r name most title; do
+    if [ -n "$only" ] && [ "${only#*,"$name",}" = "$only" ]; then continue; fi
+    run_step "$name" "$most" "$title"
+done < <(bash "$plan" steps)
+if [ $number = 0 ]; then echo "gpu_check.sh: no step is called ${only//,/ }" >&2 && exit 64; fi
+
+if [ -n "$fake" ]; then
+    { head_of_record && cat "$work/body"; } | sed 's/^/NOT A GPU  /'
+else
+    echo "gpu_check.sh: the record is $record" >&2
+fi
+exit $failed

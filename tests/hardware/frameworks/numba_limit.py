@@ -1,0 +1,37 @@
+"""Numba in a slice: the driver API through ctypes, and a kernel that Numba compiles where it can."""
+import os
+
+import numpy
+from numba import cuda
+from numba.cuda.cudadrv.driver import CudaAPIError
+
+from watched import finish, held, take_all, tell
+
+free, total = cuda.current_context().get_memory_info()
+tell("total", total)
+tell("free", free)
+blocks = take_all(
+    lambda size: cuda.device_array(size, dtype=numpy.uint8),
+    lambda e: isinstance(e, CudaAPIError) and e.code == 2 or "OUT_OF_MEMORY" in str(e),
+)
+held()
+del blocks
+cuda.current_context().deallocations.clear()
+
+problems = []
+x = numpy.arange(1 << 20, dtype=numpy.float64)
+if not numpy.array_equal(cuda.to_device(x).copy_to_host(), x):
+    problems.append("copies")
+if "CUSLICE_FAKE" not in os.environ:
+
+    @cuda.jit
+    def twice(a):
+        i = cuda.grid(1)
+        if i < a.size:
+            a[i] *= 2
+
+    there = cuda.to_device(x)
+    twice[(x.size + 255) // 256, 256](there)
+    if not numpy.array_equal(there.copy_to_host(), 2 * x):
+        problems.append("kernel")
+finish(problems)

@@ -1,0 +1,91 @@
+#include "tests/hardware/management.h"
+
+#include <dlfcn.h>
+
+#include "virtual_gpu/driver/nvml.h"
+
+namespace cuslice::check {
+
+namespace {
+
+template <typename Function>
+Function* find(const char* name) {
+    static void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+    return library ? reinterpret_cast<Function*>(dlsym(library, name)) : nullptr;
+}
+
+#define NVML(name) (find<nvml::functions::name>(#name))
+
+std::vector<nvml::Device> devices() {
+    std::vector<nvml::Device> all;
+    unsigned count = 0;
+    if (!has_management() || NVML(nvmlDeviceGetCount_v2)(&count) != nvml::SUCCESS) return all;
+    for (unsigned i = 0; i < count; i++) {
+        nvml::Device device = nullptr;
+        if (NVML(nvmlDeviceGetHandleByIndex_v2)(i, &device) == nvml::SUCCESS) all.push_back(device);
+    }
+    return all;
+}
+
+nvml::Device device_of(const char* uuid) {
+    nvml::Device device = nullptr;
+    if (!has_management() || NVML(nvmlDeviceGetHandleByUUID)(uuid, &device) != nvml::SUCCESS) return nullptr;
+    return device;
+}
+
+std::optional<std::uint64_t> held_on(nvml::Device device, pid_t pid) {
+    auto* list = find<nvml::functions::GetProcesses>("nvmlDeviceGetComputeRunningProcesses_v3");
+    if (!list) list = find<nvml::functions::GetProcesses>("nvmlDeviceGetComputeRunningProcesses_v2");
+    std::vector<nvml::ProcessInfo> processes(1024);
+    auto count = static_cast<unsigned>(processes.size());
+    if (!device || !list || list(device, &count, processes.data()) != nvml::SUCCESS) return {};
+    for (unsigned i = 0; i < count; i++)
+        if (processes[i].pid == static_cast<unsigned>(pid) && processes[i].usedGpuMemory != nvml::VALUE_NOT_AVAILABLE)
+            return processes[i].usedGpuMemory;
+    return {};
+}
+
+std::optional<std::uint64_t> used_on(nvml::Device device) {
+    nvml::Memory memory{};
+    if (!device || NVML(nvmlDeviceGetMemoryInfo)(device, &memory) != nvml::SUCCESS) return {};
+    return memory.used;
+}
+
+std::optional<std::uint64_t> plus(std::optional<std::uint64_t> a, std::optional<std::uint64_t> b) {
+    return a && b ? *a + *b : a ? a : b;
+}
+
+}  // namespace
+
+bool has_management() {
+    static const bool started = NVML(nvmlInit_v2) && NVML(nvmlInit_v2)() == nvml::SUCCESS;
+    return started;
+}
+
+std::string driver_version() {
+    char text[nvml::SYSTEM_DRIVER_VERSION_BUFFER_SIZE] = {};
+    if (!has_management() || NVML(nvmlSystemGetDriverVersion)(text, sizeof text) != nvml::SUCCESS) return "unknown";
+    return text;
+}
+
+std::optional<std::uint64_t> process_bytes(pid_t pid) {
+    std::optional<std::uint64_t> sum;
+    for (nvml::Device device : devices()) sum = plus(sum, held_on(device, pid));
+    return sum;
+}
+
+std::optional<std::uint64_t> process_bytes(pid_t pid, const char* uuid) { return held_on(device_of(uuid), pid); }
+
+std::optional<std::uint64_t> used_bytes() {
+    std::optional<std::uint64_t> sum;
+    for (nvml::Device device : devices()) sum = plus(sum, used_on(device));
+    return sum;
+}
+
+std::optional<std::uint64_t> counted_bytes(const char* uuid) {
+    // Our libraries carry the system's names, so it takes a symbol of theirs to tell them.
+    void* driver = dlopen("libcuda.so.1", RTLD_NOW);
+    return driver && dlsym(driver, "cuslice_marker") ? used_on(device_of(uuid)) : std::nullopt;
+}
+
+}  // namespace cuslice::check

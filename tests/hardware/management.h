@@ -1,0 +1,30 @@
+#pragma once
+// NVML as any program finds it: dlopen("libnvidia-ml.so.1"). In a process under cuslice its memory figures are the
+// slice's and its process list the driver's own; in one without, all figures are the driver's.
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cuslice::check {
+
+/// False if there is no NVML, or it does not start; every figure below is then absent.
+bool has_management();
+
+std::string driver_version();
+
+/// Bytes that the process holds on all GPUs together, as nvidia-smi lists it; absent if it is in no list.
+std::optional<std::uint64_t> process_bytes(pid_t pid);
+/// The same for the GPU with this UUID.
+std::optional<std::uint64_t> process_bytes(pid_t pid, const char* uuid);
+
+/// What everybody together holds on all GPUs.
+std::optional<std::uint64_t> used_bytes();
+
+/// What cuslice counts against this process's limit on a GPU, to the byte: NVML's used memory as a process in a slice
+/// is shown it. Absent without cuslice.
+std::optional<std::uint64_t> counted_bytes(const char* uuid);
+
+}  // namespace cuslice::check

@@ -1,0 +1,15 @@
+#pragma once
+// What a watched program tells its watcher (watch.cpp): lines `key value` over the socket whose number is in
+// CHECK_WATCHER. Without a watcher nothing is said and nobody is waited for, so that each program also runs by itself.
+#include <cstdint>
+#include <string>
+
+namespace cuslice::check {
+
+void tell(const std::string& key, const std::string& value);
+void tell(const std::string& key, std::uint64_t bytes);
+
+/// Says that everything is allocated now, and waits until the watcher has read what it wanted.
+void held();
+
+}  // namespace cuslice::check

@@ -1,0 +1,165 @@
+// Runs a program and reads from outside, without cuslice, what NVML and nvidia-smi say of it: all the time for the
+// highest figure, and once while the program holds everything it could get and waits. Prints one row of the record's
+// table; fails if the program did, if it held more than the limit at any reading, or if nothing could be read.
+//
+//   watch --name NAME [--limit BYTES] -- program args
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "tests/hardware/management.h"
+#include "tests/hardware/text.h"
+
+namespace cuslice::check {
+namespace {
+
+class Watched {
+  public:
+    explicit Watched(char** command) : used_before_(used_bytes()) {
+        int ends[2];
+        if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) std::exit(1);
+        pid_ = fork();
+        if (pid_ == 0) {
+            close(ends[0]);
+            setenv("CHECK_WATCHER", std::to_string(ends[1]).c_str(), 1);
+            prctl(PR_SET_PDEATHSIG, SIGKILL);  // a watcher that is stopped takes its program along
+            execvp(command[0], command);
+            std::perror(command[0]);
+            _exit(127);
+        }
+        close(ends[1]);
+        socket_ = ends[0];
+    }
+
+    /// Until the program closes its end. Reads NVML every 20 ms besides.
+    void follow() {
+        std::string text;
+        for (;;) {
+            pollfd ready{socket_, POLLIN, 0};
+            if (poll(&ready, 1, 20) > 0) {
+                char piece[512];
+                const ssize_t count = read(socket_, piece, sizeof piece);
+                if (count <= 0) break;
+                text.append(piece, static_cast<std::size_t>(count));
+                for (std::size_t end; (end = text.find('\n')) != std::string::npos; text.erase(0, end + 1))
+                    take(text.substr(0, end));
+            }
+            sample();
+        }
+        waitpid(pid_, &status_, 0);
+    }
+
+    std::string value(const std::string& key) const {
+        const auto found = told_.find(key);
+        return found == told_.end() ? "–" : found->second;
+    }
+    std::optional<std::uint64_t> bytes(const std::string& key) const {
+        const auto found = told_.find(key);
+        return found == told_.end() ? std::nullopt : std::optional(std::strtoull(found->second.c_str(), nullptr, 10));
+    }
+
+    std::optional<std::uint64_t> held() const { return held_; }
+    std::optional<std::uint64_t> highest() const { return highest_; }
+    std::string nvidia_smi() const { return nvidia_smi_; }
+    /// False: NVML doesn't list the process under its id (a container with ids of its own); the figures are then what
+    /// the GPU's use rose by since before it started, to which other processes may have added.
+    bool listed() const { return listed_; }
+    bool succeeded() const { return WIFEXITED(status_) && WEXITSTATUS(status_) == 0; }
+    std::string how_it_ended() const {
+        if (WIFSIGNALED(status_)) return "signal " + std::to_string(WTERMSIG(status_));
+        return "exit " + std::to_string(WEXITSTATUS(status_));
+    }
+
+  private:
+    void take(const std::string& line) {
+        const std::size_t space = line.find(' ');
+        if (space == std::string::npos) return;
+        if (line.compare(0, space, "held") != 0) {
+            told_[line.substr(0, space)] = line.substr(space + 1);
+            return;
+        }
+        sample();
+        held_ = now_;
+        nvidia_smi_ = ask_nvidia_smi();
+        const ssize_t answered = write(socket_, "g", 1);
+        static_cast<void>(answered);  // a program that ended meanwhile shows in its status
+    }
+
+    void sample() {
+        const auto process = process_bytes(pid_);
+        if (process) listed_ = true;
+        if (listed_) {
+            now_ = process;
+        } else if (const auto all = used_bytes(); all && used_before_) {
+            now_ = *all > *used_before_ ? *all - *used_before_ : 0;
+        }
+        if (now_) highest_ = std::max(highest_.value_or(0), *now_);
+    }
+
+    std::string ask_nvidia_smi() const {
+        FILE* pipe =
+            popen("nvidia-smi --query-compute-apps=pid,used_memory --format=csv,noheader,nounits 2>/dev/null", "r");
+        if (!pipe) return "–";
+        int pid = 0;
+        long used = 0;
+        std::string answer = "–";
+        char line[256];
+        while (std::fgets(line, sizeof line, pipe))
+            if (std::sscanf(line, "%d, %ld", &pid, &used) == 2 && pid == pid_) answer = std::to_string(used) + " MiB";
+        pclose(pipe);
+        return answer;
+    }
+
+    const std::optional<std::uint64_t> used_before_;
+    pid_t pid_ = -1;
+    int socket_ = -1, status_ = 0;
+    bool listed_ = false;
+    std::map<std::string, std::string> told_;
+    std::optional<std::uint64_t> now_, held_, highest_;
+    std::string nvidia_smi_ = "–";
+};
+
+}  // namespace
+}  // namespace cuslice::check
+
+int main(int argc, char** argv) {
+    using namespace cuslice::check;
+    std::string name = "program";
+    std::optional<std::uint64_t> limit;
+    int at = 1;
+    for (; at + 1 < argc && std::strcmp(argv[at], "--") != 0; at += 2) {
+        if (std::strcmp(argv[at], "--name") == 0) name = argv[at + 1];
+        if (std::strcmp(argv[at], "--limit") == 0) limit = std::strtoull(argv[at + 1], nullptr, 10);
+    }
+    if (at + 1 >= argc) return std::fprintf(stderr, "watch [--name NAME] [--limit BYTES] -- program args\n"), 64;
+    if (!has_management()) return std::fprintf(stderr, "there is no NVML to watch with\n"), 1;
+
+    Watched watched(argv + at + 1);
+    watched.follow();
+    if (watched.value("skipped") != "–") {
+        std::fprintf(stderr, "%s: %s\n", name.c_str(), watched.value("skipped").c_str());
+        return 77;
+    }
+    const bool within = watched.highest() && (!limit || *watched.highest() <= *limit);
+    const bool right = watched.value("result").rfind("right", 0) == 0;
+    std::printf("| %s | %s | %s | %s | %s | %s | %s%s | %s | %s | %s | %s | %s |\n", name.c_str(),
+                mib(watched.bytes("total")).c_str(), mib(watched.bytes("free")).c_str(),
+                mib(watched.bytes("got")).c_str(), watched.value("refused").c_str(),
+                mib(watched.bytes("counted")).c_str(), mib(watched.held()).c_str(),
+                watched.listed() ? "" : " (not listed; the GPU's use rose by)", watched.nvidia_smi().c_str(),
+                mib_between(watched.held(), watched.bytes("counted")).c_str(), mib(watched.highest()).c_str(),
+                !limit   ? "no limit"
+                : within ? "yes"
+                         : "**no**",
+                watched.succeeded() ? watched.value("result").c_str() : watched.how_it_ended().c_str());
+    return watched.succeeded() && within && right ? 0 : 1;
+}
