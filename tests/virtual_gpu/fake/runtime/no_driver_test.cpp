@@ -1,0 +1,63 @@
+// A machine without a driver, and a driver without a GPU: programs that merely look must be able to go on.
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include "tests/virtual_gpu/fake/runtime/scenario.h"
+
+using namespace cuslice::tests;
+
+namespace {
+
+/// The runtimes alone, in a folder without a driver.
+std::string runtimes_alone(const Folder& folder) {
+    for (const char* name : {"libcudart.so.12", "libcudart.so.13"}) {
+        std::filesystem::create_symlink(kFakeFolder + "/" + name, folder.path() + "/" + name);
+    }
+    return folder.path();
+}
+
+}  // namespace
+
+TEST_CASE("without a driver every call gives cudaErrorInsufficientDriver") {
+    const Folder folder;
+    const Machine machine{.library_path = runtimes_alone(folder)};
+    for (const int major : {12, 13}) {
+        const Outcome outcome = run_scenario("child: without a driver", major, machine);
+        INFO(outcome.out << outcome.err);
+        CHECK(outcome.exit_code == 0);
+        CHECK(outcome.err.empty());
+    }
+}
+
+TEST_CASE("child: without a driver", "[.child]") {
+    if (::dlopen("libcuda.so.1", RTLD_NOW) != nullptr) {
+        WARN("this machine has a driver of its own");
+        return;
+    }
+    int number = 7;
+    void* pointer = nullptr;
+    CHECK(RT(cudaGetDeviceCount)(&number) == cudaErrorInsufficientDriver);
+    CHECK(number == 0);
+    CHECK(RT(cudaGetLastError)() == cudaErrorInsufficientDriver);
+    CHECK(RT(cudaMalloc)(&pointer, 4096) == cudaErrorInsufficientDriver);
+    CHECK(RT(cudaSetDevice)(0) == cudaErrorInsufficientDriver);
+    CHECK(RT(cudaGetDevice)(&number) == cudaErrorInsufficientDriver);
+    CHECK(RT(cudaFree)(nullptr) == cudaErrorInsufficientDriver);
+    number = 7;
+    CHECK(RT(cudaDriverGetVersion)(&number) == cudaSuccess);
+    CHECK(number == 0);
+    CHECK(RT(cudaRuntimeGetVersion)(&number) == cudaSuccess);
+    CHECK(number == (runtime_major() == 12 ? 12090 : 13000));
+}
+
+SCENARIO_IN_CHILD("with a driver and no visible GPU every call gives cudaErrorNoDevice",
+                  Machine{.more = {"CUDA_VISIBLE_DEVICES="}}) {
+    int number = 7;
+    CHECK(RT(cudaGetDeviceCount)(&number) == cudaErrorNoDevice);
+    CHECK(number == 0);
+    CHECK(RT(cudaSetDevice)(0) == cudaErrorNoDevice);
+    CHECK(RT(cudaDriverGetVersion)(&number) == cudaSuccess);
+    CHECK(number >= 13000);
+}

@@ -1,0 +1,48 @@
+// Test bodies that run in a child process of their own, on a fake machine of their own, once for each of the two
+// libraries: CUDA state lives as long as its process.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/cli/child.h"
+
+namespace cuslice::tests {
+
+inline const std::string kFakeFolder = CUSLICE_TEST_FAKE_FOLDER;
+
+/// What the driver's side of a child looks like.
+struct Machine {
+    std::string spec = "2xa100-40g,1xt4";
+    std::string library_path = kFakeFolder;
+    std::vector<std::string> more = {};  ///< further NAME=VALUE
+};
+
+/// Runs the hidden test `name` of this program in a child, with the library libcudart.so.`major`.
+Outcome run_scenario(const std::string& name, int major, const Machine& machine = {});
+
+/// The function `name` of the library that this child tests; it is opened by its SONAME at the first call.
+void* runtime_function(const char* name);
+
+/// Which library this child tests: 12 or 13.
+int runtime_major();
+
+/// A function of the library under test with the type that NVIDIA's 13.0 header gives it.
+#define RT(name) reinterpret_cast<decltype(&::name)>(::cuslice::tests::runtime_function(#name))
+
+/// SCENARIO_IN_CHILD("what holds", Machine{...}) { body } runs the body for both libraries and fails as it fails.
+#define SCENARIO_IN_CHILD(name, ...)                                                                   \
+    TEST_CASE(name) {                                                                                  \
+        for (const int major : {12, 13}) {                                                             \
+            const auto outcome = ::cuslice::tests::run_scenario("child: " name, major, ##__VA_ARGS__); \
+            INFO("libcudart.so." << major << "\n" << outcome.out << outcome.err);                      \
+            CHECK(outcome.exit_code == 0);                                                             \
+        }                                                                                              \
+    }                                                                                                  \
+    TEST_CASE("child: " name, "[.child]")
+
+}  // namespace cuslice::tests

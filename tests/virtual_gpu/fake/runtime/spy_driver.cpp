@@ -1,0 +1,23 @@
+// A driver that writes every look-up into the file CUSLICE_TEST_SPY, one "name version flags" a line, and passes it on
+// to the driver CUSLICE_TEST_DRIVER.
+
+#include <cuda.h>
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+extern "C" __attribute__((visibility("default"))) CUresult cuGetProcAddress_v2(const char* symbol, void** function,
+                                                                               int version, cuuint64_t flags,
+                                                                               CUdriverProcAddressQueryResult* status) {
+    static FILE* const log = std::fopen(std::getenv("CUSLICE_TEST_SPY"), "w");
+    static void* const driver = dlopen(std::getenv("CUSLICE_TEST_DRIVER"), RTLD_NOW);
+    static const auto real = reinterpret_cast<decltype(&cuGetProcAddress_v2)>(
+        driver == nullptr ? nullptr : dlsym(driver, "cuGetProcAddress_v2"));
+    if (log != nullptr) {
+        std::fprintf(log, "%s %d %llu\n", *symbol == '\0' ? "(empty)" : symbol, version,
+                     static_cast<unsigned long long>(flags));
+        std::fflush(log);
+    }
+    return real == nullptr ? CUDA_ERROR_NOT_INITIALIZED : real(symbol, function, version, flags, status);
+}
