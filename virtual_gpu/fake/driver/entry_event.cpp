@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "virtual_gpu/fake/driver/event.h"
+#include "virtual_gpu/fake/driver/lifetime.h"
 #include "virtual_gpu/fake/driver/stream_pair.h"
 
 using namespace cuslice::fake;
@@ -112,6 +113,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent handle) {
     const Event* event = events.find(handle);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     Lane::wait(event->mark);
+    if (const Context* context = live_context(event->context)) stream_synchronized(*context->gpu);
     return CUDA_SUCCESS;
 }
 

@@ -1,5 +1,6 @@
 #include "virtual_gpu/fake/driver/lifetime.h"
 
+#include "virtual_gpu/fake/driver/array.h"
 #include "virtual_gpu/fake/driver/event.h"
 #include "virtual_gpu/fake/driver/host_memory.h"
 #include "virtual_gpu/fake/driver/module.h"
@@ -21,6 +22,9 @@ void end_owned_by(Context& context) {
     });
     forget_default_streams(context);
     end_modules(context);
+    end_arrays(context);
+    // With the primary context goes all that belongs to the device and not to a context of its own.
+    if (context.primary) end_pools(*context.gpu);
     end_host_memory(context.handle);
     trim_to_thresholds(*context.gpu);
 }

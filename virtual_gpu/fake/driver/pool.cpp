@@ -110,6 +110,27 @@ void trim_to_thresholds(Gpu& gpu) {
     });
 }
 
+void end_pools(Gpu& gpu) {
+    pools.each([&](CUmemoryPool, Pool& pool) {
+        if (pool.gpu != &gpu) return;
+        {
+            const std::lock_guard hold(gpu.lock);
+            gpu.device.heap.each([&](const Block& block) {
+                if (block.record->kind == BlockKind::Pool && block.record->owner == pool.number) {
+                    gpu.free_block(gpu.device, block);
+                }
+            });
+        }
+        pool.used = 0;
+        pool.threshold = 0;
+        if (pool.is_default) {
+            trim_pool(pool, 0);
+        } else {
+            destroy_pool(pool);
+        }
+    });
+}
+
 CUresult destroy_pool(Pool& pool) {
     if (pool.used > 0) {
         pool.doomed = true;
