@@ -62,9 +62,7 @@ bool prepare_environment(Environment& environment, const Settings& settings, con
     if (length == 0) return error.set(kHandOver, "too many settings to hand on: at most 120 KiB of text");
     handover.resize(length);
 
-    for (const KeyTraits& traits : all_keys()) {
-        if (traits.key != Key::fake && traits.key != Key::fake_kernels) environment.unset(traits.variable);
-    }
+    for (const KeyTraits& traits : all_keys()) environment.unset(traits.variable);
     environment.set(kHandOver, handover);
     const std::string others = other_preloads(environment);
     environment.set(kPreload, others.empty() ? installation.library : installation.library + ":" + others);

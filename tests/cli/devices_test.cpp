@@ -36,6 +36,16 @@ TEST_CASE("devices lists what a program would see, beside the machine's own GPUs
               kFirst + "  0000:80:00.0  8192.0 MiB  ?     2048.0 MiB  --limit\n");
 }
 
+TEST_CASE("devices inside a slice still tells the machine's own totals") {
+    const Folder folder;
+    std::vector<std::string> environment = plain_environment(folder.path());
+    environment.push_back("LD_LIBRARY_PATH=" + kFakeFolder);
+    const Outcome outcome = run({kLauncher, "run", "--limit=2GiB", "--", kLauncher, "devices", "--json"}, environment);
+    CHECK(outcome.exit_code == 0);
+    CHECK(outcome.out.find("\"total\": 8589934592, \"free\": null, \"limit\": 2147483648, \"origin\": \"--limit\"") !=
+          std::string::npos);
+}
+
 TEST_CASE("devices --json is for programs") {
     const Outcome outcome = devices({"--json", "--fake=2xstub", "--limit=0=2GiB"});
     CHECK(outcome.exit_code == 0);

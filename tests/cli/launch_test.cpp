@@ -157,6 +157,8 @@ TEST_CASE("a fake GPU: its variables and its folder first in LD_LIBRARY_PATH, on
     CHECK(run(launch(fake, launch({}, program)), plain).out == "2xstub error " + kFakeFolder + " 1\n");
     CHECK(run(launch(fake, program), with(plain, {"LD_LIBRARY_PATH=/a::/b"})).out ==
           "2xstub error " + kFakeFolder + ":/a::/b 1\n");
+    CHECK(run(launch(fake, launch({}, program)), with(plain, {"LD_LIBRARY_PATH=/a"})).out ==
+          "2xstub error " + kFakeFolder + ":/a 1\n");
     CHECK(run(launch(fake, program), with(plain, {"LD_LIBRARY_PATH="})).out == "2xstub error " + kFakeFolder + " 1\n");
     CHECK(run(launch({}, program), with(plain, {"CUSLICE_FAKE=2xstub"})).out == "2xstub " + kFakeFolder + " 1\n");
 }

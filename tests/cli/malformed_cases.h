@@ -194,6 +194,9 @@ inline constexpr Malformed kMalformed[] = {
      "%CONFIG%:2:1: memory.log: info: belongs at the top of the file, before the first table"},
     {Where::config_file, "config = \"/tmp/x.toml\"\n",
      "%CONFIG%:1:1: config: /tmp/x.toml: config has no meaning in a file"},
+    {Where::config_file, "confg = \"/tmp/x.toml\"\n",
+     "%CONFIG%:1:1: confg: /tmp/x.toml: no such key; there are fraction, limit, headroom, log, driver, fake, "
+     "fake-kernels"},
     {Where::config_file, "log = 3\n", "%CONFIG%:1:1: log: 3: a string is needed, as log = \"info\""},
     {Where::config_file, "log = \"info:here.log\"\n",
      "%CONFIG%:1:1: log: info:here.log: a path in a file is absolute: it begins with /"},

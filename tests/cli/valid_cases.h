@@ -215,7 +215,7 @@ inline constexpr Valid kValid[] = {
     {.variables = "CUDA_DEVICE_MEMORY_LIMIT=0", .text = "none"},
     {.variables = "CUDA_DEVICE_MEMORY_LIMIT=", .text = "none"},
     {.variables = "CUDA_DEVICE_MEMORY_LIMIT_7=1g", .text = "none"},
-    {.variables = "CUDA_DEVICE_MEMORY_LIMITS=many", .text = "none"},
+    {.variables = "CUDA_DEVICE_MEMORY_LIMITS=many CUDA_DEVICE_MEMORY_LIMITX0=1g", .text = "none"},
     {.variables = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G,1=512MB",
      .bytes = kGiB,
      .origin = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"},
