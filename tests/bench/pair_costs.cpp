@@ -13,9 +13,9 @@ namespace {
 constexpr int kRounds = 501;
 constexpr std::size_t kSingles = 100'000;
 constexpr std::size_t kOperations = 1000;
-// Two threads are started anew for each round, so theirs are fewer and longer.
-constexpr int kThreadRounds = 101;
-constexpr std::size_t kThreadOperations = 5000;
+// Two threads need both cores undisturbed at once, so theirs are more and a little longer.
+constexpr int kThreadRounds = 301;
+constexpr std::size_t kThreadOperations = 2000;
 constexpr std::size_t kBytes = 4096;
 
 CUdeviceptr take(const Driver& driver) {
@@ -57,8 +57,7 @@ double pairs_of_threads(const TwoDrivers& drivers, const Driver& driver, unsigne
             must(driver.set_current(drivers.context), "cuCtxSetCurrent");
             pairs(driver, 100);
             ready++;
-            while (ready.load() < threads) {
-            }
+            while (ready.load() < threads) std::this_thread::yield();
             starts[t] = now_ns();
             pairs(driver, kThreadOperations);
             ends[t] = now_ns();
