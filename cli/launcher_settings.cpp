@@ -1,8 +1,11 @@
 #include "cli/launcher_settings.h"
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "config/handover.h"
@@ -90,6 +93,23 @@ bool check_fake(const Entry& entry, const Installation& installation, ConfigErro
     return code == 0 || error.set(entry.origin, entry.value, message);
 }
 
+// The file itself is made by the first line that is written to it, perhaps never.
+bool check_log(const Settings& settings, ConfigError& error) {
+    const Entry* entry = find(settings, Key::log);
+    const std::string file(log_for(settings).file);
+    if (entry == nullptr || file.empty()) return true;
+    struct stat status {};
+    int code = 0;
+    if (::stat(file.c_str(), &status) == 0) {
+        if (S_ISDIR(status.st_mode)) code = EISDIR;
+        if (code == 0 && ::access(file.c_str(), W_OK) != 0) code = errno;
+    } else if (::access(file.substr(0, file.rfind('/') + 1).c_str(), W_OK | X_OK) != 0) {
+        code = errno;
+    }
+    return code == 0 ||
+           error.set(entry->origin, entry->value, std::string("cannot be written: ") + std::strerror(code));
+}
+
 }  // namespace
 
 bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Environment& environment,
@@ -120,6 +140,7 @@ bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Env
 }
 
 bool check_settings(const Settings& settings, const Installation& installation, ConfigError& error) {
+    if (!check_log(settings, error)) return false;
     const Entry* fake = find(settings, Key::fake);
     if (fake != nullptr) return check_fake(*fake, installation, error);
     const Entry* driver = find(settings, Key::driver);

@@ -24,7 +24,8 @@ struct LookedAt {
 bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Environment& environment,
                    const char* system_file, std::vector<LookedAt>& files, ConfigError& error);
 
-/// What can be known of the settings before a program starts: the driver's file is there, the fake GPUs exist.
+/// What can be known of the settings before a program starts: the driver's file is there, the fake GPUs exist, the log
+/// can be written.
 bool check_settings(const Settings& settings, const Installation& installation, ConfigError& error);
 
 }  // namespace cuslice::cli

@@ -14,22 +14,16 @@ constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kMiB = kKiB * 1024;
 constexpr std::uint64_t kGiB = kMiB * 1024;
 constexpr std::uint64_t kTiB = kGiB * 1024;
-constexpr std::uint64_t kThousand = 1000;
+constexpr std::uint64_t kKB = 1000;
+constexpr std::uint64_t kMB = kKB * 1000;
+constexpr std::uint64_t kGB = kMB * 1000;
+constexpr std::uint64_t kTB = kGB * 1000;
 constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 
 constexpr Unit kUnits[] = {
-    {"KiB", kKiB},
-    {"MiB", kMiB},
-    {"GiB", kGiB},
-    {"TiB", kTiB},
-    {"K", kKiB},
-    {"M", kMiB},
-    {"G", kGiB},
-    {"T", kTiB},
-    {"KB", kThousand},
-    {"MB", kThousand* kThousand},
-    {"GB", kThousand* kThousand* kThousand},
-    {"TB", kThousand* kThousand* kThousand* kThousand},
+    {"KiB", kKiB}, {"MiB", kMiB}, {"GiB", kGiB}, {"TiB", kTiB},  // as everything that shows memory means them
+    {"K", kKiB},   {"M", kMiB},   {"G", kGiB},   {"T", kTiB},    // as people shorten them
+    {"KB", kKB},   {"MB", kMB},   {"GB", kGB},   {"TB", kTB},    // as the SI has them
 };
 
 constexpr std::string_view kUnitNames =
