@@ -4,17 +4,6 @@
 #include "tests/cli/tree.h"
 
 namespace cuslice::tests {
-namespace {
-
-using Words = std::vector<std::string>;
-
-Words with(Words words, const Words& more) {
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-}
-
-}  // namespace
-
 TEST_CASE("config prints what holds, where it came from, and which files were looked at") {
     const Folder folder;
     const std::string user =

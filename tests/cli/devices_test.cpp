@@ -6,8 +6,6 @@
 namespace cuslice::tests {
 namespace {
 
-using Words = std::vector<std::string>;
-
 const std::string kFirst = "GPU-50505050-5050-5050-5050-505050505050";
 const std::string kSecond = "GPU-51515151-5151-5151-5151-515151515151";
 

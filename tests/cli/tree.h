@@ -13,8 +13,20 @@ inline const std::string kLibrary = kTree + "/lib/cuslice/libcuslice.so";
 inline const std::string kFakeFolder = kTree + "/lib/cuslice/fake";
 inline const std::string kSystemFile = CUSLICE_TEST_SYSTEM_FILE;
 
+using Words = std::vector<std::string>;
+
+inline Words with(Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+/// The command line that starts `program` with `options`.
+inline Words launch(const Words& options, const Words& program) {
+    return with(with(with({kLauncher, "run"}, options), {"--"}), program);
+}
+
 /// PATH and a HOME in `home`, nothing else.
-inline std::vector<std::string> plain_environment(const std::string& home) {
+inline Words plain_environment(const std::string& home) {
     return {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home};
 }
 

@@ -1,0 +1,127 @@
+// cuslice run, as a child process: which program it starts, and from where.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/catch.h"
+#include "tests/cli/child.h"
+#include "tests/cli/tree.h"
+
+namespace cuslice::tests {
+
+TEST_CASE("a program that cannot be started gives a shell's exit code and says why") {
+    const Folder folder;
+    const Words plain = plain_environment(folder.path());
+    const std::string data = folder.write("data", "x");
+    const std::string bad = folder.write("bad", "#!/nowhere/interpreter\n", 0755);
+    const auto check = [&](const std::string& program, int code, const std::string& message) {
+        const Outcome outcome = run(launch({}, {program}), plain, folder.path());
+        CHECK(outcome.exit_code == code);
+        CHECK(outcome.err == "cuslice: " + message + "\n");
+    };
+    check("cuslice-no-such-program", 127, "cuslice-no-such-program: command not found");
+    check("", 127, "\"\": command not found");
+    check("./nothing", 127, "./nothing: No such file or directory");
+    check("./data/nothing", 127, "./data/nothing: Not a directory");
+    check("./data", 126, "./data: Permission denied");
+    check("/tmp", 126, "/tmp: Is a directory");
+    check(bad, 126, bad + ": cannot be started: No such file or directory");
+}
+
+TEST_CASE("the program is found in PATH as execvp finds it, and a script without #! is the shell's") {
+    const Folder folder;
+    folder.write("a/tool", "exit 3\n", 0644);
+    folder.write("b/tool", "echo $0 $1 $$\n", 0755);
+    const Words program = launch({}, {"tool", "x"});
+    const std::string paths = folder.path() + "/a:" + folder.path() + "/b";
+    const Outcome outcome = run(program, {"PATH=" + paths + ":/usr/bin:/bin", "HOME=/"});
+    CHECK(outcome.out == folder.path() + "/b/tool x " + std::to_string(outcome.pid) + "\n");
+    CHECK(run(launch({}, {"tool"}), {"PATH=" + folder.path() + "/a", "HOME=/"}).exit_code == 126);
+    CHECK(run(launch({}, {"true"}), {"HOME=/"}).exit_code == 0);
+}
+
+TEST_CASE("children, shells and Python keep the slice") {
+    const Folder folder;
+    const Words plain = plain_environment(folder.path());
+    const std::string expected = "1;flag.0 limit * 1GiB --limit\n" + kLibrary + "\n";
+    const std::string show = "echo \"$CUSLICE_SETTINGS\"; echo $LD_PRELOAD";
+    CHECK(run(launch({"--limit=1GiB"}, {"/bin/bash", "-c", "sh -c '" + show + "'"}), plain).out == expected);
+    const std::string python =
+        "import os, subprocess, sys\n"
+        "subprocess.run([sys.executable, '-c', 'import os; print(os.environ[\"CUSLICE_SETTINGS\"])'], check=True)\n"
+        "print(os.environ['LD_PRELOAD'])\n";
+    CHECK(run(launch({"--limit=1GiB"}, {"python3", "-c", python}), plain).out == expected);
+}
+
+TEST_CASE("an installation whose path LD_PRELOAD would take apart is refused") {
+    for (const char* name : {"with space", "with:colon", "with;semicolon", "with$dollar"}) {
+        const Folder folder;
+        const std::string moved = folder.path() + "/" + name;
+        std::filesystem::copy(kTree, moved, std::filesystem::copy_options::recursive);
+        const Outcome outcome =
+            run({moved + "/bin/cuslice", "run", "--", "/bin/echo", "started"}, plain_environment(folder.path()));
+        CHECK(outcome.err ==
+              "cuslice: " + moved +
+                  "/lib/cuslice/libcuslice.so: LD_PRELOAD ignores a path with a space, colon, semicolon or "
+                  "dollar sign: move the installation\n");
+        CHECK(outcome.exit_code == 78);
+        CHECK(outcome.out.empty());
+    }
+}
+
+TEST_CASE("a tree that was moved finds its own library, also through a symbolic link; one without it says so") {
+    const Folder folder;
+    const std::string moved = folder.path() + "/moved";
+    std::filesystem::copy(kTree, moved, std::filesystem::copy_options::recursive);
+    std::filesystem::create_symlink(moved + "/bin/cuslice", folder.path() + "/cuslice");
+    const Words plain = plain_environment(folder.path());
+    const Words show = {folder.path() + "/cuslice", "run", "--", "/bin/sh", "-c", "echo $LD_PRELOAD"};
+    CHECK(run(show, plain).out == moved + "/lib/cuslice/libcuslice.so\n");
+    std::filesystem::remove(moved + "/lib/cuslice/libcuslice.so");
+    const Outcome outcome = run(show, plain);
+    CHECK(outcome.err ==
+          "cuslice: " + moved + "/lib/cuslice/libcuslice.so: no such file: this installation is not whole\n");
+    CHECK(outcome.exit_code == 78);
+}
+
+TEST_CASE("a program that the library cannot reach is started, with a line that says so") {
+    const Folder folder;
+    const Words plain = plain_environment(folder.path());
+    const Outcome fixed = run(launch({}, {CUSLICE_TEST_STATIC}), plain);
+    CHECK(fixed.exit_code == 7);
+    CHECK(fixed.err ==
+          std::string("cuslice: ") + CUSLICE_TEST_STATIC +
+              ": statically linked: there is no loader that could preload the library, so this program gets "
+              "no slice\n");
+    const std::string script = folder.write("script", std::string("#! ") + CUSLICE_TEST_STATIC + " -x\n", 0755);
+    CHECK(run(launch({}, {script}), plain).err == fixed.err);
+    const std::string foreign = folder.write("foreign",
+                                             std::string("\x7f"
+                                                         "ELF\x01\x01\x01",
+                                                         7) +
+                                                 std::string(64, '\0'),
+                                             0755);
+    CHECK(run(launch({}, {foreign}), plain)
+              .err.starts_with(
+                  "cuslice: " + foreign +
+                  ": not an x86_64 program: the loader ignores LD_PRELOAD there, so this program gets no slice\n"));
+}
+
+TEST_CASE("a set-user-ID program is started, with a line that says that it gets no slice") {
+    if (::geteuid() != 0) {
+        WARN("only root can make a program of another user: not tested");
+        return;
+    }
+    const Folder folder;
+    const std::string program = folder.path() + "/true";
+    std::filesystem::copy_file("/bin/true", program);
+    REQUIRE(::chown(program.c_str(), 65534, 0) == 0);
+    REQUIRE(::chmod(program.c_str(), 04755) == 0);
+    const Outcome outcome = run(launch({}, {program}), plain_environment(folder.path()));
+    CHECK(outcome.err == "cuslice: " + program +
+                             ": set-user-ID: the loader ignores LD_PRELOAD there, so this program gets no slice\n");
+    CHECK(outcome.exit_code == 0);
+}
+
+}  // namespace cuslice::tests
