@@ -1,8 +1,6 @@
 // cuslice run, as a child process: what it hands on.
 #include <sys/stat.h>
 
-#include <filesystem>
-
 #include "tests/catch.h"
 #include "tests/cli/child.h"
 #include "tests/cli/tree.h"
@@ -184,14 +182,12 @@ TEST_CASE(
 
 TEST_CASE("the system's file is not trusted if everybody may write it, and read otherwise") {
     const Folder folder;
-    std::filesystem::copy_file(folder.write("s.toml", "[ceiling]\nlimit = \"1GiB\"\n"), kSystemFile,
-                               std::filesystem::copy_options::overwrite_existing);
+    const SystemFile file("[ceiling]\nlimit = \"1GiB\"\n");
     const Words program = {"/bin/sh", "-c", "echo \"$CUSLICE_SETTINGS\""};
     CHECK(run(launch({}, program), plain_environment(folder.path())).out ==
           "1;system-file.0 ceiling.limit * 1GiB ceiling%20" + kSystemFile + ":2:1\n");
     REQUIRE(::chmod(kSystemFile.c_str(), 0646) == 0);
     const Outcome outcome = run(launch({}, program), plain_environment(folder.path()));
-    std::filesystem::remove(kSystemFile);
     CHECK(outcome.err ==
           "cuslice: " + kSystemFile + ": writable by everybody, so nobody can trust its ceilings: chmod o-w it\n");
     CHECK(outcome.exit_code == 78);

@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <optional>
 
 #include "tests/catch.h"
 #include "tests/cli/child.h"
@@ -23,6 +24,7 @@ struct Prepared {
     std::string user = folder.path() + "/home/.config/cuslice/cuslice.toml";
     std::string current = folder.path() + "/work/cuslice.toml";
     std::string marker = folder.path() + "/started";
+    std::optional<SystemFile> system;
 };
 
 void prepare(const Malformed& row, Prepared& prepared) {
@@ -46,8 +48,7 @@ void prepare(const Malformed& row, Prepared& prepared) {
             folder.write("home/.config/cuslice/cuslice.toml", row.text);
             break;
         case Where::system_file:
-            std::filesystem::remove(kSystemFile);
-            std::filesystem::copy_file(folder.write("system.toml", row.text), kSystemFile);
+            prepared.system.emplace(row.text);
             break;
     }
     for (const char* word : {"--", "/usr/bin/touch", prepared.marker.c_str()}) prepared.words.emplace_back(word);
@@ -61,7 +62,6 @@ TEST_CASE("a malformed configuration gives its whole message and starts nothing"
         Prepared prepared;
         prepare(row, prepared);
         const Outcome outcome = run(prepared.words, prepared.environment, prepared.folder.path() + "/work");
-        std::filesystem::remove(kSystemFile);
 
         std::string message = replace(row.message, "%CONFIG%", prepared.config);
         message = replace(replace(message, "%USER%", prepared.user), "%CWD%", prepared.current);

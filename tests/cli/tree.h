@@ -2,6 +2,8 @@
 // beside a driver of two GPUs that stands for the library and for the fake GPU, so that the launcher is tested alone.
 #pragma once
 
+#include <cstdio>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -29,5 +31,14 @@ inline Words launch(const Words& options, const Words& program) {
 inline Words plain_environment(const std::string& home) {
     return {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home};
 }
+
+/// The system's file, as long as a test needs it.
+class SystemFile {
+  public:
+    explicit SystemFile(const std::string& text) { std::ofstream(kSystemFile, std::ios::binary) << text; }
+    ~SystemFile() { std::remove(kSystemFile.c_str()); }
+    SystemFile(const SystemFile&) = delete;
+    SystemFile& operator=(const SystemFile&) = delete;
+};
 
 }  // namespace cuslice::tests
