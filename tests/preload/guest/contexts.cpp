@@ -1,0 +1,94 @@
+// Devices, contexts and modules.
+#include <cstdio>
+#include <cstring>
+
+#include "tests/preload/guest/guest.h"
+
+namespace guest {
+namespace {
+
+std::string uuid_of(const Program& program, CUdevice device) {
+    CUuuid uuid{};
+    const CUresult result = program.driver.cuDeviceGetUuid_v2(&uuid, device);
+    char text[64];
+    unsigned char b[16];
+    std::memcpy(b, uuid.bytes, sizeof b);
+    std::snprintf(text, sizeof text, " GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+                  b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+    return answer(result) + text;
+}
+
+CUdevice device(const std::string& text) { return static_cast<CUdevice>(std::stol(text)); }
+
+CUresult make_current(Program& program, CUcontext context) {
+    program.current = context;
+    return program.driver.cuCtxSetCurrent(context);
+}
+
+// PTX with one variable of so many bytes.
+std::string module_text(std::size_t bytes) {
+    return ".version 7.0\n.target sm_50\n.address_size 64\n.visible .global .align 8 .b8 data[" +
+           std::to_string(bytes) + "];\n";
+}
+
+}  // namespace
+
+void add_context_commands(Commands& commands) {
+    commands["init"] = [](Program& p, const Words&) { return answer(p.driver.cuInit(0)); };
+    commands["count"] = [](Program& p, const Words&) {
+        int count = 0;
+        const CUresult result = p.driver.cuDeviceGetCount(&count);
+        return answer(result, count);
+    };
+    commands["uuid"] = [](Program& p, const Words& w) { return uuid_of(p, device(w.at(0))); };
+    commands["total"] = [](Program& p, const Words& w) {
+        std::size_t bytes = 0;
+        const CUresult result = p.driver.cuDeviceTotalMem_v2(&bytes, device(w.at(0)));
+        return answer(result, bytes);
+    };
+    commands["total32"] = [](Program& p, const Words& w) {
+        unsigned bytes = 0;
+        const CUresult result = p.driver.cuDeviceTotalMem(&bytes, device(w.at(0)));
+        return answer(result, bytes);
+    };
+    // retain DEVICE: the primary context, made current and known by the device's number
+    commands["retain"] = [](Program& p, const Words& w) {
+        CUcontext context = nullptr;
+        const CUresult result = p.driver.cuDevicePrimaryCtxRetain(&context, device(w.at(0)));
+        if (result != CUDA_SUCCESS) return answer(result);
+        p.contexts[w.at(0)] = context;
+        return answer(make_current(p, context));
+    };
+    commands["release"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuDevicePrimaryCtxRelease_v2(device(w.at(0))));
+    };
+    commands["reset"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuDevicePrimaryCtxReset_v2(device(w.at(0))));
+    };
+    // create NAME DEVICE: a context of the program's own, which becomes current
+    commands["create"] = [](Program& p, const Words& w) {
+        CUcontext context = nullptr;
+        const CUresult result = p.driver.cuCtxCreate_v2(&context, 0, device(w.at(1)));
+        if (result == CUDA_SUCCESS) p.current = p.contexts[w.at(0)] = context;
+        return answer(result);
+    };
+    commands["destroy"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuCtxDestroy_v2(p.contexts.at(w.at(0))));
+    };
+    commands["current"] = [](Program& p, const Words& w) {
+        return answer(make_current(p, w.at(0) == "none" ? nullptr : p.contexts.at(w.at(0))));
+    };
+    commands["sync"] = [](Program& p, const Words&) { return answer(p.driver.cuCtxSynchronize()); };
+    // module NAME BYTES: with a variable of that size
+    commands["module"] = [](Program& p, const Words& w) {
+        CUmodule module = nullptr;
+        const CUresult result = p.driver.cuModuleLoadData(&module, module_text(number(w.at(1))).c_str());
+        if (result == CUDA_SUCCESS) p.modules[w.at(0)] = module;
+        return answer(result);
+    };
+    commands["unload"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuModuleUnload(p.modules.at(w.at(0))));
+    };
+}
+
+}  // namespace guest

@@ -1,0 +1,47 @@
+// A CUDA program that does what it reads from its input, a line at a time, and answers each line with a line: first the
+// CUresult, then figures. Names stand for the handles and addresses that it has got.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/preload/guest/routes.h"
+
+namespace guest {
+
+using Words = std::vector<std::string>;
+
+struct Program {
+    Driver driver;
+    std::map<std::string, CUcontext> contexts;  // the primary context of device 0 is "0"
+    std::map<std::string, CUdeviceptr> blocks;
+    std::map<std::string, CUmemoryPool> pools;
+    std::map<std::string, CUmodule> modules;
+    CUcontext current = nullptr;
+};
+
+/// Words after the command's own; the answer.
+using Command = std::function<std::string(Program&, const Words&)>;
+using Commands = std::map<std::string, Command>;
+
+void add_context_commands(Commands& commands);
+void add_memory_commands(Commands& commands);
+void add_nvml_commands(Commands& commands);
+void add_process_commands(Commands& commands);
+void add_thread_commands(Commands& commands);
+
+std::string execute(Program& program, const Words& words);
+
+/// "0", "2": a CUresult as the first word of an answer.
+inline std::string answer(CUresult result) { return std::to_string(static_cast<int>(result)); }
+template <typename... Figures>
+std::string answer(CUresult result, Figures... figures) {
+    std::string text = answer(result);
+    ((text += " " + std::to_string(figures)), ...);
+    return text;
+}
+inline std::size_t number(const std::string& text) { return std::stoull(text, nullptr, 0); }
+
+}  // namespace guest

@@ -1,0 +1,52 @@
+#include <cstdio>
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
+
+#include "tests/preload/guest/guest.h"
+
+namespace guest {
+namespace {
+
+const Commands& commands() {
+    static const Commands all = [] {
+        Commands made;
+        add_context_commands(made);
+        add_memory_commands(made);
+        add_nvml_commands(made);
+        add_process_commands(made);
+        add_thread_commands(made);
+        return made;
+    }();
+    return all;
+}
+
+}  // namespace
+
+std::string execute(Program& program, const Words& words) {
+    const auto command = commands().find(words.at(0));
+    if (command == commands().end()) return "there is no command " + words[0];
+    try {
+        return command->second(program, Words(words.begin() + 1, words.end()));
+    } catch (const std::out_of_range&) {
+        return words[0] + ": a word is missing, or a name stands for nothing";
+    }
+}
+
+}  // namespace guest
+
+int main(int count, char** words) {
+    guest::Program program;
+    std::string why;
+    if (count != 2 || !guest::fill(program.driver, words[1], why)) {
+        std::fprintf(stderr, "guest: %s\n", count == 2 ? why.c_str() : "one word is needed, the route");
+        return 3;
+    }
+    for (std::string line; std::getline(std::cin, line);) {
+        std::istringstream in(line);
+        guest::Words parts;
+        for (std::string part; in >> part;) parts.push_back(part);
+        if (!parts.empty()) std::cout << guest::execute(program, parts) << std::endl;
+    }
+    return 0;
+}

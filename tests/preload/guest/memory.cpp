@@ -1,0 +1,110 @@
+// Allocations of every kind.
+#include "tests/preload/guest/guest.h"
+
+namespace guest {
+namespace {
+
+// One allocation of the kind that `how` names, of this many bytes, into the named place.
+CUresult allocate(Program& p, const std::string& how, std::size_t bytes, CUdeviceptr* out) {
+    const Driver& d = p.driver;
+    if (how == "old") {
+        CUdeviceptr_v1 low = 0;
+        const CUresult result = d.cuMemAlloc(&low, static_cast<unsigned>(bytes));
+        *out = low;
+        return result;
+    }
+    if (how == "managed") return d.cuMemAllocManaged(out, bytes, CU_MEM_ATTACH_GLOBAL);
+    if (how == "async") return d.cuMemAllocAsync(out, bytes, nullptr);
+    if (how == "ptsz") return d.cuMemAllocAsync_ptsz(out, bytes, nullptr);
+    if (how.rfind("pool=", 0) == 0) return d.cuMemAllocFromPoolAsync(out, bytes, p.pools.at(how.substr(5)), nullptr);
+    if (how == "pitch") {  // rows of one byte, which every driver pads
+        std::size_t pitch = 0;
+        return d.cuMemAllocPitch_v2(out, &pitch, 1, bytes, 4);
+    }
+    return d.cuMemAlloc_v2(out, bytes);
+}
+
+std::string do_allocate(Program& p, const std::string& how, const std::string& name, std::size_t bytes) {
+    CUdeviceptr block = 0;
+    const CUresult result = allocate(p, how, bytes, &block);
+    if (result == CUDA_SUCCESS) p.blocks[name] = block;
+    return answer(result, block);
+}
+
+}  // namespace
+
+void add_memory_commands(Commands& commands) {
+    // alloc NAME BYTES [HOW]
+    commands["alloc"] = [](Program& p, const Words& w) {
+        return do_allocate(p, w.size() > 2 ? w[2] : "plain", w.at(0), number(w.at(1)));
+    };
+    // fill BYTES [HOW]: allocations of one size until one is refused; its CUresult, and how many were granted
+    commands["fill"] = [](Program& p, const Words& w) {
+        for (unsigned granted = 0;; ++granted) {
+            CUdeviceptr block = 0;
+            const CUresult result = allocate(p, w.size() > 1 ? w[1] : "plain", number(w.at(0)), &block);
+            if (result != CUDA_SUCCESS) return answer(result, granted);
+            p.blocks["fill" + std::to_string(p.blocks.size())] = block;
+        }
+    };
+    // pitch NAME WIDTH HEIGHT: the pitch too
+    commands["pitch"] = [](Program& p, const Words& w) {
+        CUdeviceptr block = 0;
+        std::size_t pitch = 0;
+        const CUresult result = p.driver.cuMemAllocPitch_v2(&block, &pitch, number(w.at(1)), number(w.at(2)), 4);
+        if (result == CUDA_SUCCESS) p.blocks[w.at(0)] = block;
+        return answer(result, pitch);
+    };
+    commands["free"] = [](Program& p, const Words& w) { return answer(p.driver.cuMemFree_v2(p.blocks.at(w.at(0)))); };
+    commands["freeold"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuMemFree(static_cast<CUdeviceptr_v1>(p.blocks.at(w.at(0)))));
+    };
+    commands["freeasync"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuMemFreeAsync(p.blocks.at(w.at(0)), nullptr));
+    };
+    // freeall: whatever is known, the last first; the first error
+    commands["freeall"] = [](Program& p, const Words&) {
+        CUresult first = CUDA_SUCCESS;
+        for (const auto& [name, block] : p.blocks) {
+            const CUresult result = p.driver.cuMemFree_v2(block);
+            if (first == CUDA_SUCCESS) first = result;
+        }
+        p.blocks.clear();
+        return answer(first);
+    };
+    commands["freeat"] = [](Program& p, const Words& w) { return answer(p.driver.cuMemFree_v2(number(w.at(0)))); };
+    commands["info"] = [](Program& p, const Words&) {
+        std::size_t free = 0, total = 0;
+        const CUresult result = p.driver.cuMemGetInfo_v2(&free, &total);
+        return answer(result, free, total);
+    };
+    commands["info32"] = [](Program& p, const Words&) {
+        unsigned free = 0, total = 0;
+        const CUresult result = p.driver.cuMemGetInfo(&free, &total);
+        return answer(result, free, total);
+    };
+    // pool NAME DEVICE; a pool called "default" is the device's own
+    commands["pool"] = [](Program& p, const Words& w) {
+        CUmemoryPool pool = nullptr;
+        CUmemPoolProps properties{};
+        properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+        properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, std::stoi(w.at(1))};
+        const CUresult result = w[0] == "default" ? p.driver.cuDeviceGetDefaultMemPool(&pool, std::stoi(w[1]))
+                                                  : p.driver.cuMemPoolCreate(&pool, &properties);
+        if (result == CUDA_SUCCESS) p.pools[w.at(0)] = pool;
+        return answer(result);
+    };
+    commands["unpool"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuMemPoolDestroy(p.pools.at(w.at(0))));
+    };
+    commands["trim"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuMemPoolTrimTo(p.pools.at(w.at(0)), number(w.at(1))));
+    };
+    // keep NAME BYTES: the release threshold
+    commands["keep"] = [](Program& p, const Words& w) {
+        cuuint64_t bytes = number(w.at(1));
+        return answer(p.driver.cuMemPoolSetAttribute(p.pools.at(w.at(0)), CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes));
+    };
+}
+
+}  // namespace guest

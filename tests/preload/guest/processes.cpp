@@ -1,0 +1,74 @@
+// The process itself: its pid, its children, what a look-up gives it.
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <iostream>
+#include <thread>
+
+#include "tests/preload/guest/guest.h"
+
+namespace guest {
+namespace {
+
+// What a forked child may do: ask. After cuInit the driver refuses it everything, but nothing may hang or crash.
+int ask_around(Program& p) {
+    CUdeviceptr block = 0;
+    std::size_t free = 0, total = 0;
+    void* found = nullptr;
+    p.driver.cuMemAlloc_v2(&block, 512);
+    p.driver.cuMemGetInfo_v2(&free, &total);
+    p.driver.cuGetProcAddress_v2("cuMemAlloc", &found, 12000, 0, nullptr);
+    dlopen("libcuda.so.1", RTLD_NOW);
+    p.driver.cuInit(0);
+    return 0;
+}
+
+}  // namespace
+
+void add_process_commands(Commands& commands) {
+    commands["pid"] = [](Program&, const Words&) { return std::to_string(getpid()); };
+    // fork: the child goes on with the conversation, its parent waits for its end
+    commands["fork"] = [](Program&, const Words&) {
+        std::cout.flush();
+        const pid_t child = fork();
+        if (child > 0) {
+            int status = 0;
+            waitpid(child, &status, 0);
+            _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+        }
+        return answer(child == 0 ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN);
+    };
+    // forks COUNT THREADS: forks so often, while so many threads allocate and free; how many children ended badly
+    commands["forks"] = [](Program& p, const Words& w) {
+        std::atomic<bool> stop{false};
+        std::vector<std::thread> busy;
+        for (std::size_t i = 0; i < number(w.at(1)); ++i)
+            busy.emplace_back([&] {
+                p.driver.cuCtxSetCurrent(p.current);
+                while (!stop) {
+                    CUdeviceptr block = 0;
+                    std::size_t free = 0, total = 0;
+                    if (p.driver.cuMemAlloc_v2(&block, 4096) == CUDA_SUCCESS) p.driver.cuMemFree_v2(block);
+                    p.driver.cuMemGetInfo_v2(&free, &total);
+                }
+            });
+        unsigned bad = 0;
+        for (std::size_t i = 0; i < number(w.at(0)); ++i) {
+            const pid_t child = fork();
+            if (child == 0) {
+                alarm(30);  // a child that waits for a lock which nobody holds any more is killed and counted
+                _exit(ask_around(p));
+            }
+            int status = 0;
+            waitpid(child, &status, 0);
+            bad += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+        }
+        stop = true;
+        for (std::thread& thread : busy) thread.join();
+        return answer(CUDA_SUCCESS, bad);
+    };
+}
+
+}  // namespace guest

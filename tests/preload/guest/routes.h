@@ -1,0 +1,63 @@
+// By which way a guest comes to the driver's functions. Under a slice every one of them has to end in libcuslice.so.
+#pragma once
+
+#include <string>
+
+#include "virtual_gpu/driver/cuda_api.h"
+
+// symbol, name and version for cuGetProcAddress
+#define GUEST_FUNCTIONS(F)                                            \
+    F(cuInit, cuInit, 2000)                                           \
+    F(cuDeviceGetCount, cuDeviceGetCount, 2000)                       \
+    F(cuDeviceGetName, cuDeviceGetName, 2000)                         \
+    F(cuDeviceGetUuid_v2, cuDeviceGetUuid, 11040)                     \
+    F(cuDeviceTotalMem, cuDeviceTotalMem, 2000)                       \
+    F(cuDeviceTotalMem_v2, cuDeviceTotalMem, 3020)                    \
+    F(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000)       \
+    F(cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease, 11000) \
+    F(cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset, 11000)     \
+    F(cuCtxCreate_v2, cuCtxCreate, 3020)                              \
+    F(cuCtxDestroy_v2, cuCtxDestroy, 4000)                            \
+    F(cuCtxSetCurrent, cuCtxSetCurrent, 4000)                         \
+    F(cuCtxSynchronize, cuCtxSynchronize, 2000)                       \
+    F(cuMemAlloc, cuMemAlloc, 2000)                                   \
+    F(cuMemAlloc_v2, cuMemAlloc, 3020)                                \
+    F(cuMemAllocPitch_v2, cuMemAllocPitch, 3020)                      \
+    F(cuMemAllocManaged, cuMemAllocManaged, 6000)                     \
+    F(cuMemFree, cuMemFree, 2000)                                     \
+    F(cuMemFree_v2, cuMemFree, 3020)                                  \
+    F(cuMemGetInfo, cuMemGetInfo, 2000)                               \
+    F(cuMemGetInfo_v2, cuMemGetInfo, 3020)                            \
+    F(cuMemAllocAsync, cuMemAllocAsync, 11020)                        \
+    F(cuMemFreeAsync, cuMemFreeAsync, 11020)                          \
+    F(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync, 11020)        \
+    F(cuMemPoolCreate, cuMemPoolCreate, 11020)                        \
+    F(cuMemPoolDestroy, cuMemPoolDestroy, 11020)                      \
+    F(cuMemPoolTrimTo, cuMemPoolTrimTo, 11020)                        \
+    F(cuMemPoolSetAttribute, cuMemPoolSetAttribute, 11020)            \
+    F(cuDeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool, 11020)    \
+    F(cuModuleLoadData, cuModuleLoadData, 2000)                       \
+    F(cuModuleUnload, cuModuleUnload, 2000)                           \
+    F(cuGetProcAddress_v2, cuGetProcAddress, 12000)
+
+namespace guest {
+
+struct Driver {
+#define GUEST_POINTER(symbol, name, version) decltype(&::symbol) symbol = nullptr;
+    GUEST_FUNCTIONS(GUEST_POINTER)
+#undef GUEST_POINTER
+    // The per-thread forms, which have no declaration of their own.
+    decltype(&::cuMemAllocAsync) cuMemAllocAsync_ptsz = nullptr;
+    decltype(&::cuMemFreeAsync) cuMemFreeAsync_ptsz = nullptr;
+};
+
+/// Fills the table by one of these routes; otherwise false, and why:
+///   linked          (only in guest_linked, which names the driver as a library it needs)
+///   dlopen=NAME     dlopen and dlsym
+///   deepbind=FILE   a module, linked to libcuda.so.1 and opened with RTLD_DEEPBIND, calls
+///   v1, v2          cuGetProcAddress and cuGetProcAddress_v2, themselves from dlsym
+///   nested          cuGetProcAddress_v2 as looked up by cuGetProcAddress as looked up by cuGetProcAddress
+///   flag2           as v2, with CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+bool fill(Driver& driver, const std::string& route, std::string& why);
+
+}  // namespace guest

@@ -1,0 +1,112 @@
+// Several threads, and threads that are cancelled.
+#include <pthread.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "tests/preload/guest/guest.h"
+
+namespace guest {
+namespace {
+
+// One thread's part of a storm: blocks of many sizes, taken and given back in no order, all given back in the end.
+unsigned storm(Program& p, unsigned seed, std::size_t steps, std::size_t largest) {
+    std::mt19937 random(seed);
+    std::vector<CUdeviceptr> held;
+    unsigned bad = 0;
+    p.driver.cuCtxSetCurrent(p.current);
+    for (std::size_t i = 0; i < steps; ++i) {
+        if (held.empty() || random() % 2) {
+            CUdeviceptr block = 0;
+            const CUresult result = p.driver.cuMemAlloc_v2(&block, 1 + random() % largest);
+            if (result == CUDA_SUCCESS) held.push_back(block);
+            bad += result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY;
+        } else {
+            std::swap(held[random() % held.size()], held.back());
+            bad += p.driver.cuMemFree_v2(held.back()) != CUDA_SUCCESS;
+            held.pop_back();
+        }
+    }
+    for (const CUdeviceptr block : held) bad += p.driver.cuMemFree_v2(block) != CUDA_SUCCESS;
+    return bad;
+}
+
+// What a thread does until it is cancelled. Nothing in it allocates or locks but the driver's functions, so that it can
+// be cancelled anywhere.
+struct Victim {
+    Program* program;
+    std::string what;
+    int type;
+    std::atomic<bool> begun{false};
+};
+
+void* work(void* argument) {
+    auto& victim = *static_cast<Victim*>(argument);
+    const Driver& d = victim.program->driver;
+    const bool async = victim.what == "async", info = victim.what == "info", start = victim.what == "start",
+               retain = victim.what == "retain";
+    int before = 0;
+    pthread_setcanceltype(victim.type, &before);
+    if (!start) d.cuCtxSetCurrent(victim.program->current);
+    for (;;) {
+        CUdeviceptr block = 0;
+        CUcontext context = nullptr;
+        std::size_t free = 0, total = 0;
+        victim.begun = true;
+        if (start) {
+            d.cuInit(0);
+        } else if (info) {
+            d.cuMemGetInfo_v2(&free, &total);
+        } else if (retain) {
+            if (d.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS) d.cuDevicePrimaryCtxRelease_v2(0);
+        } else if (async) {
+            if (d.cuMemAllocAsync(&block, 65536, nullptr) == CUDA_SUCCESS) d.cuMemFreeAsync(block, nullptr);
+        } else {
+            if (d.cuMemAlloc_v2(&block, 65536) == CUDA_SUCCESS) d.cuMemFree_v2(block);
+        }
+        pthread_testcancel();
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+void add_thread_commands(Commands& commands) {
+    // thread COMMAND …: in a thread of its own, with the same context current
+    commands["thread"] = [](Program& p, const Words& w) {
+        std::string said;
+        std::thread([&] {
+            if (p.current) p.driver.cuCtxSetCurrent(p.current);
+            said = execute(p, w);
+        }).join();
+        return said;
+    };
+    // storm THREADS STEPS LARGEST: how many calls gave an answer that they shouldn't
+    commands["storm"] = [](Program& p, const Words& w) {
+        std::vector<std::thread> threads;
+        std::atomic<unsigned> bad{0};
+        for (unsigned i = 0; i < number(w.at(0)); ++i)
+            threads.emplace_back([&, i] { bad += storm(p, i, number(w.at(1)), number(w.at(2))); });
+        for (std::thread& thread : threads) thread.join();
+        return answer(CUDA_SUCCESS, bad.load());
+    };
+    // cancel WHAT deferred|asynchronous COUNT: so many threads, one after the other, are cancelled while they alloc
+    // (plain or async), ask for info, retain or start; how many of them were
+    commands["cancel"] = [](Program& p, const Words& w) {
+        unsigned cancelled = 0;
+        for (std::size_t i = 0; i < number(w.at(2)); ++i) {
+            Victim victim{&p, w.at(0), w.at(1) == "deferred" ? PTHREAD_CANCEL_DEFERRED : PTHREAD_CANCEL_ASYNCHRONOUS};
+            pthread_t thread;
+            pthread_create(&thread, nullptr, work, &victim);
+            while (!victim.begun) std::this_thread::yield();
+            pthread_cancel(thread);
+            void* result = nullptr;
+            pthread_join(thread, &result);
+            cancelled += result == PTHREAD_CANCELED;
+        }
+        return answer(CUDA_SUCCESS, cancelled);
+    };
+}
+
+}  // namespace guest

@@ -1,0 +1,128 @@
+// Every way by which a program comes to the driver is caught: each row allocates within its limit and is refused one
+// allocation past it, by the driver's own error, and the books of the GPU never showed more than the limit.
+#include <cstdio>
+#include <iostream>
+
+#include "tests/catch.h"
+#include "tests/preload/guest.h"
+#include "tests/preload/places.h"
+
+namespace cuslice::tests {
+namespace {
+
+constexpr std::uint64_t kBlock = 64 * kMiB;
+
+struct Route {
+    const char* name;
+    Words words;
+    Words before;           // said first, for instance to fork
+    std::string fill = "";  // how it allocates
+    Words environment = {};
+    std::uint64_t limit = 1024 * kMiB;
+};
+
+Words guest(const std::string& route) { return Guest::route(route); }
+
+std::vector<Route> routes() {
+    const std::string linked = kGuests + "/guest_linked linked";
+    std::vector<Route> all = {
+        {"linked", guest("linked"), {}},
+        {"dlopen by name", guest("dlopen=libcuda.so.1"), {}},
+        {"dlopen libcuda.so", guest("dlopen=libcuda.so"), {}},
+        {"dlopen by absolute path", guest("dlopen=" + kFakeDriver), {}},
+        {"RTLD_DEEPBIND by SONAME", guest("deepbind=" + kGuests + "/libguest_module.so"), {}},
+        {"look-up v1", guest("v1"), {}},
+        {"look-up v2", guest("v2"), {}},
+        {"nested look-up", guest("nested"), {}},
+        // Its addresses have 32 bits, of which the fake driver has half a GiB to give.
+        {"old ABI (32 bits)", guest("linked"), {}, "old", {}, 768 * kMiB},
+        {"_ptsz by dlsym", guest("dlopen=libcuda.so.1"), {}, "ptsz"},
+        {"_ptsz by flag 2", guest("flag2"), {}, "ptsz"},
+        {"child: shell, fork, exec", {"/bin/sh", "-c", "printf ''; " + linked + "; exit $?"}, {}},
+        {"child: fork before cuInit", guest("dlopen=libcuda.so.1"), {"fork"}},
+        {"thread", guest("linked"), {}, "thread"},
+        {"managed", guest("linked"), {}, "managed"},
+        {"pitch", guest("linked"), {}, "pitch"},
+        {"async", guest("linked"), {}, "async"},
+    };
+    if (!kPython.empty()) all.push_back({"ctypes", {kPython, kSources + "/guest/ctypes_guest.py"}, {}});
+    for (const std::string major : {"12", "13"})
+        all.push_back({major == "12" ? "shared runtime 12" : "shared runtime 13",
+                       {kGuests + "/guest_runtime" + major},
+                       {},
+                       "runtime",
+                       {"LD_LIBRARY_PATH=" + kFakeFolder}});
+    return all;
+}
+
+// Allocates until it is refused; the answer.
+Words fill(Guest& guest, const std::string& how) {
+    if (how == "runtime") return split_words(guest.ask("fill"));
+    for (const char* line : {"init", "retain 0"})
+        if (guest.ask(line) != "0") return {line, "failed"};
+    // A pitched row of one byte takes 512.
+    const std::uint64_t bytes = how == "pitch" ? kBlock / 512 : kBlock;
+    const std::string line = "fill " + std::to_string(bytes) + (how == "thread" ? "" : " " + how);
+    return split_words(guest.ask(how == "thread" ? "thread " + line : line));
+}
+
+void print_row(const Route& route, const Words& answer, const Held& held) {
+    std::printf("  %-28s %8s %8s %9.1f %9.1f %9.1f\n", route.name, answer.size() > 1 ? answer[1].c_str() : "?",
+                answer.empty() ? "?" : answer[0].c_str(), static_cast<double>(held.used) / kMiB,
+                static_cast<double>(held.peak) / kMiB, static_cast<double>(route.limit) / kMiB);
+    std::fflush(stdout);
+}
+
+void run_route(const Route& route, const Words& environment, bool limited) {
+    INFO(route.name);
+    Folder books;
+    Words whole = environment;
+    whole.push_back("CUSLICE_FAKE_DIR=" + books.path());
+    if (limited) whole.push_back("CUSLICE_LIMIT=" + std::to_string(route.limit / kMiB) + "MiB");
+    whole.insert(whole.end(), route.environment.begin(), route.environment.end());
+    Guest guest(route.words, whole);
+    for (const std::string& line : route.before) REQUIRE(guest.ask(line) == "0");
+    const Words answer = fill(guest, route.fill);
+    INFO("stderr: " << guest.err());
+    CHECK(answer.size() == 2);
+    if (answer.size() != 2) return;
+    const Held held = books_of(books.path(), guest.pid());
+    print_row(route, answer, held);
+    CHECK(answer[0] == "2");  // CUDA_ERROR_OUT_OF_MEMORY, and cudaErrorMemoryAllocation
+    CHECK(std::stoi(answer[1]) > 0);
+    CHECK(held.known);
+    if (!limited) {
+        CHECK(held.used > route.limit);  // otherwise the rows above show nothing
+        return;
+    }
+    CHECK(held.peak <= route.limit);
+    // It was refused for its limit and not before: one more block wouldn't have fit, with what is kept for the driver.
+    CHECK(held.used + kBlock + route.limit / 10 > route.limit);
+    const Words said = guest.complaints();
+    CHECK(said.size() == 1);
+    if (said.size() != 1) return;
+    CHECK(said[0].rfind("cuslice: GPU ", 0) == 0);
+    CHECK(said[0].find("(NVIDIA GeForce 940MX): cu") != std::string::npos);
+    CHECK(said[0].find("of " + std::to_string(route.limit / kMiB) + ".0 MiB are in use") != std::string::npos);
+}
+
+TEST_CASE("route table: each is refused one allocation past its limit") {
+    std::printf("\n  %-28s %8s %8s %9s %9s %9s\n", "route", "granted", "refused", "used MiB", "peak MiB", "limit MiB");
+    for (const Route& route : routes()) run_route(route, sliced("1xlaptop-2g", ""), true);
+    // The control: the same guest without cuslice takes the whole GPU.
+    Route control{"(without cuslice: linked)", guest("linked"), {}};
+    run_route(control, raw("1xlaptop-2g", ""), false);
+    if (kPython.empty()) std::printf("  SKIPPED: ctypes, as there is no python3 here\n");
+}
+
+TEST_CASE("a guest on the shared runtime has the version that it was linked to") {
+    for (const std::string major : {"12", "13"}) {
+        Folder books;
+        Guest guest({kGuests + "/guest_runtime" + major},
+                    sliced("1xt4", books.path(), {"CUSLICE_LIMIT=1GiB", "LD_LIBRARY_PATH=" + kFakeFolder}));
+        CHECK(guest.ask("version").substr(0, 2) == major);
+    }
+}
+
+}  // namespace
+}  // namespace cuslice::tests
