@@ -16,6 +16,16 @@
 namespace cuslice::fake {
 namespace {
 
+/// fcntl(F_SETLK or F_SETLKW) on one byte.
+int set_lock(int file, off_t byte, short type, int command) {
+    struct flock lock {};
+    lock.l_type = type;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = byte;
+    lock.l_len = 1;
+    return fcntl(file, command, &lock);
+}
+
 /// Byte 0 of the lock file, held for a few microseconds.
 class FileLock {
   public:
@@ -25,11 +35,7 @@ class FileLock {
 
   private:
     void set(short type) const {
-        struct flock lock {};
-        lock.l_type = type;
-        lock.l_whence = SEEK_SET;
-        lock.l_len = 1;
-        while (fcntl(file_, F_SETLKW, &lock) != 0 && errno == EINTR) {
+        while (set_lock(file_, 0, type, F_SETLKW) != 0 && errno == EINTR) {
         }
     }
     int file_;
@@ -141,12 +147,7 @@ bool Books::claim_slot(std::string& error) {
         error = "the fake GPU has no room for another process: " + std::to_string(books_slots) + " are using it";
         return false;
     }
-    struct flock own {};
-    own.l_type = F_WRLCK;
-    own.l_whence = SEEK_SET;
-    own.l_start = 1 + static_cast<off_t>(chosen);
-    own.l_len = 1;
-    if (fcntl(lock_file_, F_SETLK, &own) != 0) {
+    if (set_lock(lock_file_, 1 + static_cast<off_t>(chosen), F_WRLCK, F_SETLK) != 0) {
         error = system_error("can't lock a slot in the fake GPU's books");
         return false;
     }
@@ -158,6 +159,8 @@ bool Books::claim_slot(std::string& error) {
     slot_->contexts = 0;
     slot_->pid = getpid();
     slot_->start_time = process_start_time(getpid());
+    int ancestor = getpid();
+    for (auto& noted : slot_->ancestors) noted = ancestor = ancestor > 1 ? parent_process(ancestor) : 0;
     slot_->mapped_at = reinterpret_cast<std::uintptr_t>(file_);
     slot_->state = SlotState::Live;
     file_->header.live_words = std::max(file_->header.live_words.load(), chosen / 64 + 1);
@@ -169,7 +172,10 @@ bool Books::claim_slot(std::string& error) {
 void Books::end_slot() {
     if (slot_ == nullptr || slot_->pid.load() != getpid()) return;  // a forked child's end is not its parent's
     const FileLock lock(lock_file_);
-    end(*slot_, static_cast<std::uint32_t>(slot_ - file_->slots));
+    const auto number = static_cast<std::uint32_t>(slot_ - file_->slots);
+    end(*slot_, number);
+    // The process is still there, maybe for long: whoever is given the slot next must be able to lock it.
+    set_lock(lock_file_, 1 + static_cast<off_t>(number), F_UNLCK, F_SETLK);
 }
 
 bool Books::charge_last(std::uint64_t bytes) {
@@ -226,6 +232,9 @@ std::vector<Holder> Books::holders() {
         holder.module_bytes = slot.module_bytes;
         holder.contexts = slot.contexts;
         holder.order = slot.ended_order;
+        for (const auto& ancestor : slot.ancestors) {
+            if (ancestor != 0) holder.ancestors.push_back(ancestor);
+        }
         all.push_back(holder);
     }
     return all;

@@ -22,7 +22,8 @@ struct Holder {
     std::uint64_t peak = 0;
     std::uint64_t context_bytes = 0, module_bytes = 0;
     unsigned contexts = 0;
-    std::uint64_t order = 0;  // of ended ones: the higher, the later
+    std::uint64_t order = 0;     // of ended ones: the higher, the later
+    std::vector<int> ancestors;  // the parent first
 };
 
 class Books {

@@ -14,10 +14,13 @@ constexpr std::uint32_t books_slots = 1024;
 /// So many ended slots are kept readable before the least recently ended one is reused.
 constexpr std::uint32_t books_kept_ended = 64;
 
+/// So many ancestors of a process are noted, so that a watcher knows whose child it was after it has ended.
+constexpr std::uint32_t books_ancestors = 16;
+
 enum class SlotState : std::uint32_t { Free = 0, Live = 1, Ended = 2 };
 
 /// One process on one GPU. Written by its owner alone, except that whoever holds byte 0 may end a dead one's.
-struct alignas(128) Slot {
+struct alignas(256) Slot {
     // What an allocation touches, on one cache line.
     std::atomic<std::uint64_t> claim;  // used, or what it will be if the others leave room: published before the check
     std::atomic<std::uint64_t> used;   // bytes charged now, everything included
@@ -30,10 +33,11 @@ struct alignas(128) Slot {
     std::atomic<std::int32_t> pid;
     std::atomic<std::uint64_t> start_time;  // field 22 of /proc/PID/stat
     std::atomic<std::uint64_t> mapped_at;   // where the owner maps this file: an exec drops the mapping but not the pid
-    std::atomic<std::uint64_t> ended_order;  // counts up with every end
-    std::atomic<std::uint64_t> used_at_end;  // `used` when it ended; 0 where everything had been freed
+    std::atomic<std::uint64_t> ended_order;                // counts up with every end
+    std::atomic<std::uint64_t> used_at_end;                // `used` when it ended; 0 where everything had been freed
+    std::atomic<std::int32_t> ancestors[books_ancestors];  // its parent, that one's parent, …; 0 ends the list
 };
-static_assert(sizeof(Slot) == 128);
+static_assert(sizeof(Slot) == 256);
 
 struct BooksHeader {
     std::uint64_t magic;

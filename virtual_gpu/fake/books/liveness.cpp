@@ -29,9 +29,8 @@ bool maps_file(int pid, std::uint64_t address, std::uint64_t inode) {
     return found;
 }
 
-}  // namespace
-
-std::uint64_t process_start_time(int pid) {
+/// A field of /proc/PID/stat, counted as its manual page does; 0 if the process isn't there.
+std::uint64_t stat_field(int pid, int wanted) {
     char path[40], text[1024];
     std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
     const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -42,9 +41,15 @@ std::uint64_t process_start_time(int pid) {
     text[size] = '\0';
     // The command's name may hold anything, blanks and brackets too: count from the last bracket.
     const char* at = std::strrchr(text, ')');
-    for (int field = 2; at != nullptr && field < 22; field++) at = std::strchr(at + 1, ' ');
+    for (int field = 2; at != nullptr && field < wanted; field++) at = std::strchr(at + 1, ' ');
     return at == nullptr ? 0 : std::strtoull(at + 1, nullptr, 10);
 }
+
+}  // namespace
+
+std::uint64_t process_start_time(int pid) { return stat_field(pid, 22); }
+
+int parent_process(int pid) { return static_cast<int>(stat_field(pid, 4)); }
 
 bool slot_owner_lives(const Slot& slot, unsigned number, int lock_file, std::uint64_t inode) {
     struct flock lock {};

@@ -10,6 +10,9 @@ namespace cuslice::fake {
 /// Start time of a process in clock ticks since boot, 0 if there is none (or it is not visible here).
 std::uint64_t process_start_time(int pid);
 
+/// The parent of a process, 0 if that can't be seen.
+int parent_process(int pid);
+
 /// True while the owner of a live slot lives and still has this file mapped. The lock answers nearly always; it can be
 /// lost while the owner lives (a program that closes every descriptor), so a free lock is not believed before /proc
 /// agrees: same start time, and the file still mapped at the same address (a zombie and an exec'ed image have not).

@@ -1,13 +1,9 @@
 #include "virtual_gpu/fake/driver/gate.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cstdlib>
-
 #include "virtual_gpu/fake/driver/context.h"
 #include "virtual_gpu/fake/driver/injection.h"
 #include "virtual_gpu/fake/driver/state.h"
+#include "virtual_gpu/fake/log_line.h"
 
 namespace cuslice::fake {
 
@@ -33,15 +29,7 @@ CUresult pass_gate(const char* name, bool anytime) {
     return lost ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_SUCCESS;
 }
 
-void say(const std::string& line) {
-    const std::string text = "cuslice fake GPU: " + line + "\n";
-    const char* path = std::getenv("CUSLICE_FAKE_LOG");
-    int file = -1;
-    if (path != nullptr && *path != '\0') file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    // One write, so that lines of several processes don't mix.
-    [[maybe_unused]] const ssize_t written = write(file >= 0 ? file : STDERR_FILENO, text.data(), text.size());
-    if (file >= 0) close(file);
-}
+void say(const std::string& line) { write_line("cuslice fake GPU: " + line); }
 
 CUresult unsupported(const char* name, std::atomic<bool>& said) {
     const CUresult refused = pass_gate(name, false);

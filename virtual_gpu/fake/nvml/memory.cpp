@@ -1,0 +1,144 @@
+// Memory and who holds it: read from the books that the fake driver keeps.
+
+#include "virtual_gpu/fake/nvml/state.h"
+
+using namespace cuslice::fake;
+using namespace cuslice::nvml;
+
+namespace {
+
+/// As the library documents it: `*count` is the room and becomes the number; too little room is an error that tells it.
+template <typename Info, typename Fill>
+Return list_processes(Device handle, unsigned* count, Info* out, Fill&& fill) {
+    NvmlDevice* device = nullptr;
+    std::vector<Holder> holders;
+    if (const Return bad = nvml_state().find(handle, device); bad != SUCCESS) return bad;
+    if (count == nullptr || (*count > 0 && out == nullptr)) return ERROR_INVALID_ARGUMENT;
+    if (const Return bad = holders_of(*device, holders); bad != SUCCESS) return bad;
+    const unsigned room = *count;
+    *count = static_cast<unsigned>(holders.size());
+    if (room < holders.size()) return ERROR_INSUFFICIENT_SIZE;
+    for (std::size_t i = 0; i < holders.size(); i++) {
+        out[i] = {};
+        out[i].pid = static_cast<unsigned>(holders[i].pid);
+        out[i].usedGpuMemory = holders[i].used;
+        fill(out[i]);
+    }
+    return SUCCESS;
+}
+
+Return compute_processes(Device handle, unsigned* count, ProcessInfo* out) {
+    return list_processes(handle, count, out, [](ProcessInfo& info) {
+        info.gpuInstanceId = NO_INSTANCE;
+        info.computeInstanceId = NO_INSTANCE;
+    });
+}
+
+/// Nobody draws on a fake GPU, and there is no MPS server.
+Return no_processes(Device handle, unsigned* count) {
+    NvmlDevice* device = nullptr;
+    if (const Return bad = nvml_state().find(handle, device); bad != SUCCESS) return bad;
+    if (count == nullptr) return ERROR_INVALID_ARGUMENT;
+    *count = 0;
+    return SUCCESS;
+}
+
+Return used_bytes(Device handle, NvmlDevice*& device, unsigned long long& used) {
+    if (const Return bad = nvml_state().find(handle, device); bad != SUCCESS) return bad;
+    if (!device->open()) return ERROR_UNKNOWN;
+    used = device->books.used_by_all();
+    return SUCCESS;
+}
+
+}  // namespace
+
+CUSLICE_NVML(nvmlDeviceGetMemoryInfo);
+Return nvmlDeviceGetMemoryInfo(Device handle, Memory* out) {
+    NvmlDevice* device = nullptr;
+    unsigned long long used = 0;
+    if (const Return bad = used_bytes(handle, device, used); bad != SUCCESS) return bad;
+    if (out == nullptr) return ERROR_INVALID_ARGUMENT;
+    out->total = device->spec.memory + device->spec.reserved;
+    out->used = used + device->spec.reserved;  // this form counts the driver's own part as used
+    out->free = out->total - out->used;
+    return SUCCESS;
+}
+
+CUSLICE_NVML(nvmlDeviceGetMemoryInfo_v2);
+Return nvmlDeviceGetMemoryInfo_v2(Device handle, MemoryV2* out) {
+    NvmlDevice* device = nullptr;
+    unsigned long long used = 0;
+    if (const Return bad = used_bytes(handle, device, used); bad != SUCCESS) return bad;
+    if (out == nullptr) return ERROR_INVALID_ARGUMENT;
+    if (out->version != struct_version<MemoryV2>(2)) return ERROR_ARGUMENT_VERSION_MISMATCH;
+    out->total = device->spec.memory + device->spec.reserved;
+    out->reserved = device->spec.reserved;
+    out->used = used;
+    out->free = out->total - out->reserved - out->used;
+    return SUCCESS;
+}
+
+CUSLICE_NVML(nvmlDeviceGetBAR1MemoryInfo);
+Return nvmlDeviceGetBAR1MemoryInfo(Device handle, Bar1Memory* out) {
+    NvmlDevice* device = nullptr;
+    if (const Return bad = nvml_state().find(handle, device); bad != SUCCESS) return bad;
+    if (out == nullptr) return ERROR_INVALID_ARGUMENT;
+    constexpr unsigned long long window = 256ULL << 20, taken = 2ULL << 20;
+    *out = {window, window - taken, taken};
+    return SUCCESS;
+}
+
+CUSLICE_NVML(nvmlDeviceGetComputeRunningProcesses);
+Return nvmlDeviceGetComputeRunningProcesses(Device handle, unsigned* count, ProcessInfoV1* out) {
+    return list_processes(handle, count, out, [](ProcessInfoV1&) {});
+}
+CUSLICE_NVML(nvmlDeviceGetComputeRunningProcesses_v2);
+Return nvmlDeviceGetComputeRunningProcesses_v2(Device handle, unsigned* count, ProcessInfo* out) {
+    return compute_processes(handle, count, out);
+}
+CUSLICE_NVML(nvmlDeviceGetComputeRunningProcesses_v3);
+Return nvmlDeviceGetComputeRunningProcesses_v3(Device handle, unsigned* count, ProcessInfo* out) {
+    return compute_processes(handle, count, out);
+}
+
+CUSLICE_NVML(nvmlDeviceGetGraphicsRunningProcesses);
+Return nvmlDeviceGetGraphicsRunningProcesses(Device handle, unsigned* count, ProcessInfoV1*) {
+    return no_processes(handle, count);
+}
+CUSLICE_NVML(nvmlDeviceGetGraphicsRunningProcesses_v2);
+Return nvmlDeviceGetGraphicsRunningProcesses_v2(Device handle, unsigned* count, ProcessInfo*) {
+    return no_processes(handle, count);
+}
+CUSLICE_NVML(nvmlDeviceGetGraphicsRunningProcesses_v3);
+Return nvmlDeviceGetGraphicsRunningProcesses_v3(Device handle, unsigned* count, ProcessInfo*) {
+    return no_processes(handle, count);
+}
+CUSLICE_NVML(nvmlDeviceGetMPSComputeRunningProcesses);
+Return nvmlDeviceGetMPSComputeRunningProcesses(Device handle, unsigned* count, ProcessInfoV1*) {
+    return no_processes(handle, count);
+}
+CUSLICE_NVML(nvmlDeviceGetMPSComputeRunningProcesses_v2);
+Return nvmlDeviceGetMPSComputeRunningProcesses_v2(Device handle, unsigned* count, ProcessInfo*) {
+    return no_processes(handle, count);
+}
+CUSLICE_NVML(nvmlDeviceGetMPSComputeRunningProcesses_v3);
+Return nvmlDeviceGetMPSComputeRunningProcesses_v3(Device handle, unsigned* count, ProcessInfo*) {
+    return no_processes(handle, count);
+}
+
+CUSLICE_NVML(nvmlDeviceGetRunningProcessDetailList);
+Return nvmlDeviceGetRunningProcessDetailList(Device handle, ProcessDetailList* list) {
+    if (list == nullptr) return ERROR_INVALID_ARGUMENT;
+    if (list->version != struct_version<ProcessDetailList>(1)) return ERROR_ARGUMENT_VERSION_MISMATCH;
+    if (list->mode != PROCESS_MODE_COMPUTE) return no_processes(handle, &list->numProcArrayEntries);
+    return list_processes(handle, &list->numProcArrayEntries, list->procArray, [](ProcessDetail& detail) {
+        detail.gpuInstanceId = NO_INSTANCE;
+        detail.computeInstanceId = NO_INSTANCE;
+    });
+}
+
+CUSLICE_NVML(nvmlDeviceGetProcessUtilization);
+Return nvmlDeviceGetProcessUtilization(Device handle, ProcessUtilizationSample*, unsigned* count, unsigned long long) {
+    const Return bad = no_processes(handle, count);
+    return bad != SUCCESS ? bad : ERROR_NOT_FOUND;  // documented answer when there are no samples
+}

@@ -1,0 +1,87 @@
+#include "virtual_gpu/fake/nvml/state.h"
+
+#include <cstring>
+
+#include "virtual_gpu/fake/nvml/log.h"
+#include "virtual_gpu/fake/spec/machine.h"
+
+namespace cuslice::fake {
+namespace {
+
+// Handles are numbers, not addresses: "NVML", then the position.
+constexpr std::uint64_t handle_mark = 0x4e564d4c00000000ULL;
+
+}  // namespace
+
+Nvml& nvml_state() {
+    static auto* one = new Nvml;
+    return *one;
+}
+
+bool NvmlDevice::open() {
+    const std::lock_guard hold(nvml_state().lock);
+    std::string error;
+    if (!opened) {
+        opened = books.open(spec, error);
+        if (!opened) nvml_say(error);
+    }
+    return opened;
+}
+
+nvml::Return Nvml::start(unsigned flags) {
+    constexpr unsigned all = nvml::INIT_FLAG_NO_GPUS | nvml::INIT_FLAG_NO_ATTACH | nvml::INIT_FLAG_FORCE_INIT;
+    if ((flags & ~all) != 0) return nvml::ERROR_INVALID_ARGUMENT;
+    const std::lock_guard hold(count_lock_);
+    if (!read_) {
+        std::string error;
+        MachineSpec machine;
+        if (!machine_from_environment(machine, error)) {
+            nvml_say(error);
+            return nvml::ERROR_DRIVER_NOT_LOADED;
+        }
+        devices_ = std::vector<NvmlDevice>(machine.size());
+        for (std::size_t i = 0; i < machine.size(); i++) devices_[i].spec = std::move(machine[i]);
+        read_ = true;
+    }
+    starts_++;
+    return nvml::SUCCESS;
+}
+
+nvml::Return Nvml::stop() {
+    const std::lock_guard hold(count_lock_);
+    if (starts_ == 0) return nvml::ERROR_UNINITIALIZED;
+    starts_--;
+    return nvml::SUCCESS;
+}
+
+bool Nvml::started() {
+    const std::lock_guard hold(count_lock_);
+    return starts_ > 0;
+}
+
+nvml::Device Nvml::handle(std::size_t index) const { return reinterpret_cast<nvml::Device>(handle_mark + index); }
+
+nvml::Return Nvml::find(nvml::Device handle, NvmlDevice*& device) {
+    if (!started()) return nvml::ERROR_UNINITIALIZED;
+    const std::uint64_t index = reinterpret_cast<std::uint64_t>(handle) - handle_mark;
+    if (index >= devices_.size()) return nvml::ERROR_INVALID_ARGUMENT;
+    device = &devices_[index];
+    return nvml::SUCCESS;
+}
+
+nvml::Return copy_text(const std::string& text, char* out, unsigned size) {
+    if (out == nullptr) return nvml::ERROR_INVALID_ARGUMENT;
+    if (size < text.size() + 1) return nvml::ERROR_INSUFFICIENT_SIZE;
+    std::memcpy(out, text.c_str(), text.size() + 1);
+    return nvml::SUCCESS;
+}
+
+nvml::Return holders_of(NvmlDevice& device, std::vector<Holder>& holders) {
+    if (!device.open()) return nvml::ERROR_UNKNOWN;
+    for (const Holder& holder : device.books.holders()) {
+        if (holder.live && holder.contexts > 0) holders.push_back(holder);
+    }
+    return nvml::SUCCESS;
+}
+
+}  // namespace cuslice::fake
