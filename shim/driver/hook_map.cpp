@@ -50,7 +50,7 @@ const HookMap& hook_map() {
 }
 
 void HookMap::build() {
-    static_assert(sizeof(kHooks) / sizeof(kHooks[0]) * 2 < kRows, "keep the map sparse");
+    static_assert(sizeof(kHooks) / sizeof(kHooks[0]) <= kMostHooks);
     for (Row& row : rows_) row = {};
     for (const Hook& hook : kHooks) {
         const void* real = driver_slot(hook.function);
@@ -67,10 +67,14 @@ void* HookMap::hook_for(const void* real) const {
     return nullptr;
 }
 
-bool HookMap::is_hooked_name(const char* name) {
-    for (const char* hooked : kHookedNames)
-        if (std::strcmp(hooked, name) == 0) return true;
-    return false;
+int HookMap::hooked_name(const char* name) {
+    static_assert(sizeof(kHookedNames) / sizeof(kHookedNames[0]) <= kMostHooks);
+    int index = 0;
+    for (const char* hooked : kHookedNames) {
+        if (std::strcmp(hooked, name) == 0) return index;
+        index++;
+    }
+    return -1;
 }
 
 bool HookMap::is_listed_form(const char* name, const void* real) {

@@ -7,15 +7,17 @@ namespace cuslice {
 // Which of our functions stands before one of the real driver's.
 class HookMap {
   public:
+    static constexpr std::size_t kMostHooks = 128;
+
     // Fills the map from the driver's table. Not thread-safe.
     void build();
 
     // Our hook for the driver's function at this address; null if none stands before it.
     void* hook_for(const void* real) const;
 
-    // True if some form of the function with this name (as cuGetProcAddress takes it: no version, no stream suffix) is
-    // hooked.
-    static bool is_hooked_name(const char* name);
+    // A number below kMostHooks if some form of the function with this name (as cuGetProcAddress takes it: no version,
+    // no stream suffix) is hooked, the same for the same name; else -1.
+    static int hooked_name(const char* name);
 
     // True if the address is one that the driver exports under this name, in a form that passes through.
     static bool is_listed_form(const char* name, const void* real);
@@ -25,7 +27,7 @@ class HookMap {
         const void* real;
         void* hook;
     };
-    static constexpr std::size_t kRows = 256;  // a power of two, several times the number of hooks
+    static constexpr std::size_t kRows = 2 * kMostHooks;  // sparse, and a power of two
     static std::size_t home(const void* real) { return (reinterpret_cast<std::uintptr_t>(real) >> 4) % kRows; }
 
     Row rows_[kRows];

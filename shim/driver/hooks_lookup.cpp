@@ -14,10 +14,14 @@ namespace {
 // A newer form of a function that we hook, which this version of cuslice doesn't know. Handing it out would be a way
 // round the limit, so the driver might as well not have it.
 bool steps_round(const char* name, const void* real) {
-    return name && HookMap::is_hooked_name(name) && !HookMap::is_listed_form(name, real);
+    return name && HookMap::hooked_name(name) >= 0 && !HookMap::is_listed_form(name, real);
 }
 
+constinit std::atomic<bool> said_of[HookMap::kMostHooks]{};
+
+// Once for each name: every library with a runtime of its own asks for all of them.
 void report_refused(const char* name, int version) {
+    if (said_of[HookMap::hooked_name(name)].exchange(true, std::memory_order_relaxed)) return;
     LogLine line;
     say(LogLevel::warn,
         line.append("the driver has a form of ")
