@@ -22,7 +22,7 @@ bool parse_amount_of_bytes(Key key, std::string_view text, std::uint64_t& number
     // "did you mean 0MiB" would be no help.
     const bool none = key == Key::limit && text == "0";
     if (!none && !parse_size(text, number, why)) return false;
-    if (none || (key == Key::limit && number == 0)) return refuse("a limit of 0 leaves no memory: more than 0", why);
+    if (key == Key::limit && number == 0) return refuse("a limit of 0 leaves no memory: more than 0", why);
     return true;
 }
 
