@@ -17,7 +17,8 @@ int by_name(const void* left, const void* right) {
     return std::strcmp(static_cast<const Symbol*>(left)->name, static_cast<const Symbol*>(right)->name);
 }
 
-constexpr char header[] = ".version 7.0\n.target sm_52\n.address_size 64\n";
+// The oldest target with 64-bit addresses: every GPU takes its PTX.
+constexpr char header[] = ".version 6.0\n.target sm_30\n.address_size 64\n";
 constexpr char kernel_format[] = ".visible .entry %s\n{\n\ttrap;\n}\n";
 constexpr char variable_format[] = ".visible .global .align 8 .b8 %s[%zu];\n";
 constexpr std::size_t longest_number = 20;
