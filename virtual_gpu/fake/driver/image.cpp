@@ -75,7 +75,9 @@ CUresult read_image(const void* pointer, int capability, Image& image) {
     const auto* data = static_cast<const unsigned char*>(pointer);
     // Text first: it may be shorter than the four bytes of a magic number.
     if (data[0] == '\0') return CUDA_ERROR_INVALID_IMAGE;
-    if (data[0] >= '\t' && data[0] < 0x7f) {
+    // A bare fat binary begins with a letter too, but no text goes on as it does.
+    const bool bare_container = data[0] == (container_magic & 0xff) && data[1] == (container_magic >> 8 & 0xff);
+    if (data[0] >= '\t' && data[0] < 0x7f && !bare_container) {
         const std::size_t size = std::strlen(static_cast<const char*>(pointer));
         const std::string_view text(static_cast<const char*>(pointer), size);
         if (text.find(".version") == text.npos && text.find(".entry") == text.npos &&
