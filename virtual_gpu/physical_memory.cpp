@@ -69,6 +69,17 @@ bool PhysicalMemory::mapped(CUdeviceptr address, std::uint64_t bytes, Handle han
     return true;
 }
 
+std::uint64_t PhysicalMemory::held_on(int gpu, std::uint64_t* pieces) {
+    LockGuard lock(mutex_);
+    std::uint64_t bytes = 0;
+    for (const Piece& piece : pieces_) {
+        if (piece.gpu != gpu) continue;
+        bytes += piece.bytes;
+        ++*pieces;
+    }
+    return bytes;
+}
+
 void PhysicalMemory::unmap(CUdeviceptr address, std::uint64_t bytes, Unmapping* gone) {
     LockGuard lock(mutex_);
     const std::size_t i = mapping_at(address);

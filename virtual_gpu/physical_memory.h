@@ -44,6 +44,9 @@ class PhysicalMemory {
     void unmap_failed(Unmapping* gone);
     void unmap_done(Unmapping* gone, OnFreed on_freed);
 
+    // Bytes that count on a GPU, and in how many pieces.
+    std::uint64_t held_on(int gpu, std::uint64_t* pieces);
+
     Mutex& mutex() { return mutex_; }
 
   private:

@@ -38,6 +38,9 @@ void append_holdings(LogLine& line, const VirtualGpu& gpu, const MemoryPools& po
     append_part(line, "contexts and modules", gpu.driver_part(), 0);
     for (std::size_t kind = 0; kind < kKindCount; kind++)
         append_part(line, kKinds[kind], sum.bytes[kind], sum.blocks[kind]);
+    std::uint64_t pieces = 0;
+    const std::uint64_t created = process().physical_memory().held_on(gpu.ordinal(), &pieces);
+    append_part(line, "cuMemCreate", created, pieces);
     append_part(line, "memory pools", pools.charged(), 0);
     if (line.view().back() == '(') line.append("nothing yet");
     line.append(')');
