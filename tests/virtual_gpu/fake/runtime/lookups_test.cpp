@@ -36,10 +36,7 @@ TEST_CASE("the driver is asked as NVIDIA's runtime asks it") {
     for (const int major : {12, 13}) {
         const Folder folder;
         const std::string log = folder.path() + "/look-ups";
-        const Machine machine{
-            .library_path = std::string(CUSLICE_TEST_SPY_FOLDER) + ":" + kFakeFolder,
-            .more = {"CUSLICE_TEST_SPY=" + log, "CUSLICE_TEST_DRIVER=" + kFakeFolder + "/libcuda.so.1"}};
-        const Outcome outcome = run_scenario("child: legacy and per-thread calls", major, machine);
+        const Outcome outcome = run_scenario("child: legacy and per-thread calls", major, spied_machine(log));
         INFO(outcome.out << outcome.err);
         REQUIRE(outcome.exit_code == 0);
         const std::vector<LookUp> found = look_ups(read_text(log));

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "tests/virtual_gpu/fake/runtime/scenario.h"
@@ -60,4 +61,26 @@ SCENARIO_IN_CHILD("with a driver and no visible GPU every call gives cudaErrorNo
     CHECK(RT(cudaSetDevice)(0) == cudaErrorNoDevice);
     CHECK(RT(cudaDriverGetVersion)(&number) == cudaSuccess);
     CHECK(number >= 13000);
+}
+
+TEST_CASE("a driver older than the runtime is insufficient") {
+    const Folder folder;
+    for (const std::string version : {"11080", "12090", "13000"}) {
+        for (const int major : {12, 13}) {
+            Machine machine = spied_machine(folder.path() + "/look-ups");
+            machine.more.push_back("CUSLICE_TEST_DRIVER_VERSION=" + version);
+            const Outcome outcome = run_scenario("child: with a driver of some version", major, machine);
+            INFO(version << " under " << major << "\n" << outcome.out << outcome.err);
+            CHECK(outcome.exit_code == 0);
+        }
+    }
+}
+
+TEST_CASE("child: with a driver of some version", "[.child]") {
+    const int version = std::atoi(std::getenv("CUSLICE_TEST_DRIVER_VERSION"));
+    int number = 0;
+    CHECK(RT(cudaGetDeviceCount)(&number) ==
+          (version < runtime_major() * 1000 ? cudaErrorInsufficientDriver : cudaSuccess));
+    CHECK(RT(cudaDriverGetVersion)(&number) == cudaSuccess);
+    CHECK(number == version);
 }

@@ -9,6 +9,11 @@
 
 namespace cuslice::tests {
 
+Machine spied_machine(const std::string& log) {
+    return {.library_path = std::string(CUSLICE_TEST_SPY_FOLDER) + ":" + kFakeFolder,
+            .more = {"CUSLICE_TEST_SPY=" + log, "CUSLICE_TEST_DRIVER=" + kFakeFolder + "/libcuda.so.1"}};
+}
+
 Outcome run_scenario(const std::string& name, int major, const Machine& machine) {
     char self[PATH_MAX] = {};
     if (::readlink("/proc/self/exe", self, sizeof self - 1) <= 0) throw std::runtime_error("no /proc/self/exe");

@@ -22,6 +22,9 @@ struct Machine {
     std::vector<std::string> more = {};  ///< further NAME=VALUE
 };
 
+/// A machine whose driver is the spy before the fake one; it writes the look-ups into the file `log`.
+Machine spied_machine(const std::string& log);
+
 /// Runs the hidden test `name` of this program in a child, with the library libcudart.so.`major`.
 Outcome run_scenario(const std::string& name, int major, const Machine& machine = {});
 

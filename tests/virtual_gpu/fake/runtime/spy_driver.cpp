@@ -6,6 +6,16 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+
+namespace {
+
+CUresult version_of_the_test(int* version) {
+    *version = std::atoi(std::getenv("CUSLICE_TEST_DRIVER_VERSION"));
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
 
 extern "C" __attribute__((visibility("default"))) CUresult cuGetProcAddress_v2(const char* symbol, void** function,
                                                                                int version, cuuint64_t flags,
@@ -18,6 +28,11 @@ extern "C" __attribute__((visibility("default"))) CUresult cuGetProcAddress_v2(c
         std::fprintf(log, "%s %d %llu\n", *symbol == '\0' ? "(empty)" : symbol, version,
                      static_cast<unsigned long long>(flags));
         std::fflush(log);
+    }
+    if (std::strcmp(symbol, "cuDriverGetVersion") == 0 && std::getenv("CUSLICE_TEST_DRIVER_VERSION") != nullptr) {
+        *function = reinterpret_cast<void*>(version_of_the_test);
+        *status = CU_GET_PROC_ADDRESS_SUCCESS;
+        return CUDA_SUCCESS;
     }
     return real == nullptr ? CUDA_ERROR_NOT_INITIALIZED : real(symbol, function, version, flags, status);
 }
