@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <set>
 #include <thread>
 
 #include "tests/preload/guest/guest.h"
@@ -25,10 +28,32 @@ int ask_around(Program& p) {
     return 0;
 }
 
+// What a guest in somebody's process must leave alone, as the kernel has it: threads, descriptors, signals, umask.
+std::string self() {
+    std::string text = "threads";
+    text += " " + std::to_string(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
+    std::multiset<std::string> open;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        std::error_code gone;  // the iterator's own
+        const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+        if (!gone && target.rfind("/proc/", 0) != 0) open.insert(target.rfind("pipe:", 0) == 0 ? "pipe" : target);
+    }
+    text += " open";
+    for (const std::string& target : open) text += " " + target;
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+        if (line.rfind("Sig", 0) == 0 || line.rfind("Umask", 0) == 0 || line.rfind("ShdPnd", 0) == 0)
+            text += " " + line;
+    for (char& c : text)
+        if (c == '\t') c = ' ';
+    return text;
+}
+
 }  // namespace
 
 void add_process_commands(Commands& commands) {
     commands["pid"] = [](Program&, const Words&) { return std::to_string(getpid()); };
+    commands["self"] = [](Program&, const Words&) { return self(); };
     // fork: the child goes on with the conversation, its parent waits for its end
     commands["fork"] = [](Program&, const Words&) {
         std::cout.flush();
