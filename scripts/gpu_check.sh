@@ -40,6 +40,8 @@ done
 for name in $(compgen -e | grep '^CUSLICE_') LD_PRELOAD CUDA_VISIBLE_DEVICES; do unset "$name"; done
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
+# CUDA and NVML then count the GPUs alike.
+export CUDA_DEVICE_ORDER=PCI_BUS_ID
 export CHECK_BUILD=$build CHECK_WORK=$work CHECK_FAKE=$fake
 plan=$build/tests/hardware/plan.sh
 # The fake GPU's books of this run alone, so that programs elsewhere on it don't count.

@@ -89,15 +89,15 @@ int main() {
         holding.time(
             stream.handle, [] { return CUDA_SUCCESS; }, &result);
         for (const std::uint64_t kib : {4u, 1024u, 65536u, 524288u}) {
-            const std::uint64_t size = std::uint64_t{kib} << 10;
+            const std::uint64_t bytes = std::uint64_t{kib} << 10;
             CUdeviceptr block = 0;
             std::uint64_t took = holding.time(
-                stream.handle, [&] { return CU(cuMemAlloc_v2)(&block, size); }, &result);
-            print("cuMemAlloc of " + mib(size), stream, took, result);
+                stream.handle, [&] { return CU(cuMemAlloc_v2)(&block, bytes); }, &result);
+            print("cuMemAlloc of " + size(bytes), stream, took, result);
             if (result != CUDA_SUCCESS) continue;
             took = holding.time(
                 stream.handle, [&] { return CU(cuMemFree_v2)(block); }, &result);
-            print("cuMemFree of " + mib(size), stream, took, result);
+            print("cuMemFree of " + size(bytes), stream, took, result);
         }
         CUdeviceptr block = 0;
         std::uint64_t took = holding.time(

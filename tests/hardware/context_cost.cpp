@@ -76,10 +76,10 @@ int main() {
     });
     steps.attempt("freed, and the pool trimmed", [&] {
         CUmemoryPool pool = nullptr;
-        MUST(cuMemFreeAsync, block, nullptr);
-        MUST(cuStreamSynchronize, nullptr);
-        MUST(cuDeviceGetDefaultMemPool, &pool, gpu.device);
-        return CU(cuMemPoolTrimTo)(pool, 0);
+        CUresult result = CU(cuMemFreeAsync)(block, nullptr);
+        if (result == CUDA_SUCCESS) result = CU(cuStreamSynchronize)(nullptr);
+        if (result == CUDA_SUCCESS) result = CU(cuDeviceGetDefaultMemPool)(&pool, gpu.device);
+        return result == CUDA_SUCCESS ? CU(cuMemPoolTrimTo)(pool, 0) : result;
     });
     CUcontext second = nullptr;
     const auto create = [&] {

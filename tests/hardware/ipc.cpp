@@ -102,6 +102,11 @@ void ask_virtual_memory(const Gpu& gpu, OtherProcess& other) {
     CUmemGenericAllocationHandle handle = 0;
     CUdeviceptr address = 0;
     result = CU(cuMemCreate)(&handle, size, &properties, 0);
+    if (result != CUDA_SUCCESS) {
+        row("cuMemCreate of memory that can be exported", name_of(result));
+        properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+        result = CU(cuMemCreate)(&handle, size, &properties, 0);
+    }
     if (result != CUDA_SUCCESS) return row("cuMemCreate", name_of(result));
     MUST(cuMemAddressReserve, &address, size, 0, 0, 0);
     MUST(cuMemMap, address, size, 0, handle, 0);

@@ -125,7 +125,8 @@ two_at_once() {
     return $failed
 }
 
-# framework MODULE SCRIPT GiB [NAME=VALUE…]
+# framework MODULE SCRIPT GiB [NAME=VALUE…]: a row, below the table's head if that is not there yet
+head_done=0
 framework() {
     local module=$1 script=$2 gib=$3
     shift 3
@@ -133,18 +134,19 @@ framework() {
         skip "$module is not installed for $python"
     [ -z "$CHECK_FAKE" ] || [ "$module" = numba ] ||
         skip "$module needs NVIDIA's own runtime, which does not start on the fake GPU"
+    [ $head_done = 1 ] || table_head
+    head_done=1
     watched "$module $("$python" -c "import importlib.metadata as m
 for n in ('$module', 'cupy-cuda13x', 'cupy-cuda12x', 'cupy-cuda11x'):
     try: print(m.version(n)); break
     except m.PackageNotFoundError: pass"), $gib GiB${1:+, $*}" \
         $((gib * GiB)) env "$@" "$python" "$here/frameworks/$script"
 }
-limit_torch() { table_head; framework torch torch_limit.py 4; }
-limit_cupy() { table_head; framework cupy cupy_limit.py 3; }
-limit_numba() { table_head; framework numba numba_limit.py 2; }
+limit_torch() { framework torch torch_limit.py 4; }
+limit_cupy() { framework cupy cupy_limit.py 3; }
+limit_numba() { framework numba numba_limit.py 2; }
 limit_jax() {
     local failed=0
-    table_head
     framework jax jax_limit.py 4 XLA_PYTHON_CLIENT_PREALLOCATE=false || failed=$?
     framework jax jax_limit.py 4 || failed=$?
     return $failed
@@ -182,22 +184,31 @@ context_cost() {
     sliced 4GiB "$here/context_cost"
 }
 
+# Their files, as far as they are found: a line `name folder file` each, the newest of a name alone.
+nvidia_libraries() {
+    local file folder name found=
+    for file in libcublas.so.13 libcublas.so.12 libcudnn.so.9 libnccl.so.2; do
+        folder=$(folder_of_library $file) || continue
+        name=${file#lib} name=${name%%.*}
+        case $found in *" $name "*) continue ;; esac
+        found="$found $name "
+        echo "$name $folder $file"
+    done
+}
+
 libraries() {
     local failed=0 name file folder found=
+    [ -z "$CHECK_FAKE" ] || skip "they need NVIDIA's own runtime, which does not start on the fake GPU"
     echo "In slices of 8 GiB:"
     echo
     echo "| step | NVML's figure | step's size | counted by cuslice | NVML − counted |"
     echo "|---|---|---|---|---|"
-    for file in libcublas.so.13 libcublas.so.12 libcudnn.so.9 libnccl.so.2; do
-        folder=$(folder_of_library $file) || continue
-        name=${file#lib} name=${name%%.*}
-        [ "${found%"$name"}" = "$found" ] || continue
-        found="$found $name"
+    while read -r name folder file; do
+        found=1
         LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder sliced 8GiB "$here/libraries" "$name" "$folder/$file"
         case $? in 0 | 77) ;; *) failed=1 ;; esac
-    done
+    done < <(nvidia_libraries)
     [ -n "$found" ] || skip "neither cuBLAS nor cuDNN nor NCCL was found"
-    if [ -n "$CHECK_FAKE" ]; then skip "they need NVIDIA's own runtime, which does not start on the fake GPU"; fi
     return $failed
 }
 
@@ -263,37 +274,46 @@ visible_devices() {
 }
 
 kernels() {
-    local failed=0 file
+    local failed=0 file answer
     echo "| file | loaded, and computes |"
     echo "|---|---|"
     for file in kernels.fatbin kernels.ptx; do
-        if [ -e "$here/$file" ]; then
-            echo "| $file | $(sliced 2GiB "$here/limit_driver" $((256 << 20)) $file 2>&1 | sed -n 's/^result //p') |"
-        else
+        if [ ! -e "$here/$file" ]; then
             echo "| $file | not built: no nvcc where this was built |"
+            continue
         fi
-    done | tee "$CHECK_WORK/kernels"
-    # An empty answer is a program that failed before it could say so.
-    grep -qE '\| (wrong.*)? \|$' "$CHECK_WORK/kernels" && failed=1
+        sliced 2GiB "$here/limit_driver" $((256 << 20)) $file >"$CHECK_WORK/kernels" 2>&1 || failed=1
+        answer=$(sed -n 's/^result //p' "$CHECK_WORK/kernels")
+        echo "| $file | ${answer:-**failed**: $(tail -n 1 "$CHECK_WORK/kernels")} |"
+    done
     return $failed
 }
 
+# observed NAME program args…: who asked for cuGetProcAddress while the program ran.
+observed() {
+    local name=$1
+    shift
+    rm -f "$CHECK_WORK/asked"
+    LD_AUDIT=$here/observer.so CHECK_OBSERVER=$CHECK_WORK/asked raw timeout 40 "$@" >/dev/null 2>"$CHECK_WORK/asked.err" ||
+        echo "| $name | | it ended with: $(tail -n 1 "$CHECK_WORK/asked.err" | cut -c 1-200) | | |"
+    [ -e "$CHECK_WORK/asked" ] || return 0
+    sort "$CHECK_WORK/asked" | uniq -c | sed -E "s/^ *([0-9]+) (.*)\t(.*)\t(.*)$/| $name | \2 | \3 | \4 | \1 |/"
+}
+
 askers() {
-    local module
+    local module name folder file
     [ -e "$here/observer.so" ] || skip "observer.so was not built"
-    echo "The modules that bound cuGetProcAddress, by linking or dlsym, while each framework was used a little:"
+    echo "The modules that bound cuGetProcAddress, by linking or dlsym, while each was used a little:"
     echo
     echo "| used | name | asked by | answered by | times |"
     echo "|---|---|---|---|---|"
+    while read -r name folder file; do
+        LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder observed "$name" "$here/libraries" "$name" "$folder/$file"
+    done < <(nvidia_libraries)
     for module in torch cupy jax numba triton; do
         "$python" -c "import importlib.util as u, sys; sys.exit(u.find_spec('$module') is None)" 2>/dev/null || continue
         [ -z "$CHECK_FAKE" ] || [ "$module" = numba ] || continue
-        rm -f "$CHECK_WORK/asked"
-        LD_AUDIT=$here/observer.so CHECK_OBSERVER=$CHECK_WORK/asked \
-            raw timeout 40 "$python" "$here/frameworks/touch.py" "$module" >/dev/null 2>"$CHECK_WORK/asked.err" ||
-            echo "| $module | | it failed: $(tail -n 1 "$CHECK_WORK/asked.err") | | |"
-        [ -e "$CHECK_WORK/asked" ] || continue
-        sort "$CHECK_WORK/asked" | uniq -c | sed -E "s/^ *([0-9]+) (.*)\t(.*)\t(.*)$/| $module | \2 | \3 | \4 | \1 |/"
+        observed "$module" "$python" "$here/frameworks/touch.py" "$module"
     done
 }
 

@@ -22,6 +22,14 @@ inline std::string mib_between(std::optional<std::uint64_t> a, std::optional<std
     return *a >= *b ? "+" + mib(*a - *b) : "−" + mib(*b - *a);
 }
 
+/// A round size as people write it: 4 KiB, 1 GiB.
+inline std::string size(std::uint64_t bytes) {
+    const char* units[] = {" B", " KiB", " MiB", " GiB"};
+    int unit = 0;
+    for (; unit < 3 && bytes >= 1024 && bytes % 1024 == 0; unit++) bytes /= 1024;
+    return std::to_string(bytes) + units[unit];
+}
+
 /// Nanoseconds in the unit that suits them.
 inline std::string duration(double nanoseconds) {
     char text[32];

@@ -46,21 +46,21 @@ void measure(const std::string& what, int repetitions, int batch, Call call) {
 }
 
 /// Allocation and free apart, and with nothing running on the GPU.
-void measure_size(std::uint64_t size, int repetitions) {
+void measure_size(std::uint64_t bytes, int repetitions) {
     std::vector<double> allocations, frees;
     for (int i = 0; i < repetitions; i++) {
         CUdeviceptr block = 0;
         const double start = now();
-        const CUresult result = CU(cuMemAlloc_v2)(&block, size);
+        const CUresult result = CU(cuMemAlloc_v2)(&block, bytes);
         const double middle = now();
-        if (result != CUDA_SUCCESS) return std::printf("# %s: %s\n", mib(size).c_str(), name_of(result)), void();
+        if (result != CUDA_SUCCESS) return std::printf("# %s: %s\n", size(bytes).c_str(), name_of(result)), void();
         MUST(cuMemFree_v2, block);
         const double end = now();
         allocations.push_back(middle - start);
         frees.push_back(end - middle);
     }
-    print("cuMemAlloc of " + mib(size), allocations);
-    print("cuMemFree of " + mib(size), frees);
+    print("cuMemAlloc of " + size(bytes), allocations);
+    print("cuMemFree of " + size(bytes), frees);
 }
 
 /// The thread's own processor, so that its figures are not those of moving about.
