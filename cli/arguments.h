@@ -25,7 +25,7 @@ struct Arguments {
     /// The program and its arguments.
     std::vector<std::string> program;
     bool json = false;
-    /// For query: `raw`, the file to open as the driver, and the descriptor to answer on.
+    /// For query: the descriptor to answer on and the question (ask_child.h).
     std::vector<std::string> query;
 };
 

@@ -38,10 +38,10 @@ Gpus query_driver(const Environment& environment, const Settings& settings, cons
 /// What a program would see that is started with `environment`.
 Gpus query_as_program(Environment environment, const Installation& installation);
 
-/// The child's side: answers on descriptor `words[0]` what the driver in file `words[1]` and the NVML in file
-/// `words[2]` say.
-int answer_query(const std::vector<std::string>& words);
+/// The child's side: what the driver in one file and the NVML in another say, in this very process.
+Gpus read_gpus(const std::string& driver_file, const std::string& nvml_file);
 
+/// How settings name this GPU, if `index` is its place in PCI order.
 GpuIdentity identity_of(const Gpu& gpu, int index);
 
 }  // namespace cuslice::cli

@@ -1,6 +1,5 @@
 #include "cli/launcher_settings.h"
 
-#include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "cli/fake_check.h"
 #include "config/handover.h"
 #include "config/resolve.h"
 
@@ -74,25 +74,6 @@ bool check_current_folder(const Settings& settings, ConfigError& error) {
     return true;
 }
 
-using FakeCheck = int(const char* spec, char* message, std::size_t size);
-
-bool check_fake(const Entry& entry, const Installation& installation, ConfigError& error) {
-    const std::string driver = installation.fake_driver();
-    if (!fits_in_loader_list(driver)) {
-        return error.set(driver, "LD_LIBRARY_PATH takes such a path apart: move the installation");
-    }
-    void* const handle = ::dlopen(driver.c_str(), RTLD_NOW | RTLD_LOCAL);
-    void* const symbol = handle == nullptr ? nullptr : ::dlsym(handle, "cuslice_fake_check");
-    if (symbol == nullptr) {
-        const char* const why = ::dlerror();
-        return error.set(driver, std::string("the fake GPU cannot be opened: ") + (why == nullptr ? "" : why));
-    }
-    char message[1024] = {};
-    const std::string spec(entry.value);
-    const int code = reinterpret_cast<FakeCheck*>(symbol)(spec.c_str(), message, sizeof message);
-    return code == 0 || error.set(entry.origin, entry.value, message);
-}
-
 // The file itself is made by the first line that is written to it, perhaps never.
 bool check_log(const Settings& settings, ConfigError& error) {
     const Entry* entry = find(settings, Key::log);
@@ -139,10 +120,11 @@ bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Env
            load_other_tools(settings, lines.data(), error);
 }
 
-bool check_settings(const Settings& settings, const Installation& installation, ConfigError& error) {
+bool check_settings(const Settings& settings, const Installation& installation, const Environment& environment,
+                    ConfigError& error) {
     if (!check_log(settings, error)) return false;
     const Entry* fake = find(settings, Key::fake);
-    if (fake != nullptr) return check_fake(*fake, installation, error);
+    if (fake != nullptr) return check_fake(*fake, installation, environment, error);
     const Entry* driver = find(settings, Key::driver);
     if (driver != nullptr && ::access(std::string(driver->value).c_str(), R_OK) != 0) {
         return error.set(driver->origin, driver->value, "no such file, or it may not be read");

@@ -26,6 +26,7 @@ bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Env
 
 /// What can be known of the settings before a program starts: the driver's file is there, the fake GPUs exist, the log
 /// can be written.
-bool check_settings(const Settings& settings, const Installation& installation, ConfigError& error);
+bool check_settings(const Settings& settings, const Installation& installation, const Environment& environment,
+                    ConfigError& error);
 
 }  // namespace cuslice::cli

@@ -87,7 +87,7 @@ int list_devices(const Invocation& invocation) {
     std::vector<LookedAt> files;
     Environment environment = invocation.environment;
     if (!load_launcher(settings, invocation.arguments.flags, environment, invocation.system_file, files, error) ||
-        !find_installation(installation, error) || !check_settings(settings, installation, error)) {
+        !find_installation(installation, error) || !check_settings(settings, installation, environment, error)) {
         return complain(error, kConfig);
     }
     const Gpus machine = query_driver(environment, settings, installation);

@@ -2,9 +2,9 @@
 
 #include <cstdio>
 
+#include "cli/ask_child.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
-#include "cli/gpu_query.h"
 
 namespace cuslice::cli {
 namespace {
@@ -28,7 +28,7 @@ int run(int count, char** words) {
         case Command::config:
             return show_config(invocation);
         case Command::query:
-            return answer_query(invocation.arguments.query);
+            return answer_question(invocation.arguments.query);
     }
     return kUsage;
 }

@@ -64,7 +64,7 @@ int run_program(const Invocation& invocation) {
     const std::vector<std::string>& words = invocation.arguments.program;
     Environment environment = invocation.environment;
     if (!load_launcher(settings, invocation.arguments.flags, environment, invocation.system_file, files, error) ||
-        !find_installation(installation, error) || !check_settings(settings, installation, error) ||
+        !find_installation(installation, error) || !check_settings(settings, installation, environment, error) ||
         !check_gpus(settings, environment, installation, error) ||
         !prepare_environment(environment, settings, installation, error)) {
         return complain(error, kConfig);

@@ -110,7 +110,8 @@ int show_config(const Invocation& invocation) {
     std::vector<LookedAt> files;
     if (!load_launcher(settings, invocation.arguments.flags, invocation.environment, invocation.system_file, files,
                        error) ||
-        !find_installation(installation, error) || !check_settings(settings, installation, error)) {
+        !find_installation(installation, error) ||
+        !check_settings(settings, installation, invocation.environment, error)) {
         return complain(error, kConfig);
     }
     const std::vector<Row> rows = rows_of(settings);

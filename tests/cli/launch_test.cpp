@@ -153,6 +153,15 @@ TEST_CASE("what the fake GPU says of its specification is said before the progra
     CHECK(outcome.out.empty());
 }
 
+TEST_CASE("inside a slice the fake GPU itself is asked, not the library that takes its place") {
+    const Folder folder;
+    const Words program = {"/bin/sh", "-c", "echo $CUSLICE_FAKE"};
+    const Words inner = launch({"--fake=2xstub", "--limit=0=1GiB"}, program);
+    const Outcome outcome = run(launch({}, inner), plain_environment(folder.path()));
+    CHECK(outcome.err.empty());
+    CHECK(outcome.out == "2xstub\n");
+}
+
 TEST_CASE(
     "a setting for a GPU that is not there is refused before the program starts, where there is a driver to ask") {
     const Folder folder;

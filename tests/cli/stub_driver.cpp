@@ -1,6 +1,7 @@
 // A driver of two GPUs with the functions that the launcher asks. Built twice: as the fake GPU's driver, and, showing a
 // quarter of the memory in the other order, as what a program sees through the library.
 #include <cuda.h>
+#include <dlfcn.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -54,8 +55,23 @@ EXPORT CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice) {
     return CUDA_SUCCESS;
 }
 
+#if CUSLICE_STUB_SLICED
+
+EXPORT void* dlopen(const char* name, int flags) {
+    using Open = void*(const char*, int);
+    auto* const next = reinterpret_cast<Open*>(dlsym(RTLD_NEXT, "dlopen"));
+    Dl_info self;
+    const bool driver = name != nullptr && std::strstr(name, "libcuda.so") != nullptr;
+    if (driver && dladdr(reinterpret_cast<void*>(&physical), &self) != 0) name = self.dli_fname;
+    return next(name, flags);
+}
+
+#else
+
 EXPORT int cuslice_fake_check(const char* spec, char* message, std::size_t size) {
     if (std::strcmp(spec, "2xstub") == 0) return 0;
     std::snprintf(message, size, "no such profile; there is stub");
     return 1;
 }
+
+#endif

@@ -1,12 +1,10 @@
 // The querying child: the public driver API through dlopen and dlsym, as any program would use it.
 #include <cuda.h>
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <array>
-#include <charconv>
 
-#include "cli/gpu_answer.h"
+#include "cli/gpu_query.h"
 #include "virtual_gpu/driver/nvml.h"
 
 namespace cuslice::cli {
@@ -107,6 +105,8 @@ CUresult read_gpu(const Driver& driver, int ordinal, Gpu& gpu) {
     return result;
 }
 
+}  // namespace
+
 Gpus read_gpus(const std::string& driver_file, const std::string& nvml_file) {
     Gpus gpus;
     void* const library = ::dlopen(driver_file.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -132,21 +132,6 @@ Gpus read_gpus(const std::string& driver_file, const std::string& nvml_file) {
     }
     if (result != CUDA_SUCCESS && gpus.failure.empty()) gpus.failure = error_text(driver, "the driver", result);
     return gpus;
-}
-
-}  // namespace
-
-int answer_query(const std::vector<std::string>& words) {
-    int descriptor = -1;
-    if (words.size() != 3) return 1;
-    std::from_chars(words[0].data(), words[0].data() + words[0].size(), descriptor);
-    const std::string text = write_answer(read_gpus(words[1], words[2]));
-    for (std::size_t at = 0; at < text.size();) {
-        const ssize_t count = ::write(descriptor, text.data() + at, text.size() - at);
-        if (count <= 0) return 1;
-        at += static_cast<std::size_t>(count);
-    }
-    return 0;
 }
 
 }  // namespace cuslice::cli

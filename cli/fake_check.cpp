@@ -1,0 +1,45 @@
+#include "cli/fake_check.h"
+
+#include <dlfcn.h>
+
+#include "cli/ask_child.h"
+#include "cli/program_environment.h"
+
+namespace cuslice::cli {
+namespace {
+
+// The first letter of an answer; the rest is the driver's message.
+constexpr char kGood = 'y';
+constexpr char kRefused = 'n';
+constexpr char kFailed = 'f';
+
+/// What the fake driver exports beside CUDA's functions: 0 if it would take `spec`, else why not.
+using Check = int(const char* spec, char* message, std::size_t size);
+
+}  // namespace
+
+bool check_fake(const Entry& fake, const Installation& installation, Environment environment, ConfigError& error) {
+    const std::string driver = installation.fake_driver();
+    remove_preload(environment);
+    const Answer answer = ask_child(installation, std::move(environment), {"fake", driver, std::string(fake.value)});
+    if (answer.failure.empty() && answer.text.starts_with(kGood)) return true;
+    if (answer.failure.empty() && answer.text.starts_with(kRefused)) {
+        return error.set(fake.origin, fake.value, answer.text.substr(1));
+    }
+    const std::string why = answer.text.starts_with(kFailed) ? answer.text.substr(1) : answer.failure;
+    return error.set(driver, "the fake GPU cannot be opened: " + why);
+}
+
+std::string ask_fake_driver(const std::string& driver_file, const std::string& spec) {
+    void* const driver = ::dlopen(driver_file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* const symbol = driver == nullptr ? nullptr : ::dlsym(driver, "cuslice_fake_check");
+    if (symbol == nullptr) {
+        const char* const why = ::dlerror();
+        return std::string(1, kFailed).append(why == nullptr ? "" : why);
+    }
+    char message[1024] = {};
+    if (reinterpret_cast<Check*>(symbol)(spec.c_str(), message, sizeof message) == 0) return std::string(1, kGood);
+    return std::string(1, kRefused).append(message);
+}
+
+}  // namespace cuslice::cli
