@@ -12,6 +12,7 @@ int usage(ConfigError& error, std::string_view word, std::string_view why) {
     return kUsage;
 }
 
+// The words of the command line and how far they are read.
 struct Words {
     const std::vector<std::string>& all;
     std::size_t at;
@@ -63,6 +64,7 @@ int parse_setting(Words& words, Arguments& arguments, ConfigError& error) {
 
 bool is_help(const std::string& word) { return word == "--help" || word == "-h"; }
 
+// Stops at the first word that is no option, like env(1): "cuslice run --limit 4GiB python x.py --limit 3" is clear.
 int parse_options(Words& words, Arguments& arguments, ConfigError& error) {
     const Command command = arguments.command;
     while (words.more()) {

@@ -5,6 +5,7 @@
 namespace cuslice::cli {
 namespace {
 
+// The first field of a line. `end` tells a whole answer from one of a child that died on the way.
 constexpr std::string_view kFailure = "failure";
 constexpr std::string_view kGpu = "gpu";
 constexpr std::string_view kEnd = "end";
@@ -28,6 +29,7 @@ Number number_of(std::string_view text) {
 std::string write_answer(const Gpus& gpus) {
     std::string text;
     if (!gpus.failure.empty()) text.append(kFailure).append("\t").append(gpus.failure).append("\n");
+    // The name is the last field: it alone may hold anything.
     for (const Gpu& gpu : gpus.list) {
         text.append(kGpu).append("\t").append(std::to_string(gpu.ordinal)).append("\t").append(gpu.uuid);
         text.append("\t").append(gpu.pci).append("\t").append(std::to_string(gpu.total)).append("\t");

@@ -19,6 +19,7 @@ Gpus query(const Installation& installation, Environment environment, const std:
 Gpus query_driver(const Environment& environment, const Settings& settings, const Installation& installation) {
     Environment raw = environment;
     remove_preload(raw);
+    // The whole machine in the order by which settings name it.
     raw.unset("CUDA_VISIBLE_DEVICES");
     raw.set("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
     if (const Entry* fake = find(settings, Key::fake)) {

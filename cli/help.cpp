@@ -4,6 +4,7 @@
 namespace cuslice::cli {
 namespace {
 
+// Texts are written out where they are read; options, variables and defaults come from the one list of keys.
 constexpr std::string_view kWhole = R"(cuslice: a slice of a GPU for every CUDA program
 
 Usage:
@@ -74,6 +75,7 @@ constexpr std::string_view kExitConfig = R"(
 Exit codes: 0; 64 the command line is not understood; 78 a setting is wrong.
 )";
 
+// A table of options, each with its explanation on the next line.
 std::string options_text() {
     std::vector<std::vector<std::string>> rows = {{"Option", "Variable", "Default", ""}};
     for (const KeyTraits& traits : all_keys()) {

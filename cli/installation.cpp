@@ -22,6 +22,7 @@ Installation installation_of(const std::string& executable) {
 }
 
 bool find_installation(Installation& installation, ConfigError& error) {
+    // The kernel's own answer: argv[0] may be anything, and a symbolic link must lead to the tree behind it.
     char path[PATH_MAX];
     const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
     if (length <= 0 || length == sizeof path) {

@@ -14,6 +14,7 @@
 namespace cuslice::cli {
 namespace {
 
+// Not normalised: through a symbolic link a/../b is not b.
 std::string absolute(const std::string& path) {
     if (path.empty() || path.front() == '/') return path;
     std::error_code failed;
@@ -37,6 +38,7 @@ std::string settle_path(Key key, const std::string& value) {
     }
 }
 
+// Before the settings are read, so that messages and origins show what will be used.
 Environment settle_paths(Environment environment) {
     for (const KeyTraits& traits : all_keys()) {
         const auto value = environment.get(traits.variable);
@@ -47,6 +49,7 @@ Environment settle_paths(Environment environment) {
 
 cuslice_toml_parse_function* linked_parser(Reason&) { return cuslice_toml_parse; }
 
+// Kept in the list of files even if it is refused.
 bool read_file(Settings& settings, const std::string& path, Source source, std::vector<LookedAt>& files,
                ConfigError& error) {
     FileState state = FileState::absent;

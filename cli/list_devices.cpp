@@ -24,6 +24,7 @@ struct Device {
     std::string origin;
 };
 
+// By UUID: the program's order is not the machine's.
 std::vector<Device> join(const std::vector<Gpu>& seen, const std::vector<Gpu>& machine, const Settings& settings) {
     std::vector<Device> devices;
     for (const Gpu& gpu : seen) {
@@ -55,6 +56,7 @@ std::string as_table(const std::vector<Device>& devices) {
     return format_table(rows);
 }
 
+// Sizes are plain numbers of bytes: exact, and the same on every machine.
 std::string as_json(const std::vector<Device>& devices) {
     std::string text = "{\"version\": 1, \"devices\": [";
     const char* separator = "\n";
@@ -73,6 +75,7 @@ std::string as_json(const std::vector<Device>& devices) {
     return text.append(devices.empty() ? "]}\n" : "\n]}\n");
 }
 
+// Programs get an empty list and the exit code, people the reason.
 int no_gpu(const Invocation& invocation, const std::string& why) {
     if (invocation.arguments.json) std::fputs(as_json({}).c_str(), stdout);
     return complain(why, kNoGpu);
@@ -100,6 +103,7 @@ int list_devices(const Invocation& invocation) {
         !prepare_environment(environment, settings, installation, error)) {
         return complain(error, kConfig);
     }
+    // Asked of the library itself, not computed here: what is shown is what a program will be told.
     const Gpus seen = query_as_program(environment, installation);
     if (!seen.failure.empty()) return no_gpu(invocation, "a program would see no GPU: " + seen.failure);
     const std::vector<Device> devices = join(seen.list, machine.list, settings);

@@ -9,6 +9,7 @@
 namespace cuslice::cli {
 namespace {
 
+// Everything that ends the launcher goes through here, except exec.
 int run(int count, char** words) {
     Invocation invocation{{}, Environment(environ), CUSLICE_SYSTEM_FILE};
     ConfigError error;

@@ -26,6 +26,7 @@ int why_not_executable(const std::string& path) {
     return ::access(path.c_str(), X_OK) == 0 ? 0 : EACCES;
 }
 
+// The codes of POSIX shells: 127 nothing of that name, 126 something that cannot be started.
 Program not_started(const std::string& name, int code) {
     const bool missing = code == ENOENT || code == ENOTDIR;
     return {{}, missing ? kNotFound : kNotStarted, name + ": " + std::strerror(code)};
@@ -41,6 +42,7 @@ std::string head_of(const std::string& path, std::size_t size) {
     return head;
 }
 
+// The first word after #!, as the kernel reads it.
 std::string interpreter_of(const std::string& head) {
     if (!head.starts_with("#!")) return {};
     const std::string line = head.substr(2, head.find('\n') == head.npos ? head.npos : head.find('\n') - 2);
@@ -49,6 +51,7 @@ std::string interpreter_of(const std::string& head) {
     return line.substr(first, line.find_first_of(" \t\r", first) - first);
 }
 
+// In doubt true: a warning that is wrong would teach people to ignore it.
 bool has_interpreter_segment(const std::string& path, const Elf64_Ehdr& header) {
     if (header.e_phentsize != sizeof(Elf64_Phdr)) return true;
     std::vector<Elf64_Phdr> segments(header.e_phnum);
@@ -64,6 +67,7 @@ bool has_interpreter_segment(const std::string& path, const Elf64_Ehdr& header) 
     return false;
 }
 
+// A file that is no ELF is some other kernel module's to run; nothing is known of it.
 std::string why_not_preloaded(const std::string& path) {
     const std::string head = head_of(path, sizeof(Elf64_Ehdr));
     if (!head.starts_with(ELFMAG) || head.size() < sizeof(Elf64_Ehdr)) return {};

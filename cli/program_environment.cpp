@@ -22,6 +22,7 @@ std::vector<std::string> split(const std::string& list, const char* separators) 
     return parts;
 }
 
+// By name, not by path: of two installations the inner one replaces the outer, or both would claim to be the driver.
 bool is_library(const std::string& path) { return path == "libcuslice.so" || path.ends_with("/libcuslice.so"); }
 
 // LD_PRELOAD without us; the loader takes spaces and colons as separators and skips what is empty.
@@ -57,6 +58,7 @@ void remove_preload(Environment& environment) {
 
 bool prepare_environment(Environment& environment, const Settings& settings, const Installation& installation,
                          ConfigError& error) {
+    // Written first: if it does not fit, nothing has been changed yet.
     std::string handover(kMostHandOver, '\0');
     const std::size_t length = write_handover(settings, handover);
     if (length == 0) return error.set(kHandOver, "too many settings to hand on: at most 120 KiB of text");

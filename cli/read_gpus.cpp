@@ -10,11 +10,13 @@
 namespace cuslice::cli {
 namespace {
 
+// Nothing is linked: this same code asks the real driver, the fake one and the preloaded library.
 template <typename Function>
 Function* look_up(void* library, const char* name) {
     return library == nullptr ? nullptr : reinterpret_cast<Function*>(::dlsym(library, name));
 }
 
+// What is asked of a driver. The forms with a suffix are the ones that cuda.h's own names stand for.
 struct Driver {
     explicit Driver(void* library)
         : init(look_up<decltype(cuInit)>(library, "cuInit")),
@@ -42,6 +44,7 @@ struct Driver {
     decltype(&cuDeviceTotalMem_v2) total_memory;
 };
 
+// As nvidia-smi prints it.
 std::string uuid_text(const CUuuid& uuid, bool mig) {
     constexpr char kHex[] = "0123456789abcdef";
     std::string text = mig ? "MIG-" : "GPU-";
@@ -85,6 +88,7 @@ std::string error_text(const Driver& driver, const char* function, CUresult resu
     return std::string(function) + " says " + name + " (" + std::to_string(static_cast<int>(result)) + ")";
 }
 
+// The first error ends the list: a GPU that is half known would be shown with wrong figures.
 CUresult read_gpu(const Driver& driver, int ordinal, Gpu& gpu) {
     CUdevice device = 0;
     std::array<char, 256> name{};

@@ -15,6 +15,7 @@
 namespace cuslice::cli {
 namespace {
 
+// Starting a driver costs some hundred milliseconds on a machine with GPUs: only where it can find a mistake.
 bool names_a_gpu(const Settings& settings) {
     for (const Entry& entry : settings.entries()) {
         const bool ours = entry.rank.source != Source::other_tools;
@@ -69,6 +70,7 @@ int run_program(const Invocation& invocation) {
         !prepare_environment(environment, settings, installation, error)) {
         return complain(error, kConfig);
     }
+    // Settings first: 78 says that nothing about the program has been looked at.
     const Program program = find_program(words[0], environment);
     if (program.exit_code != 0) return complain(program.message, program.exit_code);
     const std::string out_of_reach = why_out_of_reach(program.path);

@@ -10,6 +10,7 @@
 namespace cuslice::cli {
 namespace {
 
+// One line of the output.
 struct Row {
     std::string key;
     std::string gpu;
@@ -43,6 +44,7 @@ void add_entry(const Settings& settings, const Entry& entry, std::vector<Row>& r
                     std::string(entry.origin)});
 }
 
+// Whether the default still holds for some GPU.
 bool is_set(const Settings& settings, Key key) {
     for (const Entry& entry : settings.entries()) {
         const bool same = entry.key == key || (is_amount(entry.key) && is_amount(key));

@@ -5,6 +5,7 @@
 namespace cuslice::cli {
 namespace {
 
+// Characters, not columns of a terminal: nothing here is wide.
 std::size_t width_of(const std::string& text) {
     return static_cast<std::size_t>(
         std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));

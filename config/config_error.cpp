@@ -3,6 +3,7 @@
 namespace cuslice {
 namespace {
 
+// Bytes above 0x7f stay as they are: they are UTF-8, or at worst the terminal's own business.
 void append_visible(ErrorLine& line, std::string_view text) {
     constexpr char kHex[] = "0123456789abcdef";
     for (const char character : text) {

@@ -62,6 +62,7 @@ bool refuse_kind(Reading& reading, const cuslice_toml_item& item, const KeyTrait
     return refuse(reading, item, why.append(kExamples[static_cast<std::size_t>(traits.key)]).view());
 }
 
+// fraction may be a TOML number; everything else is a string, because it has a unit or is a name.
 bool check_kind(Reading& reading, const cuslice_toml_item& item, const KeyTraits& traits) {
     if (item.kind == CUSLICE_TOML_STRING) return true;
     const bool number = item.kind == CUSLICE_TOML_INTEGER || item.kind == CUSLICE_TOML_FLOAT;
@@ -70,6 +71,7 @@ bool check_kind(Reading& reading, const cuslice_toml_item& item, const KeyTraits
     return refuse_kind(reading, item, traits);
 }
 
+// A key in the wrong table says where it belongs: the names are few, so the mistake is the place.
 const KeyTraits* known_key(Reading& reading, const cuslice_toml_item& item, const Place& place) {
     Reason why;
     const KeyTraits* traits = find_key(place.key);
@@ -93,6 +95,7 @@ const KeyTraits* known_key(Reading& reading, const cuslice_toml_item& item, cons
     return nullptr;
 }
 
+// The origin is the key's own place, which editors understand: path:line:column.
 bool add_value(Reading& reading, const cuslice_toml_item& item, const Place& place) {
     const KeyTraits* traits = known_key(reading, item, place);
     if (traits == nullptr || !check_kind(reading, item, *traits)) return false;
@@ -127,6 +130,7 @@ bool read_gpu(Reading& reading, const cuslice_toml_item& item, std::size_t first
     return add_value(reading, item, place);
 }
 
+// Anybody could write a ceiling into a file of their own; that it binds others is the system's file's right alone.
 bool read_ceiling(Reading& reading, const cuslice_toml_item& item) {
     if (reading.source != Source::system_file) {
         return refuse(reading, item, "only the system's file sets ceilings: /etc/cuslice/cuslice.toml");

@@ -51,6 +51,7 @@ bool parse_fraction(std::string_view text, Fraction& fraction, Reason& why) {
         if (looks_like_percent) why.append("; did you mean ").append(number).append("%");
         return false;
     }
+    // Not the same mistake: a zero that was written, and a number that is lost in rounding.
     if (parts == 0) {
         return refuse(
             something_dropped ? "too small: at least 0.000000001" : "0 leaves no memory: above 0 and at most 1", why);

@@ -3,6 +3,7 @@
 namespace cuslice {
 namespace {
 
+// Compared as numbers: "0000:81:00.0", "00000000:81:00.0" and "81:00.0" are written differently and are the same.
 struct PciId {
     std::uint32_t domain = 0;
     std::uint32_t bus = 0;
@@ -35,6 +36,7 @@ bool parse_pci(std::string_view text, PciId& id) {
            take_hex(text, '\0', 1, 1, id.function);
 }
 
+// The prefix is what tells a UUID from an index; without it GPUs could not be named by short prefixes.
 bool has_uuid_start(std::string_view text) {
     const std::string_view start = slice(text, 0, 4);
     return equal_ignoring_case(start, "GPU-") || equal_ignoring_case(start, "MIG-");
@@ -52,6 +54,7 @@ bool is_uuid_prefix(std::string_view text) {
     return true;
 }
 
+// No leading zeros: 010 is eight for some readers.
 bool parse_index(std::string_view text, int& index) {
     if (text.empty() || text.size() > 4 || (text.size() > 1 && text[0] == '0')) return false;
     index = 0;

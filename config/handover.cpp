@@ -9,6 +9,7 @@ constexpr std::string_view kVersion = "1";
 constexpr std::string_view kCeiling = "ceiling.";
 constexpr std::size_t kSources = static_cast<std::size_t>(Source::other_tools) + 1;
 
+// Counts on past the end of the buffer, so that one comparison at the end tells whether all of it fitted.
 class Writer {
   public:
     explicit Writer(std::span<char> buffer) : buffer_(buffer) {}
@@ -44,6 +45,7 @@ class Writer {
     std::size_t size_ = 0;
 };
 
+// What the other side will find by itself, or would never use, stays here.
 bool travels(const Settings& settings, const Entry& entry) {
     if (entry.rank.source == Source::other_tools) return false;
     if (entry.key == Key::fake || entry.key == Key::fake_kernels || entry.key == Key::config) return false;
@@ -83,6 +85,7 @@ bool take_field(std::string_view& record, FixedText<Capacity>& field) {
     return at != 0 && !field.cut();
 }
 
+// Everything handed on was nearer to somebody else: one level weaker than what this process says itself.
 bool parse_rank(std::string_view text, Rank& rank) {
     const std::size_t dot = text.find('.');
     if (dot == text.npos || dot + 1 == text.size() || text.size() - dot > 4) return false;
@@ -100,6 +103,7 @@ bool parse_rank(std::string_view text, Rank& rank) {
     return false;
 }
 
+// One setting as it travels. Its capacities are those of what can have been added in the first place.
 struct Record {
     FixedText<32> rank;
     FixedText<64> key;
@@ -109,6 +113,7 @@ struct Record {
     FixedText<4300> origin;
 };
 
+// Values are checked again by Settings::add: the variable may have come from anywhere.
 bool add_record(Settings& settings, std::string_view text, HandOverPart part, Reason& why) {
     Record record;
     why.assign("not as this version of cuslice run writes it");

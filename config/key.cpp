@@ -3,6 +3,7 @@
 namespace cuslice {
 namespace {
 
+// In the order of enum Key, which indexes it.
 constexpr KeyTraits kKeys[] = {
     {Key::fraction, "fraction", "CUSLICE_FRACTION", true, true, true, "FRACTION", "the whole GPU",
      "share of the GPU's memory: 0.4, 40%, or for some GPUs 0=0.4,GPU-5f=25%"},
@@ -21,12 +22,14 @@ constexpr KeyTraits kKeys[] = {
      "kernels on a fake GPU are checked and skipped, or refused"},
 };
 
+// The rest of the design's words: who reads about them must not believe that they hold already.
 constexpr LaterKey kLaterKeys[] = {
     {"allocator", true},      {"free", true},   {"idle-release", true},      {"gpus", true},         {"split", true},
     {"oversubscribe", false}, {"group", true},  {"group-limit", true},       {"per-process", false}, {"reserve", true},
     {"wait", false},          {"record", true}, {"no-framework-env", false}, {"dir", true},
 };
 
+// Read by others than the settings: the library's hand-over, and the fake GPU's own switches for tests.
 constexpr std::string_view kInternal[] = {
     "CUSLICE_SETTINGS", "CUSLICE_FAKE_DIR", "CUSLICE_FAKE_INJECT", "CUSLICE_FAKE_LOG", "CUSLICE_FAKE_NEWER",
 };
@@ -35,6 +38,7 @@ constexpr std::string_view kVariableStart = "CUSLICE_";
 
 using Name = FixedText<64>;
 
+// The same word as an option, a variable or a key, so that a suggestion can be copied from the line.
 Name spell(Spelling spelling, std::string_view word) {
     Name name;
     switch (spelling) {
@@ -83,6 +87,7 @@ const LaterKey* find_later_key(std::string_view name) {
     return nullptr;
 }
 
+// Spelled from the words, so that no list of variables can differ from the list of words.
 const LaterKey* find_later_variable(std::string_view variable) {
     for (const LaterKey& later : kLaterKeys) {
         if (spell(Spelling::variable, later.name).view() == variable) return &later;

@@ -19,6 +19,7 @@ bool check_fake(const Settings& settings, ConfigError& error) {
     return true;
 }
 
+// Whoever has neither file pays for two failing open calls.
 bool load_files(Settings& settings, const char* const* environment, OpenToml open_toml, const char* system_file,
                 ConfigError& error) {
     FileState unused;
@@ -48,6 +49,7 @@ Path user_file(const char* const* environment) {
 
 bool load_guest(Settings& settings, const char* const* environment, OpenToml open_toml, const char* system_file,
                 ConfigError& error) {
+    // The launcher has read the files; reading them again could only disagree with what it showed and checked.
     const std::string_view handed_on = variable(environment, kHandOver);
     if (handed_on.data() != nullptr) {
         if (!read_handover(settings, handed_on, HandOverPart::all, error)) return false;

@@ -5,6 +5,7 @@
 namespace cuslice {
 namespace {
 
+// fraction and limit answer one question, so whichever a source gives hides both of a weaker one.
 bool answers(const Entry& entry, Key key, bool ceiling) {
     return entry.ceiling == ceiling && (entry.key == key || (is_amount(entry.key) && is_amount(key)));
 }
@@ -15,6 +16,7 @@ struct Found {
     const Entry* rival = nullptr;
 };
 
+// One pass, keeping the best so far: the stronger rank first, then the GPU's own value before the general one.
 Found strongest(const Settings& settings, Key key, bool ceiling, const GpuIdentity& gpu) {
     Found found;
     for (const Entry& entry : settings.entries()) {
@@ -31,11 +33,13 @@ Found strongest(const Settings& settings, Key key, bool ceiling, const GpuIdenti
     return found;
 }
 
+// Settings are written once for machines of several sizes: a limit above this GPU's total means all of it.
 std::uint64_t bytes_of(const Entry& entry, std::uint64_t total) {
     if (entry.key == Key::fraction) return Fraction(entry.number).bytes_of(total);
     return entry.number < total ? entry.number : total;
 }
 
+// The line lists the GPUs by all that tells them apart, so that the reader can pick the right name from it.
 bool refuse_count(const Entry& entry, std::span<const GpuIdentity> gpus, int matches, ConfigError& error) {
     Reason why;
     why.assign("'").append(entry.selector.text).append("' names ");
@@ -56,6 +60,7 @@ bool refuse_count(const Entry& entry, std::span<const GpuIdentity> gpus, int mat
     return error.set(entry.origin, entry.value, why.view());
 }
 
+// Only here, with the GPUs known, can two names be seen to mean one GPU.
 bool refuse_rival(const Found& found, const GpuIdentity& gpu, ConfigError& error) {
     Reason why;
     why.assign("'").append(found.rival->selector.text).append("' and '").append(found.entry->selector.text);
@@ -106,12 +111,14 @@ bool check_against(const Settings& settings, std::span<const GpuIdentity> gpus, 
         if (entry.selector.kind == GpuSelector::Kind::every) continue;
         int matches = 0;
         for (const GpuIdentity& gpu : gpus) matches += entry.selector.matches(gpu) ? 1 : 0;
+        // Other tools set their variables for more GPUs than there are; our own settings name GPUs that somebody meant.
         const bool missing = matches == 0 && all_gpus && entry.rank.source != Source::other_tools;
         if (missing || matches > 1) return refuse_count(entry, gpus, matches, error);
     }
     for (const GpuIdentity& gpu : gpus) {
         for (const KeyTraits& traits : all_keys()) {
             if (!traits.per_gpu) continue;
+            // Ceilings are a question of their own: a value and a ceiling on one GPU are no rivals.
             for (const bool ceiling : {false, true}) {
                 const Found found = strongest(settings, traits.key, ceiling, gpu);
                 if (found.rival != nullptr) return refuse_rival(found, gpu, error);

@@ -6,6 +6,7 @@
 namespace cuslice {
 namespace {
 
+// A newline in a path would break the one line of a message, and is always a mistake.
 bool has_control_character(std::string_view text) {
     for (const char character : text) {
         if (static_cast<unsigned char>(character) < 0x20 || character == 0x7f) return true;
@@ -26,6 +27,7 @@ bool parse_amount_of_bytes(Key key, std::string_view text, std::uint64_t& number
     return true;
 }
 
+// Two values from one source for one GPU: nobody can tell which was meant, and the last one winning would hide a typo.
 bool refuse_second(const Entry& first, const NewEntry& second, Reason& why) {
     if (first.key != second.key) {
         why.assign("fraction and limit for the same GPU from one source: ").append(first.origin).append(" says ");
@@ -80,6 +82,7 @@ bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& au
     return refuse("no such key", why);
 }
 
+// The caller has made sure of the room: nothing is kept in part.
 std::string_view Settings::keep(std::string_view text) {
     if (text.size() > kTextBytes - text_size_) return {};
     char* const kept = text_ + text_size_;
@@ -98,6 +101,7 @@ bool Settings::add(const NewEntry& added, Reason& why) {
     } else if (!parse_value(added.key, added.value, entry.number, entry.automatic, why)) {
         return false;
     }
+    // Names that are written alike are seen here; that an index and a UUID mean one GPU only check_against can see.
     for (const Entry& earlier : entries()) {
         const bool same_question = earlier.key == added.key || (is_amount(earlier.key) && is_amount(added.key));
         if (same_question && earlier.rank == added.rank && earlier.ceiling == added.ceiling &&
@@ -127,6 +131,7 @@ bool Settings::needs_index() const {
     return false;
 }
 
+// Items are refused one by one, so that the message shows the one that is wrong and not the whole list.
 bool add_list(Settings& settings, Key key, Rank rank, std::string_view origin, std::string_view text,
               ConfigError& error) {
     const bool per_gpu = traits_of(key).per_gpu;

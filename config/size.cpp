@@ -38,6 +38,7 @@ const Unit* find_unit(std::string_view name) {
     return nullptr;
 }
 
+// A unit in the wrong case is so common that the right one is offered; it is not guessed, since mb might have been Mb.
 bool refuse_unit(std::string_view number, std::string_view name, Reason& why) {
     for (const Unit& unit : kUnits) {
         if (!equal_ignoring_case(unit.name, name)) continue;
@@ -78,6 +79,7 @@ bool parse_size(std::string_view text, std::uint64_t& bytes, Reason& why) {
         whole = whole * 10 + digit;
         ++at;
     }
+    // The part after the point is counted apart, in parts of a power of ten: no rounding before the last step.
     const std::size_t whole_digits = at;
     std::uint64_t part = 0;
     std::uint64_t parts = 1;
@@ -122,6 +124,7 @@ SizeText format_size(std::uint64_t bytes) {
     if (bytes < kKiB) return text.append_number(bytes).append(" bytes"), text;
     const bool mib = bytes >= kMiB;
     const bool gib = bytes >= 10 * kGiB;
+    // Rounded to a tenth, and a tenth that rounds up to ten carries.
     const std::uint64_t unit = gib ? kGiB : mib ? kMiB : kKiB;
     std::uint64_t whole = bytes / unit;
     std::uint64_t tenths = ((bytes % unit) * 10 + unit / 2) / unit;
