@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-declare -A packages=([numba]="numba==0.61.2 numpy==2.2.6" [gpustat]="gpustat==1.1.1 nvidia-ml-py==13.580.82")
+declare -A packages=([numba]="numba==0.68.1" [gpustat]="gpustat==1.1.1 nvidia-ml-py==13.580.82")
 
 [ $# -gt 0 ] || set -- numba gpustat
 for name in "$@"; do

@@ -32,13 +32,14 @@ def run(build, folder, program, limited):
     command = [build / "lib/cuslice/fake/watch", "--json", "--",
                build / "bin/cuslice", "run", "--fake", machine, *limit, "--", build / "samples" / program, "--json"]
     ended = subprocess.run([str(word) for word in command], env=environment, capture_output=True, text=True)
-    said = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
-    full = next((line for line in said if line.get("phase") == "full"), None)
-    watched = next((line for line in said if "peak" in line), None)
-    if ended.returncode != 0 or not full or not watched:
+    # First what the program says, an object a line; then the watcher's list, of one element: the program.
+    said, _, watched = ("\n" + ended.stdout).partition("\n[\n")
+    full = next((line for line in map(json.loads, said.strip().splitlines()) if line["phase"] == "full"), None)
+    holders = json.loads("[" + watched) if watched else []
+    if ended.returncode != 0 or not full or len(holders) != 1:
         sys.exit(f"{' '.join(map(str, command))}\nended with {ended.returncode}:\n{ended.stdout}{ended.stderr}")
     row = {"program": program, "limited": limited, "context": context, "total": full["total"] / MIB,
-           "free": full["free_before"] / MIB, "got": full["got"] / MIB, "books": watched["peak"] / MIB}
+           "free": full["free_before"] / MIB, "got": full["got"] / MIB, "books": holders[0]["peak"] / MIB}
     row["complaint"] = complaint(row, full["verified"])
     return row
 

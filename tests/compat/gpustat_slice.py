@@ -3,6 +3,7 @@
   gpustat_slice.py MIB...    the size of the slice of each GPU, or `whole` for a GPU without a limit
 """
 import json
+import re
 import subprocess
 import sys
 
@@ -26,6 +27,6 @@ for gpu, size in zip(gpus, slices):
 
 table = subprocess.run([sys.executable, "-m", "gpustat", "--no-color"], capture_output=True, text=True)
 for gpu, size, line in zip(gpus, slices, table.stdout.splitlines()[1:]):
-    shown = size == "whole" or f"/ {size} MB" in line
+    shown = size == "whole" or re.search(rf"/ +{size} MB", line) is not None
     check(shown, f"GPU {gpu['index']}: a person reads the same", line.strip())
 finish()
