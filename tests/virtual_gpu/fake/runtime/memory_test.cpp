@@ -64,7 +64,8 @@ SCENARIO_IN_CHILD("rows are padded to a pitch") {
     const char* corner = static_cast<char*>(box.ptr) + (8 * 8 + 7) * box.pitch + 99;
     CHECK(RT(cudaMemcpy)(&last, corner, 1, cudaMemcpyDeviceToHost) == cudaSuccess);
     CHECK(last == 5);
-    CHECK(RT(cudaMemset3D)(box, 5, {100, 9, 9}) == cudaErrorInvalidValue);
+    // More rows a slice than there are, though not more than the box has in all.
+    CHECK(RT(cudaMemset3D)(box, 5, {100, 9, 8}) == cudaErrorInvalidValue);
 }
 
 SCENARIO_IN_CHILD("host memory is known to the device") {
@@ -119,6 +120,27 @@ SCENARIO_IN_CHILD("a pool gives and keeps memory") {
     CHECK(RT(cudaFreeAsync)(pointer, stream) == cudaSuccess);
     CHECK(RT(cudaStreamSynchronize)(stream) == cudaSuccess);
     CHECK(RT(cudaMemPoolDestroy)(own) == cudaSuccess);
+}
+
+SCENARIO_IN_CHILD("a reset leaves the device that was set and lets its context go") {
+    void* pointer = nullptr;
+    REQUIRE(RT(cudaSetDevice)(1) == cudaSuccess);
+    REQUIRE(RT(cudaDeviceReset)() == cudaSuccess);
+    REQUIRE(RT(cudaMalloc)(&pointer, mib) == cudaSuccess);
+    cudaPointerAttributes attributes{};
+    REQUIRE(RT(cudaPointerGetAttributes)(&attributes, pointer) == cudaSuccess);
+    CHECK(attributes.device == 1);
+    // The runtime holds the primary context once, not once more for each reset.
+    void* release = nullptr;
+    void* state = nullptr;
+    const auto find = RT(cudaGetDriverEntryPointByVersion);
+    REQUIRE(find("cuDevicePrimaryCtxRelease", &release, 12000, cudaEnableDefault, nullptr) == cudaSuccess);
+    REQUIRE(find("cuDevicePrimaryCtxGetState", &state, 12000, cudaEnableDefault, nullptr) == cudaSuccess);
+    CHECK(reinterpret_cast<int (*)(int)>(release)(1) == 0);
+    unsigned flags = 0;
+    int active = 1;
+    CHECK(reinterpret_cast<int (*)(int, unsigned*, int*)>(state)(1, &flags, &active) == 0);
+    CHECK(active == 0);
 }
 
 SCENARIO_IN_CHILD("a reset gives everything back and the device can be used again") {

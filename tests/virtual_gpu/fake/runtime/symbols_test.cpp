@@ -36,7 +36,11 @@ SCENARIO_IN_CHILD("a variable keeps what is copied to it") {
     CHECK(back[0] == 3);
     CHECK(back[1] == 4);
     CHECK(to(&code.counter, sent, 16, 4, cudaMemcpyHostToDevice) == cudaErrorInvalidValue);
-    CHECK(to(&code.counter, sent, 4, static_cast<size_t>(-4), cudaMemcpyHostToDevice) == cudaErrorInvalidValue);
+    for (const char* symbol : {&code.counter, &code.scale}) {  // one of them lies behind the other
+        for (const long offset : {-4, -8, -16, -256}) {
+            CHECK(to(symbol, sent, 4, static_cast<size_t>(offset), cudaMemcpyHostToDevice) == cudaErrorInvalidValue);
+        }
+    }
     CHECK(to(&code.counter, sent, 4, 0, cudaMemcpyDeviceToHost) == cudaErrorInvalidMemcpyDirection);
     CHECK(to(sent, sent, 4, 0, cudaMemcpyHostToDevice) == cudaErrorInvalidSymbol);
     CHECK(RT(cudaMemcpyToSymbolAsync)(&code.scale, sent, 4, 0, cudaMemcpyHostToDevice, nullptr) == cudaSuccess);
@@ -58,6 +62,17 @@ SCENARIO_IN_CHILD("a managed variable is one and the same for host and device") 
     CHECK(back == 12);
 }
 
+SCENARIO_IN_CHILD("a managed variable has new memory after a reset") {
+    Registered code;
+    const int sent = 3;
+    int back = 0;
+    REQUIRE(RT(cudaMemcpyToSymbol)(&code.managed, &sent, sizeof sent, 0, cudaMemcpyHostToDevice) == cudaSuccess);
+    REQUIRE(RT(cudaDeviceReset)() == cudaSuccess);
+    CHECK(RT(cudaMemcpyToSymbol)(&code.managed, &sent, sizeof sent, 0, cudaMemcpyHostToDevice) == cudaSuccess);
+    CHECK(RT(cudaMemcpyFromSymbol)(&back, &code.managed, sizeof back, 0, cudaMemcpyDeviceToHost) == cudaSuccess);
+    CHECK(back == 3);
+}
+
 SCENARIO_IN_CHILD("variables are made anew after a reset and gone after unregistering") {
     Registered code;
     const int sent = 5;
@@ -74,6 +89,7 @@ SCENARIO_IN_CHILD("variables are made anew after a reset and gone after unregist
     CHECK(RT(cudaMemGetInfo)(&after, &total) == cudaSuccess);
     CHECK(after >= before);
     CHECK(RT(cudaMemcpyFromSymbol)(&back, &code.scale, 4, 0, cudaMemcpyDeviceToHost) == cudaErrorInvalidSymbol);
+    CHECK(RT(cudaLaunchKernel)(&code.bump, dim3(1), dim3(1), nullptr, 0, nullptr) == cudaErrorInvalidDeviceFunction);
     Registered once_more;
     CHECK(RT(cudaMemcpyFromSymbol)(&back, &once_more.scale, 4, 0, cudaMemcpyDeviceToHost) == cudaSuccess);
 }

@@ -17,7 +17,6 @@ cudaError_t find(const char* symbol, void** function, int version, unsigned long
     }
     return started([&] {
         CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
-        *function = nullptr;
         const CUresult result = ask_driver(symbol, function, version, flags, &found);
         // "return cudaSuccess and set the returned funcPtr to NULL" where there is none (cuda_runtime_api.h).
         if (status != nullptr) {
