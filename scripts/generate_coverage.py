@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Writes docs/coverage.md: of every function that a CUDA driver exports, whether it passes through, is hooked, and counted how.
+
+  generate_coverage.py [--check]
+
+The functions and their routes come from virtual_gpu/driver/functions.def, the hooks' files from shim/driver/hooks_*.cpp. What a
+file does with its calls, and which functions take memory without being hooked, is said here and checked against both: a hook
+without an explanation, or an explanation without a function, is an error. --check writes nothing and fails if the page is old.
+"""
+import collections
+import difflib
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs/coverage.md"
+
+# What a file of hooks does with its calls.
+HOW = {
+    "array": "the driver's part is measured around the call; creating one that does not fit is undone and refused",
+    "context": "the driver's part is measured around the call; a context, or a larger limit of one, that does not fit is undone and"
+    " refused; the end of a context gives back every allocation in it",
+    "init": "opens the GPUs and works out each one's slice; fails if a setting is wrong",
+    "lookup": "the driver is asked, and the pointer that comes back is exchanged for the hook's, if there is one",
+    "memory": "charged before the driver is asked, at the size asked for in steps of 512 bytes, and again when it is freed",
+    "module": "the driver's part is measured around the call; loading one that does not fit is undone and refused",
+    "pool": "charged before the driver is asked, then the pool's reserved bytes count; they are read again before a refusal",
+    "view": "answers with the slice",
+    "virtual_memory": "charged from cuMemCreate until the last handle and the last mapping are gone",
+}
+
+# Functions that pass through although they can take memory on the GPU, or make the driver take it.
+UNCOUNTED = {
+    "Imported from another process (whoever allocated it is charged there)": [
+        "cuIpcOpenMemHandle", "cuMemImportFromShareableHandle", "cuMemPoolImportFromShareableHandle", "cuMemPoolImportPointer"],
+    "External memory of graphics APIs": [
+        "cuImportExternalMemory", "cuExternalMemoryGetMappedBuffer", "cuExternalMemoryGetMappedMipmappedArray",
+        "cuGraphicsMapResources"],
+    "Graph memory": [
+        "cuGraphAddMemAllocNode", "cuGraphAddNode", "cuGraphInstantiate", "cuGraphInstantiateWithFlags",
+        "cuGraphInstantiateWithParams", "cuGraphUpload", "cuGraphLaunch", "cuDeviceGraphMemTrim", "cuDeviceSetGraphMemAttribute"],
+    "Multicast objects and green contexts": [
+        "cuMulticastCreate", "cuMulticastBindMem", "cuMulticastBindAddr", "cuGreenCtxCreate"],
+    "Taken by the driver for itself: kernels loaded at their first use, local memory": [
+        "cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuModuleGetFunction", "cuLibraryGetKernel",
+        "cuKernelGetFunction", "cuLibraryGetModule", "cuStreamCreate", "cuStreamCreateWithPriority"],
+}  # fmt: skip
+
+HEAD = """# What is caught, and what is counted
+
+*Written by `scripts/generate_coverage.py` from the list of the driver's functions; the tests fail when it is old.*
+
+{total} functions of the CUDA driver are exported by `libcuslice.so`, the forms for per-thread default streams and the old forms
+each by itself: {hooked} are hooked, {passed} pass through. A function that passes through is the driver's own pointer to whoever asks
+`cuGetProcAddress`, and one jump to whoever calls the exported symbol. Functions of a newer driver that are not listed here reach
+programs through `cuGetProcAddress`, not through `dlsym` ([boundaries](boundaries.md)).
+
+"""
+
+UNCOUNTED_HEAD = """
+## Not counted at the call
+
+These can take memory on the GPU and pass through in this version. Where NVML lists the process, what they took is noticed at
+the next measurement (a refusal, a context or module call, or when the allocations have grown by the headroom) and comes out of
+the allocations after it. Where NVML doesn't, it is not counted.
+
+| what | functions |
+|---|---|
+"""
+
+ROW = re.compile(r"^CUSLICE_FUNCTION\((\w+), (\w+), (\d+), (\w+), (\w+)\)", re.M)
+
+
+def fail(message):
+    sys.exit(f"generate_coverage.py: {message}")
+
+
+def since(version):
+    return f"{version // 1000}.{version % 1000 // 10}" if version else "–"
+
+
+def hook_files():
+    """symbol → the word in its file's name"""
+    files = {}
+    for path in sorted((ROOT / "shim/driver").glob("hooks_*.cpp")):
+        word = path.stem.removeprefix("hooks_")
+        symbols = re.findall(r"^CUSLICE_HOOK (cu\w+)\(", path.read_text(), re.M)
+        if symbols and word not in HOW:
+            fail(f"say in HOW what {path.name} does with its calls")
+        files.update(dict.fromkeys(symbols, word))
+    for word in HOW:
+        if word not in files.values():
+            fail(f"HOW explains hooks_{word}.cpp, which has no hooks")
+    return files
+
+
+def page():
+    rows = ROW.findall((ROOT / "virtual_gpu/driver/functions.def").read_text())
+    files = hook_files()
+    hooked = [row for row in rows if row[4] == "hook"]
+    passed = [row for row in rows if row[4] == "pass"]
+    for symbol, *_ in hooked:
+        if symbol not in files:
+            fail(f"{symbol} is hooked, but no hooks_*.cpp defines it")
+    text = HEAD.format(total=len(rows), hooked=len(hooked), passed=len(passed))
+
+    text += "## Hooked\n\n| what happens | functions, with the CUDA version that brought each form |\n|---|---|\n"
+    by_file = collections.defaultdict(list)
+    for symbol, _, version, _, _ in hooked:
+        by_file[files[symbol]].append(f"`{symbol}` {since(int(version))}")
+    for word, symbols in sorted(by_file.items()):
+        text += f"| {HOW[word]} | {', '.join(symbols)} |\n"
+
+    text += UNCOUNTED_HEAD
+    passing = collections.defaultdict(list)
+    for symbol, name, version, stream, _ in passed:
+        passing[name].append((symbol, since(int(version))))
+    for what, names in UNCOUNTED.items():
+        for name in names:
+            if name not in passing:
+                fail(f"UNCOUNTED has {name}, which does not pass through")
+        text += f"| {what} | {', '.join(f'`{name}`' for name in names)} |\n"
+
+    text += "\n## Passes through\n\n| function | exported forms, with the CUDA version that brought each |\n|---|---|\n"
+    for name, forms in sorted(passing.items()):
+        text += f"| `{name}` | {', '.join(f'`{symbol}` {version}' for symbol, version in forms)} |\n"
+    return text
+
+
+def main():
+    new = page()
+    if sys.argv[1:] != ["--check"]:
+        PAGE.write_text(new)
+        return
+    old = PAGE.read_text() if PAGE.exists() else ""
+    if old != new:
+        sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), "docs/coverage.md", "as it should be", n=0))
+        fail("docs/coverage.md is old: run scripts/generate_coverage.py and commit the page")
+
+
+main()
