@@ -5,13 +5,13 @@
 namespace cuslice {
 
 AllocationTable::Entry AllocationTable::pack(const Allocation& a) {
-    return {a.address, std::uint64_t{a.context} << 48 | std::uint64_t{a.gpu} << 42 | std::uint64_t{a.kind} << 36 |
+    return {a.address, std::uint64_t{a.context} << 48 | std::uint64_t{a.gpu} << 42 | std::uint64_t{a.kind} << 37 |
                            a.bytes / kUnit};
 }
 
 Allocation AllocationTable::unpack(const Entry& e) {
-    return {e.address, (e.packed & ((1ull << 36) - 1)) * kUnit, static_cast<std::uint16_t>(e.packed >> 48),
-            static_cast<std::uint8_t>(e.packed >> 42 & 63), static_cast<std::uint8_t>(e.packed >> 36 & 63)};
+    return {e.address, (e.packed & (kSuperseded - 1)) * kUnit, static_cast<std::uint16_t>(e.packed >> 48),
+            static_cast<std::uint8_t>(e.packed >> 42 & 63), static_cast<std::uint8_t>(e.packed >> 37 & 31)};
 }
 
 // The bits above the shard's own (58 and up) are spent; below them the product is well mixed from its middle on.
@@ -31,13 +31,23 @@ void AllocationTable::Shard::put(const Entry& entry) {
 
 AllocationTable::Entry* AllocationTable::Shard::find(std::uint64_t address, std::size_t* bucket) const {
     if (!buckets || !address) return nullptr;
+    Entry* found = nullptr;
+    for (std::size_t b = home(address);; b = (b + 1) & (bucket_count - 1)) {
+        for (Entry& entry : buckets[b].entries) {
+            if (entry.address != address || (found && !(entry.packed & kSuperseded))) continue;
+            *bucket = b;
+            found = &entry;
+            if (entry.packed & kSuperseded) return found;
+        }
+        if (!buckets[b].full()) return found;
+    }
+}
+
+void AllocationTable::Shard::supersede(std::uint64_t address) {
     for (std::size_t b = home(address);; b = (b + 1) & (bucket_count - 1)) {
         for (Entry& entry : buckets[b].entries)
-            if (entry.address == address) {
-                *bucket = b;
-                return &entry;
-            }
-        if (!buckets[b].full()) return nullptr;
+            if (entry.address == address) entry.packed |= kSuperseded;
+        if (!buckets[b].full()) return;
     }
 }
 
@@ -87,14 +97,10 @@ bool AllocationTable::Shard::grow() {
 bool AllocationTable::insert(const Allocation& a) {
     Shard& shard = shard_of(a.address);
     LockGuard lock(shard.mutex);
-    std::size_t bucket = 0;
-    if (Entry* known = shard.find(a.address, &bucket)) {
-        *known = pack(a);
-        return true;
-    }
     if ((shard.count + 1) * 4 > shard.bucket_count * 4 * 3 && !shard.grow() &&
         shard.count + 1 >= shard.bucket_count * 4)
         return false;
+    shard.supersede(a.address);
     shard.put(pack(a));
     return true;
 }

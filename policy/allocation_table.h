@@ -12,7 +12,7 @@ struct Allocation {
     std::uint64_t bytes = 0;    // whole units of kUnit; below 2^44
     std::uint16_t context = 0;  // whose end frees it; 0: none
     std::uint8_t gpu = 0;       // below 64
-    std::uint8_t kind = 0;      // below 64
+    std::uint8_t kind = 0;      // below 32
 };
 
 // Address → allocation, for any number of live ones, from any thread. A hash table in shards with a lock each. Entries
@@ -22,10 +22,13 @@ class AllocationTable {
   public:
     static constexpr std::uint64_t kUnit = 512;
 
-    // False if the kernel gave no memory to grow into; nothing was recorded then.
+    // Records an allocation that the driver has just made. A record that is there for the same address belongs to a
+    // free that is under way: the driver has the memory back already and handed it out again, and the freeing thread is
+    // about to take its record. It finds it, and not the new one: see erase(). False if the kernel gave no memory to
+    // grow into; nothing was recorded then.
     bool insert(const Allocation& allocation);
 
-    // Says that erase(address) will follow soon.
+    // Says that erase(address) will follow soon, so that the cache line is on its way.
     void expect(std::uint64_t address) const {
         const Shard& shard = shards_[hash(address) >> 58];
         if (const Bucket* buckets = __atomic_load_n(&shard.buckets, __ATOMIC_RELAXED))
@@ -33,7 +36,8 @@ class AllocationTable {
                 buckets + (hash(address) >> 26 & (__atomic_load_n(&shard.bucket_count, __ATOMIC_RELAXED) - 1)), 1);
     }
 
-    // Removes and returns the allocation at this address; address 0 in the answer if there is none.
+    // After the driver has freed this address: removes and returns its record, the one that a newer record has
+    // superseded if there are several; address 0 in the answer if there is none.
     Allocation erase(std::uint64_t address);
 
     // Removes every allocation of a context (or, for 0, none) and calls visit(allocation, argument) for each, without
@@ -50,7 +54,7 @@ class AllocationTable {
   private:
     struct Entry {
         std::uint64_t address;
-        std::uint64_t packed;  // context 16 bits, gpu 6, kind 6, units 36
+        std::uint64_t packed;  // context 16 bits, gpu 6, kind 5, superseded 1, units 36
     };
     // Filled from the front: an entry that finds the bucket of its hash full goes to the next that is not. So whoever
     // meets a bucket with room need look no further.
@@ -67,12 +71,14 @@ class AllocationTable {
         bool grow();
         std::size_t home(std::uint64_t address) const;
         void put(const Entry& entry);
-        Entry* find(std::uint64_t address, std::size_t* bucket) const;
+        void supersede(std::uint64_t address);
+        Entry* find(std::uint64_t address, std::size_t* bucket) const;  // a superseded one first
         void remove(Entry* entry, std::size_t bucket);
     };
     static constexpr std::size_t kShards = 64;
 
     static std::uint64_t hash(std::uint64_t address) { return (address >> 9) * 0x9e3779b97f4a7c15ull; }
+    static constexpr std::uint64_t kSuperseded = 1ull << 36;
     static Entry pack(const Allocation& allocation);
     static Allocation unpack(const Entry& entry);
     Shard& shard_of(std::uint64_t address) { return shards_[hash(address) >> 58]; }

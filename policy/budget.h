@@ -14,7 +14,8 @@ struct OverLimit {
 // How many bytes of one GPU may be held, and how many are. Charged before the driver is asked:
 //
 //     reserve → the driver's allocation → commit, or roll_back
-//     begin_release → the driver's free → end_release, or cancel_release
+//     the driver's free → release
+//     begin_release → the end of a context → end_release, or cancel_release
 //
 // An operation between its two ends is "in flight": its bytes are charged although the driver may not hold them yet (or
 // any more), so that a comparison with the driver's own figure means something only while none is (see settled()).
@@ -55,6 +56,9 @@ class Budget {
     }
     void commit() { state_.fetch_sub(kOneInFlight, std::memory_order_release); }
     void roll_back(std::uint64_t bytes) { end_release(bytes); }
+
+    // What the driver has been given back.
+    void release(std::uint64_t bytes) { state_.fetch_sub(charged(bytes) / kUnit, std::memory_order_release); }
 
     void begin_release() { state_.fetch_add(kBegin, std::memory_order_acquire); }
     void end_release(std::uint64_t bytes) {

@@ -4,7 +4,9 @@
 
 namespace cuslice {
 
-void DriverPart::open(const char* uuid, unsigned pid, FreeMemory free_memory, std::uint64_t first_context_at_most) {
+void DriverPart::open(const char* uuid, unsigned pid, FreeMemory free_memory, std::uint64_t first_context_at_most,
+                      const InFlight& frees) {
+    frees_ = &frees;
     pid_ = pid;
     free_memory_ = free_memory;
     first_context_at_most_ = first_context_at_most;
@@ -61,12 +63,13 @@ void DriverPart::refresh(std::uint64_t unsure, Budget& budget) {
     // The comparison means something only while no allocation is between our charge and the driver's. A few tries; a
     // busy program keeps the last figure and is measured at the next occasion.
     for (int i = 0; i < 16; i++) {
+        const std::uint64_t frees = frees_->snapshot();
         const Budget::Snapshot now = budget.snapshot();
         std::uint64_t process = 0;
         const Reading reading = nvml_.used_by_process(pid_, &process);
         if (reading == Reading::failed) return;       // the last figure stands; silence is not zero
         if (reading == Reading::absent) process = 0;  // the last context is gone
-        if (!budget.settled(now)) continue;
+        if (!budget.settled(now) || !frees_->settled(frees)) continue;
         const std::uint64_t counted = now.used() - Budget::charged(bytes_);
         // With managed memory alive the figure leaves a range; what was known before stands unless it is outside.
         const std::uint64_t least = process > counted ? process - counted : 0;

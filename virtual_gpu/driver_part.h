@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "policy/budget.h"
+#include "policy/in_flight.h"
 #include "virtual_gpu/nvml.h"
 
 namespace cuslice {
@@ -25,7 +26,9 @@ class DriverPart {
         std::uint64_t counted = 0;  // by us, before the call
     };
 
-    void open(const char* uuid, unsigned pid, FreeMemory free_memory, std::uint64_t first_context_at_most);
+    // `frees`: those that the driver may have carried out and the budget doesn't show yet.
+    void open(const char* uuid, unsigned pid, FreeMemory free_memory, std::uint64_t first_context_at_most,
+              const InFlight& frees);
 
     Step before(const Budget& budget);
 
@@ -35,6 +38,15 @@ class DriverPart {
 
     // Reads the process's figure again, where there is one. Without one nothing changes.
     void refresh(std::uint64_t unsure, Budget& budget);
+
+    // Memory that was counted by itself is on its way back to the driver, which has it at a time of its own
+    // (cuMemFreeAsync of cuMemAlloc's memory). Until the next reading it is the driver's part. False where nothing will
+    // be read: not charged then.
+    bool takes_over(std::uint64_t bytes) {
+        if (source_ != Source::process) return false;
+        bytes_ += bytes;
+        return true;
+    }
 
     std::uint64_t bytes() const { return bytes_; }
     bool exact() const { return source_ == Source::process; }
@@ -47,6 +59,7 @@ class DriverPart {
 
     NvmlGpu nvml_;
     FreeMemory free_memory_ = nullptr;
+    const InFlight* frees_ = nullptr;
     Source source_ = Source::undecided;
     unsigned pid_ = 0;
     std::uint64_t first_context_at_most_ = 0;

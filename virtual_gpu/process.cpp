@@ -86,13 +86,13 @@ Readiness Process::load() {
     if (read_settings()) {
         char path[4096];
         const char* explicit_path = nullptr;
-        if (const Entry* driver = find(settings(), Key::driver)) {
-            std::snprintf(path, sizeof(path), "%.*s", static_cast<int>(driver->value.size()), driver->value.data());
-            explicit_path = path;
-        } else if (find(settings(), Key::fake)) {
-            // The fake GPU's driver lies in a folder beside this library.
+        if (find(settings(), Key::fake)) {
+            // The fake GPU's driver lies in a folder beside this library; `fake` wins over `driver`.
             constexpr const char kFake[] = "/fake/libcuda.so.1";
             if (folder_of(&the_process, path, sizeof(path) - sizeof(kFake))) std::strcat(path, kFake);
+            explicit_path = path;
+        } else if (const Entry* driver = find(settings(), Key::driver)) {
+            std::snprintf(path, sizeof(path), "%.*s", static_cast<int>(driver->value.size()), driver->value.data());
             explicit_path = path;
         }
         answer =

@@ -5,6 +5,7 @@
 #include "config/config_error.h"
 #include "config/settings.h"
 #include "policy/allocation_table.h"
+#include "policy/in_flight.h"
 #include "policy/mutex.h"
 #include "virtual_gpu/contexts.h"
 #include "virtual_gpu/physical_memory.h"
@@ -62,6 +63,8 @@ class Process {
     void forget_contexts() { context_epoch_.fetch_add(1, std::memory_order_release); }
 
     AllocationTable& allocations() { return allocations_; }
+    // Frees that the driver may have carried out and the budgets don't show yet.
+    InFlight& frees() { return frees_; }
     Contexts& contexts() { return contexts_; }
     PhysicalMemory& physical_memory() { return physical_memory_; }
 
@@ -86,6 +89,7 @@ class Process {
     char driver_text_[512] = {};
 
     AllocationTable allocations_;
+    InFlight frees_;
     Contexts contexts_;
     PhysicalMemory physical_memory_;
 };

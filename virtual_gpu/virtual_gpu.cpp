@@ -56,7 +56,7 @@ void VirtualGpu::open_driver_part() {
     const std::uint64_t at_most = first_context_at_most(device_);
     LockGuard lock(mutex_);
     if (driver_part_open_.load(std::memory_order_relaxed)) return;
-    driver_part_.open(identity_.uuid, static_cast<unsigned>(getpid()), free_memory, at_most);
+    driver_part_.open(identity_.uuid, static_cast<unsigned>(getpid()), free_memory, at_most, process().frees());
     driver_part_open_.store(true, std::memory_order_release);
 }
 
@@ -93,6 +93,13 @@ bool VirtualGpu::reserve(std::uint64_t bytes, OverLimit* why) {
     if (budget_.reserve(bytes)) return true;
     if (pools_.any()) refresh(true);
     return budget_.reserve(bytes, why);
+}
+
+void VirtualGpu::release_later(std::uint64_t bytes) {
+    LockGuard lock(mutex_);
+    if (!driver_part_.takes_over(bytes)) return budget_.release(bytes);
+    publish();
+    driver_gave_back();
 }
 
 DriverPart::Step VirtualGpu::before_driver_step() {

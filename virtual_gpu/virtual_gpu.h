@@ -66,6 +66,9 @@ class VirtualGpu {
     // The driver's part has become smaller: it is read again before anybody sees a figure or is refused.
     void driver_gave_back() { stale_.store(true, std::memory_order_relaxed); }
 
+    // Bytes that the driver will have back at a time of its own: they stay charged until they are seen to be gone.
+    void release_later(std::uint64_t bytes);
+
     // Reads pools and the driver's part again.
     void refresh(bool trim_pools = false);
 

@@ -56,26 +56,26 @@ CUresult counted_allocation(Function function, Kind kind, std::uint64_t bytes, P
     return result;
 }
 
-// The shape of every hook that frees: the record goes first, because once the driver has freed the address another
-// thread may get it; the bytes go last, because until then the driver still holds them.
-template <typename Call>
-CUresult counted_free(CUdeviceptr address, Call call) {
-    process().allocations().expect(address);  // on its way while the entry is made
+inline void free_now(VirtualGpu& gpu, const Allocation& freed) { gpu.budget().release(freed.bytes); }
+
+// The shape of every hook that frees: first the driver, then the record, then the bytes. Between the first two another
+// thread may get the address again and record it, which the table keeps apart. (Looking the record up first would cost
+// a miss of the cache before the driver's own; so both are under way together.)
+template <typename GiveBack, typename Call>
+CUresult counted_free(CUdeviceptr address, GiveBack give_back, Call call) {
     const HookEntry entry;
     if (!entry.counts()) return call();
-    const Allocation allocation = process().allocations().erase(address);
-    if (!allocation.address) return call();  // not counted by us, or not an allocation: the driver knows
-    VirtualGpu& gpu = process().gpu(allocation.gpu);
-    Budget& budget = gpu.budget();
-    budget.begin_release();
+    process().allocations().expect(address);
+    process().frees().begin();
     const CUresult result = call();
-    if (result == CUDA_SUCCESS) {
-        if (is_managed(allocation)) gpu.managed_changed(-static_cast<std::int64_t>(allocation.bytes));
-        budget.end_release(allocation.bytes);
-    } else {
-        process().allocations().insert(allocation);
-        budget.cancel_release();
+    // Without a record it is memory of a pool, or none that we counted.
+    const Allocation freed = result == CUDA_SUCCESS ? process().allocations().erase(address) : Allocation{};
+    if (freed.address) {
+        VirtualGpu& gpu = process().gpu(freed.gpu);
+        if (is_managed(freed)) gpu.managed_changed(-static_cast<std::int64_t>(freed.bytes));
+        give_back(gpu, freed);
     }
+    process().frees().end();
     return result;
 }
 

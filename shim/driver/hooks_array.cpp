@@ -26,32 +26,28 @@ CUSLICE_HOOK cuArrayCreate_v2(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* descr
     if (ready() != Readiness::ready) return unavailable();
     return measured(
         Function::cuArrayCreate_v2, [&] { return CUSLICE_REAL(cuArrayCreate_v2)(array, descriptor); },
-        [&] { CUSLICE_REAL(cuArrayDestroy)
-              (*array); });
+        [&] { return CUSLICE_REAL(cuArrayDestroy)(*array); });
 }
 
 CUSLICE_HOOK cuArrayCreate(CUarray* array, const CUDA_ARRAY_DESCRIPTOR_v1* descriptor) {
     if (ready() != Readiness::ready) return unavailable();
     return measured(
         Function::cuArrayCreate, [&] { return CUSLICE_REAL(cuArrayCreate)(array, descriptor); },
-        [&] { CUSLICE_REAL(cuArrayDestroy)
-              (*array); });
+        [&] { return CUSLICE_REAL(cuArrayDestroy)(*array); });
 }
 
 CUSLICE_HOOK cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* descriptor) {
     if (ready() != Readiness::ready) return unavailable();
     return measured(
         Function::cuArray3DCreate_v2, [&] { return CUSLICE_REAL(cuArray3DCreate_v2)(array, descriptor); },
-        [&] { CUSLICE_REAL(cuArrayDestroy)
-              (*array); });
+        [&] { return CUSLICE_REAL(cuArrayDestroy)(*array); });
 }
 
 CUSLICE_HOOK cuArray3DCreate(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR_v1* descriptor) {
     if (ready() != Readiness::ready) return unavailable();
     return measured(
         Function::cuArray3DCreate, [&] { return CUSLICE_REAL(cuArray3DCreate)(array, descriptor); },
-        [&] { CUSLICE_REAL(cuArrayDestroy)
-              (*array); });
+        [&] { return CUSLICE_REAL(cuArrayDestroy)(*array); });
 }
 
 CUSLICE_HOOK cuMipmappedArrayCreate(CUmipmappedArray* array, const CUDA_ARRAY3D_DESCRIPTOR* descriptor,
@@ -60,8 +56,7 @@ CUSLICE_HOOK cuMipmappedArrayCreate(CUmipmappedArray* array, const CUDA_ARRAY3D_
     return measured(
         Function::cuMipmappedArrayCreate,
         [&] { return CUSLICE_REAL(cuMipmappedArrayCreate)(array, descriptor, levels); },
-        [&] { CUSLICE_REAL(cuMipmappedArrayDestroy)
-              (*array); });
+        [&] { return CUSLICE_REAL(cuMipmappedArrayDestroy)(*array); });
 }
 
 CUSLICE_HOOK cuArrayDestroy(CUarray array) {

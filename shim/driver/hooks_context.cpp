@@ -67,10 +67,8 @@ VirtualGpu* gpu_if(bool counts, CUdevice device) { return counts ? process().gpu
 template <typename Call>
 CUresult counted_create(Function function, CUcontext* context, CUdevice device, Call call) {
     const HookEntry entry;
-    const CUresult result = counted_step(function, gpu_if(entry.counts(), device), call, [&] {
-        CUSLICE_REAL(cuCtxDestroy_v2)
-        (*context);
-    });
+    const CUresult result = counted_step(function, gpu_if(entry.counts(), device), call,
+                                         [&] { return CUSLICE_REAL(cuCtxDestroy_v2)(*context); });
     if (result != CUDA_SUCCESS) return result;
     process().contexts().id_of(*context, device);
     process().forget_contexts();
@@ -190,11 +188,8 @@ CUSLICE_HOOK cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
         if (retained == CUDA_SUCCESS && !active) pushed = CUSLICE_REAL(cuCtxPushCurrent_v2)(*context) == CUDA_SUCCESS;
         return retained;
     };
-    const CUresult result =
-        counted_step(Function::cuDevicePrimaryCtxRetain, entry.counts() && !active ? gpu : nullptr, call, [&] {
-            CUSLICE_REAL(cuDevicePrimaryCtxRelease_v2)
-            (device);
-        });
+    const CUresult result = counted_step(Function::cuDevicePrimaryCtxRetain, entry.counts() && !active ? gpu : nullptr,
+                                         call, [&] { return CUSLICE_REAL(cuDevicePrimaryCtxRelease_v2)(device); });
     CUcontext popped = nullptr;
     if (pushed) CUSLICE_REAL(cuCtxPopCurrent_v2)(&popped);
     if (result != CUDA_SUCCESS || !gpu) return result;

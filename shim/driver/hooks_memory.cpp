@@ -82,12 +82,12 @@ CUSLICE_HOOK cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned flag
 
 CUSLICE_HOOK cuMemFree_v2(CUdeviceptr dptr) {
     if (ready() != Readiness::ready) return unavailable();
-    return counted_free(dptr, [&] { return CUSLICE_REAL(cuMemFree_v2)(dptr); });
+    return counted_free(dptr, free_now, [&] { return CUSLICE_REAL(cuMemFree_v2)(dptr); });
 }
 
 CUSLICE_HOOK cuMemFree(CUdeviceptr_v1 dptr) {
     if (ready() != Readiness::ready) return unavailable();
-    return counted_free(dptr, [&] { return CUSLICE_REAL(cuMemFree)(dptr); });
+    return counted_free(dptr, free_now, [&] { return CUSLICE_REAL(cuMemFree)(dptr); });
 }
 
 }  // namespace cuslice

@@ -29,20 +29,14 @@ CUSLICE_HOOK cuModuleLoad(CUmodule* module, const char* file) {
     if (ready() != Readiness::ready) return unavailable();
     return counted_load(
         Function::cuModuleLoad, [&] { return CUSLICE_REAL(cuModuleLoad)(module, file); },
-        [&] {
-            CUSLICE_REAL(cuModuleUnload)
-            (*module);
-        });
+        [&] { return CUSLICE_REAL(cuModuleUnload)(*module); });
 }
 
 CUSLICE_HOOK cuModuleLoadData(CUmodule* module, const void* image) {
     if (ready() != Readiness::ready) return unavailable();
     return counted_load(
         Function::cuModuleLoadData, [&] { return CUSLICE_REAL(cuModuleLoadData)(module, image); },
-        [&] {
-            CUSLICE_REAL(cuModuleUnload)
-            (*module);
-        });
+        [&] { return CUSLICE_REAL(cuModuleUnload)(*module); });
 }
 
 CUSLICE_HOOK cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* options,
@@ -51,20 +45,14 @@ CUSLICE_HOOK cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned co
     return counted_load(
         Function::cuModuleLoadDataEx,
         [&] { return CUSLICE_REAL(cuModuleLoadDataEx)(module, image, count, options, values); },
-        [&] {
-            CUSLICE_REAL(cuModuleUnload)
-            (*module);
-        });
+        [&] { return CUSLICE_REAL(cuModuleUnload)(*module); });
 }
 
 CUSLICE_HOOK cuModuleLoadFatBinary(CUmodule* module, const void* image) {
     if (ready() != Readiness::ready) return unavailable();
     return counted_load(
         Function::cuModuleLoadFatBinary, [&] { return CUSLICE_REAL(cuModuleLoadFatBinary)(module, image); },
-        [&] {
-            CUSLICE_REAL(cuModuleUnload)
-            (*module);
-        });
+        [&] { return CUSLICE_REAL(cuModuleUnload)(*module); });
 }
 
 CUSLICE_HOOK cuModuleUnload(CUmodule module) {
@@ -81,10 +69,7 @@ CUSLICE_HOOK cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_optio
             return CUSLICE_REAL(cuLibraryLoadData)(library, code, jit_options, jit_values, jit_count, options, values,
                                                    count);
         },
-        [&] {
-            CUSLICE_REAL(cuLibraryUnload)
-            (*library);
-        });
+        [&] { return CUSLICE_REAL(cuLibraryUnload)(*library); });
 }
 
 CUSLICE_HOOK cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_option* jit_options, void** jit_values,
@@ -96,10 +81,7 @@ CUSLICE_HOOK cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_o
             return CUSLICE_REAL(cuLibraryLoadFromFile)(library, file, jit_options, jit_values, jit_count, options,
                                                        values, count);
         },
-        [&] {
-            CUSLICE_REAL(cuLibraryUnload)
-            (*library);
-        });
+        [&] { return CUSLICE_REAL(cuLibraryUnload)(*library); });
 }
 
 CUSLICE_HOOK cuLibraryUnload(CUlibrary library) {

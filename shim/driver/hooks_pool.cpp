@@ -56,6 +56,10 @@ CUresult counted_async(Function function, CUstream stream, bool per_thread, std:
     return counted_from_pool(function, gpu, pool, bytes, call);
 }
 
+// Frees both pool memory, for which there is no record, and memory of cuMemAlloc, for which there is; the latter when
+// the stream gets there.
+void free_later(VirtualGpu& gpu, const Allocation& freed) { gpu.release_later(freed.bytes); }
+
 }  // namespace
 
 CUSLICE_HOOK cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream stream) {
@@ -86,15 +90,14 @@ CUSLICE_HOOK cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CU
                              [&] { return CUSLICE_REAL(cuMemAllocFromPoolAsync_ptsz)(dptr, bytesize, pool, stream); });
 }
 
-// Frees both pool memory, for which there is no record, and memory of cuMemAlloc, for which there is.
 CUSLICE_HOOK cuMemFreeAsync(CUdeviceptr dptr, CUstream stream) {
     if (ready() != Readiness::ready) return unavailable();
-    return counted_free(dptr, [&] { return CUSLICE_REAL(cuMemFreeAsync)(dptr, stream); });
+    return counted_free(dptr, free_later, [&] { return CUSLICE_REAL(cuMemFreeAsync)(dptr, stream); });
 }
 
 CUSLICE_HOOK cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream stream) {
     if (ready() != Readiness::ready) return unavailable();
-    return counted_free(dptr, [&] { return CUSLICE_REAL(cuMemFreeAsync_ptsz)(dptr, stream); });
+    return counted_free(dptr, free_later, [&] { return CUSLICE_REAL(cuMemFreeAsync_ptsz)(dptr, stream); });
 }
 
 CUSLICE_HOOK cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {

@@ -9,8 +9,8 @@ namespace cuslice {
 
 namespace {
 
-// The slice as this thread's context has it; false where nothing is limited, and what the driver said stands. The driver has
-// just answered, so there is a context; with one GPU it is known whose.
+// The slice as this thread's context has it; false where nothing is limited, and what the driver said stands. The
+// driver has just answered, so there is a context; with one GPU it is known whose.
 bool current_view(std::uint64_t physical_free, MemoryView* view) {
     if (inside_hook || !process().limits_anything()) return false;
     VirtualGpu* gpu = process().gpu_count() == 1 ? &process().gpu(0) : process().current().gpu;
