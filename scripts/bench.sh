@@ -17,7 +17,7 @@ while [ $# -gt 0 ]; do
     esac
 done
 
-scripts/build.sh release >&2
+scripts/build.sh release product cuslice_bench >&2
 build=$PWD/build/release
 books=$(mktemp -d /dev/shm/cuslice-bench-XXXXXX)
 figures=$(mktemp)

@@ -1,13 +1,23 @@
 #!/usr/bin/env bash
 # Sets up (scripts/setup.sh) and builds one preset into build/<preset>. What run.sh, test.sh, bench.sh and compat.sh begin with.
 #
-#   scripts/build.sh release                everything
-#   scripts/build.sh release cuslice_bench  only what is named
+#   scripts/build.sh dev                            everything
+#   scripts/build.sh release product cuslice_bench  only what is named; `product` is what an installation has
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 preset=${1:?a preset is needed: release, dev, asan or tsan}
 shift
+
+targets=()
+for target in "$@"; do
+    case $target in
+        product) targets+=(cuslice cuslice_nvml_facade cuslice_launch cuslice_toml_module
+                           fake_driver fake_nvml fake_cudart12 fake_cudart13 fake_watch) ;;
+        *) targets+=("$target") ;;
+    esac
+done
+[ ${#targets[@]} -eq 0 ] || targets=(--target "${targets[@]}")
 
 scripts/setup.sh
 # Configuring again takes a second that a second run need not spend: ninja does it by itself when a CMakeLists.txt changed.
@@ -19,4 +29,4 @@ if [ ! -f "build/$preset/build.ninja" ]; then
         exit 1
     fi
 fi
-cmake --build --preset "$preset" --parallel "$(nproc)" ${*:+--target "$@"} </dev/null
+cmake --build --preset "$preset" --parallel "$(nproc)" "${targets[@]}" </dev/null

@@ -19,7 +19,7 @@ for name in "$@"; do
     fi
 done
 
-scripts/build.sh release >&2
+scripts/build.sh release product >&2
 cuslice=$PWD/build/release/bin/cuslice
 export CUSLICE_FAKE_DIR
 CUSLICE_FAKE_DIR=$(mktemp -d /dev/shm/cuslice-compat-XXXXXX)

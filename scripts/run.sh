@@ -6,5 +6,5 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-scripts/build.sh release
+scripts/build.sh release product driver_fill runtime_fill
 exec python3 scripts/demo.py build/release </dev/null
