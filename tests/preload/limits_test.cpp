@@ -1,0 +1,208 @@
+// The limit: by bytes and by fraction, for all GPUs and each its own, for two processes at once, whatever the order of
+// the GPUs; and what a program is shown of it.
+#include "tests/catch.h"
+#include "tests/preload/guest.h"
+#include "tests/preload/places.h"
+
+namespace cuslice::tests {
+namespace {
+
+std::string bytes(std::uint64_t count) { return std::to_string(count); }
+
+// A guest with a context on each of its GPUs.
+std::unique_ptr<Guest> start(const std::string& fake, const Folder& books, const Words& settings, unsigned gpus) {
+    auto guest = std::make_unique<Guest>(Guest::route("linked"), sliced(fake, books.path(), settings));
+    REQUIRE(guest->code("init") == 0);
+    REQUIRE(guest->number("count") == gpus);
+    for (unsigned i = 0; i < gpus; ++i) REQUIRE(guest->code("retain " + std::to_string(i)) == 0);
+    return guest;
+}
+
+std::string uuid(Guest& guest, unsigned ordinal) {
+    return split_words(guest.ask("uuid " + std::to_string(ordinal))).at(1);
+}
+
+// Takes all that one GPU gives, in small blocks.
+Held fill(Guest& guest, const Folder& books, unsigned ordinal, std::uint64_t block = 32 * kMiB) {
+    REQUIRE(guest.code("current " + std::to_string(ordinal)) == 0);
+    REQUIRE(guest.code("fill " + bytes(block)) == 2);
+    return books_of(books.path(), guest.pid(), uuid(guest, ordinal));
+}
+
+// Full, but for headroom (an eighth of what the driver took, 2 MiB at least) and less than one block.
+void check_full(const Held& held, std::uint64_t limit, std::uint64_t context, std::uint64_t block = 32 * kMiB) {
+    CHECK(held.peak <= limit);
+    CHECK(held.used + std::max(context / 8, 2 * kMiB) + block > limit);
+}
+
+TEST_CASE("two processes at fraction 0.4 share one GPU, each within 40 percent") {
+    const Folder books;
+    const Words settings{"CUSLICE_FRACTION=0.4"};
+    auto first = start("1xt4", books, settings, 1), second = start("1xt4", books, settings, 1);
+    const std::uint64_t limit = first->number("total 0");
+    Guest plain_guest(Guest::route("linked"), raw("1xt4", books.path()));
+    REQUIRE(plain_guest.code("init") == 0);
+    const std::uint64_t total = plain_guest.number("total 0");
+    CHECK(limit <= total * 4 / 10);
+    CHECK(limit + kMiB > total * 4 / 10);
+    // Turn by turn, so that each is refused while the other holds.
+    const std::uint64_t context = books_of(books.path(), first->pid()).used;
+    const Held one = fill(*first, books, 0, 64 * kMiB), two = fill(*second, books, 0, 64 * kMiB);
+    check_full(one, limit, context, 64 * kMiB);
+    check_full(two, limit, context, 64 * kMiB);
+    CHECK(one.used + two.used <= total);
+    // A third of them finds the GPU nearly full: the driver itself refuses, and says so by its own error.
+    Guest third(Guest::route("linked"), sliced("1xt4", books.path(), settings));
+    REQUIRE(third.code("init") == 0);
+    REQUIRE(third.code("retain 0") == 0);
+    CHECK(third.code("fill " + bytes(64 * kMiB)) == 2);
+    CHECK(third.number("info") < 64 * kMiB);  // free is never more than is physically free
+    first->ask("freeall");
+    CHECK(third.code("alloc again " + bytes(64 * kMiB)) == 0);
+}
+
+// GPU i of the list has the i-th limit, whatever ordinal it has in the program.
+void check_each(const std::string& fake, const Words& settings, const std::vector<std::uint64_t>& limits_by_ordinal) {
+    const Folder books;
+    auto guest = start(fake, books, settings, static_cast<unsigned>(limits_by_ordinal.size()));
+    for (unsigned i = 0; i < limits_by_ordinal.size(); ++i) {
+        CAPTURE(fake, settings, i);
+        CHECK(guest->number("total " + std::to_string(i)) == limits_by_ordinal[i]);
+        const std::uint64_t context = books_of(books.path(), guest->pid(), uuid(*guest, i)).used;
+        const Held held = fill(*guest, books, i);
+        check_full(held, limits_by_ordinal[i], context);
+    }
+}
+
+// What CUDA calls GPU 0 by default is the fastest; the settings count as nvidia-smi does, by PCI id.
+TEST_CASE("each GPU has its own limit, also when CUDA counts them in another order") {
+    const std::uint64_t four = 4 * kGiB, one = kGiB;
+    const std::string two = "CUSLICE_LIMIT=0=4GiB,1=1GiB";
+    check_each("2xa100-40g", {two}, {four, one});
+    check_each("2xa100-40g", {two, "CUDA_VISIBLE_DEVICES=1,0"}, {one, four});
+    check_each("2xa100-40g", {two, "CUDA_VISIBLE_DEVICES=1"}, {one});
+    // A T4 first on the bus, an A100 second: the A100 is the faster one.
+    check_each("1xt4,1xa100-40g", {two}, {one, four});
+    check_each("1xt4,1xa100-40g", {two, "CUDA_DEVICE_ORDER=FASTEST_FIRST"}, {one, four});
+    check_each("1xt4,1xa100-40g", {two, "CUDA_DEVICE_ORDER=PCI_BUS_ID"}, {four, one});
+    check_each("1xt4,1xa100-40g", {two, "CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=1,0"}, {one, four});
+    check_each("1xt4,1xa100-40g", {two, "CUDA_VISIBLE_DEVICES=0"}, {one});
+}
+
+TEST_CASE("a fraction for a GPU by its index, and one by its UUID") {
+    const Folder books;
+    Guest watcher(Guest::route("linked"), raw("2xa100-40g", books.path(), {"CUDA_DEVICE_ORDER=PCI_BUS_ID"}));
+    REQUIRE(watcher.code("init") == 0);
+    const std::uint64_t total = watcher.number("total 0");
+    const std::string second = uuid(watcher, 1);
+    for (const std::size_t length : {second.size(), std::size_t{12}}) {
+        const std::string setting = "CUSLICE_FRACTION=0=0.4," + second.substr(0, length) + "=0.25";
+        const auto share = [&](double fraction) {
+            return static_cast<std::uint64_t>(static_cast<double>(total) * fraction);
+        };
+        const Words settings{setting, "CUDA_DEVICE_ORDER=PCI_BUS_ID"};
+        auto guest = start("2xa100-40g", books, settings, 2);
+        CAPTURE(setting);
+        CHECK(guest->number("total 0") / kMiB == share(0.4) / kMiB);
+        CHECK(guest->number("total 1") / kMiB == share(0.25) / kMiB);
+        auto turned = start("2xa100-40g", books, {setting, "CUDA_VISIBLE_DEVICES=" + second + ",0"}, 2);
+        CHECK(turned->number("total 0") / kMiB == share(0.25) / kMiB);
+        CHECK(turned->number("total 1") / kMiB == share(0.4) / kMiB);
+    }
+}
+
+TEST_CASE("a GPU without a setting of its own is not limited") {
+    const Folder books;
+    auto guest = start("2xa100-40g", books, {"CUSLICE_LIMIT=1=1GiB", "CUDA_DEVICE_ORDER=PCI_BUS_ID"}, 2);
+    CHECK(guest->number("total 1") == kGiB);
+    CHECK(guest->number("total 0") > 30 * kGiB);
+    CHECK(guest->code("current 0") == 0);
+    CHECK(guest->code("alloc a " + bytes(20 * kGiB)) == 0);
+}
+
+TEST_CASE("a limit above what the GPU has is the whole GPU") {
+    const Folder books;
+    auto guest = start("1xlaptop-2g", books, {"CUSLICE_LIMIT=64GiB"}, 1);
+    CHECK(guest->number("total 0") == 2002 * kMiB);
+    CHECK(guest->number("info", 2) == 2002 * kMiB);
+}
+
+TEST_CASE("total and free show the slice, in the present and the old forms") {
+    const Folder books;
+    auto guest = start("1xlaptop-2g", books, {"CUSLICE_LIMIT=1024MiB"}, 1);
+    CHECK(guest->number("total 0") == kGiB);
+    CHECK(guest->number("total32 0") == kGiB);
+    const std::uint64_t free = guest->number("info");
+    CHECK(guest->number("info", 2) == kGiB);
+    CHECK(guest->number("info32") <= free);
+    CHECK(guest->number("info32", 2) <= kGiB);
+    // What is shown as free can be had, to the last unit, and not one more.
+    CHECK(guest->code("alloc all " + bytes(free)) == 0);
+    CHECK(guest->number("info") == 0);
+    CHECK(guest->code("alloc more 1") == 2);
+    CHECK(guest->code("free all") == 0);
+    CHECK(guest->number("info") == free);
+    CHECK(guest->code("alloc all " + bytes(free + 1)) == 2);
+    CHECK(guest->code("alloc all " + bytes(free)) == 0);
+    const Held held = books_of(books.path(), guest->pid());
+    CHECK(held.peak <= kGiB);
+}
+
+TEST_CASE(
+    "the first refusal on a GPU is one line that says what was asked, used, allowed and held; later ones are silent") {
+    const Folder books;
+    auto guest = start("1xlaptop-2g", books, {"CUSLICE_LIMIT=1024MiB"}, 1);
+    CHECK(guest->code("alloc a " + bytes(512 * kMiB)) == 0);
+    CHECK(guest->complaints().empty());
+    CHECK(guest->code("alloc b " + bytes(512 * kMiB)) == 2);
+    CHECK(guest->code("alloc c " + bytes(512 * kMiB)) == 2);
+    CHECK(guest->code("alloc d " + bytes(64 * kMiB) + " managed") == 0);
+    CHECK(guest->code("thread alloc e " + bytes(512 * kMiB)) == 2);
+    const Words said = guest->complaints();
+    REQUIRE(said.size() == 1);
+    CHECK(
+        said[0] ==
+        "cuslice: GPU 0 (NVIDIA GeForce 940MX): cuMemAlloc_v2 is refused 512.0 MiB: 812.0 MiB of 1024.0 MiB are in use "
+        "(contexts and modules 300.0 MiB, cuMemAlloc 512.0 MiB in 1 block), 37.5 MiB kept free for the driver "
+        "(headroom); "
+        "the limit is from CUSLICE_LIMIT. Free some memory, or raise the limit. Further refusals on this GPU are not "
+        "shown");
+}
+
+TEST_CASE("log = info introduces each GPU once, with where the limit came from") {
+    const Folder books;
+    auto guest =
+        start("2xa100-40g", books, {"CUSLICE_LIMIT=1=1GiB", "CUSLICE_LOG=info", "CUDA_VISIBLE_DEVICES=1,0"}, 2);
+    CHECK(guest->code("create again 0") == 0);
+    CHECK(guest->code("retain 1") == 0);
+    const Words said = guest->complaints();
+    REQUIRE(said.size() == 2);
+    CHECK(said[0].rfind("cuslice: virtual 0 → physical 1, GPU-", 0) == 0);
+    CHECK(said[0].find("limit 1024.0 MiB from CUSLICE_LIMIT") != std::string::npos);
+    CHECK(said[1].rfind("cuslice: virtual 1 → physical 0, GPU-", 0) == 0);
+    CHECK(said[1].find("no limit") != std::string::npos);
+    for (const std::string& line : said)
+        for (const char* part : {"NVIDIA A100-SXM4-40GB", "total ", "free ", ":00.0"})
+            CHECK(line.find(part) != std::string::npos);
+}
+
+TEST_CASE("the launcher does the same") {
+    const Folder books;
+    const std::string launcher = std::string(CUSLICE_TEST_BUILD) + "/bin/cuslice";
+    Words environment = plain({"CUSLICE_FAKE_DIR=" + books.path()});
+    if (!kSanitizerRuntime.empty()) environment.push_back("LD_PRELOAD=" + kSanitizerRuntime);
+    Guest guest(
+        {launcher, "run", "--fake", "1xlaptop-2g", "--limit", "1024MiB", "--", kGuests + "/guest_linked", "linked"},
+        environment);
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    CHECK(guest.number("total 0") == kGiB);
+    CHECK(guest.code("fill " + bytes(64 * kMiB)) == 2);
+    const Held held = books_of(books.path(), guest.pid());
+    CHECK(held.known);
+    CHECK(held.peak <= kGiB);
+    CHECK(guest.finish() == 0);
+}
+
+}  // namespace
+}  // namespace cuslice::tests
