@@ -9,25 +9,34 @@ namespace {
 void free_again(CUdeviceptr address) { CUSLICE_REAL(cuMemFree_v2)(address); }
 void free_again_v1(CUdeviceptr address) { CUSLICE_REAL(cuMemFree)(static_cast<CUdeviceptr_v1>(address)); }
 
-// Rows are padded to a pitch that only the driver knows. What is certain beforehand is the sum of the bare rows; the
-// rest is taken once the pitch is known, and the allocation undone if it does not fit.
+// Rows are padded to a pitch that only the driver knows for certain; this is the step in which drivers so far have
+// padded. It is taken beforehand, so that nothing is allocated that doesn't fit; what is wrong with it is settled
+// afterwards.
+constexpr std::uint64_t kPitchStep = 512;
+
+bool expected_pitch_bytes(std::uint64_t width, std::uint64_t height, std::uint64_t* bytes) {
+    std::uint64_t up = 0;
+    return !__builtin_add_overflow(width, kPitchStep - 1, &up) &&
+           !__builtin_mul_overflow(up / kPitchStep * kPitchStep, height, bytes);
+}
+
 template <typename Pointer, typename Size, typename Call, typename Free>
 CUresult counted_pitch(Function function, std::uint64_t width, std::uint64_t height, Pointer* pointer, Size* pitch,
                        Call call, Free free) {
     const HookEntry entry;
     const Process::Current current = entry.counts() ? process().current() : Process::Current{};
     VirtualGpu* gpu = current.gpu;
-    std::uint64_t bare = 0;
+    std::uint64_t expected = 0;
     // A product that overflows is the driver's to refuse.
-    if (!gpu || !gpu->limited() || __builtin_mul_overflow(width, height, &bare)) return call();
+    if (!gpu || !gpu->limited() || !expected_pitch_bytes(width, height, &expected)) return call();
     OverLimit why;
-    if (!gpu->reserve(bare, &why)) return refuse(function, *gpu, why);
-    Reservation reservation(*gpu, bare);
+    if (!gpu->reserve(expected, &why)) return refuse(function, *gpu, why);
+    Reservation reservation(*gpu, expected);
     const CUresult result = call();
     if (result != CUDA_SUCCESS) return result;
 
     const std::uint64_t padded = static_cast<std::uint64_t>(*pitch) * height;
-    const std::uint64_t more = Budget::charged(padded) - Budget::charged(bare);
+    const std::uint64_t more = padded > expected ? Budget::charged(padded) - Budget::charged(expected) : 0;
     if (!gpu->reserve(more, &why)) {
         free(*pointer);
         return refuse(function, *gpu, why);
@@ -39,6 +48,7 @@ CUresult counted_pitch(Function function, std::uint64_t width, std::uint64_t hei
     }
     reservation.keep();
     padding.keep();
+    if (padded < expected) gpu->budget().adjust(expected, padded);
     return result;
 }
 
