@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Installs into a folder, moves it, and looks whether it is harmless and works.
+
+  installation.py CMAKE BUILD_FOLDER
+
+ldconfig on its library folder must make no link: one of a borrowed name would make cuslice everybody's libcuda. And a program
+runs in a slice of a fake GPU from the place to which the tree was moved.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+context, free, total = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
+for result in (cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context),
+               cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))):
+    assert result == 0, result
+print(total.value >> 20)
+"""
+
+
+def main():
+    cmake, build = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        first, second = pathlib.Path(folder, "first"), pathlib.Path(folder, "moved")
+        subprocess.run([cmake, "--install", build, "--prefix", first], check=True, stdout=subprocess.DEVNULL)
+        shutil.move(first, second)
+
+        before = sorted(second.rglob("*"))
+        ldconfig = shutil.which("ldconfig", path=os.environ["PATH"] + ":/sbin:/usr/sbin")
+        assert ldconfig, "there is no ldconfig here"
+        subprocess.run([ldconfig, "-n", second / "lib"], check=True)
+        made = sorted(set(second.rglob("*")) - set(before))
+        assert not made, f"ldconfig made {made}"
+        # The check can fail: in the folder below, where the names are borrowed, ldconfig does make links.
+        subprocess.run([ldconfig, "-n", second / "lib/cuslice"], check=True)
+        made = sorted(path.name for path in set(second.rglob("*")) - set(before))
+        assert made == ["libcuda.so.1"], f"in the private folder ldconfig made {made}"
+        (second / "lib/cuslice/libcuda.so.1").unlink()
+
+        environment = {**os.environ, "CUSLICE_FAKE_DIR": folder}
+        done = subprocess.run([second / "bin/cuslice", "run", "--fake", "t4", "--limit", "1024MiB", "--", sys.executable, "-c", PROGRAM],
+                              env=environment, text=True, stdout=subprocess.PIPE)
+        assert done.returncode == 0 and done.stdout == "1024\n", (done.returncode, done.stdout)
+    print("installed, moved, harmless and at work")
+
+
+main()

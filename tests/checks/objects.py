@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Looks at the objects that get into other people's processes, and at those that lend their names.
+
+  objects.py SOURCE_FOLDER LIBRARY_FOLDER
+
+- The preloaded objects need no symbol version newer than GLIBC_2.17 (an unmet one ends every program that is started) and nothing
+  but the C library and each other.
+- They carry the names they should, and the first finds the second by DT_RPATH (LD_LIBRARY_PATH would win over DT_RUNPATH).
+- The library exports what the lists say, dlopen, and its mark, and nothing else.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+NEWEST = (2, 17)
+wrong = []
+
+
+def expect(condition, message):
+    if not condition:
+        wrong.append(message)
+
+
+def run(*command):
+    return subprocess.check_output([str(part) for part in command], text=True)
+
+
+def dynamic(path):
+    """The dynamic section as {tag: [values]}."""
+    tags = {}
+    for tag, value in re.findall(r"\((NEEDED|SONAME|RPATH|RUNPATH)\).*\[(.*)\]", run("readelf", "-d", "-W", path)):
+        tags.setdefault(tag, []).append(value)
+    return tags
+
+
+def versions(path):
+    return {tuple(int(n) for n in v.split(".")) for v in re.findall(r"Name: GLIBC_([0-9.]+)", run("readelf", "-V", "-W", path))}
+
+
+def exports(path):
+    return {line.split()[-1].split("@")[0] for line in run("nm", "-D", "--defined-only", path).splitlines()}
+
+
+def listed(path, pattern):
+    return set(re.findall(pattern, path.read_text(), re.M))
+
+
+def main():
+    source, libraries = map(pathlib.Path, sys.argv[1:])
+    library, facade = libraries / "libcuslice.so", libraries / "libnvidia-ml.so.1"
+
+    for path in (library, facade):
+        newer = sorted(v for v in versions(path) if v > NEWEST)
+        expect(versions(path), f"{path.name}: no symbol versions seen at all; is this the right file?")
+        expect(not newer, f"{path.name}: needs GLIBC_{newer}, newer than {NEWEST}")
+        expect("RUNPATH" not in dynamic(path), f"{path.name}: has a RUNPATH")
+
+    tags = dynamic(library)
+    expect(tags["SONAME"] == ["libcuda.so.1"], f"libcuslice.so: SONAME {tags['SONAME']}")
+    expect(tags.get("RPATH") == ["$ORIGIN"], f"libcuslice.so: RPATH {tags.get('RPATH')}")
+    needed = {"libnvidia-ml.so.1", "libdl.so.2", "libc.so.6"}
+    expect(set(tags["NEEDED"]) == needed, f"libcuslice.so: needs {tags['NEEDED']}, not {sorted(needed)}")
+    tags = dynamic(facade)
+    expect(tags["SONAME"] == ["libnvidia-ml.so.1"], f"facade: SONAME {tags['SONAME']}")
+    expect("libcuda.so.1" in tags["NEEDED"], "facade: does not need libcuslice.so (as libcuda.so.1)")
+    expect(not {e for e in exports(facade) if e.startswith("nvml")}, "facade: has functions of its own")
+
+    functions = source / "virtual_gpu/driver"
+    driver = listed(functions / "functions.def", r"^CUSLICE_FUNCTION\((\w+),")
+    management = listed(functions / "nvml_functions.def", r"^CUSLICE_NVML_FUNCTION\((\w+)\)")
+    expect(len(driver) == 674, f"functions.def: {len(driver)} functions, not 674")
+    should = driver | management | {"dlopen", "cuslice_marker"}
+    there = exports(library)
+    expect(not should - there, f"libcuslice.so: does not export {sorted(should - there)}")
+    expect(not there - should, f"libcuslice.so: exports too much: {sorted(there - should)}")
+    fake = exports(libraries / "fake/libcuda.so.1")
+    expect(not driver - fake, f"fake libcuda.so.1: does not export {sorted(driver - fake)}")
+    expect("cuslice_marker" not in fake, "fake libcuda.so.1: passes itself off as cuslice")
+    for name in ("libcuda.so.1", "libnvidia-ml.so.1", "libcudart.so.12", "libcudart.so.13"):
+        expect(dynamic(libraries / "fake" / name)["SONAME"] == [name], f"fake {name}: carries another name")
+
+    print("\n".join(wrong) if wrong else f"{len(there)} exported symbols, all as they should be")
+    sys.exit(1 if wrong else 0)
+
+
+main()
