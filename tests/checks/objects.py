@@ -72,10 +72,10 @@ def main():
     expect(len(driver) == 674, f"functions.def: {len(driver)} functions, not 674")
     should = driver | management | {"dlopen", "cuslice_marker"}
     there = exports(library)
-    expect(not should - there, f"libcuslice.so: does not export {sorted(should - there)}")
-    expect(not there - should, f"libcuslice.so: exports too much: {sorted(there - should)}")
+    expect(not should - there, f"libcuslice.so: does not export {sorted(should - there)[:10]}")
+    expect(not there - should, f"libcuslice.so: exports too much: {sorted(there - should)[:10]}")
     fake = exports(libraries / "fake/libcuda.so.1")
-    expect(not driver - fake, f"fake libcuda.so.1: does not export {sorted(driver - fake)}")
+    expect(not driver - fake, f"fake libcuda.so.1: does not export {sorted(driver - fake)[:10]}")
     expect("cuslice_marker" not in fake, "fake libcuda.so.1: passes itself off as cuslice")
     for name in ("libcuda.so.1", "libnvidia-ml.so.1", "libcudart.so.12", "libcudart.so.13"):
         expect(dynamic(libraries / "fake" / name)["SONAME"] == [name], f"fake {name}: carries another name")
