@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Writes docs/coverage.md: of every function that a CUDA driver exports, whether it passes through, is hooked, and counted how.
+"""Writes docs/coverage.md: of every function that a CUDA driver exports, whether it passes through or is hooked, and how it
+is counted.
 
   generate_coverage.py [--check]
 
-The functions and their routes come from virtual_gpu/driver/functions.def, the hooks' files from shim/driver/hooks_*.cpp. What a
-file does with its calls, and which functions take memory without being hooked, is said here and checked against both: a hook
-without an explanation, or an explanation without a function, is an error. --check writes nothing and fails if the page is old.
+The functions and their routes come from virtual_gpu/driver/functions.def, the hooks' files from
+shim/driver/hooks_*.cpp. What a file does with its calls, and which functions take memory without being hooked, is said
+here and checked against both: a hook without an explanation, or an explanation without a function, is an error. --check
+writes nothing and fails if the page is old.
 """
 import collections
 import difflib
@@ -19,13 +21,14 @@ PAGE = ROOT / "docs/coverage.md"
 # What a file of hooks does with its calls.
 HOW = {
     "array": "the driver's part is measured around the call; creating one that does not fit is undone and refused",
-    "context": "the driver's part is measured around the call; a context, or a larger limit of one, that does not fit is undone and"
-    " refused; the end of a context gives back every allocation in it",
+    "context": "the driver's part is measured around the call; a context, or a larger limit of one, that does not fit is"
+    " undone and refused; the end of a context gives back every allocation in it",
     "init": "opens the GPUs and works out each one's slice; fails if a setting is wrong",
     "lookup": "the driver is asked, and the pointer that comes back is exchanged for the hook's, if there is one",
-    "memory": "charged before the driver is asked, at the size asked for in steps of 512 bytes, and again when it is freed",
+    "memory": "charged before the driver is asked, at the size asked for in steps of 512 bytes, until it is freed",
     "module": "the driver's part is measured around the call; loading one that does not fit is undone and refused",
-    "pool": "charged before the driver is asked, then the pool's reserved bytes count; they are read again before a refusal",
+    "pool": "charged before the driver is asked, then the pool's reserved bytes count; they are read again before a"
+    " refusal",
     "view": "answers with the slice",
     "virtual_memory": "charged from cuMemCreate until the last handle and the last mapping are gone",
 }
@@ -33,13 +36,15 @@ HOW = {
 # Functions that pass through although they can take memory on the GPU, or make the driver take it.
 UNCOUNTED = {
     "Imported from another process (whoever allocated it is charged there)": [
-        "cuIpcOpenMemHandle", "cuMemImportFromShareableHandle", "cuMemPoolImportFromShareableHandle", "cuMemPoolImportPointer"],
+        "cuIpcOpenMemHandle", "cuMemImportFromShareableHandle", "cuMemPoolImportFromShareableHandle",
+        "cuMemPoolImportPointer"],
     "External memory of graphics APIs": [
         "cuImportExternalMemory", "cuExternalMemoryGetMappedBuffer", "cuExternalMemoryGetMappedMipmappedArray",
         "cuGraphicsMapResources"],
     "Graph memory": [
         "cuGraphAddMemAllocNode", "cuGraphAddNode", "cuGraphInstantiate", "cuGraphInstantiateWithFlags",
-        "cuGraphInstantiateWithParams", "cuGraphUpload", "cuGraphLaunch", "cuDeviceGraphMemTrim", "cuDeviceSetGraphMemAttribute"],
+        "cuGraphInstantiateWithParams", "cuGraphUpload", "cuGraphLaunch", "cuDeviceGraphMemTrim",
+        "cuDeviceSetGraphMemAttribute"],
     "Multicast objects and green contexts": [
         "cuMulticastCreate", "cuMulticastBindMem", "cuMulticastBindAddr", "cuGreenCtxCreate"],
     "Taken by the driver for itself: kernels loaded at their first use, local memory": [
@@ -51,19 +56,19 @@ HEAD = """# What is caught, and what is counted
 
 *Written by `scripts/generate_coverage.py` from the list of the driver's functions; the tests fail when it is old.*
 
-{total} functions of the CUDA driver are exported by `libcuslice.so`, the forms for per-thread default streams and the old forms
-each by itself: {hooked} are hooked, {passed} pass through. A function that passes through is the driver's own pointer to whoever asks
-`cuGetProcAddress`, and one jump to whoever calls the exported symbol. Functions of a newer driver that are not listed here reach
-programs through `cuGetProcAddress`, not through `dlsym` ([boundaries](boundaries.md)).
+{total} functions of the CUDA driver are exported by `libcuslice.so`, the forms for per-thread default streams and the old
+forms each by itself: {hooked} are hooked, {passed} pass through. A function that passes through is the driver's own pointer to
+whoever asks `cuGetProcAddress`, and one jump to whoever calls the exported symbol. Functions of a newer driver that are
+not listed here reach programs through `cuGetProcAddress`, not through `dlsym` ([boundaries](boundaries.md)).
 
 """
 
 UNCOUNTED_HEAD = """
 ## Not counted at the call
 
-These can take memory on the GPU and pass through in this version. Where NVML lists the process, what they took is noticed at
-the next measurement (a refusal, a context or module call, or when the allocations have grown by the headroom) and comes out of
-the allocations after it. Where NVML doesn't, it is not counted.
+These can take memory on the GPU and pass through in this version. Where NVML lists the process, what they took is
+noticed at the next measurement (a refusal, a context or module call, or when the allocations have grown by the
+headroom) and comes out of the allocations after it. Where NVML doesn't, it is not counted.
 
 | what | functions |
 |---|---|
@@ -135,7 +140,8 @@ def main():
         return
     old = PAGE.read_text() if PAGE.exists() else ""
     if old != new:
-        sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), "docs/coverage.md", "as it should be", n=0))
+        before, after = old.splitlines(True), new.splitlines(True)
+        sys.stdout.writelines(difflib.unified_diff(before, after, "docs/coverage.md", "as it should be", n=0))
         fail("docs/coverage.md is old: run scripts/generate_coverage.py and commit the page")
 
 

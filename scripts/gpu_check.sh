@@ -1,7 +1,7 @@
 #!/bin/bash
-# Measures cuslice on a machine with a GPU and writes one Markdown record. Needs no network and no compiler: only a build folder,
-# which may have been copied there, with the tests built (build/dev). It makes plain allocations of a few GiB and changes
-# nothing on the GPU.
+# Measures cuslice on a machine with a GPU and writes one Markdown record. Needs no network and no compiler: only a
+# build folder, which may have been copied there, with the tests built (build/dev). It makes plain allocations of a few
+# GiB and changes nothing on the GPU.
 #
 #   scripts/gpu_check.sh [BUILD] [--fake] [--record FILE] [--only STEP[,STEP…]] [--seconds N]
 #
@@ -11,18 +11,20 @@
 #   --only     these steps alone (tests/hardware/plan.sh steps lists them)
 #   --seconds  the whole run's limit, 480
 #
-# Exit status: 0 every step was done or skipped, 1 some failed (the record says which), 64 wrong usage, 69 there is no GPU.
+# Exit status: 0 every step was done or skipped, 1 some failed (the record says which), 64 wrong usage, 69 there is no
+# GPU.
 set -u
 own=$(cd "$(dirname "$0")" && pwd)
 if [ -x "$own/watch" ]; then build=$own/../.. root=; else root=$own/.. build=$root/build/dev; fi
-command="gpu_check.sh $*"
+words=gpu_check.sh
 fake= record= only= seconds=480
 while [ $# -gt 0 ]; do
+    words="$words ${1##*/}"  # without folders, which say nothing to others
     case $1 in
     --fake) fake=1xh200 ;;
     --record) record=${2:?--record needs a file} && shift ;;
-    --only) only=,${2:?--only needs a step}, && shift ;;
-    --seconds) seconds=${2:?--seconds needs a number} && shift ;;
+    --only) only=,${2:?--only needs a step}, words="$words $2" && shift ;;
+    --seconds) seconds=${2:?--seconds needs a number} words="$words $2" && shift ;;
     -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" && exit 0 ;;
     -*) echo "gpu_check.sh: no such option: $1" >&2 && exit 64 ;;
     *) build=$1 ;;
@@ -32,7 +34,8 @@ done
 build=$(cd "$build" 2>/dev/null && pwd) || { echo "gpu_check.sh: no such folder: the build is missing" >&2; exit 64; }
 for file in bin/cuslice tests/hardware/watch tests/hardware/plan.sh; do
     [ -e "$build/$file" ] && continue
-    echo "gpu_check.sh: $build/$file is missing: build with the tests first (cmake --preset dev && cmake --build --preset dev)" >&2
+    echo "gpu_check.sh: $build/$file is missing: build with the tests first" \
+        "(cmake --preset dev && cmake --build --preset dev)" >&2
     exit 64
 done
 
@@ -79,16 +82,21 @@ head_of_record() {
     echo "| GPU | $(field GPU), compute capability $(field capability), $(field memory) |"
     echo "| driver | $(field driver), CUDA $(field CUDA) |"
     echo "| date | $date (UTC) |"
-    echo "| command | \`$command\` |"
+    echo "| command | \`$words\` |"
     echo "| cuslice | $("$build/bin/cuslice" --version) |"
     echo "| system | $(uname -sr), $(ldd --version | head -n 1 | sed 's/.* //') (C library), $(nproc) processors |"
     for package in torch cupy-cuda13x cupy-cuda12x jax numba triton; do
-        "${GPU_CHECK_PYTHON:-python3}" -c "import importlib.metadata as m; print('| $package |', m.version('$package'), '|')" 2>/dev/null
+        "${GPU_CHECK_PYTHON:-python3}" -c \
+            "import importlib.metadata as m; print('| $package |', m.version('$package'), '|')" 2>/dev/null
     done
     echo
     echo "## Summary"
     echo
-    if [ -s "$work/failures" ]; then echo "**Failed:**" && sed 's/^/- /' "$work/failures"; else echo "Nothing failed."; fi
+    if [ -s "$work/failures" ]; then
+        echo "**Failed:**" && sed 's/^/- /' "$work/failures"
+    else
+        echo "Nothing failed."
+    fi
     echo
     echo "| step | | seconds |"
     echo "|---|---|---|"
@@ -96,10 +104,13 @@ head_of_record() {
     echo
 }
 
+# Where the build and this run's files lay is of no interest to who reads the record.
+without_paths() { sed -e "s|$build|BUILD|g" -e "s|$work|WORK|g"; }
+
 # After each step, so that a run that is cut short leaves what it had.
 write_record() {
     if [ -n "$fake" ]; then return; fi
-    head_of_record >"$work/head" && cat "$work/head" "$work/body" >"$work/record" && cp "$work/record" "$record"
+    { head_of_record && cat "$work/body"; } | without_paths >"$work/record" && cp "$work/record" "$record"
 }
 
 run_step() {
@@ -145,7 +156,7 @@ done < <(bash "$plan" steps)
 if [ $number = 0 ]; then echo "gpu_check.sh: no step is called ${only//,/ }" >&2 && exit 64; fi
 
 if [ -n "$fake" ]; then
-    { head_of_record && cat "$work/body"; } | sed 's/^/NOT A GPU  /'
+    { head_of_record && cat "$work/body"; } | without_paths | sed 's/^/NOT A GPU  /'
 else
     echo "gpu_check.sh: the record is $record" >&2
 fi

@@ -32,7 +32,8 @@ def anchors(path):
 
 
 def check_coverage():
-    run = subprocess.run([sys.executable, ROOT / "scripts/generate_coverage.py", "--check"], capture_output=True, text=True)
+    command = [sys.executable, ROOT / "scripts/generate_coverage.py", "--check"]
+    run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode:
         problems.append(run.stdout + run.stderr.strip())
 
@@ -53,19 +54,21 @@ def check_links():
 
 def check_fake_gpu():
     text = (ROOT / "docs/fake-gpu.md").read_text()
-    keys = re.findall(r'\{"([a-z0-9-]+)",\s*(?:Profile|Copies|Uuid|Pci|Text|Brand|Size|Capability|Count|Flag|Identity)\b',
-                      (FAKE / "spec/keys.cpp").read_text())
+    kinds = "Profile|Copies|Uuid|Pci|Text|Brand|Size|Capability|Count|Flag|Identity"
+    keys = re.findall(rf'\{{"([a-z0-9-]+)",\s*(?:{kinds})\b', (FAKE / "spec/keys.cpp").read_text())
     profiles = [path.stem for path in (FAKE / "profiles").glob("*.toml")]
     sources = "".join(path.read_text() for path in FAKE.rglob("*.cpp"))
     variables = set(re.findall(r'"(CUSLICE_FAKE[A-Z_]*)', sources))
     for what, names in ("key", keys), ("profile", profiles), ("variable", variables):
         if not names:
             problems.append(f"no {what} was found in the fake GPU's sources: this check is blind")
-        problems.extend(f"docs/fake-gpu.md does not name the {what} {name}" for name in sorted(names) if f"`{name}`" not in text)
+        missing = (name for name in sorted(names) if f"`{name}`" not in text)
+        problems.extend(f"docs/fake-gpu.md does not name the {what} {name}" for name in missing)
 
 
 def check_options():
-    words = set(re.findall(r'^\s*(?:\{Key::\w+, |\{|.*?\{)?"([a-z][a-z-]*)"', (ROOT / "config/key.cpp").read_text(), re.M))
+    names = r'\{(?:Key::\w+, )?"([a-z][a-z-]*)"'
+    words = set(re.findall(names, (ROOT / "config/key.cpp").read_text()))
     words |= {"help", "version", "json"}
     found = 0
     for document in documents():

@@ -14,7 +14,11 @@ expect() {
 mkdir "$work/here" && cd "$work/here" || exit 1
 "$script" "$build" --fake >"$work/out" 2>"$work/err"
 status=$?
-[ $status = 0 ] || { cat "$work/out" "$work/err" >&2; echo "the plan on the fake GPU ended with $status" >&2; failed=1; }
+if [ $status != 0 ]; then
+    cat "$work/out" "$work/err" >&2
+    echo "the plan on the fake GPU ended with $status" >&2
+    failed=1
+fi
 expect "it prints something" test -s "$work/out"
 expect "every line is marked" test "$(grep -vc '^NOT A GPU  ' "$work/out")" = 0
 expect "no file is written" test -z "$(ls -A "$work/here")"
@@ -33,9 +37,14 @@ expect "a folder without a build is refused" test $? = 64
 # What must fail does: a program that holds more than the limit is found out.
 export CUSLICE_FAKE=1xt4 CUSLICE_FAKE_DIR=$work/books
 raw() { LD_LIBRARY_PATH=$build/lib/cuslice/fake "$@"; }
-row=$(raw "$build/tests/hardware/watch" --name greedy --limit $((256 << 20)) -- "$build/tests/hardware/limit_driver" $((1 << 30)))
+row=$(raw "$build/tests/hardware/watch" --name greedy --limit $((256 << 20)) -- \
+    "$build/tests/hardware/limit_driver" $((1 << 30)))
 expect "a program over the limit fails the watch" test $? = 1
 expect "and its row says so: $row" grep -qF '**no**' <<<"$row"
+row=$(raw "$build/tests/hardware/watch" --name hidden --limit $((256 << 20)) -- \
+    /bin/bash -c "$build/tests/hardware/limit_driver $((1 << 30)); exit \$?")
+expect "also one that NVML lists under another process: $row" test $? = 1
+expect "by what the GPU's use rose by: $row" grep -qE 'not listed.*\*\*no\*\*' <<<"$row"
 raw "$build/tests/hardware/watch" --name crash -- /bin/false >/dev/null
 expect "a program that fails, fails the watch" test $? = 1
 unset CUSLICE_FAKE

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The steps of scripts/gpu_check.sh: each is a function that prints Markdown. It runs in a process of its own with a time-out,
-# so that none can stop the others. Exit status: 0 done and as it should be, 77 skipped (the last line of stderr says why),
-# anything else failed.
+# The steps of scripts/gpu_check.sh: each is a function that prints Markdown. It runs in a process of its own with a
+# time-out, so that none can stop the others. Exit status: 0 done and as it should be, 77 skipped (the last line of
+# stderr says why), anything else failed.
 #
 #   plan.sh steps        the list: function, seconds at the most, title
 #   plan.sh STEP         runs one
@@ -70,8 +70,8 @@ folder_of_library() {
 }
 
 table_head() {
-    echo "| program | total shown | free shown | got | refused with | counted by cuslice | NVML, from outside | nvidia-smi |" \
-        "NVML − counted | highest from outside | ≤ limit | computation |"
+    echo "| program | total shown | free shown | got | refused with | counted by cuslice | NVML, from outside |" \
+        "nvidia-smi | NVML − counted | highest from outside | ≤ limit | computation |"
     echo "|---|---|---|---|---|---|---|---|---|---|---|---|"
 }
 
@@ -165,8 +165,8 @@ shown() {
 # ---- the driver -----------------------------------------------------------------------------------------------------
 
 lookups() {
-    raw "$here/lookups" dump >"$CHECK_WORK/lookups.raw" && sliced 2GiB "$here/lookups" dump >"$CHECK_WORK/lookups.ours" ||
-        return 1
+    raw "$here/lookups" dump >"$CHECK_WORK/lookups.raw" || return 1
+    sliced 2GiB "$here/lookups" dump >"$CHECK_WORK/lookups.ours" || return 1
     "$here/lookups" compare "$CHECK_WORK/lookups.raw" "$CHECK_WORK/lookups.ours"
     local status=$?
     echo
@@ -205,7 +205,8 @@ libraries() {
     echo "|---|---|---|---|---|"
     while read -r name folder file; do
         found=1
-        LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder sliced 8GiB "$here/libraries" "$name" "$folder/$file"
+        LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder \
+            sliced 8GiB "$here/libraries" "$name" "$folder/$file"
         case $? in 0 | 77) ;; *) failed=1 ;; esac
     done < <(nvidia_libraries)
     [ -n "$found" ] || skip "neither cuBLAS nor cuDNN nor NCCL was found"
@@ -221,7 +222,10 @@ call_times() {
     echo "Medians of three runs each, taken in turn; p99 is the worst of the three."
     echo
     awk -F'\t' '
-        function unit(ns) { return ns < 1000 ? sprintf("%.1f ns", ns) : ns < 1e6 ? sprintf("%.2f µs", ns / 1e3) : sprintf("%.2f ms", ns / 1e6) }
+        function unit(ns) {
+            if (ns < 1000) return sprintf("%.1f ns", ns)
+            return ns < 1e6 ? sprintf("%.2f µs", ns / 1e3) : sprintf("%.2f ms", ns / 1e6)
+        }
         function middle(key,  a, b, c) { a = m[key, 1]; b = m[key, 2]; c = m[key, 3]
             return (a - b) * (c - a) >= 0 ? a : (b - a) * (c - b) >= 0 ? b : c }
         FNR == 1 { split(FILENAME, part, "."); n = length(part); which = part[n - 1]; round = part[n] }
@@ -237,7 +241,8 @@ call_times() {
 }
 
 blocking() {
-    raw "$here/blocking" >"$CHECK_WORK/blocking.raw" && sliced 4GiB "$here/blocking" >"$CHECK_WORK/blocking.ours" || return 1
+    raw "$here/blocking" >"$CHECK_WORK/blocking.raw" || return 1
+    sliced 4GiB "$here/blocking" >"$CHECK_WORK/blocking.ours" || return 1
     echo "A kernel runs for 60 ms; a call that takes more than half of that waited for it."
     echo
     echo "| call | without | under cuslice | |"
@@ -294,7 +299,8 @@ observed() {
     local name=$1
     shift
     rm -f "$CHECK_WORK/asked"
-    LD_AUDIT=$here/observer.so CHECK_OBSERVER=$CHECK_WORK/asked raw timeout 40 "$@" >/dev/null 2>"$CHECK_WORK/asked.err" ||
+    LD_AUDIT=$here/observer.so CHECK_OBSERVER=$CHECK_WORK/asked \
+        raw timeout 40 "$@" >/dev/null 2>"$CHECK_WORK/asked.err" ||
         echo "| $name | | it ended with: $(tail -n 1 "$CHECK_WORK/asked.err" | cut -c 1-200) | | |"
     [ -e "$CHECK_WORK/asked" ] || return 0
     sort "$CHECK_WORK/asked" | uniq -c | sed -E "s/^ *([0-9]+) (.*)\t(.*)\t(.*)$/| $name | \2 | \3 | \4 | \1 |/"
@@ -308,7 +314,8 @@ askers() {
     echo "| used | name | asked by | answered by | times |"
     echo "|---|---|---|---|---|"
     while read -r name folder file; do
-        LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder observed "$name" "$here/libraries" "$name" "$folder/$file"
+        LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder \
+            observed "$name" "$here/libraries" "$name" "$folder/$file"
     done < <(nvidia_libraries)
     for module in torch cupy jax numba triton; do
         "$python" -c "import importlib.util as u, sys; sys.exit(u.find_spec('$module') is None)" 2>/dev/null || continue
@@ -317,6 +324,8 @@ askers() {
     done
 }
 
-identities() { skip "not measured: this version shows NVIDIA's runtime the GPUs as they are, and nothing is forged to find out"; }
+identities() {
+    skip "not measured: this version shows NVIDIA's runtime the GPUs as they are, and nothing is forged to find out"
+}
 
 "$@"

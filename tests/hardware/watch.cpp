@@ -67,12 +67,12 @@ class Watched {
         return found == told_.end() ? std::nullopt : std::optional(std::strtoull(found->second.c_str(), nullptr, 10));
     }
 
-    std::optional<std::uint64_t> held() const { return held_; }
-    std::optional<std::uint64_t> highest() const { return highest_; }
+    std::optional<std::uint64_t> held() const { return figure().held; }
+    std::optional<std::uint64_t> highest() const { return figure().highest; }
     std::string nvidia_smi() const { return nvidia_smi_; }
     /// False: NVML doesn't list the process under its id (a container with ids of its own); the figures are then what
     /// the GPU's use rose by since before it started, to which other processes may have added.
-    bool listed() const { return listed_; }
+    bool listed() const { return of_process_.highest.has_value(); }
     bool succeeded() const { return WIFEXITED(status_) && WEXITSTATUS(status_) == 0; }
     std::string how_it_ended() const {
         if (WIFSIGNALED(status_)) return "signal " + std::to_string(WTERMSIG(status_));
@@ -80,6 +80,15 @@ class Watched {
     }
 
   private:
+    struct Figure {
+        std::optional<std::uint64_t> now, held, highest;
+        void take(std::optional<std::uint64_t> bytes) {
+            now = bytes;
+            if (bytes) highest = std::max(highest.value_or(0), *bytes);
+        }
+    };
+    const Figure& figure() const { return listed() ? of_process_ : of_gpu_; }
+
     void take(const std::string& line) {
         const std::size_t space = line.find(' ');
         if (space == std::string::npos) return;
@@ -88,21 +97,19 @@ class Watched {
             return;
         }
         sample();
-        held_ = now_;
+        of_process_.held = of_process_.now;
+        of_gpu_.held = of_gpu_.now;
         nvidia_smi_ = ask_nvidia_smi();
         const ssize_t answered = write(socket_, "g", 1);
         static_cast<void>(answered);  // a program that ended meanwhile shows in its status
     }
 
+    // Both figures are followed, since a process is in no list as long as it has no context: only at the end is it
+    // known whether it never came into one.
     void sample() {
-        const auto process = process_bytes(pid_);
-        if (process) listed_ = true;
-        if (listed_) {
-            now_ = process;
-        } else if (const auto all = used_bytes(); all && used_before_) {
-            now_ = *all > *used_before_ ? *all - *used_before_ : 0;
-        }
-        if (now_) highest_ = std::max(highest_.value_or(0), *now_);
+        of_process_.take(process_bytes(pid_));
+        const auto all = used_bytes();
+        if (all && used_before_) of_gpu_.take(*all > *used_before_ ? *all - *used_before_ : 0);
     }
 
     std::string ask_nvidia_smi() const {
@@ -122,9 +129,8 @@ class Watched {
     const std::optional<std::uint64_t> used_before_;
     pid_t pid_ = -1;
     int socket_ = -1, status_ = 0;
-    bool listed_ = false;
     std::map<std::string, std::string> told_;
-    std::optional<std::uint64_t> now_, held_, highest_;
+    Figure of_process_, of_gpu_;
     std::string nvidia_smi_ = "–";
 };
 

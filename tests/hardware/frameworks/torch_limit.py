@@ -1,5 +1,5 @@
-"""PyTorch in a slice: what it is shown, what its caching allocator gets, and whether cuBLAS, cuDNN and its kernels compute
-rightly in what is left."""
+"""PyTorch in a slice: what it is shown, what its caching allocator gets, and whether cuBLAS, cuDNN and its kernels
+compute rightly in what is left."""
 import torch
 
 from watched import finish, held, take_all, tell
@@ -8,7 +8,8 @@ free, total = torch.cuda.mem_get_info()
 tell("total", total)
 tell("free", free)
 blocks = take_all(
-    lambda size: torch.empty(size, dtype=torch.uint8, device="cuda"), lambda e: isinstance(e, torch.cuda.OutOfMemoryError)
+    lambda size: torch.empty(size, dtype=torch.uint8, device="cuda"),
+    lambda e: isinstance(e, torch.cuda.OutOfMemoryError),
 )
 held()
 del blocks

@@ -1,4 +1,4 @@
-"""What a framework's check tells its watcher: the Python side of report.h, and NVML through ctypes as management.h has it."""
+"""What a framework's check tells its watcher: the Python side of report.h, and of management.h through ctypes."""
 import ctypes
 import os
 
@@ -36,8 +36,8 @@ def counted():
 
 
 def take_all(allocate, is_refusal, most=8192 * MIB):
-    """Allocates large blocks, then ever smaller ones, until even the smallest is refused. Returns the blocks; tells what it
-    got and how it was refused."""
+    """Allocates large blocks, then ever smaller ones, until even the smallest is refused. Returns the blocks; tells
+    what it got and how it was refused."""
     blocks, got, refusal = [], 0, "not refused"
     size = 64 * MIB
     while size >= 2 * MIB:
