@@ -38,12 +38,21 @@ const Index& index_by_name() {
         for (const Exported& row : exported_functions()) {
             if (version_of(row) != never) (*made)[row.name].push_back(&row);
         }
-        if (newer_driver()) {
-            for (const Exported& row : newer_functions()) (*made)[row.name].push_back(&row);
-        }
         return made;
     }();
     return *index;
+}
+
+/// Every form of a function, the made-up newer ones included where they are asked for.
+std::vector<const Exported*> rows_of(const char* name) {
+    const auto found = index_by_name().find(name);
+    std::vector<const Exported*> rows = found == index_by_name().end() ? std::vector<const Exported*>{} : found->second;
+    if (newer_driver()) {
+        for (const Exported& row : newer_functions()) {
+            if (std::strcmp(row.name, name) == 0) rows.push_back(&row);
+        }
+    }
+    return rows;
 }
 
 struct Answer {
@@ -54,14 +63,14 @@ struct Answer {
 /// The newest form that is no newer than the version asked for. A function that has per-thread forms answers the
 /// per-thread flag with those alone; one that has none answers with the only forms there are.
 Answer look_up(const char* name, int version, cuuint64_t flags) {
-    const auto found = index_by_name().find(name);
-    if (found == index_by_name().end()) return {};
+    const std::vector<const Exported*> rows = rows_of(name);
+    if (rows.empty()) return {};
     bool per_thread = false;
     if ((flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0) {
-        for (const Exported* row : found->second) per_thread = per_thread || row->per_thread;
+        for (const Exported* row : rows) per_thread = per_thread || row->per_thread;
     }
     const Exported* best = nullptr;
-    for (const Exported* row : found->second) {
+    for (const Exported* row : rows) {
         if (row->per_thread != per_thread || version_of(*row) > version) continue;
         if (best == nullptr || version_of(*row) > version_of(*best)) best = row;
     }

@@ -138,17 +138,18 @@ void MemorySpace::copy(Address to, MemorySpace& source, Address from, std::size_
 }
 
 void MemorySpace::fill(Address to, std::uint32_t pattern, std::size_t size) {
+    const std::uint64_t wanted = pattern == 0 ? clean : static_cast<std::uint64_t>(pattern) << 32 | uniform;
     while (size > 0) {
         const std::size_t whole = (to - base_) % page_bytes == 0 ? size / page_bytes : 0;
         if (whole > 0 && (!shared_ || pattern == 0)) {
-            set_pages(to, whole, pattern == 0 ? clean : static_cast<std::uint64_t>(pattern) << 32 | uniform);
+            set_pages(to, whole, wanted);
             to += whole * page_bytes;
             size -= whole * page_bytes;
             continue;
         }
         const std::size_t part = within_page(to, base_, size);
-        // Zeros over what is zero already store nothing.
-        if (pattern != 0 || state_of(to) != clean) {
+        // The same over what is there already stores nothing.
+        if (state_of(to) != wanted) {
             make_stored(to);
             fill_bytes(at(to), pattern, to % 4, part);
         }

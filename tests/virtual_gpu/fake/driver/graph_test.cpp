@@ -1,0 +1,65 @@
+// Capture: what is submitted is not done, until the graph is launched.
+
+#include "tests/catch.h"
+#include "tests/virtual_gpu/fake/driver/gpu.h"
+
+using namespace fake_test;
+
+TEST_CASE("captured work is done when the graph is launched, as often as that is") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              use_device(report);
+              CUstream stream = nullptr;
+              CUdeviceptr a = 0, b = 0;
+              CUgraph graph = nullptr;
+              CUgraphExec exec = nullptr;
+              CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+              int value = 0;
+              size_t nodes = 0;
+              EXPECT_EQUAL(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemAlloc(&a, 512), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemAlloc(&b, 512), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemsetD32(a, 1, 1), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemsetD32(b, 2, 1), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_ERROR_ILLEGAL_STATE);
+              EXPECT_EQUAL(cuStreamIsCapturing(stream, &status), CUDA_SUCCESS);
+              EXPECT_EQUAL(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+              EXPECT_EQUAL(cuMemcpyDtoDAsync(b, a, 4, stream), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemsetD32Async(a, 9, 1, stream), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemcpyDtoH(&value, b, 4), CUDA_SUCCESS);
+              EXPECT_EQUAL(value, 2);  // nothing was done
+              EXPECT_EQUAL(cuGraphGetNodes(graph, nullptr, &nodes), CUDA_SUCCESS);
+              EXPECT_EQUAL(nodes, size_t{2});
+              EXPECT_EQUAL(cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphDestroy(graph), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphDestroy(graph), CUDA_ERROR_INVALID_VALUE);
+              for (const int expected : {1, 9}) {
+                  EXPECT_EQUAL(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuStreamSynchronize(stream), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuMemcpyDtoH(&value, b, 4), CUDA_SUCCESS);
+                  EXPECT_EQUAL(value, expected);
+              }
+              EXPECT_EQUAL(cuGraphExecDestroy(exec), CUDA_SUCCESS);
+          }) == "");
+}
+
+TEST_CASE("what no capture allows invalidates it") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              use_device(report);
+              CUstream stream = nullptr;
+              CUgraph graph = nullptr;
+              CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+              EXPECT_EQUAL(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamBeginCapture(nullptr, CU_STREAM_CAPTURE_MODE_GLOBAL),
+                           CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+              EXPECT_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_ERROR_ILLEGAL_STATE);
+              EXPECT_EQUAL(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamSynchronize(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+              EXPECT_EQUAL(cuStreamIsCapturing(stream, &status), CUDA_SUCCESS);
+              EXPECT_EQUAL(status, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+              EXPECT_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+              EXPECT(graph == nullptr);
+              EXPECT_EQUAL(cuStreamSynchronize(stream), CUDA_SUCCESS);
+          }) == "");
+}

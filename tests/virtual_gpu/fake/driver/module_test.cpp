@@ -1,0 +1,166 @@
+// Modules and libraries: what is in them, what they cost.
+
+#include <cstring>
+#include <fstream>
+
+#include "tests/catch.h"
+#include "tests/virtual_gpu/fake/driver/gpu.h"
+#include "tests/virtual_gpu/fake/driver/sample_ptx.h"
+
+using namespace fake_test;
+
+TEST_CASE("a module's kernels and variables are found by name, and its cost goes back with it") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              use_device(report);
+              const size_t before = free_bytes();
+              CUmodule module = nullptr;
+              CUfunction add = nullptr, same = nullptr, none = nullptr;
+              CUdeviceptr counter = 0, table = 0;
+              size_t size = 0;
+              EXPECT_EQUAL(cuModuleLoadData(&module, sample_ptx), CUDA_SUCCESS);
+              EXPECT_EQUAL(before - free_bytes(), 2 * MiB + 4 * 512);  // module and four variables
+              EXPECT_EQUAL(cuModuleGetFunction(&add, module, "add"), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuModuleGetFunction(&same, module, "add"), CUDA_SUCCESS);
+              EXPECT(add == same);
+              EXPECT_EQUAL(cuModuleGetFunction(&none, module, "subtract"), CUDA_ERROR_NOT_FOUND);
+              EXPECT_EQUAL(cuModuleGetGlobal(&counter, &size, module, "counter"), CUDA_SUCCESS);
+              EXPECT_EQUAL(size, size_t{4});
+              unsigned value = 0;
+              EXPECT_EQUAL(cuMemcpyDtoH(&value, counter, 4), CUDA_SUCCESS);
+              EXPECT_EQUAL(value, 7U);
+              EXPECT_EQUAL(cuModuleGetGlobal(&table, &size, module, "table"), CUDA_SUCCESS);
+              EXPECT_EQUAL(size, size_t{20});
+              float numbers[5];
+              EXPECT_EQUAL(cuMemcpyDtoH(numbers, table, 20), CUDA_SUCCESS);
+              EXPECT_EQUAL(numbers[4], 5.0f);
+              EXPECT_EQUAL(cuModuleGetGlobal(&table, &size, module, "zeros"), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemFree(table), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuModuleGetGlobal(&table, &size, module, "nothing"), CUDA_ERROR_NOT_FOUND);
+              EXPECT_EQUAL(cuModuleUnload(module), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
+              EXPECT_EQUAL(free_bytes(), before);
+              int attribute = 0;
+              EXPECT_EQUAL(cuFuncGetAttribute(&attribute, CU_FUNC_ATTRIBUTE_NUM_REGS, add), CUDA_ERROR_INVALID_HANDLE);
+          }) == "");
+}
+
+TEST_CASE("a managed variable can be touched by the host") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              use_device(report);
+              CUmodule module = nullptr;
+              CUdeviceptr managed = 0;
+              size_t size = 0;
+              EXPECT_EQUAL(cuModuleLoadData(&module, sample_ptx), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuModuleGetGlobal(&managed, &size, module, "mg"), CUDA_SUCCESS);
+              EXPECT_EQUAL(*reinterpret_cast<unsigned*>(managed), 3U);
+          }) == "");
+}
+
+TEST_CASE("what is no image, or one for other devices, is refused") {
+    CHECK(in_child({{"CUSLICE_FAKE", "laptop-2g"}}, [](const Report& report) {
+              use_device(report);
+              CUmodule module = nullptr;
+              const unsigned char noise[64] = {0x93, 0x12, 0xfe};
+              EXPECT_EQUAL(cuModuleLoadData(&module, noise), CUDA_ERROR_INVALID_IMAGE);
+              EXPECT_EQUAL(cuModuleLoadData(&module, "hello"), CUDA_ERROR_INVALID_IMAGE);
+              EXPECT_EQUAL(cuModuleLoadData(&module, ""), CUDA_ERROR_INVALID_IMAGE);
+              EXPECT_EQUAL(
+                  cuModuleLoadData(&module, ".version 8.0\n.target sm_50\n.visible .entry f(.param .nonsense x) {}"),
+                  CUDA_ERROR_INVALID_PTX);
+              EXPECT_EQUAL(cuModuleLoadData(&module, sample_ptx), CUDA_ERROR_NO_BINARY_FOR_GPU);  // sm_75 on 5.0
+              EXPECT_EQUAL(cuModuleLoadData(&module, nullptr), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuModuleLoad(&module, "/no/such/file"), CUDA_ERROR_FILE_NOT_FOUND);
+          }) == "");
+}
+
+TEST_CASE("a module that doesn't fit leaves nothing behind") {
+    CHECK(in_child({{"CUSLICE_FAKE", "t4"}}, [](const Report& report) {
+              use_device(report);
+              CUmodule module = nullptr;
+              CUdeviceptr most = 0;
+              EXPECT_EQUAL(cuMemAlloc(&most, free_bytes() - 2 * MiB - 512),
+                           CUDA_SUCCESS);  // room for the first variable alone
+              EXPECT_EQUAL(cuModuleLoadData(&module, sample_ptx), CUDA_ERROR_OUT_OF_MEMORY);
+              EXPECT_EQUAL(free_bytes(), 2 * MiB + 512);
+          }) == "");
+}
+
+TEST_CASE("a file is loaded as the same bytes in memory are") {
+    const Folder folder;
+    const std::string path = folder.path() + "/sample.ptx";
+    std::ofstream(path) << sample_ptx;
+    CHECK(in_child(one_t4, [&](const Report& report) {
+              use_device(report);
+              CUmodule module = nullptr;
+              unsigned count = 0;
+              EXPECT_EQUAL(cuModuleLoad(&module, path.c_str()), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuModuleGetFunctionCount(&count, module), CUDA_SUCCESS);
+              EXPECT_EQUAL(count, 2U);
+          }) == "");
+}
+
+TEST_CASE("a library is loaded into each context at its first use there") {
+    CHECK(in_child({{"CUSLICE_FAKE", "2xt4"}}, [](const Report& report) {
+              const CUcontext second = use_device(report, 1);
+              const CUcontext first = use_device(report, 0);
+              const size_t before = free_bytes();
+              CUlibrary library = nullptr;
+              CUkernel kernel = nullptr;
+              CUfunction function = nullptr, elsewhere = nullptr;
+              EXPECT_EQUAL(cuLibraryLoadData(&library, sample_ptx, nullptr, nullptr, 0, nullptr, nullptr, 0),
+                           CUDA_SUCCESS);
+              EXPECT_EQUAL(cuLibraryGetKernel(&kernel, library, "add"), CUDA_SUCCESS);
+              EXPECT_EQUAL(free_bytes(), before);
+              EXPECT_EQUAL(cuKernelGetFunction(&function, kernel), CUDA_SUCCESS);
+              EXPECT(free_bytes() < before);
+              EXPECT_EQUAL(cuCtxSetCurrent(second), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuKernelGetFunction(&elsewhere, kernel), CUDA_SUCCESS);
+              EXPECT(function != elsewhere);
+              const char* name = nullptr;
+              EXPECT_EQUAL(cuKernelGetName(&name, kernel), CUDA_SUCCESS);
+              EXPECT_EQUAL(std::string(name), "add");
+              EXPECT_EQUAL(cuCtxSetCurrent(first), CUDA_SUCCESS);
+              CUdeviceptr counter = 0;
+              size_t size = 0;
+              EXPECT_EQUAL(cuLibraryGetGlobal(&counter, &size, library, "counter"), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuLibraryGetManaged(&counter, &size, library, "mg"), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuLibraryGetGlobal(&counter, &size, library, "mg"), CUDA_ERROR_NOT_FOUND);
+              EXPECT_EQUAL(cuLibraryUnload(library), CUDA_SUCCESS);
+              EXPECT_EQUAL(free_bytes(), before);
+              EXPECT_EQUAL(cuKernelGetFunction(&function, kernel), CUDA_ERROR_INVALID_HANDLE);
+          }) == "");
+}
+
+TEST_CASE("names in a compressed fat binary are refused, and one line says why") {
+    // A container with one compressed PTX for sm_50, as nvcc writes it.
+    struct {
+        unsigned magic = 0xba55ed50;
+        unsigned short version = 1, header_size = 16;
+        unsigned long long size = 64 + 16;
+        unsigned short kind = 1, attributes = 0x101;
+        unsigned entry_header = 64;
+        unsigned long long entry_size = 16;
+        unsigned compressed_size = 16, reserved = 0;
+        unsigned short minor = 0, major = 9;
+        unsigned capability = 50, name_offset = 0, name_size = 0;
+        unsigned long long flags = 0x8011, reserved2 = 0, uncompressed = 100;
+        char code[16] = "\x28\xb5\x2f\xfd";
+    } container;
+    std::string said;
+    CHECK(in_child(
+              one_t4,
+              [&](const Report& report) {
+                  use_device(report);
+                  CUmodule module = nullptr;
+                  CUfunction function = nullptr;
+                  EXPECT_EQUAL(cuModuleLoadData(&module, &container), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuModuleGetFunction(&function, module, "first"), CUDA_ERROR_NOT_FOUND);
+                  EXPECT_EQUAL(cuModuleGetFunction(&function, module, "second"), CUDA_ERROR_NOT_FOUND);
+                  container.capability = 90;
+                  EXPECT_EQUAL(cuModuleLoadData(&module, &container), CUDA_ERROR_NO_BINARY_FOR_GPU);
+              },
+              &said) == "");
+    CHECK(said.rfind("cuslice fake GPU: kernel 'first' was asked for in a fat binary whose parts are all compressed",
+                     0) == 0);
+    CHECK(said.find('\n') == said.size() - 1);
+}

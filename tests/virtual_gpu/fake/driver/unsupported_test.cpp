@@ -1,0 +1,66 @@
+// What the driver does not have is refused by name, once.
+
+#include <dlfcn.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/catch.h"
+#include "tests/virtual_gpu/fake/driver/gpu.h"
+
+using namespace fake_test;
+
+namespace {
+
+std::string text_of(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("a function that isn't there says its name once and succeeds never") {
+    const Folder folder;
+    const std::string log = folder.path() + "/log";
+    CHECK(in_child({{"CUSLICE_FAKE", "t4"}, {"CUSLICE_FAKE_LOG", log}}, [](const Report& report) {
+              CUtexref texture = nullptr;
+              EXPECT_EQUAL(cuTexRefCreate(&texture), CUDA_ERROR_NOT_INITIALIZED);
+              use_device(report);
+              CUipcMemHandle handle;
+              for (int i = 0; i < 3; i++) EXPECT_EQUAL(cuIpcGetMemHandle(&handle, 512), CUDA_ERROR_NOT_SUPPORTED);
+              EXPECT_EQUAL(cuTexRefCreate(&texture), CUDA_ERROR_NOT_SUPPORTED);
+          }) == "");
+    CHECK(text_of(log) ==
+          "cuslice fake GPU: cuIpcGetMemHandle is not supported\ncuslice fake GPU: cuTexRefCreate is not supported\n");
+}
+
+TEST_CASE("every exported function that isn't implemented is refused, whatever its arguments") {
+    CHECK(in_child({{"CUSLICE_FAKE", "t4"}, {"CUSLICE_FAKE_LOG", "/dev/null"}}, [](const Report& report) {
+              use_device(report);
+              for (const char* name : {"cuGLInit", "cuEGLStreamConsumerConnect", "cuVDPAUGetDevice",
+                                       "cuMemGetAttribute_v2", "cuGreenCtxCreate", "cuMulticastCreate",
+                                       "cuTexObjectCreate", "cuImportExternalMemory", "cuLinkCreate_v2"}) {
+                  const auto function = reinterpret_cast<CUresult (*)(void*, void*, void*)>(dlsym(RTLD_DEFAULT, name));
+                  EXPECT(function != nullptr);
+                  EXPECT_EQUAL(function(nullptr, nullptr, nullptr), CUDA_ERROR_NOT_SUPPORTED);
+              }
+          }) == "");
+}
+
+TEST_CASE("NVIDIA's own runtime is told how to go on") {
+    std::string said;
+    CHECK(in_child(
+              one_t4,
+              [](const Report& report) {
+                  const void* table = &report;
+                  const CUuuid id{};
+                  EXPECT_EQUAL(cuGetExportTable(&table, &id), CUDA_ERROR_NOT_SUPPORTED);
+                  EXPECT_EQUAL(cuGetExportTable(&table, &id), CUDA_ERROR_NOT_SUPPORTED);
+                  EXPECT(table == &report);
+              },
+              &said) == "");
+    CHECK(said.find("-cudart shared") != std::string::npos);
+    CHECK(said.find("CUDA_RUNTIME_LIBRARY Shared") != std::string::npos);
+    CHECK(said.find('\n') == said.size() - 1);
+}

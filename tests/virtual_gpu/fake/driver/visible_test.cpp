@@ -1,0 +1,44 @@
+#include "tests/catch.h"
+#include "virtual_gpu/fake/driver/state.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+/// Three GPUs in PCI order, of which the middle one is fastest; the indices that are seen.
+std::string seen(const char* visible, const char* order) {
+    MachineSpec machine(3);
+    for (std::size_t i = 0; i < 3; i++) {
+        machine[i].index = static_cast<int>(i);
+        machine[i].uuid[0] = static_cast<unsigned char>(0x10 + i);
+        machine[i].multiprocessors = i == 1 ? 100 : 10;
+        machine[i].cores_per_multiprocessor = machine[i].clock = 1;
+    }
+    std::string indices;
+    for (const GpuSpec& gpu : visible_gpus(machine, visible, order)) indices += std::to_string(gpu.index);
+    return indices;
+}
+
+}  // namespace
+
+TEST_CASE("order: fastest first, or as on the bus") {
+    CHECK(seen(nullptr, nullptr) == "102");
+    CHECK(seen(nullptr, "FASTEST_FIRST") == "102");
+    CHECK(seen(nullptr, "PCI_BUS_ID") == "012");
+}
+
+TEST_CASE("the visible list") {
+    const char* bus = "PCI_BUS_ID";
+    CHECK(seen("2,0", bus) == "20");
+    CHECK(seen("0", nullptr) == "1");
+    CHECK(seen("", bus).empty());
+    CHECK(seen("-1", bus).empty());
+    CHECK(seen("2,9,0", bus) == "2");
+    CHECK(seen("2,x,0", bus) == "2");
+    CHECK(seen("0,0", bus).empty());
+    CHECK(seen(" 1 , 2 ", bus) == "12");
+    CHECK(seen("GPU-11", bus) == "1");
+    CHECK(seen("GPU-12,0", bus) == "20");
+    CHECK(seen("GPU-1", bus).empty());  // three begin so
+    CHECK(seen("GPU-77,0", bus).empty());
+}
