@@ -54,8 +54,8 @@ int main() {
     steps.row("a module of 5 KiB");
     const CUfunction nothing = kernel(module, "nothing");
     steps.attempt("the first launch", [&] { return launch(nothing); });
-    steps.attempt("a stack of 16 KiB a thread, and a launch", [&] {
-        const CUresult result = CU(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 16 << 10);
+    steps.attempt("a stack of 4 KiB a thread, and a launch", [&] {
+        const CUresult result = CU(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 4 << 10);
         return result == CUDA_SUCCESS ? launch(nothing) : result;
     });
     steps.attempt("a printf buffer of 32 MiB",

@@ -101,7 +101,9 @@ limit_driver() {
 limit_runtime() {
     local failed=0 program folder status
     folder=$(folder_of_library libcudart.so.13) || echo "libcudart.so.13 was not found beside the loader's own path" >&2
-    [ -z "$CHECK_FAKE" ] && export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}${folder:-}
+    if [ -z "$CHECK_FAKE" ] && [ -n "$folder" ]; then
+        export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
+    fi
     table_head
     for program in limit_runtime limit_runtime_nvcc_shared limit_runtime_nvcc_static; do
         if [ ! -x "$here/$program" ]; then

@@ -111,6 +111,6 @@ int main() {
     const Place a = place(gpu.context), b = place(gpu.context);
     row("do kernels on two streams of one context run side by side", do_they_meet(a, b));
     const CUcontext second = another_context(gpu.device);
-    row("do kernels of two contexts of one process run side by side", do_they_meet(a, place(second)));
+    row("do kernels of two contexts of one process (taking turns counts, too)", do_they_meet(a, place(second)));
     ask_peers(gpu, second);
 }

@@ -21,6 +21,8 @@ double now() {
 }
 
 /// One figure a repetition. Short calls are timed `batch` at a time, since reading the clock takes longer than they do.
+/// What they leave running is over before the next figure: the queue would be full at some point, and the kernels
+/// timed.
 template <typename Call>
 std::vector<double> repeat(int repetitions, int batch, Call call) {
     std::vector<double> times;
@@ -28,6 +30,7 @@ std::vector<double> repeat(int repetitions, int batch, Call call) {
         const double start = now();
         for (int k = 0; k < batch; k++) call();
         times.push_back((now() - start) / batch);
+        MUST(cuCtxSynchronize);
     }
     return times;
 }
@@ -76,26 +79,19 @@ void measure_launches() {
     const auto launch = [&](decltype(&::cuLaunchKernel) function) {
         must(function(nothing, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), "cuLaunchKernel");
     };
-    // Few enough to fit in the queue, which is emptied between the figures: otherwise the kernels would be timed.
     measure("cuLaunchKernel, exported symbol", 50, 100, [&] { launch(CU(cuLaunchKernel)); });
-    MUST(cuCtxSynchronize);
     void* looked_up = nullptr;
     CUdriverProcAddressQueryResult status{};
     MUST(cuGetProcAddress_v2, "cuLaunchKernel", &looked_up, 12000, 0, &status);
     measure("cuLaunchKernel, by cuGetProcAddress", 50, 100,
             [&] { launch(reinterpret_cast<decltype(&::cuLaunchKernel)>(looked_up)); });
-    MUST(cuCtxSynchronize);
 }
 
 void measure_events(CUcontext context) {
     CUevent event = nullptr;
     MUST(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
     measure("cuEventRecord", 50, 100, [&] { MUST(cuEventRecord, event, nullptr); });
-    MUST(cuCtxSynchronize);
-    if (find("cuCtxRecordEvent")) {
-        measure("cuCtxRecordEvent", 50, 100, [&] { MUST(cuCtxRecordEvent, context, event); });
-        MUST(cuCtxSynchronize);
-    }
+    if (find("cuCtxRecordEvent")) measure("cuCtxRecordEvent", 50, 100, [&] { MUST(cuCtxRecordEvent, context, event); });
     measure("cuEventQuery, complete", 50, 100, [&] { MUST(cuEventQuery, event); });
     measure("cuCtxSynchronize, idle", 200, 1, [&] { MUST(cuCtxSynchronize); });
 }
