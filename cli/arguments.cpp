@@ -1,5 +1,9 @@
 #include "cli/arguments.h"
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+
 #include "cli/exit_codes.h"
 
 namespace cuslice::cli {
@@ -7,118 +11,111 @@ namespace {
 
 constexpr std::string_view kCommands = "there are run, devices and config; cuslice --help explains them";
 
+// The last word first: so CLI11 takes them, and so it leaves what it did not understand for the next parser.
+using Words = std::vector<std::string>;
+
 int usage(ConfigError& error, std::string_view word, std::string_view why) {
     error.set(word, why);
     return kUsage;
 }
 
-// The words of the command line and how far they are read.
-struct Words {
-    const std::vector<std::string>& all;
-    std::size_t at;
+// `words` is the whole line, `rest` what CLI11 has not read of it yet.
+void add_settings(CLI::App& app, const Words& words, Words& rest, std::vector<Flag>& flags, ConfigError& error) {
+    for (const KeyTraits& traits : all_keys()) {
+        const std::string name = "--" + std::string(traits.name);
+        const auto add = [&, name](const std::string& value) {
+            const bool own_word = words[rest.size()] == value;
+            const bool empty = own_word && words[rest.size() + 1].ends_with("=");
+            if (empty) {
+                // `--limit=`, as a script with an unset variable has it, is no reason to take the next word.
+                rest.push_back(value);
+            } else if (own_word && value == "--") {
+                error.set(name, "a value is needed after it: " + name + " " + std::string(traits.placeholder));
+                throw CLI::RuntimeError(kConfig);
+            }
+            flags.push_back({traits.key, empty ? std::string() : value});
+        };
+        // On parse: an option may come several times, and the order of the line is kept.
+        app.add_option_function<std::string>(name, add)->trigger_on_parse();
+    }
+}
 
-    bool more() const { return at < all.size(); }
-    const std::string& here() const { return all[at]; }
-};
-
-// An option that is none of this version's settings. What it was given may be its value or the next thing on the line:
-// it is shown only where it was written with an equals sign.
-int refuse_option(const std::string& name, const std::string* value, ConfigError& error) {
+// A word before the program that is none of this command's options. What follows it may be its value or the next thing
+// on the line: a value is shown only where it was written with an equals sign.
+int refuse_option(const std::string& word, ConfigError& error) {
+    if (!word.starts_with("--")) return usage(error, word, "no such option; options begin with --");
+    const std::size_t equals = std::min(word.find('='), word.size());
+    const std::string name = word.substr(0, equals);
     Reason why;
     if (const LaterKey* later = find_later_key(std::string_view(name).substr(2))) {
         explain_later(*later, why);
     } else {
         explain_unknown(Spelling::option, name, why);
     }
-    if (value != nullptr) {
-        error.set(name, *value, why.view());
-    } else {
-        error.set(name, why.view());
-    }
+    equals == word.size() ? error.set(name, why.view()) : error.set(name, word.substr(equals + 1), why.view());
     return kConfig;
 }
 
-// One option of the form --name, --name value or --name=value that is a setting.
-int parse_setting(Words& words, Arguments& arguments, ConfigError& error) {
-    const std::string word = words.all[words.at++];
-    const std::size_t equals = word.find('=');
-    const std::string name = word.substr(0, equals);
-    const std::string after = equals == word.npos ? std::string() : word.substr(equals + 1);
-    const KeyTraits* traits = name.starts_with("--") ? find_key(std::string_view(name).substr(2)) : nullptr;
-    if (traits == nullptr && !name.starts_with("--"))
-        return usage(error, word, "no such option; options begin with --");
-    if (traits == nullptr) return refuse_option(name, equals == word.npos ? nullptr : &after, error);
-    if (equals != word.npos) {
-        arguments.flags.push_back({traits->key, after});
-        return 0;
-    }
-    if (!words.more() || words.here() == "--") {
-        Reason why;
-        why.assign("a value is needed after it: ").append(name).append(" ").append(traits->placeholder);
-        error.set(name, why.view());
-        return kConfig;
-    }
-    arguments.flags.push_back({traits->key, words.all[words.at++]});
-    return 0;
-}
-
-bool is_help(const std::string& word) { return word == "--help" || word == "-h"; }
-
-// Stops at the first word that is no option, like env(1): "cuslice run --limit 4GiB python x.py --limit 3" is clear.
-int parse_options(Words& words, Arguments& arguments, ConfigError& error) {
+int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     const Command command = arguments.command;
-    while (words.more()) {
-        const std::string& word = words.here();
-        if (is_help(word)) {
-            arguments.topic = command;
-            arguments.command = Command::help;
-            return 0;
-        }
-        if (word == "--" || !word.starts_with("-") || word == "-") break;
-        if (word == "--json" && command != Command::run) {
-            arguments.json = true;
-            ++words.at;
-        } else if (const int code = parse_setting(words, arguments, error)) {
-            return code;
-        }
+    // An option at the very end meets the options' end, as any other does that lacks its value.
+    words.insert(words.begin(), "--");
+    Words rest = words;
+    CLI::App app;
+    app.prefix_command();
+    add_settings(app, words, rest, arguments.flags, error);
+    if (command != Command::run) app.add_flag("--json", arguments.json)->disable_flag_override();
+    try {
+        app.parse(rest);
+    } catch (const CLI::CallForHelp&) {
+        arguments.topic = command;
+        arguments.command = Command::help;
+        return 0;
+    } catch (const CLI::RuntimeError& refused) {
+        return refused.get_exit_code();
+    } catch (const CLI::ArgumentMismatch&) {
+        return usage(error, "--json", "takes no value");
     }
-    if (words.more() && words.here() == "--") ++words.at;
+    rest.erase(rest.begin());
+    if (!rest.empty() && rest.back() == "--") {
+        rest.pop_back();
+    } else if (!rest.empty() && rest.back().starts_with("-") && rest.back() != "-") {
+        return refuse_option(rest.back(), error);
+    }
     if (command != Command::run) {
-        return words.more() ? usage(error, words.here(), "not expected here: this command takes options only") : 0;
+        return rest.empty() ? 0 : usage(error, rest.back(), "not expected here: this command takes options only");
     }
-    arguments.program.assign(words.all.begin() + static_cast<std::ptrdiff_t>(words.at), words.all.end());
-    if (arguments.program.empty())
-        return usage(error, "run", "a program is needed: cuslice run [options] -- program args");
+    if (rest.empty()) return usage(error, "run", "a program is needed: cuslice run [options] -- program args");
+    arguments.program.assign(rest.rbegin(), rest.rend());
     return 0;
 }
 
 }  // namespace
 
 int parse_arguments(const std::vector<std::string>& words, Arguments& arguments, ConfigError& error) {
-    if (words.empty()) return usage(error, "no command", kCommands);
-    const std::string& word = words[0];
-    if (is_help(word)) return 0;
-    if (word == "--version") {
+    // Query is not for people: the launcher asks a driver in a process of its own.
+    static const std::map<std::string, Command> commands = {
+        {"run", Command::run}, {"devices", Command::devices}, {"config", Command::config}, {"query", Command::query}};
+    CLI::App app;
+    app.prefix_command();
+    app.set_version_flag("--version", "");
+    Words rest(words.rbegin(), words.rend());
+    try {
+        app.parse(rest);
+    } catch (const CLI::CallForHelp&) {
+        return 0;
+    } catch (const CLI::CallForVersion&) {
         arguments.command = Command::version;
         return 0;
     }
-    if (word == "query") {
-        // Not for people: the launcher asks a driver in a process of its own.
-        arguments.command = Command::query;
-        arguments.query.assign(words.begin() + 1, words.end());
-        return 0;
-    }
-    if (word == "run") {
-        arguments.command = Command::run;
-    } else if (word == "devices") {
-        arguments.command = Command::devices;
-    } else if (word == "config") {
-        arguments.command = Command::config;
-    } else {
-        return usage(error, word, std::string("no such command; ").append(kCommands));
-    }
-    Words rest{words, 1};
-    return parse_options(rest, arguments, error);
+    if (rest.empty()) return usage(error, "no command", kCommands);
+    const auto command = commands.find(rest.back());
+    if (command == commands.end()) return usage(error, rest.back(), std::string("no such command; ").append(kCommands));
+    arguments.command = command->second;
+    rest.pop_back();
+    if (arguments.command != Command::query) return parse_options(std::move(rest), arguments, error);
+    arguments.query.assign(rest.rbegin(), rest.rend());
+    return 0;
 }
 
 }  // namespace cuslice::cli

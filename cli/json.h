@@ -1,12 +1,17 @@
-// Text as JSON has it.
+// What the launcher prints for programs.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 
 namespace cuslice::cli {
 
-/// `text` as a JSON string with its quotes; bytes that are not UTF-8 become U+FFFD, since JSON has no other text.
-std::string json_string(std::string_view text);
+/// Keeps the fields in the order in which they are written.
+using Json = nlohmann::ordered_json;
+
+/// `value` as lines of text. Bytes that are not UTF-8, as a path may have, become U+FFFD, since JSON has no other text.
+inline std::string json_text(const Json& value) {
+    return value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 }  // namespace cuslice::cli

@@ -58,21 +58,19 @@ std::string as_table(const std::vector<Device>& devices) {
 
 // Sizes are plain numbers of bytes: exact, and the same on every machine.
 std::string as_json(const std::vector<Device>& devices) {
-    std::string text = "{\"version\": 1, \"devices\": [";
-    const char* separator = "\n";
+    Json list = Json::array();
     for (const Device& device : devices) {
-        text.append(separator).append("  {\"ordinal\": ").append(std::to_string(device.seen.ordinal));
-        text.append(", \"index\": ").append(device.index < 0 ? "null" : std::to_string(device.index));
-        text.append(", \"name\": ").append(json_string(device.seen.name));
-        text.append(", \"uuid\": ").append(json_string(device.seen.uuid));
-        text.append(", \"pci\": ").append(json_string(device.seen.pci));
-        text.append(", \"total\": ").append(std::to_string(device.total));
-        text.append(", \"free\": ").append(device.free ? std::to_string(*device.free) : "null");
-        text.append(", \"limit\": ").append(std::to_string(device.seen.total));
-        text.append(", \"origin\": ").append(device.origin.empty() ? "null" : json_string(device.origin)).append("}");
-        separator = ",\n";
+        list.push_back({{"ordinal", device.seen.ordinal},
+                        {"index", device.index < 0 ? Json() : Json(device.index)},
+                        {"name", device.seen.name},
+                        {"uuid", device.seen.uuid},
+                        {"pci", device.seen.pci},
+                        {"total", device.total},
+                        {"free", device.free ? Json(*device.free) : Json()},
+                        {"limit", device.seen.total},
+                        {"origin", device.origin.empty() ? Json() : Json(device.origin)}});
     }
-    return text.append(devices.empty() ? "]}\n" : "\n]}\n");
+    return json_text({{"version", 1}, {"devices", list}});
 }
 
 // Programs get an empty list and the exit code, people the reason.

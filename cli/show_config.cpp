@@ -81,26 +81,20 @@ std::string as_table(const std::vector<Row>& rows, const std::vector<LookedAt>& 
     return format_table(table) + "\n" + format_table(looked);
 }
 
-std::string as_json(const std::vector<Row>& rows, const std::vector<LookedAt>& files) {
-    std::string text = "{\"version\": 1, \"settings\": [";
-    const char* separator = "\n";
+std::string as_json(const std::vector<Row>& rows, const std::vector<LookedAt>& looked) {
+    Json settings = Json::array();
     for (const Row& row : rows) {
-        text.append(separator).append("  {\"key\": ").append(json_string(row.key));
-        text.append(", \"gpu\": ").append(row.gpu == "-" ? "null" : json_string(row.gpu));
-        text.append(", \"value\": ").append(json_string(row.value));
-        text.append(", \"source\": ").append(json_string(row.source));
-        text.append(", \"origin\": ").append(json_string(row.origin)).append("}");
-        separator = ",\n";
+        settings.push_back({{"key", row.key},
+                            {"gpu", row.gpu == "-" ? Json() : Json(row.gpu)},
+                            {"value", row.value},
+                            {"source", row.source},
+                            {"origin", row.origin}});
     }
-    text.append("\n], \"files\": [");
-    separator = "\n";
-    for (const LookedAt& file : files) {
-        text.append(separator).append("  {\"source\": ").append(json_string(name_of(file.source)));
-        text.append(", \"state\": ").append(json_string(state_text(file.state)));
-        text.append(", \"path\": ").append(json_string(file.path)).append("}");
-        separator = ",\n";
+    Json files = Json::array();
+    for (const LookedAt& file : looked) {
+        files.push_back({{"source", name_of(file.source)}, {"state", state_text(file.state)}, {"path", file.path}});
     }
-    return text.append("\n]}\n");
+    return json_text({{"version", 1}, {"settings", settings}, {"files", files}});
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // cuslice config.
+#include <nlohmann/json.hpp>
+
 #include "tests/catch.h"
 #include "tests/cli/child.h"
 #include "tests/cli/tree.h"
@@ -81,7 +83,8 @@ TEST_CASE("config --json says the same to programs") {
         kSystemFile +
         "\"}\n"
         "]}\n";
-    CHECK(outcome.out == expected);
+    using Json = nlohmann::ordered_json;
+    CHECK(Json::parse(outcome.out) == Json::parse(expected));
 }
 
 }  // namespace cuslice::tests

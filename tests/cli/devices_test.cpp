@@ -1,4 +1,6 @@
 // cuslice devices, on the stub driver.
+#include <nlohmann/json.hpp>
+
 #include "tests/catch.h"
 #include "tests/cli/child.h"
 #include "tests/cli/tree.h"
@@ -8,6 +10,8 @@ namespace {
 
 const std::string kFirst = "GPU-50505050-5050-5050-5050-505050505050";
 const std::string kSecond = "GPU-51515151-5151-5151-5151-515151515151";
+
+using Json = nlohmann::ordered_json;
 
 Outcome devices(const Words& options, const Words& more = {}) {
     const Folder folder;
@@ -40,30 +44,32 @@ TEST_CASE("devices inside a slice still tells the machine's own totals") {
     environment.push_back("LD_LIBRARY_PATH=" + kFakeFolder);
     const Outcome outcome = run({kLauncher, "run", "--limit=2GiB", "--", kLauncher, "devices", "--json"}, environment);
     CHECK(outcome.exit_code == 0);
-    CHECK(outcome.out.find("\"total\": 8589934592, \"free\": null, \"limit\": 2147483648, \"origin\": \"--limit\"") !=
-          std::string::npos);
+    const Json device = Json::parse(outcome.out).at("devices").at(1);
+    CHECK(device.at("total") == 8589934592);
+    CHECK(device.at("limit") == 2147483648);
+    CHECK(device.at("origin") == "--limit");
 }
 
 TEST_CASE("devices --json is for programs") {
     const Outcome outcome = devices({"--json", "--fake=2xstub", "--limit=0=2GiB"});
     CHECK(outcome.exit_code == 0);
-    CHECK(outcome.out ==
-          "{\"version\": 1, \"devices\": [\n"
-          "  {\"ordinal\": 0, \"index\": 1, \"name\": \"Stub \\\"1\\\"\", \"uuid\": \"" +
-              kSecond +
-              "\", \"pci\": \"0000:81:00.0\", \"total\": 8589934592, \"free\": null, \"limit\": 2147483648, "
-              "\"origin\": null},\n"
-              "  {\"ordinal\": 1, \"index\": 0, \"name\": \"Stub \\\"0\\\"\", \"uuid\": \"" +
-              kFirst +
-              "\", \"pci\": \"0000:80:00.0\", \"total\": 8589934592, \"free\": null, \"limit\": 2147483648, "
-              "\"origin\": \"--limit\"}\n"
-              "]}\n");
+    CHECK(Json::parse(outcome.out) ==
+          Json::parse("{\"version\": 1, \"devices\": [\n"
+                      "  {\"ordinal\": 0, \"index\": 1, \"name\": \"Stub \\\"1\\\"\", \"uuid\": \"" +
+                      kSecond +
+                      "\", \"pci\": \"0000:81:00.0\", \"total\": 8589934592, \"free\": null, \"limit\": 2147483648, "
+                      "\"origin\": null},\n"
+                      "  {\"ordinal\": 1, \"index\": 0, \"name\": \"Stub \\\"0\\\"\", \"uuid\": \"" +
+                      kFirst +
+                      "\", \"pci\": \"0000:80:00.0\", \"total\": 8589934592, \"free\": null, \"limit\": 2147483648, "
+                      "\"origin\": \"--limit\"}\n"
+                      "]}\n"));
 }
 
 TEST_CASE("devices without a driver, or without a GPU, says so and exits 69") {
     const Outcome none = devices({"--json", "--driver=/etc/hostname"});
     CHECK(none.exit_code == 69);
-    CHECK(none.out == "{\"version\": 1, \"devices\": []}\n");
+    CHECK(Json::parse(none.out) == Json{{"version", 1}, {"devices", Json::array()}});
     CHECK(none.err == "cuslice: no GPU can be listed: /etc/hostname: file too short\n");
     const Outcome empty = devices({"--fake=2xstub"}, {"STUB_NO_DEVICE=1"});
     CHECK(empty.exit_code == 69);

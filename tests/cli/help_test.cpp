@@ -52,6 +52,7 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
     usage({"run", "-l", "1GiB"}, "-l: no such option; options begin with --");
     usage({"devices", "all"}, "all: not expected here: this command takes options only");
     usage({"config", "--", "x"}, "x: not expected here: this command takes options only");
+    usage({"config", "--json=x"}, "--json: takes no value");
 }
 
 TEST_CASE("docs/configuration.md documents every option, key and variable, and those that come later") {

@@ -30,6 +30,8 @@ TEST_CASE("run becomes the program: the same process, its own exit code, signal,
     CHECK(run(launch({}, {"/bin/sh", "-c", "exit 42"}), environment).exit_code == 42);
     CHECK(run(launch({}, {"/bin/sh", "-c", "kill -TERM $$"}), environment).exit_code == 128 + 15);
     CHECK(run(launch({}, {"/bin/echo", "--limit", "a b", "", "*", "--"}), environment).out == "--limit a b  * --\n");
+    CHECK(run(launch({}, {"/bin/echo", "[1,2]", "{}", "++", "-h", "--log="}), environment).out ==
+          "[1,2] {} ++ -h --log=\n");
     CHECK(run(launch({}, {"/bin/sh", "-c", "echo out; echo err >&2"}), environment).err == "err\n");
     // argv[0] is as written, wherever it was found.
     CHECK(run(launch({}, {"sh", "-c", "cat /proc/$$/cmdline | tr '\\0' ' '"}), environment).out.substr(0, 6) ==
@@ -51,6 +53,14 @@ TEST_CASE("options end at -- or at the program, and are written with a space or 
     CHECK(settings({"--limit=4GiB", "sh", "-c", show, "zero"}) == expected);
     CHECK(settings({"--limit", "4GiB", "sh", "-c", show, "--", "--limit=1GiB"}) ==
           "1;flag.0 limit * 4GiB --limit --\n");
+}
+
+TEST_CASE("an option that was given an empty value, as of an unset variable, does not take the program for it") {
+    const Folder folder;
+    const Words words = {kLauncher, "run", "--driver=", "/bin/echo"};
+    const Outcome outcome = run(words, plain_environment(folder.path()));
+    CHECK(outcome.err == "cuslice: --driver: \"\": empty: the path of a file is needed\n");
+    CHECK(outcome.out.empty());
 }
 
 TEST_CASE("the program's environment has what is needed, in its place, and nothing else") {
