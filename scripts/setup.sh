@@ -9,7 +9,7 @@ set -euo pipefail
 programs="gcc:gcc g++:g++ cmake:cmake ninja:ninja-build git:git make:make readelf:binutils file:file python3:python3"
 # Packages without a program to look for, and a file of theirs by which they are known wherever they came from.
 libraries="libc6-dev:/usr/include/dlfcn.h libtomlplusplus-dev:/usr/include/toml++/toml.h
-    nlohmann-json3-dev:/usr/include/nlohmann/json.hpp"
+    nlohmann-json3-dev:/usr/include/nlohmann/json.hpp libcli11-dev:/usr/include/CLI/CLI.hpp"
 
 missing=()
 for pair in $programs; do

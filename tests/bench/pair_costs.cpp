@@ -35,8 +35,9 @@ auto newest(const Driver& driver) {
 
 // Frees any of the live ones, and allocates another in its place. Both sides do it to the same ones: the fake driver
 // hands out next what was freed last, so the block comes back at its address and cuslice's record of it stays true.
-auto random_victim(const Driver& driver, const std::vector<CUdeviceptr>& live) {
-    return [&driver, &live, random = std::uint64_t{88172645463325252}](std::size_t n) mutable {
+// Each side has random numbers of its own, or the second would find in the caches what the first has just touched.
+auto random_victim(const Driver& driver, const std::vector<CUdeviceptr>& live, std::uint64_t seed) {
+    return [&driver, &live, random = seed](std::size_t n) mutable {
         for (std::size_t i = 0; i < n; i++) {
             random ^= random << 13, random ^= random >> 7, random ^= random << 17;  // Marsaglia's xorshift
             const CUdeviceptr victim = live[random % live.size()];
@@ -102,8 +103,9 @@ void measure_pairs(const TwoDrivers& drivers) {
             with_none = last.extra;
             continue;
         }
-        const Comparison any = compare(kRounds, kOperations, kSingles, random_victim(drivers.raw, blocks),
-                                       random_victim(drivers.ours, blocks));
+        const Comparison any =
+            compare(kRounds, kOperations, kSingles, random_victim(drivers.raw, blocks, 88172645463325252),
+                    random_victim(drivers.ours, blocks, 2463534242));
         const bool most = live == 1'000'000;
         print_extra("alloc+free: over raw" + after + ", random victim", any, "ns", most ? Bound::none : Bound::at_most,
                     100);
