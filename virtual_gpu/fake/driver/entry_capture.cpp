@@ -1,16 +1,12 @@
 // Stream capture: what is submitted becomes nodes of a graph, in order.
 
-#include <atomic>
+#include <utility>
 
 #include "virtual_gpu/fake/driver/stream_pair.h"
 
 using namespace cuslice::fake;
 
 namespace {
-
-std::atomic<std::uint64_t> last_id{0};
-
-thread_local constinit CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 bool known(CUstreamCaptureMode mode) { return static_cast<unsigned>(mode) <= CU_STREAM_CAPTURE_MODE_RELAXED; }
 
@@ -20,12 +16,7 @@ CUresult begin(CUstream handle, CUstreamCaptureMode mode, DefaultStream form) {
     if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
     if (stream->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;  // documented: the legacy stream can't capture
     if (stream->capture != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
-    auto capture = std::make_shared<Capture>();
-    capture->mode = mode;
-    capture->id = ++last_id;
-    capture->thread = std::this_thread::get_id();
-    capture->graph = graphs.create().first;
-    stream->capture = std::move(capture);
+    begin_capture(*stream, mode);
     return CUDA_SUCCESS;
 }
 
@@ -42,9 +33,10 @@ CUresult end(CUstream handle, CUgraph* out, DefaultStream form) {
     if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != std::this_thread::get_id()) {
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     }
-    stream->capture = nullptr;
+    if (capture->origin != stream->handle) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+    end_capture(capture);
     *out = nullptr;
-    if (capture->status != CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+    if (!capture->active()) {
         destroy_graph(capture->graph);
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
@@ -56,7 +48,7 @@ CUresult is_capturing(CUstream handle, CUstreamCaptureStatus* status, DefaultStr
     Stream* stream = nullptr;
     if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
-    *status = stream->capture != nullptr ? stream->capture->status : CU_STREAM_CAPTURE_STATUS_NONE;
+    *status = stream->capture != nullptr ? stream->capture->status.load() : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
 }
 
@@ -109,6 +101,6 @@ CUSLICE_STREAM_PAIR(cuStreamGetCaptureInfo_v3, info_3,
 CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
     CUSLICE_ENTER(cuThreadExchangeStreamCaptureMode)
     if (mode == nullptr || !known(*mode)) return CUDA_ERROR_INVALID_VALUE;
-    std::swap(*mode, thread_mode);
+    std::swap(*mode, thread_capture_mode());
     return CUDA_SUCCESS;
 }

@@ -33,6 +33,7 @@ CUresult record(CUevent handle, CUstream stream_handle, unsigned flags, DefaultS
     const CUresult result = submit(*stream, CU_GRAPH_NODE_TYPE_EVENT_RECORD, [reached] { *reached = now(); });
     if (result != CUDA_SUCCESS) return result;
     event->recorded = true;
+    event->capture = stream->capture;
     event->time = reached;
     event->mark = stream->lane->mark();
     return CUDA_SUCCESS;
@@ -47,9 +48,14 @@ CUresult wait_event(CUstream handle, CUevent event_handle, unsigned flags, Defau
     if ((flags & ~unsigned{CU_EVENT_WAIT_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (const auto capture = event->capture.lock()) {
+        // Waiting for captured work makes a stream part of the capture. Its nodes run one after the other in any case.
+        if (stream->capture == nullptr && !stream->legacy) stream->capture = capture;
+        return stream->capture == capture ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    }
     if (!event->recorded || Lane::done(event->mark)) return CUDA_SUCCESS;
     const Lane::Mark mark = event->mark;
-    if (stream->capture != nullptr) return refuse_in_capture(*stream);
+    if (stream->capture != nullptr) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     stream->lane->submit([] {}, {mark});
     return CUDA_SUCCESS;
 }
@@ -105,6 +111,7 @@ CUresult CUDAAPI cuEventQuery(CUevent handle) {
     CUSLICE_ENTER(cuEventQuery)
     const Event* event = events.find(handle);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
     return Lane::done(event->mark) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -112,6 +119,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent handle) {
     CUSLICE_ENTER(cuEventSynchronize)
     const Event* event = events.find(handle);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
     Lane::wait(event->mark);
     if (const Context* context = live_context(event->context)) stream_synchronized(*context->gpu);
     return CUDA_SUCCESS;

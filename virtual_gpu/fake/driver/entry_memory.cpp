@@ -1,5 +1,6 @@
 // Device memory: allocate, free, how much there is.
 
+#include "virtual_gpu/fake/driver/capture.h"
 #include "virtual_gpu/fake/driver/context.h"
 #include "virtual_gpu/fake/driver/gate.h"
 #include "virtual_gpu/fake/driver/pool.h"
@@ -15,6 +16,8 @@ CUresult allocate(CUdeviceptr* out, std::uint64_t bytes) {
     if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) [[unlikely]]
         return bad;
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) [[unlikely]]
+        return bad;
     Address address = 0;
     Gpu& gpu = *context->gpu;
     const CUresult result = gpu.allocate(gpu.device, bytes, BlockKind::Device, context->number, address);
@@ -27,6 +30,7 @@ CUresult allocate_low(CUdeviceptr_v1* out, std::uint64_t bytes) {
     Context* context = nullptr;
     if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     Gpu& gpu = *context->gpu;
     {
         const std::lock_guard hold(driver().lock);
@@ -53,6 +57,8 @@ CUresult free_memory(Address address) {
     if (address == 0) return CUDA_SUCCESS;
     Context* context = nullptr;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) [[unlikely]]
+        return bad;
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) [[unlikely]]
         return bad;
     // The current GPU's own memory first: nearly always it is that.
     Gpu& own = *context->gpu;
@@ -126,6 +132,7 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned int 
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     Gpu& gpu = *context->gpu;
     {
         const std::lock_guard hold(driver().lock);

@@ -37,7 +37,10 @@ CUresult create(CUstream* out, unsigned flags, int priority) {
 CUresult destroy(CUstream handle) {
     Stream* stream = streams.find(handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (stream->capture != nullptr) destroy_graph(stream->capture->graph);
+    if (const auto capture = stream->capture; capture != nullptr && capture->origin == handle) {
+        end_capture(capture);
+        destroy_graph(capture->graph);
+    }
     return streams.destroy(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 

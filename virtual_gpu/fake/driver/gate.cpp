@@ -1,5 +1,7 @@
 #include "virtual_gpu/fake/driver/gate.h"
 
+#include <cstring>
+
 #include "virtual_gpu/fake/driver/context.h"
 #include "virtual_gpu/fake/driver/injection.h"
 #include "virtual_gpu/fake/driver/state.h"
@@ -14,6 +16,20 @@ Injection& injection() {
     return *one;
 }
 
+namespace {
+
+/// Whether a function needs its device alive. Those that look at devices and change what is current do not: a program
+/// must be able to turn away from a device that is lost.
+bool uses_device(const char* name) {
+    for (const char* free :
+         {"cuDevice", "cuCtxSetCurrent", "cuCtxGetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxGetDevice"}) {
+        if (std::strncmp(name, free, std::strlen(free)) == 0) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
 CUresult pass_gate(const char* name, bool anytime) {
     const unsigned bits = gate.load(std::memory_order_acquire);
     if ((bits & kGateDeinitialised) != 0) return CUDA_ERROR_DEINITIALIZED;
@@ -23,7 +39,7 @@ CUresult pass_gate(const char* name, bool anytime) {
     for (int ordinal = 0; injection().device_lost(ordinal);) {
         if (Gpu* gpu = driver().gpu(ordinal)) gpu->lost = true;
     }
-    if (result != CUDA_SUCCESS || anytime) return result;
+    if (result != CUDA_SUCCESS || anytime || !uses_device(name)) return result;
     Context* context = nullptr;
     const bool lost = current_context(context) == CUDA_SUCCESS && context->gpu->lost.load(std::memory_order_relaxed);
     return lost ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_SUCCESS;

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "virtual_gpu/fake/driver/capture.h"
 #include "virtual_gpu/fake/driver/resolve.h"
 
 namespace cuslice::fake {
@@ -34,6 +35,7 @@ CUresult allocate_host(void** out, std::size_t bytes, unsigned flags) {
     Context* context = nullptr;
     if (out == nullptr || bytes == 0 || bytes > std::size_t{1} << 46) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     void* memory = mmap(nullptr, whole_pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     const std::lock_guard hold(host_lock);
@@ -44,6 +46,7 @@ CUresult allocate_host(void** out, std::size_t bytes, unsigned flags) {
 }
 
 CUresult free_host(void* pointer) {
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     const std::lock_guard hold(host_lock);
     const auto found = blocks().find(reinterpret_cast<Address>(pointer));
     if (found == blocks().end() || found->second.registered) return CUDA_ERROR_INVALID_VALUE;
@@ -57,6 +60,7 @@ CUresult register_host(void* pointer, std::size_t bytes, unsigned flags) {
     const auto base = reinterpret_cast<Address>(pointer);
     if (pointer == nullptr || bytes == 0 || base + bytes < base) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     if (is_device_address(base)) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(host_lock);
     const auto next = blocks().lower_bound(base);

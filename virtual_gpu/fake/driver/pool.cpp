@@ -59,6 +59,7 @@ void set_current_pool(Gpu& gpu, CUmemoryPool pool) {
 
 CUresult allocate_pooled(Pool& pool, std::uint64_t bytes, Address& out) {
     Gpu& gpu = *pool.gpu;
+    if (const CUresult bad = gpu.open(); bad != CUDA_SUCCESS) return bad;  // a default pool is there before any context
     if (bytes > gpu.capacity()) return CUDA_ERROR_OUT_OF_MEMORY;
     const std::uint64_t wanted = pool.used + rounded(bytes);
     const std::uint64_t most = pool.props.maxSize;

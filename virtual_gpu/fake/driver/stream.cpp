@@ -98,25 +98,40 @@ std::vector<Lane::Mark> implicit_order(Stream& stream) {
     return marks;
 }
 
+/// Work in the legacy stream would have to wait for a stream that captures: both are refused.
+static CUresult refuse_implicit_order(Stream& stream) {
+    Context* context = stream.legacy && captures_in_progress != 0 ? live_context(stream.context) : nullptr;
+    CUresult result = CUDA_SUCCESS;
+    if (context == nullptr) return result;
+    each_stream(*context, [&](Stream& other) {
+        if (other.capture == nullptr || !other.blocking()) return;
+        other.capture->invalidate();
+        result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    });
+    return result;
+}
+
 CUresult submit(Stream& stream, NodeType type, Task task) {
     if (stream.capture != nullptr) {
-        if (stream.capture->status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+        if (!stream.capture->active()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
         return append_node(stream.capture->graph, type, std::move(task)) ? CUDA_SUCCESS
                                                                          : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
+    if (const CUresult bad = refuse_implicit_order(stream); bad != CUDA_SUCCESS) return bad;
     stream.lane->submit(std::move(task), implicit_order(stream));
     return CUDA_SUCCESS;
 }
 
 CUresult submit_host(Stream& stream, Task task) {
     if (stream.capture != nullptr) return submit(stream, CU_GRAPH_NODE_TYPE_HOST, std::move(task));
+    if (const CUresult bad = refuse_implicit_order(stream); bad != CUDA_SUCCESS) return bad;
     stream.lane->submit_host(std::move(task), implicit_order(stream));
     return CUDA_SUCCESS;
 }
 
 CUresult refuse_in_capture(Stream& stream) {
     if (stream.capture == nullptr) return CUDA_SUCCESS;
-    stream.capture->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    stream.capture->invalidate();
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 

@@ -7,20 +7,11 @@
 #include <thread>
 #include <vector>
 
+#include "virtual_gpu/fake/driver/capture.h"
 #include "virtual_gpu/fake/driver/context.h"
-#include "virtual_gpu/fake/driver/graph.h"
 #include "virtual_gpu/fake/driver/lane.h"
 
 namespace cuslice::fake {
-
-/// A capture in progress.
-struct Capture {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    std::uint64_t id = 0;
-    std::thread::id thread;
-    CUgraph graph = nullptr;
-};
 
 struct Stream {
     CUstream handle = nullptr;

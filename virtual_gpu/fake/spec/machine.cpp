@@ -1,11 +1,10 @@
 #include "virtual_gpu/fake/spec/machine.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <tuple>
 
+#include "virtual_gpu/fake/spec/library_path.h"
 #include "virtual_gpu/fake/spec/reader.h"
 
 namespace cuslice::fake {
@@ -115,13 +114,7 @@ bool parse_machine(const std::string& spec, const std::string& folder, MachineSp
     return give_identities(machine, error);
 }
 
-std::string profile_folder() {
-    Dl_info info{};
-    if (dladdr(reinterpret_cast<void*>(&profile_folder), &info) == 0 || info.dli_fname == nullptr) return "profiles";
-    const std::string path = info.dli_fname;
-    const auto slash = path.rfind('/');
-    return (slash == std::string::npos ? std::string(".") : path.substr(0, slash)) + "/profiles";
-}
+std::string profile_folder() { return library_folder() + "/profiles"; }
 
 bool machine_from_environment(MachineSpec& machine, std::string& error) {
     const char* spec = std::getenv("CUSLICE_FAKE");

@@ -44,12 +44,17 @@ TEST_CASE("cuInit itself can fail") {
 TEST_CASE("a device is lost after so many calls, and the others are not") {
     CHECK(in_child(injecting("lost:1@50"), [](const Report& report) {
               const CUcontext lost = use_device(report, 1);
+              CUcontext other = nullptr;
               for (int i = 0; i < 60; i++) cuCtxSynchronize();
               CUdeviceptr pointer = 0;
               EXPECT_EQUAL(cuMemAlloc(&pointer, 512), CUDA_ERROR_DEVICE_UNAVAILABLE);
               EXPECT_EQUAL(cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
-              EXPECT_EQUAL(cuCtxSetCurrent(nullptr), CUDA_ERROR_DEVICE_UNAVAILABLE);
-              static_cast<void>(lost);
+              EXPECT_EQUAL(cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);  // it is there already
+              use_device(report, 0);
+              EXPECT_EQUAL(cuMemAlloc(&pointer, 512), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuCtxSetCurrent(lost), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemAlloc(&pointer, 512), CUDA_ERROR_DEVICE_UNAVAILABLE);
+              EXPECT_EQUAL(cuCtxCreate(&other, nullptr, 0, 1), CUDA_ERROR_DEVICE_UNAVAILABLE);
           }) == "");
 }
 

@@ -193,3 +193,19 @@ TEST_CASE("threads allocate and free at once without losing a byte") {
               EXPECT_EQUAL(free_bytes(), before);
           }) == "");
 }
+
+TEST_CASE("hints about managed memory are checked") {
+    CHECK(in_child({{"CUSLICE_FAKE", "t4,laptop-2g"}}, [](const Report& report) {
+              use_device(report);
+              CUdeviceptr managed = 0, plain = 0;
+              const CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, old = {CU_MEM_LOCATION_TYPE_DEVICE, 1};
+              EXPECT_EQUAL(cuMemAllocManaged(&managed, MiB, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemAlloc(&plain, MiB), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemPrefetchAsync(managed, MiB, here, 0, nullptr), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemPrefetchAsync(managed, MiB + 1, here, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuMemPrefetchAsync(managed, MiB, old, 0, nullptr), CUDA_ERROR_INVALID_DEVICE);
+              EXPECT_EQUAL(cuMemPrefetchAsync(plain, MiB, here, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuMemAdvise(managed, MiB, CU_MEM_ADVISE_SET_READ_MOSTLY, old), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemAdvise(managed, MiB, static_cast<CUmem_advise>(0), here), CUDA_ERROR_INVALID_VALUE);
+          }) == "");
+}
