@@ -91,12 +91,19 @@ struct Side {
     std::vector<double> took, processor;
 };
 
-// Lets so many processes make their first calls at once.
-void first_calls(int processes, const std::string& program, const Variables& variables, bool limited, Side& side) {
+// Lets so many processes make their first calls at once. Each has a fake GPU of its own: the books of one that all
+// share have a lock, and what is to be seen is whether cuslice makes processes wait for each other, not whether the
+// fake does.
+void first_calls(int processes, const std::string& program, const Variables& variables, const std::string& books,
+                 bool limited, Side& side) {
     std::vector<Child> children;
     int go[2];  // all wait for the end of the same pipe, so one close() lets all of them go
     if (pipe2(go, O_CLOEXEC) != 0) give_up("pipe");
-    for (int i = 0; i < processes; i++) children.push_back(start(program, variables, go[0]));
+    for (int i = 0; i < processes; i++) {
+        Variables own = variables;
+        own.push_back("CUSLICE_FAKE_DIR=" + books + "/" + std::to_string(i));
+        children.push_back(start(program, own, go[0]));
+    }
     close(go[0]);
     char ready;
     for (const Child& child : children)
@@ -123,14 +130,15 @@ struct Sides {
     Side raw, ours;
 };
 
-Sides by_turns(int rounds, int processes, const std::string& program, const Variables& raw, const Variables& ours) {
+Sides by_turns(int rounds, int processes, const std::string& program, const Variables& raw, const Variables& ours,
+               const std::string& books) {
     Sides all;
     Sides unused;
     for (int round = -1; round < rounds; round++) {
         Sides& sides = round < 0 ? unused : all;  // the first round warms up
         for (int turn = 0; turn < 2; turn++) {
             const bool limited = (round + turn + 2) % 2 == 1;
-            first_calls(processes, program, limited ? ours : raw, limited, limited ? sides.ours : sides.raw);
+            first_calls(processes, program, limited ? ours : raw, books, limited, limited ? sides.ours : sides.raw);
         }
     }
     return all;
@@ -148,14 +156,13 @@ int main(int count, char** arguments) {
         return 64;
     }
     const std::string folder = arguments[1], first_call = arguments[2], library = folder + "/libcuslice.so";
-    const Variables raw = {"LD_LIBRARY_PATH=" + folder + "/fake", "CUSLICE_FAKE=1xh200",
-                           std::string("CUSLICE_FAKE_DIR=") + arguments[3]};
+    const Variables raw = {"LD_LIBRARY_PATH=" + folder + "/fake", "CUSLICE_FAKE=1xh200"};
     Variables ours = raw;
     ours.insert(ours.end(), {"LD_PRELOAD=" + library, "CUSLICE_LIMIT=64GiB"});
 
-    const Sides crowd = by_turns(7, 300, first_call, raw, ours);  // on all cores
+    const Sides crowd = by_turns(7, 300, first_call, raw, ours, arguments[3]);  // on all cores
     if (!pin(0)) return 1;
-    const Sides alone = by_turns(200, 1, first_call, raw, ours);
+    const Sides alone = by_turns(200, 1, first_call, raw, ours, arguments[3]);
     measure_true(library);
     print_extra("first CUDA call, alone: more at p50", sides_of(alone.raw.took, alone.ours.took, 0.5), "ms",
                 Bound::at_most, 5);
