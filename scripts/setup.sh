@@ -8,7 +8,7 @@ set -euo pipefail
 # A program, and the package that brings it. g++ is not enough by itself for cmake's C language, hence gcc.
 programs="gcc:gcc g++:g++ cmake:cmake ninja:ninja-build git:git make:make readelf:binutils file:file python3:python3"
 # Packages without a program to look for, and a file of theirs by which they are known wherever they came from.
-libraries="libc6-dev:/usr/include/dlfcn.h libtomlplusplus-dev:/usr/include/toml++/toml.h libcli11-dev:/usr/include/CLI/CLI.hpp
+libraries="libc6-dev:/usr/include/dlfcn.h libtomlplusplus-dev:/usr/include/toml++/toml.h
     nlohmann-json3-dev:/usr/include/nlohmann/json.hpp libcli11-dev:/usr/include/CLI/CLI.hpp"
 
 missing=()
