@@ -25,6 +25,7 @@ CUresult create(CUcontext* out, unsigned flags, CUdevice device, unsigned api_ve
 }
 
 CUresult destroy(CUcontext handle) {
+    if (Context* context = live_context(handle); context != nullptr && !context->primary) drain_streams(*context);
     const std::lock_guard hold(driver().lock);
     Context* context = live_context(handle);
     if (context == nullptr || context->primary) return CUDA_ERROR_INVALID_CONTEXT;

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "virtual_gpu/fake/driver/gate.h"
+#include "virtual_gpu/fake/driver/unsupported.h"
 
 using namespace cuslice::fake;
 

@@ -42,10 +42,17 @@ CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize
                     unsigned flags) {
     Asked asked;
     if (grid == nullptr || block == nullptr || (flags & ~all_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard hold(driver().lock);
-    if (const CUresult bad = find(handle, asked); bad != CUDA_SUCCESS) return bad;
+    std::shared_ptr<const Image>
+        image;  // keeps the kernel's description while the program's function runs without the lock
+    const KernelInfo* info = nullptr;
+    {
+        const std::lock_guard hold(driver().lock);
+        if (const CUresult bad = find(handle, asked); bad != CUDA_SUCCESS) return bad;
+        image = asked.function->image;
+        info = asked.function->info;
+    }
     const GpuSpec& gpu = asked.context->gpu->spec;
-    const KernelInfo& kernel = *asked.function->info;
+    const KernelInfo& kernel = *info;
     const int most = limit > 0 ? std::min(limit, kernel.max_threads) : kernel.max_threads;
     int best_threads = 0, best = 0, best_blocks = 0;
     for (int threads = (most + warp_size - 1) / warp_size * warp_size; threads > 0; threads -= warp_size) {

@@ -10,12 +10,6 @@
 
 using namespace cuslice::fake;
 
-namespace cuslice::fake {
-
-std::uint32_t next_pool_number();
-
-}  // namespace cuslice::fake
-
 namespace {
 
 /// Addresses whose free is in a stream but not yet reached; the driver's lock is held.

@@ -2,6 +2,7 @@
 
 #include "virtual_gpu/fake/driver/context.h"
 #include "virtual_gpu/fake/driver/gate.h"
+#include "virtual_gpu/fake/driver/lifetime.h"
 #include "virtual_gpu/fake/driver/primary.h"
 #include "virtual_gpu/fake/driver/state.h"
 
@@ -9,9 +10,21 @@ using namespace cuslice::fake;
 
 namespace {
 
+/// Waits for what runs in the primary context before it ends; `last` only if this release is the one that ends it.
+void drain_primary(const Gpu& gpu, bool last) {
+    Context* context = nullptr;
+    {
+        const std::lock_guard hold(driver().lock);
+        const Primary& primary = primary_of(gpu);
+        if (!last || primary.retained == 1) context = primary.context;
+    }
+    if (context != nullptr && context->active) drain_streams(*context);
+}
+
 CUresult release(CUdevice device) {
     Gpu* gpu = driver().gpu(device);
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    drain_primary(*gpu, true);
     const std::lock_guard hold(driver().lock);
     Primary& primary = primary_of(*gpu);
     if (primary.retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
@@ -23,6 +36,7 @@ CUresult release(CUdevice device) {
 CUresult reset(CUdevice device) {
     Gpu* gpu = driver().gpu(device);
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    drain_primary(*gpu, false);
     const std::lock_guard hold(driver().lock);
     Primary& primary = primary_of(*gpu);
     if (primary.context != nullptr && primary.context->active) end_context(*primary.context);

@@ -9,12 +9,6 @@
 
 using namespace cuslice::fake;
 
-namespace cuslice::fake {
-
-std::uint64_t next_stream_id();
-
-}  // namespace cuslice::fake
-
 namespace {
 
 constexpr int least_priority = 0, greatest_priority = -5;

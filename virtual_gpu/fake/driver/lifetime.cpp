@@ -10,10 +10,11 @@
 
 namespace cuslice::fake {
 
-void forget_default_streams(const Context& context);
+void drain_streams(Context& context) {
+    each_stream(context, [](Stream& stream) { stream.lane->wait(); });
+}
 
 void end_owned_by(Context& context) {
-    each_stream(context, [](Stream& stream) { stream.lane->wait(); });
     streams.each([&](CUstream handle, const Stream& stream) {
         if (stream.context == context.handle) streams.destroy(handle);
     });
@@ -40,7 +41,7 @@ CUresult synchronize_context(Context& context) {
         if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) result = bad;
     });
     if (result != CUDA_SUCCESS) return result;
-    each_stream(context, [](Stream& stream) { stream.lane->wait(); });
+    drain_streams(context);
     const std::lock_guard hold(driver().lock);
     trim_to_thresholds(*context.gpu);
     return CUDA_SUCCESS;

@@ -5,7 +5,11 @@
 
 namespace cuslice::fake {
 
-/// Waits for the context's streams and ends its streams, events, modules and functions. The driver's lock is held.
+/// Waits for all work in the context's streams. Without the driver's lock, which that work may need.
+void drain_streams(Context& context);
+
+/// Ends the context's streams, events, modules, arrays and host memory. The driver's lock is held and its streams are
+/// drained.
 void end_owned_by(Context& context);
 
 /// Waits for everything that runs in the context and lets its pools shrink.

@@ -27,6 +27,9 @@ struct Pool {
 using PoolTable = HandleTable<Pool, CUmemoryPool, HandleKind::Pool>;
 extern PoolTable pools;
 
+/// A number that owns blocks and that no other pool or context has.
+std::uint32_t next_pool_number();
+
 /// The device's default pool, made at the first use; and the one that cuMemAllocAsync takes from. The driver's lock is
 /// held.
 Pool& default_pool(Gpu& gpu);

@@ -40,6 +40,12 @@ CUresult find_stream(CUstream handle, DefaultStream form, Stream*& stream);
 /// The context's legacy default stream.
 Stream& legacy_stream(Context& context);
 
+/// A number that no other stream of the process has.
+std::uint64_t next_stream_id();
+
+/// Ends the default streams of a context that ends; nothing may be running in them.
+void forget_default_streams(const Context& context);
+
 /// Runs the task in the stream's order, or makes it a node of the graph that is being captured.
 CUresult submit(Stream& stream, NodeType type, Task task);
 /// The same for a host function.

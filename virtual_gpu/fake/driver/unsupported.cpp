@@ -2,15 +2,9 @@
 // their name once. And the table of all their addresses. NVIDIA's header is not included here: a function without a
 // definition elsewhere needs no signature, since all of them return a CUresult and the caller cleans up its arguments.
 
-#include <atomic>
+#include "virtual_gpu/fake/driver/unsupported.h"
 
 #include "virtual_gpu/fake/driver/lookup.h"
-
-namespace cuslice::fake {
-
-int say_unsupported(const char* name, std::atomic<bool>& said);
-
-}  // namespace cuslice::fake
 
 #define CUSLICE_FUNCTION(symbol, name, version, stream, route)            \
     extern "C" __attribute__((weak, visibility("default"))) int symbol(); \

@@ -186,6 +186,16 @@ TEST_CASE("occupancy follows from the limits of the architecture") {
               EXPECT_EQUAL(cuOccupancyMaxPotentialBlockSize(&grid, &block, sample.add, nullptr, 0, 0), CUDA_SUCCESS);
               EXPECT_EQUAL(block, 1024);
               EXPECT_EQUAL(grid, 2 * 108);
+              // The program's own function may call the driver.
+              const auto shared_of = [](int threads) {
+                  CUdevice device = 0;
+                  size_t limit = 0;
+                  cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE);
+                  cuCtxGetDevice(&device);
+                  return static_cast<size_t>(threads) * 100;
+              };
+              EXPECT_EQUAL(cuOccupancyMaxPotentialBlockSize(&grid, &block, sample.add, shared_of, 0, 0), CUDA_SUCCESS);
+              EXPECT(block < 1024);
               EXPECT_EQUAL(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, sample.add, 2, 128), CUDA_SUCCESS);
               EXPECT_EQUAL(bytes, size_t{(82 << 10) - 256 - 1024});
               EXPECT_EQUAL(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, sample.add, 0, 0),

@@ -1,6 +1,7 @@
 // Memory pools: what is charged is what the pool holds, not what was asked for.
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "tests/catch.h"
@@ -135,5 +136,27 @@ TEST_CASE("a reset of the device ends what its pools hold") {
               use_device(report);
               EXPECT_EQUAL(free_bytes(), before);
               EXPECT_EQUAL(cuMemFree(a), CUDA_ERROR_INVALID_VALUE);
+          }) == "");
+}
+
+TEST_CASE("a context that ends waits for the frees that are still in its streams") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              EXPECT_EQUAL(cuInit(0), CUDA_SUCCESS);
+              CUcontext context = nullptr;
+              CUstream stream = nullptr;
+              CUdeviceptr a = 0;
+              EXPECT_EQUAL(cuCtxCreate(&context, nullptr, 0, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemAllocAsync(&a, MiB, stream), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuLaunchHostFunc(stream, hold_until_released, nullptr), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemFreeAsync(a, stream), CUDA_SUCCESS);
+              std::thread releaser([] {
+                  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                  released = true;
+              });
+              EXPECT_EQUAL(cuCtxDestroy(context), CUDA_SUCCESS);
+              releaser.join();
+              use_device(report);
+              EXPECT_EQUAL(free_bytes(), size_t{15843721216} - 104 * MiB);
           }) == "");
 }
