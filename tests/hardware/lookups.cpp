@@ -8,6 +8,7 @@
 #include <elf.h>
 #include <link.h>
 
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <map>
