@@ -30,7 +30,8 @@ enum class HandleKind : std::uint64_t {
     Physical,
     Graph,
     GraphExec,
-    GraphNode
+    GraphNode,
+    Link
 };
 
 template <typename T, typename Public, HandleKind kind>
