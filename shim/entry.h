@@ -1,6 +1,5 @@
 #pragma once
-#include <pthread.h>
-
+#include "policy/uncancelled.h"
 #include "virtual_gpu/process.h"
 
 namespace cuslice {
@@ -14,13 +13,13 @@ class HookEntry {
   public:
     HookEntry() : counts_(!inside_hook && process().limits_anything()) {
         if (!counts_) return;
+        cancellation_.begin();
         inside_hook = true;
-        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
     }
     ~HookEntry() {
         if (!counts_) return;
-        pthread_setcancelstate(cancel_state_, nullptr);
         inside_hook = false;
+        cancellation_.end();
     }
     HookEntry(const HookEntry&) = delete;
     HookEntry& operator=(const HookEntry&) = delete;
@@ -30,7 +29,7 @@ class HookEntry {
 
   private:
     bool counts_;
-    int cancel_state_ = 0;
+    CancellationHold cancellation_;
 };
 
 // Loads configuration and driver before the first hooked call; afterwards one load and a branch. What stands in the way

@@ -9,6 +9,7 @@
 
 #include "config/load.h"
 #include "config/resolve.h"
+#include "policy/uncancelled.h"
 #include "virtual_gpu/driver/load.h"
 #include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/table.h"
@@ -44,6 +45,7 @@ class Loading {
     ~Loading() { loading_now = false; }
 
   private:
+    Uncancelled uncancelled_;
     LockGuard lock_;
 };
 
@@ -169,17 +171,25 @@ bool Process::check_selectors(std::span<GpuIdentity> visible) {
     return check_against(settings(), {all, count}, true, error_);
 }
 
+// The driver has started by now, and would serve a program that doesn't look at what cuInit returned.
+bool Process::fail_closed() {
+    readiness_.store(Readiness::bad_configuration, std::memory_order_release);
+    return false;
+}
+
 bool Process::open_gpus() {
     Loading loading(mutex_);
     if (gpus_open_) return true;
     int count = 0;
     if (CUSLICE_REAL(cuDeviceGetCount)(&count) != CUDA_SUCCESS) count = 0;
-    if (count > kMostGpus)
-        return error_.set("cuslice", "this process sees more than 64 GPUs, which is more than cuslice can limit");
+    if (count > kMostGpus) {
+        error_.set("cuslice", "this process sees more than 64 GPUs, which is more than cuslice can limit");
+        return fail_closed();
+    }
 
     GpuIdentity identities[kMostGpus];
     for (int i = 0; i < count; i++) identify(i, &identities[i]);
-    if (!check_selectors({identities, static_cast<std::size_t>(count)})) return false;
+    if (!check_selectors({identities, static_cast<std::size_t>(count)})) return fail_closed();
 
     bool limits = false;
     for (int i = 0; i < count; i++) {

@@ -32,7 +32,8 @@ class Process {
     Readiness readiness() const { return readiness_.load(std::memory_order_acquire); }
 
     // After the driver's own cuInit succeeded: which GPUs there are and what of each is allowed, the first time.
-    // False if the settings do not fit the GPUs; error() then says why. Thread-safe.
+    // False if the settings do not fit the GPUs; error() then says why, and from now on nothing can be allocated.
+    // Thread-safe.
     bool open_gpus();
 
     // Loads the real NVML, the first time. False if there is none. Thread-safe.
@@ -75,6 +76,7 @@ class Process {
     bool identify(CUdevice device, GpuIdentity* identity) const;
     bool check_selectors(std::span<GpuIdentity> visible);
     bool load_nvml_locked();
+    bool fail_closed();
     static void before_fork();
     static void after_fork();
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "policy/uncancelled.h"
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/process.h"
 
@@ -122,10 +123,13 @@ bool VirtualGpu::after_driver_step(const DriverPart::Step& step, OverLimit* why)
 }
 
 MemoryView VirtualGpu::view(std::uint64_t physical_free) {
-    if (stale_.load(std::memory_order_relaxed))
+    if (stale_.load(std::memory_order_relaxed)) {
+        const Uncancelled locked;
         refresh();
-    else if (pools_.any())
+    } else if (pools_.any()) {
+        const Uncancelled locked;
         pools_.refresh(budget_, false);
+    }
     const std::uint64_t used = budget_.used(), ceiling = budget_.ceiling();
     return {std::min(used < ceiling ? ceiling - used : 0, physical_free), slice_.limit};
 }

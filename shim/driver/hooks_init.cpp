@@ -1,3 +1,4 @@
+#include "policy/uncancelled.h"
 #include "shim/driver/export.h"
 #include "shim/entry.h"
 #include "shim/log.h"
@@ -6,6 +7,9 @@
 namespace cuslice {
 
 CUSLICE_HOOK cuInit(unsigned flags) {
+    // Drivers open files and start programs here; a thread that is cancelled in the middle of it would leave their
+    // locks behind.
+    const Uncancelled starting;
     switch (ready()) {
         case Readiness::ready:
             break;
