@@ -1,0 +1,73 @@
+// NVML shows the slice, to the program itself and to one that only watches.
+#include "tests/catch.h"
+#include "tests/preload/guest.h"
+#include "tests/preload/places.h"
+
+namespace cuslice::tests {
+namespace {
+
+const Words kLimit{"CUSLICE_LIMIT=0=1024MiB", "CUSLICE_HEADROOM=16MiB"};
+
+TEST_CASE("NVML's memory info is the slice, in both versions, in figures that agree with CUDA's") {
+    const Folder books;
+    Guest guest(Guest::route("linked"),
+                sliced("1xlaptop-2g,1xt4", books.path(), {kLimit[0], kLimit[1], "CUDA_DEVICE_ORDER=PCI_BUS_ID"}));
+    REQUIRE(guest.ask("nvml") == "0");
+    // Before the program has a context it holds nothing of the slice.
+    CHECK(split_words(guest.ask("nvmlmemory 0")) == Words{"0", std::to_string(kGiB), std::to_string(kGiB), "0"});
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    REQUIRE(guest.code("alloc a 104857600") == 0);
+    const std::uint64_t free = guest.number("info"),
+                        used = books_of(books.path(), guest.pid(), split_words(guest.ask("uuid 0")).at(1)).used;
+    CHECK(used == 400 * kMiB);
+    const Words expected{"0", std::to_string(kGiB), std::to_string(free), std::to_string(used)};
+    CHECK(split_words(guest.ask("nvmlmemory 0")) == expected);
+    Words second = split_words(guest.ask("nvmlmemory2 0"));
+    REQUIRE(second.size() == 5);
+    CHECK(second[4] == "0");  // nothing of a slice is reserved
+    second.pop_back();
+    CHECK(second == expected);
+    // The other GPU has no limit: NVML's own figures.
+    CHECK(guest.number("nvmlmemory 1") > 10 * kGiB);
+}
+
+TEST_CASE("a watcher under cuslice sees the slice's total, one without the whole GPU") {
+    const Folder books;
+    Guest user(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), kLimit));
+    REQUIRE(user.code("init") == 0);
+    REQUIRE(user.code("retain 0") == 0);
+    Guest watcher(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), kLimit));
+    REQUIRE(watcher.ask("nvml") == "0");
+    CHECK(watcher.number("nvmlmemory 0", 1) == kGiB);
+    CHECK(watcher.number("nvmlmemory 0", 2) <= kGiB);
+    Guest outside(Guest::route("linked"), raw("1xlaptop-2g", books.path()));
+    REQUIRE(outside.ask("nvml") == "0");
+    CHECK(outside.number("nvmlmemory 0", 1) > 2000 * kMiB);
+    CHECK(outside.number("nvmlmemory 0", 3) >= 300 * kMiB);
+    // What is free is what is there: another process has taken most of the GPU.
+    Guest hog(Guest::route("linked"), raw("1xlaptop-2g", books.path()));
+    REQUIRE(hog.code("init") == 0);
+    REQUIRE(hog.code("retain 0") == 0);
+    REQUIRE(hog.code("fill 67108864") == 2);
+    CHECK(watcher.number("nvmlmemory 0", 2) < 128 * kMiB);
+    CHECK(user.number("info") < 128 * kMiB);
+}
+
+TEST_CASE("NVML by absolute path is caught too") {
+    const Folder books;
+    const Outcome outcome =
+        run({kPython.empty() ? "/bin/false" : kPython, "-c",
+             "import ctypes, sys\n"
+             "n = ctypes.CDLL(sys.argv[1]); assert n.nvmlInit_v2() == 0\n"
+             "h = ctypes.c_void_p(); assert n.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(h)) == 0\n"
+             "m = (ctypes.c_ulonglong * 3)(); assert n.nvmlDeviceGetMemoryInfo(h, m) == 0; print(m[0])\n",
+             kFakeFolder + "/libnvidia-ml.so.1"},
+            sliced("1xlaptop-2g", books.path(), kLimit));
+    if (kPython.empty()) return;
+    CHECK(outcome.out == std::to_string(kGiB) + "\n");
+    CHECK(outcome.err == "");
+}
+
+}  // namespace
+}  // namespace cuslice::tests

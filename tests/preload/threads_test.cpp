@@ -1,0 +1,117 @@
+// Many threads, threads that are cancelled in the middle of a call, and forks in the middle of everything: the host
+// lives, and the count is right.
+#include "tests/catch.h"
+#include "tests/preload/guest.h"
+#include "tests/preload/places.h"
+
+namespace cuslice::tests {
+namespace {
+
+std::string bytes(std::uint64_t count) { return std::to_string(count); }
+
+// The slice as a program sees it and as the books have it, and that the two agree to the byte.
+struct Counted {
+    Counted(Guest& guest, const Folder& books)
+        : free(guest.number("info")), used(books_of(books.path(), guest.pid()).used) {}
+    std::uint64_t free, used;
+    bool operator==(const Counted&) const = default;
+};
+
+Words settings(const std::string& inject = "") {
+    Words all{"CUSLICE_LIMIT=1024MiB", "CUSLICE_HEADROOM=16MiB"};
+    if (!inject.empty()) all.push_back("CUSLICE_FAKE_INJECT=" + inject);
+    return all;
+}
+
+TEST_CASE("64 threads allocate and free, and the count is exactly what it was") {
+    const Folder books;
+    Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), settings()));
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    const Counted before(guest, books);
+    const std::string storm = GENERATE("storm 64 300 65536", "storm 64 300 100000000");  // never and often refused
+    CAPTURE(storm);
+    CHECK(guest.number(storm) == 0);
+    const Counted after(guest, books);
+    CHECK(after.free == before.free);
+    CHECK(after.used == before.used);
+    CHECK(books_of(books.path(), guest.pid()).peak <= kGiB);
+    // Not a unit is lost: all of it can be had in one piece.
+    CHECK(guest.code("alloc all " + bytes(before.free)) == 0);
+    CHECK(guest.code("free all") == 0);
+}
+
+TEST_CASE("a thread cancelled inside a call leaves the host alive and the count right") {
+    const std::string type = GENERATE("deferred", "asynchronous");
+    const std::string what = GENERATE("alloc", "async", "info", "retain");
+    CAPTURE(type, what);
+    const Folder books;
+    // Each call takes its time in the driver, so that it is there that the threads are met: sleeping, where a deferred
+    // cancellation strikes, or computing. (Asleep an asynchronous one is not to be held off: glibc 2.36 lets it strike
+    // in a system call even while cancellation is disabled, if its signal was on its way before.)
+    const std::string delay = type == "deferred" ? "=300us" : "=150us";
+    std::string delays;
+    for (const char* function : {"cuMemAlloc_v2", "cuMemFree_v2", "cuMemAllocAsync", "cuMemFreeAsync",
+                                 "cuDevicePrimaryCtxRetain", "cuMemPoolGetAttribute", "cuMemGetInfo_v2"})
+        delays += (delays.empty() ? "delay:" : ",delay:") + std::string(function) + delay;
+    Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), settings(delays)));
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    // A pool that is in use makes every question for free memory ask it too.
+    REQUIRE(guest.code("alloc pooled 1048576 async") == 0);
+    const Counted before(guest, books);
+    REQUIRE(guest.ask("cancel " + what + " " + type + " 40") == "0 40");
+    const Counted after(guest, books);
+    // A block whose address the thread hadn't got yet when it ended lives on; but then both say so.
+    CHECK(after.used >= before.used);
+    CHECK(before.free - after.free == after.used - before.used);
+    CHECK(guest.number("storm 8 50 65536") == 0);  // nobody holds a lock that the dead have left
+    CHECK(guest.code("fill " + bytes(16 * kMiB)) == 2);
+    CHECK(books_of(books.path(), guest.pid()).peak <= kGiB);
+    while (guest.code("release 0") == 0) continue;
+    CHECK(guest.code("retain 0") == 0);
+    const Counted anew(guest, books);
+    CHECK(anew.used <= before.used);  // less by the pool's, unless a pool outlives its context
+    CHECK(anew.free + anew.used == before.free + before.used);
+    CHECK(guest.finish() == 0);
+}
+
+TEST_CASE("a thread cancelled while it starts CUDA leaves a process that can start it") {
+    const std::string type = GENERATE("deferred", "asynchronous");
+    for (int i = 0; i < 20; ++i) {
+        const Folder books, folder;
+        // Read from a file, so that there are places where a cancellation can strike.
+        const std::string file = folder.write("cuslice.toml", "[memory]\nlimit = \"1GiB\"\n");
+        Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), {"CUSLICE_CONFIG=" + file}));
+        REQUIRE(guest.ask("cancel start " + type + " 1") == "0 1");
+        REQUIRE(guest.code("init") == 0);
+        REQUIRE(guest.code("retain 0") == 0);
+        CHECK(guest.code("fill " + bytes(64 * kMiB)) == 2);
+        CHECK(books_of(books.path(), guest.pid()).peak <= kGiB);
+    }
+}
+
+TEST_CASE("forks while other threads allocate: no child hangs, and the parent's count is right") {
+    const Folder books;
+    Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), settings()));
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    const Counted before(guest, books);
+    CHECK(guest.ask("forks 200 6") == "0 0");
+    const Counted after(guest, books);
+    CHECK(after == before);
+}
+
+TEST_CASE("a child forked before CUDA starts has a slice of its own, and so has its parent's next child") {
+    const Folder books;
+    Guest guest(Guest::route("v2"), sliced("1xlaptop-2g", books.path(), settings()));  // looks up before it forks
+    REQUIRE(guest.code("fork") == 0);
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    CHECK(guest.code("fill " + bytes(64 * kMiB)) == 2);
+    CHECK(books_of(books.path(), guest.pid()).peak <= kGiB);
+    CHECK(guest.finish() == 0);
+}
+
+}  // namespace
+}  // namespace cuslice::tests
