@@ -110,14 +110,16 @@ TEST_CASE("a process that never calls CUDA leaves no trace of us but the mapping
 }
 
 TEST_CASE("also a program that does call CUDA keeps its threads, descriptors, signals and umask") {
-    // The fake driver's own descriptors are there both times.
+    // The fake driver's and NVML's own descriptors are there both times: cuslice asks NVML, as most programs do.
     const Folder books;
     std::string said[2][2];
     for (const int limited : {0, 1}) {
         Guest guest(Guest::route("dlopen=libcuda.so.1"),
                     limited ? sliced("1xt4", books.path(), {"CUSLICE_LIMIT=2GiB"}) : raw("1xt4", books.path()));
         said[limited][0] = guest.ask("self");
-        for (const char* line : {"init", "retain 0", "alloc a 1048576", "fill 1073741824", "free a"}) guest.ask(line);
+        for (const char* line :
+             {"init", "retain 0", "nvml", "nvmlmemory 0", "alloc a 1048576", "fill 1073741824", "free a"})
+            guest.ask(line);
         said[limited][1] = guest.ask("self");
         CHECK(guest.finish() == 0);
     }
