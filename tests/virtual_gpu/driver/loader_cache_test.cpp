@@ -1,0 +1,130 @@
+// The dynamic loader's cache, as ldconfig writes it, as it may be found torn, and as other systems write it.
+#include "virtual_gpu/driver/loader_cache.h"
+
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/cli/child.h"
+
+namespace cuslice {
+namespace {
+
+using Paths = std::vector<std::string>;
+
+constexpr std::int32_t kOurs = 0x0303, k32Bit = 0x0003, kAarch64 = 0x0a03;
+
+struct Row {
+    std::int32_t flags;
+    std::string name, path;
+};
+
+void put(std::string& out, std::uint64_t value, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) out += static_cast<char>(value >> 8 * i);
+}
+
+// glibc-ld.so.cache1.1, with offsets from the header's beginning.
+std::string cache(const std::vector<Row>& rows) {
+    std::string strings, entries;
+    const auto text = [&](const std::string& s) {
+        const std::size_t at = 48 + rows.size() * 24 + strings.size();
+        strings += s + '\0';
+        return at;
+    };
+    for (const Row& row : rows) {
+        put(entries, static_cast<std::uint32_t>(row.flags), 4);
+        put(entries, text(row.name), 4);
+        put(entries, text(row.path), 4);
+        put(entries, 0, 4);
+        put(entries, 0, 8);
+    }
+    std::string out = "glibc-ld.so.cache1.1";
+    put(out, rows.size(), 4);
+    put(out, strings.size(), 4);
+    out.resize(48, '\0');
+    return out + entries + strings;
+}
+
+// The old table that some systems still have in front.
+std::string with_old_table(const std::string& text, std::uint32_t count) {
+    std::string out = "ld.so-1.7.0";
+    out += '\0';
+    put(out, count, 4);
+    out.resize(16 + count * 12, 'x');
+    out.resize((out.size() + 7) / 8 * 8, '\0');
+    return out + text;
+}
+
+bool collect(const char* path, void* argument) {
+    static_cast<Paths*>(argument)->push_back(path);
+    return false;
+}
+
+Paths find(const std::string& text, const char* name = "libcuda.so.1") {
+    const tests::Folder folder;
+    Paths found;
+    CHECK_FALSE(for_each_in_loader_cache(folder.write("cache", text).c_str(), name, collect, &found));
+    return found;
+}
+
+const std::vector<Row> kRows{
+    {kOurs, "libc.so.6", "/lib/libc.so.6"},     {k32Bit, "libcuda.so.1", "/lib32/libcuda.so.1"},
+    {kOurs, "libcuda.so.1", "/a/libcuda.so.1"}, {kAarch64, "libcuda.so.1", "/arm/libcuda.so.1"},
+    {kOurs, "libcuda.so.1", "/b/libcuda.so.1"}, {kOurs, "libcuda.so", "/c/libcuda.so"}};
+
+TEST_CASE("the cache gives every path of this machine's kind, in its order") {
+    CHECK(find(cache(kRows)) == Paths{"/a/libcuda.so.1", "/b/libcuda.so.1"});
+    CHECK(find(cache(kRows), "libcuda.so") == Paths{"/c/libcuda.so"});
+    CHECK(find(cache(kRows), "libcuda").empty());
+    CHECK(find(cache({})).empty());
+}
+
+TEST_CASE("a visit that returns true is the last") {
+    const tests::Folder folder;
+    const std::string file = folder.write("cache", cache(kRows));
+    int visits = 0;
+    CHECK(for_each_in_loader_cache(
+        file.c_str(), "libcuda.so.1", [](const char*, void* argument) { return ++*static_cast<int*>(argument) == 1; },
+        &visits));
+    CHECK(visits == 1);
+}
+
+TEST_CASE("an older table in front is skipped") {
+    for (const std::uint32_t count : {0u, 1u, 2u, 3u, 100u})
+        CHECK(find(with_old_table(cache(kRows), count)) == Paths{"/a/libcuda.so.1", "/b/libcuda.so.1"});
+    CHECK(find(with_old_table("", 3)).empty());
+}
+
+TEST_CASE("a missing, foreign or torn cache has no entries and does no harm") {
+    Paths found;
+    CHECK_FALSE(for_each_in_loader_cache("/nonexistent/ld.so.cache", "libcuda.so.1", collect, &found));
+    CHECK(found.empty());
+    CHECK(find("").empty());
+    CHECK(find("not a cache at all, but long enough to have a header of forty-eight bytes").empty());
+    CHECK(find(with_old_table("", 0xffffffff / 12)).empty());
+    std::string text = cache(kRows);
+    text[20] = text[21] = text[22] = text[23] = static_cast<char>(0xff);  // as many entries as can be counted
+    CHECK(find(text).empty());
+    // Cut off anywhere it gives a part of what was there, or nothing.
+    const std::string whole = cache(kRows);
+    for (std::size_t size = 0; size < whole.size(); ++size)
+        for (const std::string& path : find(whole.substr(0, size)))
+            CHECK((path == "/a/libcuda.so.1" || path == "/b/libcuda.so.1"));
+}
+
+TEST_CASE("whatever bytes there are, nothing outside the file is read") {
+    std::mt19937 random(3);
+    for (int i = 0; i < 3000; ++i) {
+        std::string text = random() % 2 ? cache(kRows) : with_old_table(cache(kRows), random() % 4);
+        for (unsigned changes = 1 + random() % 8; changes; --changes)
+            text[random() % text.size()] = static_cast<char>(random());
+        if (random() % 4 == 0) text.resize(random() % (text.size() + 1));
+        find(text);
+    }
+}
+
+}  // namespace
+}  // namespace cuslice
