@@ -180,9 +180,11 @@ void Books::end_slot() {
 
 bool Books::charge_last(std::uint64_t bytes) {
     const FileLock lock(lock_file_);
-    end_the_dead();
-    // Others may hold a claim that they are about to withdraw: while the true sum leaves room, wait for that.
-    for (int attempt = 0; attempt < 1000; attempt++) {
+    // Others may hold a claim that they are about to withdraw, and be interrupted meanwhile: as long as what is truly
+    // used leaves room, that is waited for. It takes no lock of theirs, and the dead are ended in between.
+    constexpr int at_once = 100, in_all = at_once + 20000;  // 20,000 naps of 100 µs: 2 s
+    for (int attempt = 0; attempt < in_all; attempt++) {
+        end_the_dead();
         slot_->claim.store(used_ + bytes, std::memory_order_seq_cst);
         if (claimed() <= capacity_) {
             commit(used_ + bytes);
@@ -191,7 +193,7 @@ bool Books::charge_last(std::uint64_t bytes) {
         slot_->claim.store(used_, std::memory_order_seq_cst);
         const std::uint64_t used = used_now();
         if (used > capacity_ || bytes > capacity_ - used) return false;
-        sched_yield();
+        attempt < at_once ? static_cast<void>(sched_yield()) : static_cast<void>(usleep(100));
     }
     return false;
 }

@@ -3,12 +3,14 @@
 #include "virtual_gpu/fake/books/books.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <fstream>
+#include <thread>
 
 #include "tests/catch.h"
 #include "tests/virtual_gpu/fake/child.h"
@@ -225,6 +227,36 @@ TEST_CASE("of two that want what only one can have, one gets it") {
               for (auto& pair : go) EXPECT(write(pair[1], "e", 1) == 1);
               while (wait(nullptr) > 0) {
               }
+          }) == "");
+}
+
+TEST_CASE("a request that fits is not refused because of a claim that is about to be withdrawn") {
+    CHECK(in_child({}, [](const Report& report) {
+              const pid_t other = holder(report, 100 * MiB, [](Books&) { pause(); });
+              Books books;
+              open_books(report, books);
+              // Plays the other process, which claims what it can't have and is slow to notice.
+              const std::string path = books_folder() + "/" + uuid_text(small_gpu().uuid);
+              const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+              void* mapped = mmap(nullptr, sizeof(BooksFile), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+              EXPECT(mapped != MAP_FAILED);
+              Slot& slot = static_cast<BooksFile*>(mapped)->slots[0];
+              EXPECT_EQUAL(slot.pid.load(), other);
+              for (int i = 0; i < 5; i++) {
+                  slot.claim = 950 * MiB;
+                  std::thread withdraws([&] {
+                      usleep(3000);
+                      slot.claim = 100 * MiB;
+                  });
+                  EXPECT(books.charge(500 * MiB));
+                  withdraws.join();
+                  books.release(500 * MiB);
+              }
+              slot.claim = 950 * MiB;
+              EXPECT(!books.charge(901 * MiB));  // what is truly used leaves no room: refused at once
+              kill(other, SIGKILL);
+              wait_for(other);
+              EXPECT(books.charge(900 * MiB));  // a dead one's claim is nobody's
           }) == "");
 }
 
