@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "policy/mutex.h"
 #include "virtual_gpu/driver/table.h"
 
 namespace cuslice {
@@ -34,15 +33,12 @@ constexpr const char* kHookedNames[] = {
 };
 
 constinit HookMap the_map{};
-constinit Mutex building;
 constinit std::atomic<bool> built{false};
 
 }  // namespace
 
 const HookMap& hook_map() {
-    if (built.load(std::memory_order_acquire)) return the_map;
-    LockGuard lock(building);
-    if (!built.load(std::memory_order_relaxed)) {
+    if (!built.load(std::memory_order_acquire)) {
         the_map.build();
         built.store(true, std::memory_order_release);
     }
@@ -51,20 +47,23 @@ const HookMap& hook_map() {
 
 void HookMap::build() {
     static_assert(sizeof(kHooks) / sizeof(kHooks[0]) <= kMostHooks);
-    for (Row& row : rows_) row = {};
     for (const Hook& hook : kHooks) {
         const void* real = driver_slot(hook.function);
         if (!real) continue;
         std::size_t i = home(real);
-        while (rows_[i].real && rows_[i].real != real) i = (i + 1) % kRows;
-        rows_[i] = {real, hook.address};
+        for (const void* there; (there = rows_[i].real.load(std::memory_order_relaxed)) && there != real;)
+            i = (i + 1) % kRows;
+        rows_[i].real.store(real, std::memory_order_relaxed);
+        rows_[i].hook.store(hook.address, std::memory_order_relaxed);
     }
 }
 
 void* HookMap::hook_for(const void* real) const {
-    for (std::size_t i = home(real); rows_[i].real; i = (i + 1) % kRows)
-        if (rows_[i].real == real) return rows_[i].hook;
-    return nullptr;
+    for (std::size_t i = home(real);; i = (i + 1) % kRows) {
+        const void* there = rows_[i].real.load(std::memory_order_relaxed);
+        if (there == real) return rows_[i].hook.load(std::memory_order_relaxed);
+        if (!there) return nullptr;
+    }
 }
 
 int HookMap::hooked_name(const char* name) {

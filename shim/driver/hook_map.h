@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -9,7 +10,9 @@ class HookMap {
   public:
     static constexpr std::size_t kMostHooks = 128;
 
-    // Fills the map from the driver's table. Not thread-safe.
+    // Fills an empty map from the driver's table. Several threads may do so at once: each puts the same pairs in the
+    // same order and so in the same places. (No lock: one that another thread holds at a fork is held in the child for
+    // good.)
     void build();
 
     // Our hook for the driver's function at this address; null if none stands before it.
@@ -24,8 +27,8 @@ class HookMap {
 
   private:
     struct Row {
-        const void* real;
-        void* hook;
+        std::atomic<const void*> real{nullptr};
+        std::atomic<void*> hook{nullptr};
     };
     static constexpr std::size_t kRows = 2 * kMostHooks;  // sparse, and a power of two
     static std::size_t home(const void* real) { return (reinterpret_cast<std::uintptr_t>(real) >> 4) % kRows; }
