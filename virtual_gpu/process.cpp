@@ -196,7 +196,8 @@ bool Process::open_gpus() {
         char name[96] = "";
         std::size_t total = 0;
         CUSLICE_REAL(cuDeviceGetName)(name, sizeof(name), i);
-        if (CUSLICE_REAL(cuDeviceTotalMem_v2)(&total, i) != CUDA_SUCCESS) continue;
+        // A GPU whose memory isn't known has none to give where there is a limit.
+        if (CUSLICE_REAL(cuDeviceTotalMem_v2)(&total, i) != CUDA_SUCCESS) total = 0;
         const VirtualGpu::Slice slice = slice_of(identities[i], total);
         (new (&gpu(i)) VirtualGpu)->open(i, i, identities[i], total, name, slice);
         limits = limits || slice.limited;

@@ -77,8 +77,6 @@ void VirtualGpu::publish() {
                          std::memory_order_relaxed);
 }
 
-OverLimit VirtualGpu::over(std::uint64_t requested) const { return {requested, budget_.used(), budget_.ceiling()}; }
-
 void VirtualGpu::refresh(bool trim_pools) {
     stale_.store(false, std::memory_order_relaxed);
     pools_.refresh(budget_, trim_pools);  // first: the driver's part is what is left after everything else

@@ -89,7 +89,6 @@ class VirtualGpu {
     void publish();
     void open_driver_part();
     std::uint64_t managed() const { return managed_.load(std::memory_order_relaxed); }
-    OverLimit over(std::uint64_t requested) const;
 
     int ordinal_ = -1;
     CUdevice device_ = -1;
