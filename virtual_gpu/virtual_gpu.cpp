@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
-// The driver hands small allocations out of blocks of 2 MiB, so it can hold that much more than was asked of it.
+// Drivers are believed to hand small allocations out of blocks of 2 MiB, and so to hold up to that much more than was
+// asked of them (not measured here yet).
 constexpr std::uint64_t kLeastHeadroom = 2 * kMiB;
 // The share of what the driver has taken so far that it may yet take unasked (lazily loaded kernels, local memory).
 constexpr std::uint64_t kHeadroomShare = 8;

@@ -9,9 +9,8 @@ namespace {
 void free_again(CUdeviceptr address) { CUSLICE_REAL(cuMemFree_v2)(address); }
 void free_again_v1(CUdeviceptr address) { CUSLICE_REAL(cuMemFree)(static_cast<CUdeviceptr_v1>(address)); }
 
-// Rows are padded to a pitch that only the driver knows for certain; this is the step in which drivers so far have
-// padded. It is taken beforehand, so that nothing is allocated that doesn't fit; what is wrong with it is settled
-// afterwards.
+// Rows are padded to a pitch that only the driver knows for certain; this is what is assumed, and not measured yet.
+// It is taken beforehand, so that nothing is allocated that doesn't fit; what is wrong with it is settled afterwards.
 constexpr std::uint64_t kPitchStep = 512;
 
 bool expected_pitch_bytes(std::uint64_t width, std::uint64_t height, std::uint64_t* bytes) {
