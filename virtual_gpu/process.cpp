@@ -21,12 +21,8 @@ namespace cuslice {
 
 namespace {
 
-// Large and alive as long as the process: raw storage, so that an unused library is zero pages of memory and no
-// constructor.
+// Raw storage, as the GPUs' is.
 alignas(Settings) unsigned char settings_storage[sizeof(Settings)];
-alignas(VirtualGpu) unsigned char gpu_storage[Process::kMostGpus * sizeof(VirtualGpu)];
-
-constinit Process the_process;
 
 // The context that this thread asked for last: most threads stay with one.
 struct LastContext {
@@ -67,11 +63,10 @@ bool folder_in(const char* path, char* folder, std::size_t size) {
 
 }  // namespace
 
-Process& process() { return the_process; }
+constinit Process the_process;
+alignas(VirtualGpu) unsigned char Process::gpu_storage_[kMostGpus * sizeof(VirtualGpu)];
 
 const Settings& Process::settings() const { return *reinterpret_cast<const Settings*>(settings_storage); }
-
-VirtualGpu& Process::gpu(int ordinal) { return reinterpret_cast<VirtualGpu*>(gpu_storage)[ordinal]; }
 
 bool Process::read_settings() {
     auto& settings = *new (settings_storage) Settings;

@@ -48,7 +48,7 @@ class Process {
     const char* driver_text() const { return driver_text_; }
 
     int gpu_count() const { return gpu_count_.load(std::memory_order_acquire); }
-    VirtualGpu& gpu(int ordinal);
+    VirtualGpu& gpu(int ordinal) { return reinterpret_cast<VirtualGpu*>(gpu_storage_)[ordinal]; }
     VirtualGpu* gpu_of(CUdevice device);
     VirtualGpu* find_gpu(const char* uuid);
     // True once some GPU has a limit: otherwise nothing is counted and every hook is one jump.
@@ -70,8 +70,6 @@ class Process {
     PhysicalMemory& physical_memory() { return physical_memory_; }
 
   private:
-    friend Process& process();
-
     bool read_settings();
     bool identify(CUdevice device, GpuIdentity* identity) const;
     bool check_selectors(std::span<GpuIdentity> visible);
@@ -94,8 +92,13 @@ class Process {
     InFlight frees_;
     Contexts contexts_;
     PhysicalMemory physical_memory_;
+
+    // Raw storage, so that an unused library is pages of zeros and no constructor.
+    alignas(VirtualGpu) static unsigned char gpu_storage_[kMostGpus * sizeof(VirtualGpu)];
 };
 
-Process& process();
+// Every hook asks for it several times, so it is no call.
+extern constinit Process the_process;
+inline Process& process() { return the_process; }
 
 }  // namespace cuslice

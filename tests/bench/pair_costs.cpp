@@ -36,16 +36,34 @@ auto newest(const Driver& driver) {
 // Frees any of the live ones, and allocates another in its place. Both sides do it to the same ones: the fake driver
 // hands out next what was freed last, so the block comes back at its address and cuslice's record of it stays true.
 // Each side has random numbers of its own, or the second would find in the caches what the first has just touched.
-auto random_victim(const Driver& driver, const std::vector<CUdeviceptr>& live, std::uint64_t seed) {
-    return [&driver, &live, random = seed](std::size_t n) mutable {
+class RandomVictim {
+  public:
+    RandomVictim(const Driver& driver, const std::vector<CUdeviceptr>& live, std::uint64_t seed)
+        : driver_(driver), live_(live), random_(seed) {}
+
+    // Which ones is drawn beforehand: our own list of a million would be a miss of the cache in every pair.
+    void prepare(std::size_t n) {
+        victims_.clear();
         for (std::size_t i = 0; i < n; i++) {
-            random ^= random << 13, random ^= random >> 7, random ^= random << 17;  // Marsaglia's xorshift
-            const CUdeviceptr victim = live[random % live.size()];
-            must(driver.free(victim), "cuMemFree");
-            if (take(driver) != victim) must(CUDA_ERROR_UNKNOWN, "getting back the block that was freed last");
+            random_ ^= random_ << 13, random_ ^= random_ >> 7, random_ ^= random_ << 17;  // Marsaglia's xorshift
+            victims_.push_back(live_[random_ % live_.size()]);
         }
-    };
-}
+    }
+    void operator()(std::size_t n) {
+        for (std::size_t i = 0; i < n; i++) {
+            const CUdeviceptr victim = victims_.back();
+            victims_.pop_back();
+            must(driver_.free(victim), "cuMemFree");
+            if (take(driver_) != victim) must(CUDA_ERROR_UNKNOWN, "getting back the block that was freed last");
+        }
+    }
+
+  private:
+    const Driver& driver_;
+    const std::vector<CUdeviceptr>& live_;
+    std::uint64_t random_;
+    std::vector<CUdeviceptr> victims_;
+};
 
 // As many pairs from each of several threads at once, each on a core of its own; nanoseconds from the first thread's
 // first to the last thread's last, over the pairs of one.
@@ -104,8 +122,8 @@ void measure_pairs(const TwoDrivers& drivers) {
             continue;
         }
         const Comparison any =
-            compare(kRounds, kOperations, kSingles, random_victim(drivers.raw, blocks, 88172645463325252),
-                    random_victim(drivers.ours, blocks, 2463534242));
+            compare(kRounds, kOperations, kSingles, RandomVictim(drivers.raw, blocks, 88172645463325252),
+                    RandomVictim(drivers.ours, blocks, 2463534242));
         const bool most = live == 1'000'000;
         print_extra("alloc+free: over raw" + after + ", random victim", any, "ns", most ? Bound::none : Bound::at_most,
                     100);

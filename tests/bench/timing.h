@@ -38,10 +38,15 @@ struct Comparison {
 
 // Measures two ways to do the same, by turns, so that whatever else the machine does meets both: `rounds` rounds in
 // which each is run for `operations` operations, one way first and then the other first. Then `singles` operations of
-// each, one at a time and by turns of 1000, for what a mean does not show. raw(n) and ours(n) do n operations.
+// each, one at a time and by turns of 1000, for what a mean does not show. raw(n) and ours(n) do n operations; what
+// they need for them and should not be measured, prepare(n) does before.
 template <typename Raw, typename Ours>
 Comparison compare(int rounds, std::size_t operations, std::size_t singles, Raw raw, Ours ours) {
-    const auto batch = [operations](auto& run) {
+    const auto prepare = [](auto& run, std::size_t n) {
+        if constexpr (requires { run.prepare(n); }) run.prepare(n);
+    };
+    const auto batch = [&](auto& run) {
+        prepare(run, operations);
         const std::int64_t start = now_ns();
         run(operations);
         return static_cast<double>(now_ns() - start) / static_cast<double>(operations);
@@ -59,7 +64,8 @@ Comparison compare(int rounds, std::size_t operations, std::size_t singles, Raw 
     Comparison result{median(raw_rounds), median(ours_rounds), median(extra)};
 
     std::vector<double> raw_single, ours_single;
-    const auto one_by_one = [](auto& run, std::vector<double>& into) {
+    const auto one_by_one = [&](auto& run, std::vector<double>& into) {
+        prepare(run, 1000);
         for (int i = 0; i < 1000; i++) {
             const std::uint64_t start = ticks();
             run(1);
