@@ -4,14 +4,24 @@
 
 namespace cuslice {
 
+constinit thread_local MemoryPools* MemoryPools::Growing::here_ = nullptr;
+
 namespace {
 
-bool reserved_by(CUmemoryPool pool, std::uint64_t* bytes) {
+bool read(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint64_t* bytes) {
     cuuint64_t value = 0;
-    if (CUSLICE_REAL(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value) != CUDA_SUCCESS)
-        return false;
+    if (CUSLICE_REAL(cuMemPoolGetAttribute)(pool, attribute, &value) != CUDA_SUCCESS) return false;
     *bytes = value;
     return true;
+}
+
+bool reserved_by(CUmemoryPool pool, std::uint64_t* bytes) {
+    return read(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, bytes);
+}
+
+std::uint64_t up_to_steps(std::uint64_t bytes, std::uint64_t step) {
+    std::uint64_t up = 0;
+    return __builtin_add_overflow(bytes, step - 1, &up) ? bytes : up / step * step;
 }
 
 }  // namespace
@@ -28,17 +38,40 @@ void MemoryPools::charge(Pool& pool, std::uint64_t bytes, Budget& budget) {
     pool.charged = bytes;
 }
 
-void MemoryPools::allocated(CUmemoryPool handle, std::uint64_t reserved, Budget& budget) {
+MemoryPools::Pool* MemoryPools::find_or_add(CUmemoryPool handle) {
+    if (Pool* pool = find(handle)) return pool;
+    return pools_.push_back({handle, 0, kBelievedStep}) ? pools_.end() - 1 : nullptr;
+}
+
+std::uint64_t MemoryPools::growth_at_most(CUmemoryPool handle, std::uint64_t bytes) {
     LockGuard lock(mutex_);
-    Pool* pool = find(handle);
-    if (!pool && pools_.push_back({handle, 0})) pool = pools_.end() - 1;
-    std::uint64_t now = 0;
+    const Pool* pool = find(handle);
+    return up_to_steps(Budget::charged(bytes), pool ? pool->step : kBelievedStep);
+}
+
+bool MemoryPools::has_spare(CUmemoryPool handle, std::uint64_t bytes) const {
+    std::uint64_t kept = 0, used = 0;
+    return reserved_by(handle, &kept) && read(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) && kept >= used &&
+           kept - used >= bytes;
+}
+
+void MemoryPools::allocated(CUmemoryPool handle, std::uint64_t bytes, std::uint64_t reserved, Budget& budget) {
+    LockGuard lock(mutex_);
+    Pool* pool = find_or_add(handle);
     if (!pool) {  // no memory for one more entry: what was reserved stays charged, too much rather than too little
         budget.commit();
         return;
     }
-    charge(*pool, reserved_by(handle, &now) ? now : pool->charged + reserved, budget);
+    const std::uint64_t before = pool->charged;
+    std::uint64_t now = 0;
+    charge(*pool, reserved_by(handle, &now) ? now : before + reserved, budget);
     budget.end_release(reserved);  // only now, so that the total never dips below the truth
+
+    const std::uint64_t grown = now > before ? now - before : 0;
+    if (grown > up_to_steps(bytes, pool->step))
+        pool->step = up_to_steps(grown - bytes, kBelievedStep);  // by more than was believed possible
+    else if (grown && grown < pool->step)
+        pool->step = grown;
 }
 
 void MemoryPools::refresh(Budget& budget, bool trim) {
@@ -52,7 +85,7 @@ void MemoryPools::refresh(Budget& budget, bool trim) {
 
 void MemoryPools::created(CUmemoryPool handle) {
     LockGuard lock(mutex_);
-    if (!find(handle)) pools_.push_back({handle, 0});
+    find_or_add(handle);
 }
 
 bool MemoryPools::knows(CUmemoryPool handle) {
@@ -66,6 +99,17 @@ void MemoryPools::destroyed(CUmemoryPool handle, Budget& budget) {
     if (!pool) return;
     charge(*pool, 0, budget);
     pools_.remove_at(static_cast<std::size_t>(pool - pools_.begin()));
+}
+
+// The thread that forks may be the one that is growing a pool: some drivers start a program of their own. It does not
+// wait for itself.
+void MemoryPools::lock_all() {
+    if (Growing::here_ != this) growing_.lock();
+    mutex_.lock();
+}
+void MemoryPools::unlock_all() {
+    mutex_.unlock();
+    if (Growing::here_ != this) growing_.unlock();
 }
 
 }  // namespace cuslice

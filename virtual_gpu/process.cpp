@@ -35,6 +35,9 @@ constinit thread_local LastContext last_context{};
 // While a thread loads it may fork: drivers start nvidia-modprobe. It must not wait for itself then.
 constinit thread_local bool loading_now = false;
 
+// How many GPUs' locks this thread holds while it forks: another thread may just be opening them.
+constinit thread_local int forking_gpus = 0;
+
 class Loading {
   public:
     explicit Loading(Mutex& mutex) : lock_(mutex) { loading_now = true; }
@@ -226,25 +229,23 @@ Process::Current Process::current() {
 
 // No lock of ours may be held in a child by a thread that it does not have.
 void Process::before_fork() {
+    const int gpus = the_process.gpu_count();
+    for (int i = 0; i < gpus; i++) the_process.gpu(i).pools().lock_all();  // first: one may be held over anything else
     if (!loading_now) the_process.mutex_.lock();
     the_process.contexts_.mutex().lock();
     the_process.physical_memory_.mutex().lock();
-    for (int i = 0, n = the_process.gpu_count(); i < n; i++) {
-        the_process.gpu(i).mutex().lock();
-        the_process.gpu(i).pools().mutex().lock();
-    }
+    for (int i = 0; i < gpus; i++) the_process.gpu(i).mutex().lock();
     the_process.allocations_.lock_all();
+    forking_gpus = gpus;
 }
 
 void Process::after_fork() {
     the_process.allocations_.unlock_all();
-    for (int i = the_process.gpu_count(); i-- > 0;) {
-        the_process.gpu(i).pools().mutex().unlock();
-        the_process.gpu(i).mutex().unlock();
-    }
+    for (int i = forking_gpus; i-- > 0;) the_process.gpu(i).mutex().unlock();
     the_process.physical_memory_.mutex().unlock();
     the_process.contexts_.mutex().unlock();
     if (!loading_now) the_process.mutex_.unlock();
+    for (int i = forking_gpus; i-- > 0;) the_process.gpu(i).pools().unlock_all();
 }
 
 }  // namespace cuslice

@@ -86,13 +86,27 @@ void VirtualGpu::refresh(bool trim_pools) {
     publish();
 }
 
-bool VirtualGpu::reserve(std::uint64_t bytes, OverLimit* why) {
-    if (budget_.used() > measure_above_.load(std::memory_order_relaxed)) refresh();
+bool VirtualGpu::try_reserve(std::uint64_t bytes, OverLimit* why) {
     if (budget_.reserve(bytes)) return true;
     refresh();
     if (budget_.reserve(bytes)) return true;
     if (pools_.any()) refresh(true);
     return budget_.reserve(bytes, why);
+}
+
+bool VirtualGpu::reserve(std::uint64_t bytes, OverLimit* why) {
+    if (budget_.used() > measure_above_.load(std::memory_order_relaxed)) refresh();
+    if (try_reserve(bytes, why)) return true;
+    // A pool that is growing has more than it needs for the moment.
+    pools_.await_growth();
+    return try_reserve(bytes, why);
+}
+
+bool VirtualGpu::within_limit(OverLimit* why) const {
+    const std::uint64_t used = budget_.used();
+    if (used <= slice_.limit) return true;
+    if (why) *why = {0, used, slice_.limit};
+    return false;
 }
 
 void VirtualGpu::release_later(std::uint64_t bytes) {

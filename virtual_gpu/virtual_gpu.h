@@ -51,6 +51,9 @@ class VirtualGpu {
     // (which are told to give back what they keep in reserve) and the driver's own part.
     bool reserve(std::uint64_t bytes, OverLimit* why);
 
+    // False if more is held than the limit allows: something took more than was foreseen, and should be undone.
+    bool within_limit(OverLimit* why) const;
+
     // Around a call in which the driver may take or give back memory by itself. Calls of this kind are serialised per
     // GPU only while they are measured, never while the driver works.
     DriverPart::Step before_driver_step();
@@ -86,6 +89,7 @@ class VirtualGpu {
     Mutex& mutex() { return mutex_; }
 
   private:
+    bool try_reserve(std::uint64_t bytes, OverLimit* why);
     void publish();
     void open_driver_part();
     std::uint64_t managed() const { return managed_.load(std::memory_order_relaxed); }

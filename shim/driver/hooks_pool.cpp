@@ -32,28 +32,50 @@ VirtualGpu* gpu_of_pool(CUmemoryPool pool) {
     return nullptr;  // on the host, or another process's: not ours to pay for
 }
 
-template <typename Call>
-CUresult counted_from_pool(Function function, VirtualGpu* gpu, CUmemoryPool pool, std::uint64_t bytes, Call call) {
+// `undo` gives an allocation back and waits until the pool has it.
+template <typename Call, typename Undo>
+CUresult counted_from_pool(Function function, VirtualGpu* gpu, CUmemoryPool pool, std::uint64_t bytes, Call call,
+                           Undo undo) {
     if (!gpu || !gpu->limited()) return call();
+    MemoryPools& pools = gpu->pools();
+    const MemoryPools::Growing growing(pools);
+    std::uint64_t reserved = pools.growth_at_most(pool, bytes);
     OverLimit why;
-    if (!gpu->reserve(bytes, &why)) return refuse(function, *gpu, why);
-    Reservation reservation(*gpu, bytes);
+    if (!gpu->reserve(reserved, &why)) {
+        if (!pools.has_spare(pool, bytes)) return refuse(function, *gpu, why, bytes);
+        reserved = 0;
+        gpu->budget().begin_release();
+    }
+    Reservation reservation(*gpu, reserved);
     const CUresult result = call();
     if (result != CUDA_SUCCESS) return result;
-    gpu->pools().allocated(pool, bytes, gpu->budget());
+    pools.allocated(pool, bytes, reserved, gpu->budget());
     reservation.disown();
-    return result;
+    if (gpu->within_limit(&why)) return result;
+    undo();
+    gpu->refresh(true);
+    why.requested = bytes;
+    return refuse(function, *gpu, why);
 }
 
-template <typename Call>
-CUresult counted_async(Function function, CUstream stream, bool per_thread, std::uint64_t bytes, Call call) {
+template <typename Call, typename Undo>
+CUresult counted_async(Function function, CUstream stream, bool per_thread, std::uint64_t bytes, Call call, Undo undo) {
     const HookEntry entry;
     if (!entry.counts()) return call();
     VirtualGpu* gpu = gpu_of_stream(stream, per_thread);
     CUmemoryPool pool = nullptr;
     if (!gpu || !gpu->limited() || CUSLICE_REAL(cuDeviceGetMemPool)(&pool, gpu->device()) != CUDA_SUCCESS)
         return call();
-    return counted_from_pool(function, gpu, pool, bytes, call);
+    return counted_from_pool(function, gpu, pool, bytes, call, undo);
+}
+
+void free_again(CUdeviceptr address, CUstream stream) {
+    CUSLICE_REAL(cuMemFreeAsync)(address, stream);
+    CUSLICE_REAL(cuStreamSynchronize)(stream);  // refused while the stream is captured: nothing was taken then either
+}
+void free_again_ptsz(CUdeviceptr address, CUstream stream) {
+    CUSLICE_REAL(cuMemFreeAsync_ptsz)(address, stream);
+    CUSLICE_REAL(cuStreamSynchronize_ptsz)(stream);
 }
 
 // Frees both pool memory, for which there is no record, and memory of cuMemAlloc, for which there is; the latter when
@@ -64,30 +86,35 @@ void free_later(VirtualGpu& gpu, const Allocation& freed) { gpu.release_later(fr
 
 CUSLICE_HOOK cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream stream) {
     if (ready() != Readiness::ready) return unavailable();
-    return counted_async(Function::cuMemAllocAsync, stream, false, bytesize,
-                         [&] { return CUSLICE_REAL(cuMemAllocAsync)(dptr, bytesize, stream); });
+    return counted_async(
+        Function::cuMemAllocAsync, stream, false, bytesize,
+        [&] { return CUSLICE_REAL(cuMemAllocAsync)(dptr, bytesize, stream); }, [&] { free_again(*dptr, stream); });
 }
 
 CUSLICE_HOOK cuMemAllocAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUstream stream) {
     if (ready() != Readiness::ready) return unavailable();
-    return counted_async(Function::cuMemAllocAsync_ptsz, stream, true, bytesize,
-                         [&] { return CUSLICE_REAL(cuMemAllocAsync_ptsz)(dptr, bytesize, stream); });
+    return counted_async(
+        Function::cuMemAllocAsync_ptsz, stream, true, bytesize,
+        [&] { return CUSLICE_REAL(cuMemAllocAsync_ptsz)(dptr, bytesize, stream); },
+        [&] { free_again_ptsz(*dptr, stream); });
 }
 
 CUSLICE_HOOK cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream stream) {
     if (ready() != Readiness::ready) return unavailable();
     const HookEntry entry;
-    return counted_from_pool(Function::cuMemAllocFromPoolAsync, entry.counts() ? gpu_of_pool(pool) : nullptr, pool,
-                             bytesize,
-                             [&] { return CUSLICE_REAL(cuMemAllocFromPoolAsync)(dptr, bytesize, pool, stream); });
+    return counted_from_pool(
+        Function::cuMemAllocFromPoolAsync, entry.counts() ? gpu_of_pool(pool) : nullptr, pool, bytesize,
+        [&] { return CUSLICE_REAL(cuMemAllocFromPoolAsync)(dptr, bytesize, pool, stream); },
+        [&] { free_again(*dptr, stream); });
 }
 
 CUSLICE_HOOK cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream stream) {
     if (ready() != Readiness::ready) return unavailable();
     const HookEntry entry;
-    return counted_from_pool(Function::cuMemAllocFromPoolAsync_ptsz, entry.counts() ? gpu_of_pool(pool) : nullptr, pool,
-                             bytesize,
-                             [&] { return CUSLICE_REAL(cuMemAllocFromPoolAsync_ptsz)(dptr, bytesize, pool, stream); });
+    return counted_from_pool(
+        Function::cuMemAllocFromPoolAsync_ptsz, entry.counts() ? gpu_of_pool(pool) : nullptr, pool, bytesize,
+        [&] { return CUSLICE_REAL(cuMemAllocFromPoolAsync_ptsz)(dptr, bytesize, pool, stream); },
+        [&] { free_again_ptsz(*dptr, stream); });
 }
 
 CUSLICE_HOOK cuMemFreeAsync(CUdeviceptr dptr, CUstream stream) {

@@ -75,12 +75,13 @@ void append_gpu(LogLine& line, const VirtualGpu& gpu) {
 
 }  // namespace
 
-CUresult refuse(Function function, const VirtualGpu& gpu, const OverLimit& why) {
+CUresult refuse(Function function, const VirtualGpu& gpu, const OverLimit& why, std::uint64_t asked) {
     const LogLevel level = refused.first(gpu) ? LogLevel::warn : LogLevel::debug;
     if (!wants(level)) return CUDA_ERROR_OUT_OF_MEMORY;
     LogLine line;
     append_gpu(line, gpu);
     line.append(": ").append(kFunctions[static_cast<std::size_t>(function)].symbol).append(" is refused ");
+    if (asked && asked < why.requested) line.append(format_size(asked).view()).append(", for which its pool may take ");
     line.append(format_size(why.requested).view()).append(": ").append(format_size(why.used).view()).append(" of ");
     line.append(format_size(gpu.slice().limit).view()).append(" are in use ");
     append_holdings(line, gpu, gpu.pools());

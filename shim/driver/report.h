@@ -13,8 +13,9 @@ inline bool is_managed(const Allocation& allocation) {
 }
 
 // An allocation, context or module that does not fit: says so once for each GPU (what was asked, the limit, what holds
-// most, what to change) and returns CUDA_ERROR_OUT_OF_MEMORY.
-CUresult refuse(Function function, const VirtualGpu& gpu, const OverLimit& why);
+// most, what to change) and returns CUDA_ERROR_OUT_OF_MEMORY. `asked`: what the program asked for, where more than that
+// would have been taken.
+CUresult refuse(Function function, const VirtualGpu& gpu, const OverLimit& why, std::uint64_t asked = 0);
 
 // Says once for each GPU, for those who asked for it (log = info), which it is and what is allowed.
 void introduce(VirtualGpu& gpu, CUcontext context);

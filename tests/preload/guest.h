@@ -63,6 +63,7 @@ class Guest {
 
   private:
     void drain();
+    int end();
     pid_t child_ = -1;
     int in_ = -1, out_ = -1, error_ = -1;
     std::string pending_, err_;

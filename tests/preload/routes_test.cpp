@@ -108,7 +108,13 @@ void run_route(const Route& route, const Words& environment, bool limited) {
 
 TEST_CASE("route table: each is refused one allocation past its limit") {
     std::printf("\n  %-28s %8s %8s %9s %9s %9s\n", "route", "granted", "refused", "used MiB", "peak MiB", "limit MiB");
-    for (const Route& route : routes()) run_route(route, sliced("1xlaptop-2g", ""), true);
+    for (const Route& route : routes()) {
+        if (!kSanitizer.empty() && route.words.size() > 1 && route.words[1].rfind("deepbind", 0) == 0) {
+            std::printf("  LEFT OUT: %s, which a sanitizer's runtime refuses\n", route.name);
+            continue;
+        }
+        run_route(route, sliced("1xlaptop-2g", ""), true);
+    }
     // The control: the same guest without cuslice takes the whole GPU.
     Route control{"(without cuslice: linked)", guest("linked"), {}};
     run_route(control, raw("1xlaptop-2g", ""), false);

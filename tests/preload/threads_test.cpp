@@ -1,5 +1,7 @@
 // Many threads, threads that are cancelled in the middle of a call, and forks in the middle of everything: the host
 // lives, and the count is right.
+#include <cstdio>
+
 #include "tests/catch.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
@@ -45,6 +47,12 @@ TEST_CASE("a thread cancelled inside a call leaves the host alive and the count 
     const std::string type = GENERATE("deferred", "asynchronous");
     const std::string what = GENERATE("alloc", "async", "info", "retain");
     CAPTURE(type, what);
+    if (kSanitizer == "thread" && type == "asynchronous") {
+        std::printf(
+            "  LEFT OUT: asynchronous cancellation: every instrumented function has a clean-up at its end, which the\n"
+            "  unwinder finds from a call and not from between two instructions, where it ends the program\n");
+        return;
+    }
     const Folder books;
     // Each call takes its time in the driver, so that it is there that the threads are met: sleeping, where a deferred
     // cancellation strikes, or computing. (Asleep an asynchronous one is not to be held off: glibc 2.36 lets it strike
@@ -78,6 +86,7 @@ TEST_CASE("a thread cancelled inside a call leaves the host alive and the count 
 
 TEST_CASE("a thread cancelled while it starts CUDA leaves a process that can start it") {
     const std::string type = GENERATE("deferred", "asynchronous");
+    if (kSanitizer == "thread" && type == "asynchronous") return;  // as above
     for (int i = 0; i < 20; ++i) {
         const Folder books, folder;
         // Read from a file, so that there are places where a cancellation can strike.

@@ -106,6 +106,7 @@ class Reader {
 
   private:
     Token peek() const { return at_ < tokens_.size() ? tokens_[at_] : Token(); }
+    Token next() { return at_ < tokens_.size() ? tokens_[at_++] : Token(); }
     bool take(Token wanted) {
         if (peek() != wanted) return false;
         at_++;
@@ -203,9 +204,9 @@ class Reader {
         while (at_ < tokens_.size() && peek() != "{" && peek() != ";" && peek() != ".entry" && peek() != ".visible") {
             const Token token = tokens_[at_++];
             if (token == ".maxntid" || token == ".reqntid") {
-                long long threads = number(peek());
-                for (at_++; take(",");) threads *= number(tokens_[at_++]);
-                kernel.max_threads = static_cast<int>(std::clamp(threads, 1LL, 1024LL));
+                long long threads = std::clamp(number(next()), 1LL, 1024LL);
+                while (take(",")) threads = std::clamp(threads * std::clamp(number(next()), 1LL, 1024LL), 1LL, 1024LL);
+                kernel.max_threads = static_cast<int>(threads);
             } else if (token == ".reqnctapercluster" || token == ".explicitcluster") {
                 kernel.cluster_required = true;
             } else if (token == ".global" || token == ".const" || token == ".func" || token == ".extern") {
