@@ -38,12 +38,11 @@ DriverPart::Step DriverPart::before(const Budget& budget) {
 }
 
 void DriverPart::after(const Step& step, std::uint64_t unsure, Budget& budget) {
-    if (source_ == Source::undecided) {
-        std::uint64_t bytes = 0;
-        source_ = nvml_.used_by_process(pid_, &bytes) == Reading::ok ? Source::process : Source::steps;
+    if (source_ != Source::steps) {
+        const Reading reading = read_process(unsure, budget);
+        if (source_ == Source::undecided) source_ = reading == Reading::ok ? Source::process : Source::steps;
+        if (source_ == Source::process) return;
     }
-    if (source_ == Source::process) return refresh(unsure, budget);
-
     std::uint64_t used = 0;
     if (!used_by_all(&used)) return;
     if (!step.known) {
@@ -59,15 +58,19 @@ void DriverPart::after(const Step& step, std::uint64_t unsure, Budget& budget) {
 }
 
 void DriverPart::refresh(std::uint64_t unsure, Budget& budget) {
-    if (source_ != Source::process) return;
+    if (source_ == Source::process) read_process(unsure, budget);
+}
+
+Reading DriverPart::read_process(std::uint64_t unsure, Budget& budget) {
     // The comparison means something only while no allocation is between our charge and the driver's. A few tries; a
     // busy program keeps the last figure and is measured at the next occasion.
+    Reading reading = Reading::failed;
     for (int i = 0; i < 16; i++) {
         const std::uint64_t frees = frees_->snapshot();
         const Budget::Snapshot now = budget.snapshot();
         std::uint64_t process = 0;
-        const Reading reading = nvml_.used_by_process(pid_, &process);
-        if (reading == Reading::failed) return;       // the last figure stands; silence is not zero
+        reading = nvml_.used_by_process(pid_, &process);
+        if (reading == Reading::failed) break;        // the last figure stands; silence is not zero
         if (reading == Reading::absent) process = 0;  // the last context is gone
         if (!budget.settled(now) || !frees_->settled(frees)) continue;
         const std::uint64_t counted = now.used() - Budget::charged(bytes_);
@@ -75,8 +78,9 @@ void DriverPart::refresh(std::uint64_t unsure, Budget& budget) {
         const std::uint64_t least = process > counted ? process - counted : 0;
         const std::uint64_t sure = counted - std::min(counted, unsure);
         set(std::clamp(bytes_, least, std::max(least, process > sure ? process - sure : 0)), budget);
-        return;
+        break;
     }
+    return reading;
 }
 
 }  // namespace cuslice

@@ -55,6 +55,7 @@ class DriverPart {
     enum class Source { undecided, process, steps };
 
     bool used_by_all(std::uint64_t* bytes) const;
+    Reading read_process(std::uint64_t unsure, Budget& budget);
     void set(std::uint64_t bytes, Budget& budget);
 
     NvmlGpu nvml_;

@@ -1,0 +1,271 @@
+// What the driver takes by itself, from a made-up NVML.
+#include "virtual_gpu/driver_part.h"
+
+#include <functional>
+
+#include "tests/catch.h"
+#include "virtual_gpu/driver/nvml_table.h"
+
+using namespace cuslice;
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr unsigned kPid = 4711;
+
+struct MadeUpNvml {
+    bool there = true, listed = false, answers = true;
+    std::uint64_t process = 0, all = 0;
+    int readings = 0;
+    std::function<void()> meanwhile = [] {};  // what other threads do while it is asked
+};
+MadeUpNvml machine;
+
+nvml::Return init() { return nvml::SUCCESS; }
+
+nvml::Return by_uuid(const char*, nvml::Device* device) {
+    *device = reinterpret_cast<nvml::Device>(&machine);
+    return machine.there ? nvml::SUCCESS : nvml::ERROR_NOT_FOUND;
+}
+
+nvml::Return processes(nvml::Device, unsigned* count, nvml::ProcessInfo* infos) {
+    machine.readings++;
+    if (!machine.answers) return nvml::ERROR_UNKNOWN;
+    *count = machine.listed ? 2 : 1;
+    infos[0].pid = kPid + 1;
+    infos[0].usedGpuMemory = 77 * kMiB;
+    infos[1].pid = kPid;
+    infos[1].usedGpuMemory = machine.process;
+    machine.meanwhile();
+    return nvml::SUCCESS;
+}
+
+nvml::Return no_processes(nvml::Device, unsigned* count, nvml::ProcessInfo*) {
+    *count = 0;
+    return nvml::SUCCESS;
+}
+
+nvml::Return memory(nvml::Device, nvml::Memory* info) {
+    info->total = 16384 * kMiB;
+    info->used = machine.all;
+    info->free = info->total - info->used;
+    return machine.answers ? nvml::SUCCESS : nvml::ERROR_UNKNOWN;
+}
+
+std::uint64_t shown_free = 0;  // by the CUDA API; 0: no context
+bool free_memory(std::uint64_t* free, std::uint64_t* total) {
+    *free = shown_free;
+    *total = 16384 * kMiB;
+    return shown_free != 0;
+}
+
+template <typename F>
+void put(NvmlFunction function, F* implementation) {
+    cuslice_nvml_slots[static_cast<std::size_t>(function)] = reinterpret_cast<void*>(implementation);
+}
+
+struct Scene {
+    Scene() {
+        machine = {};
+        shown_free = 0;
+        put(NvmlFunction::nvmlInit_v2, init);
+        put(NvmlFunction::nvmlDeviceGetHandleByUUID, by_uuid);
+        put(NvmlFunction::nvmlDeviceGetComputeRunningProcesses_v3, processes);
+        put(NvmlFunction::nvmlDeviceGetMPSComputeRunningProcesses_v3, no_processes);
+        put(NvmlFunction::nvmlDeviceGetMemoryInfo, memory);
+    }
+    void open() { part.open("GPU-made-up", kPid, free_memory, 500 * kMiB, frees); }
+    // The driver makes a context, or loads a module.
+    void grow(std::uint64_t bytes, std::uint64_t others = 0) {
+        const DriverPart::Step step = part.before(budget);
+        machine.listed = listable;
+        machine.process += bytes;
+        machine.all += bytes + others;
+        if (shown_free) shown_free -= bytes + others;
+        part.after(step, 0, budget);
+    }
+    void allocate(std::uint64_t bytes) {
+        REQUIRE(budget.reserve(bytes));
+        budget.commit();
+        machine.process += bytes;
+        machine.all += bytes;
+    }
+
+    bool listable = true;
+    Budget budget;
+    InFlight frees;
+    DriverPart part;
+};
+
+}  // namespace
+
+TEST_CASE("the process's figure less what is charged by itself is the driver's part") {
+    Scene scene;
+    scene.open();
+    scene.grow(300 * kMiB);
+    CHECK(scene.part.exact());
+    CHECK(scene.part.bytes() == 300 * kMiB);
+    CHECK(scene.budget.used() == 300 * kMiB);
+    scene.allocate(1000 * kMiB);
+    machine.process += 20 * kMiB;  // lazily loaded, and nobody was told
+    scene.part.refresh(0, scene.budget);
+    CHECK(scene.part.bytes() == 320 * kMiB);
+    CHECK(scene.budget.used() == 1320 * kMiB);
+    machine.listed = false;  // the last context is gone, and what was allocated with it
+    scene.budget.release(1000 * kMiB);
+    scene.part.refresh(0, scene.budget);
+    CHECK(scene.budget.used() == 0);
+}
+
+TEST_CASE("the first context is read once") {
+    Scene scene;
+    scene.open();
+    machine.readings = 0;
+    scene.grow(300 * kMiB);
+    CHECK(machine.readings == 1);
+}
+
+TEST_CASE("silence is not zero") {
+    Scene scene;
+    scene.open();
+    scene.grow(300 * kMiB);
+    machine.answers = false;
+    scene.part.refresh(0, scene.budget);
+    CHECK(scene.part.bytes() == 300 * kMiB);
+    CHECK(scene.budget.used() == 300 * kMiB);
+}
+
+TEST_CASE("our pid in the list before there is a context is another process in a namespace of its own") {
+    Scene scene;
+    machine.listed = true;
+    machine.process = 5000 * kMiB;
+    machine.all = 5000 * kMiB;
+    scene.open();
+    scene.grow(300 * kMiB);
+    CHECK_FALSE(scene.part.exact());
+    CHECK(scene.part.bytes() == 300 * kMiB);
+}
+
+TEST_CASE("where NVML does not list us, the steps of the GPU's use count") {
+    Scene scene;
+    scene.listable = false;
+    machine.all = 5000 * kMiB;  // somebody else's
+    scene.open();
+    scene.grow(300 * kMiB);
+    CHECK_FALSE(scene.part.exact());
+    CHECK(scene.part.bytes() == 300 * kMiB);
+
+    SECTION("and what was allocated meanwhile is not the driver's") {
+        const DriverPart::Step step = scene.part.before(scene.budget);
+        scene.allocate(1000 * kMiB);
+        machine.all += 24 * kMiB;
+        scene.part.after(step, 0, scene.budget);
+        CHECK(scene.part.bytes() == 324 * kMiB);
+        CHECK(scene.budget.used() == 1324 * kMiB);
+    }
+    SECTION("and it can't be less than nothing, whatever others give back") {
+        const DriverPart::Step step = scene.part.before(scene.budget);
+        machine.all -= 4000 * kMiB;
+        scene.part.after(step, 0, scene.budget);
+        CHECK(scene.part.bytes() == 0);
+        CHECK(scene.budget.used() == 0);
+    }
+    SECTION("and nothing is read between the steps") {
+        machine.all += 1000 * kMiB;
+        scene.part.refresh(0, scene.budget);
+        CHECK(scene.part.bytes() == 300 * kMiB);
+    }
+    SECTION("and freed memory that is not back yet is nobody's") { CHECK_FALSE(scene.part.takes_over(kMiB)); }
+}
+
+TEST_CASE("without NVML the first context is all that is in use, up to what one can take") {
+    Scene scene;
+    machine.there = false;
+    machine.answers = false;
+    scene.open();
+    const DriverPart::Step step = scene.part.before(scene.budget);
+    CHECK_FALSE(step.known);
+    const std::uint64_t in_use = GENERATE(as<std::uint64_t>(), 300, 5000) * kMiB;
+    shown_free = 16384 * kMiB - in_use;
+    scene.part.after(step, 0, scene.budget);
+    CHECK(scene.part.bytes() == (in_use == 300 * kMiB ? 300 : 500) * kMiB);
+    const std::uint64_t first = scene.part.bytes();
+    const DriverPart::Step module = scene.part.before(scene.budget);
+    shown_free -= 24 * kMiB;
+    scene.part.after(module, 0, scene.budget);
+    CHECK(scene.part.bytes() == first + 24 * kMiB);
+}
+
+TEST_CASE("a reading during which others allocate or free is not believed") {
+    Scene scene;
+    scene.open();
+    scene.grow(300 * kMiB);
+    int left = 3;
+    SECTION("an allocation that the driver has carried out and we have not committed") {
+        machine.meanwhile = [&] {
+            if (left-- == 3) REQUIRE(scene.budget.reserve(100 * kMiB));
+            if (left == 0) scene.budget.commit();
+        };
+    }
+    SECTION("one that came and went") {
+        machine.meanwhile = [&] {
+            if (left-- <= 0) return;
+            REQUIRE(scene.budget.reserve(100 * kMiB));
+            scene.budget.commit();
+            scene.budget.release(100 * kMiB);
+            machine.process = left ? 400 * kMiB : 300 * kMiB;
+        };
+    }
+    SECTION("a free that the driver has carried out and we have not counted") {
+        scene.allocate(100 * kMiB);
+        machine.meanwhile = [&] {
+            if (left-- == 3) scene.frees.begin(), machine.process -= 100 * kMiB;
+            if (left == 0) scene.budget.release(100 * kMiB), scene.frees.end();
+        };
+    }
+    scene.part.refresh(0, scene.budget);
+    CHECK(left < 0);  // it was asked again, until nothing was under way
+    CHECK(scene.part.bytes() + (scene.budget.used() - scene.part.bytes()) == scene.budget.used());
+    CHECK(scene.part.bytes() <= 300 * kMiB);
+
+    machine.meanwhile = [&] {
+        REQUIRE(scene.budget.reserve(512));
+        scene.budget.roll_back(512);
+        machine.process = 1;
+    };
+    const std::uint64_t before = scene.part.bytes();
+    scene.part.refresh(0, scene.budget);  // never quiet: it gives up, and the last figure stands
+    CHECK(scene.part.bytes() == before);
+}
+
+TEST_CASE("managed memory may be elsewhere, so it leaves a range") {
+    Scene scene;
+    scene.open();
+    scene.grow(300 * kMiB);
+    REQUIRE(scene.budget.reserve(1000 * kMiB));  // managed: charged, and on the GPU or not
+    scene.budget.commit();
+    const std::uint64_t resident = GENERATE(as<std::uint64_t>(), 0, 400, 1000) * kMiB;
+    machine.process = 300 * kMiB + resident;
+    scene.part.refresh(1000 * kMiB, scene.budget);
+    CHECK(scene.part.bytes() == 300 * kMiB);
+    machine.process = 1350 * kMiB;  // more than all of it: 50 MiB must be the driver's
+    scene.part.refresh(1000 * kMiB, scene.budget);
+    CHECK(scene.part.bytes() == 350 * kMiB);
+    machine.process = 200 * kMiB;  // less than the driver's part was
+    scene.part.refresh(1000 * kMiB, scene.budget);
+    CHECK(scene.part.bytes() == 200 * kMiB);
+}
+
+TEST_CASE("memory on its way back is the driver's until it is seen to be gone") {
+    Scene scene;
+    scene.open();
+    scene.grow(300 * kMiB);
+    scene.allocate(64 * kMiB);
+    CHECK(scene.part.takes_over(64 * kMiB));
+    scene.part.refresh(0, scene.budget);
+    CHECK(scene.budget.used() == 364 * kMiB);
+    machine.process -= 64 * kMiB;
+    scene.part.refresh(0, scene.budget);
+    CHECK(scene.budget.used() == 300 * kMiB);
+    CHECK(scene.part.bytes() == 300 * kMiB);
+}

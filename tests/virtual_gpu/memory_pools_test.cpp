@@ -1,0 +1,125 @@
+// Memory pools of a made-up driver, which grow as it pleases.
+#include "virtual_gpu/memory_pools.h"
+
+#include <map>
+
+#include "tests/catch.h"
+#include "virtual_gpu/driver/table.h"
+
+using namespace cuslice;
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+struct MadeUpPool {
+    std::uint64_t kept = 0, used = 0;
+};
+std::map<CUmemoryPool, MadeUpPool> all;
+
+CUresult CUDAAPI attribute(CUmemoryPool pool, CUmemPool_attribute which, void* value) {
+    if (!all.count(pool)) return CUDA_ERROR_INVALID_VALUE;
+    *static_cast<cuuint64_t*>(value) = which == CU_MEMPOOL_ATTR_USED_MEM_CURRENT ? all[pool].used : all[pool].kept;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI trim(CUmemoryPool pool, size_t keep) {
+    all[pool].kept = std::max<std::uint64_t>(keep, all[pool].used);
+    return CUDA_SUCCESS;
+}
+
+template <typename F>
+void put(Function function, F* implementation) {
+    cuslice_driver_slots[static_cast<std::size_t>(function)] = reinterpret_cast<void*>(implementation);
+}
+
+CUmemoryPool handle(std::uintptr_t number) { return reinterpret_cast<CUmemoryPool>(number * 16); }
+
+struct Scene {
+    Scene() {
+        all.clear();
+        put(Function::cuMemPoolGetAttribute, attribute);
+        put(Function::cuMemPoolTrimTo, trim);
+    }
+    // What a hook does; the pool grows by `growth`.
+    void allocate(CUmemoryPool pool, std::uint64_t bytes, std::uint64_t growth) {
+        const MemoryPools::Growing growing(pools);
+        const std::uint64_t reserved = pools.growth_at_most(pool, bytes);
+        REQUIRE(budget.reserve(reserved));
+        all[pool].kept += growth;
+        all[pool].used += bytes;
+        pools.allocated(pool, bytes, reserved, budget);
+        CHECK(budget.settled(budget.snapshot()));
+    }
+    std::uint64_t kept() const {
+        std::uint64_t sum = 0;
+        for (const auto& [pool, state] : all) sum += state.kept;
+        return sum;
+    }
+
+    Budget budget;
+    MemoryPools pools;
+};
+
+}  // namespace
+
+TEST_CASE("what pools keep is charged, whatever was reserved beforehand") {
+    Scene scene;
+    scene.allocate(handle(1), kMiB, 2 * kMiB);
+    CHECK(scene.budget.used() == 2 * kMiB);
+    scene.allocate(handle(2), 300 * kMiB, 320 * kMiB);
+    scene.allocate(handle(1), kMiB / 2, 0);
+    CHECK(scene.budget.used() == scene.kept());
+    CHECK(scene.pools.charged() == scene.kept());
+
+    all[handle(2)].used = 0;
+    scene.pools.refresh(scene.budget, false);
+    CHECK(scene.budget.used() == 322 * kMiB);
+    scene.pools.refresh(scene.budget, true);
+    CHECK(scene.budget.used() == scene.kept());
+    CHECK(scene.kept() < 2 * kMiB);
+
+    scene.pools.destroyed(handle(1), scene.budget);
+    all.erase(handle(1));
+    scene.pools.refresh(scene.budget, false);
+    CHECK(scene.budget.used() == 0);
+    CHECK_FALSE(scene.pools.any());
+}
+
+TEST_CASE("the growth to expect is the most that has been seen of a pool, and a guess before") {
+    Scene scene;
+    const CUmemoryPool pool = handle(1), other = handle(2);
+    const std::uint64_t guess = scene.pools.growth_at_most(pool, 1);
+    CHECK(guess >= 2 * kMiB);
+    SECTION("less than the guess") {
+        scene.allocate(pool, kMiB, 2 * kMiB);
+        CHECK(scene.pools.growth_at_most(pool, 1) == 2 * kMiB);
+        CHECK(scene.pools.growth_at_most(pool, 3 * kMiB) == 4 * kMiB);
+    }
+    SECTION("more than the guess") {
+        scene.allocate(pool, kMiB, 128 * kMiB);
+        CHECK(scene.pools.growth_at_most(pool, 1) >= 128 * kMiB);
+        CHECK(scene.pools.growth_at_most(pool, 200 * kMiB) >= 256 * kMiB);
+    }
+    SECTION("by exactly what was asked, which says little") {
+        scene.allocate(pool, 320 * kMiB, 320 * kMiB);
+        CHECK(scene.pools.growth_at_most(pool, 1) == guess);
+    }
+    SECTION("not at all, which says nothing") {
+        all[pool].kept = 64 * kMiB;
+        scene.pools.created(pool);
+        scene.pools.refresh(scene.budget, false);
+        scene.allocate(pool, kMiB, 0);
+        CHECK(scene.pools.growth_at_most(pool, 1) == guess);
+    }
+    CHECK(scene.pools.growth_at_most(other, 1) == guess);
+    CHECK(scene.pools.growth_at_most(pool, ~0ull) >= 1ull << 46);  // saturates, and is refused
+}
+
+TEST_CASE("a pool has spare what it keeps and nobody uses") {
+    Scene scene;
+    all[handle(1)] = {64 * kMiB, 60 * kMiB};
+    CHECK(scene.pools.has_spare(handle(1), 4 * kMiB));
+    CHECK_FALSE(scene.pools.has_spare(handle(1), 4 * kMiB + 1));
+    CHECK_FALSE(scene.pools.has_spare(handle(9), 0));  // the driver knows of no such pool
+}
