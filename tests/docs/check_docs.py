@@ -4,6 +4,7 @@
 - docs/coverage.md is what scripts/generate_coverage.py writes;
 - every relative link leads to a file, and to a heading if it names one;
 - docs/fake-gpu.md names every key of a fake GPU's file, every profile, and every variable of the fake GPU;
+- every variable CUSLICE_… that a source names is in a document;
 - every option in a cuslice command of any document exists.
 """
 import pathlib
@@ -66,6 +67,20 @@ def check_fake_gpu():
         problems.extend(f"docs/fake-gpu.md does not name the {what} {name}" for name in missing)
 
 
+def check_variables():
+    named = set()
+    for folder in "config", "policy", "virtual_gpu", "shim", "cli":
+        for source in (ROOT / folder).rglob("*"):
+            if source.suffix in (".cpp", ".h", ".def"):
+                named |= set(re.findall(r'"(CUSLICE_[A-Z][A-Z_]*)[="]', source.read_text()))
+    if not named:
+        problems.append("no variable was found in the sources: this check is blind")
+    text = "".join(document.read_text() for document in documents())
+    for name in sorted(named):
+        if not re.search(rf"\b{name}\b", text):
+            problems.append(f"no document names the variable {name}")
+
+
 def check_options():
     names = r'\{(?:Key::\w+, )?"([a-z][a-z-]*)"'
     words = set(re.findall(names, (ROOT / "config/key.cpp").read_text()))
@@ -81,7 +96,7 @@ def check_options():
         problems.append("no cuslice command was found in the documents: this check is blind")
 
 
-for check in check_coverage, check_links, check_fake_gpu, check_options:
+for check in check_coverage, check_links, check_fake_gpu, check_variables, check_options:
     check()
 print("\n".join(problems) or f"{len(documents())} documents agree with the sources")
 sys.exit(bool(problems))
