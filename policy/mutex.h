@@ -12,6 +12,10 @@ class Mutex {
         int expected = kFree;
         if (!state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire)) lock_slowly();
     }
+    bool try_lock() {
+        int expected = kFree;
+        return state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire);
+    }
     void unlock() {
         if (state_.exchange(kFree, std::memory_order_release) == kWaitedFor) wake_one();
     }

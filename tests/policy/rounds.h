@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -29,6 +30,9 @@ class Meeting {
     const unsigned threads_;
     std::atomic<unsigned> here_{0}, round_{0};
 };
+
+/// How often: `usual` in a test run, `full` where CUSLICE_TEST_FULL is set.
+inline int rounds(int usual, int full) { return std::getenv("CUSLICE_TEST_FULL") ? full : usual; }
 
 /// Runs work(thread) on so many threads, all at once, and waits for them.
 inline void on_threads(unsigned threads, const std::function<void(unsigned)>& work) {

@@ -1,0 +1,87 @@
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+// The host ledger: one file for each user and GPU, in a folder that all users share. It says who holds how much of the
+// GPU's memory, under which limit, and how much is promised to whom.
+//
+// Its owner's processes map it. Everybody else reads it with pread and believes it only if the file belongs to the user
+// whose number is in its name. Byte 0 of the file is locked (fcntl) while accounts and members change hands, byte 1 + n
+// for as long as the process of member n lives: the kernel lets go of both whatever a process dies of.
+namespace cuslice::ledger {
+
+inline constexpr std::uint64_t kMagic = 0x7265676465'6c7563;  // "culedger"
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kAccounts = 128;
+inline constexpr std::uint32_t kMembers = 2048;
+// Lanes of a member: so many of its threads can change a total at the same time.
+inline constexpr std::uint32_t kLanes = 4;
+
+// A total that many processes change, and who changed it last: lane number in the upper 16 bits, that lane's operation
+// in the others. Both change in one compare-exchange of 16 bytes.
+struct alignas(16) Stamped {
+    std::uint64_t bytes;
+    std::uint64_t stamp;
+};
+
+enum class AccountState : std::uint32_t { free, claimed, open };
+enum class AccountKind : std::uint32_t { job, group };
+
+// What several processes share one limit in. `total` is always the sum of what its members' lanes hold.
+struct alignas(128) Account {
+    Stamped total;
+    std::atomic<std::uint64_t> limit;     // bytes; ~0: none
+    std::atomic<std::uint64_t> reserved;  // bytes promised, whether used or not
+    std::atomic<AccountState> state;
+    AccountKind kind;
+    std::uint32_t inner;  // 1: lies within another account, and is not added to what is committed
+    std::uint32_t unused;
+    std::uint64_t ticket;  // CLOCK_REALTIME at the claim, nanoseconds: of two claims at once the earlier wins
+    char name[64];
+};
+
+enum class MemberState : std::uint32_t { free, live };
+
+// One process in one account. Written by its process alone, except that whoever holds byte 0 may end a dead one's.
+struct alignas(128) Member {
+    std::atomic<MemberState> state;
+    std::uint32_t account;
+    std::int32_t pid;
+    std::uint32_t unused;
+    std::uint64_t pid_namespace;  // the inode of /proc/self/ns/pid: where `pid` means something
+    std::uint64_t start_time;     // field 22 of /proc/PID/stat
+    std::uint64_t since;          // CLOCK_REALTIME, nanoseconds
+    char command[48];
+};
+
+// What one member took and gave back, the only truth of what it holds: a sum over its lanes. A lane is written by one
+// thread at a time. Its last operation can be told to have happened or not wherever its process died in it.
+struct alignas(256) Lane {
+    std::atomic<std::int64_t> held;               // bytes; negative where another lane took what this one gave back
+    std::atomic<std::uint64_t> begun, completed;  // numbers of its last operations
+    std::atomic<std::int64_t> before, delta;      // of the one that was begun last
+    std::atomic<std::uint64_t> last_use;          // CLOCK_MONOTONIC at the last reservation, seconds
+    // By others: the last of this lane's stamps that somebody has replaced.
+    alignas(128) std::atomic<std::uint64_t> replaced;
+};
+static_assert(sizeof(Member) == 128 && sizeof(Lane) == 256);
+
+struct Header {
+    std::uint64_t magic;
+    std::uint32_t version, size;
+    std::uint64_t capacity;  // of the GPU, bytes
+    char uuid[64];
+    std::uint32_t members;  // slots below this have been in use
+    std::uint32_t unused;
+};
+
+struct File {
+    Header header;
+    Account accounts[kAccounts];
+    Member members[kMembers];
+    Lane lanes[kMembers * kLanes];
+};
+static_assert(kMembers * kLanes < 1 << 16, "a stamp has 16 bits for the lane");
+
+}  // namespace cuslice::ledger

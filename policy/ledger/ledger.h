@@ -1,0 +1,126 @@
+#pragma once
+#include "policy/ledger/file.h"
+#include "policy/ledger/liveness.h"
+#include "policy/mutex.h"
+
+namespace cuslice::ledger {
+
+// What a process wants to be a member of.
+struct Request {
+    AccountKind kind = AccountKind::job;
+    const char* name = "";
+    std::uint64_t limit = kNoLimitBytes;  // bytes
+    std::uint64_t reserved = 0;           // bytes that nobody else shall be promised meanwhile
+    bool inner = false;                   // within another account, whose reservation covers this one
+    static constexpr std::uint64_t kNoLimitBytes = ~0ull;
+};
+
+// Somebody who stands in the way of a reservation.
+struct Holder {
+    unsigned user = 0;
+    AccountKind kind = AccountKind::job;
+    char name[64] = {};
+    std::int32_t pid = 0;  // of the account's first member
+    char command[48] = {};
+    std::uint64_t since = 0;                          // CLOCK_REALTIME, nanoseconds
+    std::uint64_t reserved = 0, used = 0, limit = 0;  // bytes
+    unsigned members = 0;
+    std::uint64_t idle_seconds = 0;  // since the last reservation of memory by any member
+};
+
+// How much of a GPU is promised to whom, over all users. Filled by look().
+struct Committed {
+    static constexpr unsigned kMost = 64;
+    Holder holders[kMost];
+    unsigned count = 0, left_out = 0;
+    std::uint64_t promised = 0;  // bytes: the sum over accounts of max(reserved, used)
+    std::uint64_t used = 0;      // bytes that members hold
+};
+
+enum class Joined : std::uint8_t {
+    yes,
+    refused,      // the reservation does not fit
+    unavailable,  // no file, no room for one more, or a lock that its owner does not let go of: see Failure
+};
+
+// This process's place in one account of one GPU's ledger. Reserving and giving back is lock-free but for a lock of
+// this process alone, and never enters the kernel unless another thread is in the same lane.
+class Membership {
+  public:
+    bool there() const { return account_ != nullptr; }
+    std::uint64_t limit() const { return account_->limit.load(std::memory_order_relaxed); }
+    std::uint64_t used() const { return __atomic_load_n(&account_->total.bytes, __ATOMIC_RELAXED); }
+    const Account& account() const { return *account_; }
+    std::uint32_t number() const { return number_; }
+
+    // Takes `bytes` if the account's total stays within its limit less `margin`. False, and nothing has changed, if
+    // not; `*seen` is the total then.
+    bool reserve(std::uint64_t bytes, std::uint64_t margin, std::uint64_t* seen);
+    // What is a fact already, whatever the limit; negative: given back.
+    void change(std::int64_t bytes);
+    // What this member holds, over all its lanes.
+    std::uint64_t held() const;
+
+    // In a forked child: the place is the parent's.
+    void forget() { account_ = nullptr; }
+    void lock_all();
+    void unlock_all();
+
+  private:
+    friend class Ledger;
+    class InLane;
+
+    Account* account_ = nullptr;
+    Lane* lanes_ = nullptr;
+    std::uint32_t number_ = 0;
+    struct alignas(64) LaneMutex {
+        Mutex mutex;
+    };
+    LaneMutex mutexes_[kLanes];
+};
+
+// One GPU's ledger: this user's file, and what can be read of the others'. Thread-safe; all waiting is bounded.
+class Ledger {
+  public:
+    // Opens the user's file in `folder`, for a GPU of `capacity` bytes. See open_own().
+    bool open(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec, Failure* why);
+    bool opened() const { return open_.there(); }
+    Found found() const { return open_.found; }
+
+    // Makes this process a member. If it is one of this account already (the launcher that became this program took the
+    // place), it goes on with that. `in_use`: bytes that are in use on the GPU by everybody, as NVML has it; 0 where
+    // that is not known. On refusal `*committed` says who stands in the way and `*available` what could be had.
+    Joined join(const Request& request, std::uint64_t in_use, Membership* membership, Committed* committed,
+                std::uint64_t* available, Failure* why);
+
+    // Takes back what dead members held. True if there were any. Also makes sure of this process's own locks.
+    bool take_back_dead();
+
+    // Who holds and is promised what, over all users; the dead are taken back first.
+    void look(Committed* committed);
+
+    // Sets an account's limit. False if this user has no such account here.
+    bool set_limit(AccountKind kind, const char* name, std::uint64_t limit);
+
+    // In a forked child: neither places nor locks are the child's.
+    void forget();
+
+  private:
+    class Locked;
+    Account* find(AccountKind kind, const char* name) const;
+    bool take_back_dead_locked();
+    bool has_members(std::uint32_t account) const;
+    bool fits(const Request& request, const Account* own, std::uint64_t in_use, Committed* committed,
+              std::uint64_t* available);
+    void add_own(Committed* committed, const Account* but) const;
+    void add_foreign(Committed* committed, bool* undecided, std::uint64_t ticket) const;
+
+    Mutex mutex_;
+    OpenFile open_;
+    char folder_[kPathBytes] = {};
+    char uuid_[64] = {};
+    std::uint32_t mine_[8] = {};  // numbers of this process's members
+    unsigned mine_count_ = 0;
+};
+
+}  // namespace cuslice::ledger

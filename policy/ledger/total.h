@@ -1,0 +1,99 @@
+#pragma once
+#include "policy/ledger/layout.h"
+
+// A total in memory that processes share, any of which may be killed in any instruction without a byte being lost.
+//
+// Before a lane changes the total it writes down what it is about to do; the change itself replaces total and stamp in
+// one instruction. Whoever replaces another's stamp first notes in that one's lane that it was there. So of a dead
+// process's last operation it can be told whether it took effect: its stamp is in the total, or somebody noted it.
+namespace cuslice::ledger {
+
+inline constexpr std::uint64_t kSequence = (1ull << 48) - 1;
+inline constexpr std::uint64_t kNoLimit = ~0ull;
+
+// Two loads, not one: what is torn makes the exchange fail, and nothing else is decided on it.
+inline Stamped read(const Stamped& total) {
+    Stamped seen;
+    seen.stamp = __atomic_load_n(&total.stamp, __ATOMIC_ACQUIRE);
+    seen.bytes = __atomic_load_n(&total.bytes, __ATOMIC_ACQUIRE);
+    return seen;
+}
+
+inline bool exchange(Stamped& total, const Stamped& expected, const Stamped& next) {
+    using Wide [[gnu::mode(TI)]] = unsigned int;
+    const auto wide = [](const Stamped& s) { return Wide{s.stamp} << 64 | s.bytes; };
+    return __sync_bool_compare_and_swap(reinterpret_cast<Wide*>(&total), wide(expected), wide(next));
+}
+
+// Both halves of one moment.
+inline Stamped read_whole(const Stamped& total) {
+    for (Stamped seen = read(total);;) {
+        const Stamped again = read(total);
+        if (again.bytes == seen.bytes && again.stamp == seen.stamp) return seen;
+        seen = again;
+    }
+}
+
+inline void note_replaced(Lane* lanes, std::uint64_t stamp) {
+    if (stamp >> 48 >= kMembers * kLanes) return;  // nobody's: the file was damaged
+    std::atomic<std::uint64_t>& noted = lanes[stamp >> 48].replaced;
+    const std::uint64_t sequence = stamp & kSequence;
+    std::uint64_t known = noted.load(std::memory_order_relaxed);
+    while (known < sequence && !noted.compare_exchange_weak(known, sequence)) continue;
+}
+
+// Adds `delta` to the total and to lane `number`. A positive one is refused (false, and nothing has changed, `*seen`
+// says what was there) if the total would be over `ceiling`. One thread at a time for each lane; any number of lanes.
+inline bool change(Stamped& total, Lane* lanes, std::uint32_t number, std::int64_t delta, std::uint64_t ceiling,
+                   std::uint64_t* seen = nullptr) {
+    Lane& lane = lanes[number];
+    const std::uint64_t sequence = lane.completed.load(std::memory_order_relaxed) + 1;
+    const std::int64_t before = lane.held.load(std::memory_order_relaxed);
+    lane.delta.store(delta, std::memory_order_relaxed);
+    lane.before.store(before, std::memory_order_relaxed);
+    lane.begun.store(sequence, std::memory_order_release);
+    const std::uint64_t stamp = std::uint64_t{number} << 48 | sequence;
+    bool done = false;
+    for (unsigned pause = 64;; pause = pause < 256 ? pause * 2 : pause) {
+        const Stamped now = read(total);
+        if (delta > 0 && ceiling != kNoLimit &&
+            (now.bytes > ceiling || static_cast<std::uint64_t>(delta) > ceiling - now.bytes)) {
+            const Stamped again = read(total);  // a torn value must not refuse
+            if (again.bytes != now.bytes || again.stamp != now.stamp) continue;
+            if (seen) *seen = now.bytes;
+            break;
+        }
+        if (now.stamp >> 48 != number) note_replaced(lanes, now.stamp);
+        done = exchange(total, now, {now.bytes + static_cast<std::uint64_t>(delta), stamp});
+        if (done) break;
+        for (unsigned i = 0; i < pause; i++) __builtin_ia32_pause();
+    }
+    if (done) lane.held.store(before + delta, std::memory_order_release);
+    lane.completed.store(sequence, std::memory_order_release);
+    return done;
+}
+
+// Brings the lane of a dead process to where its last operation left the total. May itself be cut short and done again.
+inline void resolve(const Stamped& total, Lane* lanes, std::uint32_t number) {
+    Lane& lane = lanes[number];
+    const std::uint64_t sequence = lane.begun.load();
+    if (sequence <= lane.completed.load()) return;
+    const std::uint64_t stamp = std::uint64_t{number} << 48 | sequence;
+    const bool happened = read_whole(total).stamp == stamp || lane.replaced.load() >= sequence;
+    lane.held.store(lane.before.load() + (happened ? lane.delta.load() : 0));
+    lane.completed.store(sequence);
+}
+
+// Takes what a dead process's lanes, `count` of them from `first` on, held out of the total. May itself be cut short
+// and done again. Lanes that gave back what others took come first, so that the total is never less than the living
+// hold.
+inline void take_back(Stamped& total, Lane* lanes, std::uint32_t first, std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; i++) resolve(total, lanes, first + i);
+    for (const bool negative : {true, false})
+        for (std::uint32_t i = 0; i < count; i++) {
+            const std::int64_t held = lanes[first + i].held.load();
+            if (held && (held < 0) == negative) change(total, lanes, first + i, -held, kNoLimit);
+        }
+}
+
+}  // namespace cuslice::ledger

@@ -1,0 +1,320 @@
+// One GPU's ledger between real processes: children of this test, each a process of its own with its own locks.
+#include "policy/ledger/ledger.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/policy/rounds.h"
+
+using namespace cuslice::ledger;
+using namespace cuslice::tests;
+
+namespace {
+
+constexpr std::uint64_t kGiB = 1ull << 30;
+constexpr std::uint64_t kCapacity = 16 * kGiB;
+constexpr const char* kUuid = "GPU-00000000-1111-2222-3333-444444444444";
+
+struct Folder {
+    Folder() {
+        char name[] = "/dev/shm/cuslice-test-XXXXXX";
+        path = mkdtemp(name);
+    }
+    ~Folder() { std::filesystem::remove_all(path); }
+    std::string file() const { return path + "/" + std::to_string(geteuid()) + "-" + kUuid + ".ledger"; }
+    std::string path;
+};
+
+// What one process has of the ledger.
+struct Place {
+    Ledger ledger;
+    Membership membership;
+    Committed committed;
+    std::uint64_t available = 0;
+    Failure failure;
+
+    bool open(const Folder& folder) { return ledger.open(folder.path.c_str(), kUuid, kCapacity, false, &failure); }
+    Joined join(const char* name, std::uint64_t limit, std::uint64_t reserved = 0,
+                AccountKind kind = AccountKind::group, std::uint64_t in_use = 0) {
+        const Request request{kind, name, limit, reserved, false};
+        return ledger.join(request, in_use, &membership, &committed, &available, &failure);
+    }
+};
+
+// A process that answers a letter with a letter, until its input ends or it is killed.
+class Child {
+  public:
+    explicit Child(const std::function<char(char)>& answer) {
+        int in[2], out[2];
+        if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) std::abort();
+        pid_ = fork();
+        if (pid_ == 0) {
+            close(in[1]), close(out[0]);
+            for (const int file : parents_) close(file);  // or an older child would never see its input end
+            for (char letter; read(in[0], &letter, 1) == 1;) {
+                letter = answer(letter);
+                if (write(out[1], &letter, 1) != 1) break;
+            }
+            _exit(0);
+        }
+        close(in[0]), close(out[1]);
+        in_ = in[1], out_ = out[0];
+        parents_.insert(parents_.end(), {in_, out_});
+    }
+    ~Child() {
+        end();
+        close(out_);
+        std::erase(parents_, out_);
+    }
+    char ask(char letter) {
+        char answer = '?';
+        if (write(in_, &letter, 1) != 1 || read(out_, &answer, 1) != 1) return '!';
+        return answer;
+    }
+    void kill() {
+        ::kill(pid_, SIGKILL);
+        end();
+    }
+    void end() {
+        if (pid_ <= 0) return;
+        close(in_);
+        std::erase(parents_, in_);
+        waitpid(pid_, nullptr, 0);
+        pid_ = 0;
+    }
+    pid_t pid() const { return pid_; }
+
+  private:
+    static inline std::vector<int> parents_;
+    pid_t pid_ = 0;
+    int in_ = -1, out_ = -1;
+};
+
+// Joins the group "lab" of 8 GiB; r takes 5 GiB, g gives them back, t says the total in GiB.
+std::function<char(char)> member(const Folder& folder, std::uint64_t limit = 8 * kGiB, std::uint64_t reserved = 0) {
+    return [&folder, limit, reserved, place = std::make_shared<Place>()](char letter) {
+        switch (letter) {
+            case 'j':
+                if (!place->open(folder)) return 'x';
+                return place->join("lab", limit, reserved) == Joined::yes ? 'y' : 'n';
+            case 'r':
+                return place->membership.reserve(5 * kGiB, 0, nullptr) ? 'y' : 'n';
+            case 'g':
+                place->membership.change(-static_cast<std::int64_t>(5 * kGiB));
+                return 'y';
+            case 'd':
+                return place->ledger.take_back_dead() ? 'y' : 'n';
+            case 't':
+                return static_cast<char>('0' + place->membership.used() / kGiB);
+            case 'c':  // a program that closes every descriptor it finds
+                for (int file = 3; file < 256; file++)
+                    if (char path[64], target[512]; snprintf(path, sizeof path, "/proc/self/fd/%d", file) > 0) {
+                        const ssize_t length = readlink(path, target, sizeof target - 1);
+                        if (length > 0 &&
+                            std::string(target, static_cast<std::size_t>(length)).find(".ledger") != std::string::npos)
+                            close(file);
+                    }
+                return 'y';
+            case 'f': {  // leaves a child behind that does nothing, and has the parent's mappings and descriptors
+                if (fork() == 0) {
+                    sleep(2);
+                    _exit(0);
+                }
+                return 'y';
+            }
+            default:
+                return '?';
+        }
+    };
+}
+
+}  // namespace
+
+TEST_CASE("members of a group share one limit") {
+    const Folder folder;
+    Child a(member(folder)), b(member(folder));
+    CHECK(a.ask('j') == 'y');
+    CHECK(b.ask('j') == 'y');
+    CHECK(a.ask('r') == 'y');
+    CHECK(b.ask('r') == 'n');
+    CHECK(a.ask('g') == 'y');
+    CHECK(b.ask('r') == 'y');
+    CHECK(a.ask('t') == '5');
+}
+
+TEST_CASE("what a killed member held is taken back before anybody is refused, and not before") {
+    const Folder folder;
+    Child a(member(folder)), b(member(folder));
+    REQUIRE(a.ask('j') == 'y');
+    REQUIRE(b.ask('j') == 'y');
+    REQUIRE(a.ask('r') == 'y');
+    CHECK(b.ask('d') == 'n');
+    SECTION("killed") {}
+    SECTION("stopped first") { ::kill(a.pid(), SIGSTOP); }
+    SECTION("after it closed every descriptor") { CHECK(a.ask('c') == 'y'); }
+    CHECK(b.ask('d') == 'n');  // alive, so it keeps what it has
+    a.kill();
+    CHECK(b.ask('d') == 'y');
+    CHECK(b.ask('t') == '0');
+    CHECK(b.ask('r') == 'y');
+}
+
+TEST_CASE("a forked child that lives on holds nothing of its parent's") {
+    const Folder folder;
+    Child b(member(folder));
+    REQUIRE(b.ask('j') == 'y');
+    {
+        Child a(member(folder));
+        REQUIRE(a.ask('j') == 'y');
+        REQUIRE(a.ask('r') == 'y');
+        REQUIRE(a.ask('f') == 'y');
+        a.kill();
+    }
+    CHECK(b.ask('d') == 'y');
+    CHECK(b.ask('t') == '0');
+}
+
+TEST_CASE("a limit that is set anew counts from the next reservation on") {
+    const Folder folder;
+    Child a(member(folder)), b(member(folder));
+    REQUIRE(a.ask('j') == 'y');
+    REQUIRE(b.ask('j') == 'y');
+    REQUIRE(a.ask('r') == 'y');
+    Place operators;
+    REQUIRE(operators.open(folder));
+    CHECK(b.ask('r') == 'n');
+    CHECK(operators.ledger.set_limit(AccountKind::group, "lab", 10 * kGiB));
+    CHECK(b.ask('r') == 'y');
+    CHECK(operators.ledger.set_limit(AccountKind::group, "lab", 4 * kGiB));
+    CHECK(b.ask('g') == 'y');
+    CHECK(b.ask('r') == 'n');
+    CHECK_FALSE(operators.ledger.set_limit(AccountKind::group, "nobody", kGiB));
+    CHECK_FALSE(operators.ledger.set_limit(AccountKind::job, "lab", kGiB));
+}
+
+TEST_CASE("what is reserved can't be had by others, and ends with who reserved it") {
+    const Folder folder;
+    const auto job = [&](const char* name, std::uint64_t in_use = 0) {
+        return [&folder, name, in_use, place = std::make_shared<Place>()](char letter) {
+            if (letter != 'j') return static_cast<char>('0' + place->available / kGiB);
+            if (!place->open(folder)) return 'x';
+            const Joined joined = place->join(name, 6 * kGiB, 6 * kGiB, AccountKind::job, in_use);
+            return joined == Joined::yes ? 'y' : joined == Joined::refused ? 'n' : 'u';
+        };
+    };
+    Child a(job("a")), b(job("b")), c(job("c")), again(job("a"));
+    CHECK(a.ask('j') == 'y');
+    CHECK(b.ask('j') == 'y');
+    CHECK(c.ask('j') == 'n');
+    CHECK(c.ask('a') == '4');
+    CHECK(again.ask('j') == 'y');  // another process of a job has the job's reservation
+    a.kill();
+    CHECK(c.ask('j') == 'n');  // the job lives on in its other process
+    again.kill();
+    CHECK(c.ask('j') == 'y');
+
+    SECTION("memory that is used outside cuslice counts as well") {
+        Child d(job("d", 11 * kGiB)), e(job("e"));
+        b.kill();
+        CHECK(d.ask('j') == 'n');
+        CHECK(d.ask('a') == '0');  // 16 less 6 reserved less 11 used
+        CHECK(e.ask('j') == 'y');
+    }
+}
+
+TEST_CASE("a file that is no ledger of this version is replaced, and said to be") {
+    const Folder folder;
+    const std::string what = GENERATE("empty", "short", "zeros", "garbage", "another version", "another GPU");
+    CAPTURE(what);
+    {
+        Place place;
+        REQUIRE(place.open(folder));
+        CHECK(place.ledger.found() == Found::made);
+    }
+    {
+        Place place;
+        REQUIRE(place.open(folder));
+        CHECK(place.ledger.found() == Found::good);
+    }
+    if (what == "empty" || what == "short") std::filesystem::resize_file(folder.file(), what == "empty" ? 0 : 5000);
+    std::fstream file(folder.file(), std::ios::in | std::ios::out | std::ios::binary);
+    if (what == "zeros") file.write(std::string(4096, '\0').c_str(), 4096);
+    if (what == "garbage") file.write(std::string(4096, '\xa5').c_str(), 4096);
+    if (what == "another version") file.seekp(8).write("\x02", 1);
+    if (what == "another GPU") file.seekp(offsetof(Header, uuid)).write("GPU-9", 5);
+    file.close();
+    Place place, second;
+    REQUIRE(place.open(folder));
+    CHECK(place.ledger.found() == Found::rebuilt);
+    CHECK(place.join("lab", kGiB) == Joined::yes);
+    REQUIRE(second.open(folder));
+    CHECK(second.ledger.found() == Found::good);
+    CHECK(std::filesystem::directory_iterator(folder.path) != std::filesystem::directory_iterator());
+    CHECK(std::distance(std::filesystem::directory_iterator(folder.path), std::filesystem::directory_iterator()) == 1);
+}
+
+TEST_CASE("where no file can be made it is said why") {
+    const Folder folder;
+    Place place;
+    Failure failure;
+    CHECK_FALSE(place.ledger.open((folder.path + "/no/such").c_str(), kUuid, kCapacity, false, &failure));
+    CHECK(std::string(failure.text).find("No such file or directory") != std::string::npos);
+    // A link that somebody else put there is not followed.
+    REQUIRE(symlink("/dev/shm/cuslice-elsewhere", folder.file().c_str()) == 0);
+    Failure link;
+    CHECK_FALSE(place.ledger.open(folder.path.c_str(), kUuid, kCapacity, false, &link));
+    CHECK(std::string(link.text).find(folder.file()) != std::string::npos);
+    CHECK_FALSE(std::filesystem::exists("/dev/shm/cuslice-elsewhere"));
+}
+
+TEST_CASE("many short processes leave nothing behind") {
+    const Folder folder;
+    Child watcher(member(folder));
+    REQUIRE(watcher.ask('j') == 'y');
+    const int count = rounds(300, 10'000);
+    for (int i = 0; i < count; i++) {
+        Child one(member(folder));
+        REQUIRE(one.ask('j') == 'y');
+        REQUIRE(one.ask('r') == 'y');
+        if (i % 2) one.kill();
+    }
+    watcher.ask('d');
+    CHECK(watcher.ask('t') == '0');
+    Place place;
+    REQUIRE(place.open(folder));
+    Committed committed;
+    place.ledger.look(&committed);
+    REQUIRE(committed.count == 1);
+    CHECK(committed.holders[0].members == 1);
+    CHECK(std::string(committed.holders[0].name) == "lab");
+}
+
+TEST_CASE("the file can be read by everybody and written by its owner alone, whatever the umask") {
+    const Folder folder;
+    const std::string inner = folder.path + "/shared";
+    const mode_t before = umask(077);
+    Place place;
+    Failure failure;
+    const bool opened = place.ledger.open(inner.c_str(), kUuid, kCapacity, false, &failure);
+    umask(before);
+    REQUIRE(opened);
+    struct stat info {};
+    REQUIRE(stat(inner.c_str(), &info) == 0);
+    CHECK((info.st_mode & 07777) == 01777);
+    for (const auto& entry : std::filesystem::directory_iterator(inner)) {
+        REQUIRE(stat(entry.path().c_str(), &info) == 0);
+        CHECK((info.st_mode & 07777) == 0644);
+    }
+}

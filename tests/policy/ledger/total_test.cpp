@@ -1,0 +1,199 @@
+// A total that processes share, killed in the middle: at every single instruction, and at random.
+#include "policy/ledger/total.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <new>
+#include <random>
+
+#include "tests/catch.h"
+#include "tests/policy/rounds.h"
+
+using namespace cuslice::ledger;
+using namespace cuslice::tests;
+
+namespace {
+
+constexpr std::uint64_t kLimit = 1'000'000;
+constexpr std::uint32_t kUsed = 8;  // lanes that these tests use
+
+struct Shared {
+    Stamped total;
+    Lane lanes[kUsed];
+    std::atomic<bool> working, done;  // of the child that is stepped through
+
+    bool change(std::uint32_t lane, std::int64_t bytes, std::uint64_t ceiling = kLimit) {
+        return cuslice::ledger::change(total, lanes, lane, bytes, ceiling);
+    }
+    void take_back(std::uint32_t lane) { cuslice::ledger::take_back(total, lanes, lane, 1); }
+    std::uint64_t sum() const {
+        std::int64_t all = 0;
+        for (const Lane& lane : lanes) all += lane.held.load();
+        return static_cast<std::uint64_t>(all);
+    }
+};
+
+// In memory that forked children share.
+struct Scene {
+    Scene() : memory(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+        shared = new (memory) Shared{};
+    }
+    ~Scene() { munmap(memory, sizeof(Shared)); }
+    void* memory;
+    Shared* shared;
+};
+
+// Runs `work` in a child for so many instructions, then `meanwhile` here while it stands still, and kills it. True if
+// it had not come to its end by then.
+template <typename Work, typename Meanwhile>
+bool killed_after(Scene& scene, int instructions, Work work, Meanwhile meanwhile) {
+    scene.shared->working = false;
+    scene.shared->done = false;
+    const pid_t child = fork();
+    if (child == 0) {
+        ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+        raise(SIGSTOP);
+        scene.shared->working = true;
+        work();
+        scene.shared->done = true;
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    // What comes before and after the work (the C library's own) is not counted.
+    for (int i = 0; i < instructions && !scene.shared->done; i += scene.shared->working) {
+        if (ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) != 0) break;
+        waitpid(child, &status, 0);
+    }
+    meanwhile();
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    return !scene.shared->done;
+}
+
+}  // namespace
+
+TEST_CASE("bytes are taken while they fit and given back") {
+    Scene scene;
+    Shared& shared = *scene.shared;
+    CHECK(shared.change(0, 600'000));
+    std::uint64_t seen = 0;
+    CHECK_FALSE(cuslice::ledger::change(shared.total, shared.lanes, 1, 400'001, kLimit, &seen));
+    CHECK(seen == 600'000);
+    CHECK(shared.change(1, 400'000));
+    CHECK_FALSE(shared.change(0, 1));
+    CHECK(shared.change(2, 5, kNoLimit));  // a fact
+    CHECK_FALSE(shared.change(0, 1));
+    CHECK(shared.change(3, -600'000));  // another lane than took it
+    CHECK(shared.total.bytes == 400'005);
+    CHECK(shared.sum() == shared.total.bytes);
+    CHECK_FALSE(shared.change(0, INT64_MAX));
+    cuslice::ledger::take_back(shared.total, shared.lanes, 0, 4);
+    CHECK(shared.total.bytes == 0);
+    CHECK(shared.sum() == 0);
+}
+
+// The victim (lane 1) reserves, gives back, or is refused; before it somebody else's stamp or its own stands in the
+// total; after its last instruction nobody, one or two others change it; and whoever takes its bytes back dies as well.
+TEST_CASE("a process killed at any instruction leaves exactly what it held") {
+    const int what = GENERATE(0, 1, 2), others = GENERATE(0, 1, 2);
+    const bool own_stamp = GENERATE(false, true);
+    CAPTURE(what, others, own_stamp);
+    Scene scene;
+    Shared& shared = *scene.shared;
+    REQUIRE(shared.change(2, 5000));
+    REQUIRE(shared.change(3, 700));
+    const auto victim = [&] {
+        if (what == 0) shared.change(1, 111);
+        if (what == 1) shared.change(1, -300);
+        if (what == 2) shared.change(1, static_cast<std::int64_t>(kLimit));
+    };
+    const auto meanwhile = [&] {
+        if (others >= 1) shared.change(2, 10);
+        if (others == 2) shared.change(3, 20);
+    };
+    bool cut_short = true;
+    int instructions = 0;
+    for (; cut_short; instructions++) {
+        REQUIRE(instructions < 5000);
+        REQUIRE(shared.change(1, 300));
+        if (!own_stamp) REQUIRE(shared.change(2, 1));
+        cut_short = killed_after(scene, instructions, victim, meanwhile);
+        killed_after(
+            scene, instructions * 7 % 260, [&] { shared.take_back(1); }, [&] { shared.change(3, 5); });
+        shared.take_back(1);
+        // Not with Catch's macros: there are thousands of rounds.
+        if (shared.lanes[1].held.load() != 0 || shared.sum() != shared.total.bytes) {
+            CAPTURE(instructions);
+            FAIL("the total is " << shared.total.bytes << ", the lanes hold " << shared.sum());
+        }
+    }
+    CHECK(instructions > 20);  // it was stepped through at all
+}
+
+TEST_CASE("processes killed at random: nothing is lost, nothing is over the limit") {
+    const int kills = rounds(300, 10'000);
+    constexpr std::uint32_t kWorkers = 4;
+    Scene scene;
+    Shared& shared = *scene.shared;
+    pid_t workers[kWorkers];
+    const auto start = [&](std::uint32_t lane) {
+        const pid_t child = fork();
+        if (child != 0) return child;
+        std::mt19937 random(static_cast<unsigned>(getpid()));
+        for (;;) {
+            const auto bytes = static_cast<std::int64_t>(random() % (kLimit / 3));
+            if (!shared.change(lane, bytes)) continue;
+            if (read(shared.total).bytes > kLimit) _exit(7);
+            shared.change(lane, -bytes);
+        }
+    };
+    for (std::uint32_t lane = 0; lane < kWorkers; lane++) workers[lane] = start(lane);
+    std::mt19937 random(1);
+    int broken = 0, wrong = 0;
+    for (int i = 0; i < kills; i++) {
+        usleep(random() % 300);
+        const std::uint32_t lane = random() % kWorkers;
+        kill(workers[lane], SIGKILL);
+        int status = 0;
+        waitpid(workers[lane], &status, 0);
+        broken += WIFEXITED(status);
+        shared.take_back(lane);
+        wrong += shared.lanes[lane].held.load() != 0;
+        workers[lane] = start(lane);
+    }
+    for (std::uint32_t lane = 0; lane < kWorkers; lane++) {
+        kill(workers[lane], SIGKILL);
+        waitpid(workers[lane], nullptr, 0);
+        shared.take_back(lane);
+    }
+    CHECK(broken == 0);
+    CHECK(wrong == 0);
+    CHECK(shared.total.bytes == 0);
+}
+
+TEST_CASE("two of 5 under 8: never both, never neither") {
+    const int count = rounds(20'000, 1'000'000);
+    Scene scene;
+    Shared& shared = *scene.shared;
+    Meeting meeting(2);
+    bool granted[2] = {};
+    int both = 0, neither = 0;
+    on_threads(2, [&](unsigned lane) {
+        for (int i = 0; i < count; i++) {
+            meeting.wait();
+            granted[lane] = shared.change(lane, 5, 8);
+            meeting.wait();
+            if (lane == 0) both += granted[0] && granted[1], neither += !granted[0] && !granted[1];
+            if (granted[lane]) shared.change(lane, -5);
+            meeting.wait();
+        }
+    });
+    CHECK(both == 0);
+    CHECK(neither == 0);
+    CHECK(shared.total.bytes == 0);
+}
