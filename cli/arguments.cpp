@@ -9,10 +9,13 @@
 namespace cuslice::cli {
 namespace {
 
-constexpr std::string_view kCommands = "there are run, devices and config; cuslice --help explains them";
+constexpr std::string_view kCommands = "there are run, devices, config, ps and set; cuslice --help explains them";
 
 // The last word first: so CLI11 takes them, and so it leaves what it did not understand for the next parser.
 using Words = std::vector<std::string>;
+
+// Options that may stand alone: what was given, empty if nothing was.
+using Switches = std::map<Key, std::string>;
 
 int usage(ConfigError& error, std::string_view word, std::string_view why) {
     error.set(word, why);
@@ -20,9 +23,14 @@ int usage(ConfigError& error, std::string_view word, std::string_view why) {
 }
 
 // `words` is the whole line, `rest` what CLI11 has not read of it yet.
-void add_settings(CLI::App& app, const Words& words, Words& rest, std::vector<Flag>& flags, ConfigError& error) {
+void add_settings(CLI::App& app, const Words& words, Words& rest, std::vector<Flag>& flags, Switches& switches,
+                  ConfigError& error) {
     for (const KeyTraits& traits : all_keys()) {
         const std::string name = "--" + std::string(traits.name);
+        if (traits.stands_alone) {
+            app.add_flag(name, switches[traits.key])->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+            continue;
+        }
         const auto add = [&, name](const std::string& value) {
             const bool own_word = words[rest.size()] == value;
             const bool empty = own_word && words[rest.size() + 1].ends_with("=");
@@ -63,8 +71,11 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     Words rest = words;
     CLI::App app;
     app.prefix_command();
-    add_settings(app, words, rest, arguments.flags, error);
-    if (command != Command::run) app.add_flag("--json", arguments.json)->disable_flag_override();
+    Switches switches;
+    add_settings(app, words, rest, arguments.flags, switches, error);
+    if (command == Command::set) app.add_option("--job", arguments.job);
+    if (command != Command::run && command != Command::set)
+        app.add_flag("--json", arguments.json)->disable_flag_override();
     try {
         app.parse(rest);
     } catch (const CLI::CallForHelp&) {
@@ -76,6 +87,9 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     } catch (const CLI::ArgumentMismatch&) {
         return usage(error, "--json", "takes no value");
     }
+    for (const auto& [key, value] : switches)
+        if (app.count("--" + std::string(traits_of(key).name)))
+            arguments.flags.push_back({key, value == "true" ? "yes" : value});
     rest.erase(rest.begin());
     if (!rest.empty() && rest.back() == "--") {
         rest.pop_back();
@@ -94,8 +108,9 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
 
 int parse_arguments(const std::vector<std::string>& words, Arguments& arguments, ConfigError& error) {
     // Query is not for people: the launcher asks a driver in a process of its own.
-    static const std::map<std::string, Command> commands = {
-        {"run", Command::run}, {"devices", Command::devices}, {"config", Command::config}, {"query", Command::query}};
+    static const std::map<std::string, Command> commands = {{"run", Command::run},       {"devices", Command::devices},
+                                                            {"config", Command::config}, {"ps", Command::ps},
+                                                            {"set", Command::set},       {"query", Command::query}};
     CLI::App app;
     app.prefix_command();
     app.set_version_flag("--version", "");

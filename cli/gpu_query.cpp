@@ -16,12 +16,9 @@ Gpus query(const Installation& installation, Environment environment, const std:
 
 }  // namespace
 
-Gpus query_driver(const Environment& environment, const Settings& settings, const Installation& installation) {
+Gpus query_visible(const Environment& environment, const Settings& settings, const Installation& installation) {
     Environment raw = environment;
     remove_preload(raw);
-    // The whole machine in the order by which settings name it.
-    raw.unset("CUDA_VISIBLE_DEVICES");
-    raw.set("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
     if (const Entry* fake = find(settings, Key::fake)) {
         raw.set(traits_of(Key::fake).variable, fake->value);
         return query(installation, raw, installation.fake_driver(), installation.fake_folder + "/libnvidia-ml.so.1");
@@ -29,6 +26,14 @@ Gpus query_driver(const Environment& environment, const Settings& settings, cons
     const Entry* driver = find(settings, Key::driver);
     return query(installation, raw, driver == nullptr ? "libcuda.so.1" : std::string(driver->value),
                  "libnvidia-ml.so.1");
+}
+
+Gpus query_driver(const Environment& environment, const Settings& settings, const Installation& installation) {
+    // The whole machine in the order by which settings name it.
+    Environment whole = environment;
+    whole.unset("CUDA_VISIBLE_DEVICES");
+    whole.set("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+    return query_visible(whole, settings, installation);
 }
 
 Gpus query_as_program(Environment environment, const Installation& installation) {

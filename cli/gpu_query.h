@@ -35,6 +35,9 @@ struct Gpus {
 /// All GPUs that the driver has, in PCI order, whatever CUDA_VISIBLE_DEVICES says; without the library.
 Gpus query_driver(const Environment& environment, const Settings& settings, const Installation& installation);
 
+/// Those of them that CUDA_VISIBLE_DEVICES leaves, without the library. `ordinal` is the place in this list.
+Gpus query_visible(const Environment& environment, const Settings& settings, const Installation& installation);
+
 /// What a program would see that is started with `environment`.
 Gpus query_as_program(Environment environment, const Installation& installation);
 

@@ -11,6 +11,8 @@ Usage:
   cuslice run [options] -- program args   start a program in a slice
   cuslice devices [--json] [options]      list the GPUs that such a program would see
   cuslice config [--json] [options]       print the settings that hold, and where each came from
+  cuslice ps [--json]                     list who holds and reserves how much of which GPU
+  cuslice set --group NAME --limit SIZE   change the limit of a group, or of a --job, that is running
   cuslice --version
 
 Examples:
@@ -54,6 +56,27 @@ Examples:
   cuslice config --json --limit 4GiB
 )";
 
+constexpr std::string_view kPs = R"(Usage: cuslice ps [--json] [--dir FOLDER]
+
+Lists every process that is part of a job or a group, of all users: what it holds, what its job or group holds together, what is
+reserved for it and its limit, since when it is there, and how long ago it last took memory (IDLE).
+
+Examples:
+  cuslice ps
+  cuslice ps --json
+)";
+
+constexpr std::string_view kSet = R"(Usage: cuslice set --group NAME --limit SIZE
+       cuslice set --job NAME --limit SIZE
+
+Gives a group or a job of yours, named as cuslice ps names it, another limit on every GPU, or with GPU-5f=4GiB on one. Programs that run
+are held to it from their next allocation on; nothing is taken away from them.
+
+Examples:
+  cuslice set --group lab --limit 8GiB
+  cuslice set --job 812-1f00c3aa --limit GPU-5f1c=2GiB
+)";
+
 constexpr std::string_view kValues = R"(
 A size needs its unit: KiB MiB GiB TiB (K M G T are the same; KB MB GB TB are powers of 1000). A fraction is above 0 and at
 most 1, or a percentage. A GPU is named by the index that cuslice devices and nvidia-smi print, the start of its UUID, its
@@ -65,11 +88,14 @@ CUDA_MPS_PINNED_DEVICE_MEM_LIMIT (MPS). The system's file may set ceilings, whic
 )";
 
 constexpr std::string_view kExitRun = R"(
-Exit codes: the program's own; 64 the command line is not understood; 78 a setting is wrong, nothing was started;
-126 the program was found but cannot be started; 127 there is no such program.
+Exit codes: the program's own; 64 the command line is not understood; 75 the slice is taken by others; 78 a setting is wrong;
+nothing was started then; 126 the program was found but cannot be started; 127 there is no such program.
 )";
 constexpr std::string_view kExitDevices = R"(
 Exit codes: 0; 64 the command line is not understood; 69 there is no driver or no GPU; 78 a setting is wrong.
+)";
+constexpr std::string_view kExitSet = R"(
+Exit codes: 0; 64 the command line is not understood; 69 there is no such job or group; 78 a setting is wrong.
 )";
 constexpr std::string_view kExitConfig = R"(
 Exit codes: 0; 64 the command line is not understood; 78 a setting is wrong.
@@ -112,6 +138,12 @@ std::string help_text(Command topic) {
         case Command::config:
             text.append(kConfigHelp).append(options_text()).append("  --json\n      print JSON\n");
             return text.append(kValues).append(kExitConfig);
+        case Command::ps:
+            text.append(kPs).append(options_text()).append("  --json\n      print JSON\n");
+            return text.append(kValues).append(kExitConfig);
+        case Command::set:
+            text.append(kSet).append(options_text()).append("  --job NAME\n      the job, as cuslice ps names it\n");
+            return text.append(kValues).append(kExitSet);
         default:
             return text.append(kWhole);
     }

@@ -28,6 +28,10 @@ int run(int count, char** words) {
             return list_devices(invocation);
         case Command::config:
             return show_config(invocation);
+        case Command::ps:
+            return list_holders(invocation);
+        case Command::set:
+            return set_limit(invocation);
         case Command::query:
             return answer_question(invocation.arguments.query);
     }

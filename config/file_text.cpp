@@ -57,8 +57,19 @@ bool refuse_kind(Reading& reading, const cuslice_toml_item& item, const KeyTrait
     Reason why;
     why.assign(traits.key == Key::fraction ? "a number or a string is needed, as " : "a string is needed, as ");
     why.append(traits.name).append(" = ");
-    constexpr std::string_view kExamples[] = {
-        "0.4", "\"4GiB\"", "\"64MiB\"", "\"info\"", "\"\"", "\"/lib/libcuda.so.1\"", "\"4xh200\"", "\"skip\""};
+    constexpr std::string_view kExamples[] = {"0.4",
+                                              "\"4GiB\"",
+                                              "\"64MiB\"",
+                                              "\"lab\"",
+                                              "\"16GiB\"",
+                                              "true",
+                                              "\"10m\"",
+                                              "\"/dev/shm/cuslice\"",
+                                              "\"info\"",
+                                              "\"\"",
+                                              "\"/lib/libcuda.so.1\"",
+                                              "\"4xh200\"",
+                                              "\"skip\""};
     return refuse(reading, item, why.append(kExamples[static_cast<std::size_t>(traits.key)]).view());
 }
 
@@ -68,6 +79,7 @@ bool check_kind(Reading& reading, const cuslice_toml_item& item, const KeyTraits
     const bool number = item.kind == CUSLICE_TOML_INTEGER || item.kind == CUSLICE_TOML_FLOAT;
     // A bare number of bytes goes on to the reader of sizes, which knows what to say.
     if (number && traits.per_gpu) return true;
+    if (item.kind == CUSLICE_TOML_BOOLEAN && traits.stands_alone) return true;
     return refuse_kind(reading, item, traits);
 }
 

@@ -5,33 +5,44 @@ namespace {
 
 // In the order of enum Key, which indexes it.
 constexpr KeyTraits kKeys[] = {
-    {Key::fraction, "fraction", "CUSLICE_FRACTION", true, true, true, "FRACTION", "the whole GPU",
+    {Key::fraction, "fraction", "CUSLICE_FRACTION", true, true, true, false, "FRACTION", "the whole GPU",
      "share of the GPU's memory: 0.4, 40%, or for some GPUs 0=0.4,GPU-5f=25%"},
-    {Key::limit, "limit", "CUSLICE_LIMIT", true, true, true, "SIZE", "the whole GPU",
+    {Key::limit, "limit", "CUSLICE_LIMIT", true, true, true, false, "SIZE", "the whole GPU",
      "memory on the GPU: 4GiB, or for some GPUs 0=4GiB,GPU-5f=2048MiB,0000:81:00.0=1GiB"},
-    {Key::headroom, "headroom", "CUSLICE_HEADROOM", true, true, false, "SIZE|auto", "auto",
+    {Key::headroom, "headroom", "CUSLICE_HEADROOM", true, true, false, false, "SIZE|auto", "auto",
      "part of the slice kept for what the driver takes by itself: 64MiB, or auto"},
-    {Key::log, "log", "CUSLICE_LOG", false, true, false, "LEVEL[:FILE]", "warn",
+    {Key::group, "group", "CUSLICE_GROUP", false, true, false, false, "NAME", "none",
+     "share the limit of --group-limit with every program of this user that names the same group"},
+    {Key::group_limit, "group-limit", "CUSLICE_GROUP_LIMIT", true, true, false, false, "SIZE", "none",
+     "memory on the GPU for all of the group together: 16GiB, or for some GPUs 0=16GiB,1=8GiB"},
+    {Key::per_process, "per-process", "CUSLICE_PER_PROCESS", false, true, false, true, "yes|no", "no",
+     "each process that the program starts gets a slice of its own, and nothing is reserved"},
+    {Key::wait, "wait", "CUSLICE_WAIT", false, true, false, true, "yes|no|TIME", "no",
+     "where the slice is taken by others, wait until it is free: for ever, or 90s, 10m, 2h"},
+    {Key::dir, "dir", "CUSLICE_DIR", false, true, false, false, "FOLDER", "/dev/shm/cuslice",
+     "where the host's programs write down what they hold; the same for all that share a GPU"},
+    {Key::log, "log", "CUSLICE_LOG", false, true, false, false, "LEVEL[:FILE]", "warn",
      "what is said: warn, info or debug, on stderr or appended to FILE"},
-    {Key::config, "config", "CUSLICE_CONFIG", false, false, false, "FILE", "none", "a file of settings to read"},
-    {Key::driver, "driver", "CUSLICE_DRIVER", false, true, false, "FILE", "found as the loader would",
+    {Key::config, "config", "CUSLICE_CONFIG", false, false, false, false, "FILE", "none", "a file of settings to read"},
+    {Key::driver, "driver", "CUSLICE_DRIVER", false, true, false, false, "FILE", "found as the loader would",
      "the real driver's libcuda.so.1"},
-    {Key::fake, "fake", "CUSLICE_FAKE", false, true, false, "GPUS", "none",
+    {Key::fake, "fake", "CUSLICE_FAKE", false, true, false, false, "GPUS", "none",
      "run on fake GPUs: 4xh200, 2xa100-40g,1xt4, or a TOML file"},
-    {Key::fake_kernels, "fake-kernels", "CUSLICE_FAKE_KERNELS", false, true, false, "skip|error", "skip",
+    {Key::fake_kernels, "fake-kernels", "CUSLICE_FAKE_KERNELS", false, true, false, false, "skip|error", "skip",
      "kernels on a fake GPU are checked and skipped, or refused"},
 };
 
 // The rest of the design's words: who reads about them must not believe that they hold already.
 constexpr LaterKey kLaterKeys[] = {
-    {"allocator", true},      {"free", true},   {"idle-release", true},      {"gpus", true},         {"split", true},
-    {"oversubscribe", false}, {"group", true},  {"group-limit", true},       {"per-process", false}, {"reserve", true},
-    {"wait", false},          {"record", true}, {"no-framework-env", false}, {"dir", true},
+    {"allocator", true}, {"free", true},   {"idle-release", true},
+    {"gpus", true},      {"split", true},  {"oversubscribe", false},
+    {"reserve", true},   {"record", true}, {"no-framework-env", false},
 };
 
 // Read by others than the settings: the library's hand-over, and the fake GPU's own switches for tests.
 constexpr std::string_view kInternal[] = {
-    "CUSLICE_SETTINGS", "CUSLICE_FAKE_DIR", "CUSLICE_FAKE_INJECT", "CUSLICE_FAKE_LOG", "CUSLICE_FAKE_NEWER",
+    "CUSLICE_SETTINGS",    "CUSLICE_JOB",      "CUSLICE_FAKE_DIR",
+    "CUSLICE_FAKE_INJECT", "CUSLICE_FAKE_LOG", "CUSLICE_FAKE_NEWER",
 };
 
 constexpr std::string_view kVariableStart = "CUSLICE_";

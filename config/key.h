@@ -12,7 +12,21 @@
 namespace cuslice {
 
 /// What can be set in this version.
-enum class Key : std::uint8_t { fraction, limit, headroom, log, config, driver, fake, fake_kernels };
+enum class Key : std::uint8_t {
+    fraction,
+    limit,
+    headroom,
+    group,
+    group_limit,
+    per_process,
+    wait,
+    dir,
+    log,
+    config,
+    driver,
+    fake,
+    fake_kernels
+};
 
 /// What is known of a key. `name` is the word itself: the option is --name, the variable `variable`, the key of the
 /// file `name`.
@@ -26,6 +40,8 @@ struct KeyTraits {
     bool in_file;
     /// May also be a ceiling of the system's file.
     bool may_be_ceiling;
+    /// May stand alone as an option, and then means "yes"; a value needs an equals sign.
+    bool stands_alone;
     /// What stands for the value in help texts.
     std::string_view placeholder;
     std::string_view default_value;

@@ -99,6 +99,18 @@ std::optional<std::uint64_t> headroom_for(const Settings& settings, const GpuIde
     return entry->number;
 }
 
+std::optional<std::uint64_t> group_limit_for(const Settings& settings, const GpuIdentity& gpu) {
+    const Entry* entry = find(settings, Key::group_limit, gpu);
+    return entry ? std::optional(entry->number) : std::nullopt;
+}
+
+FixedText<512> sharing_folder(const Settings& settings, std::string_view fake_folder) {
+    FixedText<512> folder;
+    if (const Entry* entry = find(settings, Key::dir)) return folder.append(entry->value);
+    if (find(settings, Key::fake) && !fake_folder.empty()) return folder.append(fake_folder).append("/ledger");
+    return folder.append(traits_of(Key::dir).default_value);
+}
+
 LogSetting log_for(const Settings& settings) {
     LogSetting log;
     Reason unused;

@@ -26,12 +26,19 @@ Amount amount_for(const Settings& settings, const GpuIdentity& gpu, std::uint64_
 /// Bytes to keep free inside the limit for what the driver takes by itself; nothing if they are to be derived (auto).
 std::optional<std::uint64_t> headroom_for(const Settings& settings, const GpuIdentity& gpu);
 
+/// Bytes that the group may have on `gpu`; nothing if that is not set.
+std::optional<std::uint64_t> group_limit_for(const Settings& settings, const GpuIdentity& gpu);
+
 /// The entry that holds for `key` on `gpu`; nullptr if none is set. fraction and limit answer for each other.
 const Entry* find(const Settings& settings, Key key, const GpuIdentity& gpu);
 /// The same for a key that is not per GPU.
 const Entry* find(const Settings& settings, Key key);
 /// The ceiling on `gpu`; nullptr if there is none.
 const Entry* find_ceiling(const Settings& settings, const GpuIdentity& gpu);
+
+/// Where the host's programs write down what they hold. A fake GPU's is with its books: `fake_folder` is
+/// CUSLICE_FAKE_DIR, or empty.
+FixedText<512> sharing_folder(const Settings& settings, std::string_view fake_folder);
 
 /// How much to say, and where; warn to stderr if nothing is set.
 LogSetting log_for(const Settings& settings);

@@ -27,6 +27,40 @@ bool parse_amount_of_bytes(Key key, std::string_view text, std::uint64_t& number
     return true;
 }
 
+bool parse_switch(std::string_view text, std::uint64_t& number) {
+    const bool yes = text == "yes" || text == "true" || text == "1",
+               no = text == "no" || text == "false" || text == "0";
+    number = yes ? kForEver : 0;
+    return yes || no;
+}
+
+// Milliseconds. Without a unit nobody could tell minutes from seconds.
+bool parse_wait(std::string_view text, std::uint64_t& number, Reason& why) {
+    std::size_t digits = 0;
+    std::uint64_t count = 0;
+    while (digits < text.size() && is_digit(text[digits]) && digits < 9)
+        count = count * 10 + static_cast<std::uint64_t>(text[digits++] - '0');
+    const std::string_view unit = slice(text, digits);
+    const std::uint64_t milliseconds = unit == "ms"  ? 1
+                                       : unit == "s" ? 1000
+                                       : unit == "m" ? 60'000
+                                       : unit == "h" ? 3'600'000
+                                                     : 0;
+    if (digits == 0 || milliseconds == 0 || count == 0)
+        return refuse("yes, no, or how long at most: 500ms, 90s, 10m, 2h", why);
+    number = count * milliseconds;
+    return true;
+}
+
+// It becomes a part of messages, tables and command lines.
+bool parse_group(std::string_view text, Reason& why) {
+    bool plain = !text.empty() && text.size() < 64;
+    for (const char c : text)
+        plain = plain &&
+                ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '.' || c == '_' || c == '-');
+    return plain || refuse("a name of up to 63 letters, digits, '.', '_' and '-' is needed", why);
+}
+
 // Two values from one source for one GPU: nobody can tell which was meant, and the last one winning would hide a typo.
 bool refuse_second(const Entry& first, const NewEntry& second, Reason& why) {
     if (first.key != second.key) {
@@ -65,12 +99,24 @@ bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& au
             if (automatic || parse_amount_of_bytes(key, text, number, why)) return true;
             why.append("; or auto");
             return false;
+        case Key::group_limit:
+            return parse_amount_of_bytes(Key::limit, text, number, why);
+        case Key::group:
+            return parse_group(text, why);
+        case Key::per_process:
+            return parse_switch(text, number) || refuse("yes or no", why);
+        case Key::wait:
+            return parse_switch(text, number) || parse_wait(text, number, why);
         case Key::log: {
             LogSetting log;
             return parse_log(text, log, why);
         }
         case Key::fake_kernels:
             return text == "skip" || text == "error" || refuse("skip or error", why);
+        case Key::dir:
+            if (text.empty() || text[0] != '/')
+                return refuse("an absolute path is needed, the same for everybody", why);
+            return !has_control_character(text) || refuse("a path has no control characters in it", why);
         case Key::config:
         case Key::driver:
             if (text.empty()) return refuse("empty: the path of a file is needed", why);

@@ -28,6 +28,9 @@ enum class Source : std::uint8_t {
 /// "flag", "environment", "config-file", "current-folder", "user-file", "system-file", "other-tools".
 std::string_view name_of(Source source);
 
+/// `--wait` without a time, and any other yes.
+inline constexpr std::uint64_t kForEver = ~0ull;
+
 /// How strong a setting is. Within one source a lower level is stronger: what a program sets is level 0; what it was
 /// handed by the launcher that started it, or by that one's launcher, is one more each time.
 struct Rank {
@@ -48,7 +51,8 @@ struct Entry {
     GpuSelector selector;
     /// As written: "40%".
     std::string_view value;
-    /// limit, headroom: bytes; fraction: parts of Fraction::kWhole; other keys: 0.
+    /// limit, headroom, group-limit: bytes; fraction: parts of Fraction::kWhole; wait: milliseconds; wait and
+    /// per-process: kForEver for yes; other keys: 0.
     std::uint64_t number = 0;
     /// "--limit", "CUSLICE_LIMIT", "/etc/cuslice/cuslice.toml:3:1", and "ceiling " before it for a ceiling.
     std::string_view origin;

@@ -12,6 +12,9 @@ class Mutex {
         int expected = kFree;
         if (!state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire)) lock_slowly();
     }
+    // In a forked child, where whoever held it does not exist.
+    void reset() { state_.store(kFree, std::memory_order_relaxed); }
+
     bool try_lock() {
         int expected = kFree;
         return state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire);

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -73,14 +74,16 @@ const Settings& Process::settings() const { return *reinterpret_cast<const Setti
 
 bool Process::read_settings() {
     auto& settings = *new (settings_storage) Settings;
-    return load_guest(settings, environ, open_toml_module, kSystemFile, error_);
+    if (!load_guest(settings, environ, open_toml_module, kSystemFile, error_)) return false;
+    sharing_ = plan_sharing(settings, environ);
+    return true;
 }
 
 Readiness Process::load() {
     if (const Readiness known = readiness(); known != Readiness::not_yet) return known;
     Loading loading(mutex_);
     if (const Readiness known = readiness(); known != Readiness::not_yet) return known;
-    pthread_atfork(before_fork, after_fork, after_fork);
+    pthread_atfork(before_fork, after_fork, after_fork_in_child);
 
     Readiness answer = Readiness::bad_configuration;
     if (read_settings()) {
@@ -125,6 +128,13 @@ VirtualGpu::Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t t
     slice.limited = amount.limited;
     slice.limit = amount.bytes;
     slice.origin.assign(amount.origin);
+    if (amount.limited) slice.job_limit = amount.bytes;
+    if (const auto group = group_limit_for(settings(), identity); group && !sharing_.group.empty()) {
+        slice.group_limit = std::min(*group, total);
+        if (!slice.limited || slice.group_limit < slice.limit) slice.limit = slice.group_limit;
+        if (!slice.limited) slice.origin.assign(find(settings(), Key::group_limit, identity)->origin);
+        slice.limited = true;
+    }
     if (const auto own = headroom_for(settings(), identity)) {
         slice.own_headroom = true;
         slice.headroom = *own;
@@ -246,6 +256,15 @@ void Process::after_fork() {
     the_process.contexts_.mutex().unlock();
     if (!loading_now) the_process.mutex_.unlock();
     for (int i = forking_gpus; i-- > 0;) the_process.gpu(i).pools().unlock_all();
+}
+
+// What is shared is the parent's: its places and its locks are not the child's.
+void Process::after_fork_in_child() {
+    after_fork();
+    for (int i = forking_gpus; i-- > 0;) {
+        the_process.gpu(i).budget().unshare();
+        the_process.gpu(i).sharing().forget();
+    }
 }
 
 }  // namespace cuslice

@@ -43,6 +43,7 @@ class Process {
     VirtualGpu::Slice slice_of(const GpuIdentity& identity, std::uint64_t total) const;
 
     const Settings& settings() const;
+    const SharingPlan& sharing() const { return sharing_; }
     const ConfigError& error() const { return error_; }
     // The driver that was loaded, or why none was.
     const char* driver_text() const { return driver_text_; }
@@ -77,6 +78,7 @@ class Process {
     bool fail_closed();
     static void before_fork();
     static void after_fork();
+    static void after_fork_in_child();
 
     Mutex mutex_;
     std::atomic<Readiness> readiness_{Readiness::not_yet};
@@ -92,6 +94,7 @@ class Process {
     InFlight frees_;
     Contexts contexts_;
     PhysicalMemory physical_memory_;
+    SharingPlan sharing_;
 
     // Raw storage, so that an unused library is pages of zeros and no constructor.
     alignas(VirtualGpu) static unsigned char gpu_storage_[kMostGpus * sizeof(VirtualGpu)];

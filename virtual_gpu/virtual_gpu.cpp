@@ -71,7 +71,9 @@ std::uint64_t VirtualGpu::headroom() const {
 void VirtualGpu::publish() {
     __atomic_store_n(&driver_bytes_, driver_part_.bytes(), __ATOMIC_RELAXED);
     const std::uint64_t room = headroom();
-    budget_.set_ceiling(slice_.limit > room ? slice_.limit - room : 0);
+    // A shared limit may be changed by others at any time, and is looked at there.
+    sharing_.budget().set_margin(room);
+    budget_.set_ceiling(sharing_.joined() ? Budget::kUnlimited : slice_.limit > room ? slice_.limit - room : 0);
     // What the driver takes unasked is seen at the latest when the allocations have grown by as much as was set aside
     // for it.
     measure_above_.store(std::max(measure_above_.load(std::memory_order_relaxed), budget_.used() + room),
@@ -89,9 +91,28 @@ void VirtualGpu::refresh(bool trim_pools) {
 bool VirtualGpu::try_reserve(std::uint64_t bytes, OverLimit* why) {
     if (budget_.reserve(bytes)) return true;
     refresh();
+    sharing_.take_back_dead();
     if (budget_.reserve(bytes)) return true;
     if (pools_.any()) refresh(true);
     return budget_.reserve(bytes, why);
+}
+
+bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
+    refusal->how = ledger::Joined::yes;
+    if (!limited() || !plan.any()) return true;
+    process().load_nvml();
+    const auto in_use = [](void* self) {
+        NvmlGpu nvml;
+        std::uint64_t bytes = 0;
+        return nvml.open(static_cast<VirtualGpu*>(self)->identity_.uuid) && nvml.used_by_all(&bytes) == Reading::ok
+                   ? bytes
+                   : std::uint64_t{0};
+    };
+    const GpuSharing::Slice shared{identity_.uuid, total_, slice_.job_limit, slice_.group_limit};
+    if (!sharing_.join(plan, shared, budget_, in_use, this, refusal)) return false;
+    LockGuard lock(mutex_);
+    publish();
+    return true;
 }
 
 bool VirtualGpu::reserve(std::uint64_t bytes, OverLimit* why) {
@@ -103,9 +124,10 @@ bool VirtualGpu::reserve(std::uint64_t bytes, OverLimit* why) {
 }
 
 bool VirtualGpu::within_limit(OverLimit* why) const {
+    if (sharing_.joined()) return !sharing_.budget().over(why);
     const std::uint64_t used = budget_.used();
     if (used <= slice_.limit) return true;
-    if (why) *why = {0, used, slice_.limit};
+    if (why) *why = {0, used, slice_.limit, 0};
     return false;
 }
 
@@ -129,9 +151,10 @@ bool VirtualGpu::after_driver_step(const DriverPart::Step& step, OverLimit* why)
     const std::uint64_t before = driver_part_.bytes();
     driver_part_.after(step, managed(), budget_);
     publish();
-    const std::uint64_t now = driver_part_.bytes(), used = budget_.used();
-    if (used <= slice_.limit) return true;
-    if (why) *why = {now > before ? now - before : 0, used - (now > before ? now - before : 0), slice_.limit};
+    OverLimit over;
+    if (within_limit(&over)) return true;
+    const std::uint64_t now = driver_part_.bytes(), more = now > before ? now - before : 0;
+    if (why) *why = {more, over.used - more, over.ceiling, over.others};
     return false;
 }
 
@@ -143,6 +166,7 @@ MemoryView VirtualGpu::view(std::uint64_t physical_free) {
         const Uncancelled locked;
         pools_.refresh(budget_, false);
     }
+    if (sharing_.joined()) return {std::min(sharing_.budget().room(), physical_free), limit()};
     const std::uint64_t used = budget_.used(), ceiling = budget_.ceiling();
     return {std::min(used < ceiling ? ceiling - used : 0, physical_free), slice_.limit};
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include "config/gpu_selector.h"
@@ -8,6 +9,7 @@
 #include "policy/mutex.h"
 #include "virtual_gpu/driver_part.h"
 #include "virtual_gpu/memory_pools.h"
+#include "virtual_gpu/sharing.h"
 
 namespace cuslice {
 
@@ -29,10 +31,12 @@ class VirtualGpu {
   public:
     struct Slice {
         bool limited = false;
-        std::uint64_t limit = 0;     // bytes, of what nvidia-smi shows for the process
-        bool own_headroom = false;   // false: derived from what the driver takes by itself
-        std::uint64_t headroom = 0;  // bytes
-        FixedText<128> origin;       // where the limit came from, for people
+        std::uint64_t limit = 0;                            // bytes, of what nvidia-smi shows for the process
+        bool own_headroom = false;                          // false: derived from what the driver takes by itself
+        std::uint64_t headroom = 0;                         // bytes
+        FixedText<128> origin;                              // where the limit came from, for people
+        std::uint64_t job_limit = ledger::kNoLimitBytes;    // bytes: `limit`, unless only a group has one
+        std::uint64_t group_limit = ledger::kNoLimitBytes;  // bytes
     };
 
     // Before any other thread knows of this GPU. `device` is the driver's own ordinal.
@@ -46,6 +50,17 @@ class VirtualGpu {
     std::uint64_t physical_total() const { return total_; }
     const Slice& slice() const { return slice_; }
     bool limited() const { return slice_.limited; }
+
+    // Before the first context: becomes a member of the accounts that this slice is shared in. False if others stand in
+    // the way, which `refusal` names.
+    bool join(const SharingPlan& plan, Refusal* refusal);
+    GpuSharing& sharing() { return sharing_; }
+    const GpuSharing& sharing() const { return sharing_; }
+
+    // Bytes that may be held: this process's own, or what it shares with others, as it is now.
+    std::uint64_t limit() const {
+        return sharing_.joined() ? std::min(sharing_.budget().limit(), total_) : slice_.limit;
+    }
 
     // Takes bytes before the driver is asked for them. Before it refuses, it reads again what can have shrunk: pools
     // (which are told to give back what they keep in reserve) and the driver's own part.
@@ -102,6 +117,7 @@ class VirtualGpu {
     Slice slice_;
 
     Budget budget_;
+    GpuSharing sharing_;
     MemoryPools pools_;
     PrimaryContext primary_;
     std::atomic<std::uint64_t> managed_{0};

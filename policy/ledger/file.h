@@ -4,7 +4,6 @@
 // The ledger's files in their folder.
 namespace cuslice::ledger {
 
-inline constexpr const char* kDefaultFolder = "/dev/shm/cuslice";
 inline constexpr std::size_t kPathBytes = 512;
 
 // Why a ledger can't be used, for people: what was tried and what the kernel said.

@@ -111,11 +111,9 @@ std::uint64_t Membership::held() const {
     return sum > 0 ? static_cast<std::uint64_t>(sum) : 0;
 }
 
-void Membership::lock_all() {
-    for (LaneMutex& lane : mutexes_) lane.mutex.lock();
-}
-void Membership::unlock_all() {
-    for (LaneMutex& lane : mutexes_) lane.mutex.unlock();
+void Membership::forget() {
+    account_ = nullptr;
+    for (LaneMutex& lane : mutexes_) lane.mutex.reset();
 }
 
 // ---- the file -------------------------------------------------------------------------------------------------------
@@ -160,7 +158,22 @@ bool Ledger::open(const char* folder, const char* uuid, std::uint64_t capacity, 
     return done;
 }
 
+bool Ledger::open_existing(const char* folder, const char* uuid, Failure* why) {
+    LockGuard guard(mutex_);
+    snprintf(folder_, sizeof folder_, "%s", folder);
+    snprintf(uuid_, sizeof uuid_, "%s", uuid);
+    const bool done = ledger::open_existing(folder, uuid, &open_);
+    if (!done && why) snprintf(why->text, sizeof why->text, "there is no ledger of this version in %s", folder);
+    return done;
+}
+
+void Ledger::close() {
+    LockGuard guard(mutex_);
+    close_file(&open_);
+}
+
 void Ledger::forget() {
+    mutex_.reset();
     mine_count_ = 0;
     open_ = {};  // the descriptor stays: closing it in a child gives up nothing, and it may be somebody's by now
 }
@@ -290,9 +303,9 @@ void Ledger::add_foreign(Committed* committed, bool* undecided, std::uint64_t ti
             const int file = open_foreign(path, user);
             if (file < 0) continue;
             add_file(file, user, ticket, committed, undecided);
-            close(file);
+            ::close(file);
         }
-    close(folder);
+    ::close(folder);
 }
 
 bool Ledger::fits(const Request& request, const Account* own, std::uint64_t in_use, Committed* committed,
@@ -386,7 +399,10 @@ Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* me
     member.pid_namespace = self.pid_namespace;
     member.start_time = self.start_time;
     member.since = now_realtime();
-    command_of_this_process(member.command, sizeof member.command);
+    if (request.command)
+        snprintf(member.command, sizeof member.command, "%s", request.command);
+    else
+        command_of_this_process(member.command, sizeof member.command);
     for (std::uint32_t lane = 0; lane < kLanes; lane++)
         file.lanes[number * kLanes + lane].last_use.store(now_monotonic_seconds());
     if (number >= file.header.members) file.header.members = number + 1;
@@ -399,7 +415,7 @@ Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* me
             memcpy(account->name, request.name, strlen(request.name));
             account->total.bytes = 0;  // the stamp stays: it is some lane's, and noted there when it is replaced
         }
-        if (!known || request.limit != Request::kNoLimitBytes) account->limit.store(request.limit);
+        if (!known || request.limit != kNoLimitBytes) account->limit.store(request.limit);
         account->ticket = now_realtime();
         account->reserved.store(request.inner ? 0 : request.reserved);
         account->state.store(AccountState::claimed);

@@ -5,14 +5,16 @@
 
 namespace cuslice::ledger {
 
+inline constexpr std::uint64_t kNoLimitBytes = ~0ull;
+
 // What a process wants to be a member of.
 struct Request {
     AccountKind kind = AccountKind::job;
     const char* name = "";
     std::uint64_t limit = kNoLimitBytes;  // bytes
     std::uint64_t reserved = 0;           // bytes that nobody else shall be promised meanwhile
+    const char* command = nullptr;        // what people know the process by; null: its own name
     bool inner = false;                   // within another account, whose reservation covers this one
-    static constexpr std::uint64_t kNoLimitBytes = ~0ull;
 };
 
 // Somebody who stands in the way of a reservation.
@@ -62,9 +64,7 @@ class Membership {
     std::uint64_t held() const;
 
     // In a forked child: the place is the parent's.
-    void forget() { account_ = nullptr; }
-    void lock_all();
-    void unlock_all();
+    void forget();
 
   private:
     friend class Ledger;
@@ -84,6 +84,11 @@ class Ledger {
   public:
     // Opens the user's file in `folder`, for a GPU of `capacity` bytes. See open_own().
     bool open(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec, Failure* why);
+    // The same for a file that is there, without making one.
+    bool open_existing(const char* folder, const char* uuid, Failure* why);
+    std::uint64_t capacity() const { return open_.file->header.capacity; }
+    // For a process that goes on without it. Not while it has a membership.
+    void close();
     bool opened() const { return open_.there(); }
     Found found() const { return open_.found; }
 
@@ -102,7 +107,7 @@ class Ledger {
     // Sets an account's limit. False if this user has no such account here.
     bool set_limit(AccountKind kind, const char* name, std::uint64_t limit);
 
-    // In a forked child: neither places nor locks are the child's.
+    // In a forked child: neither places nor locks are the child's, whatever the parent's threads were doing.
     void forget();
 
   private:

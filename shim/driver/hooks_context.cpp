@@ -64,9 +64,18 @@ CUresult counted_end(VirtualGpu* gpu, CUcontext context, Call call) {
 
 VirtualGpu* gpu_if(bool counts, CUdevice device) { return counts ? process().gpu_of(device) : nullptr; }
 
+// Before a context: the slice may have to be reserved first, among everybody's on this host.
+CUresult join_others(VirtualGpu* gpu) {
+    if (!gpu || !gpu->limited() || !process().sharing().any()) return CUDA_SUCCESS;
+    Refusal refusal;
+    const bool joined = gpu->join(process().sharing(), &refusal);
+    return joined && refusal.how == ledger::Joined::yes ? CUDA_SUCCESS : refuse_place(*gpu, refusal);
+}
+
 template <typename Call>
 CUresult counted_create(Function function, CUcontext* context, CUdevice device, Call call) {
     const HookEntry entry;
+    if (const CUresult refused = join_others(gpu_if(entry.counts(), device)); refused != CUDA_SUCCESS) return refused;
     const CUresult result = counted_step(function, gpu_if(entry.counts(), device), call,
                                          [&] { return CUSLICE_REAL(cuCtxDestroy_v2)(*context); });
     if (result != CUDA_SUCCESS) return result;
@@ -178,6 +187,7 @@ CUSLICE_HOOK cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
     if (ready() != Readiness::ready) return unavailable();
     const HookEntry entry;
     VirtualGpu* gpu = process().gpu_of(device);
+    if (const CUresult refused = join_others(gpu_if(entry.counts(), device)); refused != CUDA_SUCCESS) return refused;
     unsigned flags = 0;
     int active = 0;
     CUSLICE_REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active);

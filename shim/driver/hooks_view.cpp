@@ -23,7 +23,7 @@ template <typename Size>
 CUresult shown_total(Size* bytes, CUdevice device, CUresult result) {
     if (result != CUDA_SUCCESS || inside_hook || !process().limits_anything()) return result;
     const VirtualGpu* gpu = process().gpu_of(device);
-    if (gpu && gpu->limited()) *bytes = static_cast<Size>(std::min<std::uint64_t>(*bytes, gpu->slice().limit));
+    if (gpu && gpu->limited()) *bytes = static_cast<Size>(std::min<std::uint64_t>(*bytes, gpu->limit()));
     return result;
 }
 

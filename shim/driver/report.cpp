@@ -54,7 +54,7 @@ class OncePerGpu {
   private:
     std::atomic<bool> said_[Process::kMostGpus]{};
 };
-constinit OncePerGpu refused, introduced;
+constinit OncePerGpu refused, introduced, alone;
 
 // As nvidia-smi counts. The settings may not have needed it so far; a line for a person is worth asking NVML.
 int index_of(const VirtualGpu& gpu) {
@@ -83,14 +83,31 @@ CUresult refuse(Function function, const VirtualGpu& gpu, const OverLimit& why, 
     line.append(": ").append(kFunctions[static_cast<std::size_t>(function)].symbol).append(" is refused ");
     if (asked && asked < why.requested) line.append(format_size(asked).view()).append(", for which its pool may take ");
     line.append(format_size(why.requested).view()).append(": ").append(format_size(why.used).view()).append(" of ");
-    line.append(format_size(gpu.slice().limit).view()).append(" are in use ");
+    line.append(format_size(gpu.limit()).view()).append(" are in use ");
     append_holdings(line, gpu, gpu.pools());
+    if (why.others)
+        line.append(", ").append(format_size(why.others).view()).append(" by other processes (cuslice ps shows them)");
     line.append(", ")
         .append(format_size(gpu.headroom()).view())
         .append(" kept free for the driver (headroom); the limit is from ");
     line.append(gpu.slice().origin.view()).append(". Free some memory, or raise the limit");
     if (level == LogLevel::warn) line.append(". Further refusals on this GPU are not shown");
     say(level, line);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult refuse_place(const VirtualGpu& gpu, const Refusal& refusal) {
+    LogLine line;
+    append_gpu(line, gpu);
+    if (refusal.how == ledger::Joined::unavailable) {
+        if (!alone.first(gpu)) return CUDA_SUCCESS;
+        line.append(": the slice can't be shared with other processes (").append(refusal.failure.text);
+        line.append("), so this one has a limit of its own");
+        say(LogLevel::warn, line);
+        return CUDA_SUCCESS;
+    }
+    line.append(": ").append(ledger::describe_refusal(refusal).view());
+    say(LogLevel::warn, line);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -108,7 +125,7 @@ void introduce(VirtualGpu& gpu, CUcontext context) {
     if (known) line.append(", free ").append(format_size(free).view());
     if (gpu.limited())
         line.append(", limit ")
-            .append(format_size(gpu.slice().limit).view())
+            .append(format_size(gpu.limit()).view())
             .append(" from ")
             .append(gpu.slice().origin.view());
     else

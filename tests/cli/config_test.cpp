@@ -24,6 +24,11 @@ TEST_CASE("config prints what holds, where it came from, and which files were lo
         user +
         ":3:1\n"
         "headroom      *    1MiB                       CUSLICE_HEADROOM\n"
+        "group         -    none                       default\n"
+        "group-limit   *    none                       default\n"
+        "per-process   -    no                         default\n"
+        "wait          -    no                         default\n"
+        "dir           -    /dev/shm/cuslice           default\n"
         "log           -    info                       " +
         user +
         ":1:1\n"
@@ -61,6 +66,15 @@ TEST_CASE("config --json says the same to programs") {
         "  {\"key\": \"limit\", \"gpu\": \"*\", \"value\": \"the whole GPU\", \"source\": \"default\", \"origin\": "
         "\"default\"},\n"
         "  {\"key\": \"headroom\", \"gpu\": \"*\", \"value\": \"auto\", \"source\": \"default\", \"origin\": "
+        "\"default\"},\n"
+        "  {\"key\": \"group\", \"gpu\": null, \"value\": \"none\", \"source\": \"default\", \"origin\": "
+        "\"default\"},\n"
+        "  {\"key\": \"group-limit\", \"gpu\": \"*\", \"value\": \"none\", \"source\": \"default\", \"origin\": "
+        "\"default\"},\n"
+        "  {\"key\": \"per-process\", \"gpu\": null, \"value\": \"no\", \"source\": \"default\", \"origin\": "
+        "\"default\"},\n"
+        "  {\"key\": \"wait\", \"gpu\": null, \"value\": \"no\", \"source\": \"default\", \"origin\": \"default\"},\n"
+        "  {\"key\": \"dir\", \"gpu\": null, \"value\": \"/dev/shm/cuslice\", \"source\": \"default\", \"origin\": "
         "\"default\"},\n"
         "  {\"key\": \"log\", \"gpu\": null, \"value\": \"warn\", \"source\": \"flag\", \"origin\": \"--log\"},\n"
         "  {\"key\": \"config\", \"gpu\": null, \"value\": \"" +

@@ -34,7 +34,7 @@ TEST_CASE("help explains every option, variable and exit code, with examples") {
         CHECK(contains(cuslice({"--help"}).out, std::string("cuslice ") + command));
         CHECK(cuslice({command, "--limit", "4GiB", "-h"}).out == help.out);
     }
-    for (const char* code : {"64", "78", "126", "127"}) CHECK(contains(cuslice({"run", "-h"}).out, code));
+    for (const char* code : {"64", "75", "78", "126", "127"}) CHECK(contains(cuslice({"run", "-h"}).out, code));
 }
 
 TEST_CASE("a command line that is not understood exits 64 with one line") {
@@ -44,7 +44,7 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
         CHECK(outcome.exit_code == 64);
         CHECK(outcome.out.empty());
     };
-    const std::string commands = "there are run, devices and config; cuslice --help explains them";
+    const std::string commands = "there are run, devices, config, ps and set; cuslice --help explains them";
     usage({}, "no command: " + commands);
     usage({"start"}, "start: no such command; " + commands);
     usage({"run"}, "run: a program is needed: cuslice run [options] -- program args");
@@ -52,6 +52,8 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
     usage({"run", "-l", "1GiB"}, "-l: no such option; options begin with --");
     usage({"devices", "all"}, "all: not expected here: this command takes options only");
     usage({"config", "--", "x"}, "x: not expected here: this command takes options only");
+    usage({"set", "--limit=4GiB"},
+          "set: which one? cuslice set --group NAME --limit SIZE, or --job NAME as cuslice ps shows it");
     usage({"config", "--json=x"}, "--json: takes no value");
 }
 

@@ -67,10 +67,12 @@ TEST_CASE("the program's environment has what is needed, in its place, and nothi
     const Folder folder;
     const Words plain = plain_environment(folder.path());
     const Words outer = with(plain, {"CUSLICE_LIMIT=4GiB", "LANG=C", "CUSLICE_FAKE_DIR=/x", "CUSLICE_LOG=info"});
-    const Outcome outcome = run(launch({"--headroom", "0=64MiB"}, {"/usr/bin/env"}), outer);
+    const Words options = {"--headroom", "0=64MiB", "--per-process"};
+    const Outcome outcome = run(launch(options, {"/usr/bin/env"}), outer);
     CHECK(outcome.out ==
           lines_of(with(plain, {"LANG=C", "CUSLICE_FAKE_DIR=/x",
-                                "CUSLICE_SETTINGS=1;flag.0 headroom 0 64MiB --headroom;environment.0 limit "
+                                "CUSLICE_SETTINGS=1;flag.0 headroom 0 64MiB --headroom;flag.0 per-process * "
+                                "yes --per-process;environment.0 limit "
                                 "* 4GiB CUSLICE_LIMIT;environment.0 log * info CUSLICE_LOG",
                                 "LD_PRELOAD=" + kLibrary})));
     CHECK(outcome.err.empty());

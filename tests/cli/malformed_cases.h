@@ -24,8 +24,9 @@ struct Malformed {
 #define HAMI_FORM "HAMi takes a whole number of bytes, or of k, m or g, as 1g or 1024m"
 #define MPS_FORM "MPS takes a GPU and a whole number of M or G, as 0=1G,1=512M"
 #define TABLES "no such table; there are [memory], [gpu.X], [ceiling] and [ceiling.gpu.X]"
-#define VARIABLES                                                                                                    \
-    "CUSLICE_FRACTION, CUSLICE_LIMIT, CUSLICE_HEADROOM, CUSLICE_LOG, CUSLICE_CONFIG, CUSLICE_DRIVER, CUSLICE_FAKE, " \
+#define VARIABLES                                                                                                 \
+    "CUSLICE_FRACTION, CUSLICE_LIMIT, CUSLICE_HEADROOM, CUSLICE_GROUP, CUSLICE_GROUP_LIMIT, "                     \
+    "CUSLICE_PER_PROCESS, CUSLICE_WAIT, CUSLICE_DIR, CUSLICE_LOG, CUSLICE_CONFIG, CUSLICE_DRIVER, CUSLICE_FAKE, " \
     "CUSLICE_FAKE_KERNELS"
 #define GPU_TABLE "a table is needed for each GPU, as [gpu.0] or [gpu.\"GPU-5f\"]"
 #define NOT_OURS "not as this version of cuslice run writes it"
@@ -108,11 +109,16 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--Limit=4GiB", "--Limit: 4GiB: no such option; did you mean --limit"},
     {Where::option, "--fake_kernels=skip", "--fake_kernels: skip: no such option; did you mean --fake-kernels"},
     {Where::option, "--memory=4GiB",
-     "--memory: 4GiB: no such option; there are --fraction, --limit, --headroom, --log, --config, --driver, --fake, "
+     "--memory: 4GiB: no such option; there are --fraction, --limit, --headroom, --group, --group-limit, "
+     "--per-process, --wait, --dir, --log, --config, --driver, --fake, "
      "--fake-kernels"},
     {Where::option, "--allocator=growth", "--allocator: growth: allocator is not in this version yet"},
     {Where::option, "--gpus=3,2", "--gpus: 3,2: gpus is not in this version yet"},
-    {Where::option, "--wait", "--wait: wait is not in this version yet"},
+    {Where::option, "--wait=10", "--wait: 10: yes, no, or how long at most: 500ms, 90s, 10m, 2h"},
+    {Where::option, "--per-process=maybe", "--per-process: maybe: yes or no"},
+    {Where::option, "--group=a b", "--group: a b: a name of up to 63 letters, digits, '.', '_' and '-' is needed"},
+    {Where::option, "--group-limit=4", "--group-limit: 4: 4 bytes? did you mean 4MiB"},
+    {Where::option, "--dir=here", "--dir: here: an absolute path is needed, the same for everybody"},
     {Where::option, "--limit", "--limit: a value is needed after it: --limit SIZE"},
     {Where::option, "--log=loud", "--log: loud: " LOG_FORM},
     {Where::option, "--log=INFO", "--log: INFO: " LOG_FORM},
@@ -199,7 +205,8 @@ inline constexpr Malformed kMalformed[] = {
     {Where::config_file, "config = \"/tmp/x.toml\"\n",
      "%CONFIG%:1:1: config: /tmp/x.toml: config has no meaning in a file"},
     {Where::config_file, "confg = \"/tmp/x.toml\"\n",
-     "%CONFIG%:1:1: confg: /tmp/x.toml: no such key; there are fraction, limit, headroom, log, driver, fake, "
+     "%CONFIG%:1:1: confg: /tmp/x.toml: no such key; there are fraction, limit, headroom, group, group-limit, "
+     "per-process, wait, dir, log, driver, fake, "
      "fake-kernels"},
     {Where::config_file, "log = 3\n", "%CONFIG%:1:1: log: 3: a string is needed, as log = \"info\""},
     {Where::config_file, "log = \"info:here.log\"\n",

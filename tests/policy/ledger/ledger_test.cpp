@@ -48,7 +48,7 @@ struct Place {
     bool open(const Folder& folder) { return ledger.open(folder.path.c_str(), kUuid, kCapacity, false, &failure); }
     Joined join(const char* name, std::uint64_t limit, std::uint64_t reserved = 0,
                 AccountKind kind = AccountKind::group, std::uint64_t in_use = 0) {
-        const Request request{kind, name, limit, reserved, false};
+        const Request request{kind, name, limit, reserved};
         return ledger.join(request, in_use, &membership, &committed, &available, &failure);
     }
 };

@@ -1,0 +1,172 @@
+// cuslice ps: who holds and is promised how much of which GPU.
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <tuple>
+
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/json.h"
+#include "cli/launcher_settings.h"
+#include "cli/table.h"
+#include "config/resolve.h"
+#include "config/size.h"
+#include "policy/ledger/ledger.h"
+
+namespace cuslice::cli {
+namespace {
+
+/// One process in one account, or an account's line for a group or job.
+struct Row {
+    std::string gpu;
+    unsigned user = 0;
+    std::string kind, name;
+    int pid = 0;
+    std::string command;
+    std::uint64_t used = 0, job_used = 0, reserved = 0, limit = 0;
+    std::uint64_t since = 0, idle_seconds = 0;
+};
+
+// A whole file at one moment. Read, not mapped: it may be another user's, who could cut it short under us.
+bool read_file(const std::string& path, unsigned user, std::vector<char>& bytes, int& file) {
+    file = ledger::open_foreign(path.c_str(), user);
+    if (file < 0) return false;
+    bytes.resize(sizeof(ledger::File));
+    return ::pread(file, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size());
+}
+
+void add_rows(const ledger::File& file, int descriptor, const std::string& uuid, unsigned user,
+              std::vector<Row>& rows) {
+    for (std::uint32_t i = 0; i < file.header.members && i < ledger::kMembers; i++) {
+        const ledger::Member& member = file.members[i];
+        if (member.state.load() != ledger::MemberState::live || member.account >= ledger::kAccounts ||
+            !ledger::lives(member, i, descriptor))
+            continue;
+        const ledger::Account& account = file.accounts[member.account];
+        Row row;
+        row.gpu = uuid;
+        row.user = user;
+        row.kind = account.kind == ledger::AccountKind::group ? "group" : "job";
+        row.name.assign(account.name, strnlen(account.name, sizeof account.name));
+        row.pid = member.pid;
+        row.command.assign(member.command, strnlen(member.command, sizeof member.command));
+        std::int64_t held = 0;
+        std::uint64_t last_use = 0;
+        for (std::uint32_t lane = 0; lane < ledger::kLanes; lane++) {
+            held += file.lanes[i * ledger::kLanes + lane].held.load();
+            last_use = std::max(last_use, file.lanes[i * ledger::kLanes + lane].last_use.load());
+        }
+        row.used = held > 0 ? static_cast<std::uint64_t>(held) : 0;
+        row.job_used = account.total.bytes;
+        row.reserved = account.reserved.load();
+        row.limit = account.limit.load();
+        row.since = member.since;
+        const std::uint64_t now = ledger::now_monotonic_seconds();
+        row.idle_seconds = now > last_use ? now - last_use : 0;
+        rows.push_back(row);
+    }
+}
+
+// What our own dead held is taken back before anything is shown; of other users' files only the living are.
+std::vector<Row> read_all(const std::string& folder) {
+    std::vector<Row> rows;
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+        unsigned user = 0;
+        char uuid[64];
+        if (!ledger::parse_ledger_name(entry.path().filename().c_str(), &user, uuid)) continue;
+        if (user == ::geteuid()) {
+            ledger::Ledger own;
+            ledger::Failure unused;
+            if (own.open_existing(folder.c_str(), uuid, &unused)) own.take_back_dead();
+            own.close();
+        }
+        std::vector<char> bytes;
+        int file = -1;
+        if (read_file(entry.path().string(), user, bytes, file))
+            add_rows(*reinterpret_cast<const ledger::File*>(bytes.data()), file, uuid, user, rows);
+        if (file >= 0) ::close(file);
+    }
+    std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+        return std::tie(a.gpu, a.user, a.kind, a.name, a.pid) < std::tie(b.gpu, b.user, b.kind, b.name, b.pid);
+    });
+    return rows;
+}
+
+std::string user_name(unsigned user) {
+    const passwd* entry = ::getpwuid(user);
+    return entry ? entry->pw_name : std::to_string(user);
+}
+
+std::string size_text(std::uint64_t bytes) {
+    return bytes == ledger::kNoLimitBytes ? "-" : std::string(format_size(bytes).view());
+}
+
+std::string age_text(std::uint64_t seconds) {
+    if (seconds < 120) return std::to_string(seconds) + " s";
+    if (seconds < 7200) return std::to_string(seconds / 60) + " min";
+    return std::to_string(seconds / 3600) + " h";
+}
+
+std::uint64_t age(std::uint64_t since) {
+    const std::uint64_t now = ledger::now_realtime();
+    return now > since ? (now - since) / 1'000'000'000 : 0;
+}
+
+std::string as_table(const std::vector<Row>& rows) {
+    std::vector<std::vector<std::string>> cells = {
+        {"GPU", "USER", "KIND", "NAME", "PID", "COMMAND", "USED", "TOGETHER", "RESERVED", "LIMIT", "SINCE", "IDLE"}};
+    for (const Row& row : rows) {
+        // The start of a UUID is enough to name a GPU by.
+        cells.push_back({row.gpu.substr(0, 12), user_name(row.user), row.kind, row.name, std::to_string(row.pid),
+                         row.command, size_text(row.used), size_text(row.job_used), size_text(row.reserved),
+                         size_text(row.limit), age_text(age(row.since)), age_text(row.idle_seconds)});
+    }
+    return format_table(cells);
+}
+
+std::string as_json(const std::vector<Row>& rows) {
+    Json list = Json::array();
+    for (const Row& row : rows) {
+        list.push_back({{"gpu", row.gpu},
+                        {"uid", row.user},
+                        {"user", user_name(row.user)},
+                        {"kind", row.kind},
+                        {"name", row.name},
+                        {"pid", row.pid},
+                        {"command", row.command},
+                        {"used", row.used},
+                        {"together", row.job_used},
+                        {"reserved", row.reserved},
+                        {"limit", row.limit == ledger::kNoLimitBytes ? Json() : Json(row.limit)},
+                        {"seconds", age(row.since)},
+                        {"idle_seconds", row.idle_seconds}});
+    }
+    return json_text({{"version", 1}, {"processes", list}});
+}
+
+}  // namespace
+
+int list_holders(const Invocation& invocation) {
+    ConfigError error;
+    Settings settings;
+    std::vector<LookedAt> files;
+    if (!load_launcher(settings, invocation.arguments.flags, invocation.environment, invocation.system_file, files,
+                       error))
+        return complain(error, kConfig);
+    const std::string fake_folder = invocation.environment.get("CUSLICE_FAKE_DIR").value_or("");
+    const std::vector<Row> rows = read_all(std::string(sharing_folder(settings, fake_folder).view()));
+    if (invocation.arguments.json)
+        std::fputs(as_json(rows).c_str(), stdout);
+    else if (rows.empty())
+        std::puts("No job or group holds or reserves anything here.");
+    else
+        std::fputs(as_table(rows).c_str(), stdout);
+    return 0;
+}
+
+}  // namespace cuslice::cli

@@ -1,0 +1,74 @@
+// cuslice set: another limit for a job or a group that is running.
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/launcher_settings.h"
+#include "config/resolve.h"
+#include "config/size.h"
+#include "policy/ledger/ledger.h"
+
+namespace cuslice::cli {
+namespace {
+
+// Only what the line itself says: a limit of the environment is not meant for somebody else's job.
+bool read_flags(const Invocation& invocation, Settings& settings, ConfigError& error) {
+    for (const Flag& flag : invocation.arguments.flags) {
+        const std::string name = "--" + std::string(traits_of(flag.key).name);
+        if (!add_list(settings, flag.key, {Source::flag, 0}, name, flag.value, error)) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+int set_limit(const Invocation& invocation) {
+    ConfigError error;
+    Settings wanted, all;
+    std::vector<LookedAt> files;
+    if (!read_flags(invocation, wanted, error) ||
+        !load_launcher(all, invocation.arguments.flags, invocation.environment, invocation.system_file, files, error))
+        return complain(error, kConfig);
+    const Entry* group = find(wanted, Key::group);
+    const std::string job = invocation.arguments.job;
+    const std::string name = group ? std::string(group->value) : job;
+    if ((group != nullptr) == !job.empty() || !wanted.entries().size())
+        return complain("set: which one? cuslice set --group NAME --limit SIZE, or --job NAME as cuslice ps shows it",
+                        kUsage);
+    if (wanted.needs_index())
+        return complain("set: name GPUs by the start of their UUID here, as cuslice ps shows them", kConfig);
+
+    const std::string path(sharing_folder(all, invocation.environment.get("CUSLICE_FAKE_DIR").value_or("")).view());
+    unsigned changed = 0;
+    bool asked = false;
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(path, none)) {
+        unsigned user = 0;
+        char uuid[64];
+        if (!ledger::parse_ledger_name(entry.path().filename().c_str(), &user, uuid) || user != ::geteuid()) continue;
+        GpuIdentity identity;
+        std::string(uuid).copy(identity.uuid, sizeof identity.uuid - 1);
+        ledger::Ledger own;
+        ledger::Failure unused;
+        if (!own.open_existing(path.c_str(), uuid, &unused)) continue;
+        const Amount amount = amount_for(wanted, identity, own.capacity());
+        asked = asked || amount.limited;
+        const bool done = amount.limited && own.set_limit(group ? ledger::AccountKind::group : ledger::AccountKind::job,
+                                                          name.c_str(), amount.bytes);
+        own.close();
+        if (!done) continue;
+        changed++;
+        std::printf("%s: %s %s: %s\n", uuid, group ? "group" : "job", name.c_str(),
+                    std::string(format_size(amount.bytes).view()).c_str());
+    }
+    if (changed) return 0;
+    return complain("set: there is no " + std::string(group ? "group " : "job ") + name +
+                        (asked ? "" : " on a GPU that --limit or --fraction names") +
+                        "; cuslice ps shows what there is",
+                    kNoGpu);
+}
+
+}  // namespace cuslice::cli

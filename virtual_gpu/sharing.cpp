@@ -1,0 +1,84 @@
+#include "virtual_gpu/sharing.h"
+
+#include <time.h>
+
+#include <algorithm>
+
+#include "config/load.h"
+#include "config/resolve.h"
+
+namespace cuslice {
+
+namespace {
+
+constexpr std::uint64_t kPoll = 100;  // milliseconds between two looks while waiting
+
+void sleep_milliseconds(std::uint64_t count) {
+    const timespec pause{static_cast<time_t>(count / 1000), static_cast<long>(count % 1000 * 1'000'000)};
+    nanosleep(&pause, nullptr);
+}
+
+}  // namespace
+
+SharingPlan plan_sharing(const Settings& settings, const char* const* environment) {
+    SharingPlan plan;
+    if (const Entry* group = find(settings, Key::group)) plan.group.assign(group->value);
+    if (const Entry* wait = find(settings, Key::wait)) plan.wait = wait->number;
+    plan.folder = sharing_folder(settings, variable(environment, "CUSLICE_FAKE_DIR"));
+    std::string_view jobs = variable(environment, kJobVariable);
+    while (!jobs.empty() && plan.job_count < SharingPlan::kMostJobs) {
+        const std::size_t comma = std::min(jobs.find(','), jobs.size());
+        plan.jobs[plan.job_count++].assign(jobs.substr(0, comma));
+        jobs.remove_prefix(std::min(comma + 1, jobs.size()));
+    }
+    return plan;
+}
+
+bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint64_t in_use, Refusal* refusal) {
+    refusal->how = ledger::Joined::unavailable;
+    if (!ledger_.open(plan.folder.c_str(), slice.uuid, slice.capacity, false, &refusal->failure)) return true;
+    const unsigned accounts = plan.job_count + (plan.group.empty() ? 0 : 1);
+    for (; joined_ < accounts; joined_++) {
+        const bool group = joined_ == plan.job_count, innermost = joined_ + 1 == plan.job_count;
+        ledger::Request request;
+        request.kind = group ? ledger::AccountKind::group : ledger::AccountKind::job;
+        request.name = group ? plan.group.c_str() : plan.jobs[joined_].c_str();
+        // An outer job's limit is known where it began.
+        request.limit = group ? slice.group_limit : innermost ? slice.job_limit : ledger::kNoLimitBytes;
+        request.inner = joined_ != 0 || group;
+        request.reserved = request.inner || request.limit == ledger::kNoLimitBytes ? 0 : request.limit;
+        refusal->asked = request.reserved;
+        refusal->how =
+            budget_.join(ledger_, request, in_use, &refusal->committed, &refusal->available, &refusal->failure);
+        if (refusal->how == ledger::Joined::refused) return false;
+        if (refusal->how == ledger::Joined::unavailable) return true;
+    }
+    return true;
+}
+
+bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, Budget& budget, std::uint64_t (*in_use)(void*),
+                      void* argument, Refusal* refusal) {
+    refusal->how = ledger::Joined::yes;
+    if (!plan.any() || state_.load(std::memory_order_acquire) == State::done) return true;
+    LockGuard lock(mutex_);
+    if (state_.load(std::memory_order_relaxed) == State::done) return true;
+    for (std::uint64_t waited = 0;; waited += kPoll) {
+        refusal->in_use = in_use(argument);
+        if (try_join(plan, slice, refusal->in_use, refusal)) break;
+        if (waited >= plan.wait) return false;
+        sleep_milliseconds(kPoll);
+    }
+    if (budget_.joined()) budget.share(budget_);
+    state_.store(State::done, std::memory_order_release);
+    return true;
+}
+
+void GpuSharing::forget() {
+    mutex_.reset();
+    joined_ = 0;
+    state_.store(State::not_yet, std::memory_order_release);
+    budget_.forget();
+    ledger_.forget();
+}
+
+}  // namespace cuslice
