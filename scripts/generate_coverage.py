@@ -29,15 +29,15 @@ HOW = {
     "module": "the driver's part is measured around the call; loading one that does not fit is undone and refused",
     "pool": "charged before the driver is asked, then the pool's reserved bytes count; they are read again before a"
     " refusal",
+    "sharing": "exported memory stays charged when it is freed, until the driver's figure says that no other process holds"
+    " it; opening another's is measured, since its owner pays for it, and undone and refused if the driver counts it here"
+    " and it does not fit",
     "view": "answers with the slice",
     "virtual_memory": "charged from cuMemCreate until the last handle and the last mapping are gone",
 }
 
 # Functions that pass through although they can take memory on the GPU, or make the driver take it.
 UNCOUNTED = {
-    "Imported from another process (whoever allocated it is charged there)": [
-        "cuIpcOpenMemHandle", "cuMemImportFromShareableHandle", "cuMemPoolImportFromShareableHandle",
-        "cuMemPoolImportPointer"],
     "External memory of graphics APIs": [
         "cuImportExternalMemory", "cuExternalMemoryGetMappedBuffer", "cuExternalMemoryGetMappedMipmappedArray",
         "cuGraphicsMapResources"],

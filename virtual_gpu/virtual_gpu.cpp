@@ -116,6 +116,13 @@ void VirtualGpu::release_later(std::uint64_t bytes) {
     driver_gave_back();
 }
 
+void VirtualGpu::release_shared(std::uint64_t bytes) {
+    LockGuard lock(mutex_);
+    if (!driver_part_.takes_over(bytes)) return;
+    publish();
+    driver_gave_back();
+}
+
 DriverPart::Step VirtualGpu::before_driver_step() {
     open_driver_part();
     pools_.refresh(budget_, false);

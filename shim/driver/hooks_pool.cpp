@@ -80,7 +80,9 @@ void free_again_ptsz(CUdeviceptr address, CUstream stream) {
 
 // Frees both pool memory, for which there is no record, and memory of cuMemAlloc, for which there is; the latter when
 // the stream gets there.
-void free_later(VirtualGpu& gpu, const Allocation& freed) { gpu.release_later(freed.bytes); }
+void free_later(VirtualGpu& gpu, const Allocation& freed) {
+    is_exported(freed) ? gpu.release_shared(freed.bytes) : gpu.release_later(freed.bytes);
+}
 
 }  // namespace
 

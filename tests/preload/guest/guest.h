@@ -19,6 +19,10 @@ struct Program {
     std::map<std::string, CUdeviceptr> blocks;
     std::map<std::string, CUmemoryPool> pools;
     std::map<std::string, CUmodule> modules;
+    std::map<std::string, CUmemGenericAllocationHandle> pieces;  // physical memory
+    std::map<std::string, std::pair<CUdeviceptr, std::size_t>> mappings;
+    std::map<std::string, CUarray> arrays;
+    std::map<std::string, CUmipmappedArray> mipmaps;
     CUcontext current = nullptr;
 };
 
@@ -28,6 +32,8 @@ using Commands = std::map<std::string, Command>;
 
 void add_context_commands(Commands& commands);
 void add_memory_commands(Commands& commands);
+void add_object_commands(Commands& commands);
+void add_sharing_commands(Commands& commands);
 void add_nvml_commands(Commands& commands);
 void add_process_commands(Commands& commands);
 void add_thread_commands(Commands& commands);

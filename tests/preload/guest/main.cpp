@@ -14,7 +14,9 @@ const Commands& commands() {
         add_context_commands(made);
         add_memory_commands(made);
         add_nvml_commands(made);
+        add_object_commands(made);
         add_process_commands(made);
+        add_sharing_commands(made);
         add_thread_commands(made);
         return made;
     }();

@@ -6,38 +6,54 @@
 #include "virtual_gpu/driver/cuda_api.h"
 
 // symbol, name and version for cuGetProcAddress
-#define GUEST_FUNCTIONS(F)                                            \
-    F(cuInit, cuInit, 2000)                                           \
-    F(cuDeviceGetCount, cuDeviceGetCount, 2000)                       \
-    F(cuDeviceGetName, cuDeviceGetName, 2000)                         \
-    F(cuDeviceGetUuid_v2, cuDeviceGetUuid, 11040)                     \
-    F(cuDeviceTotalMem, cuDeviceTotalMem, 2000)                       \
-    F(cuDeviceTotalMem_v2, cuDeviceTotalMem, 3020)                    \
-    F(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000)       \
-    F(cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease, 11000) \
-    F(cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset, 11000)     \
-    F(cuCtxCreate_v2, cuCtxCreate, 3020)                              \
-    F(cuCtxDestroy_v2, cuCtxDestroy, 4000)                            \
-    F(cuCtxSetCurrent, cuCtxSetCurrent, 4000)                         \
-    F(cuCtxSynchronize, cuCtxSynchronize, 2000)                       \
-    F(cuMemAlloc, cuMemAlloc, 2000)                                   \
-    F(cuMemAlloc_v2, cuMemAlloc, 3020)                                \
-    F(cuMemAllocPitch_v2, cuMemAllocPitch, 3020)                      \
-    F(cuMemAllocManaged, cuMemAllocManaged, 6000)                     \
-    F(cuMemFree, cuMemFree, 2000)                                     \
-    F(cuMemFree_v2, cuMemFree, 3020)                                  \
-    F(cuMemGetInfo, cuMemGetInfo, 2000)                               \
-    F(cuMemGetInfo_v2, cuMemGetInfo, 3020)                            \
-    F(cuMemAllocAsync, cuMemAllocAsync, 11020)                        \
-    F(cuMemFreeAsync, cuMemFreeAsync, 11020)                          \
-    F(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync, 11020)        \
-    F(cuMemPoolCreate, cuMemPoolCreate, 11020)                        \
-    F(cuMemPoolDestroy, cuMemPoolDestroy, 11020)                      \
-    F(cuMemPoolTrimTo, cuMemPoolTrimTo, 11020)                        \
-    F(cuMemPoolSetAttribute, cuMemPoolSetAttribute, 11020)            \
-    F(cuDeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool, 11020)    \
-    F(cuModuleLoadData, cuModuleLoadData, 2000)                       \
-    F(cuModuleUnload, cuModuleUnload, 2000)                           \
+#define GUEST_FUNCTIONS(F)                                                   \
+    F(cuInit, cuInit, 2000)                                                  \
+    F(cuDeviceGetCount, cuDeviceGetCount, 2000)                              \
+    F(cuDeviceGetName, cuDeviceGetName, 2000)                                \
+    F(cuDeviceGetUuid_v2, cuDeviceGetUuid, 11040)                            \
+    F(cuDeviceTotalMem, cuDeviceTotalMem, 2000)                              \
+    F(cuDeviceTotalMem_v2, cuDeviceTotalMem, 3020)                           \
+    F(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000)              \
+    F(cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease, 11000)        \
+    F(cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset, 11000)            \
+    F(cuCtxCreate_v2, cuCtxCreate, 3020)                                     \
+    F(cuCtxDestroy_v2, cuCtxDestroy, 4000)                                   \
+    F(cuCtxSetCurrent, cuCtxSetCurrent, 4000)                                \
+    F(cuCtxSynchronize, cuCtxSynchronize, 2000)                              \
+    F(cuMemAlloc, cuMemAlloc, 2000)                                          \
+    F(cuMemAlloc_v2, cuMemAlloc, 3020)                                       \
+    F(cuMemAllocPitch_v2, cuMemAllocPitch, 3020)                             \
+    F(cuMemAllocManaged, cuMemAllocManaged, 6000)                            \
+    F(cuMemFree, cuMemFree, 2000)                                            \
+    F(cuMemFree_v2, cuMemFree, 3020)                                         \
+    F(cuMemGetInfo, cuMemGetInfo, 2000)                                      \
+    F(cuMemGetInfo_v2, cuMemGetInfo, 3020)                                   \
+    F(cuMemAllocAsync, cuMemAllocAsync, 11020)                               \
+    F(cuMemFreeAsync, cuMemFreeAsync, 11020)                                 \
+    F(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync, 11020)               \
+    F(cuMemPoolCreate, cuMemPoolCreate, 11020)                               \
+    F(cuMemPoolDestroy, cuMemPoolDestroy, 11020)                             \
+    F(cuMemPoolTrimTo, cuMemPoolTrimTo, 11020)                               \
+    F(cuMemPoolSetAttribute, cuMemPoolSetAttribute, 11020)                   \
+    F(cuDeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool, 11020)           \
+    F(cuArray3DCreate_v2, cuArray3DCreate, 3020)                             \
+    F(cuArrayDestroy, cuArrayDestroy, 2000)                                  \
+    F(cuMipmappedArrayCreate, cuMipmappedArrayCreate, 5000)                  \
+    F(cuMipmappedArrayDestroy, cuMipmappedArrayDestroy, 5000)                \
+    F(cuMemCreate, cuMemCreate, 10020)                                       \
+    F(cuMemRelease, cuMemRelease, 10020)                                     \
+    F(cuMemAddressReserve, cuMemAddressReserve, 10020)                       \
+    F(cuMemAddressFree, cuMemAddressFree, 10020)                             \
+    F(cuMemMap, cuMemMap, 10020)                                             \
+    F(cuMemUnmap, cuMemUnmap, 10020)                                         \
+    F(cuMemRetainAllocationHandle, cuMemRetainAllocationHandle, 11000)       \
+    F(cuMemExportToShareableHandle, cuMemExportToShareableHandle, 10020)     \
+    F(cuMemImportFromShareableHandle, cuMemImportFromShareableHandle, 10020) \
+    F(cuIpcGetMemHandle, cuIpcGetMemHandle, 4010)                            \
+    F(cuIpcOpenMemHandle_v2, cuIpcOpenMemHandle, 11000)                      \
+    F(cuIpcCloseMemHandle, cuIpcCloseMemHandle, 4010)                        \
+    F(cuModuleLoadData, cuModuleLoadData, 2000)                              \
+    F(cuModuleUnload, cuModuleUnload, 2000)                                  \
     F(cuGetProcAddress_v2, cuGetProcAddress, 12000)
 
 namespace guest {

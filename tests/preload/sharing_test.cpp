@@ -1,0 +1,120 @@
+// Memory that one program under a slice makes and another opens: counted once, and nobody gets past a limit by it.
+#include "tests/preload/scene.h"
+
+namespace cuslice::tests {
+namespace {
+
+// Another guest on the same GPU, under a slice of its own.
+struct Neighbour {
+    explicit Neighbour(Scene& scene, const std::string& limit = "1024MiB")
+        : scene_(scene), guest(Guest::route("linked"), sliced(scene.fake, scene.books.path(), Scene::with({}, limit))) {
+        REQUIRE(guest.code("init") == 0);
+        REQUIRE(guest.code("retain 0") == 0);
+    }
+    Held held() { return books_of(scene_.books.path(), guest.pid()); }
+    std::uint64_t free() { return guest.number("info"); }
+
+    Scene& scene_;
+    Guest guest;
+};
+
+std::string second_word(const std::string& text) { return split_words(text).at(1); }
+
+// The one that both forms of sharing have in common.
+struct Form {
+    std::string make, give, open, close, end;
+};
+const Form kHandle{"alloc a ", "ipcget a", "ipcopen b ", "ipcclose b", "free a"};
+const Form kDescriptor{"piece a ", "export a", "import b ", "unpiece b", "unpiece a"};
+
+TEST_CASE("memory of another program is counted where it was made, as long as it is there") {
+    const bool descriptor = GENERATE(false, true);
+    const Form& form = descriptor ? kDescriptor : kHandle;
+    CAPTURE(descriptor);
+    Scene owner("1xt4", {});
+    REQUIRE(owner.guest.code("retain 0") == 0);
+    Neighbour other(owner);
+    const std::uint64_t free = owner.free(), other_free = other.free();
+    REQUIRE(owner.guest.code(form.make + bytes(300 * kMiB) + (descriptor ? " export" : "")) == 0);
+    const std::string given = second_word(owner.guest.ask(form.give));
+    REQUIRE(other.guest.code(form.open + given) == 0);
+    CHECK(owner.free() == free - 300 * kMiB);
+    CHECK(other.free() == other_free);
+
+    SECTION("the other closes it first") {
+        CHECK(other.guest.code(form.close) == 0);
+        CHECK(owner.free() == free - 300 * kMiB);
+        CHECK(owner.guest.code(form.end) == 0);
+        CHECK(owner.free() == free);
+        CHECK(other.free() == other_free);
+    }
+    SECTION("its owner gives it back first, and then it is the other's") {
+        CHECK(owner.guest.code(form.end) == 0);
+        CHECK(owner.held().used == 104 * kMiB);
+        CHECK(owner.free() == free);
+        CHECK(other.held().used == 404 * kMiB);
+        // It comes out of what the other may have: before a refusal the driver's figure is read again.
+        CHECK(other.guest.code("fill " + bytes(4 * kMiB)) == 2);
+        CHECK(other.held().used <= kGiB);
+        CHECK(other.held().used + 4 * kMiB + 16 * kMiB > kGiB);
+        const std::uint64_t left = other.free();
+        CHECK(other.guest.code(form.close) == 0);
+        CHECK(other.free() == left + 300 * kMiB);
+    }
+    SECTION("its owner is killed, and then it is the other's") {
+        owner.guest.kill(9);
+        owner.guest.finish();
+        CHECK(other.held().used == 404 * kMiB);
+        // Nobody tells this program of it: it is seen at the next measurement, as before a refusal.
+        CHECK(other.guest.code("alloc most " + bytes(other_free + 1)) == 2);
+        CHECK(other.free() == other_free - 300 * kMiB);
+        CHECK(other.guest.code("alloc most " + bytes(other_free - 299 * kMiB)) == 2);
+        CHECK(other.guest.code("alloc most " + bytes(other_free - 300 * kMiB)) == 0);
+        CHECK(other.free() == 0);
+        CHECK(other.guest.code(form.close) == 0);
+        CHECK(other.free() == 300 * kMiB);
+    }
+}
+
+TEST_CASE("a descriptor of memory that nobody holds any more is refused where it doesn't fit") {
+    Scene owner("1xt4", {});
+    REQUIRE(owner.guest.code("retain 0") == 0);
+    REQUIRE(owner.guest.code("piece a " + bytes(300 * kMiB) + " export") == 0);
+    const std::string given = second_word(owner.guest.ask("export a"));
+    // It lives on in the descriptor alone.
+    CHECK(owner.guest.code("unpiece a") == 0);
+    CHECK(owner.held().used == 104 * kMiB);
+    Neighbour small(owner, "256MiB"), large(owner, "512MiB");
+    const std::uint64_t free = large.free();
+    CHECK(small.guest.code("import b " + given) == 2);
+    CHECK(small.held().used == 104 * kMiB);
+    REQUIRE(small.guest.complaints().size() == 1);
+    CHECK(small.guest.complaints()[0].find("cuMemImportFromShareableHandle is refused 300.0 MiB") != std::string::npos);
+    CHECK(large.guest.code("import b " + given) == 0);
+    CHECK(large.free() == free - 300 * kMiB);
+    CHECK(large.held().used == 404 * kMiB);
+    CHECK(large.guest.code("unpiece b") == 0);
+    CHECK(large.free() == free);
+}
+
+TEST_CASE("importing where it was made is no way round the limit") {
+    Scene scene("1xt4", {});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::uint64_t free = scene.free();
+    REQUIRE(scene.guest.code("piece a " + bytes(300 * kMiB) + " export") == 0);
+    const std::string given = second_word(scene.guest.ask("export a"));
+    REQUIRE(scene.guest.code("import b " + given) == 0);
+    REQUIRE(scene.guest.code("map b " + bytes(300 * kMiB)) == 0);
+    CHECK(scene.guest.code("unpiece a") == 0);
+    CHECK(scene.free() == free - 300 * kMiB);
+    CHECK(scene.guest.code("unpiece b") == 0);
+    CHECK(scene.free() == free - 300 * kMiB);
+    CHECK(scene.guest.code("fill " + bytes(4 * kMiB)) == 2);
+    CHECK(scene.held().peak <= kGiB);
+    CHECK(scene.guest.code("freeall") == 0);
+    CHECK(scene.guest.code("unmap b") == 0);
+    CHECK(scene.free() == free);
+}
+
+}  // namespace
+}  // namespace cuslice::tests
