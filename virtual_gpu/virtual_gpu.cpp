@@ -43,6 +43,7 @@ void VirtualGpu::open(int ordinal, CUdevice device, const GpuIdentity& identity,
                       const Slice& slice) {
     ordinal_ = ordinal;
     device_ = device;
+    pools_.open(device);
     identity_ = identity;
     total_ = total;
     slice_ = slice;
@@ -92,6 +93,11 @@ bool VirtualGpu::try_reserve(std::uint64_t bytes, OverLimit* why) {
     if (budget_.reserve(bytes)) return true;
     if (pools_.any()) refresh(true);
     return budget_.reserve(bytes, why);
+}
+
+bool VirtualGpu::reserve_at_once(std::uint64_t bytes) {
+    if (budget_.used() > measure_above_.load(std::memory_order_relaxed)) refresh();
+    return budget_.reserve(bytes);
 }
 
 bool VirtualGpu::reserve(std::uint64_t bytes, OverLimit* why) {

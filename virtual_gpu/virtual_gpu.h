@@ -51,6 +51,9 @@ class VirtualGpu {
     // (which are told to give back what they keep in reserve) and the driver's own part.
     bool reserve(std::uint64_t bytes, OverLimit* why);
 
+    // The same without telling pools to give anything back.
+    bool reserve_at_once(std::uint64_t bytes);
+
     // False if more is held than the limit allows: something took more than was foreseen, and should be undone.
     bool within_limit(OverLimit* why) const;
 

@@ -52,6 +52,19 @@
     F(cuIpcGetMemHandle, cuIpcGetMemHandle, 4010)                            \
     F(cuIpcOpenMemHandle_v2, cuIpcOpenMemHandle, 11000)                      \
     F(cuIpcCloseMemHandle, cuIpcCloseMemHandle, 4010)                        \
+    F(cuStreamCreate, cuStreamCreate, 2000)                                  \
+    F(cuStreamDestroy_v2, cuStreamDestroy, 4000)                             \
+    F(cuStreamBeginCapture_v2, cuStreamBeginCapture, 10010)                  \
+    F(cuStreamEndCapture, cuStreamEndCapture, 10000)                         \
+    F(cuGraphCreate, cuGraphCreate, 10000)                                   \
+    F(cuGraphDestroy, cuGraphDestroy, 10000)                                 \
+    F(cuGraphAddMemAllocNode, cuGraphAddMemAllocNode, 11040)                 \
+    F(cuGraphAddMemFreeNode, cuGraphAddMemFreeNode, 11040)                   \
+    F(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, 11040)       \
+    F(cuGraphLaunch, cuGraphLaunch, 10000)                                   \
+    F(cuGraphUpload, cuGraphUpload, 11010)                                   \
+    F(cuGraphExecDestroy, cuGraphExecDestroy, 10000)                         \
+    F(cuDeviceGraphMemTrim, cuDeviceGraphMemTrim, 11040)                     \
     F(cuModuleLoadData, cuModuleLoadData, 2000)                              \
     F(cuModuleUnload, cuModuleUnload, 2000)                                  \
     F(cuGetProcAddress_v2, cuGetProcAddress, 12000)

@@ -46,11 +46,12 @@ void add_sharing_commands(Commands& commands) {
     commands["ipcclose"] = [](Program& p, const Words& w) {
         return answer(p.driver.cuIpcCloseMemHandle(p.blocks.at(w.at(0))));
     };
-    // export NAME: where another process finds the descriptor
+    // export NAME [close]: where another process finds the descriptor
     commands["export"] = [](Program& p, const Words& w) {
         int file = -1;
         const CUresult result = p.driver.cuMemExportToShareableHandle(&file, p.pieces.at(w.at(0)),
                                                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+        if (w.size() > 1 && file >= 0) close(file);
         return answer(result) + " /proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file);
     };
     // import NAME DESCRIPTOR
