@@ -5,13 +5,13 @@
 namespace cuslice {
 
 AllocationTable::Entry AllocationTable::pack(const Allocation& a) {
-    return {a.address, std::uint64_t{a.context} << 48 | std::uint64_t{a.gpu} << 42 | std::uint64_t{a.kind} << 37 |
-                           a.bytes / kUnit};
+    return {a.address, std::uint64_t{a.context} << 48 | std::uint64_t{a.gpu} << 42 |
+                           std::uint64_t{a.kind} << kKindShift | a.bytes / kUnit};
 }
 
 Allocation AllocationTable::unpack(const Entry& e) {
     return {e.address, (e.packed & (kSuperseded - 1)) * kUnit, static_cast<std::uint16_t>(e.packed >> 48),
-            static_cast<std::uint8_t>(e.packed >> 42 & 63), static_cast<std::uint8_t>(e.packed >> 37 & 31)};
+            static_cast<std::uint8_t>(e.packed >> 42 & 63), static_cast<std::uint8_t>(e.packed >> kKindShift & 31)};
 }
 
 // The bits above the shard's own (58 and up) are spent; below them the product is well mixed from its middle on.
@@ -114,6 +114,16 @@ Allocation AllocationTable::erase(std::uint64_t address) {
     const Allocation found = unpack(*entry);
     shard.remove(entry, bucket);
     return found;
+}
+
+bool AllocationTable::change_kind(std::uint64_t address, std::uint8_t kind) {
+    Shard& shard = shard_of(address);
+    LockGuard lock(shard.mutex);
+    std::size_t bucket = 0;
+    Entry* entry = shard.find(address, &bucket);
+    if (!entry) return false;
+    entry->packed = (entry->packed & ~(31ull << kKindShift)) | std::uint64_t{kind} << kKindShift;
+    return true;
 }
 
 void AllocationTable::erase_context(std::uint16_t context, void (*visit)(const Allocation&, void*), void* argument) {

@@ -40,6 +40,9 @@ class AllocationTable {
     // superseded if there are several; address 0 in the answer if there is none.
     Allocation erase(std::uint64_t address);
 
+    // What is known of a live allocation has changed. False if there is no record of it.
+    bool change_kind(std::uint64_t address, std::uint8_t kind);
+
     // Removes every allocation of a context (or, for 0, none) and calls visit(allocation, argument) for each, without
     // locks held by this table on any other shard. Visits must not call back into the table.
     void erase_context(std::uint16_t context, void (*visit)(const Allocation&, void*), void* argument);
@@ -79,6 +82,7 @@ class AllocationTable {
 
     static std::uint64_t hash(std::uint64_t address) { return (address >> 9) * 0x9e3779b97f4a7c15ull; }
     static constexpr std::uint64_t kSuperseded = 1ull << 36;
+    static constexpr unsigned kKindShift = 37;
     static Entry pack(const Allocation& allocation);
     static Allocation unpack(const Entry& entry);
     Shard& shard_of(std::uint64_t address) { return shards_[hash(address) >> 58]; }

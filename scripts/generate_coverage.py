@@ -23,28 +23,26 @@ HOW = {
     "array": "the driver's part is measured around the call; creating one that does not fit is undone and refused",
     "context": "the driver's part is measured around the call; a context, or a larger limit of one, that does not fit is"
     " undone and refused; the end of a context gives back every allocation in it",
+    "graph": "what an instance's allocation nodes need is charged before it is launched or uploaded, or the launch is"
+    " refused; then what the device keeps for graphs counts, as a memory pool's reserved bytes do",
     "init": "opens the GPUs and works out each one's slice; fails if a setting is wrong",
     "lookup": "the driver is asked, and the pointer that comes back is exchanged for the hook's, if there is one",
     "memory": "charged before the driver is asked, at the size asked for in steps of 512 bytes, until it is freed",
     "module": "the driver's part is measured around the call; loading one that does not fit is undone and refused",
     "pool": "charged before the driver is asked, then the pool's reserved bytes count; they are read again before a"
     " refusal",
+    "sharing": "exported memory stays charged when it is freed, until the driver's figure says that no other process holds"
+    " it; opening another's is measured, since its owner pays for it, and undone and refused if the driver counts it here"
+    " and it does not fit",
     "view": "answers with the slice",
     "virtual_memory": "charged from cuMemCreate until the last handle and the last mapping are gone",
 }
 
 # Functions that pass through although they can take memory on the GPU, or make the driver take it.
 UNCOUNTED = {
-    "Imported from another process (whoever allocated it is charged there)": [
-        "cuIpcOpenMemHandle", "cuMemImportFromShareableHandle", "cuMemPoolImportFromShareableHandle",
-        "cuMemPoolImportPointer"],
     "External memory of graphics APIs": [
         "cuImportExternalMemory", "cuExternalMemoryGetMappedBuffer", "cuExternalMemoryGetMappedMipmappedArray",
         "cuGraphicsMapResources"],
-    "Graph memory": [
-        "cuGraphAddMemAllocNode", "cuGraphAddNode", "cuGraphInstantiate", "cuGraphInstantiateWithFlags",
-        "cuGraphInstantiateWithParams", "cuGraphUpload", "cuGraphLaunch", "cuDeviceGraphMemTrim",
-        "cuDeviceSetGraphMemAttribute"],
     "Multicast objects and green contexts": [
         "cuMulticastCreate", "cuMulticastBindMem", "cuMulticastBindAddr", "cuGreenCtxCreate"],
     "Taken by the driver for itself: kernels loaded at their first use, local memory": [

@@ -77,7 +77,9 @@ Reading DriverPart::read_process(std::uint64_t unsure, Budget& budget) {
         // With managed memory alive the figure leaves a range; what was known before stands unless it is outside.
         const std::uint64_t least = process > counted ? process - counted : 0;
         const std::uint64_t sure = counted - std::min(counted, unsure);
-        set(std::clamp(bytes_, least, std::max(least, process > sure ? process - sure : 0)), budget);
+        const std::uint64_t kept = bytes_ - std::min(bytes_, taken_over_);
+        taken_over_ = 0;
+        set(std::clamp(kept, least, std::max(least, process > sure ? process - sure : 0)), budget);
         break;
     }
     return reading;

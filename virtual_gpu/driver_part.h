@@ -45,6 +45,7 @@ class DriverPart {
     bool takes_over(std::uint64_t bytes) {
         if (source_ != Source::process) return false;
         bytes_ += bytes;
+        taken_over_ += bytes;
         return true;
     }
 
@@ -65,6 +66,7 @@ class DriverPart {
     unsigned pid_ = 0;
     std::uint64_t first_context_at_most_ = 0;
     std::uint64_t bytes_ = 0;
+    std::uint64_t taken_over_ = 0;  // since the last reading: of these it is believed that they are gone
 };
 
 }  // namespace cuslice

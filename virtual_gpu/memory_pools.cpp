@@ -4,20 +4,9 @@
 
 namespace cuslice {
 
-constinit thread_local MemoryPools* MemoryPools::Growing::here_ = nullptr;
+constinit thread_local MemoryPools::Growing* MemoryPools::Growing::here_ = nullptr;
 
 namespace {
-
-bool read(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint64_t* bytes) {
-    cuuint64_t value = 0;
-    if (CUSLICE_REAL(cuMemPoolGetAttribute)(pool, attribute, &value) != CUDA_SUCCESS) return false;
-    *bytes = value;
-    return true;
-}
-
-bool reserved_by(CUmemoryPool pool, std::uint64_t* bytes) {
-    return read(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, bytes);
-}
 
 std::uint64_t up_to_steps(std::uint64_t bytes, std::uint64_t step) {
     std::uint64_t up = 0;
@@ -25,6 +14,20 @@ std::uint64_t up_to_steps(std::uint64_t bytes, std::uint64_t step) {
 }
 
 }  // namespace
+
+bool MemoryPools::read(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint64_t* bytes) const {
+    cuuint64_t value = 0;
+    const bool reserved = attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
+    const CUresult result =
+        pool == kGraphs
+            ? CUSLICE_REAL(cuDeviceGetGraphMemAttribute)(
+                  device_, reserved ? CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT : CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT,
+                  &value)
+            : CUSLICE_REAL(cuMemPoolGetAttribute)(pool, attribute, &value);
+    if (result != CUDA_SUCCESS) return false;
+    *bytes = value;
+    return true;
+}
 
 MemoryPools::Pool* MemoryPools::find(CUmemoryPool handle) {
     for (Pool& pool : pools_)
@@ -77,7 +80,8 @@ void MemoryPools::allocated(CUmemoryPool handle, std::uint64_t bytes, std::uint6
 void MemoryPools::refresh(Budget& budget, bool trim) {
     LockGuard lock(mutex_);
     for (Pool& pool : pools_) {
-        if (trim) CUSLICE_REAL(cuMemPoolTrimTo)(pool.handle, 0);
+        if (trim && pool.handle == kGraphs) CUSLICE_REAL(cuDeviceGraphMemTrim)(device_);
+        if (trim && pool.handle != kGraphs) CUSLICE_REAL(cuMemPoolTrimTo)(pool.handle, 0);
         std::uint64_t now = 0;
         if (reserved_by(pool.handle, &now)) charge(pool, now, budget);
     }
@@ -104,12 +108,12 @@ void MemoryPools::destroyed(CUmemoryPool handle, Budget& budget) {
 // The thread that forks may be the one that is growing a pool: some drivers start a program of their own. It does not
 // wait for itself.
 void MemoryPools::lock_all() {
-    if (Growing::here_ != this) growing_.lock();
+    if (!Growing::here(*this)) growing_.lock();
     mutex_.lock();
 }
 void MemoryPools::unlock_all() {
     mutex_.unlock();
-    if (Growing::here_ != this) growing_.unlock();
+    if (!Growing::here(*this)) growing_.unlock();
 }
 
 }  // namespace cuslice

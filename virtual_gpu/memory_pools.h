@@ -12,6 +12,9 @@ namespace cuslice {
 // from the driver (CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT): freed memory stays there until a synchronisation, or longer.
 // That figure is read after each allocation; between two readings it only falls, so the charge is never too low.
 //
+// The memory that a device keeps for its graphs is like a pool, kGraphs: it grows when a graph is launched, and falls
+// when it is trimmed.
+//
 // By how much a pool grows for an allocation is seen only afterwards. So the most that it can be is taken from the
 // budget beforehand, and pools grow one at a time:
 //
@@ -24,10 +27,10 @@ class MemoryPools {
       public:
         explicit Growing(MemoryPools& pools) : pools_(pools) {
             pools_.growing_.lock();
-            here_ = &pools;
+            here_ = this;
         }
         ~Growing() {
-            here_ = nullptr;
+            here_ = outer_;
             pools_.growing_.unlock();
         }
         Growing(const Growing&) = delete;
@@ -35,9 +38,21 @@ class MemoryPools {
 
       private:
         friend MemoryPools;
+        static bool here(const MemoryPools& pools) {
+            const Growing* growing = here_;
+            while (growing && &growing->pools_ != &pools) growing = growing->outer_;
+            return growing != nullptr;
+        }
         MemoryPools& pools_;
-        static constinit thread_local MemoryPools* here_;  // what this thread is in the middle of
+        Growing* outer_ = here_;                       // a graph can have memory on several GPUs
+        static constinit thread_local Growing* here_;  // what this thread is in the middle of
     };
+
+    // A device's memory for graphs, where a pool is named.
+    static constexpr CUmemoryPool kGraphs = nullptr;
+
+    // Before any other use.
+    void open(CUdevice device) { device_ = device; }
 
     // The most that the pool can take of the GPU when `bytes` are asked of it, as far as it has been seen to grow.
     // Thread-safe.
@@ -52,7 +67,7 @@ class MemoryPools {
 
     // Until what was taken beforehand for a growth under way has become what it came to.
     void await_growth() {
-        if (Growing::here_ != this) LockGuard lock(growing_);
+        if (!Growing::here(*this)) LockGuard lock(growing_);
     }
 
     // Reads every pool's figure again; with `trim`, after telling each to give back what it holds in reserve.
@@ -82,10 +97,15 @@ class MemoryPools {
         std::uint64_t charged;
         std::uint64_t step;  // it grows by a multiple of this, as far as is known
     };
+    bool read(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint64_t* bytes) const;
+    bool reserved_by(CUmemoryPool pool, std::uint64_t* bytes) const {
+        return read(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, bytes);
+    }
     Pool* find(CUmemoryPool pool);
     Pool* find_or_add(CUmemoryPool pool);
     void charge(Pool& pool, std::uint64_t bytes, Budget& budget);
 
+    CUdevice device_ = 0;
     Mutex growing_;  // before mutex_, if both
     Mutex mutex_;    // over pools_
     PageVector<Pool> pools_;

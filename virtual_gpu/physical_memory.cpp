@@ -31,12 +31,17 @@ bool PhysicalMemory::take_if_unused(Handle handle, Piece* ended) {
 
 bool PhysicalMemory::created(Handle handle, std::uint64_t bytes, int gpu) {
     LockGuard lock(mutex_);
-    return pieces_.insert_at(piece_at(handle), {handle, bytes, 1, 0, gpu});
+    return pieces_.insert_at(piece_at(handle), {handle, bytes, 1, 0, gpu, false});
 }
 
 void PhysicalMemory::retained(Handle handle) {
     LockGuard lock(mutex_);
     if (Piece* piece = find(handle)) piece->handles++;
+}
+
+void PhysicalMemory::exported(Handle handle) {
+    LockGuard lock(mutex_);
+    if (Piece* piece = find(handle)) piece->exported = true;
 }
 
 PhysicalMemory::Change PhysicalMemory::release(Handle handle) {
@@ -57,7 +62,7 @@ void PhysicalMemory::release_done(const Change& change, OnFreed on_freed) {
         LockGuard lock(mutex_);
         if (!change.noted || !take_if_unused(change.handle, &ended)) return;
     }
-    on_freed(ended.gpu, ended.bytes);
+    on_freed(ended.gpu, ended.bytes, ended.exported);
 }
 
 bool PhysicalMemory::mapped(CUdeviceptr address, std::uint64_t bytes, Handle handle) {
@@ -104,7 +109,7 @@ void PhysicalMemory::unmap_done(Unmapping* gone, OnFreed on_freed) {
             if (Piece* piece = find(mapping.handle)) piece->mappings--;
             if (!take_if_unused(mapping.handle, &ended)) continue;
         }
-        on_freed(ended.gpu, ended.bytes);
+        on_freed(ended.gpu, ended.bytes, ended.exported);
     }
     gone->mappings.release();
 }

@@ -244,6 +244,7 @@ void Process::before_fork() {
     if (!loading_now) the_process.mutex_.lock();
     the_process.contexts_.mutex().lock();
     the_process.physical_memory_.mutex().lock();
+    the_process.graph_needs_.mutex().lock();
     for (int i = 0; i < gpus; i++) the_process.gpu(i).mutex().lock();
     the_process.allocations_.lock_all();
     forking_gpus = gpus;
@@ -252,6 +253,7 @@ void Process::before_fork() {
 void Process::after_fork() {
     the_process.allocations_.unlock_all();
     for (int i = forking_gpus; i-- > 0;) the_process.gpu(i).mutex().unlock();
+    the_process.graph_needs_.mutex().unlock();
     the_process.physical_memory_.mutex().unlock();
     the_process.contexts_.mutex().unlock();
     if (!loading_now) the_process.mutex_.unlock();

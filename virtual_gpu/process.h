@@ -8,6 +8,7 @@
 #include "policy/in_flight.h"
 #include "policy/mutex.h"
 #include "virtual_gpu/contexts.h"
+#include "virtual_gpu/graph_needs.h"
 #include "virtual_gpu/physical_memory.h"
 #include "virtual_gpu/virtual_gpu.h"
 
@@ -69,6 +70,7 @@ class Process {
     InFlight& frees() { return frees_; }
     Contexts& contexts() { return contexts_; }
     PhysicalMemory& physical_memory() { return physical_memory_; }
+    GraphNeeds& graph_needs() { return graph_needs_; }
 
   private:
     bool read_settings();
@@ -95,6 +97,7 @@ class Process {
     Contexts contexts_;
     PhysicalMemory physical_memory_;
     SharingPlan sharing_;
+    GraphNeeds graph_needs_;
 
     // Raw storage, so that an unused library is pages of zeros and no constructor.
     alignas(VirtualGpu) static unsigned char gpu_storage_[kMostGpus * sizeof(VirtualGpu)];

@@ -43,6 +43,7 @@ void VirtualGpu::open(int ordinal, CUdevice device, const GpuIdentity& identity,
                       const Slice& slice) {
     ordinal_ = ordinal;
     device_ = device;
+    pools_.open(device);
     identity_ = identity;
     total_ = total;
     slice_ = slice;
@@ -115,6 +116,11 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     return true;
 }
 
+bool VirtualGpu::reserve_at_once(std::uint64_t bytes) {
+    if (budget_.used() > measure_above_.load(std::memory_order_relaxed)) refresh();
+    return budget_.reserve(bytes);
+}
+
 bool VirtualGpu::reserve(std::uint64_t bytes, OverLimit* why) {
     if (budget_.used() > measure_above_.load(std::memory_order_relaxed)) refresh();
     if (try_reserve(bytes, why)) return true;
@@ -134,6 +140,13 @@ bool VirtualGpu::within_limit(OverLimit* why) const {
 void VirtualGpu::release_later(std::uint64_t bytes) {
     LockGuard lock(mutex_);
     if (!driver_part_.takes_over(bytes)) return budget_.release(bytes);
+    publish();
+    driver_gave_back();
+}
+
+void VirtualGpu::release_shared(std::uint64_t bytes) {
+    LockGuard lock(mutex_);
+    if (!driver_part_.takes_over(bytes)) return;
     publish();
     driver_gave_back();
 }

@@ -66,6 +66,9 @@ class VirtualGpu {
     // (which are told to give back what they keep in reserve) and the driver's own part.
     bool reserve(std::uint64_t bytes, OverLimit* why);
 
+    // The same without telling pools to give anything back.
+    bool reserve_at_once(std::uint64_t bytes);
+
     // False if more is held than the limit allows: something took more than was foreseen, and should be undone.
     bool within_limit(OverLimit* why) const;
 
@@ -86,6 +89,10 @@ class VirtualGpu {
 
     // Bytes that the driver will have back at a time of its own: they stay charged until they are seen to be gone.
     void release_later(std::uint64_t bytes);
+
+    // Bytes that this process has given back and another may still hold, so that the driver may not have them. They
+    // stay charged until the driver's figure says that they are gone; where there is none, to the end of the process.
+    void release_shared(std::uint64_t bytes);
 
     // Reads pools and the driver's part again.
     void refresh(bool trim_pools = false);

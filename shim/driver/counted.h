@@ -56,7 +56,9 @@ CUresult counted_allocation(Function function, Kind kind, std::uint64_t bytes, P
     return result;
 }
 
-inline void free_now(VirtualGpu& gpu, const Allocation& freed) { gpu.budget().release(freed.bytes); }
+inline void free_now(VirtualGpu& gpu, const Allocation& freed) {
+    is_exported(freed) ? gpu.release_shared(freed.bytes) : gpu.budget().release(freed.bytes);
+}
 
 // The shape of every hook that frees: first the driver, then the record, then the bytes. Between the first two another
 // thread may get the address again and record it, which the table keeps apart. (Looking the record up first would cost

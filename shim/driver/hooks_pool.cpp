@@ -1,5 +1,5 @@
 // Stream-ordered allocation. What counts is what the pools keep from the driver (virtual_gpu/memory_pools.h).
-#include "shim/driver/counted.h"
+#include "shim/driver/counted_pool.h"
 #include "shim/driver/export.h"
 
 namespace cuslice {
@@ -20,6 +20,14 @@ VirtualGpu* gpu_of_stream(CUstream stream, bool per_thread) {
     return process().current().gpu;
 }
 
+// A captured allocation takes nothing yet.
+bool captures(CUstream stream, bool per_thread) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUresult known = per_thread ? CUSLICE_REAL(cuStreamIsCapturing_ptsz)(stream, &status)
+                                      : CUSLICE_REAL(cuStreamIsCapturing)(stream, &status);
+    return known == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
 // The GPU of a pool that the program named: noted when it was made, or some GPU's default pool.
 VirtualGpu* gpu_of_pool(CUmemoryPool pool) {
     for (int i = 0, n = process().gpu_count(); i < n; i++) {
@@ -32,32 +40,6 @@ VirtualGpu* gpu_of_pool(CUmemoryPool pool) {
     return nullptr;  // on the host, or another process's: not ours to pay for
 }
 
-// `undo` gives an allocation back and waits until the pool has it.
-template <typename Call, typename Undo>
-CUresult counted_from_pool(Function function, VirtualGpu* gpu, CUmemoryPool pool, std::uint64_t bytes, Call call,
-                           Undo undo) {
-    if (!gpu || !gpu->limited()) return call();
-    MemoryPools& pools = gpu->pools();
-    const MemoryPools::Growing growing(pools);
-    std::uint64_t reserved = pools.growth_at_most(pool, bytes);
-    OverLimit why;
-    if (!gpu->reserve(reserved, &why)) {
-        if (!pools.has_spare(pool, bytes)) return refuse(function, *gpu, why, bytes);
-        reserved = 0;
-        gpu->budget().begin_release();
-    }
-    Reservation reservation(*gpu, reserved);
-    const CUresult result = call();
-    if (result != CUDA_SUCCESS) return result;
-    pools.allocated(pool, bytes, reserved, gpu->budget());
-    reservation.disown();
-    if (gpu->within_limit(&why)) return result;
-    undo();
-    gpu->refresh(true);
-    why.requested = bytes;
-    return refuse(function, *gpu, why);
-}
-
 template <typename Call, typename Undo>
 CUresult counted_async(Function function, CUstream stream, bool per_thread, std::uint64_t bytes, Call call, Undo undo) {
     const HookEntry entry;
@@ -66,21 +48,25 @@ CUresult counted_async(Function function, CUstream stream, bool per_thread, std:
     CUmemoryPool pool = nullptr;
     if (!gpu || !gpu->limited() || CUSLICE_REAL(cuDeviceGetMemPool)(&pool, gpu->device()) != CUDA_SUCCESS)
         return call();
-    return counted_from_pool(function, gpu, pool, bytes, call, undo);
+    return counted_from_pool(function, gpu, pool, bytes, call, undo, [&] { return captures(stream, per_thread); });
 }
 
-void free_again(CUdeviceptr address, CUstream stream) {
+bool free_again(CUdeviceptr address, CUstream stream) {
     CUSLICE_REAL(cuMemFreeAsync)(address, stream);
     CUSLICE_REAL(cuStreamSynchronize)(stream);  // refused while the stream is captured: nothing was taken then either
+    return true;
 }
-void free_again_ptsz(CUdeviceptr address, CUstream stream) {
+bool free_again_ptsz(CUdeviceptr address, CUstream stream) {
     CUSLICE_REAL(cuMemFreeAsync_ptsz)(address, stream);
     CUSLICE_REAL(cuStreamSynchronize_ptsz)(stream);
+    return true;
 }
 
 // Frees both pool memory, for which there is no record, and memory of cuMemAlloc, for which there is; the latter when
 // the stream gets there.
-void free_later(VirtualGpu& gpu, const Allocation& freed) { gpu.release_later(freed.bytes); }
+void free_later(VirtualGpu& gpu, const Allocation& freed) {
+    is_exported(freed) ? gpu.release_shared(freed.bytes) : gpu.release_later(freed.bytes);
+}
 
 }  // namespace
 
@@ -88,7 +74,8 @@ CUSLICE_HOOK cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream stream
     if (ready() != Readiness::ready) return unavailable();
     return counted_async(
         Function::cuMemAllocAsync, stream, false, bytesize,
-        [&] { return CUSLICE_REAL(cuMemAllocAsync)(dptr, bytesize, stream); }, [&] { free_again(*dptr, stream); });
+        [&] { return CUSLICE_REAL(cuMemAllocAsync)(dptr, bytesize, stream); },
+        [&] { return free_again(*dptr, stream); });
 }
 
 CUSLICE_HOOK cuMemAllocAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUstream stream) {
@@ -96,7 +83,7 @@ CUSLICE_HOOK cuMemAllocAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUstream s
     return counted_async(
         Function::cuMemAllocAsync_ptsz, stream, true, bytesize,
         [&] { return CUSLICE_REAL(cuMemAllocAsync_ptsz)(dptr, bytesize, stream); },
-        [&] { free_again_ptsz(*dptr, stream); });
+        [&] { return free_again_ptsz(*dptr, stream); });
 }
 
 CUSLICE_HOOK cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream stream) {
@@ -105,7 +92,7 @@ CUSLICE_HOOK cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemor
     return counted_from_pool(
         Function::cuMemAllocFromPoolAsync, entry.counts() ? gpu_of_pool(pool) : nullptr, pool, bytesize,
         [&] { return CUSLICE_REAL(cuMemAllocFromPoolAsync)(dptr, bytesize, pool, stream); },
-        [&] { free_again(*dptr, stream); });
+        [&] { return free_again(*dptr, stream); }, [&] { return captures(stream, false); });
 }
 
 CUSLICE_HOOK cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream stream) {
@@ -114,7 +101,7 @@ CUSLICE_HOOK cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CU
     return counted_from_pool(
         Function::cuMemAllocFromPoolAsync_ptsz, entry.counts() ? gpu_of_pool(pool) : nullptr, pool, bytesize,
         [&] { return CUSLICE_REAL(cuMemAllocFromPoolAsync_ptsz)(dptr, bytesize, pool, stream); },
-        [&] { free_again_ptsz(*dptr, stream); });
+        [&] { return free_again_ptsz(*dptr, stream); }, [&] { return captures(stream, true); });
 }
 
 CUSLICE_HOOK cuMemFreeAsync(CUdeviceptr dptr, CUstream stream) {

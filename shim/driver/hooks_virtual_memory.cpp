@@ -8,10 +8,18 @@ namespace {
 
 PhysicalMemory& pieces() { return process().physical_memory(); }
 
-void give_back(int gpu, std::uint64_t bytes) {
+void give_back(int gpu, std::uint64_t bytes, bool exported) {
+    if (exported) return process().gpu(gpu).release_shared(bytes);
     Budget& budget = process().gpu(gpu).budget();
     budget.begin_release();
     budget.end_release(bytes);
+}
+
+// A piece that isn't ours to count may have been one of another process's that has ended, which the driver counts here.
+CUresult imported_given_back(CUresult result) {
+    if (result == CUDA_SUCCESS)
+        if (VirtualGpu* gpu = process().current().gpu) gpu->driver_gave_back();
+    return result;
 }
 
 VirtualGpu* gpu_of(const CUmemAllocationProp* properties) {
@@ -54,6 +62,7 @@ CUSLICE_HOOK cuMemRelease(CUmemGenericAllocationHandle handle) {
     const HookEntry entry;
     if (!entry.counts()) return CUSLICE_REAL(cuMemRelease)(handle);
     const PhysicalMemory::Change change = pieces().release(handle);
+    if (!change.noted) return imported_given_back(CUSLICE_REAL(cuMemRelease)(handle));
     const CUresult result = CUSLICE_REAL(cuMemRelease)(handle);
     if (result == CUDA_SUCCESS)
         pieces().release_done(change, give_back);
@@ -78,6 +87,7 @@ CUSLICE_HOOK cuMemUnmap(CUdeviceptr address, size_t size) {
     if (!entry.counts()) return CUSLICE_REAL(cuMemUnmap)(address, size);
     PhysicalMemory::Unmapping gone;
     pieces().unmap(address, size, &gone);
+    if (!gone.mappings.size()) return imported_given_back(CUSLICE_REAL(cuMemUnmap)(address, size));
     const CUresult result = CUSLICE_REAL(cuMemUnmap)(address, size);
     if (result == CUDA_SUCCESS)
         pieces().unmap_done(&gone, give_back);

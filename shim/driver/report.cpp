@@ -8,7 +8,7 @@ namespace cuslice {
 
 namespace {
 
-constexpr std::string_view kKinds[] = {"cuMemAlloc", "cuMemAllocPitch", "cuMemAllocManaged"};
+constexpr std::string_view kKinds[] = {"cuMemAlloc", "cuMemAllocPitch", "cuMemAllocManaged", "exported"};
 constexpr std::size_t kKindCount = sizeof(kKinds) / sizeof(kKinds[0]);
 
 struct Holdings {
@@ -41,7 +41,7 @@ void append_holdings(LogLine& line, const VirtualGpu& gpu, const MemoryPools& po
     std::uint64_t pieces = 0;
     const std::uint64_t created = process().physical_memory().held_on(gpu.ordinal(), &pieces);
     append_part(line, "cuMemCreate", created, pieces);
-    append_part(line, "memory pools", pools.charged(), 0);
+    append_part(line, "memory pools and graphs", pools.charged(), 0);
     if (line.view().back() == '(') line.append("nothing yet");
     line.append(')');
 }

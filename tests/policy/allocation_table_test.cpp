@@ -181,5 +181,15 @@ TEST_CASE("the end of a context takes its allocations, each once, and no others"
     CHECK(model.empty());
 }
 
+TEST_CASE("the kind of a live allocation can change, and nothing else of it") {
+    const auto table = std::make_unique<AllocationTable>();
+    const Allocation before{4096, 1024, 5, 63, 31};
+    REQUIRE(table->insert(before));
+    CHECK(table->change_kind(4096, 2));
+    CHECK_FALSE(table->change_kind(8192, 2));
+    CHECK(same(table->erase(4096), {4096, 1024, 5, 63, 2}));
+    CHECK_FALSE(table->change_kind(4096, 2));
+}
+
 }  // namespace
 }  // namespace cuslice

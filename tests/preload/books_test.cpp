@@ -1,41 +1,9 @@
 // Whatever a program does with memory, contexts and modules, the count is what the GPU's books say, to the byte, and
 // the books never show more than the limit.
-#include <cstdio>
-
-#include "tests/catch.h"
-#include "tests/preload/guest.h"
-#include "tests/preload/places.h"
+#include "tests/preload/scene.h"
 
 namespace cuslice::tests {
 namespace {
-
-std::string bytes(std::uint64_t count) { return std::to_string(count); }
-
-// One guest on one GPU with the primary context current, and a look at its books.
-struct Scene {
-    explicit Scene(const std::string& fake_gpu, const Words& settings, const std::string& limit = "1024MiB")
-        : fake(fake_gpu), guest(Guest::route("linked"), sliced(fake, books.path(), with(settings, limit))) {
-        REQUIRE(guest.code("init") == 0);
-    }
-    // A fixed headroom, so that free + used is the same number all the time.
-    static Words with(Words settings, const std::string& limit) {
-        settings.push_back("CUSLICE_LIMIT=" + limit);
-        settings.push_back("CUSLICE_HEADROOM=16MiB");
-        return settings;
-    }
-    Held held() { return books_of(books.path(), guest.pid()); }
-    // The limit less headroom less the count: so this is the count, seen from outside.
-    std::uint64_t free() { return guest.number("info"); }
-
-    Folder books;
-    std::string fake;
-    Guest guest;
-};
-
-// A GPU as a file describes it.
-std::string gpu_file(const Folder& folder, const std::string& keys) {
-    return folder.write("gpus.toml", "[[gpu]]\nprofile = \"laptop-2g\"\n" + keys + "\n");
-}
 
 TEST_CASE("each kind of allocation is counted as the driver charges it, and its free too") {
     Scene scene("1xlaptop-2g", {});

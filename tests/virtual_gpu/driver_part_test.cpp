@@ -269,3 +269,22 @@ TEST_CASE("memory on its way back is the driver's until it is seen to be gone") 
     CHECK(scene.budget.used() == 300 * kMiB);
     CHECK(scene.part.bytes() == 300 * kMiB);
 }
+
+TEST_CASE("memory on its way back is believed to be gone where managed memory leaves a range") {
+    Scene scene;
+    scene.open();
+    scene.grow(300 * kMiB);
+    scene.allocate(64 * kMiB);
+    REQUIRE(scene.budget.reserve(100 * kMiB));  // managed, and on the GPU
+    scene.budget.commit();
+    machine.process += 100 * kMiB;
+    CHECK(scene.part.takes_over(64 * kMiB));
+    machine.process -= 64 * kMiB;
+    scene.part.refresh(100 * kMiB, scene.budget);
+    CHECK(scene.part.bytes() == 300 * kMiB);
+    // Another process has it still: what the figure needs is charged at least.
+    CHECK(scene.part.takes_over(0));
+    machine.process += 64 * kMiB;
+    scene.part.refresh(100 * kMiB, scene.budget);
+    CHECK(scene.part.bytes() == 364 * kMiB);
+}

@@ -28,6 +28,16 @@ CUresult CUDAAPI trim(CUmemoryPool pool, size_t keep) {
     return CUDA_SUCCESS;
 }
 
+CUdevice asked_device = -1;
+CUresult CUDAAPI graph_attribute(CUdevice device, CUgraphMem_attribute which, void* value) {
+    asked_device = device;
+    const MadeUpPool& graphs = all[MemoryPools::kGraphs];
+    *static_cast<cuuint64_t*>(value) = which == CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT ? graphs.used : graphs.kept;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI trim_graphs(CUdevice) { return trim(MemoryPools::kGraphs, 0); }
+
 template <typename F>
 void put(Function function, F* implementation) {
     cuslice_driver_slots[static_cast<std::size_t>(function)] = reinterpret_cast<void*>(implementation);
@@ -122,4 +132,33 @@ TEST_CASE("a pool has spare what it keeps and nobody uses") {
     CHECK(scene.pools.has_spare(handle(1), 4 * kMiB));
     CHECK_FALSE(scene.pools.has_spare(handle(1), 4 * kMiB + 1));
     CHECK_FALSE(scene.pools.has_spare(handle(9), 0));  // the driver knows of no such pool
+}
+
+TEST_CASE("what a device keeps for its graphs is charged as a pool is, and trimmed by its own function") {
+    Scene scene;
+    put(Function::cuDeviceGetGraphMemAttribute, graph_attribute);
+    put(Function::cuDeviceGraphMemTrim, trim_graphs);
+    scene.pools.open(3);
+    scene.allocate(MemoryPools::kGraphs, 40 * kMiB, 64 * kMiB);
+    CHECK(asked_device == 3);
+    CHECK(scene.budget.used() == 64 * kMiB);
+    all[MemoryPools::kGraphs].used = 0;
+    CHECK(scene.pools.has_spare(MemoryPools::kGraphs, 64 * kMiB));
+    scene.pools.refresh(scene.budget, true);
+    CHECK(scene.budget.used() == 0);
+}
+
+TEST_CASE("a thread can be growing the pools of several GPUs") {
+    MemoryPools first, second, third;
+    const MemoryPools::Growing growing(first);
+    {
+        const MemoryPools::Growing inner(second);
+        first.await_growth();  // its own: it doesn't wait for itself
+        second.await_growth();
+        first.lock_all();
+        first.unlock_all();
+    }
+    first.await_growth();
+    second.await_growth();
+    third.await_growth();
 }

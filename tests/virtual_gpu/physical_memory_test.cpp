@@ -12,7 +12,7 @@ using cuslice::PhysicalMemory;
 namespace {
 
 std::vector<std::pair<int, std::uint64_t>> freed;
-void note(int gpu, std::uint64_t bytes) { freed.emplace_back(gpu, bytes); }
+void note(int gpu, std::uint64_t bytes, bool) { freed.emplace_back(gpu, bytes); }
 
 struct Books : PhysicalMemory {
     Books() { freed.clear(); }

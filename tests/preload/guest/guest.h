@@ -19,6 +19,16 @@ struct Program {
     std::map<std::string, CUdeviceptr> blocks;
     std::map<std::string, CUmemoryPool> pools;
     std::map<std::string, CUmodule> modules;
+    std::map<std::string, CUmemGenericAllocationHandle> pieces;  // physical memory
+    std::map<std::string, std::pair<CUdeviceptr, std::size_t>> mappings;
+    std::map<std::string, CUarray> arrays;
+    std::map<std::string, CUmipmappedArray> mipmaps;
+    struct Graph {
+        CUgraph graph = nullptr;
+        CUgraphExec instance = nullptr;
+        std::vector<CUdeviceptr> blocks;  // left to the program
+    };
+    std::map<std::string, Graph> graphs;
     CUcontext current = nullptr;
 };
 
@@ -27,7 +37,11 @@ using Command = std::function<std::string(Program&, const Words&)>;
 using Commands = std::map<std::string, Command>;
 
 void add_context_commands(Commands& commands);
+void add_graph_commands(Commands& commands);
 void add_memory_commands(Commands& commands);
+void add_object_commands(Commands& commands);
+void add_random_commands(Commands& commands);
+void add_sharing_commands(Commands& commands);
 void add_nvml_commands(Commands& commands);
 void add_process_commands(Commands& commands);
 void add_thread_commands(Commands& commands);

@@ -12,9 +12,13 @@ const Commands& commands() {
     static const Commands all = [] {
         Commands made;
         add_context_commands(made);
+        add_graph_commands(made);
         add_memory_commands(made);
         add_nvml_commands(made);
+        add_object_commands(made);
         add_process_commands(made);
+        add_random_commands(made);
+        add_sharing_commands(made);
         add_thread_commands(made);
         return made;
     }();

@@ -11,35 +11,11 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "virtual_gpu/fake/books/file_lock.h"
 #include "virtual_gpu/fake/books/liveness.h"
 
 namespace cuslice::fake {
 namespace {
-
-/// fcntl(F_SETLK or F_SETLKW) on one byte.
-int set_lock(int file, off_t byte, short type, int command) {
-    struct flock lock {};
-    lock.l_type = type;
-    lock.l_whence = SEEK_SET;
-    lock.l_start = byte;
-    lock.l_len = 1;
-    return fcntl(file, command, &lock);
-}
-
-/// Byte 0 of the lock file, held for a few microseconds.
-class FileLock {
-  public:
-    explicit FileLock(int file) : file_(file) { set(F_WRLCK); }
-    ~FileLock() { set(F_UNLCK); }
-    FileLock(const FileLock&) = delete;
-
-  private:
-    void set(short type) const {
-        while (set_lock(file_, 0, type, F_SETLKW) != 0 && errno == EINTR) {
-        }
-    }
-    int file_;
-};
 
 std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
 
@@ -113,6 +89,7 @@ bool Books::open(const GpuSpec& gpu, std::string& error) {
 bool Books::open_existing(const std::string& path, std::string& error) { return map(path, false, nullptr, error); }
 
 void Books::end(Slot& slot, std::uint32_t number) {
+    drop_all(number);
     slot.used_at_end = slot.used.load();
     slot.used = 0;
     slot.claim = 0;
@@ -201,7 +178,7 @@ bool Books::charge_last(std::uint64_t bytes) {
 std::uint64_t Books::used_now() const {
     std::uint64_t sum = 0;
     each_live([&](const Slot& slot, std::uint32_t) { sum += slot.used.load(std::memory_order_relaxed); });
-    return sum;
+    return sum + inherited_by_all();
 }
 
 std::uint64_t Books::used_with_others() {
@@ -228,8 +205,9 @@ std::vector<Holder> Books::holders() {
         Holder holder;
         holder.pid = slot.pid;
         holder.live = state == SlotState::Live;
-        holder.used = holder.live ? slot.used : slot.used_at_end;
-        holder.peak = slot.peak;
+        const auto number = static_cast<std::uint32_t>(&slot - file_->slots);
+        holder.used = holder.live ? slot.used + inherited(number) : slot.used_at_end.load();
+        holder.peak = std::max<std::uint64_t>(slot.peak, holder.used);
         holder.context_bytes = slot.context_bytes;
         holder.module_bytes = slot.module_bytes;
         holder.contexts = slot.contexts;

@@ -66,11 +66,25 @@ class Books {
         slot_->module_bytes.fetch_add(static_cast<std::uint64_t>(bytes), std::memory_order_relaxed);
     }
 
+    // Memory that other processes can hold too. Whoever made it pays as long as it has it, then whoever else holds it.
+    // The same lock; `id` is a number that nobody else chooses.
+
+    /// This process's own bytes, charged already, can be held by others from now on. False: no room for one more piece.
+    bool share(std::uint64_t id, std::uint64_t bytes);
+    /// Holds another's piece too; false if the one who made it has it no more.
+    bool hold_from_owner(std::uint64_t id);
+    /// Holds another's piece too, and pays for it if nobody is left who does; false if there is no room for that.
+    bool hold_or_pay(std::uint64_t id, std::uint64_t bytes);
+    /// Holds it no more. Who pays for it passes it on to another holder, if `pass_on`; an owner releases its own
+    /// charge.
+    void drop(std::uint64_t id, bool pass_on);
+
     /// What all processes hold, in bytes. Any thread. The dead are ended first; without other processes no system call.
     std::uint64_t used_by_all() {
         bool alone = true;
         each_live([&](const Slot& slot, std::uint32_t) { alone = alone && &slot == slot_; });
-        return alone && slot_ != nullptr ? slot_->used.load(std::memory_order_relaxed) : used_with_others();
+        if (!alone || slot_ == nullptr) return used_with_others();
+        return slot_->used.load(std::memory_order_relaxed) + inherited_by_all();
     }
     std::uint64_t capacity() const { return capacity_; }
 
@@ -94,7 +108,18 @@ class Books {
     std::uint64_t claimed() const {
         std::uint64_t sum = 0;
         each_live([&](const Slot& slot, std::uint32_t) { sum += slot.claim.load(std::memory_order_relaxed); });
-        return sum;
+        return sum + inherited_by_all();
+    }
+    std::uint32_t own_number() const { return static_cast<std::uint32_t>(slot_ - file_->slots); }
+    SharedPiece* find_piece(std::uint64_t id) const;
+    bool new_piece(std::uint64_t id, std::uint64_t bytes, std::uint32_t payer);
+    void drop_piece(SharedPiece& piece, std::uint32_t number, bool pass_on);
+    /// Of a slot that ends. The caller holds byte 0.
+    void drop_all(std::uint32_t number);
+    /// What a process pays for and did not charge itself; books_slots: all processes.
+    std::uint64_t inherited(std::uint32_t number) const;
+    std::uint64_t inherited_by_all() const {
+        return file_->header.shared_high.load(std::memory_order_relaxed) == 0 ? 0 : inherited(books_slots);
     }
     void commit(std::uint64_t mine) {
         used_ = mine;

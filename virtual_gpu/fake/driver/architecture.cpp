@@ -20,7 +20,8 @@ constexpr Architecture architectures[] = {
 };
 
 /// Attributes with the same value on every GPU here. Texture and surface limits are those of the Programming Guide.
-/// What this driver does not do (IPC, RDMA, compression, stream memory operations …) says 0 whatever the profile.
+/// What this driver does not do (RDMA, fabric handles, compression, stream memory operations …) says 0 whatever the
+/// profile.
 bool common_attribute(int attribute, int& value) {
     switch (attribute) {
         case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
@@ -147,6 +148,8 @@ bool common_attribute(int attribute, int& value) {
         case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
         case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:  // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
         case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:
         case CU_DEVICE_ATTRIBUTE_CAN_TEX2D_GATHER:

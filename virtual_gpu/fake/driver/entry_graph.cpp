@@ -1,8 +1,11 @@
 // Graphs: what captures made, instantiated and launched. Nodes can't be added or changed one by one, except for empty
-// ones.
+// ones and those of memory (entry_graph_memory.cpp).
 
 #include <algorithm>
+#include <mutex>
 
+#include "virtual_gpu/fake/driver/graph_memory.h"
+#include "virtual_gpu/fake/driver/state.h"
 #include "virtual_gpu/fake/driver/stream_pair.h"
 
 using namespace cuslice::fake;
@@ -16,13 +19,24 @@ constexpr unsigned long long all_flags =
 CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags) {
     if (out == nullptr || (flags & ~all_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) CUSLICE_UNSUPPORTED("graphs that devices launch");
-    const Graph* graph = graphs.find(handle);
+    Graph* graph = graphs.find(handle);
     if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    // Documented for graphs with memory nodes: one instance at a time. With which error is not.
+    if (graph->has_memory && !graph->instance.expired()) return CUDA_ERROR_INVALID_VALUE;
     const auto [exec_handle, exec] = graph_execs.create();
     exec->flags = flags;
+    exec->has_memory = graph->has_memory;
+    graph->instance = exec->instance = std::make_shared<int>();
     for (const CUgraphNode node : graph->nodes) {
         const GraphNode& from = *graph_nodes.find(node);
-        exec->tasks.emplace_back(from.type, from.task);
+        exec->nodes.push_back({from.type, from.task, from.memory});
+    }
+    if (exec->has_memory && (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) {
+        const std::lock_guard hold(driver().lock);
+        if (const CUresult bad = reserve_graph_memory(*exec); bad != CUDA_SUCCESS) {
+            graph_execs.destroy(exec_handle);
+            return bad;
+        }
     }
     *out = exec_handle;
     return CUDA_SUCCESS;
@@ -41,17 +55,30 @@ CUresult launch(CUgraphExec handle, CUstream stream_handle, DefaultStream form) 
     const GraphExec* exec = graph_execs.find(handle);
     if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = find_stream(stream_handle, form, stream); bad != CUDA_SUCCESS) return bad;
-    for (const auto& [type, task] : exec->tasks) {
-        const CUresult bad = type == CU_GRAPH_NODE_TYPE_HOST ? submit_host(*stream, task) : submit(*stream, type, task);
-        if (bad != CUDA_SUCCESS) return bad;
+    Task done;
+    if (exec->has_memory) {
+        if (stream->capture != nullptr) CUSLICE_UNSUPPORTED("capturing the launch of a graph with memory nodes");
+        const std::lock_guard hold(driver().lock);
+        if (const CUresult bad = begin_graph_launch(*exec, done); bad != CUDA_SUCCESS) return bad;
     }
-    return CUDA_SUCCESS;
+    for (const ExecNode& node : exec->nodes) {
+        const CUresult bad = node.type == CU_GRAPH_NODE_TYPE_HOST ? submit_host(*stream, node.task)
+                                                                  : submit(*stream, node.type, node.task);
+        if (bad == CUDA_SUCCESS) continue;
+        if (done) done();
+        return bad;
+    }
+    return done ? submit(*stream, CU_GRAPH_NODE_TYPE_EMPTY, std::move(done)) : CUDA_SUCCESS;
 }
 
 CUresult upload(CUgraphExec handle, CUstream stream_handle, DefaultStream form) {
     Stream* stream = nullptr;
-    if (graph_execs.find(handle) == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return find_stream(stream_handle, form, stream);  // there is nothing to upload to
+    const GraphExec* exec = graph_execs.find(handle);
+    if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_stream(stream_handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    if (!exec->has_memory) return CUDA_SUCCESS;  // there is nothing else to upload to
+    const std::lock_guard hold(driver().lock);
+    return reserve_graph_memory(*exec);
 }
 
 /// The first `*count` nodes, or how many there are if `out` is null.
@@ -86,6 +113,7 @@ CUresult CUDAAPI cuGraphClone(CUgraph* out, CUgraph handle) {
     CUSLICE_ENTER(cuGraphClone)
     const Graph* graph = graphs.find(handle);
     if (out == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (graph->has_memory) return CUDA_ERROR_NOT_SUPPORTED;
     const CUgraph clone = graphs.create().first;
     for (const CUgraphNode node : graph->nodes) {
         const GraphNode& from = *graph_nodes.find(node);
@@ -98,11 +126,8 @@ CUresult CUDAAPI cuGraphClone(CUgraph* out, CUgraph handle) {
 CUresult CUDAAPI cuGraphAddEmptyNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies, size_t count) {
     CUSLICE_ENTER(cuGraphAddEmptyNode)
     Graph* graph = graphs.find(handle);
-    if (out == nullptr || graph == nullptr || (count > 0 && dependencies == nullptr)) return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < count; i++) {
-        const GraphNode* node = graph_nodes.find(dependencies[i]);
-        if (node == nullptr || node->graph != handle) return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = check_dependencies(handle, dependencies, count); bad != CUDA_SUCCESS) return bad;
     append_node(handle, CU_GRAPH_NODE_TYPE_EMPTY, [] {});
     *out = graph->nodes.back();
     return CUDA_SUCCESS;

@@ -3,8 +3,10 @@
 #include "virtual_gpu/fake/driver/capture.h"
 #include "virtual_gpu/fake/driver/context.h"
 #include "virtual_gpu/fake/driver/gate.h"
+#include "virtual_gpu/fake/driver/graph_memory.h"
 #include "virtual_gpu/fake/driver/pool.h"
 #include "virtual_gpu/fake/driver/resolve.h"
+#include "virtual_gpu/fake/driver/sharing.h"
 #include "virtual_gpu/fake/driver/state.h"
 
 using namespace cuslice::fake;
@@ -53,6 +55,16 @@ std::uint64_t pitched(std::uint64_t width, std::uint64_t height) {
 
 bool element_size(unsigned bytes) { return bytes == 4 || bytes == 8 || bytes == 16; }
 
+CUresult free_of_graph(Address address) {
+    Task done;
+    {
+        const std::lock_guard hold(driver().lock);
+        if (const CUresult bad = free_graph_memory(address, done); bad != CUDA_SUCCESS) return bad;
+    }
+    done();
+    return CUDA_SUCCESS;
+}
+
 CUresult free_memory(Address address) {
     if (address == 0) return CUDA_SUCCESS;
     Context* context = nullptr;
@@ -71,6 +83,8 @@ CUresult free_memory(Address address) {
         }
     }
     const Found found = find_block(address);
+    if (is_pool_import(address)) return close_shared(address, true);
+    if (found && found.block.record->kind == BlockKind::Graph) return free_of_graph(address);
     if (!found || found.block.base != address) return CUDA_ERROR_INVALID_VALUE;
     if (found.block.record->kind == BlockKind::Pool) return free_pooled_now(*found.gpu, address);
     if (found.block.record->kind != BlockKind::Device && found.block.record->kind != BlockKind::Managed) {

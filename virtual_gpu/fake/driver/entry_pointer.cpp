@@ -49,7 +49,7 @@ std::optional<Known> what_is(Address address) {
     if (const Found found = find_block(address)) {
         const BlockRecord& record = *found.block.record;
         if (record.kind != BlockKind::Device && record.kind != BlockKind::Managed && record.kind != BlockKind::Pool &&
-            record.kind != BlockKind::Global) {
+            record.kind != BlockKind::Global && record.kind != BlockKind::Imported && record.kind != BlockKind::Graph) {
             return std::nullopt;  // physical memory and arrays have no address that a program may use
         }
         known.base = found.block.base;

@@ -3,8 +3,10 @@
 #include <cstring>
 #include <set>
 
+#include "virtual_gpu/fake/driver/graph_memory.h"
 #include "virtual_gpu/fake/driver/pool.h"
 #include "virtual_gpu/fake/driver/resolve.h"
+#include "virtual_gpu/fake/driver/sharing.h"
 #include "virtual_gpu/fake/driver/state.h"
 #include "virtual_gpu/fake/driver/stream_pair.h"
 
@@ -19,9 +21,12 @@ std::set<Address>& frees_under_way() {
 }
 
 CUresult allocate_from(Pool* pool, CUdeviceptr* out, size_t bytes, Stream& stream) {
-    if (stream.capture != nullptr) CUSLICE_UNSUPPORTED("capturing a stream-ordered allocation");
     Address address = 0;
-    const CUresult result = allocate_pooled(*pool, bytes, address);
+    if (stream.capture != nullptr && !stream.capture->active()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    // A captured allocation is the graph's own: of the pool it has the device alone.
+    const CUresult result = stream.capture != nullptr
+                                ? add_memory_node(stream.capture->graph, *pool->gpu, bytes, address)
+                                : allocate_pooled(*pool, bytes, address);
     if (result == CUDA_SUCCESS) *out = address;
     return result;
 }
@@ -44,15 +49,29 @@ CUresult allocate_from_pool(CUdeviceptr* out, size_t bytes, CUmemoryPool handle,
     if (const CUresult bad = find_stream(stream_handle, form, stream); bad != CUDA_SUCCESS) return bad;
     const std::lock_guard hold(driver().lock);
     Pool* pool = pools.find(handle);
-    if (pool == nullptr || pool->doomed) return CUDA_ERROR_INVALID_VALUE;
+    if (pool == nullptr || pool->doomed || pool->imported) return CUDA_ERROR_INVALID_VALUE;
     return allocate_from(pool, out, bytes, *stream);
 }
 
 CUresult free_async(CUdeviceptr address, CUstream handle, DefaultStream form) {
     Stream* stream = nullptr;
     if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
-    if (stream->capture != nullptr) CUSLICE_UNSUPPORTED("capturing a stream-ordered free");
+    if (stream->capture != nullptr && !stream->capture->active()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    Task done;
+    {
+        const std::lock_guard hold(driver().lock);
+        const bool of_graph = is_graph_memory(address);
+        if (of_graph && stream->capture != nullptr) return add_free_node(stream->capture->graph, address);
+        if (of_graph) {
+            if (const CUresult bad = free_graph_memory(address, done); bad != CUDA_SUCCESS) return bad;
+        }
+    }
+    if (done) return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, std::move(done));
+    if (stream->capture != nullptr) CUSLICE_UNSUPPORTED("capturing the free of memory that no graph made");
     const Found found = find_block(address);
+    if (is_pool_import(address)) {
+        return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, [address] { close_shared(address, true); });
+    }
     if (!found || found.block.base != address || found.block.record->kind != BlockKind::Pool)
         return CUDA_ERROR_INVALID_VALUE;
     {
@@ -143,7 +162,7 @@ CUresult set_current(CUdevice device, CUmemoryPool handle) {
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     const std::lock_guard hold(driver().lock);
     const Pool* pool = pools.find(handle);
-    if (pool == nullptr || pool->doomed || pool->gpu != gpu) return CUDA_ERROR_INVALID_VALUE;
+    if (pool == nullptr || pool->doomed || pool->imported || pool->gpu != gpu) return CUDA_ERROR_INVALID_VALUE;
     set_current_pool(*gpu, handle);
     return CUDA_SUCCESS;
 }
@@ -167,7 +186,8 @@ CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props)
     if (out == nullptr || props == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
     if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE) CUSLICE_UNSUPPORTED("cuMemPoolCreate in host memory");
-    if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE) CUSLICE_UNSUPPORTED("cuMemPoolCreate of an exportable pool");
+    if ((props->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
+        CUSLICE_UNSUPPORTED("cuMemPoolCreate of a pool that is exported as anything but a file descriptor");
     Gpu* gpu = driver().gpu(props->location.id);
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     const std::lock_guard hold(driver().lock);

@@ -25,9 +25,25 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle* out, size_t size, con
                              unsigned long long flags) {
     CUSLICE_ENTER(cuMemCreate)
     if (out == nullptr || prop == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) CUSLICE_UNSUPPORTED("cuMemCreate of exportable memory");
+    if ((prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
+        CUSLICE_UNSUPPORTED("cuMemCreate of memory that is exported as anything but a file descriptor");
     if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) CUSLICE_UNSUPPORTED("cuMemCreate in host memory");
     return create_physical(*out, size, *prop);
+}
+
+CUresult CUDAAPI cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle,
+                                              CUmemAllocationHandleType type, unsigned long long flags) {
+    CUSLICE_ENTER(cuMemExportToShareableHandle)
+    if (out == nullptr || flags != 0 || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_INVALID_VALUE;
+    return export_physical(handle, *static_cast<int*>(out));
+}
+
+CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void* os_handle,
+                                                CUmemAllocationHandleType type) {
+    CUSLICE_ENTER(cuMemImportFromShareableHandle)
+    if (out == nullptr || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_INVALID_VALUE;
+    return import_physical(*out, static_cast<int>(reinterpret_cast<std::intptr_t>(os_handle)));
 }
 
 CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle) {

@@ -45,6 +45,20 @@ CUresult Gpu::allocate(Region& region, std::uint64_t bytes, BlockKind kind, std:
     return CUDA_SUCCESS;
 }
 
+void Gpu::unshare(Region& region, const Block& block) {
+    const std::uint64_t bytes = (block.record->asked + page_bytes - 1) / page_bytes * page_bytes;
+    if (block.record->adopted) {
+        region.space.give_up(block.base, bytes);
+    } else if (block.record->asked >= page_bytes) {
+        region.space.discard(block.base, block.record->asked);
+    }
+    const auto found = shared.find(block.base);
+    if (found == shared.end()) return;
+    // A pool goes on paying for what is freed to it.
+    books.drop(found->second.id, block.record->kind != BlockKind::Pool);
+    shared.erase(found);
+}
+
 void Gpu::free_all(std::uint32_t owner) {
     const std::lock_guard hold(lock);
     for (Region* region : {&device, &managed, &low}) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
 
@@ -20,6 +21,14 @@ struct Region {
     MemorySpace space;
     Heap heap;
     bool contains(Address at) const { return space.contains(at); }
+};
+
+/// A block that other processes can hold, or that one of them made.
+struct SharedBlock {
+    std::uint64_t id = 0;    // the piece in the books
+    Address pointer = 0;     // what the program got when it opened another's block
+    unsigned opened = 0;     // so often
+    bool from_pool = false;  // freed as a pool's memory is
 };
 
 class Gpu {
@@ -48,13 +57,16 @@ class Gpu {
         const std::lock_guard hold(lock);
         books.release(bytes);
     }
-    /// Frees a block, with the lock held; the bytes too, unless a pool accounts for them.
+    /// Frees a block, with the lock held; the bytes too, unless a pool, a graph or another process accounts for them.
     void free_block(Region& region, const Block& block) {
         const std::uint64_t bytes = block.record->asked;
-        const bool pooled = block.record->kind == BlockKind::Pool;
-        if (block.record->touched && bytes >= page_bytes) region.space.discard(block.base, bytes);
+        const bool charged = block.record->kind < BlockKind::Imported && block.record->kind != BlockKind::Pool;
+        if (block.record->shared || block.record->adopted) [[unlikely]]
+            unshare(region, block);
+        else if (block.record->touched && bytes >= page_bytes)
+            region.space.discard(block.base, bytes);
         region.heap.free(block);
-        if (!pooled) books.release(rounded(bytes));
+        if (charged) books.release(rounded(bytes));
     }
     /// Frees everything of one owner.
     void free_all(std::uint32_t owner);
@@ -63,11 +75,14 @@ class Gpu {
 
     SpinLock lock;  // books' charges and the heaps
     Books books;
-    Region device;   // ordinary memory
-    Region managed;  // memory that the host touches too
-    Region low;      // memory for 32-bit pointers
+    Region device;                          // ordinary memory
+    Region managed;                         // memory that the host touches too
+    Region low;                             // memory for 32-bit pointers
+    std::map<Address, SharedBlock> shared;  // by base; with the lock held
 
   private:
+    /// Of a block that is about to be freed.
+    void unshare(Region& region, const Block& block);
     bool opened_ = false;
 };
 

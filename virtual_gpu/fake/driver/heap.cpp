@@ -58,6 +58,8 @@ Block Heap::allocate(std::uint64_t bytes, BlockKind kind, std::uint32_t owner) {
     record.kind = kind;
     record.sync_memops = false;
     record.touched = false;
+    record.shared = false;
+    record.adopted = false;
     return block_of(*span, number);
 }
 

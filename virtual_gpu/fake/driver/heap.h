@@ -16,8 +16,8 @@
 
 namespace cuslice::fake {
 
-/// What a block is for: decides which function may free it.
-enum class BlockKind : std::uint8_t { Free, Device, Managed, Pool, Array, Global, Physical };
+/// What a block is for: decides which function may free it. Those from Imported on are not charged by themselves.
+enum class BlockKind : std::uint8_t { Free, Device, Managed, Pool, Array, Global, Physical, Imported, Graph };
 
 /// What is kept of a block while it lives.
 struct BlockRecord {
@@ -25,6 +25,8 @@ struct BlockRecord {
     BlockKind kind : 8 = BlockKind::Free;
     bool sync_memops : 1 = false;
     bool touched : 1 = false;  // something was written: its contents are discarded when it is freed
+    bool shared : 1 = false;   // other processes can hold it, or it is theirs: Gpu::shared
+    bool adopted : 1 = false;  // its contents are in a file of their own
     std::uint32_t id = 0;      // unique on its GPU, for CU_POINTER_ATTRIBUTE_BUFFER_ID
     std::uint32_t owner = 0;   // whose it is: a context's or pool's number; of a free block the next free one
 };

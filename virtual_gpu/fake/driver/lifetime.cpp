@@ -2,6 +2,7 @@
 
 #include "virtual_gpu/fake/driver/array.h"
 #include "virtual_gpu/fake/driver/event.h"
+#include "virtual_gpu/fake/driver/graph_memory.h"
 #include "virtual_gpu/fake/driver/host_memory.h"
 #include "virtual_gpu/fake/driver/module.h"
 #include "virtual_gpu/fake/driver/pool.h"
@@ -25,7 +26,10 @@ void end_owned_by(Context& context) {
     end_modules(context);
     end_arrays(context);
     // With the primary context goes all that belongs to the device and not to a context of its own.
-    if (context.primary) end_pools(*context.gpu);
+    if (context.primary) {
+        end_pools(*context.gpu);
+        end_graph_pool(*context.gpu);
+    }
     end_host_memory(context.handle);
     trim_to_thresholds(*context.gpu);
 }

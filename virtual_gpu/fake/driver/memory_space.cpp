@@ -79,9 +79,10 @@ bool MemorySpace::open_shared(std::size_t least, std::size_t wanted) { return re
 
 void MemorySpace::make_stored(Address address) {
     std::atomic<std::uint64_t>& page = page_of(address);
-    if (state_of(address) == stored) return;
+    if (const std::uint64_t state = state_of(address); state == stored || state == lent) return;
     const std::lock_guard hold(lock_);
     const std::uint64_t state = page.load(std::memory_order_relaxed);
+    if (state == lent) return;
     if ((state & 3) == uniform) {
         unsigned char* start = contents_ + (address - base_) / page_bytes * page_bytes;
         fill_bytes(start, static_cast<std::uint32_t>(state >> 32), 0, page_bytes);
@@ -141,7 +142,7 @@ void MemorySpace::fill(Address to, std::uint32_t pattern, std::size_t size) {
     const std::uint64_t wanted = pattern == 0 ? clean : static_cast<std::uint64_t>(pattern) << 32 | uniform;
     while (size > 0) {
         const std::size_t whole = (to - base_) % page_bytes == 0 ? size / page_bytes : 0;
-        if (whole > 0 && (!shared_ || pattern == 0)) {
+        if (whole > 0 && (shared_ ? pattern == 0 : state_of(to) != lent)) {
             set_pages(to, whole, wanted);
             to += whole * page_bytes;
             size -= whole * page_bytes;
@@ -163,6 +164,36 @@ void MemorySpace::discard(Address from, std::size_t size) {
     if (first < end) set_pages(base_ + first * page_bytes, end - first, clean);
 }
 
+void MemorySpace::lend(Address from, std::size_t size) {
+    for (Address page = from; page - from < size; page += page_bytes) {
+        make_stored(page);
+        if (!shared_) page_of(page).store(lent, std::memory_order_release);
+    }
+}
+
+bool MemorySpace::map_contents(Address from, std::size_t size, int file, std::size_t offset) {
+    void* contents = mmap(at(from), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file,
+                          static_cast<off_t>(offset));
+    if (contents == MAP_FAILED) return false;
+    madvise(contents, size, MADV_DONTDUMP);
+    return true;
+}
+
+bool MemorySpace::adopt(Address from, std::size_t size, int file, std::size_t offset) {
+    if (!map_contents(from, size, file, offset)) return false;
+    for (Address page = from; page - from < size; page += page_bytes) {
+        page_of(page).store(lent, std::memory_order_release);
+    }
+    return true;
+}
+
+void MemorySpace::give_up(Address from, std::size_t size) {
+    map_contents(from, size, file_, from - base_);
+    for (Address page = from; page - from < size; page += page_bytes) {
+        page_of(page).store(clean, std::memory_order_release);
+    }
+}
+
 void MemorySpace::set_pages(Address first, std::size_t count, std::uint64_t state) {
     const std::lock_guard hold(lock_);
     if (shared_) {
@@ -173,7 +204,8 @@ void MemorySpace::set_pages(Address first, std::size_t count, std::uint64_t stat
     for (std::size_t i = 0; i < count;) {
         // A run of stored pages is given back with one system call.
         std::size_t run = 0;
-        while (i + run < count && page[i + run].load(std::memory_order_relaxed) == stored) {
+        while (i + run < count && (page[i + run].load(std::memory_order_relaxed) == stored ||
+                                   page[i + run].load(std::memory_order_relaxed) == lent)) {
             page[i + run++].store(state, std::memory_order_release);
         }
         if (run > 0) {

@@ -38,10 +38,17 @@ class MemorySpace {
     /// Forgets the contents of whole pages and gives their memory back; the edges stay.
     void discard(Address from, std::size_t size);
 
+    /// From now on the contents of whole pages are always in the file, where another process may map them.
+    void lend(Address from, std::size_t size);
+    int file() const { return file_; }
+    /// Whole pages get the bytes of another file for their contents, from the offset on; and their own again, zeros.
+    bool adopt(Address from, std::size_t size, int file, std::size_t offset);
+    void give_up(Address from, std::size_t size);
+
   private:
-    // A page's state: clean (zeros, nothing stored), stored (its bytes are in the memfd), or uniform: pattern << 32
-    // | 2.
-    static constexpr std::uint64_t clean = 0, stored = 1, uniform = 2;
+    // A page's state: clean (zeros, nothing stored), stored (its bytes are in the memfd), lent (the same, and so they
+    // stay: other processes see them), or uniform: pattern << 32 | 2.
+    static constexpr std::uint64_t clean = 0, stored = 1, uniform = 2, lent = 3;
 
     bool reserve(std::size_t least, std::size_t wanted, bool low, bool shared);
     bool back();
@@ -51,6 +58,7 @@ class MemorySpace {
     std::uint64_t state_of(Address address) const {
         return shared_ ? stored : page_of(address).load(std::memory_order_acquire);
     }
+    bool map_contents(Address from, std::size_t size, int file, std::size_t offset);
     void make_stored(Address address);
     void punch(Address from, std::size_t size);
     void set_pages(Address first, std::size_t count, std::uint64_t state);

@@ -15,7 +15,8 @@ struct Pool {
     Gpu* gpu = nullptr;
     std::uint32_t number = 0;  // owner of its blocks
     bool is_default = false;
-    bool doomed = false;  // destroyed by the program while blocks are out: ends with the last of them
+    bool imported = false;  // another process's: nothing is allocated from it
+    bool doomed = false;    // destroyed by the program while blocks are out: ends with the last of them
     CUmemPoolProps props{};
     std::uint64_t threshold = 0;
     std::uint64_t reserved = 0, reserved_high = 0;  // charged; a multiple of the profile's chunk

@@ -17,11 +17,17 @@ struct Physical {
     CUmemAllocationProp prop{};
     unsigned handles = 1;  // references that the program holds
     unsigned mappings = 0;
+    int file = -1;         // of exportable memory: what its contents are in, and what other processes are given
+    std::uint64_t id = 0;  // the piece in the books, once it has been exported or if it was imported
 };
 
 CUresult reserve_addresses(Address& out, std::size_t size, std::size_t alignment);
 CUresult free_addresses(Address address, std::size_t size);
 CUresult create_physical(CUmemGenericAllocationHandle& out, std::size_t size, const CUmemAllocationProp& prop);
+/// A descriptor by which another process can import the memory; it keeps the contents while nobody has imported them.
+CUresult export_physical(CUmemGenericAllocationHandle handle, int& file);
+/// What such a descriptor stands for; in the process that has the memory already one more reference to it.
+CUresult import_physical(CUmemGenericAllocationHandle& out, int file);
 CUresult release_physical(CUmemGenericAllocationHandle handle);
 CUresult map_physical(Address address, std::size_t size, std::size_t offset, CUmemGenericAllocationHandle handle);
 CUresult unmap_physical(Address address, std::size_t size);

@@ -27,12 +27,13 @@ TEST_CASE("a function that isn't there says its name once and succeeds never") {
               CUtexref texture = nullptr;
               EXPECT_EQUAL(cuTexRefCreate(&texture), CUDA_ERROR_NOT_INITIALIZED);
               use_device(report);
-              CUipcMemHandle handle;
-              for (int i = 0; i < 3; i++) EXPECT_EQUAL(cuIpcGetMemHandle(&handle, 512), CUDA_ERROR_NOT_SUPPORTED);
+              CUipcEventHandle handle;
+              for (int i = 0; i < 3; i++) EXPECT_EQUAL(cuIpcGetEventHandle(&handle, nullptr), CUDA_ERROR_NOT_SUPPORTED);
               EXPECT_EQUAL(cuTexRefCreate(&texture), CUDA_ERROR_NOT_SUPPORTED);
           }) == "");
-    CHECK(text_of(log) ==
-          "cuslice fake GPU: cuIpcGetMemHandle is not supported\ncuslice fake GPU: cuTexRefCreate is not supported\n");
+    CHECK(
+        text_of(log) ==
+        "cuslice fake GPU: cuIpcGetEventHandle is not supported\ncuslice fake GPU: cuTexRefCreate is not supported\n");
 }
 
 TEST_CASE("every exported function that isn't implemented is refused, whatever its arguments") {

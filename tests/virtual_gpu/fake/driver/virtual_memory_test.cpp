@@ -94,7 +94,7 @@ TEST_CASE("physical memory has no address of its own that a program could use") 
               CUmemGenericAllocationHandle handle = 0;
               EXPECT_EQUAL(cuMemCreate(&handle, size_t{4} << 30, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
               CUmemAllocationProp exportable = prop;
-              exportable.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+              exportable.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
               EXPECT_EQUAL(cuMemCreate(&handle, 2 * MiB, &exportable, 0), CUDA_ERROR_NOT_SUPPORTED);
               EXPECT_EQUAL(cuMemCreate(&handle, 2 * MiB, &prop, 0), CUDA_SUCCESS);
               EXPECT_EQUAL(cuMemFree(handle), CUDA_ERROR_INVALID_VALUE);

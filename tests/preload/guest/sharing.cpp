@@ -1,0 +1,70 @@
+// Memory of another process.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "tests/preload/guest/guest.h"
+
+namespace guest {
+namespace {
+
+std::string to_hex(const CUipcMemHandle& handle) {
+    std::string text;
+    char digits[3];
+    for (const char byte : handle.reserved) {
+        std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(byte));
+        text += digits;
+    }
+    return text;
+}
+
+CUipcMemHandle from_hex(const std::string& text) {
+    CUipcMemHandle handle{};
+    for (std::size_t i = 0; i < sizeof handle.reserved; i++)
+        handle.reserved[i] = static_cast<char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+    return handle;
+}
+
+}  // namespace
+
+void add_sharing_commands(Commands& commands) {
+    // ipcget NAME: the handle
+    commands["ipcget"] = [](Program& p, const Words& w) {
+        CUipcMemHandle handle{};
+        const CUresult result = p.driver.cuIpcGetMemHandle(&handle, p.blocks.at(w.at(0)));
+        return answer(result) + " " + to_hex(handle);
+    };
+    // ipcopen NAME HANDLE
+    commands["ipcopen"] = [](Program& p, const Words& w) {
+        CUdeviceptr block = 0;
+        const CUresult result = p.driver.cuIpcOpenMemHandle_v2(&block, from_hex(w.at(1)), 1);
+        if (result == CUDA_SUCCESS) p.blocks[w.at(0)] = block;
+        return answer(result);
+    };
+    commands["ipcclose"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuIpcCloseMemHandle(p.blocks.at(w.at(0))));
+    };
+    // export NAME [close]: where another process finds the descriptor
+    commands["export"] = [](Program& p, const Words& w) {
+        int file = -1;
+        const CUresult result = p.driver.cuMemExportToShareableHandle(&file, p.pieces.at(w.at(0)),
+                                                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+        if (w.size() > 1 && file >= 0) close(file);
+        return answer(result) + " /proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file);
+    };
+    // import NAME DESCRIPTOR
+    commands["import"] = [](Program& p, const Words& w) {
+        const int file = open(w.at(1).c_str(), O_RDWR | O_CLOEXEC);
+        CUmemGenericAllocationHandle handle = 0;
+        const CUresult result =
+            p.driver.cuMemImportFromShareableHandle(&handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(file)),
+                                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+        close(file);
+        if (result == CUDA_SUCCESS) p.pieces[w.at(0)] = handle;
+        return answer(result);
+    };
+}
+
+}  // namespace guest

@@ -1,0 +1,250 @@
+// One limit for several processes: a job's, a group's. The books of the GPU, which know nothing of cuslice, are the
+// reference: together the members never hold more than the limit.
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/catch.h"
+#include "tests/preload/guest.h"
+#include "tests/preload/places.h"
+
+namespace cuslice::tests {
+namespace {
+
+const std::string kLaunch = CUSLICE_TEST_LAUNCH;
+
+std::string bytes(std::uint64_t count) { return std::to_string(count); }
+
+std::unique_ptr<Guest> in_job(const Folder& books, const Words& more, const std::string& fake = "1xlaptop-2g") {
+    Words settings{"CUSLICE_HEADROOM=16MiB"};
+    settings.insert(settings.end(), more.begin(), more.end());
+    auto guest = std::make_unique<Guest>(Guest::route("linked"), sliced(fake, books.path(), settings));
+    REQUIRE(guest->code("init") == 0);
+    return guest;
+}
+
+std::uint64_t held(const Folder& books, Guest& guest) { return books_of(books.path(), guest.pid()).used; }
+
+Words launch(const Words& options, const Words& program) {
+    Words words{kLaunch, "run", "--fake", "1xlaptop-2g"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.push_back("--");
+    words.insert(words.end(), program.begin(), program.end());
+    return words;
+}
+
+Words outside(const Folder& books) { return plain({"CUSLICE_FAKE_DIR=" + books.path()}); }
+
+nlohmann::json holders(const Folder& books) {
+    const Outcome outcome = run({kLaunch, "ps", "--json", "--fake", "1xlaptop-2g"}, outside(books));
+    REQUIRE(outcome.exit_code == 0);
+    return nlohmann::json::parse(outcome.out)["processes"];
+}
+
+// Until it is so, or for ten seconds: others have to be given time for what they do.
+template <typename Condition>
+bool soon(Condition condition) {
+    for (int i = 0; i < 1000; i++) {
+        if (condition()) return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+}
+
+}  // namespace
+
+TEST_CASE("processes of one job share its limit, and a killed one's part is the others' at once") {
+    const Folder books;
+    const Words job{"CUSLICE_LIMIT=1500MiB", "CUSLICE_JOB=shared"};
+    auto a = in_job(books, job), b = in_job(books, job);
+    REQUIRE(a->code("retain 0") == 0);
+    REQUIRE(b->code("retain 0") == 0);
+    CHECK(a->number("info") == b->number("info"));  // what one could have the other could
+    const std::uint64_t free = a->number("info");
+    REQUIRE(a->code("alloc x " + bytes(400 * kMiB)) == 0);
+    CHECK(b->number("info") == free - 400 * kMiB);
+    CHECK(b->code("fill " + bytes(16 * kMiB)) == 2);
+    CHECK(held(books, *a) + held(books, *b) <= 1500 * kMiB);
+    CHECK(held(books, *a) + held(books, *b) + (16 + 16) * kMiB > 1500 * kMiB);
+    CHECK(b->complaints().at(0).find("by other processes (cuslice ps shows them)") != std::string::npos);
+    const std::uint64_t gone = held(books, *a);
+    SECTION("killed") { a->kill(SIGKILL); }
+    SECTION("ended") { CHECK(a->finish() == 0); }
+    a.reset();
+    CHECK(b->code("fill " + bytes(16 * kMiB)) == 2);
+    CHECK(held(books, *b) <= 1500 * kMiB);
+    CHECK(held(books, *b) + (16 + 16) * kMiB > 1500 * kMiB);
+    CHECK(gone > 0);
+}
+
+TEST_CASE("a context that no longer fits into the job's slice is refused") {
+    const Folder books;
+    const Words job{"CUSLICE_LIMIT=700MiB", "CUSLICE_JOB=shared"};
+    auto a = in_job(books, job), b = in_job(books, job);
+    REQUIRE(a->code("retain 0") == 0);
+    REQUIRE(a->code("fill " + bytes(16 * kMiB)) == 2);
+    CHECK(b->code("retain 0") == 2);
+    CHECK(held(books, *b) == 0);
+    CHECK(held(books, *a) <= 700 * kMiB);
+}
+
+TEST_CASE("jobs of one group share the group's limit, which can be set while they run") {
+    const Folder books;
+    const Words group{"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1200MiB"};
+    auto a = in_job(books, group), b = in_job(books, group);
+    REQUIRE(a->code("retain 0") == 0);
+    REQUIRE(b->code("retain 0") == 0);
+    REQUIRE(a->code("fill " + bytes(16 * kMiB)) == 2);
+    CHECK(b->code("alloc y " + bytes(32 * kMiB)) == 2);
+    CHECK(held(books, *a) + held(books, *b) <= 1200 * kMiB);
+    const auto set = [&](const std::string& name, const std::string& limit) {
+        return run({kLaunch, "set", "--group", name, "--limit", limit, "--fake", "1xlaptop-2g"}, outside(books));
+    };
+    CHECK(set("lab", "1500MiB").exit_code == 0);
+    CHECK(b->code("alloc y " + bytes(200 * kMiB)) == 0);
+    CHECK(b->number("total 0") == 1500 * kMiB);
+    CHECK(set("lab", "1000MiB").exit_code == 0);
+    CHECK(b->code("alloc z " + bytes(kMiB)) == 2);
+    CHECK(b->number("info") == 0);
+    CHECK(b->code("free y") == 0);
+    const Outcome nobody = set("nobody", "1GiB");
+    CHECK(nobody.exit_code == 69);
+    CHECK(nobody.err == "cuslice: set: there is no group nobody; cuslice ps shows what there is\n");
+}
+
+TEST_CASE("a slice is reserved for its job: the third of three at 0.4 is refused, or waits") {
+    const Folder books;
+    const Words guest = Guest::route("linked");
+    auto first = std::make_unique<Guest>(launch({"--fraction", "0.4"}, guest), outside(books));
+    Guest second(launch({"--fraction", "0.4"}, guest), outside(books));
+    REQUIRE(first->code("init") == 0);
+    REQUIRE(second.code("init") == 0);
+    const Outcome third = run(launch({"--fraction", "0.4"}, {"/bin/echo", "started"}), outside(books));
+    CHECK(third.exit_code == 75);
+    CHECK(third.out.empty());
+    CHECK(third.err.find("cuslice: GPU 0: 800.8 MiB asked, 400.4 MiB left. Held: pid ") == 0);
+    CHECK(third.err.find("pid " + std::to_string(first->pid()) + " (guest_linked, user ") != std::string::npos);
+    CHECK(third.err.find("pid " + std::to_string(second.pid()) + " (") != std::string::npos);
+    CHECK(third.err.find("Try --wait or --limit 400MiB\n") != std::string::npos);
+    CHECK(run(launch({"--limit", "400MiB"}, {"/bin/echo", "started"}), outside(books)).out == "started\n");
+    CHECK(run(launch({"--fraction", "0.4", "--per-process"}, {"/bin/echo", "started"}), outside(books)).exit_code == 0);
+    CHECK(run(launch({"--fraction", "0.4", "--wait=50ms"}, {"/bin/echo", "no"}), outside(books)).exit_code == 75);
+
+    Guest waiting(launch({"--fraction", "0.4", "--wait"}, guest), outside(books));
+    std::thread end([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        first->kill(SIGKILL);
+    });
+    CHECK(waiting.code("init") == 0);
+    end.join();
+    first.reset();
+    CHECK(waiting.complaints().at(0).find("cuslice: waiting. GPU 0: 800.8 MiB asked") == 0);
+    CHECK(waiting.code("retain 0") == 0);
+}
+
+TEST_CASE("memory that is held outside cuslice can't be reserved") {
+    const Folder books;
+    Guest plain_guest(Guest::route("linked"), raw("1xlaptop-2g", books.path()));
+    REQUIRE(plain_guest.code("init") == 0);
+    REQUIRE(plain_guest.code("retain 0") == 0);
+    REQUIRE(plain_guest.code("alloc x " + bytes(1000 * kMiB)) == 0);
+    const Outcome refused = run(launch({"--limit", "1GiB"}, {"/bin/echo", "started"}), outside(books));
+    CHECK(refused.exit_code == 75);
+    CHECK(refused.err.find("Held: outside cuslice 1300.0 MiB") != std::string::npos);
+    CHECK(run(launch({"--limit", "512MiB"}, {"/bin/echo", "started"}), outside(books)).exit_code == 0);
+}
+
+TEST_CASE("the reservation lives as long as its program, and the program's children that use the GPU") {
+    const Folder books;
+    const std::string guest = kGuests + "/guest_linked linked";
+    const auto reserved = [&] { return holders(books).size(); };
+    SECTION("a shell that becomes the program") {
+        Guest shell(launch({"--fraction", "0.4"}, {"/bin/sh", "-c", "exec " + guest}), outside(books));
+        REQUIRE(shell.code("init") == 0);
+        REQUIRE(shell.code("retain 0") == 0);
+        const auto now = holders(books);
+        REQUIRE(now.size() == 1);  // the launcher's place, which the program goes on with
+        CHECK(now[0]["pid"] == shell.pid());
+        CHECK(now[0]["used"] == held(books, shell));
+        CHECK(shell.finish() == 0);
+    }
+    SECTION("a child of the program") {
+        Guest shell(launch({"--fraction", "0.4"}, {"/bin/sh", "-c", guest + "; exit $?"}), outside(books));
+        REQUIRE(shell.code("init") == 0);
+        CHECK(reserved() == 1);
+        REQUIRE(shell.code("retain 0") == 0);
+        const auto now = holders(books);
+        REQUIRE(now.size() == 2);
+        CHECK(now[0]["name"] == now[1]["name"]);
+        CHECK(now[0]["together"] == held(books, shell));
+        kill(now[0]["pid"] == shell.pid() ? now[1]["pid"].get<int>() : now[0]["pid"].get<int>(), SIGKILL);
+        CHECK(soon([&] { return reserved() == 1; }));  // the shell is gone, its child holds the slice
+        CHECK(run(launch({"--fraction", "0.8"}, {"/bin/true"}), outside(books)).exit_code == 75);
+        CHECK(shell.code("alloc x 1000") == 0);
+    }
+    SECTION("a program that leaves a child behind that does not use the GPU") {
+        const Outcome parent =
+            run(launch({"--fraction", "0.4"}, {"/bin/sh", "-c", "sleep 3 >/dev/null 2>&1 & echo $!"}), outside(books));
+        CHECK(parent.exit_code == 0);
+    }
+    CHECK(soon([&] { return reserved() == 0; }));
+    CHECK(run(launch({"--fraction", "1"}, {"/bin/true"}), outside(books)).exit_code == 0);
+}
+
+TEST_CASE("on several GPUs a slice is reserved where a context is made, and nowhere else") {
+    const Folder books;
+    Words words = launch({"--fraction", "0.6"}, Guest::route("linked"));
+    words[3] = "4xlaptop-2g";
+    Guest guest(words, outside(books)), other(words, outside(books));
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(other.code("init") == 0);
+    CHECK(holders(books).size() == 0);
+    REQUIRE(guest.code("retain 2") == 0);
+    const auto now = holders(books);
+    REQUIRE(now.size() == 1);
+    CHECK(now[0]["gpu"] == split_words(guest.ask("uuid 2")).at(1));
+    CHECK(other.code("retain 2") == 2);
+    CHECK(other.complaints().at(0).find(" asked, ") != std::string::npos);
+    CHECK(other.code("retain 3") == 0);
+}
+
+TEST_CASE("a nested run keeps to the outer job's limit, whatever it asks for") {
+    const Folder books;
+    Words inner = launch({"--limit", "1800MiB"}, Guest::route("linked"));
+    Guest guest(launch({"--limit", "800MiB"}, inner), outside(books));
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    CHECK(guest.code("fill " + bytes(16 * kMiB)) == 2);
+    CHECK(held(books, guest) <= 800 * kMiB);
+    CHECK(held(books, guest) > 700 * kMiB);
+}
+
+TEST_CASE("where no ledger can be had, one line says so, and the limit holds for each process") {
+    const Folder books;
+    auto a = in_job(books, {"CUSLICE_LIMIT=700MiB", "CUSLICE_JOB=shared", "CUSLICE_DIR=/proc/nowhere"});
+    REQUIRE(a->code("retain 0") == 0);
+    CHECK(a->code("fill " + bytes(16 * kMiB)) == 2);
+    CHECK(held(books, *a) <= 700 * kMiB);
+    const Words said = a->complaints();
+    REQUIRE(said.size() == 2);
+    CHECK(said[0].find("the slice can't be shared with other processes (can't make the folder /proc/nowhere: ") !=
+          std::string::npos);
+}
+
+TEST_CASE("a forked child that starts CUDA itself has a place of its own") {
+    const Folder books;
+    const Words job{"CUSLICE_LIMIT=1500MiB", "CUSLICE_JOB=shared"};
+    auto a = in_job(books, job);
+    REQUIRE(a->code("retain 0") == 0);
+    const std::uint64_t before = held(books, *a);
+    CHECK(a->ask("forks 20 2") == "0 0");
+    CHECK(held(books, *a) == before);
+    const auto now = holders(books);
+    REQUIRE(now.size() == 1);
+    CHECK(now[0]["used"] == before);
+}
+
+}  // namespace cuslice::tests

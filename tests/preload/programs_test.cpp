@@ -1,0 +1,158 @@
+// Every function that allocates, to the limit and back to nothing; and random programs of all of them. The count is
+// held against the GPU's books, to the byte.
+#include <cstdlib>
+#include <filesystem>
+
+#include "tests/preload/scene.h"
+#include "virtual_gpu/fake/books/books.h"
+
+namespace cuslice::tests {
+namespace {
+
+// One kind of allocation: the guest's commands that take the nth and give it back.
+struct Kind {
+    std::string name;
+    Words setup, take, give_back;
+    std::uint64_t most;       // bytes that one of them takes at most
+    bool afterwards = false;  // only the driver knows how many: refused when it has taken them
+};
+
+// Of addresses below 4 GiB there may be fewer than there is memory.
+constexpr std::uint64_t kFewAddresses = 500 * kMiB;
+
+const Kind kKinds[] = {
+    {"cuMemAlloc_v2", {}, {"alloc # 16000001"}, {"free #"}, 16 * kMiB},
+    {"cuMemAlloc", {}, {"alloc # 16000001 old"}, {"freeold #"}, kFewAddresses},
+    {"cuMemAllocPitch_v2", {}, {"pitch # 100000 160"}, {"free #"}, 16 * kMiB},
+    {"cuMemAllocManaged", {}, {"alloc # 16000001 managed"}, {"free #"}, 16 * kMiB},
+    {"cuMemAllocAsync", {}, {"alloc # 16000001 async"}, {"freeasync #", "sync"}, 32 * kMiB},
+    {"cuMemAllocAsync_ptsz", {}, {"alloc # 16000001 ptsz"}, {"freeasync #", "sync"}, 32 * kMiB},
+    {"cuMemAllocFromPoolAsync", {"pool mine 0"}, {"alloc # 16000001 pool=mine"}, {"free #", "sync"}, 32 * kMiB},
+    {"cuMemCreate", {}, {"piece # 16777216"}, {"unpiece #"}, 16 * kMiB},
+    {"cuMemCreate, mapped", {}, {"piece # 16777216", "map # 16777216", "unpiece #"}, {"unmap #"}, 16 * kMiB},
+    {"cuMemCreate, exportable", {}, {"piece # 16777216 export", "export # close"}, {"unpiece #"}, 16 * kMiB},
+    {"cuMemAlloc_v2, exported", {}, {"alloc # 16000001", "ipcget #"}, {"free #"}, 16 * kMiB},
+    {"cuArray3DCreate_v2", {}, {"array # 1000 100 10"}, {"unarray #"}, 16 * kMiB, true},
+    {"cuGraphLaunch",
+     {},
+     {"graph # 16000001 1 leave", "launch #"},
+     {"graphfree #", "ungraph #", "graphtrim"},
+     32 * kMiB},
+    {"cuGraphLaunch of a capture",
+     {},
+     {"capture # 16000001 leave", "launch #"},
+     {"graphfree #", "ungraph #", "graphtrim"},
+     32 * kMiB},
+    {"cuModuleLoadData", {}, {"module # 16000001"}, {"unload #"}, 24 * kMiB, true},
+    {"cuCtxCreate_v2", {}, {"create # 0"}, {"destroy #", "current 0"}, 300 * kMiB, true},
+};
+
+// The command for the nth of them.
+std::string numbered(std::string command, unsigned number) {
+    const std::size_t at = command.find('#');
+    return at == std::string::npos ? command : command.replace(at, 1, "x" + std::to_string(number));
+}
+
+// The first CUresult that isn't success.
+int all_of(Guest& guest, const Words& commands, unsigned number) {
+    for (const std::string& command : commands)
+        if (const int code = guest.code(numbered(command, number))) return code;
+    return 0;
+}
+
+// Takes until it is refused; with what, and how many there are.
+int take_all(Guest& guest, const Kind& kind, unsigned* count) {
+    for (*count = 0;; ++*count)
+        if (const int code = all_of(guest, kind.take, *count)) return code;
+}
+
+TEST_CASE("each kind of allocation can be had to the limit, fails there as the driver fails, and leaves no trace") {
+    const std::size_t which = GENERATE(range(std::size_t{0}, sizeof kKinds / sizeof kKinds[0]));
+    const Kind& kind = kKinds[which];
+    CAPTURE(kind.name);
+    Scene scene("1xlaptop-2g", {}, "1000MiB");
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::uint64_t free = scene.free(), used = scene.held().used;
+    unsigned count = 0;
+    for (int round = 0; round < 2; round++) {
+        REQUIRE(all_of(scene.guest, kind.setup, 0) == 0);
+        const int refused = take_all(scene.guest, kind, &count);
+        const Held full = scene.held();
+        CHECK(count > 0);
+        CHECK(full.used <= 1000 * kMiB);
+        CHECK(full.peak <= 1000 * kMiB + (kind.afterwards ? kind.most : 0));
+        CHECK(full.used + kind.most + 16 * kMiB > 1000 * kMiB);
+        const std::uint64_t taken = full.used - used;  // what is measured may go into the headroom
+        CHECK(scene.free() == (taken < free ? free - taken : 0));
+        for (unsigned i = 0; i < count; i++) REQUIRE(all_of(scene.guest, kind.give_back, i) == 0);
+        CHECK(scene.held().used == used);
+        CHECK(scene.free() == free);
+
+        // The same with no limit but the GPU's.
+        if (round != 0) continue;
+        const Folder books;
+        Guest raw_guest(Guest::route("linked"), raw("1xlaptop-2g", books.path()));
+        REQUIRE(raw_guest.code("init") == 0);
+        REQUIRE(raw_guest.code("retain 0") == 0);
+        REQUIRE(all_of(raw_guest, kind.setup, 0) == 0);
+        CHECK(take_all(raw_guest, kind, &count) == refused);
+    }
+}
+
+// One GPU's books, read again and again.
+class Reader {
+  public:
+    explicit Reader(const std::string& folder) {
+        std::string error;
+        for (const auto& file : std::filesystem::directory_iterator(folder))
+            if (books_.open_existing(file.path().string(), error)) return;
+        FAIL("no books in " << folder);
+    }
+    fake::Holder of(int pid) {
+        for (const fake::Holder& holder : books_.holders())
+            if (holder.pid == pid) return holder;
+        return {};
+    }
+
+  private:
+    fake::Books books_;
+};
+
+unsigned from_environment(const char* name, unsigned otherwise) {
+    const char* text = std::getenv(name);
+    return text ? static_cast<unsigned>(std::stoul(text)) : otherwise;
+}
+
+// CUSLICE_TEST_PROGRAMS=1000 CUSLICE_TEST_CALLS=10000 is the full size.
+TEST_CASE("random programs of mixed calls agree with the books, byte for byte") {
+    const unsigned programs = from_environment("CUSLICE_TEST_PROGRAMS", 40);
+    const unsigned calls = from_environment("CUSLICE_TEST_CALLS", 1000), at_once = 50;
+    constexpr unsigned in_a_process = 20;
+    for (unsigned first = 0; first < programs; first += in_a_process) {
+        Scene scene("1xlaptop-2g", {});
+        REQUIRE(scene.guest.code("retain 0") == 0);
+        const std::uint64_t free = scene.free(), used = scene.held().used;
+        Reader books(scene.books.path());
+        for (unsigned seed = first; seed < programs && seed < first + in_a_process; seed++) {
+            // Managed memory leaves a range for what arrays and modules take, until it is gone.
+            REQUIRE(scene.guest.code("random " + std::to_string(seed) + (seed % 2 ? " managed" : " arrays")) == 0);
+            for (unsigned done = 0; done < calls; done += at_once) {
+                REQUIRE(scene.guest.code("steps " + std::to_string(at_once)) == 0);
+                const std::uint64_t now = scene.free();
+                INFO("seed " << seed << ", after " << done + at_once << " calls");
+                // An array is measured when it is there, and may go into the headroom.
+                const std::uint64_t taken = books.of(scene.guest.pid()).used - used;
+                REQUIRE(now == (taken < free ? free - taken : 0));
+                REQUIRE(taken + used <= kGiB);
+            }
+            REQUIRE(scene.guest.code("finish") == 0);
+            INFO("seed " << seed << ", at its end");
+            REQUIRE(books.of(scene.guest.pid()).used == used);
+            REQUIRE(scene.free() == free);
+        }
+        CHECK(scene.held().peak <= kGiB + 32 * kMiB);  // the largest array
+    }
+}
+
+}  // namespace
+}  // namespace cuslice::tests
