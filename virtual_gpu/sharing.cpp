@@ -73,6 +73,17 @@ bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, Budget& budge
     return true;
 }
 
+// The file stays open: closing it would give up the place that this process may have in it, or take later.
+bool GpuSharing::watch(const SharingPlan& plan, const char* uuid, ledger::Watched* watched) {
+    if (!plan.any()) return false;
+    if (!ledger_.opened() && !ledger_.open_existing(plan.folder.c_str(), uuid, nullptr)) return false;
+    bool any = false;
+    for (unsigned i = 0; i < plan.job_count; i++)
+        any = ledger_.watch(ledger::AccountKind::job, plan.jobs[i].c_str(), watched) || any;
+    if (!plan.group.empty()) any = ledger_.watch(ledger::AccountKind::group, plan.group.c_str(), watched) || any;
+    return any;
+}
+
 void GpuSharing::forget() {
     mutex_.reset();
     joined_ = 0;

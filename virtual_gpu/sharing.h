@@ -45,6 +45,10 @@ class GpuSharing {
     bool join(const SharingPlan& plan, const Slice& slice, Budget& budget, std::uint64_t (*in_use)(void*),
               void* argument, Refusal* refusal);
 
+    // What the accounts hold, and who is in them, whether this process has joined them or only watches. False where
+    // there is none of them.
+    bool watch(const SharingPlan& plan, const char* uuid, ledger::Watched* watched);
+
     bool joined() const { return budget_.joined(); }
     SharedBudget& budget() { return budget_; }
     const SharedBudget& budget() const { return budget_; }

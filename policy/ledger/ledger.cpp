@@ -160,10 +160,13 @@ bool Ledger::open(const char* folder, const char* uuid, std::uint64_t capacity, 
 
 bool Ledger::open_existing(const char* folder, const char* uuid, Failure* why) {
     LockGuard guard(mutex_);
+    if (open_.there()) return true;
+    const int saved_errno = errno;
     snprintf(folder_, sizeof folder_, "%s", folder);
     snprintf(uuid_, sizeof uuid_, "%s", uuid);
     const bool done = ledger::open_existing(folder, uuid, &open_);
     if (!done && why) snprintf(why->text, sizeof why->text, "there is no ledger of this version in %s", folder);
+    errno = saved_errno;
     return done;
 }
 
@@ -335,6 +338,28 @@ void Ledger::look(Committed* committed) {
     bool undecided = false;
     add_own(committed, nullptr);
     add_foreign(committed, &undecided, ~0ull);
+}
+
+bool Ledger::watch(AccountKind kind, const char* name, Watched* watched) {
+    if (!open_.there()) return false;
+    const Locked locked(*this);
+    if (!locked) return false;
+    take_back_dead_locked();
+    const File& file = *open_.file;
+    const Account* account = find(kind, name);
+    if (!account) return false;
+    const std::uint64_t limit = account->limit.load(), used = read_whole(account->total).bytes;
+    const auto left = [](std::uint64_t top, std::uint64_t gone) { return top > gone ? top - gone : 0; };
+    if (left(limit, used) < left(watched->limit, watched->used)) {
+        watched->limit = limit;
+        watched->used = used;
+    }
+    for (std::uint32_t i = 0; i < file.header.members && i < kMembers; i++) {
+        const Member& member = file.members[i];
+        if (member.state.load() != MemberState::live || &file.accounts[member.account % kAccounts] != account) continue;
+        if (watched->count < Watched::kMost) watched->pids[watched->count++] = member.pid;
+    }
+    return true;
 }
 
 bool Ledger::set_limit(AccountKind kind, const char* name, std::uint64_t limit) {

@@ -39,6 +39,15 @@ struct Committed {
     std::uint64_t used = 0;      // bytes that members hold
 };
 
+// Some accounts at one moment, as their members see them. Filled by watch().
+struct Watched {
+    static constexpr unsigned kMost = 512;
+    std::uint64_t limit = kNoLimitBytes;  // bytes; of the account that has least left
+    std::uint64_t used = 0;               // of the same
+    unsigned count = 0;
+    std::int32_t pids[kMost] = {};  // of all
+};
+
 enum class Joined : std::uint8_t {
     yes,
     refused,      // the reservation does not fit
@@ -103,6 +112,10 @@ class Ledger {
 
     // Who holds and is promised what, over all users; the dead are taken back first.
     void look(Committed* committed);
+
+    // Adds what an account holds, and who its members are, to `*watched`; the dead are taken back first. False if this
+    // user has no such account here.
+    bool watch(AccountKind kind, const char* name, Watched* watched);
 
     // Sets an account's limit. False if this user has no such account here.
     bool set_limit(AccountKind kind, const char* name, std::uint64_t limit);

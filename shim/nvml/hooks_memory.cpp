@@ -1,9 +1,7 @@
 // NVML's view of a GPU's memory: the slice, in the same figures as CUDA's.
-#include <algorithm>
-
 #include "shim/nvml/load.h"
+#include "shim/nvml/slice_seen.h"
 #include "virtual_gpu/driver/nvml_table.h"
-#include "virtual_gpu/nvml.h"
 
 CUSLICE_NVML_HOOK(nvmlDeviceGetMemoryInfo)
 CUSLICE_NVML_HOOK(nvmlDeviceGetMemoryInfo_v2)
@@ -16,20 +14,11 @@ struct NvmlView {
     std::uint64_t total, free, used;
 };
 
-// The slice of the GPU behind a handle; false where there is none, and NVML's answer stands. A program that only
-// watches has opened no GPU through CUDA: its slice is worked out here, and it holds nothing of it.
+// The slice of the GPU behind a handle; false where there is none, and NVML's answer stands.
 bool slice_view(nvml::Device device, std::uint64_t physical_total, std::uint64_t physical_free, NvmlView* view) {
-    GpuIdentity identity;
-    if (process().settings().entries().empty() || !NvmlGpu(device).identity(&identity)) return false;
-    if (VirtualGpu* gpu = process().find_gpu(identity.uuid)) {
-        if (!gpu->limited()) return false;
-        const MemoryView seen = gpu->view(physical_free);
-        *view = {seen.total, seen.free, std::min(gpu->budget().used(), seen.total)};
-        return true;
-    }
-    const VirtualGpu::Slice slice = process().slice_of(identity, physical_total);
-    if (!slice.limited) return false;
-    *view = {slice.limit, std::min(slice.limit, physical_free), 0};
+    const SliceSeen seen(device, physical_total);
+    if (!seen.limited()) return false;
+    *view = {seen.total(), seen.free(physical_free), seen.used()};
     return true;
 }
 

@@ -234,6 +234,36 @@ TEST_CASE("where no ledger can be had, one line says so, and the limit holds for
           std::string::npos);
 }
 
+TEST_CASE("NVML shows the job's processes and nobody else's, and what they hold together") {
+    const Folder books;
+    const Words job{"CUSLICE_LIMIT=1200MiB", "CUSLICE_JOB=shared"};
+    auto a = in_job(books, job), b = in_job(books, job), watcher = in_job(books, job);
+    Guest stranger(Guest::route("linked"), raw("1xlaptop-2g", books.path()));
+    REQUIRE(stranger.code("init") == 0);
+    for (Guest* guest : {a.get(), b.get(), &stranger}) REQUIRE(guest->code("retain 0") == 0);
+    REQUIRE(a->code("alloc x " + bytes(100 * kMiB)) == 0);
+    const auto pids = [](std::vector<int> sorted) {
+        std::sort(sorted.begin(), sorted.end());
+        std::string text = "0";
+        for (const int pid : sorted) text += " " + std::to_string(pid);
+        return text;
+    };
+    const std::string together = std::to_string(held(books, *a) + held(books, *b));
+    for (Guest* guest : {a.get(), b.get(), watcher.get()}) {
+        REQUIRE(guest->ask("nvml") == "0");
+        CHECK(guest->ask("nvmlprocesses 0") == pids({a->pid(), b->pid()}));
+        CHECK(guest->ask("nvmlprocesses 0 1") == "7 2");  // INSUFFICIENT_SIZE, and how much it takes
+        const Words memory = split_words(guest->ask("nvmlmemory 0"));
+        CHECK(memory.at(1) == std::to_string(1200 * kMiB));
+        CHECK(memory.at(3) == together);
+    }
+    REQUIRE(stranger.ask("nvml") == "0");
+    CHECK(stranger.ask("nvmlprocesses 0") == pids({a->pid(), b->pid(), stranger.pid()}));
+    auto alone = in_job(books, {"CUSLICE_LIMIT=200MiB"});
+    REQUIRE(alone->ask("nvml") == "0");
+    CHECK(alone->ask("nvmlprocesses 0") == "0");
+}
+
 TEST_CASE("a forked child that starts CUDA itself has a place of its own") {
     const Folder books;
     const Words job{"CUSLICE_LIMIT=1500MiB", "CUSLICE_JOB=shared"};

@@ -1,6 +1,8 @@
 // What the management library says, asked as a program asks it that was built without nvml.h.
 #include <dlfcn.h>
 
+#include <algorithm>
+
 #include "tests/preload/guest/guest.h"
 #include "virtual_gpu/driver/nvml.h"
 
@@ -34,6 +36,18 @@ void add_nvml_commands(Commands& commands) {
         nvml::Memory memory{};
         const auto result = GUEST_NVML(nvmlDeviceGetMemoryInfo)(device(w.at(0)), &memory);
         return answer(static_cast<CUresult>(result), memory.total, memory.free, memory.used);
+    };
+    // nvmlprocesses INDEX [ROOM]: the pids in NVML's list of those that compute, in order; what it says of so little
+    // room, and how much it would take
+    commands["nvmlprocesses"] = [](Program&, const Words& w) {
+        nvml::ProcessInfo infos[64];
+        unsigned count = w.size() > 1 ? static_cast<unsigned>(number(w.at(1))) : 64;
+        const auto result = GUEST_NVML(nvmlDeviceGetComputeRunningProcesses_v3)(device(w.at(0)), &count, infos);
+        std::string said = std::to_string(static_cast<int>(result));
+        if (result != nvml::SUCCESS) return said + " " + std::to_string(count);
+        std::sort(infos, infos + count, [](const auto& a, const auto& b) { return a.pid < b.pid; });
+        for (unsigned i = 0; i < count; i++) said += " " + std::to_string(infos[i].pid);
+        return said;
     };
     // nvmlmemory2 INDEX: total, free, used, reserved
     commands["nvmlmemory2"] = [](Program&, const Words& w) {

@@ -1,0 +1,67 @@
+#include "shim/nvml/slice_seen.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "virtual_gpu/nvml.h"
+#include "virtual_gpu/process.h"
+
+namespace cuslice {
+
+namespace {
+
+// For GPUs that this process has not opened, one each; never closed, see GpuSharing::watch.
+struct Watcher {
+    char uuid[48];
+    GpuSharing sharing;
+};
+constinit Mutex mutex;
+constinit Watcher watchers[Process::kMostGpus]{};
+
+GpuSharing* watcher_of(const char* uuid) {
+    LockGuard lock(mutex);
+    for (Watcher& watcher : watchers) {
+        if (!watcher.uuid[0]) std::memcpy(watcher.uuid, uuid, strnlen(uuid, sizeof watcher.uuid - 1));
+        if (std::strcmp(watcher.uuid, uuid) == 0) return &watcher.sharing;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+SliceSeen::SliceSeen(nvml::Device device, std::uint64_t physical_total) {
+    GpuIdentity identity;
+    if (process().settings().entries().empty() || !NvmlGpu(device).identity(&identity)) return;
+    const SharingPlan& plan = process().sharing();
+    gpu_ = process().find_gpu(identity.uuid);
+    if (gpu_) {
+        limited_ = gpu_->limited();
+        total_ = gpu_->limit();
+        used_ = gpu_->budget().used();
+        if (limited_ && gpu_->sharing().watch(plan, identity.uuid, &watched_)) used_ = watched_.used;
+    } else {
+        const VirtualGpu::Slice slice = process().slice_of(identity, physical_total);
+        limited_ = slice.limited;
+        total_ = slice.limit;
+        GpuSharing* watcher = limited_ && plan.any() ? watcher_of(identity.uuid) : nullptr;
+        if (watcher && watcher->watch(plan, identity.uuid, &watched_)) {
+            used_ = watched_.used;
+            total_ = std::min(watched_.limit, physical_total ? physical_total : watched_.limit);
+        }
+    }
+    used_ = std::min(used_, total_);
+}
+
+std::uint64_t SliceSeen::free(std::uint64_t physical_free) const {
+    return gpu_ ? gpu_->view(physical_free).free : std::min(total_ - used_, physical_free);
+}
+
+bool SliceSeen::has(unsigned pid) const {
+    if (pid == static_cast<unsigned>(getpid())) return true;
+    return std::find(watched_.pids, watched_.pids + watched_.count, static_cast<std::int32_t>(pid)) !=
+           watched_.pids + watched_.count;
+}
+
+}  // namespace cuslice

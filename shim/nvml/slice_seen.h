@@ -1,0 +1,33 @@
+#pragma once
+#include <cstdint>
+
+#include "policy/ledger/ledger.h"
+#include "virtual_gpu/driver/nvml.h"
+#include "virtual_gpu/virtual_gpu.h"
+
+namespace cuslice {
+
+// A slice of the GPU behind an NVML handle, as whoever asks NVML is shown it: what this process and those it shares its
+// limit with hold. A program that only watches has opened no GPU through CUDA; its slice is worked out here then. Of
+// this moment; some KiB.
+class SliceSeen {
+  public:
+    // `physical_total`: of the GPU, in bytes; 0 where it is not known.
+    SliceSeen(nvml::Device device, std::uint64_t physical_total);
+
+    bool limited() const { return limited_; }
+    std::uint64_t total() const { return total_; }
+    std::uint64_t used() const { return used_; }
+    // Never more than is physically free.
+    std::uint64_t free(std::uint64_t physical_free) const;
+    // Whether a process is part of it.
+    bool has(unsigned pid) const;
+
+  private:
+    bool limited_ = false;
+    VirtualGpu* gpu_ = nullptr;  // null: this process only watches
+    std::uint64_t total_ = 0, used_ = 0;
+    ledger::Watched watched_;
+};
+
+}  // namespace cuslice
