@@ -16,6 +16,7 @@
 #include "config/resolve.h"
 #include "config/size.h"
 #include "policy/ledger/ledger.h"
+#include "policy/ledger/total.h"
 
 namespace cuslice::cli {
 namespace {
@@ -57,7 +58,7 @@ void add_rows(const ledger::File& file, int descriptor, const std::string& uuid,
         std::int64_t held = 0;
         std::uint64_t last_use = 0;
         for (std::uint32_t lane = 0; lane < ledger::kLanes; lane++) {
-            held += file.lanes[i * ledger::kLanes + lane].held.load();
+            held = ledger::plus(held, file.lanes[i * ledger::kLanes + lane].held.load());
             last_use = std::max(last_use, file.lanes[i * ledger::kLanes + lane].last_use.load());
         }
         row.used = held > 0 ? static_cast<std::uint64_t>(held) : 0;

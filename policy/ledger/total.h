@@ -34,6 +34,12 @@ inline Stamped read_whole(const Stamped& total) {
     }
 }
 
+// Sums of what a file says, which may be anything: they wrap.
+inline std::int64_t plus(std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+inline std::int64_t minus(std::int64_t a) { return static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(a)); }
+
 inline void note_replaced(Lane* lanes, std::uint64_t stamp) {
     if (stamp >> 48 >= kMembers * kLanes) return;  // nobody's: the file was damaged
     std::atomic<std::uint64_t>& noted = lanes[stamp >> 48].replaced;
@@ -68,7 +74,7 @@ inline bool change(Stamped& total, Lane* lanes, std::uint32_t number, std::int64
         if (done) break;
         for (unsigned i = 0; i < pause; i++) __builtin_ia32_pause();
     }
-    if (done) lane.held.store(before + delta, std::memory_order_release);
+    if (done) lane.held.store(plus(before, delta), std::memory_order_release);
     lane.completed.store(sequence, std::memory_order_release);
     return done;
 }
@@ -80,7 +86,7 @@ inline void resolve(const Stamped& total, Lane* lanes, std::uint32_t number) {
     if (sequence <= lane.completed.load()) return;
     const std::uint64_t stamp = std::uint64_t{number} << 48 | sequence;
     const bool happened = read_whole(total).stamp == stamp || lane.replaced.load() >= sequence;
-    lane.held.store(lane.before.load() + (happened ? lane.delta.load() : 0));
+    lane.held.store(plus(lane.before.load(), happened ? lane.delta.load() : 0));
     lane.completed.store(sequence);
 }
 
@@ -92,7 +98,7 @@ inline void take_back(Stamped& total, Lane* lanes, std::uint32_t first, std::uin
     for (const bool negative : {true, false})
         for (std::uint32_t i = 0; i < count; i++) {
             const std::int64_t held = lanes[first + i].held.load();
-            if (held && (held < 0) == negative) change(total, lanes, first + i, -held, kNoLimit);
+            if (held && (held < 0) == negative) change(total, lanes, first + i, minus(held), kNoLimit);
         }
 }
 

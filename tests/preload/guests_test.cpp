@@ -98,7 +98,7 @@ TEST_CASE("a process that never calls CUDA leaves no trace of us but the mapping
             for (const std::string& line : split_lines(run({"/bin/cat", where}, environment).out)) {
                 bool counts = !kSanitizer.empty() && line.rfind("SigCgt", 0) == 0;  // a sanitizer catches signals
                 for (const char* name : {"Pid", "Tgid", "Ngid", "PPid", "Vm", "Rss", "NSpid", "NSpgid", "NStgid",
-                                         "NSsid", "volun", "nonvol", "Cpus_", "Mems_", "Huge"})
+                                         "NSsid", "SigQ", "volun", "nonvol", "Cpus_", "Mems_", "Huge"})
                     counts = counts || line.rfind(name, 0) == 0;
                 if (!counts) kept += line + "\n";
             }

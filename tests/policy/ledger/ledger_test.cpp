@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -78,10 +79,11 @@ class Child {
         close(out_);
         std::erase(parents_, out_);
     }
-    char ask(char letter) {
+    char ask(char letter) { return tell(letter) ? hear() : '!'; }
+    bool tell(char letter) { return write(in_, &letter, 1) == 1; }
+    char hear() {
         char answer = '?';
-        if (write(in_, &letter, 1) != 1 || read(out_, &answer, 1) != 1) return '!';
-        return answer;
+        return read(out_, &answer, 1) == 1 ? answer : '!';
     }
     void kill() {
         ::kill(pid_, SIGKILL);
@@ -232,6 +234,70 @@ TEST_CASE("what is reserved can't be had by others, and ends with who reserved i
         CHECK(d.ask('a') == '0');  // 16 less 6 reserved less 11 used
         CHECK(e.ask('j') == 'y');
     }
+}
+
+TEST_CASE("two users, with nothing set up by an administrator: what one reserves the other can't have") {
+    if (geteuid() != 0) {
+        std::printf("  SKIPPED: only root can become two users\n");
+        return;
+    }
+    const Folder folder;
+    std::filesystem::permissions(folder.path, std::filesystem::perms(01777));
+    const auto user = [&](unsigned id, const char* name) {
+        return [&folder, id, name, place = std::make_shared<Place>()](char letter) -> char {
+            if (letter == 'u') return setresgid(id, id, id) == 0 && setresuid(id, id, id) == 0 ? 'y' : 'n';
+            if (letter == 'a') return static_cast<char>('0' + place->available / kGiB);
+            if (letter == 'h') return static_cast<char>('0' + place->committed.holders[0].user % 10);
+            if (!place->open(folder)) return 'x';
+            const Joined joined = place->join(name, 10 * kGiB, 10 * kGiB, AccountKind::job);
+            return joined == Joined::yes ? 'y' : joined == Joined::refused ? 'n' : 'u';
+        };
+    };
+    Child alice(user(60001, "a")), bob(user(60002, "b"));
+    REQUIRE(alice.ask('u') == 'y');
+    REQUIRE(bob.ask('u') == 'y');
+    CHECK(alice.ask('j') == 'y');
+    CHECK(bob.ask('j') == 'n');
+    CHECK(bob.ask('a') == '6');
+    CHECK(bob.ask('h') == '1');
+    alice.kill();
+    CHECK(bob.ask('j') == 'y');
+
+    // Whoever writes a file under somebody else's name is not believed.
+    Child forger(user(60001, "c"));
+    REQUIRE(forger.ask('u') == 'y');
+    CHECK(forger.ask('j') == 'n');
+    std::filesystem::rename(folder.path + "/60002-" + kUuid + ".ledger", folder.path + "/60003-" + kUuid + ".ledger");
+    CHECK(forger.ask('j') == 'y');
+}
+
+TEST_CASE("two users who claim the same memory at once: one has it") {
+    if (geteuid() != 0) {
+        std::printf("  SKIPPED: only root can become two users\n");
+        return;
+    }
+    const int count = rounds(40, 1000);
+    int both = 0, neither = 0;
+    for (int i = 0; i < count; i++) {
+        const Folder folder;
+        std::filesystem::permissions(folder.path, std::filesystem::perms(01777));
+        const auto user = [&](unsigned id) {
+            return [&folder, id, place = std::make_shared<Place>()](char) -> char {
+                if (geteuid() == 0) return setresgid(id, id, id) == 0 && setresuid(id, id, id) == 0 ? 'y' : 'n';
+                if (!place->open(folder)) return 'x';
+                return place->join("j", 10 * kGiB, 10 * kGiB, AccountKind::job) == Joined::yes ? 'y' : 'n';
+            };
+        };
+        Child a(user(60001)), b(user(60002));
+        REQUIRE(a.ask('u') == 'y');
+        REQUIRE(b.ask('u') == 'y');
+        a.tell('j'), b.tell('j');
+        const char one = a.hear(), other = b.hear();
+        both += one == 'y' && other == 'y';
+        neither += one == 'n' && other == 'n';
+    }
+    CHECK(both == 0);
+    CHECK(neither == 0);
 }
 
 TEST_CASE("a file that is no ledger of this version is replaced, and said to be") {

@@ -42,7 +42,9 @@ std::string self() {
     for (const std::string& target : open) text += " " + target;
     std::ifstream status("/proc/self/status");
     for (std::string line; std::getline(status, line);)
-        if (line.rfind("Sig", 0) == 0 || line.rfind("Umask", 0) == 0 || line.rfind("ShdPnd", 0) == 0)
+        // SigQ counts for all processes of the user.
+        if ((line.rfind("Sig", 0) == 0 && line.rfind("SigQ", 0) != 0) || line.rfind("Umask", 0) == 0 ||
+            line.rfind("ShdPnd", 0) == 0)
             text += " " + line;
     for (char& c : text)
         if (c == '\t') c = ' ';

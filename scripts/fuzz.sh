@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Fuzzes the readers of settings and the host ledger's file with libFuzzer, under asan and ubsan. Needs clang.
+#
+#   scripts/fuzz.sh [SECONDS]    so long for each (60)
+#
+# What it has learnt is kept in build/fuzz/corpus, and an input that fails in build/fuzz/crash-*.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+seconds=${1:-60}
+case $seconds in *[!0-9]* | '') echo "usage: scripts/fuzz.sh [SECONDS]" >&2; exit 64 ;; esac
+if ! command -v clang++ >/dev/null; then
+    echo "fuzz: clang++ is needed, for libFuzzer" >&2
+    exit 69
+fi
+
+scripts/setup.sh
+cmake -S . -B build/fuzz -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ \
+    -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1" -DCUSLICE_SANITIZE=address,undefined,fuzzer-no-link -DCUSLICE_FUZZ=ON >/dev/null
+cmake --build build/fuzz --target fuzzers --parallel "$(nproc)" >build/fuzz/build.log || { cat build/fuzz/build.log >&2; exit 1; }
+cd build/fuzz
+for what in config ledger; do
+    mkdir -p "corpus/$what"
+    # What is valid to begin with, so that it finds its way from there.
+    if [ "$what" = config ]; then
+        printf '\x000.4,0=40%%' >corpus/config/fraction
+        printf '\x054GiB,GPU-5f=2048MiB' >corpus/config/limit
+        printf '\x011;flag.0 limit 0 2GiB --limit;environment.1 headroom * 1MiB CUSLICE_HEADROOM' >corpus/config/handover
+        printf '\x02log = "info"\n[memory]\nfraction = 0.4\n[gpu.0]\nlimit = "4GiB"\n[ceiling]\nfraction = 0.5\n' >corpus/config/toml
+        printf '\x03CUSLICE_LIMIT=0=4GiB\0CUSLICE_WAIT=10m\0' >corpus/config/environment
+        printf '\x04CUDA_DEVICE_MEMORY_LIMIT=1g\0CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G\0' >corpus/config/others
+    fi
+    "tests/fuzz/fuzz_$what" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 "corpus/$what" \
+        >"$what.log" 2>&1 || { tail -40 "$what.log" >&2; echo "fuzz: $what failed" >&2; exit 1; }
+    echo "fuzz: $what: $(sed -n 's/^stat::number_of_executed_units: *//p' "$what.log") inputs in $seconds s, none failed"
+done

@@ -1,0 +1,94 @@
+// Every reader of settings, with anything in place of what it reads. The first byte says which one; whatever is taken
+// must hold together: never more than the GPU has, and the same after it was handed on.
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/handover.h"
+#include "config/load.h"
+#include "config/resolve.h"
+#include "config/toml/reader.h"
+
+using namespace cuslice;
+
+namespace {
+
+constexpr std::uint64_t kTotal = 2002ull << 20;
+
+void expect(bool holds) {
+    if (!holds) std::abort();
+}
+
+GpuIdentity gpu() {
+    GpuIdentity identity;
+    identity.index = 0;
+    std::string("GPU-5f1c0d1e-0000-1111-2222-333344445555").copy(identity.uuid, sizeof identity.uuid - 1);
+    std::string("0000:81:00.0").copy(identity.pci, sizeof identity.pci - 1);
+    return identity;
+}
+
+void read(unsigned which, std::string_view text, Settings& settings) {
+    ConfigError error;
+    switch (which % 5) {
+        case 0: {
+            const auto keys = all_keys();
+            const KeyTraits& traits = keys[(which / 5) % keys.size()];
+            add_list(settings, traits.key, {Source::flag, 0}, "--option", text, error);
+            return;
+        }
+        case 1:
+            read_handover(settings, text, HandOverPart::all, error);
+            return;
+        case 2:
+            load_file_text(settings, text, "/cuslice.toml", Source::system_file, cuslice_toml_parse, error);
+            return;
+        case 3:
+        case 4: {
+            // Lines of an environment; no NUL in any of them.
+            std::vector<std::string> lines;
+            for (std::size_t at = 0; at < text.size();) {
+                const std::size_t end = std::min(text.find('\0', at), text.size());
+                lines.emplace_back(text.substr(at, end - at));
+                at = end + 1;
+            }
+            std::vector<const char*> pointers;
+            for (const std::string& line : lines) pointers.push_back(line.c_str());
+            pointers.push_back(nullptr);
+            if (which % 5 == 3)
+                load_environment(settings, pointers.data(), error);
+            else
+                load_other_tools(settings, pointers.data(), error);
+            return;
+        }
+    }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size == 0) return 0;
+    const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
+    static Settings* settings = nullptr;
+    delete settings;
+    settings = new Settings;
+    read(data[0], text, *settings);
+
+    const Amount amount = amount_for(*settings, gpu(), kTotal);
+    expect(amount.bytes <= kTotal);
+    ConfigError error;
+    const GpuIdentity here = gpu();
+    if (!check_against(*settings, {&here, 1}, true, error)) return 0;
+
+    static char handed[512 * 1024];
+    const std::size_t length = write_handover(*settings, handed);
+    if (length == 0) return 0;
+    bool others = false;  // other tools' variables are left for the next to read
+    for (const Entry& entry : settings->entries()) others = others || entry.rank.source == Source::other_tools;
+    Settings again;
+    expect(read_handover(again, {handed, length}, HandOverPart::all, error));
+    if (!others) expect(amount_for(again, here, kTotal).bytes == amount.bytes);
+    return 0;
+}
