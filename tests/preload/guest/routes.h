@@ -35,6 +35,7 @@
     F(cuMemPoolDestroy, cuMemPoolDestroy, 11020)                             \
     F(cuMemPoolTrimTo, cuMemPoolTrimTo, 11020)                               \
     F(cuMemPoolSetAttribute, cuMemPoolSetAttribute, 11020)                   \
+    F(cuDeviceSetMemPool, cuDeviceSetMemPool, 11020)                         \
     F(cuDeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool, 11020)           \
     F(cuArray3DCreate_v2, cuArray3DCreate, 3020)                             \
     F(cuArrayDestroy, cuArrayDestroy, 2000)                                  \

@@ -13,7 +13,7 @@ using Rows = std::vector<std::pair<Pieces, Pieces>>;  // to, from
 
 void touch(const Array& array) {
     const std::lock_guard hold(array.gpu->lock);
-    const Block block = array.gpu->device.heap.at(array.at);
+    const Block block = array.gpu->device.heap.at(array.block);
     if (block) block.record->touched = true;
 }
 
