@@ -132,6 +132,27 @@ TEST_CASE("a pool with a largest size ends there, as the driver says and without
     CHECK(scene.free() == free);
 }
 
+TEST_CASE("memory that is bound to a sparse array is counted until it is unbound or the array is gone") {
+    const std::string end = GENERATE("tiles s 512 512", "unarray s");
+    CAPTURE(end);
+    Scene scene("1xlaptop-2g", {});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::uint64_t free = scene.free(), used = scene.held().used;
+    REQUIRE(scene.guest.code("sparse s 4096 4096 0") == 0);
+    CHECK(scene.free() == free);
+    REQUIRE(scene.guest.code("piece p " + bytes(100 * kMiB) + " tiles") == 0);
+    REQUIRE(scene.guest.code("tiles s 512 512 p") == 0);
+    CHECK(scene.guest.code("unpiece p") == 0);
+    CHECK(scene.held().used == used + 100 * kMiB);
+    CHECK(scene.free() == free - 100 * kMiB);
+    CHECK(scene.guest.code("fill " + bytes(kMiB)) == 2);
+    CHECK(scene.held().peak <= kGiB);
+    CHECK(scene.guest.code("freeall") == 0);
+    CHECK(scene.guest.code(end) == 0);
+    CHECK(scene.held().used == used);
+    CHECK(scene.free() == free);
+}
+
 // One GPU's books, read again and again.
 class Reader {
   public:

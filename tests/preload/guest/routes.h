@@ -47,6 +47,7 @@
     F(cuMemAddressFree, cuMemAddressFree, 10020)                             \
     F(cuMemMap, cuMemMap, 10020)                                             \
     F(cuMemUnmap, cuMemUnmap, 10020)                                         \
+    F(cuMemMapArrayAsync, cuMemMapArrayAsync, 11010)                         \
     F(cuMemRetainAllocationHandle, cuMemRetainAllocationHandle, 11000)       \
     F(cuMemExportToShareableHandle, cuMemExportToShareableHandle, 10020)     \
     F(cuMemImportFromShareableHandle, cuMemImportFromShareableHandle, 10020) \

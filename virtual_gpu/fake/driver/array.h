@@ -14,6 +14,7 @@ struct Array {
     Address at = 0;
     Address block = 0;      // the block that it lies in
     bool is_level = false;  // of a mipmapped array, which ends it
+    bool sparse = false;    // without memory but what is bound to its tiles
     CUDA_ARRAY3D_DESCRIPTOR descriptor{};
     std::size_t element = 0;  // bytes
     std::size_t row = 0;      // bytes
@@ -39,6 +40,11 @@ extern MipmappedArrayTable mipmapped_arrays;
 CUresult shape_array(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Array& array);
 /// Frees the block of an array that ends.
 void free_array_block(Gpu& gpu, Address block);
+
+/// Sparse arrays consist of tiles of so many bytes; their extents in elements depend on the element's size.
+constexpr std::size_t tile_bytes = std::size_t{64} << 10;
+/// Gives up what is bound to an array that ends.
+void unbind_tiles(CUarray array);
 
 /// Ends the arrays of a context that ends.
 void end_arrays(Context& context);

@@ -15,7 +15,7 @@ constinit ArrayTable arrays;
 namespace {
 
 constexpr unsigned all_flags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
-                               CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT;
+                               CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT | CUDA_ARRAY3D_SPARSE;
 
 std::size_t format_bytes(CUarray_format format) {
     switch (format) {
@@ -47,7 +47,7 @@ CUresult shape_array(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Array& array) {
     if (descriptor.Height == 0 && descriptor.Depth != 0 && (descriptor.Flags & CUDA_ARRAY3D_LAYERED) == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if ((descriptor.Flags & ~all_flags) != 0) CUSLICE_UNSUPPORTED("sparse and deferred arrays");
+    if ((descriptor.Flags & ~all_flags) != 0) CUSLICE_UNSUPPORTED("deferred arrays and those for video");
     const std::size_t bytes = format_bytes(descriptor.Format);
     if (bytes == 0) CUSLICE_UNSUPPORTED("arrays of planar, normalized and block-compressed formats");
     array.descriptor = descriptor;
@@ -75,6 +75,12 @@ CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
     if (const CUresult bad = shape_array(descriptor, array); bad != CUDA_SUCCESS) return bad;
     array.gpu = context->gpu;
     array.context = context->handle;
+    array.sparse = (descriptor.Flags & CUDA_ARRAY3D_SPARSE) != 0;
+    if (array.sparse) {
+        if (descriptor.Height == 0) return CUDA_ERROR_INVALID_VALUE;  // documented: 2D, 2D layered or 3D
+        *out = arrays.create(array).first;
+        return CUDA_SUCCESS;
+    }
     const CUresult bad =
         context->gpu->allocate(context->gpu->device, array.bytes(), BlockKind::Array, context->number, array.at);
     if (bad != CUDA_SUCCESS) return bad;
@@ -136,7 +142,8 @@ namespace cuslice::fake {
 void end_arrays(Context& context) {
     arrays.each([&](CUarray handle, Array& array) {
         if (array.context != context.handle) return;
-        if (!array.is_level) free_array_block(*array.gpu, array.block);
+        if (array.sparse) unbind_tiles(handle);
+        if (!array.is_level && !array.sparse) free_array_block(*array.gpu, array.block);
         arrays.destroy(handle);
     });
     mipmapped_arrays.each([&](CUmipmappedArray handle, MipmappedArray& mipmap) {
@@ -193,7 +200,7 @@ CUresult CUDAAPI cuArrayDestroy(CUarray handle) {
     const std::lock_guard hold(driver().lock);
     Array* array = arrays.find(handle);
     if (array == nullptr || array->is_level) return CUDA_ERROR_INVALID_HANDLE;
-    free_array_block(*array->gpu, array->block);
+    array->sparse ? unbind_tiles(handle) : free_array_block(*array->gpu, array->block);
     arrays.destroy(handle);
     return CUDA_SUCCESS;
 }

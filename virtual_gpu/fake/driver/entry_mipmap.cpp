@@ -42,6 +42,7 @@ unsigned clamped_levels(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned levels) {
 CUresult create(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor, unsigned asked) {
     Context* context = nullptr;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    if ((descriptor.Flags & CUDA_ARRAY3D_SPARSE) != 0) CUSLICE_UNSUPPORTED("sparse mipmapped arrays");
     std::vector<Array> levels(clamped_levels(descriptor, asked));
     std::size_t bytes = 0;
     for (unsigned i = 0; i < levels.size(); i++) {
