@@ -35,7 +35,8 @@ HOW = {
     " it; opening another's is measured, since its owner pays for it, and undone and refused if the driver counts it here"
     " and it does not fit",
     "view": "answers with the slice",
-    "virtual_memory": "charged from cuMemCreate until the last handle and the last mapping are gone",
+    "virtual_memory": "charged from cuMemCreate until the last handle and the last mapping are gone; what was bound to a"
+    " sparse array or exported, until the driver's figure says so",
 }
 
 # Functions that pass through although they can take memory on the GPU, or make the driver take it.

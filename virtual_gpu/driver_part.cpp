@@ -57,14 +57,17 @@ void DriverPart::after(const Step& step, std::uint64_t unsure, Budget& budget) {
         budget);
 }
 
-void DriverPart::refresh(std::uint64_t unsure, Budget& budget) {
-    if (source_ == Source::process) read_process(unsure, budget);
+bool DriverPart::refresh(std::uint64_t unsure, Budget& budget) {
+    bool compared = true;
+    if (source_ == Source::process) read_process(unsure, budget, &compared);
+    return compared;
 }
 
-Reading DriverPart::read_process(std::uint64_t unsure, Budget& budget) {
+Reading DriverPart::read_process(std::uint64_t unsure, Budget& budget, bool* compared) {
     // The comparison means something only while no allocation is between our charge and the driver's. A few tries; a
     // busy program keeps the last figure and is measured at the next occasion.
     Reading reading = Reading::failed;
+    if (compared) *compared = false;
     for (int i = 0; i < 16; i++) {
         const std::uint64_t frees = frees_->snapshot();
         const Budget::Snapshot now = budget.snapshot();
@@ -79,6 +82,7 @@ Reading DriverPart::read_process(std::uint64_t unsure, Budget& budget) {
         const std::uint64_t sure = counted - std::min(counted, unsure);
         const std::uint64_t kept = bytes_ - std::min(bytes_, taken_over_);
         taken_over_ = 0;
+        if (compared) *compared = true;
         set(std::clamp(kept, least, std::max(least, process > sure ? process - sure : 0)), budget);
         break;
     }

@@ -36,8 +36,9 @@ class DriverPart {
     // moves).
     void after(const Step& step, std::uint64_t unsure, Budget& budget);
 
-    // Reads the process's figure again, where there is one. Without one nothing changes.
-    void refresh(std::uint64_t unsure, Budget& budget);
+    // Reads the process's figure again, where there is one. Without one nothing changes. False if it was read and could
+    // not be compared, since something was in flight all the time.
+    bool refresh(std::uint64_t unsure, Budget& budget);
 
     // Memory that was counted by itself is on its way back to the driver, which has it at a time of its own
     // (cuMemFreeAsync of cuMemAlloc's memory). Until the next reading it is the driver's part. False where nothing will
@@ -56,7 +57,7 @@ class DriverPart {
     enum class Source { undecided, process, steps };
 
     bool used_by_all(std::uint64_t* bytes) const;
-    Reading read_process(std::uint64_t unsure, Budget& budget);
+    Reading read_process(std::uint64_t unsure, Budget& budget, bool* compared = nullptr);
     void set(std::uint64_t bytes, Budget& budget);
 
     NvmlGpu nvml_;

@@ -97,12 +97,19 @@ bool MemoryPools::knows(CUmemoryPool handle) {
     return find(handle) != nullptr;
 }
 
-void MemoryPools::destroyed(CUmemoryPool handle, Budget& budget) {
+bool MemoryPools::has_allocations(CUmemoryPool handle) const {
+    std::uint64_t used = 0;
+    return read(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) && used != 0;
+}
+
+std::uint64_t MemoryPools::destroyed(CUmemoryPool handle) {
     LockGuard lock(mutex_);
     Pool* pool = find(handle);
-    if (!pool) return;
-    charge(*pool, 0, budget);
+    if (!pool) return 0;
+    const std::uint64_t charged = pool->charged;
+    total_.fetch_sub(charged, std::memory_order_relaxed);
     pools_.remove_at(static_cast<std::size_t>(pool - pools_.begin()));
+    return charged;
 }
 
 // The thread that forks may be the one that is growing a pool: some drivers start a program of their own. It does not

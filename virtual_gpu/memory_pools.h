@@ -78,8 +78,15 @@ class MemoryPools {
     void created(CUmemoryPool pool);
     bool knows(CUmemoryPool pool);
 
-    // The pool is gone, and what it kept with it. Thread-safe.
-    void destroyed(CUmemoryPool pool, Budget& budget);
+    // Whether allocations of the pool are out. Its end waits for the last of them then. Thread-safe.
+    bool has_allocations(CUmemoryPool pool) const;
+
+    // The pool can't be asked any more. What is charged for it, which is the caller's now. Thread-safe.
+    std::uint64_t destroyed(CUmemoryPool pool);
+
+    // Whether a pool was destroyed whose allocations were out: their frees make the driver's part smaller.
+    void leave_orphans() { orphans_.store(true, std::memory_order_relaxed); }
+    bool left_orphans() const { return orphans_.load(std::memory_order_relaxed); }
 
     std::uint64_t charged() const { return total_.load(std::memory_order_relaxed); }
     bool any() const { return charged() != 0; }
@@ -110,6 +117,7 @@ class MemoryPools {
     Mutex mutex_;    // over pools_
     PageVector<Pool> pools_;
     std::atomic<std::uint64_t> total_{0};
+    std::atomic<bool> orphans_{false};
 };
 
 }  // namespace cuslice

@@ -39,9 +39,9 @@ void PhysicalMemory::retained(Handle handle) {
     if (Piece* piece = find(handle)) piece->handles++;
 }
 
-void PhysicalMemory::exported(Handle handle) {
+void PhysicalMemory::kept_elsewhere(Handle handle) {
     LockGuard lock(mutex_);
-    if (Piece* piece = find(handle)) piece->exported = true;
+    if (Piece* piece = find(handle)) piece->elsewhere = true;
 }
 
 PhysicalMemory::Change PhysicalMemory::release(Handle handle) {
@@ -62,7 +62,7 @@ void PhysicalMemory::release_done(const Change& change, OnFreed on_freed) {
         LockGuard lock(mutex_);
         if (!change.noted || !take_if_unused(change.handle, &ended)) return;
     }
-    on_freed(ended.gpu, ended.bytes, ended.exported);
+    on_freed(ended.gpu, ended.bytes, ended.elsewhere);
 }
 
 bool PhysicalMemory::mapped(CUdeviceptr address, std::uint64_t bytes, Handle handle) {
@@ -109,7 +109,7 @@ void PhysicalMemory::unmap_done(Unmapping* gone, OnFreed on_freed) {
             if (Piece* piece = find(mapping.handle)) piece->mappings--;
             if (!take_if_unused(mapping.handle, &ended)) continue;
         }
-        on_freed(ended.gpu, ended.bytes, ended.exported);
+        on_freed(ended.gpu, ended.bytes, ended.elsewhere);
     }
     gone->mappings.release();
 }

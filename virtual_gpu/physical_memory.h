@@ -14,15 +14,16 @@ class PhysicalMemory {
   public:
     using Handle = CUmemGenericAllocationHandle;
 
-    // Called, without a lock held, for each piece that ends. `exported`: another process may keep it alive.
-    using OnFreed = void (*)(int gpu, std::uint64_t bytes, bool exported);
+    // Called, without a lock held, for each piece that ends. `elsewhere`: another process or an array may keep it
+    // alive.
+    using OnFreed = void (*)(int gpu, std::uint64_t bytes, bool elsewhere);
 
     // False if there is no memory to write it down in.
     bool created(Handle handle, std::uint64_t bytes, int gpu);
     // One more handle to a piece that is mapped (cuMemRetainAllocationHandle).
     void retained(Handle handle);
-    // Other processes can hold it from now on.
-    void exported(Handle handle);
+    // Other processes or arrays can hold it from now on, which is not seen here.
+    void kept_elsewhere(Handle handle);
 
     // Around the driver's calls: the change is noted before, because afterwards another thread can have the same handle
     // or address again, and taken back if the driver refused.
@@ -57,7 +58,7 @@ class PhysicalMemory {
         std::uint64_t bytes;
         std::uint32_t handles, mappings;
         std::int32_t gpu;
-        bool exported;
+        bool elsewhere;
     };
     struct Mapping {
         std::uint64_t address, bytes;

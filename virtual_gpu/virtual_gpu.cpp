@@ -82,10 +82,11 @@ void VirtualGpu::publish() {
 }
 
 void VirtualGpu::refresh(bool trim_pools) {
-    stale_.store(false, std::memory_order_relaxed);
+    const bool stale = stale_.exchange(false, std::memory_order_relaxed);
     pools_.refresh(budget_, trim_pools);  // first: the driver's part is what is left after everything else
     LockGuard lock(mutex_);
-    driver_part_.refresh(managed(), budget_);
+    // What was stale stays so if something was in flight, such as the operation that asks.
+    if (!driver_part_.refresh(managed(), budget_) && stale) stale_.store(true, std::memory_order_relaxed);
     publish();
 }
 

@@ -90,8 +90,9 @@ class VirtualGpu {
     // Bytes that the driver will have back at a time of its own: they stay charged until they are seen to be gone.
     void release_later(std::uint64_t bytes);
 
-    // Bytes that this process has given back and another may still hold, so that the driver may not have them. They
-    // stay charged until the driver's figure says that they are gone; where there is none, to the end of the process.
+    // Bytes that the program has given back and the driver may not have: another process still holds them, or they are
+    // in allocations of a pool that is gone. They stay charged until the driver's figure says that they are free; where
+    // there is none, to the end of the process.
     void release_shared(std::uint64_t bytes);
 
     // Reads pools and the driver's part again.

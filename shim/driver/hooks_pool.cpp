@@ -129,8 +129,19 @@ CUSLICE_HOOK cuMemPoolDestroy(CUmemoryPool pool) {
     if (ready() != Readiness::ready) return unavailable();
     const HookEntry entry;
     VirtualGpu* gpu = entry.counts() ? gpu_of_pool(pool) : nullptr;
+    if (!gpu || !gpu->limited()) return CUSLICE_REAL(cuMemPoolDestroy)(pool);
+    MemoryPools& pools = gpu->pools();
+    const bool orphans = pools.has_allocations(pool);
     const CUresult result = CUSLICE_REAL(cuMemPoolDestroy)(pool);
-    if (result == CUDA_SUCCESS && gpu && gpu->limited()) gpu->pools().destroyed(pool, gpu->budget());
+    if (result != CUDA_SUCCESS) return result;
+    const std::uint64_t charged = pools.destroyed(pool);
+    if (!orphans) {
+        gpu->budget().release(charged);
+        return result;
+    }
+    // The driver keeps it until the last allocation is freed, and nothing says how much that still is.
+    pools.leave_orphans();
+    gpu->release_shared(charged);
     return result;
 }
 

@@ -56,7 +56,7 @@ CUSLICE_HOOK cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocatio
     if (ready() != Readiness::ready) return unavailable();
     const HookEntry entry;
     const CUresult result = CUSLICE_REAL(cuMemExportToShareableHandle)(shareable, handle, type, flags);
-    if (result == CUDA_SUCCESS && entry.counts()) process().physical_memory().exported(handle);
+    if (result == CUDA_SUCCESS && entry.counts()) process().physical_memory().kept_elsewhere(handle);
     return result;
 }
 

@@ -8,14 +8,15 @@ namespace {
 
 PhysicalMemory& pieces() { return process().physical_memory(); }
 
-void give_back(int gpu, std::uint64_t bytes, bool exported) {
-    if (exported) return process().gpu(gpu).release_shared(bytes);
+void give_back(int gpu, std::uint64_t bytes, bool elsewhere) {
+    if (elsewhere) return process().gpu(gpu).release_shared(bytes);
     Budget& budget = process().gpu(gpu).budget();
     budget.begin_release();
     budget.end_release(bytes);
 }
 
-// A piece that isn't ours to count may have been one of another process's that has ended, which the driver counts here.
+// What isn't ours to count may be in the driver's figure: a piece of another process that has ended, or bound to an
+// array.
 CUresult imported_given_back(CUresult result) {
     if (result == CUDA_SUCCESS)
         if (VirtualGpu* gpu = process().current().gpu) gpu->driver_gave_back();
@@ -27,7 +28,29 @@ VirtualGpu* gpu_of(const CUmemAllocationProp* properties) {
     return process().gpu_of(properties->location.id);
 }
 
+// Tiles of sparse arrays hold memory as mappings do. Which of them do is the driver's to know: a piece that was bound
+// once is asked of its figure when its handles and mappings are gone. Noted before the call: another thread may release
+// it.
+template <typename Call>
+CUresult counted_binding(const CUarrayMapInfo* list, unsigned count, Call call) {
+    const HookEntry entry;
+    if (!entry.counts() || !list) return call();
+    for (unsigned i = 0; i < count; i++)
+        if (list[i].memOperationType == CU_MEM_OPERATION_TYPE_MAP) pieces().kept_elsewhere(list[i].memHandle.memHandle);
+    return imported_given_back(call());
+}
+
 }  // namespace
+
+CUSLICE_HOOK cuMemMapArrayAsync(CUarrayMapInfo* list, unsigned count, CUstream stream) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_binding(list, count, [&] { return CUSLICE_REAL(cuMemMapArrayAsync)(list, count, stream); });
+}
+
+CUSLICE_HOOK cuMemMapArrayAsync_ptsz(CUarrayMapInfo* list, unsigned count, CUstream stream) {
+    if (ready() != Readiness::ready) return unavailable();
+    return counted_binding(list, count, [&] { return CUSLICE_REAL(cuMemMapArrayAsync_ptsz)(list, count, stream); });
+}
 
 CUSLICE_HOOK cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* properties,
                          unsigned long long flags) {

@@ -28,11 +28,22 @@ const Kind kKinds[] = {
     {"cuMemAllocAsync", {}, {"alloc # 16000001 async"}, {"freeasync #", "sync"}, 32 * kMiB},
     {"cuMemAllocAsync_ptsz", {}, {"alloc # 16000001 ptsz"}, {"freeasync #", "sync"}, 32 * kMiB},
     {"cuMemAllocFromPoolAsync", {"pool mine 0"}, {"alloc # 16000001 pool=mine"}, {"free #", "sync"}, 32 * kMiB},
+    {"cuMemAllocAsync of another pool",
+     {"pool mine 0", "usepool mine"},
+     {"alloc # 16000001 async"},
+     {"free #", "sync"},
+     32 * kMiB},
+    {"cuMemAllocAsync that keeps",
+     {"pool default 0", "keep default 100000000000"},
+     {"alloc # 16000001 async"},
+     {"freeasync #", "sync", "trim default 0"},
+     32 * kMiB},
     {"cuMemCreate", {}, {"piece # 16777216"}, {"unpiece #"}, 16 * kMiB},
     {"cuMemCreate, mapped", {}, {"piece # 16777216", "map # 16777216", "unpiece #"}, {"unmap #"}, 16 * kMiB},
     {"cuMemCreate, exportable", {}, {"piece # 16777216 export", "export # close"}, {"unpiece #"}, 16 * kMiB},
     {"cuMemAlloc_v2, exported", {}, {"alloc # 16000001", "ipcget #"}, {"free #"}, 16 * kMiB},
     {"cuArray3DCreate_v2", {}, {"array # 1000 100 10"}, {"unarray #"}, 16 * kMiB, true},
+    {"cuMipmappedArrayCreate", {}, {"mipmap # 800 800 0 20"}, {"unmipmap #"}, 16 * kMiB, true},
     {"cuGraphLaunch",
      {},
      {"graph # 16000001 1 leave", "launch #"},
@@ -97,6 +108,49 @@ TEST_CASE("each kind of allocation can be had to the limit, fails there as the d
         REQUIRE(all_of(raw_guest, kind.setup, 0) == 0);
         CHECK(take_all(raw_guest, kind, &count) == refused);
     }
+}
+
+TEST_CASE("a pool with a largest size ends there, as the driver says and without a line of ours") {
+    Scene scene("1xlaptop-2g", {});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::uint64_t free = scene.free(), used = scene.held().used;
+    REQUIRE(scene.guest.code("pool small 0 " + bytes(100 * kMiB)) == 0);
+    CHECK(scene.guest.code("alloc a " + bytes(60 * kMiB) + " pool=small") == 0);
+    CHECK(scene.guest.code("alloc b " + bytes(60 * kMiB) + " pool=small") == 2);
+    CHECK(scene.guest.complaints().empty());
+    CHECK(scene.held().used == used + 60 * kMiB);
+    CHECK(scene.free() == free - 60 * kMiB);
+    CHECK(scene.guest.code("alloc b " + bytes(40 * kMiB) + " pool=small") == 0);
+    CHECK(scene.free() == free - 100 * kMiB);
+    // A pool that is destroyed goes with its last allocation.
+    CHECK(scene.guest.code("unpool small") == 0);
+    CHECK(scene.held().used == used + 100 * kMiB);
+    CHECK(scene.free() == free - 100 * kMiB);
+    CHECK(scene.guest.code("free a") == 0);
+    CHECK(scene.guest.code("free b") == 0);
+    CHECK(scene.held().used == used);
+    CHECK(scene.free() == free);
+}
+
+TEST_CASE("memory that is bound to a sparse array is counted until it is unbound or the array is gone") {
+    const std::string end = GENERATE("tiles s 512 512", "unarray s");
+    CAPTURE(end);
+    Scene scene("1xlaptop-2g", {});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::uint64_t free = scene.free(), used = scene.held().used;
+    REQUIRE(scene.guest.code("sparse s 4096 4096 0") == 0);
+    CHECK(scene.free() == free);
+    REQUIRE(scene.guest.code("piece p " + bytes(100 * kMiB) + " tiles") == 0);
+    REQUIRE(scene.guest.code("tiles s 512 512 p") == 0);
+    CHECK(scene.guest.code("unpiece p") == 0);
+    CHECK(scene.held().used == used + 100 * kMiB);
+    CHECK(scene.free() == free - 100 * kMiB);
+    CHECK(scene.guest.code("fill " + bytes(kMiB)) == 2);
+    CHECK(scene.held().peak <= kGiB);
+    CHECK(scene.guest.code("freeall") == 0);
+    CHECK(scene.guest.code(end) == 0);
+    CHECK(scene.held().used == used);
+    CHECK(scene.free() == free);
 }
 
 // One GPU's books, read again and again.

@@ -83,16 +83,21 @@ void add_memory_commands(Commands& commands) {
         const CUresult result = p.driver.cuMemGetInfo(&free, &total);
         return answer(result, free, total);
     };
-    // pool NAME DEVICE; a pool called "default" is the device's own
+    // pool NAME DEVICE [MOST BYTES]; a pool called "default" is the device's own
     commands["pool"] = [](Program& p, const Words& w) {
         CUmemoryPool pool = nullptr;
         CUmemPoolProps properties{};
         properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
         properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, std::stoi(w.at(1))};
+        if (w.size() > 2) properties.maxSize = number(w[2]);
         const CUresult result = w[0] == "default" ? p.driver.cuDeviceGetDefaultMemPool(&pool, std::stoi(w[1]))
                                                   : p.driver.cuMemPoolCreate(&pool, &properties);
         if (result == CUDA_SUCCESS) p.pools[w.at(0)] = pool;
         return answer(result);
+    };
+    // usepool NAME: from now on the device's
+    commands["usepool"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuDeviceSetMemPool(0, p.pools.at(w.at(0))));
     };
     commands["unpool"] = [](Program& p, const Words& w) {
         return answer(p.driver.cuMemPoolDestroy(p.pools.at(w.at(0))));

@@ -17,12 +17,13 @@ CUDA_ARRAY3D_DESCRIPTOR array_of(const Words& w) {
 }  // namespace
 
 void add_object_commands(Commands& commands) {
-    // piece NAME BYTES [export]
+    // piece NAME BYTES [export|tiles]
     commands["piece"] = [](Program& p, const Words& w) {
         CUmemAllocationProp prop{};
         prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
         prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-        if (w.size() > 2) prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        if (w.size() > 2 && w[2] == "tiles") prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
+        if (w.size() > 2 && w[2] == "export") prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
         CUmemGenericAllocationHandle handle = 0;
         const CUresult result = p.driver.cuMemCreate(&handle, number(w.at(1)), &prop, 0);
         if (result == CUDA_SUCCESS) p.pieces[w.at(0)] = handle;
@@ -54,6 +55,29 @@ void add_object_commands(Commands& commands) {
         const CUresult result = p.driver.cuArray3DCreate_v2(&array, &descriptor);
         if (result == CUDA_SUCCESS) p.arrays[w.at(0)] = array;
         return answer(result);
+    };
+    // sparse NAME WIDTH HEIGHT DEPTH: the same, without memory
+    commands["sparse"] = [](Program& p, const Words& w) {
+        CUDA_ARRAY3D_DESCRIPTOR descriptor = array_of(w);
+        descriptor.Flags = CUDA_ARRAY3D_SPARSE;
+        CUarray array = nullptr;
+        const CUresult result = p.driver.cuArray3DCreate_v2(&array, &descriptor);
+        if (result == CUDA_SUCCESS) p.arrays[w.at(0)] = array;
+        return answer(result);
+    };
+    // tiles ARRAY WIDTH HEIGHT [PIECE]: binds what begins at 0, or with no piece gives it up
+    commands["tiles"] = [](Program& p, const Words& w) {
+        CUarrayMapInfo info{};
+        info.resourceType = CU_RESOURCE_TYPE_ARRAY;
+        info.resource.array = p.arrays.at(w.at(0));
+        info.subresource.sparseLevel.extentWidth = static_cast<unsigned>(number(w.at(1)));
+        info.subresource.sparseLevel.extentHeight = static_cast<unsigned>(number(w.at(2)));
+        info.subresource.sparseLevel.extentDepth = 1;
+        info.memOperationType = w.size() > 3 ? CU_MEM_OPERATION_TYPE_MAP : CU_MEM_OPERATION_TYPE_UNMAP;
+        info.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC;
+        if (w.size() > 3) info.memHandle.memHandle = p.pieces.at(w[3]);
+        info.deviceBitMask = 1;
+        return answer(p.driver.cuMemMapArrayAsync(&info, 1, nullptr));
     };
     commands["unarray"] = [](Program& p, const Words& w) {
         return answer(p.driver.cuArrayDestroy(p.arrays.at(w.at(0))));

@@ -35,7 +35,7 @@ class RandomProgram {
             case 10:
                 return mapping(name);
             case 11:
-                return managed_ ? free(name) : array(name);
+                return managed_ ? free(name) : below(2) ? array(name) : mipmap(name);
             case 12:
                 return managed_ ? free(name) : graph(name);
             case 13:
@@ -54,6 +54,7 @@ class RandomProgram {
         while (!p_.mappings.empty()) unmap(p_.mappings.begin()->first);
         while (!p_.pieces.empty()) unpiece(p_.pieces.begin()->first);
         while (!p_.arrays.empty()) drop_array(p_.arrays.begin()->first);
+        while (!p_.mipmaps.empty()) drop_mipmap(p_.mipmaps.begin()->first);
         while (!p_.blocks.empty()) free(p_.blocks.begin()->first);
         run("sync", {});
         run("graphtrim", {});
@@ -113,6 +114,15 @@ class RandomProgram {
     void drop_array(const std::string& name) {
         run("unarray", {name});
         p_.arrays.erase(name);
+    }
+    void mipmap(const std::string& name) {
+        if (p_.mipmaps.count(name)) return drop_mipmap(name);
+        run("mipmap",
+            {name, std::to_string(below(1000) + 1), std::to_string(below(1000)), "0", std::to_string(below(12))});
+    }
+    void drop_mipmap(const std::string& name) {
+        run("unmipmap", {name});
+        p_.mipmaps.erase(name);
     }
     void graph(const std::string& name) {
         if (!p_.graphs.count(name)) {

@@ -35,6 +35,7 @@
     F(cuMemPoolDestroy, cuMemPoolDestroy, 11020)                             \
     F(cuMemPoolTrimTo, cuMemPoolTrimTo, 11020)                               \
     F(cuMemPoolSetAttribute, cuMemPoolSetAttribute, 11020)                   \
+    F(cuDeviceSetMemPool, cuDeviceSetMemPool, 11020)                         \
     F(cuDeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool, 11020)           \
     F(cuArray3DCreate_v2, cuArray3DCreate, 3020)                             \
     F(cuArrayDestroy, cuArrayDestroy, 2000)                                  \
@@ -46,6 +47,7 @@
     F(cuMemAddressFree, cuMemAddressFree, 10020)                             \
     F(cuMemMap, cuMemMap, 10020)                                             \
     F(cuMemUnmap, cuMemUnmap, 10020)                                         \
+    F(cuMemMapArrayAsync, cuMemMapArrayAsync, 11010)                         \
     F(cuMemRetainAllocationHandle, cuMemRetainAllocationHandle, 11000)       \
     F(cuMemExportToShareableHandle, cuMemExportToShareableHandle, 10020)     \
     F(cuMemImportFromShareableHandle, cuMemImportFromShareableHandle, 10020) \

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "virtual_gpu/fake/driver/array.h"
+#include "virtual_gpu/fake/driver/gate.h"
 
 namespace cuslice::fake {
 namespace {
@@ -13,7 +14,7 @@ using Rows = std::vector<std::pair<Pieces, Pieces>>;  // to, from
 
 void touch(const Array& array) {
     const std::lock_guard hold(array.gpu->lock);
-    const Block block = array.gpu->device.heap.at(array.at);
+    const Block block = array.gpu->device.heap.at(array.block);
     if (block) block.record->touched = true;
 }
 
@@ -23,6 +24,7 @@ CUresult resolve_row(const BoxEnd& end, std::size_t y, std::size_t z, std::size_
     if (end.type == CU_MEMORYTYPE_ARRAY) {
         const Array* array = arrays.find(end.array);
         if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+        if (array->sparse) CUSLICE_UNSUPPORTED("the contents of sparse arrays");
         const bool inside = end.x <= array->row && width <= array->row - end.x && y < array->rows && z < array->layers;
         if (!inside || end.x % array->element != 0 || width % array->element != 0) return CUDA_ERROR_INVALID_VALUE;
         const Address at = array->at + (z * array->rows + y) * array->row + end.x;
@@ -88,6 +90,7 @@ CUresult copy_box(const Box& asked, const Order& order) {
 CUresult resolve_array_bytes(CUarray handle, std::size_t offset, std::size_t size, Access access, Pieces& pieces) {
     const Array* array = arrays.find(handle);
     if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (array->sparse) CUSLICE_UNSUPPORTED("the contents of sparse arrays");
     if (array->layers > 1 || offset > array->bytes() || size > array->bytes() - offset) return CUDA_ERROR_INVALID_VALUE;
     if (access == Access::Write) touch(*array);
     pieces.push_back({&array->gpu->device.space, array->at + offset, size, array->gpu});

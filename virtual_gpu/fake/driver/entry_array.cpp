@@ -15,7 +15,7 @@ constinit ArrayTable arrays;
 namespace {
 
 constexpr unsigned all_flags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
-                               CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT;
+                               CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT | CUDA_ARRAY3D_SPARSE;
 
 std::size_t format_bytes(CUarray_format format) {
     switch (format) {
@@ -35,9 +35,11 @@ std::size_t format_bytes(CUarray_format format) {
     }
 }
 
-CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+}  // namespace
+
+namespace cuslice::fake {
+
+CUresult shape_array(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Array& array) {
     const unsigned channels = descriptor.NumChannels;
     if (descriptor.Width == 0 || (channels != 1 && channels != 2 && channels != 4)) return CUDA_ERROR_INVALID_VALUE;
     if (descriptor.Width > 131072 || descriptor.Height > 131072 || descriptor.Depth > 16384)
@@ -45,20 +47,44 @@ CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
     if (descriptor.Height == 0 && descriptor.Depth != 0 && (descriptor.Flags & CUDA_ARRAY3D_LAYERED) == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if ((descriptor.Flags & ~all_flags) != 0) CUSLICE_UNSUPPORTED("sparse and deferred arrays");
+    if ((descriptor.Flags & ~all_flags) != 0) CUSLICE_UNSUPPORTED("deferred arrays and those for video");
     const std::size_t bytes = format_bytes(descriptor.Format);
     if (bytes == 0) CUSLICE_UNSUPPORTED("arrays of planar, normalized and block-compressed formats");
-    Array array;
-    array.gpu = context->gpu;
-    array.context = context->handle;
     array.descriptor = descriptor;
     array.element = bytes * channels;
     array.row = descriptor.Width * array.element;
     array.rows = std::max<std::size_t>(descriptor.Height, 1);
     array.layers = std::max<std::size_t>(descriptor.Depth, 1);
+    return CUDA_SUCCESS;
+}
+
+void free_array_block(Gpu& gpu, Address at) {
+    const std::lock_guard hold(gpu.lock);
+    const Block block = gpu.device.heap.at(at);
+    if (block) gpu.free_block(gpu.device, block);
+}
+
+}  // namespace cuslice::fake
+
+namespace {
+
+CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    Array array;
+    if (const CUresult bad = shape_array(descriptor, array); bad != CUDA_SUCCESS) return bad;
+    array.gpu = context->gpu;
+    array.context = context->handle;
+    array.sparse = (descriptor.Flags & CUDA_ARRAY3D_SPARSE) != 0;
+    if (array.sparse) {
+        if (descriptor.Height == 0) return CUDA_ERROR_INVALID_VALUE;  // documented: 2D, 2D layered or 3D
+        *out = arrays.create(array).first;
+        return CUDA_SUCCESS;
+    }
     const CUresult bad =
         context->gpu->allocate(context->gpu->device, array.bytes(), BlockKind::Array, context->number, array.at);
     if (bad != CUDA_SUCCESS) return bad;
+    array.block = array.at;
     *out = arrays.create(array).first;
     return CUDA_SUCCESS;
 }
@@ -109,13 +135,6 @@ CUresult describe_3d(Descriptor* out, CUarray handle) {
     return CUDA_SUCCESS;
 }
 
-void free_memory(Array& array) {
-    Gpu& gpu = *array.gpu;
-    const std::lock_guard hold(gpu.lock);
-    const Block block = gpu.device.heap.at(array.at);
-    if (block) gpu.free_block(gpu.device, block);
-}
-
 }  // namespace
 
 namespace cuslice::fake {
@@ -123,8 +142,14 @@ namespace cuslice::fake {
 void end_arrays(Context& context) {
     arrays.each([&](CUarray handle, Array& array) {
         if (array.context != context.handle) return;
-        free_memory(array);
+        if (array.sparse) unbind_tiles(handle);
+        if (!array.is_level && !array.sparse) free_array_block(*array.gpu, array.block);
         arrays.destroy(handle);
+    });
+    mipmapped_arrays.each([&](CUmipmappedArray handle, MipmappedArray& mipmap) {
+        if (mipmap.context != context.handle) return;
+        free_array_block(*mipmap.gpu, mipmap.block);
+        mipmapped_arrays.destroy(handle);
     });
 }
 
@@ -174,8 +199,8 @@ CUresult CUDAAPI cuArrayDestroy(CUarray handle) {
     CUSLICE_ENTER(cuArrayDestroy)
     const std::lock_guard hold(driver().lock);
     Array* array = arrays.find(handle);
-    if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    free_memory(*array);
+    if (array == nullptr || array->is_level) return CUDA_ERROR_INVALID_HANDLE;
+    array->sparse ? unbind_tiles(handle) : free_array_block(*array->gpu, array->block);
     arrays.destroy(handle);
     return CUDA_SUCCESS;
 }

@@ -31,7 +31,8 @@ enum class HandleKind : std::uint64_t {
     Graph,
     GraphExec,
     GraphNode,
-    Link
+    Link,
+    MipmappedArray
 };
 
 template <typename T, typename Public, HandleKind kind>

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include "virtual_gpu/fake/driver/array.h"
 #include "virtual_gpu/fake/driver/sharing.h"
 #include "virtual_gpu/fake/driver/state.h"
 
@@ -317,6 +318,24 @@ CUresult physical_properties(CUmemGenericAllocationHandle handle, CUmemAllocatio
     if (physical == nullptr || physical->handles == 0) return CUDA_ERROR_INVALID_VALUE;
     prop = physical->prop;
     return CUDA_SUCCESS;
+}
+
+CUresult bind_physical(CUmemGenericAllocationHandle handle, const Gpu& gpu, std::size_t offset, std::size_t tiles) {
+    const std::lock_guard hold(tables().lock);
+    Physical* physical = physicals.find(handle);
+    if (physical == nullptr || physical->handles == 0 || physical->gpu != &gpu) return CUDA_ERROR_INVALID_VALUE;
+    if ((physical->prop.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (offset % tile_bytes != 0 || offset > physical->size || tiles > (physical->size - offset) / tile_bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    physical->mappings += static_cast<unsigned>(tiles);
+    return CUDA_SUCCESS;
+}
+
+void unbind_physical(CUmemGenericAllocationHandle handle) {
+    const std::lock_guard hold(tables().lock);
+    Physical* physical = physicals.find(handle);
+    physical->mappings--;
+    drop_if_unused(handle, *physical);
 }
 
 bool in_reserved_addresses(Address address) {

@@ -37,6 +37,10 @@ CUresult get_mapped_access(Address address, const CUmemLocation& location, unsig
 CUresult retain_physical(Address address, CUmemGenericAllocationHandle& out);
 CUresult physical_properties(CUmemGenericAllocationHandle handle, CUmemAllocationProp& prop);
 
+/// Binds tiles of a tile pool to an array of the GPU, as so many mappings; and gives one of them up.
+CUresult bind_physical(CUmemGenericAllocationHandle handle, const Gpu& gpu, std::size_t offset, std::size_t tiles);
+void unbind_physical(CUmemGenericAllocationHandle handle);
+
 /// True if the address lies in reserved addresses, mapped or not.
 bool in_reserved_addresses(Address address);
 /// The bytes under mapped addresses that some device may access as asked.
