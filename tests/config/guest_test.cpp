@@ -111,4 +111,18 @@ TEST_CASE("a fake GPU named in a file needs the launcher") {
                                        "CUSLICE_FAKE_KERNELS instead");
 }
 
+TEST_CASE("texts that the parser would trip over are refused with their place") {
+    Reason unused;
+    cuslice_toml_parse_function* const parse = open_module(unused);
+    REQUIRE(parse != nullptr);
+    const std::string zero("log = \"info\"\n[\0]\n", 17), brackets(40, '[');
+    Settings settings;
+    ConfigError error;
+    CHECK_FALSE(load_file_text(settings, zero, "/a.toml", Source::config_file, parse, error));
+    CHECK(std::string(line_of(error).view()) ==
+          "cuslice: /a.toml:2:2: [\\x00]: not TOML: a zero byte is not allowed in TOML");
+    CHECK_FALSE(load_file_text(settings, brackets, "/a.toml", Source::config_file, parse, error));
+    CHECK(settings.entries().empty());
+}
+
 }  // namespace cuslice
