@@ -24,8 +24,13 @@ figures=$(mktemp)
 trap 'rm -rf "$books" "$figures"' EXIT
 
 echo "bench: calls and allocations, about two minutes" >&2
-CUSLICE_FAKE_DIR=$books "$build/bin/cuslice" run --fake 1xh200 --limit 64GiB -- \
-    "$build/tests/bench/cuslice_bench_calls" "$build/lib/cuslice/fake/libcuda.so.1" >"$figures"
+calls=("$build/tests/bench/cuslice_bench_calls" "$build/lib/cuslice/fake/libcuda.so.1")
+export CUSLICE_FAKE_DIR=$books
+"$build/bin/cuslice" run --per-process --fake 1xh200 --limit 64GiB -- "${calls[@]}" >"$figures"
+"$build/bin/cuslice" run --fake 1xh200 --limit 64GiB -- "${calls[@]}" job >>"$figures"
+echo "bench: the host ledger, some seconds" >&2
+"$build/tests/bench/cuslice_bench_ledger" "$books/ledger" >>"$figures"
+unset CUSLICE_FAKE_DIR
 echo "bench: start-up, about a minute" >&2
 "$build/tests/bench/cuslice_bench_startup" "$build/lib/cuslice" "$build/tests/bench/cuslice_bench_first_call" "$books" \
     >>"$figures"

@@ -1,23 +1,35 @@
-// What the calls of a program cost under cuslice. Runs there, on a fake GPU with a limit:
-//   cuslice run --fake 1xh200 --limit 64GiB -- cuslice_bench_calls <the fake driver's libcuda.so.1>
+// What the calls of a program cost under cuslice. Runs there, on a fake GPU with a limit; `job`: where the limit is
+// shared.
+//   cuslice run --per-process --fake 1xh200 --limit 64GiB -- cuslice_bench_calls <the fake driver's libcuda.so.1>
 #include "tests/bench/calls.h"
 
 #include <cstdio>
+#include <cstring>
 
 int main(int count, char** arguments) {
     using namespace cuslice::bench;
-    if (count != 2) {
-        std::fprintf(stderr, "usage: %s <path of the driver beneath cuslice>\n", arguments[0]);
+    const bool in_a_job = count == 3 && std::strcmp(arguments[2], "job") == 0;
+    if (count != 2 && !in_a_job) {
+        std::fprintf(stderr, "usage: %s <path of the driver beneath cuslice> [job]\n", arguments[0]);
         return 64;
     }
     if (!pin(0)) return 1;
     const TwoDrivers drivers = open_two_drivers(arguments[1]);
 
     double refused = limit_in_force(drivers);
-    measure_calls(drivers);
-    measure_pairs(drivers);
+    if (in_a_job) {
+        measure_pairs_in_job(drivers);
+    } else {
+        measure_calls(drivers);
+        measure_pairs(drivers);
+    }
     refused += limit_in_force(drivers);
-    print({"requests past the limit refused, of 2", refused, "", Bound::at_least, 2, {}});
+    print({in_a_job ? "in a job: requests past the limit refused, of 2" : "requests past the limit refused, of 2",
+           refused,
+           "",
+           Bound::at_least,
+           2,
+           {}});
     if (refused == 2) return 0;
     std::fputs("bench: the limit was not in force, so the figures mean nothing\n", stderr);
     return 1;

@@ -8,6 +8,7 @@ namespace cuslice::bench {
 void measure_calls(const TwoDrivers& drivers);
 
 // cuMemAlloc and cuMemFree, with more and more live allocations, from one thread and from two.
+void measure_pairs_in_job(const TwoDrivers& drivers);
 void measure_pairs(const TwoDrivers& drivers);
 
 }  // namespace cuslice::bench

@@ -109,6 +109,11 @@ void measure_two_threads(const TwoDrivers& drivers) {
 
 }  // namespace
 
+void measure_pairs_in_job(const TwoDrivers& drivers) {
+    const Comparison last = compare(kRounds, kOperations, kSingles, newest(drivers.raw), newest(drivers.ours));
+    print_extra("in a job: alloc+free over raw, 0 live, newest", last, "ns", Bound::at_most, 100);
+}
+
 void measure_pairs(const TwoDrivers& drivers) {
     std::vector<CUdeviceptr> blocks;
     double with_none = 0;

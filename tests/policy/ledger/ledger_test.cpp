@@ -13,6 +13,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -343,6 +344,61 @@ TEST_CASE("where no file can be made it is said why") {
     CHECK_FALSE(place.ledger.open(folder.path.c_str(), kUuid, kCapacity, false, &link));
     CHECK(std::string(link.text).find(folder.file()) != std::string::npos);
     CHECK_FALSE(std::filesystem::exists("/dev/shm/cuslice-elsewhere"));
+}
+
+// Opening, joining, taking back, reserving, giving back: killed in any of it.
+TEST_CASE("processes killed at random while they come and take: the survivor's count is exact") {
+    const int kills = rounds(400, 10'000);
+    const Folder folder;
+    Place survivor;
+    REQUIRE(survivor.open(folder));
+    REQUIRE(survivor.join("lab", 8 * kGiB) == Joined::yes);
+    REQUIRE(survivor.membership.reserve(kGiB, 0, nullptr));
+    const auto live = [&] {
+        std::mt19937 random(static_cast<unsigned>(getpid()));
+        Place place;
+        if (!place.open(folder) || place.join("lab", 8 * kGiB) != Joined::yes) _exit(1);
+        for (;;) {
+            const std::uint64_t bytes = random() % (3 * kGiB);
+            if (!place.membership.reserve(bytes, 0, nullptr)) {
+                place.ledger.take_back_dead();
+                continue;
+            }
+            if (place.membership.used() > 8 * kGiB) _exit(2);
+            if (random() % 4) place.membership.change(-static_cast<std::int64_t>(bytes));
+        }
+    };
+    std::mt19937 random(1);
+    pid_t workers[3] = {};
+    const auto start = [&](pid_t& worker) {
+        worker = fork();
+        if (worker == 0) live();
+    };
+    for (pid_t& worker : workers) start(worker);
+    int ended = 0, wrong = 0;
+    for (int i = 0; i < kills; i++) {
+        usleep(random() % 1500);
+        pid_t& worker = workers[random() % 3];
+        ::kill(worker, SIGKILL);
+        int status = 0;
+        waitpid(worker, &status, 0);
+        ended += WIFEXITED(status);
+        survivor.ledger.take_back_dead();
+        if (i % 20 == 0) {  // nobody else: all that is left is our own
+            for (pid_t& other : workers) ::kill(other, SIGKILL), waitpid(other, nullptr, 0);
+            survivor.ledger.take_back_dead();
+            wrong += survivor.membership.used() != kGiB;
+            for (pid_t& other : workers) start(other);
+        } else {
+            start(worker);
+        }
+    }
+    for (pid_t& worker : workers) ::kill(worker, SIGKILL), waitpid(worker, nullptr, 0);
+    survivor.ledger.take_back_dead();
+    CHECK(ended == 0);
+    CHECK(wrong == 0);
+    CHECK(survivor.membership.used() == kGiB);
+    CHECK(survivor.membership.held() == kGiB);
 }
 
 TEST_CASE("many short processes leave nothing behind") {

@@ -1,0 +1,195 @@
+// What the host ledger costs: reserving alone, against another process, and among a thousand that do nothing.
+//   cuslice_bench_ledger <empty folder for the ledger>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "policy/ledger/ledger.h"
+#include "tests/bench/figure.h"
+
+namespace cuslice::bench {
+namespace {
+
+constexpr std::uint64_t kCapacity = 128ull << 30;
+constexpr std::int64_t kBytes = 4096;
+constexpr int kRounds = 501, kSingles = 100'000, kIdle = 1000, kRaces = 1'000'000;
+constexpr std::size_t kOperations = 2000;
+
+const char* folder = nullptr;
+
+// A member of one group, as every process here is.
+struct Place {
+    ledger::Ledger ledger;
+    ledger::Membership membership;
+
+    void join(const char* group, std::uint64_t limit) {
+        static ledger::Committed committed;
+        std::uint64_t available = 0;
+        ledger::Failure failure;
+        ledger::Request request;
+        request.kind = ledger::AccountKind::group;
+        request.name = group;
+        request.limit = limit;
+        if (!ledger.open(folder, "GPU-bench", kCapacity, false, &failure) ||
+            ledger.join(request, 0, &membership, &committed, &available, &failure) != ledger::Joined::yes) {
+            std::fprintf(stderr, "bench: %s\n", failure.text);
+            std::exit(1);
+        }
+    }
+    void pair() {
+        if (!membership.reserve(kBytes, 0, nullptr)) std::abort();
+        membership.change(-kBytes);
+    }
+};
+
+// Runs `work` in a process of its own, on a core of its own, until it is killed; returns when it has begun.
+template <typename Work>
+pid_t beside(unsigned core, Work work) {
+    int begun[2];
+    if (pipe(begun) != 0) std::exit(1);
+    const pid_t child = fork();
+    if (child == 0) {
+        if (core && !pin(core)) _exit(1);
+        work([&] {
+            if (write(begun[1], "x", 1) != 1) _exit(1);
+        });
+        _exit(0);
+    }
+    char letter;
+    close(begun[1]);
+    if (read(begun[0], &letter, 1) != 1) std::exit(1);
+    close(begun[0]);
+    return child;
+}
+
+void end(pid_t child) {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+}
+
+// Nanoseconds: the median round's mean, and single pairs' p50 and p99.
+struct Cost {
+    double reserve = 0, pair = 0, p50 = 0, p99 = 0;
+};
+
+Cost measure(Place& place) {
+    std::vector<double> reserves, pairs, singles;
+    for (int round = 0; round < kRounds; round++) {
+        std::int64_t start = now_ns();
+        for (std::size_t i = 0; i < kOperations; i++)
+            if (!place.membership.reserve(kBytes, 0, nullptr)) std::abort();
+        reserves.push_back(static_cast<double>(now_ns() - start) / kOperations);
+        for (std::size_t i = 0; i < kOperations; i++) place.membership.change(-kBytes);
+        start = now_ns();
+        for (std::size_t i = 0; i < kOperations; i++) place.pair();
+        pairs.push_back(static_cast<double>(now_ns() - start) / kOperations);
+    }
+    for (int i = 0; i < kSingles; i++) {
+        const std::uint64_t start = ticks();
+        place.pair();
+        const std::uint64_t took = ticks() - start, empty = empty_interval();
+        singles.push_back(took > empty ? static_cast<double>(took - empty) * ns_per_tick() : 0);
+    }
+    return {median(reserves), median(pairs), percentile(singles, 0.5), percentile(singles, 0.99)};
+}
+
+// Two processes ask for 5 each where there are 8, as often as possible at the same moment.
+void race() {
+    struct Shared {
+        std::atomic<int> here, round, both, neither;
+        std::atomic<bool> granted[2];
+    };
+    auto* shared =
+        static_cast<Shared*>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    const auto meet = [shared] {
+        const int round = shared->round.load();
+        if (shared->here.fetch_add(1) == 1) {
+            shared->here = 0;
+            shared->round++;
+        }
+        for (unsigned spins = 0; shared->round.load() == round; spins++)
+            if (spins > 2000) sched_yield();
+    };
+    constexpr std::uint64_t kGiB = 1ull << 30;
+    const auto run = [&](unsigned who) {
+        Place place;
+        place.join("race", 8 * kGiB);
+        meet();
+        for (int i = 0; i < kRaces; i++) {
+            shared->granted[who] = place.membership.reserve(5 * kGiB, 0, nullptr);
+            meet();
+            if (who == 0) {
+                shared->both += shared->granted[0] && shared->granted[1];
+                shared->neither += !shared->granted[0] && !shared->granted[1];
+            }
+            meet();
+            if (shared->granted[who]) place.membership.change(-static_cast<std::int64_t>(5 * kGiB));
+            meet();
+        }
+    };
+    const pid_t other = fork();
+    if (other == 0) {
+        pin(1);
+        run(1);
+        _exit(0);
+    }
+    run(0);
+    waitpid(other, nullptr, 0);
+    print({"ledger: two of 5 GiB under 8 GiB, 1,000,000 rounds: both granted",
+           static_cast<double>(shared->both),
+           "",
+           Bound::at_most,
+           0,
+           {}});
+    print({"ledger: the same: both refused", static_cast<double>(shared->neither), "", Bound::at_most, 0, {}});
+}
+
+}  // namespace
+}  // namespace cuslice::bench
+
+int main(int count, char** arguments) {
+    using namespace cuslice::bench;
+    if (count != 2) {
+        std::fprintf(stderr, "usage: %s <folder>\n", arguments[0]);
+        return 64;
+    }
+    folder = arguments[1];
+    if (!pin(0)) return 1;
+    static Place place;
+    place.join("bench", kCapacity);
+    const Cost alone = measure(place);
+    print({"ledger: reserve, alone", alone.reserve, "ns", Bound::at_most, 15, {}});
+    print({"ledger: reserve and give back, alone", alone.pair, "ns", Bound::none, 0, {}});
+
+    const pid_t other = beside(1, [](auto begun) {
+        static Place own;
+        own.join("bench", kCapacity);
+        begun();
+        for (;;) own.pair();
+    });
+    const Cost contended = measure(place);
+    end(other);
+    print({"ledger: reserve, with another process", contended.reserve, "ns", Bound::at_most, 100, {}});
+    print({"ledger: pair with another process, p50", contended.p50, "ns", Bound::none, 0, {}});
+    print({"ledger: pair with another process, p99", contended.p99, "ns", Bound::none, 0, {}});
+
+    std::vector<pid_t> idle;
+    for (int i = 0; i < kIdle; i++)
+        idle.push_back(beside(0, [](auto begun) {
+            static Place own;
+            own.join("bench", kCapacity);
+            begun();
+            pause();
+        }));
+    const Cost among = measure(place);
+    print(
+        {"ledger: pair among 1000 idle members, of that alone", among.pair / alone.pair, "×", Bound::at_most, 1.1, {}});
+    for (const pid_t child : idle) end(child);
+    race();
+    return 0;
+}
