@@ -9,9 +9,10 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-declare -A packages=([numba]="numba==0.68.1" [gpustat]="gpustat==1.1.1 nvidia-ml-py==13.580.82")
+declare -A packages=([numba]="numba==0.68.1" [gpustat]="gpustat==1.1.1 nvidia-ml-py==13.580.82"
+                    [nvitop]="nvitop==1.7.2 nvidia-ml-py==13.580.82")
 
-[ $# -gt 0 ] || set -- numba gpustat
+[ $# -gt 0 ] || set -- numba gpustat nvitop
 for name in "$@"; do
     if [ -z "${packages[$name]:-}" ]; then
         echo "compat: there is no $name here; it is one of: ${!packages[*]}" >&2
@@ -45,6 +46,11 @@ check_numba() {
 check_gpustat() {
     "$cuslice" run --fake 1xh200,2xa100-40g --limit 0=8GiB,1=3GiB -- \
         build/compat/gpustat/bin/python tests/compat/gpustat_slice.py 8192 3072 whole
+}
+
+check_nvitop() {
+    "$cuslice" run --fake 1xh200,2xa100-40g --limit 0=8GiB,1=3GiB -- \
+        build/compat/nvitop/bin/python tests/compat/nvitop_slice.py 8192 3072 whole
 }
 
 failed=0

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 from checks import check, finish
+from neighbours import Neighbours
 
 slices = sys.argv[1:]
 ended = subprocess.run([sys.executable, "-m", "gpustat", "--json"], capture_output=True, text=True)
@@ -29,4 +30,12 @@ table = subprocess.run([sys.executable, "-m", "gpustat", "--no-color"], capture_
 for gpu, size, line in zip(gpus, slices, table.stdout.splitlines()[1:]):
     shown = size == "whole" or re.search(rf"/ +{size} MB", line) is not None
     check(shown, f"GPU {gpu['index']}: a person reads the same", line.strip())
+
+with Neighbours() as (member, stranger):
+    ended = subprocess.run([sys.executable, "-m", "gpustat", "--json"], capture_output=True, text=True)
+    gpu = json.loads(ended.stdout)["gpus"][0]
+    pids = [process["pid"] for process in gpu["processes"]]
+    check(pids == [member], "GPU 0: the job's process and nobody else's", f"{pids}; {stranger} is a stranger's")
+    held = gpu["processes"][0]["gpu_memory_usage"]
+    check(held == gpu["memory.used"], "GPU 0: what it holds is all that is used", f"{held} MiB")
 finish()
