@@ -41,9 +41,7 @@ HOW = {
 
 # Functions that pass through although they can take memory on the GPU, or make the driver take it.
 UNCOUNTED = {
-    "External memory of graphics APIs": [
-        "cuImportExternalMemory", "cuExternalMemoryGetMappedBuffer", "cuExternalMemoryGetMappedMipmappedArray",
-        "cuGraphicsMapResources"],
+    "Memory of graphics APIs": ["cuGraphicsMapResources"],
     "Multicast objects and green contexts": [
         "cuMulticastCreate", "cuMulticastBindMem", "cuMulticastBindAddr", "cuGreenCtxCreate"],
     "Taken by the driver for itself: kernels loaded at their first use, local memory": [

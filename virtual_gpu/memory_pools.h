@@ -84,10 +84,6 @@ class MemoryPools {
     // The pool can't be asked any more. What is charged for it, which is the caller's now. Thread-safe.
     std::uint64_t destroyed(CUmemoryPool pool);
 
-    // Whether a pool was destroyed whose allocations were out: their frees make the driver's part smaller.
-    void leave_orphans() { orphans_.store(true, std::memory_order_relaxed); }
-    bool left_orphans() const { return orphans_.load(std::memory_order_relaxed); }
-
     std::uint64_t charged() const { return total_.load(std::memory_order_relaxed); }
     bool any() const { return charged() != 0; }
 
@@ -117,7 +113,6 @@ class MemoryPools {
     Mutex mutex_;    // over pools_
     PageVector<Pool> pools_;
     std::atomic<std::uint64_t> total_{0};
-    std::atomic<bool> orphans_{false};
 };
 
 }  // namespace cuslice

@@ -95,6 +95,11 @@ class VirtualGpu {
     // there is none, to the end of the process.
     void release_shared(std::uint64_t bytes);
 
+    // Some memory that has no record is part of the driver's from now on: allocations of a pool that is gone, or of
+    // another process. Its free makes that part smaller.
+    void watch_frees() { watch_frees_.store(true, std::memory_order_relaxed); }
+    bool watches_frees() const { return watch_frees_.load(std::memory_order_relaxed); }
+
     // Reads pools and the driver's part again.
     void refresh(bool trim_pools = false);
 
@@ -130,6 +135,7 @@ class VirtualGpu {
     PrimaryContext primary_;
     std::atomic<std::uint64_t> managed_{0};
     std::atomic<bool> stale_{false};
+    std::atomic<bool> watch_frees_{false};
     Mutex mutex_;  // over driver_part_
     DriverPart driver_part_;
     std::atomic<bool> driver_part_open_{false};

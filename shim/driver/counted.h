@@ -77,7 +77,7 @@ CUresult counted_free(CUdeviceptr address, GiveBack give_back, Call call) {
         if (is_managed(freed)) gpu.managed_changed(-static_cast<std::int64_t>(freed.bytes));
         give_back(gpu, freed);
     } else if (VirtualGpu* gpu = result == CUDA_SUCCESS ? process().current().gpu : nullptr) {
-        if (gpu->pools().left_orphans()) gpu->driver_gave_back();
+        if (gpu->watches_frees()) gpu->driver_gave_back();
     }
     process().frees().end();
     return result;

@@ -140,7 +140,7 @@ CUSLICE_HOOK cuMemPoolDestroy(CUmemoryPool pool) {
         return result;
     }
     // The driver keeps it until the last allocation is freed, and nothing says how much that still is.
-    pools.leave_orphans();
+    gpu->watch_frees();
     gpu->release_shared(charged);
     return result;
 }

@@ -76,10 +76,52 @@ CUSLICE_HOOK cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle
 CUSLICE_HOOK cuMemPoolImportPointer(CUdeviceptr* address, CUmemoryPool pool, CUmemPoolPtrExportData* data) {
     if (ready() != Readiness::ready) return unavailable();
     const HookEntry entry;
+    if (VirtualGpu* gpu = current_gpu(entry)) gpu->watch_frees();
     return counted_step(
         Function::cuMemPoolImportPointer, current_gpu(entry),
         [&] { return CUSLICE_REAL(cuMemPoolImportPointer)(address, pool, data); },
         [&] { return CUSLICE_REAL(cuMemFree_v2)(*address); });
+}
+
+// Memory of graphics APIs, and of whatever else a descriptor stands for.
+
+CUSLICE_HOOK cuImportExternalMemory(CUexternalMemory* memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* handle) {
+    if (ready() != Readiness::ready) return unavailable();
+    const HookEntry entry;
+    return counted_step(
+        Function::cuImportExternalMemory, current_gpu(entry),
+        [&] { return CUSLICE_REAL(cuImportExternalMemory)(memory, handle); },
+        [&] { return CUSLICE_REAL(cuDestroyExternalMemory)(*memory); });
+}
+
+CUSLICE_HOOK cuExternalMemoryGetMappedBuffer(CUdeviceptr* address, CUexternalMemory memory,
+                                             const CUDA_EXTERNAL_MEMORY_BUFFER_DESC* buffer) {
+    if (ready() != Readiness::ready) return unavailable();
+    const HookEntry entry;
+    if (VirtualGpu* gpu = current_gpu(entry)) gpu->watch_frees();
+    return counted_step(
+        Function::cuExternalMemoryGetMappedBuffer, current_gpu(entry),
+        [&] { return CUSLICE_REAL(cuExternalMemoryGetMappedBuffer)(address, memory, buffer); },
+        [&] { return CUSLICE_REAL(cuMemFree_v2)(*address); });
+}
+
+CUSLICE_HOOK cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray* array, CUexternalMemory memory,
+                                                     const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC* descriptor) {
+    if (ready() != Readiness::ready) return unavailable();
+    const HookEntry entry;
+    return counted_step(
+        Function::cuExternalMemoryGetMappedMipmappedArray, current_gpu(entry),
+        [&] { return CUSLICE_REAL(cuExternalMemoryGetMappedMipmappedArray)(array, memory, descriptor); },
+        [&] { return CUSLICE_REAL(cuMipmappedArrayDestroy)(*array); });
+}
+
+CUSLICE_HOOK cuDestroyExternalMemory(CUexternalMemory memory) {
+    if (ready() != Readiness::ready) return unavailable();
+    const HookEntry entry;
+    const CUresult result = CUSLICE_REAL(cuDestroyExternalMemory)(memory);
+    VirtualGpu* gpu = result == CUDA_SUCCESS ? current_gpu(entry) : nullptr;
+    if (gpu) gpu->driver_gave_back();
+    return result;
 }
 
 }  // namespace cuslice

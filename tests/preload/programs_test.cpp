@@ -142,6 +142,7 @@ TEST_CASE("memory that is bound to a sparse array is counted until it is unbound
     CHECK(scene.free() == free);
     REQUIRE(scene.guest.code("piece p " + bytes(100 * kMiB) + " tiles") == 0);
     REQUIRE(scene.guest.code("tiles s 512 512 p") == 0);
+    CHECK(scene.free() == free - 100 * kMiB);
     CHECK(scene.guest.code("unpiece p") == 0);
     CHECK(scene.held().used == used + 100 * kMiB);
     CHECK(scene.free() == free - 100 * kMiB);

@@ -97,6 +97,25 @@ TEST_CASE("a descriptor of memory that nobody holds any more is refused where it
     CHECK(large.free() == free);
 }
 
+TEST_CASE("external memory whose maker has gone counts until it is freed") {
+    Scene owner("1xt4", {});
+    REQUIRE(owner.guest.code("retain 0") == 0);
+    REQUIRE(owner.guest.code("piece a " + bytes(300 * kMiB) + " export") == 0);
+    const std::string given = second_word(owner.guest.ask("export a"));
+    Neighbour small(owner, "256MiB"), large(owner, "512MiB");
+    const std::uint64_t free = large.free();
+    CHECK(owner.guest.code("unpiece a") == 0);  // it lives on in the descriptor alone
+    CHECK(small.guest.code("external b " + given + " " + bytes(300 * kMiB)) == 2);
+    CHECK(small.held().used == 104 * kMiB);
+    CHECK(large.guest.code("external b " + given + " " + bytes(300 * kMiB)) == 0);
+    CHECK(large.free() == free - 300 * kMiB);
+    CHECK(large.guest.code("unexternal b") == 0);
+    CHECK(large.free() == free - 300 * kMiB);
+    CHECK(large.guest.code("free b") == 0);
+    CHECK(large.held().used == 104 * kMiB);
+    CHECK(large.free() == free);
+}
+
 TEST_CASE("importing where it was made is no way round the limit") {
     Scene scene("1xt4", {});
     REQUIRE(scene.guest.code("retain 0") == 0);

@@ -65,6 +65,26 @@ void add_sharing_commands(Commands& commands) {
         if (result == CUDA_SUCCESS) p.pieces[w.at(0)] = handle;
         return answer(result);
     };
+    // external NAME DESCRIPTOR BYTES: as external memory, and all of it mapped; the buffer has the name too
+    commands["external"] = [](Program& p, const Words& w) {
+        CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc{};
+        desc.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
+        desc.handle.fd = open(w.at(1).c_str(), O_RDWR | O_CLOEXEC);
+        desc.size = number(w.at(2));
+        CUexternalMemory memory = nullptr;
+        CUresult result = p.driver.cuImportExternalMemory(&memory, &desc);
+        if (result != CUDA_SUCCESS) return answer(result);
+        p.externals[w.at(0)] = memory;
+        CUDA_EXTERNAL_MEMORY_BUFFER_DESC whole{};
+        whole.size = desc.size;
+        CUdeviceptr block = 0;
+        result = p.driver.cuExternalMemoryGetMappedBuffer(&block, memory, &whole);
+        if (result == CUDA_SUCCESS) p.blocks[w.at(0)] = block;
+        return answer(result);
+    };
+    commands["unexternal"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuDestroyExternalMemory(p.externals.at(w.at(0))));
+    };
 }
 
 }  // namespace guest

@@ -2,6 +2,7 @@
 
 #include "virtual_gpu/fake/driver/capture.h"
 #include "virtual_gpu/fake/driver/context.h"
+#include "virtual_gpu/fake/driver/external.h"
 #include "virtual_gpu/fake/driver/gate.h"
 #include "virtual_gpu/fake/driver/graph_memory.h"
 #include "virtual_gpu/fake/driver/pool.h"
@@ -85,6 +86,7 @@ CUresult free_memory(Address address) {
     const Found found = find_block(address);
     if (is_pool_import(address)) return close_shared(address, true);
     if (found && found.block.record->kind == BlockKind::Graph) return free_of_graph(address);
+    if (!found && free_external_buffer(address)) return CUDA_SUCCESS;
     if (!found || found.block.base != address) return CUDA_ERROR_INVALID_VALUE;
     if (found.block.record->kind == BlockKind::Pool) return free_pooled_now(*found.gpu, address);
     if (found.block.record->kind != BlockKind::Device && found.block.record->kind != BlockKind::Managed) {

@@ -32,7 +32,8 @@ enum class HandleKind : std::uint64_t {
     GraphExec,
     GraphNode,
     Link,
-    MipmappedArray
+    MipmappedArray,
+    ExternalMemory
 };
 
 template <typename T, typename Public, HandleKind kind>

@@ -320,6 +320,12 @@ CUresult physical_properties(CUmemGenericAllocationHandle handle, CUmemAllocatio
     return CUDA_SUCCESS;
 }
 
+std::size_t physical_size(CUmemGenericAllocationHandle handle) {
+    const std::shared_lock hold(tables().lock);
+    const Physical* physical = physicals.find(handle);
+    return physical == nullptr ? 0 : physical->size;
+}
+
 CUresult bind_physical(CUmemGenericAllocationHandle handle, const Gpu& gpu, std::size_t offset, std::size_t tiles) {
     const std::lock_guard hold(tables().lock);
     Physical* physical = physicals.find(handle);

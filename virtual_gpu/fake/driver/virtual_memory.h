@@ -37,6 +37,9 @@ CUresult get_mapped_access(Address address, const CUmemLocation& location, unsig
 CUresult retain_physical(Address address, CUmemGenericAllocationHandle& out);
 CUresult physical_properties(CUmemGenericAllocationHandle handle, CUmemAllocationProp& prop);
 
+/// 0 if the handle is none.
+std::size_t physical_size(CUmemGenericAllocationHandle handle);
+
 /// Binds tiles of a tile pool to an array of the GPU, as so many mappings; and gives one of them up.
 CUresult bind_physical(CUmemGenericAllocationHandle handle, const Gpu& gpu, std::size_t offset, std::size_t tiles);
 void unbind_physical(CUmemGenericAllocationHandle handle);

@@ -276,6 +276,56 @@ TEST_CASE("physical memory that is imported where it was made is one more refere
           }) == "");
 }
 
+TEST_CASE("a descriptor of physical memory can be imported as external memory, and mapped in parts") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              const Peer owner([&](const Peer& peer) {
+                  use_device(report);
+                  CUmemGenericAllocationHandle handle = 0;
+                  const CUmemAllocationProp prop = exportable_memory();
+                  EXPECT_EQUAL(cuMemCreate(&handle, 4 * MiB, &prop, 0), CUDA_SUCCESS);
+                  const CUdeviceptr at = mapped(report, handle, 4 * MiB);
+                  EXPECT_EQUAL(cuMemsetD32(at + 2 * MiB, 5, 1024), CUDA_SUCCESS);
+                  int file = -1;
+                  EXPECT_EQUAL(cuMemExportToShareableHandle(&file, handle, prop.requestedHandleTypes, 0), CUDA_SUCCESS);
+                  peer.send(1, file);
+                  peer.receive<int>();
+              });
+              int file = -1;
+              owner.receive<int>(&file);
+              use_device(report);
+              const size_t free = free_bytes();
+              CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc{};
+              desc.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
+              desc.handle.fd = file;
+              CUexternalMemory memory = nullptr;
+              desc.size = 5 * MiB;
+              EXPECT_EQUAL(cuImportExternalMemory(&memory, &desc), CUDA_ERROR_INVALID_VALUE);
+              desc.size = 4 * MiB;
+              EXPECT_EQUAL(cuImportExternalMemory(&memory, &desc), CUDA_SUCCESS);
+              CUDA_EXTERNAL_MEMORY_BUFFER_DESC part{};
+              part.offset = 2 * MiB;
+              part.size = 2 * MiB + 1;
+              CUdeviceptr a = 0, b = 0;
+              EXPECT_EQUAL(cuExternalMemoryGetMappedBuffer(&a, memory, &part), CUDA_ERROR_INVALID_VALUE);
+              part.size = 4096;
+              EXPECT_EQUAL(cuExternalMemoryGetMappedBuffer(&a, memory, &part), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuExternalMemoryGetMappedBuffer(&b, memory, &part), CUDA_SUCCESS);
+              EXPECT_EQUAL(value_at(a), 5U);
+              EXPECT_EQUAL(cuMemsetD32(a, 6, 1), CUDA_SUCCESS);
+              EXPECT_EQUAL(value_at(b), 6U);
+              EXPECT_EQUAL(free_bytes(), free);
+              owner.kill();
+              EXPECT_EQUAL(free_bytes(), free + 104 * MiB);  // its memory is this process's now
+              EXPECT_EQUAL(cuMemFree(a), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemFree(a), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuDestroyExternalMemory(memory), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuDestroyExternalMemory(memory), CUDA_ERROR_INVALID_HANDLE);
+              EXPECT_EQUAL(value_at(b), 6U);
+              EXPECT_EQUAL(cuMemFree(b), CUDA_SUCCESS);
+              EXPECT_EQUAL(free_bytes(), free + 108 * MiB);
+          }) == "");
+}
+
 TEST_CASE("an allocation of a pool can be read and written in another process, and is freed there first") {
     CHECK(in_child(one_t4, [](const Report& report) {
               const Peer owner([&](const Peer& peer) {

@@ -41,7 +41,7 @@ TEST_CASE("every exported function that isn't implemented is refused, whatever i
               use_device(report);
               for (const char* name :
                    {"cuGLInit", "cuEGLStreamConsumerConnect", "cuVDPAUGetDevice", "cuMemGetAttribute_v2",
-                    "cuGreenCtxCreate", "cuMulticastCreate", "cuTexObjectCreate", "cuImportExternalMemory"}) {
+                    "cuGreenCtxCreate", "cuMulticastCreate", "cuTexObjectCreate", "cuImportExternalSemaphore"}) {
                   const auto function = reinterpret_cast<CUresult (*)(void*, void*, void*)>(dlsym(RTLD_DEFAULT, name));
                   EXPECT(function != nullptr);
                   EXPECT_EQUAL(function(nullptr, nullptr, nullptr), CUDA_ERROR_NOT_SUPPORTED);
