@@ -108,7 +108,15 @@ bool make_folder(const char* folder, Failure* why) {
         chmod(folder, 01777);  // whatever the host's umask
         return true;
     }
-    if (errno == EEXIST) return true;
+    struct stat info {};
+    if (errno == EEXIST && syscall(SYS_newfstatat, AT_FDCWD, folder, &info, AT_SYMLINK_NOFOLLOW) == 0) {
+        // Where everybody may replace what is there, nobody's file says anything.
+        const bool anybody = (info.st_mode & S_IWOTH) && !(info.st_mode & S_ISVTX);
+        if (S_ISDIR(info.st_mode) && !anybody) return true;
+        errno = S_ISDIR(info.st_mode) ? EPERM : ENOTDIR;
+        fail(why, anybody ? "everybody may delete files in (chmod +t it)" : "can't use", folder);
+        return false;
+    }
     fail(why, "can't make the folder", folder);
     return false;
 }
