@@ -32,10 +32,12 @@ class Meeting {
 };
 
 // A sanitized process takes so many times as long to fork, and has so many more instructions.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr int kSlower = 20;
+#if defined(__SANITIZE_THREAD__)
+inline constexpr int kSlower = 20, kInstructions = 500;
+#elif defined(__SANITIZE_ADDRESS__)
+inline constexpr int kSlower = 20, kInstructions = 20;
 #else
-inline constexpr int kSlower = 1;
+inline constexpr int kSlower = 1, kInstructions = 1;
 #endif
 
 /// How often: `usual` in a test run, less under a sanitizer, `full` where CUSLICE_TEST_FULL is set.

@@ -118,7 +118,7 @@ TEST_CASE("a process killed at any instruction leaves exactly what it held") {
     };
     bool cut_short = true;
     int instructions = 0;
-    for (; cut_short; instructions += kSlower) {
+    for (; cut_short; instructions += kInstructions) {
         REQUIRE(instructions < 100'000);
         REQUIRE(shared.change(1, 300));
         if (!own_stamp) REQUIRE(shared.change(2, 1));
