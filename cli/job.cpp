@@ -21,8 +21,6 @@ using Clock = std::chrono::steady_clock;
 // Between two looks at the ledger, and between two questions to the driver, which take longer.
 constexpr std::chrono::milliseconds kPoll{100}, kQuery{2000};
 
-constexpr const char* kVariable = "CUSLICE_JOB";
-
 // One job's name for as long as the machine runs: pids are used again, also by containers at the same time.
 std::string new_name() {
     std::uint64_t random = 0;
@@ -56,9 +54,9 @@ int start_job(Environment& environment, const Settings& settings, const Installa
               const std::string& command) {
     const Entry* alone = find(settings, Key::per_process);
     if ((alone && alone->number) || !limits_anything(settings)) return 0;
-    const std::string outer = environment.get(kVariable).value_or(""), name = new_name();
+    const std::string outer = environment.get(kJobVariable).value_or(""), name = new_name();
     const Environment as_it_was = environment;
-    environment.set(kVariable, outer.empty() ? name : outer + "," + name);
+    environment.set(kJobVariable, outer.empty() ? name : outer + "," + name);
     // An outer job has its reservation, and this one lies within it.
     if (!outer.empty()) return 0;
 
@@ -69,7 +67,7 @@ int start_job(Environment& environment, const Settings& settings, const Installa
     const Amount amount = amount_for(settings, identity_of(gpu, index), gpu.total);
     if (!amount.limited) return 0;
 
-    const std::string path(sharing_folder(settings, environment.get("CUSLICE_FAKE_DIR").value_or("")).view());
+    const std::string path(sharing_folder(settings, environment.get(kFakeFolderVariable).value_or("")).view());
     // They live until the program ends: the descriptor, and with it the lock, goes on over exec.
     static ledger::Ledger ledger;
     static ledger::Membership place;

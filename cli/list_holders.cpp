@@ -15,7 +15,7 @@
 #include "cli/table.h"
 #include "config/resolve.h"
 #include "config/size.h"
-#include "policy/ledger/ledger.h"
+#include "policy/ledger/refusal.h"
 #include "policy/ledger/total.h"
 
 namespace cuslice::cli {
@@ -107,16 +107,7 @@ std::string size_text(std::uint64_t bytes) {
     return bytes == ledger::kNoLimitBytes ? "-" : std::string(format_size(bytes).view());
 }
 
-std::string age_text(std::uint64_t seconds) {
-    if (seconds < 120) return std::to_string(seconds) + " s";
-    if (seconds < 7200) return std::to_string(seconds / 60) + " min";
-    return std::to_string(seconds / 3600) + " h";
-}
-
-std::uint64_t age(std::uint64_t since) {
-    const std::uint64_t now = ledger::now_realtime();
-    return now > since ? (now - since) / 1'000'000'000 : 0;
-}
+std::string age_text(std::uint64_t seconds) { return std::string(ledger::format_age(seconds).view()); }
 
 std::string as_table(const std::vector<Row>& rows) {
     std::vector<std::vector<std::string>> cells = {
@@ -125,7 +116,7 @@ std::string as_table(const std::vector<Row>& rows) {
         // The start of a UUID is enough to name a GPU by.
         cells.push_back({row.gpu.substr(0, 12), user_name(row.user), row.kind, row.name, std::to_string(row.pid),
                          row.command, size_text(row.used), size_text(row.job_used), size_text(row.reserved),
-                         size_text(row.limit), age_text(age(row.since)), age_text(row.idle_seconds)});
+                         size_text(row.limit), age_text(ledger::seconds_since(row.since)), age_text(row.idle_seconds)});
     }
     return format_table(cells);
 }
@@ -144,7 +135,7 @@ std::string as_json(const std::vector<Row>& rows) {
                         {"together", row.job_used},
                         {"reserved", row.reserved},
                         {"limit", row.limit == ledger::kNoLimitBytes ? Json() : Json(row.limit)},
-                        {"seconds", age(row.since)},
+                        {"seconds", ledger::seconds_since(row.since)},
                         {"idle_seconds", row.idle_seconds}});
     }
     return json_text({{"version", 1}, {"processes", list}});
@@ -159,7 +150,7 @@ int list_holders(const Invocation& invocation) {
     if (!load_launcher(settings, invocation.arguments.flags, invocation.environment, invocation.system_file, files,
                        error))
         return complain(error, kConfig);
-    const std::string fake_folder = invocation.environment.get("CUSLICE_FAKE_DIR").value_or("");
+    const std::string fake_folder = invocation.environment.get(kFakeFolderVariable).value_or("");
     const std::vector<Row> rows = read_all(std::string(sharing_folder(settings, fake_folder).view()));
     if (invocation.arguments.json)
         std::fputs(as_json(rows).c_str(), stdout);

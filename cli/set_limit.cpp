@@ -41,7 +41,7 @@ int set_limit(const Invocation& invocation) {
     if (wanted.needs_index())
         return complain("set: name GPUs by the start of their UUID here, as cuslice ps shows them", kConfig);
 
-    const std::string path(sharing_folder(all, invocation.environment.get("CUSLICE_FAKE_DIR").value_or("")).view());
+    const std::string path(sharing_folder(all, invocation.environment.get(kFakeFolderVariable).value_or("")).view());
     unsigned changed = 0;
     bool asked = false;
     std::error_code none;

@@ -41,7 +41,7 @@ constexpr LaterKey kLaterKeys[] = {
 
 // Read by others than the settings: the library's hand-over, and the fake GPU's own switches for tests.
 constexpr std::string_view kInternal[] = {
-    "CUSLICE_SETTINGS",    "CUSLICE_JOB",      "CUSLICE_FAKE_DIR",
+    "CUSLICE_SETTINGS",    kJobVariable,       kFakeFolderVariable,
     "CUSLICE_FAKE_INJECT", "CUSLICE_FAKE_LOG", "CUSLICE_FAKE_NEWER",
 };
 

@@ -70,6 +70,11 @@ const LaterKey* find_later_variable(std::string_view variable);
 /// Says in `why` that the word is not in this version yet.
 void explain_later(const LaterKey& later, Reason& why);
 
+/// The launcher's: names of the jobs that a program is part of, outermost first, divided by commas.
+inline constexpr std::string_view kJobVariable = "CUSLICE_JOB";
+/// The fake GPU's: the folder of its books.
+inline constexpr std::string_view kFakeFolderVariable = "CUSLICE_FAKE_DIR";
+
 /// Variables beginning with CUSLICE_ that are no setting: the fake GPU's own, and the launcher's hand-over.
 bool is_internal_variable(std::string_view variable);
 std::span<const std::string_view> internal_variables();

@@ -58,18 +58,6 @@ bool SharedBudget::over(OverLimit* why) const {
     return false;
 }
 
-std::uint64_t SharedBudget::held_by_others() const {
-    std::uint64_t least = ledger::kNoLimitBytes, others = 0;
-    for (unsigned i = 0, n = count(); i < n; i++) {
-        const std::uint64_t top = members_[i].limit(), used = members_[i].used(), mine = members_[i].held();
-        const std::uint64_t left = top > used ? top - used : 0;
-        if (left >= least) continue;
-        least = left;
-        others = used > mine ? used - mine : 0;
-    }
-    return others;
-}
-
 void SharedBudget::forget() {
     count_.store(0, std::memory_order_release);
     for (ledger::Membership& member : members_) member.forget();

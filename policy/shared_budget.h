@@ -30,8 +30,6 @@ class SharedBudget {
     std::uint64_t room() const;
     // True if some account holds more than its limit, with `why` filled.
     bool over(OverLimit* why) const;
-    // What other processes hold in the account that has least left.
-    std::uint64_t held_by_others() const;
 
     // In a forked child, whose places these are not.
     void forget();

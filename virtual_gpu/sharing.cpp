@@ -24,7 +24,7 @@ SharingPlan plan_sharing(const Settings& settings, const char* const* environmen
     SharingPlan plan;
     if (const Entry* group = find(settings, Key::group)) plan.group.assign(group->value);
     if (const Entry* wait = find(settings, Key::wait)) plan.wait = wait->number;
-    plan.folder = sharing_folder(settings, variable(environment, "CUSLICE_FAKE_DIR"));
+    plan.folder = sharing_folder(settings, variable(environment, kFakeFolderVariable));
     std::string_view jobs = variable(environment, kJobVariable);
     while (!jobs.empty() && plan.job_count < SharingPlan::kMostJobs) {
         const std::size_t comma = std::min(jobs.find(','), jobs.size());
@@ -37,6 +37,7 @@ SharingPlan plan_sharing(const Settings& settings, const char* const* environmen
 bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint64_t in_use, Refusal* refusal) {
     refusal->how = ledger::Joined::unavailable;
     if (!ledger_.open(plan.folder.c_str(), slice.uuid, slice.capacity, false, &refusal->failure)) return true;
+    refusal->rebuilt = ledger_.found() == ledger::Found::rebuilt;
     const unsigned accounts = plan.job_count + (plan.group.empty() ? 0 : 1);
     for (; joined_ < accounts; joined_++) {
         const bool group = joined_ == plan.job_count, innermost = joined_ + 1 == plan.job_count;

@@ -24,9 +24,6 @@ struct SharingPlan {
     bool any() const { return job_count != 0 || !group.empty(); }
 };
 
-// The variable in which `cuslice run` hands on the names of jobs, divided by commas.
-inline constexpr std::string_view kJobVariable = "CUSLICE_JOB";
-
 SharingPlan plan_sharing(const Settings& settings, const char* const* environment);
 
 // One GPU's part in it. Thread-safe.

@@ -127,7 +127,7 @@ bool VirtualGpu::reserve(std::uint64_t bytes, OverLimit* why) {
     if (try_reserve(bytes, why)) return true;
     // A pool that is growing has more than it needs for the moment.
     pools_.await_growth();
-    return try_reserve(bytes, why);
+    return budget_.reserve(bytes, why);
 }
 
 bool VirtualGpu::within_limit(OverLimit* why) const {

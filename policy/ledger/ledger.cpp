@@ -39,7 +39,7 @@ std::uint64_t promised(const Account& account) {
     return std::max(account.reserved.load(), __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED));
 }
 
-void add_holder(Committed* committed, unsigned user, const Account& account, const Member& first, unsigned members) {
+void add_holder(Committed* committed, unsigned user, const Account& account, const Member& first) {
     const std::uint64_t used = __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED);
     committed->used += used;
     committed->promised += promised(account);
@@ -49,17 +49,12 @@ void add_holder(Committed* committed, unsigned user, const Account& account, con
     }
     Holder& holder = committed->holders[committed->count++];
     holder.user = user;
-    holder.kind = account.kind;
-    memcpy(holder.name, account.name, sizeof holder.name);
-    holder.name[sizeof holder.name - 1] = '\0';
     holder.pid = first.pid;
     memcpy(holder.command, first.command, sizeof holder.command);
     holder.command[sizeof holder.command - 1] = '\0';
     holder.since = first.since;
     holder.reserved = account.reserved.load();
     holder.used = used;
-    holder.limit = account.limit.load();
-    holder.members = members;
 }
 
 }  // namespace
@@ -230,18 +225,17 @@ void Ledger::add_own(Committed* committed, const Account* but) const {
         const Account& account = file.accounts[i];
         if (account.state.load() == AccountState::free || account.inner) continue;
         const Member* first = nullptr;
-        unsigned members = 0;
         for (std::uint32_t k = 0; k < file.header.members && k < kMembers; k++) {
             const Member& member = file.members[k];
             if (member.state.load() != MemberState::live || member.account != i) continue;
-            if (!first) first = &member;
-            members++;
+            first = &member;
+            break;
         }
         if (!first) continue;
         if (&account == but)
             committed->used += __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED);
         else
-            add_holder(committed, geteuid(), account, *first, members);
+            add_holder(committed, geteuid(), account, *first);
     }
 }
 
@@ -265,18 +259,17 @@ void add_file(int file, unsigned user, std::uint64_t ticket, Committed* committe
         const AccountState state = account.state.load();
         if (state == AccountState::free || account.inner) continue;
         const Member* first = nullptr;
-        unsigned living = 0;
         for (std::uint32_t k = 0; k < count; k++) {
             const Member& member = members[k];
             if (member.state.load() != MemberState::live || member.account != i || !lives(member, k, file)) continue;
-            if (!first) first = &member;
-            living++;
+            first = &member;
+            break;
         }
         if (!first) continue;
         if (state == AccountState::claimed && account.ticket > ticket)
             *undecided = true;
         else
-            add_holder(committed, user, account, *first, living);
+            add_holder(committed, user, account, *first);
     }
 }
 
@@ -327,17 +320,6 @@ bool Ledger::fits(const Request& request, const Account* own, std::uint64_t in_u
     const std::uint64_t gone = committed->promised + outside;
     *available = gone < capacity ? capacity - gone : 0;
     return request.reserved <= *available;
-}
-
-void Ledger::look(Committed* committed) {
-    *committed = {};
-    if (!open_.there()) return;
-    const Locked locked(*this);
-    if (!locked) return;
-    take_back_dead_locked();
-    bool undecided = false;
-    add_own(committed, nullptr);
-    add_foreign(committed, &undecided, ~0ull);
 }
 
 bool Ledger::watch(AccountKind kind, const char* name, Watched* watched) {

@@ -20,17 +20,13 @@ struct Request {
 // Somebody who stands in the way of a reservation.
 struct Holder {
     unsigned user = 0;
-    AccountKind kind = AccountKind::job;
-    char name[64] = {};
     std::int32_t pid = 0;  // of the account's first member
     char command[48] = {};
-    std::uint64_t since = 0;                          // CLOCK_REALTIME, nanoseconds
-    std::uint64_t reserved = 0, used = 0, limit = 0;  // bytes
-    unsigned members = 0;
-    std::uint64_t idle_seconds = 0;  // since the last reservation of memory by any member
+    std::uint64_t since = 0;               // CLOCK_REALTIME, nanoseconds
+    std::uint64_t reserved = 0, used = 0;  // bytes
 };
 
-// How much of a GPU is promised to whom, over all users. Filled by look().
+// How much of a GPU is promised to whom, over all users.
 struct Committed {
     static constexpr unsigned kMost = 64;
     Holder holders[kMost];
@@ -109,9 +105,6 @@ class Ledger {
 
     // Takes back what dead members held. True if there were any. Also makes sure of this process's own locks.
     bool take_back_dead();
-
-    // Who holds and is promised what, over all users; the dead are taken back first.
-    void look(Committed* committed);
 
     // Adds what an account holds, and who its members are, to `*watched`; the dead are taken back first. False if this
     // user has no such account here.

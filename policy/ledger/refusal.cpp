@@ -9,25 +9,26 @@ namespace {
 using Line = FixedText<1024>;
 constexpr unsigned kMostNamed = 5;
 
-void append_age(Line& line, std::uint64_t since) {
-    const std::uint64_t now = now_realtime(), seconds = now > since ? (now - since) / 1'000'000'000 : 0;
-    if (seconds < 120) {
-        line.append_number(seconds).append(" s");
-    } else if (seconds < 7200) {
-        line.append_number(seconds / 60).append(" min");
-    } else {
-        line.append_number(seconds / 3600).append(" h");
-    }
-}
-
 void append_holder(Line& line, const Holder& holder) {
     line.append("pid ").append_number(static_cast<std::uint64_t>(holder.pid)).append(" (").append(holder.command);
     line.append(", user ").append_number(holder.user).append(") ");
     line.append(format_size(holder.reserved > holder.used ? holder.reserved : holder.used).view()).append(" for ");
-    append_age(line, holder.since);
+    line.append(format_age(seconds_since(holder.since)).view());
 }
 
 }  // namespace
+
+FixedText<32> format_age(std::uint64_t seconds) {
+    FixedText<32> text;
+    if (seconds < 120) return text.append_number(seconds).append(" s");
+    if (seconds < 7200) return text.append_number(seconds / 60).append(" min");
+    return text.append_number(seconds / 3600).append(" h");
+}
+
+std::uint64_t seconds_since(std::uint64_t moment) {
+    const std::uint64_t now = now_realtime();
+    return now > moment ? (now - moment) / 1'000'000'000 : 0;
+}
 
 Line describe_refusal(const Refusal& refusal) {
     Line line;

@@ -68,8 +68,8 @@ VirtualGpu* gpu_if(bool counts, CUdevice device) { return counts ? process().gpu
 CUresult join_others(VirtualGpu* gpu) {
     if (!gpu || !gpu->limited() || !process().sharing().any()) return CUDA_SUCCESS;
     Refusal refusal;
-    const bool joined = gpu->join(process().sharing(), &refusal);
-    return joined && refusal.how == ledger::Joined::yes ? CUDA_SUCCESS : refuse_place(*gpu, refusal);
+    gpu->join(process().sharing(), &refusal);
+    return answer_place(*gpu, refusal);
 }
 
 template <typename Call>

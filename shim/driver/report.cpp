@@ -54,7 +54,7 @@ class OncePerGpu {
   private:
     std::atomic<bool> said_[Process::kMostGpus]{};
 };
-constinit OncePerGpu refused, introduced, alone;
+constinit OncePerGpu refused, introduced, placed;
 
 // As nvidia-smi counts. The settings may not have needed it so far; a line for a person is worth asking NVML.
 int index_of(const VirtualGpu& gpu) {
@@ -96,19 +96,22 @@ CUresult refuse(Function function, const VirtualGpu& gpu, const OverLimit& why, 
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult refuse_place(const VirtualGpu& gpu, const Refusal& refusal) {
+CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
+    const bool refused = refusal.how == ledger::Joined::refused, alone = refusal.how == ledger::Joined::unavailable;
+    if (!refused && ((!alone && !refusal.rebuilt) || !placed.first(gpu))) return CUDA_SUCCESS;
     LogLine line;
     append_gpu(line, gpu);
-    if (refusal.how == ledger::Joined::unavailable) {
-        if (!alone.first(gpu)) return CUDA_SUCCESS;
+    if (refused) {
+        line.append(": ").append(ledger::describe_refusal(refusal).view());
+    } else if (alone) {
         line.append(": the slice can't be shared with other processes (").append(refusal.failure.text);
         line.append("), so this one has a limit of its own");
-        say(LogLevel::warn, line);
-        return CUDA_SUCCESS;
+    } else {
+        line.append(": the ledger in ").append(process().sharing().folder.view());
+        line.append(" was damaged or of another version, and was made anew");
     }
-    line.append(": ").append(ledger::describe_refusal(refusal).view());
     say(LogLevel::warn, line);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return refused ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 void introduce(VirtualGpu& gpu, CUcontext context) {

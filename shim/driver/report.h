@@ -22,10 +22,10 @@ inline bool is_exported(const Allocation& allocation) {
 // would have been taken.
 CUresult refuse(Function function, const VirtualGpu& gpu, const OverLimit& why, std::uint64_t asked = 0);
 
-// A place among those who share the GPU could not be had. Where the slice is taken by others: says by whom, and returns
-// CUDA_ERROR_OUT_OF_MEMORY. Where there is no ledger: says so once, and returns CUDA_SUCCESS, for the process goes on
-// with its limit to itself.
-CUresult refuse_place(const VirtualGpu& gpu, const Refusal& refusal);
+// What came of looking for a place among those who share the GPU. Where the slice is taken by others: says by whom, and
+// returns CUDA_ERROR_OUT_OF_MEMORY. Otherwise CUDA_SUCCESS, and once for each GPU what there is to say: there is no
+// ledger, so that the process goes on with its limit to itself, or it had to be made anew.
+CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal);
 
 // Says once for each GPU, for those who asked for it (log = info), which it is and what is allowed.
 void introduce(VirtualGpu& gpu, CUcontext context);

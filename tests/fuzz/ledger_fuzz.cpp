@@ -73,7 +73,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     request.name = "job";
     request.limit = request.reserved = 4 * kBytes;
     const Joined joined = ledger->join(request, 0, place, &committed, &available, &failure);
-    ledger->look(&committed);
     watched = {};
     ledger->watch(AccountKind::job, "job", &watched);
     if (joined != Joined::yes) return 0;

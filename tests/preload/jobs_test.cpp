@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -262,6 +264,21 @@ TEST_CASE("NVML shows the job's processes and nobody else's, and what they hold 
     auto alone = in_job(books, {"CUSLICE_LIMIT=200MiB"});
     REQUIRE(alone->ask("nvml") == "0");
     CHECK(alone->ask("nvmlprocesses 0") == "0");
+}
+
+TEST_CASE("a ledger that is damaged is made anew, and one line says so") {
+    const Folder books;
+    std::filesystem::create_directory(books.path() + "/ledger");
+    auto a = in_job(books, {"CUSLICE_LIMIT=700MiB", "CUSLICE_JOB=shared"});
+    const std::string uuid = split_words(a->ask("uuid 0")).at(1);
+    std::ofstream(books.path() + "/ledger/" + std::to_string(geteuid()) + "-" + uuid + ".ledger") << "garbage";
+    REQUIRE(a->code("retain 0") == 0);
+    REQUIRE(a->code("release 0") == 0);
+    REQUIRE(a->code("retain 0") == 0);
+    const Words said = a->complaints();
+    REQUIRE(said.size() == 1);
+    CHECK(said[0].find("was damaged or of another version, and was made anew") != std::string::npos);
+    CHECK(holders(books).size() == 1);
 }
 
 TEST_CASE("a forked child that starts CUDA itself has a place of its own") {

@@ -192,12 +192,9 @@ CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props)
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     const std::lock_guard hold(driver().lock);
     if (const CUresult bad = gpu->open(); bad != CUDA_SUCCESS) return bad;
-    const auto [handle, pool] = pools.create();
-    pool->handle = handle;
-    pool->gpu = gpu;
-    pool->number = next_pool_number();
-    pool->props = *props;
-    *out = handle;
+    Pool& pool = new_pool(*gpu);
+    pool.props = *props;
+    *out = pool.handle;
     return CUDA_SUCCESS;
 }
 

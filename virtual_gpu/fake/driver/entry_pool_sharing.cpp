@@ -50,14 +50,11 @@ CUresult import_pool(CUmemoryPool& out, int file) {
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     const std::lock_guard hold(driver().lock);
     if (const CUresult bad = gpu->open(); bad != CUDA_SUCCESS) return bad;
-    const auto [handle, pool] = pools.create();
-    pool->handle = handle;
-    pool->gpu = gpu;
-    pool->number = next_pool_number();
-    pool->imported = true;
-    pool->props = label.props;
-    pool->props.location.id = gpu->ordinal;
-    out = handle;
+    Pool& pool = new_pool(*gpu);
+    pool.imported = true;
+    pool.props = label.props;
+    pool.props.location.id = gpu->ordinal;
+    out = pool.handle;
     return CUDA_SUCCESS;
 }
 

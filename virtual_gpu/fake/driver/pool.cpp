@@ -29,20 +29,23 @@ std::uint64_t in_chunks(std::uint64_t bytes, std::uint64_t chunk) { return (byte
 
 }  // namespace
 
-std::uint32_t next_pool_number() { return last_number--; }
+Pool& new_pool(Gpu& gpu) {
+    const auto [handle, pool] = pools.create();
+    pool->handle = handle;
+    pool->gpu = &gpu;
+    pool->number = last_number--;
+    return *pool;
+}
 
 Pool& default_pool(Gpu& gpu) {
     Chosen& mine = chosen(gpu);
     if (Pool* pool = pools.find(mine.standard)) return *pool;
-    const auto [handle, pool] = pools.create();
-    pool->handle = handle;
-    pool->gpu = &gpu;
-    pool->number = next_pool_number();
+    Pool* pool = &new_pool(gpu);
     pool->is_default = true;
     pool->props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     pool->props.location = {CU_MEM_LOCATION_TYPE_DEVICE, gpu.ordinal};
-    mine.standard = handle;
-    if (mine.current == nullptr) mine.current = handle;
+    mine.standard = pool->handle;
+    if (mine.current == nullptr) mine.current = pool->handle;
     return *pool;
 }
 

@@ -28,8 +28,9 @@ struct Pool {
 using PoolTable = HandleTable<Pool, CUmemoryPool, HandleKind::Pool>;
 extern PoolTable pools;
 
-/// A number that owns blocks and that no other pool or context has.
-std::uint32_t next_pool_number();
+/// A pool on this GPU, with a number that owns blocks and that no other pool or context has, and no properties yet. The
+/// driver's lock is held.
+Pool& new_pool(Gpu& gpu);
 
 /// The device's default pool, made at the first use; and the one that cuMemAllocAsync takes from. The driver's lock is
 /// held.

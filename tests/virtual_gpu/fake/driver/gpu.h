@@ -22,6 +22,19 @@ inline size_t free_bytes() {
     return cuMemGetInfo(&free, &total) == CUDA_SUCCESS ? free : 0;
 }
 
+/// An array of floats.
+inline CUDA_ARRAY3D_DESCRIPTOR floats(size_t width, size_t height, size_t depth, unsigned channels,
+                                      unsigned flags = 0) {
+    CUDA_ARRAY3D_DESCRIPTOR descriptor{};
+    descriptor.Width = width;
+    descriptor.Height = height;
+    descriptor.Depth = depth;
+    descriptor.Format = CU_AD_FORMAT_FLOAT;
+    descriptor.NumChannels = channels;
+    descriptor.Flags = flags;
+    return descriptor;
+}
+
 constexpr size_t MiB = size_t{1} << 20;
 inline const Environment one_t4 = {{"CUSLICE_FAKE", "t4"}};
 

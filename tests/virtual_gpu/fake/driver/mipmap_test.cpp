@@ -8,21 +8,6 @@
 
 using namespace fake_test;
 
-namespace {
-
-CUDA_ARRAY3D_DESCRIPTOR floats(size_t width, size_t height, size_t depth, unsigned channels, unsigned flags = 0) {
-    CUDA_ARRAY3D_DESCRIPTOR descriptor{};
-    descriptor.Width = width;
-    descriptor.Height = height;
-    descriptor.Depth = depth;
-    descriptor.Format = CU_AD_FORMAT_FLOAT;
-    descriptor.NumChannels = channels;
-    descriptor.Flags = flags;
-    return descriptor;
-}
-
-}  // namespace
-
 TEST_CASE("a mipmapped array takes the bytes of its levels, each rounded up, and no more levels than it can have") {
     struct Case {
         CUDA_ARRAY3D_DESCRIPTOR descriptor;

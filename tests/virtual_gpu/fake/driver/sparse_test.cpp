@@ -8,14 +8,7 @@ using namespace fake_test;
 namespace {
 
 CUDA_ARRAY3D_DESCRIPTOR sparse(size_t width, size_t height, size_t depth, unsigned channels, unsigned flags = 0) {
-    CUDA_ARRAY3D_DESCRIPTOR descriptor{};
-    descriptor.Width = width;
-    descriptor.Height = height;
-    descriptor.Depth = depth;
-    descriptor.Format = CU_AD_FORMAT_FLOAT;
-    descriptor.NumChannels = channels;
-    descriptor.Flags = CUDA_ARRAY3D_SPARSE | flags;
-    return descriptor;
+    return floats(width, height, depth, channels, CUDA_ARRAY3D_SPARSE | flags);
 }
 
 CUmemGenericAllocationHandle tile_pool(const Report& report, size_t bytes, bool for_tiles = true) {
