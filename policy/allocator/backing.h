@@ -1,0 +1,59 @@
+#pragma once
+#include <cstdint>
+
+#include "policy/over_limit.h"
+
+namespace cuslice {
+
+// Why there is no memory.
+struct Denied {
+    enum class By : std::uint8_t {
+        nobody,
+        limit,   // over_limit says more
+        driver,  // error is its own code
+        host,    // the kernel gave no memory for the allocator's records
+    };
+    By by = By::nobody;
+    int error = 0;
+    OverLimit over_limit;
+};
+
+// A point in everything that has been given to a GPU so far. 0: none could be made now.
+using Fence = std::uint64_t;
+
+// Where a caching allocator has its memory from, and what it must know of the GPU's work. All of these may be called
+// from any thread; the allocator holds none of its locks meanwhile, but that of growing.
+struct Backing {
+    void* self = nullptr;
+
+    // Takes a segment within the limit. 0 if it is denied, and nothing is held then.
+    std::uint64_t (*take)(void* self, std::uint64_t bytes, Denied* denied) = nullptr;
+    // Gives a segment back, whatever becomes of it.
+    void (*give_back)(void* self, std::uint64_t address, std::uint64_t bytes) = nullptr;
+    // How much more could be taken within the limit, in bytes.
+    std::uint64_t (*room)(void* self) = nullptr;
+
+    // Waits until nothing that was given to a GPU before this call can still touch memory from here. Not 0: the
+    // driver's error. kNotNow: it may not be asked at the moment, as a stream is being captured.
+    int (*quiesce)(void* self) = nullptr;
+    static constexpr int kNotNow = -1;
+
+    // The same without waiting.
+    Fence (*fence)(void* self) = nullptr;
+    // Whether the GPU has come past it, or with `wait` after it has. Never true on an error. A fence that has been
+    // passed is no more.
+    bool (*passed)(void* self, Fence fence, bool wait) = nullptr;
+    void (*drop_fence)(void* self, Fence fence) = nullptr;
+
+    // A block of which mark() had said that there is more to know is free: before anybody can have it again. False if
+    // nobody may: others than this process may still use its memory.
+    bool (*forget)(void* self, std::uint64_t address) = nullptr;
+
+    // A thread has its first cache, and thread_ends() is to be called at its end.
+    void (*thread_began)(void* self) = nullptr;
+
+    // Nanoseconds of a clock that does not go back.
+    std::uint64_t (*now)(void* self) = nullptr;
+};
+
+}  // namespace cuslice

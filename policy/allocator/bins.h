@@ -1,0 +1,79 @@
+#pragma once
+#include <bit>
+#include <cstdint>
+
+#include "policy/allocator/block.h"
+#include "policy/allocator/size_class.h"
+
+namespace cuslice {
+
+// The free blocks of any size, so that the best for a request is found at once: lists by size, 32 to a doubling, and a
+// bit for each list that has any. Within a list, whose blocks are within 3% of each other, the first few are compared.
+// Not thread-safe.
+class Bins {
+  public:
+    void add(Block* block) {
+        const unsigned bin = bin_of(block->bytes);
+        block->previous = nullptr;
+        block->next = first_[bin];
+        if (block->next) block->next->previous = block;
+        first_[bin] = block;
+        rows_[bin / kColumns] |= 1u << bin % kColumns;
+        filled_ |= 1ull << bin / kColumns;
+    }
+    void remove(Block* block) {
+        const unsigned bin = bin_of(block->bytes);
+        if (block->next) block->next->previous = block->previous;
+        (block->previous ? block->previous->next : first_[bin]) = block->next;
+        block->previous = block->next = nullptr;
+        if (first_[bin]) return;
+        rows_[bin / kColumns] &= ~(1u << bin % kColumns);
+        if (!rows_[bin / kColumns]) filled_ &= ~(1ull << bin / kColumns);
+    }
+
+    // The best block of at least `bytes`, or null. It stays in its list.
+    Block* best(std::uint64_t bytes) const {
+        unsigned bin = bin_of(bytes);
+        if (Block* block = best_in(bin, bytes)) return block;
+        // All blocks of any later list are large enough.
+        bin++;
+        unsigned row = bin / kColumns;
+        if (row >= kRows) return nullptr;
+        std::uint32_t columns = rows_[row] & ~0u << bin % kColumns;
+        if (!columns) {
+            const std::uint64_t rows = row + 1 < kRows ? filled_ & ~0ull << (row + 1) : 0;
+            if (!rows) return nullptr;
+            row = static_cast<unsigned>(std::countr_zero(rows));
+            columns = rows_[row];
+        }
+        return smallest_in(row * kColumns + static_cast<unsigned>(std::countr_zero(columns)));
+    }
+
+  private:
+    static constexpr unsigned kColumns = 32, kRows = 36;
+    static constexpr int kMostCompared = 16;
+
+    static unsigned bin_of(std::uint64_t bytes) {
+        const std::uint64_t units = bytes / SizeClass::kUnit;
+        if (units < kColumns) return static_cast<unsigned>(units);
+        const unsigned row = static_cast<unsigned>(std::bit_width(units)) - 5;  // 32 units are row 1, column 0
+        if (row >= kRows) return kRows * kColumns - 1;
+        return row * kColumns + static_cast<unsigned>(units >> (row - 1)) % kColumns;
+    }
+    Block* best_in(unsigned bin, std::uint64_t bytes) const {
+        Block* best = nullptr;
+        int compared = 0;
+        for (Block* block = first_[bin]; block; block = block->next) {
+            if (block->bytes >= bytes && (!best || block->bytes < best->bytes)) best = block;
+            if (best && (best->bytes == bytes || ++compared >= kMostCompared)) break;
+        }
+        return best;
+    }
+    Block* smallest_in(unsigned bin) const { return best_in(bin, 0); }
+
+    Block* first_[kRows * kColumns] = {};
+    std::uint32_t rows_[kRows] = {};
+    std::uint64_t filled_ = 0;
+};
+
+}  // namespace cuslice

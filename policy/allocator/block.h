@@ -1,0 +1,35 @@
+#pragma once
+#include <cstdint>
+
+namespace cuslice {
+
+class CachingAllocator;
+struct Block;
+
+// Memory that the backing gave in one piece. It is given back in one piece, once nothing in it is used.
+struct Segment {
+    std::uint64_t address = 0, bytes = 0;  // as the backing knows it
+    std::uint64_t idle_since = 0;          // nanoseconds of the backing's clock; only while idle
+    CachingAllocator* owner = nullptr;
+    std::uint64_t begin = 0, end = 0;  // the part that is cut into blocks
+    Block* first = nullptr;
+    Segment *previous = nullptr, *next = nullptr;
+};
+
+// A piece of a segment. A segment is its blocks, without gaps, each knowing its neighbours.
+struct Block {
+    // retired: the program's no more, and nobody's again.
+    enum class State : std::uint8_t { free, used, span, parked, retired };
+
+    std::uint64_t address = 0, bytes = 0;
+    std::uint64_t requested = 0;  // bytes that the program asked for; of a used one
+    Block *before = nullptr, *after = nullptr;
+    Block *previous = nullptr, *next = nullptr;  // in its bin while it is free
+    Segment* segment = nullptr;
+    State state = State::free;
+    bool marked = false;  // there is more to know of it, elsewhere
+
+    bool whole_segment() const { return !before && !after; }
+};
+
+}  // namespace cuslice

@@ -1,0 +1,268 @@
+#include "policy/allocator/caching_allocator.h"
+
+namespace cuslice {
+
+namespace {
+
+constexpr std::uint64_t rounded(std::uint64_t bytes) {
+    return bytes > ~0ull - SizeClass::kUnit ? bytes
+                                            : (bytes + SizeClass::kUnit - 1) / SizeClass::kUnit * SizeClass::kUnit;
+}
+
+// Each try finds memory that was just made available; who is always too late for it is refused in the end.
+constexpr int kTries = 16;
+
+}  // namespace
+
+void CachingAllocator::open(const Backing& backing, AddressMap& map, const Options& options) {
+    OwnerLock::prepare();
+    backing_ = backing;
+    options_ = options;
+    spans_.open(map);
+    map_ = &map;
+}
+
+// More memory for `attempt`, which is tried with the lock held, until it succeeds: what the GPU has come past, a new
+// segment, and in the end everything that is kept for later. `need`: what the attempt takes of a segment at most.
+template <typename Attempt>
+bool CachingAllocator::find_memory(std::uint64_t need, Attempt attempt, Denied* denied) {
+    const auto tried = [&] {
+        LockGuard lock(mutex_);
+        return attempt();
+    };
+    if (tried() || (reuse_parked(false) && tried())) return true;
+
+    LockGuard growing(growing_);
+    if (tried()) return true;  // somebody else has grown meanwhile
+    const std::uint64_t room = backing_.room(backing_.self);
+    std::uint64_t bytes = Growth::next(need, reserved(), last_segment_, room);
+    while (bytes) {
+        if (add_segment(bytes, denied)) {
+            if (tried()) return true;
+            denied->by = Denied::By::host;
+            return false;
+        }
+        if (denied->by == Denied::By::host) return false;
+        const std::uint64_t least = Growth::least(need);
+        bytes = denied->by == Denied::By::driver ? Growth::after_refusal(bytes, need) : bytes > least ? least : 0;
+    }
+
+    flush_caches(true);
+    bool found = tried();
+    if (!found && give_back_idle(~0ull, ~0ull)) {
+        found = add_segment(Growth::least(need), denied) && tried();
+        if (found) take_rest(denied);
+    }
+    LockGuard lock(mutex_);
+    (found ? told_.retries : told_.ooms)++;
+    return found;
+}
+
+// By whoever is growing.
+bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
+    // Drivers put memory of this size on a boundary of this size. From one that doesn't, more is asked.
+    constexpr std::uint64_t kStep = AddressMap::kSegmentGranule;
+    const std::uint64_t asked = bytes + (unaligned_ ? kStep : 0);
+    const std::uint64_t address = backing_.take(backing_.self, asked, denied);
+    if (!address) return false;
+    const std::uint64_t begin = (address + kStep - 1) / kStep * kStep, end = (address + asked) / kStep * kStep;
+    if (end - begin < bytes && !unaligned_) {
+        backing_.give_back(backing_.self, address, asked);
+        unaligned_ = true;
+        return add_segment(bytes, denied);
+    }
+    const std::uint64_t now = backing_.now(backing_.self);
+    {
+        LockGuard lock(mutex_);
+        Segment* segment = segments_.add(address, asked, begin, end, this, now);
+        const bool added = segment && map_->add(segment, begin, end);
+        if (segment && !added) segments_.remove(segment);
+        if (added) {
+            reserved_.store(segments_.bytes(), std::memory_order_relaxed);
+            last_segment_ = bytes;
+            told_.segments_taken++;
+            note_peaks();
+            return true;
+        }
+    }
+    backing_.give_back(backing_.self, address, asked);
+    denied->by = Denied::By::host;
+    return false;
+}
+
+std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* denied) {
+    const std::uint64_t size = rounded(bytes);
+    Block* block = nullptr;
+    const auto attempt = [&] {
+        block = segments_.take(size);
+        if (!block) return false;
+        block->requested = bytes;
+        map_->set(block);
+        traffic_.allocate(block->bytes, bytes);
+        note_large_peaks();
+        return true;
+    };
+    return find_memory(size, attempt, denied) ? block->address : 0;
+}
+
+std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* denied) {
+    const unsigned size_class = SizeClass::of(bytes);
+    const std::uint64_t size = SizeClass::bytes(size_class);
+    ThreadCache* cache = own_cache();
+    SmallBlock got[64];
+    const unsigned most = cache ? magazine_capacity(size_class) / 2 : 1;
+    unsigned count = 0;
+    const auto take = [&] {
+        count = spans_.take(size_class, got, most);
+        return count != 0;
+    };
+    const auto take_new = [&] { return take() || (spans_.make(size_class, this) && take()); };
+    {
+        LockGuard lock(mutex_);
+        take();
+        note_peaks();
+    }
+    if (!count && reuse_parked(false)) {
+        if (const std::uint64_t address = from_magazine(bytes)) return address;
+        LockGuard lock(mutex_);
+        take();
+    }
+    // A span lies on a boundary, and what is free may not.
+    const std::uint64_t need = SizeClass::span_bytes(size_class);
+    if (!count && !find_memory(need, take_new, denied)) return 0;
+
+    const SmallBlock block = got[0];
+    block.word->store(Span::kLive | static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
+    unsigned kept = 1;
+    if (cache && cache->lock.enter()) {
+        Magazine& magazine = cache->magazines[size_class];
+        while (kept < count && magazine.count < magazine.capacity) magazine.slots[magazine.count++] = got[kept++];
+        cache->traffic.allocate(size, bytes);
+        cache->lock.leave();
+        if (kept == count) return block.address;
+        LockGuard lock(mutex_);
+        while (kept < count) spans_.give_back(got[kept++].address, 0);
+        return block.address;
+    }
+    LockGuard lock(mutex_);
+    while (kept < count) spans_.give_back(got[kept++].address, 0);
+    traffic_.allocate(size, bytes);
+    return block.address;
+}
+
+CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested,
+                                                            bool quiet) {
+    const unsigned size_class = span->size_class;
+    const std::uint64_t size = SizeClass::bytes(size_class), now = backing_.now(backing_.self);
+    const SmallBlock block{address, &span->word(span->index_of(address))};
+    ThreadCache* cache = own_cache();
+    if (quiet) {
+        // The half that was freed first makes room.
+        SmallBlock moved[64];
+        unsigned count = 0;
+        bool kept = false;
+        if (cache && cache->lock.enter()) {
+            Magazine& magazine = cache->magazines[size_class];
+            if (magazine.count == magazine.capacity) {
+                count = magazine.capacity / 2;
+                for (unsigned i = 0; i < count; i++) moved[i] = magazine.slots[i];
+                magazine.count = static_cast<std::uint16_t>(magazine.count - count);
+                for (unsigned i = 0; i < magazine.count; i++) magazine.slots[i] = magazine.slots[i + count];
+            }
+            magazine.slots[magazine.count++] = block;
+            cache->traffic.free(size, requested);
+            kept = true;
+            cache->lock.leave();
+        }
+        if (kept && !count) return Freed::done;
+        LockGuard lock(mutex_);
+        for (unsigned i = 0; i < count; i++) spans_.give_back(moved[i].address, now);
+        if (kept) return Freed::done;
+        spans_.give_back(address, now);
+        traffic_.free(size, requested);
+        return Freed::done;
+    }
+
+    // A full batch goes to those that wait for the GPU, and the next one begins with this block.
+    Batch* next = nullptr;
+    {
+        LockGuard lock(mutex_);
+        traffic_.free(size, requested);
+        next = batches_.take();
+    }
+    if (next && cache && cache->lock.enter()) {
+        Batch* full = take_open(*cache);
+        next->add(block, size);
+        cache->open = next;
+        cache->parked.add(size);
+        cache->lock.leave();
+        if (full) queue_full(full);
+        return Freed::done;
+    }
+    Batch* full = nullptr;
+    {
+        LockGuard lock(mutex_);
+        if (next) batches_.give_back(next);
+        full = park(block, size);
+    }
+    if (full) queue_full(full);
+    return Freed::done;
+}
+
+CachingAllocator::Freed CachingAllocator::free_large(AddressMap& map, Block* block, std::uint64_t address, int* error) {
+    const Segment* segment = map.segment(address);
+    if (!segment) return Freed::not_ours;
+    if (!block || block->address != address) return Freed::invalid;
+    return segment->owner->free_own_large(block, address, error);
+}
+
+CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint64_t address, int* error) {
+    bool quiet = false;
+    if (options_.reuse == Reuse::strict) {
+        *error = backing_.quiesce(backing_.self);
+        if (*error != 0 && *error != Backing::kNotNow) return Freed::failed;
+        quiet = *error == 0;
+    }
+    const std::uint64_t now = backing_.now(backing_.self);
+    Batch* full = nullptr;
+    bool marked = false;
+    {
+        LockGuard lock(mutex_);
+        // Again: another thread may have freed it meanwhile.
+        if (map_->at(address).block != block || block->address != address) return Freed::invalid;
+        marked = block->marked;
+        map_->clear(block);
+        traffic_.free(block->bytes, block->requested);
+        if (!marked && quiet) {
+            segments_.give_back(block, now);
+        } else if (!marked) {
+            full = park(block);
+        }
+    }
+    if (full) queue_full(full);
+    if (!marked) return Freed::done;
+
+    // Nobody else can reach the block now.
+    const bool reusable = backing_.forget(backing_.self, address);
+    {
+        LockGuard lock(mutex_);
+        if (!reusable) {
+            block->state = Block::State::retired;
+            retired_ += block->bytes;
+        } else if (quiet) {
+            segments_.give_back(block, now);
+        } else {
+            full = park(block);
+        }
+    }
+    if (full) queue_full(full);
+    return Freed::done;
+}
+
+void CachingAllocator::retire(std::uint64_t bytes, std::uint64_t requested) {
+    LockGuard lock(mutex_);
+    traffic_.free(bytes, requested);
+    retired_ += bytes;
+}
+
+}  // namespace cuslice

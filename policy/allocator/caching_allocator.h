@@ -1,0 +1,224 @@
+#pragma once
+#include <cstdint>
+
+#include "policy/allocator/address_map.h"
+#include "policy/allocator/backing.h"
+#include "policy/allocator/growth.h"
+#include "policy/allocator/records.h"
+#include "policy/allocator/segments.h"
+#include "policy/allocator/spans.h"
+#include "policy/allocator/statistics.h"
+#include "policy/allocator/thread_cache.h"
+#include "policy/mutex.h"
+
+namespace cuslice {
+
+// This thread's caches, of every allocator that it has used; the one used last is first.
+extern constinit thread_local ThreadCache* thread_caches;
+
+// Memory of one GPU context, kept for reuse between the program's frees and its next allocations.
+//
+// Up to 64 KiB, a block comes from the thread's own magazine and goes back there; magazines are filled from spans,
+// spans and larger blocks are cut from segments, best fit, and segments are what the backing gives:
+//
+//     ThreadCache → Spans → Segments → Backing
+//
+// A freed block may still be in use by the GPU. `strict` waits for the GPU in free(); `deferred` parks the block in a
+// batch, makes one fence for all of it, and lets nobody have it before the GPU has come past. While a stream is
+// captured neither can be done, and freed blocks are parked until it can.
+//
+// Thread-safe, but open(), close() and abandon(). Never calls the backing while holding mutex_.
+class CachingAllocator {
+  public:
+    enum class Reuse : std::uint8_t { strict, deferred };
+    struct Options {
+        Reuse reuse = Reuse::strict;
+        bool preallocate = false;  // all that there is room for, always
+    };
+
+    // Before any other use, or after close().
+    void open(const Backing& backing, AddressMap& map, const Options& options);
+    // Its context is gone, and with it its segments. No thread may be using it.
+    void close();
+    bool is_open() const { return map_ != nullptr; }
+
+    // bytes > 0. The address, on a boundary of 512 bytes, or 0 and why.
+    std::uint64_t allocate(std::uint64_t bytes, Denied* denied) {
+        if (bytes > SizeClass::kMost) return allocate_large(bytes, denied);
+        if (const std::uint64_t address = from_magazine(bytes)) [[likely]]
+            return address;
+        return allocate_small(bytes, denied);
+    }
+
+    enum class Freed : std::uint8_t {
+        done,
+        not_ours,  // in no segment of any allocator
+        invalid,   // in a segment, but no block of the program's begins there
+        failed,    // the driver's error; the block is still the program's
+    };
+    // Of any allocator that uses this map.
+    static Freed free(AddressMap& map, std::uint64_t address, int* error) {
+        const AddressMap::Here here = map.at(address);
+        if (here.span) [[likely]]
+            return here.span->owner->free_small(here.span, address, error);
+        return free_large(map, here.block, address, error);
+    }
+
+    // A block of the program's that contains an address.
+    struct Found {
+        std::uint64_t address = 0, requested = 0;  // 0: none
+        const Segment* segment = nullptr;
+        CachingAllocator* owner = nullptr;
+    };
+    static Found find(AddressMap& map, std::uint64_t address);
+    // There is more to know of this block: forget() is to be called when it is freed. False if it is none.
+    static bool mark(AddressMap& map, std::uint64_t address);
+
+    // Makes what nobody uses available again, waiting for the GPU if need be, and gives idle segments back, at least
+    // `bytes` of them if there are so many. Returns how many bytes of segments it were.
+    std::uint64_t trim(std::uint64_t bytes);
+    // The same with what has been idle since before `since`, and without waiting.
+    std::uint64_t release_idle(std::uint64_t since);
+    // Takes what there is room for, if that is what this allocator does. True if it got some, or need not.
+    bool top_up(Denied* denied);
+
+    // Bytes of segments that the program has no block in.
+    std::uint64_t unused() const;
+    std::uint64_t reserved() const { return reserved_.load(std::memory_order_relaxed); }
+    Statistics statistics();
+    // How often anything has been done here, to see whether it has been lately.
+    std::uint64_t operations() const;
+
+    // Calls visit for every segment and, after it, its blocks, with the allocator locked: visits must not call back.
+    void inspect(void (*segment)(const Segment&, void*), void (*block)(const Block&, void*), void* argument);
+
+    // A thread ends: its caches go back to where they are from.
+    static void thread_ends();
+
+    // Around fork(), with nothing of the allocator in use in the child ever again.
+    void lock() { growing_.lock(), mutex_.lock(); }
+    void unlock() { mutex_.unlock(), growing_.unlock(); }
+
+  private:
+    std::uint64_t from_magazine(std::uint64_t bytes);
+    std::uint64_t allocate_small(std::uint64_t bytes, Denied* denied);
+    std::uint64_t allocate_large(std::uint64_t bytes, Denied* denied);
+    Freed free_small(Span* span, std::uint64_t address, int* error);
+    Freed free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested, bool quiet);
+    static Freed free_large(AddressMap& map, Block* block, std::uint64_t address, int* error);
+    Freed free_own_large(Block* block, std::uint64_t address, int* error);
+
+    void retire(std::uint64_t bytes, std::uint64_t requested);
+
+    template <typename Attempt>
+    bool find_memory(std::uint64_t need, Attempt attempt, Denied* denied);
+    bool take_rest(Denied* denied);
+    bool add_segment(std::uint64_t bytes, Denied* denied);
+    std::uint64_t give_back_idle(std::uint64_t bytes, std::uint64_t since);
+
+    ThreadCache* own_cache();
+    bool reuse_parked(bool wait);
+    bool passed(Batch* batch, bool wait);
+    void return_batch(Batch* batch);
+    void keep_own(Batch* batch);
+    Batch* next_parked();
+    void park_again(Batch* batch);
+    Batch* park(const SmallBlock& block, std::uint64_t bytes);
+    Batch* park(Block* block);
+    Batch* parking_place();
+    Batch* if_full(Batch* batch);
+    void queue(Batch* batch);
+    void queue_full(Batch* batch);
+    void flush_caches(bool wait);
+    void empty(ThreadCache& cache, std::uint64_t now);
+    void note_peaks();
+    void note_large_peaks();
+    Traffic total_traffic() const;
+    static Batch* take_open(ThreadCache& cache);
+
+    Backing backing_;
+    AddressMap* map_ = nullptr;
+    Options options_;
+    bool unaligned_ = false;  // the driver's segments don't begin where ours do
+
+    Mutex growing_;  // before mutex_, if both. Held over the backing's taking of a segment, so that two don't for one.
+    alignas(64) mutable Mutex mutex_;  // over everything below
+    Segments segments_;
+    Spans spans_{segments_};
+    Records<Batch> batches_;
+    Batch* open_ = nullptr;  // freed large blocks, and no fence yet
+    Batch *oldest_ = nullptr, *newest_ = nullptr;
+    ThreadCache* caches_ = nullptr;
+    ThreadCache* spare_caches_ = nullptr;
+    std::uint64_t cache_memory_ = 0;
+    Traffic traffic_;  // large blocks, threads that have ended, and whoever had no cache
+    std::uint64_t last_segment_ = 0, queued_ = 0, retired_ = 0;  // bytes
+    std::uint64_t small_allocated_ = 0, small_requested_ = 0;    // as of the last time anybody looked
+    Statistics told_;                                            // what is counted as it happens
+    std::atomic<std::uint64_t> reserved_{0}, syncs_{0};
+};
+
+// 0 if this thread has none of the size.
+inline std::uint64_t CachingAllocator::from_magazine(std::uint64_t bytes) {
+    ThreadCache* cache = thread_caches;
+    if (!cache || cache->owner != this || !cache->lock.enter()) [[unlikely]]
+        return 0;
+    const unsigned size_class = SizeClass::of(bytes);
+    Magazine& magazine = cache->magazines[size_class];
+    std::uint64_t address = 0;
+    if (magazine.count) [[likely]] {
+        const SmallBlock block = magazine.slots[--magazine.count];
+        block.word->store(Span::kLive | static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
+        cache->traffic.allocate(SizeClass::bytes(size_class), bytes);
+        address = block.address;
+    }
+    cache->lock.leave();
+    return address;
+}
+
+inline CachingAllocator::Freed CachingAllocator::free_small(Span* span, std::uint64_t address, int* error) {
+    const std::uint32_t index = span->index_of(address);
+    if (index == Span::kNone || span->address_of(index) != address) return Freed::invalid;
+    auto& word = span->word(index);
+    std::uint32_t live = word.load(std::memory_order_relaxed);
+    if (!(live & Span::kLive)) return Freed::invalid;
+    bool quiet = false;
+    if (options_.reuse == Reuse::strict) {
+        *error = backing_.quiesce(backing_.self);
+        if (*error != 0 && *error != Backing::kNotNow) return Freed::failed;
+        quiet = *error == 0;
+    }
+    do {
+        if (!(live & Span::kLive)) return Freed::invalid;
+    } while (!word.compare_exchange_weak(live, Span::kNone, std::memory_order_acq_rel, std::memory_order_relaxed));
+    const std::uint32_t requested = live & Span::kRequested;
+    if (live & Span::kMarked && !backing_.forget(backing_.self, address)) {
+        retire(SizeClass::bytes(span->size_class), requested);
+        return Freed::done;
+    }
+
+    ThreadCache* cache = thread_caches;
+    if (cache && cache->owner == this && cache->lock.enter()) [[likely]] {
+        const unsigned size_class = span->size_class;
+        const std::uint64_t bytes = SizeClass::bytes(size_class);
+        if (quiet) {
+            Magazine& magazine = cache->magazines[size_class];
+            if (magazine.count < magazine.capacity) [[likely]] {
+                magazine.slots[magazine.count++] = {address, &word};
+                cache->traffic.free(bytes, requested);
+                cache->lock.leave();
+                return Freed::done;
+            }
+        } else if (Batch* open = cache->open; open && open->count < Batch::kMost && open->bytes < Batch::kMostBytes) {
+            open->add(SmallBlock{address, &word}, bytes);
+            cache->parked.add(bytes);
+            cache->traffic.free(bytes, requested);
+            cache->lock.leave();
+            return Freed::done;
+        }
+        cache->lock.leave();
+    }
+    return free_small_slowly(span, address, requested, quiet);
+}
+
+}  // namespace cuslice

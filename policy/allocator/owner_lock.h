@@ -1,0 +1,51 @@
+#pragma once
+#include <sched.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace cuslice {
+
+// A lock that one thread, its owner, takes all the time and others hardly ever. For the owner it costs two stores and a
+// load; whoever else wants it makes the kernel run a barrier in every thread of the process (membarrier), and waits
+// until the owner is out. Where the kernel has no such call, the owner pays for an atomic exchange.
+//
+// The owner holds it for some instructions only, in which it takes no other lock and makes no call.
+class OwnerLock {
+  public:
+    // The owner. False: another thread has it; go another way.
+    bool enter() {
+        if (asymmetric()) [[likely]] {
+            held_.store(1, std::memory_order_relaxed);
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+        } else {
+            held_.exchange(1, std::memory_order_seq_cst);
+        }
+        if (!revoked_.load(std::memory_order_seq_cst)) [[likely]]
+            return true;
+        leave();
+        return false;
+    }
+    void leave() { held_.store(0, std::memory_order_release); }
+
+    // Others, one at a time. False if the owner does not come out: it was ended in there.
+    bool revoke();
+    void restore() { revoked_.store(0, std::memory_order_release); }
+
+    // In a forked child, whose one thread is in no lock.
+    void reset() {
+        held_.store(0, std::memory_order_relaxed);
+        revoked_.store(0, std::memory_order_relaxed);
+    }
+
+    // Once before the first use, and again in a forked child. Thread-safe.
+    static void prepare();
+
+  private:
+    static bool asymmetric() { return asymmetric_.load(std::memory_order_relaxed); }
+    static constinit std::atomic<bool> asymmetric_;
+
+    std::atomic<std::uint32_t> held_{0}, revoked_{0};
+};
+
+}  // namespace cuslice

@@ -1,0 +1,54 @@
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "policy/table_memory.h"
+
+namespace cuslice {
+
+// Address → what lies there, for every address of the process, without a lock: a table of two levels with an entry for
+// each granule. An entry is of the user's making, and 0 where nothing is. Readers may run at any time beside writers;
+// what they find is as it was a moment ago.
+template <std::uint64_t kGranule>
+class PageMap {
+  public:
+    using Entry = std::uintptr_t;
+
+    Entry at(std::uint64_t address) const {
+        const std::uint64_t leaf = address / kLeafBytes;
+        if (leaf >= kLeaves) return 0;
+        const auto* entries = leaves_[leaf].load(std::memory_order_acquire);
+        return entries ? entries[address / kGranule % kLeafEntries].load(std::memory_order_acquire) : 0;
+    }
+
+    // Makes room for entries in [begin, end). False if the kernel gives no memory, or the addresses are beyond 2^49.
+    // Thread-safe.
+    bool cover(std::uint64_t begin, std::uint64_t end) {
+        for (std::uint64_t leaf = begin / kLeafBytes; leaf <= (end - 1) / kLeafBytes; leaf++) {
+            if (leaf >= kLeaves) return false;
+            if (leaves_[leaf].load(std::memory_order_acquire)) continue;
+            constexpr std::size_t kBytes = kLeafEntries * sizeof(std::atomic<Entry>);
+            auto* entries = static_cast<std::atomic<Entry>*>(take_table_memory(kBytes));
+            if (!entries) return false;
+            std::atomic<Entry>* nobody_elses = nullptr;
+            if (!leaves_[leaf].compare_exchange_strong(nobody_elses, entries, std::memory_order_acq_rel))
+                give_back_table_memory(entries, kBytes);
+        }
+        return true;
+    }
+
+    // Only where there is room.
+    void set(std::uint64_t address, Entry entry) {
+        leaves_[address / kLeafBytes].load(std::memory_order_relaxed)[address / kGranule % kLeafEntries].store(
+            entry, std::memory_order_release);
+    }
+
+  private:
+    static constexpr std::uint64_t kLeafEntries = 1 << 16;
+    static constexpr std::uint64_t kLeafBytes = kLeafEntries * kGranule;
+    static constexpr std::uint64_t kLeaves = (1ull << 49) / kLeafBytes;
+    std::atomic<std::atomic<Entry>*> leaves_[kLeaves]{};  // pages that are never touched cost nothing
+};
+
+}  // namespace cuslice

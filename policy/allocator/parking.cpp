@@ -1,0 +1,180 @@
+// Freed blocks on their way back: from a batch, past a fence, to where they can be had again.
+#include <algorithm>
+#include <utility>
+
+#include "policy/allocator/caching_allocator.h"
+
+namespace cuslice {
+
+namespace {
+
+// A thread's batch that is needed before it is full: fewer are not worth a fence.
+constexpr std::uint32_t kWorthAFence = 16;
+
+// Large blocks wait together until they are this much: for more it is worth asking the GPU.
+constexpr std::uint64_t kParkedLarge = 4 << 20;
+constexpr std::uint64_t kParkedShare = 256;  // of what is held
+
+}  // namespace
+
+// By whoever holds the cache's lock.
+Batch* CachingAllocator::take_open(ThreadCache& cache) {
+    Batch* open = cache.open;
+    cache.open = nullptr;
+    cache.parked.add(0 - cache.parked.get());
+    return open;
+}
+
+// With the lock held. Null if the kernel gives no memory.
+Batch* CachingAllocator::parking_place() {
+    if (!open_) open_ = batches_.take();
+    return open_;
+}
+
+Batch* CachingAllocator::if_full(Batch* batch) {
+    if (batch->count < Batch::kMost && batch->bytes < std::max(kParkedLarge, segments_.bytes() / kParkedShare))
+        return nullptr;
+    open_ = nullptr;
+    return batch;
+}
+
+// With the lock held, for blocks that are in no thread's batch. Returns a batch that the caller is to queue without it.
+Batch* CachingAllocator::park(const SmallBlock& block, std::uint64_t bytes) {
+    Batch* batch = parking_place();
+    if (!batch) {
+        retired_ += bytes;  // nowhere to write down that it can be used again
+        return nullptr;
+    }
+    batch->add(block, bytes);
+    return if_full(batch);
+}
+
+Batch* CachingAllocator::park(Block* block) {
+    Batch* batch = parking_place();
+    if (!batch) {
+        block->state = Block::State::retired;
+        retired_ += block->bytes;
+        return nullptr;
+    }
+    block->state = Block::State::parked;
+    batch->add(block);
+    return if_full(batch);
+}
+
+// Without the lock. The fence comes after everything that could have used the batch's blocks.
+void CachingAllocator::queue(Batch* batch) {
+    if (options_.reuse == Reuse::deferred) batch->fence = backing_.fence(backing_.self);
+    {
+        LockGuard lock(mutex_);
+        batch->next = nullptr;
+        (newest_ ? newest_->next : oldest_) = batch;
+        newest_ = batch;
+        queued_ += batch->bytes;
+    }
+}
+
+// A batch that was filled is the time to see what has become of the earlier ones.
+void CachingAllocator::queue_full(Batch* batch) {
+    queue(batch);
+    reuse_parked(false);
+}
+
+Batch* CachingAllocator::next_parked() {
+    LockGuard lock(mutex_);
+    Batch* batch = oldest_;
+    if (!batch) return nullptr;
+    oldest_ = batch->next;
+    if (!oldest_) newest_ = nullptr;
+    return batch;
+}
+
+void CachingAllocator::park_again(Batch* batch) {
+    LockGuard lock(mutex_);
+    batch->next = oldest_;
+    oldest_ = batch;
+    if (!newest_) newest_ = batch;
+}
+
+bool CachingAllocator::passed(Batch* batch, bool wait) {
+    if (!batch->fence && options_.reuse == Reuse::deferred) batch->fence = backing_.fence(backing_.self);
+    if (batch->fence) {
+        if (!backing_.passed(backing_.self, batch->fence, wait)) return false;
+        batch->fence = 0;
+        return true;
+    }
+    // There is no fence to be had. Waiting for everything is as good.
+    const bool ask = wait || options_.reuse == Reuse::strict;
+    return ask && backing_.quiesce(backing_.self) == 0;
+}
+
+// Puts small blocks into this thread's magazines, as far as there is room. Those that are left are first in the batch.
+void CachingAllocator::keep_own(Batch* batch) {
+    ThreadCache* cache = thread_caches;
+    if (!cache || cache->owner != this || !cache->lock.enter()) return;
+    std::uint32_t left = 0;
+    for (std::uint32_t i = 0; i < batch->count; i++) {
+        const Batch::Parked parked = batch->blocks[i];
+        if (!Batch::large(parked)) {
+            Magazine& magazine = cache->magazines[map_->at(parked.address).span->size_class];
+            if (magazine.count < magazine.capacity) {
+                magazine.slots[magazine.count++] = Batch::small(parked);
+                continue;
+            }
+        }
+        batch->blocks[left++] = parked;
+    }
+    cache->lock.leave();
+    batch->count = left;
+}
+
+// Of a batch that the GPU has come past.
+void CachingAllocator::return_batch(Batch* batch) {
+    const std::uint64_t bytes = batch->bytes;
+    const std::uint64_t now = batch->count ? backing_.now(backing_.self) : 0;
+    LockGuard lock(mutex_);
+    queued_ -= bytes;
+    for (std::uint32_t i = 0; i < batch->count; i++) {
+        if (Block* block = Batch::large(batch->blocks[i]))
+            segments_.give_back(block, now);
+        else
+            spans_.give_back(batch->blocks[i].address, now);
+    }
+    batches_.give_back(batch);
+}
+
+// Makes available what the GPU has come past; with `wait`, everything that has been freed so far. True if it was
+// anything.
+bool CachingAllocator::reuse_parked(bool wait) {
+    ThreadCache* cache = thread_caches;
+    Batch* own = nullptr;
+    if (cache && cache->owner == this && cache->open && cache->lock.enter()) {
+        if (cache->open && (wait || cache->open->count >= kWorthAFence)) {
+            own = take_open(*cache);
+        }
+        cache->lock.leave();
+    }
+    Batch* shared = nullptr;
+    {
+        LockGuard lock(mutex_);
+        std::swap(shared, open_);
+    }
+    if (own) queue(own);
+    if (shared) queue(shared);
+
+    bool any = false;
+    while (Batch* batch = next_parked()) {
+        if (!passed(batch, wait)) {
+            park_again(batch);
+            break;
+        }
+        if (wait)
+            syncs_.fetch_add(1, std::memory_order_relaxed);
+        else
+            keep_own(batch);
+        return_batch(batch);
+        any = true;
+    }
+    return any;
+}
+
+}  // namespace cuslice

@@ -1,0 +1,179 @@
+// What can be said of a caching allocator and of its blocks, and its end.
+#include <algorithm>
+
+#include "policy/allocator/caching_allocator.h"
+
+namespace cuslice {
+
+namespace {
+
+Statistics& raise(Statistics& told, std::uint64_t allocated, std::uint64_t requested, std::uint64_t active,
+                  std::uint64_t reserved) {
+    told.allocated.peak = std::max(told.allocated.peak, allocated);
+    told.requested.peak = std::max(told.requested.peak, requested);
+    told.active.peak = std::max(told.active.peak, active);
+    told.reserved.peak = std::max(told.reserved.peak, reserved);
+    return told;
+}
+
+}  // namespace
+
+// With the lock held, as are the others here.
+Traffic CachingAllocator::total_traffic() const {
+    Traffic total;
+    total.add(traffic_);
+    for (const ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) total.add(cache->traffic);
+    return total;
+}
+
+void CachingAllocator::note_peaks() {
+    small_allocated_ = small_requested_ = 0;
+    for (const ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) {
+        small_allocated_ += cache->traffic.allocated.get() - cache->traffic.freed.get();
+        small_requested_ += cache->traffic.requested_allocated.get() - cache->traffic.requested_freed.get();
+    }
+    note_large_peaks();
+}
+
+void CachingAllocator::note_large_peaks() {
+    const std::uint64_t allocated = traffic_.allocated.get() - traffic_.freed.get() + small_allocated_;
+    const std::uint64_t parked = queued_ + (open_ ? open_->bytes : 0);
+    raise(told_, allocated, traffic_.requested_allocated.get() - traffic_.requested_freed.get() + small_requested_,
+          allocated + parked, segments_.bytes());
+}
+
+std::uint64_t CachingAllocator::unused() const {
+    LockGuard lock(mutex_);
+    const Traffic total = total_traffic();
+    return segments_.bytes() - (total.allocated.get() - total.freed.get()) - retired_;
+}
+
+std::uint64_t CachingAllocator::operations() const {
+    LockGuard lock(mutex_);
+    const Traffic total = total_traffic();
+    return total.allocations.get() + total.frees.get();
+}
+
+Statistics CachingAllocator::statistics() {
+    LockGuard lock(mutex_);
+    note_peaks();
+    const Traffic total = total_traffic();
+    Statistics now = told_;
+    now.allocated.allocated = total.allocated.get();
+    now.allocated.freed = total.freed.get();
+    now.allocated.current = now.allocated.allocated - now.allocated.freed;
+    now.requested.allocated = total.requested_allocated.get();
+    now.requested.freed = total.requested_freed.get();
+    now.requested.current = now.requested.allocated - now.requested.freed;
+    std::uint64_t parked = queued_ + (open_ ? open_->bytes : 0);
+    // A thread's own batch is read as it is filled: a moment's figure.
+    for (const ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) parked += cache->parked.get();
+    now.active.current = now.allocated.current + parked;
+    now.active.allocated = now.allocated.allocated;
+    now.active.freed = now.active.allocated - now.active.current;
+    now.reserved.current = segments_.bytes();
+    now.reserved.allocated = now.reserved.current + now.reserved.freed;
+    raise(now, now.allocated.current, now.requested.current, now.active.current, now.reserved.current);
+    now.allocations = total.allocations.get();
+    now.frees = total.frees.get();
+    now.syncs = syncs_.load(std::memory_order_relaxed);
+    now.segments = segments_.count();
+    now.largest_free = segments_.largest_free();
+    now.own_memory = segments_.memory() + spans_.memory() + batches_.memory() + cache_memory_;
+    return now;
+}
+
+void CachingAllocator::inspect(void (*segment)(const Segment&, void*), void (*block)(const Block&, void*),
+                               void* argument) {
+    LockGuard lock(mutex_);
+    for (const Segment* at = segments_.first(); at; at = at->next) {
+        segment(*at, argument);
+        for (const Block* piece = at->first; piece; piece = piece->after) block(*piece, argument);
+    }
+}
+
+CachingAllocator::Found CachingAllocator::find(AddressMap& map, std::uint64_t address) {
+    const Segment* segment = map.segment(address);
+    if (!segment) return {};
+    if (Span* span = map.at(address).span) {
+        const std::uint32_t index = span->index_of(address);
+        if (index == Span::kNone) return {};
+        const std::uint32_t word = span->word(index).load(std::memory_order_relaxed),
+                            requested = word & Span::kRequested;
+        const std::uint64_t base = span->address_of(index);
+        if (!(word & Span::kLive) || address - base >= requested) return {};
+        return {base, requested, segment, span->owner};
+    }
+    LockGuard lock(segment->owner->mutex_);
+    if (map.segment(address) != segment || address < segment->begin) return {};
+    // Back to where the block begins that contains it.
+    for (std::uint64_t at = address / SizeClass::kGranule * SizeClass::kGranule; at >= segment->begin;
+         at -= SizeClass::kGranule) {
+        const AddressMap::Here here = map.at(at);
+        if (here.span) break;
+        if (!here.block || here.block->address > address) continue;
+        const Block& block = *here.block;
+        if (address - block.address >= block.requested) break;
+        return {block.address, block.requested, segment, segment->owner};
+    }
+    return {};
+}
+
+bool CachingAllocator::mark(AddressMap& map, std::uint64_t address) {
+    const Found found = find(map, address);
+    if (found.address != address || !found.owner) return false;
+    if (Span* span = map.at(address).span) {
+        auto& word = span->word(span->index_of(address));
+        std::uint32_t live = word.load(std::memory_order_relaxed);
+        do {
+            if (!(live & Span::kLive)) return false;
+        } while (!word.compare_exchange_weak(live, live | Span::kMarked, std::memory_order_relaxed));
+        return true;
+    }
+    LockGuard lock(found.owner->mutex_);
+    Block* block = map.at(address).block;
+    if (!block || block->address != address) return false;
+    return block->marked = true;
+}
+
+void CachingAllocator::close() {
+    LockGuard growing(growing_);
+    LockGuard lock(mutex_);
+    for (ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) {
+        const bool revoked = cache->lock.revoke();
+        for (Magazine& magazine : cache->magazines) magazine.count = 0;
+        if (cache->open) batches_.give_back(cache->open);
+        cache->open = nullptr;
+        cache->parked.add(0 - cache->parked.get());
+        if (revoked) cache->lock.restore();
+    }
+    if (open_) batches_.give_back(open_);
+    open_ = nullptr;
+    while (Batch* batch = oldest_) {
+        if (batch->fence) backing_.drop_fence(backing_.self, batch->fence);
+        oldest_ = batch->next;
+        batches_.give_back(batch);
+    }
+    newest_ = nullptr;
+    while (Segment* segment = segments_.first()) {
+        for (Block* block = segment->first; block; block = block->after) {
+            if (Span* span = block->state == Block::State::span ? map_->at(block->address).span : nullptr)
+                spans_.forget(span);
+            else if (block->state == Block::State::used)
+                map_->clear(block);
+        }
+        map_->remove(segment->begin, segment->end);
+        told_.segments_given_back++;
+        told_.reserved.freed += segment->bytes;
+        segments_.forget(segment);
+    }
+    spans_.forget_lists();
+    reserved_.store(0, std::memory_order_relaxed);
+    const Traffic total = total_traffic();
+    traffic_.free(total.allocated.get() - total.freed.get(),
+                  total.requested_allocated.get() - total.requested_freed.get());
+    queued_ = retired_ = last_segment_ = 0;
+    map_ = nullptr;
+}
+
+}  // namespace cuslice

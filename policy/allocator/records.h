@@ -1,0 +1,43 @@
+#pragma once
+#include <cstddef>
+
+#include "policy/table_memory.h"
+
+namespace cuslice {
+
+// Records of one kind, from the kernel's memory. One that is given back may be handed out again, but its memory is
+// never anything else: whoever reads one that has just been given back reads a record. Not thread-safe. T needs a
+// `next`.
+template <typename T>
+class Records {
+  public:
+    // Null if the kernel gives no memory.
+    T* take() {
+        if (!free_ && !more()) return nullptr;
+        T* record = free_;
+        free_ = record->next;
+        *record = T{};
+        return record;
+    }
+    void give_back(T* record) {
+        record->next = free_;
+        free_ = record;
+    }
+
+    // Bytes of the kernel's memory in use by records of this kind.
+    std::size_t memory() const { return memory_; }
+
+  private:
+    bool more() {
+        constexpr std::size_t kChunk = 64 << 10;
+        auto* records = static_cast<T*>(take_table_memory(kChunk));
+        if (!records) return false;
+        memory_ += kChunk;
+        for (std::size_t i = kChunk / sizeof(T); i-- > 0;) give_back(&records[i]);
+        return true;
+    }
+    T* free_ = nullptr;
+    std::size_t memory_ = 0;
+};
+
+}  // namespace cuslice

@@ -1,0 +1,126 @@
+#include "policy/allocator/segments.h"
+
+#include <algorithm>
+
+namespace cuslice {
+
+Segment* Segments::add(std::uint64_t address, std::uint64_t bytes, std::uint64_t begin, std::uint64_t end,
+                       CachingAllocator* owner, std::uint64_t now) {
+    Segment* segment = segments_.take();
+    Block* block = segment ? blocks_.take() : nullptr;
+    if (!block) {
+        if (segment) segments_.give_back(segment);
+        return nullptr;
+    }
+    *segment = {address, bytes, now, owner, begin, end, block, nullptr, first_};
+    block->address = begin;
+    block->bytes = end - begin;
+    block->segment = segment;
+    if (first_) first_->previous = segment;
+    first_ = segment;
+    bytes_ += bytes;
+    free_bytes_ += end - begin;
+    count_++;
+    bins_.add(block);
+    return segment;
+}
+
+void Segments::remove(Segment* segment) {
+    bins_.remove(segment->first);
+    bytes_ -= segment->bytes;
+    free_bytes_ -= segment->end - segment->begin;
+    count_--;
+    if (segment->next) segment->next->previous = segment->previous;
+    (segment->previous ? segment->previous->next : first_) = segment->next;
+    blocks_.give_back(segment->first);
+    segments_.give_back(segment);
+}
+
+void Segments::forget(Segment* segment) {
+    Block* whole = segment->first;
+    const auto take_out = [&](Block* block) {
+        if (block->state == Block::State::free)
+            bins_.remove(block);
+        else
+            free_bytes_ += block->bytes;
+    };
+    take_out(whole);
+    while (Block* second = whole->after) {
+        take_out(second);
+        merge(whole, second);
+    }
+    bins_.add(whole);
+    remove(segment);
+}
+
+// The first `bytes` of a block that is in no bin stay with it; the rest is a new block in no bin.
+Block* Segments::split(Block* block, std::uint64_t bytes) {
+    Block* rest = blocks_.take();
+    if (!rest) return nullptr;
+    rest->address = block->address + bytes;
+    rest->bytes = block->bytes - bytes;
+    rest->segment = block->segment;
+    rest->before = block;
+    rest->after = block->after;
+    if (rest->after) rest->after->before = rest;
+    block->after = rest;
+    block->bytes = bytes;
+    return rest;
+}
+
+Block* Segments::take(std::uint64_t bytes, std::uint64_t alignment) {
+    const std::uint64_t slack = alignment ? alignment - SizeClass::kUnit : 0;
+    Block* block = bins_.best(bytes + slack);
+    if (!block) return nullptr;
+    bins_.remove(block);
+    if (const std::uint64_t before = alignment ? (alignment - block->address % alignment) % alignment : 0) {
+        Block* rest = split(block, before);
+        bins_.add(block);
+        if (!rest) return nullptr;
+        block = rest;
+    }
+    if (block->bytes > bytes) {
+        Block* rest = split(block, bytes);
+        if (rest) bins_.add(rest);  // otherwise the block is larger than it need be
+    }
+    block->state = Block::State::used;
+    free_bytes_ -= block->bytes;
+    return block;
+}
+
+// `after` is given back; neither is in a bin.
+void Segments::merge(Block* block, Block* after) {
+    block->bytes += after->bytes;
+    block->after = after->after;
+    if (block->after) block->after->before = block;
+    blocks_.give_back(after);
+}
+
+Segment* Segments::give_back(Block* block, std::uint64_t now) {
+    free_bytes_ += block->bytes;
+    block->state = Block::State::free;
+    block->marked = false;
+    if (Block* after = block->after; after && after->state == Block::State::free) {
+        bins_.remove(after);
+        merge(block, after);
+    }
+    if (Block* before = block->before; before && before->state == Block::State::free) {
+        bins_.remove(before);
+        merge(before, block);
+        block = before;
+    }
+    bins_.add(block);
+    if (!block->whole_segment()) return nullptr;
+    block->segment->idle_since = now;
+    return block->segment;
+}
+
+std::uint64_t Segments::largest_free() const {
+    std::uint64_t largest = 0;
+    for (const Segment* segment = first_; segment; segment = segment->next)
+        for (const Block* block = segment->first; block; block = block->after)
+            if (block->state == Block::State::free) largest = std::max(largest, block->bytes);
+    return largest;
+}
+
+}  // namespace cuslice

@@ -1,0 +1,52 @@
+#pragma once
+#include <cstdint>
+
+#include "policy/allocator/bins.h"
+#include "policy/allocator/block.h"
+#include "policy/allocator/records.h"
+
+namespace cuslice {
+
+// Segments cut into blocks: best fit, split at once, and free neighbours merged at once. Not thread-safe.
+class Segments {
+  public:
+    // Of `bytes` at `address`, [begin, end) is to be used. Null, and nothing changed, if the kernel gives no memory for
+    // the records.
+    Segment* add(std::uint64_t address, std::uint64_t bytes, std::uint64_t begin, std::uint64_t end,
+                 CachingAllocator* owner, std::uint64_t now);
+    // Of an idle one. Its memory is no longer known here.
+    void remove(Segment* segment);
+
+    // Its context is gone, whatever is used of it.
+    void forget(Segment* segment);
+
+    // `bytes` in whole units, on a boundary of `alignment` if that is not 0 (a multiple of the unit). Null if no free
+    // block is large enough, or the kernel gives no memory for the records.
+    Block* take(std::uint64_t bytes, std::uint64_t alignment = 0);
+    // The block is free again. Returns its segment if that is idle from now on.
+    Segment* give_back(Block* block, std::uint64_t now);
+
+    Segment* first() const { return first_; }
+    static bool idle(const Segment& segment) {
+        return segment.first->state == Block::State::free && segment.first->whole_segment();
+    }
+
+    std::uint64_t bytes() const { return bytes_; }  // of all segments
+    std::uint64_t free_bytes() const { return free_bytes_; }
+    std::uint64_t largest_free() const;  // bytes; looks at every block
+    unsigned count() const { return count_; }
+    std::size_t memory() const { return blocks_.memory() + segments_.memory(); }
+
+  private:
+    Block* split(Block* block, std::uint64_t bytes);
+    void merge(Block* block, Block* after);
+
+    Bins bins_;
+    Records<Block> blocks_;
+    Records<Segment> segments_;
+    Segment* first_ = nullptr;
+    std::uint64_t bytes_ = 0, free_bytes_ = 0;
+    unsigned count_ = 0;
+};
+
+}  // namespace cuslice

@@ -1,0 +1,67 @@
+#pragma once
+#include <array>
+#include <cstdint>
+
+namespace cuslice {
+
+// Sizes up to kMost are rounded up to one of kCount: every unit up to 4 KiB, then four to a doubling, so that no more
+// than a fifth of a block is lost. Blocks of one class are cut from spans, which hold at least kLeastBlocks.
+class SizeClass {
+  public:
+    static constexpr std::uint64_t kUnit = 512;          // bytes; what drivers round to
+    static constexpr std::uint64_t kMost = 64 << 10;     // bytes
+    static constexpr std::uint64_t kGranule = 64 << 10;  // bytes; spans are whole granules on a granule's boundary
+    static constexpr unsigned kCount = 24;
+    static constexpr unsigned kLeastBlocks = 8;
+
+    // 0 < bytes <= kMost
+    static constexpr unsigned of(std::uint64_t bytes) { return kClassOf[(bytes + kUnit - 1) / kUnit]; }
+    static constexpr std::uint32_t units(unsigned size_class) { return kUnits[size_class]; }
+    static constexpr std::uint64_t bytes(unsigned size_class) { return kUnits[size_class] * kUnit; }
+    static constexpr std::uint64_t span_bytes(unsigned size_class) {
+        const std::uint64_t least = bytes(size_class) * kLeastBlocks;
+        return (least + kGranule - 1) / kGranule * kGranule;
+    }
+    static constexpr std::uint32_t blocks(unsigned size_class) {
+        return static_cast<std::uint32_t>(span_bytes(size_class) / bytes(size_class));
+    }
+    // Which block of a span lies at this offset, by a multiplication.
+    static constexpr std::uint32_t index(unsigned size_class, std::uint32_t offset_units) {
+        return offset_units * kReciprocal[size_class] >> kShift;
+    }
+
+  private:
+    static constexpr unsigned kShift = 17;
+    static constexpr std::array<std::uint32_t, kCount> kUnits = {1,  2,  3,  4,  5,  6,  7,  8,  10, 12, 14,  16,
+                                                                 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128};
+    static constexpr auto kClassOf = [] {
+        std::array<std::uint8_t, kMost / kUnit + 1> table{};
+        for (unsigned units = 1, c = 0; units < table.size(); units++) {
+            if (units > kUnits[c]) c++;
+            table[units] = static_cast<std::uint8_t>(c);
+        }
+        return table;
+    }();
+    static constexpr auto kReciprocal = [] {
+        std::array<std::uint32_t, kCount> table{};
+        for (unsigned c = 0; c < kCount; c++) table[c] = ((1u << kShift) + kUnits[c] - 1) / kUnits[c];
+        return table;
+    }();
+
+    // For every offset in every span, at compile time.
+    static consteval bool exact() {
+        for (unsigned c = 0; c < kCount; c++) {
+            const std::uint64_t least = kUnits[c] * kUnit * kLeastBlocks;
+            const std::uint64_t span = (least + kGranule - 1) / kGranule * kGranule / kUnit;
+            for (std::uint32_t offset = 0; offset < span; offset++)
+                if (offset * kReciprocal[c] >> kShift != offset / kUnits[c]) return false;
+        }
+        return true;
+    }
+
+  public:
+    static consteval bool is_exact() { return exact(); }
+};
+static_assert(SizeClass::is_exact());
+
+}  // namespace cuslice

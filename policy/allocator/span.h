@@ -1,0 +1,51 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "policy/allocator/block.h"
+#include "policy/allocator/size_class.h"
+
+namespace cuslice {
+
+// A block cut into equal small ones. Each of these has a word, which says whether the program holds it: freeing it is
+// one compare-exchange, and a second free finds that it is free.
+struct Span {
+    // A word, if the small block is the program's: kLive, the bytes asked for, and kMarked if there is more to know of
+    // it, elsewhere. Otherwise it is the next free one's number.
+    static constexpr std::uint32_t kLive = 1u << 31, kMarked = 1u << 30, kRequested = kMarked - 1;
+    static constexpr std::uint32_t kNone = kRequested;
+
+    std::uint64_t address = 0;
+    CachingAllocator* owner = nullptr;
+    Block* block = nullptr;
+    Span *previous = nullptr, *next = nullptr;
+    std::uint16_t size_class = 0;
+    std::uint16_t count = 0, free_count = 0;
+    std::uint16_t first_free = 0;
+
+    std::atomic<std::uint32_t>& word(std::uint32_t index) {
+        return reinterpret_cast<std::atomic<std::uint32_t>*>(reinterpret_cast<char*>(this) + kHeader)[index];
+    }
+    std::uint64_t address_of(std::uint32_t index) const { return address + index * SizeClass::bytes(size_class); }
+    // The small block that contains the address, or kNone: a span may end with less than a block.
+    std::uint32_t index_of(std::uint64_t inside) const {
+        const std::uint32_t index =
+            SizeClass::index(size_class, static_cast<std::uint32_t>((inside - address) / SizeClass::kUnit));
+        return index < count ? index : kNone;
+    }
+
+    static constexpr std::uint64_t kHeader = 64;
+    static constexpr std::uint64_t record_bytes(unsigned size_class) {
+        const std::uint64_t bytes = kHeader + SizeClass::blocks(size_class) * sizeof(std::uint32_t);
+        return (bytes + 63) / 64 * 64;  // cache lines: two spans' words may be two threads'
+    }
+};
+static_assert(sizeof(Span) <= Span::kHeader);
+
+// One small block, with its word at hand.
+struct SmallBlock {
+    std::uint64_t address = 0;
+    std::atomic<std::uint32_t>* word = nullptr;
+};
+
+}  // namespace cuslice

@@ -1,0 +1,135 @@
+#include "policy/allocator/spans.h"
+
+#include <new>
+
+#include "policy/table_memory.h"
+
+namespace cuslice {
+
+void Spans::link(Span* span) {
+    Span*& first = with_free_[span->size_class];
+    span->previous = nullptr;
+    span->next = first;
+    if (first) first->previous = span;
+    first = span;
+}
+
+void Spans::unlink(Span* span) {
+    if (span->next) span->next->previous = span->previous;
+    (span->previous ? span->previous->next : with_free_[span->size_class]) = span->next;
+}
+
+// Records are of a class for good: whoever looks at one that has just been released finds a span of that class.
+Span* Spans::take_record(unsigned size_class) {
+    if (Span* span = records_[size_class]) {
+        records_[size_class] = span->next;
+        return span;
+    }
+    constexpr std::size_t kChunk = 64 << 10;
+    const std::size_t bytes = Span::record_bytes(size_class);
+    if (fresh_left_ < bytes) {
+        auto* chunk = static_cast<char*>(take_table_memory(kChunk));
+        if (!chunk) return nullptr;
+        fresh_ = chunk;  // the rest of the old one is less than a record: lost
+        fresh_left_ = kChunk;
+        memory_ += kChunk;
+    }
+    char* memory = fresh_;
+    fresh_ += bytes;
+    fresh_left_ -= bytes;
+    return new (memory) Span;
+}
+
+bool Spans::make(unsigned size_class, CachingAllocator* owner) {
+    Span* span = take_record(size_class);
+    if (!span) return false;
+    const std::uint64_t bytes = SizeClass::span_bytes(size_class);
+    Block* block = segments_.take(bytes, SizeClass::kGranule);
+    if (!block) {
+        span->next = records_[size_class];
+        records_[size_class] = span;
+        return false;
+    }
+    block->state = Block::State::span;
+    span->address = block->address;
+    span->owner = owner;
+    span->block = block;
+    span->size_class = static_cast<std::uint16_t>(size_class);
+    span->count = span->free_count = static_cast<std::uint16_t>(SizeClass::blocks(size_class));
+    span->first_free = 0;
+    for (std::uint32_t i = 0; i < span->count; i++)
+        span->word(i).store(i + 1 < span->count ? i + 1 : Span::kNone, std::memory_order_relaxed);
+    map_->set(span);
+    bytes_ += bytes;
+    free_bytes_ += bytes;
+    link(span);
+    return true;
+}
+
+unsigned Spans::take(unsigned size_class, SmallBlock* into, unsigned most) {
+    unsigned taken = 0;
+    while (taken < most) {
+        Span* span = with_free_[size_class];
+        if (!span) break;
+        for (; taken < most && span->free_count; taken++) {
+            const std::uint32_t index = span->first_free;
+            auto& word = span->word(index);
+            span->first_free = static_cast<std::uint16_t>(word.load(std::memory_order_relaxed));
+            word.store(Span::kNone, std::memory_order_relaxed);
+            span->free_count--;
+            into[taken] = {span->address_of(index), &word};
+        }
+        if (!span->free_count) unlink(span);
+    }
+    free_bytes_ -= taken * SizeClass::bytes(size_class);
+    return taken;
+}
+
+Segment* Spans::give_back(std::uint64_t address, std::uint64_t now) {
+    Span* span = map_->at(address).span;
+    const std::uint32_t index = span->index_of(address);
+    span->word(index).store(span->free_count ? span->first_free : Span::kNone, std::memory_order_relaxed);
+    span->first_free = static_cast<std::uint16_t>(index);
+    if (span->free_count++ == 0) link(span);
+    free_bytes_ += SizeClass::bytes(span->size_class);
+    // One of each class is kept, or the next allocation would make it again.
+    const bool only = !span->previous && !span->next;
+    return span->free_count == span->count && !only ? release(span, now) : nullptr;
+}
+
+Segment* Spans::release(Span* span, std::uint64_t now) {
+    const std::uint64_t bytes = SizeClass::span_bytes(span->size_class);
+    unlink(span);
+    map_->clear(span->address, bytes);
+    bytes_ -= bytes;
+    free_bytes_ -= bytes;
+    span->next = records_[span->size_class];
+    records_[span->size_class] = span;
+    return segments_.give_back(span->block, now);
+}
+
+void Spans::forget(Span* span) {
+    map_->clear(span->address, SizeClass::span_bytes(span->size_class));
+    span->next = records_[span->size_class];
+    records_[span->size_class] = span;
+}
+
+void Spans::forget_lists() {
+    for (Span*& first : with_free_) first = nullptr;
+    bytes_ = free_bytes_ = 0;
+}
+
+bool Spans::trim(std::uint64_t now) {
+    bool any = false;
+    for (Span* first : with_free_) {
+        for (Span *span = first, *next; span; span = next) {
+            next = span->next;
+            if (span->free_count != span->count) continue;
+            release(span, now);
+            any = true;
+        }
+    }
+    return any;
+}
+
+}  // namespace cuslice

@@ -1,0 +1,121 @@
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "policy/allocator/backing.h"
+#include "policy/allocator/owner_lock.h"
+#include "policy/allocator/span.h"
+
+namespace cuslice {
+
+class CachingAllocator;
+
+// Freed blocks that a GPU may still be using, until a fence has been passed.
+struct Batch {
+    static constexpr unsigned kMost = 60;
+    static constexpr std::uint64_t kMostBytes = 1 << 20;  // of a thread's small blocks
+
+    Batch* next = nullptr;
+    Fence fence = 0;  // 0: none could be made yet
+    std::uint32_t count = 0;
+    std::uint64_t bytes = 0;
+    // A small block, or a larger one's Block instead of the word.
+    struct Parked {
+        std::uint64_t address;
+        std::uintptr_t word;
+    };
+    Parked blocks[kMost];
+
+    void add(const SmallBlock& block, std::uint64_t size) {
+        blocks[count++] = {block.address, reinterpret_cast<std::uintptr_t>(block.word)};
+        bytes += size;
+    }
+    void add(Block* block) {
+        blocks[count++] = {block->address, reinterpret_cast<std::uintptr_t>(block) | 1};
+        bytes += block->bytes;
+    }
+    static Block* large(const Parked& parked) {
+        return parked.word & 1 ? reinterpret_cast<Block*>(parked.word - 1) : nullptr;
+    }
+    static SmallBlock small(const Parked& parked) {
+        return {parked.address, reinterpret_cast<std::atomic<std::uint32_t>*>(parked.word)};
+    }
+};
+
+// A count that one thread writes and any thread reads.
+class OwnCount {
+  public:
+    OwnCount() = default;
+    OwnCount(const OwnCount& other) : value_(other.get()) {}
+    void add(std::uint64_t n) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
+    std::uint64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+  private:
+    std::atomic<std::uint64_t> value_{0};
+};
+
+// What a thread, or the allocator itself, has handed out and taken back.
+struct Traffic {
+    OwnCount allocated, freed;                      // bytes
+    OwnCount requested_allocated, requested_freed;  // bytes
+    OwnCount allocations, frees;
+
+    void allocate(std::uint64_t bytes, std::uint64_t requested) {
+        allocated.add(bytes);
+        requested_allocated.add(requested);
+        allocations.add(1);
+    }
+    void free(std::uint64_t bytes, std::uint64_t requested) {
+        freed.add(bytes);
+        requested_freed.add(requested);
+        frees.add(1);
+    }
+    void add(const Traffic& other) {
+        allocated.add(other.allocated.get()), freed.add(other.freed.get());
+        requested_allocated.add(other.requested_allocated.get()), requested_freed.add(other.requested_freed.get());
+        allocations.add(other.allocations.get()), frees.add(other.frees.get());
+    }
+};
+
+// A thread's small blocks of one class, last in, first out.
+struct Magazine {
+    std::uint16_t count = 0, capacity = 0;
+    SmallBlock* slots = nullptr;
+};
+
+// Blocks in a full magazine: 512 KiB of them, but 16 to 64.
+constexpr unsigned magazine_capacity(unsigned size_class) {
+    return static_cast<unsigned>(std::clamp<std::uint64_t>((512 << 10) / SizeClass::bytes(size_class), 16, 64));
+}
+constexpr unsigned kMagazineSlots = [] {
+    unsigned sum = 0;
+    for (unsigned c = 0; c < SizeClass::kCount; c++) sum += magazine_capacity(c);
+    return sum;
+}();
+
+// One thread's part of one allocator: only that thread uses it, under its OwnerLock; whoever else wants what is in it
+// revokes the lock first.
+class ThreadCache {
+  public:
+    ThreadCache() {
+        SmallBlock* slots = slots_;
+        for (unsigned c = 0; c < SizeClass::kCount; c++) {
+            magazines[c] = {0, static_cast<std::uint16_t>(magazine_capacity(c)), slots};
+            slots += magazine_capacity(c);
+        }
+    }
+
+    OwnerLock lock;
+    CachingAllocator* owner = nullptr;
+    ThreadCache *next_of_owner = nullptr, *next_of_thread = nullptr;
+    Magazine magazines[SizeClass::kCount];
+    Batch* open = nullptr;  // freed, and no fence yet
+    OwnCount parked;        // bytes in it
+    Traffic traffic;
+
+  private:
+    SmallBlock slots_[kMagazineSlots];
+};
+
+}  // namespace cuslice

@@ -1,0 +1,160 @@
+// What keeps a caching allocator in order: threads that come and go, memory that is given back, and what can be said of
+// it all.
+#include <algorithm>
+#include <new>
+
+#include "policy/allocator/caching_allocator.h"
+
+namespace cuslice {
+
+constinit thread_local ThreadCache* thread_caches = nullptr;
+
+// Null if the kernel gives no memory for one.
+ThreadCache* CachingAllocator::own_cache() {
+    for (ThreadCache** link = &thread_caches; *link; link = &(*link)->next_of_thread) {
+        ThreadCache* cache = *link;
+        if (cache->owner != this) continue;
+        *link = cache->next_of_thread;  // to the front
+        cache->next_of_thread = thread_caches;
+        return thread_caches = cache;
+    }
+    constexpr std::size_t kBytes = 32 << 10;
+    static_assert(sizeof(ThreadCache) <= kBytes);
+    ThreadCache* cache = nullptr;
+    {
+        LockGuard lock(mutex_);
+        if ((cache = spare_caches_)) spare_caches_ = cache->next_of_owner;
+    }
+    void* memory = cache ? cache : take_table_memory(kBytes);
+    if (!memory) return nullptr;
+    const bool first = !thread_caches;
+    {
+        LockGuard lock(mutex_);
+        if (!cache) cache_memory_ += kBytes;
+        cache = new (memory) ThreadCache;
+        cache->owner = this;
+        cache->next_of_owner = caches_;
+        caches_ = cache;
+    }
+    cache->next_of_thread = thread_caches;
+    thread_caches = cache;
+    if (first) backing_.thread_began(backing_.self);
+    return cache;
+}
+
+// With the lock held, and the cache's revoked.
+void CachingAllocator::empty(ThreadCache& cache, std::uint64_t now) {
+    for (Magazine& magazine : cache.magazines)
+        while (magazine.count) spans_.give_back(magazine.slots[--magazine.count].address, now);
+    if (Batch* open = take_open(cache)) {
+        open->next = oldest_;  // without a fence yet: whoever looks at it next makes one
+        oldest_ = open;
+        if (!newest_) newest_ = open;
+        queued_ += open->bytes;
+    }
+}
+
+// What threads keep to themselves becomes everybody's.
+void CachingAllocator::flush_caches(bool wait) {
+    const std::uint64_t now = backing_.now(backing_.self);
+    {
+        LockGuard lock(mutex_);
+        for (ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) {
+            if (!cache->lock.revoke()) continue;
+            empty(*cache, now);
+            cache->lock.restore();
+        }
+    }
+    reuse_parked(wait);
+    LockGuard lock(mutex_);
+    spans_.trim(now);
+}
+
+void CachingAllocator::thread_ends() {
+    while (ThreadCache* cache = thread_caches) {
+        CachingAllocator& owner = *cache->owner;
+        const std::uint64_t now = owner.backing_.now(owner.backing_.self);
+        thread_caches = cache->next_of_thread;
+        LockGuard lock(owner.mutex_);
+        cache->lock.leave();  // a thread that was cancelled in there has not
+        owner.empty(*cache, now);
+        owner.traffic_.add(cache->traffic);
+        for (ThreadCache** link = &owner.caches_; *link; link = &(*link)->next_of_owner) {
+            if (*link != cache) continue;
+            *link = cache->next_of_owner;
+            break;
+        }
+        cache->next_of_owner = owner.spare_caches_;
+        owner.spare_caches_ = cache;
+    }
+}
+
+// Idle segments, those idle for longest last, until it is `bytes`; only those that are idle since before `since`.
+std::uint64_t CachingAllocator::give_back_idle(std::uint64_t bytes, std::uint64_t since) {
+    std::uint64_t given = 0;
+    while (given < bytes) {
+        std::uint64_t address = 0, size = 0;
+        {
+            LockGuard lock(mutex_);
+            Segment* idle = nullptr;
+            for (Segment* segment = segments_.first(); segment; segment = segment->next) {
+                if (!Segments::idle(*segment) || segment->idle_since > since) continue;
+                // The smallest that is enough, or else the largest.
+                const std::uint64_t rest = bytes - given;
+                const bool better =
+                    !idle || (idle->bytes < rest ? segment->bytes > idle->bytes
+                                                 : segment->bytes >= rest && segment->bytes < idle->bytes);
+                if (better) idle = segment;
+            }
+            if (!idle) break;
+            address = idle->address;
+            size = idle->bytes;
+            map_->remove(idle->begin, idle->end);
+            segments_.remove(idle);
+            reserved_.store(segments_.bytes(), std::memory_order_relaxed);
+            told_.segments_given_back++;
+            told_.reserved.freed += size;
+        }
+        backing_.give_back(backing_.self, address, size);
+        given += size;
+    }
+    return given;
+}
+
+std::uint64_t CachingAllocator::trim(std::uint64_t bytes) {
+    if (!reserved()) return 0;
+    flush_caches(true);
+    return give_back_idle(bytes, ~0ull);
+}
+
+std::uint64_t CachingAllocator::release_idle(std::uint64_t since) {
+    flush_caches(false);
+    return give_back_idle(~0ull, since);
+}
+
+bool CachingAllocator::top_up(Denied* denied) {
+    LockGuard growing(growing_);
+    return take_rest(denied);
+}
+
+// By whoever is growing. In pieces of a half, a quarter, an eighth and the rest: one that is idle can then be given
+// back, should the driver need room for itself.
+bool CachingAllocator::take_rest(Denied* denied) {
+    if (!options_.preallocate) return true;
+    constexpr std::uint64_t kSmall = 64 << 20;
+    const std::uint64_t all = backing_.room(backing_.self) / Growth::kGranule * Growth::kGranule;
+    std::uint64_t left = all;
+    while (left) {
+        const bool last = left <= kSmall || left <= all / 8;
+        std::uint64_t bytes = last ? left : left / 2 / Growth::kGranule * Growth::kGranule;
+        while (!add_segment(bytes, denied)) {
+            if (denied->by != Denied::By::driver) return left < all;
+            bytes = Growth::after_refusal(bytes, 1);
+            if (!bytes) return left < all;
+        }
+        left -= std::min(left, bytes);
+    }
+    return true;
+}
+
+}  // namespace cuslice

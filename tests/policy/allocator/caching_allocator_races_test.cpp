@@ -1,0 +1,156 @@
+#include <atomic>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/policy/allocator/made_up_memory.h"
+#include "tests/policy/rounds.h"
+
+namespace cuslice {
+
+using Freed = CachingAllocator::Freed;
+
+namespace {
+
+// Who has a unit of 512 bytes at the moment: two at once is what must not be.
+class Owners {
+  public:
+    void take(std::uint64_t address, std::uint64_t bytes, std::uint32_t who) { change(address, bytes, 0, who); }
+    void leave(std::uint64_t address, std::uint64_t bytes, std::uint32_t who) { change(address, bytes, who, 0); }
+    std::atomic<unsigned> wrong{0};
+
+  private:
+    static constexpr std::uint64_t kBase = 1ull << 40, kUnits = 8ull << 20;
+    void change(std::uint64_t address, std::uint64_t bytes, std::uint32_t from, std::uint32_t to) {
+        const std::uint64_t first = (address - kBase) / 512, last = (address + bytes - 1 - kBase) / 512;
+        for (const std::uint64_t unit : {first, last}) {  // the ends, which an overlap begins or stops with
+            std::uint32_t expected = from;
+            if (unit != first && first == last) continue;
+            if (!units_.at(unit).compare_exchange_strong(expected, to)) wrong++;
+            if (first == last) break;
+        }
+    }
+    std::vector<std::atomic<std::uint32_t>> units_ = std::vector<std::atomic<std::uint32_t>>(kUnits);
+};
+
+void run_random(Allocator& a, Owners& owners, std::uint32_t who, int operations) {
+    struct Live {
+        std::uint64_t address, bytes;
+    };
+    std::mt19937_64 random(who);
+    std::vector<Live> live;
+    Denied denied;
+    int error = 0;
+    for (int i = 0; i < operations; i++) {
+        if (live.size() < 100 && (live.empty() || random() % 2)) {
+            const std::uint64_t bytes = 1 + (random() % 4 ? random() % 60'000 : random() % 400'000);
+            const std::uint64_t address = a.allocator.allocate(bytes, &denied);
+            if (!address) continue;
+            owners.take(address, bytes, who);
+            live.push_back({address, bytes});
+        } else {
+            const std::size_t k = random() % live.size();
+            owners.leave(live[k].address, live[k].bytes, who);
+            if (CachingAllocator::free(shared_map(), live[k].address, &error) != Freed::done) owners.wrong++;
+            live[k] = live.back();
+            live.pop_back();
+        }
+    }
+    for (const Live& block : live) {
+        owners.leave(block.address, block.bytes, who);
+        if (CachingAllocator::free(shared_map(), block.address, &error) != Freed::done) owners.wrong++;
+    }
+    CachingAllocator::thread_ends();
+}
+
+}  // namespace
+
+TEST_CASE("64 threads: no block is two threads' at once, and nothing is left when they have ended") {
+    const auto options = GENERATE(CachingAllocator::Options{}, kDeferred);
+    Allocator a(options, 512 * kMiB);
+    Owners owners;
+    std::vector<std::thread> threads;
+    std::atomic<bool> stop{false};
+    for (std::uint32_t who = 1; who <= 64; who++)
+        threads.emplace_back([&, who] { run_random(a, owners, who, tests::rounds(2000, 100000)); });
+    // Meanwhile everything is taken away from the threads again and again.
+    std::thread trimmer([&] {
+        while (!stop.load()) {
+            a.allocator.trim(8 * kMiB);
+            a.allocator.statistics();
+            std::this_thread::yield();
+        }
+    });
+    for (std::thread& thread : threads) thread.join();
+    stop = true;
+    trimmer.join();
+    CHECK(owners.wrong.load() == 0);
+    CHECK(a.allocator.statistics().allocated.current == 0);
+    CHECK(a.memory.threads >= 64);
+    a.allocator.trim(~0ull);
+    CHECK(a.memory.held == 0);
+}
+
+TEST_CASE("one thread allocates and another frees") {
+    const auto options = GENERATE(CachingAllocator::Options{}, kDeferred);
+    Allocator a(options, 256 * kMiB);
+    constexpr unsigned kSlots = 256;
+    std::vector<std::atomic<std::uint64_t>> slots(kSlots);
+    std::atomic<unsigned> wrong{0};
+    const int count = tests::rounds(100'000, 5000000);
+    std::thread consumer([&] {
+        int error = 0;
+        for (int i = 0; i < count; i++) {
+            std::uint64_t address = 0;
+            while (!(address = slots[static_cast<unsigned>(i) % kSlots].exchange(0))) std::this_thread::yield();
+            if (CachingAllocator::free(shared_map(), address, &error) != Freed::done) wrong++;
+        }
+        CachingAllocator::thread_ends();
+    });
+    Denied denied;
+    for (int i = 0; i < count; i++) {
+        const std::uint64_t address = a.allocator.allocate(1 + static_cast<std::uint64_t>(i) * 7 % 100'000, &denied);
+        if (!address) {
+            wrong++;
+            continue;
+        }
+        while (slots[static_cast<unsigned>(i) % kSlots].load()) std::this_thread::yield();
+        slots[static_cast<unsigned>(i) % kSlots] = address;
+    }
+    consumer.join();
+    CHECK(wrong.load() == 0);
+    a.allocator.trim(~0ull);
+    CHECK(a.memory.held == 0);
+}
+
+TEST_CASE("two threads free the same block: one of them is told that it was wrong") {
+    Allocator a;
+    for (int round = 0; round < tests::rounds(20'000, 1000000); round++) {
+        const std::uint64_t address = a.allocate(round % 2 ? 1000 : 100'000);
+        std::atomic<int> ready{0}, done{0}, invalid{0};
+        const auto racer = [&] {
+            int error = 0;
+            ready++;
+            while (ready.load() < 2) {
+            }
+            const Freed freed = CachingAllocator::free(shared_map(), address, &error);
+            (freed == Freed::done ? done : invalid)++;
+        };
+        if (round % 100 == 0) {  // threads are dear
+            std::thread other([&] {
+                racer();
+                CachingAllocator::thread_ends();
+            });
+            racer();
+            other.join();
+            REQUIRE(done.load() == 1);
+            REQUIRE(invalid.load() == 1);
+        } else {
+            REQUIRE(a.free(address) == Freed::done);
+            REQUIRE(a.free(address) == Freed::invalid);
+        }
+    }
+}
+
+}  // namespace cuslice

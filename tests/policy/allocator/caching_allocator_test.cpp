@@ -1,0 +1,275 @@
+#include "policy/allocator/caching_allocator.h"
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/policy/allocator/made_up_memory.h"
+
+namespace cuslice {
+
+using Freed = CachingAllocator::Freed;
+
+TEST_CASE("the first segment is of 2 MiB, and what is freed is used again") {
+    Allocator a;
+    const std::uint64_t small = a.allocate(1000);
+    CHECK(a.memory.held == 2 * kMiB);
+    CHECK(small % 512 == 0);
+    CHECK(a.free(small) == Freed::done);
+    CHECK(a.allocate(1000) == small);
+    const std::uint64_t large = a.allocate(3 * kMiB);
+    CHECK(a.free(large) == Freed::done);
+    CHECK(a.allocate(3 * kMiB) == large);
+    CHECK(a.memory.takes == 2);
+}
+
+TEST_CASE("a repeating program makes no driver allocation after its first round") {
+    const auto options = GENERATE(CachingAllocator::Options{}, kDeferred);
+    Allocator a(options);
+    unsigned takes = 0;
+    for (int round = 0; round < 20; round++) {
+        std::vector<std::uint64_t> live;
+        for (std::uint64_t i = 1; i < 400; i++) live.push_back(a.allocate(i * i * 300 + 1));
+        for (const std::uint64_t address : live) REQUIRE(a.free(address) == Freed::done);
+        if (round == 1) takes = a.memory.takes;
+    }
+    CHECK(a.memory.takes == takes);
+    CHECK(a.memory.returns == 0);
+}
+
+TEST_CASE("wrong frees are told apart, and harm nothing") {
+    Allocator a;
+    const std::uint64_t small = a.allocate(5000), large = a.allocate(5 * kMiB);
+    CHECK(a.free(0x1234) == Freed::not_ours);
+    CHECK(a.free(small + 512) == Freed::invalid);
+    CHECK(a.free(small + 1) == Freed::invalid);
+    CHECK(a.free(large + 512) == Freed::invalid);
+    CHECK(a.free(large + 2 * kMiB) == Freed::invalid);
+    CHECK(a.free(small) == Freed::done);
+    CHECK(a.free(small) == Freed::invalid);
+    CHECK(a.free(large) == Freed::done);
+    CHECK(a.free(large) == Freed::invalid);
+    CHECK(a.allocator.statistics().allocated.current == 0);
+    CHECK(a.allocator.statistics().frees == 2);
+}
+
+TEST_CASE("over the limit: the reason is the budget's, nothing is lost, and freed memory can be had again") {
+    Allocator a({}, 100 * kMiB);
+    const std::uint64_t most = a.allocate(90 * kMiB);
+    REQUIRE(most);
+    CHECK(a.allocate(20 * kMiB) == 0);
+    CHECK(a.denied.by == Denied::By::limit);
+    CHECK(a.denied.over_limit.ceiling == 100 * kMiB);
+    CHECK(a.allocator.statistics().ooms == 1);
+    CHECK(a.free(most) == Freed::done);
+    // What is idle goes back so that one that is larger finds room.
+    const std::uint64_t all = a.allocate(100 * kMiB);
+    REQUIRE(all);
+    CHECK(a.memory.peak <= 100 * kMiB);
+    CHECK(a.allocator.statistics().retries == 1);
+}
+
+TEST_CASE("freeing 127 of 128 blocks lets a large one in again") {
+    Allocator a({}, 128 * kMiB);
+    std::vector<std::uint64_t> blocks;
+    for (int i = 0; i < 128; i++) blocks.push_back(a.allocate(kMiB));
+    for (const std::uint64_t block : blocks) REQUIRE(block);
+    CHECK(a.allocate(kMiB) == 0);
+    for (int i = 1; i < 128; i++) REQUIRE(a.free(blocks[i]) == Freed::done);
+    CHECK(a.allocate(100 * kMiB));
+}
+
+TEST_CASE("where the driver has less than the limit, a tenth less is asked until it fits") {
+    Allocator a;
+    for (int i = 0; i < 200; i++) REQUIRE(a.allocate(8 * kMiB));
+    a.memory.physical = a.memory.held + 12 * kMiB;
+    const unsigned takes = a.memory.takes;
+    while (a.memory.takes == takes) REQUIRE(a.allocate(8 * kMiB));
+    CHECK(a.memory.held <= a.memory.physical);
+    CHECK(a.memory.held > a.memory.physical - 12 * kMiB);
+    Denied denied;
+    while (a.allocator.allocate(8 * kMiB, &denied)) {
+    }
+    CHECK(denied.by == Denied::By::driver);
+    CHECK(denied.error == 2);
+}
+
+TEST_CASE("preallocation takes all there is room for, and keeps it") {
+    Allocator a({CachingAllocator::Reuse::strict, true}, 1000 * kMiB);
+    Denied denied;
+    CHECK(a.allocator.top_up(&denied));
+    CHECK(a.memory.held == 1000 * kMiB);
+    CHECK(a.allocator.unused() == 1000 * kMiB);
+    const std::uint64_t block = a.allocate(10 * kMiB);
+    // It lies in the smallest piece that is large enough.
+    CHECK(a.find(block).segment->bytes < 200 * kMiB);
+    // A request for more than any piece: idle pieces become one that is large enough, and the rest stays taken.
+    CHECK(a.allocate(700 * kMiB));
+    CHECK(a.memory.held == 1000 * kMiB);
+    // Somebody else in the process needs some.
+    CHECK(a.allocator.trim(60 * kMiB) >= 60 * kMiB);
+    CHECK(a.memory.held <= 940 * kMiB);
+}
+
+TEST_CASE("strict: a block whose GPU can't be waited for stays the program's") {
+    Allocator a;
+    const std::uint64_t small = a.allocate(1000), large = a.allocate(kMiB);
+    a.memory.sync_error = 700;
+    CHECK(a.free(small) == Freed::failed);
+    CHECK(a.error == 700);
+    CHECK(a.free(large) == Freed::failed);
+    CHECK(a.allocator.statistics().frees == 0);
+    a.memory.sync_error = 0;
+    CHECK(a.free(small) == Freed::done);
+    CHECK(a.free(large) == Freed::done);
+}
+
+TEST_CASE("while a stream is captured nothing is waited for, and freed blocks are not handed out") {
+    const auto options = GENERATE(CachingAllocator::Options{}, kDeferred);
+    Allocator a(options);
+    const std::uint64_t small = a.allocate(1000), large = a.allocate(kMiB);
+    a.memory.capturing = true;
+    const unsigned asked = a.memory.quiesces + a.memory.fences;
+    CHECK(a.free(small) == Freed::done);
+    CHECK(a.free(large) == Freed::done);
+    for (int i = 0; i < 500; i++) {
+        CHECK(a.allocate(1000) != small);
+        CHECK(a.allocate(kMiB) != large);
+    }
+    CHECK(a.memory.quiesces + a.memory.fences == asked);
+    a.memory.capturing = false;
+    CHECK(a.allocator.statistics().active.current > a.allocator.statistics().allocated.current);
+    a.allocator.trim(0);
+    CHECK(a.allocator.statistics().active.current == a.allocator.statistics().allocated.current);
+    CHECK(a.allocate(kMiB) == large);
+}
+
+TEST_CASE("deferred: a block is handed out again only after the GPU has come past its free") {
+    Allocator a(kDeferred);
+    a.memory.instant = false;
+    std::vector<std::uint64_t> freed;
+    for (int i = 0; i < 100; i++) freed.push_back(a.allocate(kMiB));
+    for (const std::uint64_t address : freed) REQUIRE(a.free(address) == Freed::done);
+    CHECK(a.memory.fences > 0);
+    CHECK(a.memory.fences <= 100);
+    for (int i = 0; i < 100; i++) {
+        const std::uint64_t address = a.allocate(kMiB);
+        for (const std::uint64_t old : freed) REQUIRE(address != old);
+    }
+    a.memory.pending.clear();  // the GPU is done
+    const std::uint64_t held = a.memory.held;
+    for (int i = 0; i < 90; i++) REQUIRE(a.allocate(kMiB));
+    CHECK(a.memory.held == held);
+    CHECK(a.memory.quiesces == 0);
+}
+
+TEST_CASE("deferred: before memory is refused, the GPU is waited for") {
+    Allocator a(kDeferred, 64 * kMiB);
+    a.memory.instant = false;
+    for (int i = 0; i < 100; i++) {
+        const std::uint64_t address = a.allocate(40 * kMiB);
+        REQUIRE(address);
+        REQUIRE(a.free(address) == Freed::done);
+    }
+    CHECK(a.allocator.statistics().ooms == 0);
+}
+
+TEST_CASE("interior addresses lead to their block") {
+    Allocator a;
+    const std::uint64_t small = a.allocate(5000), large = a.allocate(100 * kMiB);
+    CHECK(a.find(small + 4999).address == small);
+    CHECK(a.find(small + 4999).requested == 5000);
+    CHECK(a.find(small + 5000).address == 0);
+    CHECK(a.find(large + 100 * kMiB - 1).address == large);
+    CHECK(a.find(large).requested == 100 * kMiB);
+    CHECK(a.find(77).address == 0);
+    a.free(large);
+    CHECK(a.find(large + 5).address == 0);
+}
+
+TEST_CASE("what was noted of a block is forgotten with it, and what others may use is not handed out again") {
+    Allocator a;
+    const std::uint64_t small = a.allocate(5000), large = a.allocate(3 * kMiB), other = a.allocate(5000);
+    CHECK(CachingAllocator::mark(shared_map(), small));
+    CHECK(CachingAllocator::mark(shared_map(), large));
+    CHECK_FALSE(CachingAllocator::mark(shared_map(), small + 512));
+    a.free(other);
+    CHECK(a.memory.forgotten.empty());
+    a.memory.keep_marked = true;
+    a.free(small);
+    a.free(large);
+    CHECK(a.memory.forgotten == std::set<std::uint64_t>{small, large});
+    CHECK(a.free(small) == Freed::invalid);
+    CHECK(a.free(large) == Freed::invalid);
+    for (int i = 0; i < 200; i++) {
+        REQUIRE(a.allocate(5000) != small);
+        REQUIRE(a.allocate(3 * kMiB) != large);
+    }
+}
+
+TEST_CASE("idle segments go back after their time") {
+    Allocator a;
+    std::vector<std::uint64_t> blocks;
+    for (int i = 0; i < 50; i++) blocks.push_back(a.allocate(4 * kMiB)), blocks.push_back(a.allocate(3000));
+    a.memory.now = 1000;
+    for (const std::uint64_t block : blocks) a.free(block);
+    CHECK(a.allocator.release_idle(999) == 0);
+    a.memory.now = 2000;
+    CHECK(a.allocator.release_idle(1000) > 0);
+    a.memory.now = 3000;  // the spans of the small ones became free at 2000
+    a.allocator.release_idle(2000);
+    CHECK(a.memory.held == 0);
+    CHECK(a.allocator.statistics().segments == 0);
+}
+
+TEST_CASE("a context's end takes everything with it, and the allocator can be used for another") {
+    Allocator a(kDeferred);
+    const std::uint64_t small = a.allocate(1000), large = a.allocate(kMiB), freed = a.allocate(kMiB);
+    a.free(freed);
+    a.allocator.close();
+    CHECK(a.free(small) == Freed::not_ours);
+    CHECK(a.free(large) == Freed::not_ours);
+    CHECK(a.allocator.reserved() == 0);
+    a.memory.live.clear();
+    a.memory.held = 0;
+    a.allocator.open(a.memory.backing(), shared_map(), kDeferred);
+    const std::uint64_t again = a.allocate(1000);
+    CHECK(again);
+    CHECK(again != small);
+    CHECK(a.allocator.statistics().allocated.current == 1024);
+    CHECK(a.free(again) == Freed::done);
+}
+
+TEST_CASE("a driver that aligns to less than 2 MiB costs the ends of its segments and nothing else") {
+    Allocator a;
+    a.memory.unaligned = 4096;
+    const std::uint64_t large = a.allocate(kMiB);
+    REQUIRE(large);
+    CHECK(a.free(large) == Freed::done);
+    CHECK(a.allocator.trim(~0ull) > 0);
+    CHECK(a.memory.held == 0);
+}
+
+TEST_CASE("statistics: current, peak, allocated and freed") {
+    Allocator a;
+    const std::uint64_t one = a.allocate(70'000), two = a.allocate(100'000), three = a.allocate(1000);
+    a.free(one);
+    const Statistics s = a.allocator.statistics();
+    CHECK(s.allocated.current == 100'352 + 1024);
+    CHECK(s.allocated.peak == 70'144 + 100'352);  // the small one has not been told of when it was highest
+    CHECK(s.allocated.allocated == 70'144 + 100'352 + 1024);
+    CHECK(s.allocated.freed == 70'144);
+    CHECK(s.requested.current == 101'000);
+    CHECK(s.requested.peak == 170'000);
+    CHECK(s.reserved.current == a.memory.held);
+    CHECK(s.segments == a.memory.takes);
+    CHECK(s.allocations == 3);
+    CHECK(s.frees == 1);
+    a.free(two);
+    a.free(three);
+    a.allocator.trim(~0ull);
+    CHECK(a.allocator.statistics().reserved.freed == s.reserved.allocated);
+}
+
+}  // namespace cuslice

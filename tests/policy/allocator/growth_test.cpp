@@ -1,0 +1,52 @@
+#include "policy/allocator/growth.h"
+
+#include "tests/catch.h"
+
+namespace cuslice {
+
+namespace {
+constexpr std::uint64_t kMiB = 1 << 20, kPlenty = 1ull << 40;
+}
+
+TEST_CASE("segments start at 2 MiB and double to 8 MiB") {
+    std::uint64_t held = 0, last = 0;
+    for (const std::uint64_t expected : {2, 4, 8, 8, 8}) {
+        last = Growth::next(1000, held, last, kPlenty);
+        CHECK(last == expected * kMiB);
+        held += last;
+    }
+}
+
+TEST_CASE("later segments are a sixteenth of what there is") {
+    CHECK(Growth::next(1000, 1600 * kMiB, 64 * kMiB, kPlenty) == 100 * kMiB);
+    // It takes no more than some hundred steps to any size.
+    std::uint64_t held = 0, last = 0;
+    int steps = 0;
+    for (; held < 100'000 * kMiB; steps++) held += last = Growth::next(1000, held, last, kPlenty);
+    CHECK(steps < 160);
+}
+
+TEST_CASE("a segment is never smaller than the request, and whole granules") {
+    CHECK(Growth::next(100 * kMiB + 1, 0, 0, kPlenty) == 102 * kMiB);
+    CHECK(Growth::next(3 * kMiB, 0, 0, kPlenty) == 4 * kMiB);
+    CHECK(Growth::least(~0ull - 5) == ~0ull - 5);
+}
+
+TEST_CASE("a segment is clipped to the room there is, and takes the rest with it") {
+    CHECK(Growth::next(1000, 1600 * kMiB, 64 * kMiB, 51 * kMiB) == 50 * kMiB);
+    CHECK(Growth::next(1000, 1600 * kMiB, 64 * kMiB, 150 * kMiB) == 150 * kMiB);
+    CHECK(Growth::next(1000, 1600 * kMiB, 64 * kMiB, 250 * kMiB) == 100 * kMiB);
+    // Where there is no room for the request the budget is to say so.
+    CHECK(Growth::next(60 * kMiB, 1600 * kMiB, 64 * kMiB, 50 * kMiB) == 60 * kMiB);
+}
+
+TEST_CASE("after a refusal a tenth less is asked, down to what is needed, and then no more") {
+    std::uint64_t asked = 100 * kMiB;
+    CHECK((asked = Growth::after_refusal(asked, 70 * kMiB)) == 90 * kMiB);
+    CHECK((asked = Growth::after_refusal(asked, 70 * kMiB)) == 80 * kMiB);
+    CHECK((asked = Growth::after_refusal(asked, 70 * kMiB)) == 72 * kMiB);
+    CHECK((asked = Growth::after_refusal(asked, 70 * kMiB)) == 70 * kMiB);
+    CHECK(Growth::after_refusal(asked, 70 * kMiB) == 0);
+}
+
+}  // namespace cuslice

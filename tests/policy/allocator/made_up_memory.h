@@ -1,0 +1,136 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "policy/allocator/caching_allocator.h"
+
+namespace cuslice {
+
+// A GPU's memory and its work, made up: addresses that nobody touches, and a clock of what the GPU has come past.
+struct MadeUpMemory {
+    std::uint64_t limit = 64ull << 30;    // what the budget allows
+    std::uint64_t physical = 1ull << 46;  // what the driver has
+    std::uint64_t unaligned = 0;          // added to every address
+    bool capturing = false;
+    int sync_error = 0;
+    bool instant = true;  // the GPU is always done
+    bool keep_marked = false;
+
+    std::uint64_t held = 0, peak = 0, next = 1ull << 40, now = 0;
+    unsigned takes = 0, returns = 0, fences = 0, quiesces = 0, threads = 0;
+    std::map<std::uint64_t, std::uint64_t> live;
+    std::set<Fence> pending;
+    std::set<std::uint64_t> forgotten;
+    std::mutex mutex;
+
+    Backing backing() {
+        Backing b;
+        b.self = this;
+        b.take = [](void* self, std::uint64_t bytes, Denied* denied) { return of(self).take(bytes, denied); };
+        b.give_back = [](void* self, std::uint64_t address, std::uint64_t bytes) {
+            of(self).give_back(address, bytes);
+        };
+        b.room = [](void* self) {
+            std::lock_guard lock(of(self).mutex);
+            return of(self).limit - of(self).held;
+        };
+        b.quiesce = [](void* self) {
+            MadeUpMemory& m = of(self);
+            std::lock_guard lock(m.mutex);
+            if (m.capturing) return Backing::kNotNow;
+            m.quiesces++;
+            m.pending.clear();
+            return m.sync_error;
+        };
+        b.fence = [](void* self) -> Fence {
+            MadeUpMemory& m = of(self);
+            std::lock_guard lock(m.mutex);
+            if (m.capturing) return 0;
+            const Fence fence = ++m.fences;
+            if (!m.instant) m.pending.insert(fence);
+            return fence;
+        };
+        b.passed = [](void* self, Fence fence, bool wait) {
+            MadeUpMemory& m = of(self);
+            std::lock_guard lock(m.mutex);
+            if (m.capturing) return false;
+            if (wait) m.pending.erase(fence);
+            return m.pending.count(fence) == 0;
+        };
+        b.drop_fence = [](void* self, Fence fence) { of(self).pending.erase(fence); };
+        b.forget = [](void* self, std::uint64_t address) {
+            of(self).forgotten.insert(address);
+            return !of(self).keep_marked;
+        };
+        b.thread_began = [](void* self) { __atomic_add_fetch(&of(self).threads, 1, __ATOMIC_RELAXED); };
+        b.now = [](void* self) { return __atomic_load_n(&of(self).now, __ATOMIC_RELAXED); };
+        return b;
+    }
+
+  private:
+    static MadeUpMemory& of(void* self) { return *static_cast<MadeUpMemory*>(self); }
+    std::uint64_t take(std::uint64_t bytes, Denied* denied) {
+        std::lock_guard lock(mutex);
+        if (bytes > limit - held) {
+            denied->by = Denied::By::limit;
+            denied->over_limit = {bytes, held, limit, 0};
+            return 0;
+        }
+        if (bytes > physical - held) {
+            denied->by = Denied::By::driver;
+            denied->error = 2;
+            return 0;
+        }
+        held += bytes;
+        peak = held > peak ? held : peak;
+        takes++;
+        const std::uint64_t address = next + unaligned;
+        next += bytes + (64 << 20);
+        live[address] = bytes;
+        return address;
+    }
+    void give_back(std::uint64_t address, std::uint64_t bytes) {
+        std::lock_guard lock(mutex);
+        if (live.at(address) != bytes) throw "given back with another size";
+        live.erase(address);
+        held -= bytes;
+        returns++;
+    }
+};
+
+// A map is large, and never given back: one for all tests, as there is one in a process.
+inline AddressMap& shared_map() {
+    static AddressMap map;
+    return map;
+}
+
+// An allocator on a made-up GPU, for one test. This thread's caches of it end with it.
+struct Allocator {
+    MadeUpMemory memory;
+    CachingAllocator& allocator = *new CachingAllocator;  // threads may hold on to it
+    Denied denied;
+    int error = 0;
+
+    explicit Allocator(CachingAllocator::Options options = {}, std::uint64_t limit = 64ull << 30) {
+        memory.limit = limit;
+        allocator.open(memory.backing(), shared_map(), options);
+    }
+    ~Allocator() {
+        allocator.close();
+        CachingAllocator::thread_ends();
+        delete &allocator;
+    }
+    std::uint64_t allocate(std::uint64_t bytes) { return allocator.allocate(bytes, &denied); }
+    CachingAllocator::Freed free(std::uint64_t address) {
+        return CachingAllocator::free(shared_map(), address, &error);
+    }
+    CachingAllocator::Found find(std::uint64_t address) { return CachingAllocator::find(shared_map(), address); }
+};
+
+constexpr std::uint64_t kKiB = 1 << 10, kMiB = 1 << 20, kGiB = 1 << 30;
+constexpr CachingAllocator::Options kDeferred{CachingAllocator::Reuse::deferred, false};
+
+}  // namespace cuslice

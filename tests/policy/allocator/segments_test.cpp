@@ -1,0 +1,108 @@
+#include "policy/allocator/segments.h"
+
+#include <random>
+#include <vector>
+
+#include "tests/catch.h"
+
+namespace cuslice {
+
+namespace {
+
+constexpr std::uint64_t kBase = 1ull << 40, kMiB = 1 << 20;
+
+struct Fixture {
+    Segments segments;
+    Segment* add(std::uint64_t at, std::uint64_t bytes) {
+        return segments.add(kBase + at, bytes, kBase + at, kBase + at + bytes, nullptr, 0);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("blocks are cut from the front, best fit, and neighbours merge") {
+    Fixture f;
+    f.add(0, 16 * kMiB);
+    Block* a = f.segments.take(kMiB);
+    Block* b = f.segments.take(2 * kMiB);
+    Block* c = f.segments.take(kMiB);
+    CHECK(a->address == kBase);
+    CHECK(b->address == kBase + kMiB);
+    f.segments.give_back(b, 0);
+    // The hole fits better than what is behind.
+    Block* d = f.segments.take(2 * kMiB - 512);
+    CHECK(d->address == kBase + kMiB);
+    f.segments.give_back(a, 0);
+    f.segments.give_back(c, 0);
+    Segment* idle = f.segments.give_back(d, 77);
+    REQUIRE(idle);
+    CHECK(idle->idle_since == 77);
+    CHECK(f.segments.free_bytes() == 16 * kMiB);
+    CHECK(f.segments.largest_free() == 16 * kMiB);
+}
+
+TEST_CASE("an aligned block leaves what is before it to others") {
+    Fixture f;
+    f.add(0, 4 * kMiB);
+    Block* odd = f.segments.take(512);
+    Block* aligned = f.segments.take(128 << 10, 64 << 10);
+    REQUIRE(aligned);
+    CHECK(aligned->address % (64 << 10) == 0);
+    CHECK(aligned->bytes == 128 << 10);
+    Block* small = f.segments.take(1024);
+    CHECK(small->address == kBase + 512);
+    f.segments.give_back(odd, 0);
+    f.segments.give_back(small, 0);
+    CHECK(f.segments.give_back(aligned, 0));
+}
+
+TEST_CASE("what lies in another segment is no neighbour, even at the next address") {
+    Fixture f;
+    Segment* first = f.add(0, 2 * kMiB);
+    f.add(2 * kMiB, 2 * kMiB);
+    CHECK_FALSE(f.segments.take(3 * kMiB));
+    CHECK(f.segments.count() == 2);
+    f.segments.remove(first);
+    CHECK(f.segments.bytes() == 2 * kMiB);
+    CHECK(f.segments.first()->address == kBase + 2 * kMiB);
+}
+
+TEST_CASE("random blocks never overlap, and everything merges in the end") {
+    Fixture f;
+    f.add(0, 64 * kMiB);
+    f.add(100 * kMiB, 32 * kMiB);
+    std::mt19937_64 random(1);
+    std::vector<Block*> live;
+    std::uint64_t used = 0;
+    for (int i = 0; i < 20'000; i++) {
+        if (live.empty() || random() % 2) {
+            const std::uint64_t bytes = (random() % 2000 + 1) * 512;
+            Block* block = f.segments.take(bytes, random() % 4 ? 0 : 64 << 10);
+            if (!block) continue;
+            REQUIRE(block->bytes == bytes);
+            used += bytes;
+            live.push_back(block);
+        } else {
+            const std::size_t k = random() % live.size();
+            used -= live[k]->bytes;
+            f.segments.give_back(live[k], 0);
+            live[k] = live.back();
+            live.pop_back();
+        }
+        REQUIRE(f.segments.free_bytes() == 96 * kMiB - used);
+    }
+    for (const Segment* segment = f.segments.first(); segment; segment = segment->next) {
+        std::uint64_t at = segment->begin;
+        for (const Block* block = segment->first; block; block = block->after) {
+            REQUIRE(block->address == at);
+            at += block->bytes;
+        }
+        REQUIRE(at == segment->end);
+    }
+    for (Block* block : live) f.segments.give_back(block, 0);
+    CHECK(Segments::idle(*f.segments.first()));
+    CHECK(Segments::idle(*f.segments.first()->next));
+    CHECK(f.segments.largest_free() == 64 * kMiB);
+}
+
+}  // namespace cuslice
