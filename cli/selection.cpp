@@ -10,11 +10,10 @@ std::string_view view_of(const std::optional<std::string>& text) {
     return text ? std::string_view(*text) : std::string_view();
 }
 
-// A file that every launcher reads says the same again in a nested run, where it has been applied: a program that has
-// narrowed its list meanwhile would be refused what it gave up itself.
+// What an outer launcher was told it has applied. A file that every launcher reads says the same again in a nested run:
+// a program that has narrowed its list meanwhile would be refused what it gave up itself.
 bool applied(const Settings& settings, const Entry& gpus, const Environment& environment) {
     if (!environment.get(kChosenVariable)) return false;
-    if (gpus.rank.level != 0) return true;
     if (gpus.rank.source == Source::user_file || gpus.rank.source == Source::system_file) return true;
     for (const Entry& entry : settings.entries()) {
         if (entry.key == Key::gpus && entry.rank.level != 0 && entry.rank.source == gpus.rank.source &&

@@ -105,6 +105,7 @@ TEST_CASE("any without a limit, or without a reservation, is the GPU that has mo
     CHECK(machine.holders().size() == 1);
     // A limit for one GPU alone: the others give all they have.
     CHECK(machine.seen({"--gpus", "any", "--limit", "0=2000MiB"}) == "1");
+    CHECK(machine.seen({"--gpus", "any", "--limit", "0=1900MiB", "--per-process"}) == "1");
 }
 
 TEST_CASE("any chooses among what CUDA_VISIBLE_DEVICES leaves") {

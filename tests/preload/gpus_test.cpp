@@ -189,11 +189,13 @@ TEST_CASE("a nested run chooses within the outer one's list, and without a choic
           std::string::npos);
     // A file that both launchers read has been applied by the outer one.
     const Folder here;
-    here.write("cuslice.toml", "gpus = \"3,2\"\n");
+    SECTION("the current folder's") { here.write("cuslice.toml", "gpus = \"3,2\"\n"); }
+    SECTION("the user's") { here.write("cuslice/cuslice.toml", "gpus = \"3,2\"\n"); }
     const Words inner = machine.launch({}, {"/bin/sh", "-c", "echo $CUDA_VISIBLE_DEVICES"});
     std::string line = "CUDA_VISIBLE_DEVICES=0 exec";
     for (const std::string& word : inner) line += " '" + word + "'";
-    const Outcome again = run(machine.launch({}, {"/bin/sh", "-c", line}), machine.outside(), here.path());
+    const Outcome again = run(machine.launch({}, {"/bin/sh", "-c", line}),
+                              machine.outside({"XDG_CONFIG_HOME=" + here.path()}), here.path());
     CHECK(again.err.empty());
     CHECK(again.out == machine.uuids[3] + "\n");
 }
@@ -251,6 +253,11 @@ TEST_CASE("where the launcher finds no driver the library resolves gpus") {
     CHECK(outcome.exit_code == 0);
     CHECK(outcome.out.find("\n1;") == 0);
     CHECK(outcome.out.find(";flag.0 gpus * 3,2 --gpus") != std::string::npos);
+    // Inside another run the outer list is no answer to the inner question.
+    const Outcome nested = run({kLaunch, "run", "--driver", "/etc/hostname", "--gpus", "2", "--", "/bin/sh", "-c",
+                                "echo $CUDA_VISIBLE_DEVICES ${CUSLICE_VISIBLE_DEVICES-unset}"},
+                               machine.outside({kVisible + "1", "CUSLICE_VISIBLE_DEVICES=GPU-12,GPU-13"}));
+    CHECK(nested.out == "GPU-13 unset\n");
     Guest there(Guest::route("linked"),
                 sliced(machine.fake, machine.books.path(), {"CUSLICE_SETTINGS=1;flag.0 gpus * 3,2 --gpus"}));
     CHECK(machine.seen(there) == "32");
