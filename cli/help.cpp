@@ -18,6 +18,7 @@ Usage:
 Examples:
   cuslice run --fraction 0.4 -- python train.py
   cuslice run --limit 0=4GiB,1=1GiB -- ./a.out
+  cuslice run --gpus 3,2 -- ./a.out       these GPUs, in this order
   cuslice run --fake 4xh200 -- ./a.out    on a machine without a GPU
 
 Each command explains itself: cuslice run --help
@@ -32,6 +33,8 @@ Examples:
   cuslice run --fraction 0.4 -- python train.py
   cuslice run --limit 4GiB -- ./a.out
   cuslice run --limit 0=4GiB,GPU-5f=2048MiB,0000:81:00.0=1GiB -- ./a.out
+  cuslice run --gpus 3,2 --limit 3=4GiB -- ./a.out
+  cuslice run --gpus any --fraction 0.4 --wait -- python train.py
   cuslice run --log info --fake 2xa100-40g,1xt4 -- torchrun --nproc-per-node 3 train.py
 )";
 
@@ -44,6 +47,7 @@ limit came from.
 Examples:
   cuslice devices
   cuslice devices --json --limit 0=4GiB
+  cuslice devices --gpus 3,2
   cuslice devices --fake 4xh200
 )";
 
@@ -80,7 +84,8 @@ Examples:
 constexpr std::string_view kValues = R"(
 A size needs its unit: KiB MiB GiB TiB (K M G T are the same; KB MB GB TB are powers of 1000). A fraction is above 0 and at
 most 1, or a percentage. A GPU is named by the index that cuslice devices and nvidia-smi print, the start of its UUID, its
-PCI id, or * for every GPU. fraction and limit for the same GPU from one source are an error.
+PCI id, or * for every GPU, whatever --gpus and CUDA_VISIBLE_DEVICES make of them. fraction and limit for the same GPU from one
+source are an error. --gpus chooses among what CUDA_VISIBLE_DEVICES leaves; what the program sets itself counts in its list.
 
 Sources, strongest first: options, CUSLICE_* variables, the file of --config or CUSLICE_CONFIG, ./cuslice.toml,
 ~/.config/cuslice/cuslice.toml ($XDG_CONFIG_HOME), /etc/cuslice/cuslice.toml, CUDA_DEVICE_MEMORY_LIMIT[_i] (HAMi),

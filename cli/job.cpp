@@ -3,20 +3,23 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <memory>
 #include <thread>
 
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
-#include "cli/gpu_query.h"
+#include "cli/reservation.h"
 #include "config/resolve.h"
-#include "policy/ledger/refusal.h"
 
 namespace cuslice::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using ledger::Joined;
+using Reservations = std::vector<std::unique_ptr<Reservation>>;
 
 // Between two looks at the ledger, and between two questions to the driver, which take longer.
 constexpr std::chrono::milliseconds kPoll{100}, kQuery{2000};
@@ -38,79 +41,176 @@ bool limits_anything(const Settings& settings) {
     return false;
 }
 
-// Settings count GPUs in PCI order, over all of the machine.
-int index_of(const Gpu& gpu, const Environment& environment, const Settings& settings,
-             const Installation& installation) {
-    for (const Gpu& one : query_driver(environment, settings, installation).list)
-        if (one.uuid == gpu.uuid) return one.ordinal;
-    return -1;
+std::string folder_of(const Environment& environment, const Settings& settings) {
+    return std::string(sharing_folder(settings, environment.get(kFakeFolderVariable).value_or("")).view());
 }
 
-std::uint64_t in_use(const Gpu& gpu) { return gpu.free && *gpu.free < gpu.total ? gpu.total - *gpu.free : 0; }
+// What `--wait` allows: how long refusals are met with another try.
+class Patience {
+  public:
+    Patience(const Settings& settings, Machine& machine) : machine_(machine) {
+        if (const Entry* wait = find(settings, Key::wait)) most_ = wait->number;
+    }
+
+    // After a refusal: false if it stands. Says once what is being waited for.
+    bool go_on(const Reservations& refused) {
+        const auto now = Clock::now();
+        if (most_ == 0 || (most_ != kForEver && now - start_ >= std::chrono::milliseconds(most_))) return false;
+        if (!said_)
+            for (const auto& one : refused) complain("waiting. " + one->refusal(), 0);
+        said_ = true;
+        std::this_thread::sleep_for(kPoll);
+        if (now - asked_driver_ < kQuery) return true;
+        asked_driver_ = now;
+        refresh(refused);
+        return true;
+    }
+
+  private:
+    // What others hold outside cuslice only the driver can tell.
+    void refresh(const Reservations& refused) {
+        std::vector<Gpu> gpus;
+        for (const auto& one : refused) gpus.push_back(one->gpu());
+        machine_.refresh(gpus);
+        for (std::size_t i = 0; i < gpus.size(); ++i) refused[i]->set_free(gpus[i].free);
+    }
+
+    Machine& machine_;
+    std::uint64_t most_ = 0;
+    bool said_ = false;
+    const Clock::time_point start_ = Clock::now();
+    Clock::time_point asked_driver_ = start_;
+};
+
+// One job about to begin.
+class Start {
+  public:
+    Start(const Environment& environment, const Settings& settings, Machine& machine, const std::string& command)
+        : folder_(folder_of(environment, settings)),
+          name_(new_name()),
+          command_(command),
+          settings_(settings),
+          patience_(settings, machine) {}
+
+    const std::string& name() const { return name_; }
+    bool ledger_failed() const { return ledger_failed_; }
+    int take_each(const std::vector<Gpu>& gpus);
+    int take_any(const std::vector<Gpu>& gpus, bool reserve, const Gpu** chosen);
+
+  private:
+    void open(Reservation& one, bool needed);
+    bool take(Reservation& one);
+    static void keep(std::unique_ptr<Reservation>& one);
+
+    const std::string folder_, name_, command_;
+    const Settings& settings_;
+    Patience patience_;
+    bool ledger_failed_ = false;
+};
+
+// `needed`: it is worth a line if there is no ledger to be had.
+void Start::open(Reservation& one, bool needed) {
+    if (ledger_failed_) return;
+    if (!one.open(folder_)) {
+        ledger_failed_ = true;
+        if (needed)
+            complain("the slice can't be shared between processes (" + one.failure() + "): each has one of its own", 0);
+    } else if (one.rebuilt()) {
+        complain("the ledger in " + folder_ + " was damaged or of another version, and was made anew", 0);
+    }
+}
+
+void Start::keep(std::unique_ptr<Reservation>& one) {
+    static Reservations kept;  // as long as the process, which becomes the program
+    kept.push_back(std::move(one));
+}
+
+// False if it is refused. A place that can't be had for another reason is no reason not to start.
+bool Start::take(Reservation& one) {
+    const Joined how = one.take(name_, command_);
+    if (how == Joined::unavailable) complain("nothing is reserved on " + one.name() + " (" + one.failure() + ")", 0);
+    return how != Joined::refused;
+}
+
+// In the order of their UUIDs: two jobs that wait while they hold a part never wait for each other.
+int Start::take_each(const std::vector<Gpu>& gpus) {
+    std::vector<Gpu> sorted = gpus;
+    std::sort(sorted.begin(), sorted.end(), [](const Gpu& a, const Gpu& b) { return a.uuid < b.uuid; });
+    for (const Gpu& gpu : sorted) {
+        Reservations one;
+        one.push_back(std::make_unique<Reservation>(gpu, settings_));
+        if (one[0]->asked() == 0) continue;
+        open(*one[0], true);
+        if (ledger_failed_) return 0;
+        while (!take(*one[0]))
+            if (!patience_.go_on(one)) return complain(one[0]->refusal(), kRefused);
+        keep(one[0]);
+    }
+    return 0;
+}
+
+// The emptiest on which the slice fits. Somebody else may take it between the look and the claim; then the next one.
+int Start::take_any(const std::vector<Gpu>& gpus, bool reserve, const Gpu** chosen) {
+    Reservations all;
+    for (const Gpu& gpu : gpus) {
+        all.push_back(std::make_unique<Reservation>(gpu, settings_));
+        open(*all.back(), reserve);
+    }
+    Reservation* taken = nullptr;
+    while (taken == nullptr) {
+        for (const auto& one : all) one->look();
+        std::stable_sort(all.begin(), all.end(),
+                         [](const auto& a, const auto& b) { return a->available() > b->available(); });
+        for (const auto& one : all) {
+            if (taken != nullptr || one->asked() > one->available()) continue;
+            const bool asks = reserve && !ledger_failed_ && one->asked() != 0;
+            if (!asks || take(*one)) taken = one.get();
+        }
+        // Without a reservation nothing is refused: the library holds the program to its limit.
+        if (taken == nullptr && (!reserve || ledger_failed_)) taken = all.front().get();
+        if (taken != nullptr || patience_.go_on(all)) continue;
+        for (const auto& one : all) complain(one->refusal(), 0);
+        return kRefused;
+    }
+    for (const Gpu& gpu : gpus)
+        if (gpu.uuid == taken->gpu().uuid) *chosen = &gpu;
+    for (auto& one : all) {
+        one->close();
+        if (one.get() == taken) keep(one);
+    }
+    return 0;
+}
 
 }  // namespace
 
-int start_job(Environment& environment, const Settings& settings, const Installation& installation,
+Gpu emptiest(const Environment& environment, const Settings& settings, Machine& machine, const Selection& selection) {
+    const Gpu* chosen = nullptr;
+    Start(environment, settings, machine, "").take_any(selection.gpus, false, &chosen);
+    return *chosen;
+}
+
+int start_job(Environment& environment, const Settings& settings, Machine& machine, const Selection& selection,
               const std::string& command) {
     const Entry* alone = find(settings, Key::per_process);
-    if ((alone && alone->number) || !limits_anything(settings)) return 0;
-    const std::string outer = environment.get(kJobVariable).value_or(""), name = new_name();
-    const Environment as_it_was = environment;
-    environment.set(kJobVariable, outer.empty() ? name : outer + "," + name);
+    const bool shares = !(alone && alone->number) && limits_anything(settings);
+    const std::string outer = environment.get(kJobVariable).value_or("");
     // An outer job has its reservation, and this one lies within it.
-    if (!outer.empty()) return 0;
+    const bool reserves = shares && outer.empty();
+    Start start(environment, settings, machine, command);
 
-    const Gpus gpus = query_visible(as_it_was, settings, installation);
-    if (!gpus.failure.empty() || gpus.list.size() != 1) return 0;
-    const Gpu& gpu = gpus.list.front();
-    const int index = settings.needs_index() ? index_of(gpu, as_it_was, settings, installation) : gpu.ordinal;
-    const Amount amount = amount_for(settings, identity_of(gpu, index), gpu.total);
-    if (!amount.limited) return 0;
-
-    const std::string path(sharing_folder(settings, environment.get(kFakeFolderVariable).value_or("")).view());
-    // They live until the program ends: the descriptor, and with it the lock, goes on over exec.
-    static ledger::Ledger ledger;
-    static ledger::Membership place;
-    static ledger::Refusal refusal;
-    if (!ledger.open(path.c_str(), gpu.uuid.c_str(), gpu.total, true, &refusal.failure)) {
-        complain("the slice can't be shared between processes (" + std::string(refusal.failure.text) +
-                     "): each has one of its own",
-                 0);
-        environment = as_it_was;
-        return 0;
+    int code = 0;
+    if (selection.how == Selection::How::any) {
+        const Gpu* chosen = nullptr;
+        code = start.take_any(selection.gpus, reserves, &chosen);
+        if (chosen) show_gpus(environment, {*chosen});
+    } else if (reserves) {
+        const bool listed = selection.how == Selection::How::listed;
+        const std::vector<Gpu>& gpus = listed ? selection.gpus : machine.allowed();
+        if (listed || gpus.size() == 1) code = start.take_each(gpus);
     }
-    if (ledger.found() == ledger::Found::rebuilt)
-        complain("the ledger in " + path + " was damaged or of another version, and was made anew", 0);
-
-    ledger::Request request;
-    request.name = name.c_str();
-    request.command = command.c_str();
-    request.limit = request.reserved = refusal.asked = amount.bytes;
-    const Entry* wait = find(settings, Key::wait);
-    const auto start = Clock::now();
-    auto asked_driver = start;
-    refusal.in_use = in_use(gpu);
-    for (bool said = false;;) {
-        refusal.how =
-            ledger.join(request, refusal.in_use, &place, &refusal.committed, &refusal.available, &refusal.failure);
-        if (refusal.how != ledger::Joined::refused) break;
-        const std::string line =
-            "GPU " + std::to_string(index) + ": " + std::string(ledger::describe_refusal(refusal).view());
-        const auto now = Clock::now();
-        const bool patient =
-            wait && wait->number && (wait->number == kForEver || now - start < std::chrono::milliseconds(wait->number));
-        if (!patient) return complain(line, kRefused);
-        if (!said) complain("waiting. " + line, 0);
-        said = true;
-        std::this_thread::sleep_for(kPoll);
-        if (now - asked_driver < kQuery) continue;
-        asked_driver = now;
-        const Gpus again = query_visible(as_it_was, settings, installation);
-        if (again.list.size() == 1) refusal.in_use = in_use(again.list.front());
-    }
-    if (refusal.how == ledger::Joined::unavailable)
-        complain("nothing is reserved on GPU " + std::to_string(index) + " (" + refusal.failure.text + ")", 0);
-    return 0;
+    if (shares && !(reserves && start.ledger_failed()))
+        environment.set(kJobVariable, outer.empty() ? start.name() : outer + "," + start.name());
+    return code;
 }
 
 }  // namespace cuslice::cli

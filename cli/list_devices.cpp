@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/gpu_query.h"
+#include "cli/job.h"
 #include "cli/json.h"
 #include "cli/launcher_settings.h"
 #include "cli/program_environment.h"
@@ -91,20 +92,27 @@ int list_devices(const Invocation& invocation) {
         !find_installation(installation, error) || !check_settings(settings, installation, environment, error)) {
         return complain(error, kConfig);
     }
-    const Gpus machine = query_driver(environment, settings, installation);
-    if (!machine.failure.empty()) return no_gpu(invocation, "no GPU can be listed: " + machine.failure);
-    if (machine.list.empty()) return no_gpu(invocation, "no GPU can be listed: the driver has none");
+    settle_visible(environment);
+    Machine machine(environment, settings, installation);
+    const Gpus& all = machine.all();
+    if (!all.failure.empty()) return no_gpu(invocation, "no GPU can be listed: " + all.failure);
+    if (all.list.empty()) return no_gpu(invocation, "no GPU can be listed: the driver has none");
 
     std::vector<GpuIdentity> identities;
-    for (const Gpu& gpu : machine.list) identities.push_back(identity_of(gpu, gpu.ordinal));
+    for (const Gpu& gpu : all.list) identities.push_back(identity_of(gpu, gpu.ordinal));
+    Selection selection;
     if (!check_against(settings, identities, true, error) ||
+        !select_gpus(settings, environment, machine, selection, error) ||
         !prepare_environment(environment, settings, installation, error)) {
         return complain(error, kConfig);
     }
+    if (selection.how == Selection::How::any)
+        show_gpus(environment, {emptiest(environment, settings, machine, selection)});
+    show_selection(environment, selection);
     // Asked of the library itself, not computed here: what is shown is what a program will be told.
     const Gpus seen = query_as_program(environment, installation);
     if (!seen.failure.empty()) return no_gpu(invocation, "a program would see no GPU: " + seen.failure);
-    const std::vector<Device> devices = join(seen.list, machine.list, settings);
+    const std::vector<Device> devices = join(seen.list, all.list, settings);
     std::fputs((invocation.arguments.json ? as_json(devices) : as_table(devices)).c_str(), stdout);
     return 0;
 }

@@ -9,8 +9,10 @@
 #include "cli/gpu_query.h"
 #include "cli/job.h"
 #include "cli/launcher_settings.h"
+#include "cli/machine.h"
 #include "cli/program.h"
 #include "cli/program_environment.h"
+#include "cli/selection.h"
 #include "config/resolve.h"
 
 namespace cuslice::cli {
@@ -27,10 +29,9 @@ bool names_a_gpu(const Settings& settings) {
 
 // A setting for one GPU can be wrong in a way that only the list of GPUs shows. Where there is no driver here, as on a
 // login node, nothing is known, and the library says it at the program's first CUDA call.
-bool check_gpus(const Settings& settings, const Environment& environment, const Installation& installation,
-                ConfigError& error) {
+bool check_gpus(const Settings& settings, Machine& machine, ConfigError& error) {
     if (!names_a_gpu(settings)) return true;
-    const Gpus gpus = query_driver(environment, settings, installation);
+    const Gpus& gpus = machine.all();
     if (!gpus.failure.empty() || gpus.list.empty()) return true;
     std::vector<GpuIdentity> identities;
     for (const Gpu& gpu : gpus.list) identities.push_back(identity_of(gpu, gpu.ordinal));
@@ -66,18 +67,24 @@ int run_program(const Invocation& invocation) {
     const std::vector<std::string>& words = invocation.arguments.program;
     Environment environment = invocation.environment;
     if (!load_launcher(settings, invocation.arguments.flags, environment, invocation.system_file, files, error) ||
-        !find_installation(installation, error) || !check_settings(settings, installation, environment, error) ||
-        !check_gpus(settings, environment, installation, error) ||
+        !find_installation(installation, error) || !check_settings(settings, installation, environment, error)) {
+        return complain(error, kConfig);
+    }
+    settle_visible(environment);
+    Machine machine(environment, settings, installation);
+    Selection selection;
+    if (!check_gpus(settings, machine, error) || !select_gpus(settings, environment, machine, selection, error) ||
         !prepare_environment(environment, settings, installation, error)) {
         return complain(error, kConfig);
     }
+    show_selection(environment, selection);
     // Settings first: 78 says that nothing about the program has been looked at.
     const Program program = find_program(words[0], environment);
     if (program.exit_code != 0) return complain(program.message, program.exit_code);
     const std::string out_of_reach = why_out_of_reach(program.path);
     if (!out_of_reach.empty()) complain(out_of_reach, 0);
     const std::string command = program.path.substr(program.path.find_last_of('/') + 1);
-    if (const int refused = start_job(environment, settings, installation, command); refused != 0) return refused;
+    if (const int refused = start_job(environment, settings, machine, selection, command); refused != 0) return refused;
     return become(program.path, words, environment);
 }
 

@@ -123,4 +123,26 @@ bool parse_gpu_selector(std::string_view text, GpuSelector& selector, Reason& wh
     return true;
 }
 
+void append_gpu(const GpuIdentity& gpu, std::string_view separator, Reason& why) {
+    why.append(separator);
+    if (gpu.index >= 0) why.append_number(static_cast<std::uint64_t>(gpu.index)).append(" ");
+    why.append(gpu.uuid);
+}
+
+void explain_matches(const GpuSelector& selector, std::span<const GpuIdentity> gpus, int matches, Reason& why) {
+    why.assign("'").append(selector.text).append("' names ");
+    if (matches == 0) {
+        why.append("no GPU that is here; there ").append(gpus.size() == 1 ? "is " : "are ");
+        why.append_number(gpus.size()).append(gpus.size() == 1 ? " GPU" : " GPUs");
+    } else {
+        why.append_number(static_cast<std::uint64_t>(matches)).append(" GPUs; write more of its UUID");
+    }
+    const char* separator = ": ";
+    for (const GpuIdentity& gpu : gpus) {
+        if (matches != 0 && !selector.matches(gpu)) continue;
+        append_gpu(gpu, separator, why);
+        separator = ", ";
+    }
+}
+
 }  // namespace cuslice

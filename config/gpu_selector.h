@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "config/text.h"
@@ -35,5 +36,11 @@ struct GpuSelector {
 /// 81:00.0), the last two in any case. Returns false and says why for anything else. Pure; `selector.text` points into
 /// `text`.
 bool parse_gpu_selector(std::string_view text, GpuSelector& selector, Reason& why);
+
+/// Says in `why` that the selector fits `matches` of these GPUs, which is not one, and which they are, by all that
+/// tells them apart, so that the reader can pick the right name.
+void explain_matches(const GpuSelector& selector, std::span<const GpuIdentity> gpus, int matches, Reason& why);
+/// Appends `separator` and "0 GPU-…".
+void append_gpu(const GpuIdentity& gpu, std::string_view separator, Reason& why);
 
 }  // namespace cuslice

@@ -49,6 +49,8 @@ class Writer {
 bool travels(const Settings& settings, const Entry& entry) {
     if (entry.rank.source == Source::other_tools) return false;
     if (entry.key == Key::fake || entry.key == Key::fake_kernels || entry.key == Key::config) return false;
+    // An empty list is a choice that the launcher has made already; no other value is empty.
+    if (entry.value.empty()) return false;
     for (const Entry& other : settings.entries()) {
         const bool same_question = other.key == entry.key || (is_amount(other.key) && is_amount(entry.key));
         if (same_question && other.ceiling == entry.ceiling && other.rank < entry.rank &&

@@ -11,6 +11,8 @@ constexpr KeyTraits kKeys[] = {
      "memory on the GPU: 4GiB, or for some GPUs 0=4GiB,GPU-5f=2048MiB,0000:81:00.0=1GiB"},
     {Key::headroom, "headroom", "CUSLICE_HEADROOM", true, true, false, false, "SIZE|auto", "auto",
      "part of the slice kept for what the driver takes by itself: 64MiB, or auto"},
+    {Key::gpus, "gpus", "CUSLICE_GPUS", false, true, false, false, "LIST|any", "all that are visible",
+     "the GPUs that the program sees, in this order: 3,2 or GPU-5f,0000:81:00.0; or any one that has room"},
     {Key::group, "group", "CUSLICE_GROUP", false, true, false, false, "NAME", "none",
      "share the limit of --group-limit with every program of this user that names the same group"},
     {Key::group_limit, "group-limit", "CUSLICE_GROUP_LIMIT", true, true, false, false, "SIZE", "none",
@@ -34,14 +36,13 @@ constexpr KeyTraits kKeys[] = {
 
 // The rest of the design's words: who reads about them must not believe that they hold already.
 constexpr LaterKey kLaterKeys[] = {
-    {"allocator", true}, {"free", true},   {"idle-release", true},
-    {"gpus", true},      {"split", true},  {"oversubscribe", false},
-    {"reserve", true},   {"record", true}, {"no-framework-env", false},
+    {"allocator", true},      {"free", true},    {"idle-release", true}, {"split", true},
+    {"oversubscribe", false}, {"reserve", true}, {"record", true},       {"no-framework-env", false},
 };
 
 // Read by others than the settings: the library's hand-over, and the fake GPU's own switches for tests.
 constexpr std::string_view kInternal[] = {
-    "CUSLICE_SETTINGS",    kJobVariable,       kFakeFolderVariable,
+    "CUSLICE_SETTINGS",    kJobVariable,       kChosenVariable,      kFakeFolderVariable,
     "CUSLICE_FAKE_INJECT", "CUSLICE_FAKE_LOG", "CUSLICE_FAKE_NEWER",
 };
 

@@ -16,6 +16,7 @@ enum class Key : std::uint8_t {
     fraction,
     limit,
     headroom,
+    gpus,
     group,
     group_limit,
     per_process,
@@ -72,6 +73,8 @@ void explain_later(const LaterKey& later, Reason& why);
 
 /// The launcher's: names of the jobs that a program is part of, outermost first, divided by commas.
 inline constexpr std::string_view kJobVariable = "CUSLICE_JOB";
+/// The launcher's: the GPUs that were chosen for a program, as UUIDs, in which indices that it sets itself count.
+inline constexpr std::string_view kChosenVariable = "CUSLICE_VISIBLE_DEVICES";
 /// The fake GPU's: the folder of its books.
 inline constexpr std::string_view kFakeFolderVariable = "CUSLICE_FAKE_DIR";
 

@@ -39,24 +39,9 @@ std::uint64_t bytes_of(const Entry& entry, std::uint64_t total) {
     return entry.number < total ? entry.number : total;
 }
 
-// The line lists the GPUs by all that tells them apart, so that the reader can pick the right name from it.
 bool refuse_count(const Entry& entry, std::span<const GpuIdentity> gpus, int matches, ConfigError& error) {
     Reason why;
-    why.assign("'").append(entry.selector.text).append("' names ");
-    if (matches == 0) {
-        why.append("no GPU that is here; there ").append(gpus.size() == 1 ? "is " : "are ");
-        why.append_number(gpus.size()).append(gpus.size() == 1 ? " GPU" : " GPUs");
-    } else {
-        why.append_number(static_cast<std::uint64_t>(matches)).append(" GPUs; write more of its UUID");
-    }
-    const char* separator = ": ";
-    for (const GpuIdentity& gpu : gpus) {
-        if (matches != 0 && !entry.selector.matches(gpu)) continue;
-        why.append(separator);
-        if (gpu.index >= 0) why.append_number(static_cast<std::uint64_t>(gpu.index)).append(" ");
-        why.append(gpu.uuid);
-        separator = ", ";
-    }
+    explain_matches(entry.selector, gpus, matches, why);
     return error.set(entry.origin, entry.value, why.view());
 }
 

@@ -2,6 +2,7 @@
 
 #include "config/fraction.h"
 #include "config/size.h"
+#include "config/visible.h"
 
 namespace cuslice {
 namespace {
@@ -99,6 +100,8 @@ bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& au
             if (automatic || parse_amount_of_bytes(key, text, number, why)) return true;
             why.append("; or auto");
             return false;
+        case Key::gpus:
+            return parse_gpus(text, why);
         case Key::group_limit:
             return parse_amount_of_bytes(Key::limit, text, number, why);
         case Key::group:

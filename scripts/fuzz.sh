@@ -24,7 +24,8 @@ for what in config ledger; do
     # What is valid to begin with, so that it finds its way from there.
     if [ "$what" = config ]; then
         printf '\x000.4,0=40%%' >corpus/config/fraction
-        printf '\x054GiB,GPU-5f=2048MiB' >corpus/config/limit
+        printf '\x064GiB,GPU-5f=2048MiB' >corpus/config/limit
+        printf '\x052,GPU-5f1c0d10,1gpu, 0' >corpus/config/visible
         printf '\x011;flag.0 limit 0 2GiB --limit;environment.1 headroom * 1MiB CUSLICE_HEADROOM' >corpus/config/handover
         printf '\x02log = "info"\n[memory]\nfraction = 0.4\n[gpu.0]\nlimit = "4GiB"\n[ceiling]\nfraction = 0.5\n' >corpus/config/toml
         printf '\x03CUSLICE_LIMIT=0=4GiB\0CUSLICE_WAIT=10m\0' >corpus/config/environment

@@ -1,6 +1,7 @@
 #include "virtual_gpu/nvml.h"
 
 #include <cstdio>
+#include <cstring>
 
 #include "virtual_gpu/driver/nvml_table.h"
 
@@ -88,6 +89,10 @@ bool NvmlGpu::identity(GpuIdentity* identity) const {
            fits(std::snprintf(identity->pci, sizeof(identity->pci), "%s", pci.busId), sizeof(identity->pci));
 }
 
+bool NvmlGpu::name(char* text, unsigned size) const {
+    return handle_ && CUSLICE_REAL_NVML(nvmlDeviceGetName)(handle_, text, size) == nvml::SUCCESS;
+}
+
 unsigned nvml_gpu_count() {
     unsigned count = 0;
     return nvml_initialise() && CUSLICE_REAL_NVML(nvmlDeviceGetCount_v2)(&count) == nvml::SUCCESS ? count : 0;
@@ -97,6 +102,14 @@ NvmlGpu nvml_gpu(unsigned index) {
     nvml::Device handle = nullptr;
     if (CUSLICE_REAL_NVML(nvmlDeviceGetHandleByIndex_v2)(index, &handle) != nvml::SUCCESS) handle = nullptr;
     return NvmlGpu(handle);
+}
+
+bool nvml_one_model() {
+    char first[96], other[96];
+    if (!nvml_gpu(0).name(first, sizeof(first))) return false;
+    for (unsigned i = 1, count = nvml_gpu_count(); i < count; i++)
+        if (!nvml_gpu(i).name(other, sizeof(other)) || std::strcmp(first, other) != 0) return false;
+    return true;
 }
 
 }  // namespace cuslice

@@ -30,6 +30,9 @@ class NvmlGpu {
     // Index in PCI order, which is how nvidia-smi counts, UUID and PCI id. False if any of them can't be had.
     bool identity(GpuIdentity* identity) const;
 
+    // "NVIDIA H200". False if it can't be had.
+    bool name(char* text, unsigned size) const;
+
   private:
     nvml::Device handle_;
 };
@@ -41,5 +44,7 @@ bool nvml_initialise();
 // How many GPUs the host has; 0 if there is no NVML. nvml_gpu(i) is the one with that index.
 unsigned nvml_gpu_count();
 NvmlGpu nvml_gpu(unsigned index);
+// True if all of them have the same name.
+bool nvml_one_model();
 
 }  // namespace cuslice

@@ -15,6 +15,7 @@
 #include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/toml_module.h"
+#include "virtual_gpu/visible_devices.h"
 
 extern char** environ;
 
@@ -153,6 +154,23 @@ bool Process::identify(CUdevice device, GpuIdentity* identity) const {
     return true;
 }
 
+// All GPUs of the host as NVML has them, in PCI order.
+std::size_t Process::list_gpus(std::span<GpuIdentity> all) {
+    std::size_t count = 0;
+    if (load_nvml_locked())
+        for (unsigned i = 0, there = nvml_gpu_count(); i < there && count < all.size(); i++)
+            if (nvml_gpu(i).identity(&all[count])) count++;
+    return count;
+}
+
+bool Process::choose_gpus() {
+    Loading loading(mutex_);
+    if (gpus_open_) return true;
+    GpuIdentity all[kMostGpus];
+    const std::size_t count = resolves_gpus(settings(), environ) ? list_gpus(all) : 0;
+    return settle_visible_devices(settings(), {all, count}, environ, error_) || fail_closed();
+}
+
 // Indices count all GPUs of the host in PCI order, whatever CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER make of them
 // here, so only NVML can tell which GPU is meant. It is loaded only if somebody names a GPU.
 bool Process::check_selectors(std::span<GpuIdentity> visible) {
@@ -161,10 +179,7 @@ bool Process::check_selectors(std::span<GpuIdentity> visible) {
     if (!named) return true;
 
     GpuIdentity all[kMostGpus];
-    std::size_t count = 0;
-    if (load_nvml_locked())
-        for (unsigned i = 0, there = nvml_gpu_count(); i < there && count < kMostGpus; i++)
-            if (nvml_gpu(i).identity(&all[count])) count++;
+    const std::size_t count = list_gpus(all);
     if (count == 0) {
         for (const Entry& entry : settings().entries())
             if (entry.selector.kind == GpuSelector::Kind::index)

@@ -32,6 +32,11 @@ class Process {
     Readiness load();
     Readiness readiness() const { return readiness_.load(std::memory_order_acquire); }
 
+    // Before the driver's own cuInit: sees to it that CUDA_VISIBLE_DEVICES says what the program is to see, as long as
+    // the GPUs are not open. False if the settings do not fit the GPUs; error() then says why, and nothing can be
+    // allocated. Thread-safe.
+    bool choose_gpus();
+
     // After the driver's own cuInit succeeded: which GPUs there are and what of each is allowed, the first time.
     // False if the settings do not fit the GPUs; error() then says why, and from now on nothing can be allocated.
     // Thread-safe.
@@ -75,6 +80,7 @@ class Process {
   private:
     bool read_settings();
     bool identify(CUdevice device, GpuIdentity* identity) const;
+    std::size_t list_gpus(std::span<GpuIdentity> all);
     bool check_selectors(std::span<GpuIdentity> visible);
     bool load_nvml_locked();
     bool fail_closed();

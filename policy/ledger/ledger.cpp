@@ -304,13 +304,13 @@ void Ledger::add_foreign(Committed* committed, bool* undecided, std::uint64_t ti
     ::close(folder);
 }
 
-bool Ledger::fits(const Request& request, const Account* own, std::uint64_t in_use, Committed* committed,
-                  std::uint64_t* available) {
-    const std::uint64_t ticket = own->ticket;
+// What is committed but for one account, whose claim meets others' by its ticket; without one every claim counts.
+void Ledger::add_up(const Account* but, std::uint64_t in_use, Committed* committed, std::uint64_t* available) {
+    const std::uint64_t ticket = but ? but->ticket : ~0ull;
     for (unsigned poll = 0;; poll++) {
         *committed = {};
         bool undecided = false;
-        add_own(committed, own);
+        add_own(committed, but);
         add_foreign(committed, &undecided, ticket);
         if (!undecided || poll == kClaimPolls) break;
         pause_one_millisecond();
@@ -319,7 +319,14 @@ bool Ledger::fits(const Request& request, const Account* own, std::uint64_t in_u
     const std::uint64_t outside = in_use > committed->used ? in_use - committed->used : 0;
     const std::uint64_t gone = committed->promised + outside;
     *available = gone < capacity ? capacity - gone : 0;
-    return request.reserved <= *available;
+}
+
+bool Ledger::look(std::uint64_t in_use, Committed* committed, std::uint64_t* available) {
+    const Locked locked(*this);
+    if (!locked) return false;
+    take_back_dead_locked();
+    add_up(nullptr, in_use, committed, available);
+    return true;
 }
 
 bool Ledger::watch(AccountKind kind, const char* name, Watched* watched) {
@@ -428,7 +435,9 @@ Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* me
         account->state.store(AccountState::claimed);
     }
     member.state.store(MemberState::live);
-    if (first && request.reserved && !request.inner && !fits(request, account, in_use, committed, available)) {
+    const bool asks = first && request.reserved && !request.inner;
+    if (asks) add_up(account, in_use, committed, available);
+    if (asks && request.reserved > *available) {
         member.state.store(MemberState::free);
         account->reserved.store(0);
         account->state.store(known ? AccountState::open : AccountState::free);

@@ -103,6 +103,10 @@ class Ledger {
     Joined join(const Request& request, std::uint64_t in_use, Membership* membership, Committed* committed,
                 std::uint64_t* available, Failure* why);
 
+    // What could be reserved at this moment, and who stands in the way of more, without asking for any of it. `in_use`
+    // as for join(). False where the ledger's lock can't be had.
+    bool look(std::uint64_t in_use, Committed* committed, std::uint64_t* available);
+
     // Takes back what dead members held. True if there were any. Also makes sure of this process's own locks.
     bool take_back_dead();
 
@@ -121,8 +125,7 @@ class Ledger {
     Account* find(AccountKind kind, const char* name) const;
     bool take_back_dead_locked();
     bool has_members(std::uint32_t account) const;
-    bool fits(const Request& request, const Account* own, std::uint64_t in_use, Committed* committed,
-              std::uint64_t* available);
+    void add_up(const Account* but, std::uint64_t in_use, Committed* committed, std::uint64_t* available);
     void add_own(Committed* committed, const Account* but) const;
     void add_foreign(Committed* committed, bool* undecided, std::uint64_t ticket) const;
 

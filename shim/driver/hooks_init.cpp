@@ -18,8 +18,10 @@ CUSLICE_HOOK cuInit(unsigned flags) {
         default:
             return CUDA_ERROR_NO_DEVICE;
     }
-    const CUresult result = CUSLICE_REAL(cuInit)(flags);
-    if (result != CUDA_SUCCESS || process().open_gpus()) return result;
+    if (process().choose_gpus()) {
+        const CUresult result = CUSLICE_REAL(cuInit)(flags);
+        if (result != CUDA_SUCCESS || process().open_gpus()) return result;
+    }
     say_to_stderr(line_of(process().error()).view());
     return CUDA_ERROR_INVALID_VALUE;
 }

@@ -24,6 +24,7 @@ TEST_CASE("config prints what holds, where it came from, and which files were lo
         user +
         ":3:1\n"
         "headroom      *    1MiB                       CUSLICE_HEADROOM\n"
+        "gpus          -    all that are visible       default\n"
         "group         -    none                       default\n"
         "group-limit   *    none                       default\n"
         "per-process   -    no                         default\n"
@@ -66,6 +67,9 @@ TEST_CASE("config --json says the same to programs") {
         "  {\"key\": \"limit\", \"gpu\": \"*\", \"value\": \"the whole GPU\", \"source\": \"default\", \"origin\": "
         "\"default\"},\n"
         "  {\"key\": \"headroom\", \"gpu\": \"*\", \"value\": \"auto\", \"source\": \"default\", \"origin\": "
+        "\"default\"},\n"
+        "  {\"key\": \"gpus\", \"gpu\": null, \"value\": \"all that are visible\", \"source\": \"default\", "
+        "\"origin\": "
         "\"default\"},\n"
         "  {\"key\": \"group\", \"gpu\": null, \"value\": \"none\", \"source\": \"default\", \"origin\": "
         "\"default\"},\n"

@@ -18,6 +18,9 @@ struct Malformed {
 #define UNITS "use KiB, MiB, GiB or TiB (K, M, G, T are the same; KB, MB, GB, TB are powers of 1000)"
 #define FRACTION_FORM "a fraction is a number above 0 and at most 1, as 0.4, or a percentage, as 40%"
 #define GPU_FORM "use its index (0), the start of its UUID (GPU-5f), its PCI id (0000:81:00.0) or * for every GPU"
+#define GPUS_FORM                                                                                                    \
+    "use its index (0), the start of its UUID (GPU-5f) or its PCI id (0000:81:00.0), divided by commas; or any for " \
+    "one that has room"
 #define TOO_LARGE "more bytes than 64 bits can count: at most 16777215TiB"
 #define TOO_MUCH "more than the whole GPU: cuslice does not extend a GPU into host memory; at most "
 #define LOG_FORM "a level is needed: warn, info or debug, with :FILE after it to write there, as info:/tmp/slice.log"
@@ -25,7 +28,7 @@ struct Malformed {
 #define MPS_FORM "MPS takes a GPU and a whole number of M or G, as 0=1G,1=512M"
 #define TABLES "no such table; there are [memory], [gpu.X], [ceiling] and [ceiling.gpu.X]"
 #define VARIABLES                                                                                                 \
-    "CUSLICE_FRACTION, CUSLICE_LIMIT, CUSLICE_HEADROOM, CUSLICE_GROUP, CUSLICE_GROUP_LIMIT, "                     \
+    "CUSLICE_FRACTION, CUSLICE_LIMIT, CUSLICE_HEADROOM, CUSLICE_GPUS, CUSLICE_GROUP, CUSLICE_GROUP_LIMIT, "       \
     "CUSLICE_PER_PROCESS, CUSLICE_WAIT, CUSLICE_DIR, CUSLICE_LOG, CUSLICE_CONFIG, CUSLICE_DRIVER, CUSLICE_FAKE, " \
     "CUSLICE_FAKE_KERNELS"
 #define GPU_TABLE "a table is needed for each GPU, as [gpu.0] or [gpu.\"GPU-5f\"]"
@@ -109,11 +112,20 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--Limit=4GiB", "--Limit: 4GiB: no such option; did you mean --limit"},
     {Where::option, "--fake_kernels=skip", "--fake_kernels: skip: no such option; did you mean --fake-kernels"},
     {Where::option, "--memory=4GiB",
-     "--memory: 4GiB: no such option; there are --fraction, --limit, --headroom, --group, --group-limit, "
+     "--memory: 4GiB: no such option; there are --fraction, --limit, --headroom, --gpus, --group, --group-limit, "
      "--per-process, --wait, --dir, --log, --config, --driver, --fake, "
      "--fake-kernels"},
     {Where::option, "--allocator=growth", "--allocator: growth: allocator is not in this version yet"},
-    {Where::option, "--gpus=3,2", "--gpus: 3,2: gpus is not in this version yet"},
+    {Where::option, "--gpus=x", "--gpus: x: 'x' names no GPU: " GPUS_FORM},
+    {Where::option, "--gpus=0,", "--gpus: 0,: '' names no GPU: " GPUS_FORM},
+    {Where::option, "--gpus=-1", "--gpus: -1: '-1' names no GPU: " GPUS_FORM},
+    {Where::option, "--gpus=*", "--gpus: *: '*' names no GPU: " GPUS_FORM},
+    {Where::option, "--gpus=any,1", "--gpus: any,1: 'any' names no GPU: " GPUS_FORM},
+    {Where::option, "--gpus=1,0,1", "--gpus: 1,0,1: '1' is there twice; name each GPU once"},
+    {Where::variable, "CUSLICE_GPUS=0 1", "CUSLICE_GPUS: 0 1: '0 1' names no GPU: " GPUS_FORM},
+    {Where::config_file, "gpus = 0\n", "%CONFIG%:1:1: gpus: 0: a string is needed, as gpus = \"3,2\""},
+    {Where::config_file, "[memory]\ngpus = \"0\"\n",
+     "%CONFIG%:2:1: memory.gpus: 0: belongs at the top of the file, before the first table"},
     {Where::option, "--wait=10", "--wait: 10: yes, no, or how long at most: 500ms, 90s, 10m, 2h"},
     {Where::option, "--per-process=maybe", "--per-process: maybe: yes or no"},
     {Where::option, "--group=a b", "--group: a b: a name of up to 63 letters, digits, '.', '_' and '-' is needed"},
@@ -205,7 +217,7 @@ inline constexpr Malformed kMalformed[] = {
     {Where::config_file, "config = \"/tmp/x.toml\"\n",
      "%CONFIG%:1:1: config: /tmp/x.toml: config has no meaning in a file"},
     {Where::config_file, "confg = \"/tmp/x.toml\"\n",
-     "%CONFIG%:1:1: confg: /tmp/x.toml: no such key; there are fraction, limit, headroom, group, group-limit, "
+     "%CONFIG%:1:1: confg: /tmp/x.toml: no such key; there are fraction, limit, headroom, gpus, group, group-limit, "
      "per-process, wait, dir, log, driver, fake, "
      "fake-kernels"},
     {Where::config_file, "log = 3\n", "%CONFIG%:1:1: log: 3: a string is needed, as log = \"info\""},

@@ -32,6 +32,14 @@ inline constexpr Valid kValid[] = {
     {.text = "none"},
     {.ask = "headroom", .text = "auto"},
     {.ask = "log", .text = "warn"},
+    // A list of GPUs is one value, whatever is in it.
+    {.options = "--gpus=3,2", .ask = "gpus", .text = "3,2", .origin = "--gpus"},
+    {.options = "--gpus=any", .variables = "CUSLICE_GPUS=0", .ask = "gpus", .text = "any", .origin = "--gpus"},
+    {.variables = "CUSLICE_GPUS=GPU-5f,0000:81:00.0,MIG-0c",
+     .ask = "gpus",
+     .text = "GPU-5f,0000:81:00.0,MIG-0c",
+     .origin = "CUSLICE_GPUS"},
+    {.config_file = "gpus = \"1,0\"\n", .ask = "gpus", .text = "1,0", .origin = "%CONFIG%:1:1"},
     // Units, and what a size may look like.
     {.options = "--limit=1KiB", .bytes = kKiB, .origin = "--limit"},
     {.options = "--limit=1024MiB", .bytes = kGiB, .origin = "--limit"},

@@ -11,6 +11,7 @@
 #include "config/load.h"
 #include "config/resolve.h"
 #include "config/toml/reader.h"
+#include "config/visible.h"
 
 using namespace cuslice;
 
@@ -30,12 +31,38 @@ GpuIdentity gpu() {
     return identity;
 }
 
+// A list of GPUs, as CUDA and `gpus` read it: places that are there, each once, and nothing that changes when it is
+// read again.
+void read_visible(std::string_view text) {
+    GpuIdentity gpus[3];
+    for (int i = 0; i < 3; ++i) {
+        gpus[i].index = i;
+        std::string("GPU-5f1c0d1" + std::to_string(i)).copy(gpus[i].uuid, sizeof gpus[i].uuid - 1);
+    }
+    const auto check = [](const GpuPlaces& places) {
+        unsigned seen = 0;
+        for (const std::uint8_t place : places.view()) {
+            expect(place < 3 && !(seen & 1u << place));
+            seen |= 1u << place;
+        }
+    };
+    check(read_cuda_list(text, gpus));
+    Reason why;
+    ConfigError error;
+    GpuPlaces chosen;
+    if (text != kAnyGpu && parse_gpus(text, why))
+        if (resolve_gpus({"--gpus", text, gpus, read_cuda_list({}, gpus), {}}, chosen, error)) check(chosen);
+    VisibleText list, again;
+    if (count_in_chosen("GPU-5f1c0d12,GPU-5f1c0d10", text, list))
+        expect(!count_in_chosen("GPU-5f1c0d12,GPU-5f1c0d10", list.view(), again));
+}
+
 void read(unsigned which, std::string_view text, Settings& settings) {
     ConfigError error;
-    switch (which % 5) {
+    switch (which % 6) {
         case 0: {
             const auto keys = all_keys();
-            const KeyTraits& traits = keys[(which / 5) % keys.size()];
+            const KeyTraits& traits = keys[(which / 6) % keys.size()];
             add_list(settings, traits.key, {Source::flag, 0}, "--option", text, error);
             return;
         }
@@ -57,12 +84,14 @@ void read(unsigned which, std::string_view text, Settings& settings) {
             std::vector<const char*> pointers;
             for (const std::string& line : lines) pointers.push_back(line.c_str());
             pointers.push_back(nullptr);
-            if (which % 5 == 3)
+            if (which % 6 == 3)
                 load_environment(settings, pointers.data(), error);
             else
                 load_other_tools(settings, pointers.data(), error);
             return;
         }
+        case 5:
+            return read_visible(text);
     }
 }
 

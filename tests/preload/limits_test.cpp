@@ -94,7 +94,7 @@ TEST_CASE("a fraction for a GPU by its index, and one by its UUID") {
     Guest watcher(Guest::route("linked"), raw("2xa100-40g", books.path(), {"CUDA_DEVICE_ORDER=PCI_BUS_ID"}));
     REQUIRE(watcher.code("init") == 0);
     const std::uint64_t total = watcher.number("total 0");
-    const std::string second = uuid(watcher, 1);
+    const std::string first = uuid(watcher, 0), second = uuid(watcher, 1);
     for (const std::size_t length : {second.size(), std::size_t{12}}) {
         const std::string setting = "CUSLICE_FRACTION=0=0.4," + second.substr(0, length) + "=0.25";
         const auto share = [&](double fraction) {
@@ -105,7 +105,7 @@ TEST_CASE("a fraction for a GPU by its index, and one by its UUID") {
         CAPTURE(setting);
         CHECK(guest->number("total 0") / kMiB == share(0.4) / kMiB);
         CHECK(guest->number("total 1") / kMiB == share(0.25) / kMiB);
-        auto turned = start("2xa100-40g", books, {setting, "CUDA_VISIBLE_DEVICES=" + second + ",0"}, 2);
+        auto turned = start("2xa100-40g", books, {setting, "CUDA_VISIBLE_DEVICES=" + second + "," + first}, 2);
         CHECK(turned->number("total 0") / kMiB == share(0.25) / kMiB);
         CHECK(turned->number("total 1") / kMiB == share(0.4) / kMiB);
     }

@@ -211,6 +211,9 @@ TEST_CASE("what is reserved can't be had by others, and ends with who reserved i
     const Folder folder;
     const auto job = [&](const char* name, std::uint64_t in_use = 0) {
         return [&folder, name, in_use, place = std::make_shared<Place>()](char letter) {
+            if (letter == 'l')
+                return place->open(folder) && place->ledger.look(in_use, &place->committed, &place->available) ? 'y'
+                                                                                                               : 'n';
             if (letter != 'j') return static_cast<char>('0' + place->available / kGiB);
             if (!place->open(folder)) return 'x';
             const Joined joined = place->join(name, 6 * kGiB, 6 * kGiB, AccountKind::job, in_use);
@@ -222,10 +225,15 @@ TEST_CASE("what is reserved can't be had by others, and ends with who reserved i
     CHECK(b.ask('j') == 'y');
     CHECK(c.ask('j') == 'n');
     CHECK(c.ask('a') == '4');
+    Child watcher(job("w"));
+    CHECK(watcher.ask('l') == 'y');  // sees what could be had, and has none of it
+    CHECK(watcher.ask('a') == '4');
     CHECK(again.ask('j') == 'y');  // another process of a job has the job's reservation
     a.kill();
     CHECK(c.ask('j') == 'n');  // the job lives on in its other process
     again.kill();
+    CHECK(watcher.ask('l') == 'y');
+    CHECK(watcher.ask('a') == static_cast<char>('0' + 10));
     CHECK(c.ask('j') == 'y');
 
     SECTION("memory that is used outside cuslice counts as well") {

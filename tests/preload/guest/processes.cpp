@@ -55,6 +55,15 @@ std::string self() {
 
 void add_process_commands(Commands& commands) {
     commands["pid"] = [](Program&, const Words&) { return std::to_string(getpid()); };
+    // setenv NAME [VALUE], unsetenv NAME, getenv NAME
+    commands["setenv"] = [](Program&, const Words& w) {
+        return std::to_string(setenv(w.at(0).c_str(), w.size() > 1 ? w[1].c_str() : "", 1));
+    };
+    commands["unsetenv"] = [](Program&, const Words& w) { return std::to_string(unsetenv(w.at(0).c_str())); };
+    commands["getenv"] = [](Program&, const Words& w) -> std::string {
+        const char* value = getenv(w.at(0).c_str());
+        return value ? "=" + std::string(value) : "unset";
+    };
     commands["self"] = [](Program&, const Words&) { return self(); };
     // fork: the child goes on with the conversation, its parent waits for its end
     commands["fork"] = [](Program&, const Words&) {

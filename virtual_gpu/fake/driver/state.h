@@ -32,7 +32,8 @@ Driver& driver();
 CUresult initialise();
 
 /// Chooses and orders the GPUs as CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER say. As in NVIDIA's driver, the list ends
-/// at the first item that names no GPU; an item that repeats another leaves no GPU at all.
+/// at the first item that names no GPU or is not of the first one's kind, index or UUID; an item that repeats another
+/// leaves no GPU at all.
 MachineSpec visible_gpus(const MachineSpec& machine, const char* visible, const char* order);
 
 }  // namespace cuslice::fake

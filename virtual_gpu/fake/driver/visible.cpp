@@ -11,9 +11,12 @@ namespace {
 
 std::uint64_t speed(const GpuSpec& gpu) { return gpu.multiprocessors * gpu.cores_per_multiprocessor * gpu.clock; }
 
-/// Position of the GPU that an item names, or -1: an index, or a UUID's beginning that only one GPU has.
+bool is_name(const std::string& item) { return item.rfind("GPU-", 0) == 0 || item.rfind("MIG-", 0) == 0; }
+
+/// Position of the GPU that an item names, or -1: an index, or a UUID's beginning that only one GPU has. No fake GPU is
+/// divided, so a MIG device is none of them.
 int position(const MachineSpec& machine, const std::string& item) {
-    if (item.rfind("GPU-", 0) == 0) {
+    if (is_name(item)) {
         int found = -1;
         for (std::size_t i = 0; i < machine.size(); i++) {
             if (uuid_text(machine[i].uuid).compare(0, item.size(), item) != 0) continue;
@@ -30,6 +33,12 @@ int position(const MachineSpec& machine, const std::string& item) {
                : -1;
 }
 
+std::string trim(const std::string& text) {
+    constexpr const char* kSpaces = " \t\n\v\f\r";
+    const std::size_t first = text.find_first_not_of(kSpaces);
+    return first == text.npos ? "" : text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
+}
+
 }  // namespace
 
 MachineSpec visible_gpus(const MachineSpec& machine, const char* visible, const char* order) {
@@ -40,11 +49,12 @@ MachineSpec visible_gpus(const MachineSpec& machine, const char* visible, const 
     }
     if (visible == nullptr) return ordered;
     MachineSpec chosen;
-    std::string text = visible;
-    text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
+    const std::string text = visible;
     for (std::size_t start = 0; start <= text.size();) {
         const std::size_t comma = std::min(text.find(',', start), text.size());
-        const int at = position(ordered, text.substr(start, comma - start));
+        const std::string item = trim(text.substr(start, comma - start));
+        // A list of indices ends at the first UUID, and the other way round.
+        const int at = is_name(item) == is_name(trim(text)) ? position(ordered, item) : -1;
         if (at < 0) break;
         const GpuSpec& gpu = ordered[static_cast<std::size_t>(at)];
         for (const GpuSpec& other : chosen) {

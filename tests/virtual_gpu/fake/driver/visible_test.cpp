@@ -1,3 +1,6 @@
+#include <random>
+
+#include "config/visible.h"
 #include "tests/catch.h"
 #include "virtual_gpu/fake/driver/state.h"
 
@@ -38,7 +41,39 @@ TEST_CASE("the visible list") {
     CHECK(seen("0,0", bus).empty());
     CHECK(seen(" 1 , 2 ", bus) == "12");
     CHECK(seen("GPU-11", bus) == "1");
-    CHECK(seen("GPU-12,0", bus) == "20");
+    CHECK(seen("GPU-12,GPU-10", bus) == "20");
+    CHECK(seen("GPU-12,0", bus) == "2");  // of one kind
+    CHECK(seen("2,GPU-10", bus) == "2");
+    CHECK(seen("GPU-12,GPU-12", bus).empty());
+    CHECK(seen("GPU-12,GPU-77,GPU-10", bus) == "2");
+    CHECK(seen("MIG-12", bus).empty());
+    CHECK(seen("1gpu2,2ampere", bus) == "12");
+    CHECK(seen("1 2", bus) == "1");
+    CHECK(seen("gpu1,2", bus).empty());
     CHECK(seen("GPU-1", bus).empty());  // three begin so
     CHECK(seen("GPU-77,0", bus).empty());
+}
+
+TEST_CASE("cuslice reads a visible list as the fake driver does, which has a reader of its own") {
+    std::vector<cuslice::GpuIdentity> gpus(3);
+    for (std::size_t i = 0; i < gpus.size(); i++) {
+        Uuid uuid{};
+        uuid[0] = static_cast<unsigned char>(0x10 + i);
+        gpus[i].index = static_cast<int>(i);
+        uuid_text(uuid).copy(gpus[i].uuid, sizeof gpus[i].uuid - 1);
+    }
+    const std::vector<std::string> parts{"0", "1", "2", "3",    "-",     "+",    ",",
+                                         ",", " ", "x", "GPU-", "GPU-1", "MIG-", "\t"};
+    std::mt19937 random(7);
+    unsigned visible = 0;
+    for (int i = 0; i < 50000; i++) {
+        std::string list;
+        for (std::size_t left = random() % 7; left > 0; left--) list += parts[random() % parts.size()];
+        std::string ours;
+        for (const std::uint8_t place : cuslice::read_cuda_list(list, gpus).view()) ours += std::to_string(place);
+        INFO('"' << list << '"');
+        REQUIRE(ours == seen(list.c_str(), "PCI_BUS_ID"));
+        visible += !ours.empty();
+    }
+    CHECK(visible > 5000);
 }

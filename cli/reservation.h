@@ -1,0 +1,50 @@
+// One GPU's part of a job: its slice, and the place in that GPU's ledger which reserves it.
+#pragma once
+
+#include <string>
+
+#include "cli/gpu_query.h"
+#include "config/settings.h"
+#include "policy/ledger/ledger.h"
+#include "policy/ledger/refusal.h"
+
+namespace cuslice::cli {
+
+/// A place that was taken stays taken until the process ends, and goes on over exec: with the descriptor, the lock.
+class Reservation {
+  public:
+    Reservation(const Gpu& gpu, const Settings& settings);
+
+    const Gpu& gpu() const { return gpu_; }
+    /// "GPU 0", or the UUID where there is no index.
+    std::string name() const;
+    /// Bytes that are to be reserved; 0 where nothing limits the program on this GPU.
+    std::uint64_t asked() const { return refusal_.asked; }
+    /// Bytes that could be had when it was last looked at or asked for.
+    std::uint64_t available() const { return refusal_.available; }
+
+    /// Opens the GPU's ledger in `folder`. False if that can't be done: failure() then says why.
+    bool open(const std::string& folder);
+    bool rebuilt() const { return ledger_.found() == ledger::Found::rebuilt; }
+    std::string failure() const { return refusal_.failure.text; }
+    /// What the GPU's memory is now, as NVML has it.
+    void set_free(std::optional<std::uint64_t> free) { gpu_.free = free; }
+    /// Sees what could be had, without taking it. Without a ledger that is what is free.
+    void look();
+    /// Reserves the slice for the job of this name.
+    ledger::Joined take(const std::string& job, const std::string& command);
+    /// "GPU 0: 4.0 GiB asked, 1.0 GiB left. Held: …"
+    std::string refusal() const;
+    /// Lets go of the ledger, where nothing was taken: no descriptor of ours is to reach the program.
+    void close();
+
+  private:
+    std::uint64_t in_use() const;
+
+    Gpu gpu_;
+    ledger::Ledger ledger_;
+    ledger::Membership place_;
+    ledger::Refusal refusal_;
+};
+
+}  // namespace cuslice::cli

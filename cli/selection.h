@@ -1,0 +1,39 @@
+// Which GPUs `gpus` gives a program.
+#pragma once
+
+#include <vector>
+
+#include "cli/environment.h"
+#include "cli/machine.h"
+#include "config/config_error.h"
+#include "config/settings.h"
+
+namespace cuslice::cli {
+
+struct Selection {
+    enum class How {
+        untouched,  // nothing is set, or it has been applied already: the program sees what it would see anyhow
+        listed,     // `gpus`, in this order
+        any,        // one of `gpus`
+        open        // there is no driver here to ask: the library says it at the program's first CUDA call
+    };
+    How how = How::untouched;
+    /// `ordinal` is the index in PCI order.
+    std::vector<Gpu> gpus;
+};
+
+/// Under a launcher: indices that somebody has put into CUDA_VISIBLE_DEVICES since count in the list that was chosen
+/// then, as they do for a program. From here on they are UUIDs.
+void settle_visible(Environment& environment);
+
+/// Reads `gpus` against the machine and what CUDA_VISIBLE_DEVICES leaves of it in `environment`.
+bool select_gpus(const Settings& settings, const Environment& environment, Machine& machine, Selection& selection,
+                 ConfigError& error);
+
+/// Makes these the ones that a program sees, in this order: CUDA_VISIBLE_DEVICES for the driver, and for the library
+/// the list in which the program's own indices count.
+void show_gpus(Environment& environment, const std::vector<Gpu>& gpus);
+/// The same with what was selected, where that is known: `any` is not, before the job has found room.
+void show_selection(Environment& environment, const Selection& selection);
+
+}  // namespace cuslice::cli

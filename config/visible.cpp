@@ -1,0 +1,230 @@
+#include "config/visible.h"
+
+namespace cuslice {
+namespace {
+
+constexpr int kNothing = -1;
+
+bool is_space(char character) { return character == ' ' || (character >= '\t' && character <= '\r'); }
+
+std::string_view trim(std::string_view text) {
+    while (!text.empty() && is_space(text[0])) text = slice(text, 1);
+    while (!text.empty() && is_space(text[text.size() - 1])) text = slice(text, 0, text.size() - 1);
+    return text;
+}
+
+// The items of a list, one by one. An empty list has one, which is empty, as CUDA and people have it.
+class Items {
+  public:
+    explicit Items(std::string_view list) : rest_(list) {}
+
+    bool next(std::string_view& item) {
+        if (done_) return false;
+        const std::size_t comma = rest_.find(',');
+        item = slice(rest_, 0, comma);
+        done_ = comma == rest_.npos;
+        rest_ = done_ ? std::string_view() : slice(rest_, comma + 1);
+        return true;
+    }
+
+  private:
+    std::string_view rest_;
+    bool done_ = false;
+};
+
+bool is_name(std::string_view item) { return starts_with(item, "GPU-") || starts_with(item, "MIG-"); }
+
+// As strtoul reads it: digits as far as they go, whatever follows.
+int index_of(std::string_view item) {
+    const bool negative = starts_with(item, "-");
+    if (negative || starts_with(item, "+")) item = slice(item, 1);
+    if (item.empty() || !is_digit(item[0])) return kNothing;
+    constexpr int kTooLarge = 1'000'000;
+    int index = 0;
+    for (const char digit : item) {
+        if (!is_digit(digit)) break;
+        if (index < kTooLarge) index = index * 10 + (digit - '0');
+    }
+    return negative && index != 0 ? kNothing : index;
+}
+
+// `place_of` gives the place of an item, or kNothing.
+template <typename PlaceOf>
+GpuPlaces read_list(std::string_view variable, PlaceOf place_of) {
+    GpuPlaces places;
+    const bool names = is_name(trim(variable));
+    Items items(variable);
+    for (std::string_view item; items.next(item);) {
+        item = trim(item);
+        const int place = is_name(item) == names ? place_of(item) : kNothing;
+        if (place == kNothing) break;
+        if (places.add(static_cast<std::size_t>(place))) continue;
+        places.clear();
+        break;
+    }
+    return places;
+}
+
+int place_by_name(std::string_view name, std::span<const GpuIdentity> gpus) {
+    int found = kNothing;
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+        if (!starts_with(gpus[i].uuid, name)) continue;
+        if (found != kNothing) return kNothing;
+        found = static_cast<int>(i);
+    }
+    return found;
+}
+
+// "CUDA_VISIBLE_DEVICES=0,1 allows 0 GPU-…, 1 GPU-…"
+void append_allowed(const GpusQuestion& question, Reason& why) {
+    why.append(kCudaVisible).append("=").append(question.variable.empty() ? "\"\"" : slice(question.variable, 0, 120));
+    why.append(" allows ");
+    const char* separator = "";
+    for (const std::uint8_t place : question.allowed.view()) {
+        append_gpu(question.gpus[place], separator, why);
+        separator = ", ";
+    }
+    if (question.allowed.view().empty()) why.append("none");
+}
+
+bool allows(const GpuPlaces& places, std::size_t place) {
+    for (const std::uint8_t one : places.view()) {
+        if (one == place) return true;
+    }
+    return false;
+}
+
+bool refuse(const GpusQuestion& question, const Reason& why, ConfigError& error) {
+    return error.set(question.origin, question.value, why.view());
+}
+
+// The place that one name stands for.
+bool find_one(const GpusQuestion& question, std::string_view name, std::size_t& place, ConfigError& error) {
+    Reason why;
+    GpuSelector selector;
+    if (!parse_gpu_selector(name, selector, why)) return refuse(question, why, error);
+    int matches = 0;
+    for (std::size_t i = 0; i < question.gpus.size(); ++i) {
+        if (!selector.matches(question.gpus[i])) continue;
+        place = i;
+        ++matches;
+    }
+    if (matches != 1) {
+        explain_matches(selector, question.gpus, matches, why);
+        return refuse(question, why, error);
+    }
+    if (allows(question.allowed, place)) return true;
+    why.assign("'").append(name).append("' is not among the GPUs that are left to choose from: ");
+    append_allowed(question, why);
+    return refuse(question, why, error);
+}
+
+}  // namespace
+
+bool GpuPlaces::add(std::size_t place) {
+    if (count_ == kMost || allows(*this, place)) return false;
+    places_[count_++] = static_cast<std::uint8_t>(place);
+    return true;
+}
+
+void append_visible(VisibleText& list, std::string_view uuid) {
+    if (!list.empty()) list.append(",");
+    list.append(uuid);
+}
+
+GpuPlaces read_cuda_list(std::string_view variable, std::span<const GpuIdentity> gpus) {
+    if (variable.data() == nullptr) {
+        GpuPlaces all;
+        for (std::size_t i = 0; i < gpus.size(); ++i) all.add(i);
+        return all;
+    }
+    return read_list(variable, [&](std::string_view item) {
+        if (is_name(item)) return place_by_name(item, gpus);
+        const int index = index_of(item);
+        return index < static_cast<int>(gpus.size()) ? index : kNothing;
+    });
+}
+
+bool counts_gpus(std::string_view variable) {
+    return index_of(trim(slice(variable, 0, variable.find(',')))) != kNothing;
+}
+
+bool count_in_chosen(std::string_view chosen, std::string_view variable, VisibleText& list) {
+    list.clear();
+    if (variable.data() == nullptr) {
+        list.append(chosen);
+        return true;
+    }
+    if (!counts_gpus(variable)) return false;
+    std::string_view uuids[GpuPlaces::kMost];
+    int count = 0;
+    Items items(chosen);
+    for (std::string_view item; items.next(item) && count < static_cast<int>(GpuPlaces::kMost);)
+        if (!item.empty()) uuids[count++] = item;
+    const GpuPlaces places = read_list(variable, [&](std::string_view item) {
+        const int index = index_of(item);
+        return index < count ? index : kNothing;
+    });
+    for (const std::uint8_t place : places.view()) append_visible(list, uuids[place]);
+    return true;
+}
+
+bool parse_gpus(std::string_view text, Reason& why) {
+    if (text.empty() || text == kAnyGpu) return true;
+    GpuSelector selectors[GpuPlaces::kMost];
+    std::size_t count = 0;
+    Items items(text);
+    for (std::string_view item; items.next(item);) {
+        if (count == GpuPlaces::kMost) {
+            why.assign("at most 64 GPUs");
+            return false;
+        }
+        GpuSelector& selector = selectors[count];
+        if (!parse_gpu_selector(item, selector, why) || selector.kind == GpuSelector::Kind::every) {
+            why.assign("'")
+                .append(slice(item, 0, 64))
+                .append("' names no GPU: use its index (0), the start of its UUID ");
+            why.append("(GPU-5f) or its PCI id (0000:81:00.0), divided by commas; or any for one that has room");
+            return false;
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+            if (!selectors[i].same_as(selector)) continue;
+            why.assign("'").append(item).append("' is there twice; name each GPU once");
+            return false;
+        }
+        ++count;
+    }
+    return true;
+}
+
+bool resolve_gpus(const GpusQuestion& question, GpuPlaces& chosen, ConfigError& error) {
+    chosen.clear();
+    if (question.value.empty()) return true;
+    std::string_view names[GpuPlaces::kMost];
+    Items items(question.value);
+    for (std::string_view item; items.next(item);) {
+        std::size_t place = 0;
+        if (!find_one(question, item, place, error)) return false;
+        const std::size_t count = chosen.view().size();
+        if (chosen.add(place)) {
+            names[count] = item;
+            continue;
+        }
+        Reason why;
+        why.assign("'").append(item);
+        for (std::size_t i = 0; i < count; ++i)
+            if (chosen.view()[i] == place) why.append("' and '").append(names[i]);
+        why.append("' are the same GPU ").append(question.gpus[place].uuid).append("; name each GPU once");
+        return refuse(question, why, error);
+    }
+    return true;
+}
+
+bool refuse_any(const GpusQuestion& question, ConfigError& error) {
+    Reason why;
+    why.assign("there is no GPU to choose from");
+    if (question.variable.data() != nullptr) append_allowed(question, why.append(": "));
+    return refuse(question, why, error);
+}
+
+}  // namespace cuslice
