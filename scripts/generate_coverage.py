@@ -29,6 +29,8 @@ HOW = {
     "lookup": "the driver is asked, and the pointer that comes back is exchanged for the hook's, if there is one",
     "memory": "charged before the driver is asked, at the size asked for in steps of 512 bytes, until it is freed",
     "module": "the driver's part is measured around the call; loading one that does not fit is undone and refused",
+    "multicast": "what is bound stays charged until it is unbound or the object is gone; what the driver takes for an object"
+    " itself is measured when a device is added, and after a binding noticed at the next measurement",
     "pool": "charged before the driver is asked, then the pool's reserved bytes count; they are read again before a"
     " refusal",
     "sharing": "exported memory stays charged when it is freed, until the driver's figure says that no other process holds"
@@ -42,8 +44,7 @@ HOW = {
 # Functions that pass through although they can take memory on the GPU, or make the driver take it.
 UNCOUNTED = {
     "Memory of graphics APIs": ["cuGraphicsMapResources"],
-    "Multicast objects and green contexts": [
-        "cuMulticastCreate", "cuMulticastBindMem", "cuMulticastBindAddr", "cuGreenCtxCreate"],
+    "Green contexts": ["cuGreenCtxCreate"],
     "Taken by the driver for itself: kernels loaded at their first use, local memory": [
         "cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuModuleGetFunction", "cuLibraryGetKernel",
         "cuKernelGetFunction", "cuLibraryGetModule", "cuStreamCreate", "cuStreamCreateWithPriority"],

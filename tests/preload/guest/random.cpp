@@ -33,7 +33,7 @@ class RandomProgram {
             case 9:
                 return physical(name);
             case 10:
-                return mapping(name);
+                return below(3) ? mapping(name) : binding(name);
             case 11:
                 return managed_ ? free(name) : below(2) ? array(name) : mipmap(name);
             case 12:
@@ -97,6 +97,15 @@ class RandomProgram {
     void mapping(const std::string& name) {
         if (p_.mappings.count(name)) return unmap(name);
         if (p_.pieces.count(name)) run("map", {name, std::to_string(pieces_[name])});
+    }
+    // One object for them all, at a place of its own for each; memory that is unbound when its object goes, if not
+    // before.
+    void binding(const std::string& name) {
+        const std::string place = std::to_string(std::stoul(name.substr(1)) << 26);
+        if (below(4) == 0 && p_.pieces.count("object")) return unpiece("object");
+        if (!p_.pieces.count("object")) run("multicast", {"object", std::to_string(std::size_t{12} << 26)});
+        if (pieces_.count(name) && below(4) == 0) run("unbind", {"object", place, std::to_string(pieces_[name])});
+        if (p_.pieces.count(name)) run("bind", {"object", place, name, std::to_string(pieces_[name])});
     }
     void unmap(const std::string& name) {
         run("unmap", {name});

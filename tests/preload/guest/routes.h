@@ -48,6 +48,11 @@
     F(cuMemMap, cuMemMap, 10020)                                               \
     F(cuMemUnmap, cuMemUnmap, 10020)                                           \
     F(cuMemMapArrayAsync, cuMemMapArrayAsync, 11010)                           \
+    F(cuMulticastCreate, cuMulticastCreate, 12010)                             \
+    F(cuMulticastAddDevice, cuMulticastAddDevice, 12010)                       \
+    F(cuMulticastBindMem, cuMulticastBindMem, 12010)                           \
+    F(cuMulticastBindAddr, cuMulticastBindAddr, 12010)                         \
+    F(cuMulticastUnbind, cuMulticastUnbind, 12010)                             \
     F(cuMemRetainAllocationHandle, cuMemRetainAllocationHandle, 11000)         \
     F(cuMemExportToShareableHandle, cuMemExportToShareableHandle, 10020)       \
     F(cuMemImportFromShareableHandle, cuMemImportFromShareableHandle, 10020)   \

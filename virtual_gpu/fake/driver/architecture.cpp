@@ -268,6 +268,9 @@ bool device_attribute(const GpuSpec& gpu, int attribute, int& value) {
         case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO:
             value = gpu.major * 10 + gpu.minor == 60 || gpu.major == 7 || gpu.minor == 0 ? 2 : 32;
             return true;
+        case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
+            value = can_multicast(gpu);
+            return true;
         case CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE:
             value = gpu.major >= 8 ? static_cast<int>(gpu.l2_cache / 4 * 3) : 0;
             return true;
