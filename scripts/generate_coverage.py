@@ -25,6 +25,8 @@ HOW = {
     " undone and refused; the end of a context gives back every allocation in it",
     "graph": "what an instance's allocation nodes need is charged before it is launched or uploaded, or the launch is"
     " refused; then what the device keeps for graphs counts, as a memory pool's reserved bytes do",
+    "green": "the driver's part is measured around the call; a green context that does not fit is undone and refused. Its"
+    " allocations are the primary context's, and end with the last use of that",
     "init": "opens the GPUs and works out each one's slice; fails if a setting is wrong",
     "lookup": "the driver is asked, and the pointer that comes back is exchanged for the hook's, if there is one",
     "memory": "charged before the driver is asked, at the size asked for in steps of 512 bytes, until it is freed",
@@ -44,7 +46,7 @@ HOW = {
 # Functions that pass through although they can take memory on the GPU, or make the driver take it.
 UNCOUNTED = {
     "Memory of graphics APIs": ["cuGraphicsMapResources"],
-    "Green contexts": ["cuGreenCtxCreate"],
+    "Streams of green contexts": ["cuGreenCtxStreamCreate"],
     "Taken by the driver for itself: kernels loaded at their first use, local memory": [
         "cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuModuleGetFunction", "cuLibraryGetKernel",
         "cuKernelGetFunction", "cuLibraryGetModule", "cuStreamCreate", "cuStreamCreateWithPriority"],

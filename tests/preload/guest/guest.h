@@ -16,6 +16,7 @@ using Words = std::vector<std::string>;
 struct Program {
     Driver driver;
     std::map<std::string, CUcontext> contexts;  // the primary context of device 0 is "0"
+    std::map<std::string, CUgreenCtx> greens;   // and their contexts, by the same name
     std::map<std::string, CUdeviceptr> blocks;
     std::map<std::string, CUmemoryPool> pools;
     std::map<std::string, CUmodule> modules;

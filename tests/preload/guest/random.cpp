@@ -35,7 +35,7 @@ class RandomProgram {
             case 10:
                 return below(3) ? mapping(name) : binding(name);
             case 11:
-                return managed_ ? free(name) : below(2) ? array(name) : mipmap(name);
+                return managed_ ? free(name) : below(3) == 0 ? green(name) : below(2) ? array(name) : mipmap(name);
             case 12:
                 return managed_ ? free(name) : graph(name);
             case 13:
@@ -53,6 +53,7 @@ class RandomProgram {
         while (!p_.graphs.empty()) drop_graph(p_.graphs.begin()->first);
         while (!p_.mappings.empty()) unmap(p_.mappings.begin()->first);
         while (!p_.pieces.empty()) unpiece(p_.pieces.begin()->first);
+        while (!p_.greens.empty()) green(p_.greens.begin()->first);
         while (!p_.arrays.empty()) drop_array(p_.arrays.begin()->first);
         while (!p_.mipmaps.empty()) drop_mipmap(p_.mipmaps.begin()->first);
         while (!p_.blocks.empty()) free(p_.blocks.begin()->first);
@@ -114,6 +115,16 @@ class RandomProgram {
     void unpiece(const std::string& name) {
         run("unpiece", {name});
         p_.pieces.erase(name);
+    }
+    // A green context comes or goes, and now and then what follows happens in it.
+    void green(const std::string& name) {
+        if (!p_.greens.count(name)) {
+            if (run("green", {name, "0"}) && below(2)) run("current", {name});
+            return;
+        }
+        run("current", {"0"});
+        run("ungreen", {name});
+        p_.greens.erase(name);
     }
     void array(const std::string& name) {
         if (p_.arrays.count(name)) return drop_array(name);

@@ -19,6 +19,11 @@
     F(cuCtxCreate_v2, cuCtxCreate, 3020)                                       \
     F(cuCtxDestroy_v2, cuCtxDestroy, 4000)                                     \
     F(cuCtxSetCurrent, cuCtxSetCurrent, 4000)                                  \
+    F(cuDeviceGetDevResource, cuDeviceGetDevResource, 12040)                   \
+    F(cuDevResourceGenerateDesc, cuDevResourceGenerateDesc, 12040)             \
+    F(cuGreenCtxCreate, cuGreenCtxCreate, 12040)                               \
+    F(cuGreenCtxDestroy, cuGreenCtxDestroy, 12040)                             \
+    F(cuCtxFromGreenCtx, cuCtxFromGreenCtx, 12040)                             \
     F(cuCtxSynchronize, cuCtxSynchronize, 2000)                                \
     F(cuMemAlloc, cuMemAlloc, 2000)                                            \
     F(cuMemAlloc_v2, cuMemAlloc, 3020)                                         \

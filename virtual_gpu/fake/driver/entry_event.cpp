@@ -12,15 +12,15 @@ namespace cuslice::fake {
 
 constinit EventTable events;
 
-}  // namespace cuslice::fake
-
-namespace {
-
-std::uint64_t now() {
+std::uint64_t event_time() {
     timespec time{};
     clock_gettime(CLOCK_MONOTONIC, &time);
     return static_cast<std::uint64_t>(time.tv_sec) * 1000000000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
+
+}  // namespace cuslice::fake
+
+namespace {
 
 CUresult record(CUevent handle, CUstream stream_handle, unsigned flags, DefaultStream form) {
     Event* event = events.find(handle);
@@ -30,7 +30,7 @@ CUresult record(CUevent handle, CUstream stream_handle, unsigned flags, DefaultS
     if (const CUresult bad = find_stream(stream_handle, form, stream); bad != CUDA_SUCCESS) return bad;
     if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
     auto reached = std::make_shared<std::atomic<std::uint64_t>>(0);
-    const CUresult result = submit(*stream, CU_GRAPH_NODE_TYPE_EVENT_RECORD, [reached] { *reached = now(); });
+    const CUresult result = submit(*stream, CU_GRAPH_NODE_TYPE_EVENT_RECORD, [reached] { *reached = event_time(); });
     if (result != CUDA_SUCCESS) return result;
     event->recorded = true;
     event->capture = stream->capture;
@@ -133,42 +133,4 @@ CUresult CUDAAPI cuEventElapsedTime(float* milliseconds, CUevent start, CUevent 
 CUresult CUDAAPI cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
     CUSLICE_ENTER(cuEventElapsedTime_v2)
     return elapsed(milliseconds, start, end);
-}
-
-CUresult CUDAAPI cuCtxRecordEvent(CUcontext handle, CUevent event_handle) {
-    CUSLICE_ENTER(cuCtxRecordEvent)
-    Context* context = live_context(handle);
-    Event* event = events.find(event_handle);
-    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    if (event == nullptr || event->context != handle) return CUDA_ERROR_INVALID_HANDLE;
-    // A lane of its own that waits for all of the context's.
-    std::vector<Lane::Mark> marks;
-    CUresult result = CUDA_SUCCESS;
-    each_stream(*context, [&](Stream& stream) {
-        if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) result = bad;
-        marks.push_back(stream.lane->mark());
-    });
-    if (result != CUDA_SUCCESS) return result;
-    const auto lane = std::make_shared<Lane>();
-    auto reached = std::make_shared<std::atomic<std::uint64_t>>(0);
-    lane->submit([reached] { *reached = now(); }, marks);
-    event->recorded = true;
-    event->time = reached;
-    event->mark = lane->mark();
-    return CUDA_SUCCESS;
-}
-
-CUresult CUDAAPI cuCtxWaitEvent(CUcontext handle, CUevent event_handle) {
-    CUSLICE_ENTER(cuCtxWaitEvent)
-    Context* context = live_context(handle);
-    const Event* event = events.find(event_handle);
-    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    CUresult result = CUDA_SUCCESS;
-    each_stream(*context, [&](Stream& stream) {
-        if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) result = bad;
-    });
-    if (result != CUDA_SUCCESS || !event->recorded || Lane::done(event->mark)) return result;
-    each_stream(*context, [&](Stream& stream) { stream.lane->submit([] {}, {event->mark}); });
-    return CUDA_SUCCESS;
 }

@@ -23,4 +23,7 @@ struct Event {
 using EventTable = HandleTable<Event, CUevent, HandleKind::Event>;
 extern EventTable events;
 
+/// What an event notes when it is reached, in nanoseconds.
+std::uint64_t event_time();
+
 }  // namespace cuslice::fake
