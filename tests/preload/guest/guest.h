@@ -22,6 +22,7 @@ struct Program {
     std::map<std::string, CUmodule> modules;
     std::map<std::string, CUmemGenericAllocationHandle> pieces;  // physical memory
     std::map<std::string, std::pair<CUdeviceptr, std::size_t>> mappings;
+    std::map<std::string, CUevent> events;
     std::map<std::string, CUexternalMemory> externals;
     std::map<std::string, CUarray> arrays;
     std::map<std::string, CUmipmappedArray> mipmaps;

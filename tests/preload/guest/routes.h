@@ -67,6 +67,11 @@
     F(cuExternalMemoryGetMappedBuffer, cuExternalMemoryGetMappedBuffer, 10000) \
     F(cuDestroyExternalMemory, cuDestroyExternalMemory, 10000)                 \
     F(cuIpcCloseMemHandle, cuIpcCloseMemHandle, 4010)                          \
+    F(cuIpcGetEventHandle, cuIpcGetEventHandle, 4010)                          \
+    F(cuIpcOpenEventHandle, cuIpcOpenEventHandle, 4010)                        \
+    F(cuEventCreate, cuEventCreate, 2000)                                      \
+    F(cuEventRecord, cuEventRecord, 2000)                                      \
+    F(cuStreamWaitEvent, cuStreamWaitEvent, 3020)                              \
     F(cuStreamCreate, cuStreamCreate, 2000)                                    \
     F(cuStreamDestroy_v2, cuStreamDestroy, 4000)                               \
     F(cuStreamBeginCapture_v2, cuStreamBeginCapture, 10010)                    \

@@ -153,6 +153,7 @@ bool common_attribute(int attribute, int& value) {
         case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:
         case CU_DEVICE_ATTRIBUTE_CAN_TEX2D_GATHER:
+        case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
             value = 1;
             return true;
         case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:

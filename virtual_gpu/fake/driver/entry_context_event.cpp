@@ -30,11 +30,9 @@ CUresult record(const Context& name, Event* event) {
     std::vector<Lane::Mark> marks;
     for (Stream* stream : all) marks.push_back(stream->lane->mark());
     const auto lane = std::make_shared<Lane>();
-    auto reached = std::make_shared<std::atomic<std::uint64_t>>(0);
-    lane->submit([reached] { *reached = event_time(); }, marks);
-    event->recorded = true;
-    event->time = reached;
-    event->mark = lane->mark();
+    const Record record = begin_record(*event);
+    lane->submit(record.task, marks);
+    note_record(*event, record, lane->mark());
     return CUDA_SUCCESS;
 }
 
@@ -42,8 +40,8 @@ CUresult wait(const Context& name, const Event* event) {
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     std::vector<Stream*> all;
     if (const CUresult bad = streams_of(name, all); bad != CUDA_SUCCESS) return bad;
-    if (!event->recorded || Lane::done(event->mark)) return CUDA_SUCCESS;
-    for (Stream* stream : all) stream->lane->submit([] {}, {event->mark});
+    if (event_reached(*event)) return CUDA_SUCCESS;
+    for (Stream* stream : all) wait_in_lane(*stream->lane, *event);
     return CUDA_SUCCESS;
 }
 
