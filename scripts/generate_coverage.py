@@ -25,10 +25,14 @@ HOW = {
     " undone and refused; the end of a context gives back every allocation in it",
     "graph": "what an instance's allocation nodes need is charged before it is launched or uploaded, or the launch is"
     " refused; then what the device keeps for graphs counts, as a memory pool's reserved bytes do",
+    "green": "the driver's part is measured around the call; a green context that does not fit is undone and refused. Its"
+    " allocations are the primary context's, and end with the last use of that",
     "init": "opens the GPUs and works out each one's slice; fails if a setting is wrong",
     "lookup": "the driver is asked, and the pointer that comes back is exchanged for the hook's, if there is one",
     "memory": "charged before the driver is asked, at the size asked for in steps of 512 bytes, until it is freed",
     "module": "the driver's part is measured around the call; loading one that does not fit is undone and refused",
+    "multicast": "what is bound stays charged until it is unbound or the object is gone; what the driver takes for an object"
+    " itself is measured when a device is added, and after a binding noticed at the next measurement",
     "pool": "charged before the driver is asked, then the pool's reserved bytes count; they are read again before a"
     " refusal",
     "sharing": "exported memory stays charged when it is freed, until the driver's figure says that no other process holds"
@@ -42,8 +46,7 @@ HOW = {
 # Functions that pass through although they can take memory on the GPU, or make the driver take it.
 UNCOUNTED = {
     "Memory of graphics APIs": ["cuGraphicsMapResources"],
-    "Multicast objects and green contexts": [
-        "cuMulticastCreate", "cuMulticastBindMem", "cuMulticastBindAddr", "cuGreenCtxCreate"],
+    "Streams of green contexts": ["cuGreenCtxStreamCreate"],
     "Taken by the driver for itself: kernels loaded at their first use, local memory": [
         "cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuModuleGetFunction", "cuLibraryGetKernel",
         "cuKernelGetFunction", "cuLibraryGetModule", "cuStreamCreate", "cuStreamCreateWithPriority"],

@@ -8,18 +8,39 @@ Contexts::Entry* Contexts::find(CUcontext context) {
     return nullptr;
 }
 
+// Null if there are too many.
+Contexts::Entry* Contexts::add(const Entry& entry) {
+    if (Entry* free = find(nullptr)) {
+        *free = entry;
+        return free;
+    }
+    return entries_.size() < 0xffff && entries_.push_back(entry) ? entries_.end() - 1 : nullptr;
+}
+
+Contexts::Id Contexts::number_of(const Entry* entry) const {
+    if (!entry) return 0;
+    return entry->number ? entry->number : static_cast<Id>(entry - entries_.begin() + 1);
+}
+
 Contexts::Id Contexts::id_of(CUcontext context, CUdevice device) {
     LockGuard lock(mutex_);
-    Entry* entry = find(context);
-    if (!entry && (entry = find(nullptr))) *entry = {context, device, 1};
-    if (!entry && entries_.size() < 0xffff && entries_.push_back({context, device, 1})) entry = entries_.end() - 1;
-    return entry ? static_cast<Id>(entry - entries_.begin() + 1) : Id{0};
+    const Entry* entry = find(context);
+    return number_of(entry ? entry : add({context, device, 1, 0}));
 }
 
 Contexts::Id Contexts::known_id(CUcontext context) {
     LockGuard lock(mutex_);
-    const Entry* entry = context ? find(context) : nullptr;
-    return entry ? static_cast<Id>(entry - entries_.begin() + 1) : Id{0};
+    return number_of(context ? find(context) : nullptr);
+}
+
+void Contexts::add_name(CUcontext name, CUcontext context, CUdevice device) {
+    LockGuard lock(mutex_);
+    if (const Id number = number_of(find(context)); number && !find(name)) add({name, device, 1, number});
+}
+
+void Contexts::name_ended(CUcontext name) {
+    LockGuard lock(mutex_);
+    if (Entry* entry = name ? find(name) : nullptr; entry && entry->number) *entry = {};
 }
 
 void Contexts::attached(CUcontext context) {

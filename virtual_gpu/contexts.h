@@ -18,6 +18,11 @@ class Contexts {
     // Its number if it has one.
     Id known_id(CUcontext context);
 
+    // Another name of a context, which has its number and its allocations: a green context's. It is known until it ends
+    // itself, however its context ends.
+    void add_name(CUcontext name, CUcontext context, CUdevice device);
+    void name_ended(CUcontext name);
+
     void attached(CUcontext context);
     // True if giving up one use ends the context; the use itself is given up by `detached` once the driver has agreed.
     bool last_use(CUcontext context);
@@ -34,8 +39,11 @@ class Contexts {
         CUcontext context;  // null: the number is free
         CUdevice device;
         std::uint32_t uses;
+        Id number;  // of the context that this is another name of; 0: it is one itself
     };
     Entry* find(CUcontext context);
+    Entry* add(const Entry& entry);
+    Id number_of(const Entry* entry) const;
 
     Mutex mutex_;
     PageVector<Entry> entries_;

@@ -57,11 +57,16 @@ void PhysicalMemory::release_failed(const Change& change) {
 }
 
 void PhysicalMemory::release_done(const Change& change, OnFreed on_freed) {
+    if (change.noted) end_if_unused(change.handle, on_freed);
+}
+
+void PhysicalMemory::end_if_unused(Handle handle, OnFreed on_freed) {
     Piece ended{};
     {
         LockGuard lock(mutex_);
-        if (!change.noted || !take_if_unused(change.handle, &ended)) return;
+        if (!take_if_unused(handle, &ended)) return;
     }
+    if (ended.gpu < 0) return end_bindings_of(ended, on_freed);
     on_freed(ended.gpu, ended.bytes, ended.elsewhere);
 }
 
@@ -103,15 +108,83 @@ void PhysicalMemory::unmap_failed(Unmapping* gone) {
 
 void PhysicalMemory::unmap_done(Unmapping* gone, OnFreed on_freed) {
     for (const Change& mapping : gone->mappings) {
-        Piece ended{};
         {
             LockGuard lock(mutex_);
             if (Piece* piece = find(mapping.handle)) piece->mappings--;
-            if (!take_if_unused(mapping.handle, &ended)) continue;
         }
-        on_freed(ended.gpu, ended.bytes, ended.elsewhere);
+        end_if_unused(mapping.handle, on_freed);
     }
     gone->mappings.release();
+}
+
+// With the lock held.
+bool PhysicalMemory::insert_binding(const Binding& binding) {
+    Piece* piece = find(binding.memory);
+    if (!piece) return true;
+    if (!find(binding.object)) {
+        piece->elsewhere = true;
+        return true;
+    }
+    if (!bindings_.push_back(binding)) return false;
+    piece->mappings++;
+    return true;
+}
+
+bool PhysicalMemory::bound(Handle object, std::uint64_t offset, std::uint64_t bytes, Handle memory) {
+    LockGuard lock(mutex_);
+    return insert_binding({object, memory, offset, bytes});
+}
+
+bool PhysicalMemory::bound_at(Handle object, std::uint64_t offset, std::uint64_t bytes, CUdeviceptr address) {
+    LockGuard lock(mutex_);
+    const std::size_t i = mapping_at(address + 1);
+    if (i == 0 || address - mappings_[i - 1].address >= mappings_[i - 1].bytes) return true;
+    return insert_binding({object, mappings_[i - 1].handle, offset, bytes});
+}
+
+PhysicalMemory::Unbinding PhysicalMemory::unbind(Handle object, int gpu, std::uint64_t offset) {
+    LockGuard lock(mutex_);
+    for (std::size_t i = 0; i < bindings_.size(); i++) {
+        const Binding binding = bindings_[i];
+        const Piece* piece = find(binding.memory);
+        if (binding.object != object || binding.offset != offset || !piece || piece->gpu != gpu) continue;
+        bindings_.remove_at(i);
+        return {object, binding.memory, offset, binding.bytes, true};
+    }
+    return {};
+}
+
+void PhysicalMemory::unbind_failed(const Unbinding& binding) {
+    LockGuard lock(mutex_);
+    if (binding.noted) bindings_.push_back({binding.object, binding.memory, binding.offset, binding.bytes});
+}
+
+void PhysicalMemory::unbind_done(const Unbinding& binding, OnFreed on_freed) {
+    if (!binding.noted) return;
+    {
+        LockGuard lock(mutex_);
+        if (Piece* piece = find(binding.memory)) piece->mappings--;
+    }
+    end_if_unused(binding.memory, on_freed);
+}
+
+void PhysicalMemory::end_bindings_of(const Piece& object, OnFreed on_freed) {
+    for (;;) {
+        Handle memory = 0;
+        {
+            LockGuard lock(mutex_);
+            std::size_t i = 0;
+            while (i < bindings_.size() && bindings_[i].object != object.handle) i++;
+            if (i == bindings_.size()) return;
+            memory = bindings_[i].memory;
+            bindings_.remove_at(i);
+            Piece* piece = find(memory);
+            if (!piece) continue;
+            piece->mappings--;
+            piece->elsewhere = piece->elsewhere || object.elsewhere;
+        }
+        end_if_unused(memory, on_freed);
+    }
 }
 
 }  // namespace cuslice

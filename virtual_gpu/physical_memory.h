@@ -8,8 +8,8 @@
 namespace cuslice {
 
 // Memory of the virtual memory API (cuMemCreate). A piece of it lives until its last handle is released and its last
-// mapping undone, in whichever order; only then does it stop counting. Pieces that were not noted here (another
-// process's, or memory of the host) are passed over everywhere. Thread-safe.
+// mapping or binding undone, in whichever order; only then does it stop counting. Pieces that were not noted here
+// (another process's, or memory of the host) are passed over everywhere. Thread-safe.
 class PhysicalMemory {
   public:
     using Handle = CUmemGenericAllocationHandle;
@@ -47,6 +47,23 @@ class PhysicalMemory {
     void unmap_failed(Unmapping* gone);
     void unmap_done(Unmapping* gone, OnFreed on_freed);
 
+    // Multicast objects: they take nothing themselves, and what is bound to one is kept alive until it is unbound or
+    // the object ends, as a piece does. An object that was not noted here is another process's; what is bound to it is
+    // kept elsewhere. False if there is no memory to write it down in.
+    bool created_object(Handle object) { return created(object, 0, -1); }
+    bool bound(Handle object, std::uint64_t offset, std::uint64_t bytes, Handle memory);
+    // The same of what is mapped at an address.
+    bool bound_at(Handle object, std::uint64_t offset, std::uint64_t bytes, CUdeviceptr address);
+    // What is bound on a GPU, named by its offset, leaves the books.
+    struct Unbinding {
+        Handle object = 0, memory = 0;
+        std::uint64_t offset = 0, bytes = 0;
+        bool noted = false;
+    };
+    Unbinding unbind(Handle object, int gpu, std::uint64_t offset);
+    void unbind_failed(const Unbinding& binding);
+    void unbind_done(const Unbinding& binding, OnFreed on_freed);
+
     // Bytes that count on a GPU, and in how many pieces.
     std::uint64_t held_on(int gpu, std::uint64_t* pieces);
 
@@ -65,14 +82,22 @@ class PhysicalMemory {
         Handle handle;
     };
     // Both sorted by their first member, and found by halving.
+    struct Binding {
+        Handle object, memory;
+        std::uint64_t offset, bytes;
+    };
     std::size_t piece_at(Handle handle) const;
     std::size_t mapping_at(std::uint64_t address) const;
     Piece* find(Handle handle);
     bool take_if_unused(Handle handle, Piece* ended);
+    bool insert_binding(const Binding& binding);
+    void end_if_unused(Handle handle, OnFreed on_freed);
+    void end_bindings_of(const Piece& object, OnFreed on_freed);
 
     Mutex mutex_;
     PageVector<Piece> pieces_;
     PageVector<Mapping> mappings_;
+    PageVector<Binding> bindings_;  // in no order: there are few
 };
 
 }  // namespace cuslice

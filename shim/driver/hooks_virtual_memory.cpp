@@ -1,27 +1,10 @@
 // The virtual memory API, which PyTorch's expandable segments and NCCL allocate by.
-#include "shim/driver/counted.h"
+#include "shim/driver/counted_physical.h"
 #include "shim/driver/export.h"
 
 namespace cuslice {
 
 namespace {
-
-PhysicalMemory& pieces() { return process().physical_memory(); }
-
-void give_back(int gpu, std::uint64_t bytes, bool elsewhere) {
-    if (elsewhere) return process().gpu(gpu).release_shared(bytes);
-    Budget& budget = process().gpu(gpu).budget();
-    budget.begin_release();
-    budget.end_release(bytes);
-}
-
-// What isn't ours to count may be in the driver's figure: a piece of another process that has ended, or bound to an
-// array.
-CUresult imported_given_back(CUresult result) {
-    if (result == CUDA_SUCCESS)
-        if (VirtualGpu* gpu = process().current().gpu) gpu->driver_gave_back();
-    return result;
-}
 
 VirtualGpu* gpu_of(const CUmemAllocationProp* properties) {
     if (!properties || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return nullptr;

@@ -1,7 +1,7 @@
-// What the host ledger costs: reserving alone, against another process, and among a thousand that do nothing.
+// What the host ledger costs: reserving alone, against another process, among a thousand that do nothing, and after
+// another's death.
 //   cuslice_bench_ledger <empty folder for the ledger>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,68 +9,14 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "policy/ledger/ledger.h"
 #include "tests/bench/figure.h"
+#include "tests/bench/ledger_place.h"
 
 namespace cuslice::bench {
 namespace {
 
-constexpr std::uint64_t kCapacity = 128ull << 30;
-constexpr std::int64_t kBytes = 4096;
 constexpr int kRounds = 501, kSingles = 100'000, kIdle = 1000, kRaces = 1'000'000;
 constexpr std::size_t kOperations = 2000;
-
-const char* folder = nullptr;
-
-// A member of one group, as every process here is.
-struct Place {
-    ledger::Ledger ledger;
-    ledger::Membership membership;
-
-    void join(const char* group, std::uint64_t limit) {
-        static ledger::Committed committed;
-        std::uint64_t available = 0;
-        ledger::Failure failure;
-        ledger::Request request;
-        request.kind = ledger::AccountKind::group;
-        request.name = group;
-        request.limit = limit;
-        if (!ledger.open(folder, "GPU-bench", kCapacity, false, &failure) ||
-            ledger.join(request, 0, &membership, &committed, &available, &failure) != ledger::Joined::yes) {
-            std::fprintf(stderr, "bench: %s\n", failure.text);
-            std::exit(1);
-        }
-    }
-    void pair() {
-        if (!membership.reserve(kBytes, 0, nullptr)) std::abort();
-        membership.change(-kBytes);
-    }
-};
-
-// Runs `work` in a process of its own, on a core of its own, until it is killed; returns when it has begun.
-template <typename Work>
-pid_t beside(unsigned core, Work work) {
-    int begun[2];
-    if (pipe(begun) != 0) std::exit(1);
-    const pid_t child = fork();
-    if (child == 0) {
-        if (core && !pin(core)) _exit(1);
-        work([&] {
-            if (write(begun[1], "x", 1) != 1) _exit(1);
-        });
-        _exit(0);
-    }
-    char letter;
-    close(begun[1]);
-    if (read(begun[0], &letter, 1) != 1) std::exit(1);
-    close(begun[0]);
-    return child;
-}
-
-void end(pid_t child) {
-    kill(child, SIGKILL);
-    waitpid(child, nullptr, 0);
-}
 
 // Nanoseconds: the median round's mean, and single pairs' p50 and p99.
 struct Cost {
@@ -158,7 +104,7 @@ int main(int count, char** arguments) {
         std::fprintf(stderr, "usage: %s <folder>\n", arguments[0]);
         return 64;
     }
-    folder = arguments[1];
+    Place::folder = arguments[1];
     if (!pin(0)) return 1;
     static Place place;
     place.join("bench", kCapacity);
@@ -191,5 +137,6 @@ int main(int count, char** arguments) {
         {"ledger: pair among 1000 idle members, of that alone", among.pair / alone.pair, "×", Bound::at_most, 1.1, {}});
     for (const pid_t child : idle) end(child);
     race();
+    measure_kills();
     return 0;
 }

@@ -117,6 +117,44 @@ TEST_CASE("jobs of one group share the group's limit, which can be set while the
     CHECK(nobody.err == "cuslice: set: there is no group nobody; cuslice ps shows what there is\n");
 }
 
+TEST_CASE("who joins a living group with another limit is told which one holds, and how to change it") {
+    const Folder books;
+    const Words guest = Guest::route("linked");
+    const auto start = [&](const std::string& limit, const std::string& group = "lab") {
+        auto one = std::make_unique<Guest>(launch({"--group", group, "--group-limit", limit}, guest), outside(books));
+        REQUIRE(one->code("init") == 0);
+        REQUIRE(one->code("retain 0") == 0);
+        return one;
+    };
+    const auto said = [](Guest& one) {
+        CHECK(one.finish() == 0);
+        return one.complaints();
+    };
+    auto first = start("1200MiB");
+    auto same = start("1200MiB"), elsewhere = start("1GiB", "other");
+    CHECK(said(*same).empty());
+    CHECK(said(*elsewhere).empty());
+    auto more = start("1500MiB");
+    CHECK(more->number("total 0") == 1200 * kMiB);
+    const std::string uuid = more->ask("uuid 0").substr(2, 12);
+    const Words lines = said(*more);
+    REQUIRE(lines.size() == 1);
+    CHECK(lines[0] ==
+          "cuslice: group lab: on " + uuid +
+              " its limit is 1200.0 MiB, and stays so, not 1500.0 MiB as asked here; cuslice set --group lab "
+              "--limit 1500MiB changes it");
+
+    // Not where the limit is the GPU's memory either way, nor where no member is left.
+    CHECK(run({kLaunch, "set", "--group", "lab", "--limit", "2002MiB", "--fake", "1xlaptop-2g"}, outside(books))
+              .exit_code == 0);
+    auto all = start("3GiB");
+    CHECK(said(*all).empty());
+    CHECK(said(*first).empty());
+    auto next = start("1GiB");
+    CHECK(next->number("total 0") == kGiB);
+    CHECK(said(*next).empty());
+}
+
 TEST_CASE("a slice is reserved for its job: the third of three at 0.4 is refused, or waits") {
     const Folder books;
     const Words guest = Guest::route("linked");

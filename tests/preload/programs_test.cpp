@@ -41,6 +41,16 @@ const Kind kKinds[] = {
     {"cuMemCreate", {}, {"piece # 16777216"}, {"unpiece #"}, 16 * kMiB},
     {"cuMemCreate, mapped", {}, {"piece # 16777216", "map # 16777216", "unpiece #"}, {"unmap #"}, 16 * kMiB},
     {"cuMemCreate, exportable", {}, {"piece # 16777216 export", "export # close"}, {"unpiece #"}, 16 * kMiB},
+    {"cuMemCreate, bound to a multicast object",
+     {},
+     {"piece # 16777216", "multicast m# 16777216", "bind m# 0 # 16777216", "unpiece #"},
+     {"unbind m# 0 16777216", "unpiece m#"},
+     16 * kMiB},
+    {"cuMemCreate, bound by its address",
+     {},
+     {"piece # 16777216", "map # 16777216", "multicast m# 16777216", "bindat m# 0 # 16777216", "unpiece #", "unmap #"},
+     {"unpiece m#"},
+     16 * kMiB},
     {"cuMemAlloc_v2, exported", {}, {"alloc # 16000001", "ipcget #"}, {"free #"}, 16 * kMiB},
     {"cuArray3DCreate_v2", {}, {"array # 1000 100 10"}, {"unarray #"}, 16 * kMiB, true},
     {"cuMipmappedArrayCreate", {}, {"mipmap # 800 800 0 20"}, {"unmipmap #"}, 16 * kMiB, true},
@@ -55,14 +65,24 @@ const Kind kKinds[] = {
      {"graphfree #", "ungraph #", "graphtrim"},
      32 * kMiB},
     {"cuModuleLoadData", {}, {"module # 16000001"}, {"unload #"}, 24 * kMiB, true},
+    {"cuGreenCtxCreate", {}, {"green # 0"}, {"ungreen #"}, 300 * kMiB, true},
     {"cuCtxCreate_v2", {}, {"create # 0"}, {"destroy #", "current 0"}, 300 * kMiB, true},
 };
 
 // The command for the nth of them.
 std::string numbered(std::string command, unsigned number) {
-    const std::size_t at = command.find('#');
-    return at == std::string::npos ? command : command.replace(at, 1, "x" + std::to_string(number));
+    for (std::size_t at = 0; (at = command.find('#', at)) != std::string::npos;)
+        command.replace(at, 1, "x" + std::to_string(number));
+    return command;
 }
+
+// A small GPU that has everything: multicast objects need Hopper and NVLink.
+struct Machine {
+    explicit Machine(const std::string& more = "")
+        : gpus(gpu_file(folder, "compute-capability = \"9.0\"\nnvlink = true\n" + more)) {}
+    Folder folder;
+    std::string gpus;
+};
 
 // The first CUresult that isn't success.
 int all_of(Guest& guest, const Words& commands, unsigned number) {
@@ -81,7 +101,8 @@ TEST_CASE("each kind of allocation can be had to the limit, fails there as the d
     const std::size_t which = GENERATE(range(std::size_t{0}, sizeof kKinds / sizeof kKinds[0]));
     const Kind& kind = kKinds[which];
     CAPTURE(kind.name);
-    Scene scene("1xlaptop-2g", {}, "1000MiB");
+    const Machine machine;
+    Scene scene(machine.gpus, {}, "1000MiB");
     REQUIRE(scene.guest.code("retain 0") == 0);
     const std::uint64_t free = scene.free(), used = scene.held().used;
     unsigned count = 0;
@@ -102,7 +123,7 @@ TEST_CASE("each kind of allocation can be had to the limit, fails there as the d
         // The same with no limit but the GPU's.
         if (round != 0) continue;
         const Folder books;
-        Guest raw_guest(Guest::route("linked"), raw("1xlaptop-2g", books.path()));
+        Guest raw_guest(Guest::route("linked"), raw(machine.gpus, books.path()));
         REQUIRE(raw_guest.code("init") == 0);
         REQUIRE(raw_guest.code("retain 0") == 0);
         REQUIRE(all_of(raw_guest, kind.setup, 0) == 0);
@@ -154,6 +175,55 @@ TEST_CASE("memory that is bound to a sparse array is counted until it is unbound
     CHECK(scene.free() == free);
 }
 
+TEST_CASE("memory that is bound to a multicast object is counted until it is unbound or the object is gone") {
+    const Words end = GENERATE(Words{"unbind m 0 104857600", "unpiece m"}, Words{"unpiece m"},
+                               Words{"map m 209715200", "unpiece m", "unmap m"});
+    CAPTURE(end);
+    const Machine machine;
+    Scene scene(machine.gpus, {});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::uint64_t free = scene.free(), used = scene.held().used;
+    REQUIRE(scene.guest.code("multicast m " + bytes(200 * kMiB)) == 0);
+    CHECK(scene.free() == free);
+    REQUIRE(scene.guest.code("piece p " + bytes(100 * kMiB)) == 0);
+    REQUIRE(scene.guest.code("bind m 0 p " + bytes(100 * kMiB)) == 0);
+    CHECK(scene.guest.code("bind m 0 p " + bytes(100 * kMiB)) != 0);  // something is there
+    CHECK(scene.guest.code("unbind m 0 " + bytes(2 * kMiB)) != 0);    // that isn't what was bound
+    CHECK(scene.free() == free - 100 * kMiB);
+    CHECK(scene.guest.code("unpiece p") == 0);
+    CHECK(scene.held().used == used + 100 * kMiB);
+    CHECK(scene.free() == free - 100 * kMiB);
+    CHECK(scene.guest.code("fill " + bytes(kMiB)) == 2);
+    CHECK(scene.held().peak <= kGiB);
+    CHECK(scene.guest.code("freeall") == 0);
+    for (const std::string& command : end) {
+        CHECK(scene.held().used == used + 100 * kMiB);
+        CHECK(scene.guest.code(command) == 0);
+        if (command.starts_with("unbind")) break;
+    }
+    CHECK(scene.held().used == used);
+    CHECK(scene.free() == free);
+}
+
+TEST_CASE("each GPU of a multicast object's team pays for what is bound of its own") {
+    const Folder folder;
+    const std::string keys = "count = 2\ncompute-capability = \"9.0\"\nnvlink = true";
+    Scene scene(gpu_file(folder, keys), {});
+    REQUIRE(scene.guest.code("retain 1") == 0);
+    const std::uint64_t free_1 = scene.free();
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::uint64_t free_0 = scene.free();
+    REQUIRE(scene.guest.code("multicast m " + bytes(20 * kMiB) + " 2") == 0);
+    REQUIRE(scene.guest.code("piece p " + bytes(20 * kMiB)) == 0);
+    REQUIRE(scene.guest.code("bind m 0 p " + bytes(20 * kMiB)) == 0);
+    REQUIRE(scene.guest.code("unpiece p") == 0);
+    CHECK(scene.free() == free_0 - 20 * kMiB);
+    REQUIRE(scene.guest.code("unpiece m") == 0);
+    CHECK(scene.free() == free_0);
+    REQUIRE(scene.guest.code("current 1") == 0);
+    CHECK(scene.free() == free_1);
+}
+
 // One GPU's books, read again and again.
 class Reader {
   public:
@@ -183,8 +253,9 @@ TEST_CASE("random programs of mixed calls agree with the books, byte for byte") 
     const unsigned programs = from_environment("CUSLICE_TEST_PROGRAMS", 40);
     const unsigned calls = from_environment("CUSLICE_TEST_CALLS", 1000), at_once = 50;
     constexpr unsigned in_a_process = 20;
+    const Machine machine("context = \"30MiB\"");
     for (unsigned first = 0; first < programs; first += in_a_process) {
-        Scene scene("1xlaptop-2g", {});
+        Scene scene(machine.gpus, {});
         REQUIRE(scene.guest.code("retain 0") == 0);
         const std::uint64_t free = scene.free(), used = scene.held().used;
         Reader books(scene.books.path());
@@ -205,7 +276,7 @@ TEST_CASE("random programs of mixed calls agree with the books, byte for byte") 
             REQUIRE(books.of(scene.guest.pid()).used == used);
             REQUIRE(scene.free() == free);
         }
-        CHECK(scene.held().peak <= kGiB + 32 * kMiB);  // the largest array
+        CHECK(scene.held().peak <= kGiB + 32 * kMiB);  // the largest array, or a green context
     }
 }
 

@@ -116,6 +116,32 @@ TEST_CASE("external memory whose maker has gone counts until it is freed") {
     CHECK(large.free() == free);
 }
 
+TEST_CASE("programs under slices order their work by an event between them, and it takes nothing") {
+    Scene owner("1xt4", {});
+    REQUIRE(owner.guest.code("retain 0") == 0);
+    Neighbour other(owner);
+    const std::uint64_t free = owner.free(), other_free = other.free();
+    REQUIRE(owner.guest.code("alloc a " + bytes(300 * kMiB)) == 0);
+    const std::string memory = second_word(owner.guest.ask("ipcget a"));
+    REQUIRE(owner.guest.code("event e") == 0);
+    const std::string event = second_word(owner.guest.ask("eventget e"));
+    REQUIRE(other.guest.code("ipcopen b " + memory) == 0);
+    REQUIRE(other.guest.code("eventopen e " + event) == 0);
+    for (Guest* recorder : {&owner.guest, &other.guest}) {
+        Guest& waiter = recorder == &owner.guest ? other.guest : owner.guest;
+        CHECK(recorder->code("record e") == 0);
+        CHECK(waiter.code("await e") == 0);
+        CHECK(waiter.code("sync") == 0);
+    }
+    CHECK(owner.free() == free - 300 * kMiB);
+    CHECK(other.free() == other_free);
+    CHECK(other.guest.code("ipcclose b") == 0);
+    CHECK(owner.guest.code("free a") == 0);
+    CHECK(owner.free() == free);
+    CHECK(owner.held().used == 104 * kMiB);
+    CHECK(other.held().used == 104 * kMiB);
+}
+
 TEST_CASE("importing where it was made is no way round the limit") {
     Scene scene("1xt4", {});
     REQUIRE(scene.guest.code("retain 0") == 0);

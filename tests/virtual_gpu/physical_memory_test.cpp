@@ -87,6 +87,58 @@ TEST_CASE("what the driver refused did not happen") {
     CHECK(freed.size() == 1);
 }
 
+TEST_CASE("what is bound to a multicast object lives until it is unbound or the object ends") {
+    Books books;
+    const std::uint64_t object = 50, at = 4 * kPage;
+    REQUIRE(books.created_object(object));
+    REQUIRE(books.created(7, kPage, 1));
+    REQUIRE(books.created(8, kPage, 0));
+    REQUIRE(books.mapped(0x1000000, kPage, 7));
+    SECTION("unbound") {
+        REQUIRE(books.bound(object, at, kPage, 7));
+        books.drop(7);
+        books.undo(0x1000000, kPage);
+        CHECK(freed.empty());
+        CHECK_FALSE(books.unbind(object, 0, at).noted);  // bound there is another GPU's
+        CHECK_FALSE(books.unbind(object, 1, 0).noted);
+        books.unbind_failed(books.unbind(object, 1, at));
+        CHECK(freed.empty());
+        books.unbind_done(books.unbind(object, 1, at), note);
+        books.drop(object);
+    }
+    SECTION("bound by an address") {
+        CHECK(books.bound_at(object, at, kPage, 0x1000000 - 1));
+        CHECK(books.bound_at(object, at, kPage, 0x1000000 + kPage));
+        CHECK_FALSE(books.unbind(object, 1, at).noted);
+        REQUIRE(books.bound_at(object, at, kPage / 2, 0x1000000 + kPage / 2));
+        books.drop(7);
+        books.undo(0x1000000, kPage);
+        CHECK(freed.empty());
+        books.drop(object);
+    }
+    SECTION("the object is released while it is mapped") {
+        REQUIRE(books.bound(object, at, kPage, 7));
+        REQUIRE(books.mapped(0x9000000, 8 * kPage, object));
+        books.drop(7);
+        books.undo(0x1000000, kPage);
+        books.drop(object);
+        CHECK(freed.empty());
+        books.undo(0x9000000, 8 * kPage);
+    }
+    CHECK(freed == std::vector<std::pair<int, std::uint64_t>>{{1, kPage}});
+    books.drop(8);
+    CHECK(freed.size() == 2);
+}
+
+TEST_CASE("what is bound to another process's multicast object may be kept elsewhere") {
+    Books books;
+    static bool elsewhere = false;
+    REQUIRE(books.created(7, kPage, 1));
+    REQUIRE(books.bound(99, 0, kPage, 7));
+    books.release_done(books.release(7), [](int, std::uint64_t, bool kept) { elsewhere = kept; });
+    CHECK(elsewhere);
+}
+
 TEST_CASE("memory that was not noted is passed over") {
     Books books;
     books.retained(99);

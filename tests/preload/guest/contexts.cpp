@@ -75,6 +75,22 @@ void add_context_commands(Commands& commands) {
     commands["destroy"] = [](Program& p, const Words& w) {
         return answer(p.driver.cuCtxDestroy_v2(p.contexts.at(w.at(0))));
     };
+    // green NAME DEVICE: on all of the device's multiprocessors; `current NAME` makes its context current
+    commands["green"] = [](Program& p, const Words& w) {
+        CUdevResource all{};
+        CUdevResourceDesc resources = nullptr;
+        CUresult result = p.driver.cuDeviceGetDevResource(device(w.at(1)), &all, CU_DEV_RESOURCE_TYPE_SM);
+        if (result == CUDA_SUCCESS) result = p.driver.cuDevResourceGenerateDesc(&resources, &all, 1);
+        CUgreenCtx green = nullptr;
+        if (result == CUDA_SUCCESS)
+            result = p.driver.cuGreenCtxCreate(&green, resources, device(w.at(1)), CU_GREEN_CTX_DEFAULT_STREAM);
+        if (result != CUDA_SUCCESS) return answer(result);
+        p.greens[w.at(0)] = green;
+        return answer(p.driver.cuCtxFromGreenCtx(&p.contexts[w.at(0)], green));
+    };
+    commands["ungreen"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuGreenCtxDestroy(p.greens.at(w.at(0))));
+    };
     commands["current"] = [](Program& p, const Words& w) {
         return answer(make_current(p, w.at(0) == "none" ? nullptr : p.contexts.at(w.at(0))));
     };

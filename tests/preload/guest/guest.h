@@ -16,11 +16,13 @@ using Words = std::vector<std::string>;
 struct Program {
     Driver driver;
     std::map<std::string, CUcontext> contexts;  // the primary context of device 0 is "0"
+    std::map<std::string, CUgreenCtx> greens;   // and their contexts, by the same name
     std::map<std::string, CUdeviceptr> blocks;
     std::map<std::string, CUmemoryPool> pools;
     std::map<std::string, CUmodule> modules;
     std::map<std::string, CUmemGenericAllocationHandle> pieces;  // physical memory
     std::map<std::string, std::pair<CUdeviceptr, std::size_t>> mappings;
+    std::map<std::string, CUevent> events;
     std::map<std::string, CUexternalMemory> externals;
     std::map<std::string, CUarray> arrays;
     std::map<std::string, CUmipmappedArray> mipmaps;

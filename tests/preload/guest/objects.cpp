@@ -48,6 +48,32 @@ void add_object_commands(Commands& commands) {
         if (result == CUDA_SUCCESS) p.driver.cuMemAddressFree(address, size);
         return answer(result);
     };
+    // multicast NAME BYTES [DEVICES]: known as a piece, and its team complete; mapped, unmapped and released as one
+    commands["multicast"] = [](Program& p, const Words& w) {
+        CUmulticastObjectProp prop{};
+        prop.numDevices = w.size() > 2 ? static_cast<unsigned>(number(w[2])) : 1;
+        prop.size = number(w.at(1));
+        CUmemGenericAllocationHandle object = 0;
+        CUresult result = p.driver.cuMulticastCreate(&object, &prop);
+        if (result == CUDA_SUCCESS) p.pieces[w.at(0)] = object;
+        for (unsigned device = 0; result == CUDA_SUCCESS && device < prop.numDevices; device++)
+            result = p.driver.cuMulticastAddDevice(object, static_cast<CUdevice>(device));
+        return answer(result);
+    };
+    // bind OBJECT OFFSET PIECE BYTES
+    commands["bind"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuMulticastBindMem(p.pieces.at(w.at(0)), number(w.at(1)), p.pieces.at(w.at(2)), 0,
+                                                  number(w.at(3)), 0));
+    };
+    // bindat OBJECT OFFSET MAPPING BYTES
+    commands["bindat"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuMulticastBindAddr(p.pieces.at(w.at(0)), number(w.at(1)), p.mappings.at(w.at(2)).first,
+                                                   number(w.at(3)), 0));
+    };
+    // unbind OBJECT OFFSET BYTES
+    commands["unbind"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuMulticastUnbind(p.pieces.at(w.at(0)), 0, number(w.at(1)), number(w.at(2))));
+    };
     // array NAME WIDTH HEIGHT DEPTH: of 16 bytes each
     commands["array"] = [](Program& p, const Words& w) {
         const CUDA_ARRAY3D_DESCRIPTOR descriptor = array_of(w);

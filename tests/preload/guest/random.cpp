@@ -33,9 +33,9 @@ class RandomProgram {
             case 9:
                 return physical(name);
             case 10:
-                return mapping(name);
+                return below(3) ? mapping(name) : binding(name);
             case 11:
-                return managed_ ? free(name) : below(2) ? array(name) : mipmap(name);
+                return managed_ ? free(name) : below(3) == 0 ? green(name) : below(2) ? array(name) : mipmap(name);
             case 12:
                 return managed_ ? free(name) : graph(name);
             case 13:
@@ -53,6 +53,7 @@ class RandomProgram {
         while (!p_.graphs.empty()) drop_graph(p_.graphs.begin()->first);
         while (!p_.mappings.empty()) unmap(p_.mappings.begin()->first);
         while (!p_.pieces.empty()) unpiece(p_.pieces.begin()->first);
+        while (!p_.greens.empty()) green(p_.greens.begin()->first);
         while (!p_.arrays.empty()) drop_array(p_.arrays.begin()->first);
         while (!p_.mipmaps.empty()) drop_mipmap(p_.mipmaps.begin()->first);
         while (!p_.blocks.empty()) free(p_.blocks.begin()->first);
@@ -98,6 +99,15 @@ class RandomProgram {
         if (p_.mappings.count(name)) return unmap(name);
         if (p_.pieces.count(name)) run("map", {name, std::to_string(pieces_[name])});
     }
+    // One object for them all, at a place of its own for each; memory that is unbound when its object goes, if not
+    // before.
+    void binding(const std::string& name) {
+        const std::string place = std::to_string(std::stoul(name.substr(1)) << 26);
+        if (below(4) == 0 && p_.pieces.count("object")) return unpiece("object");
+        if (!p_.pieces.count("object")) run("multicast", {"object", std::to_string(std::size_t{12} << 26)});
+        if (pieces_.count(name) && below(4) == 0) run("unbind", {"object", place, std::to_string(pieces_[name])});
+        if (p_.pieces.count(name)) run("bind", {"object", place, name, std::to_string(pieces_[name])});
+    }
     void unmap(const std::string& name) {
         run("unmap", {name});
         p_.mappings.erase(name);
@@ -105,6 +115,16 @@ class RandomProgram {
     void unpiece(const std::string& name) {
         run("unpiece", {name});
         p_.pieces.erase(name);
+    }
+    // A green context comes or goes, and now and then what follows happens in it.
+    void green(const std::string& name) {
+        if (!p_.greens.count(name)) {
+            if (run("green", {name, "0"}) && below(2)) run("current", {name});
+            return;
+        }
+        run("current", {"0"});
+        run("ungreen", {name});
+        p_.greens.erase(name);
     }
     void array(const std::string& name) {
         if (p_.arrays.count(name)) return drop_array(name);

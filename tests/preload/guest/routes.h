@@ -19,6 +19,11 @@
     F(cuCtxCreate_v2, cuCtxCreate, 3020)                                       \
     F(cuCtxDestroy_v2, cuCtxDestroy, 4000)                                     \
     F(cuCtxSetCurrent, cuCtxSetCurrent, 4000)                                  \
+    F(cuDeviceGetDevResource, cuDeviceGetDevResource, 12040)                   \
+    F(cuDevResourceGenerateDesc, cuDevResourceGenerateDesc, 12040)             \
+    F(cuGreenCtxCreate, cuGreenCtxCreate, 12040)                               \
+    F(cuGreenCtxDestroy, cuGreenCtxDestroy, 12040)                             \
+    F(cuCtxFromGreenCtx, cuCtxFromGreenCtx, 12040)                             \
     F(cuCtxSynchronize, cuCtxSynchronize, 2000)                                \
     F(cuMemAlloc, cuMemAlloc, 2000)                                            \
     F(cuMemAlloc_v2, cuMemAlloc, 3020)                                         \
@@ -48,6 +53,11 @@
     F(cuMemMap, cuMemMap, 10020)                                               \
     F(cuMemUnmap, cuMemUnmap, 10020)                                           \
     F(cuMemMapArrayAsync, cuMemMapArrayAsync, 11010)                           \
+    F(cuMulticastCreate, cuMulticastCreate, 12010)                             \
+    F(cuMulticastAddDevice, cuMulticastAddDevice, 12010)                       \
+    F(cuMulticastBindMem, cuMulticastBindMem, 12010)                           \
+    F(cuMulticastBindAddr, cuMulticastBindAddr, 12010)                         \
+    F(cuMulticastUnbind, cuMulticastUnbind, 12010)                             \
     F(cuMemRetainAllocationHandle, cuMemRetainAllocationHandle, 11000)         \
     F(cuMemExportToShareableHandle, cuMemExportToShareableHandle, 10020)       \
     F(cuMemImportFromShareableHandle, cuMemImportFromShareableHandle, 10020)   \
@@ -57,6 +67,11 @@
     F(cuExternalMemoryGetMappedBuffer, cuExternalMemoryGetMappedBuffer, 10000) \
     F(cuDestroyExternalMemory, cuDestroyExternalMemory, 10000)                 \
     F(cuIpcCloseMemHandle, cuIpcCloseMemHandle, 4010)                          \
+    F(cuIpcGetEventHandle, cuIpcGetEventHandle, 4010)                          \
+    F(cuIpcOpenEventHandle, cuIpcOpenEventHandle, 4010)                        \
+    F(cuEventCreate, cuEventCreate, 2000)                                      \
+    F(cuEventRecord, cuEventRecord, 2000)                                      \
+    F(cuStreamWaitEvent, cuStreamWaitEvent, 3020)                              \
     F(cuStreamCreate, cuStreamCreate, 2000)                                    \
     F(cuStreamDestroy_v2, cuStreamDestroy, 4000)                               \
     F(cuStreamBeginCapture_v2, cuStreamBeginCapture, 10010)                    \

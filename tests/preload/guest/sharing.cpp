@@ -10,7 +10,8 @@
 namespace guest {
 namespace {
 
-std::string to_hex(const CUipcMemHandle& handle) {
+template <typename Handle>
+std::string to_hex(const Handle& handle) {
     std::string text;
     char digits[3];
     for (const char byte : handle.reserved) {
@@ -20,8 +21,9 @@ std::string to_hex(const CUipcMemHandle& handle) {
     return text;
 }
 
-CUipcMemHandle from_hex(const std::string& text) {
-    CUipcMemHandle handle{};
+template <typename Handle>
+Handle from_hex(const std::string& text) {
+    Handle handle{};
     for (std::size_t i = 0; i < sizeof handle.reserved; i++)
         handle.reserved[i] = static_cast<char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
     return handle;
@@ -39,12 +41,33 @@ void add_sharing_commands(Commands& commands) {
     // ipcopen NAME HANDLE
     commands["ipcopen"] = [](Program& p, const Words& w) {
         CUdeviceptr block = 0;
-        const CUresult result = p.driver.cuIpcOpenMemHandle_v2(&block, from_hex(w.at(1)), 1);
+        const CUresult result = p.driver.cuIpcOpenMemHandle_v2(&block, from_hex<CUipcMemHandle>(w.at(1)), 1);
         if (result == CUDA_SUCCESS) p.blocks[w.at(0)] = block;
         return answer(result);
     };
     commands["ipcclose"] = [](Program& p, const Words& w) {
         return answer(p.driver.cuIpcCloseMemHandle(p.blocks.at(w.at(0))));
+    };
+    // event NAME: one that other processes can open
+    commands["event"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuEventCreate(&p.events[w.at(0)], CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    };
+    // eventget NAME: the handle
+    commands["eventget"] = [](Program& p, const Words& w) {
+        CUipcEventHandle handle{};
+        const CUresult result = p.driver.cuIpcGetEventHandle(&handle, p.events.at(w.at(0)));
+        return answer(result) + " " + to_hex(handle);
+    };
+    // eventopen NAME HANDLE
+    commands["eventopen"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuIpcOpenEventHandle(&p.events[w.at(0)], from_hex<CUipcEventHandle>(w.at(1))));
+    };
+    commands["record"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuEventRecord(p.events.at(w.at(0)), nullptr));
+    };
+    // await NAME: in the default stream
+    commands["await"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuStreamWaitEvent(nullptr, p.events.at(w.at(0)), 0));
     };
     // export NAME [close]: where another process finds the descriptor
     commands["export"] = [](Program& p, const Words& w) {

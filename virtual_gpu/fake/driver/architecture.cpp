@@ -153,6 +153,7 @@ bool common_attribute(int attribute, int& value) {
         case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:
         case CU_DEVICE_ATTRIBUTE_CAN_TEX2D_GATHER:
+        case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
             value = 1;
             return true;
         case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
@@ -267,6 +268,9 @@ bool device_attribute(const GpuSpec& gpu, int attribute, int& value) {
             return true;
         case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO:
             value = gpu.major * 10 + gpu.minor == 60 || gpu.major == 7 || gpu.minor == 0 ? 2 : 32;
+            return true;
+        case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
+            value = can_multicast(gpu);
             return true;
         case CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE:
             value = gpu.major >= 8 ? static_cast<int>(gpu.l2_cache / 4 * 3) : 0;

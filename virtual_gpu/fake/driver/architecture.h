@@ -22,6 +22,9 @@ constexpr unsigned max_grid[3] = {2147483647, 65535, 65535};
 
 const Architecture& architecture_of(const GpuSpec& gpu);
 
+/// Whether a GPU can be of a multicast object's team: from Hopper on, where there is NVLink.
+inline bool can_multicast(const GpuSpec& gpu) { return gpu.major >= 9 && gpu.nvlink; }
+
 /// The value of a CUdevice_attribute; false if there is no such attribute.
 bool device_attribute(const GpuSpec& gpu, int attribute, int& value);
 

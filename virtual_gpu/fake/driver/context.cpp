@@ -87,6 +87,16 @@ CUresult create_context(Gpu& gpu, unsigned flags, bool primary, Context*& contex
     return CUDA_SUCCESS;
 }
 
+Context& create_name(Context& base, CUgreenCtx green) {
+    const auto [handle, name] = contexts.create();
+    name->gpu = base.gpu;
+    name->handle = handle;
+    name->number = ++last_number;
+    name->base = &base;
+    name->green = green;
+    return *name;
+}
+
 void end_context(Context& context) {
     Gpu& gpu = *context.gpu;
     context.active = false;

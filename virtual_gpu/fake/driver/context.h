@@ -23,6 +23,9 @@ struct Context {
     CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
     CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
     std::set<CUcontext> peers;  // contexts whose memory it may touch
+    // Of a green context's CUcontext, which is another name of the primary context, with streams of its own.
+    Context* base = nullptr;
+    CUgreenCtx green = nullptr;
 };
 
 using ContextTable = HandleTable<Context, CUcontext, HandleKind::Context>;
@@ -31,22 +34,30 @@ extern ContextTable contexts;
 /// The thread's current context as a handle; null if there is none. It may have been destroyed by another thread.
 extern thread_local constinit CUcontext current_handle;
 
-/// The thread's current context: CUDA_ERROR_INVALID_CONTEXT if there is none, CUDA_ERROR_CONTEXT_IS_DESTROYED if it is
-/// gone.
-inline CUresult current_context(Context*& context) {
-    if (current_handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    context = contexts.find(current_handle);
-    return context != nullptr && context->active ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
-}
-
-/// A live context behind a handle from the program, or null.
-inline Context* live_context(CUcontext handle) {
+/// What a handle from the program names, a green context's too; null if it has ended.
+inline Context* live_name(CUcontext handle) {
     Context* context = contexts.find(handle);
     return context != nullptr && context->active ? context : nullptr;
 }
 
+/// A live context behind a handle from the program, or null. Behind a green context's that is the primary context.
+inline Context* live_context(CUcontext handle) {
+    Context* context = live_name(handle);
+    return context != nullptr && context->base != nullptr ? context->base : context;
+}
+
+/// The thread's current context: CUDA_ERROR_INVALID_CONTEXT if there is none, CUDA_ERROR_CONTEXT_IS_DESTROYED if it is
+/// gone.
+inline CUresult current_context(Context*& context) {
+    if (current_handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    context = live_context(current_handle);
+    return context != nullptr ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
 /// Makes a context and charges it; not current anywhere. The driver's lock is held.
 CUresult create_context(Gpu& gpu, unsigned flags, bool primary, Context*& context);
+/// Another name of a primary context, for a green one. The driver's lock is held.
+Context& create_name(Context& base, CUgreenCtx green);
 /// Ends what a context owns and releases what it cost; a primary context keeps its handle. The driver's lock is held.
 void end_context(Context& context);
 

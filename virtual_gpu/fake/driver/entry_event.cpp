@@ -1,26 +1,12 @@
 // Events.
 
-#include <time.h>
-
 #include "virtual_gpu/fake/driver/event.h"
 #include "virtual_gpu/fake/driver/lifetime.h"
 #include "virtual_gpu/fake/driver/stream_pair.h"
 
 using namespace cuslice::fake;
 
-namespace cuslice::fake {
-
-constinit EventTable events;
-
-}  // namespace cuslice::fake
-
 namespace {
-
-std::uint64_t now() {
-    timespec time{};
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<std::uint64_t>(time.tv_sec) * 1000000000 + static_cast<std::uint64_t>(time.tv_nsec);
-}
 
 CUresult record(CUevent handle, CUstream stream_handle, unsigned flags, DefaultStream form) {
     Event* event = events.find(handle);
@@ -29,13 +15,17 @@ CUresult record(CUevent handle, CUstream stream_handle, unsigned flags, DefaultS
     if ((flags & ~unsigned{CU_EVENT_RECORD_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = find_stream(stream_handle, form, stream); bad != CUDA_SUCCESS) return bad;
     if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
-    auto reached = std::make_shared<std::atomic<std::uint64_t>>(0);
-    const CUresult result = submit(*stream, CU_GRAPH_NODE_TYPE_EVENT_RECORD, [reached] { *reached = now(); });
-    if (result != CUDA_SUCCESS) return result;
-    event->recorded = true;
+    if (event->shared != nullptr) {
+        if (const CUresult bad = refuse_in_capture(*stream); bad != CUDA_SUCCESS) return bad;
+    }
+    const Record record = begin_record(*event);
+    const CUresult result = submit(*stream, CU_GRAPH_NODE_TYPE_EVENT_RECORD, record.task);
+    if (result != CUDA_SUCCESS) {
+        record.task();
+        return result;
+    }
     event->capture = stream->capture;
-    event->time = reached;
-    event->mark = stream->lane->mark();
+    note_record(*event, record, stream->lane->mark());
     return CUDA_SUCCESS;
 }
 
@@ -53,10 +43,9 @@ CUresult wait_event(CUstream handle, CUevent event_handle, unsigned flags, Defau
         if (stream->capture == nullptr && !stream->legacy) stream->capture = capture;
         return stream->capture == capture ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     }
-    if (!event->recorded || Lane::done(event->mark)) return CUDA_SUCCESS;
-    const Lane::Mark mark = event->mark;
+    if (event_reached(*event)) return CUDA_SUCCESS;
     if (stream->capture != nullptr) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-    stream->lane->submit([] {}, {mark});
+    wait_in_lane(*stream->lane, *event);
     return CUDA_SUCCESS;
 }
 
@@ -82,9 +71,13 @@ CUresult CUDAAPI cuEventCreate(CUevent* out, unsigned int flags) {
     Context* context = nullptr;
     constexpr unsigned all = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     if (out == nullptr || (flags & ~all) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if ((flags & CU_EVENT_INTERPROCESS) != 0) CUSLICE_UNSUPPORTED("CU_EVENT_INTERPROCESS");
+    const bool shared = (flags & CU_EVENT_INTERPROCESS) != 0;
+    if (shared && (flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    auto between = shared ? SharedEvent::make() : nullptr;
+    if (shared && between == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     const auto [handle, event] = events.create();
+    event->shared = std::move(between);
     event->context = context->handle;
     event->flags = flags;
     *out = handle;
@@ -112,7 +105,7 @@ CUresult CUDAAPI cuEventQuery(CUevent handle) {
     const Event* event = events.find(handle);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
-    return Lane::done(event->mark) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return event_reached(*event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult CUDAAPI cuEventSynchronize(CUevent handle) {
@@ -120,7 +113,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent handle) {
     const Event* event = events.find(handle);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
-    Lane::wait(event->mark);
+    wait_for_event(*event);
     if (const Context* context = live_context(event->context)) stream_synchronized(*context->gpu);
     return CUDA_SUCCESS;
 }
@@ -133,42 +126,4 @@ CUresult CUDAAPI cuEventElapsedTime(float* milliseconds, CUevent start, CUevent 
 CUresult CUDAAPI cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
     CUSLICE_ENTER(cuEventElapsedTime_v2)
     return elapsed(milliseconds, start, end);
-}
-
-CUresult CUDAAPI cuCtxRecordEvent(CUcontext handle, CUevent event_handle) {
-    CUSLICE_ENTER(cuCtxRecordEvent)
-    Context* context = live_context(handle);
-    Event* event = events.find(event_handle);
-    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    if (event == nullptr || event->context != handle) return CUDA_ERROR_INVALID_HANDLE;
-    // A lane of its own that waits for all of the context's.
-    std::vector<Lane::Mark> marks;
-    CUresult result = CUDA_SUCCESS;
-    each_stream(*context, [&](Stream& stream) {
-        if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) result = bad;
-        marks.push_back(stream.lane->mark());
-    });
-    if (result != CUDA_SUCCESS) return result;
-    const auto lane = std::make_shared<Lane>();
-    auto reached = std::make_shared<std::atomic<std::uint64_t>>(0);
-    lane->submit([reached] { *reached = now(); }, marks);
-    event->recorded = true;
-    event->time = reached;
-    event->mark = lane->mark();
-    return CUDA_SUCCESS;
-}
-
-CUresult CUDAAPI cuCtxWaitEvent(CUcontext handle, CUevent event_handle) {
-    CUSLICE_ENTER(cuCtxWaitEvent)
-    Context* context = live_context(handle);
-    const Event* event = events.find(event_handle);
-    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    CUresult result = CUDA_SUCCESS;
-    each_stream(*context, [&](Stream& stream) {
-        if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) result = bad;
-    });
-    if (result != CUDA_SUCCESS || !event->recorded || Lane::done(event->mark)) return result;
-    each_stream(*context, [&](Stream& stream) { stream.lane->submit([] {}, {event->mark}); });
-    return CUDA_SUCCESS;
 }

@@ -1,7 +1,8 @@
-// Memory between processes, the older way: a handle of 64 bytes, which any channel can carry.
+// Memory and events between processes, the older way: a handle of 64 bytes, which any channel can carry.
 
 #include <cstring>
 
+#include "virtual_gpu/fake/driver/event.h"
 #include "virtual_gpu/fake/driver/gate.h"
 #include "virtual_gpu/fake/driver/sharing.h"
 
@@ -55,4 +56,27 @@ CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr address) {
     Context* context = nullptr;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
     return close_shared(address, false);
+}
+
+CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle* out, CUevent handle) {
+    CUSLICE_ENTER(cuIpcGetEventHandle)
+    const Event* event = events.find(handle);
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    return event->shared != nullptr && event->shared->handle(*out) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuIpcOpenEventHandle(CUevent* out, CUipcEventHandle ticket) {
+    CUSLICE_ENTER(cuIpcOpenEventHandle)
+    Context* context = nullptr;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    std::shared_ptr<SharedEvent> shared;
+    if (const CUresult bad = SharedEvent::open(ticket, shared); bad != CUDA_SUCCESS) return bad;
+    const auto [handle, event] = events.create();
+    event->context = context->handle;
+    event->flags = CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    event->shared = std::move(shared);
+    *out = handle;
+    return CUDA_SUCCESS;
 }

@@ -10,26 +10,12 @@ using namespace cuslice::fake;
 
 namespace {
 
-/// Waits for what runs in the primary context before it ends; `last` only if this release is the one that ends it.
-void drain_primary(const Gpu& gpu, bool last) {
-    Context* context = nullptr;
-    {
-        const std::lock_guard hold(driver().lock);
-        const Primary& primary = primary_of(gpu);
-        if (!last || primary.retained == 1) context = primary.context;
-    }
-    if (context != nullptr && context->active) drain_streams(*context);
-}
-
 CUresult release(CUdevice device) {
     Gpu* gpu = driver().gpu(device);
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     drain_primary(*gpu, true);
     const std::lock_guard hold(driver().lock);
-    Primary& primary = primary_of(*gpu);
-    if (primary.retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
-    if (--primary.retained == 0 && primary.context->active) end_context(*primary.context);
-    return CUDA_SUCCESS;
+    return release_primary(*gpu);
 }
 
 /// Ends the context whoever retains it; the retains stay, and the next one starts it again.
@@ -63,6 +49,34 @@ Primary& primary_of(const Gpu& gpu) {
     return all[gpu.ordinal];
 }
 
+CUresult retain_primary(Gpu& gpu, Context*& context) {
+    Primary& primary = primary_of(gpu);
+    if (primary.context == nullptr || !primary.context->active) {
+        const CUresult bad = create_context(gpu, primary.flags, true, primary.context);
+        if (bad != CUDA_SUCCESS) return bad;
+    }
+    primary.retained++;
+    context = primary.context;
+    return CUDA_SUCCESS;
+}
+
+CUresult release_primary(const Gpu& gpu) {
+    Primary& primary = primary_of(gpu);
+    if (primary.retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (--primary.retained == 0 && primary.context->active) end_context(*primary.context);
+    return CUDA_SUCCESS;
+}
+
+void drain_primary(const Gpu& gpu, bool last) {
+    Context* context = nullptr;
+    {
+        const std::lock_guard hold(driver().lock);
+        const Primary& primary = primary_of(gpu);
+        if (!last || primary.retained == 1) context = primary.context;
+    }
+    if (context != nullptr && context->active) drain_streams(*context);
+}
+
 }  // namespace cuslice::fake
 
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice device) {
@@ -71,13 +85,9 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice device) {
     Gpu* gpu = driver().gpu(device);
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     const std::lock_guard hold(driver().lock);
-    Primary& primary = primary_of(*gpu);
-    if (primary.context == nullptr || !primary.context->active) {
-        const CUresult bad = create_context(*gpu, primary.flags, true, primary.context);
-        if (bad != CUDA_SUCCESS) return bad;
-    }
-    primary.retained++;
-    *out = primary.context->handle;
+    Context* context = nullptr;
+    if (const CUresult bad = retain_primary(*gpu, context); bad != CUDA_SUCCESS) return bad;
+    *out = context->handle;
     return CUDA_SUCCESS;
 }
 

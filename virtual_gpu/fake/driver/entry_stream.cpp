@@ -1,7 +1,6 @@
 // Streams: their life, waiting for them, what they are.
 
-#include <algorithm>
-
+#include "virtual_gpu/fake/driver/green_context.h"
 #include "virtual_gpu/fake/driver/lifetime.h"
 #include "virtual_gpu/fake/driver/resolve.h"
 #include "virtual_gpu/fake/driver/state.h"
@@ -11,19 +10,11 @@ using namespace cuslice::fake;
 
 namespace {
 
-constexpr int least_priority = 0, greatest_priority = -5;
-
 CUresult create(CUstream* out, unsigned flags, int priority) {
     Context* context = nullptr;
     if (out == nullptr || (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
-    const auto [handle, stream] = streams.create();
-    stream->handle = handle;
-    stream->context = context->handle;
-    stream->flags = flags;
-    stream->priority = std::clamp(priority, greatest_priority, least_priority);  // documented: clamped, no error
-    stream->id = next_stream_id();
-    *out = handle;
+    *out = create_stream(*contexts.find(current_handle), flags, priority);
     return CUDA_SUCCESS;
 }
 
@@ -31,6 +22,7 @@ CUresult create(CUstream* out, unsigned flags, int priority) {
 CUresult destroy(CUstream handle) {
     Stream* stream = streams.find(handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (stream->green != nullptr && !live_green(stream->green)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (const auto capture = stream->capture; capture != nullptr && capture->origin == handle) {
         end_capture(capture);
         destroy_graph(capture->graph);
@@ -82,13 +74,20 @@ CUresult get_context(CUstream handle, CUcontext* out, DefaultStream form) {
     Stream* stream = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
-    *out = stream->context;
+    *out = stream->green != nullptr ? name_of_green(stream->green)->handle : stream->context;
     return CUDA_SUCCESS;
 }
 
 CUresult get_context_2(CUstream handle, CUcontext* out, CUgreenCtx* green, DefaultStream form) {
-    if (green != nullptr) *green = nullptr;
-    return get_context(handle, out, form);
+    Stream* stream = nullptr;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const Context* current = live_name(current_handle);
+    if (handle == CU_STREAM_PER_THREAD && current != nullptr && current->green != nullptr)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    *out = stream->context;
+    if (green != nullptr) *green = stream->green;
+    return CUDA_SUCCESS;
 }
 
 CUresult get_device(CUstream handle, CUdevice* out, DefaultStream form) {

@@ -33,7 +33,10 @@ enum class HandleKind : std::uint64_t {
     GraphNode,
     Link,
     MipmappedArray,
-    ExternalMemory
+    ExternalMemory,
+    Multicast,
+    ResourceDescription,
+    GreenContext
 };
 
 template <typename T, typename Public, HandleKind kind>

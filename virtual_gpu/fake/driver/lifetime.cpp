@@ -3,6 +3,7 @@
 #include "virtual_gpu/fake/driver/array.h"
 #include "virtual_gpu/fake/driver/event.h"
 #include "virtual_gpu/fake/driver/graph_memory.h"
+#include "virtual_gpu/fake/driver/green_context.h"
 #include "virtual_gpu/fake/driver/host_memory.h"
 #include "virtual_gpu/fake/driver/module.h"
 #include "virtual_gpu/fake/driver/pool.h"
@@ -27,6 +28,7 @@ void end_owned_by(Context& context) {
     end_arrays(context);
     // With the primary context goes all that belongs to the device and not to a context of its own.
     if (context.primary) {
+        end_greens(context);
         end_pools(*context.gpu);
         end_graph_pool(*context.gpu);
     }

@@ -1,7 +1,10 @@
 #include "virtual_gpu/fake/driver/stream.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
+
+#include "virtual_gpu/fake/driver/green_context.h"
 
 namespace cuslice::fake {
 
@@ -9,11 +12,14 @@ constinit StreamTable streams;
 
 namespace {
 
+constexpr int least_priority = 0, greatest_priority = -5;
+
 std::atomic<std::uint64_t> last_id{0};
 constinit std::mutex defaults_lock;
 
-/// The default streams of one context. Kept until the context is: another thread may be using one.
+/// The default streams of one context or green context. Kept until the context is: another thread may be using one.
 struct Defaults {
+    CUcontext context = nullptr;  // the primary one of a green context
     std::unique_ptr<Stream> legacy;
     std::map<std::thread::id, std::unique_ptr<Stream>> per_thread;
 };
@@ -23,47 +29,68 @@ std::map<std::uint32_t, Defaults>& defaults() {
     return *all;
 }
 
-std::unique_ptr<Stream> new_default(const Context& context, CUstream handle) {
+CUcontext context_of(const Context& name) { return name.base != nullptr ? name.base->handle : name.handle; }
+
+/// With the lock held.
+Defaults& defaults_of(const Context& name) {
+    Defaults& found = defaults()[name.number];
+    found.context = context_of(name);
+    return found;
+}
+
+std::unique_ptr<Stream> new_default(const Context& name, CUstream handle) {
     auto stream = std::make_unique<Stream>();
     stream->handle = handle;
-    stream->context = context.handle;
+    stream->context = context_of(name);
+    stream->green = name.green;
     stream->legacy = handle == CU_STREAM_LEGACY;
     stream->id = ++last_id;
     return stream;
 }
 
-Stream& per_thread_stream(Context& context) {
+Stream& per_thread_stream(const Context& name) {
     const std::lock_guard hold(defaults_lock);
-    auto& mine = defaults()[context.number].per_thread[std::this_thread::get_id()];
-    if (mine == nullptr) mine = new_default(context, CU_STREAM_PER_THREAD);
+    auto& mine = defaults_of(name).per_thread[std::this_thread::get_id()];
+    if (mine == nullptr) mine = new_default(name, CU_STREAM_PER_THREAD);
     return *mine;
 }
 
 }  // namespace
 
-std::uint64_t next_stream_id() { return ++last_id; }
+CUstream create_stream(const Context& name, unsigned flags, int priority) {
+    const auto [handle, stream] = streams.create();
+    stream->handle = handle;
+    stream->context = context_of(name);
+    stream->green = name.green;
+    stream->flags = flags;
+    stream->priority = std::clamp(priority, greatest_priority, least_priority);  // documented: clamped, no error
+    stream->id = ++last_id;
+    return handle;
+}
 
-Stream& legacy_stream(Context& context) {
+Stream& legacy_stream(const Context& name) {
     const std::lock_guard hold(defaults_lock);
-    auto& legacy = defaults()[context.number].legacy;
-    if (legacy == nullptr) legacy = new_default(context, CU_STREAM_LEGACY);
+    auto& legacy = defaults_of(name).legacy;
+    if (legacy == nullptr) legacy = new_default(name, CU_STREAM_LEGACY);
     return *legacy;
 }
 
 void forget_default_streams(const Context& context) {
     const std::lock_guard hold(defaults_lock);
-    defaults().erase(context.number);
+    std::erase_if(defaults(), [&](const auto& entry) { return entry.second.context == context.handle; });
 }
 
 CUresult find_stream(CUstream handle, DefaultStream form, Stream*& stream) {
     if (handle != nullptr && handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD) {
         stream = streams.find(handle);
-        return stream == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+        if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+        return stream->green == nullptr || live_green(stream->green) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
     }
     Context* context = nullptr;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
     const bool per_thread = handle == CU_STREAM_PER_THREAD || (handle == nullptr && form == DefaultStream::PerThread);
-    stream = per_thread ? &per_thread_stream(*context) : &legacy_stream(*context);
+    const Context& name = *contexts.find(current_handle);
+    stream = per_thread ? &per_thread_stream(name) : &legacy_stream(name);
     return CUDA_SUCCESS;
 }
 
@@ -74,10 +101,10 @@ void each_stream(Context& context, const std::function<void(Stream&)>& f) {
     std::vector<Stream*> own;
     {
         const std::lock_guard hold(defaults_lock);
-        const auto found = defaults().find(context.number);
-        if (found != defaults().end()) {
-            if (found->second.legacy != nullptr) own.push_back(found->second.legacy.get());
-            for (auto& [thread, stream] : found->second.per_thread) own.push_back(stream.get());
+        for (auto& [number, found] : defaults()) {
+            if (found.context != context.handle) continue;
+            if (found.legacy != nullptr) own.push_back(found.legacy.get());
+            for (auto& [thread, stream] : found.per_thread) own.push_back(stream.get());
         }
     }
     for (Stream* stream : own) f(*stream);
@@ -88,12 +115,16 @@ std::vector<Lane::Mark> implicit_order(Stream& stream) {
     Context* context = live_context(stream.context);
     if (context == nullptr || !stream.blocking()) return marks;
     if (!stream.legacy) {
-        Stream& legacy = legacy_stream(*context);
+        // A green context has a default stream of its own.
+        const Context* name = stream.green == nullptr ? context : name_of_green(stream.green);
+        if (name == nullptr) return marks;
+        Stream& legacy = legacy_stream(*name);
         if (!legacy.lane->idle()) marks.push_back(legacy.lane->mark());
         return marks;
     }
     each_stream(*context, [&](Stream& other) {
-        if (&other != &stream && other.blocking() && !other.lane->idle()) marks.push_back(other.lane->mark());
+        if (&other == &stream || other.green != stream.green) return;
+        if (other.blocking() && !other.lane->idle()) marks.push_back(other.lane->mark());
     });
     return marks;
 }
@@ -104,7 +135,7 @@ static CUresult refuse_implicit_order(Stream& stream) {
     CUresult result = CUDA_SUCCESS;
     if (context == nullptr) return result;
     each_stream(*context, [&](Stream& other) {
-        if (other.capture == nullptr || !other.blocking()) return;
+        if (other.capture == nullptr || !other.blocking() || other.green != stream.green) return;
         other.capture->invalidate();
         result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     });

@@ -16,6 +16,7 @@ namespace cuslice::fake {
 struct Stream {
     CUstream handle = nullptr;
     CUcontext context = nullptr;
+    CUgreenCtx green = nullptr;  // the green context that it was made in
     unsigned flags = CU_STREAM_DEFAULT;
     int priority = 0;
     std::uint64_t id = 0;
@@ -37,13 +38,13 @@ enum class DefaultStream { Legacy, PerThread };
 /// current context, which default streams belong to.
 CUresult find_stream(CUstream handle, DefaultStream form, Stream*& stream);
 
-/// The context's legacy default stream.
-Stream& legacy_stream(Context& context);
+/// Makes a stream in what a handle names: a context, or a green one.
+CUstream create_stream(const Context& name, unsigned flags, int priority);
 
-/// A number that no other stream of the process has.
-std::uint64_t next_stream_id();
+/// The legacy default stream of what a handle names.
+Stream& legacy_stream(const Context& name);
 
-/// Ends the default streams of a context that ends; nothing may be running in them.
+/// Ends the default streams of a context that ends, its green ones' too; nothing may be running in them.
 void forget_default_streams(const Context& context);
 
 /// Runs the task in the stream's order, or makes it a node of the graph that is being captured.
@@ -60,7 +61,7 @@ CUresult synchronize(Stream& stream);
 /// An operation that no capture allows: invalidates the one in progress.
 CUresult refuse_in_capture(Stream& stream);
 
-/// Calls f(stream) for every stream of the context, default ones included.
+/// Calls f(stream) for every stream of the context, default ones and those of its green contexts included.
 void each_stream(Context& context, const std::function<void(Stream&)>& f);
 
 }  // namespace cuslice::fake

@@ -1,70 +1,24 @@
+// Reserved addresses, and what is mapped at them.
+
 #include "virtual_gpu/fake/driver/virtual_memory.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cstring>
-#include <map>
 #include <mutex>
-#include <shared_mutex>
 
-#include "virtual_gpu/fake/driver/array.h"
-#include "virtual_gpu/fake/driver/sharing.h"
+#include "virtual_gpu/fake/driver/gate.h"
+#include "virtual_gpu/fake/driver/multicast.h"
+#include "virtual_gpu/fake/driver/physical_tables.h"
 #include "virtual_gpu/fake/driver/state.h"
 
 namespace cuslice::fake {
-namespace {
-
-using PhysicalTable = HandleTable<Physical, CUmemGenericAllocationHandle, HandleKind::Physical>;
-constinit PhysicalTable physicals;
-
-struct Reservation {
-    std::size_t size = 0;
-    void* range = nullptr;  // what mmap gave: the alignment cuts a part off
-    std::size_t range_size = 0;
-};
-struct Mapping {
-    std::size_t size = 0;
-    CUmemGenericAllocationHandle handle = 0;
-    std::map<int, CUmemAccess_flags> access;  // by ordinal
-};
-
-/// Both tables, and the lock that all functions here take.
-struct Tables {
-    std::shared_mutex lock;
-    std::map<Address, Reservation> reservations;
-    std::map<Address, Mapping> mappings;
-};
 
 Tables& tables() {
     static auto* one = new Tables;
     return *one;
 }
 
-/// The entry whose range [key, key + size) contains the address, or end.
-template <typename Map>
-typename Map::iterator around(Map& map, Address address) {
-    auto above = map.upper_bound(address);
-    if (above == map.begin()) return map.end();
-    --above;
-    return address - above->first < above->second.size ? above : map.end();
-}
-
-bool whole(std::size_t value) { return value % virtual_granularity == 0; }
-
-/// Frees the memory when nobody has it any more; with the lock held.
-void drop_if_unused(CUmemGenericAllocationHandle handle, Physical& physical) {
-    if (physical.handles > 0 || physical.mappings > 0) return;
-    Gpu& gpu = *physical.gpu;
-    const Address at = physical.at;
-    if (physical.file >= 0) close(physical.file);
-    physicals.destroy(handle);
-    const std::lock_guard hold(gpu.lock);
-    const Block block = gpu.device.heap.at(at);
-    if (block) gpu.free_block(gpu.device, block);
-}
+namespace {
 
 /// The mappings that exactly fill [address, address + size); with the lock held.
 bool exact_mappings(Address address, std::size_t size, std::vector<Address>& found) {
@@ -78,36 +32,11 @@ bool exact_mappings(Address address, std::size_t size, std::vector<Address>& fou
     return size > 0;
 }
 
-/// Lies behind the contents in an exportable piece's file, and says what it is.
-struct Label {
-    std::uint64_t magic = 0x5359485045524143;
-    std::uint64_t id = 0, size = 0;
-    unsigned char uuid[16] = {};
-    CUmemAllocationProp prop{};
-};
-
-/// The label of an exported descriptor; false if it is another kind of file.
-bool read_label(int file, Label& label) {
-    struct stat info {};
-    const auto size = static_cast<ssize_t>(sizeof label);
-    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size <= size) return false;
-    const std::uint64_t magic = Label{}.magic;
-    if (pread(file, &label, sizeof label, info.st_size - size) != size || label.magic != magic) return false;
-    return label.size == static_cast<std::uint64_t>(info.st_size - size) && whole(label.size);
-}
-
-/// Gives a new block a file of its own for its contents; with the GPU's lock held.
-bool move_to_file(Gpu& gpu, const Block& block, const Label& label, int& file) {
-    file = memfd_create("cuslice-fake-memory", MFD_CLOEXEC);
-    const auto size = static_cast<off_t>(label.size);
-    const auto label_size = static_cast<ssize_t>(sizeof label);
-    if (file >= 0 && ftruncate(file, size) == 0 && pwrite(file, &label, sizeof label, size) == label_size &&
-        gpu.device.space.adopt(block.base, label.size, file, 0)) {
-        block.record->adopted = true;
-        return true;
-    }
-    if (file >= 0) close(file);
-    return false;
+/// How much can be mapped of what the handle stands for; 0 if it is none that is still held.
+std::size_t mappable_size(CUmemGenericAllocationHandle handle) {
+    if (is_multicast(handle)) return multicast_size(handle);
+    const Physical* physical = physicals.find(handle);
+    return physical == nullptr || physical->handles == 0 ? 0 : physical->size;
 }
 
 }  // namespace
@@ -136,120 +65,14 @@ CUresult free_addresses(Address address, std::size_t size) {
     return CUDA_SUCCESS;
 }
 
-CUresult create_physical(CUmemGenericAllocationHandle& out, std::size_t size, const CUmemAllocationProp& prop) {
-    if (size == 0 || !whole(size) || prop.type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-    if (prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-    Gpu* gpu = driver().gpu(prop.location.id);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-    {
-        const std::lock_guard hold(driver().lock);
-        if (const CUresult bad = gpu->open(); bad != CUDA_SUCCESS) return bad;
-    }
-    Address at = 0;
-    // Nobody's: no context's end frees it.
-    if (const CUresult bad = gpu->allocate(gpu->device, size, BlockKind::Physical, 0, at); bad != CUDA_SUCCESS)
-        return bad;
-    Label label;
-    int file = -1;
-    if ((prop.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) {
-        label.id = new_sharing_id();
-        label.size = size;
-        label.prop = prop;
-        std::memcpy(label.uuid, gpu->spec.uuid.data(), sizeof label.uuid);
-        const std::lock_guard hold(gpu->lock);
-        const Block block = gpu->device.heap.at(at);
-        if (!move_to_file(*gpu, block, label, file)) {
-            gpu->free_block(gpu->device, block);
-            return CUDA_ERROR_OPERATING_SYSTEM;
-        }
-    }
-    const auto [handle, physical] = physicals.create();
-    physical->gpu = gpu;
-    physical->at = at;
-    physical->size = size;
-    physical->prop = prop;
-    physical->file = file;
-    physical->id = label.id;
-    out = handle;
-    return CUDA_SUCCESS;
-}
-
-CUresult export_physical(CUmemGenericAllocationHandle handle, int& file) {
-    const std::lock_guard hold(tables().lock);
-    const Physical* physical = physicals.find(handle);
-    if (physical == nullptr || physical->handles == 0 || physical->file < 0) return CUDA_ERROR_INVALID_VALUE;
-    Gpu& gpu = *physical->gpu;
-    {
-        const std::lock_guard hold_gpu(gpu.lock);
-        const Block block = gpu.device.heap.at(physical->at);
-        if (!block.record->shared) {
-            if (!gpu.books.share(physical->id, physical->size)) return CUDA_ERROR_OUT_OF_MEMORY;
-            gpu.shared[block.base].id = physical->id;
-            block.record->shared = true;
-        }
-    }
-    file = fcntl(physical->file, F_DUPFD_CLOEXEC, 0);
-    return file >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
-}
-
-CUresult import_physical(CUmemGenericAllocationHandle& out, int file) {
-    Label label;
-    if (!read_label(file, label)) return CUDA_ERROR_INVALID_VALUE;
-    Gpu* gpu = gpu_with_uuid(label.uuid);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-    {
-        const std::lock_guard hold(driver().lock);
-        if (const CUresult bad = gpu->open(); bad != CUDA_SUCCESS) return bad;
-    }
-    const std::lock_guard hold(tables().lock);
-    bool known = false;
-    physicals.each([&](CUmemGenericAllocationHandle handle, Physical& physical) {
-        if (known || physical.id != label.id) return;
-        physical.handles++;
-        out = handle;
-        known = true;
-    });
-    if (known) return CUDA_SUCCESS;
-    const std::lock_guard hold_gpu(gpu->lock);
-    if (!gpu->books.hold_or_pay(label.id, label.size)) return CUDA_ERROR_OUT_OF_MEMORY;
-    const Block block = gpu->device.heap.allocate(label.size, BlockKind::Imported, 0);
-    const int own = fcntl(file, F_DUPFD_CLOEXEC, 0);
-    if (!block || own < 0 || !gpu->device.space.adopt(block.base, label.size, own, 0)) {
-        if (block) gpu->device.heap.free(block);
-        if (own >= 0) close(own);
-        gpu->books.drop(label.id, true);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    block.record->adopted = block.record->shared = true;
-    gpu->shared[block.base].id = label.id;
-    const auto [handle, physical] = physicals.create();
-    physical->gpu = gpu;
-    physical->at = block.base;
-    physical->size = label.size;
-    physical->prop = label.prop;
-    physical->prop.location.id = gpu->ordinal;
-    physical->file = own;
-    physical->id = label.id;
-    out = handle;
-    return CUDA_SUCCESS;
-}
-
-CUresult release_physical(CUmemGenericAllocationHandle handle) {
-    const std::lock_guard hold(tables().lock);
-    Physical* physical = physicals.find(handle);
-    if (physical == nullptr || physical->handles == 0) return CUDA_ERROR_INVALID_VALUE;
-    physical->handles--;
-    drop_if_unused(handle, *physical);
-    return CUDA_SUCCESS;
-}
-
 CUresult map_physical(Address address, std::size_t size, std::size_t offset, CUmemGenericAllocationHandle handle) {
-    const std::lock_guard hold(tables().lock);
+    std::unique_lock hold(tables().lock);
+    if (is_multicast(handle)) await_team(handle, hold);
     Tables& t = tables();
-    Physical* physical = physicals.find(handle);
+    const std::size_t mappable = mappable_size(handle);
     const auto reservation = around(t.reservations, address);
-    if (physical == nullptr || physical->handles == 0 || offset != 0 || size != physical->size || !whole(address) ||
-        reservation == t.reservations.end() || size > reservation->second.size - (address - reservation->first)) {
+    if (mappable == 0 || offset != 0 || size != mappable || !whole(address) || reservation == t.reservations.end() ||
+        size > reservation->second.size - (address - reservation->first)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     const auto next = t.mappings.lower_bound(address);
@@ -257,7 +80,11 @@ CUresult map_physical(Address address, std::size_t size, std::size_t offset, CUm
         return CUDA_ERROR_INVALID_VALUE;
     }
     t.mappings[address] = {size, handle, {}};
-    physical->mappings++;
+    if (is_multicast(handle)) {
+        multicast_mapped(handle);
+    } else {
+        physicals.find(handle)->mappings++;
+    }
     return CUDA_SUCCESS;
 }
 
@@ -268,9 +95,11 @@ CUresult unmap_physical(Address address, std::size_t size) {
     for (const Address at : found) {
         const CUmemGenericAllocationHandle handle = tables().mappings[at].handle;
         tables().mappings.erase(at);
-        Physical* physical = physicals.find(handle);
-        physical->mappings--;
-        drop_if_unused(handle, *physical);
+        if (is_multicast(handle)) {
+            multicast_unmapped(handle);
+        } else {
+            give_up_physical(handle);
+        }
     }
     return CUDA_SUCCESS;
 }
@@ -307,41 +136,10 @@ CUresult retain_physical(Address address, CUmemGenericAllocationHandle& out) {
     const std::lock_guard hold(tables().lock);
     const auto found = around(tables().mappings, address);
     if (found == tables().mappings.end()) return CUDA_ERROR_INVALID_VALUE;
-    physicals.find(found->second.handle)->handles++;
     out = found->second.handle;
+    if (is_multicast(out)) return retain_multicast(out);
+    physicals.find(out)->handles++;
     return CUDA_SUCCESS;
-}
-
-CUresult physical_properties(CUmemGenericAllocationHandle handle, CUmemAllocationProp& prop) {
-    const std::shared_lock hold(tables().lock);
-    const Physical* physical = physicals.find(handle);
-    if (physical == nullptr || physical->handles == 0) return CUDA_ERROR_INVALID_VALUE;
-    prop = physical->prop;
-    return CUDA_SUCCESS;
-}
-
-std::size_t physical_size(CUmemGenericAllocationHandle handle) {
-    const std::shared_lock hold(tables().lock);
-    const Physical* physical = physicals.find(handle);
-    return physical == nullptr ? 0 : physical->size;
-}
-
-CUresult bind_physical(CUmemGenericAllocationHandle handle, const Gpu& gpu, std::size_t offset, std::size_t tiles) {
-    const std::lock_guard hold(tables().lock);
-    Physical* physical = physicals.find(handle);
-    if (physical == nullptr || physical->handles == 0 || physical->gpu != &gpu) return CUDA_ERROR_INVALID_VALUE;
-    if ((physical->prop.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (offset % tile_bytes != 0 || offset > physical->size || tiles > (physical->size - offset) / tile_bytes)
-        return CUDA_ERROR_INVALID_VALUE;
-    physical->mappings += static_cast<unsigned>(tiles);
-    return CUDA_SUCCESS;
-}
-
-void unbind_physical(CUmemGenericAllocationHandle handle) {
-    const std::lock_guard hold(tables().lock);
-    Physical* physical = physicals.find(handle);
-    physical->mappings--;
-    drop_if_unused(handle, *physical);
 }
 
 bool in_reserved_addresses(Address address) {
@@ -360,6 +158,9 @@ CUresult resolve_mapped(Address address, std::size_t size, Access access, Pieces
                       (access == Access::Read && flags == CU_MEM_ACCESS_FLAGS_PROT_READ);
         }
         if (!allowed) return CUDA_ERROR_INVALID_VALUE;
+        // Documented for the multimem instructions of kernels, which don't run here.
+        if (is_multicast(found->second.handle))
+            CUSLICE_UNSUPPORTED("copying to or from the address of a multicast object");
         Physical& physical = *physicals.find(found->second.handle);
         const std::size_t offset = address - found->first, part = std::min(size, found->second.size - offset);
         if (access == Access::Write) {
@@ -379,7 +180,8 @@ bool find_mapping(Address address, Address& base, std::size_t& size, Gpu*& gpu) 
     if (found == tables().mappings.end()) return false;
     base = found->first;
     size = found->second.size;
-    gpu = physicals.find(found->second.handle)->gpu;
+    const CUmemGenericAllocationHandle handle = found->second.handle;
+    gpu = is_multicast(handle) ? multicast_gpu(handle) : physicals.find(handle)->gpu;
     return true;
 }
 

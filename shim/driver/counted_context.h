@@ -1,0 +1,88 @@
+#pragma once
+// What hooks of contexts have in common: a place among those who share the GPU before one, and what goes with its end.
+#include "policy/page_vector.h"
+#include "shim/driver/counted.h"
+
+namespace cuslice {
+
+// The allocations of a context that is about to end, out of the table, so that nobody else's allocation at the same
+// address is taken for one of them. Given back if the context lives on.
+class Ending {
+  public:
+    Ending(VirtualGpu* gpu, CUcontext context) : gpu_(gpu && gpu->limited() ? gpu : nullptr), context_(context) {
+        if (!gpu_) return;
+        gpu_->budget().begin_release();
+        process().allocations().erase_context(process().contexts().known_id(context), take, this);
+    }
+    ~Ending() { allocations_.release(); }
+    Ending(const Ending&) = delete;
+    Ending& operator=(const Ending&) = delete;
+
+    void ended() {
+        if (gpu_) gpu_->managed_changed(-static_cast<std::int64_t>(managed_));
+        if (gpu_) gpu_->budget().end_release(bytes_);
+        process().contexts().ended(context_);
+        process().forget_contexts();
+    }
+    void lives_on() {
+        if (!gpu_) return;
+        for (const Allocation& allocation : allocations_) process().allocations().insert(allocation);
+        gpu_->budget().cancel_release();
+    }
+
+  private:
+    static void take(const Allocation& allocation, void* self) {
+        auto& ending = *static_cast<Ending*>(self);
+        ending.bytes_ += allocation.bytes;
+        if (is_managed(allocation)) ending.managed_ += allocation.bytes;
+        ending.allocations_.push_back(allocation);
+    }
+    VirtualGpu* gpu_;
+    CUcontext context_;
+    std::uint64_t bytes_ = 0, managed_ = 0;
+    PageVector<Allocation> allocations_;
+};
+
+// A call that ends a context: what was in it and what it took itself are given back. `gpu` and `context` may be null,
+// when we know nothing of it.
+template <typename Call>
+CUresult counted_end(VirtualGpu* gpu, CUcontext context, Call call) {
+    DriverPart::Step step;
+    if (gpu && gpu->limited()) step = gpu->before_driver_step();
+    Ending ending(gpu, context);
+    const CUresult result = call();
+    if (result == CUDA_SUCCESS) {
+        ending.ended();
+        if (gpu && gpu->limited()) gpu->after_driver_step(step, nullptr);
+    } else {
+        ending.lives_on();
+    }
+    return result;
+}
+
+inline VirtualGpu* gpu_if(bool counts, CUdevice device) { return counts ? process().gpu_of(device) : nullptr; }
+
+// Before a context: the slice may have to be reserved first, among everybody's on this host.
+inline CUresult join_others(VirtualGpu* gpu) {
+    if (!gpu || !gpu->limited() || !process().sharing().any()) return CUDA_SUCCESS;
+    Refusal refusal;
+    gpu->join(process().sharing(), &refusal);
+    return answer_place(*gpu, refusal);
+}
+
+// The primary context lives while somebody retains it, and every retain and release comes through here.
+template <typename Call>
+CUresult counted_release(VirtualGpu* gpu, Call call) {
+    if (!gpu) return call();
+    PrimaryContext& primary = gpu->primary();
+    if (primary.retains.load() > 1) {
+        const CUresult result = call();
+        if (result == CUDA_SUCCESS) primary.retains--;
+        return result;
+    }
+    const CUresult result = counted_end(gpu, primary.handle.load(), call);
+    if (result == CUDA_SUCCESS) primary.retains.store(0);
+    return result;
+}
+
+}  // namespace cuslice
