@@ -68,6 +68,7 @@ bool select_gpus(const Settings& settings, const Environment& environment, Machi
     const auto visible = environment.get(kCudaVisible);
     std::vector<GpuIdentity> identities;
     GpusQuestion question{gpus->origin, gpus->value, {}, {}, view_of(visible)};
+    identities.reserve(known.size());
     for (const Gpu& gpu : known) identities.push_back(identity_of(gpu, gpu.ordinal));
     question.gpus = identities;
     for (const Gpu& gpu : machine.allowed())

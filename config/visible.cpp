@@ -75,9 +75,11 @@ int place_by_name(std::string_view name, std::span<const GpuIdentity> gpus) {
     return found;
 }
 
-// "CUDA_VISIBLE_DEVICES=0,1 allows 0 GPU-…, 1 GPU-…"
+// "CUDA_VISIBLE_DEVICES=0,1 allows 0 GPU-…, 1 GPU-…". A list of UUIDs would only say the same twice.
 void append_allowed(const GpusQuestion& question, Reason& why) {
-    why.append(kCudaVisible).append("=").append(question.variable.empty() ? "\"\"" : slice(question.variable, 0, 120));
+    why.append(kCudaVisible);
+    if (!is_name(trim(question.variable)) || question.allowed.view().empty())
+        why.append("=").append(question.variable.empty() ? "\"\"" : slice(question.variable, 0, 120));
     why.append(" allows ");
     const char* separator = "";
     for (const std::uint8_t place : question.allowed.view()) {

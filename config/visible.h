@@ -27,7 +27,8 @@ class GpuPlaces {
     /// False, and nothing is added, if it is there already or there is no more room.
     bool add(std::size_t place);
     void clear() { count_ = 0; }
-    std::span<const std::uint8_t> view() const { return {places_, count_}; }
+    std::span<const std::uint8_t> view() const& { return {places_, count_}; }
+    std::span<const std::uint8_t> view() && = delete;
 
   private:
     std::uint8_t places_[kMost] = {};

@@ -274,9 +274,20 @@ visible_devices() {
     echo "| CUDA_VISIBLE_DEVICES | without | under cuslice |"
     echo "|---|---|---|"
     echo "| (unset) | $(raw "$here/devices" count) | $(sliced 2GiB "$here/devices" count) |"
-    for value in "" 0 0,0 0,1,0 -1 0,-1 "0 , 0" "$uuid" "$uuid,$uuid" "${uuid%%-*}-${uuid:4:4}" "0,$uuid" nonsense; do
+    for value in "" 0 0,0 0,1,0 -1 0,-1 "0 , 0" +0 -0 0gpu "0 0" "$uuid" "$uuid,$uuid" "${uuid%%-*}-${uuid:4:4}" \
+        "GPU-$(echo "${uuid#GPU-}" | tr a-f A-F)" "0,$uuid" "$uuid,0" nonsense; do
         export CUDA_VISIBLE_DEVICES=$value
         echo "| \`$value\` | $(raw "$here/devices" count 2>&1) | $(sliced 2GiB "$here/devices" count 2>&1) |"
+    done
+    unset CUDA_VISIBLE_DEVICES
+    echo
+    echo "Set by the program itself under --gpus 0:"
+    echo
+    echo "| CUDA_VISIBLE_DEVICES | sees |"
+    echo "|---|---|"
+    for value in "" 0 0,1 1 -1 "$uuid"; do
+        echo "| \`$value\` | $("$CHECK_BUILD/bin/cuslice" run ${CHECK_FAKE:+--fake "$CHECK_FAKE"} --gpus 0 -- \
+            env CUDA_VISIBLE_DEVICES="$value" "$here/devices" count 2>&1) |"
     done
 }
 

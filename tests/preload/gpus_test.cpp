@@ -185,7 +185,8 @@ TEST_CASE("a nested run chooses within the outer one's list, and without a choic
     const Outcome refused =
         run(machine.launch({"--gpus", "3,2"}, machine.launch({"--gpus", "1"}, {"/bin/true"})), machine.outside());
     CHECK(refused.exit_code == 78);
-    CHECK(refused.err.find("'1' is not among the GPUs that are left to choose from: CUDA_VISIBLE_DEVICES=GPU-") !=
+    CHECK(refused.err.find(
+              "'1' is not among the GPUs that are left to choose from: CUDA_VISIBLE_DEVICES allows 3 GPU-") !=
           std::string::npos);
     // A file that both launchers read has been applied by the outer one.
     const Folder here;

@@ -70,7 +70,8 @@ TEST_CASE("cuslice reads a visible list as the fake driver does, which has a rea
         std::string list;
         for (std::size_t left = random() % 7; left > 0; left--) list += parts[random() % parts.size()];
         std::string ours;
-        for (const std::uint8_t place : cuslice::read_cuda_list(list, gpus).view()) ours += std::to_string(place);
+        const cuslice::GpuPlaces places = cuslice::read_cuda_list(list, gpus);
+        for (const std::uint8_t place : places.view()) ours += std::to_string(place);
         INFO('"' << list << '"');
         REQUIRE(ours == seen(list.c_str(), "PCI_BUS_ID"));
         visible += !ours.empty();
