@@ -11,6 +11,12 @@ constexpr KeyTraits kKeys[] = {
      "memory on the GPU: 4GiB, or for some GPUs 0=4GiB,GPU-5f=2048MiB,0000:81:00.0=1GiB"},
     {Key::headroom, "headroom", "CUSLICE_HEADROOM", true, true, false, false, "SIZE|auto", "auto",
      "part of the slice kept for what the driver takes by itself: 64MiB, or auto"},
+    {Key::allocator, "allocator", "CUSLICE_ALLOCATOR", true, true, false, false, "MODE", "direct",
+     "direct: only count; growth: cache, and grow as needed; prealloc: cache, and take the slice at once"},
+    {Key::free_mode, "free", "CUSLICE_FREE", true, true, false, false, "WHEN", "strict",
+     "when cached memory may be used again: strict waits for the GPU in each free, deferred asks it later"},
+    {Key::idle_release, "idle-release", "CUSLICE_IDLE_RELEASE", true, true, false, false, "no|TIME", "no",
+     "give cached memory back that nobody has used for so long: 500ms, 10s"},
     {Key::gpus, "gpus", "CUSLICE_GPUS", false, true, false, false, "LIST|any", "all that are visible",
      "the GPUs that the program sees, in this order: 3,2 or GPU-5f,0000:81:00.0; or any one that has room"},
     {Key::group, "group", "CUSLICE_GROUP", false, true, false, false, "NAME", "none",
@@ -36,8 +42,7 @@ constexpr KeyTraits kKeys[] = {
 
 // The rest of the design's words: who reads about them must not believe that they hold already.
 constexpr LaterKey kLaterKeys[] = {
-    {"allocator", true},      {"free", true},    {"idle-release", true}, {"split", true},
-    {"oversubscribe", false}, {"reserve", true}, {"record", true},       {"no-framework-env", false},
+    {"split", true}, {"oversubscribe", false}, {"reserve", true}, {"record", true}, {"no-framework-env", false},
 };
 
 // Read by others than the settings: the library's hand-over, and the fake GPU's own switches for tests.

@@ -84,6 +84,17 @@ std::optional<std::uint64_t> headroom_for(const Settings& settings, const GpuIde
     return entry->number;
 }
 
+AllocatorChoice allocator_for(const Settings& settings, const GpuIdentity& gpu) {
+    AllocatorChoice choice;
+    if (const Entry* mode = find(settings, Key::allocator, gpu)) {
+        choice.mode = static_cast<AllocatorMode>(mode->number);
+        choice.origin = mode->origin;
+    }
+    if (const Entry* free = find(settings, Key::free_mode, gpu)) choice.free = static_cast<FreeMode>(free->number);
+    if (const Entry* idle = find(settings, Key::idle_release, gpu)) choice.idle_release = idle->number;
+    return choice;
+}
+
 std::optional<std::uint64_t> group_limit_for(const Settings& settings, const GpuIdentity& gpu) {
     const Entry* entry = find(settings, Key::group_limit, gpu);
     return entry ? std::optional(entry->number) : std::nullopt;

@@ -26,6 +26,16 @@ Amount amount_for(const Settings& settings, const GpuIdentity& gpu, std::uint64_
 /// Bytes to keep free inside the limit for what the driver takes by itself; nothing if they are to be derived (auto).
 std::optional<std::uint64_t> headroom_for(const Settings& settings, const GpuIdentity& gpu);
 
+/// How memory is cached on a GPU.
+struct AllocatorChoice {
+    AllocatorMode mode = AllocatorMode::direct;
+    FreeMode free = FreeMode::strict;
+    std::uint64_t idle_release = 0;  // milliseconds; 0: never
+    /// Where the mode came from; empty if it is the default. Points into the settings.
+    std::string_view origin;
+};
+AllocatorChoice allocator_for(const Settings& settings, const GpuIdentity& gpu);
+
 /// Bytes that the group may have on `gpu`; nothing if that is not set.
 std::optional<std::uint64_t> group_limit_for(const Settings& settings, const GpuIdentity& gpu);
 

@@ -35,8 +35,19 @@ bool parse_switch(std::string_view text, std::uint64_t& number) {
     return yes || no;
 }
 
+// The modes, in the order of AllocatorMode and FreeMode.
+constexpr std::string_view kAllocatorModes[] = {"direct", "growth", "prealloc"};
+constexpr std::string_view kFreeModes[] = {"strict", "deferred"};
+
+bool one_of(std::string_view text, std::span<const std::string_view> words, std::uint64_t& number) {
+    for (number = 0; number < words.size(); number++)
+        if (words[number] == text) return true;
+    number = 0;
+    return false;
+}
+
 // Milliseconds. Without a unit nobody could tell minutes from seconds.
-bool parse_wait(std::string_view text, std::uint64_t& number, Reason& why) {
+bool parse_time(std::string_view text, std::uint64_t& number, std::string_view otherwise, Reason& why) {
     std::size_t digits = 0;
     std::uint64_t count = 0;
     while (digits < text.size() && is_digit(text[digits]) && digits < 9)
@@ -47,8 +58,7 @@ bool parse_wait(std::string_view text, std::uint64_t& number, Reason& why) {
                                        : unit == "m" ? 60'000
                                        : unit == "h" ? 3'600'000
                                                      : 0;
-    if (digits == 0 || milliseconds == 0 || count == 0)
-        return refuse("yes, no, or how long at most: 500ms, 90s, 10m, 2h", why);
+    if (digits == 0 || milliseconds == 0 || count == 0) return refuse(otherwise, why);
     number = count * milliseconds;
     return true;
 }
@@ -109,7 +119,14 @@ bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& au
         case Key::per_process:
             return parse_switch(text, number) || refuse("yes or no", why);
         case Key::wait:
-            return parse_switch(text, number) || parse_wait(text, number, why);
+            return parse_switch(text, number) ||
+                   parse_time(text, number, "yes, no, or how long at most: 500ms, 90s, 10m, 2h", why);
+        case Key::allocator:
+            return one_of(text, kAllocatorModes, number) || refuse("direct, growth or prealloc", why);
+        case Key::free_mode:
+            return one_of(text, kFreeModes, number) || refuse("strict or deferred", why);
+        case Key::idle_release:
+            return text == "no" || parse_time(text, number, "no, or a time: 500ms, 10s, 5m", why);
         case Key::log: {
             LogSetting log;
             return parse_log(text, log, why);

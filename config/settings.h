@@ -31,6 +31,10 @@ std::string_view name_of(Source source);
 /// `--wait` without a time, and any other yes.
 inline constexpr std::uint64_t kForEver = ~0ull;
 
+/// What becomes of memory that a program frees.
+enum class AllocatorMode : std::uint8_t { direct, growth, prealloc };
+enum class FreeMode : std::uint8_t { strict, deferred };
+
 /// How strong a setting is. Within one source a lower level is stronger: what a program sets is level 0; what it was
 /// handed by the launcher that started it, or by that one's launcher, is one more each time.
 struct Rank {
@@ -52,7 +56,8 @@ struct Entry {
     /// As written: "40%".
     std::string_view value;
     /// limit, headroom, group-limit: bytes; fraction: parts of Fraction::kWhole; wait: milliseconds; wait and
-    /// per-process: kForEver for yes; other keys: 0.
+    /// per-process: kForEver for yes; idle-release: milliseconds, or 0; allocator: AllocatorMode; free: FreeMode; other
+    /// keys: 0.
     std::uint64_t number = 0;
     /// "--limit", "CUSLICE_LIMIT", "/etc/cuslice/cuslice.toml:3:1", and "ceiling " before it for a ceiling.
     std::string_view origin;

@@ -25,7 +25,33 @@ Contexts::Id Contexts::number_of(const Entry* entry) const {
 Contexts::Id Contexts::id_of(CUcontext context, CUdevice device) {
     LockGuard lock(mutex_);
     const Entry* entry = find(context);
-    return number_of(entry ? entry : add({context, device, 1, 0}));
+    if (!entry) entry = add({context, device, 1, 0});
+    count();
+    return number_of(entry);
+}
+
+// With the lock held.
+void Contexts::count() {
+    CUcontext sole = nullptr;
+    for (const Entry& entry : entries_) {
+        if (!entry.context || entry.number) continue;
+        if (sole) return sole_.store(nullptr, std::memory_order_release);
+        sole = entry.context;
+    }
+    sole_.store(sole, std::memory_order_release);
+}
+
+std::size_t Contexts::list(CUcontext* into, std::size_t most) {
+    LockGuard lock(mutex_);
+    std::size_t there = 0;
+    for (const Entry& entry : entries_)
+        if (entry.context && !entry.number && there++ < most) into[there - 1] = entry.context;
+    return there;
+}
+
+CUcontext Contexts::handle_of(Id id) {
+    LockGuard lock(mutex_);
+    return id && id <= entries_.size() ? entries_[id - 1u].context : nullptr;
 }
 
 Contexts::Id Contexts::known_id(CUcontext context) {
@@ -62,6 +88,7 @@ void Contexts::detached(CUcontext context) {
 void Contexts::ended(CUcontext context) {
     LockGuard lock(mutex_);
     if (Entry* entry = context ? find(context) : nullptr) *entry = {};
+    count();
 }
 
 CUdevice Contexts::device_of(CUcontext context) {

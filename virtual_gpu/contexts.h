@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstdint>
 
 #include "policy/mutex.h"
@@ -32,6 +33,14 @@ class Contexts {
     // -1 if the context is not known.
     CUdevice device_of(CUcontext context);
 
+    // The context with this number; null if there is none.
+    CUcontext handle_of(Id id);
+
+    // The contexts that there are, without their other names, up to `most` of them. Returns how many there are.
+    std::size_t list(CUcontext* into, std::size_t most);
+    // The context, if there is only one. Costs a load.
+    CUcontext sole() const { return sole_.load(std::memory_order_acquire); }
+
     Mutex& mutex() { return mutex_; }
 
   private:
@@ -42,11 +51,13 @@ class Contexts {
         Id number;  // of the context that this is another name of; 0: it is one itself
     };
     Entry* find(CUcontext context);
+    void count();
     Entry* add(const Entry& entry);
     Id number_of(const Entry* entry) const;
 
     Mutex mutex_;
     PageVector<Entry> entries_;
+    std::atomic<CUcontext> sole_{nullptr};
 };
 
 }  // namespace cuslice

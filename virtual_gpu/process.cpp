@@ -136,6 +136,16 @@ VirtualGpu::Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t t
         if (!slice.limited) slice.origin.assign(find(settings(), Key::group_limit, identity)->origin);
         slice.limited = true;
     }
+    const AllocatorChoice choice = allocator_for(settings(), identity);
+    slice.allocator = choice.mode;
+    slice.free = choice.free;
+    slice.idle_release = choice.idle_release;
+    if (choice.mode != AllocatorMode::direct && !slice.limited) {
+        // All there is, none of it set aside; counted all the same.
+        slice.limited = slice.own_headroom = true;
+        slice.limit = total;
+        slice.origin.assign(choice.origin);
+    }
     if (const auto own = headroom_for(settings(), identity)) {
         slice.own_headroom = true;
         slice.headroom = *own;
@@ -214,7 +224,7 @@ bool Process::open_gpus() {
     for (int i = 0; i < count; i++) identify(i, &identities[i]);
     if (!check_selectors({identities, static_cast<std::size_t>(count)})) return fail_closed();
 
-    bool limits = false;
+    bool limits = false, caching = false;
     for (int i = 0; i < count; i++) {
         char name[96] = "";
         std::size_t total = 0;
@@ -224,8 +234,10 @@ bool Process::open_gpus() {
         const VirtualGpu::Slice slice = slice_of(identities[i], total);
         (new (&gpu(i)) VirtualGpu)->open(i, i, identities[i], total, name, slice);
         limits = limits || slice.limited;
+        caching = caching || gpu(i).caches();
     }
     limits_.store(limits, std::memory_order_relaxed);
+    caching_.store(caching, std::memory_order_relaxed);
     gpu_count_.store(count, std::memory_order_release);
     gpus_open_ = true;
     return true;
@@ -247,7 +259,9 @@ Process::Current Process::current() {
     if (last.context != now || last.epoch != epoch) {
         CUdevice device = -1;
         if (CUSLICE_REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return {};
-        last = {now, {gpu_of(device), contexts_.id_of(now, device)}, epoch};
+        VirtualGpu* gpu = gpu_of(device);
+        const Contexts::Id id = contexts_.id_of(now, device);
+        last = {now, {gpu, id, gpu && caches_anything() ? caches_.of(*gpu, id) : nullptr}, epoch};
     }
     return last.current;
 }
@@ -257,6 +271,7 @@ void Process::before_fork() {
     const int gpus = the_process.gpu_count();
     for (int i = 0; i < gpus; i++) the_process.gpu(i).pools().lock_all();  // first: one may be held over anything else
     if (!loading_now) the_process.mutex_.lock();
+    the_process.caches_.lock_all();
     the_process.contexts_.mutex().lock();
     the_process.physical_memory_.mutex().lock();
     the_process.graph_needs_.mutex().lock();
@@ -271,6 +286,7 @@ void Process::after_fork() {
     the_process.graph_needs_.mutex().unlock();
     the_process.physical_memory_.mutex().unlock();
     the_process.contexts_.mutex().unlock();
+    the_process.caches_.unlock_all();
     if (!loading_now) the_process.mutex_.unlock();
     for (int i = forking_gpus; i-- > 0;) the_process.gpu(i).pools().unlock_all();
 }
@@ -278,6 +294,9 @@ void Process::after_fork() {
 // What is shared is the parent's: its places and its locks are not the child's.
 void Process::after_fork_in_child() {
     after_fork();
+    // The driver answers no call in a child. What it says is what the program is to hear.
+    the_process.caching_.store(false, std::memory_order_relaxed);
+    thread_caches = nullptr;
     for (int i = forking_gpus; i-- > 0;) {
         the_process.gpu(i).budget().unshare();
         the_process.gpu(i).sharing().forget();

@@ -7,6 +7,7 @@
 #include "policy/allocation_table.h"
 #include "policy/in_flight.h"
 #include "policy/mutex.h"
+#include "virtual_gpu/cache/caches.h"
 #include "virtual_gpu/contexts.h"
 #include "virtual_gpu/graph_needs.h"
 #include "virtual_gpu/physical_memory.h"
@@ -60,11 +61,14 @@ class Process {
     VirtualGpu* find_gpu(const char* uuid);
     // True once some GPU has a limit: otherwise nothing is counted and every hook is one jump.
     bool limits_anything() const { return limits_.load(std::memory_order_relaxed); }
+    // True once some GPU's freed memory is kept.
+    bool caches_anything() const { return caching_.load(std::memory_order_relaxed); }
 
     // The thread's current context, and its GPU. `gpu` is null if there is none, or before the GPUs are open.
     struct Current {
         VirtualGpu* gpu = nullptr;
         Contexts::Id context = 0;
+        CachingAllocator* cache = nullptr;  // where the GPU's mode has one
     };
     Current current();
     // A context ended, so that its handle may come back for another GPU.
@@ -76,6 +80,7 @@ class Process {
     Contexts& contexts() { return contexts_; }
     PhysicalMemory& physical_memory() { return physical_memory_; }
     GraphNeeds& graph_needs() { return graph_needs_; }
+    Caches& caches() { return caches_; }
 
   private:
     bool read_settings();
@@ -91,7 +96,7 @@ class Process {
     Mutex mutex_;
     std::atomic<Readiness> readiness_{Readiness::not_yet};
     std::atomic<int> gpu_count_{0};
-    std::atomic<bool> limits_{false};
+    std::atomic<bool> limits_{false}, caching_{false};
     std::atomic<std::uint32_t> context_epoch_{1};
     std::atomic<int> nvml_{0};  // 0: not tried, 1: loaded, 2: none
     bool gpus_open_ = false;
@@ -104,6 +109,7 @@ class Process {
     PhysicalMemory physical_memory_;
     SharingPlan sharing_;
     GraphNeeds graph_needs_;
+    Caches caches_;
 
     // Raw storage, so that an unused library is pages of zeros and no constructor.
     alignas(VirtualGpu) static unsigned char gpu_storage_[kMostGpus * sizeof(VirtualGpu)];

@@ -101,7 +101,9 @@ bool VirtualGpu::try_reserve(std::uint64_t bytes, OverLimit* why) {
 
 bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     refusal->how = ledger::Joined::yes;
-    if (!limited() || !plan.any()) return true;
+    // A mode alone limits nothing that others could share.
+    const bool has_limit = slice_.job_limit != ledger::kNoLimitBytes || slice_.group_limit != ledger::kNoLimitBytes;
+    if (!limited() || !has_limit || !plan.any()) return true;
     process().load_nvml();
     const auto in_use = [](void* self) {
         NvmlGpu nvml;
@@ -125,9 +127,22 @@ bool VirtualGpu::reserve_at_once(std::uint64_t bytes) {
 bool VirtualGpu::reserve(std::uint64_t bytes, OverLimit* why) {
     if (budget_.used() > measure_above_.load(std::memory_order_relaxed)) refresh();
     if (try_reserve(bytes, why)) return true;
+    if (caches() && process().caches().trim(*this, bytes) && budget_.reserve(bytes, why)) return true;
     // A pool that is growing has more than it needs for the moment.
     pools_.await_growth();
     return budget_.reserve(bytes, why);
+}
+
+bool VirtualGpu::reserve_segment(std::uint64_t bytes, const ContextCache& cache, OverLimit* why) {
+    if (budget_.used() > measure_above_.load(std::memory_order_relaxed)) refresh();
+    if (try_reserve(bytes, why)) return true;
+    return process().caches().trim(*this, bytes, &cache) && budget_.reserve(bytes, why);
+}
+
+std::uint64_t VirtualGpu::room() const {
+    if (sharing_.joined()) return sharing_.budget().room();
+    const std::uint64_t used = budget_.used(), ceiling = budget_.ceiling();
+    return used < ceiling ? ceiling - used : 0;
 }
 
 bool VirtualGpu::within_limit(OverLimit* why) const {
@@ -161,15 +176,19 @@ DriverPart::Step VirtualGpu::before_driver_step() {
 
 bool VirtualGpu::after_driver_step(const DriverPart::Step& step, OverLimit* why) {
     pools_.refresh(budget_, false);
-    LockGuard lock(mutex_);
+    mutex_.lock();
     const std::uint64_t before = driver_part_.bytes();
     driver_part_.after(step, managed(), budget_);
     publish();
-    OverLimit over;
-    if (within_limit(&over)) return true;
     const std::uint64_t now = driver_part_.bytes(), more = now > before ? now - before : 0;
-    if (why) *why = {more, over.used - more, over.ceiling, over.others};
-    return false;
+    mutex_.unlock();
+    OverLimit over;
+    bool fits = within_limit(&over);
+    // What is cached makes room for what the driver needs itself.
+    if (!fits && caches() && process().caches().trim(*this, over.used - over.ceiling)) fits = within_limit(&over);
+    if (fits && caches()) process().caches().top_up(*this);
+    if (!fits && why) *why = {more, over.used - more, over.ceiling, over.others};
+    return fits;
 }
 
 MemoryView VirtualGpu::view(std::uint64_t physical_free) {
@@ -180,9 +199,10 @@ MemoryView VirtualGpu::view(std::uint64_t physical_free) {
         const Uncancelled locked;
         pools_.refresh(budget_, false);
     }
-    if (sharing_.joined()) return {std::min(sharing_.budget().room(), physical_free), limit()};
-    const std::uint64_t used = budget_.used(), ceiling = budget_.ceiling();
-    return {std::min(used < ceiling ? ceiling - used : 0, physical_free), slice_.limit};
+    const MemoryView view{std::min(room(), physical_free), limit()};
+    if (!caches()) return view;
+    const Uncancelled locked;
+    return {view.free + process().caches().unused(*this), view.total};
 }
 
 }  // namespace cuslice

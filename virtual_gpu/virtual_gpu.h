@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "config/gpu_selector.h"
+#include "config/settings.h"
 #include "config/text.h"
 #include "policy/allocation_table.h"
 #include "policy/budget.h"
@@ -12,6 +13,8 @@
 #include "virtual_gpu/sharing.h"
 
 namespace cuslice {
+
+struct ContextCache;
 
 // What a program is shown of a GPU's memory, in bytes.
 struct MemoryView {
@@ -37,6 +40,9 @@ class VirtualGpu {
         FixedText<128> origin;                              // where the limit came from, for people
         std::uint64_t job_limit = ledger::kNoLimitBytes;    // bytes: `limit`, unless only a group has one
         std::uint64_t group_limit = ledger::kNoLimitBytes;  // bytes
+        AllocatorMode allocator = AllocatorMode::direct;
+        FreeMode free = FreeMode::strict;
+        std::uint64_t idle_release = 0;  // milliseconds; 0: never
     };
 
     // Before any other thread knows of this GPU. `device` is the driver's own ordinal.
@@ -50,6 +56,8 @@ class VirtualGpu {
     std::uint64_t physical_total() const { return total_; }
     const Slice& slice() const { return slice_; }
     bool limited() const { return slice_.limited; }
+    // Whether freed memory is kept for later.
+    bool caches() const { return slice_.allocator != AllocatorMode::direct; }
 
     // Before the first context: becomes a member of the accounts that this slice is shared in. False if others stand in
     // the way, which `refusal` names.
@@ -63,8 +71,15 @@ class VirtualGpu {
     }
 
     // Takes bytes before the driver is asked for them. Before it refuses, it reads again what can have shrunk: pools
-    // (which are told to give back what they keep in reserve) and the driver's own part.
+    // (which are told to give back what they keep in reserve) and the driver's own part; and has cached memory given
+    // back.
     bool reserve(std::uint64_t bytes, OverLimit* why);
+
+    // The same for a segment of a cache, which does what it can with its own memory.
+    bool reserve_segment(std::uint64_t bytes, const ContextCache& cache, OverLimit* why);
+
+    // Bytes that can be reserved as things stand.
+    std::uint64_t room() const;
 
     // The same without telling pools to give anything back.
     bool reserve_at_once(std::uint64_t bytes);

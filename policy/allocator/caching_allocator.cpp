@@ -1,5 +1,7 @@
 #include "policy/allocator/caching_allocator.h"
 
+#include "policy/uncancelled.h"
+
 namespace cuslice {
 
 namespace {
@@ -20,6 +22,7 @@ void CachingAllocator::open(const Backing& backing, AddressMap& map, const Optio
     options_ = options;
     spans_.open(map);
     map_ = &map;
+    open_now_.store(true, std::memory_order_release);
 }
 
 // More memory for `attempt`, which is tried with the lock held, until it succeeds: what the GPU has come past, a new
@@ -91,6 +94,7 @@ bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
 }
 
 std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* denied) {
+    const Uncancelled uncancelled;
     const std::uint64_t size = rounded(bytes);
     Block* block = nullptr;
     const auto attempt = [&] {
@@ -106,6 +110,7 @@ std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* deni
 }
 
 std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* denied) {
+    const Uncancelled uncancelled;
     const unsigned size_class = SizeClass::of(bytes);
     const std::uint64_t size = SizeClass::bytes(size_class);
     ThreadCache* cache = own_cache();
@@ -152,6 +157,7 @@ std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* deni
 
 CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested,
                                                             bool quiet) {
+    const Uncancelled uncancelled;
     const unsigned size_class = span->size_class;
     const std::uint64_t size = SizeClass::bytes(size_class), now = backing_.now(backing_.self);
     const SmallBlock block{address, &span->word(span->index_of(address))};
@@ -217,6 +223,7 @@ CachingAllocator::Freed CachingAllocator::free_large(AddressMap& map, Block* blo
 }
 
 CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint64_t address, int* error) {
+    const Uncancelled uncancelled;
     bool quiet = false;
     if (options_.reuse == Reuse::strict) {
         *error = backing_.quiesce(backing_.self);
@@ -260,6 +267,7 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
 }
 
 void CachingAllocator::retire(std::uint64_t bytes, std::uint64_t requested) {
+    const Uncancelled uncancelled;
     LockGuard lock(mutex_);
     traffic_.free(bytes, requested);
     retired_ += bytes;

@@ -40,7 +40,7 @@ class CachingAllocator {
     void open(const Backing& backing, AddressMap& map, const Options& options);
     // Its context is gone, and with it its segments. No thread may be using it.
     void close();
-    bool is_open() const { return map_ != nullptr; }
+    bool is_open() const { return open_now_.load(std::memory_order_acquire); }
 
     // bytes > 0. The address, on a boundary of 512 bytes, or 0 and why.
     std::uint64_t allocate(std::uint64_t bytes, Denied* denied) {
@@ -77,8 +77,9 @@ class CachingAllocator {
     // Makes what nobody uses available again, waiting for the GPU if need be, and gives idle segments back, at least
     // `bytes` of them if there are so many. Returns how many bytes of segments it were.
     std::uint64_t trim(std::uint64_t bytes);
-    // The same with what has been idle since before `since`, and without waiting.
-    std::uint64_t release_idle(std::uint64_t since);
+    // The same with what has been idle since before `since`, and without waiting; with `asleep` also what threads keep
+    // to themselves.
+    std::uint64_t release_idle(std::uint64_t since, bool asleep);
     // Takes what there is room for, if that is what this allocator does. True if it got some, or need not.
     bool top_up(Denied* denied);
 
@@ -156,6 +157,7 @@ class CachingAllocator {
     std::uint64_t small_allocated_ = 0, small_requested_ = 0;    // as of the last time anybody looked
     Statistics told_;                                            // what is counted as it happens
     std::atomic<std::uint64_t> reserved_{0}, syncs_{0};
+    std::atomic<bool> open_now_{false};
 };
 
 // 0 if this thread has none of the size.

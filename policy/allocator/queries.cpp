@@ -173,7 +173,7 @@ void CachingAllocator::close() {
     traffic_.free(total.allocated.get() - total.freed.get(),
                   total.requested_allocated.get() - total.requested_freed.get());
     queued_ = retired_ = last_segment_ = 0;
-    map_ = nullptr;
+    open_now_.store(false, std::memory_order_release);
 }
 
 }  // namespace cuslice

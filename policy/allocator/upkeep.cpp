@@ -127,8 +127,8 @@ std::uint64_t CachingAllocator::trim(std::uint64_t bytes) {
     return give_back_idle(bytes, ~0ull);
 }
 
-std::uint64_t CachingAllocator::release_idle(std::uint64_t since) {
-    flush_caches(false);
+std::uint64_t CachingAllocator::release_idle(std::uint64_t since, bool asleep) {
+    if (asleep) flush_caches(false);
     return give_back_idle(~0ull, since);
 }
 

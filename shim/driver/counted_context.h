@@ -50,7 +50,13 @@ CUresult counted_end(VirtualGpu* gpu, CUcontext context, Call call) {
     DriverPart::Step step;
     if (gpu && gpu->limited()) step = gpu->before_driver_step();
     Ending ending(gpu, context);
+    const bool cached = process().caches_anything();
+    if (cached) process().caches().ending().lock();
     const CUresult result = call();
+    if (cached) {
+        if (result == CUDA_SUCCESS && context) process().caches().context_ended(context);
+        process().caches().ending().unlock();
+    }
     if (result == CUDA_SUCCESS) {
         ending.ended();
         if (gpu && gpu->limited()) gpu->after_driver_step(step, nullptr);

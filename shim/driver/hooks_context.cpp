@@ -6,6 +6,13 @@ namespace cuslice {
 
 namespace {
 
+// The slice's memory, where it is to be taken at once.
+void prepare_cache(VirtualGpu& gpu, Contexts::Id id) {
+    if (!gpu.caches()) return;
+    std::uint64_t missing = 0;
+    if (!process().caches().prepare(gpu, id, &missing)) report_missing(gpu, missing);
+}
+
 template <typename Call>
 CUresult counted_create(Function function, CUcontext* context, CUdevice device, Call call) {
     const HookEntry entry;
@@ -13,9 +20,12 @@ CUresult counted_create(Function function, CUcontext* context, CUdevice device, 
     const CUresult result = counted_step(function, gpu_if(entry.counts(), device), call,
                                          [&] { return CUSLICE_REAL(cuCtxDestroy_v2)(*context); });
     if (result != CUDA_SUCCESS) return result;
-    process().contexts().id_of(*context, device);
+    const Contexts::Id id = process().contexts().id_of(*context, device);
     process().forget_contexts();
-    if (VirtualGpu* gpu = process().gpu_of(device)) introduce(*gpu, *context);
+    if (VirtualGpu* gpu = process().gpu_of(device)) {
+        introduce(*gpu, *context);
+        prepare_cache(*gpu, id);
+    }
     return result;
 }
 
@@ -122,8 +132,10 @@ CUSLICE_HOOK cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
     if (result != CUDA_SUCCESS || !gpu) return result;
     gpu->primary().retains++;
     gpu->primary().handle.store(*context);
+    const Contexts::Id id = process().contexts().id_of(*context, device);
     if (!active) process().forget_contexts();
     introduce(*gpu, *context);
+    if (!active) prepare_cache(*gpu, id);
     return result;
 }
 

@@ -1,4 +1,5 @@
 // cuMemAlloc, cuMemAllocPitch, cuMemAllocManaged and cuMemFree, in their present and their old 32-bit forms.
+#include "shim/driver/cached.h"
 #include "shim/driver/counted.h"
 #include "shim/driver/export.h"
 
@@ -55,9 +56,13 @@ CUresult counted_pitch(Function function, std::uint64_t width, std::uint64_t hei
 
 CUSLICE_HOOK cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
     if (ready() != Readiness::ready) return unavailable();
-    return counted_allocation(
-        Function::cuMemAlloc_v2, Kind::memory, bytesize, dptr,
-        [&] { return CUSLICE_REAL(cuMemAlloc_v2)(dptr, bytesize); }, free_again);
+    const auto direct = [&] {
+        return counted_allocation(
+            Function::cuMemAlloc_v2, Kind::memory, bytesize, dptr,
+            [&] { return CUSLICE_REAL(cuMemAlloc_v2)(dptr, bytesize); }, free_again);
+    };
+    if (!process().caches_anything()) return direct();
+    return cached_allocation(Function::cuMemAlloc_v2, dptr, bytesize, direct);
 }
 
 CUSLICE_HOOK cuMemAlloc(CUdeviceptr_v1* dptr, unsigned bytesize) {
@@ -91,6 +96,8 @@ CUSLICE_HOOK cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned flag
 
 CUSLICE_HOOK cuMemFree_v2(CUdeviceptr dptr) {
     if (ready() != Readiness::ready) return unavailable();
+    CUresult result;
+    if (process().caches_anything() && cached_free(dptr, &result)) return result;
     return counted_free(dptr, free_now, [&] { return CUSLICE_REAL(cuMemFree_v2)(dptr); });
 }
 

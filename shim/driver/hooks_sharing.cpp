@@ -1,7 +1,9 @@
 // Memory of one process in another. Who made it pays for it as long as it lives there; whatever the driver counts for
 // those who opened it, then or after the owner's end, is part of what the driver takes here by itself.
+#include "shim/driver/cached.h"
 #include "shim/driver/counted.h"
 #include "shim/driver/export.h"
+#include "shim/log.h"
 
 namespace cuslice {
 
@@ -9,11 +11,25 @@ namespace {
 
 VirtualGpu* current_gpu(const HookEntry& entry) { return entry.counts() ? process().current().gpu : nullptr; }
 
+CUresult refuse_export() {
+    LogLine line;
+    line.append(
+        "cuIpcGetMemHandle: the memory is part of a cached segment, which can't be opened elsewhere at the same");
+    line.append(" bytes; --allocator direct gives each allocation its own");
+    say(LogLevel::warn, line);
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 }  // namespace
 
 CUSLICE_HOOK cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
     if (ready() != Readiness::ready) return unavailable();
+    const CachingAllocator::Found block = cached_block(address);
+    // A handle stands for a whole segment, so whoever opens it gets the segment's first byte.
+    if (block.address && block.address != block.segment->address) return refuse_export();
     const HookEntry entry;
+    if (block.address && !process().caches().notes().exported(process().caches().map(), block.address))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     const CUresult result = CUSLICE_REAL(cuIpcGetMemHandle)(handle, address);
     if (result != CUDA_SUCCESS || !entry.counts()) return result;
     // Documented for an allocation's base only, but drivers may take any address in it.

@@ -54,7 +54,7 @@ class OncePerGpu {
   private:
     std::atomic<bool> said_[Process::kMostGpus]{};
 };
-constinit OncePerGpu refused, introduced, placed;
+constinit OncePerGpu refused, introduced, placed, short_of;
 
 // As nvidia-smi counts. The settings may not have needed it so far; a line for a person is worth asking NVML.
 int index_of(const VirtualGpu& gpu) {
@@ -112,6 +112,15 @@ CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
     }
     say(LogLevel::warn, line);
     return refused ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+void report_missing(const VirtualGpu& gpu, std::uint64_t bytes) {
+    if (!short_of.first(gpu)) return;
+    LogLine line;
+    append_gpu(line, gpu);
+    line.append(": the driver has not all of the slice: ").append(format_size(bytes).view());
+    line.append(" of it could not be preallocated");
+    say(LogLevel::warn, line);
 }
 
 void introduce(VirtualGpu& gpu, CUcontext context) {

@@ -1,21 +1,10 @@
 #pragma once
 #include "policy/budget.h"
+#include "virtual_gpu/allocation_kind.h"
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/virtual_gpu.h"
 
 namespace cuslice {
-
-// What an allocation was made by, for people. Kept in Allocation::kind.
-enum class Kind : std::uint8_t { memory, pitch, managed, exported };
-
-inline bool is_managed(const Allocation& allocation) {
-    return allocation.kind == static_cast<std::uint8_t>(Kind::managed);
-}
-
-// Other processes may hold it, too, and keep it when it is freed here.
-inline bool is_exported(const Allocation& allocation) {
-    return allocation.kind == static_cast<std::uint8_t>(Kind::exported);
-}
 
 // An allocation, context or module that does not fit: says so once for each GPU (what was asked, the limit, what holds
 // most, what to change) and returns CUDA_ERROR_OUT_OF_MEMORY. `asked`: what the program asked for, where more than that
@@ -26,6 +15,9 @@ CUresult refuse(Function function, const VirtualGpu& gpu, const OverLimit& why, 
 // returns CUDA_ERROR_OUT_OF_MEMORY. Otherwise CUDA_SUCCESS, and once for each GPU what there is to say: there is no
 // ledger, so that the process goes on with its limit to itself, or it had to be made anew.
 CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal);
+
+// Says once for each GPU that the driver had so much less than the slice that is to be taken at once.
+void report_missing(const VirtualGpu& gpu, std::uint64_t bytes);
 
 // Says once for each GPU, for those who asked for it (log = info), which it is and what is allowed.
 void introduce(VirtualGpu& gpu, CUcontext context);

@@ -214,11 +214,11 @@ TEST_CASE("idle segments go back after their time") {
     for (int i = 0; i < 50; i++) blocks.push_back(a.allocate(4 * kMiB)), blocks.push_back(a.allocate(3000));
     a.memory.now = 1000;
     for (const std::uint64_t block : blocks) a.free(block);
-    CHECK(a.allocator.release_idle(999) == 0);
+    CHECK(a.allocator.release_idle(999, true) == 0);
     a.memory.now = 2000;
-    CHECK(a.allocator.release_idle(1000) > 0);
+    CHECK(a.allocator.release_idle(1000, true) > 0);
     a.memory.now = 3000;  // the spans of the small ones became free at 2000
-    a.allocator.release_idle(2000);
+    a.allocator.release_idle(2000, true);
     CHECK(a.memory.held == 0);
     CHECK(a.allocator.statistics().segments == 0);
 }

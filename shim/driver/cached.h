@@ -1,0 +1,60 @@
+#pragma once
+#include "shim/driver/report.h"
+#include "shim/entry.h"
+
+namespace cuslice {
+
+// Why a cache has no memory, as the driver would say it.
+inline CUresult answer_denied(Function function, const VirtualGpu& gpu, const Denied& denied, std::uint64_t asked) {
+    switch (denied.by) {
+        case Denied::By::limit:
+            return refuse(function, gpu, denied.over_limit, asked);
+        case Denied::By::driver:
+            return static_cast<CUresult>(denied.error);
+        default:
+            return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+}
+
+// An allocation that may come out of a cache; `direct` makes it of the driver where there is none.
+template <typename Direct>
+CUresult cached_allocation(Function function, CUdeviceptr* pointer, std::uint64_t bytes, Direct direct) {
+    if (inside_hook || !pointer || !bytes) return direct();
+    const Process::Current current = process().current();
+    if (!current.cache) return direct();
+    Denied denied;
+    const std::uint64_t address = current.cache->allocate(bytes, &denied);
+    if (!address) return answer_denied(function, *current.gpu, denied, bytes);
+    *pointer = address;
+    return CUDA_SUCCESS;
+}
+
+// Frees a block of a cache. False if the address is in none: it is the driver's to answer.
+inline bool cached_free(CUdeviceptr address, CUresult* result) {
+    if (inside_hook || !address) return false;
+    CUcontext current = nullptr;
+    *result = CUSLICE_REAL(cuCtxGetCurrent)(&current);
+    if (*result != CUDA_SUCCESS || !current) return false;
+    int error = 0;
+    switch (CachingAllocator::free(process().caches().map(), address, &error)) {
+        case CachingAllocator::Freed::done:
+            return true;
+        case CachingAllocator::Freed::not_ours:
+            return false;
+        case CachingAllocator::Freed::invalid:
+            *result = CUDA_ERROR_INVALID_VALUE;
+            return true;
+        case CachingAllocator::Freed::failed:
+            *result = static_cast<CUresult>(error);
+            return true;
+    }
+    return false;
+}
+
+// The block that an address is in, if it is a cache's.
+inline CachingAllocator::Found cached_block(CUdeviceptr address) {
+    if (!process().caches_anything() || inside_hook) return {};
+    return CachingAllocator::find(process().caches().map(), address);
+}
+
+}  // namespace cuslice

@@ -1,0 +1,135 @@
+#include "virtual_gpu/cache/caches.h"
+
+#include <ctime>
+#include <new>
+
+#include "policy/table_memory.h"
+#include "policy/uncancelled.h"
+#include "virtual_gpu/cache/current_context.h"
+#include "virtual_gpu/cache/idle_thread.h"
+#include "virtual_gpu/process.h"
+
+namespace cuslice {
+
+Contexts& Caches::contexts() { return process().contexts(); }
+
+CachingAllocator* Caches::of(VirtualGpu& gpu, Contexts::Id id) {
+    const CUcontext context = gpu.caches() ? contexts().handle_of(id) : nullptr;
+    if (!context) return nullptr;
+    const Uncancelled uncancelled;
+    LockGuard lock(mutex_);
+    ContextCache* closed = nullptr;
+    for (unsigned i = 0; i < count_.load(std::memory_order_relaxed); i++) {
+        ContextCache* cache = caches_[i];
+        if (!cache->allocator.is_open()) closed = cache;
+        if (cache->allocator.is_open() && cache->context == context) return &cache->allocator;
+    }
+    const unsigned count = count_.load(std::memory_order_relaxed);
+    if (!closed && count < kMost) {
+        // Never given back: a thread may hold on to it longer than its context lives.
+        constexpr std::size_t kBytes = 32 << 10;
+        static_assert(sizeof(ContextCache) <= kBytes);
+        void* memory = take_table_memory(kBytes);
+        if (memory) {
+            closed = new (memory) ContextCache;
+            caches_[count] = closed;
+            count_.store(count + 1, std::memory_order_release);
+        }
+    }
+    if (!closed) return nullptr;
+    closed->open(*this, gpu, context, id);
+    watch_idle(gpu);
+    return &closed->allocator;
+}
+
+bool Caches::prepare(VirtualGpu& gpu, Contexts::Id id, std::uint64_t* missing) {
+    CachingAllocator* allocator = of(gpu, id);
+    if (!allocator) return true;
+    Denied denied;
+    const Uncancelled uncancelled;
+    const bool all = allocator->top_up(&denied);
+    *missing = all ? 0 : gpu.room();
+    return all;
+}
+
+void Caches::context_ended(CUcontext context) {
+    captures_.context_ended(context);
+    fences_.context_ended(context);
+    LockGuard lock(mutex_);
+    each([&](ContextCache& cache) {
+        if (cache.context == context) cache.allocator.close();
+    });
+}
+
+std::uint64_t Caches::trim(VirtualGpu& gpu, std::uint64_t bytes, const ContextCache* except) {
+    std::uint64_t given = 0;
+    each([&](ContextCache& cache) {
+        if (cache.gpu == &gpu && &cache != except && given < bytes) given += cache.allocator.trim(bytes - given);
+    });
+    return given;
+}
+
+void Caches::top_up(VirtualGpu& gpu) {
+    Denied denied;
+    each([&](ContextCache& cache) {
+        if (cache.gpu == &gpu) cache.allocator.top_up(&denied);
+    });
+}
+
+std::uint64_t Caches::unused(const VirtualGpu& gpu) const {
+    std::uint64_t bytes = 0;
+    each([&](const ContextCache& cache) {
+        if (cache.gpu == &gpu) bytes += cache.allocator.unused();
+    });
+    return bytes;
+}
+
+int Caches::quiesce() {
+    if (captures_.any()) return Backing::kNotNow;
+    CUcontext current = nullptr;
+    CUSLICE_REAL(cuCtxGetCurrent)(&current);
+    if (current && current == contexts().sole()) return CUSLICE_REAL(cuCtxSynchronize)();
+
+    CUcontext all[64];
+    const std::size_t count = contexts().list(all, std::size(all));
+    if (count > std::size(all)) return CUDA_ERROR_NOT_SUPPORTED;
+    for (std::size_t i = 0; i < count; i++) {
+        const CurrentContext during(all[i]);
+        const CUresult result = during ? CUSLICE_REAL(cuCtxSynchronize)() : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+        // One that ends meanwhile waits for its own work.
+        const bool ended = result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT;
+        if (result != CUDA_SUCCESS && !ended) return result;
+    }
+    return 0;
+}
+
+std::uint64_t Caches::now() {
+    timespec time{};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+void Caches::thread_began() { at_thread_end(CachingAllocator::thread_ends); }
+
+// The only feature that needs a thread of ours, and only where it is asked for.
+void Caches::watch_idle(const VirtualGpu& gpu) {
+    if (gpu.slice().idle_release && !idle_thread_.exchange(true)) start_idle_thread();
+}
+
+void Caches::lock_all() {
+    mutex_.lock();
+    each([](ContextCache& cache) { cache.allocator.lock(); });
+    captures_.mutex().lock();
+    fences_.mutex().lock();
+    notes_.lock_all();
+}
+
+void Caches::unlock_all() {
+    notes_.unlock_all();
+    fences_.mutex().unlock();
+    captures_.mutex().unlock();
+    each([](ContextCache& cache) { cache.allocator.unlock(); });
+    mutex_.unlock();
+}
+
+}  // namespace cuslice

@@ -1,0 +1,74 @@
+#pragma once
+#include <atomic>
+
+#include "policy/mutex.h"
+#include "virtual_gpu/cache/captures.h"
+#include "virtual_gpu/cache/context_cache.h"
+#include "virtual_gpu/cache/fences.h"
+#include "virtual_gpu/cache/notes.h"
+
+namespace cuslice {
+
+// The caching allocators of this process, one for each context of a GPU whose mode is not `direct`. Thread-safe.
+class Caches {
+  public:
+    // A context's; null if its GPU has none, or there is no memory for one.
+    CachingAllocator* of(VirtualGpu& gpu, Contexts::Id id);
+
+    // A context is there: takes the GPU's slice now where that is the mode. False, the first time, if the driver had
+    // less than the slice; `missing` says how much less.
+    bool prepare(VirtualGpu& gpu, Contexts::Id id, std::uint64_t* missing);
+
+    // Held while a context ends, from before the driver's call until context_ended().
+    Mutex& ending() { return ending_; }
+    void context_ended(CUcontext context);
+
+    // Gives back at least `bytes` of what is cached on this GPU, if there is so much, but nothing of `except`. Returns
+    // how much it was.
+    std::uint64_t trim(VirtualGpu& gpu, std::uint64_t bytes, const ContextCache* except = nullptr);
+    // Takes again what a GPU's preallocation had to give back, as far as there is room.
+    void top_up(VirtualGpu& gpu);
+
+    // Bytes on this GPU that are charged and that the program could have.
+    std::uint64_t unused(const VirtualGpu& gpu) const;
+
+    // See Backing.
+    int quiesce();
+    Fence fence() { return captures_.any() ? 0 : fences_.make(contexts()); }
+    bool passed(Fence fence, bool wait) { return !captures_.any() && fences_.passed(fence, wait); }
+    static std::uint64_t now();
+    static void thread_began();
+
+    AddressMap& map() { return map_; }
+    Fences& fences() { return fences_; }
+    Captures& captures() { return captures_; }
+    Notes& notes() { return notes_; }
+
+    // Calls f(ContextCache&) for each that is open.
+    template <typename F>
+    void each(F f) const {
+        for (unsigned i = 0, n = count_.load(std::memory_order_acquire); i < n; i++)
+            if (caches_[i]->allocator.is_open()) f(*caches_[i]);
+    }
+
+    // Around fork().
+    void lock_all();
+    void unlock_all();
+
+  private:
+    static constexpr unsigned kMost = 256;
+    static Contexts& contexts();
+    void watch_idle(const VirtualGpu& gpu);
+
+    AddressMap map_;
+    Fences fences_;
+    Captures captures_;
+    Notes notes_;
+    Mutex ending_;
+    Mutex mutex_;  // over the making and ending of caches
+    std::atomic<unsigned> count_{0};
+    ContextCache* caches_[kMost] = {};
+    std::atomic<bool> idle_thread_{false};
+};
+
+}  // namespace cuslice

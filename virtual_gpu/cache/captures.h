@@ -1,0 +1,48 @@
+#pragma once
+#include <atomic>
+
+#include "policy/mutex.h"
+#include "policy/page_vector.h"
+#include "virtual_gpu/driver/cuda_api.h"
+
+namespace cuslice {
+
+// The streams that are being captured into a graph. As long as there is one, nothing may be waited for and no event be
+// recorded: it would fail and end the capture. Thread-safe.
+class Captures {
+  public:
+    bool any() const { return count_.load(std::memory_order_acquire) != 0; }
+
+    void began(CUstream stream, CUcontext context) {
+        LockGuard lock(mutex_);
+        if (streams_.push_back({stream, context})) count_.store(streams_.size(), std::memory_order_release);
+    }
+    // Of one that may have been captured.
+    void ended(CUstream stream, CUcontext context) {
+        remove([&](const Entry& entry) { return entry.stream == stream && entry.context == context; });
+    }
+    void context_ended(CUcontext context) {
+        remove([&](const Entry& entry) { return entry.context == context; });
+    }
+
+    Mutex& mutex() { return mutex_; }
+
+  private:
+    struct Entry {
+        CUstream stream;
+        CUcontext context;  // the default streams have the same handles in each
+    };
+    template <typename Which>
+    void remove(Which which) {
+        if (!any()) return;
+        LockGuard lock(mutex_);
+        for (std::size_t i = streams_.size(); i-- > 0;)
+            if (which(streams_[i])) streams_.remove_at(i);
+        count_.store(streams_.size(), std::memory_order_release);
+    }
+    Mutex mutex_;
+    PageVector<Entry> streams_;
+    std::atomic<std::size_t> count_{0};
+};
+
+}  // namespace cuslice

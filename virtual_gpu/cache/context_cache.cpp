@@ -1,0 +1,83 @@
+#include "virtual_gpu/cache/context_cache.h"
+
+#include "policy/uncancelled.h"
+#include "virtual_gpu/allocation_kind.h"
+#include "virtual_gpu/cache/caches.h"
+#include "virtual_gpu/cache/current_context.h"
+#include "virtual_gpu/process.h"
+
+namespace cuslice {
+
+void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::Id number) {
+    set = &caches;
+    gpu = &on;
+    context = in;
+    id = number;
+    Backing backing;
+    backing.self = this;
+    backing.take = take;
+    backing.give_back = give_back;
+    const auto of = [](void* self) -> ContextCache& { return *static_cast<ContextCache*>(self); };
+    static constexpr auto kOf = of;
+    backing.room = [](void* self) { return kOf(self).gpu->room(); };
+    backing.quiesce = [](void* self) { return kOf(self).set->quiesce(); };
+    backing.fence = [](void* self) { return kOf(self).set->fence(); };
+    backing.passed = [](void* self, Fence fence, bool wait) { return kOf(self).set->passed(fence, wait); };
+    backing.drop_fence = [](void* self, Fence fence) { kOf(self).set->fences().drop(fence); };
+    backing.forget = [](void* self, std::uint64_t address) { return kOf(self).set->notes().forget(address); };
+    backing.thread_began = [](void*) { Caches::thread_began(); };
+    backing.now = [](void*) { return Caches::now(); };
+    const VirtualGpu::Slice& slice = on.slice();
+    CachingAllocator::Options options;
+    options.preallocate = slice.allocator == AllocatorMode::prealloc;
+    options.reuse =
+        slice.free == FreeMode::deferred ? CachingAllocator::Reuse::deferred : CachingAllocator::Reuse::strict;
+    allocator.open(backing, caches.map(), options);
+}
+
+std::uint64_t ContextCache::take(void* self, std::uint64_t bytes, Denied* denied) {
+    auto& cache = *static_cast<ContextCache*>(self);
+    VirtualGpu& gpu = *cache.gpu;
+    const Uncancelled uncancelled;
+    OverLimit why;
+    if (!gpu.reserve_segment(bytes, cache, &why)) {
+        denied->by = Denied::By::limit;
+        denied->over_limit = why;
+        return 0;
+    }
+    CUdeviceptr address = 0;
+    CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+    {
+        // Not while a context ends: the driver could hand out its addresses before they are forgotten here.
+        LockGuard none_ends(cache.set->ending());
+        const CurrentContext current(cache.context);
+        if (current) result = CUSLICE_REAL(cuMemAlloc_v2)(&address, bytes);
+    }
+    const bool made = result == CUDA_SUCCESS;
+    if (made && process().allocations().insert({address, Budget::charged(bytes), cache.id,
+                                                static_cast<std::uint8_t>(gpu.ordinal()),
+                                                static_cast<std::uint8_t>(Kind::memory)})) {
+        gpu.budget().commit();
+        return address;
+    }
+    if (made) CUSLICE_REAL(cuMemFree_v2)(address);
+    gpu.budget().roll_back(bytes);
+    denied->by = made ? Denied::By::host : Denied::By::driver;
+    denied->error = result;
+    return 0;
+}
+
+void ContextCache::give_back(void* self, std::uint64_t address, std::uint64_t) {
+    auto& cache = *static_cast<ContextCache*>(self);
+    const Uncancelled uncancelled;
+    const CurrentContext current(cache.context);
+    if (!current) return;  // it has ended, and its memory with it
+    process().frees().begin();
+    const CUresult result = CUSLICE_REAL(cuMemFree_v2)(address);
+    const Allocation freed = result == CUDA_SUCCESS ? process().allocations().erase(address) : Allocation{};
+    if (freed.address)
+        is_exported(freed) ? cache.gpu->release_shared(freed.bytes) : cache.gpu->budget().release(freed.bytes);
+    process().frees().end();
+}
+
+}  // namespace cuslice

@@ -1,0 +1,28 @@
+#pragma once
+#include "policy/allocator/caching_allocator.h"
+#include "virtual_gpu/contexts.h"
+#include "virtual_gpu/driver/cuda_api.h"
+
+namespace cuslice {
+
+class Caches;
+class VirtualGpu;
+
+// The caching allocator of one context: its segments are cuMemAlloc's, made in that context and charged to its GPU.
+struct ContextCache {
+    CachingAllocator allocator;
+    Caches* set = nullptr;
+    VirtualGpu* gpu = nullptr;
+    CUcontext context = nullptr;
+    Contexts::Id id = 0;
+    std::uint64_t operations_seen = 0;  // the idle thread's
+    bool short_said = false;
+
+    void open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::Id number);
+
+  private:
+    static std::uint64_t take(void* self, std::uint64_t bytes, Denied* denied);
+    static void give_back(void* self, std::uint64_t address, std::uint64_t bytes);
+};
+
+}  // namespace cuslice

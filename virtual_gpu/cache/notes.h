@@ -1,0 +1,52 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "policy/allocation_table.h"
+#include "policy/allocator/caching_allocator.h"
+
+namespace cuslice {
+
+// What there is to know of some blocks beyond their place: a number for CU_POINTER_ATTRIBUTE_BUFFER_ID, which is made
+// when somebody asks for it, and whether other processes may hold the block's memory. Kept as long as the block lives.
+// Thread-safe.
+class Notes {
+  public:
+    // A number that no other allocation has or had; 0 if there is no memory to note it in.
+    std::uint64_t buffer_id(AddressMap& map, std::uint64_t block) {
+        LockGuard lock(mutex_);
+        return note(map, block, 0);
+    }
+    // False if there is no memory to note it in.
+    bool exported(AddressMap& map, std::uint64_t block) {
+        LockGuard lock(mutex_);
+        return note(map, block, kExported) != 0;
+    }
+    // False if the block's memory is not this process's alone.
+    bool forget(std::uint64_t block) { return !(notes_.erase(block).kind & kExported); }
+
+    void lock_all() { mutex_.lock(), notes_.lock_all(); }
+    void unlock_all() { notes_.unlock_all(), mutex_.unlock(); }
+
+  private:
+    static constexpr std::uint8_t kExported = 1;
+    // Far from the driver's own numbers, which count up from a small one.
+    static constexpr std::uint64_t kFirst = 1ull << 60;
+
+    std::uint64_t note(AddressMap& map, std::uint64_t block, std::uint8_t kind) {
+        Allocation known = notes_.erase(block);
+        if (!known.address) known = {block, ++last_ * AllocationTable::kUnit, 0, 0, 0};
+        known.kind |= kind;
+        if (!notes_.insert(known)) return 0;
+        if (!CachingAllocator::mark(map, block)) {
+            notes_.erase(block);
+            return 0;
+        }
+        return kFirst + known.bytes / AllocationTable::kUnit;
+    }
+    Mutex mutex_;
+    AllocationTable notes_;  // `bytes` is the number
+    std::uint64_t last_ = 0;
+};
+
+}  // namespace cuslice
