@@ -69,6 +69,12 @@ void Contexts::name_ended(CUcontext name) {
     if (Entry* entry = name ? find(name) : nullptr; entry && entry->number) *entry = {};
 }
 
+bool Contexts::is_name(CUcontext context) {
+    LockGuard lock(mutex_);
+    const Entry* entry = context ? find(context) : nullptr;
+    return entry && entry->number;
+}
+
 void Contexts::attached(CUcontext context) {
     LockGuard lock(mutex_);
     if (Entry* entry = find(context)) entry->uses++;

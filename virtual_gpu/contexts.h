@@ -23,6 +23,7 @@ class Contexts {
     // itself, however its context ends.
     void add_name(CUcontext name, CUcontext context, CUdevice device);
     void name_ended(CUcontext name);
+    bool is_name(CUcontext context);
 
     void attached(CUcontext context);
     // True if giving up one use ends the context; the use itself is given up by `detached` once the driver has agreed.

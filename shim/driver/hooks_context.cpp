@@ -32,7 +32,12 @@ CUresult counted_create(Function function, CUcontext* context, CUdevice device, 
 template <typename Call>
 CUresult counted_destroy(CUcontext context, Call call) {
     const HookEntry entry;
-    return counted_end(gpu_if(entry.counts(), process().contexts().device_of(context)), context, call);
+    VirtualGpu* gpu = gpu_if(entry.counts(), process().contexts().device_of(context));
+    if (!process().contexts().is_name(context)) return counted_end(gpu, context, call);
+    // A green context's: what a driver makes of that is not documented, but the allocations are the primary context's.
+    const CUresult result = call();
+    if (result == CUDA_SUCCESS && gpu) gpu->driver_gave_back();
+    return result;
 }
 
 template <typename Call>

@@ -17,15 +17,16 @@ CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peer_handle, unsigned int flags
     int reachable = 0;
     cuDeviceCanAccessPeer(&reachable, context->gpu->ordinal, peer->gpu->ordinal);
     if (reachable == 0) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-    if (!context->peers.insert(peer_handle).second) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    if (!context->peers.insert(peer->handle).second) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext peer) {
+CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext peer_handle) {
     CUSLICE_ENTER(cuCtxDisablePeerAccess)
     Context* context = nullptr;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
     const std::lock_guard hold(driver().lock);
-    if (live_context(peer) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    return context->peers.erase(peer) == 0 ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : CUDA_SUCCESS;
+    const Context* peer = live_context(peer_handle);
+    if (peer == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    return context->peers.erase(peer->handle) == 0 ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : CUDA_SUCCESS;
 }

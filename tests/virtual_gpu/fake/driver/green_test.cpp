@@ -228,6 +228,18 @@ TEST_CASE("streams of a green context are known as its own, and end with it") {
           }) == "");
 }
 
+TEST_CASE("access to a green context's memory is access to its primary context's") {
+    CHECK(in_child({{"CUSLICE_FAKE", "2xh100"}}, [](const Report& report) {
+              const CUcontext primary = use_device(report);
+              const CUcontext green = context_of(report, green_of(report, all_of(report)));
+              use_device(report, 1);
+              EXPECT_EQUAL(cuCtxEnablePeerAccess(green, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuCtxEnablePeerAccess(primary, 0), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+              EXPECT_EQUAL(cuCtxDisablePeerAccess(primary), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuCtxDisablePeerAccess(green), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+          }) == "");
+}
+
 TEST_CASE("a green context's event waits for its own streams and no others") {
     CHECK(in_child(one_h100, [](const Report& report) {
               use_device(report);

@@ -1,0 +1,176 @@
+// allocator = growth and prealloc, as a program sees them: a slice of which freed memory is kept, and no difference
+// otherwise.
+#include <chrono>
+#include <thread>
+
+#include "tests/preload/places.h"
+#include "tests/preload/scene.h"
+
+namespace cuslice::tests {
+namespace {
+
+constexpr char kLaptop[] = "1xlaptop-2g";
+
+Words cached(const std::string& allocator, const Words& more = {}) {
+    Words words{"CUSLICE_ALLOCATOR=" + allocator};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+}  // namespace
+
+TEST_CASE("growth: freed memory stays with the process, and counts as free") {
+    const std::string free = GENERATE("strict", "deferred");
+    Scene scene(kLaptop, cached("growth", {"CUSLICE_FREE=" + free}));
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("current 0") == 0);
+    const std::uint64_t context = scene.held().used, before = scene.free();
+    for (int round = 0; round < 3; ++round) {
+        REQUIRE(scene.guest.code("alloc a " + bytes(100 * kMiB)) == 0);
+        REQUIRE(scene.guest.code("alloc b 1000") == 0);
+        CHECK(before - scene.free() >= 100 * kMiB);
+        CHECK(before - scene.free() < 101 * kMiB);
+        REQUIRE(scene.guest.code("free a") == 0);
+        REQUIRE(scene.guest.code("free b") == 0);
+        CHECK(scene.free() == before);
+    }
+    CHECK(scene.held().used >= context + 102 * kMiB);
+    CHECK(scene.held().used < context + 112 * kMiB);
+    CHECK(scene.held().peak <= 1024 * kMiB);
+}
+
+TEST_CASE("prealloc: the slice less headroom is taken at the first context, so that a neighbour can't have it") {
+    Scene scene(kLaptop, cached("prealloc"));
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("current 0") == 0);
+    CHECK(scene.held().used > 1024 * kMiB - 16 * kMiB - 2 * kMiB);
+    CHECK(scene.held().used <= 1024 * kMiB - 16 * kMiB);
+    Guest neighbour(Guest::route("linked"), raw(kLaptop, scene.books.path()));
+    REQUIRE(neighbour.code("init") == 0);
+    REQUIRE(neighbour.code("retain 0") == 0);
+    REQUIRE(neighbour.code("current 0") == 0);
+    CHECK(neighbour.code("alloc a " + bytes(800 * kMiB)) == 2);
+    CHECK(scene.guest.code("alloc a " + bytes(600 * kMiB)) == 0);
+}
+
+TEST_CASE("prealloc: a module that fits the slice loads, and one that doesn't is refused by the same line") {
+    Scene scene(kLaptop, cached("prealloc"));
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("current 0") == 0);
+    REQUIRE(scene.guest.code("alloc small 1000") == 0);
+    CHECK(scene.guest.code("module m " + bytes(200 * kMiB)) == 0);
+    CHECK(scene.held().peak <= 1024 * kMiB + 200 * kMiB);
+    CHECK(scene.held().used <= 1024 * kMiB);
+    CHECK(scene.held().used > 1000 * kMiB);  // what is left of the slice is taken again
+    CHECK(scene.guest.code("alloc b " + bytes(200 * kMiB)) == 0);
+    CHECK(scene.guest.code("module n " + bytes(400 * kMiB)) == 2);
+    CHECK(scene.guest.complaints().size() == 1);
+    CHECK(scene.guest.code("unload m") == 0);
+    CHECK(scene.guest.code("alloc c " + bytes(150 * kMiB)) == 0);
+}
+
+TEST_CASE("memory that doesn't come from a cache makes it give back what is idle") {
+    const std::string kind = GENERATE("managed", "pitch", "async", "old");
+    Scene scene(kLaptop, cached("growth"));
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("current 0") == 0);
+    REQUIRE(scene.guest.code("alloc a " + bytes(600 * kMiB)) == 0);
+    REQUIRE(scene.guest.code("free a") == 0);
+    CAPTURE(kind);
+    const std::string size = kind == "pitch" ? bytes(400 * kMiB / 512) : bytes(400 * kMiB);
+    CHECK(scene.guest.code("alloc b " + size + " " + kind) == 0);
+    CHECK(scene.held().peak <= 1024 * kMiB);
+}
+
+TEST_CASE("wrong frees get the driver's answer, and the cache lives on") {
+    Scene scene(kLaptop, cached("growth"));
+    Guest plain_guest(Guest::route("linked"), raw(kLaptop, scene.books.path()));
+    for (Guest* guest : {&scene.guest, &plain_guest}) {
+        if (guest == &plain_guest) REQUIRE(guest->code("init") == 0);
+        REQUIRE(guest->code("retain 0") == 0);
+        REQUIRE(guest->code("current 0") == 0);
+        const std::uint64_t small = guest->number("alloc a 5000"), large = guest->number("alloc b " + bytes(5 * kMiB));
+        CHECK(guest->code("freeat " + bytes(small + 512)) == 1);
+        CHECK(guest->code("freeat " + bytes(large + kMiB)) == 1);
+        CHECK(guest->code("freeat 0") == 0);
+        CHECK(guest->code("freeat 4096") == 1);
+        CHECK(guest->code("free a") == 0);
+        CHECK(guest->code("free a") == 1);
+        CHECK(guest->code("free b") == 0);
+        CHECK(guest->code("free b") == 1);
+        CHECK(guest->code("alloc c 0") == 1);
+    }
+}
+
+TEST_CASE("a context's end and a reset take its cache with them, and the next context has its own") {
+    Scene scene(kLaptop, cached("growth"));
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("current 0") == 0);
+    REQUIRE(scene.guest.code("alloc a " + bytes(300 * kMiB)) == 0);
+    REQUIRE(scene.guest.code("reset 0") == 0);
+    CHECK(scene.held().used < 100 * kMiB);
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("current 0") == 0);
+    CHECK(scene.guest.code("alloc b " + bytes(600 * kMiB)) == 0);
+    CHECK(scene.guest.code("free b") == 0);
+    REQUIRE(scene.guest.code("create second 0") == 0);
+    CHECK(scene.guest.code("alloc c " + bytes(100 * kMiB)) == 0);
+    CHECK(scene.guest.code("destroy second") == 0);
+    REQUIRE(scene.guest.code("current 0") == 0);
+    CHECK(scene.guest.code("alloc d " + bytes(600 * kMiB)) == 0);
+}
+
+TEST_CASE("each GPU has a mode of its own") {
+    const Folder books;
+    Guest guest(Guest::route("linked"), sliced("2xt4", books.path(),
+                                               {"CUSLICE_LIMIT=2GiB", "CUSLICE_ALLOCATOR=0=prealloc,1=growth",
+                                                "CUDA_DEVICE_ORDER=PCI_BUS_ID"}));
+    REQUIRE(guest.code("init") == 0);
+    const auto used = [&](unsigned ordinal) {
+        const std::string uuid = split_words(guest.ask("uuid " + std::to_string(ordinal))).at(1);
+        return books_of(books.path(), guest.pid(), uuid).used;
+    };
+    for (unsigned i : {0, 1}) REQUIRE(guest.code("retain " + std::to_string(i)) == 0);
+    CHECK(used(0) > 1900 * kMiB);
+    CHECK(used(1) < 1000 * kMiB);
+}
+
+TEST_CASE("growth without a limit caches and counts, and limits nothing") {
+    const Folder books;
+    Guest guest(Guest::route("linked"), sliced(kLaptop, books.path(), {"CUSLICE_ALLOCATOR=growth"}));
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    REQUIRE(guest.code("current 0") == 0);
+    const std::uint64_t free = guest.number("info");
+    CHECK(guest.code("alloc a " + bytes(free - 4 * kMiB)) == 0);
+    CHECK(guest.code("free a") == 0);
+    CHECK(guest.number("info") == free);
+}
+
+TEST_CASE("a sleeping program gives idle memory back, and its neighbour gets it") {
+    const std::string free = GENERATE("strict", "deferred");
+    const Folder books;
+    const Words settings{"CUSLICE_LIMIT=1500MiB", "CUSLICE_FREE=" + free, "CUSLICE_IDLE_RELEASE=500ms"};
+    Guest first(Guest::route("linked"), sliced(kLaptop, books.path(), cached("growth", settings)));
+    REQUIRE(first.code("init") == 0);
+    REQUIRE(first.code("retain 0") == 0);
+    REQUIRE(first.code("current 0") == 0);
+    REQUIRE(first.code("alloc a " + bytes(900 * kMiB)) == 0);
+    REQUIRE(first.code("alloc b 3000") == 0);
+    REQUIRE(first.code("free a") == 0);
+    REQUIRE(first.code("free b") == 0);
+    const auto freed = std::chrono::steady_clock::now();
+    Guest second(Guest::route("linked"), raw(kLaptop, books.path()));
+    REQUIRE(second.code("init") == 0);
+    REQUIRE(second.code("retain 0") == 0);
+    REQUIRE(second.code("current 0") == 0);
+    CHECK(second.code("alloc a " + bytes(900 * kMiB)) == 2);
+    while (second.code("alloc a " + bytes(900 * kMiB)) == 2) {
+        REQUIRE(std::chrono::steady_clock::now() - freed < std::chrono::seconds(20));
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    // How long it took is tests/bench/'s to say.
+    CHECK(first.number("info") < 600 * kMiB);
+}
+
+}  // namespace cuslice::tests
