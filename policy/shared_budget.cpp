@@ -58,6 +58,22 @@ bool SharedBudget::over(OverLimit* why) const {
     return false;
 }
 
+void SharedBudget::caches() {
+    for (unsigned i = 0, n = count(); i < n; i++) members_[i].caches();
+}
+
+std::uint32_t SharedBudget::wanted() const {
+    std::uint32_t sum = 0;
+    for (unsigned i = 0, n = count(); i < n; i++) sum += members_[i].wanted();
+    return sum;
+}
+
+bool SharedBudget::want() {
+    bool any = false;
+    for (unsigned i = 0, n = count(); i < n; i++) any = members_[i].want() || any;
+    return any;
+}
+
 void SharedBudget::forget() {
     count_.store(0, std::memory_order_release);
     for (ledger::Membership& member : members_) member.forget();

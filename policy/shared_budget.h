@@ -31,6 +31,11 @@ class SharedBudget {
     // True if some account holds more than its limit, with `why` filled.
     bool over(OverLimit* why) const;
 
+    // See Membership: over all accounts.
+    void caches();
+    std::uint32_t wanted() const;
+    bool want();
+
     // In a forked child, whose places these are not.
     void forget();
 

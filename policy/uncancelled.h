@@ -24,6 +24,21 @@ class CancellationHold {
     int type_ = 0, state_ = 0;
 };
 
+// The same for a stretch in which no call of the C library's is made that acts on a cancellation: then only one that is
+// asynchronous could strike, and the type alone has to be changed, which for most threads it need not be.
+class NotInBetween {
+  public:
+    NotInBetween() { pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type_); }
+    ~NotInBetween() {
+        if (type_ != PTHREAD_CANCEL_DEFERRED) pthread_setcanceltype(type_, nullptr);
+    }
+    NotInBetween(const NotInBetween&) = delete;
+    NotInBetween& operator=(const NotInBetween&) = delete;
+
+  private:
+    int type_ = 0;
+};
+
 class Uncancelled {
   public:
     Uncancelled() { hold_.begin(); }

@@ -28,6 +28,13 @@ calls=("$build/tests/bench/cuslice_bench_calls" "$build/lib/cuslice/fake/libcuda
 export CUSLICE_FAKE_DIR=$books
 "$build/bin/cuslice" run --per-process --fake 1xh200 --limit 64GiB -- "${calls[@]}" >"$figures"
 "$build/bin/cuslice" run --fake 1xh200 --limit 64GiB -- "${calls[@]}" job >>"$figures"
+echo "bench: cached memory, about a minute" >&2
+for when in strict deferred; do
+    "$build/bin/cuslice" run --per-process --fake 1xh200 --limit 64GiB --allocator growth --free "$when" -- \
+        "$build/tests/bench/cuslice_bench_cached" "$build/lib/cuslice/fake/libcuda.so.1" "$when" >>"$figures"
+done
+echo "bench: waste, about a minute" >&2
+"$build/tests/bench/cuslice_bench_waste" >>"$figures"
 echo "bench: the host ledger, some seconds" >&2
 "$build/tests/bench/cuslice_bench_ledger" "$books/ledger" >>"$figures"
 unset CUSLICE_FAKE_DIR

@@ -26,14 +26,6 @@ namespace {
 // Raw storage, as the GPUs' is.
 alignas(Settings) unsigned char settings_storage[sizeof(Settings)];
 
-// The context that this thread asked for last: most threads stay with one.
-struct LastContext {
-    CUcontext context;
-    Process::Current current;
-    std::uint32_t epoch;
-};
-constinit thread_local LastContext last_context{};
-
 // While a thread loads it may fork: drivers start nvidia-modprobe. It must not wait for itself then.
 constinit thread_local bool loading_now = false;
 
@@ -251,18 +243,17 @@ VirtualGpu* Process::find_gpu(const char* uuid) {
     return nullptr;
 }
 
-Process::Current Process::current() {
-    CUcontext now = nullptr;
-    if (CUSLICE_REAL(cuCtxGetCurrent)(&now) != CUDA_SUCCESS || !now) return {};
+constinit thread_local Process::LastContext Process::last_context{};
+
+const Process::Current& Process::look_up(CUcontext now) {
     LastContext& last = last_context;
     const std::uint32_t epoch = context_epoch_.load(std::memory_order_acquire);
-    if (last.context != now || last.epoch != epoch) {
-        CUdevice device = -1;
-        if (CUSLICE_REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return {};
-        VirtualGpu* gpu = gpu_of(device);
-        const Contexts::Id id = contexts_.id_of(now, device);
-        last = {now, {gpu, id, gpu && caches_anything() ? caches_.of(*gpu, id) : nullptr}, epoch};
-    }
+    CUdevice device = -1;
+    last = {};
+    if (!now || CUSLICE_REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return last.current;
+    VirtualGpu* gpu = gpu_of(device);
+    const Contexts::Id id = contexts_.id_of(now, device);
+    last = {now, {gpu, id, gpu && caches_anything() ? caches_.of(*gpu, id) : nullptr}, epoch};
     return last.current;
 }
 

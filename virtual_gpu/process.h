@@ -9,6 +9,7 @@
 #include "policy/mutex.h"
 #include "virtual_gpu/cache/caches.h"
 #include "virtual_gpu/contexts.h"
+#include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/graph_needs.h"
 #include "virtual_gpu/physical_memory.h"
 #include "virtual_gpu/virtual_gpu.h"
@@ -70,7 +71,15 @@ class Process {
         Contexts::Id context = 0;
         CachingAllocator* cache = nullptr;  // where the GPU's mode has one
     };
-    Current current();
+    // Of the calling thread, until it asks again.
+    const Current& current() {
+        CUcontext now = nullptr;
+        LastContext& last = last_context;
+        const bool asked = CUSLICE_REAL(cuCtxGetCurrent)(&now) == CUDA_SUCCESS && now;
+        if (asked && last.context == now && last.epoch == context_epoch_.load(std::memory_order_acquire)) [[likely]]
+            return last.current;
+        return look_up(asked ? now : nullptr);
+    }
     // A context ended, so that its handle may come back for another GPU.
     void forget_contexts() { context_epoch_.fetch_add(1, std::memory_order_release); }
 
@@ -83,6 +92,15 @@ class Process {
     Caches& caches() { return caches_; }
 
   private:
+    // The context that this thread asked for last: most threads stay with one.
+    struct LastContext {
+        CUcontext context;
+        Current current;
+        std::uint32_t epoch;
+    };
+    static constinit thread_local LastContext last_context;
+    const Current& look_up(CUcontext now);
+
     bool read_settings();
     bool identify(CUdevice device, GpuIdentity* identity) const;
     std::size_t list_gpus(std::span<GpuIdentity> all);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 
 #include "policy/uncancelled.h"
 #include "virtual_gpu/driver/table.h"
@@ -114,6 +115,7 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     };
     const GpuSharing::Slice shared{identity_.uuid, total_, slice_.job_limit, slice_.group_limit};
     if (!sharing_.join(plan, shared, budget_, in_use, this, refusal)) return false;
+    if (caches() && sharing_.joined()) sharing_.budget().caches();
     LockGuard lock(mutex_);
     publish();
     return true;
@@ -130,13 +132,35 @@ bool VirtualGpu::reserve(std::uint64_t bytes, OverLimit* why) {
     if (caches() && process().caches().trim(*this, bytes) && budget_.reserve(bytes, why)) return true;
     // A pool that is growing has more than it needs for the moment.
     pools_.await_growth();
-    return budget_.reserve(bytes, why);
+    return budget_.reserve(bytes, why) || reserve_of_siblings(bytes, why);
+}
+
+// What other processes have cached of the limit that they share with this one. They give it back at their next slow
+// step, or when their own thread looks; who does neither is not waited for long.
+bool VirtualGpu::reserve_of_siblings(std::uint64_t bytes, OverLimit* why) {
+    constexpr int kTries = 100;
+    constexpr long kPause = 2'000'000;  // nanoseconds
+    if (!sharing_.joined() || !sharing_.budget().want()) return false;
+    wanted_seen_.store(sharing_.budget().wanted(), std::memory_order_relaxed);
+    for (int i = 0; i < kTries; i++) {
+        timespec pause{0, kPause};
+        nanosleep(&pause, nullptr);
+        if (budget_.reserve(bytes, why)) return true;
+    }
+    return false;
+}
+
+bool VirtualGpu::asked_to_trim() {
+    if (!sharing_.joined()) return false;
+    const std::uint32_t now = sharing_.budget().wanted();
+    return wanted_seen_.load(std::memory_order_relaxed) != now && wanted_seen_.exchange(now) != now;
 }
 
 bool VirtualGpu::reserve_segment(std::uint64_t bytes, const ContextCache& cache, OverLimit* why) {
     if (budget_.used() > measure_above_.load(std::memory_order_relaxed)) refresh();
     if (try_reserve(bytes, why)) return true;
-    return process().caches().trim(*this, bytes, &cache) && budget_.reserve(bytes, why);
+    if (process().caches().trim(*this, bytes, &cache) && budget_.reserve(bytes, why)) return true;
+    return reserve_of_siblings(bytes, why);
 }
 
 std::uint64_t VirtualGpu::room() const {

@@ -78,6 +78,9 @@ class VirtualGpu {
     // The same for a segment of a cache, which does what it can with its own memory.
     bool reserve_segment(std::uint64_t bytes, const ContextCache& cache, OverLimit* why);
 
+    // Whether another process that shares the limit has asked for cached memory since this was asked last.
+    bool asked_to_trim();
+
     // Bytes that can be reserved as things stand.
     std::uint64_t room() const;
 
@@ -133,6 +136,7 @@ class VirtualGpu {
 
   private:
     bool try_reserve(std::uint64_t bytes, OverLimit* why);
+    bool reserve_of_siblings(std::uint64_t bytes, OverLimit* why);
     void publish();
     void open_driver_part();
     std::uint64_t managed() const { return managed_.load(std::memory_order_relaxed); }
@@ -149,6 +153,7 @@ class VirtualGpu {
     MemoryPools pools_;
     PrimaryContext primary_;
     std::atomic<std::uint64_t> managed_{0};
+    std::atomic<std::uint32_t> wanted_seen_{0};
     std::atomic<bool> stale_{false};
     std::atomic<bool> watch_frees_{false};
     Mutex mutex_;  // over driver_part_

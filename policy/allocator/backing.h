@@ -34,9 +34,13 @@ struct Backing {
     std::uint64_t (*room)(void* self) = nullptr;
 
     // Waits until nothing that was given to a GPU before this call can still touch memory from here. Not 0: the
-    // driver's error. kNotNow: it may not be asked at the moment, as a stream is being captured.
-    int (*quiesce)(void* self) = nullptr;
+    // driver's error. kNotNow: it may not be asked at the moment, as a stream is being captured. With `for_program` the
+    // program itself is in a call, which it can make in a context only.
+    int (*quiesce)(void* self, bool for_program) = nullptr;
     static constexpr int kNotNow = -1;
+
+    // Whether the program is in a context, as a free has to be.
+    int (*in_context)(void* self) = nullptr;
 
     // The same without waiting.
     Fence (*fence)(void* self) = nullptr;
@@ -45,15 +49,15 @@ struct Backing {
     bool (*passed)(void* self, Fence fence, bool wait) = nullptr;
     void (*drop_fence)(void* self, Fence fence) = nullptr;
 
+    // Whether somebody else needs what is idle here. Asked now and then.
+    bool (*wanted)(void* self) = nullptr;
+
     // A block of which mark() had said that there is more to know is free: before anybody can have it again. False if
     // nobody may: others than this process may still use its memory.
     bool (*forget)(void* self, std::uint64_t address) = nullptr;
 
     // A thread has its first cache, and thread_ends() is to be called at its end.
     void (*thread_began)(void* self) = nullptr;
-
-    // Nanoseconds of a clock that does not go back.
-    std::uint64_t (*now)(void* self) = nullptr;
 };
 
 }  // namespace cuslice

@@ -33,7 +33,9 @@ bool CachingAllocator::find_memory(std::uint64_t need, Attempt attempt, Denied* 
         LockGuard lock(mutex_);
         return attempt();
     };
-    if (tried() || (reuse_parked(false) && tried())) return true;
+    if (tried()) return true;
+    const Uncancelled uncancelled;  // from here on the driver may be asked
+    if (reuse_parked(false) && tried()) return true;
 
     LockGuard growing(growing_);
     if (tried()) return true;  // somebody else has grown meanwhile
@@ -74,10 +76,9 @@ bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
         unaligned_ = true;
         return add_segment(bytes, denied);
     }
-    const std::uint64_t now = backing_.now(backing_.self);
     {
         LockGuard lock(mutex_);
-        Segment* segment = segments_.add(address, asked, begin, end, this, now);
+        Segment* segment = segments_.add(address, asked, begin, end, this);
         const bool added = segment && map_->add(segment, begin, end);
         if (segment && !added) segments_.remove(segment);
         if (added) {
@@ -94,7 +95,8 @@ bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
 }
 
 std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* denied) {
-    const Uncancelled uncancelled;
+    if (backing_.wanted(backing_.self)) help_out();
+    const NotInBetween uncancelled;
     const std::uint64_t size = rounded(bytes);
     Block* block = nullptr;
     const auto attempt = [&] {
@@ -111,6 +113,7 @@ std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* deni
 
 std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* denied) {
     const Uncancelled uncancelled;
+    if (backing_.wanted(backing_.self)) help_out();
     const unsigned size_class = SizeClass::of(bytes);
     const std::uint64_t size = SizeClass::bytes(size_class);
     ThreadCache* cache = own_cache();
@@ -146,11 +149,11 @@ std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* deni
         cache->lock.leave();
         if (kept == count) return block.address;
         LockGuard lock(mutex_);
-        while (kept < count) spans_.give_back(got[kept++].address, 0);
+        while (kept < count) spans_.give_back(got[kept++].address);
         return block.address;
     }
     LockGuard lock(mutex_);
-    while (kept < count) spans_.give_back(got[kept++].address, 0);
+    while (kept < count) spans_.give_back(got[kept++].address);
     traffic_.allocate(size, bytes);
     return block.address;
 }
@@ -159,7 +162,7 @@ CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uin
                                                             bool quiet) {
     const Uncancelled uncancelled;
     const unsigned size_class = span->size_class;
-    const std::uint64_t size = SizeClass::bytes(size_class), now = backing_.now(backing_.self);
+    const std::uint64_t size = SizeClass::bytes(size_class);
     const SmallBlock block{address, &span->word(span->index_of(address))};
     ThreadCache* cache = own_cache();
     if (quiet) {
@@ -182,9 +185,9 @@ CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uin
         }
         if (kept && !count) return Freed::done;
         LockGuard lock(mutex_);
-        for (unsigned i = 0; i < count; i++) spans_.give_back(moved[i].address, now);
+        for (unsigned i = 0; i < count; i++) spans_.give_back(moved[i].address);
         if (kept) return Freed::done;
-        spans_.give_back(address, now);
+        spans_.give_back(address);
         traffic_.free(size, requested);
         return Freed::done;
     }
@@ -223,14 +226,15 @@ CachingAllocator::Freed CachingAllocator::free_large(AddressMap& map, Block* blo
 }
 
 CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint64_t address, int* error) {
-    const Uncancelled uncancelled;
     bool quiet = false;
     if (options_.reuse == Reuse::strict) {
-        *error = backing_.quiesce(backing_.self);
+        *error = backing_.quiesce(backing_.self, true);
         if (*error != 0 && *error != Backing::kNotNow) return Freed::failed;
         quiet = *error == 0;
+    } else if ((*error = backing_.in_context(backing_.self)) != 0) {
+        return Freed::failed;
     }
-    const std::uint64_t now = backing_.now(backing_.self);
+    const NotInBetween uncancelled;
     Batch* full = nullptr;
     bool marked = false;
     {
@@ -241,7 +245,7 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
         map_->clear(block);
         traffic_.free(block->bytes, block->requested);
         if (!marked && quiet) {
-            segments_.give_back(block, now);
+            segments_.give_back(block);
         } else if (!marked) {
             full = park(block);
         }
@@ -257,7 +261,7 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
             block->state = Block::State::retired;
             retired_ += block->bytes;
         } else if (quiet) {
-            segments_.give_back(block, now);
+            segments_.give_back(block);
         } else {
             full = park(block);
         }

@@ -77,9 +77,11 @@ class CachingAllocator {
     // Makes what nobody uses available again, waiting for the GPU if need be, and gives idle segments back, at least
     // `bytes` of them if there are so many. Returns how many bytes of segments it were.
     std::uint64_t trim(std::uint64_t bytes);
-    // The same with what has been idle since before `since`, and without waiting; with `asleep` also what threads keep
-    // to themselves.
-    std::uint64_t release_idle(std::uint64_t since, bool asleep);
+    // The same with what has been seen idle for `long_enough`, by a clock of the caller's that is at `now`, and without
+    // waiting; with `asleep` also what threads keep to themselves.
+    std::uint64_t release_idle(std::uint64_t now, std::uint64_t long_enough, bool asleep);
+    // Somebody else needs memory: gives idle segments back, without waiting.
+    void help_out();
     // Takes what there is room for, if that is what this allocator does. True if it got some, or need not.
     bool top_up(Denied* denied);
 
@@ -131,7 +133,7 @@ class CachingAllocator {
     void queue(Batch* batch);
     void queue_full(Batch* batch);
     void flush_caches(bool wait);
-    void empty(ThreadCache& cache, std::uint64_t now);
+    void empty(ThreadCache& cache);
     void note_peaks();
     void note_large_peaks();
     Traffic total_traffic() const;
@@ -186,9 +188,11 @@ inline CachingAllocator::Freed CachingAllocator::free_small(Span* span, std::uin
     if (!(live & Span::kLive)) return Freed::invalid;
     bool quiet = false;
     if (options_.reuse == Reuse::strict) {
-        *error = backing_.quiesce(backing_.self);
+        *error = backing_.quiesce(backing_.self, true);
         if (*error != 0 && *error != Backing::kNotNow) return Freed::failed;
         quiet = *error == 0;
+    } else if ((*error = backing_.in_context(backing_.self)) != 0) {
+        return Freed::failed;
     }
     do {
         if (!(live & Span::kLive)) return Freed::invalid;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "policy/allocator/caching_allocator.h"
+#include "policy/uncancelled.h"
 
 namespace cuslice {
 
@@ -75,6 +76,7 @@ void CachingAllocator::queue(Batch* batch) {
 
 // A batch that was filled is the time to see what has become of the earlier ones.
 void CachingAllocator::queue_full(Batch* batch) {
+    const Uncancelled uncancelled;
     queue(batch);
     reuse_parked(false);
 }
@@ -104,7 +106,7 @@ bool CachingAllocator::passed(Batch* batch, bool wait) {
     }
     // There is no fence to be had. Waiting for everything is as good.
     const bool ask = wait || options_.reuse == Reuse::strict;
-    return ask && backing_.quiesce(backing_.self) == 0;
+    return ask && backing_.quiesce(backing_.self, false) == 0;
 }
 
 // Puts small blocks into this thread's magazines, as far as there is room. Those that are left are first in the batch.
@@ -130,14 +132,13 @@ void CachingAllocator::keep_own(Batch* batch) {
 // Of a batch that the GPU has come past.
 void CachingAllocator::return_batch(Batch* batch) {
     const std::uint64_t bytes = batch->bytes;
-    const std::uint64_t now = batch->count ? backing_.now(backing_.self) : 0;
     LockGuard lock(mutex_);
     queued_ -= bytes;
     for (std::uint32_t i = 0; i < batch->count; i++) {
         if (Block* block = Batch::large(batch->blocks[i]))
-            segments_.give_back(block, now);
+            segments_.give_back(block);
         else
-            spans_.give_back(batch->blocks[i].address, now);
+            spans_.give_back(batch->blocks[i].address);
     }
     batches_.give_back(batch);
 }

@@ -5,14 +5,14 @@
 namespace cuslice {
 
 Segment* Segments::add(std::uint64_t address, std::uint64_t bytes, std::uint64_t begin, std::uint64_t end,
-                       CachingAllocator* owner, std::uint64_t now) {
+                       CachingAllocator* owner) {
     Segment* segment = segments_.take();
     Block* block = segment ? blocks_.take() : nullptr;
     if (!block) {
         if (segment) segments_.give_back(segment);
         return nullptr;
     }
-    *segment = {address, bytes, now, owner, begin, end, block, nullptr, first_};
+    *segment = {address, bytes, 0, owner, begin, end, block, nullptr, first_};
     block->address = begin;
     block->bytes = end - begin;
     block->segment = segment;
@@ -84,6 +84,7 @@ Block* Segments::take(std::uint64_t bytes, std::uint64_t alignment) {
         if (rest) bins_.add(rest);  // otherwise the block is larger than it need be
     }
     block->state = Block::State::used;
+    block->segment->idle_since = 0;
     free_bytes_ -= block->bytes;
     return block;
 }
@@ -96,7 +97,7 @@ void Segments::merge(Block* block, Block* after) {
     blocks_.give_back(after);
 }
 
-Segment* Segments::give_back(Block* block, std::uint64_t now) {
+void Segments::give_back(Block* block) {
     free_bytes_ += block->bytes;
     block->state = Block::State::free;
     block->marked = false;
@@ -110,9 +111,11 @@ Segment* Segments::give_back(Block* block, std::uint64_t now) {
         block = before;
     }
     bins_.add(block);
-    if (!block->whole_segment()) return nullptr;
-    block->segment->idle_since = now;
-    return block->segment;
+}
+
+void Segments::note_idle(std::uint64_t now) {
+    for (Segment* segment = first_; segment; segment = segment->next)
+        if (!segment->idle_since && idle(*segment)) segment->idle_since = now;
 }
 
 std::uint64_t Segments::largest_free() const {

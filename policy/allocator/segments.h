@@ -13,7 +13,7 @@ class Segments {
     // Of `bytes` at `address`, [begin, end) is to be used. Null, and nothing changed, if the kernel gives no memory for
     // the records.
     Segment* add(std::uint64_t address, std::uint64_t bytes, std::uint64_t begin, std::uint64_t end,
-                 CachingAllocator* owner, std::uint64_t now);
+                 CachingAllocator* owner);
     // Of an idle one. Its memory is no longer known here.
     void remove(Segment* segment);
 
@@ -23,8 +23,10 @@ class Segments {
     // `bytes` in whole units, on a boundary of `alignment` if that is not 0 (a multiple of the unit). Null if no free
     // block is large enough, or the kernel gives no memory for the records.
     Block* take(std::uint64_t bytes, std::uint64_t alignment = 0);
-    // The block is free again. Returns its segment if that is idle from now on.
-    Segment* give_back(Block* block, std::uint64_t now);
+    // The block is free again.
+    void give_back(Block* block);
+    // Notes of every idle segment that it is, if it has not been noted since it was used.
+    void note_idle(std::uint64_t now);
 
     Segment* first() const { return first_; }
     static bool idle(const Segment& segment) {

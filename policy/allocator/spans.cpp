@@ -85,7 +85,7 @@ unsigned Spans::take(unsigned size_class, SmallBlock* into, unsigned most) {
     return taken;
 }
 
-Segment* Spans::give_back(std::uint64_t address, std::uint64_t now) {
+void Spans::give_back(std::uint64_t address) {
     Span* span = map_->at(address).span;
     const std::uint32_t index = span->index_of(address);
     span->word(index).store(span->free_count ? span->first_free : Span::kNone, std::memory_order_relaxed);
@@ -94,10 +94,10 @@ Segment* Spans::give_back(std::uint64_t address, std::uint64_t now) {
     free_bytes_ += SizeClass::bytes(span->size_class);
     // One of each class is kept, or the next allocation would make it again.
     const bool only = !span->previous && !span->next;
-    return span->free_count == span->count && !only ? release(span, now) : nullptr;
+    if (span->free_count == span->count && !only) release(span);
 }
 
-Segment* Spans::release(Span* span, std::uint64_t now) {
+void Spans::release(Span* span) {
     const std::uint64_t bytes = SizeClass::span_bytes(span->size_class);
     unlink(span);
     map_->clear(span->address, bytes);
@@ -105,7 +105,7 @@ Segment* Spans::release(Span* span, std::uint64_t now) {
     free_bytes_ -= bytes;
     span->next = records_[span->size_class];
     records_[span->size_class] = span;
-    return segments_.give_back(span->block, now);
+    segments_.give_back(span->block);
 }
 
 void Spans::forget(Span* span) {
@@ -119,13 +119,13 @@ void Spans::forget_lists() {
     bytes_ = free_bytes_ = 0;
 }
 
-bool Spans::trim(std::uint64_t now) {
+bool Spans::trim() {
     bool any = false;
     for (Span* first : with_free_) {
         for (Span *span = first, *next; span; span = next) {
             next = span->next;
             if (span->free_count != span->count) continue;
-            release(span, now);
+            release(span);
             any = true;
         }
     }

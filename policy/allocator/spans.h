@@ -20,11 +20,11 @@ class Spans {
     // Makes another span of a class. False if the segments have no room for it.
     bool make(unsigned size_class, CachingAllocator* owner);
 
-    // A block that is nobody's. Returns the segment that is idle from now on, if any.
-    Segment* give_back(std::uint64_t address, std::uint64_t now);
+    // A block that is nobody's.
+    void give_back(std::uint64_t address);
 
     // Gives back to the segments the spans that are kept in reserve. Returns whether there was any.
-    bool trim(std::uint64_t now);
+    bool trim();
 
     // Its context is gone, and all that was in it: first each span, then the lists.
     void forget(Span* span);
@@ -37,7 +37,7 @@ class Spans {
 
   private:
     Span* take_record(unsigned size_class);
-    Segment* release(Span* span, std::uint64_t now);
+    void release(Span* span);
     void link(Span* span);
     void unlink(Span* span);
 

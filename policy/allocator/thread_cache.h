@@ -13,8 +13,8 @@ class CachingAllocator;
 
 // Freed blocks that a GPU may still be using, until a fence has been passed.
 struct Batch {
-    static constexpr unsigned kMost = 60;
-    static constexpr std::uint64_t kMostBytes = 1 << 20;  // of a thread's small blocks
+    static constexpr unsigned kMost = 124;
+    static constexpr std::uint64_t kMostBytes = 4 << 20;  // of a thread's small blocks
 
     Batch* next = nullptr;
     Fence fence = 0;  // 0: none could be made yet

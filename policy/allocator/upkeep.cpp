@@ -4,6 +4,7 @@
 #include <new>
 
 #include "policy/allocator/caching_allocator.h"
+#include "policy/uncancelled.h"
 
 namespace cuslice {
 
@@ -43,9 +44,9 @@ ThreadCache* CachingAllocator::own_cache() {
 }
 
 // With the lock held, and the cache's revoked.
-void CachingAllocator::empty(ThreadCache& cache, std::uint64_t now) {
+void CachingAllocator::empty(ThreadCache& cache) {
     for (Magazine& magazine : cache.magazines)
-        while (magazine.count) spans_.give_back(magazine.slots[--magazine.count].address, now);
+        while (magazine.count) spans_.give_back(magazine.slots[--magazine.count].address);
     if (Batch* open = take_open(cache)) {
         open->next = oldest_;  // without a fence yet: whoever looks at it next makes one
         oldest_ = open;
@@ -56,28 +57,26 @@ void CachingAllocator::empty(ThreadCache& cache, std::uint64_t now) {
 
 // What threads keep to themselves becomes everybody's.
 void CachingAllocator::flush_caches(bool wait) {
-    const std::uint64_t now = backing_.now(backing_.self);
     {
         LockGuard lock(mutex_);
         for (ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) {
             if (!cache->lock.revoke()) continue;
-            empty(*cache, now);
+            empty(*cache);
             cache->lock.restore();
         }
     }
     reuse_parked(wait);
     LockGuard lock(mutex_);
-    spans_.trim(now);
+    spans_.trim();
 }
 
 void CachingAllocator::thread_ends() {
     while (ThreadCache* cache = thread_caches) {
         CachingAllocator& owner = *cache->owner;
-        const std::uint64_t now = owner.backing_.now(owner.backing_.self);
         thread_caches = cache->next_of_thread;
         LockGuard lock(owner.mutex_);
         cache->lock.leave();  // a thread that was cancelled in there has not
-        owner.empty(*cache, now);
+        owner.empty(*cache);
         owner.traffic_.add(cache->traffic);
         for (ThreadCache** link = &owner.caches_; *link; link = &(*link)->next_of_owner) {
             if (*link != cache) continue;
@@ -98,7 +97,8 @@ std::uint64_t CachingAllocator::give_back_idle(std::uint64_t bytes, std::uint64_
             LockGuard lock(mutex_);
             Segment* idle = nullptr;
             for (Segment* segment = segments_.first(); segment; segment = segment->next) {
-                if (!Segments::idle(*segment) || segment->idle_since > since) continue;
+                const bool too_new = since != ~0ull && (!segment->idle_since || segment->idle_since > since);
+                if (!Segments::idle(*segment) || too_new) continue;
                 // The smallest that is enough, or else the largest.
                 const std::uint64_t rest = bytes - given;
                 const bool better =
@@ -127,9 +127,19 @@ std::uint64_t CachingAllocator::trim(std::uint64_t bytes) {
     return give_back_idle(bytes, ~0ull);
 }
 
-std::uint64_t CachingAllocator::release_idle(std::uint64_t since, bool asleep) {
+void CachingAllocator::help_out() {
+    const Uncancelled uncancelled;
+    flush_caches(false);
+    give_back_idle(~0ull, ~0ull);
+}
+
+std::uint64_t CachingAllocator::release_idle(std::uint64_t now, std::uint64_t long_enough, bool asleep) {
     if (asleep) flush_caches(false);
-    return give_back_idle(~0ull, since);
+    {
+        LockGuard lock(mutex_);
+        segments_.note_idle(now);
+    }
+    return now > long_enough ? give_back_idle(~0ull, now - long_enough) : 0;
 }
 
 bool CachingAllocator::top_up(Denied* denied) {

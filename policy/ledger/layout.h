@@ -12,7 +12,7 @@
 namespace cuslice::ledger {
 
 inline constexpr std::uint64_t kMagic = 0x7265676465'6c7563;  // "culedger"
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 inline constexpr std::uint32_t kAccounts = 128;
 inline constexpr std::uint32_t kMembers = 2048;
 // Lanes of a member: so many of its threads can change a total at the same time.
@@ -35,8 +35,8 @@ struct alignas(128) Account {
     std::atomic<std::uint64_t> reserved;  // bytes promised, whether used or not
     std::atomic<AccountState> state;
     AccountKind kind;
-    std::uint32_t inner;  // 1: lies within another account, and is not added to what is committed
-    std::uint32_t unused;
+    std::uint32_t inner;                // 1: lies within another account, and is not added to what is committed
+    std::atomic<std::uint32_t> wanted;  // how often a member was short of memory that others may have cached
     std::uint64_t ticket;  // CLOCK_REALTIME at the claim, nanoseconds: of two claims at once the earlier wins
     char name[64];
 };
@@ -48,10 +48,10 @@ struct alignas(128) Member {
     std::atomic<MemberState> state;
     std::uint32_t account;
     std::int32_t pid;
-    std::uint32_t unused;
-    std::uint64_t pid_namespace;  // the inode of /proc/self/ns/pid: where `pid` means something
-    std::uint64_t start_time;     // field 22 of /proc/PID/stat
-    std::uint64_t since;          // CLOCK_REALTIME, nanoseconds
+    std::atomic<std::uint32_t> caches;  // 1: it keeps memory that nobody uses, and looks at `wanted`
+    std::uint64_t pid_namespace;        // the inode of /proc/self/ns/pid: where `pid` means something
+    std::uint64_t start_time;           // field 22 of /proc/PID/stat
+    std::uint64_t since;                // CLOCK_REALTIME, nanoseconds
     char command[48];
 };
 

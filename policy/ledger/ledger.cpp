@@ -106,6 +106,18 @@ std::uint64_t Membership::held() const {
     return sum > 0 ? static_cast<std::uint64_t>(sum) : 0;
 }
 
+bool Membership::want() {
+    const auto account = static_cast<std::uint32_t>(account_ - file_->accounts);
+    for (std::uint32_t i = 0; i < file_->header.members && i < kMembers; i++) {
+        const Member& member = file_->members[i];
+        if (i == number_ || member.state.load() != MemberState::live || member.account != account) continue;
+        if (!member.caches.load(std::memory_order_relaxed)) continue;
+        account_->wanted.fetch_add(1, std::memory_order_relaxed);
+        return true;
+    }
+    return false;
+}
+
 void Membership::forget() {
     account_ = nullptr;
     for (LaneMutex& lane : mutexes_) lane.mutex.reset();
@@ -377,6 +389,7 @@ Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* me
     Account* account = find(request.kind, request.name);
     const auto index = [&] { return static_cast<std::uint32_t>(account - file.accounts); };
     const auto enter = [&](std::uint32_t number) {
+        membership->file_ = &file;
         membership->lanes_ = file.lanes;
         membership->number_ = number;
         mine_[mine_count_++] = number;
@@ -409,6 +422,7 @@ Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* me
     // First the place, then the claim: a claim without a living member is nobody's.
     Member& member = file.members[number];
     member.account = index();
+    member.caches.store(0);
     member.pid = self.pid;
     member.pid_namespace = self.pid_namespace;
     member.start_time = self.start_time;

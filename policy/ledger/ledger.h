@@ -68,6 +68,13 @@ class Membership {
     // What this member holds, over all its lanes.
     std::uint64_t held() const;
 
+    // This member keeps memory that it could give back, and will look at wanted() now and then.
+    void caches() { file_->members[number_].caches.store(1, std::memory_order_relaxed); }
+    // How often somebody here has asked for that.
+    std::uint32_t wanted() const { return account_->wanted.load(std::memory_order_relaxed); }
+    // Asks for it. False if no other member keeps any.
+    bool want();
+
     // In a forked child: the place is the parent's.
     void forget();
 
@@ -76,6 +83,7 @@ class Membership {
     class InLane;
 
     Account* account_ = nullptr;
+    File* file_ = nullptr;
     Lane* lanes_ = nullptr;
     std::uint32_t number_ = 0;
     struct alignas(64) LaneMutex {

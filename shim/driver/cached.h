@@ -20,11 +20,13 @@ inline CUresult answer_denied(Function function, const VirtualGpu& gpu, const De
 template <typename Direct>
 CUresult cached_allocation(Function function, CUdeviceptr* pointer, std::uint64_t bytes, Direct direct) {
     if (inside_hook || !pointer || !bytes) return direct();
-    const Process::Current current = process().current();
-    if (!current.cache) return direct();
+    const Process::Current& current = process().current();
+    CachingAllocator* const cache = current.cache;
+    if (!cache) return direct();
+    VirtualGpu& gpu = *current.gpu;
     Denied denied;
-    const std::uint64_t address = current.cache->allocate(bytes, &denied);
-    if (!address) return answer_denied(function, *current.gpu, denied, bytes);
+    const std::uint64_t address = cache->allocate(bytes, &denied);
+    if (!address) return answer_denied(function, gpu, denied, bytes);
     *pointer = address;
     return CUDA_SUCCESS;
 }
@@ -32,9 +34,7 @@ CUresult cached_allocation(Function function, CUdeviceptr* pointer, std::uint64_
 // Frees a block of a cache. False if the address is in none: it is the driver's to answer.
 inline bool cached_free(CUdeviceptr address, CUresult* result) {
     if (inside_hook || !address) return false;
-    CUcontext current = nullptr;
-    *result = CUSLICE_REAL(cuCtxGetCurrent)(&current);
-    if (*result != CUDA_SUCCESS || !current) return false;
+    *result = CUDA_SUCCESS;
     int error = 0;
     switch (CachingAllocator::free(process().caches().map(), address, &error)) {
         case CachingAllocator::Freed::done:

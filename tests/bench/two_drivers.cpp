@@ -33,6 +33,7 @@ Driver functions(void* handle, const char* file) {
     get(handle, "cuCtxSetCurrent", file, driver.set_current);
     get(handle, "cuCtxGetCurrent", file, driver.get_current);
     get(handle, "cuMemGetInfo_v2", file, driver.memory_info);
+    get(handle, "cuCtxSynchronize", file, driver.synchronize);
     get(handle, "cuMemAlloc_v2", file, driver.allocate);
     get(handle, "cuMemFree_v2", file, driver.free);
     get(handle, "cuGetProcAddress_v2", file, driver.look_up);

@@ -11,6 +11,7 @@ struct Driver {
     decltype(&::cuCtxSetCurrent) set_current = nullptr;
     decltype(&::cuCtxGetCurrent) get_current = nullptr;  // not hooked
     decltype(&::cuMemGetInfo_v2) memory_info = nullptr;
+    decltype(&::cuCtxSynchronize) synchronize = nullptr;  // not hooked
     decltype(&::cuMemAlloc_v2) allocate = nullptr;
     decltype(&::cuMemFree_v2) free = nullptr;
     decltype(&::cuGetProcAddress_v2) look_up = nullptr;

@@ -173,4 +173,24 @@ TEST_CASE("a sleeping program gives idle memory back, and its neighbour gets it"
     CHECK(first.number("info") < 600 * kMiB);
 }
 
+TEST_CASE("what one program of a group has cached, another one gets before it is refused") {
+    const Folder books, ledger;
+    const Words settings{"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1500MiB", "CUSLICE_DIR=" + ledger.path(),
+                         "CUSLICE_IDLE_RELEASE=1h"};
+    Guest first(Guest::route("linked"), sliced(kLaptop, books.path(), cached("growth", settings)));
+    Guest second(Guest::route("linked"), sliced(kLaptop, books.path(), cached("growth", settings)));
+    for (Guest* guest : {&first, &second}) {
+        REQUIRE(guest->code("init") == 0);
+        REQUIRE(guest->code("retain 0") == 0);
+        REQUIRE(guest->code("current 0") == 0);
+    }
+    REQUIRE(first.code("alloc a " + bytes(600 * kMiB)) == 0);
+    CHECK(second.code("alloc a " + bytes(500 * kMiB)) == 2);
+    REQUIRE(first.code("free a") == 0);
+    CHECK(second.code("alloc a " + bytes(500 * kMiB)) == 0);
+    CHECK(second.code("alloc b " + bytes(600 * kMiB) + " managed") == 2);
+    CHECK(second.code("free a") == 0);
+    CHECK(first.code("alloc b " + bytes(600 * kMiB) + " managed") == 0);
+}
+
 }  // namespace cuslice::tests

@@ -84,10 +84,17 @@ std::uint64_t Caches::unused(const VirtualGpu& gpu) const {
     return bytes;
 }
 
-int Caches::quiesce() {
-    if (captures_.any()) return Backing::kNotNow;
+int Caches::in_context() {
     CUcontext current = nullptr;
-    CUSLICE_REAL(cuCtxGetCurrent)(&current);
+    const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&current);
+    return asked != CUDA_SUCCESS || current ? asked : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+int Caches::quiesce(bool for_program) {
+    CUcontext current = nullptr;
+    const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&current);
+    if (for_program && !current) return asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_CONTEXT;
+    if (captures_.any()) return Backing::kNotNow;
     if (current && current == contexts().sole()) return CUSLICE_REAL(cuCtxSynchronize)();
 
     CUcontext all[64];

@@ -33,7 +33,8 @@ class Caches {
     std::uint64_t unused(const VirtualGpu& gpu) const;
 
     // See Backing.
-    int quiesce();
+    int quiesce(bool for_program);
+    static int in_context();
     Fence fence() { return captures_.any() ? 0 : fences_.make(contexts()); }
     bool passed(Fence fence, bool wait) { return !captures_.any() && fences_.passed(fence, wait); }
     static std::uint64_t now();

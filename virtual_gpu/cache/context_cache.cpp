@@ -20,13 +20,14 @@ void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::
     const auto of = [](void* self) -> ContextCache& { return *static_cast<ContextCache*>(self); };
     static constexpr auto kOf = of;
     backing.room = [](void* self) { return kOf(self).gpu->room(); };
-    backing.quiesce = [](void* self) { return kOf(self).set->quiesce(); };
+    backing.quiesce = [](void* self, bool for_program) { return kOf(self).set->quiesce(for_program); };
+    backing.in_context = [](void*) { return Caches::in_context(); };
     backing.fence = [](void* self) { return kOf(self).set->fence(); };
     backing.passed = [](void* self, Fence fence, bool wait) { return kOf(self).set->passed(fence, wait); };
     backing.drop_fence = [](void* self, Fence fence) { kOf(self).set->fences().drop(fence); };
     backing.forget = [](void* self, std::uint64_t address) { return kOf(self).set->notes().forget(address); };
+    backing.wanted = [](void* self) { return kOf(self).gpu->asked_to_trim(); };
     backing.thread_began = [](void*) { Caches::thread_began(); };
-    backing.now = [](void*) { return Caches::now(); };
     const VirtualGpu::Slice& slice = on.slice();
     CachingAllocator::Options options;
     options.preallocate = slice.allocator == AllocatorMode::prealloc;

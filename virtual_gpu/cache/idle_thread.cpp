@@ -29,13 +29,13 @@ void sleep_for(std::uint64_t milliseconds) {
     }
 }
 
-// Four looks in the time that memory may lie idle.
+// Four looks in the time that memory may lie idle; and often enough for another process that waits for some of it.
 std::uint64_t look_after() {
     std::uint64_t shortest = ~0ull;
     process().caches().each([&](const ContextCache& cache) {
         if (const std::uint64_t idle = cache.gpu->slice().idle_release) shortest = std::min(shortest, idle);
     });
-    return std::clamp<std::uint64_t>(shortest / 4, 10, 1000);
+    return std::clamp<std::uint64_t>(shortest / 4, 10, 100);
 }
 
 void* run(void*) {
@@ -43,12 +43,13 @@ void* run(void*) {
         sleep_for(look_after());
         process().caches().each([](ContextCache& cache) {
             const std::uint64_t idle = cache.gpu->slice().idle_release * 1'000'000, now = Caches::now();
-            if (!idle || now < idle) return;
+            if (!idle) return;
+            if (cache.gpu->asked_to_trim()) return cache.allocator.help_out();
             // What threads keep for themselves is left to them while anything goes on.
             const std::uint64_t operations = cache.allocator.operations();
             const bool asleep = operations == cache.operations_seen;
             cache.operations_seen = operations;
-            cache.allocator.release_idle(now - idle, asleep);
+            cache.allocator.release_idle(now, idle, asleep);
         });
     }
 }

@@ -212,15 +212,28 @@ TEST_CASE("idle segments go back after their time") {
     Allocator a;
     std::vector<std::uint64_t> blocks;
     for (int i = 0; i < 50; i++) blocks.push_back(a.allocate(4 * kMiB)), blocks.push_back(a.allocate(3000));
-    a.memory.now = 1000;
     for (const std::uint64_t block : blocks) a.free(block);
-    CHECK(a.allocator.release_idle(999, true) == 0);
-    a.memory.now = 2000;
-    CHECK(a.allocator.release_idle(1000, true) > 0);
-    a.memory.now = 3000;  // the spans of the small ones became free at 2000
-    a.allocator.release_idle(2000, true);
+    CHECK(a.allocator.release_idle(1000, 500, false) == 0);  // the first look notes what is idle
+    const std::uint64_t again = a.allocate(4 * kMiB);
+    a.free(again);
+    CHECK(a.allocator.release_idle(1499, 500, false) == 0);
+    CHECK(a.allocator.release_idle(1500, 500, true) > 0);
+    CHECK(a.memory.held > 0);  // what was used meanwhile, and what the thread had kept
+    a.allocator.release_idle(2000, 500, true);
     CHECK(a.memory.held == 0);
     CHECK(a.allocator.statistics().segments == 0);
+}
+
+TEST_CASE("what is idle goes back when somebody else needs it, at the next slow step") {
+    Allocator a;
+    const std::uint64_t kept = a.allocate(1000), idle = a.allocate(100 * kMiB);
+    a.free(idle);
+    a.memory.wanted = true;
+    CHECK(a.allocate(1000));  // from the magazine: nothing is looked at
+    CHECK(a.memory.held > 100 * kMiB);
+    CHECK(a.allocate(kMiB));
+    CHECK(a.memory.held < 20 * kMiB);
+    CHECK(a.free(kept) == Freed::done);
 }
 
 TEST_CASE("a context's end takes everything with it, and the allocator can be used for another") {

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -18,8 +19,9 @@ struct MadeUpMemory {
     int sync_error = 0;
     bool instant = true;  // the GPU is always done
     bool keep_marked = false;
+    std::atomic<bool> wanted{false};  // somebody else needs what is idle
 
-    std::uint64_t held = 0, peak = 0, next = 1ull << 40, now = 0;
+    std::uint64_t held = 0, peak = 0, next = 1ull << 40;
     unsigned takes = 0, returns = 0, fences = 0, quiesces = 0, threads = 0;
     std::map<std::uint64_t, std::uint64_t> live;
     std::set<Fence> pending;
@@ -37,7 +39,7 @@ struct MadeUpMemory {
             std::lock_guard lock(of(self).mutex);
             return of(self).limit - of(self).held;
         };
-        b.quiesce = [](void* self) {
+        b.quiesce = [](void* self, bool) {
             MadeUpMemory& m = of(self);
             std::lock_guard lock(m.mutex);
             if (m.capturing) return Backing::kNotNow;
@@ -45,6 +47,7 @@ struct MadeUpMemory {
             m.pending.clear();
             return m.sync_error;
         };
+        b.in_context = [](void*) { return 0; };
         b.fence = [](void* self) -> Fence {
             MadeUpMemory& m = of(self);
             std::lock_guard lock(m.mutex);
@@ -61,12 +64,12 @@ struct MadeUpMemory {
             return m.pending.count(fence) == 0;
         };
         b.drop_fence = [](void* self, Fence fence) { of(self).pending.erase(fence); };
+        b.wanted = [](void* self) { return of(self).wanted.exchange(false); };
         b.forget = [](void* self, std::uint64_t address) {
             of(self).forgotten.insert(address);
             return !of(self).keep_marked;
         };
         b.thread_began = [](void* self) { __atomic_add_fetch(&of(self).threads, 1, __ATOMIC_RELAXED); };
-        b.now = [](void* self) { return __atomic_load_n(&of(self).now, __ATOMIC_RELAXED); };
         return b;
     }
 

@@ -14,7 +14,7 @@ constexpr std::uint64_t kBase = 1ull << 40, kMiB = 1 << 20;
 struct Fixture {
     Segments segments;
     Segment* add(std::uint64_t at, std::uint64_t bytes) {
-        return segments.add(kBase + at, bytes, kBase + at, kBase + at + bytes, nullptr, 0);
+        return segments.add(kBase + at, bytes, kBase + at, kBase + at + bytes, nullptr);
     }
 };
 
@@ -28,15 +28,18 @@ TEST_CASE("blocks are cut from the front, best fit, and neighbours merge") {
     Block* c = f.segments.take(kMiB);
     CHECK(a->address == kBase);
     CHECK(b->address == kBase + kMiB);
-    f.segments.give_back(b, 0);
+    f.segments.give_back(b);
     // The hole fits better than what is behind.
     Block* d = f.segments.take(2 * kMiB - 512);
     CHECK(d->address == kBase + kMiB);
-    f.segments.give_back(a, 0);
-    f.segments.give_back(c, 0);
-    Segment* idle = f.segments.give_back(d, 77);
-    REQUIRE(idle);
-    CHECK(idle->idle_since == 77);
+    f.segments.give_back(a);
+    f.segments.give_back(c);
+    CHECK_FALSE(Segments::idle(*f.segments.first()));
+    f.segments.give_back(d);
+    CHECK(Segments::idle(*f.segments.first()));
+    f.segments.note_idle(77);
+    f.segments.note_idle(88);
+    CHECK(f.segments.first()->idle_since == 77);
     CHECK(f.segments.free_bytes() == 16 * kMiB);
     CHECK(f.segments.largest_free() == 16 * kMiB);
 }
@@ -51,9 +54,10 @@ TEST_CASE("an aligned block leaves what is before it to others") {
     CHECK(aligned->bytes == 128 << 10);
     Block* small = f.segments.take(1024);
     CHECK(small->address == kBase + 512);
-    f.segments.give_back(odd, 0);
-    f.segments.give_back(small, 0);
-    CHECK(f.segments.give_back(aligned, 0));
+    f.segments.give_back(odd);
+    f.segments.give_back(small);
+    f.segments.give_back(aligned);
+    CHECK(Segments::idle(*f.segments.first()));
 }
 
 TEST_CASE("what lies in another segment is no neighbour, even at the next address") {
@@ -85,7 +89,7 @@ TEST_CASE("random blocks never overlap, and everything merges in the end") {
         } else {
             const std::size_t k = random() % live.size();
             used -= live[k]->bytes;
-            f.segments.give_back(live[k], 0);
+            f.segments.give_back(live[k]);
             live[k] = live.back();
             live.pop_back();
         }
@@ -99,7 +103,7 @@ TEST_CASE("random blocks never overlap, and everything merges in the end") {
         }
         REQUIRE(at == segment->end);
     }
-    for (Block* block : live) f.segments.give_back(block, 0);
+    for (Block* block : live) f.segments.give_back(block);
     CHECK(Segments::idle(*f.segments.first()));
     CHECK(Segments::idle(*f.segments.first()->next));
     CHECK(f.segments.largest_free() == 64 * kMiB);

@@ -1,0 +1,121 @@
+#include "tests/bench/traces.h"
+
+#include <algorithm>
+#include <random>
+
+namespace cuslice::bench {
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+// Writes a trace down and hands out block numbers.
+class Writer {
+  public:
+    std::uint32_t take(std::uint64_t bytes) {
+        std::uint32_t block = count_;
+        if (free_.empty()) {
+            count_++;
+        } else {
+            block = free_.back();
+            free_.pop_back();
+        }
+        trace.push_back({block, bytes});
+        return block;
+    }
+    void give_back(std::uint32_t block) {
+        trace.push_back({block, 0});
+        free_.push_back(block);
+    }
+    Trace trace;
+
+  private:
+    std::vector<std::uint32_t> free_;
+    std::uint32_t count_ = 0;
+};
+
+}  // namespace
+
+Trace random_allocations(std::uint64_t most, std::size_t operations, std::uint64_t seed) {
+    constexpr std::uint64_t kMostHeld = 16'000 * kMiB;
+    std::mt19937_64 random(seed);
+    Writer writer;
+    struct Live {
+        std::uint32_t block;
+        std::uint64_t bytes;
+    };
+    std::vector<Live> live;
+    std::uint64_t held = 0;
+    for (std::size_t i = 0; i < operations; i++) {
+        const std::uint64_t bytes = 1 + random() % most;
+        if (live.empty() || (random() % 100 < 73 && held + bytes < kMostHeld)) {
+            live.push_back({writer.take(bytes), bytes});
+            held += bytes;
+        } else {
+            const std::size_t k = random() % live.size();
+            writer.give_back(live[k].block);
+            held -= live[k].bytes;
+            live[k] = live.back();
+            live.pop_back();
+        }
+    }
+    return writer.trace;
+}
+
+Trace training(std::size_t steps, std::size_t period, std::uint64_t seed) {
+    constexpr std::uint64_t kWidth = 1024, kHeads = 16, kLayers = 24, kWords = 50'257, kBatch = 8;
+    std::mt19937_64 random(seed);
+    std::vector<std::uint64_t> lengths(period);
+    for (std::uint64_t& length : lengths) length = 64 + random() % 449;
+    Writer writer;
+    // A weight, its gradient and two moments, in four bytes each.
+    for (std::uint64_t layer = 0; layer < kLayers; layer++)
+        for (const std::uint64_t words : {4 * kWidth * kWidth, 8 * kWidth * kWidth, 4 * kWidth})
+            for (int kind = 0; kind < 4; kind++) writer.take(words * 4);
+    for (int kind = 0; kind < 4; kind++) writer.take(kWords * kWidth * 4);
+
+    std::vector<std::uint32_t> kept;
+    for (std::size_t step = 0; step < steps; step++) {
+        const std::uint64_t rows = kBatch * lengths[step % period], length = lengths[step % period];
+        const auto temporary = [&](std::uint64_t bytes) { writer.give_back(writer.take(bytes)); };
+        for (std::uint64_t layer = 0; layer < kLayers; layer++) {
+            kept.push_back(writer.take(rows * 3 * kWidth * 2));                  // queries, keys, values
+            kept.push_back(writer.take(kBatch * kHeads * length * length * 2));  // attention
+            temporary(kBatch * kHeads * length * length * 4);                    // its softmax
+            kept.push_back(writer.take(rows * kWidth * 2));
+            kept.push_back(writer.take(rows * 4 * kWidth * 2));  // the wide layer
+            temporary(rows * 4 * kWidth * 2);
+            kept.push_back(writer.take(rows * 8));  // means and variances
+        }
+        const std::uint32_t logits = writer.take(rows * kWords * 2);
+        temporary(rows * kWords * 4 / 8);
+        while (!kept.empty()) {
+            const std::uint32_t gradient = writer.take(rows * kWidth * 2);
+            temporary(rows * 4 * kWidth * 2);
+            writer.give_back(kept.back());
+            kept.pop_back();
+            writer.give_back(gradient);
+        }
+        writer.give_back(logits);
+    }
+    return writer.trace;
+}
+
+std::uint32_t blocks_of(const Trace& trace) {
+    std::uint32_t most = 0;
+    for (const Operation& operation : trace) most = std::max(most, operation.block + 1);
+    return most;
+}
+
+std::uint64_t peak_of(const Trace& trace) {
+    std::vector<std::uint64_t> sizes(blocks_of(trace));
+    std::uint64_t live = 0, peak = 0;
+    for (const Operation& operation : trace) {
+        live += operation.bytes - (operation.bytes ? 0 : sizes[operation.block]);
+        sizes[operation.block] = operation.bytes;
+        peak = std::max(peak, live);
+    }
+    return peak;
+}
+
+}  // namespace cuslice::bench

@@ -1,0 +1,28 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace cuslice::bench {
+
+// Allocations and frees of a program, in its order. `block` numbers the program's blocks; a number comes back once its
+// block has been freed.
+struct Operation {
+    std::uint32_t block;
+    std::uint64_t bytes;  // 0: it is freed
+};
+using Trace = std::vector<Operation>;
+
+// RMM's random_allocations: sizes uniform up to `most`, 73 of 100 operations allocate, a random one is freed, and never
+// more than 16,000 MiB are held.
+Trace random_allocations(std::uint64_t most, std::size_t operations, std::uint64_t seed);
+
+// What the training of a transformer asks for, made up: parameters, gradients and optimizer state that stay; then in
+// each step activations by a sequence length that varies from step to step, kept through the forward pass and freed in
+// the backward pass, and temporary memory besides. Every `period` steps the lengths repeat.
+Trace training(std::size_t steps, std::size_t period, std::uint64_t seed);
+
+std::uint64_t peak_of(const Trace& trace);
+std::uint32_t blocks_of(const Trace& trace);
+
+}  // namespace cuslice::bench

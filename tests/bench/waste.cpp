@@ -1,0 +1,136 @@
+// How much memory the caching allocator needs for what a program holds. Of its own code alone, with made-up memory: no
+// GPU, no clock.
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "tests/bench/figure.h"
+#include "tests/bench/traces.h"
+#include "tests/policy/allocator/made_up_memory.h"
+
+namespace {
+
+using namespace cuslice;
+using namespace cuslice::bench;
+
+// What is left of it after a trace, or nothing if memory ran out.
+struct Outcome {
+    bool passed = false;
+    std::uint64_t held = 0;    // bytes of segments, at most
+    unsigned takes = 0;        // segments taken
+    unsigned takes_later = 0;  // of them, in the second half of the trace
+    double own_a_block = 0;    // bytes of the allocator's own records for each live block, at the end
+};
+
+Outcome replay(const Trace& trace, std::uint64_t limit, const CachingAllocator::Options& options) {
+    Outcome outcome;
+    Allocator a(options, limit);
+    Denied denied;
+    if (options.preallocate) a.allocator.top_up(&denied);
+    std::vector<std::uint64_t> blocks(blocks_of(trace));
+    std::size_t live = 0, done = 0;
+    unsigned takes_first = 0;
+    for (const Operation& operation : trace) {
+        std::uint64_t& block = blocks[operation.block];
+        if (operation.bytes) {
+            if (!(block = a.allocate(operation.bytes))) return outcome;
+            live++;
+        } else {
+            if (a.free(block) != CachingAllocator::Freed::done) return outcome;
+            live--;
+        }
+        if (++done == trace.size() / 2) takes_first = a.memory.takes;
+    }
+    const std::uint64_t own = a.allocator.statistics().own_memory;
+    return {true, a.memory.peak, a.memory.takes, a.memory.takes - takes_first,
+            static_cast<double>(own) / static_cast<double>(std::max<std::size_t>(live, 1))};
+}
+
+// The smallest limit, in whole segments' steps, under which the whole trace passes.
+std::uint64_t smallest_limit(const Trace& trace, const CachingAllocator::Options& options, std::uint64_t enough) {
+    constexpr std::uint64_t kStep = 2 * kMiB;
+    std::uint64_t low = peak_of(trace) / kStep, high = enough / kStep;
+    while (low < high) {
+        const std::uint64_t middle = (low + high) / 2;
+        if (replay(trace, middle * kStep, options).passed)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return high * kStep;
+}
+
+double waste(std::uint64_t live, std::uint64_t reserved) {
+    return 100 - 100 * static_cast<double>(live) / static_cast<double>(reserved);
+}
+
+constexpr std::uint64_t kPlenty = 1ull << 42;
+constexpr CachingAllocator::Options kGrowth{}, kPrealloc{CachingAllocator::Reuse::strict, true};
+
+void of_random(std::uint64_t most_mib, std::size_t operations, Bound bound, double target) {
+    // The middle of some programs: one is much like another, but for the last few blocks.
+    std::vector<double> growth, prealloc, deferred, unlimited;
+    for (std::uint64_t seed = 1; seed <= 5; seed++) {
+        const Trace trace = random_allocations(most_mib * kMiB, operations, seed);
+        const std::uint64_t live = peak_of(trace), enough = replay(trace, kPlenty, kGrowth).held;
+        unlimited.push_back(waste(live, enough));
+        growth.push_back(waste(live, smallest_limit(trace, kGrowth, enough)));
+        deferred.push_back(waste(live, smallest_limit(trace, kDeferred, 2 * enough)));
+        prealloc.push_back(waste(live, smallest_limit(trace, kPrealloc, 2 * enough)));
+    }
+    const std::string what =
+        "random allocations up to " + std::to_string(most_mib) + " MiB, " + std::to_string(operations) + ": ";
+    print({what + "waste in the smallest slice, growth", median(growth), "%", bound, target, {}});
+    print({what + "the same, growth and deferred", median(deferred), "%", bound, target, {}});
+    print({what + "the same, prealloc", median(prealloc), "%", bound, target, {}});
+    print({what + "waste of growth that nothing limits", median(unlimited), "%", Bound::none, 0, {}});
+}
+
+void of_training() {
+    const Trace trace = training(60, 30, 7);
+    const std::uint64_t live = peak_of(trace);
+    const Outcome free = replay(trace, kPlenty, kGrowth);
+    const std::string what = "training, made up, lengths vary: ";
+    print({what + "waste in the smallest slice, growth",
+           waste(live, smallest_limit(trace, kGrowth, free.held)),
+           "%",
+           Bound::at_most,
+           5,
+           {}});
+    print({what + "the most held, of the most live",
+           static_cast<double>(free.held) / static_cast<double>(live),
+           "×",
+           Bound::at_most,
+           1.25,
+           {}});
+    print({what + "segments taken, of which after half",
+           static_cast<double>(free.takes_later),
+           "",
+           Bound::at_most,
+           0,
+           {}});
+    print({what + "segments taken", static_cast<double>(free.takes), "", Bound::none, 0, {}});
+}
+
+}  // namespace
+
+int main() {
+    for (const std::size_t operations : {1'000u, 10'000u, 100'000u}) {
+        // The targets are for 10,000, as what they were taken from.
+        const bool asked = operations == 10'000;
+        of_random(1, operations, asked ? Bound::at_most : Bound::none, 3);
+        of_random(4, operations, asked ? Bound::at_most : Bound::none, 3);
+        of_random(64, operations, asked ? Bound::at_most : Bound::none, 10);
+        if (operations < 100'000) of_random(4096, operations, Bound::none, 0);
+    }
+    of_training();
+    const Outcome many = replay(random_allocations(64 << 10, 100'000, 3), kPlenty, kGrowth);
+    print({"the allocator's own memory for each of 46,000 live blocks up to 64 KiB",
+           many.own_a_block,
+           "bytes",
+           Bound::none,
+           0,
+           {}});
+    const Outcome larger = replay(random_allocations(kMiB, 30'000, 3), kPlenty, kGrowth);
+    print({"the same, of 13,800 up to 1 MiB", larger.own_a_block, "bytes", Bound::none, 0, {}});
+}
