@@ -12,6 +12,7 @@ struct Segment {
     std::uint64_t idle_since = 0;          // nanoseconds of the backing's clock; 0: not seen idle yet
     CachingAllocator* owner = nullptr;
     std::uint64_t begin = 0, end = 0;  // the part that is cut into blocks
+    std::uint64_t retired = 0;         // bytes
     Block* first = nullptr;
     Segment *previous = nullptr, *next = nullptr;
 };

@@ -258,7 +258,7 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
     {
         LockGuard lock(mutex_);
         if (!reusable) {
-            block->state = Block::State::retired;
+            segments_.retire(block);
             retired_ += block->bytes;
         } else if (quiet) {
             segments_.give_back(block);
@@ -267,6 +267,7 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
         }
     }
     if (full) queue_full(full);
+    if (!reusable) give_back_worn_out();
     return Freed::done;
 }
 

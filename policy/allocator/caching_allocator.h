@@ -117,6 +117,7 @@ class CachingAllocator {
     bool find_memory(std::uint64_t need, Attempt attempt, Denied* denied);
     bool take_rest(Denied* denied);
     bool add_segment(std::uint64_t bytes, Denied* denied);
+    void give_back_worn_out();
     std::uint64_t give_back_idle(std::uint64_t bytes, std::uint64_t since);
 
     ThreadCache* own_cache();

@@ -53,7 +53,7 @@ Batch* CachingAllocator::park(const SmallBlock& block, std::uint64_t bytes) {
 Batch* CachingAllocator::park(Block* block) {
     Batch* batch = parking_place();
     if (!batch) {
-        block->state = Block::State::retired;
+        segments_.retire(block);
         retired_ += block->bytes;
         return nullptr;
     }

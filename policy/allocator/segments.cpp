@@ -12,7 +12,7 @@ Segment* Segments::add(std::uint64_t address, std::uint64_t bytes, std::uint64_t
         if (segment) segments_.give_back(segment);
         return nullptr;
     }
-    *segment = {address, bytes, 0, owner, begin, end, block, nullptr, first_};
+    *segment = {address, bytes, 0, owner, begin, end, 0, block, nullptr, first_};
     block->address = begin;
     block->bytes = end - begin;
     block->segment = segment;
@@ -111,6 +111,21 @@ void Segments::give_back(Block* block) {
         block = before;
     }
     bins_.add(block);
+}
+
+void Segments::retire(Block* block) {
+    block->state = Block::State::retired;
+    block->segment->retired += block->bytes;
+}
+
+Segment* Segments::worn_out() const {
+    for (Segment* segment = first_; segment; segment = segment->next) {
+        bool used = !segment->retired;
+        for (const Block* block = segment->first; block && !used; block = block->after)
+            used = block->state != Block::State::free && block->state != Block::State::retired;
+        if (!used) return segment;
+    }
+    return nullptr;
 }
 
 void Segments::note_idle(std::uint64_t now) {

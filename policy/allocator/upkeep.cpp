@@ -121,6 +121,28 @@ std::uint64_t CachingAllocator::give_back_idle(std::uint64_t bytes, std::uint64_
     return given;
 }
 
+// The driver knows when the last of the others lets go of them.
+void CachingAllocator::give_back_worn_out() {
+    const Uncancelled uncancelled;
+    for (;;) {
+        std::uint64_t address = 0, size = 0;
+        {
+            LockGuard lock(mutex_);
+            Segment* segment = segments_.worn_out();
+            if (!segment) return;
+            address = segment->address;
+            size = segment->bytes;
+            retired_ -= segment->retired;
+            map_->remove(segment->begin, segment->end);
+            segments_.forget(segment);
+            reserved_.store(segments_.bytes(), std::memory_order_relaxed);
+            told_.segments_given_back++;
+            told_.reserved.freed += size;
+        }
+        backing_.give_back(backing_.self, address, size);
+    }
+}
+
 std::uint64_t CachingAllocator::trim(std::uint64_t bytes) {
     if (!reserved()) return 0;
     flush_caches(true);

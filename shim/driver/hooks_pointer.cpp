@@ -24,10 +24,6 @@ void correct(const Found& block, CUpointer_attribute attribute, void* data) {
             if (const std::uint64_t id = process().caches().notes().buffer_id(process().caches().map(), block.address))
                 *static_cast<unsigned long long*>(data) = id;
             break;
-        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-            // A handle stands for a whole segment, so only its first block can be opened elsewhere at the same bytes.
-            *static_cast<int*>(data) = *static_cast<int*>(data) && block.address == block.segment->address;
-            break;
         default:
             break;
     }
@@ -40,6 +36,11 @@ CUresult range(Pointer* base, Size* size, CUdeviceptr address, CUresult result) 
     if (block.address) {
         if (base) *base = static_cast<Pointer>(block.address);
         if (size) *size = static_cast<Size>(block.requested);
+        return result;
+    }
+    if (const std::uint64_t bytes = process().caches().ipc_blocks().bytes_at(address)) {
+        if (base) *base = static_cast<Pointer>(address);
+        if (size) *size = static_cast<Size>(bytes);
         return result;
     }
     // In a segment and in no block: nobody's memory.

@@ -1,4 +1,5 @@
 // Stream-ordered allocation. What counts is what the pools keep from the driver (virtual_gpu/memory_pools.h).
+#include "shim/driver/cached.h"
 #include "shim/driver/counted_pool.h"
 #include "shim/driver/export.h"
 
@@ -68,6 +69,15 @@ void free_later(VirtualGpu& gpu, const Allocation& freed) {
     is_exported(freed) ? gpu.release_shared(freed.bytes) : gpu.release_later(freed.bytes);
 }
 
+// A cached block is free for others once everything that was given to the GPU so far is done, which is later than the
+// stream's turn and so as good.
+template <typename Call>
+CUresult cached_or(CUdeviceptr address, Call call) {
+    CUresult result;
+    if (process().caches_anything() && cached_free(address, &result)) return result;
+    return counted_free(address, free_later, call);
+}
+
 }  // namespace
 
 CUSLICE_HOOK cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream stream) {
@@ -106,12 +116,12 @@ CUSLICE_HOOK cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CU
 
 CUSLICE_HOOK cuMemFreeAsync(CUdeviceptr dptr, CUstream stream) {
     if (ready() != Readiness::ready) return unavailable();
-    return counted_free(dptr, free_later, [&] { return CUSLICE_REAL(cuMemFreeAsync)(dptr, stream); });
+    return cached_or(dptr, [&] { return CUSLICE_REAL(cuMemFreeAsync)(dptr, stream); });
 }
 
 CUSLICE_HOOK cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream stream) {
     if (ready() != Readiness::ready) return unavailable();
-    return counted_free(dptr, free_later, [&] { return CUSLICE_REAL(cuMemFreeAsync_ptsz)(dptr, stream); });
+    return cached_or(dptr, [&] { return CUSLICE_REAL(cuMemFreeAsync_ptsz)(dptr, stream); });
 }
 
 CUSLICE_HOOK cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {

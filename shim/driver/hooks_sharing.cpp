@@ -11,13 +11,32 @@ namespace {
 
 VirtualGpu* current_gpu(const HookEntry& entry) { return entry.counts() ? process().current().gpu : nullptr; }
 
-CUresult refuse_export() {
+CUresult refuse_open() {
     LogLine line;
     line.append(
-        "cuIpcGetMemHandle: the memory is part of a cached segment, which can't be opened elsewhere at the same");
-    line.append(" bytes; --allocator direct gives each allocation its own");
+        "cuIpcOpenMemHandle: the handle is of a block in a cached segment, and the process that gave it has ended");
+    line.append(" or can't be seen from here; with --allocator direct there it would not be needed");
     say(LogLevel::warn, line);
-    return CUDA_ERROR_NOT_SUPPORTED;
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+// A handle of the driver's, or of a block in a segment. In a child that was forked from a process with caches, and in
+// one without any, handles come from processes that have some.
+template <typename Open>
+CUresult open_handle(Function function, CUdeviceptr* address, const CUipcMemHandle& handle, Open open) {
+    const HookEntry entry;
+    const IpcBlocks::Given given = IpcBlocks::read(handle);
+    if (given.ours && !given.readable) return refuse_open();
+    const CUresult result = counted_step(
+        function, current_gpu(entry), [&] { return open(given.handle); },
+        [&] { return CUSLICE_REAL(cuIpcCloseMemHandle)(*address); });
+    if (result != CUDA_SUCCESS || !given.offset) return result;
+    if (!process().caches().ipc_blocks().opened(*address + given.offset, given.offset, given.bytes)) {
+        CUSLICE_REAL(cuIpcCloseMemHandle)(*address);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *address += given.offset;
+    return result;
 }
 
 }  // namespace
@@ -25,43 +44,40 @@ CUresult refuse_export() {
 CUSLICE_HOOK cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
     if (ready() != Readiness::ready) return unavailable();
     const CachingAllocator::Found block = cached_block(address);
-    // A handle stands for a whole segment, so whoever opens it gets the segment's first byte.
-    if (block.address && block.address != block.segment->address) return refuse_export();
     const HookEntry entry;
     if (block.address && !process().caches().notes().exported(process().caches().map(), block.address))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    const CUresult result = CUSLICE_REAL(cuIpcGetMemHandle)(handle, address);
+    CUdeviceptr base = block.address ? block.segment->address : address;
+    const CUresult result = CUSLICE_REAL(cuIpcGetMemHandle)(handle, base);
     if (result != CUDA_SUCCESS || !entry.counts()) return result;
     // Documented for an allocation's base only, but drivers may take any address in it.
-    CUdeviceptr base = 0;
     std::size_t size = 0;
-    if (CUSLICE_REAL(cuMemGetAddressRange_v2)(&base, &size, address) != CUDA_SUCCESS) base = address;
+    if (!block.address && CUSLICE_REAL(cuMemGetAddressRange_v2)(&base, &size, address) != CUDA_SUCCESS) base = address;
     process().allocations().change_kind(base, static_cast<std::uint8_t>(Kind::exported));
+    const std::uint64_t offset = block.address - (block.address ? base : 0);
+    if (offset && !process().caches().ipc_blocks().give(handle, offset, block.requested))
+        return CUDA_ERROR_OPERATING_SYSTEM;
     return result;
 }
 
 CUSLICE_HOOK cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsigned flags) {
     if (ready() != Readiness::ready) return unavailable();
-    const HookEntry entry;
-    return counted_step(
-        Function::cuIpcOpenMemHandle_v2, current_gpu(entry),
-        [&] { return CUSLICE_REAL(cuIpcOpenMemHandle_v2)(address, handle, flags); },
-        [&] { return CUSLICE_REAL(cuIpcCloseMemHandle)(*address); });
+    return open_handle(Function::cuIpcOpenMemHandle_v2, address, handle, [&](const CUipcMemHandle& drivers) {
+        return CUSLICE_REAL(cuIpcOpenMemHandle_v2)(address, drivers, flags);
+    });
 }
 
 CUSLICE_HOOK cuIpcOpenMemHandle(CUdeviceptr* address, CUipcMemHandle handle, unsigned flags) {
     if (ready() != Readiness::ready) return unavailable();
-    const HookEntry entry;
-    return counted_step(
-        Function::cuIpcOpenMemHandle, current_gpu(entry),
-        [&] { return CUSLICE_REAL(cuIpcOpenMemHandle)(address, handle, flags); },
-        [&] { return CUSLICE_REAL(cuIpcCloseMemHandle)(*address); });
+    return open_handle(Function::cuIpcOpenMemHandle, address, handle, [&](const CUipcMemHandle& drivers) {
+        return CUSLICE_REAL(cuIpcOpenMemHandle)(address, drivers, flags);
+    });
 }
 
 CUSLICE_HOOK cuIpcCloseMemHandle(CUdeviceptr address) {
     if (ready() != Readiness::ready) return unavailable();
     const HookEntry entry;
-    const CUresult result = CUSLICE_REAL(cuIpcCloseMemHandle)(address);
+    const CUresult result = CUSLICE_REAL(cuIpcCloseMemHandle)(process().caches().ipc_blocks().closed(address));
     VirtualGpu* gpu = result == CUDA_SUCCESS ? current_gpu(entry) : nullptr;
     if (gpu) gpu->driver_gave_back();
     return result;

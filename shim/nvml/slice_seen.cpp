@@ -51,6 +51,8 @@ SliceSeen::SliceSeen(nvml::Device device, std::uint64_t physical_total) {
             total_ = std::min(watched_.limit, physical_total ? physical_total : watched_.limit);
         }
     }
+    // What is cached can be had, and counts as free.
+    if (gpu_ && gpu_->caches()) used_ -= std::min(used_, process().caches().unused(*gpu_));
     used_ = std::min(used_, total_);
 }
 

@@ -82,6 +82,30 @@ TEST_CASE("memory that doesn't come from a cache makes it give back what is idle
     CHECK(scene.held().peak <= 1024 * kMiB);
 }
 
+TEST_CASE("a block that is freed in a stream's order goes back to the cache") {
+    Scene scene(kLaptop, cached("growth"));
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("current 0") == 0);
+    const std::uint64_t free = scene.free(), block = scene.guest.number("alloc a " + bytes(30 * kMiB));
+    CHECK(scene.guest.code("freeasync a") == 0);
+    CHECK(scene.guest.code("freeasync a") == 1);
+    CHECK(scene.free() == free);
+    CHECK(scene.guest.number("alloc b " + bytes(30 * kMiB)) == block);
+}
+
+TEST_CASE("NVML shows cached memory as free, as CUDA does") {
+    Scene scene(kLaptop, cached("growth"));
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("current 0") == 0);
+    REQUIRE(scene.guest.code("alloc a " + bytes(300 * kMiB)) == 0);
+    REQUIRE(scene.guest.code("alloc b " + bytes(10 * kMiB)) == 0);
+    REQUIRE(scene.guest.code("nvml") == 0);
+    const std::uint64_t used = scene.guest.number("nvmlmemory 0", 3);
+    REQUIRE(scene.guest.code("free a") == 0);
+    CHECK(scene.guest.number("nvmlmemory 0", 3) == used - 300 * kMiB);
+    CHECK(scene.guest.number("nvmlmemory 0", 2) == scene.free());
+}
+
 TEST_CASE("wrong frees get the driver's answer, and the cache lives on") {
     Scene scene(kLaptop, cached("growth"));
     Guest plain_guest(Guest::route("linked"), raw(kLaptop, scene.books.path()));
@@ -191,6 +215,51 @@ TEST_CASE("what one program of a group has cached, another one gets before it is
     CHECK(second.code("alloc b " + bytes(600 * kMiB) + " managed") == 2);
     CHECK(second.code("free a") == 0);
     CHECK(first.code("alloc b " + bytes(600 * kMiB) + " managed") == 0);
+}
+
+TEST_CASE("a block in the middle of a segment opens in another program at the same bytes") {
+    const bool caches = GENERATE(false, true);
+    Scene owner("1xt4", cached("growth"));
+    REQUIRE(owner.guest.code("retain 0") == 0);
+    REQUIRE(owner.guest.code("current 0") == 0);
+    const std::uint64_t first = owner.guest.number("alloc first 5000"),
+                        second = owner.guest.number("alloc second 5000");
+    REQUIRE(owner.guest.number("alloc large " + bytes(kMiB)));
+    REQUIRE(first != second);
+    REQUIRE(owner.guest.code("put second 1234567") == 0);
+    REQUIRE(owner.guest.code("put first 7654321") == 0);
+    REQUIRE(owner.guest.code("put large 42") == 0);
+    Guest other(Guest::route("linked"),
+                sliced("1xt4", owner.books.path(),
+                       {"CUSLICE_LIMIT=1GiB", caches ? "CUSLICE_ALLOCATOR=growth" : "CUSLICE_LOG=warn"}));
+    REQUIRE(other.code("init") == 0);
+    REQUIRE(other.code("retain 0") == 0);
+    REQUIRE(other.code("current 0") == 0);
+    for (const auto& [name, value] : {std::pair{"second", 1234567}, {"first", 7654321}, {"large", 42}}) {
+        const std::string handle = split_words(owner.guest.ask(std::string("ipcget ") + name)).at(1);
+        REQUIRE(other.code(std::string("ipcopen ") + name + " " + handle) == 0);
+        CHECK(other.number(std::string("look ") + name) == static_cast<std::uint64_t>(value));
+    }
+    CHECK(other.code("ipcclose large") == 0);
+    CHECK(other.number("look second") == 1234567);
+    CHECK(other.code("ipcclose second") == 0);
+    CHECK(other.code("ipcclose first") == 0);
+    // What others may hold is not used again.
+    CHECK(owner.guest.code("free second") == 0);
+    for (int i = 0; i < 50; ++i) CHECK(owner.guest.number("alloc again" + std::to_string(i) + " 5000") != second);
+    // A program without cuslice can't open such a handle, and doesn't get other bytes instead.
+    Guest plain_guest(Guest::route("linked"), raw("1xt4", owner.books.path()));
+    REQUIRE(plain_guest.code("init") == 0);
+    REQUIRE(plain_guest.code("retain 0") == 0);
+    REQUIRE(plain_guest.code("current 0") == 0);
+    REQUIRE(owner.guest.code("alloc late 5000") == 0);
+    const std::string late = split_words(owner.guest.ask("ipcget late")).at(1);
+    CHECK(plain_guest.code("ipcopen late " + late) != 0);
+    // Its process has ended.
+    owner.guest.kill(9);
+    owner.guest.finish();
+    CHECK(other.code("ipcopen late " + late) == 1);
+    CHECK(other.complaints().size() == 1);
 }
 
 }  // namespace cuslice::tests

@@ -5,6 +5,7 @@
 #include "virtual_gpu/cache/captures.h"
 #include "virtual_gpu/cache/context_cache.h"
 #include "virtual_gpu/cache/fences.h"
+#include "virtual_gpu/cache/ipc_blocks.h"
 #include "virtual_gpu/cache/notes.h"
 
 namespace cuslice {
@@ -44,6 +45,7 @@ class Caches {
     Fences& fences() { return fences_; }
     Captures& captures() { return captures_; }
     Notes& notes() { return notes_; }
+    IpcBlocks& ipc_blocks() { return ipc_blocks_; }
 
     // Calls f(ContextCache&) for each that is open.
     template <typename F>
@@ -65,6 +67,7 @@ class Caches {
     Fences fences_;
     Captures captures_;
     Notes notes_;
+    IpcBlocks ipc_blocks_;
     Mutex ending_;
     Mutex mutex_;  // over the making and ending of caches
     std::atomic<unsigned> count_{0};

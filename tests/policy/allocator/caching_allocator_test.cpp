@@ -201,11 +201,24 @@ TEST_CASE("what was noted of a block is forgotten with it, and what others may u
     a.free(large);
     CHECK(a.memory.forgotten == std::set<std::uint64_t>{small, large});
     CHECK(a.free(small) == Freed::invalid);
-    CHECK(a.free(large) == Freed::invalid);
+    CHECK(a.free(large) == Freed::not_ours);  // its segment had nothing else in it, and is the driver's again
     for (int i = 0; i < 200; i++) {
         REQUIRE(a.allocate(5000) != small);
         REQUIRE(a.allocate(3 * kMiB) != large);
     }
+}
+
+TEST_CASE("a segment with nothing left but blocks that others may use goes back to the driver") {
+    Allocator a;
+    const std::uint64_t exported = a.allocate(100 * kMiB), beside = a.allocate(kMiB);
+    REQUIRE(CachingAllocator::mark(shared_map(), exported));
+    a.memory.keep_marked = true;
+    const std::uint64_t held = a.memory.held;
+    a.free(exported);
+    CHECK(a.memory.held == held - 100 * kMiB);
+    CHECK(a.allocator.unused() == a.memory.held - kMiB);
+    CHECK(a.free(beside) == Freed::done);
+    CHECK(a.allocator.unused() == a.memory.held);
 }
 
 TEST_CASE("idle segments go back after their time") {

@@ -327,7 +327,9 @@ TEST_CASE("a file that is no ledger of this version is replaced, and said to be"
     std::fstream file(folder.file(), std::ios::in | std::ios::out | std::ios::binary);
     if (what == "zeros") file.write(std::string(4096, '\0').c_str(), 4096);
     if (what == "garbage") file.write(std::string(4096, '\xa5').c_str(), 4096);
-    if (what == "another version") file.seekp(8).write("\x02", 1);
+    const std::uint32_t newer = kVersion + 1;
+    if (what == "another version")
+        file.seekp(offsetof(Header, version)).write(reinterpret_cast<const char*>(&newer), sizeof newer);
     if (what == "another GPU") file.seekp(offsetof(Header, uuid)).write("GPU-9", 5);
     file.close();
     Place place, second;

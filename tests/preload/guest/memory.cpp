@@ -73,6 +73,15 @@ void add_memory_commands(Commands& commands) {
         return answer(first);
     };
     commands["freeat"] = [](Program& p, const Words& w) { return answer(p.driver.cuMemFree_v2(number(w.at(0)))); };
+    // put NAME NUMBER, look NAME: the block's first four bytes
+    commands["put"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuMemsetD32_v2(p.blocks.at(w.at(0)), static_cast<unsigned>(number(w.at(1))), 1));
+    };
+    commands["look"] = [](Program& p, const Words& w) {
+        unsigned found = 0;
+        const CUresult result = p.driver.cuMemcpyDtoH_v2(&found, p.blocks.at(w.at(0)), sizeof found);
+        return answer(result, found);
+    };
     commands["info"] = [](Program& p, const Words&) {
         std::size_t free = 0, total = 0;
         const CUresult result = p.driver.cuMemGetInfo_v2(&free, &total);

@@ -33,6 +33,8 @@
     F(cuMemFree_v2, cuMemFree, 3020)                                           \
     F(cuMemGetInfo, cuMemGetInfo, 2000)                                        \
     F(cuMemGetInfo_v2, cuMemGetInfo, 3020)                                     \
+    F(cuMemsetD32_v2, cuMemsetD32, 3020)                                       \
+    F(cuMemcpyDtoH_v2, cuMemcpyDtoH, 3020)                                     \
     F(cuMemAllocAsync, cuMemAllocAsync, 11020)                                 \
     F(cuMemFreeAsync, cuMemFreeAsync, 11020)                                   \
     F(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync, 11020)                 \

@@ -1,0 +1,62 @@
+#pragma once
+#include <cstdint>
+
+#include "policy/mutex.h"
+#include "policy/page_vector.h"
+#include "virtual_gpu/driver/cuda_api.h"
+
+namespace cuslice {
+
+// Handles of blocks that begin somewhere in a segment. The driver's handle stands for the whole segment, and whoever
+// opens it gets the segment's first byte; so a block's handle is one of ours, which leads to the driver's and says how
+// far in the block begins. The driver's lies in a file without a name that this process keeps open and the other one
+// finds by its pid, and that ends with the process as the driver's handle does. So it can be opened under cuslice only,
+// by the same user, in the same pid namespace.
+//
+// A block at a segment's beginning needs none of this. Thread-safe.
+class IpcBlocks {
+  public:
+    // Exchanges the driver's handle of a segment for one of a block `offset` bytes into it. False if the kernel gives
+    // no file.
+    bool give(CUipcMemHandle* handle, std::uint64_t offset, std::uint64_t bytes);
+
+    // What is said of a block by a handle that somebody was given.
+    struct Given {
+        bool ours = false;      // false: it is the driver's own
+        bool readable = false;  // false: its process has ended, or can't be seen from here
+        CUipcMemHandle handle;  // the driver's
+        std::uint64_t offset = 0, bytes = 0;
+    };
+    static Given read(const CUipcMemHandle& handle);
+
+    // A block was opened at `address`, `offset` bytes into what the driver opened. False if there is no memory to note
+    // it in.
+    bool opened(CUdeviceptr address, std::uint64_t offset, std::uint64_t bytes);
+    // It is closed: what the driver opened, or `address` itself where that is it.
+    CUdeviceptr closed(CUdeviceptr address);
+    // How large the opened block is that begins here; 0: none does.
+    std::uint64_t bytes_at(CUdeviceptr address);
+
+    Mutex& mutex() { return mutex_; }
+    // In a forked child: its parent's handles are the parent's.
+    void forget() {
+        mutex_.reset();
+        file_ = -1;
+    }
+
+  private:
+    struct Open {
+        CUdeviceptr address;
+        std::uint64_t offset, bytes;
+        unsigned uses;  // the driver counts them, too
+    };
+    Open* find(CUdeviceptr address);
+
+    Mutex mutex_;
+    int file_ = -1;
+    std::uint64_t nonce_ = 0;
+    PageVector<Open> open_;
+    PageVector<CUipcMemHandle> given_;
+};
+
+}  // namespace cuslice
