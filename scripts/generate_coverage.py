@@ -21,6 +21,7 @@ PAGE = ROOT / "docs/coverage.md"
 # What a file of hooks does with its calls.
 HOW = {
     "array": "the driver's part is measured around the call; creating one that does not fit is undone and refused",
+    "capture": "takes no memory: while a stream is captured, caches neither wait for the GPU nor record events",
     "context": "the driver's part is measured around the call; a context, or a larger limit of one, that does not fit is"
     " undone and refused; the end of a context gives back every allocation in it",
     "graph": "what an instance's allocation nodes need is charged before it is launched or uploaded, or the launch is"
@@ -29,10 +30,13 @@ HOW = {
     " allocations are the primary context's, and end with the last use of that",
     "init": "opens the GPUs and works out each one's slice; fails if a setting is wrong",
     "lookup": "the driver is asked, and the pointer that comes back is exchanged for the hook's, if there is one",
-    "memory": "charged before the driver is asked, at the size asked for in steps of 512 bytes, until it is freed",
+    "memory": "charged before the driver is asked, at the size asked for in steps of 512 bytes, until it is freed; where"
+    " the GPU's `allocator` caches, cuMemAlloc_v2 is a cache's, and the cache's segments are charged so",
     "module": "the driver's part is measured around the call; loading one that does not fit is undone and refused",
     "multicast": "what is bound stays charged until it is unbound or the object is gone; what the driver takes for an object"
     " itself is measured when a device is added, and after a binding noticed at the next measurement",
+    "pointer": "takes no memory: of a block out of a cache, the driver's answer is corrected to what it would be of an"
+    " allocation",
     "pool": "charged before the driver is asked, then the pool's reserved bytes count; they are read again before a"
     " refusal",
     "sharing": "exported memory stays charged when it is freed, until the driver's figure says that no other process holds"

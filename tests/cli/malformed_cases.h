@@ -28,7 +28,8 @@ struct Malformed {
 #define MPS_FORM "MPS takes a GPU and a whole number of M or G, as 0=1G,1=512M"
 #define TABLES "no such table; there are [memory], [gpu.X], [ceiling] and [ceiling.gpu.X]"
 #define VARIABLES                                                                                                 \
-    "CUSLICE_FRACTION, CUSLICE_LIMIT, CUSLICE_HEADROOM, CUSLICE_GPUS, CUSLICE_GROUP, CUSLICE_GROUP_LIMIT, "       \
+    "CUSLICE_FRACTION, CUSLICE_LIMIT, CUSLICE_HEADROOM, CUSLICE_ALLOCATOR, CUSLICE_FREE, CUSLICE_IDLE_RELEASE, "  \
+    "CUSLICE_GPUS, CUSLICE_GROUP, CUSLICE_GROUP_LIMIT, "                                                          \
     "CUSLICE_PER_PROCESS, CUSLICE_WAIT, CUSLICE_DIR, CUSLICE_LOG, CUSLICE_CONFIG, CUSLICE_DRIVER, CUSLICE_FAKE, " \
     "CUSLICE_FAKE_KERNELS"
 #define GPU_TABLE "a table is needed for each GPU, as [gpu.0] or [gpu.\"GPU-5f\"]"
@@ -112,10 +113,15 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--Limit=4GiB", "--Limit: 4GiB: no such option; did you mean --limit"},
     {Where::option, "--fake_kernels=skip", "--fake_kernels: skip: no such option; did you mean --fake-kernels"},
     {Where::option, "--memory=4GiB",
-     "--memory: 4GiB: no such option; there are --fraction, --limit, --headroom, --gpus, --group, --group-limit, "
+     "--memory: 4GiB: no such option; there are --fraction, --limit, --headroom, --allocator, --free, --idle-release, "
+     "--gpus, --group, --group-limit, "
      "--per-process, --wait, --dir, --log, --config, --driver, --fake, "
      "--fake-kernels"},
-    {Where::option, "--allocator=growth", "--allocator: growth: allocator is not in this version yet"},
+    {Where::option, "--reserve=4GiB", "--reserve: 4GiB: reserve is not in this version yet"},
+    {Where::option, "--allocator=grow", "--allocator: grow: direct, growth or prealloc"},
+    {Where::option, "--allocator=1=growth,0=", "--allocator: 0=: direct, growth or prealloc"},
+    {Where::option, "--free=now", "--free: now: strict or deferred"},
+    {Where::option, "--idle-release=10", "--idle-release: 10: no, or a time: 500ms, 10s, 5m"},
     {Where::option, "--gpus=x", "--gpus: x: 'x' names no GPU: " GPUS_FORM},
     {Where::option, "--gpus=0,", "--gpus: 0,: '' names no GPU: " GPUS_FORM},
     {Where::option, "--gpus=-1", "--gpus: -1: '-1' names no GPU: " GPUS_FORM},
@@ -157,7 +163,7 @@ inline constexpr Malformed kMalformed[] = {
      "CUSLICE_FAKE_KERNEL: skip: no such variable; did you mean CUSLICE_FAKE_KERNELS"},
     {Where::variable, "CUSLICE_FOO=1", "CUSLICE_FOO: 1: no such variable; there are " VARIABLES},
     {Where::variable, "CUSLICE_SPLIT=0=2", "CUSLICE_SPLIT: 0=2: split is not in this version yet"},
-    {Where::variable, "CUSLICE_IDLE_RELEASE=1s", "CUSLICE_IDLE_RELEASE: 1s: idle-release is not in this version yet"},
+    {Where::variable, "CUSLICE_IDLE_RELEASE=yes", "CUSLICE_IDLE_RELEASE: yes: no, or a time: 500ms, 10s, 5m"},
     {Where::variable, "CUSLICE_CONFIG=/nowhere/cuslice.toml", "/nowhere/cuslice.toml: cannot be read: no such file"},
     {Where::variable, "CUSLICE_SETTINGS=2;flag.0 limit * 4GiB --limit",
      "CUSLICE_SETTINGS: 2: " NOT_OURS ": unset it, or use one version of cuslice"},
@@ -197,8 +203,14 @@ inline constexpr Malformed kMalformed[] = {
      "%CONFIG%:2:1: memory.limt: 4GiB: no such key; did you mean limit"},
     {Where::config_file, "[memory]\nlimit = \"\"\n",
      "%CONFIG%:2:1: memory.limit: \"\": empty: a size is needed, as 4GiB"},
-    {Where::config_file, "[memory]\nallocator = \"growth\"\n",
-     "%CONFIG%:2:1: memory.allocator: growth: allocator is not in this version yet"},
+    {Where::config_file, "[memory]\nreserve = \"4GiB\"\n",
+     "%CONFIG%:2:1: memory.reserve: 4GiB: reserve is not in this version yet"},
+    {Where::config_file, "[memory]\nallocator = \"grow\"\n",
+     "%CONFIG%:2:1: memory.allocator: grow: direct, growth or prealloc"},
+    {Where::config_file, "[memory]\nfree = true\n",
+     "%CONFIG%:2:1: memory.free: true: a string is needed, as free = \"deferred\""},
+    {Where::config_file, "allocator = \"growth\"\n",
+     "%CONFIG%:1:1: allocator: growth: belongs in a table: [memory] for every GPU, or [gpu.0] for one"},
     {Where::config_file, "[gpu.\"GPU-5f1c\"]\nsplit = [\"1GiB\", \"1GiB\"]\n",
      "%CONFIG%:2:1: gpu.GPU-5f1c.split: [\"1GiB\", \"1GiB\"]: split is not in this version yet"},
     {Where::config_file, "[memory]\nlimit = \"4GiB\"\nfraction = 0.4\n",
@@ -217,7 +229,8 @@ inline constexpr Malformed kMalformed[] = {
     {Where::config_file, "config = \"/tmp/x.toml\"\n",
      "%CONFIG%:1:1: config: /tmp/x.toml: config has no meaning in a file"},
     {Where::config_file, "confg = \"/tmp/x.toml\"\n",
-     "%CONFIG%:1:1: confg: /tmp/x.toml: no such key; there are fraction, limit, headroom, gpus, group, group-limit, "
+     "%CONFIG%:1:1: confg: /tmp/x.toml: no such key; there are fraction, limit, headroom, allocator, free, "
+     "idle-release, gpus, group, group-limit, "
      "per-process, wait, dir, log, driver, fake, "
      "fake-kernels"},
     {Where::config_file, "log = 3\n", "%CONFIG%:1:1: log: 3: a string is needed, as log = \"info\""},
