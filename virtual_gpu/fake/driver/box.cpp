@@ -84,7 +84,7 @@ CUresult copy_box(const Box& asked, const Order& order) {
         [rows] {
             for (const auto& [to, from] : *rows) copy_pieces(to, from);
         },
-        order);
+        {order.stream, order.form, returns_when_done(order, rows->front().first, rows->front().second)});
 }
 
 CUresult resolve_array_bytes(CUarray handle, std::size_t offset, std::size_t size, Access access, Pieces& pieces) {

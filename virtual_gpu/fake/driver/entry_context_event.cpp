@@ -27,8 +27,8 @@ CUresult record(const Context& name, Event* event) {
     std::vector<Stream*> all;
     if (const CUresult bad = streams_of(name, all); bad != CUDA_SUCCESS) return bad;
     // A lane of its own that waits for all of the context's.
-    std::vector<Lane::Mark> marks;
-    for (Stream* stream : all) marks.push_back(stream->lane->mark());
+    const std::vector<Lane::Mark> marks =
+        work_of(name.base != nullptr ? *name.base : *live_context(context), name.green);
     const auto lane = std::make_shared<Lane>();
     const Record record = begin_record(*event);
     lane->submit(record.task, marks);

@@ -81,9 +81,9 @@ CUresult copy_bytes(const Bytes& to, const Bytes& from, std::size_t size, const 
     if (const CUresult bad = resolve(from, from_array, size, Access::Read, source_pieces); bad != CUDA_SUCCESS)
         return bad;
     if (const CUresult bad = resolve(to, to_array, size, Access::Write, target_pieces); bad != CUDA_SUCCESS) return bad;
-    return run_transfer(
-        CU_GRAPH_NODE_TYPE_MEMCPY, [source_pieces, target_pieces] { copy_pieces(target_pieces, source_pieces); },
-        order);
+    return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY,
+                        [source_pieces, target_pieces] { copy_pieces(target_pieces, source_pieces); },
+                        {order.stream, order.form, returns_when_done(order, target_pieces, source_pieces)});
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Events.
 
+#include <thread>
+
 #include "virtual_gpu/fake/driver/event.h"
 #include "virtual_gpu/fake/driver/lifetime.h"
 #include "virtual_gpu/fake/driver/stream_pair.h"
@@ -26,6 +28,8 @@ CUresult record(CUevent handle, CUstream stream_handle, unsigned flags, DefaultS
     }
     event->capture = stream->capture;
     note_record(*event, record, stream->lane->mark());
+    // Other processes can't make ours get on: for them it goes on by itself.
+    if (event->shared != nullptr && Lane::late()) std::thread([mark = event->mark] { Lane::wait(mark); }).detach();
     return CUDA_SUCCESS;
 }
 
@@ -105,6 +109,7 @@ CUresult CUDAAPI cuEventQuery(CUevent handle) {
     const Event* event = events.find(handle);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
+    Lane::look(event->mark);
     return event_reached(*event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 

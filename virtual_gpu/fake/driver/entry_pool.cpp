@@ -31,6 +31,15 @@ CUresult allocate_from(Pool* pool, CUdeviceptr* out, size_t bytes, Stream& strea
     return result;
 }
 
+/// Late frees give their memory back before there is said to be none.
+template <typename Allocate>
+CUresult with_frees_done(Allocate allocate) {
+    const CUresult result = allocate();
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || !Lane::late()) return result;
+    Lane::finish_all();
+    return allocate();
+}
+
 CUresult allocate_async(CUdeviceptr* out, size_t bytes, CUstream handle, DefaultStream form) {
     Stream* stream = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -38,8 +47,10 @@ CUresult allocate_async(CUdeviceptr* out, size_t bytes, CUstream handle, Default
     const Context* context = live_context(stream->context);
     if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard hold(driver().lock);
-    return allocate_from(&current_pool(*context->gpu), out, bytes, *stream);
+    return with_frees_done([&] {
+        const std::lock_guard hold(driver().lock);
+        return allocate_from(&current_pool(*context->gpu), out, bytes, *stream);
+    });
 }
 
 CUresult allocate_from_pool(CUdeviceptr* out, size_t bytes, CUmemoryPool handle, CUstream stream_handle,
@@ -47,10 +58,12 @@ CUresult allocate_from_pool(CUdeviceptr* out, size_t bytes, CUmemoryPool handle,
     Stream* stream = nullptr;
     if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = find_stream(stream_handle, form, stream); bad != CUDA_SUCCESS) return bad;
-    const std::lock_guard hold(driver().lock);
-    Pool* pool = pools.find(handle);
-    if (pool == nullptr || pool->doomed || pool->imported) return CUDA_ERROR_INVALID_VALUE;
-    return allocate_from(pool, out, bytes, *stream);
+    return with_frees_done([&] {
+        const std::lock_guard hold(driver().lock);
+        Pool* pool = pools.find(handle);
+        if (pool == nullptr || pool->doomed || pool->imported) return CUDA_ERROR_INVALID_VALUE;
+        return allocate_from(pool, out, bytes, *stream);
+    });
 }
 
 CUresult free_async(CUdeviceptr address, CUstream handle, DefaultStream form) {

@@ -27,6 +27,7 @@ CUresult destroy(CUstream handle) {
         end_capture(capture);
         destroy_graph(capture->graph);
     }
+    leave_work(*stream);
     return streams.destroy(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -34,6 +35,8 @@ CUresult query(CUstream handle, DefaultStream form) {
     Stream* stream = nullptr;
     if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
     if (const CUresult bad = refuse_in_capture(*stream); bad != CUDA_SUCCESS) return bad;
+    Lane::look(stream->lane->mark());
+    for (const Lane::Mark& mark : implicit_order(*stream)) Lane::look(mark);
     return stream->lane->idle() && implicit_order(*stream).empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 

@@ -4,6 +4,7 @@
 
 #include "virtual_gpu/fake/driver/context.h"
 #include "virtual_gpu/fake/driver/injection.h"
+#include "virtual_gpu/fake/driver/late.h"
 #include "virtual_gpu/fake/driver/state.h"
 #include "virtual_gpu/fake/log_line.h"
 
@@ -34,6 +35,7 @@ CUresult pass_gate(const char* name, bool anytime) {
     const unsigned bits = gate.load(std::memory_order_acquire);
     if ((bits & kGateDeinitialised) != 0) return CUDA_ERROR_DEINITIALIZED;
     if ((bits & kGateNotInitialised) != 0 && !anytime) return CUDA_ERROR_NOT_INITIALIZED;
+    if ((bits & kGateLate) != 0) settle_before(name);
     if ((bits & kGateInjection) == 0) return CUDA_SUCCESS;
     const CUresult result = injection().call(name);
     for (int ordinal = 0; injection().device_lost(ordinal);) {

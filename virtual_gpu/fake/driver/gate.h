@@ -14,6 +14,7 @@ enum GateBit : unsigned {
     kGateNotInitialised = 1,  // before cuInit, and for good in a child that was forked after it
     kGateDeinitialised = 2,   // the process is ending
     kGateInjection = 4,       // CUSLICE_FAKE_INJECT is set
+    kGateLate = 8,            // CUSLICE_FAKE_STREAMS=late
 };
 extern std::atomic<unsigned> gate;
 

@@ -17,9 +17,7 @@ void give_back(Green& green) {
 }
 
 void drain_streams_of(CUgreenCtx handle, Context& primary) {
-    each_stream(primary, [&](Stream& stream) {
-        if (stream.green == handle) stream.lane->wait();
-    });
+    for (const Lane::Mark& mark : work_of(primary, handle)) Lane::wait(mark);
 }
 
 }  // namespace

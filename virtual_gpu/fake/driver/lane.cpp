@@ -1,28 +1,27 @@
 #include "virtual_gpu/fake/driver/lane.h"
 
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
+#include "virtual_gpu/fake/driver/lanes.h"
+
 namespace cuslice::fake {
-namespace {
 
 constinit std::mutex lanes_lock;
+constinit bool Lane::late_ = false;
 
 std::condition_variable& progress() {
     static auto* one = new std::condition_variable;  // threads may outlive the process's static objects
     return *one;
 }
 
-}  // namespace
-
 void Lane::submit(Task task, const std::vector<Mark>& after) {
     {
-        std::unique_lock hold(lanes_lock);
+        Hold hold(lanes_lock);
+        if (late_) return enqueue_late({std::move(task), after}, hold);
         bool free = !running_ && queue_.empty();
         for (const Mark& mark : after) free = free && mark.lane->completed_ >= mark.ticket;
         if (!free) {
-            enqueue(std::move(task), after);
+            enqueue({std::move(task), after});
             return;
         }
         running_ = true;
@@ -41,30 +40,29 @@ void Lane::submit(Task task, const std::vector<Mark>& after) {
 }
 
 void Lane::submit_host(Task task, const std::vector<Mark>& after) {
-    const std::lock_guard hold(lanes_lock);
-    enqueue(std::move(task), after);
+    Hold hold(lanes_lock);
+    if (late_) return enqueue_late({std::move(task), after, true}, hold);
+    enqueue({std::move(task), after, true});
 }
 
 // With the lock held.
-void Lane::enqueue(Task task, const std::vector<Mark>& after) {
+void Lane::enqueue(Item item) {
     submitted_++;
-    queue_.push_back([task = std::move(task), after] {
-        for (const Mark& mark : after) wait(mark);
-        task();
-    });
+    queue_.push_back(std::move(item));
     if (running_) return;
     running_ = true;
     std::thread([self = shared_from_this()] { self->drain(); }).detach();
 }
 
 void Lane::drain() {
-    std::unique_lock hold(lanes_lock);
+    Hold hold(lanes_lock);
     while (!queue_.empty()) {
-        Task task = std::move(queue_.front());
+        Item item = std::move(queue_.front());
         queue_.pop_front();
         hold.unlock();
-        task();
-        task = nullptr;
+        for (const Mark& mark : item.after) wait(mark);
+        item.task();
+        item = {};
         hold.lock();
         completed_++;
         progress().notify_all();
@@ -91,7 +89,8 @@ bool Lane::done(const Mark& mark) {
 
 void Lane::wait(const Mark& mark) {
     if (mark.lane == nullptr) return;
-    std::unique_lock hold(lanes_lock);
+    Hold hold(lanes_lock);
+    if (late_) return wait_late(mark, hold);
     progress().wait(hold, [&] { return mark.lane->completed_ >= mark.ticket; });
 }
 

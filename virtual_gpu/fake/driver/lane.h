@@ -1,11 +1,15 @@
 #pragma once
 // The order of work in one stream. Work runs in the calling thread, at once, as long as nothing stands before it; only
 // a host function, which may block, goes to a thread of its own, and what is submitted behind it waits its turn there.
+//
+// After be_late() nothing runs when it is submitted (lane_late.cpp): it stays queued until somebody waits for it, until
+// too much is queued, or until a look at some lane lets it get on by chance.
 
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 namespace cuslice::fake {
@@ -22,7 +26,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
 
     /// Submits work that does not block. It starts after everything in this lane and after the marks.
     void submit(Task task, const std::vector<Mark>& after = {});
-    /// Submits a host function: it may block, and never runs in the caller's thread.
+    /// Submits a host function: it may block. It never runs in the caller's thread, unless the caller waits for it.
     void submit_host(Task task, const std::vector<Mark>& after = {});
 
     /// Everything that has been submitted up to now.
@@ -33,14 +37,39 @@ class Lane : public std::enable_shared_from_this<Lane> {
     static bool done(const Mark& mark);
     static void wait(const Mark& mark);
 
+    /// From now on all lanes' work is late. The same seed gives one thread the same order again.
+    static void be_late(std::uint64_t seed);
+    static bool late() { return late_; }
+    /// Somebody asks whether the mark is reached: late work may get on a little, there or anywhere. Whoever asks often
+    /// enough is told yes in the end.
+    static void look(const Mark& mark);
+    /// Waits for all late work there is.
+    static void finish_all();
+
   private:
-    void enqueue(Task task, const std::vector<Mark>& after);
+    struct Item {
+        Task task;
+        std::vector<Mark> after;
+        bool host = false;
+    };
+    using Hold = std::unique_lock<std::mutex>;
+    enum class Host { here, aside };
+
+    void enqueue(Item item);
     void drain();
 
+    void enqueue_late(Item item, Hold& hold);
+    void run_front(Hold& hold, Host host);
+    void finish_late();
+    static bool advance(std::shared_ptr<Lane> lane, Hold& hold, Host host);
+    static void wait_late(const Mark& mark, Hold& hold);
+
+    static bool late_;
     // All lanes share one lock and one condition: they wait for each other.
     std::uint64_t submitted_ = 0, completed_ = 0;
-    std::deque<Task> queue_;
-    bool running_ = false;  // somebody is executing work of this lane: the caller of submit, or the lane's thread
+    std::deque<Item> queue_;
+    bool running_ = false;   // somebody is executing work of this lane: the caller of submit, or the lane's thread
+    std::size_t place_ = 0;  // among the lanes with late work, if this has some
 };
 
 }  // namespace cuslice::fake

@@ -13,7 +13,7 @@
 namespace cuslice::fake {
 
 void drain_streams(Context& context) {
-    each_stream(context, [](Stream& stream) { stream.lane->wait(); });
+    for (const Lane::Mark& mark : work_of(context)) Lane::wait(mark);
 }
 
 void end_owned_by(Context& context) {

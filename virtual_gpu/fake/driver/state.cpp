@@ -7,6 +7,8 @@
 
 #include "virtual_gpu/fake/driver/gate.h"
 #include "virtual_gpu/fake/driver/injection.h"
+#include "virtual_gpu/fake/driver/lane.h"
+#include "virtual_gpu/fake/driver/late.h"
 #include "virtual_gpu/fake/spec/machine.h"
 
 namespace cuslice::fake {
@@ -52,6 +54,11 @@ CUresult read_settings(Driver& state) {
         say(error);
         return CUDA_ERROR_SYSTEM_NOT_READY;
     }
+    const char* streams = std::getenv("CUSLICE_FAKE_STREAMS");
+    if (streams != nullptr && *streams != '\0' && !make_streams(streams, error)) {
+        say(error);
+        return CUDA_ERROR_SYSTEM_NOT_READY;
+    }
     machine = visible_gpus(machine, std::getenv("CUDA_VISIBLE_DEVICES"), std::getenv("CUDA_DEVICE_ORDER"));
     if (machine.empty()) return CUDA_ERROR_NO_DEVICE;
     int ordinal = 0;
@@ -74,7 +81,7 @@ CUresult initialise() {
         initialised_here = true;
         if (init_result == CUDA_SUCCESS) {
             pthread_atfork(nullptr, nullptr, in_forked_child);
-            gate = injection().empty() ? 0U : unsigned{kGateInjection};
+            gate = (injection().empty() ? 0U : unsigned{kGateInjection}) | (Lane::late() ? unsigned{kGateLate} : 0U);
         }
     }
     if (init_result != CUDA_SUCCESS) return init_result;

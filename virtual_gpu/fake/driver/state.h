@@ -28,7 +28,7 @@ struct Driver {
 /// Valid from cuInit to the end of the process; never destroyed.
 Driver& driver();
 
-/// cuInit: reads CUSLICE_FAKE, CUSLICE_FAKE_INJECT, CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, once.
+/// cuInit: reads CUSLICE_FAKE and the fake GPU's other variables, CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, once.
 CUresult initialise();
 
 /// Chooses and orders the GPUs as CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER say. As in NVIDIA's driver, the list ends

@@ -29,6 +29,21 @@ std::map<std::uint32_t, Defaults>& defaults() {
     return *all;
 }
 
+/// The work of a stream that has ended.
+struct Left {
+    CUcontext context = nullptr;
+    CUgreenCtx green = nullptr;
+    bool blocking = false;
+    std::shared_ptr<Lane> lane;
+};
+
+/// With the lock held.
+std::vector<Left>& left() {
+    static auto* all = new std::vector<Left>;
+    std::erase_if(*all, [](const Left& one) { return one.lane->idle(); });
+    return *all;
+}
+
 CUcontext context_of(const Context& name) { return name.base != nullptr ? name.base->handle : name.handle; }
 
 /// With the lock held.
@@ -126,6 +141,28 @@ std::vector<Lane::Mark> implicit_order(Stream& stream) {
         if (&other == &stream || other.green != stream.green) return;
         if (other.blocking() && !other.lane->idle()) marks.push_back(other.lane->mark());
     });
+    const std::lock_guard hold(defaults_lock);
+    for (const Left& one : left())
+        if (one.context == context->handle && one.blocking && one.green == stream.green)
+            marks.push_back(one.lane->mark());
+    return marks;
+}
+
+void leave_work(const Stream& stream) {
+    if (stream.lane->idle()) return;
+    const std::lock_guard hold(defaults_lock);
+    left().push_back({stream.context, stream.green, stream.blocking(), stream.lane});
+}
+
+std::vector<Lane::Mark> work_of(Context& context, CUgreenCtx green) {
+    std::vector<Lane::Mark> marks;
+    each_stream(context, [&](Stream& stream) {
+        if (green == nullptr || stream.green == green) marks.push_back(stream.lane->mark());
+    });
+    const std::lock_guard hold(defaults_lock);
+    for (const Left& one : left())
+        if (one.context == context.handle && (green == nullptr || one.green == green))
+            marks.push_back(one.lane->mark());
     return marks;
 }
 

@@ -61,6 +61,13 @@ CUresult synchronize(Stream& stream);
 /// An operation that no capture allows: invalidates the one in progress.
 CUresult refuse_in_capture(Stream& stream);
 
+/// The stream ends before its work does: who waits for the context waits for that work too.
+void leave_work(const Stream& stream);
+
+/// All that has been given to the context up to now, or to its green context alone if there is one: in its streams and
+/// in those that have ended.
+std::vector<Lane::Mark> work_of(Context& context, CUgreenCtx green = nullptr);
+
 /// Calls f(stream) for every stream of the context, default ones and those of its green contexts included.
 void each_stream(Context& context, const std::function<void(Stream&)>& f);
 

@@ -1,6 +1,9 @@
 #include "virtual_gpu/fake/driver/transfer.h"
 
+#include <algorithm>
 #include <cstring>
+
+#include "virtual_gpu/fake/driver/host_memory.h"
 
 namespace cuslice::fake {
 namespace {
@@ -25,7 +28,37 @@ void fill_pieces(const Pieces& pieces, std::uint32_t pattern) {
     }
 }
 
+/// Managed memory is the host's as well.
+bool on_host(const Pieces& pieces) {
+    return std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) {
+        return piece.space == nullptr || (piece.gpu != nullptr && piece.space == &piece.gpu->managed.space);
+    });
+}
+
+bool pageable(const Pieces& pieces) {
+    return std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) {
+        return piece.space == nullptr && !host_range_known(piece.at, piece.size);
+    });
+}
+
+/// A copy of the bytes as they are now, which lives as long as the task.
+Task copy_staged(const Pieces& to, const Pieces& from, std::size_t bytes) {
+    auto stage = std::make_shared<std::vector<unsigned char>>(bytes);
+    const Pieces staged{{nullptr, reinterpret_cast<Address>(stage->data()), bytes, nullptr}};
+    copy_pieces(staged, from);
+    return [to, staged, stage] { copy_pieces(to, staged); };
+}
+
 }  // namespace
+
+bool returns_when_done(const Order& order, const Pieces& to, const Pieces& from) {
+    if (!Lane::late()) return order.wait;
+    // Between device memory nothing waits, whatever the function's name, and host memory that isn't page-locked can't
+    // be left to the GPU.
+    const bool to_host = on_host(to), from_host = on_host(from);
+    if (!to_host && !from_host) return false;
+    return order.wait || (to_host && from_host) || pageable(to) || pageable(from);
+}
 
 CUresult resolve_end(const End& end, std::size_t size, Access access, Pieces& pieces) {
     switch (end.side) {
@@ -44,7 +77,7 @@ CUresult run_transfer(NodeType type, Task task, const Order& order) {
     Stream* stream = nullptr;
     if (const CUresult bad = find_stream(order.stream, order.form, stream); bad != CUDA_SUCCESS) return bad;
     if (const CUresult bad = submit(*stream, type, std::move(task)); bad != CUDA_SUCCESS) return bad;
-    if (order.wait) stream->lane->wait();
+    if (order.wait && stream->capture == nullptr) stream->lane->wait();
     return CUDA_SUCCESS;
 }
 
@@ -57,8 +90,11 @@ CUresult copy_linear(const End& to, const End& from, std::size_t bytes, const Or
     Pieces source, target;
     if (const CUresult bad = resolve_end(from, bytes, Access::Read, source); bad != CUDA_SUCCESS) return bad;
     if (const CUresult bad = resolve_end(to, bytes, Access::Write, target); bad != CUDA_SUCCESS) return bad;
-    return run_transfer(
-        CU_GRAPH_NODE_TYPE_MEMCPY, [target, source] { copy_pieces(target, source); }, order);
+    // A copy from pageable memory has read it when it returns, and need not have written anything.
+    if (Lane::late() && !order.wait && stream->capture == nullptr && pageable(source) && !on_host(target))
+        return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, copy_staged(target, source, bytes), order);
+    return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, [target, source] { copy_pieces(target, source); },
+                        {order.stream, order.form, returns_when_done(order, target, source)});
 }
 
 CUresult fill_rows(Address to, std::size_t pitch, std::uint32_t value, unsigned element, std::size_t width,
@@ -84,8 +120,8 @@ CUresult fill_rows(Address to, std::size_t pitch, std::uint32_t value, unsigned 
                 return bad;
         }
     }
-    return run_transfer(
-        CU_GRAPH_NODE_TYPE_MEMSET, [rows, pattern] { fill_pieces(*rows, pattern); }, order);
+    return run_transfer(CU_GRAPH_NODE_TYPE_MEMSET, [rows, pattern] { fill_pieces(*rows, pattern); },
+                        {order.stream, order.form, returns_when_done(order, *rows, {})});
 }
 
 }  // namespace cuslice::fake

@@ -34,6 +34,10 @@ CUresult copy_linear(const End& to, const End& from, std::size_t bytes, const Or
 CUresult fill_rows(Address to, std::size_t pitch, std::uint32_t value, unsigned element, std::size_t width,
                    std::size_t height, const Order& order);
 
+/// Whether a transfer between these returns only when it is done, given what its function says: where work is late, as
+/// documented in "API synchronization behavior".
+bool returns_when_done(const Order& order, const Pieces& to, const Pieces& from);
+
 /// Runs a checked transfer.
 CUresult run_transfer(NodeType type, Task task, const Order& order);
 

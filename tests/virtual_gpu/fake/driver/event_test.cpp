@@ -23,7 +23,8 @@ TEST_CASE("an event is complete when what was before it is") {
               CUevent never = nullptr, event = nullptr, later = nullptr;
               CUdeviceptr pointer = 0;
               float milliseconds = -1;
-              int value = 0;
+              int* value = nullptr;  // page-locked: a copy to any other memory would wait
+              EXPECT_EQUAL(cuMemAllocHost(reinterpret_cast<void**>(&value), sizeof *value), CUDA_SUCCESS);
               EXPECT_EQUAL(cuStreamCreate(&busy, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
               EXPECT_EQUAL(cuStreamCreate(&waiting, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
               for (CUevent* one : {&never, &event, &later}) EXPECT_EQUAL(cuEventCreate(one, 0), CUDA_SUCCESS);
@@ -34,14 +35,14 @@ TEST_CASE("an event is complete when what was before it is") {
               EXPECT_EQUAL(cuEventRecord(event, busy), CUDA_SUCCESS);
               EXPECT_EQUAL(cuEventQuery(event), CUDA_ERROR_NOT_READY);
               EXPECT_EQUAL(cuStreamWaitEvent(waiting, event, 0), CUDA_SUCCESS);
-              EXPECT_EQUAL(cuMemcpyDtoHAsync(&value, pointer, 4, waiting), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemcpyDtoHAsync(value, pointer, 4, waiting), CUDA_SUCCESS);
               EXPECT_EQUAL(cuStreamQuery(waiting), CUDA_ERROR_NOT_READY);
               EXPECT_EQUAL(cuEventRecord(later, busy), CUDA_SUCCESS);
               EXPECT_EQUAL(cuEventElapsedTime(&milliseconds, event, later), CUDA_ERROR_NOT_READY);
               released = true;
               EXPECT_EQUAL(cuEventSynchronize(event), CUDA_SUCCESS);
               EXPECT_EQUAL(cuStreamSynchronize(waiting), CUDA_SUCCESS);
-              EXPECT_EQUAL(value, 3);
+              EXPECT_EQUAL(*value, 3);
               EXPECT_EQUAL(cuEventSynchronize(later), CUDA_SUCCESS);
               EXPECT_EQUAL(cuEventElapsedTime(&milliseconds, event, later), CUDA_SUCCESS);
               EXPECT(milliseconds >= 0);

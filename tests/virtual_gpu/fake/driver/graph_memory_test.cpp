@@ -38,7 +38,7 @@ CUresult add_free(CUgraph graph, CUdeviceptr address) {
 
 }  // namespace
 
-TEST_CASE("a graph's allocation has an address when it is made, and memory when it is launched") {
+TEST_CASE("a graph's allocation has an address when it is made, and memory when it is launched", "[at once]") {
     CHECK(in_child(laptop, [](const Report& report) {
               use_device(report);
               const size_t free = free_bytes();

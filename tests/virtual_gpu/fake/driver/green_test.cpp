@@ -218,6 +218,7 @@ TEST_CASE("streams of a green context are known as its own, and end with it") {
               unsigned value = 0;
               EXPECT_EQUAL(cuMemAlloc(&block, 512), CUDA_SUCCESS);
               EXPECT_EQUAL(cuMemsetD32Async(block, 7, 1, stream), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamSynchronize(stream), CUDA_SUCCESS);
               EXPECT_EQUAL(cuMemcpyDtoHAsync(&value, block, 4, nullptr), CUDA_SUCCESS);
               EXPECT_EQUAL(value, 7U);
               EXPECT_EQUAL(cuCtxPopCurrent(&of), CUDA_SUCCESS);

@@ -25,7 +25,7 @@ void CUDA_CB hold_until_released(void*) {
 
 }  // namespace
 
-TEST_CASE("a pool grows in chunks and keeps freed memory until a synchronisation") {
+TEST_CASE("a pool grows in chunks and keeps freed memory until a synchronisation", "[at once]") {
     CHECK(in_child(one_t4, [](const Report& report) {
               use_device(report);
               const size_t before = free_bytes();
@@ -76,7 +76,7 @@ TEST_CASE("the release threshold keeps memory over a synchronisation, a trim giv
           }) == "");
 }
 
-TEST_CASE("pools of the program: their limit, their end, the current one") {
+TEST_CASE("pools of the program: their limit, their end, the current one", "[at once]") {
     CHECK(in_child(one_t4, [](const Report& report) {
               use_device(report);
               const size_t before = free_bytes();

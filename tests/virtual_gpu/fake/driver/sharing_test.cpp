@@ -38,7 +38,8 @@ CUdeviceptr mapped(const Report& report, CUmemGenericAllocationHandle handle, si
 
 }  // namespace
 
-TEST_CASE("an allocation that another process opens by its handle holds the same bytes, and is charged once") {
+TEST_CASE("an allocation that another process opens by its handle holds the same bytes, and is charged once",
+          "[at once]") {
     const size_t size = GENERATE(size_t{1000}, 5 * MiB + 12, 64 * MiB);
     CAPTURE(size);
     CHECK(in_child(one_t4, [&](const Report& report) {
@@ -141,7 +142,8 @@ TEST_CASE("handles of other processes are checked") {
           }) == "");
 }
 
-TEST_CASE("physical memory that was sent as a descriptor is the same in both processes, and outlives its maker") {
+TEST_CASE("physical memory that was sent as a descriptor is the same in both processes, and outlives its maker",
+          "[at once]") {
     const bool killed = GENERATE(false, true);  // before it is imported
     CHECK(in_child(one_t4, [&](const Report& report) {
               const Peer owner([&](const Peer& peer) {
@@ -214,7 +216,7 @@ TEST_CASE("physical memory that is imported where it was made is one more refere
           }) == "");
 }
 
-TEST_CASE("a descriptor of physical memory can be imported as external memory, and mapped in parts") {
+TEST_CASE("a descriptor of physical memory can be imported as external memory, and mapped in parts", "[at once]") {
     CHECK(in_child(one_t4, [](const Report& report) {
               const Peer owner([&](const Peer& peer) {
                   use_device(report);
@@ -264,7 +266,7 @@ TEST_CASE("a descriptor of physical memory can be imported as external memory, a
           }) == "");
 }
 
-TEST_CASE("an allocation of a pool can be read and written in another process, and is freed there first") {
+TEST_CASE("an allocation of a pool can be read and written in another process, and is freed there first", "[at once]") {
     CHECK(in_child(one_t4, [](const Report& report) {
               const Peer owner([&](const Peer& peer) {
                   use_device(report);

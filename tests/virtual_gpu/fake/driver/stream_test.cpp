@@ -49,6 +49,7 @@ TEST_CASE("a host function does not hold up the caller, only what comes after it
               EXPECT_EQUAL(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
               EXPECT_EQUAL(cuMemAlloc(&pointer, 512), CUDA_SUCCESS);
               EXPECT_EQUAL(cuMemsetD32(pointer, 0, 1), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
               EXPECT_EQUAL(cuLaunchHostFunc(busy, Gate::run, &gate), CUDA_SUCCESS);
               EXPECT_EQUAL(cuMemcpyHtoDAsync(pointer, &value, 4, busy), CUDA_SUCCESS);
               EXPECT_EQUAL(cuStreamQuery(busy), CUDA_ERROR_NOT_READY);
@@ -109,7 +110,7 @@ TEST_CASE("what is submitted to one stream runs in its order") {
           }) == "");
 }
 
-TEST_CASE("callbacks are told their stream, and destroying a busy stream lets it finish") {
+TEST_CASE("callbacks are told their stream, and destroying a busy stream lets it finish", "[at once]") {
     CHECK(in_child(one_t4, [](const Report& report) {
               use_device(report);
               CUstream stream = nullptr;
