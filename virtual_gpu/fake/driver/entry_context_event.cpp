@@ -24,6 +24,18 @@ CUresult streams_of(const Context& name, std::vector<Stream*>& found) {
 CUresult record(const Context& name, Event* event) {
     const CUcontext context = name.base != nullptr ? name.base->handle : name.handle;
     if (event == nullptr || event->context != context) return CUDA_ERROR_INVALID_HANDLE;
+    if (Lane::all_idle() && captures_in_progress == 0 && event->shared == nullptr) {
+        // It is reached at once.
+        if (event->flags & CU_EVENT_DISABLE_TIMING) {
+            event->recorded = true;
+            event->mark = {};
+            return CUDA_SUCCESS;
+        }
+        const Record record = begin_record(*event);
+        record.task();
+        note_record(*event, record, {});
+        return CUDA_SUCCESS;
+    }
     std::vector<Stream*> all;
     if (const CUresult bad = streams_of(name, all); bad != CUDA_SUCCESS) return bad;
     // A lane of its own that waits for all of the context's.

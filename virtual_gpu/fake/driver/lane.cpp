@@ -8,6 +8,7 @@ namespace cuslice::fake {
 
 constinit std::mutex lanes_lock;
 constinit bool Lane::late_ = false;
+constinit std::atomic<std::uint64_t> Lane::pending_{0};
 
 std::condition_variable& progress() {
     static auto* one = new std::condition_variable;  // threads may outlive the process's static objects
@@ -25,11 +26,11 @@ void Lane::submit(Task task, const std::vector<Mark>& after) {
             return;
         }
         running_ = true;
-        submitted_++;
+        begun();
     }
     task();
     const std::lock_guard hold(lanes_lock);
-    completed_++;
+    ended();
     running_ = false;
     // Another thread may have queued a host function meanwhile: that needs a thread of its own.
     if (!queue_.empty()) {
@@ -47,7 +48,7 @@ void Lane::submit_host(Task task, const std::vector<Mark>& after) {
 
 // With the lock held.
 void Lane::enqueue(Item item) {
-    submitted_++;
+    begun();
     queue_.push_back(std::move(item));
     if (running_) return;
     running_ = true;
@@ -64,7 +65,7 @@ void Lane::drain() {
         item.task();
         item = {};
         hold.lock();
-        completed_++;
+        ended();
         progress().notify_all();
     }
     running_ = false;
@@ -83,8 +84,9 @@ bool Lane::idle() {
 void Lane::wait() { wait(mark()); }
 
 bool Lane::done(const Mark& mark) {
+    if (mark.lane == nullptr) return true;
     const std::lock_guard hold(lanes_lock);
-    return mark.lane == nullptr || mark.lane->completed_ >= mark.ticket;
+    return mark.lane->completed_ >= mark.ticket;
 }
 
 void Lane::wait(const Mark& mark) {

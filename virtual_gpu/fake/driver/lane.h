@@ -5,6 +5,7 @@
 // After be_late() nothing runs when it is submitted (lane_late.cpp): it stays queued until somebody waits for it, until
 // too much is queued, or until a look at some lane lets it get on by chance.
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -43,6 +44,8 @@ class Lane : public std::enable_shared_from_this<Lane> {
     /// Somebody asks whether the mark is reached: late work may get on a little, there or anywhere. Whoever asks often
     /// enough is told yes in the end.
     static void look(const Mark& mark);
+    /// No lane has anything to do. Looks at no lock: this is what an idle GPU is asked most.
+    static bool all_idle() { return pending_.load(std::memory_order_acquire) == 0; }
     /// Waits for all late work there is.
     static void finish_all();
 
@@ -64,7 +67,11 @@ class Lane : public std::enable_shared_from_this<Lane> {
     static bool advance(std::shared_ptr<Lane> lane, Hold& hold, Host host);
     static void wait_late(const Mark& mark, Hold& hold);
 
+    void begun() { submitted_++, pending_.fetch_add(1, std::memory_order_relaxed); }
+    void ended() { completed_++, pending_.fetch_sub(1, std::memory_order_release); }
+
     static bool late_;
+    static std::atomic<std::uint64_t> pending_;  // of all lanes: submitted and not completed
     // All lanes share one lock and one condition: they wait for each other.
     std::uint64_t submitted_ = 0, completed_ = 0;
     std::deque<Item> queue_;

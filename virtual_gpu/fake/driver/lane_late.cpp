@@ -42,7 +42,9 @@ void Lane::be_late(std::uint64_t seed) {
 
 void Lane::enqueue_late(Item item, Hold& hold) {
     std::erase_if(item.after, [](const Mark& mark) { return mark.lane->completed_ >= mark.ticket; });
-    if (completed_ == submitted_++) {
+    const bool first = completed_ == submitted_;
+    begun();
+    if (first) {
         place_ = busy().size();
         busy().push_back(shared_from_this());
     }
@@ -80,7 +82,8 @@ void Lane::run_front(Hold& hold, Host host) {
 
 void Lane::finish_late() {
     running_ = false;
-    if (++completed_ == submitted_) {
+    ended();
+    if (completed_ == submitted_) {
         busy()[place_] = busy().back();
         busy()[place_]->place_ = place_;
         busy().pop_back();

@@ -43,6 +43,7 @@ void stream_synchronized(Gpu& gpu) {
 
 CUresult synchronize_context(Context& context) {
     CUresult result = CUDA_SUCCESS;
+    if (Lane::all_idle() && captures_in_progress == 0 && !pools_have_held()) return result;
     each_stream(context, [&](Stream& stream) {
         if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) result = bad;
     });

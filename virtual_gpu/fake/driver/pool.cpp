@@ -13,6 +13,8 @@ constinit PoolTable pools;
 
 namespace {
 
+constinit std::atomic<bool> have_held{false};
+
 /// Pools are numbered from the top, contexts from the bottom: both own blocks.
 std::atomic<std::uint32_t> last_number{0xffffffff};
 
@@ -60,6 +62,8 @@ void set_current_pool(Gpu& gpu, CUmemoryPool pool) {
     chosen(gpu).current = pool;
 }
 
+bool pools_have_held() { return have_held.load(std::memory_order_relaxed); }
+
 CUresult allocate_pooled(Pool& pool, std::uint64_t bytes, Address& out) {
     Gpu& gpu = *pool.gpu;
     if (const CUresult bad = gpu.open(); bad != CUDA_SUCCESS) return bad;  // a default pool is there before any context
@@ -72,6 +76,7 @@ CUresult allocate_pooled(Pool& pool, std::uint64_t bytes, Address& out) {
         const std::uint64_t growth = in_chunks(wanted, gpu.spec.pool_chunk) - pool.reserved;
         if (!gpu.books.charge(growth)) return CUDA_ERROR_OUT_OF_MEMORY;
         pool.reserved += growth;
+        have_held.store(true, std::memory_order_relaxed);
         pool.reserved_high = std::max(pool.reserved_high, pool.reserved);
     }
     const Block block = gpu.device.heap.allocate(bytes, BlockKind::Pool, pool.number);
