@@ -5,7 +5,7 @@ namespace cuslice {
 
 // A lock of four bytes for the inside of somebody else's process: no initialisation, no destruction, nothing allocated,
 // and no pthread symbol whose version moved between C libraries. Threads of one process only. Not recursive. A waiter
-// sleeps in the kernel (futex), so that a preempted holder is not spun upon.
+// spins for a moment and then sleeps in the kernel (futex), so that a preempted holder is not spun upon.
 class Mutex {
   public:
     void lock() {
@@ -25,6 +25,7 @@ class Mutex {
 
   private:
     enum : int { kFree, kHeld, kWaitedFor };
+    bool spin();
     void lock_slowly();
     void wake_one();
     std::atomic<int> state_{kFree};

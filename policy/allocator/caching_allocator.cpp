@@ -35,7 +35,7 @@ bool CachingAllocator::find_memory(std::uint64_t need, Attempt attempt, Denied* 
     };
     if (tried()) return true;
     const Uncancelled uncancelled;  // from here on the driver may be asked
-    if (reuse_parked(false) && tried()) return true;
+    if (reuse_parked(false, need > SizeClass::kMost) && tried()) return true;
 
     LockGuard growing(growing_);
     if (tried()) return true;  // somebody else has grown meanwhile
@@ -117,7 +117,7 @@ std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* deni
     const unsigned size_class = SizeClass::of(bytes);
     const std::uint64_t size = SizeClass::bytes(size_class);
     ThreadCache* cache = own_cache();
-    SmallBlock got[64];
+    SmallBlock got[kMostInMagazine / 2];
     const unsigned most = cache ? magazine_capacity(size_class) / 2 : 1;
     unsigned count = 0;
     const auto take = [&] {
@@ -130,7 +130,7 @@ std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* deni
         take();
         note_peaks();
     }
-    if (!count && reuse_parked(false)) {
+    if (!count && reuse_parked(false, false)) {
         if (const std::uint64_t address = from_magazine(bytes)) return address;
         LockGuard lock(mutex_);
         take();
@@ -167,7 +167,7 @@ CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uin
     ThreadCache* cache = own_cache();
     if (quiet) {
         // The half that was freed first makes room.
-        SmallBlock moved[64];
+        SmallBlock moved[kMostInMagazine / 2];
         unsigned count = 0;
         bool kept = false;
         if (cache && cache->lock.enter()) {

@@ -103,7 +103,8 @@ class CachingAllocator {
     void unlock() { mutex_.unlock(), growing_.unlock(); }
 
   private:
-    std::uint64_t from_magazine(std::uint64_t bytes);
+    // What a program calls most of all; a call of it would be a tenth of its time.
+    [[gnu::always_inline]] std::uint64_t from_magazine(std::uint64_t bytes);
     std::uint64_t allocate_small(std::uint64_t bytes, Denied* denied);
     std::uint64_t allocate_large(std::uint64_t bytes, Denied* denied);
     Freed free_small(Span* span, std::uint64_t address, int* error);
@@ -121,7 +122,7 @@ class CachingAllocator {
     std::uint64_t give_back_idle(std::uint64_t bytes, std::uint64_t since);
 
     ThreadCache* own_cache();
-    bool reuse_parked(bool wait);
+    bool reuse_parked(bool wait, bool large);
     bool passed(Batch* batch, bool wait);
     void return_batch(Batch* batch);
     void keep_own(Batch* batch);

@@ -9,8 +9,9 @@ namespace cuslice {
 
 namespace {
 
-// A thread's batch that is needed before it is full: fewer are not worth a fence.
-constexpr std::uint32_t kWorthAFence = 16;
+// A thread's batch that is not full, when it needs blocks: from here on it is worth a fence, as taking others instead
+// would take more memory than that is worth.
+constexpr std::uint64_t kWorthAFence = 1 << 20;
 
 // Large blocks wait together until they are this much: for more it is worth asking the GPU.
 constexpr std::uint64_t kParkedLarge = 4 << 20;
@@ -78,7 +79,7 @@ void CachingAllocator::queue(Batch* batch) {
 void CachingAllocator::queue_full(Batch* batch) {
     const Uncancelled uncancelled;
     queue(batch);
-    reuse_parked(false);
+    reuse_parked(false, false);
 }
 
 Batch* CachingAllocator::next_parked() {
@@ -143,19 +144,19 @@ void CachingAllocator::return_batch(Batch* batch) {
     batches_.give_back(batch);
 }
 
-// Makes available what the GPU has come past; with `wait`, everything that has been freed so far. True if it was
-// anything.
-bool CachingAllocator::reuse_parked(bool wait) {
+// Makes available what the GPU has come past; with `large`, of large blocks also those that were freed last; with
+// `wait`, everything that has been freed so far. True if it was anything.
+bool CachingAllocator::reuse_parked(bool wait, bool large) {
     ThreadCache* cache = thread_caches;
     Batch* own = nullptr;
     if (cache && cache->owner == this && cache->open && cache->lock.enter()) {
-        if (cache->open && (wait || cache->open->count >= kWorthAFence)) {
+        if (cache->open && (wait || cache->open->bytes >= kWorthAFence)) {
             own = take_open(*cache);
         }
         cache->lock.leave();
     }
     Batch* shared = nullptr;
-    {
+    if (wait || large) {
         LockGuard lock(mutex_);
         std::swap(shared, open_);
     }

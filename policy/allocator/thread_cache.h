@@ -84,9 +84,11 @@ struct Magazine {
     SmallBlock* slots = nullptr;
 };
 
-// Blocks in a full magazine: 512 KiB of them, but 16 to 64.
+constexpr unsigned kMostInMagazine = 128;
+// Blocks in a full magazine: 512 KiB of them, but 16 to 128.
 constexpr unsigned magazine_capacity(unsigned size_class) {
-    return static_cast<unsigned>(std::clamp<std::uint64_t>((512 << 10) / SizeClass::bytes(size_class), 16, 64));
+    return static_cast<unsigned>(
+        std::clamp<std::uint64_t>((512 << 10) / SizeClass::bytes(size_class), 16, kMostInMagazine));
 }
 constexpr unsigned kMagazineSlots = [] {
     unsigned sum = 0;

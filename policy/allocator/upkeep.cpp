@@ -65,7 +65,7 @@ void CachingAllocator::flush_caches(bool wait) {
             cache->lock.restore();
         }
     }
-    reuse_parked(wait);
+    reuse_parked(wait, true);
     LockGuard lock(mutex_);
     spans_.trim();
 }

@@ -90,13 +90,7 @@ int Caches::in_context() {
     return asked != CUDA_SUCCESS || current ? asked : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-int Caches::quiesce(bool for_program) {
-    CUcontext current = nullptr;
-    const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&current);
-    if (for_program && !current) return asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_CONTEXT;
-    if (captures_.any()) return Backing::kNotNow;
-    if (current && current == contexts().sole()) return CUSLICE_REAL(cuCtxSynchronize)();
-
+int Caches::quiesce() {
     CUcontext all[64];
     const std::size_t count = contexts().list(all, std::size(all));
     if (count > std::size(all)) return CUDA_ERROR_NOT_SUPPORTED;

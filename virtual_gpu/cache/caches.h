@@ -33,8 +33,8 @@ class Caches {
     // Bytes on this GPU that are charged and that the program could have.
     std::uint64_t unused(const VirtualGpu& gpu) const;
 
-    // See Backing.
-    int quiesce(bool for_program);
+    // Waits for all work of all contexts. See Backing::quiesce.
+    int quiesce();
     static int in_context();
     Fence fence() { return captures_.any() ? 0 : fences_.make(contexts()); }
     bool passed(Fence fence, bool wait) { return !captures_.any() && fences_.passed(fence, wait); }

@@ -20,7 +20,7 @@ void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::
     const auto of = [](void* self) -> ContextCache& { return *static_cast<ContextCache*>(self); };
     static constexpr auto kOf = of;
     backing.room = [](void* self) { return kOf(self).gpu->room(); };
-    backing.quiesce = [](void* self, bool for_program) { return kOf(self).set->quiesce(for_program); };
+    backing.quiesce = quiesce;
     backing.in_context = [](void*) { return Caches::in_context(); };
     backing.fence = [](void* self) { return kOf(self).set->fence(); };
     backing.passed = [](void* self, Fence fence, bool wait) { return kOf(self).set->passed(fence, wait); };
@@ -34,6 +34,17 @@ void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::
     options.reuse =
         slice.free == FreeMode::deferred ? CachingAllocator::Reuse::deferred : CachingAllocator::Reuse::strict;
     allocator.open(backing, caches.map(), options);
+}
+
+// Mostly the process has one context, and it is current.
+int ContextCache::quiesce(void* self, bool for_program) {
+    Caches& set = *static_cast<ContextCache*>(self)->set;
+    CUcontext current = nullptr;
+    const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&current);
+    if (for_program && !current) return asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_CONTEXT;
+    if (set.captures().any()) return Backing::kNotNow;
+    if (current && current == process().contexts().sole()) return CUSLICE_REAL(cuCtxSynchronize)();
+    return set.quiesce();
 }
 
 std::uint64_t ContextCache::take(void* self, std::uint64_t bytes, Denied* denied) {

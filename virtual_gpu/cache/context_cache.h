@@ -21,6 +21,7 @@ struct ContextCache {
     void open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::Id number);
 
   private:
+    static int quiesce(void* self, bool for_program);
     static std::uint64_t take(void* self, std::uint64_t bytes, Denied* denied);
     static void give_back(void* self, std::uint64_t address, std::uint64_t bytes);
 };

@@ -4,16 +4,18 @@
 
 namespace cuslice {
 
-CUevent Fences::event_for(CUcontext context) {
-    {
-        LockGuard lock(mutex_);
-        for (std::size_t i = spare_.size(); i-- > 0;) {
-            if (spare_[i].context != context) continue;
-            const CUevent event = spare_[i].event;
-            spare_.remove_at(i);
-            return event;
-        }
+// With the lock held. Null if there is none to spare.
+CUevent Fences::spare_event(CUcontext context) {
+    for (std::size_t i = spare_.size(); i-- > 0;) {
+        if (spare_[i].context != context) continue;
+        const CUevent event = spare_[i].event;
+        spare_.remove_at(i);
+        return event;
     }
+    return nullptr;
+}
+
+CUevent Fences::make_event(CUcontext context) {
     const CurrentContext current(context);
     CUevent event = nullptr;
     return current && CUSLICE_REAL(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS ? event : nullptr;
@@ -21,31 +23,35 @@ CUevent Fences::event_for(CUcontext context) {
 
 Fence Fences::make(Contexts& contexts) {
     if (!driver_slot(Function::cuCtxRecordEvent)) return 0;
+    Mark marks[kMostContexts];
     CUcontext there[kMostContexts];
-    std::size_t count = 1;
+    std::size_t count = 1, made = 0;
     if (!(there[0] = contexts.sole())) count = contexts.list(there, kMostContexts);
     if (count == 0 || count > kMostContexts) return 0;
     Point* point = nullptr;
     {
         LockGuard lock(mutex_);
         point = points_.take();
-        if (!point) return 0;
-        point->next = first_;
-        if (first_) first_->previous = point;
-        first_ = point;
+        for (std::size_t i = 0; i < count; i++) marks[i] = {there[i], spare_event(there[i])};
     }
-    for (std::size_t i = 0; i < count; i++) {
-        const CUevent event = event_for(there[i]);
-        const bool made = event && CUSLICE_REAL(cuCtxRecordEvent)(there[i], event) == CUDA_SUCCESS;
-        LockGuard lock(mutex_);
-        if (made) {
-            point->marks[point->count++] = {there[i], event};
-            continue;
-        }
-        if (event) spare_.push_back({there[i], event});
-        recycle(point);
+    while (made < count) {
+        Mark& mark = marks[made];
+        if (!mark.event) mark.event = make_event(mark.context);
+        if (!point || !mark.event || CUSLICE_REAL(cuCtxRecordEvent)(mark.context, mark.event) != CUDA_SUCCESS) break;
+        made++;
+    }
+    LockGuard lock(mutex_);
+    if (made < count) {
+        for (std::size_t i = 0; i < count; i++)
+            if (marks[i].event) spare_.push_back(marks[i]);
+        if (point) points_.give_back(point);
         return 0;
     }
+    for (std::size_t i = 0; i < count; i++) point->marks[i] = marks[i];
+    point->count = count;
+    point->next = first_;
+    if (first_) first_->previous = point;
+    first_ = point;
     return reinterpret_cast<Fence>(point);
 }
 

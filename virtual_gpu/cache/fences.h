@@ -33,7 +33,8 @@ class Fences {
         std::size_t count = 0;
         Mark marks[kMostContexts];
     };
-    CUevent event_for(CUcontext context);
+    CUevent spare_event(CUcontext context);
+    static CUevent make_event(CUcontext context);
     void recycle(Point* point);
 
     Mutex mutex_;
