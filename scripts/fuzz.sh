@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes the readers of settings and the host ledger's file with libFuzzer, under asan and ubsan. Needs clang.
+# Fuzzes the readers of settings, the host ledger's file and the caching allocator with libFuzzer, under asan and ubsan. Needs clang.
 #
 #   scripts/fuzz.sh [SECONDS]    so long for each (60)
 #
@@ -19,7 +19,7 @@ cmake -S . -B build/fuzz -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=cl
     -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1" -DCUSLICE_SANITIZE=address,undefined,fuzzer-no-link -DCUSLICE_FUZZ=ON >/dev/null
 cmake --build build/fuzz --target fuzzers --parallel "$(nproc)" >build/fuzz/build.log || { cat build/fuzz/build.log >&2; exit 1; }
 cd build/fuzz
-for what in config ledger; do
+for what in config ledger allocator; do
     mkdir -p "corpus/$what"
     # What is valid to begin with, so that it finds its way from there.
     if [ "$what" = config ]; then

@@ -1,5 +1,7 @@
 #include "policy/allocator/caching_allocator.h"
 
+#include <algorithm>
+
 #include "policy/uncancelled.h"
 
 namespace cuslice {
@@ -10,9 +12,6 @@ constexpr std::uint64_t rounded(std::uint64_t bytes) {
     return bytes > ~0ull - SizeClass::kUnit ? bytes
                                             : (bytes + SizeClass::kUnit - 1) / SizeClass::kUnit * SizeClass::kUnit;
 }
-
-// Each try finds memory that was just made available; who is always too late for it is refused in the end.
-constexpr int kTries = 16;
 
 }  // namespace
 
@@ -67,7 +66,7 @@ bool CachingAllocator::find_memory(std::uint64_t need, Attempt attempt, Denied* 
 bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
     // Drivers put memory of this size on a boundary of this size. From one that doesn't, more is asked.
     constexpr std::uint64_t kStep = AddressMap::kSegmentGranule;
-    const std::uint64_t asked = bytes + (unaligned_ ? kStep : 0);
+    const std::uint64_t asked = unaligned_ ? std::max(bytes, bytes + kStep) : bytes;  // no less by an overflow
     const std::uint64_t address = backing_.take(backing_.self, asked, denied);
     if (!address) return false;
     const std::uint64_t begin = (address + kStep - 1) / kStep * kStep, end = (address + asked) / kStep * kStep;

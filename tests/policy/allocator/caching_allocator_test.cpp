@@ -275,6 +275,8 @@ TEST_CASE("a driver that aligns to less than 2 MiB costs the ends of its segment
     CHECK(a.free(large) == Freed::done);
     CHECK(a.allocator.trim(~0ull) > 0);
     CHECK(a.memory.held == 0);
+    CHECK(a.allocate(~0ull - 20'000) == 0);
+    CHECK(a.memory.held == 0);
 }
 
 TEST_CASE("statistics: current, peak, allocated and freed") {

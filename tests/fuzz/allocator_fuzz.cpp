@@ -1,0 +1,268 @@
+// The caching allocator, made to do anything in any order, against a model that knows only what was promised: blocks
+// don't overlap and lie in memory that is held; what the GPU may still use is nobody's; wrong frees are told; nothing
+// is held beyond the limit, and nothing at all in the end.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "tests/policy/allocator/made_up_memory.h"
+
+using namespace cuslice;
+
+namespace {
+
+using Freed = CachingAllocator::Freed;
+
+void expect(bool holds, int line = __builtin_LINE()) {
+    if (holds) return;
+    std::fprintf(stderr, "not so in line %d\n", line);
+    std::abort();
+}
+
+// The input, a number at a time; zeros when it has ended.
+struct Input {
+    const std::uint8_t* data;
+    std::size_t size;
+    bool ended() const { return size == 0; }
+    std::uint64_t byte() { return ended() ? 0 : (size--, *data++); }
+    std::uint64_t word() { return byte() | byte() << 8; }
+};
+
+// A GPU that does its work in order, as far as `done`. The time is counted in operations.
+struct Gpu : MadeUpMemory {
+    std::uint64_t time = 1, done = 0;
+    std::map<Fence, std::uint64_t> out;  // fences, and when they were made
+    std::set<std::uint64_t> noted;       // blocks with a mark
+
+    Backing asynchronous() {
+        Backing b = backing();
+        b.take = [](void* self, std::uint64_t bytes, Denied* denied) { return of(self).take_within(bytes, denied); };
+        b.room = [](void* self) { return of(self).limit > of(self).held ? of(self).limit - of(self).held : 0; };
+        b.quiesce = [](void* self) {
+            Gpu& gpu = of(self);
+            if (gpu.capturing) return Backing::kNotNow;
+            if (gpu.sync_error == 0) gpu.done = gpu.time;
+            return gpu.sync_error;
+        };
+        b.fence = [](void* self) -> Fence {
+            Gpu& gpu = of(self);
+            if (gpu.capturing || gpu.sync_error) return 0;
+            gpu.out[++gpu.fences] = gpu.time;
+            return gpu.fences;
+        };
+        b.passed = [](void* self, Fence fence, bool wait) {
+            Gpu& gpu = of(self);
+            const auto found = gpu.out.find(fence);
+            expect(found != gpu.out.end());
+            if (gpu.capturing || gpu.sync_error) return false;
+            if (wait) gpu.done = std::max(gpu.done, found->second);
+            if (gpu.done < found->second) return false;
+            gpu.out.erase(found);
+            return true;
+        };
+        b.drop_fence = [](void* self, Fence fence) { expect(of(self).out.erase(fence) == 1); };
+        b.forget = [](void* self, std::uint64_t address) {
+            expect(of(self).noted.erase(address) == 1);
+            return !of(self).keep_marked;
+        };
+        return b;
+    }
+
+  private:
+    static Gpu& of(void* self) { return static_cast<Gpu&>(*static_cast<MadeUpMemory*>(self)); }
+    std::uint64_t take_within(std::uint64_t bytes, Denied* denied) {
+        if (held >= limit) {
+            denied->by = Denied::By::limit;
+            return 0;
+        }
+        return backing().take(static_cast<MadeUpMemory*>(this), bytes, denied);
+    }
+};
+
+struct Model {
+    CachingAllocator& allocator;
+    CachingAllocator::Options options;
+    Gpu gpu;
+    std::map<std::uint64_t, std::uint64_t> live;  // address → bytes asked for
+    struct Piece {
+        std::uint64_t end, freed;  // when; ~0: it is never to be handed out again
+    };
+    std::multimap<std::uint64_t, Piece> freed;  // that the GPU has not come past
+    bool retired = false;
+
+    void open() { allocator.open(gpu.asynchronous(), shared_map(), options); }
+
+    void handed_out(std::uint64_t address, std::uint64_t bytes) {
+        expect(address % SizeClass::kUnit == 0);
+        const auto after = live.lower_bound(address);
+        expect(after == live.end() || after->first >= address + bytes);
+        expect(after == live.begin() || std::prev(after)->first + std::prev(after)->second <= address);
+        auto segment = gpu.live.upper_bound(address);
+        expect(segment != gpu.live.begin());
+        --segment;
+        expect(address + bytes <= segment->first + segment->second);
+        std::erase_if(freed, [&](const auto& piece) { return piece.second.freed <= gpu.done; });
+        for (const auto& [start, piece] : freed) expect(piece.end <= address || start >= address + bytes);
+        live[address] = bytes;
+        const CachingAllocator::Found found = CachingAllocator::find(shared_map(), address + bytes - 1);
+        expect(found.address == address && found.requested == bytes && found.owner == &allocator);
+    }
+
+    void allocate(std::uint64_t bytes) {
+        Denied denied;
+        const std::uint64_t address = allocator.allocate(bytes, &denied);
+        if (address) return handed_out(address, bytes);
+        expect(denied.by != Denied::By::nobody);
+        const std::uint64_t need = bytes > SizeClass::kMost ? bytes : SizeClass::span_bytes(SizeClass::of(bytes));
+        // Not with a block at hand. (A span lies on a boundary, and what is free may not.)
+        expect(allocator.statistics().largest_free < std::max(need, need + SizeClass::kGranule));
+    }
+
+    void free(std::uint64_t address) {
+        int error = 0;
+        const bool is_noted = gpu.noted.count(address) != 0;
+        const Freed result = CachingAllocator::free(shared_map(), address, &error);
+        const auto block = live.find(address);
+        if (block == live.end()) {
+            expect(result == (gpu_has(address) ? Freed::invalid : Freed::not_ours) || result == Freed::failed);
+            return;
+        }
+        if (result == Freed::failed) {
+            expect(error == gpu.sync_error && error != 0);
+            return;
+        }
+        expect(result == Freed::done && gpu.noted.count(address) == 0);
+        const bool never = is_noted && gpu.keep_marked;
+        retired = retired || never;
+        freed.insert({address, {address + block->second, never ? ~0ull : gpu.time}});
+        live.erase(block);
+    }
+
+    bool gpu_has(std::uint64_t address) const {
+        const auto segment = gpu.live.upper_bound(address);
+        return segment != gpu.live.begin() && address < std::prev(segment)->first + std::prev(segment)->second;
+    }
+
+    std::uint64_t some_block(std::uint64_t which) const {
+        return live.empty() ? 0 : std::next(live.begin(), static_cast<std::ptrdiff_t>(which % live.size()))->first;
+    }
+
+    void mark(std::uint64_t address) {
+        if (CachingAllocator::mark(shared_map(), address)) {
+            expect(live.count(address) == 1);
+            gpu.noted.insert(address);
+        } else {
+            expect(live.count(address) == 0);
+        }
+    }
+
+    void give_back(std::uint64_t bytes, bool all) {
+        const std::uint64_t before = gpu.held;
+        const std::uint64_t given = all ? allocator.trim(bytes) : allocator.release_idle(gpu.now, bytes & 1);
+        expect(before - gpu.held == given);
+        const bool nothing_left = all && bytes == ~0ull && live.empty() && !retired;
+        if (nothing_left && !gpu.capturing && !gpu.sync_error) expect(gpu.held == 0);
+    }
+
+    void close() {
+        allocator.close();
+        expect(allocator.reserved() == 0 && allocator.unused() == 0 && gpu.out.empty());
+        const Statistics told = allocator.statistics();
+        expect(told.allocated.current == 0 && told.requested.current == 0 && told.reserved.current == 0);
+        for (const auto& [address, bytes] : live) {
+            int error = 0;
+            expect(CachingAllocator::find(shared_map(), address).address == 0);
+            expect(CachingAllocator::free(shared_map(), address, &error) == Freed::not_ours);
+        }
+        gpu.live.clear(), gpu.noted.clear();
+        gpu.held = 0;
+        live.clear(), freed.clear();
+        retired = false;
+    }
+
+    void check() {
+        std::uint64_t requested = 0;
+        for (const auto& [address, bytes] : live) requested += bytes;
+        const Statistics told = allocator.statistics();
+        expect(told.requested.current == requested);
+        expect(told.allocated.current >= requested && told.active.current >= told.allocated.current);
+        expect(told.reserved.current == gpu.held && allocator.reserved() == gpu.held);
+        expect(allocator.unused() <= gpu.held && told.segments == gpu.live.size());
+    }
+};
+
+std::uint64_t size_of(Input& input) {
+    const std::uint64_t kind = input.byte(), word = input.word();
+    if (kind == 255) return ~0ull - word;
+    if (kind < 150) return word % (SizeClass::kMost >> kind % 8) + 1;
+    return ((word % 256 + 1) << (10 + kind % 15)) - (kind % 3);
+}
+
+void act(Model& model, Input& input) {
+    model.gpu.time++;
+    const std::uint64_t what = input.byte() % 32;
+    if (what < 12) return model.allocate(size_of(input));
+    switch (what) {
+        default:
+            return model.free(model.some_block(input.byte()));
+        case 22:  // into the middle, or nobody's
+            return model.free(model.some_block(input.byte()) + input.word());
+        case 23:
+            return model.mark(model.some_block(input.byte()));
+        case 24:
+            model.gpu.done = std::max(model.gpu.done, model.gpu.time - std::min(model.gpu.time, input.byte()));
+            return;
+        case 25:
+            model.gpu.capturing = !model.gpu.capturing;
+            return;
+        case 26:
+            model.gpu.sync_error = input.byte() % 4 == 0 ? 719 : 0;
+            return;
+        case 27:
+            model.gpu.limit = input.word() << 16;
+            return;
+        case 28:
+            return model.give_back(input.byte() % 2 ? ~0ull : input.word() << 16, true);
+        case 29:
+            model.gpu.now += input.byte();
+            return model.give_back(input.byte(), false);
+        case 30:
+            model.gpu.physical = input.byte() % 4 == 0 ? input.word() << 16 : 1ull << 46;
+            return;
+        case 31:
+            if (input.byte() % 4 != 0) {
+                Denied denied;
+                model.allocator.top_up(&denied);
+                return;
+            }
+            model.close();
+            model.open();
+    }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size < 4) return 0;
+    // Their records are for good, so that they are, too. One that has seen a driver that aligns badly remembers it.
+    static auto* aligned = new CachingAllocator;
+    static auto* unaligned = new CachingAllocator;
+    Input input{data, size};
+    const std::uint64_t how = input.byte();
+    Model model{how & 1 ? *unaligned : *aligned, {}, {}, {}, {}};
+    model.options.reuse = how & 2 ? CachingAllocator::Reuse::deferred : CachingAllocator::Reuse::strict;
+    model.options.preallocate = (how & 12) == 12;
+    model.gpu.unaligned = how & 1 ? 512 << (how >> 4 & 7) : 0;
+    model.gpu.keep_marked = (how & 128) != 0;
+    model.gpu.limit = input.word() << 14;
+    model.open();
+    while (!input.ended()) {
+        act(model, input);
+        model.check();
+    }
+    model.close();
+    return 0;
+}

@@ -1,0 +1,35 @@
+#include "tests/preload/guest/reuse/host_ring.h"
+
+namespace reuse {
+
+HostRing::HostRing(std::size_t buffers) {
+    void* memory = nullptr;
+    REUSE_MUST(cuMemHostAlloc(&memory, buffers * kWords * sizeof(std::uint32_t), CU_MEMHOSTALLOC_PORTABLE));
+    for (std::size_t i = 0; i < buffers; i++) {
+        Buffer buffer;
+        buffer.words = static_cast<std::uint32_t*>(memory) + i * kWords;
+        buffers_.push_back(buffer);
+    }
+}
+
+HostRing::Buffer& HostRing::take() {
+    Buffer& buffer = buffers_[next_++ % buffers_.size()];
+    look(buffer);
+    return buffer;
+}
+
+void HostRing::finish() {
+    for (Buffer& buffer : buffers_) look(buffer);
+}
+
+void HostRing::look(Buffer& buffer) {
+    if (buffer.done == nullptr) return;
+    REUSE_MUST(cuEventSynchronize(buffer.done));
+    REUSE_MUST(cuEventDestroy(buffer.done));
+    buffer.done = nullptr;
+    for (std::size_t i = 0; i < buffer.read; i++) wrong_ += buffer.words[i] != buffer.expected;
+    looked_at_ += buffer.read;
+    buffer.read = 0;
+}
+
+}  // namespace reuse

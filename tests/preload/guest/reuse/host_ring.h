@@ -1,0 +1,42 @@
+// Page-locked host buffers in turn, for copies that are still under way. A buffer that was read into is looked at
+// before it is used again: every word of it must be the one that was written.
+#pragma once
+
+#include <deque>
+
+#include "tests/preload/guest/reuse/check.h"
+
+namespace reuse {
+
+class HostRing {
+  public:
+    static constexpr std::size_t kWords = 1024;
+
+    /// In the current context, which is to outlive the ring.
+    explicit HostRing(std::size_t buffers);
+
+    struct Buffer {
+        std::uint32_t* words = nullptr;
+        CUevent done = nullptr;  // of the stream that it was used in last
+        std::size_t read = 0;    // so many words are to be `expected` then
+        std::uint32_t expected = 0;
+        unsigned place = 0;
+    };
+    /// The buffer that was used longest ago, once its copy is done.
+    Buffer& take();
+    /// Waits for all copies and looks at what they read.
+    void finish();
+
+    /// Words that were not what had been written.
+    std::uint64_t wrong() const { return wrong_; }
+    std::uint64_t looked_at() const { return looked_at_; }
+
+  private:
+    void look(Buffer& buffer);
+
+    std::deque<Buffer> buffers_;
+    std::size_t next_ = 0;
+    std::uint64_t wrong_ = 0, looked_at_ = 0;
+};
+
+}  // namespace reuse
