@@ -297,6 +297,7 @@ void Process::after_fork_in_child() {
     // The driver answers no call in a child. What it says is what the program is to hear.
     the_process.caching_.store(false, std::memory_order_relaxed);
     thread_caches = nullptr;
+    the_process.caches_.forget();
     for (int i = forking_gpus; i-- > 0;) {
         the_process.gpu(i).budget().unshare();
         the_process.gpu(i).sharing().forget();

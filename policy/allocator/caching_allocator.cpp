@@ -95,6 +95,7 @@ bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
 
 std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* denied) {
     const Uncancelled uncancelled;
+    const Changing changing(*this);
     const std::uint64_t size = rounded(bytes);
     Block* block = nullptr;
     const auto attempt = [&] {
@@ -111,6 +112,7 @@ std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* deni
 
 std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* denied) {
     const Uncancelled uncancelled;
+    const Changing changing(*this);
     const unsigned size_class = SizeClass::of(bytes);
     const std::uint64_t size = SizeClass::bytes(size_class);
     ThreadCache* cache = own_cache();
@@ -158,6 +160,7 @@ std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* deni
 CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested,
                                                             bool quiet) {
     const Uncancelled uncancelled;
+    const Changing changing(*this);
     const unsigned size_class = span->size_class;
     const std::uint64_t size = SizeClass::bytes(size_class), now = backing_.now(backing_.self);
     const SmallBlock block{address, &span->word(span->index_of(address))};
@@ -224,6 +227,7 @@ CachingAllocator::Freed CachingAllocator::free_large(AddressMap& map, Block* blo
 
 CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint64_t address, int* error) {
     const Uncancelled uncancelled;
+    const Changing changing(*this);
     bool quiet = false;
     if (options_.reuse == Reuse::strict) {
         *error = backing_.quiesce(backing_.self);

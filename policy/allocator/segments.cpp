@@ -1,7 +1,5 @@
 #include "policy/allocator/segments.h"
 
-#include <algorithm>
-
 namespace cuslice {
 
 Segment* Segments::add(std::uint64_t address, std::uint64_t bytes, std::uint64_t begin, std::uint64_t end,
@@ -113,14 +111,6 @@ Segment* Segments::give_back(Block* block, std::uint64_t now) {
     if (!block->whole_segment()) return nullptr;
     block->segment->idle_since = now;
     return block->segment;
-}
-
-std::uint64_t Segments::largest_free() const {
-    std::uint64_t largest = 0;
-    for (const Segment* segment = first_; segment; segment = segment->next)
-        for (const Block* block = segment->first; block; block = block->after)
-            if (block->state == Block::State::free) largest = std::max(largest, block->bytes);
-    return largest;
 }
 
 }  // namespace cuslice

@@ -75,6 +75,7 @@ void CachingAllocator::thread_ends() {
         CachingAllocator& owner = *cache->owner;
         const std::uint64_t now = owner.backing_.now(owner.backing_.self);
         thread_caches = cache->next_of_thread;
+        const Changing changing(owner);
         LockGuard lock(owner.mutex_);
         cache->lock.leave();  // a thread that was cancelled in there has not
         owner.empty(*cache, now);
@@ -123,16 +124,19 @@ std::uint64_t CachingAllocator::give_back_idle(std::uint64_t bytes, std::uint64_
 
 std::uint64_t CachingAllocator::trim(std::uint64_t bytes) {
     if (!reserved()) return 0;
+    const Changing changing(*this);
     flush_caches(true);
     return give_back_idle(bytes, ~0ull);
 }
 
 std::uint64_t CachingAllocator::release_idle(std::uint64_t since, bool asleep) {
+    const Changing changing(*this);
     if (asleep) flush_caches(false);
     return give_back_idle(~0ull, since);
 }
 
 bool CachingAllocator::top_up(Denied* denied) {
+    const Changing changing(*this);
     LockGuard growing(growing_);
     return take_rest(denied);
 }

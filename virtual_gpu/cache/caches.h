@@ -6,6 +6,7 @@
 #include "virtual_gpu/cache/context_cache.h"
 #include "virtual_gpu/cache/fences.h"
 #include "virtual_gpu/cache/notes.h"
+#include "virtual_gpu/cache/publisher.h"
 
 namespace cuslice {
 
@@ -32,6 +33,13 @@ class Caches {
     // Bytes on this GPU that are charged and that the program could have.
     std::uint64_t unused(const VirtualGpu& gpu) const;
 
+    // What this GPU's caches hold, and what they and those of contexts that have ended have done. `open`: how many hold
+    // anything now.
+    Statistics statistics(const VirtualGpu& gpu, unsigned* open = nullptr);
+    // They have changed.
+    void changed(VirtualGpu& gpu) { publisher_.changed(*this, gpu); }
+    Publisher& publisher() { return publisher_; }
+
     // See Backing.
     int quiesce();
     Fence fence() { return captures_.any() ? 0 : fences_.make(contexts()); }
@@ -54,6 +62,8 @@ class Caches {
     // Around fork().
     void lock_all();
     void unlock_all();
+    // In the child, which has no caches.
+    void forget() { publisher_.forget(); }
 
   private:
     static constexpr unsigned kMost = 256;
@@ -68,6 +78,9 @@ class Caches {
     Mutex mutex_;  // over the making and ending of caches
     std::atomic<unsigned> count_{0};
     ContextCache* caches_[kMost] = {};
+    Mutex ended_mutex_;  // over ended_; nothing else is taken under it
+    Statistics ended_[figures::kGpus];
+    Publisher publisher_;
     std::atomic<bool> idle_thread_{false};
 };
 

@@ -26,6 +26,7 @@ void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::
     backing.drop_fence = [](void* self, Fence fence) { kOf(self).set->fences().drop(fence); };
     backing.forget = [](void* self, std::uint64_t address) { return kOf(self).set->notes().forget(address); };
     backing.thread_began = [](void*) { Caches::thread_began(); };
+    backing.changed = [](void* self) { kOf(self).set->changed(*kOf(self).gpu); };
     backing.now = [](void*) { return Caches::now(); };
     const VirtualGpu::Slice& slice = on.slice();
     CachingAllocator::Options options;
