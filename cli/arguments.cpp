@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <map>
 
 #include "cli/exit_codes.h"
@@ -9,7 +10,8 @@
 namespace cuslice::cli {
 namespace {
 
-constexpr std::string_view kCommands = "there are run, devices, config, ps and set; cuslice --help explains them";
+constexpr std::string_view kCommands =
+    "there are run, devices, config, ps, set and stats; cuslice --help explains them";
 
 // The last word first: so CLI11 takes them, and so it leaves what it did not understand for the next parser.
 using Words = std::vector<std::string>;
@@ -64,6 +66,11 @@ int refuse_option(const std::string& word, ConfigError& error) {
     return kConfig;
 }
 
+bool parse_pid(const std::string& text, int& pid) {
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), pid);
+    return failure == std::errc() && end == text.data() + text.size() && pid > 0;
+}
+
 int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     const Command command = arguments.command;
     // An option at the very end meets the options' end, as any other does that lacks its value.
@@ -74,6 +81,8 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     Switches switches;
     add_settings(app, words, rest, arguments.flags, switches, error);
     if (command == Command::set) app.add_option("--job", arguments.job);
+    std::string pid;
+    if (command == Command::stats) app.add_option("PID", pid);
     if (command != Command::run && command != Command::set)
         app.add_flag("--json", arguments.json)->disable_flag_override();
     try {
@@ -96,6 +105,8 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     } else if (!rest.empty() && rest.back().starts_with("-") && rest.back() != "-") {
         return refuse_option(rest.back(), error);
     }
+    if (command == Command::stats && !parse_pid(pid, arguments.pid))
+        return usage(error, pid.empty() ? "stats" : pid, "a process id is needed: cuslice stats PID");
     if (command != Command::run) {
         return rest.empty() ? 0 : usage(error, rest.back(), "not expected here: this command takes options only");
     }
@@ -108,9 +119,9 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
 
 int parse_arguments(const std::vector<std::string>& words, Arguments& arguments, ConfigError& error) {
     // Query is not for people: the launcher asks a driver in a process of its own.
-    static const std::map<std::string, Command> commands = {{"run", Command::run},       {"devices", Command::devices},
-                                                            {"config", Command::config}, {"ps", Command::ps},
-                                                            {"set", Command::set},       {"query", Command::query}};
+    static const std::map<std::string, Command> commands = {
+        {"run", Command::run}, {"devices", Command::devices}, {"config", Command::config}, {"ps", Command::ps},
+        {"set", Command::set}, {"stats", Command::stats},     {"query", Command::query}};
     CLI::App app;
     app.prefix_command();
     app.set_version_flag("--version", "");

@@ -9,7 +9,7 @@
 
 namespace cuslice::cli {
 
-enum class Command { help, version, run, devices, config, ps, set, query };
+enum class Command { help, version, run, devices, config, ps, set, stats, query };
 
 /// `--limit 4GiB` or `--limit=4GiB`.
 struct Flag {
@@ -25,6 +25,8 @@ struct Arguments {
     /// The program and its arguments.
     std::vector<std::string> program;
     bool json = false;
+    /// For stats: the process.
+    int pid = 0;
     /// For set: the job's name; empty for a group.
     std::string job;
     /// For query: the descriptor to answer on and the question (ask_child.h).

@@ -19,6 +19,7 @@ int list_devices(const Invocation& invocation);
 int show_config(const Invocation& invocation);
 int list_holders(const Invocation& invocation);
 int set_limit(const Invocation& invocation);
+int show_statistics(const Invocation& invocation);
 
 /// The text of `cuslice --help`, or of `cuslice COMMAND --help`.
 std::string help_text(Command topic);

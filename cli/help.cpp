@@ -13,6 +13,7 @@ Usage:
   cuslice config [--json] [options]       print the settings that hold, and where each came from
   cuslice ps [--json]                     list who holds and reserves how much of which GPU
   cuslice set --group NAME --limit SIZE   change the limit of a group, or of a --job, that is running
+  cuslice stats PID [--json]              show what a running program's caching allocators hold
   cuslice --version
 
 Examples:
@@ -81,6 +82,16 @@ Examples:
   cuslice set --job 812-1f00c3aa --limit GPU-5f1c=2GiB
 )";
 
+constexpr std::string_view kStats = R"(Usage: cuslice stats PID [--json] [--dir FOLDER]
+
+Shows what the caching allocators of a running process of yours hold on each GPU, where its allocator is growth or prealloc, and what they
+have done: bytes that the program holds, bytes that they have from the driver, and when these figures were written.
+
+Examples:
+  cuslice stats 812
+  cuslice stats --json 812
+)";
+
 constexpr std::string_view kValues = R"(
 A size needs its unit: KiB MiB GiB TiB (K M G T are the same; KB MB GB TB are powers of 1000). A fraction is above 0 and at
 most 1, or a percentage. A GPU is named by the index that cuslice devices and nvidia-smi print, the start of its UUID, its
@@ -101,6 +112,9 @@ Exit codes: 0; 64 the command line is not understood; 69 there is no driver or n
 )";
 constexpr std::string_view kExitSet = R"(
 Exit codes: 0; 64 the command line is not understood; 69 there is no such job or group; 78 a setting is wrong.
+)";
+constexpr std::string_view kExitStats = R"(
+Exit codes: 0; 64 the command line is not understood; 69 there is no such process, or it keeps no cache; 78 a setting is wrong.
 )";
 constexpr std::string_view kExitConfig = R"(
 Exit codes: 0; 64 the command line is not understood; 78 a setting is wrong.
@@ -149,6 +163,9 @@ std::string help_text(Command topic) {
         case Command::set:
             text.append(kSet).append(options_text()).append("  --job NAME\n      the job, as cuslice ps names it\n");
             return text.append(kValues).append(kExitSet);
+        case Command::stats:
+            text.append(kStats).append(options_text()).append("  --json\n      print JSON\n");
+            return text.append(kValues).append(kExitStats);
         default:
             return text.append(kWhole);
     }

@@ -32,6 +32,8 @@ int run(int count, char** words) {
             return list_holders(invocation);
         case Command::set:
             return set_limit(invocation);
+        case Command::stats:
+            return show_statistics(invocation);
         case Command::query:
             return answer_question(invocation.arguments.query);
     }

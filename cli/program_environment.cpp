@@ -1,5 +1,6 @@
 #include "cli/program_environment.h"
 
+#include "cli/framework_environment.h"
 #include "config/handover.h"
 #include "config/load.h"
 #include "config/resolve.h"
@@ -72,6 +73,7 @@ bool prepare_environment(Environment& environment, const Settings& settings, con
     for (const Key key : {Key::fake, Key::fake_kernels}) {
         if (const Entry* entry = find(settings, key)) environment.set(traits_of(key).variable, entry->value);
     }
+    add_framework_variables(environment, settings);
     if (find(settings, Key::fake) != nullptr) prepend_library_path(environment, installation.fake_folder);
     return true;
 }

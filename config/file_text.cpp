@@ -58,12 +58,24 @@ bool refuse_kind(Reading& reading, const cuslice_toml_item& item, const KeyTrait
     why.assign(traits.key == Key::fraction ? "a number or a string is needed, as " : "a string is needed, as ");
     why.append(traits.name).append(" = ");
     // In the order of enum Key.
-    constexpr std::string_view kExamples[] = {"0.4",        "\"4GiB\"",     "\"64MiB\"",
-                                              "\"growth\"", "\"deferred\"", "\"10s\"",
-                                              "\"3,2\"",    "\"lab\"",      "\"16GiB\"",
-                                              "true",       "\"10m\"",      "\"/dev/shm/cuslice\"",
-                                              "\"info\"",   "\"\"",         "\"/lib/libcuda.so.1\"",
-                                              "\"4xh200\"", "\"skip\""};
+    constexpr std::string_view kExamples[] = {"0.4",
+                                              "\"4GiB\"",
+                                              "\"64MiB\"",
+                                              "\"growth\"",
+                                              "\"deferred\"",
+                                              "\"10s\"",
+                                              "true",
+                                              "\"3,2\"",
+                                              "\"lab\"",
+                                              "\"16GiB\"",
+                                              "true",
+                                              "\"10m\"",
+                                              "\"/dev/shm/cuslice\"",
+                                              "\"info\"",
+                                              "\"\"",
+                                              "\"/lib/libcuda.so.1\"",
+                                              "\"4xh200\"",
+                                              "\"skip\""};
     static_assert(std::size(kExamples) == static_cast<std::size_t>(Key::fake_kernels) + 1);
     return refuse(reading, item, why.append(kExamples[static_cast<std::size_t>(traits.key)]).view());
 }

@@ -17,6 +17,8 @@ constexpr KeyTraits kKeys[] = {
      "when cached memory may be used again: strict waits for the GPU in each free, deferred asks it later"},
     {Key::idle_release, "idle-release", "CUSLICE_IDLE_RELEASE", true, true, false, false, "no|TIME", "no",
      "give cached memory back that nobody has used for so long: 500ms, 10s"},
+    {Key::no_framework_env, "no-framework-env", "CUSLICE_NO_FRAMEWORK_ENV", false, true, false, true, "yes|no", "no",
+     "leave TensorFlow's and JAX's own variables alone where the allocator is growth"},
     {Key::gpus, "gpus", "CUSLICE_GPUS", false, true, false, false, "LIST|any", "all that are visible",
      "the GPUs that the program sees, in this order: 3,2 or GPU-5f,0000:81:00.0; or any one that has room"},
     {Key::group, "group", "CUSLICE_GROUP", false, true, false, false, "NAME", "none",
@@ -42,7 +44,10 @@ constexpr KeyTraits kKeys[] = {
 
 // The rest of the design's words: who reads about them must not believe that they hold already.
 constexpr LaterKey kLaterKeys[] = {
-    {"split", true}, {"oversubscribe", false}, {"reserve", true}, {"record", true}, {"no-framework-env", false},
+    {"split", true},
+    {"oversubscribe", false},
+    {"reserve", true},
+    {"record", true},
 };
 
 // Read by others than the settings: the library's hand-over, and the fake GPU's own switches for tests.

@@ -19,6 +19,7 @@ enum class Key : std::uint8_t {
     allocator,
     free_mode,
     idle_release,
+    no_framework_env,
     gpus,
     group,
     group_limit,

@@ -32,21 +32,22 @@ bool wants(LogLevel level) {
     return known != Readiness::not_yet && level <= setting().level;
 }
 
+int open_log_file() {
+    const LogSetting log = setting();
+    if (log.file.empty()) return -1;
+    // Opened for each of the few lines, so that no descriptor of ours stands in the host's way.
+    const FixedText<4096> path(log.file);
+    return open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+}
+
 void say(LogLevel level, const LogLine& line) {
     if (!wants(level)) return;
     const int saved_errno = errno;
     FixedText<1600> whole("cuslice: ");
     whole.append(line.view());
-    const LogSetting log = setting();
-    int fd = STDERR_FILENO;
-    if (!log.file.empty()) {
-        // Opened for each of the few lines, so that no descriptor of ours stands in the host's way.
-        const FixedText<4096> path(log.file);
-        fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-        if (fd < 0) fd = STDERR_FILENO;
-    }
-    write_line(fd, whole.view());
-    if (fd != STDERR_FILENO) close(fd);
+    const int file = open_log_file();
+    write_line(file < 0 ? STDERR_FILENO : file, whole.view());
+    if (file >= 0) close(file);
     errno = saved_errno;
 }
 

@@ -13,6 +13,9 @@ void say(LogLevel level, const LogLine& line);
 // The same before there are settings, or about them: always, to stderr. The line is complete.
 void say_to_stderr(std::string_view whole_line);
 
+// The file that `log` names, to append to; -1 if it names none, or it can't be opened.
+int open_log_file();
+
 // True if lines of this level are wanted.
 bool wants(LogLevel level);
 

@@ -289,6 +289,7 @@ void Process::after_fork_in_child() {
     the_process.caching_.store(false, std::memory_order_relaxed);
     thread_caches = nullptr;
     the_process.caches_.ipc_blocks().forget();
+    the_process.caches_.forget();
     for (int i = forking_gpus; i-- > 0;) {
         the_process.gpu(i).budget().unshare();
         the_process.gpu(i).sharing().forget();

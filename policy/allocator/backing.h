@@ -22,7 +22,8 @@ struct Denied {
 using Fence = std::uint64_t;
 
 // Where a caching allocator has its memory from, and what it must know of the GPU's work. All of these may be called
-// from any thread; the allocator holds none of its locks meanwhile, but that of growing.
+// from any thread; the allocator holds none of its locks meanwhile, but that of growing while it takes and gives back
+// segments.
 struct Backing {
     void* self = nullptr;
 
@@ -58,6 +59,9 @@ struct Backing {
 
     // A thread has its first cache, and thread_ends() is to be called at its end.
     void (*thread_began)(void* self) = nullptr;
+
+    // What statistics() says has changed, beyond what threads serve from their own store.
+    void (*changed)(void* self) = [](void*) {};
 };
 
 }  // namespace cuslice

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -47,6 +48,20 @@ class Bins {
             columns = rows_[row];
         }
         return smallest_in(row * kColumns + static_cast<unsigned>(std::countr_zero(columns)));
+    }
+
+    // Bytes of the largest, or of one that is as large but for 3%; 0 if there is none.
+    std::uint64_t largest() const {
+        if (!filled_) return 0;
+        const auto row = static_cast<unsigned>(std::bit_width(filled_)) - 1;
+        const auto column = static_cast<unsigned>(std::bit_width(rows_[row])) - 1;
+        std::uint64_t most = 0;
+        int compared = 0;
+        for (const Block* block = first_[row * kColumns + column]; block && compared < kMostCompared; compared++) {
+            most = std::max(most, block->bytes);
+            block = block->next;
+        }
+        return most;
     }
 
   private:

@@ -96,6 +96,7 @@ bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
 std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* denied) {
     if (backing_.wanted(backing_.self)) help_out();
     const NotInBetween uncancelled;
+    Changing changing(*this);
     const std::uint64_t size = rounded(bytes);
     Block* block = nullptr;
     const auto attempt = [&] {
@@ -104,6 +105,7 @@ std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* deni
         block->requested = bytes;
         map_->set(block);
         traffic_.allocate(block->bytes, bytes);
+        changing.nth(traffic_.allocations.get());
         note_large_peaks();
         return true;
     };
@@ -113,6 +115,7 @@ std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* deni
 std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* denied) {
     const Uncancelled uncancelled;
     if (backing_.wanted(backing_.self)) help_out();
+    const Changing changing(*this);
     const unsigned size_class = SizeClass::of(bytes);
     const std::uint64_t size = SizeClass::bytes(size_class);
     ThreadCache* cache = own_cache();
@@ -160,6 +163,7 @@ std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* deni
 CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested,
                                                             bool quiet) {
     const Uncancelled uncancelled;
+    const Changing changing(*this);
     const unsigned size_class = span->size_class;
     const std::uint64_t size = SizeClass::bytes(size_class);
     const SmallBlock block{address, &span->word(span->index_of(address))};
@@ -225,6 +229,7 @@ CachingAllocator::Freed CachingAllocator::free_large(AddressMap& map, Block* blo
 }
 
 CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint64_t address, int* error) {
+    Changing changing(*this);
     bool quiet = false;
     if (options_.reuse == Reuse::strict) {
         *error = backing_.quiesce(backing_.self, true);
@@ -243,6 +248,7 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
         marked = block->marked;
         map_->clear(block);
         traffic_.free(block->bytes, block->requested);
+        changing.nth(traffic_.frees.get());
         if (!marked && quiet) {
             segments_.give_back(block);
         } else if (!marked) {

@@ -27,7 +27,7 @@ extern constinit thread_local ThreadCache* thread_caches;
 // batch, makes one fence for all of it, and lets nobody have it before the GPU has come past. While a stream is
 // captured neither can be done, and freed blocks are parked until it can.
 //
-// Thread-safe, but open(), close() and abandon(). Never calls the backing while holding mutex_.
+// Thread-safe, but open() and close(). Never calls the backing while holding mutex_.
 class CachingAllocator {
   public:
     enum class Reuse : std::uint8_t { strict, deferred };
@@ -38,8 +38,9 @@ class CachingAllocator {
 
     // Before any other use, or after close().
     void open(const Backing& backing, AddressMap& map, const Options& options);
-    // Its context is gone, and with it its segments. No thread may be using it.
-    void close();
+    // Its context is gone, and with it its segments. No thread may be using it. Returns what it has done in its time;
+    // the next one's begins with nothing.
+    Statistics close();
     bool is_open() const { return open_now_.load(std::memory_order_acquire); }
 
     // bytes > 0. The address, on a boundary of 512 bytes, or 0 and why.
@@ -111,6 +112,24 @@ class CachingAllocator {
     Freed free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested, bool quiet);
     static Freed free_large(AddressMap& map, Block* block, std::uint64_t address, int* error);
     Freed free_own_large(Block* block, std::uint64_t address, int* error);
+
+    // Stands at the beginning of what may change the statistics, before any lock.
+    class Changing {
+      public:
+        explicit Changing(const CachingAllocator& allocator) : allocator_(allocator) {}
+        ~Changing() {
+            if (due_) allocator_.backing_.changed(allocator_.backing_.self);
+        }
+        // For the nth time: whoever does it all the time is not told of each.
+        void nth(std::uint64_t n) { due_ = n < kToldEach || n % kToldEvery == 0; }
+        Changing(const Changing&) = delete;
+        Changing& operator=(const Changing&) = delete;
+
+      private:
+        static constexpr std::uint64_t kToldEach = 1024, kToldEvery = 64;
+        const CachingAllocator& allocator_;
+        bool due_ = true;
+    };
 
     void retire(std::uint64_t bytes, std::uint64_t requested);
 

@@ -136,7 +136,8 @@ bool CachingAllocator::mark(AddressMap& map, std::uint64_t address) {
     return block->marked = true;
 }
 
-void CachingAllocator::close() {
+Statistics CachingAllocator::close() {
+    Statistics done = statistics();
     LockGuard growing(growing_);
     LockGuard lock(mutex_);
     for (ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) {
@@ -163,17 +164,23 @@ void CachingAllocator::close() {
                 map_->clear(block);
         }
         map_->remove(segment->begin, segment->end);
-        told_.segments_given_back++;
-        told_.reserved.freed += segment->bytes;
+        done.segments_given_back++;
         segments_.forget(segment);
     }
     spans_.forget_lists();
     reserved_.store(0, std::memory_order_relaxed);
-    const Traffic total = total_traffic();
-    traffic_.free(total.allocated.get() - total.freed.get(),
-                  total.requested_allocated.get() - total.requested_freed.get());
-    queued_ = retired_ = last_segment_ = 0;
+    for (ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) cache->traffic.reset();
+    traffic_.reset();
+    told_ = {};
+    syncs_.store(0, std::memory_order_relaxed);
+    for (Tally* tally : {&done.allocated, &done.requested, &done.active, &done.reserved}) {
+        tally->freed = tally->allocated;
+        tally->current = 0;
+    }
+    done.segments = done.largest_free = done.own_memory = 0;
+    queued_ = retired_ = last_segment_ = small_allocated_ = small_requested_ = 0;
     open_now_.store(false, std::memory_order_release);
+    return done;
 }
 
 }  // namespace cuslice

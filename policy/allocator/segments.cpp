@@ -1,7 +1,5 @@
 #include "policy/allocator/segments.h"
 
-#include <algorithm>
-
 namespace cuslice {
 
 Segment* Segments::add(std::uint64_t address, std::uint64_t bytes, std::uint64_t begin, std::uint64_t end,
@@ -131,14 +129,6 @@ Segment* Segments::worn_out() const {
 void Segments::note_idle(std::uint64_t now) {
     for (Segment* segment = first_; segment; segment = segment->next)
         if (!segment->idle_since && idle(*segment)) segment->idle_since = now;
-}
-
-std::uint64_t Segments::largest_free() const {
-    std::uint64_t largest = 0;
-    for (const Segment* segment = first_; segment; segment = segment->next)
-        for (const Block* block = segment->first; block; block = block->after)
-            if (block->state == Block::State::free) largest = std::max(largest, block->bytes);
-    return largest;
 }
 
 }  // namespace cuslice

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 namespace cuslice {
@@ -6,6 +7,10 @@ namespace cuslice {
 // Bytes that rise and fall. The words are PyTorch's.
 struct Tally {
     std::uint64_t current = 0, peak = 0, allocated = 0, freed = 0;
+
+    void add(const Tally& other) {
+        current += other.current, peak += other.peak, allocated += other.allocated, freed += other.freed;
+    }
 };
 
 // What an allocator has done, in bytes and counts.
@@ -22,8 +27,32 @@ struct Statistics {
     std::uint64_t retries = 0;  // allocations that succeeded only after cached memory had been given back
     std::uint64_t ooms = 0;
     std::uint64_t syncs = 0;         // waits for the GPU before a block could be used again
-    std::uint64_t largest_free = 0;  // bytes in one piece
+    std::uint64_t largest_free = 0;  // bytes in one piece; within 3%
     std::uint64_t own_memory = 0;    // bytes of the host's that the allocator's records take
+
+    // Of several allocators together. They need not have had their peaks at the same time: the sum is the most that it
+    // can have been.
+    void add(const Statistics& other) {
+        allocated.add(other.allocated), requested.add(other.requested);
+        active.add(other.active), reserved.add(other.reserved);
+        allocations += other.allocations, frees += other.frees;
+        segments += other.segments;
+        segments_taken += other.segments_taken, segments_given_back += other.segments_given_back;
+        retries += other.retries, ooms += other.ooms, syncs += other.syncs;
+        largest_free = std::max(largest_free, other.largest_free);
+        own_memory += other.own_memory;
+    }
+    void take_peaks(const Statistics& other) {
+        allocated.peak = other.allocated.peak, requested.peak = other.requested.peak;
+        active.peak = other.active.peak, reserved.peak = other.reserved.peak;
+    }
+    // The peaks of one time and another.
+    void raise_peaks(const Statistics& other) {
+        allocated.peak = std::max(allocated.peak, other.allocated.peak);
+        requested.peak = std::max(requested.peak, other.requested.peak);
+        active.peak = std::max(active.peak, other.active.peak);
+        reserved.peak = std::max(reserved.peak, other.reserved.peak);
+    }
 };
 
 }  // namespace cuslice

@@ -49,6 +49,7 @@ class OwnCount {
     OwnCount() = default;
     OwnCount(const OwnCount& other) : value_(other.get()) {}
     void add(std::uint64_t n) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
+    void reset() { value_.store(0, std::memory_order_relaxed); }
     std::uint64_t get() const { return value_.load(std::memory_order_relaxed); }
 
   private:
@@ -70,6 +71,10 @@ struct Traffic {
         freed.add(bytes);
         requested_freed.add(requested);
         frees.add(1);
+    }
+    void reset() {
+        for (OwnCount* count : {&allocated, &freed, &requested_allocated, &requested_freed, &allocations, &frees})
+            count->reset();
     }
     void add(const Traffic& other) {
         allocated.add(other.allocated.get()), freed.add(other.freed.get());

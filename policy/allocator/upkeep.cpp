@@ -74,6 +74,7 @@ void CachingAllocator::thread_ends() {
     while (ThreadCache* cache = thread_caches) {
         CachingAllocator& owner = *cache->owner;
         thread_caches = cache->next_of_thread;
+        const Changing changing(owner);
         LockGuard lock(owner.mutex_);
         cache->lock.leave();  // a thread that was cancelled in there has not
         owner.empty(*cache);
@@ -145,6 +146,7 @@ void CachingAllocator::give_back_worn_out() {
 
 std::uint64_t CachingAllocator::trim(std::uint64_t bytes) {
     if (!reserved()) return 0;
+    const Changing changing(*this);
     flush_caches(true);
     return give_back_idle(bytes, ~0ull);
 }
@@ -156,6 +158,7 @@ void CachingAllocator::help_out() {
 }
 
 std::uint64_t CachingAllocator::release_idle(std::uint64_t now, std::uint64_t long_enough, bool asleep) {
+    const Changing changing(*this);
     if (asleep) flush_caches(false);
     {
         LockGuard lock(mutex_);
@@ -165,6 +168,7 @@ std::uint64_t CachingAllocator::release_idle(std::uint64_t now, std::uint64_t lo
 }
 
 bool CachingAllocator::top_up(Denied* denied) {
+    const Changing changing(*this);
     LockGuard growing(growing_);
     return take_rest(denied);
 }

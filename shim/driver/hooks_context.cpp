@@ -11,6 +11,7 @@ void prepare_cache(VirtualGpu& gpu, Contexts::Id id) {
     if (!gpu.caches()) return;
     std::uint64_t missing = 0;
     if (!process().caches().prepare(gpu, id, &missing)) report_missing(gpu, missing);
+    report_unpublished();
 }
 
 template <typename Call>

@@ -1,6 +1,7 @@
 #include "shim/driver/report.h"
 
 #include "config/size.h"
+#include "shim/driver/dump.h"
 #include "shim/log.h"
 #include "virtual_gpu/process.h"
 
@@ -73,6 +74,21 @@ void append_gpu(LogLine& line, const VirtualGpu& gpu) {
     line.append(" (").append(gpu.name()).append(')');
 }
 
+// What a cache has that the program can't: it explains a refusal below the limit.
+void say_cached(LogLevel level, const VirtualGpu& gpu) {
+    unsigned contexts = 0;
+    const Statistics s = process().caches().statistics(gpu, &contexts);
+    LogLine line;
+    append_gpu(line, gpu);
+    line.append(": its cache holds ").append(format_size(s.reserved.current).view()).append(" in ");
+    line.append_number(s.segments).append(s.segments == 1 ? " segment: " : " segments: ");
+    line.append(format_size(s.allocated.current).view()).append(" are the program's, ");
+    line.append(format_size(s.active.current - s.allocated.current).view())
+        .append(" wait for the GPU, the largest free ");
+    line.append("piece is ").append(format_size(s.largest_free).view());
+    say(level, line);
+}
+
 }  // namespace
 
 CUresult refuse(Function function, const VirtualGpu& gpu, const OverLimit& why, std::uint64_t asked) {
@@ -93,6 +109,10 @@ CUresult refuse(Function function, const VirtualGpu& gpu, const OverLimit& why, 
     line.append(gpu.slice().origin.view()).append(". Free some memory, or raise the limit");
     if (level == LogLevel::warn) line.append(". Further refusals on this GPU are not shown");
     say(level, line);
+    if (gpu.caches() && process().caches_anything()) {
+        say_cached(level, gpu);
+        if (level == LogLevel::warn) dump_caches(gpu);
+    }
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -121,6 +141,14 @@ void report_missing(const VirtualGpu& gpu, std::uint64_t bytes) {
     line.append(": the driver has not all of the slice: ").append(format_size(bytes).view());
     line.append(" of it could not be preallocated");
     say(LogLevel::warn, line);
+}
+
+void report_unpublished() {
+    const figures::Failure* why = process().caches().publisher().failure();
+    if (!why) return;
+    LogLine line("cuslice stats can't show this process: ");
+    line.append(why->text);
+    say(LogLevel::debug, line);
 }
 
 void introduce(VirtualGpu& gpu, CUcontext context) {

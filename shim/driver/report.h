@@ -19,6 +19,9 @@ CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal);
 // Says once for each GPU that the driver had so much less than the slice that is to be taken at once.
 void report_missing(const VirtualGpu& gpu, std::uint64_t bytes);
 
+// Says once, for those who asked for it (log = debug), why cuslice stats will find nothing of this process.
+void report_unpublished();
+
 // Says once for each GPU, for those who asked for it (log = info), which it is and what is allowed.
 void introduce(VirtualGpu& gpu, CUcontext context);
 

@@ -18,28 +18,29 @@ TEST_CASE("config prints what holds, where it came from, and which files were lo
     CHECK(outcome.exit_code == 0);
     // The user's own headroom for GPU 1 is hidden by the environment's for every GPU.
     const std::string expected =
-        "KEY           GPU  VALUE                      FROM\n"
-        "limit         0    4GiB                       --limit\n"
-        "limit         *    3GiB                       " +
+        "KEY               GPU  VALUE                      FROM\n"
+        "limit             0    4GiB                       --limit\n"
+        "limit             *    3GiB                       " +
         user +
         ":3:1\n"
-        "headroom      *    1MiB                       CUSLICE_HEADROOM\n"
-        "allocator     *    direct                     default\n"
-        "free          *    strict                     default\n"
-        "idle-release  *    no                         default\n"
-        "gpus          -    all that are visible       default\n"
-        "group         -    none                       default\n"
-        "group-limit   *    none                       default\n"
-        "per-process   -    no                         default\n"
-        "wait          -    no                         default\n"
-        "dir           -    /dev/shm/cuslice           default\n"
-        "log           -    info                       " +
+        "headroom          *    1MiB                       CUSLICE_HEADROOM\n"
+        "allocator         *    direct                     default\n"
+        "free              *    strict                     default\n"
+        "idle-release      *    no                         default\n"
+        "no-framework-env  -    no                         default\n"
+        "gpus              -    all that are visible       default\n"
+        "group             -    none                       default\n"
+        "group-limit       *    none                       default\n"
+        "per-process       -    no                         default\n"
+        "wait              -    no                         default\n"
+        "dir               -    /dev/shm/cuslice           default\n"
+        "log               -    info                       " +
         user +
         ":1:1\n"
-        "config        -    none                       default\n"
-        "driver        -    found as the loader would  default\n"
-        "fake          -    none                       default\n"
-        "fake-kernels  -    skip                       default\n"
+        "config            -    none                       default\n"
+        "driver            -    found as the loader would  default\n"
+        "fake              -    none                       default\n"
+        "fake-kernels      -    skip                       default\n"
         "\n"
         "FILE            STATE   PATH\n"
         "current-folder  absent  " +
@@ -76,6 +77,8 @@ TEST_CASE("config --json says the same to programs") {
         "  {\"key\": \"free\", \"gpu\": \"*\", \"value\": \"strict\", \"source\": \"default\", \"origin\": "
         "\"default\"},\n"
         "  {\"key\": \"idle-release\", \"gpu\": \"*\", \"value\": \"no\", \"source\": \"default\", \"origin\": "
+        "\"default\"},\n"
+        "  {\"key\": \"no-framework-env\", \"gpu\": null, \"value\": \"no\", \"source\": \"default\", \"origin\": "
         "\"default\"},\n"
         "  {\"key\": \"gpus\", \"gpu\": null, \"value\": \"all that are visible\", \"source\": \"default\", "
         "\"origin\": "

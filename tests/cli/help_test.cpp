@@ -44,7 +44,7 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
         CHECK(outcome.exit_code == 64);
         CHECK(outcome.out.empty());
     };
-    const std::string commands = "there are run, devices, config, ps and set; cuslice --help explains them";
+    const std::string commands = "there are run, devices, config, ps, set and stats; cuslice --help explains them";
     usage({}, "no command: " + commands);
     usage({"start"}, "start: no such command; " + commands);
     usage({"run"}, "run: a program is needed: cuslice run [options] -- program args");
@@ -54,6 +54,9 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
     usage({"config", "--", "x"}, "x: not expected here: this command takes options only");
     usage({"set", "--limit=4GiB"},
           "set: which one? cuslice set --group NAME --limit SIZE, or --job NAME as cuslice ps shows it");
+    usage({"stats"}, "stats: a process id is needed: cuslice stats PID");
+    usage({"stats", "python"}, "python: a process id is needed: cuslice stats PID");
+    usage({"stats", "12", "13"}, "13: not expected here: this command takes options only");
     usage({"config", "--json=x"}, "--json: takes no value");
 }
 

@@ -86,6 +86,39 @@ TEST_CASE("without any setting the library is still told that there is none, so 
           lines_of(with(plain, {"CUSLICE_SETTINGS=1", "LD_PRELOAD=" + kLibrary})));
 }
 
+TEST_CASE(
+    "where memory is to grow, the frameworks that take a pool at once are told so, unless somebody has told them") {
+    const Folder folder;
+    const Words plain = plain_environment(folder.path());
+    const auto told = [&](const Words& options, const Words& more) {
+        const Words program = {"/bin/sh", "-c",
+                               "echo ${TF_FORCE_GPU_ALLOW_GROWTH-none} ${XLA_PYTHON_CLIENT_PREALLOCATE-none}"};
+        const Outcome outcome = run(launch(options, program), with(plain, more), folder.path());
+        CHECK(outcome.err.empty());
+        return without_final_newline(outcome.out);
+    };
+    const std::string none = "none none", both = "true false";
+    CHECK(told({}, {}) == none);
+    CHECK(told({"--allocator=direct"}, {}) == none);
+    CHECK(told({"--allocator=prealloc"}, {}) == none);
+    CHECK(told({"--allocator=growth"}, {}) == both);
+    CHECK(told({}, {"CUSLICE_ALLOCATOR=0=prealloc,1=growth"}) == both);
+    // What somebody has set stands, whatever it is.
+    CHECK(told({"--allocator=growth"}, {"TF_FORCE_GPU_ALLOW_GROWTH=false"}) == "false false");
+    CHECK(told({"--allocator=growth"}, {"XLA_PYTHON_CLIENT_PREALLOCATE="}) == "true");
+    CHECK(told({"--allocator=growth", "--no-framework-env"}, {}) == none);
+    CHECK(told({"--allocator=growth"}, {"CUSLICE_NO_FRAMEWORK_ENV=yes"}) == none);
+    CHECK(told({"--allocator=growth", "--no-framework-env=no"}, {"CUSLICE_NO_FRAMEWORK_ENV=yes"}) == both);
+    // A setting that doesn't hold tells nobody anything.
+    CHECK(told({"--allocator=direct"}, {"CUSLICE_ALLOCATOR=growth"}) == none);
+    CHECK(told({"--allocator=direct"}, {"CUSLICE_ALLOCATOR=0=growth"}) == none);
+    CHECK(told({"--allocator=0=direct"}, {"CUSLICE_ALLOCATOR=0=growth"}) == none);
+    CHECK(told({"--allocator=1=direct"}, {"CUSLICE_ALLOCATOR=0=growth"}) == both);
+    folder.write("cuslice.toml", "no-framework-env = true\n[gpu.0]\nallocator = \"growth\"\n");
+    CHECK(told({}, {}) == none);
+    CHECK(told({"--no-framework-env=no"}, {}) == both);
+}
+
 TEST_CASE("an existing LD_PRELOAD stays behind the library, and a second run inside adds nothing") {
     const Folder folder;
     const auto preload = [&](const std::string& before, bool nested) {

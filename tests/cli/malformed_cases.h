@@ -29,6 +29,7 @@ struct Malformed {
 #define TABLES "no such table; there are [memory], [gpu.X], [ceiling] and [ceiling.gpu.X]"
 #define VARIABLES                                                                                                 \
     "CUSLICE_FRACTION, CUSLICE_LIMIT, CUSLICE_HEADROOM, CUSLICE_ALLOCATOR, CUSLICE_FREE, CUSLICE_IDLE_RELEASE, "  \
+    "CUSLICE_NO_FRAMEWORK_ENV, "                                                                                  \
     "CUSLICE_GPUS, CUSLICE_GROUP, CUSLICE_GROUP_LIMIT, "                                                          \
     "CUSLICE_PER_PROCESS, CUSLICE_WAIT, CUSLICE_DIR, CUSLICE_LOG, CUSLICE_CONFIG, CUSLICE_DRIVER, CUSLICE_FAKE, " \
     "CUSLICE_FAKE_KERNELS"
@@ -114,6 +115,7 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--fake_kernels=skip", "--fake_kernels: skip: no such option; did you mean --fake-kernels"},
     {Where::option, "--memory=4GiB",
      "--memory: 4GiB: no such option; there are --fraction, --limit, --headroom, --allocator, --free, --idle-release, "
+     "--no-framework-env, "
      "--gpus, --group, --group-limit, "
      "--per-process, --wait, --dir, --log, --config, --driver, --fake, "
      "--fake-kernels"},
@@ -134,6 +136,7 @@ inline constexpr Malformed kMalformed[] = {
      "%CONFIG%:2:1: memory.gpus: 0: belongs at the top of the file, before the first table"},
     {Where::option, "--wait=10", "--wait: 10: yes, no, or how long at most: 500ms, 90s, 10m, 2h"},
     {Where::option, "--per-process=maybe", "--per-process: maybe: yes or no"},
+    {Where::option, "--no-framework-env=maybe", "--no-framework-env: maybe: yes or no"},
     {Where::option, "--group=a b", "--group: a b: a name of up to 63 letters, digits, '.', '_' and '-' is needed"},
     {Where::option, "--group-limit=4", "--group-limit: 4: 4 bytes? did you mean 4MiB"},
     {Where::option, "--dir=here", "--dir: here: an absolute path is needed, the same for everybody"},
@@ -230,7 +233,7 @@ inline constexpr Malformed kMalformed[] = {
      "%CONFIG%:1:1: config: /tmp/x.toml: config has no meaning in a file"},
     {Where::config_file, "confg = \"/tmp/x.toml\"\n",
      "%CONFIG%:1:1: confg: /tmp/x.toml: no such key; there are fraction, limit, headroom, allocator, free, "
-     "idle-release, gpus, group, group-limit, "
+     "idle-release, no-framework-env, gpus, group, group-limit, "
      "per-process, wait, dir, log, driver, fake, "
      "fake-kernels"},
     {Where::config_file, "log = 3\n", "%CONFIG%:1:1: log: 3: a string is needed, as log = \"info\""},

@@ -38,6 +38,7 @@ CachingAllocator* Caches::of(VirtualGpu& gpu, Contexts::Id id) {
     }
     if (!closed) return nullptr;
     closed->open(*this, gpu, context, id);
+    publisher_.open(process().sharing().folder.c_str());
     watch_idle(gpu);
     return &closed->allocator;
 }
@@ -49,16 +50,45 @@ bool Caches::prepare(VirtualGpu& gpu, Contexts::Id id, std::uint64_t* missing) {
     const Uncancelled uncancelled;
     const bool all = allocator->top_up(&denied);
     *missing = all ? 0 : gpu.room();
+    changed(gpu);
     return all;
 }
 
 void Caches::context_ended(CUcontext context) {
     captures_.context_ended(context);
     fences_.context_ended(context);
-    LockGuard lock(mutex_);
+    VirtualGpu* gpu = nullptr;
+    {
+        LockGuard lock(mutex_);
+        each([&](ContextCache& cache) {
+            if (cache.context != context) return;
+            gpu = cache.gpu;
+            // Up to now its peaks were among those of all the contexts that there are.
+            const Statistics until = statistics(*gpu), done = cache.allocator.close();
+            LockGuard ended(ended_mutex_);
+            ended_[gpu->ordinal()].add(done);
+            ended_[gpu->ordinal()].take_peaks(until);
+        });
+    }
+    if (gpu) changed(*gpu);
+}
+
+Statistics Caches::statistics(const VirtualGpu& gpu, unsigned* open) {
+    Statistics sum;
+    unsigned count = 0;
     each([&](ContextCache& cache) {
-        if (cache.context == context) cache.allocator.close();
+        if (cache.gpu != &gpu) return;
+        sum.add(cache.allocator.statistics());
+        count++;
     });
+    if (open) *open = count;
+    LockGuard lock(ended_mutex_);
+    const Statistics& ended = ended_[gpu.ordinal()];
+    Statistics all = ended;
+    all.add(sum);
+    all.take_peaks(sum);
+    all.raise_peaks(ended);
+    return all;
 }
 
 std::uint64_t Caches::trim(VirtualGpu& gpu, std::uint64_t bytes, const ContextCache* except) {

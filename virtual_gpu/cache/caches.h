@@ -7,6 +7,7 @@
 #include "virtual_gpu/cache/fences.h"
 #include "virtual_gpu/cache/ipc_blocks.h"
 #include "virtual_gpu/cache/notes.h"
+#include "virtual_gpu/cache/publisher.h"
 
 namespace cuslice {
 
@@ -33,6 +34,13 @@ class Caches {
     // Bytes on this GPU that are charged and that the program could have.
     std::uint64_t unused(const VirtualGpu& gpu) const;
 
+    // What this GPU's caches hold, and what they and those of contexts that have ended have done. `open`: how many hold
+    // anything now.
+    Statistics statistics(const VirtualGpu& gpu, unsigned* open = nullptr);
+    // They have changed.
+    void changed(VirtualGpu& gpu) { publisher_.changed(*this, gpu); }
+    Publisher& publisher() { return publisher_; }
+
     // Waits for all work of all contexts. See Backing::quiesce.
     int quiesce();
     static int in_context();
@@ -57,6 +65,8 @@ class Caches {
     // Around fork().
     void lock_all();
     void unlock_all();
+    // In the child, which has no caches.
+    void forget() { publisher_.forget(); }
 
   private:
     static constexpr unsigned kMost = 256;
@@ -72,6 +82,9 @@ class Caches {
     Mutex mutex_;  // over the making and ending of caches
     std::atomic<unsigned> count_{0};
     ContextCache* caches_[kMost] = {};
+    Mutex ended_mutex_;  // over ended_; nothing else is taken under it
+    Statistics ended_[figures::kGpus];
+    Publisher publisher_;
     std::atomic<bool> idle_thread_{false};
 };
 

@@ -267,6 +267,62 @@ TEST_CASE("a context's end takes everything with it, and the allocator can be us
     CHECK(a.free(again) == Freed::done);
 }
 
+TEST_CASE("statistics end with a context, whose memory was all given back, and begin anew with the next") {
+    Allocator a;
+    const std::uint64_t freed = a.allocate(kMiB);
+    a.allocate(1000), a.allocate(2 * kMiB);
+    a.free(freed);
+    const Statistics done = a.allocator.close();
+    for (const Tally* tally : {&done.allocated, &done.requested, &done.active, &done.reserved}) {
+        CHECK(tally->current == 0);
+        CHECK(tally->freed == tally->allocated);
+    }
+    CHECK(done.allocated.allocated == 3 * kMiB + 1024);
+    CHECK(done.allocations == 3);
+    CHECK(done.frees == 1);
+    CHECK(done.segments == 0);
+    CHECK(done.segments_given_back == done.segments_taken);
+    a.memory.live.clear();
+    a.memory.held = 0;
+    a.allocator.open(a.memory.backing(), shared_map(), {});
+    a.allocate(500);
+    const Statistics s = a.allocator.statistics();
+    CHECK(s.allocated.allocated == 512);
+    CHECK(s.allocated.peak == 512);
+    CHECK(s.allocations == 1);
+    CHECK(s.frees == 0);
+    CHECK(s.reserved.peak == s.reserved.current);
+    CHECK(s.segments_taken == 1);
+}
+
+TEST_CASE("whatever changes the statistics says so, when no lock is held, but what a thread serves itself") {
+    Allocator a(kDeferred);
+    a.memory.asked = &a.allocator;  // would wait for ever under a lock
+    const auto told = [&](auto what) {
+        const unsigned before = a.memory.changes;
+        what();
+        return a.memory.changes != before;
+    };
+    std::uint64_t large = 0, small = 0;
+    CHECK(told([&] { large = a.allocate(kMiB); }));
+    CHECK(a.memory.last.allocated.current == kMiB);
+    CHECK(a.memory.last.reserved.current == a.memory.held);
+    CHECK(told([&] { small = a.allocate(1000); }));
+    CHECK(a.memory.last.allocations == 2);
+    CHECK_FALSE(told([&] { a.allocate(1000); }));
+    CHECK(told([&] { a.free(large); }));
+    CHECK(a.memory.last.frees == 1);
+    CHECK(told([&] { a.free(small); }));  // its batch is new
+    CHECK_FALSE(told([&] { a.free(a.allocate(1000)); }));
+    a.memory.limit = a.memory.held;
+    CHECK(told([&] { CHECK_FALSE(a.allocate(100 * kMiB)); }));
+    CHECK(a.memory.last.ooms == 1);
+    CHECK(told([&] { a.allocator.trim(~0ull); }));
+    CHECK(a.memory.last.reserved.current == a.memory.held);
+    CHECK(told([&] { CachingAllocator::thread_ends(); }));
+    a.memory.asked = nullptr;
+}
+
 TEST_CASE("a driver that aligns to less than 2 MiB costs the ends of its segments and nothing else") {
     Allocator a;
     a.memory.unaligned = 4096;

@@ -19,10 +19,12 @@ struct MadeUpMemory {
     int sync_error = 0;
     bool instant = true;  // the GPU is always done
     bool keep_marked = false;
-    std::atomic<bool> wanted{false};  // somebody else needs what is idle
+    std::atomic<bool> wanted{false};    // somebody else needs what is idle
+    CachingAllocator* asked = nullptr;  // for its statistics, whenever they have changed
+    Statistics last;
 
     std::uint64_t held = 0, peak = 0, next = 1ull << 40;
-    unsigned takes = 0, returns = 0, fences = 0, quiesces = 0, threads = 0;
+    unsigned takes = 0, returns = 0, fences = 0, quiesces = 0, threads = 0, changes = 0;
     std::map<std::uint64_t, std::uint64_t> live;
     std::set<Fence> pending;
     std::set<std::uint64_t> forgotten;
@@ -70,6 +72,11 @@ struct MadeUpMemory {
             return !of(self).keep_marked;
         };
         b.thread_began = [](void* self) { __atomic_add_fetch(&of(self).threads, 1, __ATOMIC_RELAXED); };
+        b.changed = [](void* self) {
+            MadeUpMemory& m = of(self);
+            __atomic_add_fetch(&m.changes, 1, __ATOMIC_RELAXED);
+            if (m.asked) m.last = m.asked->statistics();
+        };
         return b;
     }
 

@@ -1,4 +1,7 @@
 // Allocations of every kind.
+#include <dlfcn.h>
+
+#include "include/cuslice.h"
 #include "tests/preload/guest/guest.h"
 
 namespace guest {
@@ -86,6 +89,22 @@ void add_memory_commands(Commands& commands) {
         std::size_t free = 0, total = 0;
         const CUresult result = p.driver.cuMemGetInfo_v2(&free, &total);
         return answer(result, free, total);
+    };
+    // memorystats DEVICE [SIZE]: what the preloaded library says of its caches, in the order of cuslice.h
+    commands["memorystats"] = [](Program&, const Words& w) -> std::string {
+        const auto ask = reinterpret_cast<cuslice_memory_stats_function*>(dlsym(RTLD_DEFAULT, "cuslice_memory_stats"));
+        if (!ask) return "there is no cuslice_memory_stats";
+        cuslice_stats stats{};
+        stats.size = w.size() > 1 ? number(w[1]) : sizeof stats;
+        const int result = ask(std::stoi(w.at(0)), &stats);
+        std::string text = std::to_string(result) + " " + std::to_string(stats.size);
+        for (const cuslice_tally& tally : {stats.allocated, stats.requested, stats.active, stats.reserved})
+            for (const std::uint64_t bytes : {tally.current, tally.peak, tally.allocated, tally.freed})
+                text += " " + std::to_string(bytes);
+        for (const std::uint64_t count : {stats.allocations, stats.frees, stats.segments, stats.retries, stats.ooms,
+                                          stats.syncs, stats.largest_free, stats.own_memory})
+            text += " " + std::to_string(count);
+        return text;
     };
     commands["info32"] = [](Program& p, const Words&) {
         unsigned free = 0, total = 0;

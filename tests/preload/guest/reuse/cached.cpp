@@ -104,13 +104,14 @@ cuslice::Backing backing_of(Place& place) {
     backing.take = take;
     backing.give_back = give_back;
     backing.room = [](void* self) { return Place::of(self).limit - Place::of(self).held; };
-    backing.quiesce = quiesce;
+    backing.quiesce = [](void* self, bool) { return quiesce(self); };
+    backing.in_context = [](void*) { return 0; };
+    backing.wanted = [](void*) { return false; };
     backing.fence = fence;
     backing.passed = passed;
     backing.drop_fence = drop;
     backing.forget = [](void*, std::uint64_t) { return true; };
     backing.thread_began = [](void*) {};
-    backing.now = [](void*) -> std::uint64_t { return 0; };
     return backing;
 }
 

@@ -1,0 +1,32 @@
+// What a running process tells of its caches (policy/figures/).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "policy/figures/layout.h"
+
+namespace cuslice::cli {
+
+/// One GPU's, of one moment.
+struct GpuFigures {
+    std::string uuid, name;
+    std::uint32_t mode = 0;
+    unsigned contexts = 0;
+    std::uint64_t milliseconds = 0;  // since they were written
+    Statistics statistics;
+};
+
+struct ProcessFigures {
+    /// Empty if `gpus` are what the process says; else why there is nothing.
+    std::string failure;
+    std::string command;
+    std::vector<GpuFigures> gpus;
+};
+
+/// Asks for a process by its id as it is seen from here, also if it is in a container that shares `folder`. What is
+/// read is of that very process and of the program that it runs now: neither of another one that had the same id, nor
+/// of what it was before an exec.
+ProcessFigures read_figures(const std::string& folder, int pid);
+
+}  // namespace cuslice::cli

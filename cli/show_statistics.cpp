@@ -1,0 +1,105 @@
+// cuslice stats: what a running process's caches hold and have done.
+#include <cstdio>
+
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/json.h"
+#include "cli/launcher_settings.h"
+#include "cli/read_figures.h"
+#include "cli/table.h"
+#include "config/resolve.h"
+#include "config/size.h"
+#include "policy/figures/file.h"
+
+namespace cuslice::cli {
+namespace {
+
+struct NamedTally {
+    const char* name;
+    const Tally Statistics::*tally;
+};
+constexpr NamedTally kTallies[] = {{"allocated", &Statistics::allocated},
+                                   {"requested", &Statistics::requested},
+                                   {"active", &Statistics::active},
+                                   {"reserved", &Statistics::reserved}};
+
+std::string mode_of(const GpuFigures& gpu) {
+    constexpr const char* kModes[] = {"direct", "growth", "prealloc"};
+    return gpu.mode < std::size(kModes) ? kModes[gpu.mode] : "?";
+}
+
+std::string text_of(std::uint64_t bytes) { return std::string(format_size(bytes).view()); }
+
+std::string ago(std::uint64_t milliseconds) {
+    return std::to_string(milliseconds / 1000) + "." + std::to_string(milliseconds % 1000 / 100) + " s ago";
+}
+
+std::string as_table(int pid, const ProcessFigures& process) {
+    std::vector<std::vector<std::string>> tallies = {{"GPU", "BYTES", "CURRENT", "PEAK", "ALLOCATED", "FREED"}};
+    std::vector<std::vector<std::string>> counts = {{"GPU", "MODE", "CONTEXTS", "ALLOCATIONS", "FREES", "SEGMENTS",
+                                                     "RETRIES", "OOMS", "SYNCS", "LARGEST FREE", "OWN MEMORY",
+                                                     "WRITTEN"}};
+    for (const GpuFigures& gpu : process.gpus) {
+        const Statistics& s = gpu.statistics;
+        const std::string start = gpu.uuid.substr(0, 12);  // enough to name a GPU by
+        for (const NamedTally& row : kTallies) {
+            const Tally& tally = s.*row.tally;
+            tallies.push_back({start, row.name, text_of(tally.current), text_of(tally.peak), text_of(tally.allocated),
+                               text_of(tally.freed)});
+        }
+        counts.push_back({start, mode_of(gpu), std::to_string(gpu.contexts), std::to_string(s.allocations),
+                          std::to_string(s.frees), std::to_string(s.segments), std::to_string(s.retries),
+                          std::to_string(s.ooms), std::to_string(s.syncs), text_of(s.largest_free),
+                          text_of(s.own_memory), ago(gpu.milliseconds)});
+    }
+    return "process " + std::to_string(pid) + " (" + process.command + ")\n\n" + format_table(tallies) + "\n" +
+           format_table(counts) +
+           "\nBlocks up to 64 KiB that a thread serves from its own store show at its next refill.\n";
+}
+
+std::string as_json(int pid, const ProcessFigures& process) {
+    Json gpus = Json::array();
+    for (const GpuFigures& gpu : process.gpus) {
+        const Statistics& s = gpu.statistics;
+        Json one = {{"gpu", gpu.uuid}, {"name", gpu.name}, {"allocator", mode_of(gpu)}, {"contexts", gpu.contexts}};
+        for (const NamedTally& row : kTallies) {
+            const Tally& tally = s.*row.tally;
+            one[row.name] = {{"current", tally.current},
+                             {"peak", tally.peak},
+                             {"allocated", tally.allocated},
+                             {"freed", tally.freed}};
+        }
+        one["allocations"] = s.allocations;
+        one["frees"] = s.frees;
+        one["segments"] = s.segments;
+        one["retries"] = s.retries;
+        one["ooms"] = s.ooms;
+        one["syncs"] = s.syncs;
+        one["largest_free"] = s.largest_free;
+        one["own_memory"] = s.own_memory;
+        one["seconds_ago"] = static_cast<double>(gpu.milliseconds) / 1000;
+        gpus.push_back(one);
+    }
+    return json_text({{"version", 1}, {"pid", pid}, {"command", process.command}, {"gpus", gpus}});
+}
+
+}  // namespace
+
+int show_statistics(const Invocation& invocation) {
+    ConfigError error;
+    Settings settings;
+    std::vector<LookedAt> files;
+    if (!load_launcher(settings, invocation.arguments.flags, invocation.environment, invocation.system_file, files,
+                       error))
+        return complain(error, kConfig);
+    const std::string fake_folder = invocation.environment.get(kFakeFolderVariable).value_or("");
+    const std::string folder(sharing_folder(settings, fake_folder).view());
+    figures::remove_dead(folder.c_str());
+    const int pid = invocation.arguments.pid;
+    const ProcessFigures process = read_figures(folder, pid);
+    if (!process.failure.empty()) return complain(process.failure, kNoGpu);
+    std::fputs((invocation.arguments.json ? as_json(pid, process) : as_table(pid, process)).c_str(), stdout);
+    return 0;
+}
+
+}  // namespace cuslice::cli

@@ -1,0 +1,96 @@
+#include "shim/driver/dump.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "policy/page_vector.h"
+#include "shim/log.h"
+#include "virtual_gpu/process.h"
+
+namespace cuslice {
+
+namespace {
+
+// Grows by pages of the kernel's. What the kernel gives no memory for is missing, and nothing is written then.
+class Text {
+  public:
+    ~Text() { bytes_.release(); }
+    Text& append(std::string_view text) {
+        for (const char c : text) whole_ = whole_ && bytes_.push_back(c);
+        return *this;
+    }
+    Text& append_number(std::uint64_t number) {
+        FixedText<24> digits;
+        return append(digits.append_number(number).view());
+    }
+    Text& append_address(std::uint64_t address) {
+        FixedText<24> digits("\"0x");
+        for (int shift = 60; shift >= 0; shift -= 4) digits.append("0123456789abcdef"[address >> shift & 15]);
+        return append(digits.append('"').view());
+    }
+    // In one piece: what several threads append must not be mixed.
+    void write_to(int file) {
+        if (!whole_) return;
+        const ssize_t written = write(file, bytes_.begin(), bytes_.size());
+        static_cast<void>(written);
+    }
+
+  private:
+    PageVector<char> bytes_;
+    bool whole_ = true;
+};
+
+struct Writing {
+    Text& text;
+    bool first_segment = true, first_block = true;
+};
+
+void begin_segment(const Segment& segment, void* self) {
+    auto& writing = *static_cast<Writing*>(self);
+    writing.text.append(writing.first_segment ? "" : "]},").append("{\"address\":").append_address(segment.address);
+    writing.text.append(",\"bytes\":").append_number(segment.bytes).append(",\"blocks\":[");
+    writing.first_segment = false;
+    writing.first_block = true;
+}
+
+void write_block(const Block& block, void* self) {
+    auto& writing = *static_cast<Writing*>(self);
+    constexpr std::string_view kStates[] = {"free", "used", "span", "parked", "retired"};
+    writing.text.append(writing.first_block ? "" : ",").append("{\"address\":").append_address(block.address);
+    writing.text.append(",\"bytes\":").append_number(block.bytes);
+    writing.text.append(",\"state\":\"").append(kStates[static_cast<std::size_t>(block.state)]).append("\"");
+    if (block.state == Block::State::used)
+        writing.text.append(",\"requested\":").append_number(block.requested);
+    else if (const Span* span =
+                 block.state == Block::State::span ? process().caches().map().at(block.address).span : nullptr)
+        writing.text.append(",\"cut_into\":").append_number(SizeClass::bytes(span->size_class));
+    writing.text.append("}");
+    writing.first_block = false;
+}
+
+}  // namespace
+
+void dump_caches(const VirtualGpu& gpu) {
+    if (!wants(LogLevel::debug)) return;
+    const int saved_errno = errno;
+    if (const int file = open_log_file(); file >= 0) {
+        Text text;
+        text.append("cuslice: {\"gpu\":\"").append(gpu.identity().uuid).append("\",\"caches\":[");
+        bool first = true;
+        process().caches().each([&](ContextCache& cache) {
+            if (cache.gpu != &gpu) return;
+            text.append(first ? "" : ",").append("{\"context\":");
+            text.append_address(reinterpret_cast<std::uintptr_t>(cache.context)).append(",\"segments\":[");
+            Writing writing{text};
+            cache.allocator.inspect(begin_segment, write_block, &writing);
+            text.append(writing.first_segment ? "]}" : "]}]}");
+            first = false;
+        });
+        text.append("]}\n").write_to(file);
+        close(file);
+    }
+    errno = saved_errno;
+}
+
+}  // namespace cuslice

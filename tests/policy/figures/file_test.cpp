@@ -1,0 +1,101 @@
+#include "policy/figures/file.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "policy/ledger/liveness.h"
+#include "tests/catch.h"
+
+namespace cuslice::figures {
+
+namespace {
+
+struct Folder {
+    Folder() {
+        char name[] = "/tmp/cuslice-test-XXXXXX";
+        path = mkdtemp(name);
+    }
+    ~Folder() { std::filesystem::remove_all(path); }
+    std::string path;
+};
+
+std::string text_of(const Name& name) {
+    NameText text;
+    write_name(name, text);
+    return text;
+}
+
+void touch(const std::string& path) { std::ofstream(path).put('x'); }
+
+}  // namespace
+
+TEST_CASE("a file's name says which process it is of, and comes back as it was") {
+    const Name name{4026531836, 812, 31415};
+    CHECK(text_of(name) == "4026531836-812-31415.figures");
+    Name back;
+    REQUIRE(parse_name(text_of(name).c_str(), &back));
+    CHECK(back.pid_namespace == name.pid_namespace);
+    CHECK(back.pid == name.pid);
+    CHECK(back.start_time == name.start_time);
+    for (const char* wrong :
+         {"", ".figures", "1-2.figures", "1-2-3", "1-2-3.ledger", "1-2-3.figures.bak", "1--2-3.figures",
+          "1-2-3-4.figures", "a-2-3.figures", "1-2-x.figures", "1-4294967296-3.figures", "1000-GPU-5f1c.ledger"}) {
+        CAPTURE(wrong);
+        CHECK_FALSE(parse_name(wrong, &back));
+    }
+}
+
+TEST_CASE("a file is whole when it is there, everybody's to read, and made anew for another program of the process") {
+    const Folder folder;
+    Failure why;
+    const mode_t before = umask(077);
+    File* file = make_own(folder.path.c_str(), &why);
+    umask(before);
+    REQUIRE(file);
+    CHECK(file->magic == kMagic);
+    CHECK(file->size == sizeof(File));
+    const ledger::ProcessIdentity self = ledger::this_process();
+    const std::string path = folder.path + "/" + text_of({self.pid_namespace, self.pid, self.start_time});
+    struct stat info {};
+    REQUIRE(::stat(path.c_str(), &info) == 0);
+    CHECK((info.st_mode & 0777) == 0644);
+    CHECK(static_cast<std::uint64_t>(info.st_blocks) * 512 >= sizeof(File));
+    file->gpus[3].sequence = 2;
+    File* again = make_own(folder.path.c_str(), &why);
+    REQUIRE(again);
+    CHECK(again->gpus[3].sequence == 0);
+    CHECK(file->gpus[3].sequence == 2);
+}
+
+TEST_CASE("the files of the dead go, those of the living and of other pid namespaces stay, and what is no such file") {
+    const Folder folder;
+    const ledger::ProcessIdentity self = ledger::this_process();
+    const std::string own = text_of({self.pid_namespace, self.pid, self.start_time});
+    const std::string earlier = text_of({self.pid_namespace, self.pid, self.start_time - 1});  // had our pid
+    const std::string gone = text_of({self.pid_namespace, 0x7fffffff, 1});
+    const std::string elsewhere = text_of({self.pid_namespace + 1, 0x7fffffff, 1});
+    for (const std::string& name : {own, earlier, gone, elsewhere, std::string("1000-GPU-5f.ledger")})
+        touch(folder.path + "/" + name);
+    remove_dead(folder.path.c_str());
+    const auto there = [&](const std::string& name) { return std::filesystem::exists(folder.path + "/" + name); };
+    CHECK(there(own));
+    CHECK_FALSE(there(earlier));
+    CHECK_FALSE(there(gone));
+    CHECK(there(elsewhere));
+    CHECK(there("1000-GPU-5f.ledger"));
+    remove_dead("/nowhere");
+}
+
+TEST_CASE("where no file can be made the reason names it") {
+    const Folder folder;
+    touch(folder.path + "/file");
+    Failure why;
+    CHECK_FALSE(make_own((folder.path + "/file").c_str(), &why));
+    CHECK(std::string(why.text).find("can't use " + folder.path + "/file") == 0);
+}
+
+}  // namespace cuslice::figures

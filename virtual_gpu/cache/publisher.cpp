@@ -1,0 +1,62 @@
+#include "virtual_gpu/cache/publisher.h"
+
+#include <cerrno>
+#include <cstdio>
+
+#include "virtual_gpu/cache/caches.h"
+#include "virtual_gpu/process.h"
+
+namespace cuslice {
+
+void Publisher::open(const char* folder) {
+    if (tried_.exchange(true, std::memory_order_acq_rel)) return;
+    const int saved_errno = errno;
+    file_.store(figures::make_own(folder, &failure_), std::memory_order_release);
+    errno = saved_errno;
+}
+
+const figures::Failure* Publisher::failure() {
+    if (!tried_.load(std::memory_order_acquire) || file_.load(std::memory_order_acquire)) return nullptr;
+    return told_.exchange(true, std::memory_order_relaxed) ? nullptr : &failure_;
+}
+
+void Publisher::changed(Caches& caches, VirtualGpu& gpu) {
+    figures::File* file = file_.load(std::memory_order_acquire);
+    const auto ordinal = static_cast<unsigned>(gpu.ordinal());
+    if (!file || ordinal >= figures::kGpus) return;
+    // Whoever finds another thread at it leaves the rest to that one, which looks again.
+    std::atomic<unsigned>& pending = pending_[ordinal];
+    if (pending.fetch_add(1, std::memory_order_acq_rel) != 0) return;
+    // The others don't stop for this thread: in the end a change of theirs may have to wait for the next one.
+    constexpr int kMostRounds = 8;
+    unsigned seen = 1;
+    for (int round = 0; round < kMostRounds; round++) {
+        write(file->gpus[ordinal], caches, gpu);
+        if (pending.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) return;
+    }
+    pending.store(0, std::memory_order_release);
+}
+
+void Publisher::write(figures::Gpu& into, Caches& caches, VirtualGpu& gpu) {
+    unsigned contexts = 0;
+    const Statistics statistics = caches.statistics(gpu, &contexts);
+    const std::uint64_t before = into.sequence.load(std::memory_order_relaxed);
+    into.sequence.exchange(before + 1, std::memory_order_acq_rel);  // nothing below comes before it
+    if (before == 0) {
+        std::snprintf(into.uuid, sizeof into.uuid, "%s", gpu.identity().uuid);
+        std::snprintf(into.name, sizeof into.name, "%s", gpu.name());
+        into.mode = static_cast<std::uint32_t>(gpu.slice().allocator);
+    }
+    into.written = Caches::now() / 1'000'000;
+    into.contexts = contexts;
+    into.statistics = statistics;
+    into.sequence.store(before + 2, std::memory_order_release);
+}
+
+void Publisher::forget() {
+    file_.store(nullptr, std::memory_order_relaxed);
+    tried_.store(false, std::memory_order_relaxed);
+    for (auto& pending : pending_) pending.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace cuslice
