@@ -28,7 +28,8 @@ CUSLICE_HOOK cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
     // A handle stands for a whole segment, so whoever opens it gets the segment's first byte.
     if (block.address && block.address != block.segment->address) return refuse_export();
     const HookEntry entry;
-    if (block.address && !process().caches().notes().exported(process().caches().map(), block.address))
+    Caches& caches = process().caches();
+    if (block.address && !caches.notes().exported(caches.map(), block.address, caches.context_of(block)))
         return CUDA_ERROR_OUT_OF_MEMORY;
     const CUresult result = CUSLICE_REAL(cuIpcGetMemHandle)(handle, address);
     if (result != CUDA_SUCCESS || !entry.counts()) return result;

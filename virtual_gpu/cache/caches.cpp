@@ -57,8 +57,18 @@ void Caches::context_ended(CUcontext context) {
     fences_.context_ended(context);
     LockGuard lock(mutex_);
     each([&](ContextCache& cache) {
-        if (cache.context == context) cache.allocator.close();
+        if (cache.context != context) return;
+        cache.allocator.close();
+        notes_.context_ended(cache.id);
     });
+}
+
+Contexts::Id Caches::context_of(const CachingAllocator::Found& block) const {
+    Contexts::Id id = 0;
+    each([&](const ContextCache& cache) {
+        if (&cache.allocator == block.owner) id = cache.id;
+    });
+    return id;
 }
 
 std::uint64_t Caches::trim(VirtualGpu& gpu, std::uint64_t bytes, const ContextCache* except) {

@@ -32,6 +32,9 @@ class Caches {
     // Bytes on this GPU that are charged and that the program could have.
     std::uint64_t unused(const VirtualGpu& gpu) const;
 
+    // The context that a block found in one of these is of.
+    Contexts::Id context_of(const CachingAllocator::Found& block) const;
+
     // See Backing.
     int quiesce();
     Fence fence() { return captures_.any() ? 0 : fences_.make(contexts()); }
