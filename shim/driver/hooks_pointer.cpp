@@ -13,6 +13,7 @@ using Found = CachingAllocator::Found;
 // After the driver has answered for the whole segment: the same for the block, where that is something else.
 void correct(const Found& block, CUpointer_attribute attribute, void* data) {
     if (!data) return;
+    Caches& caches = process().caches();
     switch (attribute) {
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
             *static_cast<CUdeviceptr*>(data) = block.address;
@@ -21,7 +22,8 @@ void correct(const Found& block, CUpointer_attribute attribute, void* data) {
             *static_cast<std::size_t*>(data) = block.requested;
             break;
         case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-            if (const std::uint64_t id = process().caches().notes().buffer_id(process().caches().map(), block.address))
+            if (const std::uint64_t id =
+                    caches.notes().buffer_id(caches.map(), block.address, caches.context_of(block)))
                 *static_cast<unsigned long long*>(data) = id;
             break;
         default:

@@ -45,7 +45,8 @@ CUSLICE_HOOK cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
     if (ready() != Readiness::ready) return unavailable();
     const CachingAllocator::Found block = cached_block(address);
     const HookEntry entry;
-    if (block.address && !process().caches().notes().exported(process().caches().map(), block.address))
+    Caches& caches = process().caches();
+    if (block.address && !caches.notes().exported(caches.map(), block.address, caches.context_of(block)))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUdeviceptr base = block.address ? block.segment->address : address;
     const CUresult result = CUSLICE_REAL(cuIpcGetMemHandle)(handle, base);

@@ -144,6 +144,22 @@ TEST_CASE("a context's end and a reset take its cache with them, and the next co
     CHECK(scene.guest.code("alloc d " + bytes(600 * kMiB)) == 0);
 }
 
+TEST_CASE("what was known of a block is forgotten at its context's end, and not believed of the next one there") {
+    Scene scene(kLaptop, cached("growth"));
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("current 0") == 0);
+    const std::uint64_t first = scene.guest.number("alloc a 1000"), id = scene.guest.number("bufferid a");
+    CHECK(scene.guest.number("bufferid a") == id);
+    REQUIRE(scene.guest.code("ipcget a") == 0);
+    REQUIRE(scene.guest.code("reset 0") == 0);
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("current 0") == 0);
+    REQUIRE(scene.guest.number("alloc b 1000") == first);
+    CHECK(scene.guest.number("bufferid b") != id);
+    CHECK(scene.guest.code("free b") == 0);
+    CHECK(scene.guest.number("alloc c 1000") == first);  // nobody else has it
+}
+
 TEST_CASE("each GPU has a mode of its own") {
     const Folder books;
     Guest guest(Guest::route("linked"), sliced("2xt4", books.path(),

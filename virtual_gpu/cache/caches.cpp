@@ -65,6 +65,7 @@ void Caches::context_ended(CUcontext context) {
             gpu = cache.gpu;
             // Up to now its peaks were among those of all the contexts that there are.
             const Statistics until = statistics(*gpu), done = cache.allocator.close();
+            notes_.context_ended(cache.id);
             LockGuard ended(ended_mutex_);
             ended_[gpu->ordinal()].add(done);
             ended_[gpu->ordinal()].take_peaks(until);
@@ -89,6 +90,14 @@ Statistics Caches::statistics(const VirtualGpu& gpu, unsigned* open) {
     all.take_peaks(sum);
     all.raise_peaks(ended);
     return all;
+}
+
+Contexts::Id Caches::context_of(const CachingAllocator::Found& block) const {
+    Contexts::Id id = 0;
+    each([&](const ContextCache& cache) {
+        if (&cache.allocator == block.owner) id = cache.id;
+    });
+    return id;
 }
 
 std::uint64_t Caches::trim(VirtualGpu& gpu, std::uint64_t bytes, const ContextCache* except) {

@@ -34,6 +34,9 @@ class Caches {
     // Bytes on this GPU that are charged and that the program could have.
     std::uint64_t unused(const VirtualGpu& gpu) const;
 
+    // The context that a block found in one of these is of.
+    Contexts::Id context_of(const CachingAllocator::Found& block) const;
+
     // What this GPU's caches hold, and what they and those of contexts that have ended have done. `open`: how many hold
     // anything now.
     Statistics statistics(const VirtualGpu& gpu, unsigned* open = nullptr);

@@ -12,18 +12,25 @@ namespace cuslice {
 // Thread-safe.
 class Notes {
   public:
-    // A number that no other allocation has or had; 0 if there is no memory to note it in.
-    std::uint64_t buffer_id(AddressMap& map, std::uint64_t block) {
+    // A number that no other allocation has or had; 0 if there is no memory to note it in. The block is of the context.
+    std::uint64_t buffer_id(AddressMap& map, std::uint64_t block, std::uint16_t context) {
         LockGuard lock(mutex_);
-        return note(map, block, 0);
+        return note(map, block, context, 0);
     }
     // False if there is no memory to note it in.
-    bool exported(AddressMap& map, std::uint64_t block) {
+    bool exported(AddressMap& map, std::uint64_t block, std::uint16_t context) {
         LockGuard lock(mutex_);
-        return note(map, block, kExported) != 0;
+        return note(map, block, context, kExported) != 0;
     }
     // False if the block's memory is not this process's alone.
     bool forget(std::uint64_t block) { return !(notes_.erase(block).kind & kExported); }
+
+    // The context has ended, and its blocks with it: there may be others at their addresses.
+    void context_ended(std::uint16_t context) {
+        LockGuard lock(mutex_);
+        notes_.erase_context(
+            context, [](const Allocation&, void*) {}, nullptr);
+    }
 
     void lock_all() { mutex_.lock(), notes_.lock_all(); }
     void unlock_all() { notes_.unlock_all(), mutex_.unlock(); }
@@ -33,9 +40,9 @@ class Notes {
     // Far from the driver's own numbers, which count up from a small one.
     static constexpr std::uint64_t kFirst = 1ull << 60;
 
-    std::uint64_t note(AddressMap& map, std::uint64_t block, std::uint8_t kind) {
+    std::uint64_t note(AddressMap& map, std::uint64_t block, std::uint16_t context, std::uint8_t kind) {
         Allocation known = notes_.erase(block);
-        if (!known.address) known = {block, ++last_ * AllocationTable::kUnit, 0, 0, 0};
+        if (!known.address) known = {block, ++last_ * AllocationTable::kUnit, context, 0, 0};
         known.kind |= kind;
         if (!notes_.insert(known)) return 0;
         if (!CachingAllocator::mark(map, block)) {

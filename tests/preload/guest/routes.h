@@ -25,6 +25,7 @@
     F(cuGreenCtxDestroy, cuGreenCtxDestroy, 12040)                             \
     F(cuCtxFromGreenCtx, cuCtxFromGreenCtx, 12040)                             \
     F(cuCtxSynchronize, cuCtxSynchronize, 2000)                                \
+    F(cuPointerGetAttribute, cuPointerGetAttribute, 4000)                      \
     F(cuMemAlloc, cuMemAlloc, 2000)                                            \
     F(cuMemAlloc_v2, cuMemAlloc, 3020)                                         \
     F(cuMemAllocPitch_v2, cuMemAllocPitch, 3020)                               \

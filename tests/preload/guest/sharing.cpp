@@ -38,6 +38,13 @@ void add_sharing_commands(Commands& commands) {
         const CUresult result = p.driver.cuIpcGetMemHandle(&handle, p.blocks.at(w.at(0)));
         return answer(result) + " " + to_hex(handle);
     };
+    // bufferid NAME: the number that no other allocation has or had
+    commands["bufferid"] = [](Program& p, const Words& w) {
+        unsigned long long id = 0;
+        const CUresult result =
+            p.driver.cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, p.blocks.at(w.at(0)));
+        return answer(result, id);
+    };
     // ipcopen NAME HANDLE
     commands["ipcopen"] = [](Program& p, const Words& w) {
         CUdeviceptr block = 0;
