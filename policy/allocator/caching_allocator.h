@@ -110,17 +110,32 @@ class CachingAllocator {
     static Freed free_large(AddressMap& map, Block* block, std::uint64_t address, int* error);
     Freed free_own_large(Block* block, std::uint64_t address, int* error);
 
-    // Stands at the beginning of what may change the statistics, before any lock.
+    // Stands at the beginning of what may change the statistics, before any lock. To tell others costs more than the
+    // change itself, so what is small is told when it has become something.
     class Changing {
       public:
-        explicit Changing(const CachingAllocator& allocator) : allocator_(allocator) {}
-        ~Changing() { allocator_.backing_.changed(allocator_.backing_.self); }
+        explicit Changing(CachingAllocator& allocator) : allocator_(allocator) {}
+        ~Changing() {
+            const std::uint64_t moved = allocator_.moved_.load(std::memory_order_relaxed);
+            if (moved >= kWorthTelling && moved >= allocator_.reserved() / kShareWorthTelling) allocator_.tell();
+        }
         Changing(const Changing&) = delete;
         Changing& operator=(const Changing&) = delete;
 
       private:
-        const CachingAllocator& allocator_;
+        CachingAllocator& allocator_;
     };
+    static constexpr std::uint64_t kWorthTelling = 16 << 20, kShareWorthTelling = 64;
+    static constexpr std::uint64_t kAtOnce = 1ull << 62;
+    // With the lock held: so many bytes are in other hands now.
+    void moved(std::uint64_t bytes) {
+        const std::uint64_t before = moved_.load(std::memory_order_relaxed);
+        moved_.store(before < kAtOnce ? before + bytes : kAtOnce, std::memory_order_relaxed);
+    }
+    void tell() {
+        moved_.store(0, std::memory_order_relaxed);
+        backing_.changed(backing_.self);
+    }
 
     void retire(std::uint64_t bytes, std::uint64_t requested);
 
@@ -169,7 +184,7 @@ class CachingAllocator {
     std::uint64_t last_segment_ = 0, queued_ = 0, retired_ = 0;  // bytes
     std::uint64_t small_allocated_ = 0, small_requested_ = 0;    // as of the last time anybody looked
     Statistics told_;                                            // what is counted as it happens
-    std::atomic<std::uint64_t> reserved_{0}, syncs_{0};
+    std::atomic<std::uint64_t> reserved_{0}, syncs_{0}, moved_{0};
     std::atomic<bool> open_now_{false};
 };
 
