@@ -54,7 +54,8 @@ std::string as_table(int pid, const ProcessFigures& process) {
     }
     return "process " + std::to_string(pid) + " (" + process.command + ")\n\n" + format_table(tallies) + "\n" +
            format_table(counts) +
-           "\nBlocks up to 64 KiB that a thread serves from its own store show at its next refill.\n";
+           "\nChanges show when they are 16 MiB or a 64th of what is reserved, and what threads keep for themselves "
+           "later.\n";
 }
 
 std::string as_json(int pid, const ProcessFigures& process) {

@@ -60,7 +60,9 @@ struct Backing {
     // A thread has its first cache, and thread_ends() is to be called at its end.
     void (*thread_began)(void* self) = nullptr;
 
-    // What statistics() says has changed, beyond what threads serve from their own store.
+    // What statistics() says has changed: in segments, by a refusal, or by 16 MiB that are in other hands, or a 64th of
+    // what is held if that is more. What threads serve from their own store is told when they need more or have too
+    // much.
     void (*changed)(void* self) = [](void*) {};
 };
 

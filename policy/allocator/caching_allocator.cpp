@@ -59,6 +59,7 @@ bool CachingAllocator::find_memory(std::uint64_t need, Attempt attempt, Denied* 
     }
     LockGuard lock(mutex_);
     (found ? told_.retries : told_.ooms)++;
+    moved(kAtOnce);
     return found;
 }
 
@@ -84,6 +85,7 @@ bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
             reserved_.store(segments_.bytes(), std::memory_order_relaxed);
             last_segment_ = bytes;
             told_.segments_taken++;
+            moved(kAtOnce);
             note_peaks();
             return true;
         }
@@ -105,7 +107,7 @@ std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* deni
         block->requested = bytes;
         map_->set(block);
         traffic_.allocate(block->bytes, bytes);
-        changing.nth(traffic_.allocations.get());
+        moved(block->bytes);
         note_large_peaks();
         return true;
     };
@@ -124,6 +126,7 @@ std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* deni
     unsigned count = 0;
     const auto take = [&] {
         count = spans_.take(size_class, got, most);
+        moved(count * size);
         return count != 0;
     };
     const auto take_new = [&] { return take() || (spans_.make(size_class, this) && take()); };
@@ -170,14 +173,14 @@ CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uin
     ThreadCache* cache = own_cache();
     if (quiet) {
         // The half that was freed first makes room.
-        SmallBlock moved[kMostInMagazine / 2];
+        SmallBlock surplus[kMostInMagazine / 2];
         unsigned count = 0;
         bool kept = false;
         if (cache && cache->lock.enter()) {
             Magazine& magazine = cache->magazines[size_class];
             if (magazine.count == magazine.capacity) {
                 count = magazine.capacity / 2;
-                for (unsigned i = 0; i < count; i++) moved[i] = magazine.slots[i];
+                for (unsigned i = 0; i < count; i++) surplus[i] = magazine.slots[i];
                 magazine.count = static_cast<std::uint16_t>(magazine.count - count);
                 for (unsigned i = 0; i < magazine.count; i++) magazine.slots[i] = magazine.slots[i + count];
             }
@@ -188,7 +191,8 @@ CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uin
         }
         if (kept && !count) return Freed::done;
         LockGuard lock(mutex_);
-        for (unsigned i = 0; i < count; i++) spans_.give_back(moved[i].address);
+        for (unsigned i = 0; i < count; i++) spans_.give_back(surplus[i].address);
+        moved((count + 1) * size);
         if (kept) return Freed::done;
         spans_.give_back(address);
         traffic_.free(size, requested);
@@ -200,6 +204,7 @@ CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uin
     {
         LockGuard lock(mutex_);
         traffic_.free(size, requested);
+        moved(size);
         next = batches_.take();
     }
     if (next && cache && cache->lock.enter()) {
@@ -248,7 +253,7 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
         marked = block->marked;
         map_->clear(block);
         traffic_.free(block->bytes, block->requested);
-        changing.nth(traffic_.frees.get());
+        moved(block->bytes);
         if (!marked && quiet) {
             segments_.give_back(block);
         } else if (!marked) {

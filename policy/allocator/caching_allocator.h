@@ -113,23 +113,38 @@ class CachingAllocator {
     static Freed free_large(AddressMap& map, Block* block, std::uint64_t address, int* error);
     Freed free_own_large(Block* block, std::uint64_t address, int* error);
 
-    // Stands at the beginning of what may change the statistics, before any lock.
+    // Stands at the beginning of what may change the statistics, before any lock. To tell others costs more than the
+    // change itself, so what is small is told when it has become something.
     class Changing {
       public:
-        explicit Changing(const CachingAllocator& allocator) : allocator_(allocator) {}
+        explicit Changing(CachingAllocator& allocator) : allocator_(allocator) {}
         ~Changing() {
-            if (due_) allocator_.backing_.changed(allocator_.backing_.self);
+            const std::uint64_t moved = allocator_.moved_.load(std::memory_order_relaxed);
+            const std::uint64_t worth = allocator_.tells_.load(std::memory_order_relaxed) < kSeldom
+                                            ? kWorthTelling
+                                            : kWorthTelling * kOftenWorth;
+            if (moved >= worth && moved >= allocator_.reserved() / kShareWorthTelling) allocator_.tell();
         }
-        // For the nth time: whoever does it all the time is not told of each.
-        void nth(std::uint64_t n) { due_ = n < kToldEach || n % kToldEvery == 0; }
         Changing(const Changing&) = delete;
         Changing& operator=(const Changing&) = delete;
 
       private:
-        static constexpr std::uint64_t kToldEach = 1024, kToldEvery = 64;
-        const CachingAllocator& allocator_;
-        bool due_ = true;
+        CachingAllocator& allocator_;
     };
+    static constexpr std::uint64_t kWorthTelling = 16 << 20, kShareWorthTelling = 64;
+    // A program that makes others be told all the time doesn't pay for each.
+    static constexpr std::uint64_t kSeldom = 1024, kOftenWorth = 64;
+    static constexpr std::uint64_t kAtOnce = 1ull << 62;
+    // With the lock held: so many bytes are in other hands now.
+    void moved(std::uint64_t bytes) {
+        const std::uint64_t before = moved_.load(std::memory_order_relaxed);
+        moved_.store(before < kAtOnce ? before + bytes : kAtOnce, std::memory_order_relaxed);
+    }
+    void tell() {
+        moved_.store(0, std::memory_order_relaxed);
+        tells_.fetch_add(1, std::memory_order_relaxed);
+        backing_.changed(backing_.self);
+    }
 
     void retire(std::uint64_t bytes, std::uint64_t requested);
 
@@ -179,7 +194,7 @@ class CachingAllocator {
     std::uint64_t last_segment_ = 0, queued_ = 0, retired_ = 0;  // bytes
     std::uint64_t small_allocated_ = 0, small_requested_ = 0;    // as of the last time anybody looked
     Statistics told_;                                            // what is counted as it happens
-    std::atomic<std::uint64_t> reserved_{0}, syncs_{0};
+    std::atomic<std::uint64_t> reserved_{0}, syncs_{0}, moved_{0}, tells_{0};
     std::atomic<bool> open_now_{false};
 };
 

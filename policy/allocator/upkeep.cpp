@@ -79,6 +79,7 @@ void CachingAllocator::thread_ends() {
         cache->lock.leave();  // a thread that was cancelled in there has not
         owner.empty(*cache);
         owner.traffic_.add(cache->traffic);
+        owner.moved(kAtOnce);
         for (ThreadCache** link = &owner.caches_; *link; link = &(*link)->next_of_owner) {
             if (*link != cache) continue;
             *link = cache->next_of_owner;
@@ -115,6 +116,7 @@ std::uint64_t CachingAllocator::give_back_idle(std::uint64_t bytes, std::uint64_
             reserved_.store(segments_.bytes(), std::memory_order_relaxed);
             told_.segments_given_back++;
             told_.reserved.freed += size;
+            moved(kAtOnce);
         }
         backing_.give_back(backing_.self, address, size);
         given += size;

@@ -69,13 +69,16 @@ void free_later(VirtualGpu& gpu, const Allocation& freed) {
     is_exported(freed) ? gpu.release_shared(freed.bytes) : gpu.release_later(freed.bytes);
 }
 
-// A cached block is free for others once everything that was given to the GPU so far is done, which is later than the
-// stream's turn and so as good.
-template <typename Call>
-CUresult cached_or(CUdeviceptr address, Call call) {
-    CUresult result;
-    if (process().caches_anything() && cached_free(address, &result)) return result;
-    return counted_free(address, free_later, call);
+// A block of a cache, to be free when the stream gets there: what a free waits for, or parks the block for, includes
+// that. False if it is the driver's to answer. `capturing` asks it of the stream, and whether that is one at all.
+template <typename Capturing>
+bool cached_free_later(CUdeviceptr address, CUresult* result, Capturing capturing) {
+    if (inside_hook || !process().caches_anything() || !process().caches().map().segment(address)) return false;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    *result = capturing(&status);
+    if (*result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE)
+        *result = CUDA_ERROR_INVALID_VALUE;  // captured, only memory of the graph can be freed
+    return *result != CUDA_SUCCESS || cached_free(address, result);
 }
 
 }  // namespace
@@ -116,12 +119,22 @@ CUSLICE_HOOK cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CU
 
 CUSLICE_HOOK cuMemFreeAsync(CUdeviceptr dptr, CUstream stream) {
     if (ready() != Readiness::ready) return unavailable();
-    return cached_or(dptr, [&] { return CUSLICE_REAL(cuMemFreeAsync)(dptr, stream); });
+    CUresult result;
+    const auto capturing = [&](CUstreamCaptureStatus* status) {
+        return CUSLICE_REAL(cuStreamIsCapturing)(stream, status);
+    };
+    if (cached_free_later(dptr, &result, capturing)) return result;
+    return counted_free(dptr, free_later, [&] { return CUSLICE_REAL(cuMemFreeAsync)(dptr, stream); });
 }
 
 CUSLICE_HOOK cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream stream) {
     if (ready() != Readiness::ready) return unavailable();
-    return cached_or(dptr, [&] { return CUSLICE_REAL(cuMemFreeAsync_ptsz)(dptr, stream); });
+    CUresult result;
+    const auto capturing = [&](CUstreamCaptureStatus* status) {
+        return CUSLICE_REAL(cuStreamIsCapturing_ptsz)(stream, status);
+    };
+    if (cached_free_later(dptr, &result, capturing)) return result;
+    return counted_free(dptr, free_later, [&] { return CUSLICE_REAL(cuMemFreeAsync_ptsz)(dptr, stream); });
 }
 
 CUSLICE_HOOK cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {

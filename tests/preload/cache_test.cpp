@@ -126,6 +126,29 @@ TEST_CASE("wrong frees get the driver's answer, and the cache lives on") {
     }
 }
 
+TEST_CASE("a block that is freed in stream order goes into the cache, and not to the driver") {
+    const std::string free = GENERATE("strict", "deferred");
+    Scene scene(kLaptop, cached("growth", {"CUSLICE_FREE=" + free}));
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("current 0") == 0);
+    const std::uint64_t before = scene.free();
+    REQUIRE(scene.guest.code("alloc a " + bytes(100 * kMiB)) == 0);
+    REQUIRE(scene.guest.code("alloc b 1000") == 0);
+    const std::uint64_t held = scene.held().used;
+    CHECK(scene.guest.code("freeasync a") == 0);
+    CHECK(scene.guest.code("freeasync b") == 0);
+    CHECK(scene.guest.code("freeasync a") == 1);
+    CHECK(scene.free() == before);
+    CHECK(scene.held().used == held);
+    CHECK(scene.guest.code("alloc c " + bytes(100 * kMiB)) == 0);
+    CHECK(scene.held().used == held);
+    // What is not a cache's is the driver's.
+    REQUIRE(scene.guest.code("alloc d " + bytes(kMiB) + " async") == 0);
+    CHECK(scene.guest.code("freeasync d") == 0);
+    REQUIRE(scene.guest.code("alloc e " + bytes(kMiB) + " managed") == 0);
+    CHECK(scene.guest.code("free e") == 0);
+}
+
 TEST_CASE("a context's end and a reset take its cache with them, and the next context has its own") {
     Scene scene(kLaptop, cached("growth"));
     REQUIRE(scene.guest.code("retain 0") == 0);

@@ -295,32 +295,45 @@ TEST_CASE("statistics end with a context, whose memory was all given back, and b
     CHECK(s.segments_taken == 1);
 }
 
-TEST_CASE("whatever changes the statistics says so, when no lock is held, but what a thread serves itself") {
-    Allocator a(kDeferred);
+TEST_CASE("what has changed in the statistics is told when it is worth it, and when no lock is held") {
+    Allocator a;
     a.memory.asked = &a.allocator;  // would wait for ever under a lock
     const auto told = [&](auto what) {
         const unsigned before = a.memory.changes;
         what();
-        return a.memory.changes != before;
+        return a.memory.changes - before;
     };
-    std::uint64_t large = 0, small = 0;
-    CHECK(told([&] { large = a.allocate(kMiB); }));
-    CHECK(a.memory.last.allocated.current == kMiB);
+    std::uint64_t first = 0, second = 0;
+    CHECK(told([&] { first = a.allocate(100 * kMiB); }) == 1);  // a segment
+    CHECK(a.memory.last.allocated.current == 100 * kMiB);
     CHECK(a.memory.last.reserved.current == a.memory.held);
-    CHECK(told([&] { small = a.allocate(1000); }));
-    CHECK(a.memory.last.allocations == 2);
-    CHECK_FALSE(told([&] { a.allocate(1000); }));
-    CHECK(told([&] { a.free(large); }));
+    CHECK(told([&] { a.free(first); }) == 1);
     CHECK(a.memory.last.frees == 1);
-    CHECK(told([&] { a.free(small); }));  // its batch is new
-    CHECK_FALSE(told([&] { a.free(a.allocate(1000)); }));
+    CHECK(told([&] { second = a.allocate(8 * kMiB); }) == 0);
+    CHECK(told([&] { a.free(second); }) == 1);  // 16 MiB since
+    CHECK(a.memory.last.allocations == 2);
+    CHECK(told([&] { a.free(a.allocate(1000)); }) == 0);
+    // Small ones too, all together: 16 MiB of them are taken out of the segments.
+    CHECK(told([&] {
+              for (int i = 0; i < 256; i++) a.allocate(64 * kKiB);
+          }) == 1);
     a.memory.limit = a.memory.held;
-    CHECK(told([&] { CHECK_FALSE(a.allocate(100 * kMiB)); }));
+    CHECK(told([&] { CHECK_FALSE(a.allocate(200 * kMiB)); }) == 1);
     CHECK(a.memory.last.ooms == 1);
-    CHECK(told([&] { a.allocator.trim(~0ull); }));
-    CHECK(a.memory.last.reserved.current == a.memory.held);
-    CHECK(told([&] { CachingAllocator::thread_ends(); }));
+    CHECK(told([&] { CachingAllocator::thread_ends(); }) == 1);
     a.memory.asked = nullptr;
+}
+
+TEST_CASE("where much is held, a 64th of it is worth telling") {
+    Allocator a;
+    const std::uint64_t most = a.allocate(4 * kGiB);
+    a.free(most);
+    const unsigned before = a.memory.changes;
+    for (int i = 0; i < 3; i++) a.allocate(20 * kMiB);
+    CHECK(a.memory.changes == before);
+    a.allocate(20 * kMiB);
+    CHECK(a.memory.changes == before + 1);
+    CHECK(a.memory.last.allocations == 0);  // nobody asked
 }
 
 TEST_CASE("a driver that aligns to less than 2 MiB costs the ends of its segments and nothing else") {
