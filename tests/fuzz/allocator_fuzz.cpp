@@ -34,6 +34,7 @@ struct Input {
 // A GPU that does its work in order, as far as `done`. The time is counted in operations.
 struct Gpu : MadeUpMemory {
     std::uint64_t time = 1, done = 0;
+    std::uint64_t clock = 1;  // for idle memory
     std::map<Fence, std::uint64_t> out;  // fences, and when they were made
     std::set<std::uint64_t> noted;       // blocks with a mark
 
@@ -41,7 +42,7 @@ struct Gpu : MadeUpMemory {
         Backing b = backing();
         b.take = [](void* self, std::uint64_t bytes, Denied* denied) { return of(self).take_within(bytes, denied); };
         b.room = [](void* self) { return of(self).limit > of(self).held ? of(self).limit - of(self).held : 0; };
-        b.quiesce = [](void* self) {
+        b.quiesce = [](void* self, bool) {
             Gpu& gpu = of(self);
             if (gpu.capturing) return Backing::kNotNow;
             if (gpu.sync_error == 0) gpu.done = gpu.time;
@@ -161,7 +162,7 @@ struct Model {
 
     void give_back(std::uint64_t bytes, bool all) {
         const std::uint64_t before = gpu.held;
-        const std::uint64_t given = all ? allocator.trim(bytes) : allocator.release_idle(gpu.now, bytes & 1);
+        const std::uint64_t given = all ? allocator.trim(bytes) : allocator.release_idle(gpu.clock, bytes >> 1 & 63, bytes & 1);
         expect(before - gpu.held == given);
         const bool nothing_left = all && bytes == ~0ull && live.empty() && !retired;
         if (nothing_left && !gpu.capturing && !gpu.sync_error) expect(gpu.held == 0);
@@ -227,7 +228,7 @@ void act(Model& model, Input& input) {
         case 28:
             return model.give_back(input.byte() % 2 ? ~0ull : input.word() << 16, true);
         case 29:
-            model.gpu.now += input.byte();
+            model.gpu.clock += input.byte();
             return model.give_back(input.byte(), false);
         case 30:
             model.gpu.physical = input.byte() % 4 == 0 ? input.word() << 16 : 1ull << 46;
