@@ -172,6 +172,7 @@ class CachingAllocator {
     void empty(ThreadCache& cache);
     void note_peaks();
     void note_large_peaks();
+    Traffic small_traffic() const;
     Traffic total_traffic() const;
     static Batch* take_open(ThreadCache& cache);
 

@@ -18,34 +18,40 @@ Statistics& raise(Statistics& told, std::uint64_t allocated, std::uint64_t reque
 
 }  // namespace
 
-// With the lock held, as are the others here.
-Traffic CachingAllocator::total_traffic() const {
+// With the lock held, as are the others here. All that was freed is read first: so nothing is in it that was allocated
+// after the rest was read, and the difference is never less than nothing.
+Traffic CachingAllocator::small_traffic() const {
     Traffic total;
+    for (const ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) total.add_freed(cache->traffic);
+    for (const ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) total.add_taken(cache->traffic);
+    return total;
+}
+
+Traffic CachingAllocator::total_traffic() const {
+    Traffic total = small_traffic();
     total.add(traffic_);
-    for (const ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) total.add(cache->traffic);
     return total;
 }
 
 void CachingAllocator::note_peaks() {
-    small_allocated_ = small_requested_ = 0;
-    for (const ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) {
-        small_allocated_ += cache->traffic.allocated.get() - cache->traffic.freed.get();
-        small_requested_ += cache->traffic.requested_allocated.get() - cache->traffic.requested_freed.get();
-    }
+    const Traffic small = small_traffic();
+    small_allocated_ = small.out();
+    small_requested_ = small.requested_out();
     note_large_peaks();
 }
 
+// Whatever threads say of themselves, no more than there is can be out.
 void CachingAllocator::note_large_peaks() {
-    const std::uint64_t allocated = traffic_.allocated.get() - traffic_.freed.get() + small_allocated_;
+    const std::uint64_t held = segments_.bytes(), allocated = std::min(traffic_.out() + small_allocated_, held);
     const std::uint64_t parked = queued_ + (open_ ? open_->bytes : 0);
-    raise(told_, allocated, traffic_.requested_allocated.get() - traffic_.requested_freed.get() + small_requested_,
-          allocated + parked, segments_.bytes());
+    raise(told_, allocated, std::min(traffic_.requested_out() + small_requested_, allocated),
+          std::min(allocated + parked, held), held);
 }
 
 std::uint64_t CachingAllocator::unused() const {
     LockGuard lock(mutex_);
-    const Traffic total = total_traffic();
-    return segments_.bytes() - (total.allocated.get() - total.freed.get()) - retired_;
+    const std::uint64_t there = segments_.bytes() - retired_;
+    return there - std::min(total_traffic().out(), there);
 }
 
 std::uint64_t CachingAllocator::operations() const {
@@ -59,19 +65,20 @@ Statistics CachingAllocator::statistics() {
     note_peaks();
     const Traffic total = total_traffic();
     Statistics now = told_;
+    const std::uint64_t held = segments_.bytes();
     now.allocated.allocated = total.allocated.get();
-    now.allocated.freed = total.freed.get();
-    now.allocated.current = now.allocated.allocated - now.allocated.freed;
+    now.allocated.current = std::min(total.out(), held);
+    now.allocated.freed = now.allocated.allocated - now.allocated.current;
     now.requested.allocated = total.requested_allocated.get();
-    now.requested.freed = total.requested_freed.get();
-    now.requested.current = now.requested.allocated - now.requested.freed;
+    now.requested.current = std::min(total.requested_out(), now.allocated.current);
+    now.requested.freed = now.requested.allocated - now.requested.current;
     std::uint64_t parked = queued_ + (open_ ? open_->bytes : 0);
     // A thread's own batch is read as it is filled: a moment's figure.
     for (const ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) parked += cache->parked.get();
-    now.active.current = now.allocated.current + parked;
+    now.active.current = std::min(now.allocated.current + parked, held);
     now.active.allocated = now.allocated.allocated;
     now.active.freed = now.active.allocated - now.active.current;
-    now.reserved.current = segments_.bytes();
+    now.reserved.current = held;
     now.reserved.allocated = now.reserved.current + now.reserved.freed;
     raise(now, now.allocated.current, now.requested.current, now.active.current, now.reserved.current);
     now.allocations = total.allocations.get();

@@ -48,9 +48,9 @@ class OwnCount {
   public:
     OwnCount() = default;
     OwnCount(const OwnCount& other) : value_(other.get()) {}
-    void add(std::uint64_t n) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
+    void add(std::uint64_t n) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_release); }
     void reset() { value_.store(0, std::memory_order_relaxed); }
-    std::uint64_t get() const { return value_.load(std::memory_order_relaxed); }
+    std::uint64_t get() const { return value_.load(std::memory_order_acquire); }
 
   private:
     std::atomic<std::uint64_t> value_{0};
@@ -76,11 +76,21 @@ struct Traffic {
         for (OwnCount* count : {&allocated, &freed, &requested_allocated, &requested_freed, &allocations, &frees})
             count->reset();
     }
-    void add(const Traffic& other) {
-        allocated.add(other.allocated.get()), freed.add(other.freed.get());
-        requested_allocated.add(other.requested_allocated.get()), requested_freed.add(other.requested_freed.get());
-        allocations.add(other.allocations.get()), frees.add(other.frees.get());
+    void add_taken(const Traffic& other) {
+        allocated.add(other.allocated.get());
+        requested_allocated.add(other.requested_allocated.get());
+        allocations.add(other.allocations.get());
     }
+    void add_freed(const Traffic& other) {
+        freed.add(other.freed.get());
+        requested_freed.add(other.requested_freed.get());
+        frees.add(other.frees.get());
+    }
+    void add(const Traffic& other) { add_freed(other), add_taken(other); }
+
+    // Bytes that are out. Of what threads count for themselves also what came and went while it was added up.
+    std::uint64_t out() const { return allocated.get() - freed.get(); }
+    std::uint64_t requested_out() const { return requested_allocated.get() - requested_freed.get(); }
 };
 
 // A thread's small blocks of one class, last in, first out.

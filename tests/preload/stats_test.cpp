@@ -1,6 +1,8 @@
 // What the caches say of themselves: to the program by cuslice_memory_stats, to people by cuslice stats, in the line
 // after a refusal and in the log's dump.
+#include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"
@@ -133,6 +135,36 @@ TEST_CASE("what was refused or had only by giving cached memory back is counted"
     CHECK(refused.ooms == 1);
     CHECK(refused.reserved == Tally{600 * kMiB, 600 * kMiB, 1100 * kMiB, 500 * kMiB});
     CHECK(stats_of(scene.guest.pid(), scene.books.path()).at(0)["ooms"] == 1);
+}
+
+TEST_CASE("figures that are read while threads are at it are of one moment, and possible") {
+    Scene scene(kLaptop, {"CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=deferred"});
+    start(scene.guest);
+    REQUIRE(scene.guest.code("alloc a 100000") == 0);
+    const int pid = scene.guest.pid();
+    for (const std::string largest : {"3000", "300000"}) {
+        std::atomic<bool> over{false};
+        std::thread storm([&] {
+            CHECK(scene.guest.ask("storm 4 300000 " + largest) == "0 0");
+            over = true;
+        });
+        unsigned looks = 0, wrong = 0;
+        for (; !over; ++looks) {
+            const Outcome outcome = ask_stats(pid, scene.books.path(), {"--json"});
+            const Json gpus = Json::parse(outcome.out)["gpus"];
+            for (const char* name : {"allocated", "requested", "active", "reserved"}) {
+                const Tally tally = tally_of(gpus.at(0)[name]);
+                wrong += tally.current != tally.allocated - tally.freed || tally.current > tally.peak ||
+                         tally.freed > tally.allocated || tally.peak > 1024 * kMiB;
+            }
+        }
+        storm.join();
+        CAPTURE(largest, looks);
+        CHECK(looks > 0);
+        CHECK(wrong == 0);
+    }
+    CHECK(Stats(scene.guest).allocated.current == 100352);
+    CHECK(Stats(scene.guest).allocated.peak < 1024 * kMiB);
 }
 
 TEST_CASE("two contexts of a GPU count together, also after the end of one") {

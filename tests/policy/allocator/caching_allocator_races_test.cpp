@@ -153,4 +153,32 @@ TEST_CASE("two threads free the same block: one of them is told that it was wron
     }
 }
 
+TEST_CASE(
+    "what is asked for while threads are at it could have been: never less than nothing, never more than there was") {
+    Allocator a;
+    std::atomic<bool> over{false};
+    const auto work = [&](std::uint64_t bytes) {
+        Denied denied;
+        int error = 0;
+        while (!over) CachingAllocator::free(shared_map(), a.allocator.allocate(bytes, &denied), &error);
+        CachingAllocator::thread_ends();
+    };
+    std::thread small(work, 1000), large(work, 100'000);
+    unsigned wrong = 0;
+    const auto enough = static_cast<std::uint64_t>(tests::rounds(3'000'000, 1000000));
+    for (std::uint64_t allocations = 0; allocations < enough;) {
+        const Statistics s = a.allocator.statistics();
+        for (const Tally* tally : {&s.allocated, &s.requested, &s.active})
+            // What comes and goes while the sum is being made is in it: more than once, but not often.
+            wrong += tally->freed > tally->allocated || tally->current > kMiB << 10 || tally->peak > kMiB << 10;
+        allocations = s.allocations;
+        wrong += s.frees > s.allocations || a.allocator.unused() > kMiB << 10;
+    }
+    over = true;
+    small.join();
+    large.join();
+    CHECK(wrong == 0);
+    CHECK(a.allocator.statistics().allocated.current == 0);
+}
+
 }  // namespace cuslice
