@@ -34,7 +34,7 @@ struct Input {
 // A GPU that does its work in order, as far as `done`. The time is counted in operations.
 struct Gpu : MadeUpMemory {
     std::uint64_t time = 1, done = 0;
-    std::uint64_t clock = 1;  // for idle memory
+    std::uint64_t clock = 1;             // for idle memory
     std::map<Fence, std::uint64_t> out;  // fences, and when they were made
     std::set<std::uint64_t> noted;       // blocks with a mark
 
@@ -162,7 +162,8 @@ struct Model {
 
     void give_back(std::uint64_t bytes, bool all) {
         const std::uint64_t before = gpu.held;
-        const std::uint64_t given = all ? allocator.trim(bytes) : allocator.release_idle(gpu.clock, bytes >> 1 & 63, bytes & 1);
+        const std::uint64_t given =
+            all ? allocator.trim(bytes) : allocator.release_idle(gpu.clock, bytes >> 1 & 63, bytes & 1);
         expect(before - gpu.held == given);
         const bool nothing_left = all && bytes == ~0ull && live.empty() && !retired;
         if (nothing_left && !gpu.capturing && !gpu.sync_error) expect(gpu.held == 0);
