@@ -114,9 +114,8 @@ std::uint64_t MemoryPools::destroyed(CUmemoryPool handle) {
 
 // The thread that forks may be the one that is growing a pool: some drivers start a program of their own. It does not
 // wait for itself.
-void MemoryPools::lock_all() {
+void MemoryPools::lock_growing() {
     if (!Growing::here(*this)) growing_.lock();
-    mutex_.lock();
 }
 void MemoryPools::unlock_all() {
     mutex_.unlock();

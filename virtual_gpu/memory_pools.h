@@ -88,7 +88,8 @@ class MemoryPools {
     bool any() const { return charged() != 0; }
 
     // Around fork(), so that no lock is held by a thread that the child does not have.
-    void lock_all();
+    void lock_growing();
+    void lock_rest() { mutex_.lock(); }
     void unlock_all();
 
   private:

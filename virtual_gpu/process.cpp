@@ -260,9 +260,12 @@ const Process::Current& Process::look_up(CUcontext now) {
 // No lock of ours may be held in a child by a thread that it does not have.
 void Process::before_fork() {
     const int gpus = the_process.gpu_count();
-    for (int i = 0; i < gpus; i++) the_process.gpu(i).pools().lock_all();  // first: one may be held over anything else
+    // First what is held while something grows, over anything else.
+    for (int i = 0; i < gpus; i++) the_process.gpu(i).pools().lock_growing();
+    the_process.caches_.lock_growing();
+    for (int i = 0; i < gpus; i++) the_process.gpu(i).pools().lock_rest();
     if (!loading_now) the_process.mutex_.lock();
-    the_process.caches_.lock_all();
+    the_process.caches_.lock_rest();
     the_process.contexts_.mutex().lock();
     the_process.physical_memory_.mutex().lock();
     the_process.graph_needs_.mutex().lock();

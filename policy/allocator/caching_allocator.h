@@ -99,8 +99,10 @@ class CachingAllocator {
     // A thread ends: its caches go back to where they are from.
     static void thread_ends();
 
-    // Around fork(), with nothing of the allocator in use in the child ever again.
-    void lock() { growing_.lock(), mutex_.lock(); }
+    // Around fork(), with nothing of the allocator in use in the child ever again. Of several allocators, first all
+    // that keeps them from growing: one that grows may need the rest of another, to make it give back.
+    void lock_growing() { growing_.lock(); }
+    void lock_rest() { mutex_.lock(); }
     void unlock() { mutex_.unlock(), growing_.unlock(); }
 
   private:

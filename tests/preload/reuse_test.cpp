@@ -62,8 +62,8 @@ constexpr std::uint64_t kFixed = 50000;  // operations after which every mistake
 
 TEST_CASE("the program is right: without cuslice it reads what it wrote") {
     const Folder books;
-    Churned churned{.places = GENERATE("0", "001"), .captures = true};
-    churned.threads = GENERATE(1, 4);
+    Churned churned{.places = GENERATE("0", "001")};
+    churned.threads = GENERATE(1u, 4u);
     churned.captures = churned.threads == 1;
     churned.operations = kFixed;
     CHECK(counts_of(churned.words("guest_reuse"), raw("2xt4", books.path(), churned.late())).at("wrong") == 0);
@@ -90,6 +90,18 @@ TEST_CASE("cached memory is not handed out while a stream may still use it") {
     CHECK(counts.at("allocations") > churned.operations / 10);
     CHECK(counts.at("looked_at") > churned.operations * 10);
     if (kind.captures) CHECK(counts.at("captures") > 0);
+}
+
+TEST_CASE("a thread forks while others allocate from several caches, with hardly any room: nobody waits for ever") {
+    const std::string free = GENERATE("strict", "deferred"), allocator = GENERATE("growth", "prealloc");
+    const Churned churned{
+        .places = "001", .threads = 4, .operations = static_cast<std::uint64_t>(rounds(20000, 200'000))};
+    const Folder books;
+    Words words = churned.words("guest_reuse");
+    words.push_back("forks");
+    const Words settings{"CUSLICE_ALLOCATOR=" + allocator, "CUSLICE_FREE=" + free, "CUSLICE_LIMIT=290MiB"};
+    CAPTURE(free, allocator);
+    CHECK(counts_of(words, sliced("2xt4", books.path(), churned.late(settings))).at("wrong") == 0);
 }
 
 TEST_CASE("an allocator that doesn't wait for the GPU, or only for its own context, is found out") {

@@ -158,7 +158,8 @@ TEST_CASE("a thread can be growing the pools of several GPUs") {
         const MemoryPools::Growing inner(second);
         first.await_growth();  // its own: it doesn't wait for itself
         second.await_growth();
-        first.lock_all();
+        first.lock_growing();
+        first.lock_rest();
         first.unlock_all();
     }
     first.await_growth();

@@ -156,19 +156,23 @@ void Caches::watch_idle(const VirtualGpu& gpu) {
     if (gpu.slice().idle_release && !idle_thread_.exchange(true)) start_idle_thread();
 }
 
-void Caches::lock_all() {
+void Caches::lock_growing() {
     mutex_.lock();
-    each([](ContextCache& cache) { cache.allocator.lock(); });
+    each([](ContextCache& cache) { cache.allocator.lock_growing(); });
+}
+
+void Caches::lock_rest() {
+    notes_.lock_all();  // held while a block is looked up
+    each([](ContextCache& cache) { cache.allocator.lock_rest(); });
     captures_.mutex().lock();
     fences_.mutex().lock();
-    notes_.lock_all();
 }
 
 void Caches::unlock_all() {
-    notes_.unlock_all();
     fences_.mutex().unlock();
     captures_.mutex().unlock();
     each([](ContextCache& cache) { cache.allocator.unlock(); });
+    notes_.unlock_all();
     mutex_.unlock();
 }
 

@@ -65,8 +65,9 @@ class Caches {
             if (caches_[i]->allocator.is_open()) f(*caches_[i]);
     }
 
-    // Around fork().
-    void lock_all();
+    // Around fork(): first all that keeps caches from growing, as one that grows may need anything else.
+    void lock_growing();
+    void lock_rest();
     void unlock_all();
     // In the child, which has no caches.
     void forget() { publisher_.forget(); }

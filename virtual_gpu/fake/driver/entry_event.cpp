@@ -80,11 +80,11 @@ CUresult CUDAAPI cuEventCreate(CUevent* out, unsigned int flags) {
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
     auto between = shared ? SharedEvent::make() : nullptr;
     if (shared && between == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    const auto [handle, event] = events.create();
-    event->shared = std::move(between);
-    event->context = context->handle;
-    event->flags = flags;
-    *out = handle;
+    Event made;
+    made.shared = std::move(between);
+    made.context = context->handle;
+    made.flags = flags;
+    *out = events.create(std::move(made)).first;
     return CUDA_SUCCESS;
 }
 

@@ -73,13 +73,15 @@ Stream& per_thread_stream(const Context& name) {
 }  // namespace
 
 CUstream create_stream(const Context& name, unsigned flags, int priority) {
-    const auto [handle, stream] = streams.create();
+    // Complete before it can be found: another thread may be waiting for all streams of the context.
+    Stream made;
+    made.context = context_of(name);
+    made.green = name.green;
+    made.flags = flags;
+    made.priority = std::clamp(priority, greatest_priority, least_priority);  // documented: clamped, no error
+    made.id = ++last_id;
+    const auto [handle, stream] = streams.create(std::move(made));
     stream->handle = handle;
-    stream->context = context_of(name);
-    stream->green = name.green;
-    stream->flags = flags;
-    stream->priority = std::clamp(priority, greatest_priority, least_priority);  // documented: clamped, no error
-    stream->id = ++last_id;
     return handle;
 }
 
