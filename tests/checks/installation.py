@@ -3,7 +3,7 @@
 
   installation.py CMAKE BUILD_FOLDER
 
-ldconfig on its library folder must make no link: one of a borrowed name would make cuslice everybody's libcuda. And a program
+ldconfig on its library folder must make no link: one of a borrowed name would make cuslice everybody's libcuda. The header for programs is there, and C. And a program
 runs in a slice of a fake GPU from the place to which the tree was moved.
 """
 import os
@@ -30,6 +30,9 @@ def main():
         first, second = pathlib.Path(folder, "first"), pathlib.Path(folder, "moved")
         subprocess.run([cmake, "--install", build, "--prefix", first], check=True, stdout=subprocess.DEVNULL)
         shutil.move(first, second)
+
+        header = second / "include/cuslice.h"
+        subprocess.run(["cc", "-std=c99", "-pedantic", "-Wall", "-Werror", "-fsyntax-only", "-x", "c", header], check=True)
 
         before = sorted(second.rglob("*"))
         ldconfig = shutil.which("ldconfig", path=os.environ["PATH"] + ":/sbin:/usr/sbin")
