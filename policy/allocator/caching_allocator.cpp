@@ -21,6 +21,7 @@ void CachingAllocator::open(const Backing& backing, AddressMap& map, const Optio
     options_ = options;
     spans_.open(map);
     map_ = &map;
+    life_.fetch_add(1, std::memory_order_relaxed);
     open_now_.store(true, std::memory_order_release);
 }
 
@@ -68,6 +69,7 @@ bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
     // Drivers put memory of this size on a boundary of this size. From one that doesn't, more is asked.
     constexpr std::uint64_t kStep = AddressMap::kSegmentGranule;
     const std::uint64_t asked = unaligned_ ? std::max(bytes, bytes + kStep) : bytes;  // no less by an overflow
+    const std::uint64_t life = life_.load(std::memory_order_relaxed);
     const std::uint64_t address = backing_.take(backing_.self, asked, denied);
     if (!address) return false;
     const std::uint64_t begin = (address + kStep - 1) / kStep * kStep, end = (address + asked) / kStep * kStep;
@@ -78,7 +80,9 @@ bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
     }
     {
         LockGuard lock(mutex_);
-        Segment* segment = segments_.add(address, asked, begin, end, this);
+        // Its context may have ended since, and this be another one's allocator.
+        const bool lives = life_.load(std::memory_order_relaxed) == life && is_open();
+        Segment* segment = lives ? segments_.add(address, asked, begin, end, this) : nullptr;
         const bool added = segment && map_->add(segment, begin, end);
         if (segment && !added) segments_.remove(segment);
         if (added) {

@@ -198,6 +198,7 @@ class CachingAllocator {
     std::uint64_t small_allocated_ = 0, small_requested_ = 0;    // as of the last time anybody looked
     Statistics told_;                                            // what is counted as it happens
     std::atomic<std::uint64_t> reserved_{0}, syncs_{0}, moved_{0}, tells_{0};
+    std::atomic<std::uint64_t> life_{0};  // how often it was opened
     std::atomic<bool> open_now_{false};
 };
 

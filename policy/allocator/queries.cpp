@@ -145,7 +145,7 @@ bool CachingAllocator::mark(AddressMap& map, std::uint64_t address) {
 
 Statistics CachingAllocator::close() {
     Statistics done = statistics();
-    LockGuard growing(growing_);
+    // Not the lock of growing: whoever grows may be waiting for this context to have ended.
     LockGuard lock(mutex_);
     for (ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) {
         const bool revoked = cache->lock.revoke();

@@ -97,7 +97,7 @@ CUresult refuse(Function function, const VirtualGpu& gpu, const OverLimit& why, 
     LogLine line;
     append_gpu(line, gpu);
     line.append(": ").append(kFunctions[static_cast<std::size_t>(function)].symbol).append(" is refused ");
-    if (asked && asked < why.requested) line.append(format_size(asked).view()).append(", for which its pool may take ");
+    if (asked && asked < why.requested) line.append(format_size(asked).view()).append(", for which it may take ");
     line.append(format_size(why.requested).view()).append(": ").append(format_size(why.used).view()).append(" of ");
     line.append(format_size(gpu.limit()).view()).append(" are in use ");
     append_holdings(line, gpu, gpu.pools());

@@ -84,7 +84,12 @@ void ContextCache::give_back(void* self, std::uint64_t address, std::uint64_t) {
     auto& cache = *static_cast<ContextCache*>(self);
     const Uncancelled uncancelled;
     const CurrentContext current(cache.context);
-    if (!current) return;  // it has ended, and its memory with it
+    if (!current) {
+        // It has ended, and its memory with it; what was taken meanwhile is charged still.
+        const Allocation left = process().allocations().erase(address);
+        if (left.address) cache.gpu->budget().release(left.bytes);
+        return;
+    }
     process().frees().begin();
     const CUresult result = CUSLICE_REAL(cuMemFree_v2)(address);
     const Allocation freed = result == CUDA_SUCCESS ? process().allocations().erase(address) : Allocation{};

@@ -369,4 +369,26 @@ TEST_CASE("statistics: current, peak, allocated and freed") {
     CHECK(a.allocator.statistics().reserved.freed == s.reserved.allocated);
 }
 
+TEST_CASE("a context that ends while its allocator grows leaves nothing behind, and waits for nobody") {
+    struct Ending : MadeUpMemory {
+        CachingAllocator* allocator = nullptr;
+    } memory;
+    CachingAllocator& allocator = *new CachingAllocator;
+    memory.allocator = &allocator;
+    Backing backing = memory.backing();
+    static std::uint64_t (*const take)(void*, std::uint64_t, Denied*) = backing.take;
+    backing.take = [](void* self, std::uint64_t bytes, Denied* denied) {
+        const std::uint64_t address = take(self, bytes, denied);
+        static_cast<Ending*>(static_cast<MadeUpMemory*>(self))->allocator->close();
+        return address;
+    };
+    allocator.open(backing, shared_map(), {});
+    Denied denied;
+    CHECK(allocator.allocate(kMiB, &denied) == 0);
+    CHECK(memory.held == 0);
+    CHECK(allocator.reserved() == 0);
+    CachingAllocator::thread_ends();
+    delete &allocator;
+}
+
 }  // namespace cuslice
