@@ -47,21 +47,14 @@ class SizeClass {
         for (unsigned c = 0; c < kCount; c++) table[c] = ((1u << kShift) + kUnits[c] - 1) / kUnits[c];
         return table;
     }();
-
-    // For every offset in every span, at compile time.
-    static consteval bool exact() {
-        for (unsigned c = 0; c < kCount; c++) {
-            const std::uint64_t least = kUnits[c] * kUnit * kLeastBlocks;
-            const std::uint64_t span = (least + kGranule - 1) / kGranule * kGranule / kUnit;
-            for (std::uint32_t offset = 0; offset < span; offset++)
-                if (offset * kReciprocal[c] >> kShift != offset / kUnits[c]) return false;
-        }
-        return true;
-    }
-
-  public:
-    static consteval bool is_exact() { return exact(); }
 };
-static_assert(SizeClass::is_exact());
+
+// For every offset in every span.
+static_assert([] {
+    for (unsigned c = 0; c < SizeClass::kCount; c++)
+        for (std::uint32_t offset = 0; offset < SizeClass::span_bytes(c) / SizeClass::kUnit; offset++)
+            if (SizeClass::index(c, offset) != offset / SizeClass::units(c)) return false;
+    return true;
+}());
 
 }  // namespace cuslice
