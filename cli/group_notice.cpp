@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/gpu_query.h"
+#include "cli/launcher_settings.h"
 #include "config/resolve.h"
 #include "config/size.h"
 #include "policy/ledger/ledger.h"
@@ -47,18 +47,18 @@ std::vector<Found> living_groups(const std::string& folder, const char* name) {
     return found;
 }
 
-void look(const Environment& environment, const Settings& settings, const Installation& installation) {
+void look(const Environment& environment, const Settings& settings, const Installation& installation,
+          Machine& machine) {
     const std::string group(find(settings, Key::group)->value);
-    const std::string folder(sharing_folder(settings, environment.get(kFakeFolderVariable).value_or("")).view());
+    const std::string folder = sharing_folder(settings, environment);
     std::vector<Found> found = living_groups(folder, group.c_str());
     if (found.empty()) return;
     // Settings count GPUs in PCI order, over all of the machine.
-    Gpus all;
-    if (settings.needs_index()) all = query_driver(environment, settings, installation);
+    const std::vector<Gpu> all = settings.needs_index() ? machine.all().list : std::vector<Gpu>();
     const auto asked = [&](const Found& one) -> std::optional<std::uint64_t> {
         GpuIdentity identity;
         one.uuid.copy(identity.uuid, sizeof identity.uuid - 1);
-        for (const Gpu& gpu : all.list)
+        for (const Gpu& gpu : all)
             if (gpu.uuid == one.uuid) identity = identity_of(gpu, gpu.ordinal);
         const auto limit = group_limit_for(settings, identity);
         return limit ? std::optional(std::min(*limit, one.capacity)) : std::nullopt;
@@ -82,7 +82,8 @@ void look(const Environment& environment, const Settings& settings, const Instal
 
 }  // namespace
 
-void say_group_limit(const Environment& environment, const Settings& settings, const Installation& installation) {
+void say_group_limit(const Environment& environment, const Settings& settings, const Installation& installation,
+                     Machine& machine) {
     const Entry* group = find(settings, Key::group);
     const bool limited = std::any_of(settings.entries().begin(), settings.entries().end(),
                                      [](const Entry& entry) { return entry.key == Key::group_limit; });
@@ -90,7 +91,7 @@ void say_group_limit(const Environment& environment, const Settings& settings, c
     // In a process of its own: closing a ledger's file would drop the lock of a job that this process has a place in.
     const pid_t child = ::fork();
     if (child == 0) {
-        look(environment, settings, installation);
+        look(environment, settings, installation, machine);
         ::_exit(0);
     }
     if (child > 0) ::waitpid(child, nullptr, 0);

@@ -11,6 +11,7 @@
 
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/launcher_settings.h"
 #include "cli/reservation.h"
 #include "config/resolve.h"
 
@@ -39,10 +40,6 @@ bool limits_anything(const Settings& settings) {
     for (const Entry& entry : settings.entries())
         if (is_amount(entry.key)) return true;
     return false;
-}
-
-std::string folder_of(const Environment& environment, const Settings& settings) {
-    return std::string(sharing_folder(settings, environment.get(kFakeFolderVariable).value_or("")).view());
 }
 
 // What `--wait` allows: how long refusals are met with another try.
@@ -86,7 +83,7 @@ class Patience {
 class Start {
   public:
     Start(const Environment& environment, const Settings& settings, Machine& machine, const std::string& command)
-        : folder_(folder_of(environment, settings)),
+        : folder_(sharing_folder(settings, environment)),
           name_(new_name()),
           command_(command),
           settings_(settings),

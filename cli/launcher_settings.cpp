@@ -123,6 +123,16 @@ bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Env
            load_other_tools(settings, lines.data(), error);
 }
 
+bool load_launcher(Settings& settings, const Invocation& invocation, ConfigError& error) {
+    std::vector<LookedAt> files;
+    return load_launcher(settings, invocation.arguments.flags, invocation.environment, invocation.system_file, files,
+                         error);
+}
+
+std::string sharing_folder(const Settings& settings, const Environment& environment) {
+    return std::string(sharing_folder(settings, environment.get(kFakeFolderVariable).value_or("")).view());
+}
+
 bool check_settings(const Settings& settings, const Installation& installation, const Environment& environment,
                     ConfigError& error) {
     if (!check_log(settings, error)) return false;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/arguments.h"
+#include "cli/commands.h"
 #include "cli/environment.h"
 #include "cli/installation.h"
 #include "config/load.h"
@@ -23,6 +24,11 @@ struct LookedAt {
 /// are taken from the current folder, here and for good: the program may go elsewhere.
 bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Environment& environment,
                    const char* system_file, std::vector<LookedAt>& files, ConfigError& error);
+/// The same for a command, which need not know what was looked at.
+bool load_launcher(Settings& settings, const Invocation& invocation, ConfigError& error);
+
+/// The folder with the host's ledgers and figures.
+std::string sharing_folder(const Settings& settings, const Environment& environment);
 
 /// What can be known of the settings before a program starts: the driver's file is there, the fake GPUs exist, the log
 /// can be written.

@@ -146,12 +146,8 @@ std::string as_json(const std::vector<Row>& rows) {
 int list_holders(const Invocation& invocation) {
     ConfigError error;
     Settings settings;
-    std::vector<LookedAt> files;
-    if (!load_launcher(settings, invocation.arguments.flags, invocation.environment, invocation.system_file, files,
-                       error))
-        return complain(error, kConfig);
-    const std::string fake_folder = invocation.environment.get(kFakeFolderVariable).value_or("");
-    const std::vector<Row> rows = read_all(std::string(sharing_folder(settings, fake_folder).view()));
+    if (!load_launcher(settings, invocation, error)) return complain(error, kConfig);
+    const std::vector<Row> rows = read_all(sharing_folder(settings, invocation.environment));
     if (invocation.arguments.json)
         std::fputs(as_json(rows).c_str(), stdout);
     else if (rows.empty())

@@ -85,7 +85,7 @@ int run_program(const Invocation& invocation) {
     const std::string out_of_reach = why_out_of_reach(program.path);
     if (!out_of_reach.empty()) complain(out_of_reach, 0);
     const std::string command = program.path.substr(program.path.find_last_of('/') + 1);
-    say_group_limit(environment, settings, installation);
+    say_group_limit(environment, settings, installation, machine);
     if (const int refused = start_job(environment, settings, machine, selection, command); refused != 0) return refused;
     return become(program.path, words, environment);
 }

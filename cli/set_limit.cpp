@@ -28,9 +28,7 @@ bool read_flags(const Invocation& invocation, Settings& settings, ConfigError& e
 int set_limit(const Invocation& invocation) {
     ConfigError error;
     Settings wanted, all;
-    std::vector<LookedAt> files;
-    if (!read_flags(invocation, wanted, error) ||
-        !load_launcher(all, invocation.arguments.flags, invocation.environment, invocation.system_file, files, error))
+    if (!read_flags(invocation, wanted, error) || !load_launcher(all, invocation, error))
         return complain(error, kConfig);
     const Entry* group = find(wanted, Key::group);
     const std::string job = invocation.arguments.job;
@@ -41,7 +39,7 @@ int set_limit(const Invocation& invocation) {
     if (wanted.needs_index())
         return complain("set: name GPUs by the start of their UUID here, as cuslice ps shows them", kConfig);
 
-    const std::string path(sharing_folder(all, invocation.environment.get(kFakeFolderVariable).value_or("")).view());
+    const std::string path = sharing_folder(all, invocation.environment);
     unsigned changed = 0;
     bool asked = false;
     std::error_code none;

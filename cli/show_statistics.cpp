@@ -89,12 +89,8 @@ std::string as_json(int pid, const ProcessFigures& process) {
 int show_statistics(const Invocation& invocation) {
     ConfigError error;
     Settings settings;
-    std::vector<LookedAt> files;
-    if (!load_launcher(settings, invocation.arguments.flags, invocation.environment, invocation.system_file, files,
-                       error))
-        return complain(error, kConfig);
-    const std::string fake_folder = invocation.environment.get(kFakeFolderVariable).value_or("");
-    const std::string folder(sharing_folder(settings, fake_folder).view());
+    if (!load_launcher(settings, invocation, error)) return complain(error, kConfig);
+    const std::string folder = sharing_folder(settings, invocation.environment);
     figures::remove_dead(folder.c_str());
     const int pid = invocation.arguments.pid;
     const ProcessFigures process = read_figures(folder, pid);

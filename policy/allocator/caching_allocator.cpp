@@ -240,13 +240,7 @@ CachingAllocator::Freed CachingAllocator::free_large(AddressMap& map, Block* blo
 CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint64_t address, int* error) {
     Changing changing(*this);
     bool quiet = false;
-    if (options_.reuse == Reuse::strict) {
-        *error = backing_.quiesce(backing_.self, true);
-        if (*error != 0 && *error != Backing::kNotNow) return Freed::failed;
-        quiet = *error == 0;
-    } else if ((*error = backing_.in_context(backing_.self)) != 0) {
-        return Freed::failed;
-    }
+    if (!may_free(&quiet, error)) return Freed::failed;
     const NotInBetween uncancelled;
     Batch* full = nullptr;
     bool marked = false;

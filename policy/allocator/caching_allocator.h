@@ -114,6 +114,7 @@ class CachingAllocator {
     Freed free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested, bool quiet);
     static Freed free_large(AddressMap& map, Block* block, std::uint64_t address, int* error);
     Freed free_own_large(Block* block, std::uint64_t address, int* error);
+    [[gnu::always_inline]] bool may_free(bool* quiet, int* error);
 
     // Stands at the beginning of what may change the statistics, before any lock. To tell others costs more than the
     // change itself, so what is small is told when it has become something.
@@ -154,6 +155,11 @@ class CachingAllocator {
     bool find_memory(std::uint64_t need, Attempt attempt, Denied* denied);
     bool take_rest(Denied* denied);
     bool add_segment(std::uint64_t bytes, Denied* denied);
+    // A segment's memory, which nobody uses any more and which the backing is to have back.
+    struct Detached {
+        std::uint64_t address = 0, bytes = 0;
+    };
+    Detached detach(Segment* segment);
     void give_back_worn_out();
     std::uint64_t give_back_idle(std::uint64_t bytes, std::uint64_t since);
 
@@ -220,6 +226,14 @@ inline std::uint64_t CachingAllocator::from_magazine(std::uint64_t bytes) {
     return address;
 }
 
+// Whether the driver lets the program free here and now. `quiet`: no work can still touch what is freed.
+inline bool CachingAllocator::may_free(bool* quiet, int* error) {
+    if (options_.reuse == Reuse::deferred) return (*error = backing_.in_context(backing_.self)) == 0;
+    *error = backing_.quiesce(backing_.self, true);
+    *quiet = *error == 0;
+    return *quiet || *error == Backing::kNotNow;
+}
+
 inline CachingAllocator::Freed CachingAllocator::free_small(Span* span, std::uint64_t address, int* error) {
     const std::uint32_t index = span->index_of(address);
     if (index == Span::kNone || span->address_of(index) != address) return Freed::invalid;
@@ -227,13 +241,7 @@ inline CachingAllocator::Freed CachingAllocator::free_small(Span* span, std::uin
     std::uint32_t live = word.load(std::memory_order_relaxed);
     if (!(live & Span::kLive)) return Freed::invalid;
     bool quiet = false;
-    if (options_.reuse == Reuse::strict) {
-        *error = backing_.quiesce(backing_.self, true);
-        if (*error != 0 && *error != Backing::kNotNow) return Freed::failed;
-        quiet = *error == 0;
-    } else if ((*error = backing_.in_context(backing_.self)) != 0) {
-        return Freed::failed;
-    }
+    if (!may_free(&quiet, error)) return Freed::failed;
     do {
         if (!(live & Span::kLive)) return Freed::invalid;
     } while (!word.compare_exchange_weak(live, Span::kNone, std::memory_order_acq_rel, std::memory_order_relaxed));

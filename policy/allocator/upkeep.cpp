@@ -90,11 +90,24 @@ void CachingAllocator::thread_ends() {
     }
 }
 
+// With the lock held, of a segment with nothing in it but free and retired blocks.
+CachingAllocator::Detached CachingAllocator::detach(Segment* segment) {
+    const Detached memory{segment->address, segment->bytes};
+    retired_ -= segment->retired;
+    map_->remove(segment->begin, segment->end);
+    segments_.forget(segment);
+    reserved_.store(segments_.bytes(), std::memory_order_relaxed);
+    told_.segments_given_back++;
+    told_.reserved.freed += memory.bytes;
+    moved(kAtOnce);
+    return memory;
+}
+
 // Idle segments, those idle for longest last, until it is `bytes`; only those that are idle since before `since`.
 std::uint64_t CachingAllocator::give_back_idle(std::uint64_t bytes, std::uint64_t since) {
     std::uint64_t given = 0;
     while (given < bytes) {
-        std::uint64_t address = 0, size = 0;
+        Detached memory;
         {
             LockGuard lock(mutex_);
             Segment* idle = nullptr;
@@ -109,17 +122,10 @@ std::uint64_t CachingAllocator::give_back_idle(std::uint64_t bytes, std::uint64_
                 if (better) idle = segment;
             }
             if (!idle) break;
-            address = idle->address;
-            size = idle->bytes;
-            map_->remove(idle->begin, idle->end);
-            segments_.remove(idle);
-            reserved_.store(segments_.bytes(), std::memory_order_relaxed);
-            told_.segments_given_back++;
-            told_.reserved.freed += size;
-            moved(kAtOnce);
+            memory = detach(idle);
         }
-        backing_.give_back(backing_.self, address, size);
-        given += size;
+        backing_.give_back(backing_.self, memory.address, memory.bytes);
+        given += memory.bytes;
     }
     return given;
 }
@@ -128,21 +134,14 @@ std::uint64_t CachingAllocator::give_back_idle(std::uint64_t bytes, std::uint64_
 void CachingAllocator::give_back_worn_out() {
     const Uncancelled uncancelled;
     for (;;) {
-        std::uint64_t address = 0, size = 0;
+        Detached memory;
         {
             LockGuard lock(mutex_);
             Segment* segment = segments_.worn_out();
             if (!segment) return;
-            address = segment->address;
-            size = segment->bytes;
-            retired_ -= segment->retired;
-            map_->remove(segment->begin, segment->end);
-            segments_.forget(segment);
-            reserved_.store(segments_.bytes(), std::memory_order_relaxed);
-            told_.segments_given_back++;
-            told_.reserved.freed += size;
+            memory = detach(segment);
         }
-        backing_.give_back(backing_.self, address, size);
+        backing_.give_back(backing_.self, memory.address, memory.bytes);
     }
 }
 

@@ -167,9 +167,7 @@ TEST_CASE("memory that is bound to a sparse array is counted until it is unbound
     CHECK(scene.guest.code("unpiece p") == 0);
     CHECK(scene.held().used == used + 100 * kMiB);
     CHECK(scene.free() == free - 100 * kMiB);
-    CHECK(scene.guest.code("fill " + bytes(kMiB)) == 2);
-    CHECK(scene.held().peak <= kGiB);
-    CHECK(scene.guest.code("freeall") == 0);
+    scene.fill_and_free();
     CHECK(scene.guest.code(end) == 0);
     CHECK(scene.held().used == used);
     CHECK(scene.free() == free);
@@ -193,9 +191,7 @@ TEST_CASE("memory that is bound to a multicast object is counted until it is unb
     CHECK(scene.guest.code("unpiece p") == 0);
     CHECK(scene.held().used == used + 100 * kMiB);
     CHECK(scene.free() == free - 100 * kMiB);
-    CHECK(scene.guest.code("fill " + bytes(kMiB)) == 2);
-    CHECK(scene.held().peak <= kGiB);
-    CHECK(scene.guest.code("freeall") == 0);
+    scene.fill_and_free();
     for (const std::string& command : end) {
         CHECK(scene.held().used == used + 100 * kMiB);
         CHECK(scene.guest.code(command) == 0);

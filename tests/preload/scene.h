@@ -23,6 +23,12 @@ struct Scene {
     Held held() { return books_of(books.path(), guest.pid()); }
     /// The limit less headroom less the count: so this is the count, seen from outside.
     std::uint64_t free() { return guest.number("info"); }
+    /// Takes all that is left, which is not past the limit, and gives back all that has no name.
+    void fill_and_free() {
+        CHECK(guest.code("fill " + bytes(kMiB)) == 2);
+        CHECK(held().peak <= kGiB);
+        CHECK(guest.code("freeall") == 0);
+    }
 
     Folder books;
     std::string fake;
