@@ -7,12 +7,12 @@ namespace cuslice {
 // How much memory to ask for next, in bytes.
 //
 // Like TensorFlow's allocator it starts with 2 MiB and doubles, so that small programs stay small. But what is doubled
-// all the way holds up to twice of what is used; so from 8 MiB on a segment is no more than a sixteenth of what there
-// is. That is still few driver calls: 130 of them to 16 GiB.
+// all the way holds up to twice of what is used; so from 8 MiB on a segment is no more than a sixth of what there is.
+// That is still few driver calls: 45 of them to 16 GiB.
 struct Growth {
     static constexpr std::uint64_t kGranule = 2 << 20;  // drivers hand out memory in these
     static constexpr std::uint64_t kDoubleTo = 8 << 20;
-    static constexpr std::uint64_t kShare = 16;
+    static constexpr std::uint64_t kShare = 6;
 
     // What a segment for a request of `bytes` must have at least. Does not overflow: saturates.
     static constexpr std::uint64_t least(std::uint64_t bytes) {

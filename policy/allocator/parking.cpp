@@ -15,7 +15,7 @@ constexpr std::uint64_t kWorthAFence = 1 << 20;
 
 // Large blocks wait together until they are this much: for more it is worth asking the GPU.
 constexpr std::uint64_t kParkedLarge = 4 << 20;
-constexpr std::uint64_t kParkedShare = 256;  // of what is held
+constexpr std::uint64_t kParkedShare = 1024;  // of what is held
 
 }  // namespace
 

@@ -66,6 +66,10 @@ Block* Segments::split(Block* block, std::uint64_t bytes) {
     return rest;
 }
 
+namespace {
+std::uint64_t bytes_of(const Block* neighbour) { return neighbour ? neighbour->bytes : 0; }
+}  // namespace
+
 Block* Segments::take(std::uint64_t bytes, std::uint64_t alignment) {
     const std::uint64_t slack = alignment ? alignment - SizeClass::kUnit : 0;
     Block* block = bins_.best(bytes + slack);
@@ -78,8 +82,11 @@ Block* Segments::take(std::uint64_t bytes, std::uint64_t alignment) {
         block = rest;
     }
     if (block->bytes > bytes) {
-        Block* rest = split(block, bytes);
-        if (rest) bins_.add(rest);  // otherwise the block is larger than it need be
+        // Beside the smaller neighbour, so that the rest is merged with the larger one once that is freed.
+        const bool at_end = !alignment && bytes_of(block->after) < bytes_of(block->before);
+        Block* second = split(block, at_end ? block->bytes - bytes : bytes);
+        if (second) bins_.add(at_end ? block : second);  // otherwise the block is larger than it need be
+        if (second && at_end) block = second;
     }
     block->state = Block::State::used;
     block->segment->idle_since = 0;

@@ -64,13 +64,13 @@ double waste(std::uint64_t live, std::uint64_t reserved) {
     return 100 - 100 * static_cast<double>(live) / static_cast<double>(reserved);
 }
 
-constexpr std::uint64_t kPlenty = 1ull << 42;
+constexpr std::uint64_t kPlenty = 1ull << 42, kSeeds = 21;
 constexpr CachingAllocator::Options kGrowth{}, kPrealloc{CachingAllocator::Reuse::strict, true};
 
 void of_random(std::uint64_t most_mib, std::size_t operations, Bound bound, double target) {
     // The middle of some programs: one is much like another, but for the last few blocks.
     std::vector<double> growth, prealloc, deferred, unlimited;
-    for (std::uint64_t seed = 1; seed <= 5; seed++) {
+    for (std::uint64_t seed = 1; seed <= kSeeds; seed++) {
         const Trace trace = random_allocations(most_mib * kMiB, operations, seed);
         const std::uint64_t live = peak_of(trace), enough = replay(trace, kPlenty, kGrowth).held;
         unlimited.push_back(waste(live, enough));

@@ -17,8 +17,8 @@ TEST_CASE("segments start at 2 MiB and double to 8 MiB") {
     }
 }
 
-TEST_CASE("later segments are a sixteenth of what there is") {
-    CHECK(Growth::next(1000, 1600 * kMiB, 64 * kMiB, kPlenty) == 100 * kMiB);
+TEST_CASE("later segments are a sixth of what there is") {
+    CHECK(Growth::next(1000, 1500 * kMiB, 200 * kMiB, kPlenty) == 250 * kMiB);
     // It takes no more than some hundred steps to any size.
     std::uint64_t held = 0, last = 0;
     int steps = 0;
@@ -35,7 +35,7 @@ TEST_CASE("a segment is never smaller than the request, and whole granules") {
 TEST_CASE("a segment is clipped to the room there is, and takes the rest with it") {
     CHECK(Growth::next(1000, 1600 * kMiB, 64 * kMiB, 51 * kMiB) == 50 * kMiB);
     CHECK(Growth::next(1000, 1600 * kMiB, 64 * kMiB, 150 * kMiB) == 150 * kMiB);
-    CHECK(Growth::next(1000, 1600 * kMiB, 64 * kMiB, 250 * kMiB) == 100 * kMiB);
+    CHECK(Growth::next(1000, 1600 * kMiB, 64 * kMiB, 260 * kMiB) == 128 * kMiB);
     // Where there is no room for the request the budget is to say so.
     CHECK(Growth::next(60 * kMiB, 1600 * kMiB, 64 * kMiB, 50 * kMiB) == 60 * kMiB);
 }

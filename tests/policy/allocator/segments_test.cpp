@@ -20,18 +20,23 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("blocks are cut from the front, best fit, and neighbours merge") {
+TEST_CASE("blocks are cut best fit, and neighbours merge") {
     Fixture f;
     f.add(0, 16 * kMiB);
     Block* a = f.segments.take(kMiB);
     Block* b = f.segments.take(2 * kMiB);
-    Block* c = f.segments.take(kMiB);
+    Block* c = f.segments.take(13 * kMiB);
     CHECK(a->address == kBase);
-    CHECK(b->address == kBase + kMiB);
+    f.segments.give_back(a);
     f.segments.give_back(b);
-    // The hole fits better than what is behind.
-    Block* d = f.segments.take(2 * kMiB - 512);
-    CHECK(d->address == kBase + kMiB);
+    // Of the two holes the one that fits better.
+    b = f.segments.take(2 * kMiB - 512);
+    a = f.segments.take(kMiB);
+    CHECK(a->address == kBase);
+    CHECK(f.segments.largest_free() == 512);
+    f.segments.give_back(b);
+    Block* d = f.segments.take(2 * kMiB);
+    CHECK(d->address == kBase + 14 * kMiB);
     f.segments.give_back(a);
     f.segments.give_back(c);
     CHECK_FALSE(Segments::idle(*f.segments.first()));
@@ -42,6 +47,21 @@ TEST_CASE("blocks are cut from the front, best fit, and neighbours merge") {
     CHECK(f.segments.first()->idle_since == 77);
     CHECK(f.segments.free_bytes() == 16 * kMiB);
     CHECK(f.segments.largest_free() == 16 * kMiB);
+}
+
+TEST_CASE("a block lies beside the smaller neighbour, or the segment's edge") {
+    Fixture f;
+    f.add(0, 16 * kMiB);
+    Block* a = f.segments.take(3 * kMiB);
+    Block* hole = f.segments.take(4 * kMiB);
+    Block* b = f.segments.take(2 * kMiB);
+    CHECK(a->address == kBase);
+    CHECK(hole->address == kBase + 12 * kMiB);  // at the other edge
+    CHECK(b->address == kBase + 3 * kMiB);      // beside the smaller of both
+    f.segments.give_back(hole);
+    Block* rest = f.segments.take(11 * kMiB - 512);
+    CHECK(rest->address == kBase + 5 * kMiB + 512);
+    CHECK(f.segments.largest_free() == 512);
 }
 
 TEST_CASE("an aligned block leaves what is before it to others") {
