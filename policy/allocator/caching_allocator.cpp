@@ -205,28 +205,30 @@ CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uin
 
     // A full batch goes to those that wait for the GPU, and the next one begins with this block.
     Batch* next = nullptr;
+    bool first = false;
     {
         LockGuard lock(mutex_);
+        first = !oldest_;
         traffic_.free(size, requested);
         moved(size);
         next = batches_.take();
     }
     if (next && cache && cache->lock.enter()) {
         Batch* full = take_open(*cache);
-        next->add(block, size);
+        next->add(block, size_class);
         cache->open = next;
         cache->parked.add(size);
         cache->lock.leave();
-        if (full) queue_full(full);
+        if (full) queue_full(full, first);
         return Freed::done;
     }
     Batch* full = nullptr;
     {
         LockGuard lock(mutex_);
         if (next) batches_.give_back(next);
-        full = park(block, size);
+        full = park(block, size_class);
     }
-    if (full) queue_full(full);
+    if (full) queue_full(full, first);
     return Freed::done;
 }
 
@@ -243,9 +245,10 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
     if (!may_free(&quiet, error)) return Freed::failed;
     const NotInBetween uncancelled;
     Batch* full = nullptr;
-    bool marked = false;
+    bool marked = false, first = false;
     {
         LockGuard lock(mutex_);
+        first = !oldest_;
         // Again: another thread may have freed it meanwhile.
         if (map_->at(address).block != block || block->address != address) return Freed::invalid;
         marked = block->marked;
@@ -258,7 +261,7 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
             full = park(block);
         }
     }
-    if (full) queue_full(full);
+    if (full) queue_full(full, first);
     if (!marked) return Freed::done;
 
     // Nobody else can reach the block now.
@@ -274,7 +277,7 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
             full = park(block);
         }
     }
-    if (full) queue_full(full);
+    if (full) queue_full(full, first);
     if (!reusable) give_back_worn_out();
     return Freed::done;
 }

@@ -45,11 +45,12 @@ class CachingAllocator {
 
     // bytes > 0. The address, on a boundary of 512 bytes, or 0 and why.
     std::uint64_t allocate(std::uint64_t bytes, Denied* denied) {
-        if (bytes > SizeClass::kMost) return allocate_large(bytes, denied);
-        if (const std::uint64_t address = from_magazine(bytes)) [[likely]]
+        if (const std::uint64_t address = allocate_at_once(bytes)) [[likely]]
             return address;
-        return allocate_small(bytes, denied);
+        return bytes > SizeClass::kMost ? allocate_large(bytes, denied) : allocate_small(bytes, denied);
     }
+    // The same out of this thread's own magazine, or 0.
+    std::uint64_t allocate_at_once(std::uint64_t bytes) { return bytes <= SizeClass::kMost ? from_magazine(bytes) : 0; }
 
     enum class Freed : std::uint8_t {
         done,
@@ -110,7 +111,7 @@ class CachingAllocator {
     [[gnu::always_inline]] std::uint64_t from_magazine(std::uint64_t bytes);
     std::uint64_t allocate_small(std::uint64_t bytes, Denied* denied);
     std::uint64_t allocate_large(std::uint64_t bytes, Denied* denied);
-    Freed free_small(Span* span, std::uint64_t address, int* error);
+    [[gnu::always_inline]] Freed free_small(Span* span, std::uint64_t address, int* error);
     Freed free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested, bool quiet);
     static Freed free_large(AddressMap& map, Block* block, std::uint64_t address, int* error);
     Freed free_own_large(Block* block, std::uint64_t address, int* error);
@@ -170,12 +171,12 @@ class CachingAllocator {
     void keep_own(Batch* batch);
     Batch* next_parked();
     void park_again(Batch* batch);
-    Batch* park(const SmallBlock& block, std::uint64_t bytes);
+    Batch* park(const SmallBlock& block, unsigned size_class);
     Batch* park(Block* block);
     Batch* parking_place();
     Batch* if_full(Batch* batch);
     void queue(Batch* batch);
-    void queue_full(Batch* batch);
+    void queue_full(Batch* batch, bool first);
     void flush_caches(bool wait);
     void empty(ThreadCache& cache);
     void note_peaks();
@@ -254,7 +255,7 @@ inline CachingAllocator::Freed CachingAllocator::free_small(Span* span, std::uin
     ThreadCache* cache = thread_caches;
     if (cache && cache->owner == this && cache->lock.enter()) [[likely]] {
         const unsigned size_class = span->size_class;
-        const std::uint64_t bytes = SizeClass::bytes(size_class);
+        const std::uint64_t bytes = span->block_bytes;
         if (quiet) {
             Magazine& magazine = cache->magazines[size_class];
             if (magazine.count < magazine.capacity) [[likely]] {
@@ -264,7 +265,7 @@ inline CachingAllocator::Freed CachingAllocator::free_small(Span* span, std::uin
                 return Freed::done;
             }
         } else if (Batch* open = cache->open; open && open->count < Batch::kMost && open->bytes < Batch::kMostBytes) {
-            open->add(SmallBlock{address, &word}, bytes);
+            open->add(SmallBlock{address, &word}, size_class);
             cache->parked.add(bytes);
             cache->traffic.free(bytes, requested);
             cache->lock.leave();

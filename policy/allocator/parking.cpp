@@ -1,5 +1,6 @@
 // Freed blocks on their way back: from a batch, past a fence, to where they can be had again.
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "policy/allocator/caching_allocator.h"
@@ -41,13 +42,13 @@ Batch* CachingAllocator::if_full(Batch* batch) {
 }
 
 // With the lock held, for blocks that are in no thread's batch. Returns a batch that the caller is to queue without it.
-Batch* CachingAllocator::park(const SmallBlock& block, std::uint64_t bytes) {
+Batch* CachingAllocator::park(const SmallBlock& block, unsigned size_class) {
     Batch* batch = parking_place();
     if (!batch) {
-        retired_ += bytes;  // nowhere to write down that it can be used again
+        retired_ += SizeClass::bytes(size_class);  // nowhere to write down that it can be used again
         return nullptr;
     }
-    batch->add(block, bytes);
+    batch->add(block, size_class);
     return if_full(batch);
 }
 
@@ -65,21 +66,26 @@ Batch* CachingAllocator::park(Block* block) {
 
 // Without the lock. The fence comes after everything that could have used the batch's blocks.
 void CachingAllocator::queue(Batch* batch) {
-    if (options_.reuse == Reuse::deferred) batch->fence = backing_.fence(backing_.self);
-    {
-        LockGuard lock(mutex_);
-        batch->next = nullptr;
-        (newest_ ? newest_->next : oldest_) = batch;
-        newest_ = batch;
-        queued_ += batch->bytes;
-    }
+    if (!batch->fence && options_.reuse == Reuse::deferred) batch->fence = backing_.fence(backing_.self);
+    LockGuard lock(mutex_);
+    batch->next = nullptr;
+    (newest_ ? newest_->next : oldest_) = batch;
+    newest_ = batch;
+    queued_ += batch->bytes;
 }
 
-// A batch that was filled is the time to see what has become of the earlier ones.
-void CachingAllocator::queue_full(Batch* batch) {
+// A batch that was filled is the time to see what has become of the earlier ones. If it is the `first`, it may not have
+// to wait itself.
+void CachingAllocator::queue_full(Batch* batch, bool first) {
     const Uncancelled uncancelled;
+    if (first && passed(batch, false)) {
+        keep_own(batch);
+        LockGuard lock(mutex_);
+        return_batch(batch);
+        return;
+    }
     queue(batch);
-    reuse_parked(false, false);
+    if (!first) reuse_parked(false, false);
 }
 
 Batch* CachingAllocator::next_parked() {
@@ -114,11 +120,18 @@ bool CachingAllocator::passed(Batch* batch, bool wait) {
 void CachingAllocator::keep_own(Batch* batch) {
     ThreadCache* cache = thread_caches;
     if (!cache || cache->owner != this || !cache->lock.enter()) return;
-    std::uint32_t left = 0;
-    for (std::uint32_t i = 0; i < batch->count; i++) {
+    std::uint32_t i = 0, left = 0;
+    // Mostly they are of one size.
+    if (std::has_single_bit(batch->classes) && batch->classes != Batch::kLarge) {
+        Magazine& magazine = cache->magazines[std::countr_zero(batch->classes)];
+        const std::uint32_t room = std::min<std::uint32_t>(batch->count, magazine.capacity - magazine.count);
+        for (; i < room; i++) magazine.slots[magazine.count + i] = Batch::small(batch->blocks[i]);
+        magazine.count = static_cast<std::uint16_t>(magazine.count + room);
+    }
+    for (; i < batch->count; i++) {
         const Batch::Parked parked = batch->blocks[i];
         if (!Batch::large(parked)) {
-            Magazine& magazine = cache->magazines[map_->at(parked.address).span->size_class];
+            Magazine& magazine = cache->magazines[Batch::size_class(parked)];
             if (magazine.count < magazine.capacity) {
                 magazine.slots[magazine.count++] = Batch::small(parked);
                 continue;
@@ -130,16 +143,13 @@ void CachingAllocator::keep_own(Batch* batch) {
     batch->count = left;
 }
 
-// Of a batch that the GPU has come past.
+// With the lock held, of a batch that the GPU has come past.
 void CachingAllocator::return_batch(Batch* batch) {
-    const std::uint64_t bytes = batch->bytes;
-    LockGuard lock(mutex_);
-    queued_ -= bytes;
     for (std::uint32_t i = 0; i < batch->count; i++) {
         if (Block* block = Batch::large(batch->blocks[i]))
             segments_.give_back(block);
         else
-            spans_.give_back(batch->blocks[i].address);
+            spans_.give_back(Batch::small(batch->blocks[i]).address);
     }
     batches_.give_back(batch);
 }
@@ -173,6 +183,8 @@ bool CachingAllocator::reuse_parked(bool wait, bool large) {
             syncs_.fetch_add(1, std::memory_order_relaxed);
         else
             keep_own(batch);
+        LockGuard lock(mutex_);
+        queued_ -= batch->bytes;
         return_batch(batch);
         any = true;
     }

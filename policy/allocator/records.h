@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <new>
 
 #include "policy/table_memory.h"
 
@@ -16,8 +17,7 @@ class Records {
         if (!free_ && !more()) return nullptr;
         T* record = free_;
         free_ = record->next;
-        *record = T{};
-        return record;
+        return new (record) T;
     }
     void give_back(T* record) {
         record->next = free_;

@@ -25,9 +25,10 @@ class SizeClass {
     static constexpr std::uint32_t blocks(unsigned size_class) {
         return static_cast<std::uint32_t>(span_bytes(size_class) / bytes(size_class));
     }
-    // Which block of a span lies at this offset, by a multiplication.
-    static constexpr std::uint32_t index(unsigned size_class, std::uint32_t offset_units) {
-        return offset_units * kReciprocal[size_class] >> kShift;
+    // Which block of a span lies at this offset, by a multiplication with its class's reciprocal.
+    static constexpr std::uint32_t reciprocal(unsigned size_class) { return kReciprocal[size_class]; }
+    static constexpr std::uint32_t index(std::uint32_t reciprocal, std::uint32_t offset_units) {
+        return offset_units * reciprocal >> kShift;
     }
 
   private:
@@ -53,7 +54,7 @@ class SizeClass {
 static_assert([] {
     for (unsigned c = 0; c < SizeClass::kCount; c++)
         for (std::uint32_t offset = 0; offset < SizeClass::span_bytes(c) / SizeClass::kUnit; offset++)
-            if (SizeClass::index(c, offset) != offset / SizeClass::units(c)) return false;
+            if (SizeClass::index(SizeClass::reciprocal(c), offset) != offset / SizeClass::units(c)) return false;
     return true;
 }());
 

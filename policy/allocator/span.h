@@ -22,15 +22,17 @@ struct Span {
     std::uint16_t size_class = 0;
     std::uint16_t count = 0, free_count = 0;
     std::uint16_t first_free = 0;
+    // The class's, here where a free has to look anyhow.
+    std::uint32_t block_bytes = 0, reciprocal = 0;
 
     std::atomic<std::uint32_t>& word(std::uint32_t index) {
         return reinterpret_cast<std::atomic<std::uint32_t>*>(reinterpret_cast<char*>(this) + kHeader)[index];
     }
-    std::uint64_t address_of(std::uint32_t index) const { return address + index * SizeClass::bytes(size_class); }
+    std::uint64_t address_of(std::uint32_t index) const { return address + std::uint64_t{index} * block_bytes; }
     // The small block that contains the address, or kNone: a span may end with less than a block.
     std::uint32_t index_of(std::uint64_t inside) const {
         const std::uint32_t index =
-            SizeClass::index(size_class, static_cast<std::uint32_t>((inside - address) / SizeClass::kUnit));
+            SizeClass::index(reciprocal, static_cast<std::uint32_t>((inside - address) / SizeClass::kUnit));
         return index < count ? index : kNone;
     }
 

@@ -57,6 +57,8 @@ bool Spans::make(unsigned size_class, CachingAllocator* owner) {
     span->size_class = static_cast<std::uint16_t>(size_class);
     span->count = span->free_count = static_cast<std::uint16_t>(SizeClass::blocks(size_class));
     span->first_free = 0;
+    span->block_bytes = static_cast<std::uint32_t>(SizeClass::bytes(size_class));
+    span->reciprocal = SizeClass::reciprocal(size_class);
     for (std::uint32_t i = 0; i < span->count; i++)
         span->word(i).store(i + 1 < span->count ? i + 1 : Span::kNone, std::memory_order_relaxed);
     map_->set(span);

@@ -14,33 +14,40 @@ class CachingAllocator;
 // Freed blocks that a GPU may still be using, until a fence has been passed.
 struct Batch {
     static constexpr unsigned kMost = 124;
-    static constexpr std::uint64_t kMostBytes = 4 << 20;  // of a thread's small blocks
+    static constexpr std::uint64_t kMostBytes = 1 << 20;  // of a thread's small blocks
 
     Batch* next = nullptr;
     Fence fence = 0;  // 0: none could be made yet
     std::uint32_t count = 0;
+    std::uint32_t classes = 0;  // a bit for each class of the small blocks, and kLarge
     std::uint64_t bytes = 0;
-    // A small block, or a larger one's Block instead of the word.
+    // A small block, with its class in the bits that are 0 in every address, or a larger one's Block instead of the
+    // word.
     struct Parked {
         std::uint64_t address;
         std::uintptr_t word;
     };
+    static constexpr std::uint32_t kLarge = 1u << 31;
+    static_assert(SizeClass::kCount <= SizeClass::kUnit && SizeClass::kCount < 31);
     Parked blocks[kMost];
 
-    void add(const SmallBlock& block, std::uint64_t size) {
-        blocks[count++] = {block.address, reinterpret_cast<std::uintptr_t>(block.word)};
-        bytes += size;
+    void add(const SmallBlock& block, unsigned size_class) {
+        blocks[count++] = {block.address | size_class, reinterpret_cast<std::uintptr_t>(block.word)};
+        classes |= 1u << size_class;
+        bytes += SizeClass::bytes(size_class);
     }
     void add(Block* block) {
         blocks[count++] = {block->address, reinterpret_cast<std::uintptr_t>(block) | 1};
+        classes |= kLarge;
         bytes += block->bytes;
     }
     static Block* large(const Parked& parked) {
         return parked.word & 1 ? reinterpret_cast<Block*>(parked.word - 1) : nullptr;
     }
     static SmallBlock small(const Parked& parked) {
-        return {parked.address, reinterpret_cast<std::atomic<std::uint32_t>*>(parked.word)};
+        return {parked.address & ~(SizeClass::kUnit - 1), reinterpret_cast<std::atomic<std::uint32_t>*>(parked.word)};
     }
+    static unsigned size_class(const Parked& small) { return small.address % SizeClass::kUnit; }
 };
 
 // A count that one thread writes and any thread reads.
@@ -100,10 +107,10 @@ struct Magazine {
 };
 
 constexpr unsigned kMostInMagazine = 128;
-// Blocks in a full magazine: 512 KiB of them, but 16 to 128.
+// Blocks in a full magazine: 1 MiB of them, but 16 to 128.
 constexpr unsigned magazine_capacity(unsigned size_class) {
     return static_cast<unsigned>(
-        std::clamp<std::uint64_t>((512 << 10) / SizeClass::bytes(size_class), 16, kMostInMagazine));
+        std::clamp<std::uint64_t>((1 << 20) / SizeClass::bytes(size_class), 16, kMostInMagazine));
 }
 constexpr unsigned kMagazineSlots = [] {
     unsigned sum = 0;

@@ -19,7 +19,7 @@ ThreadCache* CachingAllocator::own_cache() {
         cache->next_of_thread = thread_caches;
         return thread_caches = cache;
     }
-    constexpr std::size_t kBytes = 32 << 10;
+    constexpr std::size_t kBytes = 64 << 10;
     static_assert(sizeof(ThreadCache) <= kBytes);
     ThreadCache* cache = nullptr;
     {

@@ -16,17 +16,25 @@ inline CUresult answer_denied(Function function, const VirtualGpu& gpu, const De
     }
 }
 
-// An allocation that may come out of a cache; `direct` makes it of the driver where there is none.
-template <typename Direct>
-CUresult cached_allocation(Function function, CUdeviceptr* pointer, std::uint64_t bytes, Direct direct) {
-    if (inside_hook || !pointer || !bytes) return direct();
-    const Process::Current& current = process().current();
-    CachingAllocator* const cache = current.cache;
-    if (!cache) return direct();
+// What a thread's own magazine doesn't have. Apart, so that the hook needs few registers where it has.
+[[gnu::noinline]] inline CUresult cached_allocation_slowly(Function function, const Process::Current& current,
+                                                           CUdeviceptr* pointer, std::uint64_t bytes) {
     VirtualGpu& gpu = *current.gpu;
     Denied denied;
-    const std::uint64_t address = cache->allocate(bytes, &denied);
+    const std::uint64_t address = current.cache->allocate(bytes, &denied);
     if (!address) return answer_denied(function, gpu, denied, bytes);
+    *pointer = address;
+    return CUDA_SUCCESS;
+}
+
+// An allocation that may come out of a cache; `direct` makes it of the driver where there is none.
+inline CUresult cached_allocation(Function function, CUdeviceptr* pointer, std::uint64_t bytes,
+                                  CUresult (*direct)(CUdeviceptr*, std::uint64_t)) {
+    if (inside_hook || !pointer || !bytes) return direct(pointer, bytes);
+    const Process::Current& current = process().current();
+    if (!current.cache) return direct(pointer, bytes);
+    const std::uint64_t address = current.cache->allocate_at_once(bytes);
+    if (!address) return cached_allocation_slowly(function, current, pointer, bytes);
     *pointer = address;
     return CUDA_SUCCESS;
 }

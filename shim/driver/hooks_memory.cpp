@@ -52,17 +52,23 @@ CUresult counted_pitch(Function function, std::uint64_t width, std::uint64_t hei
     return result;
 }
 
+// Apart from the hooks, which are short where memory is cached.
+[[gnu::noinline]] CUresult allocate_directly(CUdeviceptr* pointer, std::uint64_t bytes) {
+    return counted_allocation(
+        Function::cuMemAlloc_v2, Kind::memory, bytes, pointer,
+        [&] { return CUSLICE_REAL(cuMemAlloc_v2)(pointer, bytes); }, free_again);
+}
+
+[[gnu::noinline]] CUresult free_directly(CUdeviceptr address) {
+    return counted_free(address, free_now, [&] { return CUSLICE_REAL(cuMemFree_v2)(address); });
+}
+
 }  // namespace
 
 CUSLICE_HOOK cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
     if (ready() != Readiness::ready) return unavailable();
-    const auto direct = [&] {
-        return counted_allocation(
-            Function::cuMemAlloc_v2, Kind::memory, bytesize, dptr,
-            [&] { return CUSLICE_REAL(cuMemAlloc_v2)(dptr, bytesize); }, free_again);
-    };
-    if (!process().caches_anything()) return direct();
-    return cached_allocation(Function::cuMemAlloc_v2, dptr, bytesize, direct);
+    if (!process().caches_anything()) return allocate_directly(dptr, bytesize);
+    return cached_allocation(Function::cuMemAlloc_v2, dptr, bytesize, allocate_directly);
 }
 
 CUSLICE_HOOK cuMemAlloc(CUdeviceptr_v1* dptr, unsigned bytesize) {
@@ -98,7 +104,7 @@ CUSLICE_HOOK cuMemFree_v2(CUdeviceptr dptr) {
     if (ready() != Readiness::ready) return unavailable();
     CUresult result;
     if (process().caches_anything() && cached_free(dptr, &result)) return result;
-    return counted_free(dptr, free_now, [&] { return CUSLICE_REAL(cuMemFree_v2)(dptr); });
+    return free_directly(dptr);
 }
 
 CUSLICE_HOOK cuMemFree(CUdeviceptr_v1 dptr) {

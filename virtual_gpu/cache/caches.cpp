@@ -123,7 +123,7 @@ std::uint64_t Caches::unused(const VirtualGpu& gpu) const {
     return bytes;
 }
 
-int Caches::in_context() {
+int Caches::in_context(void*) {
     CUcontext current = nullptr;
     const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&current);
     return asked != CUDA_SUCCESS || current ? asked : CUDA_ERROR_INVALID_CONTEXT;

@@ -46,7 +46,7 @@ class Caches {
 
     // Waits for all work of all contexts. See Backing::quiesce.
     int quiesce();
-    static int in_context();
+    static int in_context(void* = nullptr);
     Fence fence() { return captures_.any() ? 0 : fences_.make(contexts()); }
     bool passed(Fence fence, bool wait) { return !captures_.any() && fences_.passed(fence, wait); }
     static std::uint64_t now();

@@ -21,7 +21,7 @@ void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::
     static constexpr auto kOf = of;
     backing.room = [](void* self) { return kOf(self).gpu->room(); };
     backing.quiesce = quiesce;
-    backing.in_context = [](void*) { return Caches::in_context(); };
+    backing.in_context = Caches::in_context;
     backing.fence = [](void* self) { return kOf(self).set->fence(); };
     backing.passed = [](void* self, Fence fence, bool wait) { return kOf(self).set->passed(fence, wait); };
     backing.drop_fence = [](void* self, Fence fence) { kOf(self).set->fences().drop(fence); };

@@ -25,55 +25,53 @@ Fence Fences::make(Contexts& contexts) {
     if (!driver_slot(Function::cuCtxRecordEvent)) return 0;
     Mark marks[kMostContexts];
     CUcontext there[kMostContexts];
-    std::size_t count = 1, made = 0;
+    std::size_t count = 1;
     if (!(there[0] = contexts.sole())) count = contexts.list(there, kMostContexts);
     if (count == 0 || count > kMostContexts) return 0;
     Point* point = nullptr;
     {
         LockGuard lock(mutex_);
-        point = points_.take();
+        if (!(point = points_.take())) return 0;
+        // With what it will have, for context_ended() to find.
         for (std::size_t i = 0; i < count; i++) marks[i] = {there[i], spare_event(there[i])};
-    }
-    while (made < count) {
-        Mark& mark = marks[made];
-        if (!mark.event) mark.event = make_event(mark.context);
-        if (!point || !mark.event || CUSLICE_REAL(cuCtxRecordEvent)(mark.context, mark.event) != CUDA_SUCCESS) break;
-        made++;
-    }
-    LockGuard lock(mutex_);
-    if (made < count) {
         for (std::size_t i = 0; i < count; i++)
-            if (marks[i].event) spare_.push_back(marks[i]);
-        if (point) points_.give_back(point);
+            if (marks[i].event) point->add(marks[i]);
+        point->next = first_;
+        if (first_) first_->previous = point;
+        first_ = point;
+    }
+    for (std::size_t i = 0; i < count; i++) {
+        const bool spare = marks[i].event;
+        if (!spare) marks[i].event = make_event(marks[i].context);
+        const bool recorded =
+            marks[i].event && CUSLICE_REAL(cuCtxRecordEvent)(marks[i].context, marks[i].event) == CUDA_SUCCESS;
+        if (recorded && spare) continue;
+        LockGuard lock(mutex_);
+        if (!spare && marks[i].event) point->add(marks[i]);
+        if (recorded) continue;
+        recycle(point);
         return 0;
     }
-    for (std::size_t i = 0; i < count; i++) point->marks[i] = marks[i];
-    point->count = count;
-    point->next = first_;
-    if (first_) first_->previous = point;
-    first_ = point;
     return reinterpret_cast<Fence>(point);
 }
 
 bool Fences::passed(Fence fence, bool wait) {
     auto* point = reinterpret_cast<Point*>(fence);
     for (;;) {
-        CUevent event = nullptr;
-        {
-            LockGuard lock(mutex_);
-            if (!point->count) {
-                recycle(point);
-                return true;
-            }
-            event = point->marks[point->count - 1].event;
-        }
-        const CUresult result = wait ? CUSLICE_REAL(cuEventSynchronize)(event) : CUSLICE_REAL(cuEventQuery)(event);
+        const CUevent event = point->last.load(std::memory_order_relaxed);
+        const CUresult result = !event ? CUDA_SUCCESS
+                                : wait ? CUSLICE_REAL(cuEventSynchronize)(event)
+                                       : CUSLICE_REAL(cuEventQuery)(event);
         LockGuard lock(mutex_);
-        // Its context may have ended meanwhile.
-        if (!point->count || point->marks[point->count - 1].event != event) continue;
+        if (point->last.load(std::memory_order_relaxed) != event) continue;  // its context has ended meanwhile
         if (result != CUDA_SUCCESS) return false;
-        if (!spare_.push_back(point->marks[point->count - 1])) CUSLICE_REAL(cuEventDestroy_v2)(event);
-        point->count--;
+        if (event) {
+            if (!spare_.push_back(point->marks[point->count - 1])) CUSLICE_REAL(cuEventDestroy_v2)(event);
+            point->remove_at(point->count - 1);
+        }
+        if (point->count) continue;
+        recycle(point);
+        return true;
     }
 }
 
@@ -94,7 +92,7 @@ void Fences::context_ended(CUcontext context) {
     LockGuard lock(mutex_);
     for (Point* point = first_; point; point = point->next) {
         for (std::size_t i = point->count; i-- > 0;)
-            if (point->marks[i].context == context) point->marks[i] = point->marks[--point->count];
+            if (point->marks[i].context == context) point->remove_at(i);
     }
     for (std::size_t i = spare_.size(); i-- > 0;)
         if (spare_[i].context == context) spare_.remove_at(i);

@@ -1,4 +1,6 @@
 #pragma once
+#include <atomic>
+
 #include "policy/allocator/backing.h"
 #include "policy/allocator/records.h"
 #include "policy/mutex.h"
@@ -31,7 +33,18 @@ class Fences {
     struct Point {
         Point *next = nullptr, *previous = nullptr;
         std::size_t count = 0;
+        std::atomic<CUevent> last{nullptr};  // of the marks; readable without the lock by whoever has the fence
         Mark marks[kMostContexts];
+
+        void add(const Mark& mark) {
+            marks[count++] = mark;
+            last.store(mark.event, std::memory_order_relaxed);
+        }
+        // Order is not kept.
+        void remove_at(std::size_t i) {
+            marks[i] = marks[--count];
+            last.store(count ? marks[count - 1].event : nullptr, std::memory_order_relaxed);
+        }
     };
     CUevent spare_event(CUcontext context);
     static CUevent make_event(CUcontext context);
