@@ -33,7 +33,15 @@ for when in strict deferred; do
     "$build/bin/cuslice" run --per-process --fake 1xh200 --limit 64GiB --allocator growth --free "$when" -- \
         "$build/tests/bench/cuslice_bench_cached" "$build/lib/cuslice/fake/libcuda.so.1" "$when" >>"$figures"
 done
-echo "bench: waste, about a minute" >&2
+# What others have published of a GPU's driver, as no GPU was at hand: see docs/performance.md.
+delays=delay:cuMemAlloc_v2=97us,delay:cuMemFree_v2=450us,delay:cuCtxSynchronize=1900ns
+delays+=,delay:cuCtxRecordEvent=500ns,delay:cuEventQuery=500ns,delay:cuMemGetInfo_v2=10us
+for when in strict deferred; do
+    CUSLICE_FAKE_INJECT=$delays \
+        "$build/bin/cuslice" run --per-process --fake 1xh200 --limit 64GiB --allocator growth --free "$when" -- \
+        "$build/tests/bench/cuslice_bench_delayed" "$build/lib/cuslice/fake/libcuda.so.1" "$when" >>"$figures"
+done
+echo "bench: waste, half a minute" >&2
 "$build/tests/bench/cuslice_bench_waste" >>"$figures"
 echo "bench: the host ledger, some seconds" >&2
 "$build/tests/bench/cuslice_bench_ledger" "$books/ledger" >>"$figures"

@@ -2,13 +2,13 @@
 //   cuslice run --per-process --fake 1xh200 --limit 64GiB --allocator growth --free WHEN --
 //       cuslice_bench_cached <the fake driver's libcuda.so.1> WHEN
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <random>
 #include <string>
-#include <thread>
 
 #include "tests/bench/figure.h"
+#include "tests/bench/heaps.h"
+#include "tests/bench/on_threads.h"
 #include "tests/bench/traces.h"
 #include "tests/bench/two_drivers.h"
 
@@ -17,12 +17,6 @@ namespace {
 using namespace cuslice::bench;
 
 std::string when;  // strict or deferred, which begins each line
-
-CUdeviceptr take(const Driver& driver, std::size_t bytes) {
-    CUdeviceptr block;
-    must(driver.allocate(&block, bytes), "cuMemAlloc");
-    return block;
-}
 
 void pairs(const Driver& driver, std::size_t bytes, std::size_t n) {
     for (std::size_t i = 0; i < n; i++) must(driver.free(take(driver, bytes)), "cuMemFree");
@@ -89,98 +83,21 @@ void among_a_million(const TwoDrivers& drivers, double wait) {
     for (const CUdeviceptr block : live) must(drivers.ours.free(block), "cuMemFree");
 }
 
-// Nanoseconds from the first thread's first operation to the last thread's last; `work(thread)` is one thread's.
-template <typename Work>
-double on_threads(const TwoDrivers& drivers, unsigned count, Work work) {
-    std::atomic<unsigned> ready{0};
-    std::vector<std::int64_t> starts(count), ends(count);
-    std::vector<std::thread> threads;
-    for (unsigned t = 0; t < count; t++) {
-        threads.emplace_back([&, t] {
-            if (!pin(t % std::thread::hardware_concurrency())) must(CUDA_ERROR_UNKNOWN, "pinning a thread");
-            must(drivers.ours.set_current(drivers.context), "cuCtxSetCurrent");
-            ready++;
-            while (ready.load() < count) std::this_thread::yield();
-            starts[t] = now_ns();
-            work(t);
-            ends[t] = now_ns();
-        });
-    }
-    for (std::thread& thread : threads) thread.join();
-    return static_cast<double>(*std::max_element(ends.begin(), ends.end()) -
-                               *std::min_element(starts.begin(), starts.end()));
-}
-
 void threads_side_by_side(const TwoDrivers& drivers) {
     constexpr std::size_t kPairs = 20'000;
     for (const std::size_t bytes : {4096ul, 1ul << 20}) {
         std::vector<double> one, two, eight;
         const auto work = [&](unsigned) { pairs(drivers.ours, bytes, kPairs); };
         for (int round = 0; round < 51; round++) {
-            one.push_back(on_threads(drivers, 1, work));
-            two.push_back(on_threads(drivers, 2, work));
-            if (round % 5 == 0) eight.push_back(on_threads(drivers, 8, work));
+            one.push_back(on_threads(drivers, drivers.ours, 1, work));
+            two.push_back(on_threads(drivers, drivers.ours, 2, work));
+            if (round % 5 == 0) eight.push_back(on_threads(drivers, drivers.ours, 8, work));
         }
         const std::string name = when + ": pairs of " + size_name(bytes) + ", throughput over that of one thread: ";
         const bool small = bytes <= 65'536;
         print({name + "2 threads", 2 * median(one) / median(two), "×", small ? Bound::at_least : Bound::none, 1.8, {}});
         print({name + "8 threads on 2 cores", 8 * median(one) / median(eight), "×", Bound::none, 0, {}});
     }
-}
-
-// One thread allocates and hands on, the other frees (xmalloc-test).
-void producer_and_consumer(const TwoDrivers& drivers) {
-    constexpr unsigned kSlots = 4096, kBlocks = 200'000;
-    std::vector<double> rounds;
-    for (int round = 0; round < 11; round++) {
-        std::vector<std::atomic<CUdeviceptr>> slots(kSlots);
-        const auto work = [&](unsigned thread) {
-            for (unsigned i = 0; i < kBlocks; i++) {
-                std::atomic<CUdeviceptr>& slot = slots[i % kSlots];
-                if (thread == 0) {
-                    while (slot.load(std::memory_order_relaxed)) std::this_thread::yield();
-                    slot.store(take(drivers.ours, 512 + i % 64 * 512), std::memory_order_release);
-                } else {
-                    CUdeviceptr block;
-                    while (!(block = slot.load(std::memory_order_acquire))) std::this_thread::yield();
-                    slot.store(0, std::memory_order_release);
-                    must(drivers.ours.free(block), "cuMemFree");
-                }
-            }
-        };
-        rounds.push_back(on_threads(drivers, 2, work) / kBlocks);
-    }
-    print({when + ": one thread allocates, another frees: a block", median(rounds), "ns", Bound::none, 0, {}});
-}
-
-// Each thread replaces random ones of its blocks, and hands all of them to the next thread now and then (larson).
-void larson(const TwoDrivers& drivers) {
-    constexpr unsigned kThreads = 2, kBlocks = 1000, kTurns = 10, kReplaced = 5000;
-    std::vector<double> rounds;
-    for (int round = 0; round < 11; round++) {
-        std::vector<std::vector<CUdeviceptr>> sets(kThreads, std::vector<CUdeviceptr>(kBlocks));
-        std::atomic<unsigned> arrived{0};
-        for (auto& set : sets)
-            for (CUdeviceptr& block : set) block = take(drivers.ours, 8192);
-        const double took = on_threads(drivers, kThreads, [&](unsigned thread) {
-            std::mt19937_64 random(thread);
-            for (unsigned turn = 0; turn < kTurns; turn++) {
-                auto& set = sets[(thread + turn) % kThreads];
-                for (unsigned i = 0; i < kReplaced; i++) {
-                    CUdeviceptr& block = set[random() % kBlocks];
-                    must(drivers.ours.free(block), "cuMemFree");
-                    block = take(drivers.ours, 512 + random() % 65'000);
-                }
-                arrived++;
-                while (arrived.load() < kThreads * (turn + 1)) std::this_thread::yield();
-            }
-        });
-        rounds.push_back(took / kTurns / kReplaced);
-        for (auto& set : sets)
-            for (const CUdeviceptr block : set) must(drivers.ours.free(block), "cuMemFree");
-    }
-    print(
-        {when + ": larson, 2 threads, up to 64 KiB: a replacement of each", median(rounds), "ns", Bound::none, 0, {}});
 }
 
 // Held on the GPU by the driver's own account, while the program does what a training would.
@@ -240,6 +157,13 @@ int main(int count, char** arguments) {
     among_others(drivers, wait);
     among_a_million(drivers, wait);
     threads_side_by_side(drivers);
-    producer_and_consumer(drivers);
-    larson(drivers);
+    for (const Heap& heap : heaps()) {
+        // By turns, as everything else.
+        std::vector<double> raw, ours;
+        for (int round = 0; round < 11; round++) {
+            raw.push_back(heap.run(drivers, drivers.raw));
+            ours.push_back(heap.run(drivers, drivers.ours));
+        }
+        print({when + ": " + heap.name, median(ours), "ns", Bound::none, 0, Comparison{median(raw), median(ours)}});
+    }
 }

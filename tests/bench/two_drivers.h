@@ -30,6 +30,13 @@ TwoDrivers open_two_drivers(const char* raw_path);
 // Ends the program unless `result` is success.
 void must(CUresult result, const char* what);
 
+// Allocates, or ends the program.
+inline CUdeviceptr take(const Driver& driver, std::size_t bytes) {
+    CUdeviceptr block = 0;
+    must(driver.allocate(&block, bytes), "cuMemAlloc");
+    return block;
+}
+
 // Asks for as much as the limit through both. True if ours refused it, being over the limit, and the driver beneath did
 // not: so the limit is in force, and it is cuslice that enforces it.
 bool limit_in_force(const TwoDrivers& drivers);

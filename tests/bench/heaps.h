@@ -1,0 +1,17 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "tests/bench/two_drivers.h"
+
+namespace cuslice::bench {
+
+// What threads do with one heap together, after benchmarks of allocators that people know. `run` returns nanoseconds an
+// operation, of all threads together, and leaves nothing allocated.
+struct Heap {
+    std::string name;
+    double (*run)(const TwoDrivers& drivers, const Driver& driver);
+};
+std::vector<Heap> heaps();
+
+}  // namespace cuslice::bench
