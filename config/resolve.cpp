@@ -95,6 +95,13 @@ AllocatorChoice allocator_for(const Settings& settings, const GpuIdentity& gpu) 
     return choice;
 }
 
+bool chooses_cache(const Settings& settings) {
+    for (const Entry& entry : settings.entries())
+        if (entry.key == Key::allocator && static_cast<AllocatorMode>(entry.number) != AllocatorMode::direct)
+            return true;
+    return false;
+}
+
 std::optional<std::uint64_t> group_limit_for(const Settings& settings, const GpuIdentity& gpu) {
     const Entry* entry = find(settings, Key::group_limit, gpu);
     return entry ? std::optional(entry->number) : std::nullopt;

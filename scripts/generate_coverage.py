@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes docs/coverage.md: of every function that a CUDA driver exports, whether it passes through or is hooked, and how it
-is counted.
+"""Writes docs/coverage.md: of every function that a CUDA driver exports, whether it passes through, is checked or is hooked,
+and how it is counted.
 
   generate_coverage.py [--check]
 
@@ -24,14 +24,18 @@ HOW = {
     "capture": "takes no memory: while a stream is captured, caches neither wait for the GPU nor record events",
     "context": "the driver's part is measured around the call; a context, or a larger limit of one, that does not fit is"
     " undone and refused; the end of a context gives back every allocation in it",
+    "copy": "a copy that begins in a cache's segment and is not within one block of the program's is refused, as the driver"
+    " refuses one past an allocation's end",
     "graph": "what an instance's allocation nodes need is charged before it is launched or uploaded, or the launch is"
     " refused; then what the device keeps for graphs counts, as a memory pool's reserved bytes do",
+    "graph_nodes": "so is a node that copies or fills, when it is given its parameters",
     "green": "the driver's part is measured around the call; a green context that does not fit is undone and refused. Its"
     " allocations are the primary context's, and end with the last use of that",
     "init": "opens the GPUs and works out each one's slice; fails if a setting is wrong",
     "lookup": "the driver is asked, and the pointer that comes back is exchanged for the hook's, if there is one",
     "memory": "charged before the driver is asked, at the size asked for in steps of 512 bytes, until it is freed; where"
     " the GPU's `allocator` caches, cuMemAlloc_v2 is a cache's, and the cache's segments are charged so",
+    "memset": "so is a memset",
     "module": "the driver's part is measured around the call; loading one that does not fit is undone and refused",
     "multicast": "what is bound stays charged until it is unbound or the object is gone; what the driver takes for an object"
     " itself is measured when a device is added, and after a binding noticed at the next measurement",
@@ -61,8 +65,9 @@ HEAD = """# What is caught, and what is counted
 *Written by `scripts/generate_coverage.py` from the list of the driver's functions; the tests fail when it is old.*
 
 {total} functions of the CUDA driver are exported by `libcuslice.so`, the forms for per-thread default streams and the old
-forms each by itself: {hooked} are hooked, {passed} pass through. A function that passes through is the driver's own pointer to
-whoever asks `cuGetProcAddress`, and one jump to whoever calls the exported symbol. Functions of a newer driver that are
+forms each by itself: {hooked} are hooked, {checked} are checked, {passed} pass through. A function that passes through is the
+driver's own pointer to whoever asks `cuGetProcAddress`, and one jump to whoever calls the exported symbol. So is one that is
+checked, unless the settings have some GPU's memory cached ([the allocator](allocator.md)). Functions of a newer driver that are
 not listed here reach programs through `cuGetProcAddress`, not through `dlsym` ([boundaries](boundaries.md)).
 
 """
@@ -94,7 +99,7 @@ def hook_files():
     files = {}
     for path in sorted((ROOT / "shim/driver").glob("hooks_*.cpp")):
         word = path.stem.removeprefix("hooks_")
-        symbols = re.findall(r"^CUSLICE_HOOK (cu\w+)\(", path.read_text(), re.M)
+        symbols = re.findall(r"^CUSLICE_(?:HOOK |CHECKED\()(cu\w+)[(,]", path.read_text(), re.M)
         if symbols and word not in HOW:
             fail(f"say in HOW what {path.name} does with its calls")
         files.update(dict.fromkeys(symbols, word))
@@ -104,22 +109,25 @@ def hook_files():
     return files
 
 
+def by_file(title, rows, files):
+    text = f"## {title}\n\n| what happens | functions, with the CUDA version that brought each form |\n|---|---|\n"
+    symbols = collections.defaultdict(list)
+    for symbol, _, version, _, _ in rows:
+        symbols[files[symbol]].append(f"`{symbol}` {since(int(version))}")
+    for word in sorted(symbols):
+        text += f"| {HOW[word]} | {', '.join(symbols[word])} |\n"
+    return text
+
+
 def page():
     rows = ROW.findall((ROOT / "virtual_gpu/driver/functions.def").read_text())
     files = hook_files()
-    hooked = [row for row in rows if row[4] == "hook"]
-    passed = [row for row in rows if row[4] == "pass"]
-    for symbol, *_ in hooked:
+    hooked, checked, passed = ([row for row in rows if row[4] == route] for route in ("hook", "checked", "pass"))
+    for symbol, *_, route in hooked + checked:
         if symbol not in files:
-            fail(f"{symbol} is hooked, but no hooks_*.cpp defines it")
-    text = HEAD.format(total=len(rows), hooked=len(hooked), passed=len(passed))
-
-    text += "## Hooked\n\n| what happens | functions, with the CUDA version that brought each form |\n|---|---|\n"
-    by_file = collections.defaultdict(list)
-    for symbol, _, version, _, _ in hooked:
-        by_file[files[symbol]].append(f"`{symbol}` {since(int(version))}")
-    for word, symbols in sorted(by_file.items()):
-        text += f"| {HOW[word]} | {', '.join(symbols)} |\n"
+            fail(f"{symbol} has the route `{route}`, but no hooks_*.cpp defines it")
+    text = HEAD.format(total=len(rows), hooked=len(hooked), checked=len(checked), passed=len(passed))
+    text += by_file("Hooked", hooked, files) + "\n" + by_file("Checked where memory is cached", checked, files)
 
     text += UNCOUNTED_HEAD
     passing = collections.defaultdict(list)

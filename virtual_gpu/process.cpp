@@ -69,6 +69,7 @@ bool Process::read_settings() {
     auto& settings = *new (settings_storage) Settings;
     if (!load_guest(settings, environ, open_toml_module, kSystemFile, error_)) return false;
     sharing_ = plan_sharing(settings, environ);
+    may_cache_ = chooses_cache(settings);
     return true;
 }
 

@@ -62,6 +62,9 @@ class Process {
     VirtualGpu* find_gpu(const char* uuid);
     // True once some GPU has a limit: otherwise nothing is counted and every hook is one jump.
     bool limits_anything() const { return limits_.load(std::memory_order_relaxed); }
+    // True if the settings have some GPU's freed memory kept, whether it is here or not. Known once the settings are,
+    // which is long before the GPUs.
+    bool may_cache() const { return may_cache_; }
     // True once some GPU's freed memory is kept.
     bool caches_anything() const { return caching_.load(std::memory_order_relaxed); }
 
@@ -117,7 +120,7 @@ class Process {
     std::atomic<bool> limits_{false}, caching_{false};
     std::atomic<std::uint32_t> context_epoch_{1};
     std::atomic<int> nvml_{0};  // 0: not tried, 1: loaded, 2: none
-    bool gpus_open_ = false;
+    bool gpus_open_ = false, may_cache_ = false;
     ConfigError error_;
     char driver_text_[512] = {};
 

@@ -11,22 +11,40 @@ class AddressMap {
   public:
     static constexpr std::uint64_t kSegmentGranule = Growth::kGranule;
 
-    // What a granule of 64 KiB knows: the span that it is part of, or the one used block that begins in it. (A used
-    // block is larger than a granule, so no second one can.)
+    // What a granule of 64 KiB knows: the span that it is part of, or the one used block that begins in it, and where.
+    // (A used block is larger than a granule, so no second one can.)
     struct Here {
         Span* span = nullptr;
         Block* block = nullptr;
+        std::uint64_t begin = 0;
     };
     Here at(std::uint64_t address) const {
         const auto entry = blocks_.at(address);
-        if (entry & 1) return {reinterpret_cast<Span*>(entry - 1), nullptr};
-        return {nullptr, reinterpret_cast<Block*>(entry)};
+        if (entry & 1) return {reinterpret_cast<Span*>(entry - 1), nullptr, 0};
+        if (!entry) return {};
+        const std::uint64_t granule = address / SizeClass::kGranule * SizeClass::kGranule;
+        return {nullptr, reinterpret_cast<Block*>(entry << kUnitBits >> kUnitBits),
+                granule + (entry >> kUnitShift) * SizeClass::kUnit};
+    }
+    // The one used block that an address could be in; null if it is in a span, or in none. No block is looked at, as
+    // it could be another thread's, but the map alone: with 33 granules at most.
+    Block* block_before(std::uint64_t address) const {
+        const std::uint64_t first = address / kSegmentGranule * kSegmentGranule;
+        Here here = at(address);
+        if (here.block && here.begin <= address) return here.block;
+        for (std::uint64_t granule = address / SizeClass::kGranule * SizeClass::kGranule; granule > first;) {
+            if (here.span) return nullptr;
+            granule -= SizeClass::kGranule;
+            here = at(granule);
+            if (here.block) return here.block;
+        }
+        return here.span ? nullptr : reinterpret_cast<Block*>(over_.at(first));
     }
     Segment* segment(std::uint64_t address) const { return reinterpret_cast<Segment*>(segments_.at(address)); }
 
     // A segment's own part of the addresses, in whole kSegmentGranule. False if the kernel gives no memory.
     bool add(Segment* segment, std::uint64_t begin, std::uint64_t end) {
-        if (!blocks_.cover(begin, end) || !segments_.cover(begin, end)) return false;
+        if (!blocks_.cover(begin, end) || !segments_.cover(begin, end) || !over_.cover(begin, end)) return false;
         for (std::uint64_t at = begin; at < end; at += kSegmentGranule)
             segments_.set(at, reinterpret_cast<std::uintptr_t>(segment));
         return true;
@@ -35,7 +53,12 @@ class AddressMap {
         for (std::uint64_t at = begin; at < end; at += kSegmentGranule) segments_.set(at, 0);
     }
 
-    void set(Block* block) { blocks_.set(block->address, reinterpret_cast<std::uintptr_t>(block)); }
+    // A block's entry says in its uppermost bits, which no pointer uses, in which unit of the granule it begins.
+    void set(Block* block) {
+        const std::uint64_t unit = block->address % SizeClass::kGranule / SizeClass::kUnit;
+        blocks_.set(block->address, reinterpret_cast<std::uintptr_t>(block) | unit << kUnitShift);
+        set_over(block, reinterpret_cast<std::uintptr_t>(block));
+    }
     void set(Span* span) {
         for (std::uint64_t at = 0; at < SizeClass::span_bytes(span->size_class); at += SizeClass::kGranule)
             blocks_.set(span->address + at, reinterpret_cast<std::uintptr_t>(span) | 1);
@@ -43,11 +66,26 @@ class AddressMap {
     void clear(std::uint64_t address, std::uint64_t bytes) {
         for (std::uint64_t at = 0; at < bytes; at += SizeClass::kGranule) blocks_.set(address + at, 0);
     }
-    void clear(const Block* block) { blocks_.set(block->address, 0); }
+    void clear(const Block* block) {
+        blocks_.set(block->address, 0);
+        set_over(block, 0);
+    }
 
   private:
+    static constexpr unsigned kUnitBits = 7, kUnitShift = 64 - kUnitBits;
+    static_assert(SizeClass::kGranule / SizeClass::kUnit == 1 << kUnitBits);
+
+    // In each 2 MiB that begin within it.
+    void set_over(const Block* block, std::uintptr_t entry) {
+        const std::uint64_t end = block->address + block->bytes;
+        for (std::uint64_t at = (block->address / kSegmentGranule + 1) * kSegmentGranule; at < end;
+             at += kSegmentGranule)
+            over_.set(at, entry);
+    }
+
     PageMap<SizeClass::kGranule> blocks_;
     PageMap<kSegmentGranule> segments_;
+    PageMap<kSegmentGranule> over_;  // the used block that reaches over the beginning
 };
 
 }  // namespace cuslice

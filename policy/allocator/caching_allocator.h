@@ -73,6 +73,9 @@ class CachingAllocator {
         CachingAllocator* owner = nullptr;
     };
     static Found find(AddressMap& map, std::uint64_t address);
+    // False if a range that begins in a segment, of any allocator, is not within one block of the program's, which
+    // reaches as far as its size was rounded up. Without a lock.
+    static bool holds(const AddressMap& map, std::uint64_t address, std::uint64_t bytes);
     // There is more to know of this block: forget() is to be called when it is freed. False if it is none.
     static bool mark(AddressMap& map, std::uint64_t address);
 

@@ -113,17 +113,22 @@ CachingAllocator::Found CachingAllocator::find(AddressMap& map, std::uint64_t ad
     }
     LockGuard lock(segment->owner->mutex_);
     if (map.segment(address) != segment || address < segment->begin) return {};
-    // Back to where the block begins that contains it.
-    for (std::uint64_t at = address / SizeClass::kGranule * SizeClass::kGranule; at >= segment->begin;
-         at -= SizeClass::kGranule) {
-        const AddressMap::Here here = map.at(at);
-        if (here.span) break;
-        if (!here.block || here.block->address > address) continue;
-        const Block& block = *here.block;
-        if (address - block.address >= block.requested) break;
-        return {block.address, block.requested, segment, segment->owner};
+    const Block* block = map.block_before(address);
+    if (!block || address - block->address >= block->requested) return {};
+    return {block->address, block->requested, segment, segment->owner};
+}
+
+bool CachingAllocator::holds(const AddressMap& map, std::uint64_t address, std::uint64_t bytes) {
+    if (!map.segment(address)) return true;
+    if (Span* span = map.at(address).span) {
+        const std::uint32_t index = span->index_of(address);
+        if (index == Span::kNone || !(span->word(index).load(std::memory_order_relaxed) & Span::kLive)) return false;
+        const std::uint64_t room = SizeClass::bytes(span->size_class);
+        return bytes <= room - (address - span->address_of(index));
     }
-    return {};
+    const Block* block = map.block_before(address);
+    const std::uint64_t offset = block ? address - block->address : 0;
+    return block && offset < block->bytes && bytes <= block->bytes - offset;
 }
 
 bool CachingAllocator::mark(AddressMap& map, std::uint64_t address) {

@@ -1,8 +1,10 @@
 #include "shim/driver/hook_map.h"
 
 #include <cstring>
+#include <iterator>
 
 #include "virtual_gpu/driver/table.h"
+#include "virtual_gpu/process.h"
 
 namespace cuslice {
 
@@ -17,18 +19,31 @@ struct Hook {
 #define CUSLICE_FUNCTION(symbol, name, version, stream, route) CUSLICE_ROUTE_##route(symbol)
 #define CUSLICE_ROUTE_pass(symbol)
 #define CUSLICE_ROUTE_hook(symbol) {Function::symbol, reinterpret_cast<void*>(&::symbol)},
+#define CUSLICE_ROUTE_checked(symbol)
 const Hook kHooks[] = {
+#include "virtual_gpu/driver/functions.def"
+};
+#undef CUSLICE_ROUTE_hook
+#undef CUSLICE_ROUTE_checked
+
+// Those whose route is `checked`.
+#define CUSLICE_ROUTE_hook(symbol)
+#define CUSLICE_ROUTE_checked(symbol) {Function::symbol, reinterpret_cast<void*>(&::symbol)},
+const Hook kChecked[] = {
 #include "virtual_gpu/driver/functions.def"
 };
 #undef CUSLICE_FUNCTION
 #undef CUSLICE_ROUTE_hook
+#undef CUSLICE_ROUTE_checked
 
 constexpr const char* kHookedNames[] = {
 #define CUSLICE_FUNCTION(symbol, name, version, stream, route) CUSLICE_ROUTE_##route(name)
 #define CUSLICE_ROUTE_hook(name) #name,
+#define CUSLICE_ROUTE_checked(name)
 #include "virtual_gpu/driver/functions.def"
 #undef CUSLICE_FUNCTION
 #undef CUSLICE_ROUTE_hook
+#undef CUSLICE_ROUTE_checked
 #undef CUSLICE_ROUTE_pass
 };
 
@@ -46,16 +61,19 @@ const HookMap& hook_map() {
 }
 
 void HookMap::build() {
-    static_assert(sizeof(kHooks) / sizeof(kHooks[0]) <= kMostHooks);
-    for (const Hook& hook : kHooks) {
+    static_assert(std::size(kHooks) + std::size(kChecked) <= kMostHooks);
+    const auto add = [&](const Hook& hook) {
         const void* real = driver_slot(hook.function);
-        if (!real) continue;
+        if (!real) return;
         std::size_t i = home(real);
         for (const void* there; (there = rows_[i].real.load(std::memory_order_relaxed)) && there != real;)
             i = (i + 1) % kRows;
         rows_[i].real.store(real, std::memory_order_relaxed);
         rows_[i].hook.store(hook.address, std::memory_order_relaxed);
-    }
+    };
+    for (const Hook& hook : kHooks) add(hook);
+    if (!process().may_cache()) return;
+    for (const Hook& hook : kChecked) add(hook);
 }
 
 void* HookMap::hook_for(const void* real) const {
@@ -67,7 +85,7 @@ void* HookMap::hook_for(const void* real) const {
 }
 
 int HookMap::hooked_name(const char* name) {
-    static_assert(sizeof(kHookedNames) / sizeof(kHookedNames[0]) <= kMostHooks);
+    static_assert(std::size(kHookedNames) <= kMostHooks);
     int index = 0;
     for (const char* hooked : kHookedNames) {
         if (std::strcmp(hooked, name) == 0) return index;

@@ -5,10 +5,11 @@
 
 namespace cuslice {
 
-// Which of our functions stands before one of the real driver's.
+// Which of our functions stands before one of the real driver's: those whose route is `hook`, and where memory may be
+// cached those whose route is `checked`.
 class HookMap {
   public:
-    static constexpr std::size_t kMostHooks = 128;
+    static constexpr std::size_t kMostHooks = 256;
 
     // Fills an empty map from the driver's table. Several threads may do so at once: each puts the same pairs in the
     // same order and so in the same places. (No lock: one that another thread holds at a fork is held in the child for
@@ -19,7 +20,7 @@ class HookMap {
     void* hook_for(const void* real) const;
 
     // A number below kMostHooks if some form of the function with this name (as cuGetProcAddress takes it: no version,
-    // no stream suffix) is hooked, the same for the same name; else -1.
+    // no stream suffix) has the route `hook`, the same for the same name; else -1.
     static int hooked_name(const char* name);
 
     // True if the address is one that the driver exports under this name, in a form that passes through.

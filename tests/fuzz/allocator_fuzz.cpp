@@ -110,6 +110,11 @@ struct Model {
         live[address] = bytes;
         const CachingAllocator::Found found = CachingAllocator::find(shared_map(), address + bytes - 1);
         expect(found.address == address && found.requested == bytes && found.owner == &allocator);
+        expect(CachingAllocator::holds(shared_map(), address, bytes));
+        expect(CachingAllocator::holds(shared_map(), address + bytes - 1, 1));
+        const std::uint64_t room = after == live.end() ? ~0ull : after->first - address + 1;
+        expect(!CachingAllocator::holds(shared_map(), address, room));
+        expect(!CachingAllocator::holds(shared_map(), address + bytes - 1, room));
     }
 
     void allocate(std::uint64_t bytes) {
@@ -138,6 +143,10 @@ struct Model {
         expect(result == Freed::done && gpu.noted.count(address) == 0);
         const bool never = is_noted && gpu.keep_marked;
         retired = retired || never;
+        // Its segment may be gone with it.
+        const bool anybodys = !gpu_has(address);
+        expect(CachingAllocator::holds(shared_map(), address, 1) == anybodys);
+        expect(CachingAllocator::holds(shared_map(), address + block->second - 1, 1) == anybodys);
         freed.insert({address, {address + block->second, never ? ~0ull : gpu.time}});
         live.erase(block);
     }

@@ -26,7 +26,8 @@ struct Row {
     int version;
     bool per_thread, hooked;
 };
-constexpr bool legacy = false, per_thread = true, pass = false, hook = true;
+constexpr bool legacy = false, per_thread = true, pass = false, hook = true,
+               checked = false;  // passes through, as nothing is cached here
 constexpr Row kRows[] = {
 #define CUSLICE_FUNCTION(symbol, name, version, stream, route) {#symbol, #name, version, stream, route},
 #include "virtual_gpu/driver/functions.def"

@@ -25,6 +25,14 @@ Answer parse_answer(const std::string& line) {
     return answer;
 }
 
+std::set<std::string> symbols_of_route(const std::string& route) {
+    std::set<std::string> all;
+    const std::string text = read_text(CUSLICE_TEST_FUNCTIONS);
+    const std::regex row("CUSLICE_FUNCTION\\((\\w+),[^)]*, " + route + "\\)");
+    for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it) all.insert((*it)[1]);
+    return all;
+}
+
 }  // namespace
 
 std::vector<LookUp> of_typedefs() {
@@ -50,13 +58,8 @@ std::vector<LookUp> of_runtime() {
     return all;
 }
 
-std::set<std::string> hooked_symbols() {
-    std::set<std::string> all;
-    const std::string text = read_text(CUSLICE_TEST_FUNCTIONS);
-    static const std::regex row("CUSLICE_FUNCTION\\((\\w+),[^)]*, hook\\)");
-    for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it) all.insert((*it)[1]);
-    return all;
-}
+std::set<std::string> hooked_symbols() { return symbols_of_route("hook"); }
+std::set<std::string> checked_symbols() { return symbols_of_route("checked"); }
 
 std::vector<Answer> ask(const std::vector<LookUp>& look_ups, const Words& environment, bool after_init,
                         std::string* err) {

@@ -35,8 +35,10 @@ std::vector<LookUp> of_typedefs();
 /// What a runtime asks for when it starts: data/cudart13-lookups.txt.
 std::vector<LookUp> of_runtime();
 
-/// Symbols before which a hook stands, from the one list of functions.
+/// Symbols before which a hook stands, from the one list of functions, and those whose arguments are looked at where
+/// memory is cached.
 std::set<std::string> hooked_symbols();
+std::set<std::string> checked_symbols();
 
 /// The answers of a child process with this environment, one for each look-up. Fails the test if there are not as many.
 std::vector<Answer> ask(const std::vector<LookUp>& look_ups, const Words& environment, bool after_init = false,

@@ -1,5 +1,6 @@
 // cuGetProcAddress under cuslice: the driver's own status for every look-up, its own pointer for what isn't hooked,
-// ours for what is. On the fake driver and, where its packages could be had, on NVIDIA's.
+// ours for what is, and for what is checked where memory is cached. On the fake driver and, where its packages could be
+// had, on NVIDIA's.
 #include "tests/preload/lookups.h"
 
 #include <cstdio>
@@ -24,8 +25,7 @@ bool right_pointer(const Place& given, const Place& drivers, const std::set<std:
 }
 
 void compare(const std::vector<LookUp>& look_ups, const std::vector<Answer>& raw_answers,
-             const std::vector<Answer>& answers, Counted& counted) {
-    const std::set<std::string> hooked = hooked_symbols();
+             const std::vector<Answer>& answers, const std::set<std::string>& hooked, Counted& counted) {
     REQUIRE(hooked.size() > 30);
     for (std::size_t i = 0; i < look_ups.size(); ++i) {
         const Answer &expected = raw_answers[i], &answer = answers[i];
@@ -54,13 +54,14 @@ std::vector<LookUp> all_look_ups() {
     return all;
 }
 
-void hold_against(const Words& raw_environment, const Words& environment, bool after_init, const char* what) {
+void hold_against(const Words& raw_environment, const Words& environment, bool after_init, const char* what,
+                  const std::set<std::string>& hooked = hooked_symbols()) {
     const std::vector<LookUp> look_ups = all_look_ups();
     Counted counted;
     std::string err;
     const auto expected = ask(look_ups, raw_environment, after_init);
     const auto answers = ask(look_ups, environment, after_init, &err);
-    compare(look_ups, expected, answers, counted);
+    compare(look_ups, expected, answers, hooked, counted);
     CHECK(err == "");
     std::printf("  %s: %zu look-ups in two forms; %u pointers, %u of them to hooks\n", what, look_ups.size(),
                 counted.found, counted.hooked);
@@ -71,11 +72,24 @@ void hold_against(const Words& raw_environment, const Words& environment, bool a
 
 TEST_CASE("look-ups on the fake driver are the driver's own") {
     const bool after_init = GENERATE(false, true);
-    const std::string limit = GENERATE("CUSLICE_LIMIT=1GiB", "CUSLICE_LOG=warn");
-    CAPTURE(after_init, limit);
+    const std::string setting = GENERATE("CUSLICE_LIMIT=1GiB", "CUSLICE_LOG=warn", "CUSLICE_ALLOCATOR=direct");
+    CAPTURE(after_init, setting);
     const Folder books;
-    hold_against(raw("1xa100-40g", books.path()), sliced("1xa100-40g", books.path(), {limit}), after_init,
+    hold_against(raw("1xa100-40g", books.path()), sliced("1xa100-40g", books.path(), {setting}), after_init,
                  "fake driver");
+}
+
+TEST_CASE("where memory may be cached, the functions that copy and fill are ours as well, also before cuInit") {
+    const bool after_init = GENERATE(false, true);
+    const std::string setting =
+        GENERATE("CUSLICE_ALLOCATOR=growth", "CUSLICE_ALLOCATOR=prealloc", "CUSLICE_ALLOCATOR=0=direct,1=growth");
+    CAPTURE(after_init, setting);
+    const Folder books;
+    std::set<std::string> ours = hooked_symbols(), checked = checked_symbols();
+    REQUIRE(checked.size() == 80);
+    ours.insert(checked.begin(), checked.end());
+    hold_against(raw("2xa100-40g", books.path()), sliced("2xa100-40g", books.path(), {setting}), after_init,
+                 "fake driver, caching", ours);
 }
 
 // scripts/test.sh fills the folder, with the packages that this system's own sources have.
@@ -105,6 +119,22 @@ TEST_CASE("a function that only a newer driver has reaches programs") {
         CHECK(answers[i].v1_pointer == expected[i].v1_pointer);
         CHECK(answers[i].v2_pointer == expected[i].v2_pointer);
     }
+}
+
+TEST_CASE("a newer form of a checked function is no way round the limit, and reaches programs") {
+    const Folder books;
+    const std::vector<LookUp> look_ups{{"cuMemcpyDtoD", 14000, 0}, {"cuMemcpyDtoD", 13000, 0}};
+    const std::string setting = GENERATE("CUSLICE_LIMIT=1GiB", "CUSLICE_ALLOCATOR=growth");
+    CAPTURE(setting);
+    std::string err;
+    const auto expected = ask(look_ups, raw("1xt4", books.path(), {"CUSLICE_FAKE_NEWER=1"}), true);
+    const auto answers = ask(look_ups, sliced("1xt4", books.path(), {"CUSLICE_FAKE_NEWER=1", setting}), true, &err);
+    REQUIRE(expected[0].v2_pointer.symbol == "cuMemcpyDtoD_v3");
+    CHECK(answers[0].v1_pointer == expected[0].v1_pointer);
+    CHECK(answers[0].v2_pointer == expected[0].v2_pointer);
+    CHECK(answers[1].v2_pointer.symbol == "cuMemcpyDtoD_v2");
+    CHECK((answers[1].v2_pointer == expected[1].v2_pointer) == (setting == "CUSLICE_LIMIT=1GiB"));
+    CHECK(err == "");
 }
 
 TEST_CASE("a newer form of a hooked function is refused by name, as a driver refuses that lacks it") {

@@ -188,6 +188,40 @@ TEST_CASE("interior addresses lead to their block") {
     CHECK(a.find(large + 5).address == 0);
 }
 
+TEST_CASE("a range is within one block, which reaches as far as its size was rounded up, or in no segment") {
+    const CachingAllocator::Options options = GENERATE(CachingAllocator::Options{}, kDeferred);
+    Allocator a(options);
+    const std::uint64_t size = GENERATE(1ull, 511ull, 1000ull, 5000ull, 64 * kKiB, 64 * kKiB + 1, 200 * kKiB - 7,
+                                        2 * kMiB, 5 * kMiB + 1234, 300 * kMiB);
+    CAPTURE(size);
+    std::vector<std::uint64_t> blocks;
+    for (int i = 0; i < 5; i++) blocks.push_back(a.allocate(size));
+    const std::uint64_t extent =
+        size > SizeClass::kMost ? (size + 511) / 512 * 512 : SizeClass::bytes(SizeClass::of(size));
+    for (const std::uint64_t block : blocks) {
+        CHECK(a.holds(block, extent));
+        CHECK_FALSE(a.holds(block, extent + 1));
+        CHECK_FALSE(a.holds(block, ~0ull));
+        // At every boundary at which something else could be known of it, and beside it.
+        for (std::uint64_t step = 1; step < extent; step *= 2) {
+            for (const std::uint64_t at : {block + step, (block + step) / step * step, block + extent - step}) {
+                if (at < block || at >= block + extent) continue;
+                CAPTURE(block, at);
+                CHECK(a.holds(at, block + extent - at));
+                CHECK_FALSE(a.holds(at, block + extent - at + 1));
+            }
+        }
+    }
+    REQUIRE(a.free(blocks[2]) == Freed::done);
+    for (const std::uint64_t at : {blocks[2], blocks[2] + extent / 2, blocks[2] + extent - 1})
+        CHECK_FALSE(a.holds(at, 1));
+    CHECK(a.holds(blocks[1] + extent - 1, 1));
+    CHECK(a.holds(blocks[3], extent));
+    CHECK(a.holds(77, ~0ull));
+    a.allocator.close();
+    CHECK(a.holds(blocks[1], extent + 1));  // the driver's to answer
+}
+
 TEST_CASE("what was noted of a block is forgotten with it, and what others may use is not handed out again") {
     Allocator a;
     const std::uint64_t small = a.allocate(5000), large = a.allocate(3 * kMiB), other = a.allocate(5000);

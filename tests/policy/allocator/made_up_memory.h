@@ -137,6 +137,9 @@ struct Allocator {
     CachingAllocator::Freed free(std::uint64_t address) {
         return CachingAllocator::free(shared_map(), address, &error);
     }
+    static bool holds(std::uint64_t address, std::uint64_t bytes) {
+        return CachingAllocator::holds(shared_map(), address, bytes);
+    }
     CachingAllocator::Found find(std::uint64_t address) { return CachingAllocator::find(shared_map(), address); }
 };
 

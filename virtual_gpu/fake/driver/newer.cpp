@@ -19,6 +19,13 @@ __attribute__((visibility("default"))) CUresult cuMemAlloc_v3(CUdeviceptr* out, 
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     return cuMemAlloc_v2(out, bytes);
 }
+
+__attribute__((visibility("default"))) CUresult cuMemcpyDtoD_v3(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                                                                unsigned long long flags) {
+    if (!cuslice::fake::newer_driver()) return CUDA_ERROR_NOT_SUPPORTED;
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    return cuMemcpyDtoD_v2(to, from, bytes);
+}
 }
 
 namespace cuslice::fake {
@@ -33,6 +40,7 @@ std::span<const Exported> newer_functions() {
         {"cuFakeNewerDriverFunction", "cuFakeNewerDriverFunction", 13000, false,
          reinterpret_cast<void*>(&cuFakeNewerDriverFunction)},
         {"cuMemAlloc_v3", "cuMemAlloc", 14000, false, reinterpret_cast<void*>(&cuMemAlloc_v3)},
+        {"cuMemcpyDtoD_v3", "cuMemcpyDtoD", 14000, false, reinterpret_cast<void*>(&cuMemcpyDtoD_v3)},
     };
     return rows;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Two made-up functions that "a newer driver" has; there only with CUSLICE_FAKE_NEWER=1. With them it can be tested
+// Made-up functions that "a newer driver" has; there only with CUSLICE_FAKE_NEWER=1. With them it can be tested
 // what a program gets of a driver that knows more than the code in between.
 
 #include <span>
@@ -11,8 +11,8 @@ namespace cuslice::fake {
 /// Whether CUSLICE_FAKE_NEWER=1 is set.
 bool newer_driver();
 
-/// cuFakeNewerDriverFunction(int*), version 13000: writes 20130 to where its argument points; and a form of cuMemAlloc
-/// from version 14000 on, which allocates as cuMemAlloc_v2 does.
+/// cuFakeNewerDriverFunction(int*), version 13000: writes 20130 to where its argument points; and forms of cuMemAlloc
+/// and cuMemcpyDtoD from version 14000 on, which do what their _v2 forms do.
 std::span<const Exported> newer_functions();
 
 }  // namespace cuslice::fake

@@ -1,0 +1,170 @@
+#include "tests/preload/guest/bounds/cases.h"
+
+namespace bounds {
+namespace {
+
+constexpr CUmemorytype kDevice = CU_MEMORYTYPE_DEVICE, kUnified = CU_MEMORYTYPE_UNIFIED;
+constexpr Does write = Does::write, to_device = Does::read_to_device;
+constexpr unsigned kWord = 0x5a5a5a5a;
+constexpr unsigned short kShort = 0x5a5a;
+
+/// A batch of two copies, of which the first one is right.
+struct Batch {
+    CUdeviceptr to[2], from[2];
+    std::size_t bytes[2], index = 0, failed = 77;
+    CUmemcpyAttributes attributes{};
+    Batch(CUdeviceptr to_second, CUdeviceptr from_second, std::size_t count)
+        : to{ends.device, to_second}, from{ends.device, from_second}, bytes{count, count} {}
+    /// A refusal that doesn't say which copy it is for is none of ours.
+    CUresult told(CUresult result) const {
+        return result == CUDA_ERROR_INVALID_VALUE && failed != 1 ? CUDA_ERROR_UNKNOWN : result;
+    }
+};
+
+CUresult batch_v1(decltype(&cuMemcpyBatchAsync) call, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+    Batch batch(to, from, bytes);
+    return batch.told(
+        call(batch.to, batch.from, batch.bytes, 2, &batch.attributes, &batch.index, 1, &batch.failed, nullptr));
+}
+
+CUresult batch_v2(decltype(&cuMemcpyBatchAsync_v2) call, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+    Batch batch(to, from, bytes);
+    return call(batch.to, batch.from, batch.bytes, 2, &batch.attributes, &batch.index, 1, nullptr);
+}
+
+CUresult box_batch_v1(decltype(&cuMemcpy3DBatchAsync) call, Way way, CUdeviceptr at, std::size_t bytes) {
+    std::size_t failed = 77;
+    const CUresult result = call(2, box_batch(way, at, bytes), &failed, 0, nullptr);
+    return result == CUDA_ERROR_INVALID_VALUE && failed != 1 ? CUDA_ERROR_UNKNOWN : result;
+}
+
+#define ROW(symbol, variant, does, unit, ...)                                                   \
+    {                                                                                           \
+#symbol, variant, does, unit, [](CUdeviceptr at, std::size_t n) { return __VA_ARGS__; } \
+    }
+
+// As arguments or as a structure, followed by what the Async forms have more.
+#define FROM_HOST(symbol, ...) ROW(symbol, "to", write, 1, symbol(at, ends.host.data(), n __VA_OPT__(, ) __VA_ARGS__))
+#define TO_HOST(symbol, ...) \
+    ROW(symbol, "from", Does::read_to_host, 1, symbol(ends.host.data(), at, n __VA_OPT__(, ) __VA_ARGS__))
+#define BOTH(symbol, ...)                                                               \
+    ROW(symbol, "to", write, 1, symbol(at, ends.device, n __VA_OPT__(, ) __VA_ARGS__)), \
+        ROW(symbol, "from", to_device, 1, symbol(ends.device, at, n __VA_OPT__(, ) __VA_ARGS__))
+#define UNIFIED(symbol, ...)                          \
+    BOTH(symbol, __VA_ARGS__),                        \
+        ROW(symbol, "to-host", Does::read_to_host, 1, \
+            symbol(reinterpret_cast<CUdeviceptr>(ends.host.data()), at, n __VA_OPT__(, ) __VA_ARGS__))
+#define PEER(symbol, ...)                                                                                           \
+    ROW(symbol, "to", write, 1, symbol(at, ends.context, ends.device, ends.context, n __VA_OPT__(, ) __VA_ARGS__)), \
+        ROW(symbol, "from", to_device, 1,                                                                           \
+            symbol(ends.device, ends.context, at, ends.context, n __VA_OPT__(, ) __VA_ARGS__))
+#define ROWS(symbol, ...)                                                                                       \
+    ROW(symbol, "to", write, 1, symbol(rows(Way::to, at, n, kDevice) __VA_OPT__(, ) __VA_ARGS__)),              \
+        ROW(symbol, "from", to_device, 1, symbol(rows(Way::from, at, n, kDevice) __VA_OPT__(, ) __VA_ARGS__)),  \
+        ROW(symbol, "to-unified", write, 1, symbol(rows(Way::to, at, n, kUnified) __VA_OPT__(, ) __VA_ARGS__)), \
+        ROW(symbol, "from-unified", to_device, 1, symbol(rows(Way::from, at, n, kUnified) __VA_OPT__(, ) __VA_ARGS__))
+#define BOXES(symbol, ...)                                                                                    \
+    ROW(symbol, "to", write, 1, symbol(box(Way::to, at, n, kDevice, Shape::box) __VA_OPT__(, ) __VA_ARGS__)), \
+        ROW(symbol, "from-unified", to_device, 1,                                                             \
+            symbol(box(Way::from, at, n, kUnified, Shape::box) __VA_OPT__(, ) __VA_ARGS__)),                  \
+        ROW(symbol, "from-layers", to_device, 1,                                                              \
+            symbol(box(Way::from, at, n, kDevice, Shape::layers) __VA_OPT__(, ) __VA_ARGS__)),                \
+        ROW(symbol, "to-offset", write, 1,                                                                    \
+            symbol(box(Way::to, at, n, kDevice, Shape::offset) __VA_OPT__(, ) __VA_ARGS__)),                  \
+        ROW(symbol, "from-offset", to_device, 1,                                                              \
+            symbol(box(Way::from, at, n, kUnified, Shape::offset) __VA_OPT__(, ) __VA_ARGS__))
+#define PEER_BOXES(symbol, ...)                                                               \
+    ROW(symbol, "to", write, 1, symbol(peer_box(Way::to, at, n) __VA_OPT__(, ) __VA_ARGS__)), \
+        ROW(symbol, "from", to_device, 1, symbol(peer_box(Way::from, at, n) __VA_OPT__(, ) __VA_ARGS__))
+#define BATCHES(symbol, how)                                       \
+    ROW(symbol, "to", write, 1, how(&symbol, at, ends.device, n)), \
+        ROW(symbol, "from", to_device, 1, how(&symbol, ends.device, at, n))
+#define FILL(symbol, unit, value, ...) \
+    ROW(symbol, "fill", Does::fill, unit, symbol(at, value, n / unit __VA_OPT__(, ) __VA_ARGS__))
+#define FILL_ROWS(symbol, unit, value, ...) \
+    ROW(symbol, "fill", Does::fill, unit,   \
+        symbol(at, unit* pitch(n / unit), value, width(n / unit), 4 __VA_OPT__(, ) __VA_ARGS__))
+#define FILLS(bits, unit, value)                                                                                     \
+    FILL(cuMemsetD##bits##_v2, unit, value), FILL(cuMemsetD##bits##_v2_ptds, unit, value),                           \
+        FILL(cuMemsetD##bits##Async, unit, value, nullptr), FILL(cuMemsetD##bits##Async_ptsz, unit, value, nullptr), \
+        FILL_ROWS(cuMemsetD2D##bits##_v2, unit, value), FILL_ROWS(cuMemsetD2D##bits##_v2_ptds, unit, value),         \
+        FILL_ROWS(cuMemsetD2D##bits##Async, unit, value, nullptr),                                                   \
+        FILL_ROWS(cuMemsetD2D##bits##Async_ptsz, unit, value, nullptr)
+
+CUgraphNode node = nullptr;
+
+const Case all[] = {
+    FROM_HOST(cuMemcpyHtoD_v2),
+    FROM_HOST(cuMemcpyHtoD_v2_ptds),
+    FROM_HOST(cuMemcpyHtoDAsync_v2, nullptr),
+    FROM_HOST(cuMemcpyHtoDAsync_v2_ptsz, nullptr),
+    TO_HOST(cuMemcpyDtoH_v2),
+    TO_HOST(cuMemcpyDtoH_v2_ptds),
+    TO_HOST(cuMemcpyDtoHAsync_v2, nullptr),
+    TO_HOST(cuMemcpyDtoHAsync_v2_ptsz, nullptr),
+    BOTH(cuMemcpyDtoD_v2),
+    BOTH(cuMemcpyDtoD_v2_ptds),
+    BOTH(cuMemcpyDtoDAsync_v2, nullptr),
+    BOTH(cuMemcpyDtoDAsync_v2_ptsz, nullptr),
+    UNIFIED(cuMemcpy),
+    UNIFIED(cuMemcpy_ptds),
+    UNIFIED(cuMemcpyAsync, nullptr),
+    UNIFIED(cuMemcpyAsync_ptsz, nullptr),
+    PEER(cuMemcpyPeer),
+    PEER(cuMemcpyPeer_ptds),
+    PEER(cuMemcpyPeerAsync, nullptr),
+    PEER(cuMemcpyPeerAsync_ptsz, nullptr),
+    ROW(cuMemcpyDtoA_v2, "from", Does::read_to_array, 1, cuMemcpyDtoA_v2(ends.array, 0, at, n)),
+    ROW(cuMemcpyDtoA_v2_ptds, "from", Does::read_to_array, 1, cuMemcpyDtoA_v2_ptds(ends.array, 0, at, n)),
+    ROW(cuMemcpyAtoD_v2, "to", write, 1, cuMemcpyAtoD_v2(at, ends.array, 0, n)),
+    ROW(cuMemcpyAtoD_v2_ptds, "to", write, 1, cuMemcpyAtoD_v2_ptds(at, ends.array, 0, n)),
+    ROWS(cuMemcpy2D_v2),
+    ROWS(cuMemcpy2D_v2_ptds),
+    ROWS(cuMemcpy2DUnaligned_v2),
+    ROWS(cuMemcpy2DUnaligned_v2_ptds),
+    ROWS(cuMemcpy2DAsync_v2, nullptr),
+    ROWS(cuMemcpy2DAsync_v2_ptsz, nullptr),
+    BOXES(cuMemcpy3D_v2),
+    BOXES(cuMemcpy3D_v2_ptds),
+    BOXES(cuMemcpy3DAsync_v2, nullptr),
+    BOXES(cuMemcpy3DAsync_v2_ptsz, nullptr),
+    PEER_BOXES(cuMemcpy3DPeer),
+    PEER_BOXES(cuMemcpy3DPeer_ptds),
+    PEER_BOXES(cuMemcpy3DPeerAsync, nullptr),
+    PEER_BOXES(cuMemcpy3DPeerAsync_ptsz, nullptr),
+    BATCHES(cuMemcpyBatchAsync, batch_v1),
+    BATCHES(cuMemcpyBatchAsync_ptsz, batch_v1),
+    BATCHES(cuMemcpyBatchAsync_v2, batch_v2),
+    BATCHES(cuMemcpyBatchAsync_v2_ptsz, batch_v2),
+    ROW(cuMemcpy3DBatchAsync, "to", write, 1, box_batch_v1(&cuMemcpy3DBatchAsync, Way::to, at, n)),
+    ROW(cuMemcpy3DBatchAsync_ptsz, "from", to_device, 1, box_batch_v1(&cuMemcpy3DBatchAsync_ptsz, Way::from, at, n)),
+    ROW(cuMemcpy3DBatchAsync_v2, "from", to_device, 1,
+        cuMemcpy3DBatchAsync_v2(2, box_batch(Way::from, at, n), 0, nullptr)),
+    ROW(cuMemcpy3DBatchAsync_v2_ptsz, "to", write, 1,
+        cuMemcpy3DBatchAsync_v2_ptsz(2, box_batch(Way::to, at, n), 0, nullptr)),
+    FILLS(8, 1, kFilled),
+    FILLS(16, 2, kShort),
+    FILLS(32, 4, kWord),
+    ROW(cuGraphAddMemcpyNode, "to", write, 1,
+        cuGraphAddMemcpyNode(&node, nullptr, nullptr, 0, box(Way::to, at, n, kDevice, Shape::box), ends.context)),
+    ROW(cuGraphMemcpyNodeSetParams, "from", to_device, 1,
+        cuGraphMemcpyNodeSetParams(node, box(Way::from, at, n, kDevice, Shape::box))),
+    ROW(cuGraphExecMemcpyNodeSetParams, "to", write, 1,
+        cuGraphExecMemcpyNodeSetParams(nullptr, node, box(Way::to, at, n, kDevice, Shape::box), ends.context)),
+    ROW(cuGraphAddMemsetNode, "fill", Does::fill, 4,
+        cuGraphAddMemsetNode(&node, nullptr, nullptr, 0, fill(at, n, 4), ends.context)),
+    ROW(cuGraphMemsetNodeSetParams, "fill", Does::fill, 1, cuGraphMemsetNodeSetParams(node, fill(at, n, 1))),
+    ROW(cuGraphExecMemsetNodeSetParams, "fill", Does::fill, 2,
+        cuGraphExecMemsetNodeSetParams(nullptr, node, fill(at, n, 2), ends.context)),
+    ROW(cuGraphAddNode, "to", write, 1, cuGraphAddNode(&node, nullptr, nullptr, 0, copy_node(Way::to, at, n))),
+    ROW(cuGraphAddNode_v2, "fill", Does::fill, 4,
+        cuGraphAddNode_v2(&node, nullptr, nullptr, nullptr, 0, fill_node(at, n, 4))),
+    ROW(cuGraphNodeSetParams, "from", to_device, 1, cuGraphNodeSetParams(node, copy_node(Way::from, at, n))),
+    ROW(cuGraphExecNodeSetParams, "fill", Does::fill, 2, cuGraphExecNodeSetParams(nullptr, node, fill_node(at, n, 2))),
+};
+
+}  // namespace
+
+std::span<const Case> cases() { return all; }
+
+}  // namespace bounds
