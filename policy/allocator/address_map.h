@@ -38,7 +38,10 @@ class AddressMap {
             here = at(granule);
             if (here.block) return here.block;
         }
-        return here.span ? nullptr : reinterpret_cast<Block*>(over_.at(first));
+        if (here.span) return nullptr;
+        const std::uint64_t begin = over_.at(first);
+        here = at(begin);
+        return here.begin == begin ? here.block : nullptr;
     }
     Segment* segment(std::uint64_t address) const { return reinterpret_cast<Segment*>(segments_.at(address)); }
 
@@ -57,7 +60,8 @@ class AddressMap {
     void set(Block* block) {
         const std::uint64_t unit = block->address % SizeClass::kGranule / SizeClass::kUnit;
         blocks_.set(block->address, reinterpret_cast<std::uintptr_t>(block) | unit << kUnitShift);
-        set_over(block, reinterpret_cast<std::uintptr_t>(block));
+        const std::uint64_t next = (block->address / kSegmentGranule + 1) * kSegmentGranule;
+        over_.fill(next, block->address + block->bytes, block->address);
     }
     void set(Span* span) {
         for (std::uint64_t at = 0; at < SizeClass::span_bytes(span->size_class); at += SizeClass::kGranule)
@@ -66,26 +70,16 @@ class AddressMap {
     void clear(std::uint64_t address, std::uint64_t bytes) {
         for (std::uint64_t at = 0; at < bytes; at += SizeClass::kGranule) blocks_.set(address + at, 0);
     }
-    void clear(const Block* block) {
-        blocks_.set(block->address, 0);
-        set_over(block, 0);
-    }
+    void clear(const Block* block) { blocks_.set(block->address, 0); }
 
   private:
     static constexpr unsigned kUnitBits = 7, kUnitShift = 64 - kUnitBits;
     static_assert(SizeClass::kGranule / SizeClass::kUnit == 1 << kUnitBits);
 
-    // In each 2 MiB that begin within it.
-    void set_over(const Block* block, std::uintptr_t entry) {
-        const std::uint64_t end = block->address + block->bytes;
-        for (std::uint64_t at = (block->address / kSegmentGranule + 1) * kSegmentGranule; at < end;
-             at += kSegmentGranule)
-            over_.set(at, entry);
-    }
-
     PageMap<SizeClass::kGranule> blocks_;
     PageMap<kSegmentGranule> segments_;
-    PageMap<kSegmentGranule> over_;  // the used block that reaches over the beginning
+    // Where the used block begins that reaches over the beginning, if one does: else where the last one did.
+    PageMap<kSegmentGranule> over_;
 };
 
 }  // namespace cuslice

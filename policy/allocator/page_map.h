@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +43,17 @@ class PageMap {
     void set(std::uint64_t address, Entry entry) {
         leaves_[address / kLeafBytes].load(std::memory_order_relaxed)[address / kGranule % kLeafEntries].store(
             entry, std::memory_order_release);
+    }
+
+    // The same for every granule that begins in [first, end), `first` being the beginning of one. What is there already
+    // is not written again.
+    void fill(std::uint64_t first, std::uint64_t end, Entry entry) {
+        while (first < end) {
+            auto* entries = leaves_[first / kLeafBytes].load(std::memory_order_relaxed);
+            const std::uint64_t stop = std::min(end, (first / kLeafBytes + 1) * kLeafBytes);
+            for (auto* at = &entries[first / kGranule % kLeafEntries]; first < stop; first += kGranule, at++)
+                if (at->load(std::memory_order_relaxed) != entry) at->store(entry, std::memory_order_release);
+        }
     }
 
   private:
