@@ -57,9 +57,8 @@ class AddressMap {
     }
 
     // A block's entry says in its uppermost bits, which no pointer uses, in which unit of the granule it begins.
-    void set(Block* block) {
-        const std::uint64_t unit = block->address % SizeClass::kGranule / SizeClass::kUnit;
-        blocks_.set(block->address, reinterpret_cast<std::uintptr_t>(block) | unit << kUnitShift);
+    void set(const Block* block) {
+        set_again(block);
         const std::uint64_t next = (block->address / kSegmentGranule + 1) * kSegmentGranule;
         over_.fill(next, block->address + block->bytes, block->address);
     }
@@ -71,10 +70,20 @@ class AddressMap {
         for (std::uint64_t at = 0; at < bytes; at += SizeClass::kGranule) blocks_.set(address + at, 0);
     }
     void clear(const Block* block) { blocks_.set(block->address, 0); }
+    // Only one thread at a time can take a used block off the map: false if another one did, or it begins elsewhere.
+    bool claim(const Block* block, std::uint64_t address) {
+        return blocks_.exchange(address, entry_of(block, address));
+    }
+    // Of a claimed block, which nobody has had since.
+    void set_again(const Block* block) { blocks_.set(block->address, entry_of(block, block->address)); }
 
   private:
     static constexpr unsigned kUnitBits = 7, kUnitShift = 64 - kUnitBits;
     static_assert(SizeClass::kGranule / SizeClass::kUnit == 1 << kUnitBits);
+    static std::uintptr_t entry_of(const Block* block, std::uint64_t address) {
+        const std::uint64_t unit = address % SizeClass::kGranule / SizeClass::kUnit;
+        return reinterpret_cast<std::uintptr_t>(block) | unit << kUnitShift;
+    }
 
     PageMap<SizeClass::kGranule> blocks_;
     PageMap<kSegmentGranule> segments_;

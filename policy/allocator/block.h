@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstdint>
 
 namespace cuslice {
@@ -23,7 +24,7 @@ struct Block {
     enum class State : std::uint8_t { free, used, span, parked, retired };
 
     std::uint64_t address = 0, bytes = 0;
-    std::uint64_t requested = 0;  // bytes that the program asked for; of a used one
+    std::atomic<std::uint64_t> requested{0};  // bytes that the program asked for, of a used one; 0: a thread keeps it
     Block *before = nullptr, *after = nullptr;
     Block *previous = nullptr, *next = nullptr;  // in its bin while it is free
     Segment* segment = nullptr;

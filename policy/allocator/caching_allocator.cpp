@@ -8,6 +8,9 @@ namespace cuslice {
 
 namespace {
 
+// Of the large blocks that a thread frees it keeps so much, or a share of what is held.
+constexpr std::uint64_t kKept = 4 << 20, kKeptShare = 64;
+
 constexpr std::uint64_t rounded(std::uint64_t bytes) {
     return bytes > ~0ull - SizeClass::kUnit ? bytes
                                             : (bytes + SizeClass::kUnit - 1) / SizeClass::kUnit * SizeClass::kUnit;
@@ -102,20 +105,54 @@ bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
 std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* denied) {
     if (backing_.wanted(backing_.self)) help_out();
     const NotInBetween uncancelled;
+    if (const std::uint64_t address = from_kept(bytes)) return address;
     Changing changing(*this);
     const std::uint64_t size = rounded(bytes);
     Block* block = nullptr;
     const auto attempt = [&] {
         block = segments_.take(size);
         if (!block) return false;
-        block->requested = bytes;
+        block->requested.store(bytes, std::memory_order_relaxed);
         map_->set(block);
         traffic_.allocate(block->bytes, bytes);
         moved(block->bytes);
-        note_large_peaks();
+        note_peaks();
         return true;
     };
     return find_memory(size, attempt, denied) ? block->address : 0;
+}
+
+// 0 if this thread keeps none of the size.
+std::uint64_t CachingAllocator::from_kept(std::uint64_t bytes) {
+    ThreadCache* cache = thread_caches;
+    if (!cache || cache->owner != this || !cache->lock.enter()) return 0;
+    const Block* block = nullptr;
+    if (Block* kept = cache->kept.take(rounded(bytes))) {
+        kept->requested.store(bytes, std::memory_order_relaxed);
+        map_->set_again(kept);
+        cache->traffic.allocate(kept->bytes, bytes);
+        block = kept;
+    }
+    cache->lock.leave();
+    return block ? block->address : 0;
+}
+
+// A block that is in nobody's hands, and that no work can touch. False if there is no place for it.
+bool CachingAllocator::keep(Block* block) {
+    ThreadCache* cache = thread_caches;
+    if (!cache || cache->owner != this) {
+        const Uncancelled uncancelled;
+        cache = own_cache();
+    }
+    if (!cache || !cache->lock.enter()) return false;
+    const std::uint64_t requested = block->requested.load(std::memory_order_relaxed);
+    const bool kept = cache->kept.add(block, std::max(kKept, reserved() / kKeptShare));
+    if (kept) {
+        block->requested.store(0, std::memory_order_relaxed);
+        cache->traffic.free(block->bytes, requested);
+    }
+    cache->lock.leave();
+    return kept;
 }
 
 std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* denied) {
@@ -232,28 +269,29 @@ CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uin
     return Freed::done;
 }
 
-CachingAllocator::Freed CachingAllocator::free_large(AddressMap& map, Block* block, std::uint64_t address, int* error) {
+CachingAllocator::Freed CachingAllocator::free_large(AddressMap& map, const AddressMap::Here& here,
+                                                     std::uint64_t address, int* error) {
     const Segment* segment = map.segment(address);
     if (!segment) return Freed::not_ours;
-    if (!block || block->address != address) return Freed::invalid;
-    return segment->owner->free_own_large(block, address, error);
+    if (!here.block || here.begin != address) return Freed::invalid;
+    return segment->owner->free_own_large(here.block, address, error);
 }
 
 CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint64_t address, int* error) {
-    Changing changing(*this);
     bool quiet = false;
     if (!may_free(&quiet, error)) return Freed::failed;
     const NotInBetween uncancelled;
+    // From here on nobody else can reach the block.
+    if (!map_->claim(block, address)) return Freed::invalid;
+    const bool marked = block->marked;
+    if (quiet && !marked && keep(block)) return Freed::done;
+    Changing changing(*this);
     Batch* full = nullptr;
-    bool marked = false, first = false;
+    bool first = false;
     {
         LockGuard lock(mutex_);
         first = !oldest_;
-        // Again: another thread may have freed it meanwhile.
-        if (map_->at(address).block != block || block->address != address) return Freed::invalid;
-        marked = block->marked;
-        map_->clear(block);
-        traffic_.free(block->bytes, block->requested);
+        traffic_.free(block->bytes, block->requested.load(std::memory_order_relaxed));
         moved(block->bytes);
         if (!marked && quiet) {
             segments_.give_back(block);
@@ -264,7 +302,6 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
     if (full) queue_full(full, first);
     if (!marked) return Freed::done;
 
-    // Nobody else can reach the block now.
     const bool reusable = backing_.forget(backing_.self, address);
     {
         LockGuard lock(mutex_);

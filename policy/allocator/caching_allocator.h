@@ -23,6 +23,8 @@ extern constinit thread_local ThreadCache* thread_caches;
 //
 //     ThreadCache → Spans → Segments → Backing
 //
+// Of larger blocks a thread keeps the few that it has freed last, for its next allocation of the same size.
+//
 // A freed block may still be in use by the GPU. `strict` waits for the GPU in free(); `deferred` parks the block in a
 // batch, makes one fence for all of it, and lets nobody have it before the GPU has come past. While a stream is
 // captured neither can be done, and freed blocks are parked until it can.
@@ -63,7 +65,7 @@ class CachingAllocator {
         const AddressMap::Here here = map.at(address);
         if (here.span) [[likely]]
             return here.span->owner->free_small(here.span, address, error);
-        return free_large(map, here.block, address, error);
+        return free_large(map, here, address, error);
     }
 
     // A block of the program's that contains an address.
@@ -116,8 +118,10 @@ class CachingAllocator {
     std::uint64_t allocate_large(std::uint64_t bytes, Denied* denied);
     [[gnu::always_inline]] Freed free_small(Span* span, std::uint64_t address, int* error);
     Freed free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested, bool quiet);
-    static Freed free_large(AddressMap& map, Block* block, std::uint64_t address, int* error);
+    static Freed free_large(AddressMap& map, const AddressMap::Here& here, std::uint64_t address, int* error);
     Freed free_own_large(Block* block, std::uint64_t address, int* error);
+    std::uint64_t from_kept(std::uint64_t bytes);
+    bool keep(Block* block);
     [[gnu::always_inline]] bool may_free(bool* quiet, int* error);
 
     // Stands at the beginning of what may change the statistics, before any lock. To tell others costs more than the
@@ -183,8 +187,6 @@ class CachingAllocator {
     void flush_caches(bool wait);
     void empty(ThreadCache& cache);
     void note_peaks();
-    void note_large_peaks();
-    Traffic small_traffic() const;
     Traffic total_traffic() const;
     static Batch* take_open(ThreadCache& cache);
 
@@ -205,7 +207,6 @@ class CachingAllocator {
     std::uint64_t cache_memory_ = 0;
     Traffic traffic_;  // large blocks, threads that have ended, and whoever had no cache
     std::uint64_t last_segment_ = 0, queued_ = 0, retired_ = 0;  // bytes
-    std::uint64_t small_allocated_ = 0, small_requested_ = 0;    // as of the last time anybody looked
     Statistics told_;                                            // what is counted as it happens
     std::atomic<std::uint64_t> reserved_{0}, syncs_{0}, moved_{0}, tells_{0};
     std::atomic<std::uint64_t> life_{0};  // how often it was opened

@@ -45,6 +45,12 @@ class PageMap {
             entry, std::memory_order_release);
     }
 
+    // Makes it nothing, where it is `entry`; false if it is anything else.
+    bool exchange(std::uint64_t address, Entry entry) {
+        return leaves_[address / kLeafBytes]
+            .load(std::memory_order_relaxed)[address / kGranule % kLeafEntries]
+            .compare_exchange_strong(entry, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
+    }
     // The same for every granule that begins in [first, end), `first` being the beginning of one. What is there already
     // is not written again.
     void fill(std::uint64_t first, std::uint64_t end, Entry entry) {

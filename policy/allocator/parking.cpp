@@ -154,26 +154,27 @@ void CachingAllocator::return_batch(Batch* batch) {
     batches_.give_back(batch);
 }
 
-// Makes available what the GPU has come past; with `large`, of large blocks also those that were freed last; with
-// `wait`, everything that has been freed so far. True if it was anything.
+// Makes available what the GPU has come past; with `large`, of large blocks also those that were freed last, and those
+// that this thread keeps; with `wait`, everything that has been freed so far. True if it was anything.
 bool CachingAllocator::reuse_parked(bool wait, bool large) {
     ThreadCache* cache = thread_caches;
     Batch* own = nullptr;
-    if (cache && cache->owner == this && cache->open && cache->lock.enter()) {
-        if (cache->open && (wait || cache->open->bytes >= kWorthAFence)) {
-            own = take_open(*cache);
-        }
+    KeptBlocks kept;
+    if (cache && cache->owner == this && cache->lock.enter()) {
+        if (cache->open && (wait || cache->open->bytes >= kWorthAFence)) own = take_open(*cache);
+        if (large) std::swap(kept, cache->kept);
         cache->lock.leave();
     }
     Batch* shared = nullptr;
+    bool any = false;
     if (wait || large) {
         LockGuard lock(mutex_);
         std::swap(shared, open_);
+        for (; Block* block = kept.take_any(); any = true) segments_.give_back(block);
     }
     if (own) queue(own);
     if (shared) queue(shared);
 
-    bool any = false;
     while (Batch* batch = next_parked()) {
         if (!passed(batch, wait)) {
             park_again(batch);

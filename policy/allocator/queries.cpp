@@ -20,32 +20,20 @@ Statistics& raise(Statistics& told, std::uint64_t allocated, std::uint64_t reque
 
 // With the lock held, as are the others here. All that was freed is read first: so nothing is in it that was allocated
 // after the rest was read, and the difference is never less than nothing.
-Traffic CachingAllocator::small_traffic() const {
+Traffic CachingAllocator::total_traffic() const {
     Traffic total;
     for (const ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) total.add_freed(cache->traffic);
     for (const ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) total.add_taken(cache->traffic);
-    return total;
-}
-
-Traffic CachingAllocator::total_traffic() const {
-    Traffic total = small_traffic();
     total.add(traffic_);
     return total;
 }
 
 void CachingAllocator::note_peaks() {
-    const Traffic small = small_traffic();
-    small_allocated_ = small.out();
-    small_requested_ = small.requested_out();
-    note_large_peaks();
-}
-
-// Whatever threads say of themselves, no more than there is can be out.
-void CachingAllocator::note_large_peaks() {
-    const std::uint64_t held = segments_.bytes(), allocated = std::min(traffic_.out() + small_allocated_, held);
+    const Traffic total = total_traffic();
+    // Whatever threads say of themselves, no more than there is can be out.
+    const std::uint64_t held = segments_.bytes(), allocated = std::min(total.out(), held);
     const std::uint64_t parked = queued_ + (open_ ? open_->bytes : 0);
-    raise(told_, allocated, std::min(traffic_.requested_out() + small_requested_, allocated),
-          std::min(allocated + parked, held), held);
+    raise(told_, allocated, std::min(total.requested_out(), allocated), std::min(allocated + parked, held), held);
 }
 
 std::uint64_t CachingAllocator::unused() const {
@@ -155,6 +143,7 @@ Statistics CachingAllocator::close() {
     for (ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) {
         const bool revoked = cache->lock.revoke();
         for (Magazine& magazine : cache->magazines) magazine.count = 0;
+        cache->kept.forget();
         if (cache->open) batches_.give_back(cache->open);
         cache->open = nullptr;
         cache->parked.add(0 - cache->parked.get());
@@ -190,7 +179,7 @@ Statistics CachingAllocator::close() {
         tally->current = 0;
     }
     done.segments = done.largest_free = done.own_memory = 0;
-    queued_ = retired_ = last_segment_ = small_allocated_ = small_requested_ = 0;
+    queued_ = retired_ = last_segment_ = 0;
     open_now_.store(false, std::memory_order_release);
     return done;
 }

@@ -15,8 +15,9 @@ struct Tally {
 
 // What an allocator has done, in bytes and counts.
 //
-// The peaks of `allocated`, `requested` and `active` are exact for blocks above 64 KiB; of smaller ones each thread
-// tells only when it needs new ones, so that they may be too low by what fits into its magazines.
+// The peaks of `allocated`, `requested` and `active` may be too low by what threads serve from their own store, as each
+// tells only when it needs more: what fits into its magazines, and of blocks above 64 KiB what it keeps, which is 4 MiB
+// or a 64th of `reserved`.
 struct Statistics {
     Tally allocated;  // blocks that the program holds, as they are rounded
     Tally requested;  // the same, as the program asked for them

@@ -106,6 +106,37 @@ struct Magazine {
     SmallBlock* slots = nullptr;
 };
 
+// The large blocks that a thread has freed last, each as it was: for programs that free and allocate the same again.
+class KeptBlocks {
+  public:
+    bool add(Block* block, std::uint64_t most_bytes) {
+        if (count_ == kMost || block->bytes > most_bytes || bytes_ > most_bytes - block->bytes) return false;
+        blocks_[count_++] = block;
+        bytes_ += block->bytes;
+        return true;
+    }
+    // One of exactly so many bytes, or null.
+    Block* take(std::uint64_t bytes) {
+        for (unsigned i = count_; i-- > 0;)
+            if (blocks_[i]->bytes == bytes) return take_at(i);
+        return nullptr;
+    }
+    Block* take_any() { return count_ ? take_at(count_ - 1) : nullptr; }
+    void forget() { count_ = 0, bytes_ = 0; }
+
+  private:
+    Block* take_at(unsigned i) {
+        Block* block = blocks_[i];
+        blocks_[i] = blocks_[--count_];
+        bytes_ -= block->bytes;
+        return block;
+    }
+    static constexpr unsigned kMost = 8;
+    Block* blocks_[kMost] = {};
+    unsigned count_ = 0;
+    std::uint64_t bytes_ = 0;
+};
+
 constexpr unsigned kMostInMagazine = 128;
 // Blocks in a full magazine: 1 MiB of them, but 16 to 128.
 constexpr unsigned magazine_capacity(unsigned size_class) {
@@ -134,6 +165,7 @@ class ThreadCache {
     CachingAllocator* owner = nullptr;
     ThreadCache *next_of_owner = nullptr, *next_of_thread = nullptr;
     Magazine magazines[SizeClass::kCount];
+    KeptBlocks kept;
     Batch* open = nullptr;  // freed, and no fence yet
     OwnCount parked;        // bytes in it
     Traffic traffic;

@@ -283,6 +283,49 @@ TEST_CASE("what is idle goes back when somebody else needs it, at the next slow 
     CHECK(a.free(kept) == Freed::done);
 }
 
+TEST_CASE("a thread keeps the large blocks that it has freed last, for the same size, until another is asked for") {
+    Allocator a;
+    const std::uint64_t block = a.allocate(kMiB), other = a.allocate(kMiB / 2);
+    REQUIRE(a.free(block) == CachingAllocator::Freed::done);
+    CHECK(a.free(block) == CachingAllocator::Freed::invalid);
+    CHECK(a.free(block + 512) == CachingAllocator::Freed::invalid);
+    CHECK(a.find(block).owner == nullptr);
+    CHECK(a.allocator.statistics().allocated.current == kMiB / 2);
+    CHECK(a.allocator.statistics().requested.current == kMiB / 2);
+    CHECK(a.allocate(kMiB - 100) == block);
+    CHECK(a.find(block + kMiB - 101).requested == kMiB - 100);
+    CHECK_FALSE(a.find(block + kMiB - 100).owner);
+    REQUIRE(a.free(block) == CachingAllocator::Freed::done);
+    REQUIRE(a.free(other) == CachingAllocator::Freed::done);
+    // Both are one again, and no segment is taken.
+    const std::uint64_t whole = a.allocate(2 * kMiB);
+    CHECK(whole);
+    CHECK(a.memory.takes == 1);
+    REQUIRE(a.free(whole) == CachingAllocator::Freed::done);
+    CHECK(a.allocator.trim(1) == 2 * kMiB);
+    CHECK(a.memory.held == 0);
+}
+
+TEST_CASE("what a thread keeps is others' when they need it, or when it ends") {
+    Allocator a({}, 2 * kMiB);
+    const bool ends = GENERATE(true, false);
+    std::uint64_t block = 0;
+    std::atomic<int> step{0};
+    std::thread thread([&] {
+        block = a.allocator.allocate(kMiB, &a.denied);
+        int error = 0;
+        CachingAllocator::free(shared_map(), block, &error);
+        if (ends) CachingAllocator::thread_ends();
+        step = 1;
+        while (step < 2) std::this_thread::yield();
+        if (!ends) CachingAllocator::thread_ends();
+    });
+    while (step < 1) std::this_thread::yield();
+    CHECK(a.allocate(2 * kMiB) == block);
+    step = 2;
+    thread.join();
+}
+
 TEST_CASE("a context's end takes everything with it, and the allocator can be used for another") {
     Allocator a(kDeferred);
     const std::uint64_t small = a.allocate(1000), large = a.allocate(kMiB), freed = a.allocate(kMiB);
