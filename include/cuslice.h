@@ -27,7 +27,7 @@ struct cuslice_tally {
 
 /* What the caching allocators of one GPU hold and have done: all of the process's contexts on it together, those that
  * have ended too. A peak is exact as long as one context at a time has a cache; of several it is the sum of theirs, so
- * no less than it was. Of blocks up to 64 KiB, what a thread serves from its own store is in the peaks of `allocated`,
+ * no less than it was. What a thread serves from its own store is in the peaks of `allocated`,
  * `requested` and `active` only from its next refill on. */
 struct cuslice_stats {
     size_t size;                    /* before the call: sizeof the structure; after it: how much of it is filled in */

@@ -34,6 +34,18 @@ inline bool record(CUdeviceptr address, std::uint64_t bytes, const Process::Curr
                                            static_cast<std::uint8_t>(kind)});
 }
 
+// The driver may have less than the limit allows, because the caches hold it. True if they have given anything back,
+// and the driver is to be asked again.
+inline bool made_room(CUresult result, VirtualGpu& gpu, std::uint64_t bytes) {
+    return result == CUDA_ERROR_OUT_OF_MEMORY && gpu.caches() && process().caches().trim(gpu, bytes);
+}
+
+template <typename Call>
+CUresult ask_driver(VirtualGpu& gpu, std::uint64_t bytes, Call call) {
+    const CUresult result = call();
+    return made_room(result, gpu, bytes) ? call() : result;
+}
+
 // The shape of every hook that allocates: reserve, call the driver, record. `pointer` is where the driver puts the
 // address, `call` the driver's function, `free` its counterpart.
 template <typename Pointer, typename Call, typename Free>
@@ -45,7 +57,7 @@ CUresult counted_allocation(Function function, Kind kind, std::uint64_t bytes, P
     OverLimit why;
     if (!gpu->reserve(bytes, &why)) return refuse(function, *gpu, why);
     Reservation reservation(*gpu, bytes);
-    const CUresult result = call();
+    const CUresult result = ask_driver(*gpu, bytes, call);
     if (result != CUDA_SUCCESS) return result;
     if (!record(*pointer, bytes, current, kind)) {
         free(*pointer);
@@ -88,8 +100,12 @@ CUresult counted_free(CUdeviceptr address, GiveBack give_back, Call call) {
 template <typename Call, typename Undo>
 CUresult counted_step(Function function, VirtualGpu* gpu, Call call, Undo undo) {
     if (!gpu || !gpu->limited()) return call();
-    const DriverPart::Step step = gpu->before_driver_step();
-    const CUresult result = call();
+    DriverPart::Step step = gpu->before_driver_step();
+    CUresult result = call();
+    if (made_room(result, *gpu, ~0ull)) {  // how much it needs is the driver's to know
+        step = gpu->before_driver_step();
+        result = call();
+    }
     if (result != CUDA_SUCCESS) return result;
     OverLimit why;
     if (gpu->after_driver_step(step, &why)) return result;

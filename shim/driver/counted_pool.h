@@ -21,7 +21,7 @@ CUresult counted_from_pool(Function function, VirtualGpu* gpu, CUmemoryPool pool
         gpu->budget().begin_release();
     }
     Reservation reservation(*gpu, reserved);
-    const CUresult result = call();
+    const CUresult result = ask_driver(*gpu, bytes, call);
     if (result != CUDA_SUCCESS) return result;
     pools.allocated(pool, bytes, reserved, gpu->budget());
     reservation.disown();

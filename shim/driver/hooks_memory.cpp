@@ -32,7 +32,7 @@ CUresult counted_pitch(Function function, std::uint64_t width, std::uint64_t hei
     OverLimit why;
     if (!gpu->reserve(expected, &why)) return refuse(function, *gpu, why);
     Reservation reservation(*gpu, expected);
-    const CUresult result = call();
+    const CUresult result = ask_driver(*gpu, expected, call);
     if (result != CUDA_SUCCESS) return result;
 
     const std::uint64_t padded = static_cast<std::uint64_t>(*pitch) * height;

@@ -45,7 +45,7 @@ CUSLICE_HOOK cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, cons
     OverLimit why;
     if (!gpu->reserve(size, &why)) return refuse(Function::cuMemCreate, *gpu, why);
     Reservation reservation(*gpu, size);
-    const CUresult result = call();
+    const CUresult result = ask_driver(*gpu, size, call);
     if (result != CUDA_SUCCESS) return result;
     if (!pieces().created(*handle, size, gpu->ordinal())) {
         CUSLICE_REAL(cuMemRelease)(*handle);

@@ -69,6 +69,30 @@ TEST_CASE("prealloc: a module that fits the slice loads, and one that doesn't is
     CHECK(scene.guest.code("alloc c " + bytes(150 * kMiB)) == 0);
 }
 
+TEST_CASE("where the driver has less than the limit, what is idle makes room for what doesn't come from a cache") {
+    // On 2002 MiB, of which a neighbour holds 800.
+    const std::string kind = GENERATE("managed", "pitch", "async", "old", "piece", "array", "module");
+    const std::string mode = GENERATE("growth", "prealloc");
+    CAPTURE(kind, mode);
+    Scene scene(kLaptop, cached(mode), "1900MiB");
+    Guest neighbour(Guest::route("linked"), raw(kLaptop, scene.books.path()));
+    REQUIRE(neighbour.code("init") == 0);
+    REQUIRE(neighbour.code("retain 0") == 0);
+    REQUIRE(neighbour.code("current 0") == 0);
+    REQUIRE(neighbour.code("alloc a " + bytes(800 * kMiB)) == 0);
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("current 0") == 0);
+    REQUIRE(scene.guest.code("alloc a " + bytes(500 * kMiB)) == 0);
+    REQUIRE(scene.guest.code("free a") == 0);
+    const std::string what = kind == "piece"    ? "piece p " + bytes(400 * kMiB)
+                             : kind == "array"  ? std::string("array p 5120 5120 0")
+                             : kind == "module" ? "module p " + bytes(400 * kMiB)
+                             : kind == "pitch"  ? "alloc p " + bytes(400 * kMiB / 512) + " pitch"
+                                                : "alloc p " + bytes(400 * kMiB) + " " + kind;
+    CHECK(scene.guest.code(what) == 0);
+    CHECK(scene.guest.code("alloc b " + bytes(100 * kMiB)) == 0);
+}
+
 TEST_CASE("memory that doesn't come from a cache makes it give back what is idle") {
     const std::string kind = GENERATE("managed", "pitch", "async", "old");
     Scene scene(kLaptop, cached("growth"));
