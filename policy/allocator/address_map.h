@@ -26,23 +26,24 @@ class AddressMap {
         return {nullptr, reinterpret_cast<Block*>(entry << kUnitBits >> kUnitBits),
                 granule + (entry >> kUnitShift) * SizeClass::kUnit};
     }
-    // The one used block that an address could be in; null if it is in a span, or in none. No block is looked at, as
-    // it could be another thread's, but the map alone: with 33 granules at most.
-    Block* block_before(std::uint64_t address) const {
+    // The used block that an address is in, as far as the map alone can tell, with 33 looks at most. It may end before
+    // the address, or there may be none, though there is one: then its segment knows.
+    Here before(std::uint64_t address) const {
         const std::uint64_t first = address / kSegmentGranule * kSegmentGranule;
         Here here = at(address);
-        if (here.block && here.begin <= address) return here.block;
+        if (here.block && here.begin <= address) return here;
         for (std::uint64_t granule = address / SizeClass::kGranule * SizeClass::kGranule; granule > first;) {
-            if (here.span) return nullptr;
+            if (here.span) return {};
             granule -= SizeClass::kGranule;
             here = at(granule);
-            if (here.block) return here.block;
+            if (here.block) return here;
         }
-        if (here.span) return nullptr;
         const std::uint64_t begin = over_.at(first);
         here = at(begin);
-        return here.begin == begin ? here.block : nullptr;
+        return here.begin == begin ? here : Here{};
     }
+    // What its segment has answered: the block reaches over the beginning of the address's 2 MiB.
+    void reaches_over(const Block* block, std::uint64_t address) { over_.set(address, block->address); }
     Segment* segment(std::uint64_t address) const { return reinterpret_cast<Segment*>(segments_.at(address)); }
 
     // A segment's own part of the addresses, in whole kSegmentGranule. False if the kernel gives no memory.
@@ -57,11 +58,7 @@ class AddressMap {
     }
 
     // A block's entry says in its uppermost bits, which no pointer uses, in which unit of the granule it begins.
-    void set(const Block* block) {
-        set_again(block);
-        const std::uint64_t next = (block->address / kSegmentGranule + 1) * kSegmentGranule;
-        over_.fill(next, block->address + block->bytes, block->address);
-    }
+    void set(const Block* block) { set_again(block); }
     void set(Span* span) {
         for (std::uint64_t at = 0; at < SizeClass::span_bytes(span->size_class); at += SizeClass::kGranule)
             blocks_.set(span->address + at, reinterpret_cast<std::uintptr_t>(span) | 1);
@@ -87,7 +84,7 @@ class AddressMap {
 
     PageMap<SizeClass::kGranule> blocks_;
     PageMap<kSegmentGranule> segments_;
-    // Where the used block begins that reaches over the beginning, if one does: else where the last one did.
+    // Where a block begins that reached over the beginning when somebody asked.
     PageMap<kSegmentGranule> over_;
 };
 

@@ -58,7 +58,7 @@ class Bins {
         std::uint64_t most = 0;
         int compared = 0;
         for (const Block* block = first_[row * kColumns + column]; block && compared < kMostCompared; compared++) {
-            most = std::max(most, block->bytes);
+            most = std::max<std::uint64_t>(most, block->bytes);
             block = block->next;
         }
         return most;

@@ -1,6 +1,7 @@
 #pragma once
-#include <atomic>
 #include <cstdint>
+
+#include "policy/relaxed.h"
 
 namespace cuslice {
 
@@ -23,12 +24,13 @@ struct Block {
     // retired: the program's no more, and nobody's again.
     enum class State : std::uint8_t { free, used, span, parked, retired };
 
-    std::uint64_t address = 0, bytes = 0;
-    std::atomic<std::uint64_t> requested{0};  // bytes that the program asked for, of a used one; 0: a thread keeps it
+    std::uint64_t address = 0;
+    Relaxed<std::uint64_t> bytes;
+    Relaxed<std::uint64_t> requested;  // bytes that the program asked for, of a used one; 0: a thread keeps it
     Block *before = nullptr, *after = nullptr;
     Block *previous = nullptr, *next = nullptr;  // in its bin while it is free
     Segment* segment = nullptr;
-    State state = State::free;
+    Relaxed<State> state = State::free;
     bool marked = false;  // there is more to know of it, elsewhere
 
     bool whole_segment() const { return !before && !after; }

@@ -8,9 +8,6 @@ namespace cuslice {
 
 namespace {
 
-// Of the large blocks that a thread frees it keeps so much, or a share of what is held.
-constexpr std::uint64_t kKept = 4 << 20, kKeptShare = 64;
-
 constexpr std::uint64_t rounded(std::uint64_t bytes) {
     return bytes > ~0ull - SizeClass::kUnit ? bytes
                                             : (bytes + SizeClass::kUnit - 1) / SizeClass::kUnit * SizeClass::kUnit;
@@ -112,7 +109,7 @@ std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* deni
     const auto attempt = [&] {
         block = segments_.take(size);
         if (!block) return false;
-        block->requested.store(bytes, std::memory_order_relaxed);
+        block->requested = bytes;
         map_->set(block);
         traffic_.allocate(block->bytes, bytes);
         moved(block->bytes);
@@ -128,7 +125,7 @@ std::uint64_t CachingAllocator::from_kept(std::uint64_t bytes) {
     if (!cache || cache->owner != this || !cache->lock.enter()) return 0;
     const Block* block = nullptr;
     if (Block* kept = cache->kept.take(rounded(bytes))) {
-        kept->requested.store(bytes, std::memory_order_relaxed);
+        kept->requested = bytes;
         map_->set_again(kept);
         cache->traffic.allocate(kept->bytes, bytes);
         block = kept;
@@ -145,12 +142,9 @@ bool CachingAllocator::keep(Block* block) {
         cache = own_cache();
     }
     if (!cache || !cache->lock.enter()) return false;
-    const std::uint64_t requested = block->requested.load(std::memory_order_relaxed);
-    const bool kept = cache->kept.add(block, std::max(kKept, reserved() / kKeptShare));
-    if (kept) {
-        block->requested.store(0, std::memory_order_relaxed);
-        cache->traffic.free(block->bytes, requested);
-    }
+    const std::uint64_t requested = block->requested;
+    const bool kept = cache->kept.add(block, reserved());
+    if (kept) cache->traffic.free(block->bytes, requested);
     cache->lock.leave();
     return kept;
 }
@@ -291,7 +285,7 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
     {
         LockGuard lock(mutex_);
         first = !oldest_;
-        traffic_.free(block->bytes, block->requested.load(std::memory_order_relaxed));
+        traffic_.free(block->bytes, block->requested);
         moved(block->bytes);
         if (!marked && quiet) {
             segments_.give_back(block);

@@ -76,7 +76,7 @@ class CachingAllocator {
     };
     static Found find(AddressMap& map, std::uint64_t address);
     // False if a range that begins in a segment, of any allocator, is not within one block of the program's, which
-    // reaches as far as its size was rounded up. Without a lock.
+    // reaches as far as its size was rounded up. Without a lock, but for the first time in each 2 MiB of a block.
     static bool holds(const AddressMap& map, std::uint64_t address, std::uint64_t bytes);
     // There is more to know of this block: forget() is to be called when it is freed. False if it is none.
     static bool mark(AddressMap& map, std::uint64_t address);
@@ -171,6 +171,7 @@ class CachingAllocator {
     void give_back_worn_out();
     std::uint64_t give_back_idle(std::uint64_t bytes, std::uint64_t since);
 
+    const Block* used_at(const Segment& segment, std::uint64_t address);
     ThreadCache* own_cache();
     bool reuse_parked(bool wait, bool large);
     bool passed(Batch* batch, bool wait);

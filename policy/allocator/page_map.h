@@ -1,5 +1,4 @@
 #pragma once
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -50,16 +49,6 @@ class PageMap {
         return leaves_[address / kLeafBytes]
             .load(std::memory_order_relaxed)[address / kGranule % kLeafEntries]
             .compare_exchange_strong(entry, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
-    }
-    // The same for every granule that begins in [first, end), `first` being the beginning of one. What is there already
-    // is not written again.
-    void fill(std::uint64_t first, std::uint64_t end, Entry entry) {
-        while (first < end) {
-            auto* entries = leaves_[first / kLeafBytes].load(std::memory_order_relaxed);
-            const std::uint64_t stop = std::min(end, (first / kLeafBytes + 1) * kLeafBytes);
-            for (auto* at = &entries[first / kGranule % kLeafEntries]; first < stop; first += kGranule, at++)
-                if (at->load(std::memory_order_relaxed) != entry) at->store(entry, std::memory_order_release);
-        }
     }
 
   private:

@@ -116,7 +116,7 @@ bool CachingAllocator::passed(Batch* batch, bool wait) {
     return ask && backing_.quiesce(backing_.self, false) == 0;
 }
 
-// Puts small blocks into this thread's magazines, as far as there is room. Those that are left are first in the batch.
+// Puts a batch's blocks into this thread's own store, as far as there is room. Those that are left are first in it.
 void CachingAllocator::keep_own(Batch* batch) {
     ThreadCache* cache = thread_caches;
     if (!cache || cache->owner != this || !cache->lock.enter()) return;
@@ -130,7 +130,9 @@ void CachingAllocator::keep_own(Batch* batch) {
     }
     for (; i < batch->count; i++) {
         const Batch::Parked parked = batch->blocks[i];
-        if (!Batch::large(parked)) {
+        if (Block* block = Batch::large(parked)) {
+            if (cache->kept.add(block, reserved())) continue;
+        } else {
             Magazine& magazine = cache->magazines[Batch::size_class(parked)];
             if (magazine.count < magazine.capacity) {
                 magazine.slots[magazine.count++] = Batch::small(parked);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "policy/allocator/caching_allocator.h"
+#include "policy/uncancelled.h"
 
 namespace cuslice {
 
@@ -29,10 +30,16 @@ Traffic CachingAllocator::total_traffic() const {
 }
 
 void CachingAllocator::note_peaks() {
+    const std::uint64_t held = segments_.bytes(), parked = queued_ + (open_ ? open_->bytes : 0);
+    // No more can be out than is in use: mostly that says enough.
+    const std::uint64_t used = held - segments_.free_bytes();
+    if (used <= told_.active.peak && used <= parked + std::min(told_.allocated.peak, told_.requested.peak)) {
+        told_.reserved.peak = std::max(told_.reserved.peak, held);
+        return;
+    }
     const Traffic total = total_traffic();
     // Whatever threads say of themselves, no more than there is can be out.
-    const std::uint64_t held = segments_.bytes(), allocated = std::min(total.out(), held);
-    const std::uint64_t parked = queued_ + (open_ ? open_->bytes : 0);
+    const std::uint64_t allocated = std::min(total.out(), held);
     raise(told_, allocated, std::min(total.requested_out(), allocated), std::min(allocated + parked, held), held);
 }
 
@@ -100,23 +107,40 @@ CachingAllocator::Found CachingAllocator::find(AddressMap& map, std::uint64_t ad
         return {base, requested, segment, span->owner};
     }
     LockGuard lock(segment->owner->mutex_);
-    if (map.segment(address) != segment || address < segment->begin) return {};
-    const Block* block = map.block_before(address);
+    const Block* block = segment->owner->used_at(*segment, address);
     if (!block || address - block->address >= block->requested) return {};
     return {block->address, block->requested, segment, segment->owner};
 }
 
+// With the lock held: the program's large block that contains the address, or null.
+const Block* CachingAllocator::used_at(const Segment& segment, std::uint64_t address) {
+    if (map_->segment(address) != &segment) return nullptr;
+    const Block* known = map_->before(address).block;
+    if (known && address - known->address < known->bytes) return known;
+    const Block* block = Segments::used_at(segment, address);
+    if (block) map_->reaches_over(block, address);
+    return block;
+}
+
 bool CachingAllocator::holds(const AddressMap& map, std::uint64_t address, std::uint64_t bytes) {
-    if (!map.segment(address)) return true;
+    const Segment* segment = map.segment(address);
+    if (!segment) return true;
     if (Span* span = map.at(address).span) {
         const std::uint32_t index = span->index_of(address);
         if (index == Span::kNone || !(span->word(index).load(std::memory_order_relaxed) & Span::kLive)) return false;
         const std::uint64_t room = SizeClass::bytes(span->size_class);
         return bytes <= room - (address - span->address_of(index));
     }
-    const Block* block = map.block_before(address);
-    const std::uint64_t offset = block ? address - block->address : 0;
-    return block && offset < block->bytes && bytes <= block->bytes - offset;
+    const auto within = [&](std::uint64_t begin, std::uint64_t size) {
+        return address - begin < size && bytes <= size - (address - begin);
+    };
+    const AddressMap::Here here = map.before(address);
+    if (here.block && within(here.begin, here.block->bytes)) return true;
+    // Somewhere in a large block where nobody has asked before, or indeed in none.
+    const NotInBetween uncancelled;
+    LockGuard lock(segment->owner->mutex_);
+    const Block* block = segment->owner->used_at(*segment, address);
+    return block && within(block->address, block->bytes);
 }
 
 bool CachingAllocator::mark(AddressMap& map, std::uint64_t address) {

@@ -67,7 +67,7 @@ Block* Segments::split(Block* block, std::uint64_t bytes) {
 }
 
 namespace {
-std::uint64_t bytes_of(const Block* neighbour) { return neighbour ? neighbour->bytes : 0; }
+std::uint64_t bytes_of(const Block* neighbour) { return neighbour ? std::uint64_t{neighbour->bytes} : 0; }
 }  // namespace
 
 Block* Segments::take(std::uint64_t bytes, std::uint64_t alignment) {

@@ -109,10 +109,14 @@ struct Magazine {
 // The large blocks that a thread has freed last, each as it was: for programs that free and allocate the same again.
 class KeptBlocks {
   public:
-    bool add(Block* block, std::uint64_t most_bytes) {
-        if (count_ == kMost || block->bytes > most_bytes || bytes_ > most_bytes - block->bytes) return false;
+    // `held`: what the allocator has, of which a share may be here. False if the block is more than that.
+    bool add(Block* block, std::uint64_t held) {
+        const std::uint64_t bytes = block->bytes, most = std::max(kBytes, held / kShare);
+        if (count_ == kMost || bytes > most || bytes_ > most - bytes) return false;
         blocks_[count_++] = block;
-        bytes_ += block->bytes;
+        bytes_ += bytes;
+        block->state = Block::State::used;
+        block->requested = 0;
         return true;
     }
     // One of exactly so many bytes, or null.
@@ -132,6 +136,7 @@ class KeptBlocks {
         return block;
     }
     static constexpr unsigned kMost = 8;
+    static constexpr std::uint64_t kBytes = 4 << 20, kShare = 64;
     Block* blocks_[kMost] = {};
     unsigned count_ = 0;
     std::uint64_t bytes_ = 0;
