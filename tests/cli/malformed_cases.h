@@ -142,7 +142,7 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--group-limit=4", "--group-limit: 4: 4 bytes? did you mean 4MiB"},
     {Where::option, "--dir=here", "--dir: here: an absolute path is needed, the same for everybody"},
     {Where::option, "--record=", "--record: \"\": empty: the path of a file is needed"},
-    {Where::option, "--record=/tmp/a\tb.csv", "--record: /tmp/a\tb.csv: a path has no control characters in it"},
+    {Where::option, "--record=/tmp/a\tb.csv", "--record: /tmp/a\\x09b.csv: a path has no control characters in it"},
     {Where::option, "--limit", "--limit: a value is needed after it: --limit SIZE"},
     {Where::option, "--log=loud", "--log: loud: " LOG_FORM},
     {Where::option, "--log=INFO", "--log: INFO: " LOG_FORM},
