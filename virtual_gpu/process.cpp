@@ -274,12 +274,10 @@ void Process::before_fork() {
     the_process.graph_needs_.mutex().lock();
     for (int i = 0; i < gpus; i++) the_process.gpu(i).mutex().lock();
     the_process.allocations_.lock_all();
-    the_process.recording_.lock_all();
     forking_gpus = gpus;
 }
 
 void Process::after_fork() {
-    the_process.recording_.unlock_all();
     the_process.allocations_.unlock_all();
     for (int i = forking_gpus; i-- > 0;) the_process.gpu(i).mutex().unlock();
     the_process.graph_needs_.mutex().unlock();

@@ -123,16 +123,6 @@ const trace::Path* Recording::begun() {
     return state() == State::open && !told_begun_.exchange(true, std::memory_order_relaxed) ? &file_.path() : nullptr;
 }
 
-void Recording::lock_all() {
-    mutex_.lock();
-    blocks_.lock_all();
-}
-
-void Recording::unlock_all() {
-    blocks_.unlock_all();
-    mutex_.unlock();
-}
-
 void Recording::forget() { state_.store(State::off, std::memory_order_release); }
 
 }  // namespace cuslice

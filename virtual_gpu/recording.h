@@ -42,10 +42,7 @@ class Recording {
         return news_.load(std::memory_order_acquire) && news_.exchange(false, std::memory_order_acq_rel);
     }
 
-    // Around fork(), so that no lock is held by a thread that the child does not have; a child, in which the driver
-    // answers no call, has nothing to write.
-    void lock_all();
-    void unlock_all();
+    // In a forked child, in which the driver answers no call: it has nothing to write, and asks for no lock either.
     void forget();
 
   private:
