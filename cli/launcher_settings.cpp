@@ -26,6 +26,7 @@ std::string absolute(const std::string& path) {
 std::string settle_path(Key key, const std::string& value) {
     switch (key) {
         case Key::driver:
+        case Key::record:
             return absolute(value);
         case Key::fake:
             return value.find('/') != value.npos || value.ends_with(".toml") ? absolute(value) : value;
@@ -67,6 +68,11 @@ bool check_current_folder(const Settings& settings, ConfigError& error) {
             return error.set(
                 entry.origin, entry.value,
                 "driver is not taken from the current folder, which could choose code to run: use --driver");
+        }
+        if (entry.key == Key::record) {
+            return error.set(
+                entry.origin, entry.value,
+                "record is not taken from the current folder, which could have files made anywhere: use --record");
         }
         if (entry.key == Key::log && entry.value.find(':') != entry.value.npos) {
             return error.set(

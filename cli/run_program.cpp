@@ -13,6 +13,7 @@
 #include "cli/machine.h"
 #include "cli/program.h"
 #include "cli/program_environment.h"
+#include "cli/record_check.h"
 #include "cli/selection.h"
 #include "config/resolve.h"
 
@@ -68,7 +69,8 @@ int run_program(const Invocation& invocation) {
     const std::vector<std::string>& words = invocation.arguments.program;
     Environment environment = invocation.environment;
     if (!load_launcher(settings, invocation.arguments.flags, environment, invocation.system_file, files, error) ||
-        !find_installation(installation, error) || !check_settings(settings, installation, environment, error)) {
+        !find_installation(installation, error) || !check_settings(settings, installation, environment, error) ||
+        !check_record(settings, environment, error)) {
         return complain(error, kConfig);
     }
     settle_visible(environment);

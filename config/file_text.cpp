@@ -39,7 +39,7 @@ bool refuse(Reading& reading, const cuslice_toml_item& item, std::string_view re
 }
 
 bool is_path(Key key, std::string_view value) {
-    if (key == Key::driver) return true;
+    if (key == Key::driver || key == Key::record) return true;
     const bool toml = value.size() >= 5 && slice(value, value.size() - 5) == ".toml";
     return key == Key::fake && (toml || value.find('/') != value.npos);
 }
@@ -72,6 +72,7 @@ bool refuse_kind(Reading& reading, const cuslice_toml_item& item, const KeyTrait
                                               "\"10m\"",
                                               "\"/dev/shm/cuslice\"",
                                               "\"info\"",
+                                              "\"/tmp/%p.csv\"",
                                               "\"\"",
                                               "\"/lib/libcuda.so.1\"",
                                               "\"4xh200\"",

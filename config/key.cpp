@@ -33,6 +33,8 @@ constexpr KeyTraits kKeys[] = {
      "where the host's programs write down what they hold; the same for all that share a GPU"},
     {Key::log, "log", "CUSLICE_LOG", false, true, false, false, "LEVEL[:FILE]", "warn",
      "what is said: warn, info or debug, on stderr or appended to FILE"},
+    {Key::record, "record", "CUSLICE_RECORD", false, true, false, false, "FILE", "none",
+     "write every allocation and free into a new file, as RMM's logging does; %p in its name is the pid"},
     {Key::config, "config", "CUSLICE_CONFIG", false, false, false, false, "FILE", "none", "a file of settings to read"},
     {Key::driver, "driver", "CUSLICE_DRIVER", false, true, false, false, "FILE", "found as the loader would",
      "the real driver's libcuda.so.1"},
@@ -47,7 +49,6 @@ constexpr LaterKey kLaterKeys[] = {
     {"split", true},
     {"oversubscribe", false},
     {"reserve", true},
-    {"record", true},
 };
 
 // Read by others than the settings: the library's hand-over, and the fake GPU's own switches for tests.

@@ -27,6 +27,7 @@ enum class Key : std::uint8_t {
     wait,
     dir,
     log,
+    record,
     config,
     driver,
     fake,

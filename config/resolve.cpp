@@ -114,6 +114,11 @@ FixedText<512> sharing_folder(const Settings& settings, std::string_view fake_fo
     return folder.append(traits_of(Key::dir).default_value);
 }
 
+std::string_view record_file(const Settings& settings) {
+    const Entry* entry = find(settings, Key::record);
+    return entry ? entry->value : std::string_view();
+}
+
 LogSetting log_for(const Settings& settings) {
     LogSetting log;
     Reason unused;

@@ -52,6 +52,9 @@ const Entry* find_ceiling(const Settings& settings, const GpuIdentity& gpu);
 /// CUSLICE_FAKE_DIR, or empty.
 FixedText<512> sharing_folder(const Settings& settings, std::string_view fake_folder);
 
+/// The file that allocations are to be written to; empty if none is.
+std::string_view record_file(const Settings& settings);
+
 /// How much to say, and where; warn to stderr if nothing is set.
 LogSetting log_for(const Settings& settings);
 

@@ -138,6 +138,12 @@ bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& au
             if (text.empty() || text[0] != '/')
                 return refuse("an absolute path is needed, the same for everybody", why);
             return !has_control_character(text) || refuse("a path has no control characters in it", why);
+        case Key::record:
+            if (text.empty()) return refuse("empty: the path of a file is needed", why);
+            if (text[0] != '/')
+                return refuse("an absolute path is needed: only cuslice run knows the folder that it is relative to",
+                              why);
+            return !has_control_character(text) || refuse("a path has no control characters in it", why);
         case Key::config:
         case Key::driver:
             if (text.empty()) return refuse("empty: the path of a file is needed", why);

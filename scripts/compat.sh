@@ -39,8 +39,9 @@ install() {
 }
 
 check_numba() {
-    "$cuslice" run --fake 1xt4,1xlaptop-2g --limit 0=3GiB,1=1GiB -- \
-        build/compat/numba/bin/python tests/compat/numba_slice.py 3072 1024
+    local python=build/compat/numba/bin/python recording=$CUSLICE_FAKE_DIR/numba.csv
+    "$cuslice" run --fake 1xt4,1xlaptop-2g --limit 0=3GiB,1=1GiB --record "$recording" -- \
+        $python tests/compat/numba_slice.py 3072 1024 && $python tests/compat/recording.py "$recording" 6
 }
 
 check_gpustat() {

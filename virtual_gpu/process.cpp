@@ -229,8 +229,11 @@ bool Process::open_gpus() {
         limits = limits || slice.limited;
         caching = caching || gpu(i).caches();
     }
-    limits_.store(limits, std::memory_order_relaxed);
-    caching_.store(caching, std::memory_order_relaxed);
+    const std::string_view record = record_file(settings());
+    if (!record.empty()) recording_.start(record);
+    limits_.store(limits || !record.empty(), std::memory_order_relaxed);
+    ways_.store(static_cast<unsigned char>((caching ? kCaching : 0) | (record.empty() ? 0 : kRecording)),
+                std::memory_order_relaxed);
     gpu_count_.store(count, std::memory_order_release);
     gpus_open_ = true;
     return true;
@@ -290,7 +293,8 @@ void Process::after_fork() {
 void Process::after_fork_in_child() {
     after_fork();
     // The driver answers no call in a child. What it says is what the program is to hear.
-    the_process.caching_.store(false, std::memory_order_relaxed);
+    the_process.ways_.store(0, std::memory_order_relaxed);
+    the_process.recording_.forget();
     thread_caches = nullptr;
     the_process.caches_.ipc_blocks().forget();
     the_process.caches_.forget();

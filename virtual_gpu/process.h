@@ -12,6 +12,7 @@
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/graph_needs.h"
 #include "virtual_gpu/physical_memory.h"
+#include "virtual_gpu/recording.h"
 #include "virtual_gpu/virtual_gpu.h"
 
 namespace cuslice {
@@ -60,13 +61,19 @@ class Process {
     VirtualGpu& gpu(int ordinal) { return reinterpret_cast<VirtualGpu*>(gpu_storage_)[ordinal]; }
     VirtualGpu* gpu_of(CUdevice device);
     VirtualGpu* find_gpu(const char* uuid);
-    // True once some GPU has a limit: otherwise nothing is counted and every hook is one jump.
+    // True once some GPU has a limit, or a recording is made: otherwise nothing is counted and every hook is one jump.
     bool limits_anything() const { return limits_.load(std::memory_order_relaxed); }
     // True if the settings have some GPU's freed memory kept, whether it is here or not. Known once the settings are,
     // which is long before the GPUs.
     bool may_cache() const { return may_cache_; }
     // True once some GPU's freed memory is kept.
-    bool caches_anything() const { return caching_.load(std::memory_order_relaxed); }
+    bool caches_anything() const { return ways() & kCaching; }
+    // True while allocations are written down.
+    bool records() const { return ways() & kRecording; }
+    // What an allocation may have to pass through, of both of these: for whoever can't afford to ask twice.
+    enum : unsigned char { kCaching = 1, kRecording = 2 };
+    unsigned char ways() const { return ways_.load(std::memory_order_relaxed); }
+    void stop_recording() { ways_.fetch_and(kCaching, std::memory_order_relaxed); }
 
     // The thread's current context, and its GPU. `gpu` is null if there is none, or before the GPUs are open.
     struct Current {
@@ -93,6 +100,7 @@ class Process {
     PhysicalMemory& physical_memory() { return physical_memory_; }
     GraphNeeds& graph_needs() { return graph_needs_; }
     Caches& caches() { return caches_; }
+    Recording& recording() { return recording_; }
 
   private:
     // The context that this thread asked for last: most threads stay with one.
@@ -117,7 +125,8 @@ class Process {
     Mutex mutex_;
     std::atomic<Readiness> readiness_{Readiness::not_yet};
     std::atomic<int> gpu_count_{0};
-    std::atomic<bool> limits_{false}, caching_{false};
+    std::atomic<bool> limits_{false};
+    std::atomic<unsigned char> ways_{0};
     std::atomic<std::uint32_t> context_epoch_{1};
     std::atomic<int> nvml_{0};  // 0: not tried, 1: loaded, 2: none
     bool gpus_open_ = false, may_cache_ = false;
@@ -131,6 +140,7 @@ class Process {
     SharingPlan sharing_;
     GraphNeeds graph_needs_;
     Caches caches_;
+    Recording recording_;
 
     // Raw storage, so that an unused library is pages of zeros and no constructor.
     alignas(VirtualGpu) static unsigned char gpu_storage_[kMostGpus * sizeof(VirtualGpu)];

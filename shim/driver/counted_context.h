@@ -2,6 +2,7 @@
 // What hooks of contexts have in common: a place among those who share the GPU before one, and what goes with its end.
 #include "policy/page_vector.h"
 #include "shim/driver/counted.h"
+#include "shim/driver/recorded.h"
 
 namespace cuslice {
 
@@ -52,7 +53,7 @@ CUresult counted_end(VirtualGpu* gpu, CUcontext context, Call call) {
     Ending ending(gpu, context);
     const bool cached = process().caches_anything();
     if (cached) process().caches().ending().lock();
-    const CUresult result = call();
+    const CUresult result = recorded_end(context, call);
     if (cached) {
         if (result == CUDA_SUCCESS && context) process().caches().context_ended(context);
         process().caches().ending().unlock();

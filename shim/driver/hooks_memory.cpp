@@ -2,6 +2,7 @@
 #include "shim/driver/cached.h"
 #include "shim/driver/counted.h"
 #include "shim/driver/export.h"
+#include "shim/driver/recorded.h"
 
 namespace cuslice {
 
@@ -52,6 +53,12 @@ CUresult counted_pitch(Function function, std::uint64_t width, std::uint64_t hei
     return result;
 }
 
+// How much is written down of an allocation whose pitch is the driver's to choose.
+template <typename Size>
+auto pitch_bytes(const Size* pitch, std::uint64_t width, std::uint64_t height) {
+    return [=](CUresult result) { return (result == CUDA_SUCCESS ? std::uint64_t{*pitch} : width) * height; };
+}
+
 // Apart from the hooks, which are short where memory is cached.
 [[gnu::noinline]] CUresult allocate_directly(CUdeviceptr* pointer, std::uint64_t bytes) {
     return counted_allocation(
@@ -63,53 +70,84 @@ CUresult counted_pitch(Function function, std::uint64_t width, std::uint64_t hei
     return counted_free(address, free_now, [&] { return CUSLICE_REAL(cuMemFree_v2)(address); });
 }
 
+[[gnu::cold, gnu::noinline]] CUresult allocate_recorded(CUdeviceptr* dptr, size_t bytesize) {
+    return recorded_allocation(
+        dptr, [&](CUresult) { return bytesize; },
+        [&] {
+            if (!process().caches_anything()) return allocate_directly(dptr, bytesize);
+            return cached_allocation(Function::cuMemAlloc_v2, dptr, bytesize, allocate_directly);
+        });
+}
+
+[[gnu::cold, gnu::noinline]] CUresult free_recorded(CUdeviceptr dptr) {
+    return recorded_free(dptr, 0, [&] {
+        CUresult result;
+        return process().caches_anything() && cached_free(dptr, &result) ? result : free_directly(dptr);
+    });
+}
+
 }  // namespace
 
 CUSLICE_HOOK cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
     if (ready() != Readiness::ready) return unavailable();
-    if (!process().caches_anything()) return allocate_directly(dptr, bytesize);
-    return cached_allocation(Function::cuMemAlloc_v2, dptr, bytesize, allocate_directly);
+    const auto ways = process().ways();
+    if (ways == Process::kCaching) return cached_allocation(Function::cuMemAlloc_v2, dptr, bytesize, allocate_directly);
+    return ways == 0 ? allocate_directly(dptr, bytesize) : allocate_recorded(dptr, bytesize);
 }
 
 CUSLICE_HOOK cuMemAlloc(CUdeviceptr_v1* dptr, unsigned bytesize) {
     if (ready() != Readiness::ready) return unavailable();
-    return counted_allocation(
-        Function::cuMemAlloc, Kind::memory, bytesize, dptr, [&] { return CUSLICE_REAL(cuMemAlloc)(dptr, bytesize); },
-        free_again_v1);
+    return recorded_allocation(
+        dptr, [&](CUresult) { return bytesize; },
+        [&] {
+            return counted_allocation(
+                Function::cuMemAlloc, Kind::memory, bytesize, dptr,
+                [&] { return CUSLICE_REAL(cuMemAlloc)(dptr, bytesize); }, free_again_v1);
+        });
 }
 
 CUSLICE_HOOK cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pitch, size_t width, size_t height, unsigned element_size) {
     if (ready() != Readiness::ready) return unavailable();
-    return counted_pitch(
-        Function::cuMemAllocPitch_v2, width, height, dptr, pitch,
-        [&] { return CUSLICE_REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element_size); }, free_again);
+    return recorded_allocation(dptr, pitch_bytes(pitch, width, height), [&] {
+        return counted_pitch(
+            Function::cuMemAllocPitch_v2, width, height, dptr, pitch,
+            [&] { return CUSLICE_REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element_size); }, free_again);
+    });
 }
 
 CUSLICE_HOOK cuMemAllocPitch(CUdeviceptr_v1* dptr, unsigned* pitch, unsigned width, unsigned height,
                              unsigned element_size) {
     if (ready() != Readiness::ready) return unavailable();
-    return counted_pitch(
-        Function::cuMemAllocPitch, width, height, dptr, pitch,
-        [&] { return CUSLICE_REAL(cuMemAllocPitch)(dptr, pitch, width, height, element_size); }, free_again_v1);
+    return recorded_allocation(dptr, pitch_bytes(pitch, width, height), [&] {
+        return counted_pitch(
+            Function::cuMemAllocPitch, width, height, dptr, pitch,
+            [&] { return CUSLICE_REAL(cuMemAllocPitch)(dptr, pitch, width, height, element_size); }, free_again_v1);
+    });
 }
 
 CUSLICE_HOOK cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned flags) {
     if (ready() != Readiness::ready) return unavailable();
-    return counted_allocation(
-        Function::cuMemAllocManaged, Kind::managed, bytesize, dptr,
-        [&] { return CUSLICE_REAL(cuMemAllocManaged)(dptr, bytesize, flags); }, free_again);
+    return recorded_allocation(
+        dptr, [&](CUresult) { return bytesize; },
+        [&] {
+            return counted_allocation(
+                Function::cuMemAllocManaged, Kind::managed, bytesize, dptr,
+                [&] { return CUSLICE_REAL(cuMemAllocManaged)(dptr, bytesize, flags); }, free_again);
+        });
 }
 
 CUSLICE_HOOK cuMemFree_v2(CUdeviceptr dptr) {
     if (ready() != Readiness::ready) return unavailable();
+    const auto ways = process().ways();
     CUresult result;
-    if (process().caches_anything() && cached_free(dptr, &result)) return result;
-    return free_directly(dptr);
+    if (ways == Process::kCaching && cached_free(dptr, &result)) return result;
+    return ways & Process::kRecording ? free_recorded(dptr) : free_directly(dptr);
 }
 
 CUSLICE_HOOK cuMemFree(CUdeviceptr_v1 dptr) {
     if (ready() != Readiness::ready) return unavailable();
-    return counted_free(dptr, free_now, [&] { return CUSLICE_REAL(cuMemFree)(dptr); });
+    return recorded_free(dptr, 0,
+                         [&] { return counted_free(dptr, free_now, [&] { return CUSLICE_REAL(cuMemFree)(dptr); }); });
 }
 
 }  // namespace cuslice

@@ -2,6 +2,7 @@
 #include "shim/driver/cached.h"
 #include "shim/driver/counted_pool.h"
 #include "shim/driver/export.h"
+#include "shim/driver/recorded.h"
 
 namespace cuslice {
 
@@ -39,6 +40,25 @@ VirtualGpu* gpu_of_pool(CUmemoryPool pool) {
             return &gpu;
     }
     return nullptr;  // on the host, or another process's: not ours to pay for
+}
+
+// Pools may be on the host, too.
+bool on_device(CUdeviceptr address) {
+    CUmemorytype type = CU_MEMORYTYPE_DEVICE;
+    CUSLICE_REAL(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
+    return type != CU_MEMORYTYPE_HOST;
+}
+
+// No context's end frees it. What is captured is a part of a graph, which gets memory when it is launched.
+template <typename Call>
+CUresult recorded_async(const CUdeviceptr* pointer, std::uint64_t bytes, CUstream stream, bool per_thread, Call call) {
+    const RecordedCall recorded;
+    const CUresult result = call();
+    if (!recorded.records() || !pointer || (result == CUDA_SUCCESS && !on_device(*pointer)) ||
+        captures(stream, per_thread))
+        return result;
+    note_allocation(result, result == CUDA_SUCCESS ? *pointer : 0, bytes, number_of(stream, per_thread), 0);
+    return result;
 }
 
 template <typename Call, typename Undo>
@@ -85,56 +105,68 @@ bool cached_free_later(CUdeviceptr address, CUresult* result, Capturing capturin
 
 CUSLICE_HOOK cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream stream) {
     if (ready() != Readiness::ready) return unavailable();
-    return counted_async(
-        Function::cuMemAllocAsync, stream, false, bytesize,
-        [&] { return CUSLICE_REAL(cuMemAllocAsync)(dptr, bytesize, stream); },
-        [&] { return free_again(*dptr, stream); });
+    return recorded_async(dptr, bytesize, stream, false, [&] {
+        return counted_async(
+            Function::cuMemAllocAsync, stream, false, bytesize,
+            [&] { return CUSLICE_REAL(cuMemAllocAsync)(dptr, bytesize, stream); },
+            [&] { return free_again(*dptr, stream); });
+    });
 }
 
 CUSLICE_HOOK cuMemAllocAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUstream stream) {
     if (ready() != Readiness::ready) return unavailable();
-    return counted_async(
-        Function::cuMemAllocAsync_ptsz, stream, true, bytesize,
-        [&] { return CUSLICE_REAL(cuMemAllocAsync_ptsz)(dptr, bytesize, stream); },
-        [&] { return free_again_ptsz(*dptr, stream); });
+    return recorded_async(dptr, bytesize, stream, true, [&] {
+        return counted_async(
+            Function::cuMemAllocAsync_ptsz, stream, true, bytesize,
+            [&] { return CUSLICE_REAL(cuMemAllocAsync_ptsz)(dptr, bytesize, stream); },
+            [&] { return free_again_ptsz(*dptr, stream); });
+    });
 }
 
 CUSLICE_HOOK cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream stream) {
     if (ready() != Readiness::ready) return unavailable();
-    const HookEntry entry;
-    return counted_from_pool(
-        Function::cuMemAllocFromPoolAsync, entry.counts() ? gpu_of_pool(pool) : nullptr, pool, bytesize,
-        [&] { return CUSLICE_REAL(cuMemAllocFromPoolAsync)(dptr, bytesize, pool, stream); },
-        [&] { return free_again(*dptr, stream); }, [&] { return captures(stream, false); });
+    return recorded_async(dptr, bytesize, stream, false, [&] {
+        const HookEntry entry;
+        return counted_from_pool(
+            Function::cuMemAllocFromPoolAsync, entry.counts() ? gpu_of_pool(pool) : nullptr, pool, bytesize,
+            [&] { return CUSLICE_REAL(cuMemAllocFromPoolAsync)(dptr, bytesize, pool, stream); },
+            [&] { return free_again(*dptr, stream); }, [&] { return captures(stream, false); });
+    });
 }
 
 CUSLICE_HOOK cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream stream) {
     if (ready() != Readiness::ready) return unavailable();
-    const HookEntry entry;
-    return counted_from_pool(
-        Function::cuMemAllocFromPoolAsync_ptsz, entry.counts() ? gpu_of_pool(pool) : nullptr, pool, bytesize,
-        [&] { return CUSLICE_REAL(cuMemAllocFromPoolAsync_ptsz)(dptr, bytesize, pool, stream); },
-        [&] { return free_again_ptsz(*dptr, stream); }, [&] { return captures(stream, true); });
+    return recorded_async(dptr, bytesize, stream, true, [&] {
+        const HookEntry entry;
+        return counted_from_pool(
+            Function::cuMemAllocFromPoolAsync_ptsz, entry.counts() ? gpu_of_pool(pool) : nullptr, pool, bytesize,
+            [&] { return CUSLICE_REAL(cuMemAllocFromPoolAsync_ptsz)(dptr, bytesize, pool, stream); },
+            [&] { return free_again_ptsz(*dptr, stream); }, [&] { return captures(stream, true); });
+    });
 }
 
 CUSLICE_HOOK cuMemFreeAsync(CUdeviceptr dptr, CUstream stream) {
     if (ready() != Readiness::ready) return unavailable();
-    CUresult result;
-    const auto capturing = [&](CUstreamCaptureStatus* status) {
-        return CUSLICE_REAL(cuStreamIsCapturing)(stream, status);
-    };
-    if (cached_free_later(dptr, &result, capturing)) return result;
-    return counted_free(dptr, free_later, [&] { return CUSLICE_REAL(cuMemFreeAsync)(dptr, stream); });
+    return recorded_free(dptr, number_of(stream, false), [&] {
+        CUresult result;
+        const auto capturing = [&](CUstreamCaptureStatus* status) {
+            return CUSLICE_REAL(cuStreamIsCapturing)(stream, status);
+        };
+        if (cached_free_later(dptr, &result, capturing)) return result;
+        return counted_free(dptr, free_later, [&] { return CUSLICE_REAL(cuMemFreeAsync)(dptr, stream); });
+    });
 }
 
 CUSLICE_HOOK cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream stream) {
     if (ready() != Readiness::ready) return unavailable();
-    CUresult result;
-    const auto capturing = [&](CUstreamCaptureStatus* status) {
-        return CUSLICE_REAL(cuStreamIsCapturing_ptsz)(stream, status);
-    };
-    if (cached_free_later(dptr, &result, capturing)) return result;
-    return counted_free(dptr, free_later, [&] { return CUSLICE_REAL(cuMemFreeAsync_ptsz)(dptr, stream); });
+    return recorded_free(dptr, number_of(stream, true), [&] {
+        CUresult result;
+        const auto capturing = [&](CUstreamCaptureStatus* status) {
+            return CUSLICE_REAL(cuStreamIsCapturing_ptsz)(stream, status);
+        };
+        if (cached_free_later(dptr, &result, capturing)) return result;
+        return counted_free(dptr, free_later, [&] { return CUSLICE_REAL(cuMemFreeAsync_ptsz)(dptr, stream); });
+    });
 }
 
 CUSLICE_HOOK cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {

@@ -1,6 +1,7 @@
 // Loading, as seen from an exported function: the first call of any kind comes through here.
 #include "shim/driver/export.h"
 #include "shim/driver/hook_map.h"
+#include "shim/driver/recorded.h"
 #include "shim/entry.h"
 #include "shim/log.h"
 #include "virtual_gpu/driver/table.h"
@@ -8,6 +9,7 @@
 namespace cuslice {
 
 constinit thread_local bool inside_hook = false;
+constinit thread_local bool RecordedCall::inside_recorded = false;
 
 namespace {
 

@@ -151,6 +151,19 @@ void report_unpublished() {
     say(LogLevel::debug, line);
 }
 
+void report_recording() {
+    if (!process().recording().take_news()) return;
+    if (const trace::Path* path = process().recording().begun()) {
+        LogLine line("allocations are recorded in ");
+        say(LogLevel::info, line.append(path->view()));
+    }
+    if (const Reason* why = process().recording().failure()) {
+        process().stop_recording();
+        LogLine line("nothing more is recorded, and the program goes on: ");
+        say(LogLevel::warn, line.append(why->view()));
+    }
+}
+
 void introduce(VirtualGpu& gpu, CUcontext context) {
     if (!wants(LogLevel::info) || !introduced.first(gpu)) return;
     std::size_t free = 0, total = 0;

@@ -22,6 +22,10 @@ void report_missing(const VirtualGpu& gpu, std::uint64_t bytes);
 // Says once, for those who asked for it (log = debug), why cuslice stats will find nothing of this process.
 void report_unpublished();
 
+// Says once into which file the program is recorded, for those who asked for it (log = info), and that and why it
+// ended.
+void report_recording();
+
 // Says once for each GPU, for those who asked for it (log = info), which it is and what is allowed.
 void introduce(VirtualGpu& gpu, CUcontext context);
 

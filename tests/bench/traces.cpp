@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <random>
+#include <sstream>
+#include <unordered_map>
 
 namespace cuslice::bench {
 
@@ -34,7 +36,55 @@ class Writer {
     std::uint32_t count_ = 0;
 };
 
+std::vector<std::string> fields_of(const std::string& line) {
+    std::vector<std::string> fields;
+    std::istringstream text(line);
+    for (std::string field; std::getline(text, field, ',');) fields.push_back(field);
+    return fields;
+}
+
+std::uint64_t number_in(const std::string& text, int base) {
+    std::size_t read = 0;
+    const std::uint64_t number = std::stoull(text, &read, base);
+    if (read != text.size()) throw std::invalid_argument(text);
+    return number;
+}
+
 }  // namespace
+
+bool read_recorded(std::istream& text, Trace& trace, std::string& why) {
+    std::string line;
+    std::getline(text, line);
+    const std::vector<std::string> names = fields_of(line);
+    const auto column = [&](const char* name) {
+        return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+    };
+    const std::size_t action = column("Action"), pointer = column("Pointer"), size = column("Size");
+    if (std::max({action, pointer, size}) >= names.size())
+        return why = "line 1: no columns Action, Pointer and Size", false;
+    Writer writer;
+    std::unordered_map<std::uint64_t, std::uint32_t> live;
+    for (std::size_t number = 2; std::getline(text, line) && !text.eof(); number++) try {
+            const std::vector<std::string> fields = fields_of(line);
+            const std::string& what = fields.at(action);
+            if (fields.size() != names.size()) throw std::invalid_argument(line);
+            const std::uint64_t address = number_in(fields[pointer], 16), bytes = number_in(fields[size], 10);
+            if (what == "allocate failure" || bytes == 0) continue;
+            const auto known = live.find(address);
+            if (what == "allocate" && known == live.end()) {
+                live[address] = writer.take(bytes);
+            } else if (what == "free" && known != live.end()) {
+                writer.give_back(known->second);
+                live.erase(known);
+            } else {
+                throw std::invalid_argument(line);
+            }
+        } catch (const std::exception&) {
+            return why = "line " + std::to_string(number) + ": " + line, false;
+        }
+    trace = std::move(writer.trace);
+    return true;
+}
 
 Trace random_allocations(std::uint64_t most, std::size_t operations, std::uint64_t seed) {
     constexpr std::uint64_t kMostHeld = 16'000 * kMiB;

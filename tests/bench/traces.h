@@ -1,6 +1,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <istream>
+#include <string>
 #include <vector>
 
 namespace cuslice::bench {
@@ -21,6 +23,11 @@ Trace random_allocations(std::uint64_t most, std::size_t operations, std::uint64
 // each step activations by a sequence length that varies from step to step, kept through the forward pass and freed in
 // the backward pass, and temporary memory besides. Every `period` steps the lengths repeat.
 Trace training(std::size_t steps, std::size_t period, std::uint64_t seed);
+
+// What `cuslice run --record` or RMM's logging wrote down: columns by their names, without quotes. Allocations that
+// were refused, or of no bytes, are passed over, and so is a last line that was cut off. False: `why` says which line
+// makes no sense.
+bool read_recorded(std::istream& text, Trace& trace, std::string& why);
 
 std::uint64_t peak_of(const Trace& trace);
 std::uint32_t blocks_of(const Trace& trace);

@@ -1,6 +1,8 @@
 // How much memory the caching allocator needs for what a program holds. Of its own code alone, with made-up memory: no
 // GPU, no clock.
 #include <algorithm>
+#include <cstdio>
+#include <fstream>
 #include <memory>
 #include <string>
 
@@ -112,9 +114,37 @@ void of_training() {
     print({what + "segments taken", static_cast<double>(free.takes), "", Bound::none, 0, {}});
 }
 
+int of_recorded(const char* file) {
+    Trace trace;
+    std::string why;
+    std::ifstream text(file);
+    if (!text || !read_recorded(text, trace, why) || trace.empty()) {
+        std::fprintf(stderr, "waste: %s: %s\n", file,
+                     !text         ? "cannot be read"
+                     : why.empty() ? "no allocations"
+                                   : why.c_str());
+        return 1;
+    }
+    const std::uint64_t live = peak_of(trace), enough = replay(trace, kPlenty, kGrowth).held;
+    const std::string what = std::string(file) + ": ";
+    const auto say = [&](const char* of, std::uint64_t bytes) {
+        print({what + of, waste(live, bytes), "%", Bound::none, 0, {}});
+    };
+    print({what + "allocations and frees", static_cast<double>(trace.size()), "", Bound::none, 0, {}});
+    print({what + "live at its peak", static_cast<double>(live) / kMiB, "MiB", Bound::none, 0, {}});
+    say("waste in the smallest slice, growth", smallest_limit(trace, kGrowth, enough));
+    say("the same, growth and deferred", smallest_limit(trace, kDeferred, 2 * enough));
+    say("the same, prealloc", smallest_limit(trace, kPrealloc, 2 * enough));
+    say("waste of growth that nothing limits", enough);
+    return 0;
+}
+
 }  // namespace
 
-int main() {
+// Without arguments the figures of the benchmark; with --trace FILE those of a program that was recorded.
+int main(int count, char** arguments) {
+    if (count == 3 && std::string(arguments[1]) == "--trace") return of_recorded(arguments[2]);
+    if (count != 1) return std::fprintf(stderr, "usage: %s [--trace FILE]\n", arguments[0]), 64;
     for (const std::size_t operations : {1'000u, 10'000u, 100'000u}) {
         // The targets are for 10,000, as what they were taken from.
         const bool asked = operations == 10'000;

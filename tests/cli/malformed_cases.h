@@ -27,11 +27,12 @@ struct Malformed {
 #define HAMI_FORM "HAMi takes a whole number of bytes, or of k, m or g, as 1g or 1024m"
 #define MPS_FORM "MPS takes a GPU and a whole number of M or G, as 0=1G,1=512M"
 #define TABLES "no such table; there are [memory], [gpu.X], [ceiling] and [ceiling.gpu.X]"
-#define VARIABLES                                                                                                 \
-    "CUSLICE_FRACTION, CUSLICE_LIMIT, CUSLICE_HEADROOM, CUSLICE_ALLOCATOR, CUSLICE_FREE, CUSLICE_IDLE_RELEASE, "  \
-    "CUSLICE_NO_FRAMEWORK_ENV, "                                                                                  \
-    "CUSLICE_GPUS, CUSLICE_GROUP, CUSLICE_GROUP_LIMIT, "                                                          \
-    "CUSLICE_PER_PROCESS, CUSLICE_WAIT, CUSLICE_DIR, CUSLICE_LOG, CUSLICE_CONFIG, CUSLICE_DRIVER, CUSLICE_FAKE, " \
+#define VARIABLES                                                                                                   \
+    "CUSLICE_FRACTION, CUSLICE_LIMIT, CUSLICE_HEADROOM, CUSLICE_ALLOCATOR, CUSLICE_FREE, CUSLICE_IDLE_RELEASE, "    \
+    "CUSLICE_NO_FRAMEWORK_ENV, "                                                                                    \
+    "CUSLICE_GPUS, CUSLICE_GROUP, CUSLICE_GROUP_LIMIT, "                                                            \
+    "CUSLICE_PER_PROCESS, CUSLICE_WAIT, CUSLICE_DIR, CUSLICE_LOG, CUSLICE_RECORD, CUSLICE_CONFIG, CUSLICE_DRIVER, " \
+    "CUSLICE_FAKE, "                                                                                                \
     "CUSLICE_FAKE_KERNELS"
 #define GPU_TABLE "a table is needed for each GPU, as [gpu.0] or [gpu.\"GPU-5f\"]"
 #define NOT_OURS "not as this version of cuslice run writes it"
@@ -117,7 +118,7 @@ inline constexpr Malformed kMalformed[] = {
      "--memory: 4GiB: no such option; there are --fraction, --limit, --headroom, --allocator, --free, --idle-release, "
      "--no-framework-env, "
      "--gpus, --group, --group-limit, "
-     "--per-process, --wait, --dir, --log, --config, --driver, --fake, "
+     "--per-process, --wait, --dir, --log, --record, --config, --driver, --fake, "
      "--fake-kernels"},
     {Where::option, "--reserve=4GiB", "--reserve: 4GiB: reserve is not in this version yet"},
     {Where::option, "--allocator=grow", "--allocator: grow: direct, growth or prealloc"},
@@ -140,6 +141,8 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--group=a b", "--group: a b: a name of up to 63 letters, digits, '.', '_' and '-' is needed"},
     {Where::option, "--group-limit=4", "--group-limit: 4: 4 bytes? did you mean 4MiB"},
     {Where::option, "--dir=here", "--dir: here: an absolute path is needed, the same for everybody"},
+    {Where::option, "--record=", "--record: \"\": empty: the path of a file is needed"},
+    {Where::option, "--record=/tmp/a\tb.csv", "--record: /tmp/a\\x09b.csv: a path has no control characters in it"},
     {Where::option, "--limit", "--limit: a value is needed after it: --limit SIZE"},
     {Where::option, "--log=loud", "--log: loud: " LOG_FORM},
     {Where::option, "--log=INFO", "--log: INFO: " LOG_FORM},
@@ -234,11 +237,17 @@ inline constexpr Malformed kMalformed[] = {
     {Where::config_file, "confg = \"/tmp/x.toml\"\n",
      "%CONFIG%:1:1: confg: /tmp/x.toml: no such key; there are fraction, limit, headroom, allocator, free, "
      "idle-release, no-framework-env, gpus, group, group-limit, "
-     "per-process, wait, dir, log, driver, fake, "
+     "per-process, wait, dir, log, record, driver, fake, "
      "fake-kernels"},
     {Where::config_file, "log = 3\n", "%CONFIG%:1:1: log: 3: a string is needed, as log = \"info\""},
     {Where::config_file, "log = \"info:here.log\"\n",
      "%CONFIG%:1:1: log: info:here.log: a path in a file is absolute: it begins with /"},
+    {Where::config_file, "record = true\n",
+     "%CONFIG%:1:1: record: true: a string is needed, as record = \"/tmp/%p.csv\""},
+    {Where::config_file, "record = \"here.csv\"\n",
+     "%CONFIG%:1:1: record: here.csv: a path in a file is absolute: it begins with /"},
+    {Where::config_file, "[memory]\nrecord = \"/tmp/x.csv\"\n",
+     "%CONFIG%:2:1: memory.record: /tmp/x.csv: belongs at the top of the file, before the first table"},
     {Where::config_file, "driver = \"libcuda.so.1\"\n",
      "%CONFIG%:1:1: driver: libcuda.so.1: a path in a file is absolute: it begins with /"},
     {Where::user_file, "[ceiling]\nlimit = \"4GiB\"\n",
@@ -250,6 +259,9 @@ inline constexpr Malformed kMalformed[] = {
     {Where::current_folder, "driver = \"/tmp/libcuda.so.1\"\n",
      "%CWD%:1:1: /tmp/libcuda.so.1: driver is not taken from the current folder, which could choose code to run: use "
      "--driver"},
+    {Where::current_folder, "record = \"/tmp/x.csv\"\n",
+     "%CWD%:1:1: /tmp/x.csv: record is not taken from the current folder, which could have files made anywhere: use "
+     "--record"},
     {Where::current_folder, "log = \"info:/tmp/x\"\n",
      "%CWD%:1:1: info:/tmp/x: a log file is not taken from the current folder, which could choose any of yours: use "
      "--log"},

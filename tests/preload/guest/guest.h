@@ -19,6 +19,7 @@ struct Program {
     std::map<std::string, CUgreenCtx> greens;   // and their contexts, by the same name
     std::map<std::string, CUdeviceptr> blocks;
     std::map<std::string, CUmemoryPool> pools;
+    std::map<std::string, CUstream> streams;
     std::map<std::string, CUmodule> modules;
     std::map<std::string, CUmemGenericAllocationHandle> pieces;  // physical memory
     std::map<std::string, std::pair<CUdeviceptr, std::size_t>> mappings;

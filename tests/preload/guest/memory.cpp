@@ -18,6 +18,7 @@ CUresult allocate(Program& p, const std::string& how, std::size_t bytes, CUdevic
     }
     if (how == "managed") return d.cuMemAllocManaged(out, bytes, CU_MEM_ATTACH_GLOBAL);
     if (how == "async") return d.cuMemAllocAsync(out, bytes, nullptr);
+    if (how.rfind("on=", 0) == 0) return d.cuMemAllocAsync(out, bytes, p.streams.at(how.substr(3)));
     if (how == "ptsz") return d.cuMemAllocAsync_ptsz(out, bytes, nullptr);
     if (how.rfind("pool=", 0) == 0) return d.cuMemAllocFromPoolAsync(out, bytes, p.pools.at(how.substr(5)), nullptr);
     if (how == "pitch") {  // rows of one byte, which every driver pads
@@ -62,8 +63,15 @@ void add_memory_commands(Commands& commands) {
     commands["freeold"] = [](Program& p, const Words& w) {
         return answer(p.driver.cuMemFree(static_cast<CUdeviceptr_v1>(p.blocks.at(w.at(0)))));
     };
+    // stream NAME: its handle
+    commands["stream"] = [](Program& p, const Words& w) {
+        CUstream& stream = p.streams[w.at(0)];
+        const CUresult result = p.driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+        return answer(result, reinterpret_cast<std::uintptr_t>(stream));
+    };
+    // freeasync NAME [STREAM]
     commands["freeasync"] = [](Program& p, const Words& w) {
-        return answer(p.driver.cuMemFreeAsync(p.blocks.at(w.at(0)), nullptr));
+        return answer(p.driver.cuMemFreeAsync(p.blocks.at(w.at(0)), w.size() > 1 ? p.streams.at(w[1]) : nullptr));
     };
     // freeall: whatever is known, the last first; the first error
     commands["freeall"] = [](Program& p, const Words&) {

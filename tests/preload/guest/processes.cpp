@@ -1,5 +1,8 @@
 // The process itself: its pid, its children, what a look-up gives it.
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,6 +78,29 @@ void add_process_commands(Commands& commands) {
             _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
         }
         return answer(child == 0 ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN);
+    };
+    // rawfork: the same, behind the C library's back
+    commands["rawfork"] = [](Program&, const Words&) {
+        std::cout.flush();
+        const long child = syscall(SYS_fork);
+        if (child > 0) {
+            int status = 0;
+            waitpid(static_cast<pid_t>(child), &status, 0);
+            _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+        }
+        return answer(child == 0 ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN);
+    };
+    // usurp FILE: closes every descriptor that it doesn't know, and has the file open under the numbers instead
+    commands["usurp"] = [](Program&, const Words& w) {
+        constexpr int kMost = 64;
+        for (int file = 3; file < kMost; ++file) close(file);
+        for (int file = 3; file < kMost; ++file) open(w.at(0).c_str(), O_RDWR | O_CREAT | O_APPEND, 0644);
+        return answer(CUDA_SUCCESS);
+    };
+    // filelimit BYTES: as ulimit -f
+    commands["filelimit"] = [](Program&, const Words& w) {
+        const rlimit most{number(w.at(0)), RLIM_INFINITY};
+        return std::to_string(setrlimit(RLIMIT_FSIZE, &most));
     };
     // exec: another program in the same process, which goes on with the conversation
     commands["exec"] = [](Program&, const Words& w) -> std::string {

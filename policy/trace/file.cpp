@@ -1,0 +1,138 @@
+#include "policy/trace/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "policy/trace/row.h"
+
+namespace cuslice::trace {
+
+namespace {
+
+constexpr unsigned kMostNames = 100;
+
+// The C library's fstat and stat carry a version that old ones lack.
+bool about(int file, struct stat* result) { return syscall(SYS_fstat, file, result) == 0; }
+bool about(const char* path, struct stat* result) { return syscall(SYS_newfstatat, AT_FDCWD, path, result, 0) == 0; }
+
+bool fail(Reason& why, std::string_view what, const Path& path, int error) {
+    why.assign(what).append(" ").append(path.view()).append(": ").append(strerror(error));
+    return false;
+}
+
+}  // namespace
+
+Path file_name(std::string_view name, pid_t pid, unsigned attempt) {
+    Path path;
+    const auto number = static_cast<std::uint64_t>(pid);
+    bool has_pid = false;
+    for (std::size_t at = 0; at < name.size(); at++) {
+        const bool here = name[at] == '%' && at + 1 < name.size() && name[at + 1] == 'p';
+        if (here)
+            path.append_number(number);
+        else
+            path.append(name[at]);
+        at += here ? 1 : 0;
+        has_pid = has_pid || here;
+    }
+    if (attempt != 0 && !has_pid) path.append('.').append_number(number);
+    if (attempt > (has_pid ? 0 : 1)) path.append('.').append_number(has_pid ? attempt + 1 : attempt);
+    return path;
+}
+
+int File::open_named(bool new_one) {
+    // Never a terminal of the program's own; and a device is not waited for.
+    const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY;
+    return open(path_.c_str(), flags | (new_one ? O_CREAT | O_EXCL : O_NONBLOCK), 0644);
+}
+
+bool File::note_identity(int file) {
+    struct stat info {};
+    if (!about(file, &info)) return false;
+    device_ = info.st_dev;
+    inode_ = info.st_ino;
+    is_device_ = S_ISCHR(info.st_mode);
+    return is_device_ || S_ISREG(info.st_mode);
+}
+
+bool File::make(std::string_view name, Reason& why) {
+    const int saved_errno = errno;
+    const bool made = try_to_make(name, why);
+    errno = saved_errno;
+    return made;
+}
+
+bool File::try_to_make(std::string_view name, Reason& why) {
+    owner_ = getpid();
+    int file = -1;
+    for (unsigned attempt = 0; file < 0; attempt++) {
+        path_ = file_name(name, owner_, attempt);
+        if (path_.cut()) return fail(why, "can't make", path_, ENAMETOOLONG);
+        file = open_named(true);
+        if (file >= 0) break;
+        if (errno != EEXIST || attempt + 1 == kMostNames) return fail(why, "can't make", path_, errno);
+        // A pipe could stop the program, or end it by a signal when its reader goes.
+        struct stat info {};
+        if (!about(path_.c_str(), &info) || S_ISREG(info.st_mode)) continue;
+        if (!S_ISCHR(info.st_mode)) return why.assign(path_.view()).append(" is not a regular file"), false;
+        file = open_named(false);
+        if (file < 0) return fail(why, "can't write to", path_, errno);
+    }
+    if (!note_identity(file)) {
+        close(file);
+        return fail(why, "can't write to", path_, EINVAL);
+    }
+    file_.store(file, std::memory_order_release);
+    return append(kHeader, why) == Appended::done;
+}
+
+bool File::is_ours(int file) const {
+    struct stat info {};
+    return file >= 0 && about(file, &info) && info.st_dev == device_ && info.st_ino == inode_;
+}
+
+// Programs close descriptors that they don't know, and what the number stands for then is not ours to write to.
+int File::descriptor() {
+    if (const int file = file_.load(std::memory_order_acquire); is_ours(file)) return file;
+    const LockGuard lock(mutex_);
+    if (const int file = file_.load(std::memory_order_relaxed); is_ours(file)) return file;
+    const int file = open_named(false);
+    if (file < 0) return -1;
+    if (!is_ours(file)) {
+        close(file);
+        errno = ENOENT;
+        return -1;
+    }
+    file_.store(file, std::memory_order_release);
+    return file;
+}
+
+File::Appended File::append(std::string_view rows, Reason& why) {
+    const int saved_errno = errno;
+    const Appended result = try_to_append(rows, why);
+    errno = saved_errno;
+    return result;
+}
+
+File::Appended File::try_to_append(std::string_view rows, Reason& why) {
+    if (getpid() != owner_) return Appended::not_ours;
+    const int file = descriptor();
+    if (file < 0) return fail(why, "can't write to", path_, errno), Appended::failed;
+    // Past the limit the kernel would send a signal that ends the program.
+    struct rlimit most {};
+    const std::uint64_t end = written_.fetch_add(rows.size(), std::memory_order_relaxed) + rows.size();
+    if (!is_device_ && getrlimit(RLIMIT_FSIZE, &most) == 0 && end > most.rlim_cur)
+        return fail(why, "can't write to", path_, EFBIG), Appended::failed;
+    ssize_t written;
+    do written = write(file, rows.data(), rows.size());
+    while (written < 0 && errno == EINTR);
+    if (written == static_cast<ssize_t>(rows.size())) return Appended::done;
+    return fail(why, "can't write to", path_, written < 0 ? errno : ENOSPC), Appended::failed;
+}
+
+}  // namespace cuslice::trace

@@ -1,0 +1,31 @@
+// What a program allocates and frees, as lines of text in the form that RMM's logging_resource_adaptor writes and its
+// REPLAY_BENCHMARK reads.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "config/text.h"
+
+namespace cuslice::trace {
+
+enum class Action : std::uint8_t { allocate, free, allocate_failure };
+
+struct Row {
+    std::uint32_t thread = 0;  // as the kernel numbers them
+    std::uint64_t time = 0;    // microseconds since 1970, UTC; of them the time of day is written
+    Action action = Action::allocate;
+    std::uint64_t address = 0;  // 0: none, of an allocation that was refused
+    std::uint64_t bytes = 0;    // as the program asked for them
+    std::uint64_t stream = 0;   // its handle; 0: the default stream, or none
+};
+
+inline constexpr std::string_view kHeader = "Thread,Time,Action,Pointer,Size,Stream\n";
+
+/// Holds the longest row, and a second one that goes with it.
+using RowText = FixedText<256>;
+
+/// "812,09:12:03.000417,allocate,0x7f3a40000000,1048576,0x0" and a newline.
+void append_row(RowText& text, const Row& row);
+
+}  // namespace cuslice::trace

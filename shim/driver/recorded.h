@@ -1,0 +1,85 @@
+#pragma once
+// What hooks have in common that are written down where the program is recorded (virtual_gpu/recording.h).
+#include "policy/uncancelled.h"
+#include "shim/driver/report.h"
+#include "shim/entry.h"
+
+namespace cuslice {
+
+// Stands around a call that is written down: the thread is not cancelled between the driver's answer and its row, and
+// calls inside this one are not the program's.
+class RecordedCall {
+  public:
+    RecordedCall() : records_(process().records() && !inside_hook && !inside_recorded) {
+        if (!records_) return;
+        cancellation_.begin();
+        inside_recorded = true;
+    }
+    ~RecordedCall() {
+        if (!records_) return;
+        report_recording();
+        inside_recorded = false;
+        cancellation_.end();
+    }
+    RecordedCall(const RecordedCall&) = delete;
+    RecordedCall& operator=(const RecordedCall&) = delete;
+
+    // False: hand the call on as it is.
+    bool records() const { return records_; }
+
+  private:
+    static constinit thread_local bool inside_recorded;
+    bool records_;
+    CancellationHold cancellation_;
+};
+
+inline std::uint64_t number_of(CUstream stream, bool per_thread) {
+    return reinterpret_cast<std::uintptr_t>(stream || !per_thread ? stream : CU_STREAM_PER_THREAD);
+}
+
+// The result of an allocation. `bytes`: as the program asked for them.
+inline void note_allocation(CUresult result, std::uint64_t address, std::uint64_t bytes, std::uint64_t stream,
+                            Contexts::Id context) {
+    if (result == CUDA_SUCCESS && address)
+        process().recording().allocated({address, bytes, context}, stream);
+    else if (result == CUDA_ERROR_OUT_OF_MEMORY)
+        process().recording().refused(bytes, stream);
+}
+
+// An allocation of the current context's. `bytes` is asked after the call.
+template <typename Pointer, typename Bytes, typename Call>
+CUresult recorded_allocation(const Pointer* pointer, Bytes bytes, Call call) {
+    const RecordedCall recorded;
+    const CUresult result = call();
+    if (recorded.records() && pointer)
+        note_allocation(result, result == CUDA_SUCCESS ? *pointer : 0, bytes(result), 0, process().current().context);
+    return result;
+}
+
+// A free. The row comes first: afterwards another thread may have the address. If the memory stays the program's after
+// all, it is allocated again.
+template <typename Call>
+CUresult recorded_free(CUdeviceptr address, std::uint64_t stream, Call call) {
+    const RecordedCall recorded;
+    Recording::Block block;
+    const bool known = recorded.records() && address && process().recording().freed(address, stream, &block);
+    const CUresult result = call();
+    if (known && result != CUDA_SUCCESS) process().recording().allocated(block, stream);
+    return result;
+}
+
+// A context's end, and with it that of its blocks; inside a hook that counts it.
+template <typename Call>
+CUresult recorded_end(CUcontext context, Call call) {
+    if (!process().records() || !context) return call();
+    PageVector<Recording::Block> blocks;
+    process().recording().context_ends(process().contexts().known_id(context), &blocks);
+    const CUresult result = call();
+    if (result != CUDA_SUCCESS)
+        for (const Recording::Block& block : blocks) process().recording().allocated(block, 0);
+    blocks.release();
+    report_recording();
+    return result;
+}
+
+}  // namespace cuslice

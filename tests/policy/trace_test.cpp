@@ -1,0 +1,117 @@
+// Rows and names of recordings.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "policy/trace/file.h"
+#include "policy/trace/row.h"
+#include "tests/catch.h"
+
+namespace cuslice::trace {
+namespace {
+
+std::string text_of(const Row& row) {
+    RowText text;
+    append_row(text, row);
+    return std::string(text.view());
+}
+
+struct TestFolder {
+    TestFolder() { REQUIRE(mkdtemp(path)); }
+    ~TestFolder() { REQUIRE(std::system(("rm -r " + std::string(path)).c_str()) == 0); }
+    std::string at(const std::string& name) const { return path + ("/" + name); }
+    char path[32] = "/tmp/cuslice-trace-XXXXXX";
+};
+
+std::string read(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+TEST_CASE("a row has the columns of RMM's log, whatever its numbers") {
+    CHECK(text_of({812, 32'523'000'417, Action::allocate, 0x7f3a40000000, 1048576, 0}) ==
+          "812,09:02:03.000417,allocate,0x7f3a40000000,1048576,0x0\n");
+    CHECK(text_of({1, 0, Action::free, 1, 1, 2}) == "1,00:00:00.000000,free,0x1,1,0x2\n");
+    CHECK(text_of({0, 86'399'999'999, Action::allocate_failure, 0, 0, 0xf0}) ==
+          "0,23:59:59.999999,allocate failure,0x0,0,0xf0\n");
+    CHECK(text_of({0, 86'400'000'000, Action::free, 16, 0, 0}) == "0,00:00:00.000000,free,0x10,0,0x0\n");
+    constexpr std::uint64_t kMost = ~0ull;
+    const Row longest{~0u, kMost, Action::allocate_failure, kMost, kMost, kMost};
+    CHECK(text_of(longest).find(",allocate failure,0xffffffffffffffff,18446744073709551615,0xffffffffffffffff\n") !=
+          std::string::npos);
+    RowText two;
+    append_row(two, longest);
+    append_row(two, longest);
+    CHECK_FALSE(two.cut());
+}
+
+TEST_CASE("a file's name has the pid where it says so, and another one after each that is taken") {
+    const auto name = [](std::string_view given, unsigned attempt) {
+        return std::string(file_name(given, 812, attempt).view());
+    };
+    CHECK(name("/tmp/a.csv", 0) == "/tmp/a.csv");
+    CHECK(name("/tmp/a.csv", 1) == "/tmp/a.csv.812");
+    CHECK(name("/tmp/a.csv", 2) == "/tmp/a.csv.812.2");
+    CHECK(name("/tmp/%p/a-%p.csv", 0) == "/tmp/812/a-812.csv");
+    CHECK(name("/tmp/a-%p.csv", 1) == "/tmp/a-812.csv.2");
+    CHECK(name("/tmp/a-%p.csv", 2) == "/tmp/a-812.csv.3");
+    CHECK(name("/tmp/100%", 0) == "/tmp/100%");
+    CHECK(name("/tmp/%%p", 0) == "/tmp/%812");
+    CHECK(file_name(std::string(5000, 'a'), 812, 0).cut());
+}
+
+TEST_CASE("a file that is there is never touched, and what can't be made is told with its name") {
+    const TestFolder folder;
+    Reason why;
+    std::ofstream(folder.at("a")) << "somebody's";
+    File first, second;
+    REQUIRE(first.make(folder.at("a"), why));
+    REQUIRE(second.make(folder.at("a"), why));
+    const std::string own = folder.at("a") + "." + std::to_string(getpid());
+    CHECK(first.path().view() == own);
+    CHECK(second.path().view() == own + ".2");
+    CHECK(first.append("row\n", why) == File::Appended::done);
+    CHECK(read(own) == std::string(kHeader) + "row\n");
+    CHECK(read(own + ".2") == kHeader);
+    CHECK(read(folder.at("a")) == "somebody's");
+
+    errno = 4711;
+    File none;
+    CHECK_FALSE(none.make(folder.at("nowhere/b"), why));
+    CHECK(why.view() == "can't make " + folder.at("nowhere/b") + ": No such file or directory");
+    REQUIRE(mkfifo(folder.at("pipe").c_str(), 0600) == 0);
+    CHECK_FALSE(none.make(folder.at("pipe"), why));
+    CHECK(why.view() == folder.at("pipe") + " is not a regular file");
+    CHECK_FALSE(none.make("/dev/full", why));
+    CHECK(why.view() == "can't write to /dev/full: No space left on device");
+    CHECK(errno == 4711);
+}
+
+TEST_CASE("rows go into the file that was made, whatever becomes of the descriptor and the name") {
+    const TestFolder folder;
+    Reason why;
+    File file;
+    REQUIRE(file.make(folder.at("a"), why));
+    // The lowest free number is the file's, and then another's.
+    const int next = open(folder.at("other").c_str(), O_RDWR | O_CREAT, 0600);
+    REQUIRE(dup2(next, next - 1) == next - 1);
+    REQUIRE(file.append("one\n", why) == File::Appended::done);
+    CHECK(read(folder.at("other")).empty());
+    CHECK(read(folder.at("a")) == std::string(kHeader) + "one\n");
+
+    REQUIRE(rename(folder.at("a").c_str(), folder.at("b").c_str()) == 0);
+    CHECK(file.append("two\n", why) == File::Appended::done);
+    CHECK(read(folder.at("b")) == std::string(kHeader) + "one\ntwo\n");
+    close(next);
+    close(next - 1);
+}
+
+}  // namespace cuslice::trace

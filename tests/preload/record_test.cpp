@@ -1,0 +1,413 @@
+// Recordings: what is in the file is what the program did, and it is never in the program's way.
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "tests/bench/traces.h"
+#include "tests/preload/machine.h"
+#include "tests/preload/places.h"
+
+namespace cuslice::tests {
+namespace {
+
+constexpr char kLaptop[] = "1xlaptop-2g";
+const Words kNothing, kDirect{"CUSLICE_LIMIT=1GiB"}, kGrowth{"CUSLICE_LIMIT=1GiB", "CUSLICE_ALLOCATOR=growth"},
+    kDeferred{"CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=deferred"},
+    kPrealloc{"CUSLICE_LIMIT=1GiB", "CUSLICE_ALLOCATOR=prealloc"};
+
+struct Row {
+    std::string thread, action;
+    std::uint64_t address, bytes, stream;
+};
+
+// Every line is whole, and the rows make sense one after the other: no address is handed out that is not free, none is
+// freed that is not live, and with the size that it had.
+struct Recorded {
+    explicit Recorded(const std::string& file) {
+        const std::string text = read_text(file);
+        REQUIRE(!text.empty());
+        CHECK(text.back() == '\n');
+        std::istringstream lines(text);
+        std::string line;
+        std::getline(lines, line);
+        CHECK(line == "Thread,Time,Action,Pointer,Size,Stream");
+        const std::regex form(
+            R"((\d+),([01]\d|2[0-3])(?::[0-5]\d){2}\.\d{6},(allocate|free|allocate failure),0x([0-9a-f]+),(\d+),0x([0-9a-f]+))");
+        unsigned wrong = 0;
+        while (std::getline(lines, line)) {
+            std::smatch parts;
+            if (!std::regex_match(line, parts, form)) {
+                FAIL_CHECK(line);
+                continue;
+            }
+            const Row row{parts[1], parts[3], std::stoull(parts[4], nullptr, 16), std::stoull(parts[5]),
+                          std::stoull(parts[6], nullptr, 16)};
+            if (row.action == "allocate")
+                wrong += !row.address || !live.insert({row.address, row.bytes}).second;
+            else if (row.action == "free")
+                wrong += live[row.address] != row.bytes || !live.erase(row.address);
+            else
+                wrong += row.address != 0;
+            rows.push_back(row);
+        }
+        CHECK(wrong == 0);
+        // The reader of the benchmark sees the same.
+        std::istringstream again(text);
+        std::string why;
+        CHECK(bench::read_recorded(again, trace, why));
+        CHECK(why.empty());
+    }
+    std::string text() const {
+        std::string all;
+        for (const Row& row : rows) all += row.action + " " + std::to_string(row.bytes) + "; ";
+        return all;
+    }
+    std::set<std::string> threads() const {
+        std::set<std::string> all;
+        for (const Row& row : rows) all.insert(row.thread);
+        return all;
+    }
+    std::vector<Row> rows;
+    std::map<std::uint64_t, std::uint64_t> live;
+    bench::Trace trace;
+};
+
+/// A program that is recorded under LD_PRELOAD alone.
+struct Session {
+    explicit Session(const Words& settings, const std::string& name = "out.csv")
+        : file(folder.path() + "/" + name),
+          guest(Guest::route("linked"), sliced(kLaptop, books.path(), joined(settings, {"CUSLICE_RECORD=" + file}))) {}
+    void start() {
+        REQUIRE(guest.code("init") == 0);
+        REQUIRE(guest.code("retain 0") == 0);
+        REQUIRE(guest.code("current 0") == 0);
+    }
+    bool exists(const std::string& name) const { return std::filesystem::exists(folder.path() + "/" + name); }
+
+    Folder folder, books;
+    std::string file;
+    Guest guest;
+};
+
+}  // namespace
+
+TEST_CASE("rows are what the program did, in every mode and without a limit") {
+    const Words& settings = GENERATE(kNothing, kDirect, kGrowth, kDeferred, kPrealloc);
+    INFO((settings.empty() ? "" : settings.back()));
+    Session session(settings);
+    Guest& guest = session.guest;
+    session.start();
+    CHECK_FALSE(session.exists("out.csv"));  // nothing was allocated yet
+    std::vector<std::uint64_t> addresses;
+    addresses.push_back(guest.number("alloc a 1000001"));
+    addresses.push_back(guest.number("alloc b 70"));
+    CHECK(guest.code("free a") == 0);
+    addresses.push_back(guest.number("alloc c 3000 managed"));
+    const std::uint64_t pitch = guest.number("pitch d 100 10");
+    CHECK(guest.code("alloc e 999999999999") == 2);
+    CHECK(guest.code("alloc e 0") == 1);
+    CHECK(guest.code("free b") == 0);
+    CHECK(guest.code("free b") == 1);  // neither this nor what follows is a free
+    CHECK(guest.code("freeat 12345") == 1);
+    CHECK(guest.code("freeat 0") == 0);
+    const std::uint64_t stream = guest.number("stream s");
+    addresses.push_back(guest.number("alloc f 5000 on=s"));
+    CHECK(guest.code("freeasync f s") == 0);
+    addresses.push_back(guest.number("alloc g 6000 ptsz"));
+    CHECK(guest.code("free g") == 0);
+    addresses.push_back(guest.number("alloc h 7000"));
+    const bool caches = settings != kNothing && settings != kDirect;
+    CHECK(guest.code("freeasync h s") == (caches ? 0 : 1));  // the driver takes memory of pools alone
+    CHECK(guest.code("free d") == 0);
+    CHECK(guest.code("pool p 0") == 0);
+    CHECK(guest.code("alloc i 8000 pool=p") == 0);
+    CHECK(guest.code("freeasync i") == 0);
+    CHECK(guest.code("alloc j 4000 old") == 0);
+    CHECK(guest.code("freeold j") == 0);
+    const Recorded recorded(session.file);
+    const std::string pitched = std::to_string(pitch * 10);
+    CHECK(recorded.text() ==
+          "allocate 1000001; allocate 70; free 1000001; allocate 3000; allocate " + pitched +
+              "; allocate failure 999999999999; free 70; allocate 5000; free 5000; allocate 6000; free 6000; "
+              "allocate 7000; free 7000; " +
+              (caches ? "" : "allocate 7000; ") + "free " + pitched +
+              "; allocate 8000; free 8000; allocate 4000; free 4000; ");
+    CHECK(recorded.rows[0].address == addresses[0]);
+    CHECK(recorded.rows[1].address == addresses[1]);
+    CHECK(recorded.rows[3].address == addresses[2]);
+    CHECK(recorded.rows[7].address == addresses[3]);
+    CHECK(recorded.rows[7].stream == stream);
+    CHECK(recorded.rows[8].stream == stream);
+    CHECK(recorded.rows[9].stream == 2);  // CU_STREAM_PER_THREAD
+    CHECK(recorded.rows[10].stream == 0);
+    CHECK(recorded.rows[12].stream == stream);
+    CHECK(recorded.threads() == std::set<std::string>{std::to_string(guest.pid())});
+    CHECK(recorded.live.size() == (caches ? 1 : 2));
+    CHECK(recorded.live.count(addresses[2]) == 1);
+    CHECK(guest.finish() == 0);
+    // A refusal is told by two lines at most, and by none where there is no limit.
+    CHECK(guest.complaints().size() == (settings == kNothing ? 0 : settings == kDirect ? 1 : 2));
+}
+
+TEST_CASE("64 threads: no line is torn, and no address is handed out that is not free") {
+    const Words& settings = GENERATE(kNothing, kGrowth, kDeferred, kPrealloc);
+    const std::string largest = GENERATE("4000", "100000");  // of which all have room
+    INFO((settings.empty() ? "" : settings.back()));
+    Session session(settings);
+    session.start();
+    CHECK(session.guest.ask("storm 64 150 " + largest) == "0 0");
+    const Recorded recorded(session.file);
+    CHECK(recorded.live.empty());
+    CHECK(recorded.rows.size() >= 64 * 150);
+    CHECK(recorded.threads().size() == 64);
+    CHECK(recorded.trace.size() == recorded.rows.size());
+    CHECK(session.guest.finish() == 0);
+    CHECK(session.guest.complaints().empty());
+}
+
+TEST_CASE("a free that fails leaves its block allocated") {
+    const Words& settings = GENERATE(kDirect, kGrowth);
+    Session session(joined(settings, {"CUSLICE_FAKE_INJECT=cuMemFree_v2:1=719,cuCtxSynchronize:1=719"}));
+    session.start();
+    REQUIRE(session.guest.code("alloc a 100000") == 0);
+    CHECK(session.guest.code("free a") == 719);
+    const Recorded recorded(session.file);
+    CHECK(recorded.text() == "allocate 100000; free 100000; allocate 100000; ");
+    CHECK(recorded.live.size() == 1);
+}
+
+TEST_CASE("a context's end frees what is in it") {
+    const Words& settings = GENERATE(kNothing, kDirect, kGrowth);
+    INFO((settings.empty() ? "" : settings.back()));
+    Session session(settings);
+    session.start();
+    for (int round = 0; round < 3; ++round) {
+        REQUIRE(session.guest.code("current 0") == 0);
+        REQUIRE(session.guest.code("alloc a 1000") == 0);
+        REQUIRE(session.guest.code("create second 0") == 0);
+        REQUIRE(session.guest.code("alloc b 2000") == 0);
+        REQUIRE(session.guest.code("alloc c 3000 managed") == 0);
+        REQUIRE(session.guest.code("destroy second") == 0);
+        CHECK(Recorded(session.file).live.size() == 1);
+        REQUIRE(session.guest.code(round == 2 ? "reset 0" : "release 0") == 0);
+        CHECK(Recorded(session.file).live.empty());
+        if (round != 2) REQUIRE(session.guest.code("retain 0") == 0);
+    }
+    CHECK(Recorded(session.file).rows.size() == 18);
+}
+
+TEST_CASE("what is captured into a graph is no allocation") {
+    Session session(GENERATE(kNothing, kGrowth));
+    session.start();
+    REQUIRE(session.guest.code("alloc a 1000 async") == 0);
+    REQUIRE(session.guest.code("capture g 100000 free") == 0);
+    REQUIRE(session.guest.code("capture h 100000 leave") == 0);
+    REQUIRE(session.guest.code("launch g") == 0);
+    REQUIRE(session.guest.code("launch h") == 0);
+    REQUIRE(session.guest.code("graphfree h") == 0);
+    CHECK(Recorded(session.file).text() == "allocate 1000; ");
+}
+
+TEST_CASE("cancelled threads leave whole rows, and none too few") {
+    const std::string how = GENERATE("deferred", "asynchronous"), what = GENERATE("plain", "async");
+    const Words& settings = GENERATE(kNothing, kGrowth);
+    // As in threads_test.cpp: an asynchronous one can only be met where it may strike, computing in the driver.
+    const bool anywhere = how == "deferred";
+    if (!anywhere && (!kSanitizer.empty() || settings == kGrowth)) return;
+    const std::string delay = "=150us", delays = "CUSLICE_FAKE_INJECT=delay:cuMemAlloc_v2" + delay +
+                                                 ",delay:cuMemFree_v2" + delay + ",delay:cuMemAllocAsync" + delay +
+                                                 ",delay:cuMemFreeAsync" + delay;
+    Session session(anywhere ? settings : joined(settings, {delays}));
+    session.start();
+    CHECK(session.guest.ask("cancel " + what + " " + how + " 40") == "0 40");
+    CHECK(session.guest.code("storm 4 100 3000") == 0);
+    const Recorded recorded(session.file);
+    CHECK(recorded.threads().size() > (anywhere ? 20 : 4));
+}
+
+TEST_CASE("a forked child writes nothing, and leaves its parent's file alone") {
+    const std::string fork = GENERATE("fork", "rawfork");
+    if (fork == "rawfork" && !kSanitizer.empty()) return;  // their runtimes don't survive it
+    const Words& settings = GENERATE(kNothing, kDirect, kGrowth);
+    Session session(settings);
+    session.start();
+    const int parent = session.guest.pid();
+    REQUIRE(session.guest.code("alloc a 1000") == 0);
+    REQUIRE(session.guest.code(fork) == 0);
+    const int child = session.guest.pid();
+    REQUIRE(child != parent);
+    session.guest.ask("free a");
+    session.guest.ask("alloc b 2000");
+    CHECK(Recorded(session.file).text() == "allocate 1000; ");
+    CHECK(session.guest.finish() == 0);
+    CHECK_FALSE(session.exists("out.csv." + std::to_string(child)));
+    CHECK(session.guest.complaints().empty());
+}
+
+TEST_CASE("a child that starts CUDA itself has a file of its own") {
+    Session session(kNothing);
+    REQUIRE(session.guest.code("fork") == 0);  // before anything was loaded
+    session.start();
+    REQUIRE(session.guest.code("alloc a 1000") == 0);
+    CHECK(Recorded(session.file).text() == "allocate 1000; ");
+    const std::string own = "out.csv." + std::to_string(session.guest.pid());
+    REQUIRE(session.guest.code("exec linked") == 0);
+    session.start();
+    REQUIRE(session.guest.code("alloc a 2000") == 0);
+    CHECK(Recorded(session.folder.path() + "/" + own).text() == "allocate 2000; ");
+    REQUIRE(session.guest.code("exec linked") == 0);
+    session.start();
+    REQUIRE(session.guest.code("alloc a 3000") == 0);
+    CHECK(Recorded(session.folder.path() + "/" + own + ".2").text() == "allocate 3000; ");
+    CHECK(Recorded(session.file).text() == "allocate 1000; ");
+}
+
+TEST_CASE("threads that allocate while others fork go on being recorded") {
+    Session session(GENERATE(kNothing, kGrowth));
+    session.start();
+    CHECK(session.guest.ask("forks 20 4") == "0 0");
+    const Recorded recorded(session.file);
+    CHECK(recorded.live.empty());
+    CHECK(recorded.threads().size() == 4);
+}
+
+TEST_CASE("a program that closes descriptors and opens files of its own gets none of the rows") {
+    Session session(kNothing);
+    session.start();
+    REQUIRE(session.guest.code("alloc a 1000") == 0);
+    const std::string other = session.folder.path() + "/other";
+    // What the fake driver has open goes too; it does without.
+    REQUIRE(session.guest.code("usurp " + other) == 0);
+    session.guest.ask("alloc b 2000");
+    session.guest.ask("free a");
+    CHECK(read_text(other).empty());
+    CHECK(Recorded(session.file).rows.size() > 1);
+    CHECK(session.guest.complaints().empty());
+}
+
+TEST_CASE("where space ends, or the file can't be made, one line says so and the program goes on") {
+    const Words& settings = GENERATE(kNothing, kDirect, kGrowth);
+    const std::string what = GENERATE("/dev/full", "/nowhere/out.csv", "limit");
+    const Folder folder, books;
+    const std::string file = what == "limit" ? folder.path() + "/out.csv" : what;
+    Guest guest(Guest::route("linked"), sliced(kLaptop, books.path(), joined(settings, {"CUSLICE_RECORD=" + file})));
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    REQUIRE(guest.code("current 0") == 0);
+    const std::string begin = "cuslice: nothing more is recorded, and the program goes on: can't ";
+    std::string why = "write to /dev/full: No space left on device";
+    if (what == "/nowhere/out.csv") why = "make /nowhere/out.csv: No such file or directory";
+    if (what == "limit") {
+        // The kernel's signal would end the program here.
+        why = "write to " + file + ": File too large";
+        REQUIRE(guest.code("alloc first 1000") == 0);
+        REQUIRE(guest.code("filelimit 2000") == 0);
+    }
+    CHECK(guest.ask("storm 8 100 300000") == "0 0");
+    CHECK(guest.code("alloc a 1000") == 0);
+    CHECK(guest.code("free a") == 0);
+    if (what == "limit") {
+        CHECK(std::filesystem::file_size(file) <= 2000);
+        CHECK(Recorded(file).rows.size() > 10);
+    }
+    CHECK(guest.finish() == 0);
+    CHECK(guest.complaints() == Words{begin + why});
+}
+
+TEST_CASE("under LD_PRELOAD alone a relative path is refused, as nobody knows what it is relative to") {
+    Guest guest(Guest::route("linked"), sliced(kLaptop, "", {"CUSLICE_RECORD=out.csv"}));
+    CHECK(guest.code("init") == 1);
+    CHECK(guest.finish() == 0);
+    CHECK(guest.complaints().at(0) ==
+          "cuslice: CUSLICE_RECORD: out.csv: an absolute path is needed: only cuslice run knows the folder that it is "
+          "relative to");
+}
+
+TEST_CASE("cuslice run records into the folder that it was started in, wherever the program goes") {
+    const Machine machine(kLaptop);
+    const Folder folder;
+    const std::string program = "cd / && exec " + Guest::route("linked")[0] + " linked";
+    for (const std::string name : {"a,b.csv", "with %p in it.csv", "and \"quotes\".csv"}) {
+        const Words words =
+            machine.launch({"--record", name}, {"/bin/sh", "-c",
+                                                program + " <<END\n"
+                                                          "init\nretain 0\ncurrent 0\nalloc a 1000\nEND\n"});
+        const Outcome outcome = run(words, machine.outside(), folder.path());
+        CHECK(outcome.exit_code == 0);
+        CHECK(outcome.err.empty());
+        std::string expected = name;
+        if (const auto at = name.find("%p"); at != name.npos) expected.replace(at, 2, std::to_string(outcome.pid));
+        CHECK(Recorded(folder.path() + "/" + expected).text() == "allocate 1000; ");
+    }
+    // A second time it would be overwritten.
+    const Outcome again = run(machine.launch({"--record", "a,b.csv"}, {"/bin/echo"}), machine.outside(), folder.path());
+    CHECK(again.exit_code == 78);
+    CHECK(again.err == "cuslice: --record: " + folder.path() +
+                           "/a,b.csv: is there already, and nothing is overwritten: remove it, or name another file\n");
+}
+
+TEST_CASE("cuslice run refuses what can't be made before the program starts, and leaves nothing behind") {
+    const Machine machine(kLaptop);
+    const Folder folder;
+    const std::string pipe = folder.path() + "/pipe";
+    REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+    CHECK(machine.refused({"--record", "/nowhere/a.csv"}, 78) ==
+          "cuslice: --record: /nowhere/a.csv: cannot be made: No such file or directory\n");
+    CHECK(machine.refused({"--record", folder.path()}, 78) ==
+          "cuslice: --record: " + folder.path() + ": is not a regular file\n");
+    CHECK(machine.refused({"--record", pipe}, 78) == "cuslice: --record: " + pipe + ": is not a regular file\n");
+    CHECK(machine.refused({"--record", "/proc/a.csv"}, 78) ==
+          "cuslice: --record: /proc/a.csv: cannot be made: No such file or directory\n");
+    const Outcome fine = run(machine.launch({"--record", folder.path() + "/a.csv"}, {"/bin/true"}), machine.outside());
+    CHECK(fine.exit_code == 0);
+    CHECK_FALSE(std::filesystem::exists(folder.path() + "/a.csv"));
+}
+
+TEST_CASE("inside another cuslice run the programs of both are recorded, each in a file of its own") {
+    const Machine machine(kLaptop);
+    const Folder folder;
+    const std::string guest = Guest::route("linked")[0] + " linked";
+    const std::string input = "<<END\ninit\nretain 0\ncurrent 0\nalloc a 1000\nEND\n";
+    const std::string script = guest + " " + input + kLaunch + " run --limit 1GiB -- " + guest + " " + input;
+    const Outcome outcome =
+        run(machine.launch({"--record", folder.path() + "/a.csv"}, {"/bin/sh", "-c", script}), machine.outside());
+    CHECK(outcome.exit_code == 0);
+    CHECK(outcome.err.empty());
+    unsigned files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+        ++files;
+        CHECK(Recorded(entry.path().string()).text() == "allocate 1000; ");
+    }
+    CHECK(files == 2);
+}
+
+TEST_CASE("the benchmark's reader takes RMM's own files, and names the line that makes no sense") {
+    const std::string header = "Thread,Time,Action,Pointer,Size,Stream\n";
+    const auto read = [&](const std::string& text, bench::Trace& trace) {
+        std::istringstream stream(text);
+        std::string why;
+        return bench::read_recorded(stream, trace, why) ? "" : why;
+    };
+    bench::Trace trace;
+    CHECK(read(header + "1,10:00:00:000001,allocate,0x10,100,0x0\n1,10:00:00:000002,allocate,0x20,200,0\n"
+                        "2,10:00:00:000003,free,0x10,100,0x0\n1,10:00:00:000004,allocate failure,0x0,300,0x0\n"
+                        "1,10:00:00:000005,allocate,0x30,400,0x0\n1,10:00:00:00",
+               trace) == "");
+    REQUIRE(trace.size() == 4);
+    CHECK(bench::peak_of(trace) == 600);
+    CHECK(bench::blocks_of(trace) == 2);
+    CHECK(read("", trace) == "line 1: no columns Action, Pointer and Size");
+    CHECK(read(header + "1,2,allocate,0x10,100,0x0\n1,2,allocate,0x10,100,0x0\n", trace) ==
+          "line 3: 1,2,allocate,0x10,100,0x0");
+    CHECK(read(header + "1,2,free,0x10,100,0x0\n", trace) == "line 2: 1,2,free,0x10,100,0x0");
+    CHECK(read(header + "1,2,allocate,0x1", trace) == "");
+    CHECK(read(header + "1,2,allocate,0x1\n", trace) == "line 2: 1,2,allocate,0x1");
+    CHECK(read(header + "1,2,allocate,x,100,0x0\n", trace) == "line 2: 1,2,allocate,x,100,0x0");
+}
+
+}  // namespace cuslice::tests
