@@ -288,24 +288,24 @@ TEST_CASE("a thread keeps the large blocks that it has freed last, for the same 
     REQUIRE(a.free(a.allocate(1)) == Freed::done);  // this thread's store is there
     a.allocator.trim(~0ull);
     a.memory.takes = 0;
-    const std::uint64_t block = a.allocate(kMiB), other = a.allocate(kMiB / 2);
+    const std::uint64_t block = a.allocate(2 * kMiB), other = a.allocate(kMiB);
     REQUIRE(a.free(block) == CachingAllocator::Freed::done);
     CHECK(a.free(block) == CachingAllocator::Freed::invalid);
     CHECK(a.free(block + 512) == CachingAllocator::Freed::invalid);
     CHECK(a.find(block).owner == nullptr);
-    CHECK(a.allocator.statistics().allocated.current == kMiB / 2);
-    CHECK(a.allocator.statistics().requested.current == kMiB / 2);
-    CHECK(a.allocate(kMiB - 100) == block);
-    CHECK(a.find(block + kMiB - 101).requested == kMiB - 100);
-    CHECK_FALSE(a.find(block + kMiB - 100).owner);
+    CHECK(a.allocator.statistics().allocated.current == kMiB);
+    CHECK(a.allocator.statistics().requested.current == kMiB);
+    CHECK(a.allocate(2 * kMiB - 100) == block);
+    CHECK(a.find(block + 2 * kMiB - 101).requested == 2 * kMiB - 100);
+    CHECK_FALSE(a.find(block + 2 * kMiB - 100).owner);
     REQUIRE(a.free(block) == CachingAllocator::Freed::done);
     REQUIRE(a.free(other) == CachingAllocator::Freed::done);
     // Both are one again, and no segment is taken.
-    const std::uint64_t whole = a.allocate(2 * kMiB);
+    const std::uint64_t whole = a.allocate(4 * kMiB);
     CHECK(whole);
     CHECK(a.memory.takes == 1);
     REQUIRE(a.free(whole) == CachingAllocator::Freed::done);
-    CHECK(a.allocator.trim(1) == 2 * kMiB);
+    CHECK(a.allocator.trim(1) == 4 * kMiB);
     CHECK(a.memory.held == 0);
 }
 
