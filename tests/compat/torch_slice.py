@@ -50,6 +50,12 @@ def first_line(error):
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
 
 
+def check_same(what, *pairs):
+    """Whether what came back is what was sent, for each pair of tensors on the host."""
+    wrong = sum(not torch.equal(came, sent) for came, sent in pairs)
+    check(wrong == 0, what, "the same contents" if wrong == 0 else f"{wrong} of {len(pairs)} differ")
+
+
 def give_back():
     """Everything that nobody holds goes back to the driver."""
     gc.collect()
@@ -92,7 +98,7 @@ def check_memory(ordinal, size, cache):
     error = refused(lambda: device_bytes(GPU_MIB - 1024))
     kind = torch.AcceleratorError if cache == "none" else cuda.OutOfMemoryError
     says = "out of memory" if cache == "none" else f"{size / (1 << 30):.2f} GiB"
-    check(isinstance(error, kind) and says in str(error), f"{who}: more than the slice is refused, and the error says its size",
+    check(isinstance(error, kind) and says in str(error), f"{who}: more than the slice is refused, as {says}",
           f"{first_line(error)[:110]}…")
     if cache in ("native", "expandable"):
         check(cuda.memory_stats()["num_ooms"] == 1, f"{who}: memory_stats() counts it", f"num_ooms {cuda.memory_stats()['num_ooms']}")
@@ -124,19 +130,21 @@ def check_copies():
     """Bytes that go somewhere and come back."""
     host = bytes_of(5 * MIB + 13)
     there = host.to("cuda:0")
-    check(torch.equal(there.cpu(), host), "5 MiB to the device and back", "the same contents")
+    check_same("5 MiB to the device and back", (there.cpu(), host))
     second = there.to("cuda:1")
     third = torch.empty_like(second).copy_(second)
     back = torch.empty_like(there).copy_(third)
-    check(torch.equal(second.cpu(), host) and torch.equal(back.cpu(), host) and second.device.index == 1,
-          "from one GPU to the other, on it, and back", f"{second.device}, {third.device}, {back.device}")
-    check(cuda.can_device_access_peer(0, 1), "can_device_access_peer", "yes")
-    check(torch.equal(there[1000:2000].cpu(), host[1000:2000]), "a piece of a tensor", "the same contents")
+    places = [str(tensor.device) for tensor in (there, second, third, back)]
+    check(places == ["cuda:0", "cuda:1", "cuda:1", "cuda:0"], "from one GPU to the other, on it, and back", ", ".join(places))
+    check_same("and the bytes of each", (second.cpu(), host), (third.cpu(), host), (back.cpu(), host))
+    peers = cuda.can_device_access_peer(0, 1)
+    check(peers, "can_device_access_peer", peers)
+    check_same("a piece of a tensor", (there[1000:2000].cpu(), host[1000:2000]))
     there.zero_()
-    check(int(there.cpu().max()) == 0, "zero_() is a memset, and happens", "all zero")
+    check(int(there.cpu().max()) == 0, "zero_() is a memset, and happens", f"the largest byte is {int(there.cpu().max())}")
     module = torch.nn.Linear(64, 64)
     weights = module.weight.detach().clone()
-    check(torch.equal(module.to("cuda:1").weight.cpu(), weights), "a module's weights", "the same contents")
+    check_same("a module's weights", (module.to("cuda:1").weight.detach().cpu(), weights))
 
 
 def check_pinned():
@@ -146,7 +154,8 @@ def check_pinned():
     back = torch.empty_like(host).pin_memory()
     back.copy_(host.to("cuda", non_blocking=True), non_blocking=True)
     cuda.synchronize()
-    check(host.is_pinned() and back.is_pinned() and torch.equal(host, back), "pinned memory, both ways without blocking", "the same contents")
+    check(host.is_pinned() and back.is_pinned(), "is_pinned()", f"{host.is_pinned()}, {back.is_pinned()}")
+    check_same("from and to pinned memory without blocking", (back, host))
     loader = torch.utils.data.DataLoader(torch.arange(100.0), batch_size=10, pin_memory=True)
     total = sum(float(batch.to("cuda", non_blocking=True).cpu().sum()) for batch in loader)
     check(total == 4950, "a DataLoader with pin_memory", f"the sum is {total:g}")
@@ -164,9 +173,11 @@ def check_streams():
     cuda.current_stream().wait_event(end)
     stream.synchronize()
     there.record_stream(cuda.current_stream())
-    check(begin.query() and end.query() and stream.query() and torch.equal(there.cpu(), host), "a stream with events",
-          f"everything reached, {begin.elapsed_time(end):.3f} ms between them")
-    check(begin.elapsed_time(end) >= 0 and cuda.Stream(priority=-1).priority == -1, "elapsed_time and priorities", "as they should be")
+    reached = begin.query(), end.query(), stream.query()
+    check(all(reached), "two events and their stream are reached", reached)
+    check(begin.elapsed_time(end) >= 0, "elapsed_time", f"{begin.elapsed_time(end):.3f} ms")
+    check_same("a copy on a stream of its own", (there.cpu(), host))
+    check(cuda.Stream(priority=-1).priority == -1, "a stream's priority", cuda.Stream(priority=-1).priority)
 
     wrong = []
 
@@ -191,23 +202,29 @@ def check_streams():
     before = int(target.cpu().max())
     graph.replay()
     cuda.synchronize()
-    check(before == 0 and torch.equal(target.cpu(), host), "a graph of a copy is captured, and copies at its replay", "not before")
+    check(before == 0, "a copy that is captured in a graph doesn't happen yet", f"the largest byte is {before}")
+    check_same("but at the graph's replay", (target.cpu(), host))
 
 
 def check_kernels():
     """What isn't there: results of kernels, and libraries that carry NVIDIA's runtime."""
-    ones = torch.zeros(4, 4).cuda()
-    for what, call in (("a kernel is", lambda: ones + 1), ("kernels of CUB are", lambda: (ones.sort(), ones.cumsum(0), ones.sum()))):
+    ones = torch.ones(4, 4).cuda()
+    weight = torch.nn.Parameter(ones.clone())
+    adam = torch.optim.Adam([weight])
+    for what, call in (("kernels are", lambda: (torch.ones(4, device="cuda").fill_(3) + 1, ones.sum())),
+                       ("kernels of CUB are", lambda: (ones.sort(), ones.cumsum(0), ones.argsort())),
+                       ("those of backward() and of Adam are", lambda: ((weight * 2).sum().backward(), adam.step()))):
         error = refused(lambda: (call(), cuda.synchronize()))
         check(error is None, f"{what} checked and skipped", first_line(error) if error else "no error")
-    error = refused(lambda: ones @ ones)
-    check(isinstance(error, RuntimeError) and "CUBLAS_STATUS_NOT_INITIALIZED" in str(error), "cuBLAS fails by itself", first_line(error))
-    error = refused(lambda: torch.nn.functional.conv2d(ones[None, None], ones[None, None]))
-    check(isinstance(error, RuntimeError) and "CUDNN_STATUS" in str(error), "cuDNN fails by itself", first_line(error))
-    error = refused(lambda: torch.fft.fft(ones))
-    check(isinstance(error, RuntimeError) and "cuFFT error" in str(error), "cuFFT fails by itself", first_line(error))
+    for what, says, call in (("cuBLAS", "CUBLAS_STATUS_NOT_INITIALIZED", lambda: ones @ ones),
+                             ("cuDNN", "CUDNN_STATUS_NOT_INITIALIZED", lambda: torch.nn.functional.conv2d(ones[None, None], ones[None, None])),
+                             ("cuFFT", "CUFFT_INTERNAL_ERROR", lambda: torch.fft.fft(ones)),
+                             ("cuSOLVER", "CUSOLVER_STATUS_NOT_INITIALIZED", lambda: torch.linalg.inv(torch.eye(8).cuda())),
+                             ("cuSPARSE", "cusparseCreate", lambda: torch.sparse.mm(torch.eye(4).to_sparse_csr().cuda(), ones))):
+        error = refused(call)
+        check(isinstance(error, RuntimeError) and says in str(error), f"{what} fails by itself", first_line(error)[:110])
     host = bytes_of(4096)
-    check(torch.equal(host.cuda().cpu(), host), "and copies go on after that", "the same contents")
+    check_same("and copies go on after that", (host.cuda().cpu(), host))
 
 
 def take(inbox, outbox):
