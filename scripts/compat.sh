@@ -5,7 +5,7 @@
 #   scripts/compat.sh                  all of them
 #   scripts/compat.sh numba gpustat    only these
 #
-# torch takes some 7 GB of disk: PyTorch with the libraries of NVIDIA that it needs.
+# torch takes some 6 GB of disk: PyTorch with the libraries of NVIDIA that it needs.
 #
 # Each line says PASS or FAIL and what was seen. Exits with 1 if anything failed.
 set -euo pipefail
