@@ -2,10 +2,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
+#include <utility>
 
 namespace cuslice::cli {
 namespace {
+
+// The newer one first: it answers a program that looks the functions up without saying where.
+constexpr std::string_view kFakeRuntimes[] = {"/libcudart.so.13", "/libcudart.so.12"};
 
 std::string folder_of(const std::string& path) {
     const std::size_t slash = path.rfind('/');
@@ -19,6 +24,21 @@ bool fits_in_loader_list(const std::string& path) { return path.find_first_of(" 
 Installation installation_of(const std::string& executable) {
     const std::string libraries = folder_of(folder_of(executable)) + "/" CUSLICE_LIBDIR;
     return {executable, libraries + "/libcuslice.so", libraries + "/fake"};
+}
+
+std::vector<std::string> Installation::fake_runtimes() const {
+    std::vector<std::string> found;
+    for (const std::string_view name : kFakeRuntimes) {
+        std::string path = fake_folder + std::string(name);
+        if (::access(path.c_str(), R_OK) == 0) found.push_back(std::move(path));
+    }
+    return found;
+}
+
+bool is_fake_runtime(std::string_view path) {
+    return std::ranges::any_of(kFakeRuntimes, [&](std::string_view name) {
+        return path.ends_with(std::string("/cuslice/fake").append(name));
+    });
 }
 
 bool find_installation(Installation& installation, ConfigError& error) {

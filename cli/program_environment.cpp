@@ -24,13 +24,15 @@ std::vector<std::string> split(const std::string& list, const char* separators) 
 }
 
 // By name, not by path: of two installations the inner one replaces the outer, or both would claim to be the driver.
-bool is_library(const std::string& path) { return path == "libcuslice.so" || path.ends_with("/libcuslice.so"); }
+bool is_ours(const std::string& path) {
+    return path == "libcuslice.so" || path.ends_with("/libcuslice.so") || is_fake_runtime(path);
+}
 
 // LD_PRELOAD without us; the loader takes spaces and colons as separators and skips what is empty.
 std::string other_preloads(const Environment& environment) {
     std::string others;
     for (const std::string& part : split(environment.get(kPreload).value_or(""), " :")) {
-        if (part.empty() || is_library(part)) continue;
+        if (part.empty() || is_ours(part)) continue;
         if (!others.empty()) others += ":";
         others += part;
     }
@@ -67,14 +69,21 @@ bool prepare_environment(Environment& environment, const Settings& settings, con
 
     for (const KeyTraits& traits : all_keys()) environment.unset(traits.variable);
     environment.set(kHandOver, handover);
-    const std::string others = other_preloads(environment);
-    environment.set(kPreload, others.empty() ? installation.library : installation.library + ":" + others);
+    const bool fake = find(settings, Key::fake) != nullptr;
+    std::string preload = installation.library;
+    if (fake) {
+        // Before LD_LIBRARY_PATH the loader asks the DT_RPATH of who needs a library, and PyTorch's leads to NVIDIA's
+        // runtime. One that is there already, by its SONAME, comes before both.
+        for (const std::string& runtime : installation.fake_runtimes()) preload += ":" + runtime;
+    }
+    if (const std::string others = other_preloads(environment); !others.empty()) preload += ":" + others;
+    environment.set(kPreload, preload);
 
     for (const Key key : {Key::fake, Key::fake_kernels}) {
         if (const Entry* entry = find(settings, key)) environment.set(traits_of(key).variable, entry->value);
     }
     add_framework_variables(environment, settings);
-    if (find(settings, Key::fake) != nullptr) prepend_library_path(environment, installation.fake_folder);
+    if (fake) prepend_library_path(environment, installation.fake_folder);
     return true;
 }
 

@@ -8,13 +8,14 @@
 namespace cuslice::cli {
 
 /// The environment for a program: LD_PRELOAD with the library first, CUSLICE_SETTINGS in place of the variables that
-/// went into it, for a fake GPU CUSLICE_FAKE, CUSLICE_FAKE_KERNELS and its folder first in LD_LIBRARY_PATH, and where
-/// the allocator is growth the frameworks' variables (framework_environment.h). Nothing else is touched, and doing it
-/// twice changes nothing more. False if the settings are too many to be handed on.
+/// went into it, for a fake GPU CUSLICE_FAKE, CUSLICE_FAKE_KERNELS, its folder first in LD_LIBRARY_PATH and its
+/// runtimes in LD_PRELOAD, and where the allocator is growth the frameworks' variables (framework_environment.h).
+/// Nothing else is touched, and doing it twice changes nothing more. False if the settings are too many to be handed
+/// on.
 bool prepare_environment(Environment& environment, const Settings& settings, const Installation& installation,
                          ConfigError& error);
 
-/// LD_PRELOAD without any libcuslice.so: for asking the driver itself.
+/// LD_PRELOAD without any libcuslice.so and fake runtime: for asking the driver itself.
 void remove_preload(Environment& environment);
 
 }  // namespace cuslice::cli

@@ -5,14 +5,16 @@
 #   scripts/compat.sh                  all of them
 #   scripts/compat.sh numba gpustat    only these
 #
+# torch takes some 6 GB of disk: PyTorch with the libraries of NVIDIA that it needs.
+#
 # Each line says PASS or FAIL and what was seen. Exits with 1 if anything failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 declare -A packages=([numba]="numba==0.68.1" [gpustat]="gpustat==1.1.1 nvidia-ml-py==13.580.82"
-                    [nvitop]="nvitop==1.7.2 nvidia-ml-py==13.580.82")
+                    [nvitop]="nvitop==1.7.2 nvidia-ml-py==13.580.82" [torch]="torch==2.15.0 numpy==2.4.6")
 
-[ $# -gt 0 ] || set -- numba gpustat nvitop
+[ $# -gt 0 ] || set -- numba gpustat nvitop torch
 for name in "$@"; do
     if [ -z "${packages[$name]:-}" ]; then
         echo "compat: there is no $name here; it is one of: ${!packages[*]}" >&2
@@ -52,6 +54,19 @@ check_gpustat() {
 check_nvitop() {
     "$cuslice" run --fake 1xh200,2xa100-40g --limit 0=8GiB,1=3GiB -- \
         build/compat/nvitop/bin/python tests/compat/nvitop_slice.py 8192 3072 whole
+}
+
+# With each form of PyTorch's own cache, over the driver's memory and over cuslice's cache.
+check_torch() {
+    local allocator cache bad=0
+    for allocator in direct growth; do
+        for cache in native expandable async none sharing; do
+            echo "--- PyTorch's cache: $cache; cuslice's allocator: $allocator"
+            "$cuslice" run --fake 2xt4 --limit 0=2GiB,1=1536MiB --allocator "$allocator" -- \
+                build/compat/torch/bin/python tests/compat/torch_slice.py "$cache" 2048 1536 || bad=1
+        done
+    done
+    return "$bad"
 }
 
 failed=0

@@ -190,6 +190,32 @@ TEST_CASE("a fake GPU: its variables and its folder first in LD_LIBRARY_PATH, on
     CHECK(run(launch({}, program), with(plain, {"CUSLICE_FAKE=2xstub"})).out == "2xstub " + kFakeFolder + " 1\n");
 }
 
+TEST_CASE("a fake GPU: its runtimes behind the library in LD_PRELOAD, once, and only where there is one") {
+    const Folder folder;
+    const Words program = {"/bin/sh", "-c", "echo $LD_PRELOAD"};
+    const auto preload = [&](const Words& command, const Words& more) {
+        return without_final_newline(run(command, with(plain_environment(folder.path()), more)).out);
+    };
+    const Words fake = {"--fake=2xstub"};
+    const std::string ours = kLibrary + ":" + kFakeFolder + "/libcudart.so.13:" + kFakeFolder + "/libcudart.so.12";
+    CHECK(preload(launch(fake, program), {}) == ours);
+    CHECK(preload(launch(fake, launch({}, program)), {}) == ours);
+    CHECK(preload(launch(fake, program), {"LD_PRELOAD=libm.so.6"}) == ours + ":libm.so.6");
+    CHECK(preload(launch(fake, launch({}, program)), {"LD_PRELOAD=libm.so.6"}) == ours + ":libm.so.6");
+    const std::string other = "/other/lib/cuslice/fake/libcudart.so.12";
+    CHECK(preload(launch(fake, program), {"LD_PRELOAD=" + other}) == ours);
+    CHECK(preload(launch({}, program), {"LD_PRELOAD=" + other}) == kLibrary);
+}
+
+TEST_CASE("a fake GPU's runtime comes before the one that a program brings along") {
+    const Folder folder;
+    const Words plain = plain_environment(folder.path());
+    // LD_LIBRARY_PATH alone doesn't get before the program's DT_RPATH.
+    CHECK(run({CUSLICE_TEST_SHARED}, with(plain, {"LD_LIBRARY_PATH=" + kFakeFolder})).out == "own13\n");
+    CHECK(run(launch({}, {CUSLICE_TEST_SHARED}), plain).out == "own13\n");
+    CHECK(run(launch({"--fake=2xstub"}, {CUSLICE_TEST_SHARED}), plain).out == "fake13\n");
+}
+
 TEST_CASE("what the fake GPU says of its specification is said before the program starts") {
     const Folder folder;
     const Outcome outcome = run(launch({"--fake=3xnone"}, {"/bin/echo", "started"}), plain_environment(folder.path()));

@@ -8,6 +8,22 @@
 namespace cuslice::fake {
 namespace {
 
+/// The compute capability of the current context's GPU: 75 is 7.5.
+CUresult current_capability(int* capability) {
+    CUdevice device = 0;
+    int major = 0;
+    int minor = 0;
+    CUresult result = CU(cuCtxGetDevice, 2000)(&device);
+    if (result == CUDA_SUCCESS) {
+        result = CU(cuDeviceGetAttribute, 2000)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+    }
+    if (result == CUDA_SUCCESS) {
+        result = CU(cuDeviceGetAttribute, 2000)(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+    }
+    *capability = major * 10 + minor;
+    return result;
+}
+
 /// Finds or loads the binary's module in the current context. Holds Lock.
 CUresult module_of(Binary* binary, CUmodule* module) {
     CUcontext context = nullptr;
@@ -25,8 +41,12 @@ CUresult module_of(Binary* binary, CUmodule* module) {
             return CUDA_SUCCESS;
         }
     }
+    int capability = 0;
+    if (result = current_capability(&capability); result != CUDA_SUCCESS) {
+        return result;
+    }
     auto* loaded = static_cast<LoadedModule*>(std::malloc(sizeof(LoadedModule)));
-    char* ptx = loaded == nullptr ? nullptr : synthesize_ptx(*binary);
+    char* ptx = loaded == nullptr ? nullptr : synthesize_ptx(*binary, capability);
     if (ptx == nullptr) {
         std::free(loaded);
         return CUDA_ERROR_OUT_OF_MEMORY;

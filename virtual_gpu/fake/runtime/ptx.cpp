@@ -17,17 +17,17 @@ int by_name(const void* left, const void* right) {
     return std::strcmp(static_cast<const Symbol*>(left)->name, static_cast<const Symbol*>(right)->name);
 }
 
-// The oldest target with 64-bit addresses: every GPU takes its PTX.
-constexpr char header[] = ".version 6.0\n.target sm_30\n.address_size 64\n";
+// The version of PTX that CUDA 12.9 came with: it knows the targets of every GPU there is.
+constexpr char header_format[] = ".version 8.8\n.target sm_%d\n.address_size 64\n";
 constexpr char kernel_format[] = ".visible .entry %s\n{\n\ttrap;\n}\n";
 constexpr char variable_format[] = ".visible .global .align 8 .b8 %s[%zu];\n";
 constexpr std::size_t longest_number = 20;
 
 }  // namespace
 
-char* synthesize_ptx(const Binary& binary) {
+char* synthesize_ptx(const Binary& binary, int capability) {
     std::size_t count = 0;
-    std::size_t bytes = sizeof header;
+    std::size_t bytes = sizeof header_format + longest_number;
     for (const Kernel* kernel = binary.kernels; kernel != nullptr; kernel = kernel->next, ++count) {
         bytes += sizeof kernel_format + std::strlen(kernel->name);
     }
@@ -52,8 +52,7 @@ char* synthesize_ptx(const Binary& binary) {
     }
     // With relocatable device code every translation unit registers what it uses: a name may come more than once.
     std::qsort(symbols, filled, sizeof(Symbol), by_name);
-    std::memcpy(text, header, sizeof header);
-    std::size_t end = sizeof header - 1;
+    auto end = static_cast<std::size_t>(std::snprintf(text, bytes, header_format, capability));
     for (std::size_t i = 0; i < filled; ++i) {
         if (i > 0 && by_name(&symbols[i - 1], &symbols[i]) == 0) {
             continue;

@@ -81,3 +81,16 @@ SCENARIO_IN_CHILD("a kernel has attributes and an occupancy") {
     CHECK(std::string(name) == "_Z4fillPii");
     CHECK(RT(cudaFuncGetAttributes)(&attributes, &code.counter) == cudaErrorInvalidDeviceFunction);
 }
+
+SCENARIO_IN_CHILD("a kernel's code is what was made for the GPU that it is on") {
+    // By these CUB chooses how it launches, and refuses to launch code that is older than any it knows.
+    Registered code;
+    cudaFuncAttributes attributes{};
+    REQUIRE(RT(cudaFuncGetAttributes)(&attributes, &code.fill) == cudaSuccess);
+    CHECK(attributes.ptxVersion == 80);
+    CHECK(attributes.binaryVersion == 80);
+    REQUIRE(RT(cudaSetDevice)(2) == cudaSuccess);
+    REQUIRE(RT(cudaFuncGetAttributes)(&attributes, &code.fill) == cudaSuccess);
+    CHECK(attributes.ptxVersion == 75);
+    CHECK(attributes.binaryVersion == 75);
+}

@@ -17,12 +17,12 @@ TEST_CASE("PTX has every registered name once and nothing that could run") {
     Variable managed{nullptr, nullptr, nullptr, "managed", 4, &shadow, 0, nullptr};
     Variable table{&managed, nullptr, nullptr, "table", 1000, nullptr, 0, nullptr};
     Binary binary{nullptr, nullptr, &bump, &table, nullptr};
-    char* const made = synthesize_ptx(binary);
+    char* const made = synthesize_ptx(binary, 75);
     REQUIRE(made != nullptr);
     const std::string text = made;
     std::free(made);
     CHECK(text ==
-          ".version 6.0\n.target sm_30\n.address_size 64\n"
+          ".version 8.8\n.target sm_75\n.address_size 64\n"
           ".visible .entry _Z4bumpv\n{\n\ttrap;\n}\n"
           ".visible .entry _Z4fillPii\n{\n\ttrap;\n}\n"
           ".visible .global .align 8 .b8 table[1000];\n");
