@@ -30,7 +30,7 @@ struct Block {
     Block *before = nullptr, *after = nullptr;
     Block *previous = nullptr, *next = nullptr;  // in its bin while it is free
     Segment* segment = nullptr;
-    Relaxed<State> state = State::free;
+    State state = State::free;
     bool marked = false;  // there is more to know of it, elsewhere
 
     bool whole_segment() const { return !before && !after; }

@@ -102,7 +102,8 @@ bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
 std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* denied) {
     if (backing_.wanted(backing_.self)) help_out();
     const NotInBetween uncancelled;
-    if (const std::uint64_t address = from_kept(bytes)) return address;
+    if (options_.reuse == Reuse::strict)
+        if (const std::uint64_t address = from_kept(bytes)) return address;
     Changing changing(*this);
     const std::uint64_t size = rounded(bytes);
     Block* block = nullptr;
@@ -134,19 +135,26 @@ std::uint64_t CachingAllocator::from_kept(std::uint64_t bytes) {
     return block ? block->address : 0;
 }
 
-// A block that is in nobody's hands, and that no work can touch. False if there is no place for it.
+// A block that is in nobody's hands, and that no work can touch. False if it is too large.
 bool CachingAllocator::keep(Block* block) {
+    if (block->bytes > KeptBlocks::kBytes) return false;
     ThreadCache* cache = thread_caches;
     if (!cache || cache->owner != this) {
         const Uncancelled uncancelled;
         cache = own_cache();
     }
     if (!cache || !cache->lock.enter()) return false;
-    const std::uint64_t requested = block->requested;
-    const bool kept = cache->kept.add(block, reserved());
-    if (kept) cache->traffic.free(block->bytes, requested);
+    Block* instead[KeptBlocks::kMost];
+    unsigned count = 0;
+    while (!cache->kept.add(block)) instead[count++] = cache->kept.take_oldest();
+    cache->traffic.free(block->bytes, block->requested);
+    block->requested = 0;
     cache->lock.leave();
-    return kept;
+    if (count) {
+        LockGuard lock(mutex_);
+        while (count) segments_.give_back(instead[--count]);
+    }
+    return true;
 }
 
 std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* denied) {

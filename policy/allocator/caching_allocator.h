@@ -176,7 +176,7 @@ class CachingAllocator {
     bool reuse_parked(bool wait, bool large);
     bool passed(Batch* batch, bool wait);
     void return_batch(Batch* batch);
-    void keep_own(Batch* batch, bool large);
+    void keep_own(Batch* batch);
     Batch* next_parked();
     void park_again(Batch* batch);
     Batch* park(const SmallBlock& block, unsigned size_class);

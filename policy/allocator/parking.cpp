@@ -79,7 +79,7 @@ void CachingAllocator::queue(Batch* batch) {
 void CachingAllocator::queue_full(Batch* batch, bool first) {
     const Uncancelled uncancelled;
     if (first && passed(batch, false)) {
-        keep_own(batch, true);
+        keep_own(batch);
         LockGuard lock(mutex_);
         return_batch(batch);
         return;
@@ -116,9 +116,9 @@ bool CachingAllocator::passed(Batch* batch, bool wait) {
     return ask && backing_.quiesce(backing_.self, false) == 0;
 }
 
-// Puts a batch's blocks into this thread's own store, as far as there is room, the large ones only if `large`. Those
-// that are left are first in it.
-void CachingAllocator::keep_own(Batch* batch, bool large) {
+// Puts a batch's small blocks into this thread's own store, as far as there is room. Those that are left are first in
+// it.
+void CachingAllocator::keep_own(Batch* batch) {
     ThreadCache* cache = thread_caches;
     if (!cache || cache->owner != this || !cache->lock.enter()) return;
     std::uint32_t i = 0, left = 0;
@@ -131,9 +131,7 @@ void CachingAllocator::keep_own(Batch* batch, bool large) {
     }
     for (; i < batch->count; i++) {
         const Batch::Parked parked = batch->blocks[i];
-        if (Block* block = Batch::large(parked)) {
-            if (large && cache->kept.add(block, reserved())) continue;
-        } else {
+        if (!Batch::large(parked)) {
             Magazine& magazine = cache->magazines[Batch::size_class(parked)];
             if (magazine.count < magazine.capacity) {
                 magazine.slots[magazine.count++] = Batch::small(parked);
@@ -173,7 +171,7 @@ bool CachingAllocator::reuse_parked(bool wait, bool large) {
     if (wait || large) {
         LockGuard lock(mutex_);
         std::swap(shared, open_);
-        for (; Block* block = kept.take_any(); any = true) segments_.give_back(block);
+        for (; Block* block = kept.take_oldest(); any = true) segments_.give_back(block);
     }
     if (own) queue(own);
     if (shared) queue(shared);
@@ -186,7 +184,7 @@ bool CachingAllocator::reuse_parked(bool wait, bool large) {
         if (wait)
             syncs_.fetch_add(1, std::memory_order_relaxed);
         else
-            keep_own(batch, !large);
+            keep_own(batch);
         LockGuard lock(mutex_);
         queued_ -= batch->bytes;
         return_batch(batch);

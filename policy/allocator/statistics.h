@@ -16,8 +16,7 @@ struct Tally {
 // What an allocator has done, in bytes and counts.
 //
 // The peaks of `allocated`, `requested` and `active` may be too low by what threads serve from their own store, as each
-// tells only when it needs more: what fits into its magazines, and of blocks above 64 KiB what it keeps, which is 4 MiB
-// or a 64th of `reserved`.
+// tells only when it needs more: what fits into its magazines, and of blocks above 64 KiB what it keeps, 4 MiB.
 struct Statistics {
     Tally allocated;  // blocks that the program holds, as they are rounded
     Tally requested;  // the same, as the program asked for them

@@ -107,16 +107,17 @@ struct Magazine {
 };
 
 // The large blocks that a thread has freed last, each as it was: for programs that free and allocate the same again.
+// Few bytes, as blocks that are kept apart are not merged with what is free beside them.
 class KeptBlocks {
   public:
-    // `held`: what the allocator has, of which a share may be here. False if the block is more than that.
-    bool add(Block* block, std::uint64_t held) {
-        const std::uint64_t bytes = block->bytes, most = std::max(kBytes, held / kShare);
-        if (count_ == kMost || bytes > most || bytes_ > most - bytes) return false;
+    static constexpr unsigned kMost = 8;
+    static constexpr std::uint64_t kBytes = 4 << 20;
+
+    // False if there is no room for it.
+    bool add(Block* block) {
+        if (count_ == kMost || block->bytes > kBytes - bytes_) return false;
         blocks_[count_++] = block;
-        bytes_ += bytes;
-        block->state = Block::State::used;
-        block->requested = 0;
+        bytes_ += block->bytes;
         return true;
     }
     // One of exactly so many bytes, or null.
@@ -125,18 +126,17 @@ class KeptBlocks {
             if (blocks_[i]->bytes == bytes) return take_at(i);
         return nullptr;
     }
-    Block* take_any() { return count_ ? take_at(count_ - 1) : nullptr; }
+    Block* take_oldest() { return count_ ? take_at(0) : nullptr; }
     void forget() { count_ = 0, bytes_ = 0; }
 
   private:
     Block* take_at(unsigned i) {
         Block* block = blocks_[i];
-        blocks_[i] = blocks_[--count_];
+        count_--;
+        for (; i < count_; i++) blocks_[i] = blocks_[i + 1];
         bytes_ -= block->bytes;
         return block;
     }
-    static constexpr unsigned kMost = 8;
-    static constexpr std::uint64_t kBytes = 4 << 20, kShare = 64;
     Block* blocks_[kMost] = {};
     unsigned count_ = 0;
     std::uint64_t bytes_ = 0;

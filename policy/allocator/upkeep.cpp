@@ -47,7 +47,7 @@ ThreadCache* CachingAllocator::own_cache() {
 void CachingAllocator::empty(ThreadCache& cache) {
     for (Magazine& magazine : cache.magazines)
         while (magazine.count) spans_.give_back(magazine.slots[--magazine.count].address);
-    while (Block* block = cache.kept.take_any()) segments_.give_back(block);
+    while (Block* block = cache.kept.take_oldest()) segments_.give_back(block);
     if (Batch* open = take_open(cache)) {
         open->next = oldest_;  // without a fence yet: whoever looks at it next makes one
         oldest_ = open;

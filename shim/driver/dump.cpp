@@ -62,7 +62,7 @@ void write_block(const Block& block, void* self) {
     const bool used = block.state == Block::State::used;
     const std::uint64_t requested = used ? std::uint64_t{block.requested} : 0;
     const std::string_view state =
-        used && !requested ? std::string_view("kept") : kStates[static_cast<std::size_t>(Block::State{block.state})];
+        used && !requested ? std::string_view("kept") : kStates[static_cast<std::size_t>(block.state)];
     writing.text.append(",\"state\":\"").append(state).append("\"");
     if (requested)
         writing.text.append(",\"requested\":").append_number(requested);
