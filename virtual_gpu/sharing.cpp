@@ -6,6 +6,7 @@
 
 #include "config/load.h"
 #include "config/resolve.h"
+#include "policy/uncancelled.h"
 
 namespace cuslice {
 
@@ -83,6 +84,17 @@ bool GpuSharing::watch(const SharingPlan& plan, const char* uuid, ledger::Watche
         any = ledger_.watch(ledger::AccountKind::job, plan.jobs[i].c_str(), watched) || any;
     if (!plan.group.empty()) any = ledger_.watch(ledger::AccountKind::group, plan.group.c_str(), watched) || any;
     return any;
+}
+
+void GpuSharing::take_back_dead_now_and_then() {
+    if (!joined()) return;
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    const std::int64_t tenth = now.tv_sec * 10 + now.tv_nsec / 100'000'000;
+    if (looked_.load(std::memory_order_relaxed) == tenth || looked_.exchange(tenth, std::memory_order_relaxed) == tenth)
+        return;
+    const Uncancelled locked;
+    take_back_dead();
 }
 
 void GpuSharing::forget() {

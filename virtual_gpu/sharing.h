@@ -51,6 +51,8 @@ class GpuSharing {
     const SharedBudget& budget() const { return budget_; }
     // What dead members held is taken back. True if there was something.
     bool take_back_dead() { return joined() && ledger_.take_back_dead(); }
+    // The same before a figure is shown, which programs may ask for all the time: ten times a second at most.
+    void take_back_dead_now_and_then();
 
     // In a forked child: all of it is the parent's.
     void forget();
@@ -62,7 +64,8 @@ class GpuSharing {
 
     Mutex mutex_;  // over joining
     std::atomic<State> state_{State::not_yet};
-    unsigned joined_ = 0;  // accounts so far
+    std::atomic<std::int64_t> looked_{0};  // when the dead were looked for last: tenths of a second
+    unsigned joined_ = 0;                  // accounts so far
     ledger::Ledger ledger_;
     SharedBudget budget_;
 };

@@ -216,6 +216,7 @@ bool VirtualGpu::after_driver_step(const DriverPart::Step& step, OverLimit* why)
 }
 
 MemoryView VirtualGpu::view(std::uint64_t physical_free) {
+    sharing_.take_back_dead_now_and_then();
     if (stale_.load(std::memory_order_relaxed)) {
         const Uncancelled locked;
         refresh();

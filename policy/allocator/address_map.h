@@ -26,6 +26,10 @@ class AddressMap {
         return {nullptr, reinterpret_cast<Block*>(entry << kUnitBits >> kUnitBits),
                 granule + (entry >> kUnitShift) * SizeClass::kUnit};
     }
+    Span* span_at(std::uint64_t address) const {
+        const auto entry = blocks_.at(address);
+        return entry & 1 ? reinterpret_cast<Span*>(entry - 1) : nullptr;
+    }
     // The used block that an address is in, as far as the map alone can tell, with 33 looks at most. It may end before
     // the address, or there may be none, though there is one: then its segment knows.
     Here before(std::uint64_t address) const {

@@ -62,10 +62,9 @@ class CachingAllocator {
     };
     // Of any allocator that uses this map.
     static Freed free(AddressMap& map, std::uint64_t address, int* error) {
-        const AddressMap::Here here = map.at(address);
-        if (here.span) [[likely]]
-            return here.span->owner->free_small(here.span, address, error);
-        return free_large(map, here, address, error);
+        if (Span* span = map.span_at(address)) [[likely]]
+            return span->owner->free_small(span, address, error);
+        return free_large(map, map.at(address), address, error);
     }
 
     // A block of the program's that contains an address.

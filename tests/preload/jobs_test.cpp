@@ -82,6 +82,25 @@ TEST_CASE("processes of one job share its limit, and a killed one's part is the 
     CHECK(gone > 0);
 }
 
+TEST_CASE("what a killed member held is shown as free again, also where nobody is refused") {
+    const Folder books;
+    const Words job{"CUSLICE_LIMIT=1500MiB", "CUSLICE_JOB=shared"};
+    auto a = in_job(books, job), b = in_job(books, job);
+    REQUIRE(a->code("retain 0") == 0);
+    REQUIRE(b->code("retain 0") == 0);
+    const std::uint64_t free = b->number("info");
+    REQUIRE(a->code("alloc x " + bytes(400 * kMiB)) == 0);
+    REQUIRE(b->number("info") == free - 400 * kMiB);
+    a->kill(SIGKILL);
+    a.reset();
+    std::uint64_t now = 0;
+    for (int looks = 0; looks < 200 && now <= free; ++looks) {
+        now = b->number("info");
+        usleep(20'000);
+    }
+    CHECK(now > free);  // and what its context took
+}
+
 TEST_CASE("a context that no longer fits into the job's slice is refused") {
     const Folder books;
     const Words job{"CUSLICE_LIMIT=700MiB", "CUSLICE_JOB=shared"};

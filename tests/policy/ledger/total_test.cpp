@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <new>
 #include <random>
 
@@ -133,10 +134,14 @@ TEST_CASE("a process killed at any instruction leaves exactly what it held") {
         REQUIRE(shared.change(1, 300));
         if (!own_stamp) REQUIRE(shared.change(2, 1));
     };
-    // All of them, counted by a child that is stepped to its end, so that none of the points below can be missing.
-    begin();
-    const int all = killed_after(scene, 1'000'000, victim, [] {}).instructions;
-    shared.take_back(1);
+    // All of them, counted by a child that is stepped to its end, so that none of the points below can be missing. The
+    // least of some: a sanitizer's runtime does more now and then.
+    int all = 1'000'000;
+    for (int i = 0; i < 5; i++) {
+        begin();
+        all = std::min(all, killed_after(scene, 1'000'000, victim, [] {}).instructions);
+        shared.take_back(1);
+    }
     REQUIRE(all >= kLeastInstructions);
     bool cut_short = true;
     int points = 0;
