@@ -62,7 +62,7 @@ class AddressMap {
     }
 
     // A block's entry says in its uppermost bits, which no pointer uses, in which unit of the granule it begins.
-    void set(const Block* block) { set_again(block); }
+    void set(const Block* block) { blocks_.set(block->address, entry_of(block, block->address)); }
     void set(Span* span) {
         for (std::uint64_t at = 0; at < SizeClass::span_bytes(span->size_class); at += SizeClass::kGranule)
             blocks_.set(span->address + at, reinterpret_cast<std::uintptr_t>(span) | 1);
@@ -73,10 +73,8 @@ class AddressMap {
     void clear(const Block* block) { blocks_.set(block->address, 0); }
     // Only one thread at a time can take a used block off the map: false if another one did, or it begins elsewhere.
     bool claim(const Block* block, std::uint64_t address) {
-        return blocks_.exchange(address, entry_of(block, address));
+        return blocks_.clear_if(address, entry_of(block, address));
     }
-    // Of a claimed block, which nobody has had since.
-    void set_again(const Block* block) { blocks_.set(block->address, entry_of(block, block->address)); }
 
   private:
     static constexpr unsigned kUnitBits = 7, kUnitShift = 64 - kUnitBits;

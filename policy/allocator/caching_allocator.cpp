@@ -127,7 +127,7 @@ std::uint64_t CachingAllocator::from_kept(std::uint64_t bytes) {
     const Block* block = nullptr;
     if (Block* kept = cache->kept.take(rounded(bytes))) {
         kept->requested = bytes;
-        map_->set_again(kept);
+        map_->set(kept);
         cache->traffic.allocate(kept->bytes, bytes);
         block = kept;
     }

@@ -45,7 +45,7 @@ class PageMap {
     }
 
     // Makes it nothing, where it is `entry`; false if it is anything else.
-    bool exchange(std::uint64_t address, Entry entry) {
+    bool clear_if(std::uint64_t address, Entry entry) {
         return leaves_[address / kLeafBytes]
             .load(std::memory_order_relaxed)[address / kGranule % kLeafEntries]
             .compare_exchange_strong(entry, 0, std::memory_order_acq_rel, std::memory_order_relaxed);

@@ -56,14 +56,24 @@ bool soon(Condition condition) {
     return false;
 }
 
+// Two processes of one job, each with a context.
+struct Pair {
+    Pair() {
+        const Words job{"CUSLICE_LIMIT=1500MiB", "CUSLICE_JOB=shared"};
+        for (auto* one : {&a, &b}) {
+            *one = in_job(books, job);
+            REQUIRE((*one)->code("retain 0") == 0);
+        }
+    }
+    Folder books;
+    std::unique_ptr<Guest> a, b;
+};
+
 }  // namespace
 
 TEST_CASE("processes of one job share its limit, and a killed one's part is the others' at once") {
-    const Folder books;
-    const Words job{"CUSLICE_LIMIT=1500MiB", "CUSLICE_JOB=shared"};
-    auto a = in_job(books, job), b = in_job(books, job);
-    REQUIRE(a->code("retain 0") == 0);
-    REQUIRE(b->code("retain 0") == 0);
+    Pair pair;
+    auto& [books, a, b] = pair;
     CHECK(a->number("info") == b->number("info"));  // what one could have the other could
     const std::uint64_t free = a->number("info");
     REQUIRE(a->code("alloc x " + bytes(400 * kMiB)) == 0);
@@ -83,11 +93,8 @@ TEST_CASE("processes of one job share its limit, and a killed one's part is the 
 }
 
 TEST_CASE("what a killed member held is shown as free again, also where nobody is refused") {
-    const Folder books;
-    const Words job{"CUSLICE_LIMIT=1500MiB", "CUSLICE_JOB=shared"};
-    auto a = in_job(books, job), b = in_job(books, job);
-    REQUIRE(a->code("retain 0") == 0);
-    REQUIRE(b->code("retain 0") == 0);
+    Pair pair;
+    auto& [books, a, b] = pair;
     const std::uint64_t free = b->number("info");
     REQUIRE(a->code("alloc x " + bytes(400 * kMiB)) == 0);
     REQUIRE(b->number("info") == free - 400 * kMiB);

@@ -35,8 +35,11 @@ void fill_ends(const Bytes& bytes) {
     BOUNDS_MUST(cuMemcpyHtoA_v2(ends.array, 0, bytes.data(), bytes.size()));
 }
 
-const CUDA_MEMCPY2D* rows(Way way, CUdeviceptr at, std::size_t bytes, CUmemorytype type) {
-    static thread_local CUDA_MEMCPY2D copy;
+namespace {
+
+// What copies of rows and of boxes have in common: one side is the device memory that is tried, the other the end.
+template <typename Copy>
+void set_ends(Copy& copy, Way way, CUdeviceptr at, std::size_t bytes, CUmemorytype type) {
     copy = {};
     copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     (way == Way::from ? copy.srcMemoryType : copy.dstMemoryType) = type;
@@ -44,6 +47,13 @@ const CUDA_MEMCPY2D* rows(Way way, CUdeviceptr at, std::size_t bytes, CUmemoryty
     copy.dstDevice = way == Way::from ? ends.device : at;
     copy.srcPitch = copy.dstPitch = pitch(bytes);
     copy.WidthInBytes = width(bytes);
+}
+
+}  // namespace
+
+const CUDA_MEMCPY2D* rows(Way way, CUdeviceptr at, std::size_t bytes, CUmemorytype type) {
+    static thread_local CUDA_MEMCPY2D copy;
+    set_ends(copy, way, at, bytes, type);
     copy.Height = 4;
     return &copy;
 }
@@ -52,13 +62,8 @@ namespace {
 
 template <typename Copy>
 Copy box_of(Way way, CUdeviceptr at, std::size_t bytes, CUmemorytype type, Shape shape) {
-    Copy copy{};
-    copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    (way == Way::from ? copy.srcMemoryType : copy.dstMemoryType) = type;
-    copy.srcDevice = way == Way::from ? at : ends.device;
-    copy.dstDevice = way == Way::from ? ends.device : at;
-    copy.srcPitch = copy.dstPitch = pitch(bytes);
-    copy.WidthInBytes = width(bytes);
+    Copy copy;
+    set_ends(copy, way, at, bytes, type);
     copy.Height = shape == Shape::layers ? 1 : shape == Shape::box ? 2 : 4;
     copy.Depth = 4 / copy.Height;
     copy.srcHeight = copy.dstHeight = copy.Height;
