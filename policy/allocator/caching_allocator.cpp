@@ -41,31 +41,28 @@ bool CachingAllocator::find_memory(std::uint64_t need, Attempt attempt, Denied* 
     if (tried()) return true;  // somebody else has grown meanwhile
     const std::uint64_t room = backing_.room(backing_.self);
     std::uint64_t bytes = Growth::next(need, reserved(), last_segment_, room);
+    bool found = false;
+    const auto serve = [&] { return found = attempt(); };
     while (bytes) {
-        if (add_segment(bytes, denied)) {
-            if (tried()) return true;
-            denied->by = Denied::By::host;
-            return false;
-        }
+        if (add_segment(bytes, denied, serve)) return true;
         if (denied->by == Denied::By::host) return false;
         const std::uint64_t least = Growth::least(need);
         bytes = denied->by == Denied::By::driver ? Growth::after_refusal(bytes, need) : bytes > least ? least : 0;
     }
 
     flush_caches(true);
-    bool found = tried();
-    if (!found && give_back_idle(~0ull, ~0ull)) {
-        found = add_segment(Growth::least(need), denied) && tried();
-        if (found) take_rest(denied);
-    }
+    if (!(found = tried()) && give_back_idle(~0ull, ~0ull) && add_segment(Growth::least(need), denied, serve))
+        take_rest(denied);
     LockGuard lock(mutex_);
     (found ? told_.retries : told_.ooms)++;
     moved(kAtOnce);
     return found;
 }
 
-// By whoever is growing.
-bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
+// By whoever is growing. `serve` is called with the lock held, before anybody else can have of the segment: they could
+// leave nothing of it. False if it fails, too.
+template <typename Serve>
+bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied, Serve serve) {
     // Drivers put memory of this size on a boundary of this size. From one that doesn't, more is asked.
     constexpr std::uint64_t kStep = AddressMap::kSegmentGranule;
     const std::uint64_t asked = unaligned_ ? std::max(bytes, bytes + kStep) : bytes;  // no less by an overflow
@@ -76,7 +73,7 @@ bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
     if (end - begin < bytes && !unaligned_) {
         backing_.give_back(backing_.self, address, asked);
         unaligned_ = true;
-        return add_segment(bytes, denied);
+        return add_segment(bytes, denied, serve);
     }
     {
         LockGuard lock(mutex_);
@@ -91,12 +88,18 @@ bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
             told_.segments_taken++;
             moved(kAtOnce);
             note_peaks();
-            return true;
+            if (serve()) return true;
+            denied->by = Denied::By::host;
+            return false;
         }
     }
     backing_.give_back(backing_.self, address, asked);
     denied->by = Denied::By::host;
     return false;
+}
+
+bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
+    return add_segment(bytes, denied, [] { return true; });
 }
 
 std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* denied) {

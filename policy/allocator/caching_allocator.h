@@ -161,6 +161,8 @@ class CachingAllocator {
     template <typename Attempt>
     bool find_memory(std::uint64_t need, Attempt attempt, Denied* denied);
     bool take_rest(Denied* denied);
+    template <typename Serve>
+    bool add_segment(std::uint64_t bytes, Denied* denied, Serve serve);
     bool add_segment(std::uint64_t bytes, Denied* denied);
     // A segment's memory, which nobody uses any more and which the backing is to have back.
     struct Detached {

@@ -92,6 +92,22 @@ TEST_CASE("64 threads: no block is two threads' at once, and nothing is left whe
     CHECK(a.memory.held == 0);
 }
 
+TEST_CASE("whoever has grown is not refused because others were quicker to use what came of it") {
+    std::atomic<unsigned> refused{0};
+    for (int round = 0; round < tests::rounds(60, 2000); round++) {
+        Allocator a;
+        std::vector<std::thread> threads;
+        for (unsigned who = 0; who < 32; who++)
+            threads.emplace_back([&] {
+                Denied denied;
+                for (int i = 0; i < 200; i++) refused += !a.allocator.allocate(500 * kKiB, &denied);
+                CachingAllocator::thread_ends();
+            });
+        for (std::thread& thread : threads) thread.join();
+    }
+    CHECK(refused.load() == 0);
+}
+
 TEST_CASE("one thread allocates and another frees") {
     const auto options = GENERATE(CachingAllocator::Options{}, kDeferred);
     Allocator a(options, 256 * kMiB);
