@@ -50,6 +50,10 @@ struct Backing {
     bool (*passed)(void* self, Fence fence, bool wait) = nullptr;
     void (*drop_fence)(void* self, Fence fence) = nullptr;
 
+    // Whether nothing may be given back unless there is no other way: the driver's free waits for the GPU, and a stream
+    // is being captured.
+    bool (*capturing)(void* self) = [](void*) { return false; };
+
     // Whether somebody else needs what is idle here. Asked now and then.
     bool (*wanted)(void* self) = nullptr;
 

@@ -15,6 +15,7 @@ struct Segment {
     CachingAllocator* owner = nullptr;
     std::uint64_t begin = 0, end = 0;  // the part that is cut into blocks
     std::uint64_t retired = 0;         // bytes
+    bool huge = false;                 // taken for one huge block
     Block* first = nullptr;
     Segment *previous = nullptr, *next = nullptr;
 };

@@ -26,12 +26,15 @@ void CachingAllocator::open(const Backing& backing, AddressMap& map, const Optio
 }
 
 // More memory for `attempt`, which is tried with the lock held, until it succeeds: what the GPU has come past, a new
-// segment, and in the end everything that is kept for later. `need`: what the attempt takes of a segment at most.
+// segment, and in the end everything that is kept for later. Where more than enough would be held then, first what is
+// free in huge segments, those that are idle exchanged for one that fits. `need`: what the attempt takes of a segment
+// at most.
 template <typename Attempt>
 bool CachingAllocator::find_memory(std::uint64_t need, Attempt attempt, Denied* denied) {
+    Segments::Place place = Segments::Place::proper;
     const auto tried = [&] {
         LockGuard lock(mutex_);
-        return attempt();
+        return attempt(place);
     };
     if (tried()) return true;
     const Uncancelled uncancelled;  // from here on the driver may be asked
@@ -39,30 +42,79 @@ bool CachingAllocator::find_memory(std::uint64_t need, Attempt attempt, Denied* 
 
     LockGuard growing(growing_);
     if (tried()) return true;  // somebody else has grown meanwhile
+    const bool huge = Growth::huge(need) && !options_.preallocate;
     const std::uint64_t room = backing_.room(backing_.self);
-    std::uint64_t bytes = Growth::next(need, reserved(), last_segment_, room);
+    const std::uint64_t wanted = huge ? Growth::least(need) : Growth::next(need, reserved(), last_segment_, room);
+    const std::uint64_t most = enough(need, huge, room);
+    std::uint64_t bytes = Growth::within(most, reserved(), wanted, need);
+    if (!bytes) {
+        place = Segments::Place::in_use;
+        if (tried()) return true;
+        const std::uint64_t fewest = Growth::fewest(wanted, need);
+        if (!exchange_idle(most, fewest, false)) {
+            place = Segments::Place::any;
+            if (tried()) return true;
+            exchange_idle(most, fewest, true);
+        }
+        bytes = std::max(fewest, Growth::within(most, reserved(), wanted, need));
+    }
+    place = Segments::Place::any;
     bool found = false;
-    const auto serve = [&] { return found = attempt(); };
+    const auto serve = [&] { return found = attempt(place); };
     while (bytes) {
-        if (add_segment(bytes, denied, serve)) return true;
+        if (add_segment(bytes, huge, denied, serve)) {
+            if (bytes > room) count_short_of_memory(true);
+            return true;
+        }
         if (denied->by == Denied::By::host) return false;
         const std::uint64_t least = Growth::least(need);
         bytes = denied->by == Denied::By::driver ? Growth::after_refusal(bytes, need) : bytes > least ? least : 0;
     }
 
     flush_caches(true);
-    if (!(found = tried()) && give_back_idle(~0ull, ~0ull) && add_segment(Growth::least(need), denied, serve))
+    if (!(found = tried()) && give_back_idle(~0ull, ~0ull) && add_segment(Growth::least(need), huge, denied, serve))
         take_rest(denied);
+    count_short_of_memory(found);
+    return found;
+}
+
+void CachingAllocator::count_short_of_memory(bool found) {
     LockGuard lock(mutex_);
     (found ? told_.retries : told_.ooms)++;
     moved(kAtOnce);
-    return found;
+}
+
+// What should be held at most once there is a block of `need` bytes too. Without huge segments nothing can be done
+// about it.
+std::uint64_t CachingAllocator::enough(std::uint64_t need, bool huge, std::uint64_t room) const {
+    LockGuard lock(mutex_);
+    if (!huge && !segments_.huge_bytes()) return ~0ull;
+    const std::uint64_t out = total_traffic().out(), held = segments_.bytes();
+    const std::uint64_t live = std::max(told_.allocated.peak, need > ~0ull - out ? need : out + need);
+    return std::min(Growth::enough(live), room > ~0ull - held ? room : held + room);
+}
+
+// By whoever is growing. Gives idle huge segments back, so that no more than `most` is held with `bytes` more. Not if
+// that can't be had so, or has been too often; but if there is `no_other_way`, as many of all that are idle as it
+// takes.
+bool CachingAllocator::exchange_idle(std::uint64_t most, std::uint64_t bytes, bool no_other_way) {
+    if (backing_.capturing(backing_.self)) return false;
+    const std::uint64_t held = reserved(), left = most > bytes ? most - bytes : 0;
+    if (held <= left) return true;
+    if (!no_other_way) {
+        LockGuard lock(mutex_);
+        if (exchanged_ > Growth::kExchanges * told_.allocated.peak) return false;
+        if (segments_.idle_huge_bytes() < held - left) return false;
+    }
+    const std::uint64_t given = give_back_idle(held - left, ~0ull, !no_other_way);
+    if (!no_other_way) exchanged_ += given;
+    return given >= held - left;
 }
 
 // By whoever is growing. `serve` is called with the lock held, before anybody else can have of the segment: they could
 // leave nothing of it. False if it fails, too.
 template <typename Serve>
-bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied, Serve serve) {
+bool CachingAllocator::add_segment(std::uint64_t bytes, bool huge, Denied* denied, Serve serve) {
     // Drivers put memory of this size on a boundary of this size. From one that doesn't, more is asked.
     constexpr std::uint64_t kStep = AddressMap::kSegmentGranule;
     const std::uint64_t asked = unaligned_ ? std::max(bytes, bytes + kStep) : bytes;  // no less by an overflow
@@ -73,13 +125,13 @@ bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied, Serve se
     if (end - begin < bytes && !unaligned_) {
         backing_.give_back(backing_.self, address, asked);
         unaligned_ = true;
-        return add_segment(bytes, denied, serve);
+        return add_segment(bytes, huge, denied, serve);
     }
     {
         LockGuard lock(mutex_);
         // Its context may have ended since, and this be another one's allocator.
         const bool lives = life_.load(std::memory_order_relaxed) == life && is_open();
-        Segment* segment = lives ? segments_.add(address, asked, begin, end, this) : nullptr;
+        Segment* segment = lives ? segments_.add(address, asked, begin, end, this, huge) : nullptr;
         const bool added = segment && map_->add(segment, begin, end);
         if (segment && !added) segments_.remove(segment);
         if (added) {
@@ -99,7 +151,7 @@ bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied, Serve se
 }
 
 bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
-    return add_segment(bytes, denied, [] { return true; });
+    return add_segment(bytes, false, denied, [] { return true; });
 }
 
 std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* denied) {
@@ -110,8 +162,8 @@ std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* deni
     Changing changing(*this);
     const std::uint64_t size = rounded(bytes);
     Block* block = nullptr;
-    const auto attempt = [&] {
-        block = segments_.take(size);
+    const auto attempt = [&](Segments::Place place) {
+        block = segments_.take(size, 0, place);
         if (!block) return false;
         block->requested = bytes;
         map_->set(block);
@@ -175,7 +227,9 @@ std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* deni
         moved(count * size);
         return count != 0;
     };
-    const auto take_new = [&] { return take() || (spans_.make(size_class, this) && take()); };
+    const auto take_new = [&](Segments::Place place) {
+        return take() || (spans_.make(size_class, this, place) && take());
+    };
     {
         LockGuard lock(mutex_);
         take();

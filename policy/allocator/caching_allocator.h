@@ -162,15 +162,18 @@ class CachingAllocator {
     bool find_memory(std::uint64_t need, Attempt attempt, Denied* denied);
     bool take_rest(Denied* denied);
     template <typename Serve>
-    bool add_segment(std::uint64_t bytes, Denied* denied, Serve serve);
+    bool add_segment(std::uint64_t bytes, bool huge, Denied* denied, Serve serve);
     bool add_segment(std::uint64_t bytes, Denied* denied);
+    std::uint64_t enough(std::uint64_t need, bool huge, std::uint64_t room) const;
+    void count_short_of_memory(bool found);
+    bool exchange_idle(std::uint64_t most, std::uint64_t bytes, bool no_other_way);
     // A segment's memory, which nobody uses any more and which the backing is to have back.
     struct Detached {
         std::uint64_t address = 0, bytes = 0;
     };
     Detached detach(Segment* segment);
     void give_back_worn_out();
-    std::uint64_t give_back_idle(std::uint64_t bytes, std::uint64_t since);
+    std::uint64_t give_back_idle(std::uint64_t bytes, std::uint64_t since, bool huge_only = false);
 
     const Block* used_at(const Segment& segment, std::uint64_t address);
     ThreadCache* own_cache();
@@ -208,8 +211,8 @@ class CachingAllocator {
     ThreadCache* spare_caches_ = nullptr;
     std::uint64_t cache_memory_ = 0;
     Traffic traffic_;  // large blocks, threads that have ended, and whoever had no cache
-    std::uint64_t last_segment_ = 0, queued_ = 0, retired_ = 0;  // bytes
-    Statistics told_;                                            // what is counted as it happens
+    std::uint64_t last_segment_ = 0, queued_ = 0, retired_ = 0, exchanged_ = 0;  // bytes
+    Statistics told_;                                                            // what is counted as it happens
     std::atomic<std::uint64_t> reserved_{0}, syncs_{0}, moved_{0}, tells_{0};
     std::atomic<std::uint64_t> life_{0};  // how often it was opened
     std::atomic<bool> open_now_{false};

@@ -9,10 +9,18 @@ namespace cuslice {
 // Like TensorFlow's allocator it starts with 2 MiB and doubles, so that small programs stay small. But what is doubled
 // all the way holds up to twice of what is used; so from 8 MiB on a segment is no more than a sixth of what there is.
 // That is still few driver calls: 45 of them to 16 GiB.
+//
+// A huge block has a segment to itself, of just its size. Its size may be another one in a program's next step, and
+// segments don't join; but one that holds nothing else is idle once the block is freed, and can be exchanged for one
+// that fits.
 struct Growth {
     static constexpr std::uint64_t kGranule = 2 << 20;  // drivers hand out memory in these
     static constexpr std::uint64_t kDoubleTo = 8 << 20;
     static constexpr std::uint64_t kShare = 6;
+    static constexpr std::uint64_t kHuge = 64 << 20;
+    // Bytes that may be exchanged, of the most that has been live: a program whose sizes never settle is not to pay for
+    // it for ever.
+    static constexpr std::uint64_t kExchanges = 5;
 
     // What a segment for a request of `bytes` must have at least. Does not overflow: saturates.
     static constexpr std::uint64_t least(std::uint64_t bytes) {
@@ -28,6 +36,28 @@ struct Growth {
         // The rest of the room would be a small segment, in which large blocks find no place.
         const bool last_one = whole / 2 < wanted;
         return std::max(least(request), last_one ? whole : wanted);
+    }
+
+    static constexpr bool huge(std::uint64_t bytes) { return bytes >= kHuge; }
+    // Whether a huge segment is not too good for a block. In what would be left of it others could live for long.
+    static constexpr bool suits(std::uint64_t segment, std::uint64_t bytes) {
+        return segment <= bytes + bytes / 10 * 7;
+    }
+
+    // What there should be in segments at most where huge ones are among them, with `live` bytes the most that have
+    // been used at a time.
+    static constexpr std::uint64_t enough(std::uint64_t live) {
+        return live > ~0ull / 2 ? live : live + live / 100 * 23;
+    }
+    // Of `wanted` bytes for a request, as many as leave it at `most`, but not less than half. 0: it can't be left at
+    // that.
+    static constexpr std::uint64_t within(std::uint64_t most, std::uint64_t held, std::uint64_t wanted,
+                                          std::uint64_t request) {
+        const std::uint64_t room = most > held ? (most - held) / kGranule * kGranule : 0;
+        return room < fewest(wanted, request) ? 0 : std::min(wanted, room);
+    }
+    static constexpr std::uint64_t fewest(std::uint64_t wanted, std::uint64_t request) {
+        return std::max(least(request), wanted / 2 / kGranule * kGranule);
     }
 
     // After the driver has refused `bytes`: a tenth less, but not less than the request needs. 0: it has been refused

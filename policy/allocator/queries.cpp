@@ -203,7 +203,7 @@ Statistics CachingAllocator::close() {
         tally->current = 0;
     }
     done.segments = done.largest_free = done.own_memory = 0;
-    queued_ = retired_ = last_segment_ = 0;
+    queued_ = retired_ = last_segment_ = exchanged_ = 0;
     open_now_.store(false, std::memory_order_release);
     return done;
 }

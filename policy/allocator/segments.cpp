@@ -1,31 +1,38 @@
 #include "policy/allocator/segments.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "policy/allocator/growth.h"
+
 namespace cuslice {
 
 Segment* Segments::add(std::uint64_t address, std::uint64_t bytes, std::uint64_t begin, std::uint64_t end,
-                       CachingAllocator* owner) {
+                       CachingAllocator* owner, bool huge) {
     Segment* segment = segments_.take();
     Block* block = segment ? blocks_.take() : nullptr;
     if (!block) {
         if (segment) segments_.give_back(segment);
         return nullptr;
     }
-    *segment = {address, bytes, 0, owner, begin, end, 0, block, nullptr, first_};
+    *segment = {address, bytes, 0, owner, begin, end, 0, huge, block, nullptr, first_};
     block->address = begin;
     block->bytes = end - begin;
     block->segment = segment;
     if (first_) first_->previous = segment;
     first_ = segment;
     bytes_ += bytes;
+    if (huge) huge_bytes_ += bytes;
     free_bytes_ += end - begin;
     count_++;
-    bins_.add(block);
+    bins_of(block).add(block);
     return segment;
 }
 
 void Segments::remove(Segment* segment) {
-    bins_.remove(segment->first);
+    bins_of(segment->first).remove(segment->first);
     bytes_ -= segment->bytes;
+    if (segment->huge) huge_bytes_ -= segment->bytes;
     free_bytes_ -= segment->end - segment->begin;
     count_--;
     if (segment->next) segment->next->previous = segment->previous;
@@ -38,7 +45,7 @@ void Segments::forget(Segment* segment) {
     Block* whole = segment->first;
     const auto take_out = [&](Block* block) {
         if (block->state == Block::State::free)
-            bins_.remove(block);
+            bins_of(block).remove(block);
         else
             free_bytes_ += block->bytes;
     };
@@ -47,7 +54,7 @@ void Segments::forget(Segment* segment) {
         take_out(second);
         merge(whole, second);
     }
-    bins_.add(whole);
+    bins_of(whole).add(whole);
     remove(segment);
 }
 
@@ -70,14 +77,23 @@ namespace {
 std::uint64_t bytes_of(const Block* neighbour) { return neighbour ? std::uint64_t{neighbour->bytes} : 0; }
 }  // namespace
 
-Block* Segments::take(std::uint64_t bytes, std::uint64_t alignment) {
+Block* Segments::best(std::uint64_t bytes, Place place) const {
+    if (Growth::huge(bytes))
+        if (Block* block = idle_huge_.best(bytes); block && Growth::suits(block->bytes, bytes)) return block;
+    if (Block* block = shared_.best(bytes)) return block;
+    if (place == Place::proper) return nullptr;
+    if (Block* block = huge_in_use_.best(bytes)) return block;
+    return place == Place::any ? idle_huge_.best(bytes) : nullptr;
+}
+
+Block* Segments::take(std::uint64_t bytes, std::uint64_t alignment, Place place) {
     const std::uint64_t slack = alignment ? alignment - SizeClass::kUnit : 0;
-    Block* block = bins_.best(bytes + slack);
+    Block* block = best(bytes + slack, place);
     if (!block) return nullptr;
-    bins_.remove(block);
+    bins_of(block).remove(block);
     if (const std::uint64_t before = alignment ? (alignment - block->address % alignment) % alignment : 0) {
         Block* rest = split(block, before);
-        bins_.add(block);
+        bins_of(block).add(block);
         if (!rest) return nullptr;
         block = rest;
     }
@@ -85,8 +101,8 @@ Block* Segments::take(std::uint64_t bytes, std::uint64_t alignment) {
         // Beside the smaller neighbour, so that the rest is merged with the larger one once that is freed.
         const bool at_end = !alignment && bytes_of(block->after) < bytes_of(block->before);
         Block* second = split(block, at_end ? block->bytes - bytes : bytes);
-        if (second) bins_.add(at_end ? block : second);  // otherwise the block is larger than it need be
-        if (second && at_end) block = second;
+        if (second && at_end) std::swap(block, second);
+        if (second) bins_of(second).add(second);  // otherwise the block is larger than it need be
     }
     block->state = Block::State::used;
     block->segment->idle_since = 0;
@@ -107,15 +123,15 @@ void Segments::give_back(Block* block) {
     block->state = Block::State::free;
     block->marked = false;
     if (Block* after = block->after; after && after->state == Block::State::free) {
-        bins_.remove(after);
+        bins_of(after).remove(after);
         merge(block, after);
     }
     if (Block* before = block->before; before && before->state == Block::State::free) {
-        bins_.remove(before);
+        bins_of(before).remove(before);
         merge(before, block);
         block = before;
     }
-    bins_.add(block);
+    bins_of(block).add(block);
 }
 
 void Segments::retire(Block* block) {
@@ -131,6 +147,17 @@ Segment* Segments::worn_out() const {
         if (!used) return segment;
     }
     return nullptr;
+}
+
+std::uint64_t Segments::largest_free() const {
+    return std::max({shared_.largest(), huge_in_use_.largest(), idle_huge_.largest()});
+}
+
+std::uint64_t Segments::idle_huge_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const Segment* segment = first_; segment; segment = segment->next)
+        if (segment->huge && idle(*segment)) bytes += segment->bytes;
+    return bytes;
 }
 
 void Segments::note_idle(std::uint64_t now) {

@@ -13,16 +13,19 @@ class Segments {
     // Of `bytes` at `address`, [begin, end) is to be used. Null, and nothing changed, if the kernel gives no memory for
     // the records.
     Segment* add(std::uint64_t address, std::uint64_t bytes, std::uint64_t begin, std::uint64_t end,
-                 CachingAllocator* owner);
+                 CachingAllocator* owner, bool huge = false);
     // Of an idle one. Its memory is no longer known here.
     void remove(Segment* segment);
 
     // Its context is gone, whatever is used of it.
     void forget(Segment* segment);
 
+    // Where a block may lie. Of a huge segment only what suits a huge block, if its size is about that; or also what is
+    // free in those that are in use; or in idle ones too, which can't be given back then for as long as it lives.
+    enum class Place : std::uint8_t { proper, in_use, any };
     // `bytes` in whole units, on a boundary of `alignment` if that is not 0 (a multiple of the unit). Null if no free
     // block is large enough, or the kernel gives no memory for the records.
-    Block* take(std::uint64_t bytes, std::uint64_t alignment = 0);
+    Block* take(std::uint64_t bytes, std::uint64_t alignment = 0, Place place = Place::any);
     // The block is free again.
     void give_back(Block* block);
     // The block is nobody's any more and never will be.
@@ -46,19 +49,26 @@ class Segments {
 
     std::uint64_t bytes() const { return bytes_; }  // of all segments
     std::uint64_t free_bytes() const { return free_bytes_; }
-    std::uint64_t largest_free() const { return bins_.largest(); }  // bytes; within 3%
+    std::uint64_t largest_free() const;                       // bytes; within 3%
+    std::uint64_t huge_bytes() const { return huge_bytes_; }  // of huge segments
+    std::uint64_t idle_huge_bytes() const;
     unsigned count() const { return count_; }
     std::size_t memory() const { return blocks_.memory() + segments_.memory(); }
 
   private:
     Block* split(Block* block, std::uint64_t bytes);
     void merge(Block* block, Block* after);
+    Bins& bins_of(const Block* free) {
+        const Segment& segment = *free->segment;
+        return !segment.huge ? shared_ : free->whole_segment() ? idle_huge_ : huge_in_use_;
+    }
+    Block* best(std::uint64_t bytes, Place place) const;
 
-    Bins bins_;
+    Bins shared_, huge_in_use_, idle_huge_;
     Records<Block> blocks_;
     Records<Segment> segments_;
     Segment* first_ = nullptr;
-    std::uint64_t bytes_ = 0, free_bytes_ = 0;
+    std::uint64_t bytes_ = 0, free_bytes_ = 0, huge_bytes_ = 0;
     unsigned count_ = 0;
 };
 

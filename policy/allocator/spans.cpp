@@ -40,11 +40,11 @@ Span* Spans::take_record(unsigned size_class) {
     return new (memory) Span;
 }
 
-bool Spans::make(unsigned size_class, CachingAllocator* owner) {
+bool Spans::make(unsigned size_class, CachingAllocator* owner, Segments::Place place) {
     Span* span = take_record(size_class);
     if (!span) return false;
     const std::uint64_t bytes = SizeClass::span_bytes(size_class);
-    Block* block = segments_.take(bytes, SizeClass::kGranule);
+    Block* block = segments_.take(bytes, SizeClass::kGranule, place);
     if (!block) {
         span->next = records_[size_class];
         records_[size_class] = span;

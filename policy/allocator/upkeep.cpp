@@ -105,7 +105,7 @@ CachingAllocator::Detached CachingAllocator::detach(Segment* segment) {
 }
 
 // Idle segments, those idle for longest last, until it is `bytes`; only those that are idle since before `since`.
-std::uint64_t CachingAllocator::give_back_idle(std::uint64_t bytes, std::uint64_t since) {
+std::uint64_t CachingAllocator::give_back_idle(std::uint64_t bytes, std::uint64_t since, bool huge_only) {
     std::uint64_t given = 0;
     while (given < bytes) {
         Detached memory;
@@ -114,7 +114,7 @@ std::uint64_t CachingAllocator::give_back_idle(std::uint64_t bytes, std::uint64_
             Segment* idle = nullptr;
             for (Segment* segment = segments_.first(); segment; segment = segment->next) {
                 const bool too_new = since != ~0ull && (!segment->idle_since || segment->idle_since > since);
-                if (!Segments::idle(*segment) || too_new) continue;
+                if (!Segments::idle(*segment) || too_new || (huge_only && !segment->huge)) continue;
                 // The smallest that is enough, or else the largest.
                 const std::uint64_t rest = bytes - given;
                 const bool better =

@@ -21,6 +21,8 @@ struct Outcome {
     std::uint64_t held = 0;    // bytes of segments, at most
     unsigned takes = 0;        // segments taken
     unsigned takes_later = 0;  // of them, in the second half of the trace
+    unsigned calls = 0;        // segments taken and given back
+    unsigned calls_later = 0;  // of them, in the second half of the trace
     double own_a_block = 0;    // bytes of the allocator's own records for each live block, at the end
 };
 
@@ -31,7 +33,7 @@ Outcome replay(const Trace& trace, std::uint64_t limit, const CachingAllocator::
     if (options.preallocate) a.allocator.top_up(&denied);
     std::vector<std::uint64_t> blocks(blocks_of(trace));
     std::size_t live = 0, done = 0;
-    unsigned takes_first = 0;
+    unsigned takes_first = 0, calls_first = 0;
     for (const Operation& operation : trace) {
         std::uint64_t& block = blocks[operation.block];
         if (operation.bytes) {
@@ -41,10 +43,19 @@ Outcome replay(const Trace& trace, std::uint64_t limit, const CachingAllocator::
             if (a.free(block) != CachingAllocator::Freed::done) return outcome;
             live--;
         }
-        if (++done == trace.size() / 2) takes_first = a.memory.takes;
+        if (++done == trace.size() / 2) {
+            takes_first = a.memory.takes;
+            calls_first = a.memory.takes + a.memory.returns;
+        }
     }
     const std::uint64_t own = a.allocator.statistics().own_memory;
-    return {true, a.memory.peak, a.memory.takes, a.memory.takes - takes_first,
+    const unsigned calls = a.memory.takes + a.memory.returns;
+    return {true,
+            a.memory.peak,
+            a.memory.takes,
+            a.memory.takes - takes_first,
+            calls,
+            calls - calls_first,
             static_cast<double>(own) / static_cast<double>(std::max<std::size_t>(live, 1))};
 }
 
@@ -125,7 +136,8 @@ int of_recorded(const char* file) {
                                    : why.c_str());
         return 1;
     }
-    const std::uint64_t live = peak_of(trace), enough = replay(trace, kPlenty, kGrowth).held;
+    const Outcome free = replay(trace, kPlenty, kGrowth);
+    const std::uint64_t live = peak_of(trace), enough = free.held;
     const std::string what = std::string(file) + ": ";
     const auto say = [&](const char* of, std::uint64_t bytes) {
         print({what + of, waste(live, bytes), "%", Bound::none, 0, {}});
@@ -136,6 +148,12 @@ int of_recorded(const char* file) {
     say("the same, growth and deferred", smallest_limit(trace, kDeferred, 2 * enough));
     say("the same, prealloc", smallest_limit(trace, kPrealloc, 2 * enough));
     say("waste of growth that nothing limits", enough);
+    const auto tell = [&](const char* of, double value, const char* unit) {
+        print({what + "growth that nothing limits: " + of, value, unit, Bound::none, 0, {}});
+    };
+    tell("the most held, of the most live", static_cast<double>(enough) / static_cast<double>(live), "×");
+    tell("segments taken and given back", free.calls, "");
+    tell("the same, after half", free.calls_later, "");
     return 0;
 }
 

@@ -25,6 +25,7 @@ void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::
     backing.fence = [](void* self) { return kOf(self).set->fence(); };
     backing.passed = [](void* self, Fence fence, bool wait) { return kOf(self).set->passed(fence, wait); };
     backing.drop_fence = [](void* self, Fence fence) { kOf(self).set->fences().drop(fence); };
+    backing.capturing = [](void* self) { return kOf(self).set->captures().any(); };
     backing.forget = [](void* self, std::uint64_t address) { return kOf(self).set->notes().forget(address); };
     backing.wanted = [](void* self) { return kOf(self).gpu->asked_to_trim(); };
     backing.thread_began = [](void*) { Caches::thread_began(); };

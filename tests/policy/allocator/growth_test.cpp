@@ -40,6 +40,24 @@ TEST_CASE("a segment is clipped to the room there is, and takes the rest with it
     CHECK(Growth::next(60 * kMiB, 1600 * kMiB, 64 * kMiB, 50 * kMiB) == 60 * kMiB);
 }
 
+TEST_CASE("a huge segment suits a block that leaves less than half of it over") {
+    CHECK(Growth::huge(64 * kMiB));
+    CHECK_FALSE(Growth::huge(64 * kMiB - 1));
+    CHECK(Growth::suits(170 * kMiB, 100 * kMiB));
+    CHECK_FALSE(Growth::suits(172 * kMiB, 100 * kMiB));
+}
+
+TEST_CASE("a segment is made smaller to leave it at what is enough, by half at most and never below the request") {
+    CHECK(Growth::enough(1000 * kMiB) == 1230 * kMiB);
+    CHECK(Growth::enough(~0ull) == ~0ull);
+    CHECK(Growth::within(1230 * kMiB, 1000 * kMiB, 160 * kMiB, kMiB) == 160 * kMiB);
+    CHECK(Growth::within(1230 * kMiB, 1131 * kMiB, 160 * kMiB, kMiB) == 98 * kMiB);
+    CHECK(Growth::within(1230 * kMiB, 1151 * kMiB, 160 * kMiB, kMiB) == 0);
+    CHECK(Growth::within(1230 * kMiB, 1131 * kMiB, 160 * kMiB, 99 * kMiB) == 0);
+    CHECK(Growth::within(1230 * kMiB, 1300 * kMiB, 160 * kMiB, kMiB) == 0);
+    CHECK(Growth::within(~0ull, 1300 * kMiB, 160 * kMiB, kMiB) == 160 * kMiB);
+}
+
 TEST_CASE("after a refusal a tenth less is asked, down to what is needed, and then no more") {
     std::uint64_t asked = 100 * kMiB;
     CHECK((asked = Growth::after_refusal(asked, 70 * kMiB)) == 90 * kMiB);

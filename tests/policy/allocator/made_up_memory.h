@@ -66,6 +66,7 @@ struct MadeUpMemory {
             return m.pending.count(fence) == 0;
         };
         b.drop_fence = [](void* self, Fence fence) { of(self).pending.erase(fence); };
+        b.capturing = [](void* self) { return of(self).capturing; };
         b.wanted = [](void* self) { return of(self).wanted.exchange(false); };
         b.forget = [](void* self, std::uint64_t address) {
             of(self).forgotten.insert(address);

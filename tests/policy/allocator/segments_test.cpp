@@ -91,6 +91,37 @@ TEST_CASE("what lies in another segment is no neighbour, even at the next addres
     CHECK(f.segments.first()->address == kBase + 2 * kMiB);
 }
 
+TEST_CASE("of huge segments a block gets only what it may") {
+    Fixture f;
+    using Place = Segments::Place;
+    f.segments.add(kBase, 200 * kMiB, kBase, kBase + 200 * kMiB, nullptr, true);
+    CHECK(f.segments.huge_bytes() == 200 * kMiB);
+    CHECK(f.segments.idle_huge_bytes() == 200 * kMiB);
+    CHECK(f.segments.largest_free() == 200 * kMiB);
+    // It is too good for anything much smaller, unless that doesn't matter.
+    CHECK_FALSE(f.segments.take(kMiB, 0, Place::proper));
+    CHECK_FALSE(f.segments.take(kMiB, 0, Place::in_use));
+    CHECK_FALSE(f.segments.take(100 * kMiB, 0, Place::in_use));
+    Block* most = f.segments.take(130 * kMiB, 0, Place::proper);
+    REQUIRE(most);
+    CHECK(f.segments.idle_huge_bytes() == 0);
+    // Once it is in use, so may be the rest.
+    CHECK_FALSE(f.segments.take(kMiB, 0, Place::proper));
+    Block* small = f.segments.take(kMiB, 0, Place::in_use);
+    REQUIRE(small);
+    CHECK(small->segment == most->segment);
+    f.segments.give_back(most);
+    CHECK_FALSE(f.segments.take(130 * kMiB, 0, Place::proper));
+    f.segments.give_back(small);
+    CHECK(f.segments.idle_huge_bytes() == 200 * kMiB);
+    small = f.segments.take(kMiB, 0, Place::any);
+    REQUIRE(small);
+    f.segments.give_back(small);
+    f.segments.remove(f.segments.first());
+    CHECK(f.segments.huge_bytes() == 0);
+    CHECK(f.segments.largest_free() == 0);
+}
+
 TEST_CASE("random blocks never overlap, and everything merges in the end") {
     Fixture f;
     f.add(0, 64 * kMiB);
