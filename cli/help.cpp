@@ -20,6 +20,7 @@ Examples:
   cuslice run --fraction 0.4 -- python train.py
   cuslice run --limit 0=4GiB,1=1GiB -- ./a.out
   cuslice run --gpus 3,2 -- ./a.out       these GPUs, in this order
+  cuslice run --split 0=4 -- ./a.out      four virtual GPUs out of one
   cuslice run --fake 4xh200 -- ./a.out    on a machine without a GPU
 
 Each command explains itself: cuslice run --help
@@ -36,6 +37,7 @@ Examples:
   cuslice run --limit 0=4GiB,GPU-5f=2048MiB,0000:81:00.0=1GiB -- ./a.out
   cuslice run --gpus 3,2 --limit 3=4GiB -- ./a.out
   cuslice run --gpus any --fraction 0.4 --wait -- python train.py
+  cuslice run --split 0=1GiB+rest -- ./a.out
   cuslice run --log info --fake 2xa100-40g,1xt4 -- torchrun --nproc-per-node 3 train.py
 )";
 

@@ -14,6 +14,8 @@ struct Installation {
     std::string executable;
     /// libcuslice.so
     std::string library;
+    /// libcuslice-runtime.so, which stands before the CUDA runtime where GPUs are split.
+    std::string runtime_door;
     /// The folder of the fake GPU's libraries.
     std::string fake_folder;
 

@@ -14,6 +14,7 @@
 #include "cli/launcher_settings.h"
 #include "cli/reservation.h"
 #include "config/resolve.h"
+#include "config/split.h"
 
 namespace cuslice::cli {
 namespace {
@@ -35,11 +36,11 @@ std::string new_name() {
     return name;
 }
 
-// Nothing to share or reserve where nothing limits anything.
+// Nothing to share or reserve where nothing limits anything. A part has a limit in any case.
 bool limits_anything(const Settings& settings) {
     for (const Entry& entry : settings.entries())
         if (is_amount(entry.key)) return true;
-    return false;
+    return splits_any(settings);
 }
 
 // What `--wait` allows: how long refusals are met with another try.
@@ -186,7 +187,7 @@ Gpu emptiest(const Environment& environment, const Settings& settings, Machine& 
     return *chosen;
 }
 
-int start_job(Environment& environment, const Settings& settings, Machine& machine, const Selection& selection,
+int start_job(Environment& environment, const Settings& settings, Machine& machine, Selection& selection,
               const std::string& command) {
     const Entry* alone = find(settings, Key::per_process);
     const bool shares = !(alone && alone->number) && limits_anything(settings);
@@ -199,7 +200,7 @@ int start_job(Environment& environment, const Settings& settings, Machine& machi
     if (selection.how == Selection::How::any) {
         const Gpu* chosen = nullptr;
         code = start.take_any(selection.gpus, reserves, &chosen);
-        if (chosen) show_gpus(environment, {*chosen});
+        if (chosen) select_one(selection, *chosen);
     } else if (reserves) {
         const bool listed = selection.how == Selection::How::listed;
         const std::vector<Gpu>& gpus = listed ? selection.gpus : machine.allowed();

@@ -13,9 +13,9 @@ namespace cuslice::cli {
 /// Makes a job for the program named `command`, puts its name into `environment` (CUSLICE_JOB, behind an outer job's),
 /// and reserves its slice on the GPUs that `gpus` names, or on the only one that the program will see; on several
 /// others the library does so at the first context on each. For `any` it takes the emptiest GPU on which the slice
-/// fits, and shows the program that one. Waits for it if the settings say so. 0, or the exit code, with everything
-/// said.
-int start_job(Environment& environment, const Settings& settings, Machine& machine, const Selection& selection,
+/// fits, and makes that the one that is listed. Waits for it if the settings say so. 0, or the exit code, with
+/// everything said.
+int start_job(Environment& environment, const Settings& settings, Machine& machine, Selection& selection,
               const std::string& command);
 
 /// The GPU that `any` means at this moment, if nothing is reserved.

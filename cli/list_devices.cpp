@@ -10,6 +10,7 @@
 #include "cli/launcher_settings.h"
 #include "cli/program_environment.h"
 #include "cli/table.h"
+#include "cli/virtual_gpus.h"
 #include "config/resolve.h"
 #include "config/size.h"
 
@@ -25,18 +26,29 @@ struct Device {
     std::string origin;
 };
 
+// The GPU that one which is seen is, or is a part of.
+void find_behind(Device& device, const Gpu& physical) {
+    device.index = physical.ordinal;
+    device.total = physical.total;
+    if (physical.free) device.free = std::min(*physical.free, device.seen.total);
+}
+
 // By UUID: the program's order is not the machine's.
-std::vector<Device> join(const std::vector<Gpu>& seen, const std::vector<Gpu>& machine, const Settings& settings) {
+std::vector<Device> join(const std::vector<Gpu>& seen, const std::vector<Gpu>& machine, const Settings& settings,
+                         const VirtualGpus& virtual_gpus, const Selection& selection) {
     std::vector<Device> devices;
     for (const Gpu& gpu : seen) {
         Device device{gpu, -1, gpu.total, {}, {}};
         for (const Gpu& physical : machine) {
             if (physical.uuid != gpu.uuid) continue;
-            device.index = physical.ordinal;
-            device.total = physical.total;
-            if (physical.free) device.free = std::min(*physical.free, gpu.total);
-            const Amount amount = amount_for(settings, identity_of(physical, physical.ordinal), physical.total);
-            device.origin = amount.origin;
+            find_behind(device, physical);
+            device.origin = amount_for(settings, identity_of(physical, physical.ordinal), physical.total).origin;
+        }
+        if (const auto behind = virtual_gpus.gpu_behind(selection, gpu.uuid)) {
+            find_behind(device, *behind);
+            if (const Entry* split = find(settings, Key::split, identity_of(*behind, behind->ordinal));
+                split && behind->uuid != gpu.uuid)
+                device.origin = split->origin;
         }
         devices.push_back(device);
     }
@@ -92,8 +104,8 @@ int list_devices(const Invocation& invocation) {
         !find_installation(installation, error) || !check_settings(settings, installation, environment, error)) {
         return complain(error, kConfig);
     }
-    settle_visible(environment);
-    Machine machine(environment, settings, installation);
+    VirtualGpus virtual_gpus(settings, environment);
+    Machine machine(virtual_gpus.physical(), settings, installation);
     const Gpus& all = machine.all();
     if (!all.failure.empty()) return no_gpu(invocation, "no GPU can be listed: " + all.failure);
     if (all.list.empty()) return no_gpu(invocation, "no GPU can be listed: the driver has none");
@@ -101,18 +113,20 @@ int list_devices(const Invocation& invocation) {
     std::vector<GpuIdentity> identities;
     for (const Gpu& gpu : all.list) identities.push_back(identity_of(gpu, gpu.ordinal));
     Selection selection;
-    if (!check_against(settings, identities, true, error) ||
-        !select_gpus(settings, environment, machine, selection, error) ||
+    if (!check_against(settings, identities, true, error)) return complain(error, kConfig);
+    virtual_gpus.look_outside(machine);
+    if (!select_gpus(settings, virtual_gpus.physical(), machine, selection, error) ||
+        !virtual_gpus.plan(machine, selection, error) ||
         !prepare_environment(environment, settings, installation, error)) {
         return complain(error, kConfig);
     }
     if (selection.how == Selection::How::any)
-        show_gpus(environment, {emptiest(environment, settings, machine, selection)});
-    show_selection(environment, selection);
+        select_one(selection, emptiest(environment, settings, machine, selection));
+    virtual_gpus.show(environment, selection);
     // Asked of the library itself, not computed here: what is shown is what a program will be told.
     const Gpus seen = query_as_program(environment, installation);
     if (!seen.failure.empty()) return no_gpu(invocation, "a program would see no GPU: " + seen.failure);
-    const std::vector<Device> devices = join(seen.list, all.list, settings);
+    const std::vector<Device> devices = join(seen.list, all.list, settings, virtual_gpus, selection);
     std::fputs((invocation.arguments.json ? as_json(devices) : as_table(devices)).c_str(), stdout);
     return 0;
 }

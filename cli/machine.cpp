@@ -24,14 +24,26 @@ const Gpus& Machine::all() {
 const std::vector<Gpu>& Machine::allowed() {
     if (allowed_) return *allowed_;
     // Without the variable they are the same GPUs, perhaps in another order, in which nothing counts.
-    if (!environment_.get(kCudaVisible)) return *(allowed_ = all().list);
+    return *(allowed_ = environment_.get(kCudaVisible) ? ask_visible() : all().list);
+}
+
+const std::vector<Gpu>& Machine::in_order() { return all().list.size() < 2 ? allowed() : ask_visible(); }
+
+const std::vector<Gpu>& Machine::ask_visible() {
+    if (in_order_) return *in_order_;
     // A driver that is left no GPU fails: that is a list without any.
-    allowed_ = query_visible(environment_, settings_, installation_).list;
-    for (Gpu& gpu : *allowed_) {
+    in_order_ = query_visible(environment_, settings_, installation_).list;
+    for (Gpu& gpu : *in_order_) {
         const Gpu* listed = find_gpu(all().list, gpu.uuid);
         gpu.ordinal = listed ? listed->ordinal : -1;
     }
-    return *allowed_;
+    return *in_order_;
+}
+
+void Machine::narrow(std::string_view uuids) {
+    environment_.set(kCudaVisible, uuids);
+    allowed_.reset();
+    in_order_.reset();
 }
 
 std::optional<Gpu> Machine::unlisted(const std::string& uuid) {

@@ -20,17 +20,23 @@ class Machine {
     /// Those that CUDA_VISIBLE_DEVICES leaves, in its order; `ordinal` is the place in PCI order, -1 if the driver does
     /// not list it (a MIG device that only its UUID brings up). None where the driver sees none.
     const std::vector<Gpu>& allowed();
+    /// The same in the order in which CUDA counts them, also where the variable is not set.
+    const std::vector<Gpu>& in_order();
+    /// From here on these are all that there are to choose from, by their UUIDs, and CUDA_VISIBLE_DEVICES says so.
+    void narrow(std::string_view uuids);
     /// The one that a UUID or the beginning of one brings up, although the driver does not list it.
     std::optional<Gpu> unlisted(const std::string& uuid);
     /// What is free on a GPU now. Asks again.
     void refresh(std::vector<Gpu>& gpus);
 
   private:
+    const std::vector<Gpu>& ask_visible();
+
     Environment environment_;
     const Settings& settings_;
     const Installation& installation_;
     std::optional<Gpus> all_;
-    std::optional<std::vector<Gpu>> allowed_;
+    std::optional<std::vector<Gpu>> allowed_, in_order_;
 };
 
 }  // namespace cuslice::cli

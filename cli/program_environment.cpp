@@ -4,6 +4,7 @@
 #include "config/handover.h"
 #include "config/load.h"
 #include "config/resolve.h"
+#include "config/split.h"
 
 namespace cuslice::cli {
 namespace {
@@ -25,7 +26,9 @@ std::vector<std::string> split(const std::string& list, const char* separators) 
 
 // By name, not by path: of two installations the inner one replaces the outer, or both would claim to be the driver.
 bool is_ours(const std::string& path) {
-    return path == "libcuslice.so" || path.ends_with("/libcuslice.so") || is_fake_runtime(path);
+    for (const std::string_view name : {"libcuslice.so", "libcuslice-runtime.so"})
+        if (path == name || path.ends_with("/" + std::string(name))) return true;
+    return is_fake_runtime(path);
 }
 
 // LD_PRELOAD without us; the loader takes spaces and colons as separators and skips what is empty.
@@ -71,6 +74,7 @@ bool prepare_environment(Environment& environment, const Settings& settings, con
     environment.set(kHandOver, handover);
     const bool fake = find(settings, Key::fake) != nullptr;
     std::string preload = installation.library;
+    if (splits_any(settings)) preload += ":" + installation.runtime_door;
     if (fake) {
         // Before LD_LIBRARY_PATH the loader asks the DT_RPATH of who needs a library, and PyTorch's leads to NVIDIA's
         // runtime. One that is there already, by its SONAME, comes before both.

@@ -15,6 +15,8 @@
 #include "cli/program_environment.h"
 #include "cli/record_check.h"
 #include "cli/selection.h"
+#include "cli/static_runtime.h"
+#include "cli/virtual_gpus.h"
 #include "config/resolve.h"
 
 namespace cuslice::cli {
@@ -73,22 +75,33 @@ int run_program(const Invocation& invocation) {
         !check_record(settings, environment, error)) {
         return complain(error, kConfig);
     }
-    settle_visible(environment);
-    Machine machine(environment, settings, installation);
+    VirtualGpus virtual_gpus(settings, environment);
+    Machine machine(virtual_gpus.physical(), settings, installation);
     Selection selection;
-    if (!check_gpus(settings, machine, error) || !select_gpus(settings, environment, machine, selection, error) ||
+    if (!check_gpus(settings, machine, error)) return complain(error, kConfig);
+    virtual_gpus.look_outside(machine);
+    if (!select_gpus(settings, virtual_gpus.physical(), machine, selection, error) ||
+        !virtual_gpus.plan(machine, selection, error) ||
         !prepare_environment(environment, settings, installation, error)) {
         return complain(error, kConfig);
     }
-    show_selection(environment, selection);
+    virtual_gpus.show(environment, selection);
     // Settings first: 78 says that nothing about the program has been looked at.
     const Program program = find_program(words[0], environment);
     if (program.exit_code != 0) return complain(program.message, program.exit_code);
     const std::string out_of_reach = why_out_of_reach(program.path);
     if (!out_of_reach.empty()) complain(out_of_reach, 0);
+    if (selection.split && carries_static_runtime(program.path))
+        complain(program.path +
+                     ": carries the static CUDA runtime: it sees each split GPU as one, with the memory of "
+                     "its first part. Relink it with -cudart shared",
+                 0);
     const std::string command = program.path.substr(program.path.find_last_of('/') + 1);
-    say_group_limit(environment, settings, installation, machine);
+    Environment asking = environment;
+    if (selection.split) asking.set(kCudaVisible, list_of(selection.gpus).view());
+    say_group_limit(asking, settings, installation, machine);
     if (const int refused = start_job(environment, settings, machine, selection, command); refused != 0) return refused;
+    virtual_gpus.show(environment, selection);
     return become(program.path, words, environment);
 }
 

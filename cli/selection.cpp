@@ -89,15 +89,24 @@ bool select_gpus(const Settings& settings, const Environment& environment, Machi
     return true;
 }
 
-void show_gpus(Environment& environment, const std::vector<Gpu>& gpus) {
+void select_one(Selection& selection, const Gpu& gpu) {
+    const Gpu one = gpu;  // perhaps among those that go
+    selection.gpus = {one};
+    selection.how = Selection::How::listed;
+}
+
+VisibleText list_of(const std::vector<Gpu>& gpus) {
     VisibleText list;
     for (const Gpu& gpu : gpus) append_visible(list, gpu.uuid);
-    environment.set(kCudaVisible, list.view());
-    environment.set(kChosenVariable, list.view());
+    return list;
 }
 
 void show_selection(Environment& environment, const Selection& selection) {
-    if (selection.how == Selection::How::listed) show_gpus(environment, selection.gpus);
+    if (selection.how == Selection::How::listed) {
+        const VisibleText list = list_of(selection.gpus);
+        environment.set(kCudaVisible, list.view());
+        environment.set(kChosenVariable, list.view());
+    }
     // The library would take an outer launcher's list for the answer to this one's question.
     if (selection.how == Selection::How::open) environment.unset(kChosenVariable);
 }

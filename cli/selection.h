@@ -7,6 +7,7 @@
 #include "cli/machine.h"
 #include "config/config_error.h"
 #include "config/settings.h"
+#include "config/visible.h"
 
 namespace cuslice::cli {
 
@@ -18,8 +19,10 @@ struct Selection {
         open        // there is no driver here to ask: the library says it at the program's first CUDA call
     };
     How how = How::untouched;
-    /// `ordinal` is the index in PCI order.
+    /// `ordinal` is the index in PCI order. Where `split`, also of an untouched selection: all that are visible.
     std::vector<Gpu> gpus;
+    /// These GPUs, or some of them, are split (virtual_gpus.h).
+    bool split = false;
 };
 
 /// Under a launcher: indices that somebody has put into CUDA_VISIBLE_DEVICES since count in the list that was chosen
@@ -30,10 +33,15 @@ void settle_visible(Environment& environment);
 bool select_gpus(const Settings& settings, const Environment& environment, Machine& machine, Selection& selection,
                  ConfigError& error);
 
-/// Makes these the ones that a program sees, in this order: CUDA_VISIBLE_DEVICES for the driver, and for the library
-/// the list in which the program's own indices count.
-void show_gpus(Environment& environment, const std::vector<Gpu>& gpus);
-/// The same with what was selected, where that is known: `any` is not, before the job has found room.
+/// Of `any`: this one it is.
+void select_one(Selection& selection, const Gpu& gpu);
+
+/// Their UUIDs, as CUDA_VISIBLE_DEVICES takes them.
+VisibleText list_of(const std::vector<Gpu>& gpus);
+
+/// Makes what was selected the GPUs that a program sees, in this order: CUDA_VISIBLE_DEVICES for the driver, and for
+/// the library the list in which the program's own indices count. Where that is known: `any` is not, before the job has
+/// found room. Where GPUs are split VirtualGpus does it.
 void show_selection(Environment& environment, const Selection& selection);
 
 }  // namespace cuslice::cli

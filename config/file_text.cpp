@@ -55,7 +55,9 @@ bool is_relative(Key key, std::string_view value) {
 
 bool refuse_kind(Reading& reading, const cuslice_toml_item& item, const KeyTraits& traits) {
     Reason why;
-    why.assign(traits.key == Key::fraction ? "a number or a string is needed, as " : "a string is needed, as ");
+    why.assign(traits.key == Key::fraction ? "a number or a string is needed, as "
+               : traits.key == Key::split  ? "a number, a string or an array of strings is needed, as "
+                                           : "a string is needed, as ");
     why.append(traits.name).append(" = ");
     // In the order of enum Key.
     constexpr std::string_view kExamples[] = {"0.4",
@@ -66,6 +68,8 @@ bool refuse_kind(Reading& reading, const cuslice_toml_item& item, const KeyTrait
                                               "\"10s\"",
                                               "true",
                                               "\"3,2\"",
+                                              "[\"1GiB\", \"rest\"]",
+                                              "true",
                                               "\"lab\"",
                                               "\"16GiB\"",
                                               "true",
@@ -81,13 +85,15 @@ bool refuse_kind(Reading& reading, const cuslice_toml_item& item, const KeyTrait
     return refuse(reading, item, why.append(kExamples[static_cast<std::size_t>(traits.key)]).view());
 }
 
-// fraction may be a TOML number; everything else is a string, because it has a unit or is a name.
+// fraction and split may be TOML numbers, split an array; everything else is a string, because it has a unit or is a
+// name.
 bool check_kind(Reading& reading, const cuslice_toml_item& item, const KeyTraits& traits) {
     if (item.kind == CUSLICE_TOML_STRING) return true;
     const bool number = item.kind == CUSLICE_TOML_INTEGER || item.kind == CUSLICE_TOML_FLOAT;
     // A bare number of bytes goes on to the reader of sizes, which knows what to say.
     if (number && traits.per_gpu) return true;
     if (item.kind == CUSLICE_TOML_BOOLEAN && traits.stands_alone) return true;
+    if (traits.key == Key::split && item.joined != nullptr) return true;
     return refuse_kind(reading, item, traits);
 }
 
@@ -119,7 +125,8 @@ const KeyTraits* known_key(Reading& reading, const cuslice_toml_item& item, cons
 bool add_value(Reading& reading, const cuslice_toml_item& item, const Place& place) {
     const KeyTraits* traits = known_key(reading, item, place);
     if (traits == nullptr || !check_kind(reading, item, *traits)) return false;
-    const std::string_view value(item.value, item.value_size);
+    const bool list = item.joined != nullptr;
+    const std::string_view value(list ? item.joined : item.value, list ? item.joined_size : item.value_size);
     if (is_relative(traits->key, value)) return refuse(reading, item, "a path in a file is absolute: it begins with /");
 
     Reason why;

@@ -21,6 +21,10 @@ constexpr KeyTraits kKeys[] = {
      "leave TensorFlow's and JAX's own variables alone where the allocator is growth"},
     {Key::gpus, "gpus", "CUSLICE_GPUS", false, true, false, false, "LIST|any", "all that are visible",
      "the GPUs that the program sees, in this order: 3,2 or GPU-5f,0000:81:00.0; or any one that has room"},
+    {Key::split, "split", "CUSLICE_SPLIT", true, true, false, false, "PARTS", "none",
+     "several virtual GPUs out of one: 4 equal ones, or 0=1GiB+2GiB, 0=1GiB+rest, in an order 0=1GiB@1+2GiB@0"},
+    {Key::oversubscribe, "oversubscribe", "CUSLICE_OVERSUBSCRIBE", false, true, false, true, "yes|no", "no",
+     "the virtual GPUs of a GPU may be more than it has together; each keeps its limit, and the GPU its own"},
     {Key::group, "group", "CUSLICE_GROUP", false, true, false, false, "NAME", "none",
      "share the limit of --group-limit with every program of this user that names the same group"},
     {Key::group_limit, "group-limit", "CUSLICE_GROUP_LIMIT", true, true, false, false, "SIZE", "none",
@@ -46,8 +50,6 @@ constexpr KeyTraits kKeys[] = {
 
 // The rest of the design's words: who reads about them must not believe that they hold already.
 constexpr LaterKey kLaterKeys[] = {
-    {"split", true},
-    {"oversubscribe", false},
     {"reserve", true},
 };
 

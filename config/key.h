@@ -21,6 +21,8 @@ enum class Key : std::uint8_t {
     idle_release,
     no_framework_env,
     gpus,
+    split,
+    oversubscribe,
     group,
     group_limit,
     per_process,

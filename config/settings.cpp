@@ -2,6 +2,7 @@
 
 #include "config/fraction.h"
 #include "config/size.h"
+#include "config/split.h"
 #include "config/visible.h"
 
 namespace cuslice {
@@ -112,11 +113,14 @@ bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& au
             return false;
         case Key::gpus:
             return parse_gpus(text, why);
+        case Key::split:
+            return parse_split(text, number, why);
         case Key::group_limit:
             return parse_amount_of_bytes(Key::limit, text, number, why);
         case Key::group:
             return parse_group(text, why);
         case Key::per_process:
+        case Key::oversubscribe:
         case Key::no_framework_env:
             return parse_switch(text, number) || refuse("yes or no", why);
         case Key::wait:
@@ -208,6 +212,7 @@ bool Settings::needs_index() const {
 bool add_list(Settings& settings, Key key, Rank rank, std::string_view origin, std::string_view text,
               ConfigError& error) {
     const bool per_gpu = traits_of(key).per_gpu;
+    const std::string_view whole = text;
     for (bool more = true; more;) {
         const std::size_t comma = per_gpu ? text.find(',') : text.npos;
         more = comma != text.npos;
@@ -224,6 +229,13 @@ bool add_list(Settings& settings, Key key, Rank rank, std::string_view origin, s
             entry.value = slice(item, equals + 1);
         }
         if (!settings.add(entry, why)) return error.set(origin, item, why.view());
+        const Entry& added = settings.entries().back();
+        const bool first = item.data() == whole.data();
+        // A comma where a plus was meant: 0=1GiB,2GiB.
+        if (key == Key::split && added.number == 0 && equals == item.npos && !first)
+            return error.set(
+                origin, item,
+                "for which GPU? a plus divides the parts of one, as 0=1GiB+2GiB; *=SIZE is for every other");
     }
     return true;
 }

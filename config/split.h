@@ -38,21 +38,32 @@ class VirtualParts {
 /// Whether any GPU, if there is such a one, is to be split.
 bool splits_any(const Settings& settings);
 
-/// Checks a value of `split`: a number of equal parts (4), or sizes with a plus between them, one of which may be the
-/// rest (1GiB+2GiB, 1GiB+rest). Each may have a place in the order of all the program's GPUs behind it
-/// (1GiB@1+2GiB@0). Pure.
-bool parse_split(std::string_view text, Reason& why);
+/// Checks a value of `split`: a number of equal parts (4; 1 leaves the GPU whole), or sizes with a plus between them,
+/// one of which may be the rest (1GiB+2GiB, 1GiB+rest). All sizes, or none, may have a place in the order of all the
+/// program's GPUs behind them (1GiB@1+2GiB@0). `equal` is the number of equal parts, 0 if there are sizes. Pure.
+bool parse_split(std::string_view text, std::uint64_t& equal, Reason& why);
 
 /// What the settings make of `gpus`, whose memory is `totals` bytes. Where any GPU's parts have places, all must; they
-/// come first in that order, those with the same place as they are written. Refused: parts that are more than the GPU's
-/// slice together (unless `oversubscribe`), or less than kLeastPart each; more virtual GPUs than VirtualParts::kMost.
-/// Pure.
+/// come first in that order, those with the same place as they are written, and whole GPUs after them. Refused: parts
+/// that are more than the GPU's slice together (with `oversubscribe`: any of them alone), or less than kLeastPart each;
+/// more virtual GPUs than VirtualParts::kMost. Pure.
 bool plan_split(const Settings& settings, std::span<const GpuIdentity> gpus, std::span<const std::uint64_t> totals,
                 VirtualParts& parts, ConfigError& error);
 inline constexpr std::uint64_t kLeastPart = 64ull << 20;
+/// Equal parts are multiples of this, which is what a driver hands out.
+inline constexpr std::uint64_t kEqualPartStep = 2ull << 20;
 
 /// A part's own identity: distinct from every GPU's and every other part's, and the same in every process of every
-/// host, as it comes from the GPU's alone and the part's number. `index` is left as the GPU's. Pure.
+/// host, as it comes from the GPU's alone and the part's number. The UUID keeps its beginning (GPU- or MIG-) and has
+/// the version of a UUID that is made by a rule of its own (8). The PCI id keeps bus, device, function and form, in a
+/// domain that no real one is in. What is not known of the GPU stays empty; `index` is the GPU's. Pure.
 GpuIdentity identity_of_part(const GpuIdentity& gpu, unsigned part);
+/// A virtual GPU's identity: a part's own, or that of the whole GPU. `gpus` are those that were split. Pure.
+GpuIdentity identity_of_virtual(const VirtualPart& part, std::span<const GpuIdentity> gpus);
+
+/// What CUDA_VISIBLE_DEVICES leaves of virtual GPUs, by CUDA's own rules (read_cuda_list); all of them if it is not set
+/// (a null view). `identities` are theirs, in their order. Pure.
+VirtualParts visible_parts(std::span<const GpuIdentity> identities, const VirtualParts& parts,
+                           std::string_view cuda_visible_devices);
 
 }  // namespace cuslice

@@ -62,7 +62,7 @@ class FixedText {
 };
 
 /// Why a value was refused and what would be right: the last part of an error line.
-using Reason = FixedText<384>;
+using Reason = FixedText<512>;
 
 /// The part of `text` from `first` on, `count` bytes of it at most; empty past the end. (string_view::substr can throw,
 /// which would bring libstdc++ into the host.)

@@ -171,6 +171,10 @@ bool count_in_chosen(std::string_view chosen, std::string_view variable, Visible
     return true;
 }
 
+std::string_view own_list(std::string_view chosen, std::string_view variable) {
+    return chosen.data() != nullptr && variable == chosen ? std::string_view() : variable;
+}
+
 bool parse_gpus(std::string_view text, Reason& why) {
     if (text.empty() || text == kAnyGpu) return true;
     GpuSelector selectors[GpuPlaces::kMost];

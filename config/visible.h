@@ -52,6 +52,11 @@ bool counts_gpus(std::string_view variable);
 /// it is visible. UUIDs, an empty list, and what CUDA can't read mean the same wherever they are read, and stay. Pure.
 bool count_in_chosen(std::string_view chosen, std::string_view variable, VisibleText& list);
 
+/// Where GPUs are split: what the program, or who started it, has put into CUDA_VISIBLE_DEVICES (`variable`) since the
+/// list `chosen` of physical GPUs was made for it, to be read against virtual GPUs; a null view if nobody has. The
+/// chosen list itself is nobody's choice: a launcher that split nothing left it there for the driver. Pure.
+std::string_view own_list(std::string_view chosen, std::string_view variable);
+
 /// Reads the value of `gpus`: a list of GPUs, each named once; nothing at all; or `any`. Pure.
 bool parse_gpus(std::string_view text, Reason& why);
 

@@ -116,6 +116,14 @@ Allocation AllocationTable::erase(std::uint64_t address) {
     return found;
 }
 
+Allocation AllocationTable::find(std::uint64_t address) const {
+    const Shard& shard = shards_[hash(address) >> 58];
+    LockGuard lock(shard.mutex);
+    std::size_t bucket = 0;
+    const Entry* entry = shard.find(address, &bucket);
+    return entry ? unpack(*entry) : Allocation{};
+}
+
 bool AllocationTable::change_kind(std::uint64_t address, std::uint8_t kind) {
     Shard& shard = shard_of(address);
     LockGuard lock(shard.mutex);

@@ -40,6 +40,9 @@ class AllocationTable {
     // superseded if there are several; address 0 in the answer if there is none.
     Allocation erase(std::uint64_t address);
 
+    // The record of a live allocation; address 0 if there is none.
+    Allocation find(std::uint64_t address) const;
+
     // What is known of a live allocation has changed. False if there is no record of it.
     bool change_kind(std::uint64_t address, std::uint8_t kind);
 

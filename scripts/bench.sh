@@ -28,6 +28,7 @@ calls=("$build/tests/bench/cuslice_bench_calls" "$build/lib/cuslice/fake/libcuda
 export CUSLICE_FAKE_DIR=$books
 "$build/bin/cuslice" run --per-process --fake 1xh200 --limit 64GiB -- "${calls[@]}" >"$figures"
 "$build/bin/cuslice" run --fake 1xh200 --limit 64GiB -- "${calls[@]}" job >>"$figures"
+"$build/bin/cuslice" run --per-process --fake 1xh200 --split 0=2 -- "${calls[@]}" split >>"$figures"
 echo "bench: cached memory, about a minute" >&2
 for when in strict deferred; do
     "$build/bin/cuslice" run --per-process --fake 1xh200 --limit 64GiB --allocator growth --free "$when" -- \

@@ -43,29 +43,41 @@ install() {
 check_numba() {
     local python=build/compat/numba/bin/python recording=$CUSLICE_FAKE_DIR/numba.csv
     "$cuslice" run --fake 1xt4,1xlaptop-2g --limit 0=3GiB,1=1GiB --record "$recording" -- \
-        $python tests/compat/numba_slice.py 3072 1024 && $python tests/compat/recording.py "$recording" 6
+        $python tests/compat/numba_slice.py 3072 1024 && $python tests/compat/recording.py "$recording" 6 &&
+        "$cuslice" run --fake 1xt4 --split 0=4 -- $python tests/compat/numba_slice.py 3776 3776 3776 3776
 }
 
 check_gpustat() {
     "$cuslice" run --fake 1xh200,2xa100-40g --limit 0=8GiB,1=3GiB -- \
-        build/compat/gpustat/bin/python tests/compat/gpustat_slice.py 8192 3072 whole
+        build/compat/gpustat/bin/python tests/compat/gpustat_slice.py 8192 3072 whole &&
+        "$cuslice" run --fake 1xh200,1xa100-40g --split 0=8GiB+3GiB -- \
+            build/compat/gpustat/bin/python tests/compat/gpustat_slice.py 8192 3072 whole
 }
 
 check_nvitop() {
     "$cuslice" run --fake 1xh200,2xa100-40g --limit 0=8GiB,1=3GiB -- \
-        build/compat/nvitop/bin/python tests/compat/nvitop_slice.py 8192 3072 whole
+        build/compat/nvitop/bin/python tests/compat/nvitop_slice.py 8192 3072 whole &&
+        "$cuslice" run --fake 1xh200,1xa100-40g --split 0=8GiB+3GiB -- \
+            build/compat/nvitop/bin/python tests/compat/nvitop_slice.py 8192 3072 whole
 }
 
-# With each form of PyTorch's own cache, over the driver's memory and over cuslice's cache.
+# With each form of PyTorch's own cache, over the driver's memory and over cuslice's cache, on two GPUs and on two parts of
+# one; and a rank on each part.
 check_torch() {
-    local allocator cache bad=0
+    local allocator cache gpus bad=0
     for allocator in direct growth; do
-        for cache in native expandable async none sharing; do
-            echo "--- PyTorch's cache: $cache; cuslice's allocator: $allocator"
-            "$cuslice" run --fake 2xt4 --limit 0=2GiB,1=1536MiB --allocator "$allocator" -- \
-                build/compat/torch/bin/python tests/compat/torch_slice.py "$cache" 2048 1536 || bad=1
+        for gpus in "2xt4 --limit 0=2GiB,1=1536MiB" "1xt4 --split 0=2GiB+1536MiB"; do
+            for cache in native expandable async none sharing; do
+                echo "--- PyTorch's cache: $cache; cuslice's allocator: $allocator; GPUs: $gpus"
+                # shellcheck disable=SC2086  # several words
+                "$cuslice" run --fake $gpus --allocator "$allocator" -- \
+                    build/compat/torch/bin/python tests/compat/torch_slice.py "$cache" 2048 1536 || bad=1
+            done
         done
     done
+    echo "--- four ranks under torchrun, on four parts of one GPU"
+    "$cuslice" run --fake 1xt4 --split 0=4 -- build/compat/torch/bin/torchrun --nproc-per-node 4 \
+        tests/compat/torch_ranks.py 3776 || bad=1
     return "$bad"
 }
 

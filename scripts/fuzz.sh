@@ -25,6 +25,8 @@ for what in config ledger allocator; do
     if [ "$what" = config ]; then
         printf '\x000.4,0=40%%' >corpus/config/fraction
         printf '\x064GiB,GPU-5f=2048MiB' >corpus/config/limit
+        printf '\x300=1GiB@1+rest@0,GPU-7=512MiB@3' >corpus/config/split
+        printf '\x02oversubscribe = true\n[memory]\nsplit = 4\n[gpu.0]\nsplit = ["1GiB", "rest"]\n' >corpus/config/split_toml
         printf '\x052,GPU-5f1c0d10,1gpu, 0' >corpus/config/visible
         printf '\x011;flag.0 limit 0 2GiB --limit;environment.1 headroom * 1MiB CUSLICE_HEADROOM' >corpus/config/handover
         printf '\x02log = "info"\n[memory]\nfraction = 0.4\n[gpu.0]\nlimit = "4GiB"\n[ceiling]\nfraction = 0.5\n' >corpus/config/toml

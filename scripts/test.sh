@@ -25,6 +25,11 @@ if [ -f tests/preload/genuine_driver.sh ]; then
         echo "test: the genuine driver's packages can't be had; the tests that compare with them are skipped"
 fi
 
+if [ -f tests/preload/genuine_runtime.sh ]; then
+    timeout 300 bash tests/preload/genuine_runtime.sh "build/$preset/genuine-runtime" </dev/null ||
+        echo "test: the genuine runtimes' packages can't be had; the tests that look names up in them are skipped"
+fi
+
 # tsan can't place its shadow where the kernel spreads mappings very widely. Off, where that may be turned off.
 plain=()
 [ "$preset" != tsan ] || ! setarch -R true 2>/dev/null || plain=(setarch -R)

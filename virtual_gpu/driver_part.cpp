@@ -29,17 +29,17 @@ void DriverPart::set(std::uint64_t bytes, Budget& budget) {
     bytes_ = bytes;
 }
 
-DriverPart::Step DriverPart::before(const Budget& budget) {
+DriverPart::Step DriverPart::before(const Budgets& budgets) {
     Step step;
     if (source_ == Source::process) return step;  // the figure afterwards says it all
-    step.counted = budget.used() - Budget::charged(bytes_);
+    step.counted = budgets.used() - Budget::charged(bytes_);
     step.known = used_by_all(&step.used);
     return step;
 }
 
-void DriverPart::after(const Step& step, std::uint64_t unsure, Budget& budget) {
+void DriverPart::after(const Step& step, std::uint64_t unsure, const Budgets& budgets) {
     if (source_ != Source::steps) {
-        const Reading reading = read_process(unsure, budget);
+        const Reading reading = read_process(unsure, budgets);
         if (source_ == Source::undecided) source_ = reading == Reading::ok ? Source::process : Source::steps;
         if (source_ == Source::process) return;
     }
@@ -48,34 +48,60 @@ void DriverPart::after(const Step& step, std::uint64_t unsure, Budget& budget) {
     if (!step.known) {
         // The first context, and nothing told us what was there before it: all that is in use is ours, up to what a
         // context can plausibly take.
-        if (!bytes_) set(std::min(used, first_context_at_most_), budget);
+        if (!bytes_ && !budgets.used()) set(std::min(used, first_context_at_most_), budgets.own);
         return;
     }
-    const std::uint64_t counted = budget.used() - Budget::charged(bytes_);
+    const std::uint64_t counted = budgets.used() - Budget::charged(bytes_);
     const auto change = static_cast<std::int64_t>(used - step.used) - static_cast<std::int64_t>(counted - step.counted);
     set(change < 0 && static_cast<std::uint64_t>(-change) > bytes_ ? 0 : bytes_ + static_cast<std::uint64_t>(change),
-        budget);
+        budgets.own);
 }
 
-bool DriverPart::refresh(std::uint64_t unsure, Budget& budget) {
+bool DriverPart::refresh(std::uint64_t unsure, const Budgets& budgets) {
     bool compared = true;
-    if (source_ == Source::process) read_process(unsure, budget, &compared);
+    if (source_ == Source::process) read_process(unsure, budgets, &compared);
     return compared;
 }
 
-Reading DriverPart::read_process(std::uint64_t unsure, Budget& budget, bool* compared) {
+namespace {
+
+// What all of these budgets were at one moment, if nothing has come or gone since.
+class Moment {
+  public:
+    explicit Moment(const DriverPart::Budgets& budgets) : budgets_(budgets), own_(budgets.own.snapshot()) {
+        for (std::size_t i = 0; i < budgets.others.size(); i++) others_[i] = budgets.others[i]->snapshot();
+    }
+    std::uint64_t used() const {
+        std::uint64_t bytes = own_.used();
+        for (std::size_t i = 0; i < budgets_.others.size(); i++) bytes += others_[i].used();
+        return bytes;
+    }
+    bool settled() const {
+        bool all = budgets_.own.settled(own_);
+        for (std::size_t i = 0; i < budgets_.others.size(); i++) all = all && budgets_.others[i]->settled(others_[i]);
+        return all;
+    }
+
+  private:
+    const DriverPart::Budgets& budgets_;
+    Budget::Snapshot own_, others_[DriverPart::kMostParts];
+};
+
+}  // namespace
+
+Reading DriverPart::read_process(std::uint64_t unsure, const Budgets& budgets, bool* compared) {
     // The comparison means something only while no allocation is between our charge and the driver's. A few tries; a
     // busy program keeps the last figure and is measured at the next occasion.
     Reading reading = Reading::failed;
     if (compared) *compared = false;
     for (int i = 0; i < 16; i++) {
         const std::uint64_t frees = frees_->snapshot();
-        const Budget::Snapshot now = budget.snapshot();
+        const Moment now(budgets);
         std::uint64_t process = 0;
         reading = nvml_.used_by_process(pid_, &process);
         if (reading == Reading::failed) break;        // the last figure stands; silence is not zero
         if (reading == Reading::absent) process = 0;  // the last context is gone
-        if (!budget.settled(now) || !frees_->settled(frees)) continue;
+        if (!now.settled() || !frees_->settled(frees)) continue;
         const std::uint64_t counted = now.used() - Budget::charged(bytes_);
         // With managed memory alive the figure leaves a range; what was known before stands unless it is outside.
         const std::uint64_t least = process > counted ? process - counted : 0;
@@ -83,7 +109,7 @@ Reading DriverPart::read_process(std::uint64_t unsure, Budget& budget, bool* com
         const std::uint64_t kept = bytes_ - std::min(bytes_, taken_over_);
         taken_over_ = 0;
         if (compared) *compared = true;
-        set(std::clamp(kept, least, std::max(least, process > sure ? process - sure : 0)), budget);
+        set(std::clamp(kept, least, std::max(least, process > sure ? process - sure : 0)), budgets.own);
         break;
     }
     return reading;

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <span>
 
 #include "policy/budget.h"
 #include "policy/in_flight.h"
@@ -18,7 +19,21 @@ namespace cuslice {
 class DriverPart {
   public:
     // Free memory as the CUDA API shows it, for where there is no NVML; false while no context is current.
+    static constexpr std::size_t kMostParts = 64;
     using FreeMemory = bool (*)(std::uint64_t* free, std::uint64_t* total);
+
+    // The budget that the driver's part is charged to, and those of other parts of the same GPU: what the driver says
+    // is of all of them together.
+    struct Budgets {
+        Budgets(Budget& charged, std::span<const Budget* const> of_others = {}) : own(charged), others(of_others) {}
+        std::uint64_t used() const {
+            std::uint64_t bytes = own.used();
+            for (const Budget* other : others) bytes += other->used();
+            return bytes;
+        }
+        Budget& own;
+        std::span<const Budget* const> others;
+    };
 
     struct Step {
         bool known = false;         // the GPU's use before the call is known
@@ -30,15 +45,15 @@ class DriverPart {
     void open(const char* uuid, unsigned pid, FreeMemory free_memory, std::uint64_t first_context_at_most,
               const InFlight& frees);
 
-    Step before(const Budget& budget);
+    Step before(const Budgets& budgets);
 
     // `unsure`: how much of what is charged may not be on the GPU at the moment (managed memory, which the driver
     // moves).
-    void after(const Step& step, std::uint64_t unsure, Budget& budget);
+    void after(const Step& step, std::uint64_t unsure, const Budgets& budgets);
 
     // Reads the process's figure again, where there is one. Without one nothing changes. False if it was read and could
     // not be compared, since something was in flight all the time.
-    bool refresh(std::uint64_t unsure, Budget& budget);
+    bool refresh(std::uint64_t unsure, const Budgets& budgets);
 
     // Memory that was counted by itself is on its way back to the driver, which has it at a time of its own
     // (cuMemFreeAsync of cuMemAlloc's memory). Until the next reading it is the driver's part. False where nothing will
@@ -57,7 +72,7 @@ class DriverPart {
     enum class Source { undecided, process, steps };
 
     bool used_by_all(std::uint64_t* bytes) const;
-    Reading read_process(std::uint64_t unsure, Budget& budget, bool* compared = nullptr);
+    Reading read_process(std::uint64_t unsure, const Budgets& budgets, bool* compared = nullptr);
     void set(std::uint64_t bytes, Budget& budget);
 
     NvmlGpu nvml_;

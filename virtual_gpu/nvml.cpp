@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "virtual_gpu/driver/nvml_table.h"
+#include "virtual_gpu/split/physical_nvml.h"
 
 namespace cuslice {
 
@@ -28,8 +28,8 @@ Reading find_process(void* slot, nvml::Device gpu, unsigned pid, std::uint64_t* 
 }
 
 void* first_of(NvmlFunction newest, NvmlFunction older) {
-    void* slot = cuslice_nvml_slots[static_cast<std::size_t>(newest)];
-    return slot ? slot : cuslice_nvml_slots[static_cast<std::size_t>(older)];  // drivers before 510 have only _v2
+    void* slot = physical_nvml_slot(newest);
+    return slot ? slot : physical_nvml_slot(older);  // drivers before 510 have only _v2
 }
 
 }  // namespace
@@ -39,14 +39,14 @@ bool nvml_initialise() {
     static int state = 0;  // 1: yes, 2: no; the same answer whoever asks first
     int known = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
     if (!known) {
-        known = CUSLICE_REAL_NVML(nvmlInit_v2)() == nvml::SUCCESS ? 1 : 2;
+        known = CUSLICE_PHYSICAL_NVML(nvmlInit_v2)() == nvml::SUCCESS ? 1 : 2;
         __atomic_store_n(&state, known, __ATOMIC_RELEASE);
     }
     return known == 1;
 }
 
 bool NvmlGpu::open(const char* uuid) {
-    if (!nvml_initialise() || CUSLICE_REAL_NVML(nvmlDeviceGetHandleByUUID)(uuid, &handle_) != nvml::SUCCESS)
+    if (!nvml_initialise() || CUSLICE_PHYSICAL_NVML(nvmlDeviceGetHandleByUUID)(uuid, &handle_) != nvml::SUCCESS)
         handle_ = nullptr;
     return handle_ != nullptr;
 }
@@ -66,7 +66,7 @@ Reading NvmlGpu::used_by_process(unsigned pid, std::uint64_t* bytes) const {
 
 Reading NvmlGpu::used_by_all(std::uint64_t* bytes, std::uint64_t* total) const {
     nvml::Memory memory;
-    if (!handle_ || CUSLICE_REAL_NVML(nvmlDeviceGetMemoryInfo)(handle_, &memory) != nvml::SUCCESS)
+    if (!handle_ || CUSLICE_PHYSICAL_NVML(nvmlDeviceGetMemoryInfo)(handle_, &memory) != nvml::SUCCESS)
         return Reading::failed;
     *bytes = memory.used;
     if (total) *total = memory.total;
@@ -77,9 +77,9 @@ bool NvmlGpu::identity(GpuIdentity* identity) const {
     char uuid[nvml::DEVICE_UUID_V2_BUFFER_SIZE] = {};
     nvml::PciInfo pci{};
     unsigned index = 0;
-    if (!handle_ || CUSLICE_REAL_NVML(nvmlDeviceGetIndex)(handle_, &index) != nvml::SUCCESS ||
-        CUSLICE_REAL_NVML(nvmlDeviceGetUUID)(handle_, uuid, sizeof(uuid)) != nvml::SUCCESS ||
-        CUSLICE_REAL_NVML(nvmlDeviceGetPciInfo_v3)(handle_, &pci) != nvml::SUCCESS)
+    if (!handle_ || CUSLICE_PHYSICAL_NVML(nvmlDeviceGetIndex)(handle_, &index) != nvml::SUCCESS ||
+        CUSLICE_PHYSICAL_NVML(nvmlDeviceGetUUID)(handle_, uuid, sizeof(uuid)) != nvml::SUCCESS ||
+        CUSLICE_PHYSICAL_NVML(nvmlDeviceGetPciInfo_v3)(handle_, &pci) != nvml::SUCCESS)
         return false;
     identity->index = static_cast<int>(index);
     const auto fits = [](int length, std::size_t size) {
@@ -90,17 +90,17 @@ bool NvmlGpu::identity(GpuIdentity* identity) const {
 }
 
 bool NvmlGpu::name(char* text, unsigned size) const {
-    return handle_ && CUSLICE_REAL_NVML(nvmlDeviceGetName)(handle_, text, size) == nvml::SUCCESS;
+    return handle_ && CUSLICE_PHYSICAL_NVML(nvmlDeviceGetName)(handle_, text, size) == nvml::SUCCESS;
 }
 
 unsigned nvml_gpu_count() {
     unsigned count = 0;
-    return nvml_initialise() && CUSLICE_REAL_NVML(nvmlDeviceGetCount_v2)(&count) == nvml::SUCCESS ? count : 0;
+    return nvml_initialise() && CUSLICE_PHYSICAL_NVML(nvmlDeviceGetCount_v2)(&count) == nvml::SUCCESS ? count : 0;
 }
 
 NvmlGpu nvml_gpu(unsigned index) {
     nvml::Device handle = nullptr;
-    if (CUSLICE_REAL_NVML(nvmlDeviceGetHandleByIndex_v2)(index, &handle) != nvml::SUCCESS) handle = nullptr;
+    if (CUSLICE_PHYSICAL_NVML(nvmlDeviceGetHandleByIndex_v2)(index, &handle) != nvml::SUCCESS) handle = nullptr;
     return NvmlGpu(handle);
 }
 

@@ -19,6 +19,7 @@ class NvmlGpu {
     // Finds the GPU by its UUID. False, and every reading fails, where there is no NVML (a container may leave it out).
     bool open(const char* uuid);
     explicit NvmlGpu(nvml::Device handle = nullptr) : handle_(handle) {}
+    nvml::Device handle() const { return handle_; }
 
     // Bytes that a process holds on the GPU: contexts, modules, allocations. `absent` if the process is not listed, as
     // in a container with pids of its own.

@@ -14,6 +14,9 @@
 #include "virtual_gpu/driver/load.h"
 #include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/table.h"
+#include "virtual_gpu/split/nvml.h"
+#include "virtual_gpu/split/physical.h"
+#include "virtual_gpu/split/split.h"
 #include "virtual_gpu/toml_module.h"
 #include "virtual_gpu/visible_devices.h"
 
@@ -94,6 +97,7 @@ Readiness Process::load() {
         }
         answer =
             load_driver(explicit_path, driver_text_, sizeof(driver_text_)) ? Readiness::ready : Readiness::no_driver;
+        if (answer == Readiness::ready && splits_any(settings())) split().install();
     }
     readiness_.store(answer, std::memory_order_release);
     return answer;
@@ -111,9 +115,24 @@ bool Process::load_nvml_locked() {
     char folder[512], text[512];
     const bool chosen = find(settings(), Key::driver) || find(settings(), Key::fake);
     const bool beside = chosen && folder_in(driver_text_, folder, sizeof(folder));
-    const bool loaded = ::cuslice::load_nvml(beside ? folder : nullptr, text, sizeof(text)) && nvml_initialise();
+    bool loaded = ::cuslice::load_nvml(beside ? folder : nullptr, text, sizeof(text));
+    const bool splits = loaded && splits_any(settings());
+    if (splits) virtual_nvml().install();
+    loaded = loaded && nvml_initialise();
+    if (splits && loaded && !open_virtual_nvml()) fail_closed();
     nvml_.store(loaded ? 1 : 2, std::memory_order_release);
     return loaded;
+}
+
+// CUDA may not have started, and may never: NVML alone says what there is.
+bool Process::open_virtual_nvml() {
+    VirtualParts parts;
+    ProgramGpus& gpus = program_gpus_;
+    if (!gpus.read(settings(), environ, error_) ||
+        !plan_split(settings(), gpus.all(), {gpus.totals, gpus.count}, parts, error_))
+        return false;
+    virtual_nvml().open(gpus, parts);
+    return true;
 }
 
 VirtualGpu::Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t total) const {
@@ -146,13 +165,23 @@ VirtualGpu::Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t t
     return slice;
 }
 
+VirtualGpu::Slice Process::slice_of(const VirtualPart& part, const GpuIdentity& physical, std::uint64_t total) const {
+    VirtualGpu::Slice slice = slice_of(physical, total);
+    if (!part.split) return slice;
+    slice.limited = true;
+    slice.limit = slice.job_limit = part.bytes;
+    slice.group_limit = std::min(slice.group_limit, part.bytes);
+    slice.origin.assign(find(settings(), Key::split, physical)->origin);
+    return slice;
+}
+
 bool Process::identify(CUdevice device, GpuIdentity* identity) const {
     CUuuid uuid{};
-    if (CUSLICE_REAL(cuDeviceGetUuid_v2)(&uuid, device) != CUDA_SUCCESS &&
-        CUSLICE_REAL(cuDeviceGetUuid)(&uuid, device) != CUDA_SUCCESS)
+    if (CUSLICE_PHYSICAL(cuDeviceGetUuid_v2)(&uuid, device) != CUDA_SUCCESS &&
+        CUSLICE_PHYSICAL(cuDeviceGetUuid)(&uuid, device) != CUDA_SUCCESS)
         return false;
     format_uuid(uuid, identity->uuid);
-    if (CUSLICE_REAL(cuDeviceGetPCIBusId)(identity->pci, sizeof(identity->pci), device) != CUDA_SUCCESS)
+    if (CUSLICE_PHYSICAL(cuDeviceGetPCIBusId)(identity->pci, sizeof(identity->pci), device) != CUDA_SUCCESS)
         identity->pci[0] = '\0';
     return true;
 }
@@ -166,12 +195,23 @@ std::size_t Process::list_gpus(std::span<GpuIdentity> all) {
     return count;
 }
 
-bool Process::choose_gpus() {
+bool Process::choose_gpus(VisibleText& list, bool* set) {
     Loading loading(mutex_);
     if (gpus_open_) return true;
     GpuIdentity all[kMostGpus];
     const std::size_t count = resolves_gpus(settings(), environ) ? list_gpus(all) : 0;
+    if (split().installed()) return list_physical({all, count}, list, set) || fail_closed();
     return settle_visible_devices(settings(), {all, count}, environ, error_) || fail_closed();
+}
+
+// What NVML has been shown to be split is what the driver is to bring up, where GPUs can be chosen in more than one way.
+bool Process::list_physical(std::span<const GpuIdentity> all, VisibleText& list, bool* set) {
+    if (!load_nvml_locked()) return physical_list(settings(), all, environ, list, set, error_);
+    if (readiness() != Readiness::ready) return false;
+    *set = program_gpus_.chosen;
+    for (const GpuIdentity& gpu : program_gpus_.all())
+        if (*set) append_visible(list, gpu.uuid);
+    return true;
 }
 
 // Indices count all GPUs of the host in PCI order, whatever CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER make of them
@@ -203,31 +243,103 @@ bool Process::fail_closed() {
     return false;
 }
 
+// What the program is to count as GPUs: the driver's own, unless some are split. `gpus` and `totals` are the driver's.
+bool Process::choose_parts(std::span<GpuIdentity> gpus, std::span<const std::uint64_t> totals, VirtualParts& parts) {
+    if (!split().installed()) {
+        for (std::size_t i = 0; i < gpus.size(); i++) parts.add({.gpu = static_cast<std::uint8_t>(i)});
+        return true;
+    }
+    const bool planned = load_nvml_locked() ? readiness() == Readiness::ready && split_visible(gpus, totals, parts)
+                                            : plan_split(settings(), gpus, totals, parts, error_);
+    if (!planned) return false;
+    GpuIdentity identities[VirtualParts::kMost];
+    std::size_t count = 0;
+    for (const VirtualPart& part : parts.view()) identities[count++] = identity_of_virtual(part, gpus);
+    const std::string_view list = own_list(variable(environ, kChosenVariable), variable(environ, kCudaVisible));
+    parts = visible_parts({identities, count}, parts, list);
+    return true;
+}
+
+// NVML shows parts of the program's GPUs, and CUDA the same in the same order: those whose GPU the driver has. The
+// driver's totals are what an allocation can come from.
+bool Process::split_visible(std::span<GpuIdentity> gpus, std::span<const std::uint64_t> totals, VirtualParts& parts) {
+    const ProgramGpus& program = program_gpus_;
+    std::uint64_t known[ProgramGpus::kMost];
+    int ordinals[ProgramGpus::kMost];
+    for (std::size_t place = 0; place < program.count; place++) {
+        known[place] = program.totals[place];
+        ordinals[place] = -1;
+    }
+    for (std::size_t i = 0; i < gpus.size(); i++) {
+        const int place = program.find(gpus[i].uuid);
+        if (place < 0 && !program.chosen)
+            return error_.set("split", gpus[i].uuid,
+                              "NVML doesn't list this GPU, so its place among the virtual ones is not known: choose "
+                              "GPUs with gpus");
+        if (place < 0) continue;
+        gpus[i] = program.identities[place];
+        known[place] = totals[i];
+        ordinals[place] = static_cast<int>(i);
+    }
+    VirtualParts all;
+    if (!plan_split(settings(), program.all(), {known, program.count}, all, error_)) return false;
+    for (VirtualPart part : all.view()) {
+        const int ordinal = ordinals[part.gpu];
+        part.gpu = static_cast<std::uint8_t>(ordinal);
+        if (ordinal >= 0) parts.add(part);
+    }
+    return true;
+}
+
+void Process::open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& physical, std::uint64_t total) {
+    char name[96] = "";
+    CUSLICE_PHYSICAL(cuDeviceGetName)(name, sizeof(name), part.gpu);
+    VirtualGpu& opened = *new (&gpu(ordinal)) VirtualGpu;
+    const VirtualGpu::Slice slice = slice_of(part, physical, total);
+    if (!part.split) return opened.open(ordinal, physical, total, name, slice);
+    opened.open(ordinal, split().device(ordinal)->identity, total, name, slice);
+    VirtualGpu* sibling = nullptr;
+    std::uint64_t together = 0;
+    for (int i = 0; i < split().count(); i++) {
+        if (!split().siblings(i, ordinal)) continue;
+        together += split().device(i)->part.bytes;
+        if (i < ordinal) sibling = &gpu(i);
+    }
+    const std::uint64_t whole = std::min(slice_of(physical, total).limit, total);
+    opened.open_part(physical, sibling, together > whole ? whole : 0);
+}
+
 bool Process::open_gpus() {
     Loading loading(mutex_);
     if (gpus_open_) return true;
     int count = 0;
-    if (CUSLICE_REAL(cuDeviceGetCount)(&count) != CUDA_SUCCESS) count = 0;
+    if (CUSLICE_PHYSICAL(cuDeviceGetCount)(&count) != CUDA_SUCCESS) count = 0;
     if (count > kMostGpus) {
         error_.set("cuslice", "this process sees more than 64 GPUs, which is more than cuslice can limit");
         return fail_closed();
     }
 
     GpuIdentity identities[kMostGpus];
-    for (int i = 0; i < count; i++) identify(i, &identities[i]);
-    if (!check_selectors({identities, static_cast<std::size_t>(count)})) return fail_closed();
+    std::uint64_t totals[kMostGpus] = {};
+    for (int i = 0; i < count; i++) {
+        identify(i, &identities[i]);
+        // A GPU whose memory isn't known has none to give where there is a limit.
+        std::size_t total = 0;
+        if (CUSLICE_PHYSICAL(cuDeviceTotalMem_v2)(&total, i) == CUDA_SUCCESS) totals[i] = total;
+    }
+    const std::span<GpuIdentity> gpus(identities, static_cast<std::size_t>(count));
+    if (!check_selectors(gpus)) return fail_closed();
+    VirtualParts parts;
+    if (!choose_parts(gpus, {totals, gpus.size()}, parts)) return fail_closed();
+    if (split().installed()) split().open(gpus, parts);
 
     bool limits = false, caching = false;
-    for (int i = 0; i < count; i++) {
-        char name[96] = "";
-        std::size_t total = 0;
-        CUSLICE_REAL(cuDeviceGetName)(name, sizeof(name), i);
-        // A GPU whose memory isn't known has none to give where there is a limit.
-        if (CUSLICE_REAL(cuDeviceTotalMem_v2)(&total, i) != CUDA_SUCCESS) total = 0;
-        const VirtualGpu::Slice slice = slice_of(identities[i], total);
-        (new (&gpu(i)) VirtualGpu)->open(i, i, identities[i], total, name, slice);
-        limits = limits || slice.limited;
-        caching = caching || gpu(i).caches();
+    count = 0;
+    for (const VirtualPart& part : parts.view()) {
+        open_gpu(count, part, identities[part.gpu], totals[part.gpu]);
+        limits = limits || gpu(count).limited();
+        caching = caching || gpu(count).caches();
+        count++;
     }
     const std::string_view record = record_file(settings());
     if (!record.empty()) recording_.start(record);
@@ -270,6 +382,7 @@ void Process::before_fork() {
     for (int i = 0; i < gpus; i++) the_process.gpu(i).pools().lock_rest();
     if (!loading_now) the_process.mutex_.lock();
     the_process.caches_.lock_rest();
+    split().lock_all();
     the_process.contexts_.mutex().lock();
     the_process.physical_memory_.mutex().lock();
     the_process.graph_needs_.mutex().lock();
@@ -284,6 +397,7 @@ void Process::after_fork() {
     the_process.graph_needs_.mutex().unlock();
     the_process.physical_memory_.mutex().unlock();
     the_process.contexts_.mutex().unlock();
+    split().unlock_all();
     the_process.caches_.unlock_all();
     if (!loading_now) the_process.mutex_.unlock();
     for (int i = forking_gpus; i-- > 0;) the_process.gpu(i).pools().unlock_all();

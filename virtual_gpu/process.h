@@ -4,6 +4,7 @@
 
 #include "config/config_error.h"
 #include "config/settings.h"
+#include "config/split.h"
 #include "policy/allocation_table.h"
 #include "policy/in_flight.h"
 #include "policy/mutex.h"
@@ -12,6 +13,7 @@
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/graph_needs.h"
 #include "virtual_gpu/physical_memory.h"
+#include "virtual_gpu/program_gpus.h"
 #include "virtual_gpu/recording.h"
 #include "virtual_gpu/virtual_gpu.h"
 
@@ -38,18 +40,23 @@ class Process {
     // Before the driver's own cuInit: sees to it that CUDA_VISIBLE_DEVICES says what the program is to see, as long as
     // the GPUs are not open. False if the settings do not fit the GPUs; error() then says why, and nothing can be
     // allocated. Thread-safe.
-    bool choose_gpus();
+    // Where GPUs are split the variable is the program's to choose among virtual GPUs; then `list` is what the driver
+    // is to read there during its cuInit, or with *set false nothing (VisibleDuringInit).
+    bool choose_gpus(VisibleText& list, bool* set);
 
     // After the driver's own cuInit succeeded: which GPUs there are and what of each is allowed, the first time.
     // False if the settings do not fit the GPUs; error() then says why, and from now on nothing can be allocated.
     // Thread-safe.
     bool open_gpus();
 
-    // Loads the real NVML, the first time. False if there is none. Thread-safe.
+    // Loads the real NVML, the first time. False if there is none. Where GPUs are split it shows the virtual ones from
+    // then on; if the settings do not fit the GPUs, readiness() and error() say so. Thread-safe.
     bool load_nvml();
 
     // What is allowed on a GPU, whoever asks: CUDA has it by its ordinal, NVML by its handle.
     VirtualGpu::Slice slice_of(const GpuIdentity& identity, std::uint64_t total) const;
+    // The same of a virtual GPU; the identity and the total are the physical one's.
+    VirtualGpu::Slice slice_of(const VirtualPart& part, const GpuIdentity& physical, std::uint64_t total) const;
 
     const Settings& settings() const;
     const SharingPlan& sharing() const { return sharing_; }
@@ -115,6 +122,11 @@ class Process {
     bool read_settings();
     bool identify(CUdevice device, GpuIdentity* identity) const;
     std::size_t list_gpus(std::span<GpuIdentity> all);
+    bool choose_parts(std::span<GpuIdentity> gpus, std::span<const std::uint64_t> totals, VirtualParts& parts);
+    bool split_visible(std::span<GpuIdentity> gpus, std::span<const std::uint64_t> totals, VirtualParts& parts);
+    bool open_virtual_nvml();
+    bool list_physical(std::span<const GpuIdentity> all, VisibleText& list, bool* set);
+    void open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& physical, std::uint64_t total);
     bool check_selectors(std::span<GpuIdentity> visible);
     bool load_nvml_locked();
     bool fail_closed();
@@ -138,6 +150,7 @@ class Process {
     Contexts contexts_;
     PhysicalMemory physical_memory_;
     SharingPlan sharing_;
+    ProgramGpus program_gpus_;  // where some are split, and NVML is there
     GraphNeeds graph_needs_;
     Caches caches_;
     Recording recording_;

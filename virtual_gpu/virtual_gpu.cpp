@@ -40,11 +40,10 @@ bool free_memory(std::uint64_t* free, std::uint64_t* total) {
 
 }  // namespace
 
-void VirtualGpu::open(int ordinal, CUdevice device, const GpuIdentity& identity, std::uint64_t total, const char* name,
+void VirtualGpu::open(int ordinal, const GpuIdentity& identity, std::uint64_t total, const char* name,
                       const Slice& slice) {
     ordinal_ = ordinal;
-    device_ = device;
-    pools_.open(device);
+    pools_.open(ordinal);
     identity_ = identity;
     total_ = total;
     slice_ = slice;
@@ -53,15 +52,47 @@ void VirtualGpu::open(int ordinal, CUdevice device, const GpuIdentity& identity,
     if (limited()) publish();
 }
 
+void VirtualGpu::open_part(const GpuIdentity& physical, VirtualGpu* sibling, std::uint64_t whole) {
+    is_part_ = true;
+    whole_limit_ = whole;
+    physical_ = physical;
+    if (!sibling) return;
+    first_ = sibling->first_;
+    next_part_ = first_->next_part_;
+    first_->next_part_ = this;
+    for (VirtualGpu* other = first_; other; other = other->next_part_) {
+        if (other == this) continue;
+        others_[other_count_++] = &other->budget_;
+        other->others_[other->other_count_++] = &budget_;
+    }
+}
+
+std::uint64_t VirtualGpu::managed() const {
+    std::uint64_t bytes = 0;
+    for (const VirtualGpu* part = first_; part; part = part->next_part_)
+        bytes += part->managed_.load(std::memory_order_relaxed);
+    return bytes;
+}
+
+std::uint64_t VirtualGpu::used_together() const {
+    std::uint64_t bytes = budget_.used();
+    for (std::size_t i = 0; i < other_count_; i++) bytes += others_[i]->used();
+    return bytes;
+}
+
 // Not before the first context: a process that only counts GPUs does not pay for NVML.
 void VirtualGpu::open_driver_part() {
     if (driver_part_open_.load(std::memory_order_acquire)) return;
     process().load_nvml();  // without our lock: it may fork
-    const std::uint64_t at_most = first_context_at_most(device_);
-    LockGuard lock(mutex_);
+    const std::uint64_t at_most = first_context_at_most(device());
+    LockGuard lock(part_mutex());
     if (driver_part_open_.load(std::memory_order_relaxed)) return;
-    driver_part_.open(identity_.uuid, static_cast<unsigned>(getpid()), free_memory, at_most, process().frees());
-    driver_part_open_.store(true, std::memory_order_release);
+    // All of a physical GPU's at once: as long as there is no context there.
+    for (VirtualGpu* part = first_; part; part = part->next_part_) {
+        part->driver_part_.open(physical().uuid, static_cast<unsigned>(getpid()), free_memory, at_most,
+                                process().frees());
+        part->driver_part_open_.store(true, std::memory_order_release);
+    }
 }
 
 std::uint64_t VirtualGpu::headroom() const {
@@ -85,19 +116,31 @@ void VirtualGpu::publish() {
 void VirtualGpu::refresh(bool trim_pools) {
     const bool stale = stale_.exchange(false, std::memory_order_relaxed);
     pools_.refresh(budget_, trim_pools);  // first: the driver's part is what is left after everything else
-    LockGuard lock(mutex_);
+    LockGuard lock(part_mutex());
     // What was stale stays so if something was in flight, such as the operation that asks.
-    if (!driver_part_.refresh(managed(), budget_) && stale) stale_.store(true, std::memory_order_relaxed);
+    if (!driver_part_.refresh(managed(), budgets()) && stale) stale_.store(true, std::memory_order_relaxed);
     publish();
 }
 
+// A part's own limit, and where the parts may be more than the GPU's slice together, that one's: charged first and
+// looked at then, so that two parts at once can both be refused, and never both be served.
+bool VirtualGpu::charge(std::uint64_t bytes, OverLimit* why) {
+    if (!budget_.reserve(bytes, why)) return false;
+    if (!first_->whole_limit_) return true;
+    const std::uint64_t used = used_together();
+    if (used + headroom() <= first_->whole_limit_) return true;
+    budget_.roll_back(bytes);
+    if (why) *why = {bytes, used - Budget::charged(bytes), first_->whole_limit_, 0};
+    return false;
+}
+
 bool VirtualGpu::try_reserve(std::uint64_t bytes, OverLimit* why) {
-    if (budget_.reserve(bytes)) return true;
+    if (charge(bytes)) return true;
     refresh();
     sharing_.take_back_dead();
-    if (budget_.reserve(bytes)) return true;
+    if (charge(bytes)) return true;
     if (pools_.any()) refresh(true);
-    return budget_.reserve(bytes, why);
+    return charge(bytes, why);
 }
 
 bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
@@ -107,32 +150,34 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     if (!limited() || !has_limit || !plan.any()) return true;
     process().load_nvml();
     const auto in_use = [](void* self) {
+        const auto& gpu = *static_cast<VirtualGpu*>(self);
         NvmlGpu nvml;
         std::uint64_t bytes = 0;
-        return nvml.open(static_cast<VirtualGpu*>(self)->identity_.uuid) && nvml.used_by_all(&bytes) == Reading::ok
+        // What the parts of a GPU have of it has been asked of the physical one, by the launcher.
+        return !gpu.is_part_ && nvml.open(gpu.identity_.uuid) && nvml.used_by_all(&bytes) == Reading::ok
                    ? bytes
                    : std::uint64_t{0};
     };
     const GpuSharing::Slice shared{identity_.uuid, total_, slice_.job_limit, slice_.group_limit};
     if (!sharing_.join(plan, shared, budget_, in_use, this, refusal)) return false;
     if (caches() && sharing_.joined()) sharing_.budget().caches();
-    LockGuard lock(mutex_);
+    LockGuard lock(part_mutex());
     publish();
     return true;
 }
 
 bool VirtualGpu::reserve_at_once(std::uint64_t bytes) {
     if (budget_.used() > measure_above_.load(std::memory_order_relaxed)) refresh();
-    return budget_.reserve(bytes);
+    return charge(bytes);
 }
 
 bool VirtualGpu::reserve(std::uint64_t bytes, OverLimit* why) {
     if (budget_.used() > measure_above_.load(std::memory_order_relaxed)) refresh();
     if (try_reserve(bytes, why)) return true;
-    if (caches() && process().caches().trim(*this, bytes) && budget_.reserve(bytes, why)) return true;
+    if (caches() && process().caches().trim(*this, bytes) && charge(bytes, why)) return true;
     // A pool that is growing has more than it needs for the moment.
     pools_.await_growth();
-    return budget_.reserve(bytes, why) || reserve_of_siblings(bytes, why);
+    return charge(bytes, why) || reserve_of_siblings(bytes, why);
 }
 
 // What other processes have cached of the limit that they share with this one. They give it back at their next slow
@@ -145,7 +190,7 @@ bool VirtualGpu::reserve_of_siblings(std::uint64_t bytes, OverLimit* why) {
     for (int i = 0; i < kTries; i++) {
         timespec pause{0, kPause};
         nanosleep(&pause, nullptr);
-        if (budget_.reserve(bytes, why)) return true;
+        if (charge(bytes, why)) return true;
     }
     return false;
 }
@@ -159,14 +204,16 @@ bool VirtualGpu::asked_to_trim() {
 bool VirtualGpu::reserve_segment(std::uint64_t bytes, const ContextCache& cache, OverLimit* why) {
     if (budget_.used() > measure_above_.load(std::memory_order_relaxed)) refresh();
     if (try_reserve(bytes, why)) return true;
-    if (process().caches().trim(*this, bytes, &cache) && budget_.reserve(bytes, why)) return true;
+    if (process().caches().trim(*this, bytes, &cache) && charge(bytes, why)) return true;
     return reserve_of_siblings(bytes, why);
 }
 
 std::uint64_t VirtualGpu::room() const {
-    if (sharing_.joined()) return sharing_.budget().room();
     const std::uint64_t used = budget_.used(), ceiling = budget_.ceiling();
-    return used < ceiling ? ceiling - used : 0;
+    const std::uint64_t own = sharing_.joined() ? sharing_.budget().room() : used < ceiling ? ceiling - used : 0;
+    if (!first_->whole_limit_) return own;
+    const std::uint64_t all = used_together() + headroom(), whole = first_->whole_limit_;
+    return std::min(own, all < whole ? whole - all : 0);
 }
 
 bool VirtualGpu::within_limit(OverLimit* why) const {
@@ -178,14 +225,14 @@ bool VirtualGpu::within_limit(OverLimit* why) const {
 }
 
 void VirtualGpu::release_later(std::uint64_t bytes) {
-    LockGuard lock(mutex_);
+    LockGuard lock(part_mutex());
     if (!driver_part_.takes_over(bytes)) return budget_.release(bytes);
     publish();
     driver_gave_back();
 }
 
 void VirtualGpu::release_shared(std::uint64_t bytes) {
-    LockGuard lock(mutex_);
+    LockGuard lock(part_mutex());
     if (!driver_part_.takes_over(bytes)) return;
     publish();
     driver_gave_back();
@@ -194,18 +241,21 @@ void VirtualGpu::release_shared(std::uint64_t bytes) {
 DriverPart::Step VirtualGpu::before_driver_step() {
     open_driver_part();
     pools_.refresh(budget_, false);
-    LockGuard lock(mutex_);
-    return driver_part_.before(budget_);
+    LockGuard lock(part_mutex());
+    return driver_part_.before(budgets());
 }
 
 bool VirtualGpu::after_driver_step(const DriverPart::Step& step, OverLimit* why) {
     pools_.refresh(budget_, false);
-    mutex_.lock();
+    part_mutex().lock();
     const std::uint64_t before = driver_part_.bytes();
-    driver_part_.after(step, managed(), budget_);
+    driver_part_.after(step, managed(), budgets());
     publish();
     const std::uint64_t now = driver_part_.bytes(), more = now > before ? now - before : 0;
-    mutex_.unlock();
+    // What went may have been charged to another part.
+    for (VirtualGpu* part = first_; part; part = part->next_part_)
+        if (part != this) part->driver_gave_back();
+    part_mutex().unlock();
     OverLimit over;
     bool fits = within_limit(&over);
     // What is cached makes room for what the driver needs itself.

@@ -45,13 +45,18 @@ class VirtualGpu {
         std::uint64_t idle_release = 0;  // milliseconds; 0: never
     };
 
-    // Before any other thread knows of this GPU. `device` is the driver's own ordinal.
-    void open(int ordinal, CUdevice device, const GpuIdentity& identity, std::uint64_t total, const char* name,
-              const Slice& slice);
+    // Before any other thread knows of this GPU. `ordinal`: as the program counts; `identity`: as it is shown.
+    void open(int ordinal, const GpuIdentity& identity, std::uint64_t total, const char* name, const Slice& slice);
+    // And then, of a part of a physical GPU: that one's identity, and another part that was opened before; null if this
+    // is the first one. `whole`: bytes that all parts may hold together, where that is less than the sum of their limits;
+    // else 0.
+    void open_part(const GpuIdentity& physical, VirtualGpu* sibling, std::uint64_t whole);
 
     int ordinal() const { return ordinal_; }
-    CUdevice device() const { return device_; }
+    CUdevice device() const { return ordinal_; }
     const GpuIdentity& identity() const { return identity_; }
+    // What NVML knows it by.
+    const GpuIdentity& physical() const { return is_part_ ? physical_ : identity_; }
     const char* name() const { return name_; }
     std::uint64_t physical_total() const { return total_; }
     const Slice& slice() const { return slice_; }
@@ -135,15 +140,25 @@ class VirtualGpu {
     Mutex& mutex() { return mutex_; }
 
   private:
+    bool charge(std::uint64_t bytes, OverLimit* why = nullptr);
     bool try_reserve(std::uint64_t bytes, OverLimit* why);
     bool reserve_of_siblings(std::uint64_t bytes, OverLimit* why);
     void publish();
     void open_driver_part();
-    std::uint64_t managed() const { return managed_.load(std::memory_order_relaxed); }
+    // Of all parts of the physical GPU.
+    std::uint64_t managed() const;
+    DriverPart::Budgets budgets() { return {budget_, {others_, other_count_}}; }
+    std::uint64_t used_together() const;
+    // Over the driver's part: one for all parts of a physical GPU, as they have one figure.
+    Mutex& part_mutex() { return first_->mutex_; }
 
     int ordinal_ = -1;
-    CUdevice device_ = -1;
-    GpuIdentity identity_;
+    bool is_part_ = false;
+    GpuIdentity identity_, physical_;
+    VirtualGpu *first_ = this, *next_part_ = nullptr;  // the parts of the physical GPU
+    const Budget* others_[DriverPart::kMostParts] = {};
+    std::size_t other_count_ = 0;
+    std::uint64_t whole_limit_ = 0;  // the first part's: see open_part
     char name_[96] = {};
     std::uint64_t total_ = 0;
     Slice slice_;

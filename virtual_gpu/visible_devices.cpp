@@ -7,8 +7,10 @@
 
 #include "config/load.h"
 #include "config/resolve.h"
-#include "config/visible.h"
+#include "config/split.h"
 #include "virtual_gpu/nvml.h"
+
+extern char** environ;
 
 namespace cuslice {
 
@@ -100,10 +102,18 @@ bool resolve(const Entry& setting, std::string_view visible, std::span<const Gpu
 }
 
 // The line belongs to the environment from then on, so there is one for the process and it is never freed.
-void set_visible(std::string_view list) {
+char* set_visible(std::string_view list) {
     static char line[sizeof("CUDA_VISIBLE_DEVICES=") + sizeof(VisibleText)];
     std::snprintf(line, sizeof(line), "CUDA_VISIBLE_DEVICES=%.*s", static_cast<int>(list.size()), list.data());
     putenv(line);
+    return line;
+}
+
+// What getenv finds, with its name.
+char* visible_line() {
+    for (char** line = environ; line && *line; line++)
+        if (starts_with(*line, "CUDA_VISIBLE_DEVICES=")) return *line;
+    return nullptr;
 }
 
 }  // namespace
@@ -114,6 +124,7 @@ bool resolves_gpus(const Settings& settings, const char* const* environment) {
 
 bool settle_visible_devices(const Settings& settings, std::span<const GpuIdentity> gpus, const char* const* environment,
                             ConfigError& error) {
+    if (splits_any(settings)) return true;
     const std::string_view chosen = variable(environment, kChosenVariable);
     std::string_view visible = variable(environment, kCudaVisible);
     VisibleText counted, resolved;
@@ -126,6 +137,35 @@ bool settle_visible_devices(const Settings& settings, std::span<const GpuIdentit
     }
     if (change) set_visible(visible);
     return true;
+}
+
+bool physical_list(const Settings& settings, std::span<const GpuIdentity> gpus, const char* const* environment,
+                   VisibleText& list, bool* set, ConfigError& error) {
+    list.clear();
+    const std::string_view chosen = variable(environment, kChosenVariable);
+    const Entry* setting = open_setting(settings, environment);
+    *set = chosen.data() || setting;
+    if (setting) return resolve(*setting, chosen, gpus, environment, list, error);
+    list.append(chosen);
+    return true;
+}
+
+VisibleDuringInit::VisibleDuringInit(std::string_view list, bool set) : before_(visible_line()) {
+    const std::string_view now = before_ ? slice(before_, sizeof("CUDA_VISIBLE_DEVICES")) : std::string_view();
+    changed_ = set ? !before_ || now != list : before_ != nullptr;
+    if (!changed_) return;
+    if (set)
+        during_ = set_visible(list);
+    else
+        unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
+VisibleDuringInit::~VisibleDuringInit() {
+    if (!changed_ || visible_line() != during_) return;
+    if (before_)
+        putenv(before_);
+    else
+        unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 }  // namespace cuslice

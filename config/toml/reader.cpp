@@ -22,6 +22,8 @@ struct Item {
     cuslice_toml_kind kind;
     std::string value;
     toml::source_position at;
+    bool strings = false;
+    std::string joined = {};
 };
 
 // A parsed number no longer knows how it was written, and an error must show what stands in the file.
@@ -68,6 +70,16 @@ cuslice_toml_kind kind_of(const toml::node& node) {
     }
 }
 
+// A list within one setting, as an option writes it.
+void join(const toml::array& array, Item& item) {
+    item.strings = true;
+    for (std::size_t i = 0; i < array.size() && item.strings; ++i) {
+        const auto* string = array.get(i)->as_string();
+        item.strings = string != nullptr;
+        if (string != nullptr) item.joined.append(i == 0 ? "" : "+").append(string->get());
+    }
+}
+
 void collect(const toml::table& table, std::string_view text, const std::vector<std::string>& parents,
              std::vector<Item>& items) {
     for (auto&& [key, node] : table) {
@@ -75,8 +87,9 @@ void collect(const toml::table& table, std::string_view text, const std::vector<
         item.path.emplace_back(key.str());
         if (const auto* string = node.as_string()) {
             item.value = string->get();
-        } else if (node.is_array()) {
+        } else if (const auto* array = node.as_array()) {
             item.value = written_at(text, node.source().begin);
+            join(*array, item);
         } else if (!node.is_table()) {
             item.value = scalar_at(text, node.source().begin);
         }
@@ -88,8 +101,9 @@ void collect(const toml::table& table, std::string_view text, const std::vector<
 bool give(const Item& item, cuslice_toml_callback* callback, void* context) {
     std::vector<const char*> path;
     for (const std::string& name : item.path) path.push_back(name.c_str());
-    const cuslice_toml_item given{path.data(),       path.size(),  item.kind,     item.value.data(),
-                                  item.value.size(), item.at.line, item.at.column};
+    const cuslice_toml_item given{path.data(),        path.size(),       item.kind,
+                                  item.value.data(),  item.value.size(), item.strings ? item.joined.data() : nullptr,
+                                  item.joined.size(), item.at.line,      item.at.column};
     return callback(context, &given) != 0;
 }
 

@@ -28,6 +28,9 @@ struct cuslice_toml_item {
     /// A string's content; for any other value its own text in the file, up to the end of the line. Not ended by a NUL.
     const char* value;
     size_t value_size;
+    /// Of an array of nothing but strings: these, with a plus between each two. Else NULL.
+    const char* joined;
+    size_t joined_size;
     /// Where the key (the table's header) begins, from 1.
     unsigned line;
     unsigned column;

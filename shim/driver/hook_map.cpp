@@ -5,6 +5,8 @@
 
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/process.h"
+#include "virtual_gpu/split/physical.h"
+#include "virtual_gpu/split/split.h"
 
 namespace cuslice {
 
@@ -63,7 +65,7 @@ const HookMap& hook_map() {
 void HookMap::build() {
     static_assert(std::size(kHooks) + std::size(kChecked) <= kMostHooks);
     const auto add = [&](const Hook& hook) {
-        const void* real = driver_slot(hook.function);
+        const void* real = physical_slot(hook.function);
         if (!real) return;
         std::size_t i = home(real);
         for (const void* there; (there = rows_[i].real.load(std::memory_order_relaxed)) && there != real;)
@@ -71,6 +73,9 @@ void HookMap::build() {
         rows_[i].real.store(real, std::memory_order_relaxed);
         rows_[i].hook.store(hook.address, std::memory_order_relaxed);
     };
+    // Beneath the hooks, where GPUs are split.
+    for (std::size_t i = 0; i < kFunctionCount; i++)
+        if (split_from_slots[i]) add({static_cast<Function>(i), cuslice_driver_slots[i]});
     for (const Hook& hook : kHooks) add(hook);
     if (!process().may_cache()) return;
     for (const Hook& hook : kChecked) add(hook);
@@ -96,7 +101,7 @@ int HookMap::hooked_name(const char* name) {
 
 bool HookMap::is_listed_form(const char* name, const void* real) {
     for (std::size_t i = 0; i < kFunctionCount; i++)
-        if (cuslice_driver_slots[i] == real && std::strcmp(kFunctions[i].name, name) == 0) return true;
+        if (physical_slot(static_cast<Function>(i)) == real && std::strcmp(kFunctions[i].name, name) == 0) return true;
     return false;
 }
 

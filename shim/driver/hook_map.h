@@ -31,7 +31,7 @@ class HookMap {
         std::atomic<const void*> real{nullptr};
         std::atomic<void*> hook{nullptr};
     };
-    static constexpr std::size_t kRows = 2 * kMostHooks;  // sparse, and a power of two
+    static constexpr std::size_t kRows = 4 * kMostHooks;  // sparse, and a power of two
     static std::size_t home(const void* real) { return (reinterpret_cast<std::uintptr_t>(real) >> 4) % kRows; }
 
     Row rows_[kRows];

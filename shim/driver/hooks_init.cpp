@@ -3,8 +3,20 @@
 #include "shim/entry.h"
 #include "shim/log.h"
 #include "virtual_gpu/driver/table.h"
+#include "virtual_gpu/split/split.h"
+#include "virtual_gpu/visible_devices.h"
 
 namespace cuslice {
+
+namespace {
+
+CUresult start(unsigned flags, std::string_view list, bool set) {
+    if (!split().installed() || split().is_open()) return CUSLICE_REAL(cuInit)(flags);
+    const VisibleDuringInit during(list, set);
+    return CUSLICE_REAL(cuInit)(flags);
+}
+
+}  // namespace
 
 CUSLICE_HOOK cuInit(unsigned flags) {
     // Drivers open files and start programs here; a thread that is cancelled in the middle of it would leave their
@@ -18,8 +30,10 @@ CUSLICE_HOOK cuInit(unsigned flags) {
         default:
             return CUDA_ERROR_NO_DEVICE;
     }
-    if (process().choose_gpus()) {
-        const CUresult result = CUSLICE_REAL(cuInit)(flags);
+    VisibleText list;
+    bool set = false;
+    if (process().choose_gpus(list, &set)) {
+        const CUresult result = start(flags, list.view(), set);
         if (result != CUDA_SUCCESS || process().open_gpus()) return result;
     }
     say_to_stderr(line_of(process().error()).view());

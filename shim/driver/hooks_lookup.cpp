@@ -3,6 +3,7 @@
 // is the driver's own pointer and costs nothing from then on.
 #include "shim/driver/export.h"
 #include "shim/driver/hook_map.h"
+#include "shim/driver/runtime_view.h"
 #include "shim/entry.h"
 #include "shim/log.h"
 #include "virtual_gpu/driver/table.h"
@@ -37,10 +38,11 @@ void report_refused(const char* name, int version) {
 CUSLICE_HOOK cuGetProcAddress(const char* symbol, void** pfn, int version, cuuint64_t flags) {
     if (ready() != Readiness::ready) return CUDA_ERROR_NOT_INITIALIZED;
     void* given = pfn ? *pfn : nullptr;
+    const bool runtime = is_runtime(__builtin_return_address(0), symbol, version);
     const CUresult result = CUSLICE_REAL(cuGetProcAddress)(symbol, pfn, version, flags);
     if (result != CUDA_SUCCESS || !pfn || !*pfn) return result;
     if (void* hook = hook_map().hook_for(*pfn)) {
-        *pfn = hook;
+        *pfn = runtime ? runtime_form(*pfn, hook) : hook;
     } else if (steps_round(symbol, *pfn)) {
         report_refused(symbol, version);
         *pfn = given;  // as a driver does that lacks the function
@@ -52,10 +54,11 @@ CUSLICE_HOOK cuGetProcAddress(const char* symbol, void** pfn, int version, cuuin
 CUSLICE_HOOK cuGetProcAddress_v2(const char* symbol, void** pfn, int version, cuuint64_t flags,
                                  CUdriverProcAddressQueryResult* status) {
     if (ready() != Readiness::ready) return CUDA_ERROR_NOT_INITIALIZED;
+    const bool runtime = is_runtime(__builtin_return_address(0), symbol, version);
     const CUresult result = CUSLICE_REAL(cuGetProcAddress_v2)(symbol, pfn, version, flags, status);
     if (result != CUDA_SUCCESS || !pfn || !*pfn) return result;
     if (void* hook = hook_map().hook_for(*pfn)) {
-        *pfn = hook;
+        *pfn = runtime ? runtime_form(*pfn, hook) : hook;
     } else if (steps_round(symbol, *pfn)) {
         report_refused(symbol, version);
         *pfn = nullptr;

@@ -1,10 +1,13 @@
 // Loading, as seen from an exported function: the first call of any kind comes through here.
+#include <cstring>
+
 #include "shim/driver/export.h"
 #include "shim/driver/hook_map.h"
 #include "shim/driver/recorded.h"
 #include "shim/entry.h"
 #include "shim/log.h"
 #include "virtual_gpu/driver/table.h"
+#include "virtual_gpu/split/split.h"
 
 namespace cuslice {
 
@@ -15,6 +18,17 @@ namespace {
 
 constinit std::atomic<bool> reported{false};
 constinit std::atomic<bool> named_missing[kFunctionCount]{};
+
+constinit std::atomic<bool> named_unsupported[kFunctionCount]{};
+
+void report_unsupported(const char* symbol) {
+    for (std::size_t i = 0; i < kFunctionCount; i++) {
+        if (std::strcmp(kFunctions[i].symbol, symbol) != 0) continue;
+        if (named_unsupported[i].exchange(true, std::memory_order_relaxed)) return;
+    }
+    LogLine line;
+    say(LogLevel::warn, line.append(symbol).append(" is not supported where a GPU is split"));
+}
 
 CUresult not_loaded() { return CUDA_ERROR_NOT_INITIALIZED; }
 CUresult not_in_this_driver() { return CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER; }
@@ -31,6 +45,7 @@ void report(Readiness readiness) {
 }  // namespace
 
 Readiness load_and_report() {
+    split().on_refusal = report_unsupported;
     const Readiness now = process().load();
     if (!reported.exchange(true, std::memory_order_acq_rel)) report(now);
     return now;

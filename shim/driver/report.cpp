@@ -4,6 +4,7 @@
 #include "shim/driver/dump.h"
 #include "shim/log.h"
 #include "virtual_gpu/process.h"
+#include "virtual_gpu/split/split.h"
 
 namespace cuslice {
 
@@ -59,19 +60,29 @@ constinit OncePerGpu refused, introduced, placed, short_of;
 
 // As nvidia-smi counts. The settings may not have needed it so far; a line for a person is worth asking NVML.
 int index_of(const VirtualGpu& gpu) {
-    if (gpu.identity().index >= 0) return gpu.identity().index;
+    if (gpu.physical().index >= 0) return gpu.physical().index;
     NvmlGpu nvml;
     GpuIdentity seen;
-    return process().load_nvml() && nvml.open(gpu.identity().uuid) && nvml.identity(&seen) ? seen.index : -1;
+    return process().load_nvml() && nvml.open(gpu.physical().uuid) && nvml.identity(&seen) ? seen.index : -1;
 }
 
+// "GPU 0 (NVIDIA H200)", and of a part, as the program counts, "virtual GPU 2 (part 3 of 4 of GPU 0, NVIDIA H200)".
 void append_gpu(LogLine& line, const VirtualGpu& gpu) {
+    if (const Split::Device* device = split().device(gpu.ordinal()); device && device->part.split)
+        line.append("virtual GPU ")
+            .append_number(static_cast<std::uint64_t>(gpu.ordinal()))
+            .append(" (part ")
+            .append_number(device->part.part + 1u)
+            .append(" of ")
+            .append_number(device->part.parts)
+            .append(" of ");
     line.append("GPU ");
     if (const int index = index_of(gpu); index >= 0)
         line.append_number(static_cast<std::uint64_t>(index));
     else
-        line.append(gpu.identity().uuid);
-    line.append(" (").append(gpu.name()).append(')');
+        line.append(gpu.physical().uuid);
+    const bool is_part = &gpu.physical() != &gpu.identity();
+    line.append(is_part ? ", " : " (").append(gpu.name()).append(')');
 }
 
 // What a cache has that the program can't: it explains a refusal below the limit.

@@ -33,6 +33,7 @@ nvml::Return listed(Real real, nvml::Device device, unsigned* count, Info* infos
     const nvml::Return result = real(device, &there, all);
     if (result != nvml::SUCCESS) return result;
     Info* const end = std::remove_if(all, all + there, [&](const Info& info) { return !seen.has(info.pid); });
+    for (Info* info = all; info != end; info++) info->usedGpuMemory = seen.held_by(info->pid, info->usedGpuMemory);
     const auto ours = static_cast<unsigned>(end - all);
     const bool room = ours <= *count && (infos || ours == 0);
     *count = ours;

@@ -8,6 +8,7 @@ namespace cuslice {
 
 namespace {
 
+constinit std::atomic<bool> refusal_said{false};
 constinit std::atomic<bool> named_missing[kNvmlFunctionCount]{};
 
 nvml::Return no_library() { return nvml::ERROR_LIBRARY_NOT_FOUND; }
@@ -17,7 +18,11 @@ nvml::Return no_function() { return nvml::ERROR_FUNCTION_NOT_FOUND; }
 
 nvml::Return nvml_ready() {
     if (ready() == Readiness::bad_configuration) return nvml::ERROR_INVALID_ARGUMENT;
-    return process().load_nvml() ? nvml::SUCCESS : nvml::ERROR_LIBRARY_NOT_FOUND;
+    if (!process().load_nvml()) return nvml::ERROR_LIBRARY_NOT_FOUND;
+    if (process().readiness() != Readiness::bad_configuration) return nvml::SUCCESS;
+    // Where GPUs are split, only NVML's list tells whether the settings fit.
+    if (!refusal_said.exchange(true, std::memory_order_relaxed)) say_to_stderr(line_of(process().error()).view());
+    return nvml::ERROR_INVALID_ARGUMENT;
 }
 
 // For the exported stubs, when their slot is empty: what to jump to instead.

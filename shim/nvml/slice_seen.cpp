@@ -7,6 +7,7 @@
 
 #include "virtual_gpu/nvml.h"
 #include "virtual_gpu/process.h"
+#include "virtual_gpu/split/nvml.h"
 
 namespace cuslice {
 
@@ -33,7 +34,12 @@ GpuSharing* watcher_of(const char* uuid) {
 
 SliceSeen::SliceSeen(nvml::Device device, std::uint64_t physical_total) {
     GpuIdentity identity;
-    if (process().settings().entries().empty() || !NvmlGpu(device).identity(&identity)) return;
+    const VirtualNvmlDevice* virtual_device = virtual_nvml().find(device);
+    if (virtual_device)
+        identity = virtual_device->identity;
+    else if (process().settings().entries().empty() || !NvmlGpu(device).identity(&identity))
+        return;
+    is_part_ = virtual_device && virtual_device->part.split;
     const SharingPlan& plan = process().sharing();
     gpu_ = process().find_gpu(identity.uuid);
     if (gpu_) {
@@ -42,7 +48,9 @@ SliceSeen::SliceSeen(nvml::Device device, std::uint64_t physical_total) {
         used_ = gpu_->budget().used();
         if (limited_ && gpu_->sharing().watch(plan, identity.uuid, &watched_)) used_ = watched_.used;
     } else {
-        const VirtualGpu::Slice slice = process().slice_of(identity, physical_total);
+        const VirtualGpu::Slice slice =
+            is_part_ ? process().slice_of(virtual_device->part, *virtual_device->gpu, physical_total)
+                     : process().slice_of(identity, physical_total);
         limited_ = slice.limited;
         total_ = slice.limit;
         GpuSharing* watcher = limited_ && plan.any() ? watcher_of(identity.uuid) : nullptr;
@@ -61,9 +69,16 @@ std::uint64_t SliceSeen::free(std::uint64_t physical_free) const {
 }
 
 bool SliceSeen::has(unsigned pid) const {
-    if (pid == static_cast<unsigned>(getpid())) return true;
+    // On the physical GPU this process may be there with another part.
+    if (pid == static_cast<unsigned>(getpid())) return !is_part_ || own() != 0;
     return std::find(watched_.pids, watched_.pids + watched_.count, static_cast<std::int32_t>(pid)) !=
            watched_.pids + watched_.count;
+}
+
+// NVML's figure is what a process holds on the physical GPU, of all its parts.
+std::uint64_t SliceSeen::held_by(unsigned pid, std::uint64_t physical) const {
+    if (!is_part_ || physical == nvml::VALUE_NOT_AVAILABLE) return physical;
+    return pid == static_cast<unsigned>(getpid()) ? own() : std::min(physical, used_);
 }
 
 }  // namespace cuslice

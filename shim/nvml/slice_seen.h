@@ -22,9 +22,13 @@ class SliceSeen {
     std::uint64_t free(std::uint64_t physical_free) const;
     // Whether a process is part of it.
     bool has(unsigned pid) const;
+    // What one of these holds of it, given what NVML says that it holds on the GPU.
+    std::uint64_t held_by(unsigned pid, std::uint64_t physical) const;
 
   private:
-    bool limited_ = false;
+    std::uint64_t own() const { return gpu_ ? gpu_->budget().used() : 0; }
+
+    bool limited_ = false, is_part_ = false;
     VirtualGpu* gpu_ = nullptr;  // null: this process only watches
     std::uint64_t total_ = 0, used_ = 0;
     ledger::Watched watched_;

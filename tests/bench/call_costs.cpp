@@ -16,6 +16,13 @@ auto get_current(decltype(&::cuCtxGetCurrent) function) {
     };
 }
 
+auto launch(decltype(&::cuLaunchKernel) function, CUfunction kernel) {
+    return [=](std::size_t n) {
+        for (std::size_t i = 0; i < n; i++)
+            must(function(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), "cuLaunchKernel");
+    };
+}
+
 auto memory_info(const Driver& driver) {
     return [function = driver.memory_info](std::size_t n) {
         std::size_t free, total;
@@ -43,6 +50,28 @@ void measure_calls(const TwoDrivers& drivers) {
     print_extra("cuMemGetInfo: over the driver's own",
                 compare(kRounds, kOperations, kSingles, memory_info(drivers.raw), memory_info(drivers.ours)), "ns",
                 Bound::at_most, 10);
+}
+
+void measure_split(const TwoDrivers& drivers) {
+    constexpr char kNothing[] = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry nothing() { ret; }\n";
+    CUmodule module = nullptr;
+    CUfunction kernel = nullptr;
+    must(drivers.ours.load_module(&module, kNothing), "cuModuleLoadData");
+    must(drivers.ours.get_function(&kernel, module, "nothing"), "cuModuleGetFunction");
+    void* found = nullptr;
+    must(drivers.ours.look_up("cuLaunchKernel", &found, 12000, 0, nullptr), "cuGetProcAddress of cuLaunchKernel");
+    const auto by_look_up = reinterpret_cast<decltype(&::cuLaunchKernel)>(found);
+    const auto raw = launch(drivers.raw.launch, kernel);
+    print_extra("split: a launch, by look-up: over direct",
+                compare(kRounds, kOperations / 10, kSingles, raw, launch(by_look_up, kernel)), "ns", Bound::at_most,
+                15);
+    print_extra("split: a launch, by symbol: over direct",
+                compare(kRounds, kOperations / 10, kSingles, raw, launch(drivers.ours.launch, kernel)), "ns",
+                Bound::at_most, 15);
+    print_extra("split: cuCtxGetCurrent, by symbol: over direct",
+                compare(kRounds, kOperations, kSingles, get_current(drivers.raw.get_current),
+                        get_current(drivers.ours.get_current)),
+                "ns", Bound::none, 0);
 }
 
 }  // namespace cuslice::bench

@@ -37,6 +37,9 @@ Driver functions(void* handle, const char* file) {
     get(handle, "cuMemAlloc_v2", file, driver.allocate);
     get(handle, "cuMemFree_v2", file, driver.free);
     get(handle, "cuGetProcAddress_v2", file, driver.look_up);
+    get(handle, "cuModuleLoadData", file, driver.load_module);
+    get(handle, "cuModuleGetFunction", file, driver.get_function);
+    get(handle, "cuLaunchKernel", file, driver.launch);
     return driver;
 }
 

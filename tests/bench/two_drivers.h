@@ -15,6 +15,9 @@ struct Driver {
     decltype(&::cuMemAlloc_v2) allocate = nullptr;
     decltype(&::cuMemFree_v2) free = nullptr;
     decltype(&::cuGetProcAddress_v2) look_up = nullptr;
+    decltype(&::cuModuleLoadData) load_module = nullptr;
+    decltype(&::cuModuleGetFunction) get_function = nullptr;
+    decltype(&::cuLaunchKernel) launch = nullptr;  // not hooked
 };
 
 // The two in one process: what the program gets, and what lies beneath it.

@@ -66,11 +66,29 @@ def main():
     expect("libcuda.so.1" in tags["NEEDED"], "facade: does not need libcuslice.so (as libcuda.so.1)")
     expect(not {e for e in exports(facade) if e.startswith("nvml")}, "facade: has functions of its own")
 
+    # The runtime's door and its facades: their names are the runtime's, and no SONAME is.
+    runtime = source / "shim/runtime/functions.def"
+    both = listed(runtime, r"^CUSLICE_RUNTIME_(?:BOTH|FORMS)\((\w+)\)")
+    of = {v: both | listed(runtime, r"^CUSLICE_RUNTIME\((\w+), " + v + r"\)") for v in ("12", "13")}
+    door = libraries / "libcuslice-runtime.so"
+    tables = {"cuslice_runtime_12", "cuslice_runtime_13", "libcudart.so.12", "libcudart.so.13"}
+    expect(exports(door) == of["12"] | of["13"] | tables, f"{door.name}: exports {sorted(exports(door) ^ (of['12'] | of['13'] | tables))}")
+    for path in (door, *(libraries / f"libcuslice-cudart{v}.so" for v in of)):
+        newer = sorted(v for v in versions(path) if v > NEWEST)
+        expect(not newer, f"{path.name}: needs GLIBC_{newer}, newer than {NEWEST}")
+        names = dynamic(path).get("SONAME", [])
+        expect(not [name for name in names if name.startswith("libcu") and not name.startswith("libcuslice")],
+               f"{path.name}: SONAME {names}")
+    for v, names in of.items():
+        front = libraries / f"libcuslice-cudart{v}.so"
+        expect(exports(front) == names, f"{front.name}: exports {sorted(exports(front) ^ names)}")
+        expect(f"libcudart.so.{v}" in dynamic(front)["NEEDED"], f"{front.name}: does not need the runtime")
+
     functions = source / "virtual_gpu/driver"
     driver = listed(functions / "functions.def", r"^CUSLICE_FUNCTION\((\w+),")
     management = listed(functions / "nvml_functions.def", r"^CUSLICE_NVML_FUNCTION\((\w+)\)")
     expect(len(driver) == 674, f"functions.def: {len(driver)} functions, not 674")
-    should = driver | management | {"dlopen", "cuslice_marker", "cuslice_memory_stats"}
+    should = driver | management | {"dlopen", "cuslice_marker", "cuslice_memory_stats", "cuslice_split_view"}
     there = exports(library)
     expect(not should - there, f"libcuslice.so: does not export {sorted(should - there)[:10]}")
     expect(not there - should, f"libcuslice.so: exports too much: {sorted(there - should)[:10]}")

@@ -1,6 +1,7 @@
 // cuslice devices, on the stub driver.
 #include <nlohmann/json.hpp>
 
+#include "config/split.h"
 #include "tests/catch.h"
 #include "tests/cli/child.h"
 #include "tests/cli/tree.h"
@@ -48,6 +49,34 @@ TEST_CASE("devices inside a slice still tells the machine's own totals") {
     CHECK(device.at("total") == 8589934592);
     CHECK(device.at("limit") == 2147483648);
     CHECK(device.at("origin") == "--limit");
+}
+
+TEST_CASE("devices shows the GPU behind a part, and the setting that made it one") {
+    std::string digits;
+    for (const char character :
+         std::string(identity_of_part({1, "GPU-51515151-5151-5151-5151-515151515151", ""}, 1).uuid))
+        if (digits.size() < 36 && character != '-') digits += character;
+    digits.erase(0, 3);  // GPU
+    const auto list = [&](const std::string& split) {
+        const Outcome outcome = devices({"--json", "--fake=2xstub", "--limit=6GiB", split}, {"STUB_PART=" + digits});
+        CHECK(outcome.err.empty());
+        return Json::parse(outcome.out).at("devices");
+    };
+    const Json part = list("--split=1=4GiB+rest").at(0), whole = list("--split=1=4GiB+rest").at(1);
+    CHECK(part.at("index") == 1);
+    CHECK(part.at("total") == 8589934592);
+    CHECK(part.at("limit") == 2147483648);
+    CHECK(part.at("origin") == "--split");
+    CHECK(whole.at("index") == 0);
+    CHECK(whole.at("origin") == "--limit");
+    // Not a part of anything.
+    CHECK(list("--split=0=2").at(0).at("index").is_null());
+    const Outcome refused = devices({"--fake=2xstub", "--split=0=8GiB+8GiB"});
+    CHECK(refused.exit_code == 78);
+    CHECK(
+        refused.err ==
+        "cuslice: --split: 0=8GiB+8GiB: 16.0 GiB are more than the 8192.0 MiB of GPU 0; --split 0=2 gives equal parts, "
+        "and --oversubscribe allows it\n");
 }
 
 TEST_CASE("devices --json is for programs") {

@@ -260,6 +260,25 @@ TEST_CASE(
           "started\n");
 }
 
+TEST_CASE("a split is looked at with the machine's GPUs, fake and real ones alike") {
+    const Folder folder;
+    const Words program = {"/bin/sh", "-c", "echo ${CUDA_VISIBLE_DEVICES-unset} $CUSLICE_VISIBLE_DEVICES"};
+    const Words plain = with(plain_environment(folder.path()), {"LD_LIBRARY_PATH=" + kFakeFolder});
+    const std::string first = "GPU-50505050-5050-5050-5050-505050505050",
+                      second = "GPU-51515151-5151-5151-5151-515151515151";
+    for (const Words& machine : {Words{"--fake=2xstub"}, Words{}}) {
+        const auto outcome = [&](const Words& options) { return run(launch(with(machine, options), program), plain); };
+        CHECK(outcome({"--split=1=2"}).out == "unset " + first + "," + second + "\n");
+        CHECK(outcome({"--split=4", "--gpus=1"}).out == "unset " + second + "\n");
+        const Outcome refused = outcome({"--split=1=8GiB+rest"});
+        CHECK(refused.err ==
+              "cuslice: --split: 1=8GiB+rest: the rest of the 8192.0 MiB of GPU 1 is 0 bytes: a part has at least "
+              "64MiB\n");
+        CHECK(refused.exit_code == 78);
+        CHECK(refused.out.empty());
+    }
+}
+
 TEST_CASE("the system's file is not trusted if everybody may write it, and read otherwise") {
     const Folder folder;
     const SystemFile file("[ceiling]\nlimit = \"1GiB\"\n");

@@ -30,10 +30,19 @@ struct Malformed {
 #define VARIABLES                                                                                                   \
     "CUSLICE_FRACTION, CUSLICE_LIMIT, CUSLICE_HEADROOM, CUSLICE_ALLOCATOR, CUSLICE_FREE, CUSLICE_IDLE_RELEASE, "    \
     "CUSLICE_NO_FRAMEWORK_ENV, "                                                                                    \
-    "CUSLICE_GPUS, CUSLICE_GROUP, CUSLICE_GROUP_LIMIT, "                                                            \
+    "CUSLICE_GPUS, CUSLICE_SPLIT, CUSLICE_OVERSUBSCRIBE, CUSLICE_GROUP, CUSLICE_GROUP_LIMIT, "                      \
     "CUSLICE_PER_PROCESS, CUSLICE_WAIT, CUSLICE_DIR, CUSLICE_LOG, CUSLICE_RECORD, CUSLICE_CONFIG, CUSLICE_DRIVER, " \
     "CUSLICE_FAKE, "                                                                                                \
     "CUSLICE_FAKE_KERNELS"
+#define WHICH_GPU "for which GPU? a plus divides the parts of one, as 0=1GiB+2GiB; *=SIZE is for every other"
+#define NO_SPLIT "empty: a number of equal parts is needed, as 4, or sizes, as 1GiB+2GiB or 1GiB+rest"
+#define NO_PARTS "0 parts leave no GPU: a number from 1, which leaves it whole, to 64"
+#define MANY_PARTS "parts? at most 64; if a size is meant, it needs its unit, as "
+#define EMPTY_PART "an empty part: a size is needed on both sides of a plus, as 1GiB+rest"
+#define PART_FRACTION \
+    "is a fraction: a part is a size, as 1GiB, or the rest; a number alone, as 4, is so many equal parts"
+#define ALL_OR_NONE "either each part has a place in the order, as in 1GiB@1+2GiB@0, or none has"
+#define NO_PLACE "a number is needed after the @, the part's place in the order, as 1GiB@1+2GiB@0"
 #define GPU_TABLE "a table is needed for each GPU, as [gpu.0] or [gpu.\"GPU-5f\"]"
 #define NOT_OURS "not as this version of cuslice run writes it"
 
@@ -117,7 +126,7 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--memory=4GiB",
      "--memory: 4GiB: no such option; there are --fraction, --limit, --headroom, --allocator, --free, --idle-release, "
      "--no-framework-env, "
-     "--gpus, --group, --group-limit, "
+     "--gpus, --split, --oversubscribe, --group, --group-limit, "
      "--per-process, --wait, --dir, --log, --record, --config, --driver, --fake, "
      "--fake-kernels"},
     {Where::option, "--reserve=4GiB", "--reserve: 4GiB: reserve is not in this version yet"},
@@ -131,6 +140,55 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--gpus=*", "--gpus: *: '*' names no GPU: " GPUS_FORM},
     {Where::option, "--gpus=any,1", "--gpus: any,1: 'any' names no GPU: " GPUS_FORM},
     {Where::option, "--gpus=1,0,1", "--gpus: 1,0,1: '1' is there twice; name each GPU once"},
+    // Virtual GPUs.
+    {Where::option, "--split=", "--split: \"\": " NO_SPLIT},
+    {Where::option, "--split=0=", "--split: 0=: " NO_SPLIT},
+    {Where::option, "--split=0=0", "--split: 0=0: " NO_PARTS},
+    {Where::option, "--split=000", "--split: 000: " NO_PARTS},
+    {Where::option, "--split=65", "--split: 65: 65 " MANY_PARTS "65MiB"},
+    {Where::option, "--split=0=99999999999999999999",
+     "--split: 0=99999999999999999999: 99999999999999999999 " MANY_PARTS "99999999999999999999MiB"},
+    {Where::option, "--split=0=1024+1GiB", "--split: 0=1024+1GiB: 1024 bytes? did you mean 1024MiB"},
+    {Where::option, "--split=2+2", "--split: 2+2: 2 bytes? did you mean 2MiB"},
+    {Where::option, "--split=0.5+0.5", "--split: 0.5+0.5: 0.5 " PART_FRACTION},
+    {Where::option, "--split=0=1GiB+40%", "--split: 0=1GiB+40%: 40% " PART_FRACTION},
+    {Where::option, "--split=1GiB+150%", "--split: 1GiB+150%: '%' is not a unit of size: " UNITS},
+    {Where::option, "--split=1.0", "--split: 1.0: 1.0 " PART_FRACTION},
+    {Where::option, "--split=2.5", "--split: 2.5: 2.5 bytes? did you mean 2.5MiB"},
+    {Where::option, "--split=1gib+rest", "--split: 1gib+rest: units are written as in GiB: did you mean 1GiB"},
+    {Where::option, "--split=rest+1GiB+rest",
+     "--split: rest+1GiB+rest: rest is there twice: one part can have what the others leave"},
+    {Where::option, "--split=1GiB+Rest",
+     "--split: 1GiB+Rest: not a size: a number and its unit are needed, as 4GiB; or rest, or a number of equal parts"},
+    {Where::option, "--split=two",
+     "--split: two: not a size: a number and its unit are needed, as 4GiB; or rest, or a number of equal parts"},
+    {Where::option, "--split=-2", "--split: -2: a size is not negative"},
+    {Where::option, "--split=1GiB++1GiB", "--split: 1GiB++1GiB: " EMPTY_PART},
+    {Where::option, "--split=+1GiB", "--split: +1GiB: " EMPTY_PART},
+    {Where::option, "--split=0=1GiB+", "--split: 0=1GiB+: " EMPTY_PART},
+    {Where::option, "--split=1GiB+@1", "--split: 1GiB+@1: " EMPTY_PART},
+    {Where::option, "--split=1GiB + 1GiB", "--split: 1GiB + 1GiB: a size has no spaces in it, as 4GiB"},
+    {Where::option, "--split=2x1GiB", "--split: 2x1GiB: 'x1GiB' is not a unit of size: " UNITS},
+    {Where::option, "--split=0=1GiB+63MiB",
+     "--split: 0=1GiB+63MiB: 63MiB is too little for a GPU: a part has at least 64MiB"},
+    {Where::option, "--split=0=0MiB+1GiB",
+     "--split: 0=0MiB+1GiB: 0MiB is too little for a GPU: a part has at least 64MiB"},
+    {Where::option, "--split=0=16777216TiB", "--split: 0=16777216TiB: " TOO_LARGE},
+    {Where::option, "--split=4@2",
+     "--split: 4@2: equal parts have no places in an order: they are all alike; sizes have, as 1GiB@1+2GiB@0"},
+    {Where::option, "--split=0=1GiB@1+2GiB", "--split: 0=1GiB@1+2GiB: " ALL_OR_NONE},
+    {Where::option, "--split=0=1GiB+2GiB@0", "--split: 0=1GiB+2GiB@0: " ALL_OR_NONE},
+    {Where::option, "--split=0=1GiB@+2GiB@0", "--split: 0=1GiB@+2GiB@0: " NO_PLACE},
+    {Where::option, "--split=0=1GiB@first", "--split: 0=1GiB@first: " NO_PLACE},
+    {Where::option, "--split=0=1GiB@-1", "--split: 0=1GiB@-1: " NO_PLACE},
+    {Where::option, "--split=0=1GiB@1@2", "--split: 0=1GiB@1@2: " NO_PLACE},
+    {Where::option, "--split=0=1GiB@10000", "--split: 0=1GiB@10000: a place is a number up to 9999"},
+    {Where::option, "--split=0=2,0=4", "--split: 0=4: given twice for the same GPU: 2 by --split; keep one of them"},
+    {Where::option, "--split=0=1GiB,2GiB", "--split: 2GiB: " WHICH_GPU},
+    {Where::option, "--split=0=1GiB,1=2,rest", "--split: rest: " WHICH_GPU},
+    {Where::option, "--split=x=2", "--split: x=2: 'x' names no GPU: " GPU_FORM},
+    {Where::option, "--splt=2", "--splt: 2: no such option; did you mean --split"},
+    {Where::option, "--oversubscribe=maybe", "--oversubscribe: maybe: yes or no"},
     {Where::variable, "CUSLICE_GPUS=0 1", "CUSLICE_GPUS: 0 1: '0 1' names no GPU: " GPUS_FORM},
     {Where::config_file, "gpus = 0\n", "%CONFIG%:1:1: gpus: 0: a string is needed, as gpus = \"3,2\""},
     {Where::config_file, "[memory]\ngpus = \"0\"\n",
@@ -168,7 +226,9 @@ inline constexpr Malformed kMalformed[] = {
     {Where::variable, "CUSLICE_FAKE_KERNEL=skip",
      "CUSLICE_FAKE_KERNEL: skip: no such variable; did you mean CUSLICE_FAKE_KERNELS"},
     {Where::variable, "CUSLICE_FOO=1", "CUSLICE_FOO: 1: no such variable; there are " VARIABLES},
-    {Where::variable, "CUSLICE_SPLIT=0=2", "CUSLICE_SPLIT: 0=2: split is not in this version yet"},
+    {Where::variable, "CUSLICE_RESERVE=4GiB", "CUSLICE_RESERVE: 4GiB: reserve is not in this version yet"},
+    {Where::variable, "CUSLICE_SPLIT=0=2,1=0", "CUSLICE_SPLIT: 1=0: " NO_PARTS},
+    {Where::variable, "CUSLICE_OVERSUBSCRIBE=2", "CUSLICE_OVERSUBSCRIBE: 2: yes or no"},
     {Where::variable, "CUSLICE_IDLE_RELEASE=yes", "CUSLICE_IDLE_RELEASE: yes: no, or a time: 500ms, 10s, 5m"},
     {Where::variable, "CUSLICE_CONFIG=/nowhere/cuslice.toml", "/nowhere/cuslice.toml: cannot be read: no such file"},
     {Where::variable, "CUSLICE_SETTINGS=2;flag.0 limit * 4GiB --limit",
@@ -217,8 +277,29 @@ inline constexpr Malformed kMalformed[] = {
      "%CONFIG%:2:1: memory.free: true: a string is needed, as free = \"deferred\""},
     {Where::config_file, "allocator = \"growth\"\n",
      "%CONFIG%:1:1: allocator: growth: belongs in a table: [memory] for every GPU, or [gpu.0] for one"},
-    {Where::config_file, "[gpu.\"GPU-5f1c\"]\nsplit = [\"1GiB\", \"1GiB\"]\n",
-     "%CONFIG%:2:1: gpu.GPU-5f1c.split: [\"1GiB\", \"1GiB\"]: split is not in this version yet"},
+    {Where::config_file, "[gpu.\"GPU-5f1c\"]\nsplit = [\"1GiB\", \"1024\"]\n",
+     "%CONFIG%:2:1: gpu.GPU-5f1c.split: [\"1GiB\", \"1024\"]: 1024 bytes? did you mean 1024MiB"},
+    {Where::config_file, "[gpu.0]\nsplit = [\"1GiB\", 2]\n",
+     "%CONFIG%:2:1: gpu.0.split: [\"1GiB\", 2]: a number, a string or an array of strings is needed, as split = "
+     "[\"1GiB\", \"rest\"]"},
+    {Where::config_file, "[gpu.0]\nsplit = true\n",
+     "%CONFIG%:2:1: gpu.0.split: true: a number, a string or an array of strings is needed, as split = [\"1GiB\", "
+     "\"rest\"]"},
+    {Where::config_file, "[gpu.0]\nsplit = []\n", "%CONFIG%:2:1: gpu.0.split: []: " NO_SPLIT},
+    {Where::config_file, "[gpu.0]\nsplit = [\"1GiB\", \"\"]\n",
+     "%CONFIG%:2:1: gpu.0.split: [\"1GiB\", \"\"]: " EMPTY_PART},
+    {Where::config_file, "[gpu.0]\nsplit = 0.5\n", "%CONFIG%:2:1: gpu.0.split: 0.5: 0.5 " PART_FRACTION},
+    {Where::config_file, "[gpu.0]\nsplit = 1024\n", "%CONFIG%:2:1: gpu.0.split: 1024: 1024 " MANY_PARTS "1024MiB"},
+    {Where::config_file, "[gpu.0]\nlimit = [\"1GiB\"]\n",
+     "%CONFIG%:2:1: gpu.0.limit: [\"1GiB\"]: a string is needed, as limit = \"4GiB\""},
+    {Where::config_file, "split = 4\n",
+     "%CONFIG%:1:1: split: 4: belongs in a table: [memory] for every GPU, or [gpu.0] for one"},
+    {Where::config_file, "oversubscribe = 1\n",
+     "%CONFIG%:1:1: oversubscribe: 1: a string is needed, as oversubscribe = true"},
+    {Where::config_file, "[gpu.0]\noversubscribe = true\n",
+     "%CONFIG%:2:1: gpu.0.oversubscribe: true: belongs at the top of the file, before the first table"},
+    {Where::system_file, "[ceiling]\nsplit = 2\n",
+     "%SYSTEM%:2:1: ceiling.split: 2: a ceiling is a fraction or a limit"},
     {Where::config_file, "[memory]\nlimit = \"4GiB\"\nfraction = 0.4\n",
      "%CONFIG%:3:1: memory.fraction: 0.4: fraction and limit for the same GPU from one source: %CONFIG%:2:1 says 4GiB; "
      "keep "
@@ -236,7 +317,7 @@ inline constexpr Malformed kMalformed[] = {
      "%CONFIG%:1:1: config: /tmp/x.toml: config has no meaning in a file"},
     {Where::config_file, "confg = \"/tmp/x.toml\"\n",
      "%CONFIG%:1:1: confg: /tmp/x.toml: no such key; there are fraction, limit, headroom, allocator, free, "
-     "idle-release, no-framework-env, gpus, group, group-limit, "
+     "idle-release, no-framework-env, gpus, split, oversubscribe, group, group-limit, "
      "per-process, wait, dir, log, record, driver, fake, "
      "fake-kernels"},
     {Where::config_file, "log = 3\n", "%CONFIG%:1:1: log: 3: a string is needed, as log = \"info\""},
@@ -287,6 +368,14 @@ inline constexpr Malformed kMalformed[] = {
 #undef MPS_FORM
 #undef TABLES
 #undef VARIABLES
+#undef WHICH_GPU
+#undef NO_SPLIT
+#undef NO_PARTS
+#undef MANY_PARTS
+#undef EMPTY_PART
+#undef PART_FRACTION
+#undef ALL_OR_NONE
+#undef NO_PLACE
 #undef GPU_TABLE
 #undef NOT_OURS
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -42,6 +43,12 @@ EXPORT CUresult cuDeviceGetName(char* name, int size, CUdevice device) {
 
 EXPORT CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
     std::memset(uuid->bytes, 0x50 + physical(device), sizeof uuid->bytes);
+    // A virtual GPU's, in 32 hex digits.
+    const char* const part = std::getenv("STUB_PART");
+    if (CUSLICE_STUB_SLICED && device == 0 && part != nullptr) {
+        for (unsigned i = 0; i < sizeof uuid->bytes; ++i)
+            uuid->bytes[i] = static_cast<char>(std::stoi(std::string(part + 2 * i, 2), nullptr, 16));
+    }
     return CUDA_SUCCESS;
 }
 

@@ -56,7 +56,8 @@ std::string answer(const Settings& settings, const Valid& row) {
         value = bytes ? std::to_string(*bytes) : "auto";
         if (entry != nullptr) origin = entry->origin;
     } else {
-        const Entry* entry = find(settings, find_key(ask)->key);
+        // Of a key that is not per GPU the entries are for every one.
+        const Entry* entry = find(settings, find_key(ask)->key, gpu.identity);
         value = entry == nullptr ? "warn" : std::string(entry->value);
         if (entry != nullptr) origin = entry->origin;
     }

@@ -94,6 +94,22 @@ TEST_CASE("a program's own indices count in the list that was chosen for it") {
         CHECK(count_in(chosen, same) == "as it is");
 }
 
+TEST_CASE("with virtual GPUs the program's own list is what was set since the physical ones were chosen") {
+    const auto own = [](const char* chosen, const char* variable) {
+        const auto view = [](const char* text) { return text ? std::string_view(text) : std::string_view(); };
+        const std::string_view list = own_list(view(chosen), view(variable));
+        return list.data() ? std::string(list) : "unset";
+    };
+    CHECK(own(nullptr, nullptr) == "unset");
+    CHECK(own(nullptr, "1") == "1");
+    CHECK(own(nullptr, "") == "");
+    CHECK(own("GPU-30aa", nullptr) == "unset");
+    CHECK(own("GPU-30aa", "1") == "1");
+    CHECK(own("GPU-30aa", "") == "");
+    CHECK(own("GPU-30aa", "GPU-30aa") == "unset");
+    CHECK(own("", "") == "unset");
+}
+
 TEST_CASE("gpus names each GPU once, by index, UUID or PCI id, and keeps the order") {
     CHECK(resolve("3,2") == "32");
     CHECK(resolve("") == "");

@@ -10,6 +10,7 @@
 #include "config/handover.h"
 #include "config/load.h"
 #include "config/resolve.h"
+#include "config/split.h"
 #include "config/toml/reader.h"
 #include "config/visible.h"
 
@@ -55,6 +56,38 @@ void read_visible(std::string_view text) {
     VisibleText list, again;
     if (count_in_chosen("GPU-5f1c0d12,GPU-5f1c0d10", text, list))
         expect(!count_in_chosen("GPU-5f1c0d12,GPU-5f1c0d10", list.view(), again));
+}
+
+// Whatever the settings make of three GPUs: each part's limit within its GPU's slice, all of them too unless that is
+// wanted otherwise, no two that are called the same, and each GPU there.
+void split(const Settings& settings) {
+    GpuIdentity gpus[3];
+    std::uint64_t totals[3], left[3];
+    for (int i = 0; i < 3; ++i) {
+        gpus[i] = gpu();
+        gpus[i].index = i;
+        gpus[i].uuid[4] = static_cast<char>('5' + i);
+        gpus[i].pci[5] = static_cast<char>('7' + i);
+        totals[i] = kTotal << i;
+        left[i] = amount_for(settings, gpus[i], totals[i]).bytes;
+    }
+    VirtualParts parts;
+    ConfigError error;
+    if (!plan_split(settings, gpus, totals, parts, error)) return expect(!error.reason.empty());
+    const Entry* over = find(settings, Key::oversubscribe);
+    std::vector<std::string> names;
+    unsigned there = 0;
+    for (const VirtualPart& part : parts.view()) {
+        const GpuIdentity identity = identity_of_virtual(part, gpus);
+        expect(std::find(names.begin(), names.end(), identity.uuid) == names.end());
+        names.emplace_back(identity.uuid);
+        there |= 1u << part.gpu;
+        if (!part.split) continue;
+        expect(part.bytes >= kLeastPart && part.part < part.parts && part.bytes <= left[part.gpu]);
+        if (over == nullptr || over->number == 0) left[part.gpu] -= part.bytes;
+    }
+    expect(there == 7);
+    expect(splits_any(settings) || names.size() == 3);
 }
 
 void read(unsigned which, std::string_view text, Settings& settings) {
@@ -109,6 +142,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     expect(amount.bytes <= kTotal);
     ConfigError error;
     const GpuIdentity here = gpu();
+    split(*settings);
     if (!check_against(*settings, {&here, 1}, true, error)) return 0;
 
     static char handed[512 * 1024];

@@ -22,6 +22,7 @@ limit_torch 70 The limit, PyTorch
 limit_cupy 50 The limit, CuPy
 limit_jax 70 The limit, JAX
 limit_numba 50 The limit, Numba
+split 120 One GPU split in two: what programs and frameworks see of it
 shown 20 What nvidia-smi and cuslice devices show in a slice
 lookups 20 cuGetProcAddress and the exported addresses
 context_cost 40 What a context, modules and allocations take, counted to the byte
@@ -162,6 +163,29 @@ shown() {
     local status=$?
     echo '```'
     return $status
+}
+
+# Two parts, through the driver, the shared runtime and PyTorch, each with what it printed: NVIDIA's runtime may refuse.
+split() {
+    local failed=0 program folder samples=$CHECK_BUILD/docs/samples
+    folder=$(folder_of_library libcudart.so.13) || true
+    if [ -z "$CHECK_FAKE" ] && [ -n "$folder" ]; then
+        export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
+    fi
+    parts() { "$CHECK_BUILD/bin/cuslice" run ${CHECK_FAKE:+--fake "$CHECK_FAKE"} --split 0=2GiB+2GiB -- "$@"; }
+    for program in towers_driver towers_runtime13 towers_runtime12; do
+        printf '%s\n\n```\n' "$program:"
+        parts timeout 30 "$samples/$program" 2>&1 || { echo "(exit $?)"; [ "$program" = towers_runtime12 ] || failed=1; }
+        printf '```\n\n'
+    done
+    printf 'PyTorch:\n\n```\n'
+    if "$python" -c 'import torch' 2>/dev/null; then
+        parts timeout 60 "$python" "$here/frameworks/torch_split.py" 2>&1 || { echo "(exit $?)"; failed=1; }
+    else
+        echo "not here"
+    fi
+    printf '```\n'
+    return $failed
 }
 
 # ---- the driver -----------------------------------------------------------------------------------------------------

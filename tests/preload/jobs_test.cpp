@@ -108,6 +108,27 @@ TEST_CASE("what a killed member held is shown as free again, also where nobody i
     CHECK(now > free);  // and what its context took
 }
 
+TEST_CASE("processes that use the same part of a GPU share its limit, and not another part's") {
+    Folder books;
+    const Words job{"CUSLICE_SPLIT=0=1200MiB+512MiB", "CUSLICE_JOB=shared"};
+    auto a = in_job(books, job), b = in_job(books, job);
+    for (Guest* guest : {a.get(), b.get()})
+        for (const char* part : {"0", "1"}) REQUIRE(guest->code(std::string("retain ") + part) == 0);
+    REQUIRE(a->code("current 0") == 0);
+    REQUIRE(b->code("current 0") == 0);
+    REQUIRE(a->code("alloc most " + bytes(300 << 20)) == 0);
+    CHECK(b->code("alloc more " + bytes(300 << 20)) == 2);
+    REQUIRE(b->code("current 1") == 0);
+    CHECK(b->code("alloc other " + bytes(300 << 20)) == 0);
+    REQUIRE(a->code("current 1") == 0);
+    CHECK(a->code("alloc other " + bytes(300 << 20)) == 2);
+    // What a killed one held of each is the others' at once.
+    b->kill(SIGKILL);
+    b->finish();
+    CHECK(a->code("alloc other " + bytes(300 << 20)) == 0);
+    CHECK(held(books, *a) <= 1712 * kMiB);
+}
+
 TEST_CASE("a context that no longer fits into the job's slice is refused") {
     const Folder books;
     const Words job{"CUSLICE_LIMIT=700MiB", "CUSLICE_JOB=shared"};

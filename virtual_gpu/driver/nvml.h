@@ -224,9 +224,21 @@ struct Temperature {  // nvmlTemperature_v1_t
     int temperature;
 };
 
+struct EventDataV1 {  // nvmlEventData_t of nvmlEventSetWait
+    Device device;
+    unsigned long long eventType, eventData;
+};
+
+struct EventData {  // nvmlEventData_t of nvmlEventSetWait_v2
+    Device device;
+    unsigned long long eventType, eventData;
+    unsigned gpuInstanceId, computeInstanceId;
+};
+
 static_assert(sizeof(PciInfo) == 68 && sizeof(PciInfoV2) == 52 && sizeof(PciInfoExt) == 64);
 static_assert(sizeof(Memory) == 24 && sizeof(MemoryV2) == 40 && struct_version<MemoryV2>(2) == 0x02000028);
 static_assert(sizeof(ProcessInfoV1) == 16 && sizeof(ProcessInfo) == 24 && sizeof(ProcessDetail) == 32);
+static_assert(sizeof(EventDataV1) == 24 && sizeof(EventData) == 32);
 static_assert(struct_version<Uuid>(1) == 0x1000034 && struct_version<ProcessDetailList>(1) == 0x1000018);
 
 // ---- functions ------------------------------------------------------------------------------------------------------
@@ -354,6 +366,10 @@ using nvmlDeviceGetDeviceHandleFromMigDeviceHandle = Return(Device, Device*);
 using nvmlDeviceIsMigDeviceHandle = GetUnsigned;
 using nvmlDeviceGetGpuInstanceId = GetUnsigned;
 using nvmlDeviceGetComputeInstanceId = GetUnsigned;
+
+// What happens to it.
+using nvmlEventSetWait = Return(EventSet, EventDataV1*, unsigned timeout_ms);
+using nvmlEventSetWait_v2 = Return(EventSet, EventData*, unsigned timeout_ms);
 
 }  // namespace functions
 }  // namespace cuslice::nvml

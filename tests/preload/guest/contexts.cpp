@@ -41,6 +41,11 @@ void add_context_commands(Commands& commands) {
         return answer(result, count);
     };
     commands["uuid"] = [](Program& p, const Words& w) { return uuid_of(p, device(w.at(0))); };
+    commands["pci"] = [](Program& p, const Words& w) {
+        char text[32] = "";
+        const CUresult result = p.driver.cuDeviceGetPCIBusId(text, sizeof text, device(w.at(0)));
+        return answer(result) + " " + text;
+    };
     commands["total"] = [](Program& p, const Words& w) {
         std::size_t bytes = 0;
         const CUresult result = p.driver.cuDeviceTotalMem_v2(&bytes, device(w.at(0)));

@@ -1,7 +1,10 @@
 // What the management library says, asked as a program asks it that was built without nvml.h.
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstring>
 
 #include "tests/preload/guest/guest.h"
 #include "virtual_gpu/driver/nvml.h"
@@ -24,9 +27,136 @@ nvml::Device device(const std::string& index) {
     return found;
 }
 
+// A function by its name, called with a GPU or without one and with room for whatever it answers. Its result, and what
+// there is to read of the answer.
+std::string call(const std::string& name, nvml::Device first) {
+    static unsigned char room[2][1 << 16];
+    std::memset(room, 0, sizeof room);
+    using Any = nvml::Return(nvml::Device, void*, void*, void*, void*, void*);
+    const auto function = symbol<Any>(name.c_str());
+    if (!function) return "none";
+    return std::to_string(static_cast<int>(function(first, room[0], room[1], room[0], room[1], room[0])));
+}
+
+std::string text_of(nvml::Return result, const std::string& text) {
+    return std::to_string(static_cast<int>(result)) + " " + text;
+}
+
+std::string address(unsigned domain, unsigned bus, unsigned device) {
+    char text[64];
+    std::snprintf(text, sizeof text, " %x:%x:%x", domain, bus, device);
+    return text;
+}
+
+// The index of a GPU that was found.
+std::string found(nvml::Return result, const nvml::Device& device) {
+    unsigned index = 0;
+    if (result == nvml::SUCCESS) result = GUEST_NVML(nvmlDeviceGetIndex)(device, &index);
+    return text_of(result, std::to_string(index));
+}
+
+// All of the GPU's PCI address, in all of its forms.
+std::string pci(nvml::Device device) {
+    nvml::PciInfo info{};
+    nvml::PciInfoV2 first{}, second{};
+    nvml::PciInfoExt extended{};
+    extended.version = nvml::struct_version<nvml::PciInfoExt>(1);
+    const nvml::Return results[] = {
+        GUEST_NVML(nvmlDeviceGetPciInfo_v3)(device, &info), GUEST_NVML(nvmlDeviceGetPciInfo)(device, &first),
+        GUEST_NVML(nvmlDeviceGetPciInfo_v2)(device, &second), GUEST_NVML(nvmlDeviceGetPciInfoExt)(device, &extended)};
+    std::string said;
+    for (const nvml::Return result : results) said += std::to_string(static_cast<int>(result));
+    for (const char* text : {info.busId, info.busIdLegacy, first.busId, second.busId, extended.busId})
+        said += std::string(" ") + text;
+    said += address(info.domain, info.bus, info.device) + address(first.domain, first.bus, first.device);
+    said += address(second.domain, second.bus, second.device);
+    return said + address(extended.domain, extended.bus, extended.device);
+}
+
+// The commands that tell GPUs apart.
+void add_identity_commands(Commands& commands) {
+    commands["nvmlcount"] = [](Program&, const Words&) {
+        unsigned count = 0, before = 0;
+        const auto result = GUEST_NVML(nvmlDeviceGetCount_v2)(&count);
+        const auto older = GUEST_NVML(nvmlDeviceGetCount)(&before);
+        return answer(static_cast<CUresult>(result), count, static_cast<int>(older), before);
+    };
+    // nvmluuid INDEX [ROOM]
+    commands["nvmluuid"] = [](Program&, const Words& w) {
+        char text[96] = "";
+        const std::size_t room = w.size() > 1 ? number(w.at(1)) : sizeof text;
+        const auto result = GUEST_NVML(nvmlDeviceGetUUID)(device(w.at(0)), text, static_cast<unsigned>(room));
+        return text_of(result, text);
+    };
+    // nvmlindex INDEX
+    commands["nvmlindex"] = [](Program&, const Words& w) { return found(nvml::SUCCESS, device(w.at(0))); };
+    // nvmlpci INDEX: the results, the forms of the bus id, and the numbers in each structure
+    commands["nvmlpci"] = [](Program&, const Words& w) { return pci(device(w.at(0))); };
+    // nvmlserial INDEX
+    commands["nvmlserial"] = [](Program&, const Words& w) {
+        char text[64] = "";
+        const auto result = GUEST_NVML(nvmlDeviceGetSerial)(device(w.at(0)), text, sizeof text);
+        return text_of(result, text);
+    };
+    // nvmlby FUNCTION TEXT: the index of the GPU with this UUID, PCI id or serial number
+    commands["nvmlby"] = [](Program&, const Words& w) {
+        nvml::Device device = nullptr;
+        const auto by = symbol<nvml::functions::nvmlDeviceGetHandleByUUID>(("nvmlDeviceGetHandleBy" + w.at(0)).c_str());
+        const auto result = by(w.at(1).c_str(), &device);
+        return found(result, device);
+    };
+    // nvmlbybytes UUID: the same by the UUID's bytes, and in text in a structure
+    commands["nvmlbybytes"] = [](Program&, const Words& w) {
+        nvml::Device device = nullptr;
+        nvml::Uuid uuid{};
+        uuid.version = nvml::struct_version<nvml::Uuid>(1);
+        uuid.type = nvml::UUID_TYPE_ASCII;
+        w.at(0).copy(uuid.value.str, sizeof uuid.value.str - 1);
+        std::string said = found(GUEST_NVML(nvmlDeviceGetHandleByUUIDV)(&uuid, &device), device);
+        uuid = {uuid.version, nvml::UUID_TYPE_BINARY, {}};
+        std::string digits = w.at(0).substr(4);
+        digits.erase(std::remove(digits.begin(), digits.end(), '-'), digits.end());
+        for (std::size_t i = 0; i < 16; i++)
+            uuid.value.bytes[i] = static_cast<unsigned char>(std::stoul(digits.substr(2 * i, 2), nullptr, 16));
+        return said + " " + found(GUEST_NVML(nvmlDeviceGetHandleByUUIDV)(&uuid, &device), device);
+    };
+    // nvmlpair INDEX INDEX [WAY]: how near two GPUs are, whether each reaches the other, whether they are on one board
+    commands["nvmlpair"] = [](Program&, const Words& w) {
+        const nvml::Device one = device(w.at(0)), other = device(w.at(1));
+        const auto way = static_cast<nvml::GpuP2PCapsIndex>(w.size() > 2 ? number(w.at(2)) : 0);
+        nvml::GpuTopologyLevel level{};
+        nvml::GpuP2PStatus status{};
+        int same = 0;
+        const int results = GUEST_NVML(nvmlDeviceGetTopologyCommonAncestor)(one, other, &level) +
+                            GUEST_NVML(nvmlDeviceGetP2PStatus)(one, other, way, &status) +
+                            GUEST_NVML(nvmlDeviceOnSameBoard)(one, other, &same);
+        return answer(static_cast<CUresult>(results), static_cast<int>(level), static_cast<int>(status), same);
+    };
+    // nvmlcall FUNCTION [INDEX]: what a function says to a GPU, or to none, and room for its answers
+    commands["nvmlcall"] = [](Program&, const Words& w) {
+        return call(w.at(0), w.size() > 1 ? device(w.at(1)) : nullptr);
+    };
+    // nvmlabout INDEX: what of a GPU is the same for all its parts
+    commands["nvmlabout"] = [](Program&, const Words& w) {
+        const nvml::Device gpu = device(w.at(0));
+        char name[96] = "";
+        unsigned minor = 0, celsius = 0;
+        int major = 0, lesser = 0;
+        unsigned long long errors = 0;
+        const int results = GUEST_NVML(nvmlDeviceGetName)(gpu, name, sizeof name) +
+                            GUEST_NVML(nvmlDeviceGetMinorNumber)(gpu, &minor) +
+                            GUEST_NVML(nvmlDeviceGetTemperature)(gpu, nvml::TEMPERATURE_GPU, &celsius) +
+                            GUEST_NVML(nvmlDeviceGetCudaComputeCapability)(gpu, &major, &lesser) +
+                            GUEST_NVML(nvmlDeviceGetTotalEccErrors)(gpu, nvml::MEMORY_ERROR_TYPE_CORRECTED,
+                                                                    nvml::VOLATILE_ECC, &errors);
+        return answer(static_cast<CUresult>(results), minor, major, lesser) + " " + name;
+    };
+}
+
 }  // namespace
 
 void add_nvml_commands(Commands& commands) {
+    add_identity_commands(commands);
     commands["nvml"] = [](Program&, const Words&) -> std::string {
         const auto init = GUEST_NVML(nvmlInit_v2);
         return init ? std::to_string(static_cast<int>(init())) : "no library";
@@ -48,6 +178,16 @@ void add_nvml_commands(Commands& commands) {
         std::sort(infos, infos + count, [](const auto& a, const auto& b) { return a.pid < b.pid; });
         for (unsigned i = 0; i < count; i++) said += " " + std::to_string(infos[i].pid);
         return said;
+    };
+    // nvmlheld INDEX: what NVML says that this process holds; 0 if it isn't in the list
+    commands["nvmlheld"] = [](Program&, const Words& w) {
+        nvml::ProcessInfo infos[64];
+        unsigned count = 64;
+        unsigned long long held = 0;
+        const auto result = GUEST_NVML(nvmlDeviceGetComputeRunningProcesses_v3)(device(w.at(0)), &count, infos);
+        for (unsigned i = 0; result == nvml::SUCCESS && i < count; i++)
+            if (infos[i].pid == static_cast<unsigned>(getpid())) held += infos[i].usedGpuMemory;
+        return answer(static_cast<CUresult>(result), held);
     };
     // nvmlmemory2 INDEX: total, free, used, reserved
     commands["nvmlmemory2"] = [](Program&, const Words& w) {

@@ -11,6 +11,7 @@
     F(cuDeviceGetCount, cuDeviceGetCount, 2000)                                \
     F(cuDeviceGetName, cuDeviceGetName, 2000)                                  \
     F(cuDeviceGetUuid_v2, cuDeviceGetUuid, 11040)                              \
+    F(cuDeviceGetPCIBusId, cuDeviceGetPCIBusId, 4010)                          \
     F(cuDeviceTotalMem, cuDeviceTotalMem, 2000)                                \
     F(cuDeviceTotalMem_v2, cuDeviceTotalMem, 3020)                             \
     F(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000)                \

@@ -91,6 +91,26 @@ void add_thread_commands(Commands& commands) {
         for (std::thread& thread : threads) thread.join();
         return answer(CUDA_SUCCESS, bad.load());
     };
+    // lifetimes THREADS TIMES DEVICES: primary contexts and ones of each thread's own, begun and ended so often; how
+    // many calls failed
+    commands["lifetimes"] = [](Program& p, const Words& w) {
+        std::vector<std::thread> threads;
+        std::atomic<unsigned> bad{0};
+        const int devices = std::stoi(w.at(2));
+        for (int i = 0; i < std::stoi(w.at(0)); ++i)
+            threads.emplace_back([&, i] {
+                for (int k = 0; k < std::stoi(w.at(1)); ++k) {
+                    const CUdevice device = (i + k) % devices;
+                    CUcontext context = nullptr, own = nullptr;
+                    bad += p.driver.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS;
+                    bad += p.driver.cuCtxCreate_v2(&own, 0, device) != CUDA_SUCCESS;
+                    bad += p.driver.cuDevicePrimaryCtxRelease_v2(device) != CUDA_SUCCESS;
+                    bad += p.driver.cuCtxDestroy_v2(own) != CUDA_SUCCESS;
+                }
+            });
+        for (std::thread& thread : threads) thread.join();
+        return answer(CUDA_SUCCESS, bad.load());
+    };
     // cancel WHAT deferred|asynchronous COUNT: so many threads, one after the other, are cancelled while they alloc
     // (plain or async), ask for info, retain or start; how many of them were
     commands["cancel"] = [](Program& p, const Words& w) {

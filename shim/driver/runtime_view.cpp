@@ -1,0 +1,212 @@
+#include "shim/driver/runtime_view.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "shim/driver/export.h"
+#include "shim/log.h"
+#include "virtual_gpu/driver/libc.h"
+#include "virtual_gpu/split/current.h"
+#include "virtual_gpu/split/physical.h"
+#include "virtual_gpu/split/split.h"
+
+// The runtime's door, where it is loaded.
+extern "C" __attribute__((weak)) void* cuslice_runtime_12[];
+
+namespace cuslice {
+
+namespace {
+
+constinit std::atomic<const void*> runtimes[64]{};
+constinit std::atomic<bool> said{false};
+
+bool is_shared_runtime(const Dl_info& module) {
+    const char* slash = module.dli_fname ? std::strrchr(module.dli_fname, '/') : nullptr;
+    return module.dli_fname && std::strncmp(slash ? slash + 1 : module.dli_fname, "libcudart.so.", 13) == 0;
+}
+
+// Where the runtime has no door: it is in the program itself or in a library of its own, or the door isn't loaded.
+void say_once(const Dl_info& module) {
+    const bool shared = is_shared_runtime(module);
+    if (!module.dli_fname || (shared && cuslice_runtime_12) || said.exchange(true)) return;
+    LogLine line;
+    line.append("the CUDA runtime in ").append(module.dli_fname);
+    say(LogLevel::warn,
+        shared ? line.append(" sees each split GPU as one, with the memory of its first part: libcuslice-runtime.so "
+                             "has to be in LD_PRELOAD, too, as cuslice run puts it there")
+               : line.append(" sees each split GPU as one, with the memory of its first part, as it is not the shared "
+                             "one (docs/virtual-gpus.md)"));
+}
+
+// The virtual GPU that a physical one stands for, in this thread.
+CUdevice meant(CUdevice physical) { return shown(physical); }
+
+bool meant(CUmemLocation& location) {
+    if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) location.id = meant(location.id);
+    return location.type != CU_MEM_LOCATION_TYPE_DEVICE || location.id >= 0;
+}
+
+CUcontext real_of(CUcontext handle) { return virtual_contexts().of(handle).real; }
+
+CUdevice physical_of(int ordinal) {
+    const Split::Device* device = split().device(ordinal);
+    return device ? device->physical : ordinal;
+}
+
+// What a runtime holds of a physical GPU's context it holds of the part that its thread was on.
+constinit std::atomic<unsigned> retained[VirtualParts::kMost]{};
+
+int retained_part(CUdevice physical) {
+    const auto give_up = [&](int part) {
+        const Split::Device* device = split().device(part);
+        unsigned count = device && device->physical == physical ? retained[part].load(std::memory_order_relaxed) : 0;
+        while (count && !retained[part].compare_exchange_weak(count, count - 1, std::memory_order_relaxed)) {
+        }
+        return count != 0;
+    };
+    const int here = meant(physical);
+    if (give_up(here)) return here;
+    for (int i = 0; i < split().count(); i++)
+        if (give_up(i)) return i;
+    return here;  // none: the driver says so
+}
+
+// The hooks, each with physical GPUs in its arguments and answers. Those that make contexts have no such form: the
+// runtime makes none.
+namespace seen {
+
+CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+    const int part = meant(device);
+    const CUresult result = ::cuDevicePrimaryCtxRetain(context, part);
+    if (result != CUDA_SUCCESS) return result;
+    retained[part].fetch_add(1, std::memory_order_relaxed);
+    *context = real_of(*context);
+    return result;
+}
+CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
+    return ::cuDevicePrimaryCtxRelease(retained_part(device));
+}
+CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+    return ::cuDevicePrimaryCtxRelease_v2(retained_part(device));
+}
+CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice device) { return ::cuDevicePrimaryCtxReset(meant(device)); }
+CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device) { return ::cuDevicePrimaryCtxReset_v2(meant(device)); }
+CUresult CUDAAPI cuDeviceTotalMem(unsigned* bytes, CUdevice device) { return ::cuDeviceTotalMem(bytes, meant(device)); }
+CUresult CUDAAPI cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
+    return ::cuDeviceTotalMem_v2(bytes, meant(device));
+}
+
+CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx* green, CUdevResourceDesc resources, CUdevice device, unsigned flags) {
+    return ::cuGreenCtxCreate(green, resources, meant(device), flags);
+}
+
+CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle* piece, size_t bytes, const CUmemAllocationProp* wish,
+                             unsigned long long flags) {
+    if (!wish) return ::cuMemCreate(piece, bytes, wish, flags);
+    CUmemAllocationProp ours = *wish;
+    return meant(ours.location) ? ::cuMemCreate(piece, bytes, &ours, flags) : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* wish) {
+    if (!wish) return ::cuMemPoolCreate(pool, wish);
+    CUmemPoolProps ours = *wish;
+    return meant(ours.location) ? ::cuMemPoolCreate(pool, &ours) : CUDA_ERROR_INVALID_DEVICE;
+}
+
+// Not hooks, but each part's own all the same.
+CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
+    return CUSLICE_REAL(cuDeviceGetDefaultMemPool)(pool, meant(device));
+}
+CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
+    return CUSLICE_REAL(cuDeviceGetMemPool)(pool, meant(device));
+}
+CUresult CUDAAPI cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
+    return CUSLICE_REAL(cuDeviceSetMemPool)(meant(device), pool);
+}
+
+void correct(CUpointer_attribute attribute, void* data) {
+    if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) {
+        auto& ordinal = *static_cast<int*>(data);
+        if (ordinal >= 0) ordinal = physical_of(ordinal);
+    } else if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT) {
+        auto& context = *static_cast<CUcontext*>(data);
+        if (context) context = real_of(context);
+    }
+}
+
+CUresult CUDAAPI cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
+    const CUresult result = ::cuPointerGetAttribute(data, attribute, address);
+    if (result == CUDA_SUCCESS && data) correct(attribute, data);
+    return result;
+}
+
+CUresult CUDAAPI cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
+                                        CUdeviceptr address) {
+    const CUresult result = ::cuPointerGetAttributes(count, attributes, data, address);
+    for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++)
+        if (data[i]) correct(attributes[i], data[i]);
+    return result;
+}
+
+}  // namespace seen
+
+struct Form {
+    Function function;
+    void* address;
+};
+#define CUSLICE_SEEN(symbol) \
+    { Function::symbol, reinterpret_cast<void*>(static_cast<decltype(&::symbol)>(&seen::symbol)) }
+const Form kForms[] = {
+    CUSLICE_SEEN(cuDevicePrimaryCtxRetain),
+    CUSLICE_SEEN(cuDevicePrimaryCtxRelease),
+    CUSLICE_SEEN(cuDevicePrimaryCtxRelease_v2),
+    CUSLICE_SEEN(cuDevicePrimaryCtxReset),
+    CUSLICE_SEEN(cuDevicePrimaryCtxReset_v2),
+    CUSLICE_SEEN(cuDeviceTotalMem),
+    CUSLICE_SEEN(cuDeviceTotalMem_v2),
+    CUSLICE_SEEN(cuGreenCtxCreate),
+    CUSLICE_SEEN(cuMemCreate),
+    CUSLICE_SEEN(cuMemPoolCreate),
+    CUSLICE_SEEN(cuDeviceGetDefaultMemPool),
+    CUSLICE_SEEN(cuDeviceGetMemPool),
+    CUSLICE_SEEN(cuDeviceSetMemPool),
+    CUSLICE_SEEN(cuPointerGetAttribute),
+    CUSLICE_SEEN(cuPointerGetAttributes),
+};
+#undef CUSLICE_SEEN
+
+}  // namespace
+
+// Runtimes from 12 on begin with the empty name and version 0. One of 11 begins with the name of the function that it
+// asks through, as programs do, too: that one is known by its library's name.
+bool is_runtime(const void* caller, const char* name, int version) {
+    if (!split().installed() || !name) return false;
+    Dl_info module{};
+    if (!dladdr(caller, &module)) return false;
+    const bool is_old = std::strcmp(name, "cuGetProcAddress") == 0 && is_shared_runtime(module);
+    for (std::atomic<const void*>& known : runtimes) {
+        const void* there = known.load(std::memory_order_acquire);
+        if (there == module.dli_fbase) return true;
+        if (there) continue;
+        if (!is_old && (*name || version != 0)) return false;
+        if (!known.compare_exchange_strong(there, module.dli_fbase) && there != module.dli_fbase) continue;
+        say_once(module);
+        return true;
+    }
+    return false;
+}
+
+void* runtime_form(const void* real, void* hook) {
+    for (const Form& form : kForms)
+        if (physical_slot(form.function) == real) return form.address;
+    // A stream is a part's, whoever makes it.
+    for (const Function function :
+         {Function::cuStreamCreate, Function::cuStreamCreateWithPriority, Function::cuGreenCtxStreamCreate})
+        if (physical_slot(function) == real) return hook;
+    // Contexts and GPUs as the driver has them, where no hook counts anything.
+    for (std::size_t i = 0; i < kFunctionCount; i++)
+        if (split_from_slots[i] == real && cuslice_driver_slots[i] == hook) return split_from_slots[i];
+    return hook;
+}
+
+}  // namespace cuslice

@@ -1,0 +1,57 @@
+// What the runtime's door asks (shim/runtime/).
+#include "shim/runtime/split_view.h"
+
+#include <atomic>
+
+#include "shim/driver/export.h"
+#include "shim/entry.h"
+#include "virtual_gpu/driver/libc.h"
+#include "virtual_gpu/driver/locate.h"
+#include "virtual_gpu/split/current.h"
+#include "virtual_gpu/split/split.h"
+
+namespace cuslice {
+
+namespace {
+
+constinit std::atomic<bool> held[VirtualParts::kMost]{};
+
+// The runtime's own use of a primary context. A reset has ended it, and the next use begins it anew. Threads that come
+// at once may use it twice, which does no harm: it lives as long as the process.
+CUresult hold(int ordinal) {
+    if (held[ordinal].exchange(true) && virtual_contexts().primary(ordinal).lives) return CUDA_SUCCESS;
+    CUcontext context = nullptr;
+    const CUresult result = cuDevicePrimaryCtxRetain(&context, ordinal);
+    if (result != CUDA_SUCCESS) held[ordinal] = false;
+    return result;
+}
+
+int make_current(int ordinal) {
+    if (!split().device(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
+    if (const CUresult result = hold(ordinal); result != CUDA_SUCCESS) return result;
+    return cuCtxSetCurrent(virtual_contexts().primary(ordinal).handle());
+}
+
+constexpr SplitView kView{
+    .loaded = [](const char* soname) { return real_dlopen()(soname, RTLD_NOW | RTLD_NOLOAD); },
+    .open = [] { return split().is_open() || (cuInit(0) == CUDA_SUCCESS && split().is_open()); },
+    .count = [] { return split().count(); },
+    .physical_of =
+        [](int ordinal) {
+            const Split::Device* device = split().device(ordinal);
+            return device ? device->physical : -1;
+        },
+    .shown = [](int physical) { return shown(CUdevice{physical}); },
+    .current = CurrentVirtual::device,
+    .siblings = [](int a, int b) { return split().siblings(a, b); },
+    .make_current = make_current,
+    .has_company = [](int ordinal) { return virtual_contexts().has_company(virtual_contexts().primary(ordinal)); },
+};
+
+}  // namespace
+
+}  // namespace cuslice
+
+extern "C" __attribute__((visibility("default"))) const cuslice::SplitView* cuslice_split_view() {
+    return cuslice::ready() == cuslice::Readiness::ready && cuslice::split().installed() ? &cuslice::kView : nullptr;
+}

@@ -1,0 +1,10 @@
+#pragma once
+
+namespace cuslice {
+
+// A program opens NVIDIA's runtime, by any name or path. Where GPUs are split and the runtime's door is loaded: the
+// path of the facade that stands before that version (shim/runtime/facade_x86_64.S), with the real one loaded as
+// `caller` would have got it. Otherwise the name itself.
+const char* runtime_facade(const char* name, const void* caller);
+
+}  // namespace cuslice

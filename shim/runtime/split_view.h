@@ -1,0 +1,28 @@
+#pragma once
+
+// What the runtime's door (libcuslice-runtime.so) asks of the preloaded library. Both are of one build.
+namespace cuslice {
+
+struct SplitView {
+    // The library with this SONAME if it is loaded, past our own dlopen, which would answer with the facade before it.
+    void* (*loaded)(const char* soname);
+    // The driver has started, and the GPUs are known. False: programs hear why from the runtime.
+    bool (*open)();
+    int (*count)();
+    // A virtual GPU's physical one, and the virtual one that a physical one stands for in this thread; -1: there is
+    // none.
+    int (*physical_of)(int ordinal);
+    int (*shown)(int physical);
+    // The thread's; -1 if it has no context.
+    int (*current)();
+    bool (*siblings)(int a, int b);
+    // Makes its primary context current, which the runtime has for as long as the process lives. A CUresult.
+    int (*make_current)(int ordinal);
+    // Whether another part of its GPU is in use.
+    bool (*has_company)(int ordinal);
+};
+
+}  // namespace cuslice
+
+// Null where no GPU is split. Reads the configuration, the first time.
+extern "C" const cuslice::SplitView* cuslice_split_view();

@@ -1,0 +1,37 @@
+#include "cli/static_runtime.h"
+
+#include "tests/catch.h"
+#include "tests/cli/child.h"
+#include "tests/cli/tree.h"
+
+namespace cuslice::tests {
+
+TEST_CASE("a program with device code that needs no shared runtime carries the static one") {
+    CHECK(cli::carries_static_runtime(CUSLICE_TEST_DEVICE_CODE_STATIC));
+    CHECK_FALSE(cli::carries_static_runtime(CUSLICE_TEST_DEVICE_CODE_SHARED));
+    CHECK_FALSE(cli::carries_static_runtime("/bin/true"));
+    const Folder folder;
+    CHECK_FALSE(cli::carries_static_runtime(folder.path()));
+    CHECK_FALSE(cli::carries_static_runtime(folder.path() + "/nothing"));
+    const std::string whole = read_text(CUSLICE_TEST_DEVICE_CODE_STATIC);
+    for (const std::size_t size :
+         {std::size_t{0}, std::size_t{3}, std::size_t{63}, std::size_t{64}, whole.size() / 2, whole.size() - 1})
+        CHECK_FALSE(cli::carries_static_runtime(folder.write("cut", whole.substr(0, size))));
+}
+
+TEST_CASE("with a split it is said before such a program starts what it will see") {
+    const Folder folder;
+    const Words plain = plain_environment(folder.path());
+    const std::string program = CUSLICE_TEST_DEVICE_CODE_STATIC;
+    const auto said = [&](const Words& options, const std::string& which) {
+        return run(launch(options, {which}), plain).err;
+    };
+    CHECK(said({"--fake=2xstub", "--split=0=2"}, program) ==
+          "cuslice: " + program +
+              ": carries the static CUDA runtime: it sees each split GPU as one, with the memory of its first part. "
+              "Relink it with -cudart shared\n");
+    CHECK(said({"--fake=2xstub"}, program).empty());
+    CHECK(said({"--fake=2xstub", "--split=0=2"}, "/bin/true").empty());
+}
+
+}  // namespace cuslice::tests

@@ -1,0 +1,152 @@
+// Split GPUs through the CUDA runtime's door: what a program sees, and that the runtime itself sees only physical GPUs.
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "tests/preload/machine.h"
+#include "tests/preload/places.h"
+
+namespace cuslice::tests {
+namespace {
+
+Words split_in(const std::string& how, const std::string& fake, const std::string& folder, const Words& more = {}) {
+    const std::string door = std::filesystem::path(kPreloaded).parent_path() / "libcuslice-runtime.so";
+    return sliced(
+        fake, folder,
+        joined({"CUSLICE_SPLIT=" + how, "LD_LIBRARY_PATH=" + kFakeFolder, "LD_PRELOAD=" + preload_list() + ":" + door},
+               more));
+}
+
+// The four ways of a program to the runtime.
+struct Way {
+    std::string program;
+    Words environment;
+};
+const Way kWays[] = {{"guest_split_runtime12", {}},
+                     {"guest_split_runtime13", {}},
+                     {"guest_opened_runtime12", {"CUDART=libcudart.so.12"}},
+                     {"guest_opened_runtime13", {"CUDART=" + kFakeFolder + "/libcudart.so.13"}}};
+
+Words lines_that_begin(const std::string& word, const Words& lines) {
+    Words all;
+    for (const std::string& line : lines)
+        if (line.rfind(word + " ", 0) == 0) all.push_back(line);
+    return all;
+}
+
+std::set<std::string> column(const Words& lines, std::size_t place) {
+    std::set<std::string> all;
+    for (const std::string& line : lines) all.insert(split_words(line).at(place));
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("a program on the runtime sees every part as a GPU, and uses each to its own limit") {
+    const Way& way = GENERATE(kWays[0], kWays[1], kWays[2], kWays[3]);
+    const std::string allocator = GENERATE("direct", "growth", "prealloc");
+    INFO(way.program << ' ' << allocator);
+    Folder books, plain_books;
+    const Outcome whole =
+        run({kGuests + "/" + way.program},
+            raw("1xa100-40g", plain_books.path(), joined(way.environment, {"LD_LIBRARY_PATH=" + kFakeFolder})));
+    const Outcome parts =
+        run({kGuests + "/" + way.program},
+            split_in("0=3", "1xa100-40g", books.path(), joined(way.environment, {"CUSLICE_ALLOCATOR=" + allocator})));
+    INFO(parts.out << parts.err);
+    CHECK(parts.exit_code == 0);
+    const Words lines = split_lines(parts.out);
+    CHECK(lines_that_begin("count", lines) == Words{"count 3"});
+    CHECK(lines_that_begin("wrong", lines) == Words{"wrong 0"});
+    const Words gpus = lines_that_begin("gpu", lines);
+    REQUIRE(gpus.size() == 3);
+    CHECK(column(gpus, 3).size() == 3);
+    CHECK(column(gpus, 5).size() == 3);
+    CHECK(column(gpus, 7).size() == 1);
+    CHECK(lines_that_begin("peer", lines).size() == 6);
+    CHECK(column(lines_that_begin("peer", lines), 3) == std::set<std::string>{"1"});
+
+    // Nothing of the physical GPU is in what the program was told. (Any other ordinal than 0 the runtime would have
+    // refused, as it has one GPU.)
+    const Words physical = lines_that_begin("gpu", split_lines(whole.out));
+    REQUIRE(physical.size() == 1);
+    for (const std::size_t place : {3, 5, 7}) {
+        const std::string word = split_words(physical[0]).at(place);
+        INFO(word);
+        CHECK(parts.out.find(word) == std::string::npos);
+    }
+}
+
+TEST_CASE("without a split the runtime's door changes nothing") {
+    const Way& way = GENERATE(kWays[0], kWays[3]);
+    Folder books, plain_books;
+    const Words environment = joined(way.environment, {"LD_LIBRARY_PATH=" + kFakeFolder});
+    const Outcome plainly = run({kGuests + "/" + way.program}, raw("2xa100-40g", plain_books.path(), environment));
+    const std::string door = std::filesystem::path(kPreloaded).parent_path() / "libcuslice-runtime.so";
+    const Outcome sliced_one =
+        run({kGuests + "/" + way.program},
+            sliced("2xa100-40g", books.path(), joined(environment, {"LD_PRELOAD=" + preload_list() + ":" + door})));
+    INFO(sliced_one.err);
+    CHECK(plainly.exit_code == 0);
+    CHECK(sliced_one.out == plainly.out);
+}
+
+TEST_CASE("every name of the runtime resolves behind its door, linked and opened") {
+    const std::string major = GENERATE("12", "13");
+    const std::string genuine = std::string(CUSLICE_TEST_BUILD) + "/genuine-runtime/libcudart.so." + major;
+    std::string names;
+    unsigned count = 0;
+    for (const std::string& line : split_lines(read_text(std::string(CUSLICE_TEST_RUNTIME_EXPORTS) + major + ".def"))) {
+        if (line.rfind("CUSLICE_CUDART_EXPORT(", 0) != 0) continue;
+        names += line.substr(22, line.find(',') - 22) + "\n";
+        count++;
+    }
+    REQUIRE(count > 400);
+    for (const std::string& library : {kFakeFolder + "/libcudart.so." + major, genuine}) {
+        if (!std::filesystem::exists(library)) {
+            std::printf("  SKIPPED: no genuine runtime (tests/preload/genuine_runtime.sh brings it)\n");
+            continue;
+        }
+        INFO(library);
+        Folder books;
+        const std::string list = books.write("names", names);
+        const Outcome outcome = run({kGuests + "/guest_runtime_names", library, "libcudart.so." + major, list},
+                                    split_in("0=2", "1xa100-40g", books.path()));
+        CHECK(outcome.out == "found " + std::to_string(count) + "\n");
+    }
+}
+
+TEST_CASE("a name that only a newer runtime has resolves, linked and opened") {
+    Folder books;
+    const std::string newer = kGuests + "/newer/libcudart.so.13";
+    const Outcome outcome = run({kGuests + "/guest_newer_runtime", newer},
+                                split_in("0=2", "1xa100-40g", books.path(), {"LD_LIBRARY_PATH=" + kGuests + "/newer"}));
+    CHECK(outcome.out == "4711 4711\n");
+}
+
+TEST_CASE("both versions in one process tell one story") {
+    Folder books;
+    const Outcome outcome = run({kGuests + "/guest_split_runtime12"},
+                                split_in("0=3", "1xa100-40g", books.path(), {"OTHER_CUDART=libcudart.so.13"}));
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK(lines_that_begin("other", split_lines(outcome.out)) == Words{"other 3 2"});
+}
+
+TEST_CASE("without its door a runtime's program has its first part, and is told so once") {
+    Folder books;
+    Words environment = split_in("0=3", "1xa100-40g", books.path());
+    environment.erase(std::remove_if(environment.begin(), environment.end(),
+                                     [](const std::string& word) { return word.rfind("LD_PRELOAD=", 0) == 0; }),
+                      environment.end());
+    environment.push_back("LD_PRELOAD=" + preload_list());
+    const Outcome outcome = run({kGuests + "/guest_split_runtime13"}, environment);
+    INFO(outcome.out << outcome.err);
+    CHECK(lines_that_begin("count", split_lines(outcome.out)) == Words{"count 1"});
+    const Words said = split_lines(outcome.err);
+    CHECK(std::count_if(said.begin(), said.end(), [](const std::string& line) {
+              return line.find("libcuslice-runtime.so has to be in LD_PRELOAD") != std::string::npos;
+          }) == 1);
+}
+
+}  // namespace cuslice::tests

@@ -1,0 +1,411 @@
+// One GPU as several: each with its limit and its identity, one context for all of them beneath.
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <set>
+
+#include "tests/catch.h"
+#include "tests/preload/guest.h"
+#include "tests/preload/lookups.h"
+#include "tests/preload/places.h"
+
+namespace cuslice::tests {
+namespace {
+
+const std::string kGpu = "1xlaptop-2g";
+constexpr std::uint64_t kPage = 2 * kMiB, kHeadroom = 16 * kMiB;
+
+std::string text(std::uint64_t count) { return std::to_string(count); }
+
+// A guest that sees a GPU as so many, or as it is.
+struct Parts {
+    explicit Parts(unsigned parts, const Words& more = {}, const Words& route = Guest::route("linked"))
+        : guest(route, sliced(kGpu, books.path(), with(parts, more))), count(parts) {
+        REQUIRE(guest.code("init") == 0);
+    }
+    static Words with(unsigned parts, Words words) {
+        words.push_back("CUSLICE_SPLIT=0=" + text(parts));
+        words.push_back("CUSLICE_HEADROOM=" + text(kHeadroom / kMiB) + "MiB");
+        return words;
+    }
+    Held held() { return books_of(books.path(), guest.pid()); }
+    void retain_all() {
+        for (unsigned i = 0; i < count; i++) REQUIRE(guest.code("retain " + text(i)) == 0);
+    }
+    // What is charged to one of them; the guest's current context is one of its own afterwards.
+    std::uint64_t used(unsigned part) {
+        REQUIRE(guest.code("current " + text(part)) == 0);
+        return limit() - kHeadroom - guest.number("info");
+    }
+    std::uint64_t used_by_all() {
+        std::uint64_t sum = 0;
+        for (unsigned i = 0; i < count; i++) sum += used(i);
+        return sum;
+    }
+    std::uint64_t limit() const { return total / count / kPage * kPage; }
+
+    Folder books;
+    Guest guest;
+    unsigned count;
+    static const std::uint64_t total;
+};
+
+std::uint64_t total_of_gpu() {
+    Folder books;
+    Guest guest(Guest::route("linked"), raw(kGpu, books.path()));
+    guest.code("init");
+    return guest.number("total 0");
+}
+const std::uint64_t Parts::total = total_of_gpu();
+
+}  // namespace
+
+TEST_CASE("a GPU that is split is as many as asked for, each with an identity and a share of its own") {
+    for (const unsigned count : {2u, 3u, 4u}) {
+        Parts parts(count);
+        CHECK(parts.guest.ask("count") == "0 " + text(count));
+        std::set<std::string> uuids;
+        for (unsigned i = 0; i < count; i++) {
+            uuids.insert(split_words(parts.guest.ask("uuid " + text(i))).at(1));
+            CHECK(parts.guest.number("total " + text(i)) == parts.limit());
+        }
+        CHECK(uuids.size() == count);
+        CHECK(parts.guest.code("total " + text(count)) == 101);
+        CHECK(parts.guest.code("uuid " + text(count)) == 101);
+        CHECK(parts.guest.code("retain " + text(count)) == 101);
+        // They are the same in every process.
+        Parts others(count);
+        for (unsigned i = 0; i < count; i++)
+            CHECK(uuids.count(split_words(others.guest.ask("uuid " + text(i))).at(1)) == 1);
+        CHECK(parts.guest.finish() == 0);
+        CHECK(parts.guest.complaints().empty());
+    }
+}
+
+TEST_CASE("each part allocates to its own limit and no further") {
+    Parts parts(3);
+    parts.retain_all();
+    const std::uint64_t block = 8 * kMiB;
+    std::vector<std::uint64_t> before, free;
+    for (unsigned i = 0; i < 3; i++) {
+        before.push_back(parts.used(i));
+        free.push_back(parts.guest.number("info"));
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        REQUIRE(parts.guest.code("current " + text(i)) == 0);
+        const Words answer = split_words(parts.guest.ask("fill " + text(block)));
+        CHECK(answer == Words{"2", text(free[i] / block)});
+        // The others have what they had.
+        for (unsigned k = 0; k < 3; k++) CHECK(parts.used(k) == before[k] + (k <= i ? free[k] / block * block : 0));
+        CHECK(parts.held().used == parts.used_by_all());
+        CHECK(parts.held().contexts == 1);
+    }
+    CHECK(parts.guest.code("freeall") == 0);
+    for (unsigned i = 0; i < 3; i++) CHECK(parts.used(i) == before[i]);
+    CHECK(parts.held().used == parts.used_by_all());
+    CHECK(parts.guest.finish() == 0);
+    CHECK(parts.guest.complaints().size() == 3);
+}
+
+TEST_CASE("however many contexts there are, the GPU has one, and none after the last of them") {
+    Parts parts(4);
+    CHECK(parts.held().contexts == 0);
+    parts.retain_all();
+    for (unsigned i = 0; i < 4; i++)
+        for (const char* name : {"a", "b"})
+            REQUIRE(parts.guest.code("create " + (name + text(i)) + " " + text(i)) == 0);
+    CHECK(parts.held().contexts == 1);
+    for (unsigned i = 0; i < 4; i++) {
+        REQUIRE(parts.guest.code("destroy a" + text(i)) == 0);
+        CHECK(parts.held().contexts == 1);
+        REQUIRE(parts.guest.code("release " + text(i)) == 0);
+        CHECK(parts.held().contexts == 1);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        CHECK(parts.held().contexts == 1);
+        REQUIRE(parts.guest.code("destroy b" + text(i)) == 0);
+    }
+    CHECK(parts.held().contexts == 0);
+    CHECK(parts.held().used == 0);
+    REQUIRE(parts.guest.code("retain 2") == 0);
+    CHECK(parts.held().contexts == 1);
+    // What the driver takes for itself is charged to the first part.
+    CHECK(parts.used(2) == 0);
+    REQUIRE(parts.guest.code("retain 0") == 0);
+    CHECK(parts.used(0) == parts.held().used);
+}
+
+TEST_CASE("the end of a context frees what was in it, and nothing of the others") {
+    Parts parts(3);
+    parts.retain_all();
+    REQUIRE(parts.guest.code("create own 1") == 0);
+    const std::uint64_t context = parts.held().used;
+    for (const char* name : {"own", "0", "1", "2"}) {
+        REQUIRE(parts.guest.code(std::string("current ") + name) == 0);
+        REQUIRE(parts.guest.code(std::string("alloc in") + name + " " + text(32 * kMiB)) == 0);
+        REQUIRE(parts.guest.code(std::string("put in") + name + " 77") == 0);
+        REQUIRE(parts.guest.code(std::string("module of") + name + " " + text(kMiB)) == 0);
+        REQUIRE(parts.guest.code(std::string("array of") + name + " 512 512 0") == 0);
+    }
+    const std::uint64_t full = parts.held().used;
+    CHECK(full == parts.used_by_all());
+    const auto still = [&](const std::string& name, bool alive) {
+        REQUIRE(parts.guest.code("current 0") == 0);
+        const std::string look = parts.guest.ask("look in" + name);
+        CHECK((look == "0 77") == alive);
+    };
+    REQUIRE(parts.guest.code("destroy own") == 0);
+    still("own", false);
+    for (const char* name : {"0", "1", "2"}) still(name, true);
+    CHECK(parts.held().used == full - (full - context) / 4);
+    CHECK(parts.held().used == parts.used_by_all());
+
+    REQUIRE(parts.guest.code("reset 1") == 0);
+    still("1", false);
+    for (const char* name : {"0", "2"}) still(name, true);
+    CHECK(parts.held().used == full - (full - context) / 2);
+    CHECK(parts.held().contexts == 1);
+    // It is retained still, and begins anew with the next retain.
+    CHECK(parts.guest.code("current 1") == 201);
+    REQUIRE(parts.guest.code("retain 1") == 0);
+    CHECK(parts.held().used == parts.used_by_all());
+    CHECK(parts.guest.code("alloc new " + text(kMiB)) == 0);
+    REQUIRE(parts.guest.code("release 1") == 0);
+    CHECK(parts.guest.code("current 1") == 0);
+    REQUIRE(parts.guest.code("release 1") == 0);
+    CHECK(parts.guest.code("current 1") == 201);
+    CHECK(parts.guest.code("release 1") == 201);
+
+    REQUIRE(parts.guest.code("release 0") == 0);
+    REQUIRE(parts.guest.code("current 2") == 0);
+    CHECK(parts.guest.ask("look in2") == "0 77");
+    REQUIRE(parts.guest.code("release 2") == 0);
+    CHECK(parts.held().used == 0);
+    CHECK(parts.held().contexts == 0);
+}
+
+TEST_CASE("a reset of the only context in use is the driver's, and it begins anew") {
+    Parts parts(2);
+    REQUIRE(parts.guest.code("retain 1") == 0);
+    const std::uint64_t context = parts.held().used;
+    REQUIRE(parts.guest.code("alloc x " + text(kMiB)) == 0);
+    REQUIRE(parts.guest.code("reset 1") == 0);
+    CHECK(parts.held().contexts == 0);
+    CHECK(parts.held().used == 0);
+    CHECK(parts.guest.code("current 1") == 201);
+    REQUIRE(parts.guest.code("retain 1") == 0);
+    CHECK(parts.held().contexts == 1);
+    CHECK(parts.held().used == context);
+    CHECK(parts.guest.code("alloc x " + text(kMiB)) == 0);
+    CHECK(parts.guest.code("release 1") == 0);
+    CHECK(parts.held().contexts == 1);
+    CHECK(parts.guest.code("release 1") == 0);
+    CHECK(parts.held().contexts == 0);
+}
+
+TEST_CASE("one that is retained still after its reset keeps nothing of the GPU") {
+    Parts parts(2);
+    REQUIRE(parts.guest.code("retain 1") == 0);
+    REQUIRE(parts.guest.code("create own 0") == 0);
+    REQUIRE(parts.guest.code("alloc x " + text(kMiB)) == 0);
+    REQUIRE(parts.guest.code("reset 1") == 0);
+    CHECK(parts.held().contexts == 1);
+    REQUIRE(parts.guest.code("destroy own") == 0);
+    CHECK(parts.held().contexts == 0);
+    CHECK(parts.held().used == 0);
+    CHECK(parts.guest.code("release 1") == 0);
+    CHECK(parts.guest.code("release 1") == 201);
+}
+
+TEST_CASE("contexts that several threads begin and end leave none") {
+    Parts parts(3);
+    for (unsigned i = 0; i < 3; i++) CHECK(parts.guest.ask("lifetimes 4 300 3") == "0 0");
+    CHECK(parts.held().contexts == 0);
+    CHECK(parts.held().used == 0);
+    parts.retain_all();
+    CHECK(parts.held().contexts == 1);
+    CHECK(parts.held().used == parts.used_by_all());
+}
+
+TEST_CASE("a created context's memory goes back to its part's cache's GPU, and the others' stays") {
+    for (const Words& settings :
+         {Words{"CUSLICE_ALLOCATOR=growth"}, Words{"CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=deferred"}}) {
+        Parts parts(2, settings);
+        parts.retain_all();
+        const std::uint64_t before = parts.held().used;
+        REQUIRE(parts.guest.code("create own 1") == 0);
+        REQUIRE(parts.guest.code("alloc x " + text(64 * kMiB)) == 0);
+        REQUIRE(parts.guest.code("current 1") == 0);
+        REQUIRE(parts.guest.code("alloc y " + text(64 * kMiB)) == 0);
+        REQUIRE(parts.guest.code("put y 5") == 0);
+        const std::uint64_t both = parts.held().used;
+        CHECK(both >= before + 128 * kMiB);
+        REQUIRE(parts.guest.code("destroy own") == 0);
+        CHECK(parts.held().used == before + (both - before) / 2);
+        CHECK(parts.guest.ask("look y") == "0 5");
+        CHECK(parts.guest.code("look x") != 0);
+    }
+}
+
+TEST_CASE("beside a GPU that is whole, parts are counted before it and have one context") {
+    Folder books;
+    Guest guest(Guest::route("linked"), sliced("2xlaptop-2g", books.path(), {"CUSLICE_SPLIT=0=2"}));
+    REQUIRE(guest.code("init") == 0);
+    CHECK(guest.ask("count") == "0 3");
+    const std::uint64_t part = Parts::total / 2 / kPage * kPage;
+    CHECK(guest.number("total 0") == part);
+    CHECK(guest.number("total 1") == part);
+    CHECK(guest.number("total 2") == Parts::total);
+    const std::string whole = split_words(guest.ask("uuid 2")).at(1);
+    for (const char* name : {"0", "1", "2"}) REQUIRE(guest.code(std::string("retain ") + name) == 0);
+    REQUIRE(guest.code("alloc x " + text(kGiB)) == 0);
+    CHECK(books_of(books.path(), guest.pid(), whole).used > kGiB);
+    CHECK(books_of(books.path(), guest.pid(), whole).contexts == 1);
+    for (const char* name : {"0", "1", "2"}) REQUIRE(guest.code(std::string("release ") + name) == 0);
+    CHECK(books_of(books.path(), guest.pid(), whole).used == 0);
+}
+
+TEST_CASE("a fork before the start and one after it: parts are the same in the child") {
+    Parts parts(3, {}, Guest::route("dlopen=libcuda.so.1"));
+    parts.retain_all();
+    Words answer = split_words(parts.guest.ask("forks 20 2"));
+    CHECK(answer == Words{"0", "0"});
+
+    Folder books;
+    Guest child(Guest::route("dlopen=libcuda.so.1"), sliced(kGpu, books.path(), Parts::with(3, {})));
+    REQUIRE(child.ask("fork") == "0");
+    REQUIRE(child.code("init") == 0);
+    CHECK(child.ask("count") == "0 3");
+    for (unsigned i = 0; i < 3; i++) REQUIRE(child.code("retain " + text(i)) == 0);
+    CHECK(child.code("alloc x " + text(kMiB)) == 0);
+    CHECK(books_of(books.path(), child.pid()).contexts == 1);
+}
+
+TEST_CASE("threads allocate and free on every part at once") {
+    for (const Words& settings :
+         {Words{}, Words{"CUSLICE_ALLOCATOR=growth"}, Words{"CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=deferred"}}) {
+        Parts parts(3, settings);
+        parts.retain_all();
+        for (unsigned i = 0; i < 3; i++) {
+            REQUIRE(parts.guest.code("current " + text(i)) == 0);
+            CHECK(parts.guest.ask("storm 4 2000 " + text(256 << 10)) == "0 0");
+        }
+        CHECK(parts.held().contexts == 1);
+        CHECK(parts.held().used <= parts.total);
+        CHECK(parts.guest.finish() == 0);
+        CHECK(parts.guest.complaints().empty());
+    }
+}
+
+TEST_CASE("each part has a cache of its own, in every mode") {
+    for (const Words& settings : {Words{"CUSLICE_ALLOCATOR=growth"}, Words{"CUSLICE_ALLOCATOR=prealloc"},
+                                  Words{"CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=deferred"}}) {
+        INFO(settings.back());
+        Parts parts(3, settings);
+        parts.retain_all();
+        const std::uint64_t block = 8 * kMiB;
+        std::vector<std::uint64_t> free;
+        for (unsigned i = 0; i < 3; i++) {
+            REQUIRE(parts.guest.code("current " + text(i)) == 0);
+            free.push_back(parts.guest.number("info"));
+        }
+        for (unsigned i = 0; i < 3; i++) {
+            REQUIRE(parts.guest.code("current " + text(i)) == 0);
+            REQUIRE(parts.guest.code("alloc keep" + text(i) + " " + text(block)) == 0);
+            REQUIRE(parts.guest.code("put keep" + text(i) + " " + text(100 + i)) == 0);
+            const Words answer = split_words(parts.guest.ask("fill " + text(block)));
+            CHECK(answer.at(0) == "2");
+            CHECK(std::stoull(answer.at(1)) + 1 <= free[i] / block);
+            CHECK(std::stoull(answer.at(1)) + 8 >= free[i] / block);  // segments don't fit to the last page
+            for (unsigned k = i + 1; k < 3; k++) {
+                REQUIRE(parts.guest.code("current " + text(k)) == 0);
+                CHECK(parts.guest.number("info") == free[k]);
+            }
+        }
+        CHECK(parts.held().used <= 3 * parts.limit());
+        CHECK(parts.held().contexts == 1);
+        REQUIRE(parts.guest.code("current 0") == 0);
+        // A reset takes one cache with it, and leaves the others'.
+        REQUIRE(parts.guest.code("reset 1") == 0);
+        for (unsigned i : {0u, 2u}) CHECK(parts.guest.ask("look keep" + text(i)) == "0 " + text(100 + i));
+        CHECK(parts.guest.code("look keep1") != 0);
+        CHECK(parts.held().used <= 2 * parts.limit() + 64 * kMiB);
+        REQUIRE(parts.guest.code("retain 1") == 0);
+        CHECK(parts.guest.code("alloc again " + text(block)) == 0);
+        for (const char* part : {"1", "1", "0", "2"}) CHECK(parts.guest.code(std::string("release ") + part) == 0);
+        CHECK(parts.held().contexts == 0);
+        CHECK(parts.held().used == 0);
+    }
+}
+
+TEST_CASE("linked, by dlsym and by cuGetProcAddress it is the same view") {
+    Words first;
+    for (const Words& route : {Guest::route("linked"), Guest::route("dlopen=libcuda.so.1"), Guest::route("v1"),
+                               Guest::route("v2"), Guest::route("flag2")}) {
+        INFO(route.back());
+        Parts parts(3, {}, route);
+        Words seen{parts.guest.ask("count")};
+        for (const char* part : {"0", "1", "2", "3"}) {
+            seen.push_back(parts.guest.ask(std::string("uuid ") + part));
+            seen.push_back(parts.guest.ask(std::string("total ") + part));
+            seen.push_back(parts.guest.ask(std::string("retain ") + part));
+        }
+        REQUIRE(parts.guest.code("current 2") == 0);
+        seen.push_back(text(parts.guest.code("alloc x " + text(kMiB))));
+        seen.push_back(parts.guest.ask("reset 2"));
+        seen.push_back(text(parts.guest.code("current 2")));
+        CHECK(parts.held().contexts == 1);
+        if (first.empty()) first = seen;
+        CHECK(seen == first);
+    }
+}
+
+TEST_CASE("copies between parts arrive, by every call that copies from GPU to GPU") {
+    // What is compared in split_conformance_test.cpp has to be success.
+    Folder books;
+    const Outcome outcome =
+        run({kGuests + "/guest_conformance", "peer copies"}, sliced(kGpu, books.path(), {"CUSLICE_SPLIT=0=2"}));
+    REQUIRE(outcome.exit_code == 0);
+    unsigned copied = 0;
+    for (const std::string& line : split_lines(outcome.out)) {
+        CHECK(line.find("not copied") == std::string::npos);
+        copied += line.rfind(" = 0 copied") != std::string::npos;
+    }
+    CHECK(copied == 36);
+}
+
+TEST_CASE("without a split what is translated where there is one is the driver's own") {
+    std::set<std::string> translated;
+    std::ifstream list(CUSLICE_TEST_SPLIT_FUNCTIONS);
+    for (std::string line; std::getline(list, line);) {
+        const std::size_t start = line.find("(cu");
+        if (line.rfind("CUSLICE_SPLIT_", 0) == 0)
+            translated.insert(line.substr(start + 1, line.find_first_of(",)", start) - start - 1));
+    }
+    for (const std::string& hooked : hooked_symbols()) translated.erase(hooked);
+    CHECK(translated.size() > 80);
+
+    std::vector<LookUp> look_ups = of_typedefs();
+    const auto asks_for_itself = [](const LookUp& look_up) { return look_up.name.rfind("cuGetProcAddress", 0) == 0; };
+    look_ups.erase(std::remove_if(look_ups.begin(), look_ups.end(), asks_for_itself), look_ups.end());
+    Folder books;
+    const std::vector<Answer> own = ask(look_ups, raw(kGpu, books.path()));
+    const std::vector<Answer> limited = ask(look_ups, sliced(kGpu, books.path(), {"CUSLICE_LIMIT=1GiB"}));
+    const std::vector<Answer> split = ask(look_ups, sliced(kGpu, books.path(), {"CUSLICE_SPLIT=0=2"}));
+    std::set<std::string> seen;
+    for (std::size_t i = 0; i < look_ups.size(); i++) {
+        if (!translated.count(own[i].v2_pointer.symbol)) continue;
+        INFO(look_ups[i].text());
+        seen.insert(own[i].v2_pointer.symbol);
+        CHECK(limited[i].v1_pointer == own[i].v1_pointer);
+        CHECK(limited[i].v2_pointer == own[i].v2_pointer);
+        CHECK(split[i].v2_pointer.file == "libcuslice.so");
+        CHECK(split[i].v1_pointer == split[i].v2_pointer);
+        CHECK(split[i].v2 == own[i].v2);
+        CHECK(split[i].status == own[i].status);
+    }
+    std::printf("  %zu translated functions without a hook, %zu of them looked up\n", translated.size(), seen.size());
+    CHECK(seen.size() > 80);
+}
+
+}  // namespace cuslice::tests

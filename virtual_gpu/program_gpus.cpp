@@ -1,0 +1,51 @@
+#include "virtual_gpu/program_gpus.h"
+
+#include <cstring>
+
+#include "virtual_gpu/nvml.h"
+#include "virtual_gpu/visible_devices.h"
+
+namespace cuslice {
+
+int ProgramGpus::find(const char* uuid) const {
+    for (std::size_t i = 0; i < count; i++)
+        if (std::strcmp(identities[i].uuid, uuid) == 0) return static_cast<int>(i);
+    return -1;
+}
+
+// A MIG device can be named, but is not in NVML's list of the host.
+void ProgramGpus::add(std::string_view uuid, std::span<const GpuIdentity> host) {
+    GpuIdentity gpu;
+    if (count == kMost || uuid.size() >= sizeof(gpu.uuid)) return;
+    std::memcpy(gpu.uuid, uuid.data(), uuid.size());
+    NvmlGpu nvml;
+    if (find(gpu.uuid) >= 0 || !nvml.open(gpu.uuid)) return;
+    for (const GpuIdentity& known : host)
+        if (std::strcmp(known.uuid, gpu.uuid) == 0) gpu = known;
+    std::uint64_t used = 0;
+    totals[count] = 0;
+    nvml.used_by_all(&used, &totals[count]);
+    handles[count] = nvml.handle();
+    identities[count++] = gpu;
+}
+
+bool ProgramGpus::read(const Settings& settings, const char* const* environment, ConfigError& error) {
+    GpuIdentity host[kMost];
+    std::size_t there = 0;
+    for (unsigned i = 0, all = nvml_gpu_count(); i < all && there < kMost; i++)
+        if (nvml_gpu(i).identity(&host[there])) there++;
+    const std::span<const GpuIdentity> gpus(host, there);
+
+    VisibleText list;
+    if (!physical_list(settings, gpus, environment, list, &chosen, error)) return false;
+    if (!chosen)
+        for (const GpuIdentity& gpu : gpus) add(gpu.uuid, gpus);
+    for (std::string_view names = list.view(); !names.empty();) {
+        const std::size_t comma = names.find(',');
+        add(slice(names, 0, comma), gpus);
+        names = comma == names.npos ? std::string_view() : slice(names, comma + 1);
+    }
+    return true;
+}
+
+}  // namespace cuslice

@@ -1,0 +1,40 @@
+#pragma once
+#include "policy/page_vector.h"
+#include "virtual_gpu/split/translate.h"
+
+namespace cuslice {
+
+// Who may reach memory, as the driver is to be told: parts of one GPU are one place for it, which may be named once,
+// and what one part may do the others can't be kept from.
+class PhysicalAccess {
+  public:
+    PhysicalAccess(const CUmemAccessDesc* wishes, std::size_t count) : given_(wishes) {
+        for (std::size_t i = 0; wishes && i < count; i++) add(wishes[i]);
+    }
+    ~PhysicalAccess() { real_.release(); }
+    PhysicalAccess(const PhysicalAccess&) = delete;
+    PhysicalAccess& operator=(const PhysicalAccess&) = delete;
+
+    bool complete() const { return complete_; }
+    CUmemAccessDesc* begin() { return real_.begin(); }
+    CUmemAccessDesc* end() { return real_.end(); }
+    // As the driver's functions take it.
+    const CUmemAccessDesc* get() { return size() ? real_.begin() : given_; }
+    std::size_t size() const { return real_.size(); }
+
+  private:
+    void add(CUmemAccessDesc wish) {
+        to_physical(wish.location);
+        for (CUmemAccessDesc& other : real_) {
+            if (other.location.type != wish.location.type || other.location.id != wish.location.id) continue;
+            if (wish.flags > other.flags) other.flags = wish.flags;
+            return;
+        }
+        complete_ = complete_ && real_.push_back(wish);
+    }
+    const CUmemAccessDesc* given_;
+    PageVector<CUmemAccessDesc> real_;
+    bool complete_ = true;
+};
+
+}  // namespace cuslice

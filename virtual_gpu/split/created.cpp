@@ -1,0 +1,122 @@
+// Contexts that a program makes itself: names for the physical GPU's one.
+#include "virtual_gpu/split/current.h"
+#include "virtual_gpu/split/ending.h"
+#include "virtual_gpu/split/functions.h"
+#include "virtual_gpu/split/translate.h"
+
+namespace cuslice {
+
+namespace {
+
+// `call` is what the driver would do, for where the GPUs are not open yet.
+template <typename Call>
+CUresult create(CUcontext* handle, unsigned flags, CUdevice ordinal, Call call) {
+    if (!split().is_open()) return call();
+    const Split::Device* device = split().device(ordinal);
+    if (!device) return CUDA_ERROR_INVALID_DEVICE;
+    const unsigned how = flags & CU_CTX_SCHED_MASK;
+    const bool one_way = how == (how & (0 - how));
+    if (!handle || !one_way || flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) return CUDA_ERROR_INVALID_VALUE;
+    LockGuard lock(lifetimes_mutex());
+    CUcontext real = nullptr;
+    CUresult result = CUSLICE_PHYSICAL(cuDevicePrimaryCtxRetain)(&real, device->physical);
+    if (result != CUDA_SUCCESS) return result;
+    VirtualContext* context = virtual_contexts().create(ordinal, real, flags);
+    result = context ? CurrentVirtual::push({context, real}) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_SUCCESS) {
+        *handle = context->handle();
+        return result;
+    }
+    if (context) virtual_contexts().end(*context);
+    CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(device->physical);
+    return result;
+}
+
+CUresult destroy(VirtualContext& context) {
+    LockGuard lock(lifetimes_mutex());
+    if (!context.lives) return CUDA_ERROR_INVALID_CONTEXT;
+    const Split::Device& device = *split().device(context.device);
+    const bool company = virtual_contexts().has_company(context);
+    if (company) end_what_was_made(context);
+    // Where it is current, it is no longer; the one beneath it is then.
+    if (CurrentVirtual::get().context == &context) CurrentVirtual::pop(nullptr);
+    const CUresult result = CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(device.physical);
+    virtual_contexts().end(context);
+    leave_memory(company);
+    return result;
+}
+
+template <typename Call>
+CUresult destroy(CUcontext handle, Call call) {
+    const VirtualContexts::Meaning meaning = virtual_contexts().of(handle);
+    if (!meaning.context) return meaning.real || !handle ? call() : CUDA_ERROR_INVALID_CONTEXT;
+    // A primary one isn't ended in this way, nor one that has ended.
+    return meaning.context->primary() || !meaning.real ? CUDA_ERROR_INVALID_CONTEXT : destroy(*meaning.context);
+}
+
+}  // namespace
+
+namespace split_driver {
+
+CUresult cuCtxCreate(CUcontext* context, unsigned flags, CUdevice device) {
+    const CUresult result =
+        create(context, flags, device, [&] { return CUSLICE_PHYSICAL(cuCtxCreate)(context, flags, device); });
+    constexpr unsigned kFirstForm = 3010;
+    VirtualContext* made = result == CUDA_SUCCESS ? virtual_contexts().find(*context) : nullptr;
+    if (made) made->version = kFirstForm;
+    return result;
+}
+
+CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device) {
+    return create(context, flags, device, [&] { return CUSLICE_PHYSICAL(cuCtxCreate_v2)(context, flags, device); });
+}
+
+// A share of the multiprocessors, or of another API's queues, can't be had in a context that others share.
+CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* parameters, int count, unsigned flags,
+                        CUdevice device) {
+    if (split().is_open() && (count < 0 || (count && !parameters))) return CUDA_ERROR_INVALID_VALUE;
+    if (split().is_open() && count) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    return create(context, flags, device,
+                  [&] { return CUSLICE_PHYSICAL(cuCtxCreate_v3)(context, parameters, count, flags, device); });
+}
+
+CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* parameters, unsigned flags, CUdevice device) {
+    if (split().is_open() && parameters && parameters->numExecAffinityParams > 0)
+        return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    if (split().is_open() && parameters && parameters->cigParams) return CUDA_ERROR_NOT_SUPPORTED;
+    return create(context, flags, device,
+                  [&] { return CUSLICE_PHYSICAL(cuCtxCreate_v4)(context, parameters, flags, device); });
+}
+
+CUresult cuCtxDestroy(CUcontext context) {
+    return destroy(context, [&] { return CUSLICE_PHYSICAL(cuCtxDestroy)(context); });
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context) {
+    return destroy(context, [&] { return CUSLICE_PHYSICAL(cuCtxDestroy_v2)(context); });
+}
+
+CUresult cuCtxAttach(CUcontext* handle, unsigned flags) {
+    const VirtualContexts::Meaning now = CurrentVirtual::get();
+    if (!now.context || now.context->primary() || !handle) {
+        const CUresult result = CUSLICE_PHYSICAL(cuCtxAttach)(handle, flags);
+        if (result == CUDA_SUCCESS) *handle = CurrentVirtual::handle();
+        return result;
+    }
+    if (flags) return CUDA_ERROR_INVALID_VALUE;
+    virtual_contexts().use(*now.context);
+    *handle = now.context->handle();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDetach(CUcontext handle) {
+    const VirtualContexts::Meaning meaning = virtual_contexts().of(handle);
+    if (!meaning.context || meaning.context->primary()) return CUSLICE_PHYSICAL(cuCtxDetach)(meaning.real);
+    // Only of the one that is current.
+    if (!meaning.real || CurrentVirtual::get().context != meaning.context) return CUDA_ERROR_INVALID_CONTEXT;
+    return virtual_contexts().give_up(*meaning.context) ? CUDA_SUCCESS : destroy(*meaning.context);
+}
+
+}  // namespace split_driver
+
+}  // namespace cuslice

@@ -1,0 +1,117 @@
+// Which GPUs there are, and what tells them apart.
+#include <cctype>
+#include <cstdio>
+#include <cstring>
+
+#include "virtual_gpu/split/functions.h"
+#include "virtual_gpu/split/pci_address.h"
+#include "virtual_gpu/split/translate.h"
+
+namespace cuslice {
+
+namespace {
+
+bool pci_of(const Split::Device& device, PciAddress* address) { return read_pci(device.identity.pci, address); }
+
+// The sixteen bytes of "GPU-…" or "MIG-…".
+void read_uuid(const char* text, CUuuid* uuid) {
+    unsigned count = 0, high = 16;
+    for (const char* letter = text + 4; *letter && count < 16; letter++) {
+        if (!std::isxdigit(static_cast<unsigned char>(*letter))) continue;
+        const auto digit = static_cast<unsigned>(*letter <= '9' ? *letter - '0' : (*letter | 32) - 'a' + 10);
+        if (high == 16) {
+            high = digit;
+        } else {
+            uuid->bytes[count++] = static_cast<char>(high * 16 + digit);
+            high = 16;
+        }
+    }
+}
+
+template <typename Call>
+CUresult own_uuid(CUuuid* uuid, CUdevice ordinal, Call call) {
+    CUdevice physical = ordinal;
+    to_physical(physical);
+    const CUresult result = call(physical);
+    const Split::Device* device = split().device(ordinal);
+    if (result == CUDA_SUCCESS && device && device->part.split) read_uuid(device->identity.uuid, uuid);
+    return result;
+}
+
+}  // namespace
+
+namespace split_driver {
+
+CUresult cuDeviceGetCount(int* count) {
+    const CUresult result = CUSLICE_PHYSICAL(cuDeviceGetCount)(count);
+    if (result == CUDA_SUCCESS && split().is_open()) *count = split().count();
+    return result;
+}
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+    CUdevice physical = ordinal;
+    to_physical(physical);
+    const CUresult result = CUSLICE_PHYSICAL(cuDeviceGet)(device, physical);
+    if (result == CUDA_SUCCESS) *device = ordinal;
+    return result;
+}
+
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
+    return own_uuid(uuid, device, [&](CUdevice physical) { return CUSLICE_PHYSICAL(cuDeviceGetUuid)(uuid, physical); });
+}
+
+CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
+    return own_uuid(uuid, device,
+                    [&](CUdevice physical) { return CUSLICE_PHYSICAL(cuDeviceGetUuid_v2)(uuid, physical); });
+}
+
+CUresult cuDeviceGetPCIBusId(char* text, int size, CUdevice ordinal) {
+    CUdevice physical = ordinal;
+    to_physical(physical);
+    const CUresult result = CUSLICE_PHYSICAL(cuDeviceGetPCIBusId)(text, size, physical);
+    const Split::Device* device = split().device(ordinal);
+    PciAddress pci;
+    if (result == CUDA_SUCCESS && device && device->part.split && pci_of(*device, &pci))
+        std::snprintf(text, static_cast<std::size_t>(size), "%04x:%02x:%02x.%x", pci.domain, pci.bus, pci.device,
+                      pci.function);
+    return result;
+}
+
+CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* text) {
+    if (!split().is_open() || !device || !text) return CUSLICE_PHYSICAL(cuDeviceGetByPCIBusId)(device, text);
+    PciAddress wanted, here;
+    if (!read_pci(text, &wanted)) return CUDA_ERROR_INVALID_VALUE;
+    for (int i = 0; i < split().count(); i++) {
+        if (!pci_of(*split().device(i), &here) || here != wanted) continue;
+        *device = i;
+        return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice ordinal) {
+    CUdevice physical = ordinal;
+    to_physical(physical);
+    const CUresult result = CUSLICE_PHYSICAL(cuDeviceGetAttribute)(value, attribute, physical);
+    const Split::Device* device = split().device(ordinal);
+    PciAddress pci;
+    if (result != CUDA_SUCCESS || !device || !device->part.split || !pci_of(*device, &pci)) return result;
+    switch (attribute) {
+        case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
+            *value = static_cast<int>(pci.domain);
+            break;
+        case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+            *value = static_cast<int>(pci.bus);
+            break;
+        case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
+            *value = static_cast<int>(pci.device);
+            break;
+        default:
+            break;
+    }
+    return result;
+}
+
+}  // namespace split_driver
+
+}  // namespace cuslice

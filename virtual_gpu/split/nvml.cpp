@@ -1,0 +1,87 @@
+#include "virtual_gpu/split/nvml.h"
+
+#include <atomic>
+
+#include "virtual_gpu/split/nvml_functions.h"
+#include "virtual_gpu/split/physical_nvml.h"
+
+// nvml_x86_64.S knows both by their names.
+extern "C" {
+__attribute__((visibility("hidden"))) void* cuslice_physical_nvml_slots[cuslice::kNvmlFunctionCount] = {};
+__attribute__((visibility("hidden")))
+cuslice::VirtualNvmlDevice cuslice_virtual_nvml_devices[cuslice::VirtualNvml::kMost];
+__attribute__((visibility("hidden"))) void cuslice_nvml_exchanges();
+}
+static_assert(sizeof(cuslice_virtual_nvml_devices) == 0x4000);
+static_assert(offsetof(cuslice::VirtualNvmlDevice, physical) == 0);
+
+namespace cuslice {
+
+constinit VirtualNvml the_virtual_nvml;
+
+namespace {
+
+constexpr std::size_t kExchangeSize = 16;
+
+nvml::Return refused() { return nvml::ERROR_NOT_SUPPORTED; }
+
+// Where the library lacks a function, so do we.
+void take_place(std::size_t i, void* ours) {
+    if (!cuslice_nvml_slots[i]) return;
+    cuslice_physical_nvml_slots[i] = cuslice_nvml_slots[i];
+    __atomic_store_n(&cuslice_nvml_slots[i], ours, __ATOMIC_RELEASE);
+}
+
+}  // namespace
+
+void VirtualNvml::install() {
+    void* ours[kNvmlFunctionCount];
+    for (std::size_t i = 0; i < kNvmlFunctionCount; i++)
+        ours[i] = reinterpret_cast<unsigned char*>(&cuslice_nvml_exchanges) + i * kExchangeSize;
+#define CUSLICE_SPLIT_NVML_OWN(name) \
+    ours[static_cast<std::size_t>(NvmlFunction::name)] = reinterpret_cast<void*>(&split_nvml::name);
+#define CUSLICE_SPLIT_NVML_REFUSED(name) \
+    ours[static_cast<std::size_t>(NvmlFunction::name)] = reinterpret_cast<void*>(&refused);
+#include "virtual_gpu/split/nvml_functions.def"
+#undef CUSLICE_SPLIT_NVML_OWN
+#undef CUSLICE_SPLIT_NVML_REFUSED
+    for (std::size_t i = 0; i < kNvmlFunctionCount; i++) take_place(i, ours[i]);
+}
+
+void VirtualNvml::open(const ProgramGpus& gpus, const VirtualParts& parts) {
+    for (const VirtualPart& part : parts.view()) {
+        const GpuIdentity& gpu = gpus.identities[part.gpu];
+        VirtualNvmlDevice& device = cuslice_virtual_nvml_devices[count_];
+        device.physical = gpus.handles[part.gpu];
+        device.index = count_++;
+        device.part = part;
+        device.total = gpus.totals[part.gpu];
+        device.gpu = &gpu;
+        device.identity = part.split ? identity_of_part(gpu, part.part) : gpu;
+    }
+    __atomic_store_n(&open_, true, __ATOMIC_RELEASE);
+}
+
+const VirtualNvmlDevice* VirtualNvml::device(unsigned index) const {
+    return index < count_ ? &cuslice_virtual_nvml_devices[index] : nullptr;
+}
+
+const VirtualNvmlDevice* VirtualNvml::find(nvml::Device handle) const {
+    const auto offset =
+        reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(cuslice_virtual_nvml_devices);
+    if (offset % sizeof(VirtualNvmlDevice) != 0) return nullptr;
+    return offset < sizeof(cuslice_virtual_nvml_devices)
+               ? device(static_cast<unsigned>(offset / sizeof(VirtualNvmlDevice)))
+               : nullptr;
+}
+
+const VirtualNvmlDevice* VirtualNvml::first_of(nvml::Device physical) const {
+    const VirtualNvmlDevice* first = nullptr;
+    for (unsigned i = 0; i < count_; i++) {
+        const VirtualNvmlDevice& here = cuslice_virtual_nvml_devices[i];
+        if (here.physical == physical && (!first || here.part.part < first->part.part)) first = &here;
+    }
+    return first;
+}
+
+}  // namespace cuslice

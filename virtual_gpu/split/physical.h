@@ -1,0 +1,40 @@
+#pragma once
+#include "virtual_gpu/driver/table.h"
+
+namespace cuslice {
+
+// Where a GPU is split, functions of this folder take the place of the driver's in the table that everything else calls
+// through (driver/table.h), and the driver's own addresses are here. Null where a function is the driver's still.
+extern void* split_from_slots[kFunctionCount];
+
+// The driver's own function, whatever stands before it.
+inline void* physical_slot(Function function) {
+    void* own = split_from_slots[static_cast<std::size_t>(function)];
+    return own ? own : driver_slot(function);
+}
+
+namespace detail {
+
+template <typename... Arguments>
+struct PhysicalFunction {
+    using Pointer = CUresult(CUDAAPI*)(Arguments...);
+    Function function;
+
+    CUresult operator()(Arguments... arguments) const {
+        const auto call = reinterpret_cast<Pointer>(physical_slot(function));
+        return call ? call(arguments...) : unavailable();
+    }
+};
+
+template <typename... Arguments>
+constexpr PhysicalFunction<Arguments...> physical_function(CUresult(CUDAAPI*)(Arguments...), Function function) {
+    return {function};
+}
+
+}  // namespace detail
+
+}  // namespace cuslice
+
+// CUSLICE_PHYSICAL(cuDeviceGetCount)(&count): as CUSLICE_REAL, of the physical GPUs.
+#define CUSLICE_PHYSICAL(symbol) \
+    (::cuslice::detail::physical_function(static_cast<decltype(&::symbol)>(nullptr), ::cuslice::Function::symbol))
