@@ -14,6 +14,13 @@ ledger::Joined SharedBudget::join(ledger::Ledger& ledger, const ledger::Request&
 }
 
 bool SharedBudget::reserve(std::uint64_t bytes, OverLimit* why) {
+    if (!reserve_here(bytes, why)) return false;
+    if (!outer_ || outer_->reserve(bytes, why)) return true;
+    for (unsigned i = 0, n = count(); i < n; i++) members_[i].change(-static_cast<std::int64_t>(bytes));
+    return false;
+}
+
+bool SharedBudget::reserve_here(std::uint64_t bytes, OverLimit* why) {
     const std::uint64_t margin = margin_.load(std::memory_order_relaxed);
     for (unsigned i = 0, n = count(); i < n; i++) {
         std::uint64_t seen = 0;
@@ -30,17 +37,18 @@ bool SharedBudget::reserve(std::uint64_t bytes, OverLimit* why) {
 
 void SharedBudget::change(std::int64_t bytes) {
     for (unsigned i = 0, n = count(); i < n; i++) members_[i].change(bytes);
+    if (outer_) outer_->change(bytes);
 }
 
 std::uint64_t SharedBudget::limit() const {
-    std::uint64_t least = ledger::kNoLimitBytes;
+    std::uint64_t least = outer_ ? outer_->limit() : ledger::kNoLimitBytes;
     for (unsigned i = 0, n = count(); i < n; i++) least = std::min(least, members_[i].limit());
     return least;
 }
 
 std::uint64_t SharedBudget::room() const {
     const std::uint64_t margin = margin_.load(std::memory_order_relaxed);
-    std::uint64_t least = ledger::kNoLimitBytes;
+    std::uint64_t least = outer_ ? outer_->room() : ledger::kNoLimitBytes;
     for (unsigned i = 0, n = count(); i < n; i++) {
         const std::uint64_t top = members_[i].limit(), gone = members_[i].used() + margin;
         least = std::min(least, top > gone ? top - gone : 0);
@@ -55,26 +63,28 @@ bool SharedBudget::over(OverLimit* why) const {
         if (why) *why = {0, used, top, used > mine ? used - mine : 0};
         return true;
     }
-    return false;
+    return outer_ && outer_->over(why);
 }
 
 void SharedBudget::caches() {
     for (unsigned i = 0, n = count(); i < n; i++) members_[i].caches();
+    if (outer_) outer_->caches();
 }
 
 std::uint32_t SharedBudget::wanted() const {
-    std::uint32_t sum = 0;
+    std::uint32_t sum = outer_ ? outer_->wanted() : 0;
     for (unsigned i = 0, n = count(); i < n; i++) sum += members_[i].wanted();
     return sum;
 }
 
 bool SharedBudget::want() {
-    bool any = false;
+    bool any = outer_ && outer_->want();
     for (unsigned i = 0, n = count(); i < n; i++) any = members_[i].want() || any;
     return any;
 }
 
 void SharedBudget::forget() {
+    outer_ = nullptr;
     count_.store(0, std::memory_order_release);
     for (ledger::Membership& member : members_) member.forget();
 }

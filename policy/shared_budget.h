@@ -18,8 +18,15 @@ class SharedBudget {
     ledger::Joined join(ledger::Ledger& ledger, const ledger::Request& request, std::uint64_t in_use,
                         ledger::Committed* committed, std::uint64_t* available, ledger::Failure* why);
 
+    // What is in these accounts is in those of `outer`, too: a part's of a GPU in the whole GPU's. Before any
+    // reservation; `outer` has joined its own.
+    void lies_in(SharedBudget& outer) { outer_ = &outer; }
+
     // Bytes of every account's limit that are kept free for what the driver takes by itself.
-    void set_margin(std::uint64_t bytes) { margin_.store(bytes, std::memory_order_relaxed); }
+    void set_margin(std::uint64_t bytes) {
+        margin_.store(bytes, std::memory_order_relaxed);
+        if (outer_) outer_->set_margin(bytes);
+    }
 
     bool reserve(std::uint64_t bytes, OverLimit* why);
     // A fact already, whatever the limits; negative: given back.
@@ -42,6 +49,9 @@ class SharedBudget {
   private:
     unsigned count() const { return count_.load(std::memory_order_acquire); }
 
+    bool reserve_here(std::uint64_t bytes, OverLimit* why);
+
+    SharedBudget* outer_ = nullptr;
     ledger::Membership members_[kMost];
     std::atomic<unsigned> count_{0};
     std::atomic<std::uint64_t> margin_{0};

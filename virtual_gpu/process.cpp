@@ -204,7 +204,8 @@ bool Process::choose_gpus(VisibleText& list, bool* set) {
     return settle_visible_devices(settings(), {all, count}, environ, error_) || fail_closed();
 }
 
-// What NVML has been shown to be split is what the driver is to bring up, where GPUs can be chosen in more than one way.
+// What NVML has been shown to be split is what the driver is to bring up, where GPUs can be chosen in more than one
+// way.
 bool Process::list_physical(std::span<const GpuIdentity> all, VisibleText& list, bool* set) {
     if (!load_nvml_locked()) return physical_list(settings(), all, environ, list, set, error_);
     if (readiness() != Readiness::ready) return false;
@@ -305,8 +306,9 @@ void Process::open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& 
         together += split().device(i)->part.bytes;
         if (i < ordinal) sibling = &gpu(i);
     }
-    const std::uint64_t whole = std::min(slice_of(physical, total).limit, total);
-    opened.open_part(physical, sibling, together > whole ? whole : 0);
+    VirtualGpu::Slice whole = slice_of(physical, total);
+    whole.limit = std::min(whole.limit, total);
+    opened.open_part(physical, sibling, whole, together);
 }
 
 bool Process::open_gpus() {
@@ -414,7 +416,7 @@ void Process::after_fork_in_child() {
     the_process.caches_.forget();
     for (int i = forking_gpus; i-- > 0;) {
         the_process.gpu(i).budget().unshare();
-        the_process.gpu(i).sharing().forget();
+        the_process.gpu(i).forget_sharing();
     }
 }
 

@@ -52,9 +52,11 @@ void VirtualGpu::open(int ordinal, const GpuIdentity& identity, std::uint64_t to
     if (limited()) publish();
 }
 
-void VirtualGpu::open_part(const GpuIdentity& physical, VirtualGpu* sibling, std::uint64_t whole) {
+void VirtualGpu::open_part(const GpuIdentity& physical, VirtualGpu* sibling, const Slice& whole,
+                           std::uint64_t together) {
     is_part_ = true;
-    whole_limit_ = whole;
+    whole_ = whole;
+    whole_limit_ = together > whole.limit ? whole.limit : 0;
     physical_ = physical;
     if (!sibling) return;
     first_ = sibling->first_;
@@ -138,32 +140,53 @@ bool VirtualGpu::try_reserve(std::uint64_t bytes, OverLimit* why) {
     if (charge(bytes)) return true;
     refresh();
     sharing_.take_back_dead();
+    first_->whole_sharing_.take_back_dead();
     if (charge(bytes)) return true;
     if (pools_.any()) refresh(true);
     return charge(bytes, why);
 }
 
+namespace {
+
+// A mode alone limits nothing that others could share.
+bool has_limit(const VirtualGpu::Slice& slice) {
+    return slice.job_limit != ledger::kNoLimitBytes || slice.group_limit != ledger::kNoLimitBytes;
+}
+
+}  // namespace
+
 bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     refusal->how = ledger::Joined::yes;
-    // A mode alone limits nothing that others could share.
-    const bool has_limit = slice_.job_limit != ledger::kNoLimitBytes || slice_.group_limit != ledger::kNoLimitBytes;
-    if (!limited() || !has_limit || !plan.any()) return true;
+    if (!limited() || !has_limit(slice_) || !plan.any()) return true;
     process().load_nvml();
+    if (is_part_ && !join_whole(plan, refusal)) return false;
+    // What the parts of a GPU have of it has been asked of the whole one, and so has a group.
     const auto in_use = [](void* self) {
-        const auto& gpu = *static_cast<VirtualGpu*>(self);
-        NvmlGpu nvml;
-        std::uint64_t bytes = 0;
-        // What the parts of a GPU have of it has been asked of the physical one, by the launcher.
-        return !gpu.is_part_ && nvml.open(gpu.identity_.uuid) && nvml.used_by_all(&bytes) == Reading::ok
-                   ? bytes
-                   : std::uint64_t{0};
+        return static_cast<VirtualGpu*>(self)->is_part_ ? 0 : static_cast<VirtualGpu*>(self)->used_by_all();
     };
+    SharingPlan own = plan;
+    if (is_part_) own.group.clear();
     const GpuSharing::Slice shared{identity_.uuid, total_, slice_.job_limit, slice_.group_limit};
-    if (!sharing_.join(plan, shared, budget_, in_use, this, refusal)) return false;
+    SharedBudget* outer = is_part_ ? &first_->whole_sharing_.budget() : nullptr;
+    if (!sharing_.join(own, shared, &budget_, outer, in_use, this, refusal)) return false;
     if (caches() && sharing_.joined()) sharing_.budget().caches();
     LockGuard lock(part_mutex());
     publish();
     return true;
+}
+
+// The accounts of the physical GPU, in which everybody sees what the parts hold: once for all of them.
+bool VirtualGpu::join_whole(const SharingPlan& plan, Refusal* refusal) {
+    const auto in_use = [](void* self) { return static_cast<VirtualGpu*>(self)->used_by_all(); };
+    const GpuSharing::Slice shared{physical().uuid, total_, whole_.job_limit, whole_.group_limit};
+    return first_->whole_sharing_.join(plan, shared, nullptr, nullptr, in_use, this, refusal);
+}
+
+// On the physical GPU, in bytes; 0 where that isn't known.
+std::uint64_t VirtualGpu::used_by_all() const {
+    NvmlGpu nvml;
+    std::uint64_t bytes = 0;
+    return nvml.open(physical().uuid) && nvml.used_by_all(&bytes) == Reading::ok ? bytes : 0;
 }
 
 bool VirtualGpu::reserve_at_once(std::uint64_t bytes) {
@@ -267,6 +290,7 @@ bool VirtualGpu::after_driver_step(const DriverPart::Step& step, OverLimit* why)
 
 MemoryView VirtualGpu::view(std::uint64_t physical_free) {
     sharing_.take_back_dead_now_and_then();
+    first_->whole_sharing_.take_back_dead_now_and_then();
     if (stale_.load(std::memory_order_relaxed)) {
         const Uncancelled locked;
         refresh();

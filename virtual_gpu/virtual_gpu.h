@@ -48,9 +48,9 @@ class VirtualGpu {
     // Before any other thread knows of this GPU. `ordinal`: as the program counts; `identity`: as it is shown.
     void open(int ordinal, const GpuIdentity& identity, std::uint64_t total, const char* name, const Slice& slice);
     // And then, of a part of a physical GPU: that one's identity, and another part that was opened before; null if this
-    // is the first one. `whole`: bytes that all parts may hold together, where that is less than the sum of their limits;
-    // else 0.
-    void open_part(const GpuIdentity& physical, VirtualGpu* sibling, std::uint64_t whole);
+    // is the first one. `whole` is the GPU's own slice, which all parts are in; `together` the sum of their limits, in
+    // bytes.
+    void open_part(const GpuIdentity& physical, VirtualGpu* sibling, const Slice& whole, std::uint64_t together);
 
     int ordinal() const { return ordinal_; }
     CUdevice device() const { return ordinal_; }
@@ -68,6 +68,8 @@ class VirtualGpu {
     // the way, which `refusal` names.
     bool join(const SharingPlan& plan, Refusal* refusal);
     GpuSharing& sharing() { return sharing_; }
+    // In a forked child: all of it is the parent's.
+    void forget_sharing() { sharing_.forget(), whole_sharing_.forget(); }
     const GpuSharing& sharing() const { return sharing_; }
 
     // Bytes that may be held: this process's own, or what it shares with others, as it is now.
@@ -145,6 +147,8 @@ class VirtualGpu {
     bool reserve_of_siblings(std::uint64_t bytes, OverLimit* why);
     void publish();
     void open_driver_part();
+    std::uint64_t used_by_all() const;
+    bool join_whole(const SharingPlan& plan, Refusal* refusal);
     // Of all parts of the physical GPU.
     std::uint64_t managed() const;
     DriverPart::Budgets budgets() { return {budget_, {others_, other_count_}}; }
@@ -158,7 +162,11 @@ class VirtualGpu {
     VirtualGpu *first_ = this, *next_part_ = nullptr;  // the parts of the physical GPU
     const Budget* others_[DriverPart::kMostParts] = {};
     std::size_t other_count_ = 0;
-    std::uint64_t whole_limit_ = 0;  // the first part's: see open_part
+    // The first part's, for all: the whole GPU's slice and its accounts; and its limit, if the parts' are more
+    // together.
+    Slice whole_;
+    GpuSharing whole_sharing_;
+    std::uint64_t whole_limit_ = 0;
     char name_[96] = {};
     std::uint64_t total_ = 0;
     Slice slice_;

@@ -25,17 +25,26 @@ bool is_shared_runtime(const Dl_info& module) {
     return module.dli_fname && std::strncmp(slash ? slash + 1 : module.dli_fname, "libcudart.so.", 13) == 0;
 }
 
-// Where the runtime has no door: it is in the program itself or in a library of its own, or the door isn't loaded.
+// The program itself: the only module without a name.
+bool is_program(const Dl_info& module) {
+    Dl_info info{};
+    link_map* map = nullptr;
+    return dladdr1(module.dli_fbase, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) && map &&
+           (!map->l_name || !*map->l_name);
+}
+
+// Where the program's own calls of a runtime have no door: it is in the program itself, or the door isn't loaded. One
+// inside a library works on what is current, and needs none.
 void say_once(const Dl_info& module) {
-    const bool shared = is_shared_runtime(module);
-    if (!module.dli_fname || (shared && cuslice_runtime_12) || said.exchange(true)) return;
+    const bool without_door = is_shared_runtime(module) && !cuslice_runtime_12, program = is_program(module);
+    if (!module.dli_fname || !(without_door || program) || said.exchange(true)) return;
     LogLine line;
     line.append("the CUDA runtime in ").append(module.dli_fname);
     say(LogLevel::warn,
-        shared ? line.append(" sees each split GPU as one, with the memory of its first part: libcuslice-runtime.so "
-                             "has to be in LD_PRELOAD, too, as cuslice run puts it there")
-               : line.append(" sees each split GPU as one, with the memory of its first part, as it is not the shared "
-                             "one (docs/virtual-gpus.md)"));
+        program ? line.append(" sees each split GPU as one, with the memory of its first part, as it is not the shared "
+                              "one (docs/virtual-gpus.md)")
+                : line.append(" sees each split GPU as one, with the memory of its first part: "
+                              "libcuslice-runtime.so has to be in LD_PRELOAD, too, as cuslice run puts it there"));
 }
 
 // The virtual GPU that a physical one stands for, in this thread.

@@ -12,6 +12,7 @@ dlopen:
     endbr64
     pushq %rsi                      /* keep the flags; the stack is a multiple of 16 again */
     .cfi_adjust_cfa_offset 8
+    movl %esi, %edx                 /* the flags */
     movq 8(%rsp), %rsi              /* who calls */
     call cuslice_dlopen_name        /* rdi: the name asked for; rax: the name to open */
     popq %rsi

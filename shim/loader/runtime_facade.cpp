@@ -81,12 +81,12 @@ bool load(Facade& facade) {
 
 }  // namespace
 
-const char* runtime_facade(const char* name, const void* caller) {
+const char* runtime_facade(const char* name, const void* caller, int flags) {
     if (!cuslice_runtime_12 || !cuslice_split_view()) return name;
     const int saved_errno = errno;
     const char* result = name;
     link_map* module = nullptr;
-    void* real = open_real(name, caller);
+    void* real = flags & RTLD_NOLOAD ? real_dlopen()(name, RTLD_LAZY | RTLD_NOLOAD) : open_real(name, caller);
     if (real && dlinfo(real, RTLD_DI_LINKMAP, &module) == 0 && module)
         for (Facade& facade : facades)
             if (std::strcmp(soname_of(module), facade.soname) == 0 && load(facade)) result = facade.path;

@@ -129,6 +129,31 @@ TEST_CASE("processes that use the same part of a GPU share its limit, and not an
     CHECK(held(books, *a) <= 1712 * kMiB);
 }
 
+TEST_CASE("what the parts of a GPU hold is the job's on the whole GPU, and in its limit") {
+    Folder books;
+    const Words job{"CUSLICE_LIMIT=1500MiB", "CUSLICE_SPLIT=0=1GiB+1GiB", "CUSLICE_OVERSUBSCRIBE=yes",
+                    "CUSLICE_JOB=shared"};
+    auto a = in_job(books, job), b = in_job(books, job);
+    REQUIRE(a->code("retain 0") == 0);
+    REQUIRE(b->code("retain 1") == 0);
+    REQUIRE(a->code("alloc most " + bytes(500 << 20)) == 0);
+    CHECK(b->code("alloc more " + bytes(500 << 20)) == 2);  // within its part, and not within the whole
+    CHECK(b->code("alloc more " + bytes(300 << 20)) == 0);
+    CHECK(held(books, *a) + held(books, *b) <= 1500 * kMiB);
+    std::uint64_t parts = 0, whole = 0;
+    for (const auto& row : holders(books)) {
+        const bool is_whole = row["limit"] == 1500 * kMiB;
+        if (row["pid"] == a->pid() || row["pid"] == b->pid())
+            (is_whole ? whole : parts) += row["used"].get<std::uint64_t>();
+    }
+    CHECK(whole == parts);
+    CHECK(whole >= 800 * kMiB);
+    // For another job it is no use of the GPU outside of all of them.
+    const Outcome other = run(launch({"--limit", "450MiB"}, {"/bin/true"}), outside(books));
+    CHECK(other.err.empty());
+    CHECK(other.exit_code == 0);
+}
+
 TEST_CASE("a context that no longer fits into the job's slice is refused") {
     const Folder books;
     const Words job{"CUSLICE_LIMIT=700MiB", "CUSLICE_JOB=shared"};

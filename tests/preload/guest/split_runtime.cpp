@@ -126,7 +126,9 @@ void peers(int from, int to) {
 
 int main() {
 #ifdef GUEST_OPENS_RUNTIME
+    expect("what is not loaded yet", dlopen(std::getenv("CUDART"), RTLD_NOW | RTLD_NOLOAD) != nullptr, false);
     opened = dlopen(std::getenv("CUDART"), RTLD_NOW);
+    expect("what is loaded", dlopen(std::getenv("CUDART"), RTLD_NOW | RTLD_NOLOAD) == opened, true);
     if (!opened) return std::printf("no runtime: %s\n", dlerror()), 1;
 #endif
     int count = 0, current = -1;
