@@ -20,9 +20,13 @@ namespace {
 constinit std::atomic<const void*> runtimes[64]{};
 constinit std::atomic<bool> said{false};
 
-bool is_shared_runtime(const Dl_info& module) {
-    const char* slash = module.dli_fname ? std::strrchr(module.dli_fname, '/') : nullptr;
-    return module.dli_fname && std::strncmp(slash ? slash + 1 : module.dli_fname, "libcudart.so.", 13) == 0;
+// Of a shared runtime's library the version behind its name; null for any other.
+const char* runtime_version(const Dl_info& module) {
+    constexpr char kName[] = "libcudart.so.";
+    if (!module.dli_fname) return nullptr;
+    const char* slash = std::strrchr(module.dli_fname, '/');
+    const char* file = slash ? slash + 1 : module.dli_fname;
+    return std::strncmp(file, kName, sizeof(kName) - 1) == 0 ? file + sizeof(kName) - 1 : nullptr;
 }
 
 // The program itself: the only module without a name.
@@ -33,18 +37,18 @@ bool is_program(const Dl_info& module) {
            (!map->l_name || !*map->l_name);
 }
 
-// Where the program's own calls of a runtime have no door: it is in the program itself, or the door isn't loaded. One
-// inside a library works on what is current, and needs none.
+// Where the program's own calls of a runtime have no door: it is in the program itself or older than 12, or the door
+// isn't loaded. One inside a library works on what is current, and needs none.
 void say_once(const Dl_info& module) {
-    const bool without_door = is_shared_runtime(module) && !cuslice_runtime_12, program = is_program(module);
-    if (!module.dli_fname || !(without_door || program) || said.exchange(true)) return;
+    const char* version = runtime_version(module);
+    const bool has_door = version && (std::strncmp(version, "12", 2) == 0 || std::strncmp(version, "13", 2) == 0);
+    if (!(version || is_program(module)) || (has_door && cuslice_runtime_12) || said.exchange(true)) return;
     LogLine line;
     line.append("the CUDA runtime in ").append(module.dli_fname);
+    line.append(" sees each split GPU as one, with the memory of its first part");
     say(LogLevel::warn,
-        program ? line.append(" sees each split GPU as one, with the memory of its first part, as it is not the shared "
-                              "one (docs/virtual-gpus.md)")
-                : line.append(" sees each split GPU as one, with the memory of its first part: "
-                              "libcuslice-runtime.so has to be in LD_PRELOAD, too, as cuslice run puts it there"));
+        has_door ? line.append(": libcuslice-runtime.so has to be in LD_PRELOAD, too, as cuslice run puts it there")
+                 : line.append(", as it is not the shared one of CUDA 12 or 13 (docs/virtual-gpus.md)"));
 }
 
 // The virtual GPU that a physical one stands for, in this thread.
@@ -192,7 +196,7 @@ bool is_runtime(const void* caller, const char* name, int version) {
     if (!split().installed() || !name) return false;
     Dl_info module{};
     if (!dladdr(caller, &module)) return false;
-    const bool is_old = std::strcmp(name, "cuGetProcAddress") == 0 && is_shared_runtime(module);
+    const bool is_old = std::strcmp(name, "cuGetProcAddress") == 0 && runtime_version(module);
     for (std::atomic<const void*>& known : runtimes) {
         const void* there = known.load(std::memory_order_acquire);
         if (there == module.dli_fbase) return true;

@@ -1,3 +1,5 @@
+#include <sys/mman.h>
+
 #include <atomic>
 #include <random>
 #include <thread>
@@ -13,25 +15,36 @@ using Freed = CachingAllocator::Freed;
 
 namespace {
 
-// Who has a unit of 512 bytes at the moment: two at once is what must not be.
+// Who has a unit of 512 bytes at the moment: two at once is what must not be. The made-up memory hands out no address
+// twice, so there is room for far more than is ever held; only what is written to is there.
 class Owners {
   public:
+    Owners() {
+        void* memory = mmap(nullptr, kUnits * sizeof *units_, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        REQUIRE(memory != MAP_FAILED);
+        units_ = static_cast<std::atomic<std::uint32_t>*>(memory);
+    }
+    ~Owners() { munmap(units_, kUnits * sizeof *units_); }
+    Owners(const Owners&) = delete;
+    Owners& operator=(const Owners&) = delete;
+
     void take(std::uint64_t address, std::uint64_t bytes, std::uint32_t who) { change(address, bytes, 0, who); }
     void leave(std::uint64_t address, std::uint64_t bytes, std::uint32_t who) { change(address, bytes, who, 0); }
     std::atomic<unsigned> wrong{0};
 
   private:
-    static constexpr std::uint64_t kBase = 1ull << 40, kUnits = 8ull << 20;
+    static constexpr std::uint64_t kBase = 1ull << 40, kUnits = 1ull << 30;  // of 512 GiB
     void change(std::uint64_t address, std::uint64_t bytes, std::uint32_t from, std::uint32_t to) {
         const std::uint64_t first = (address - kBase) / 512, last = (address + bytes - 1 - kBase) / 512;
         for (const std::uint64_t unit : {first, last}) {  // the ends, which an overlap begins or stops with
             std::uint32_t expected = from;
             if (unit != first && first == last) continue;
-            if (!units_.at(unit).compare_exchange_strong(expected, to)) wrong++;
+            if (unit >= kUnits || !units_[unit].compare_exchange_strong(expected, to)) wrong++;
             if (first == last) break;
         }
     }
-    std::vector<std::atomic<std::uint32_t>> units_ = std::vector<std::atomic<std::uint32_t>>(kUnits);
+    std::atomic<std::uint32_t>* units_ = nullptr;
 };
 
 void run_random(Allocator& a, Owners& owners, std::uint32_t who, int operations) {
