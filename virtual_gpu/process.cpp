@@ -171,6 +171,10 @@ VirtualGpu::Slice Process::slice_of(const VirtualPart& part, const GpuIdentity& 
     slice.limited = true;
     slice.limit = slice.job_limit = part.bytes;
     slice.group_limit = std::min(slice.group_limit, part.bytes);
+    // A whole GPU that nothing limits sets nothing aside; a part has a limit.
+    const auto own = headroom_for(settings(), physical);
+    slice.own_headroom = own.has_value();
+    slice.headroom = own.value_or(0);
     slice.origin.assign(find(settings(), Key::split, physical)->origin);
     return slice;
 }

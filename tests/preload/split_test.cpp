@@ -408,4 +408,17 @@ TEST_CASE("without a split what is translated where there is one is the driver's
     CHECK(seen.size() > 80);
 }
 
+TEST_CASE("a part keeps room for the driver in every mode, also where nothing limits the GPU") {
+    const std::string mode = GENERATE("direct", "growth", "prealloc");
+    INFO(mode);
+    Folder books;
+    Guest guest(Guest::route("linked"),
+                sliced("1xt4", books.path(), {"CUSLICE_SPLIT=0=2GiB+1536MiB", "CUSLICE_ALLOCATOR=" + mode}));
+    REQUIRE(guest.code("init") == 0);
+    for (const char* part : {"0", "1"}) {
+        REQUIRE(guest.code(std::string("retain ") + part) == 0);
+        CHECK(guest.number("info", 1) <= guest.number("info", 2) - (2 << 20));
+    }
+}
+
 }  // namespace cuslice::tests
