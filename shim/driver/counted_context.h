@@ -22,7 +22,8 @@ class Ending {
     Ending& operator=(const Ending&) = delete;
 
     void ended() {
-        if (take_left_memory()) free_left();
+        if (const LeftMemory left; left)
+            for (const Allocation& allocation : allocations_) CUSLICE_PHYSICAL(cuMemFree_v2)(allocation.address);
         if (gpu_) gpu_->managed_changed(-static_cast<std::int64_t>(managed_));
         if (gpu_) gpu_->budget().end_release(bytes_);
         process().contexts().ended(context_);
@@ -35,11 +36,6 @@ class Ending {
     }
 
   private:
-    // A virtual GPU's context has ended, and the real one that its memory is in lives on.
-    void free_left() const {
-        const RealContextOf here(context_);
-        for (const Allocation& allocation : allocations_) CUSLICE_PHYSICAL(cuMemFree_v2)(allocation.address);
-    }
     static void take(const Allocation& allocation, void* self) {
         auto& ending = *static_cast<Ending*>(self);
         ending.bytes_ += allocation.bytes;

@@ -18,8 +18,10 @@ template <typename Call>
 CUresult counted_create(Function function, CUcontext* context, CUdevice device, Call call) {
     const HookEntry entry;
     if (const CUresult refused = join_others(gpu_if(entry.counts(), device)); refused != CUDA_SUCCESS) return refused;
-    const CUresult result = counted_step(function, gpu_if(entry.counts(), device), call,
-                                         [&] { return CUSLICE_REAL(cuCtxDestroy_v2)(*context); });
+    const CUresult result = counted_step(function, gpu_if(entry.counts(), device), call, [&] {
+        CUSLICE_REAL(cuCtxDestroy_v2)(*context);
+        const LeftMemory none;
+    });
     if (result != CUDA_SUCCESS) return result;
     const Contexts::Id id = process().contexts().id_of(*context, device);
     process().forget_contexts();
@@ -131,8 +133,11 @@ CUSLICE_HOOK cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
         if (retained == CUDA_SUCCESS && !active) pushed = CUSLICE_REAL(cuCtxPushCurrent_v2)(*context) == CUDA_SUCCESS;
         return retained;
     };
-    const CUresult result = counted_step(Function::cuDevicePrimaryCtxRetain, entry.counts() && !active ? gpu : nullptr,
-                                         call, [&] { return CUSLICE_REAL(cuDevicePrimaryCtxRelease_v2)(device); });
+    const CUresult result =
+        counted_step(Function::cuDevicePrimaryCtxRetain, entry.counts() && !active ? gpu : nullptr, call, [&] {
+            CUSLICE_REAL(cuDevicePrimaryCtxRelease_v2)(device);
+            const LeftMemory none;
+        });
     CUcontext popped = nullptr;
     if (pushed) CUSLICE_REAL(cuCtxPopCurrent_v2)(&popped);
     if (result != CUDA_SUCCESS || !gpu) return result;

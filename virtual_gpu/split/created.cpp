@@ -40,10 +40,10 @@ CUresult destroy(VirtualContext& context) {
     if (company) end_what_was_made(context);
     // Where it is current, it is no longer; the one beneath it is then.
     if (CurrentVirtual::get().context == &context) CurrentVirtual::pop(nullptr);
-    const CUresult result = CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(device.physical);
     virtual_contexts().end(context);
-    leave_memory(company);
-    return result;
+    if (!company) return CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(device.physical);
+    leave_memory(context, device.physical);
+    return CUDA_SUCCESS;
 }
 
 template <typename Call>

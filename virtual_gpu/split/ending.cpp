@@ -7,7 +7,11 @@ namespace cuslice {
 
 namespace {
 
-constinit thread_local bool left_memory = false;
+struct Left {
+    CUcontext real;
+    CUdevice physical;
+};
+constinit thread_local Left left = {nullptr, -1};
 constinit Mutex lifetimes;
 
 template <typename Handle, typename Destroy>
@@ -32,21 +36,22 @@ void end_what_was_made(const VirtualContext& context) {
     CUSLICE_PHYSICAL(cuCtxPopCurrent_v2)(&popped);
 }
 
-RealContextOf::RealContextOf(CUcontext handle) {
-    const VirtualContext* context = virtual_contexts().find(handle);
-    pushed_ = context && CUSLICE_PHYSICAL(cuCtxPushCurrent_v2)(context->real) == CUDA_SUCCESS;
+void leave_memory(const VirtualContext& context, CUdevice physical) {
+    if (left.real) CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(left.physical);  // nobody asked
+    left = {context.real, physical};
 }
 
-RealContextOf::~RealContextOf() {
+LeftMemory::LeftMemory() : physical_(left.physical) {
+    if (left.real) pushed_ = CUSLICE_PHYSICAL(cuCtxPushCurrent_v2)(left.real) == CUDA_SUCCESS;
+    left = {nullptr, -1};
+}
+
+LeftMemory::~LeftMemory() {
     CUcontext popped = nullptr;
     if (pushed_) CUSLICE_PHYSICAL(cuCtxPopCurrent_v2)(&popped);
+    if (physical_ < 0) return;
+    LockGuard lock(lifetimes);
+    CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(physical_);
 }
-
-bool take_left_memory() {
-    const bool left = left_memory;
-    left_memory = false;
-    return left;
-}
-void leave_memory(bool left) { left_memory = left; }
 
 }  // namespace cuslice

@@ -8,23 +8,27 @@ namespace cuslice {
 Mutex& lifetimes_mutex();
 
 // The end of a context whose real one lives on: waits for its work, and destroys what was made in it. Memory is left
-// to whoever counts it (take_left_memory).
+// to whoever counts it (LeftMemory).
 void end_what_was_made(const VirtualContext& context);
 
-// Makes the real context current that a virtual one stands for, or has stood for.
-class RealContextOf {
+// With the lock held. The context's use of its real one isn't given up yet: what is allocated in it is still to be freed.
+void leave_memory(const VirtualContext& context, CUdevice physical);
+
+// What this thread's last call that ended a context has left so. The real context is current while this lives, and
+// then given up. After every such call, whether there is anything to free or not.
+class LeftMemory {
   public:
-    explicit RealContextOf(CUcontext handle);
-    ~RealContextOf();
-    RealContextOf(const RealContextOf&) = delete;
-    RealContextOf& operator=(const RealContextOf&) = delete;
+    LeftMemory();
+    ~LeftMemory();
+    LeftMemory(const LeftMemory&) = delete;
+    LeftMemory& operator=(const LeftMemory&) = delete;
+
+    // False if the memory has gone with the real context, or there is none of ours.
+    explicit operator bool() const { return pushed_; }
 
   private:
+    CUdevice physical_ = -1;
     bool pushed_ = false;
 };
-
-// Whether this thread's last call that ended a context has left its memory to be freed. Asked once after each.
-bool take_left_memory();
-void leave_memory(bool left);
 
 }  // namespace cuslice

@@ -13,12 +13,14 @@ namespace {
 template <typename Call>
 CUresult end(VirtualContext& context, Call call) {
     if (!context.lives) return virtual_contexts().end(context), CUDA_SUCCESS;
-    const bool left = virtual_contexts().has_company(context);
-    if (left) end_what_was_made(context);
+    if (virtual_contexts().has_company(context)) {
+        end_what_was_made(context);
+        virtual_contexts().end(context);
+        leave_memory(context, split().device(context.device)->physical);
+        return CUDA_SUCCESS;
+    }
     const CUresult result = call();
-    if (result != CUDA_SUCCESS) return result;
-    virtual_contexts().end(context);
-    leave_memory(left);
+    if (result == CUDA_SUCCESS) virtual_contexts().end(context);
     return result;
 }
 
@@ -42,14 +44,17 @@ CUresult reset(CUdevice ordinal, Call call) {
     LockGuard lock(lifetimes_mutex());
     VirtualContext& context = virtual_contexts().primary(ordinal);
     if (!context.lives) return CUDA_SUCCESS;
-    const bool left = virtual_contexts().has_company(context);
-    if (left) end_what_was_made(context);
-    const CUresult result = left ? CUDA_SUCCESS : call(device->physical);
+    if (virtual_contexts().has_company(context)) {
+        end_what_was_made(context);
+        virtual_contexts().interrupt(context);
+        leave_memory(context, device->physical);
+        return CUDA_SUCCESS;
+    }
+    const CUresult result = call(device->physical);
     if (result != CUDA_SUCCESS) return result;
-    if (!left) forget_pools_of(device->physical);
+    forget_pools_of(device->physical);
     CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(device->physical);
     virtual_contexts().interrupt(context);
-    leave_memory(left);
     return result;
 }
 
@@ -60,7 +65,7 @@ CUresult set_flags(CUdevice ordinal, unsigned flags, Call call) {
     // The driver says what it takes; the real context has those that were set last.
     const CUresult result = call(device->physical);
     VirtualContext& context = virtual_contexts().primary(ordinal);
-    if (result == CUDA_SUCCESS) context.flags = context.preset = flags;
+    if (result == CUDA_SUCCESS) context.preset = flags, context.flags = flags;
     return result;
 }
 
