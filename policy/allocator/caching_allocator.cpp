@@ -25,19 +25,28 @@ void CachingAllocator::open(const Backing& backing, AddressMap& map, const Optio
     open_now_.store(true, std::memory_order_release);
 }
 
-// More memory for `attempt`, which is tried with the lock held, until it succeeds: what the GPU has come past, a new
-// segment, and in the end everything that is kept for later. Where more than enough would be held then, first what is
-// free in huge segments, those that are idle exchanged for one that fits. `need`: what the attempt takes of a segment
-// at most.
+// Memory for `attempt`, which is tried with the lock held, until it succeeds. `need`: what it takes of a segment at
+// most.
 template <typename Attempt>
 bool CachingAllocator::find_memory(std::uint64_t need, Attempt attempt, Denied* denied) {
+    {
+        LockGuard lock(mutex_);
+        if (attempt(Segments::Place::proper)) return true;
+    }
+    return find_more_memory(need, attempt, denied);
+}
+
+// What the GPU has come past, a new segment, and in the end everything that is kept for later. Where more than enough
+// would be held then, first what is free in huge segments, those that are idle exchanged for one that fits.
+// Not inline: what is found at once is not to pay for it.
+template <typename Attempt>
+[[gnu::noinline]] bool CachingAllocator::find_more_memory(std::uint64_t need, Attempt attempt, Denied* denied) {
     Segments::Place place = Segments::Place::proper;
     const auto tried = [&] {
         LockGuard lock(mutex_);
         return attempt(place);
     };
-    if (tried()) return true;
-    const Uncancelled uncancelled;  // from here on the driver may be asked
+    const Uncancelled uncancelled;  // the driver may be asked
     if (reuse_parked(false, need > SizeClass::kMost) && tried()) return true;
 
     LockGuard growing(growing_);
@@ -177,6 +186,7 @@ std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* deni
 
 // 0 if this thread keeps none of the size.
 std::uint64_t CachingAllocator::from_kept(std::uint64_t bytes) {
+    if (bytes > KeptBlocks::kBytes) return 0;
     ThreadCache* cache = thread_caches;
     if (!cache || cache->owner != this || !cache->lock.enter()) return 0;
     const Block* block = nullptr;

@@ -160,6 +160,8 @@ class CachingAllocator {
 
     template <typename Attempt>
     bool find_memory(std::uint64_t need, Attempt attempt, Denied* denied);
+    template <typename Attempt>
+    bool find_more_memory(std::uint64_t need, Attempt attempt, Denied* denied);
     bool take_rest(Denied* denied);
     template <typename Serve>
     bool add_segment(std::uint64_t bytes, bool huge, Denied* denied, Serve serve);
