@@ -11,7 +11,8 @@ Mutex& lifetimes_mutex();
 // to whoever counts it (LeftMemory).
 void end_what_was_made(const VirtualContext& context);
 
-// With the lock held. The context's use of its real one isn't given up yet: what is allocated in it is still to be freed.
+// With the lock held. The context's use of its real one isn't given up yet: what is allocated in it is still to be
+// freed.
 void leave_memory(const VirtualContext& context, CUdevice physical);
 
 // What this thread's last call that ended a context has left so. The real context is current while this lives, and

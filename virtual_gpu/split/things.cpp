@@ -15,7 +15,8 @@ CUresult make(Made kind, Handle* handle, Call call, Destroy destroy) {
     const CUresult result = call();
     if (result != CUDA_SUCCESS) return result;
     const VirtualContexts::Meaning now = CurrentVirtual::get();
-    if (made_things().add(*handle, kind, CurrentVirtual::device(), now.context ? std::uint64_t{now.context->number} : 0))
+    if (made_things().add(*handle, kind, CurrentVirtual::device(),
+                          now.context ? std::uint64_t{now.context->number} : 0))
         return result;
     destroy(*handle);
     return CUDA_ERROR_OUT_OF_MEMORY;
