@@ -348,7 +348,7 @@ CachingAllocator::Freed CachingAllocator::free_large(AddressMap& map, const Addr
 
 CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint64_t address, int* error) {
     bool quiet = false;
-    if (!may_free(&quiet, error)) return Freed::failed;
+    if (!may_free(address, &quiet, error)) return Freed::failed;
     const NotInBetween uncancelled;
     // From here on nobody else can reach the block.
     if (!map_->claim(block, address)) return Freed::invalid;

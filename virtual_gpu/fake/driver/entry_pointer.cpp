@@ -87,6 +87,16 @@ std::optional<Known> what_is(Address address) {
     return std::nullopt;
 }
 
+/// Whether kernels of the current context can use the address: memory of cuMemAlloc on another GPU, only if the context
+/// that it is of has been made a peer.
+CUresult usable_here(const Known& known) {
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!known.device_block || context->gpu->ordinal == known.ordinal) return CUDA_SUCCESS;
+    const std::lock_guard hold(driver().lock);
+    return context->peers.count(known.context) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 template <typename T>
 CUresult give(void* data, T value) {
     std::memcpy(data, &value, sizeof value);
@@ -100,6 +110,7 @@ CUresult attribute_of(const Known& known, CUpointer_attribute attribute, void* d
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
             return give(data, static_cast<unsigned>(known.type));
         case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+            if (const CUresult bad = usable_here(known); bad != CUDA_SUCCESS) return bad;
             return give(data, static_cast<CUdeviceptr>(known.address));
         case CU_POINTER_ATTRIBUTE_HOST_POINTER:
             if (!known.host_visible) return CUDA_ERROR_INVALID_VALUE;
@@ -125,7 +136,8 @@ CUresult attribute_of(const Known& known, CUpointer_attribute attribute, void* d
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
             return give(data, int{0});
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-            return give(data, unsigned{CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE});
+            return give(data, unsigned{usable_here(known) == CUDA_SUCCESS ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
+                                                                          : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE});
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
             return give(data, known.pool);
         case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
