@@ -1,5 +1,7 @@
 // What is known of an address.
 
+#include <unistd.h>
+
 #include <cstring>
 #include <optional>
 
@@ -103,6 +105,16 @@ CUresult give(void* data, T value) {
     return CUDA_SUCCESS;
 }
 
+CUresult set_sync_memops(const void* value, Address address) {
+    const Found found = find_block(address);
+    if (!found) return CUDA_ERROR_INVALID_VALUE;
+    unsigned flag = 0;
+    std::memcpy(&flag, value, sizeof flag);
+    const std::lock_guard hold(found.gpu->lock);
+    found.block.record->sync_memops = flag != 0;
+    return CUDA_SUCCESS;
+}
+
 CUresult attribute_of(const Known& known, CUpointer_attribute attribute, void* data) {
     switch (static_cast<int>(attribute)) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -148,8 +160,13 @@ CUresult attribute_of(const Known& known, CUpointer_attribute attribute, void* d
             return give(data, known.id);
         case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
             return give(data, int{0});
-        case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
-            CUSLICE_UNSUPPORTED("CU_POINTER_ATTRIBUTE_P2P_TOKENS");
+        case CU_POINTER_ATTRIBUTE_P2P_TOKENS: {
+            // Documented for memory of cuMemAlloc, and to make copies of it synchronous.
+            const unsigned on = 1;
+            if (!known.device_block) return CUDA_ERROR_INVALID_VALUE;
+            if (const CUresult bad = set_sync_memops(&on, known.address); bad != CUDA_SUCCESS) return bad;
+            return give(data, CUDA_POINTER_ATTRIBUTE_P2P_TOKENS{known.id, static_cast<unsigned>(known.ordinal)});
+        }
         default:
             return CUDA_ERROR_INVALID_VALUE;
     }
@@ -238,11 +255,22 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute*
 CUresult CUDAAPI cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr address) {
     CUSLICE_ENTER(cuPointerSetAttribute)
     if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
-    const Found found = find_block(address);
-    if (!found) return CUDA_ERROR_INVALID_VALUE;
-    unsigned flag = 0;
-    std::memcpy(&flag, value, sizeof flag);
-    const std::lock_guard hold(found.gpu->lock);
-    found.block.record->sync_memops = flag != 0;
-    return CUDA_SUCCESS;
+    return set_sync_memops(value, address);
+}
+
+// This GPU exports no memory to other devices; what is documented of the arguments is checked all the same.
+CUresult CUDAAPI cuMemGetHandleForAddressRange(void* handle, CUdeviceptr address, size_t size,
+                                               CUmemRangeHandleType type, unsigned long long flags) {
+    CUSLICE_ENTER(cuMemGetHandleForAddressRange)
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    if (handle == nullptr || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD ||
+        (flags != 0 && flags != CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (size == 0 || address % page != 0 || size % page != 0) return CUDA_ERROR_INVALID_VALUE;
+    const auto known = what_is(address);
+    if (!known || known->type != CU_MEMORYTYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    const std::size_t whole = (known->size + page - 1) / page * page;  // the last page may be partly in use
+    if (size > whole - (address - known->base)) return CUDA_ERROR_INVALID_VALUE;
+    CUSLICE_UNSUPPORTED("cuMemGetHandleForAddressRange: dma-buf");
 }
