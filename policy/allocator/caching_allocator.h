@@ -45,7 +45,8 @@ class CachingAllocator {
     Statistics close();
     bool is_open() const { return open_now_.load(std::memory_order_acquire); }
 
-    // bytes > 0. The address, on a boundary of 512 bytes, or 0 and why.
+    // bytes > 0. The address, or 0 and why: on a boundary of 512 bytes; of more than 64 KiB, of 4 KiB; from 2 MiB on,
+    // of 64 KiB; from 64 MiB on, of 2 MiB.
     std::uint64_t allocate(std::uint64_t bytes, Denied* denied) {
         if (const std::uint64_t address = allocate_at_once(bytes)) [[likely]]
             return address;
