@@ -6,6 +6,7 @@
 #include "shim/driver/recorded.h"
 #include "shim/entry.h"
 #include "shim/log.h"
+#include "shim/long_wait.h"
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/split/split.h"
 
@@ -47,7 +48,10 @@ void report(Readiness readiness) {
 Readiness load_and_report() {
     split().on_refusal = report_unsupported;
     const Readiness now = process().load();
-    if (!reported.exchange(true, std::memory_order_acq_rel)) report(now);
+    if (!reported.exchange(true, std::memory_order_acq_rel)) {
+        report(now);
+        if (wants(LogLevel::debug)) tell_long_waits();
+    }
     return now;
 }
 
