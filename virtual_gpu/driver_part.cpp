@@ -79,7 +79,7 @@ DriverPart::Step DriverPart::before(const Budgets& budgets) {
 
 void DriverPart::after(const Step& step, const State& state, const Budgets& budgets) {
     if (read_process(state, budgets) || exact()) return;
-    if (!step.known) return meet_by_steps(0, budgets);
+    if (!step.known) return meet_by_steps(state, budgets);
     const Look now = look(budgets);
     if (!now.known) return;
     const auto change =
@@ -90,16 +90,16 @@ void DriverPart::after(const Step& step, const State& state, const Budgets& budg
         budgets.own);
 }
 
-void DriverPart::meet(std::uint64_t of_others, const State& state, const Budgets& budgets) {
-    if (!read_process(state, budgets) && !exact()) meet_by_steps(of_others, budgets);
+void DriverPart::meet(const State& state, const Budgets& budgets) {
+    if (!read_process(state, budgets) && !exact()) meet_by_steps(state, budgets);
 }
 
-void DriverPart::meet_by_steps(std::uint64_t of_others, const Budgets& budgets) {
+void DriverPart::meet_by_steps(const State& state, const Budgets& budgets) {
     const Look now = look(budgets);
     if (!now.known) return;
     const LockGuard lock(*mutex_);
     const std::uint64_t known =
-        last_.known ? last_.used - last_.counted + now.counted : now.counted + bytes() + of_others;
+        last_.known ? last_.used - last_.counted + now.counted : now.counted + bytes() + state.of_others;
     last_ = now;
     set(bytes() + std::min(now.used > known ? now.used - known : 0, first_context_at_most_), budgets.own);
 }

@@ -57,14 +57,15 @@ class DriverPart {
     struct State {
         std::uint64_t unsure = 0;  // bytes
         bool alive = false;
+        std::uint64_t of_others = 0;  // bytes on this GPU that are known to be other processes'
     };
 
     void after(const Step& step, const State& state, const Budgets& budgets);
 
-    // A context of this process is current, and nobody saw how it came: all that it may have taken is charged. Where
-    // NVML has no figure for the process that is what has come to be in use since the last look, or at the first look
-    // all that isn't known to be others' (`of_others`, bytes), up to what a context can plausibly take.
-    void meet(std::uint64_t of_others, const State& state, const Budgets& budgets);
+    // A context of this process is current, and nobody saw how it came: all that it may have taken is charged. Where NVML
+    // has no figure for the process that is what has come to be in use since the last look, or at the first look all
+    // that isn't known to be others', up to what a context can plausibly take.
+    void meet(const State& state, const Budgets& budgets);
 
     // Reads the process's figure again, where there is one. Without one nothing changes. False if it was read and could
     // not be compared, since something was in flight all the time.
@@ -96,7 +97,7 @@ class DriverPart {
     bool used_by_all(std::uint64_t* bytes) const;
     Look look(const Budgets& budgets) const;
     bool read_process(const State& state, const Budgets& budgets, bool* compared = nullptr);
-    void meet_by_steps(std::uint64_t of_others, const Budgets& budgets);
+    void meet_by_steps(const State& state, const Budgets& budgets);
     void set(std::uint64_t bytes, Budget& budget);
 
     NvmlGpu nvml_;

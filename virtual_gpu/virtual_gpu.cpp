@@ -98,20 +98,26 @@ void VirtualGpu::open_driver_part() {
 }
 
 DriverPart::State VirtualGpu::driver_state() const {
-    DriverPart::State state{managed(), false};
+    DriverPart::State state{managed()};
     for (const VirtualGpu* part = first_; part; part = part->next_part_)
         state.alive = state.alive || process().contexts().any_on(part->device());
     return state;
 }
 
+// What others of the same job or group hold, as the ledger has it.
+std::uint64_t VirtualGpu::used_by_others() {
+    ledger::Watched all;
+    if (driver_part_.exact() || !sharing_.watch(process().sharing(), identity_.uuid, &all)) return 0;
+    const std::uint64_t own = sharing_.joined() ? budget_.used() : 0;
+    return all.used - std::min(all.used, own);
+}
+
 void VirtualGpu::meet_context() {
     open_driver_part();
-    // What others of the same job or group hold is not ours.
-    ledger::Watched others;
-    const bool shared = !sharing_.joined() && sharing_.watch(process().sharing(), identity_.uuid, &others);
     DriverPart::State state = driver_state();
     state.alive = true;
-    driver_part_.meet(shared ? others.used : 0, state, budgets());
+    state.of_others = used_by_others();
+    driver_part_.meet(state, budgets());
     const LockGuard lock(part_mutex());
     publish();
 }
@@ -312,7 +318,9 @@ DriverPart::Step VirtualGpu::before_driver_step() {
 bool VirtualGpu::after_driver_step(const DriverPart::Step& step, OverLimit* why) {
     pools_.refresh(budget_, false);
     const std::uint64_t before = driver_part_.bytes();
-    driver_part_.after(step, driver_state(), budgets());
+    DriverPart::State state = driver_state();
+    if (!step.known) state.of_others = used_by_others();
+    driver_part_.after(step, state, budgets());
     part_mutex().lock();
     publish();
     const std::uint64_t now = driver_part_.bytes(), more = now > before ? now - before : 0;

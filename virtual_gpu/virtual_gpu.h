@@ -154,6 +154,7 @@ class VirtualGpu {
     void publish();
     void open_driver_part();
     std::uint64_t used_by_all() const;
+    std::uint64_t used_by_others();
     bool join_whole(const SharingPlan& plan, Refusal* refusal);
     // Of all parts of the physical GPU.
     std::uint64_t managed() const;

@@ -74,6 +74,12 @@ Block* Segments::split(Block* block, std::uint64_t bytes) {
 }
 
 namespace {
+constexpr std::uint64_t up(std::uint64_t address, std::uint64_t alignment) {
+    return (address + alignment - 1) & ~(alignment - 1);
+}
+bool fits(const Block& block, std::uint64_t bytes, std::uint64_t alignment) {
+    return up(block.address, alignment) - block.address + bytes <= block.bytes;
+}
 std::uint64_t bytes_of(const Block* neighbour) { return neighbour ? std::uint64_t{neighbour->bytes} : 0; }
 }  // namespace
 
@@ -87,23 +93,24 @@ Block* Segments::best(std::uint64_t bytes, Place place) const {
 }
 
 Block* Segments::take(std::uint64_t bytes, std::uint64_t alignment, Place place) {
-    const std::uint64_t slack = alignment ? alignment - SizeClass::kUnit : 0;
-    Block* block = best(bytes + slack, place);
+    // The best for its size may happen to have room on a boundary; one that is larger by a boundary's distance has.
+    Block* block = best(bytes, place);
+    if (!block) return nullptr;
+    if (!fits(*block, bytes, alignment)) block = best(bytes + alignment - SizeClass::kUnit, place);
     if (!block) return nullptr;
     bins_of(block).remove(block);
-    if (const std::uint64_t before = alignment ? (alignment - block->address % alignment) % alignment : 0) {
+    // Beside the smaller neighbour, so that the rest is merged with the larger one once that is freed.
+    const bool at_end = bytes_of(block->after) < bytes_of(block->before);
+    const std::uint64_t first = up(block->address, alignment),
+                        last = (block->address + block->bytes - bytes) & ~(alignment - 1);
+    if (const std::uint64_t before = (at_end ? last : first) - block->address) {
         Block* rest = split(block, before);
         bins_of(block).add(block);
         if (!rest) return nullptr;
         block = rest;
     }
-    if (block->bytes > bytes) {
-        // Beside the smaller neighbour, so that the rest is merged with the larger one once that is freed.
-        const bool at_end = !alignment && bytes_of(block->after) < bytes_of(block->before);
-        Block* second = split(block, at_end ? block->bytes - bytes : bytes);
-        if (second && at_end) std::swap(block, second);
-        if (second) bins_of(second).add(second);  // otherwise the block is larger than it need be
-    }
+    if (block->bytes > bytes)
+        if (Block* rest = split(block, bytes)) bins_of(rest).add(rest);  // otherwise it is larger than it need be
     block->state = Block::State::used;
     block->segment->idle_since = 0;
     free_bytes_ -= block->bytes;

@@ -7,6 +7,7 @@
 #include "shim/driver/recorded.h"
 #include "shim/entry.h"
 #include "shim/log.h"
+#include "shim/long_wait.h"
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/split/split.h"
 
@@ -49,7 +50,10 @@ Readiness load_and_report() {
     split().on_refusal = report_unsupported;
     process().on_new_context = new_context;
     const Readiness now = process().load();
-    if (!reported.exchange(true, std::memory_order_acq_rel)) report(now);
+    if (!reported.exchange(true, std::memory_order_acq_rel)) {
+        report(now);
+        if (wants(LogLevel::debug)) tell_long_waits();
+    }
     return now;
 }
 

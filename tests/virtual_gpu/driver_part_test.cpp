@@ -157,11 +157,11 @@ TEST_CASE("a context that nobody saw begin is in NVML's figure") {
     machine.listed = true;
     machine.process = machine.all = 300 * kMiB;
     scene.open();
-    scene.part.meet(0, {0, true}, scene.budget);
+    scene.part.meet({0, true}, scene.budget);
     CHECK(scene.part.exact());
     CHECK(scene.budget.used() == 300 * kMiB);
     machine.process += 200 * kMiB;  // and another one
-    scene.part.meet(0, {0, true}, scene.budget);
+    scene.part.meet({0, true}, scene.budget);
     CHECK(scene.budget.used() == 500 * kMiB);
 }
 
@@ -170,19 +170,19 @@ TEST_CASE("a context that nobody saw begin, where NVML does not list us, is what
     scene.listable = false;
     machine.all = 1200 * kMiB;
     scene.open();
-    scene.part.meet(1000 * kMiB, {0, true}, scene.budget);
+    scene.part.meet({0, true, 1000 * kMiB}, scene.budget);
     CHECK_FALSE(scene.part.exact());
     CHECK(scene.part.bytes() == 200 * kMiB);
 
     SECTION("and a second one is what has come since") {
         scene.allocate(64 * kMiB);
         machine.all += 150 * kMiB;
-        scene.part.meet(1000 * kMiB, {0, true}, scene.budget);
+        scene.part.meet({0, true, 1000 * kMiB}, scene.budget);
         CHECK(scene.part.bytes() == 350 * kMiB);
     }
     SECTION("up to what a context can take") {
         machine.all += 5000 * kMiB;
-        scene.part.meet(0, {0, true}, scene.budget);
+        scene.part.meet({0, true}, scene.budget);
         CHECK(scene.part.bytes() == 700 * kMiB);
     }
     SECTION("until NVML lists us, whose figure is exact from then on") {
