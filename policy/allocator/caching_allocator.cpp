@@ -19,7 +19,8 @@ constexpr std::uint64_t rounded(std::uint64_t bytes) {
 // would be lost in between.
 constexpr std::uint64_t alignment_of(std::uint64_t bytes) {
     constexpr std::uint64_t kHostPage = 4096;
-    return Growth::huge(bytes) ? Growth::kGranule : bytes >= Growth::kGranule ? SizeClass::kGranule : kHostPage;
+    if (bytes < Growth::kGranule) return kHostPage;
+    return Growth::huge(bytes) ? Growth::kGranule : SizeClass::kGranule;
 }
 
 }  // namespace

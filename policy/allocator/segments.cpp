@@ -74,12 +74,6 @@ Block* Segments::split(Block* block, std::uint64_t bytes) {
 }
 
 namespace {
-constexpr std::uint64_t up(std::uint64_t address, std::uint64_t alignment) {
-    return (address + alignment - 1) & ~(alignment - 1);
-}
-bool fits(const Block& block, std::uint64_t bytes, std::uint64_t alignment) {
-    return up(block.address, alignment) - block.address + bytes <= block.bytes;
-}
 std::uint64_t bytes_of(const Block* neighbour) { return neighbour ? std::uint64_t{neighbour->bytes} : 0; }
 }  // namespace
 
@@ -93,24 +87,28 @@ Block* Segments::best(std::uint64_t bytes, Place place) const {
 }
 
 Block* Segments::take(std::uint64_t bytes, std::uint64_t alignment, Place place) {
-    // The best for its size may happen to have room on a boundary; one that is larger by a boundary's distance has.
+    const std::uint64_t inside = alignment - 1;
     Block* block = best(bytes, place);
     if (!block) return nullptr;
-    if (!fits(*block, bytes, alignment)) block = best(bytes + alignment - SizeClass::kUnit, place);
+    // The best for its size may have no room on a boundary; one that is larger by a boundary's distance has.
+    if (((0 - block->address) & inside) > block->bytes - bytes) [[unlikely]]
+        block = best(bytes + alignment - SizeClass::kUnit, place);
     if (!block) return nullptr;
     bins_of(block).remove(block);
-    // Beside the smaller neighbour, so that the rest is merged with the larger one once that is freed.
-    const bool at_end = bytes_of(block->after) < bytes_of(block->before);
-    const std::uint64_t first = up(block->address, alignment),
-                        last = (block->address + block->bytes - bytes) & ~(alignment - 1);
-    if (const std::uint64_t before = (at_end ? last : first) - block->address) {
-        Block* rest = split(block, before);
-        bins_of(block).add(block);
-        if (!rest) return nullptr;
-        block = rest;
+    if (const std::uint64_t spare = block->bytes - bytes) {
+        // Beside the smaller neighbour, so that the rest is merged with the larger one once that is freed.
+        const bool at_end = bytes_of(block->after) < bytes_of(block->before);
+        const std::uint64_t before =
+            at_end ? spare - ((block->address + spare) & inside) : (0 - block->address) & inside;
+        Block* rest = before < spare ? split(block, before + bytes) : nullptr;
+        if (rest) bins_of(rest).add(rest);  // otherwise the block is larger than it need be
+        if (before) {
+            Block* free = block;
+            block = split(free, before);
+            bins_of(free).add(free);
+            if (!block) return nullptr;
+        }
     }
-    if (block->bytes > bytes)
-        if (Block* rest = split(block, bytes)) bins_of(rest).add(rest);  // otherwise it is larger than it need be
     block->state = Block::State::used;
     block->segment->idle_since = 0;
     free_bytes_ -= block->bytes;

@@ -130,10 +130,8 @@ int Caches::in_context(void*) {
 }
 
 Fence Caches::fence(CUcontext context, CUdeviceptr address) {
-    if (captures_.any()) return 0;
     CUcontext all[Fences::kMostContexts];
-    std::size_t count = 1;
-    if (!(all[0] = contexts().sole())) count = reach_.list(contexts(), context, address, all, std::size(all));
+    const std::size_t count = reach_.list(contexts(), context, address, all, std::size(all));
     return count <= std::size(all) ? fences_.make(all, count) : 0;
 }
 

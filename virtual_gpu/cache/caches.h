@@ -48,6 +48,7 @@ class Caches {
     // Waits for all work that can touch the memory of a context. See Backing::quiesce.
     int quiesce(CUcontext context, CUdeviceptr address);
     static int in_context(void* = nullptr);
+    // The same without waiting, while no stream is captured.
     Fence fence(CUcontext context, CUdeviceptr address);
     bool passed(Fence fence, bool wait) { return !captures_.any() && fences_.passed(fence, wait); }
     static std::uint64_t now();

@@ -23,7 +23,7 @@ void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::
     backing.room = [](void* self) { return kOf(self).gpu->room(); };
     backing.quiesce = quiesce;
     backing.in_context = Caches::in_context;
-    backing.fence = [](void* self, std::uint64_t address) { return kOf(self).set->fence(kOf(self).context, address); };
+    backing.fence = fence;
     backing.passed = [](void* self, Fence fence, bool wait) { return kOf(self).set->passed(fence, wait); };
     backing.drop_fence = [](void* self, Fence fence) { kOf(self).set->fences().drop(fence); };
     backing.capturing = [](void* self) { return kOf(self).set->captures().any(); };
@@ -49,6 +49,13 @@ int ContextCache::quiesce(void* self, std::uint64_t address, bool for_program) {
     if (set.captures().any()) return Backing::kNotNow;
     if (current && current == process().contexts().sole()) return CUSLICE_REAL(cuCtxSynchronize)();
     return set.quiesce(cache.context, address);
+}
+
+Fence ContextCache::fence(void* self, std::uint64_t address) {
+    auto& cache = *static_cast<ContextCache*>(self);
+    if (cache.set->captures().any()) return 0;
+    const CUcontext sole = process().contexts().sole();
+    return sole ? cache.set->fences().make(&sole, 1) : cache.set->fence(cache.context, address);
 }
 
 std::uint64_t ContextCache::take(void* self, std::uint64_t bytes, Denied* denied) {

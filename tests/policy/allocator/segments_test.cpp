@@ -155,7 +155,7 @@ TEST_CASE("random blocks never overlap, and everything merges in the end") {
     for (int i = 0; i < 20'000; i++) {
         if (live.empty() || random() % 2) {
             const std::uint64_t bytes = (random() % 2000 + 1) * 512;
-            Block* block = f.segments.take(bytes, random() % 4 ? 0 : 64 << 10);
+            Block* block = f.segments.take(bytes, random() % 4 ? SizeClass::kUnit : 64 << 10);
             if (!block) continue;
             REQUIRE(block->bytes == bytes);
             used += bytes;
