@@ -23,10 +23,10 @@ expect "nothing in it has the static runtime, which is NVIDIA's" \
 seconds=$(bash "$unpacked/tests/hardware/plan.sh" steps | awk '{ sum += $2 } END { print sum }')
 expect "all steps together take at most 480 s: $seconds" test "$seconds" -le 480
 expect "the first look has 20 s" test "$(bash "$unpacked/tests/hardware/plan.sh" steps | head -n 1 | cut -d ' ' -f 1,2)" = "smoke 20"
-bash "$unpacked/tests/hardware/plan.sh" steps | while read -r name _; do
-    grep -qE "^$name\(\)" "$unpacked"/tests/hardware/steps/*.sh || echo "$name"
-done >"$work/missing"
-expect "each step is there: $(cat "$work/missing")" test ! -s "$work/missing"
+while read -r name most _; do
+    expect "the step $name is there" grep -qE "^$name\(\)" "$unpacked"/tests/hardware/steps/*.sh
+    expect "$name and its $most s are in docs/hardware" grep -qF "| \`$name\` | $most |" "$1/docs/hardware/README.md"
+done < <(bash "$unpacked/tests/hardware/plan.sh" steps)
 
 # The whole plan on the fake GPU, from the archive. Nothing of it can be taken for a measurement, and nothing is written
 # anywhere.

@@ -7,7 +7,7 @@
 //
 // With --table the head stands above the row, for a program that prints something of its own before.
 // With --processes it is N of the programs that this one starts that take memory: the figures are sums over all of
-// them, and each is told to go on only when all hold what they got.
+// them, and each is told to go on only when all have their contexts, and again when all hold what they got.
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -62,7 +62,7 @@ class Watched {
             }
             sample();
             // One of several that failed before it held anything mustn't keep the others for ever.
-            if (holding_ > 0 && ++looks_ > kMostLooks) all_hold();
+            if (waiting_ > 0 && ++looks_ > most_looks()) let_go();
         }
         // What it started may hold the socket for longer than it lives, and the other way round.
         while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
@@ -106,23 +106,26 @@ class Watched {
         const std::string key = line.substr(0, space), value = line.substr(space + 1);
         if (key == "got") {
             told_[key] = std::to_string(bytes(key).value_or(0) + std::strtoull(value.c_str(), nullptr, 10));
-        } else if (key != "held") {
+        } else if (key == "ready" || key == "held") {
+            holding_ += key == "held";
+            if (++waiting_ >= processes_) let_go();
+        } else {
             // Of several results the one that is wrong counts.
             if (key != "result" || told_[key].empty() || told_[key].rfind("right", 0) == 0) told_[key] = value;
-        } else if (++holding_ >= processes_) {
-            all_hold();
         }
     }
 
-    void all_hold() {
+    // All have come to the same place, or some never will.
+    void let_go() {
         sample();
-        of_process_.held = of_process_.now;
-        of_gpu_.held = of_gpu_.now;
-        nvidia_smi_ = ask_nvidia_smi();
-        for (; holding_ > 0; holding_--) {
-            const ssize_t answered = write(socket_, "g", 1);
-            static_cast<void>(answered);  // a program that ended meanwhile shows in its status
+        if (holding_ > 0) {
+            of_process_.held = of_process_.now;
+            of_gpu_.held = of_gpu_.now;
+            nvidia_smi_ = ask_nvidia_smi();
         }
+        const ssize_t answered = write(socket_, holding_ > 0 ? "held" : "ready", 1);
+        static_cast<void>(answered);  // a program that ended meanwhile shows in its status
+        waiting_ = holding_ = looks_ = 0;
     }
 
     // Both figures are followed, since a process is in no list as long as it has no context: only at the end is it
@@ -154,10 +157,14 @@ class Watched {
         return answer;
     }
 
-    static constexpr unsigned kMostLooks = 400;  // 20 ms each
+    /// 8 s on a GPU, at 20 ms each.
+    static unsigned most_looks() {
+        const char* patience = std::getenv("CHECK_PATIENCE");
+        return 400 * (patience ? static_cast<unsigned>(std::atoi(patience)) : 1);
+    }
 
     const unsigned processes_;
-    unsigned holding_ = 0, looks_ = 0;
+    unsigned waiting_ = 0, holding_ = 0, looks_ = 0;  // holding: those of the waiting that have all they could get
     const std::optional<std::uint64_t> used_before_;
     pid_t pid_ = -1;
     int socket_ = -1, status_ = 0;

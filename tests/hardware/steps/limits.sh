@@ -104,8 +104,9 @@ ways() {
 
 # Two parts, through the driver and the runtime, each with what it printed: NVIDIA's runtime may refuse.
 split() {
-    local failed=0 program samples=$CHECK_BUILD/docs/samples
+    local failed=0 program gpu samples=$CHECK_BUILD/docs/samples
     find_runtime
+    gpu=$(raw "$here/devices" about | sed -n 's/^uuid //p')  # an index is NVML's, which may not be there
     # The samples were linked to no file of NVIDIA's; what is on this machine may be another major version.
     for program in towers_driver towers_runtime13 towers_runtime12; do
         printf '%s, without cuslice:\n\n```\n' "$program"
@@ -115,7 +116,7 @@ split() {
     slices
     for program in towers_driver towers_runtime13 towers_runtime12; do
         printf '%s, two parts:\n\n```\n' "$program"
-        guarded 4 2 "${cuslice_run[@]}" --split 0=2GiB+2GiB -- "$samples/$program" 2>&1 || { echo "(exit $?)"; [ "$program" = towers_runtime12 ] || failed=1; }
+        guarded 4 2 "${cuslice_run[@]}" --split "$gpu=2GiB+2GiB" -- "$samples/$program" 2>&1 || { echo "(exit $?)"; [ "$program" = towers_runtime12 ] || failed=1; }
         printf '```\n\n'
     done
     return $failed

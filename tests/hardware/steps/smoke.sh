@@ -32,7 +32,7 @@ look() {
     echo
     echo "${name^}:"
     echo
-    guarded 3 4 "$@" | tee "$CHECK_WORK/look"
+    guarded 3 7 "$@" | tee "$CHECK_WORK/look"
     status=$?
     [ $status = 0 ] && [ "$(nvml_status look)" = "$(nvml_status native)" ] && return
     failed=1
