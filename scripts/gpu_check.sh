@@ -90,6 +90,8 @@ elif [ -z "$record" ]; then
     record=$folder/$(field GPU | tr 'A-Z ' 'a-z-' | sed 's/^nvidia-//')-$(field driver)-$date.md
 fi
 
+commit=$(cat "$build/commit" 2>/dev/null || git -C "${root:-$build}" describe --always --dirty --abbrev=12 2>/dev/null)
+
 number=0 failed=0
 : >"$work/summary" >"$work/failures" >"$work/body"
 
@@ -103,7 +105,7 @@ head_of_record() {
     echo "| driver | $(field driver), CUDA $(field CUDA), $(field file) |"
     echo "| date | $date (UTC) |"
     echo "| command | \`$words\` |"
-    echo "| cuslice | $("$build/bin/cuslice" --version) |"
+    echo "| cuslice | $("$build/bin/cuslice" --version)${commit:+, commit $commit} |"
     echo "| system | $(uname -sr), $(ldd --version | head -n 1 | sed 's/.* //') (C library), $(nproc) processors |"
     cat "$work/packages"
     echo

@@ -37,6 +37,7 @@ done
 cp "$root"/tests/hardware/{limit_runtime.cpp,management.h,report.h} "$top/tests/hardware"
 cp "$root/scripts/gpu_check.sh" "$root/LICENSE" "$top"
 cp "$root/docs/hardware/README.md" "$top/README.md"
+git -C "$root" describe --always --dirty --abbrev=12 >"$top/commit" 2>/dev/null || rm "$top/commit"
 # Names stay, so that the stack of a program that hangs can be read.
 find "$top" -type f -exec sh -c 'for f; do head -c 4 "$f" | grep -qE "ELF|!<ar" && strip --strip-debug "$f"; done; true' sh {} +
 

@@ -18,13 +18,13 @@ expect "a program that isn't there is 127" test $? = 127
 expect "without the time for the stacks it says how it is used" test $? = 64
 
 # Whatever a program leaves behind goes with it, in a session of its own or not.
-"$guard" 60+1 bash -c "setsid bash -c 'echo \$\$ >$work/pid; exec sleep 1000' & while [ ! -s $work/pid ]; do sleep 0.05; done"
+"$guard" 60+1 bash -c "setsid bash -c 'echo \$\$ >$work/pid; exec sleep 120' & while [ ! -s $work/pid ]; do sleep 0.05; done"
 expect "the status of a program that left one behind" test $? = 0
 expect "what a program left behind is ended" test ! -e "/proc/$(cat "$work/pid")"
 
 # A time-out: the stacks of all that run below it, in the file that is named.
 export CHECK_STACKS=$work/stacks
-"$guard" 1+30 bash -c "sleep 1000 & sleep 1001"
+"$guard" 1+30 bash -c "sleep 120 & sleep 121"
 expect "a time-out is 124" test $? = 124
 expect "both processes are in the stacks" test "$(grep -c '^process [0-9]*, sleep$' "$work/stacks")" = 2
 expect "the shell that waits for them is not" test "$(grep -c '^process .*, bash$' "$work/stacks")" = 0
@@ -35,7 +35,7 @@ rm "$work/stacks" && mkdir "$work/bin" && ln -s "$(command -v sleep)" "$work/bin
 if [ -x /usr/local/cuda/bin/gdb ] || [ -x /usr/local/cuda/bin/cuda-gdb ]; then
     echo "a debugger is in /usr/local/cuda: what is said without one is not tested"
 else
-    PATH=$work/bin "$guard" 1+30 sleep 1000
+    PATH=$work/bin "$guard" 1+30 sleep 120
     expect "each thread is named with where it waits" has '^thread [0-9]+ sleep, waits in .*, system call' "$work/stacks"
     expect "and its place in the C library" has 'at libc.*\+0x[0-9a-f]+' "$work/stacks"
 fi

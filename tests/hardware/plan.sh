@@ -34,9 +34,9 @@ ipc 8 Memory for other processes, and duplicate locations
 shown 6 What nvidia-smi and cuslice devices show
 kernels 6 Kernels as a fat binary and as PTX
 side_by_side 6 Two contexts, and kernels side by side
-visible_devices 10 CUDA_VISIBLE_DEVICES with duplicates
+visible_devices 8 CUDA_VISIBLE_DEVICES with duplicates
 static_runtime 24 The CUDA runtime that a program carries: what it calls, and the limit
-tools 20 compute-sanitizer and cuda-gdb
+tools 24 compute-sanitizer and cuda-gdb
 libraries 20 What cuBLAS, cuDNN and NCCL take
 torch_limit 45 PyTorch: the limit
 torch_split 25 PyTorch on a GPU split in two
@@ -44,7 +44,7 @@ ranks 45 torchrun: two ranks on one GPU, gloo and NCCL
 limit_jax 20 JAX: the limit
 limit_cupy 12 CuPy: the limit
 limit_numba 10 Numba: the limit
-askers 12 Which modules ask for cuGetProcAddress
+askers 10 Which modules ask for cuGetProcAddress
 END
 }
 
@@ -92,16 +92,18 @@ folder_of_library() {
 find_runtime() {
     local folder
     [ -z "$CHECK_FAKE" ] || return 0
-    folder=$(folder_of_library libcudart.so.13) || { echo "libcudart.so.13 is only where the loader looks, if at all" >&2; return; }
+    folder=$(folder_of_library libcudart.so.13) || return 0
     export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
 }
 runtime_programs() {
     local program
     for program in limit_runtime limit_runtime_nvcc_shared; do
-        if [ -x "$here/$program" ]; then
-            echo "$program"
-        else
+        if [ ! -x "$here/$program" ]; then
             echo "$program: not built (no nvcc, or no libcudart.so.13, where this was built)" >&2
+        elif raw ldd "$here/$program" | grep -q 'not found'; then
+            echo "$program: skipped, libcudart.so.13 is not here" >&2
+        else
+            echo "$program"
         fi
     done
 }

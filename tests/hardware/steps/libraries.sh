@@ -63,7 +63,7 @@ check_with() {
             command=("${cuslice_run[@]}" --limit 2GiB --)
         fi
         printf '%s, %s:\n\n```\n' "$name" "$where"
-        guarded 4 1 "${command[@]}" "$@" "$here/limit_driver" $((64 * MiB)) >"$CHECK_WORK/tool" 2>&1
+        guarded 5 1 "${command[@]}" "$@" "$here/limit_driver" $((64 * MiB)) >"$CHECK_WORK/tool" 2>&1
         echo "exit status $?"
         tail -n 25 "$CHECK_WORK/tool" | cut -c 1-300
         printf '```\n\n'

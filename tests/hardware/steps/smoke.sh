@@ -14,7 +14,7 @@ smoke() {
     fi
     if [ -z "$stopped" ]; then
         look "preloaded, with no setting" "${cuslice_run[@]}" -- "$here/smoke" stages
-        look "with a limit of 2 GiB" "${cuslice_run[@]}" --limit 2GiB -- "$here/smoke"
+        look "with a limit of 2 GiB" "${cuslice_run[@]}" --log debug --limit 2GiB -- "$here/smoke"
     fi
     [ -z "$stopped" ] || echo "$stopped" >"$CHECK_WORK/stopped"
     find_runtime
@@ -57,7 +57,7 @@ traced() {
     local status driver
     driver=$(raw "$here/devices" about | sed -n 's/^file //p')
     rm -f "$CHECK_WORK"/trace.*
-    raw guarded 2 2 env LD_PRELOAD="$here/call_trace.so" CHECK_DRIVER="$driver" CHECK_TRACE="$CHECK_WORK/trace" \
+    raw guarded 3 2 env LD_PRELOAD="$here/call_trace.so" CHECK_DRIVER="$driver" CHECK_TRACE="$CHECK_WORK/trace" \
         "$1" $((64 * MiB)) >/dev/null
     status=$?
     echo
