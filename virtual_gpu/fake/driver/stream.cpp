@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "virtual_gpu/fake/driver/green_context.h"
+#include "virtual_gpu/fake/driver/model_time.h"
 
 namespace cuslice::fake {
 
@@ -181,6 +182,20 @@ static CUresult refuse_implicit_order(Stream& stream) {
     return result;
 }
 
+namespace {
+
+/// Work that a GPU does itself takes model time; what only keeps an order takes none.
+Task with_model_time(NodeType type, Task task) {
+    if (type != CU_GRAPH_NODE_TYPE_KERNEL && type != CU_GRAPH_NODE_TYPE_MEMCPY && type != CU_GRAPH_NODE_TYPE_MEMSET)
+        return task;
+    return [task = std::move(task)] {
+        task();
+        spend_model_time();
+    };
+}
+
+}  // namespace
+
 CUresult submit(Stream& stream, NodeType type, Task task) {
     if (stream.capture != nullptr) {
         if (!stream.capture->active()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -188,7 +203,7 @@ CUresult submit(Stream& stream, NodeType type, Task task) {
                                                                          : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
     if (const CUresult bad = refuse_implicit_order(stream); bad != CUDA_SUCCESS) return bad;
-    stream.lane->submit(std::move(task), implicit_order(stream));
+    stream.lane->submit(with_model_time(type, std::move(task)), implicit_order(stream));
     return CUDA_SUCCESS;
 }
 
