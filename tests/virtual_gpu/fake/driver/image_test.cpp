@@ -14,10 +14,12 @@ using namespace cuslice::fake;
 
 namespace {
 
-/// A cubin for one capability with one kernel of two parameters and one variable with a value.
+/// A cubin for one capability with one kernel of two parameters and one variable with a value. From 9.0 on the count of
+/// registers is an attribute alone, and shared memory begins with 1024 bytes that aren't the kernel's.
 class Cubin {
   public:
     explicit Cubin(unsigned capability, unsigned char abi) {
+        const bool attributes = capability >= 90;
         header_.e_ident[EI_CLASS] = ELFCLASS64;
         std::memcpy(header_.e_ident, ELFMAG, SELFMAG);
         header_.e_ident[EI_ABIVERSION] = abi;
@@ -25,14 +27,23 @@ class Cubin {
         header_.e_flags = abi >= 8 ? 0x6000004 | capability << 8 : 0x500500 | capability;
         header_.e_shentsize = sizeof(Elf64_Shdr);
         add("", SHT_NULL, "");
-        const unsigned code = add(".text.kernel", SHT_PROGBITS, std::string(128, '\0'), 18U << 24);
+        const unsigned code = add(".text.kernel", SHT_PROGBITS, std::string(128, '\0'), attributes ? 0 : 18U << 24);
         const unsigned data = add(".nv.global.init", SHT_PROGBITS, std::string("\x2a\0\0\0", 4));
         // Two parameters (ordinal 1 first), then the launch bound of 256 threads.
         const unsigned char info[] = {4,  0x17, 12, 0, 0, 0, 0, 0, 1, 0, 8, 0,    0,    0xf0, 0x11, 0,    4,    0x17,
                                       12, 0,    0,  0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0x21, 0,    3,    0x1b, 0xff, 0,
                                       4,  5,    12, 0, 0, 1, 0, 0, 1, 0, 0, 0,    1,    0,    0,    0};
         add(".nv.info.kernel", SHT_LOPROC, std::string(reinterpret_cast<const char*>(info), sizeof info));
-        add(".nv.shared.kernel", SHT_NOBITS, "", 0, 512);
+        add(".nv.shared.kernel", SHT_NOBITS, "", 0, attributes ? 1024 + 512 : 512);
+        add(".nv.constant3", SHT_PROGBITS, std::string(80, '\0'));
+        if (attributes) {
+            // Of symbol 1, the kernel: 18 registers, a frame of 16 bytes, 64 with what it calls. Of symbol 2, no
+            // kernel.
+            const unsigned char resources[] = {4,  0x2f, 8, 0, 1,  0,    0, 0, 18, 0,    0, 0, 4,  0x11, 8, 0,
+                                               1,  0,    0, 0, 16, 0,    0, 0, 4,  0x12, 8, 0, 1,  0,    0, 0,
+                                               64, 0,    0, 0, 4,  0x2f, 8, 0, 2,  0,    0, 0, 99, 0,    0, 0};
+            add(".nv.info", SHT_LOPROC, std::string(reinterpret_cast<const char*>(resources), sizeof resources));
+        }
         const unsigned strings = add(".strtab", SHT_STRTAB, std::string("\0kernel\0answer\0", 15));
         std::string symbols(sizeof(Elf64_Sym), '\0');
         symbols += symbol(1, STT_FUNC, 0x10, code, 0, 128) + symbol(8, STT_OBJECT, 0, data, 0, 4);
@@ -135,6 +146,19 @@ TEST_CASE("a cubin tells its kernels, their parameters and limits, and its varia
         REQUIRE(image.variables.size() == 1);
         CHECK(image.variables[0].name == "answer");
         CHECK(image.variables[0].contents == std::vector<unsigned char>{42, 0, 0, 0});
+    }
+}
+
+TEST_CASE("a kernel's registers and memory are read where the cubin has them") {
+    for (const unsigned capability : {80U, 90U, 120U}) {
+        const std::string cubin = Cubin(capability, 8).bytes();
+        Image image;
+        REQUIRE(read_image(cubin.data(), static_cast<int>(capability), image) == CUDA_SUCCESS);
+        REQUIRE(image.kernels.size() == 1);
+        CHECK(image.kernels[0].registers == 18);
+        CHECK(image.kernels[0].shared_bytes == 512);
+        CHECK(image.kernels[0].const_bytes == 80);
+        CHECK(image.kernels[0].local_bytes == (capability >= 90 ? 64 : 0));
     }
 }
 
