@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "virtual_gpu/fake/driver/ptx_text.h"
+
 namespace cuslice::fake {
 namespace {
 
@@ -71,6 +73,11 @@ bool runs_on(bool ptx, int code, int device) {
     return ptx ? code <= device : code / 10 == device / 10 && code % 10 <= device % 10;
 }
 
+CUresult compile_ptx(const char* text, std::size_t size, Image& image) {
+    image.fault = check_ptx({text, size});
+    return image.fault.empty() && read_ptx(text, size, image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_PTX;
+}
+
 CUresult read_image(const void* pointer, int capability, Image& image) {
     const auto* data = static_cast<const unsigned char*>(pointer);
     // Text first: it may be shorter than the four bytes of a magic number.
@@ -84,7 +91,7 @@ CUresult read_image(const void* pointer, int capability, Image& image) {
             text.find(".global") == text.npos) {
             return CUDA_ERROR_INVALID_IMAGE;
         }
-        if (!read_ptx(text.data(), size, image)) return CUDA_ERROR_INVALID_PTX;
+        if (const CUresult bad = compile_ptx(text.data(), size, image); bad != CUDA_SUCCESS) return bad;
         image.is_ptx = true;
     } else if (std::memcmp(data,
                            "\x7f"

@@ -44,12 +44,17 @@ struct Image {
     int capability = 0;  // of the code: major * 10 + minor
     bool is_ptx = false;
     std::string opaque;  // why names can't be known; empty if they are
+    std::string fault;   // of a text that was refused: what is wrong with it, with the line
 };
 
 /// Reads an image as cuModuleLoadData takes it, for a device of the given compute capability (major * 10 + minor).
-/// CUDA_ERROR_INVALID_IMAGE: none of the known forms; CUDA_ERROR_INVALID_PTX: a fault in the text;
+/// CUDA_ERROR_INVALID_IMAGE: none of the known forms; CUDA_ERROR_INVALID_PTX: a fault in the text, which the image
+/// names;
 /// CUDA_ERROR_NO_BINARY_FOR_GPU: made for other devices. `capability` 0 takes code for any device.
 CUresult read_image(const void* data, int capability, Image& image);
+
+/// A text as a driver's compiler would take or refuse it: check_ptx and read_ptx.
+CUresult compile_ptx(const char* text, std::size_t size, Image& image);
 
 /// The parts, each of which adds to the image.
 bool read_ptx(const char* text, std::size_t size, Image& image);

@@ -65,6 +65,8 @@ CUresult unload_module(CUmodule handle);
 /// Ends the modules of a context that ends.
 void end_modules(Context& context);
 
+/// Says once why a name that wasn't found may be there all the same.
+void say_if_opaque(const std::string& name, const Image& image);
 /// The function of that name: CUDA_ERROR_NOT_FOUND, and one line if the image is opaque.
 CUresult find_function(Module& module, const std::string& name, CUfunction& out);
 /// The module of a library in a context, loaded at the first use.
