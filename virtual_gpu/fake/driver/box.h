@@ -12,6 +12,7 @@ struct BoxEnd {
     CUarray array = nullptr;
     std::size_t x = 0, y = 0, z = 0;  // x in bytes
     std::size_t pitch = 0, height = 0;
+    int gpu = accessing_gpu();  // that reaches for it
 };
 
 struct Box {

@@ -7,6 +7,7 @@
 #include "virtual_gpu/fake/driver/graph_memory.h"
 #include "virtual_gpu/fake/driver/state.h"
 #include "virtual_gpu/fake/driver/stream_pair.h"
+#include "virtual_gpu/fake/driver/work_fault.h"
 
 using namespace cuslice::fake;
 
@@ -68,7 +69,12 @@ CUresult launch(CUgraphExec handle, CUstream stream_handle, DefaultStream form) 
         if (done) done();
         return bad;
     }
-    return done ? submit(*stream, CU_GRAPH_NODE_TYPE_EMPTY, std::move(done)) : CUDA_SUCCESS;
+    if (done) {
+        if (const CUresult bad = submit(*stream, CU_GRAPH_NODE_TYPE_EMPTY, std::move(done)); bad != CUDA_SUCCESS)
+            return bad;
+    }
+    Context* context = live_context(stream->context);
+    return context == nullptr ? CUDA_SUCCESS : fault_of_work(*context);
 }
 
 CUresult upload(CUgraphExec handle, CUstream stream_handle, DefaultStream form) {

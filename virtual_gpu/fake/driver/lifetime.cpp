@@ -9,6 +9,7 @@
 #include "virtual_gpu/fake/driver/pool.h"
 #include "virtual_gpu/fake/driver/state.h"
 #include "virtual_gpu/fake/driver/stream.h"
+#include "virtual_gpu/fake/driver/work_fault.h"
 
 namespace cuslice::fake {
 
@@ -49,9 +50,11 @@ CUresult synchronize_context(Context& context) {
     });
     if (result != CUDA_SUCCESS) return result;
     drain_streams(context);
-    const std::lock_guard hold(driver().lock);
-    trim_to_thresholds(*context.gpu);
-    return CUDA_SUCCESS;
+    {
+        const std::lock_guard hold(driver().lock);
+        trim_to_thresholds(*context.gpu);
+    }
+    return fault_of_work(context);
 }
 
 }  // namespace cuslice::fake

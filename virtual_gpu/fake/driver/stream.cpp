@@ -6,6 +6,7 @@
 
 #include "virtual_gpu/fake/driver/green_context.h"
 #include "virtual_gpu/fake/driver/model_time.h"
+#include "virtual_gpu/fake/driver/work_fault.h"
 
 namespace cuslice::fake {
 
@@ -224,7 +225,8 @@ CUresult synchronize(Stream& stream) {
     if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) return bad;
     for (const Lane::Mark& mark : implicit_order(stream)) Lane::wait(mark);
     stream.lane->wait();
-    return CUDA_SUCCESS;
+    Context* context = live_context(stream.context);
+    return context == nullptr ? CUDA_SUCCESS : fault_of_work(*context);
 }
 
 }  // namespace cuslice::fake

@@ -12,10 +12,11 @@ enum class Side { Device, Host, Any };
 struct End {
     Side side;
     Address address;
+    int gpu;  // that reaches for it: the current context's, or the one that a copy between peers names
 };
-inline End device_end(Address address) { return {Side::Device, address}; }
-inline End host_end(const void* pointer) { return {Side::Host, reinterpret_cast<Address>(pointer)}; }
-inline End any_end(Address address) { return {Side::Any, address}; }
+inline End device_end(Address address, int gpu = accessing_gpu()) { return {Side::Device, address, gpu}; }
+inline End host_end(const void* pointer) { return {Side::Host, reinterpret_cast<Address>(pointer), -1}; }
+inline End any_end(Address address) { return {Side::Any, address, accessing_gpu()}; }
 
 /// Where and how a transfer runs: in which stream, and whether the call returns when it is done.
 struct Order {
@@ -37,6 +38,9 @@ CUresult fill_rows(Address to, std::size_t pitch, std::uint32_t value, unsigned 
 /// Whether a transfer between these returns only when it is done, given what its function says: where work is late, as
 /// documented in "API synchronization behavior".
 bool returns_when_done(const Order& order, const Pieces& to, const Pieces& from);
+
+/// A copy between resolved pieces, which fails in the current context.
+Task copy_task(Pieces to, Pieces from);
 
 /// Runs a checked transfer.
 CUresult run_transfer(NodeType type, Task task, const Order& order);
