@@ -47,7 +47,44 @@ TEST_CASE("every exported function that isn't implemented is refused, whatever i
           }) == "");
 }
 
-TEST_CASE("NVIDIA's own runtime is told how to go on") {
+namespace {
+
+/// What is said when libraries of these names ask for an export table, each twice.
+std::string said_of(std::initializer_list<const char*> files) {
+    std::string said;
+    CHECK(in_child(
+              one_t4,
+              [&](const Report& report) {
+                  for (const char* file : files) {
+                      void* library = dlopen((std::string(FAKE_EXPORT_ASKERS "/") + file).c_str(), RTLD_NOW);
+                      EXPECT(library != nullptr);
+                      const auto ask = reinterpret_cast<int (*)(void*, const void**)>(dlsym(library, "ask_for_table"));
+                      const void* table = &report;
+                      for (int i = 0; i < 2; i++)
+                          EXPECT_EQUAL(ask(reinterpret_cast<void*>(&cuGetExportTable), &table),
+                                       CUDA_ERROR_NOT_SUPPORTED);
+                      EXPECT(table == &report);
+                  }
+              },
+              &said) == "");
+    return said;
+}
+
+}  // namespace
+
+TEST_CASE("a library that carries NVIDIA's runtime is named, and isn't told to relink") {
+    CHECK(said_of({"libneeds-gpu.so"}) ==
+          "cuslice fake GPU: " FAKE_EXPORT_ASKERS
+          "/libneeds-gpu.so carries NVIDIA's own CUDA runtime, which needs a GPU; see docs/fake-gpu.md\n");
+}
+
+TEST_CASE("compilers of NVIDIA's that ask for tables and go on without are no fault") {
+    CHECK(said_of({"libnvrtc.so.13", "libnvJitLink.so.13"}) == "");
+    const std::string both = said_of({"libnvrtc.so.13", "libneeds-gpu.so"});
+    CHECK(both.find("libneeds-gpu.so carries") != std::string::npos);
+}
+
+TEST_CASE("a program that carries NVIDIA's runtime is told how to go on") {
     std::string said;
     CHECK(in_child(
               one_t4,
