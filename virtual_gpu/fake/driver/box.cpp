@@ -61,11 +61,8 @@ CUresult complete(BoxEnd& end, const Box& box) {
 
 }  // namespace
 
-CUresult copy_box(const Box& asked, const Order& order) {
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+CUresult check_box(const Box& asked, CUcontext context, CheckedBox& out) {
     Box box = asked;
-    if (box.width == 0 || box.height == 0 || box.depth == 0) return CUDA_SUCCESS;
     if (const CUresult bad = complete(box.from, box); bad != CUDA_SUCCESS) return bad;
     if (const CUresult bad = complete(box.to, box); bad != CUDA_SUCCESS) return bad;
     auto rows = std::make_shared<Rows>();
@@ -80,14 +77,24 @@ CUresult copy_box(const Box& asked, const Order& order) {
         }
     }
     if (box.to.type == CU_MEMORYTYPE_ARRAY) touch(*arrays.find(box.to.array));
-    return run_transfer(
-        CU_GRAPH_NODE_TYPE_MEMCPY,
-        [rows, context = current_handle] {
-            for (const auto& [to, from] : *rows) {
-                if (const CUresult bad = copy_pieces(to, from); bad != CUDA_SUCCESS) return work_failed(context, bad);
-            }
-        },
-        {order.stream, order.form, returns_when_done(order, rows->front().first, rows->front().second)});
+    out.to = rows->front().first;
+    out.from = rows->front().second;
+    out.task = [rows, context] {
+        for (const auto& [to, from] : *rows) {
+            if (const CUresult bad = copy_pieces(to, from); bad != CUDA_SUCCESS) return work_failed(context, bad);
+        }
+    };
+    return CUDA_SUCCESS;
+}
+
+CUresult copy_box(const Box& box, const Order& order) {
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    if (box.empty()) return CUDA_SUCCESS;
+    CheckedBox checked;
+    if (const CUresult bad = check_box(box, current_handle, checked); bad != CUDA_SUCCESS) return bad;
+    return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, std::move(checked.task),
+                        {order.stream, order.form, returns_when_done(order, checked.to, checked.from)});
 }
 
 CUresult resolve_array_bytes(CUarray handle, std::size_t offset, std::size_t size, Access access, Pieces& pieces) {

@@ -41,16 +41,25 @@ CUresult copy_2d(const Copy* copy, const Order& order) {
 }
 
 template <typename Copy>
-CUresult copy_3d(const Copy* copy, const Order& order, int from_gpu = accessing_gpu(), int to_gpu = accessing_gpu()) {
-    if (copy == nullptr || copy->srcLOD != 0 || copy->dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
-    BoxEnd from = source(*copy), to = target(*copy);
+CUresult describe_3d(const Copy& copy, int from_gpu, int to_gpu, Box& box) {
+    if (copy.srcLOD != 0 || copy.dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
+    BoxEnd from = source(copy), to = target(copy);
     from.gpu = from_gpu;
-    from.z = copy->srcZ;
-    from.height = copy->srcHeight;
+    from.z = copy.srcZ;
+    from.height = copy.srcHeight;
     to.gpu = to_gpu;
-    to.z = copy->dstZ;
-    to.height = copy->dstHeight;
-    return copy_box({from, to, copy->WidthInBytes, copy->Height, copy->Depth}, order);
+    to.z = copy.dstZ;
+    to.height = copy.dstHeight;
+    box = {from, to, copy.WidthInBytes, copy.Height, copy.Depth};
+    return CUDA_SUCCESS;
+}
+
+template <typename Copy>
+CUresult copy_3d(const Copy* copy, const Order& order, int from_gpu = accessing_gpu(), int to_gpu = accessing_gpu()) {
+    Box box;
+    if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = describe_3d(*copy, from_gpu, to_gpu, box); bad != CUDA_SUCCESS) return bad;
+    return copy_box(box, order);
 }
 
 CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* copy, const Order& order) {
@@ -88,6 +97,12 @@ CUresult copy_bytes(const Bytes& to, const Bytes& from, std::size_t size, const 
 }
 
 }  // namespace
+
+namespace cuslice::fake {
+
+CUresult box_of(const CUDA_MEMCPY3D& copy, int gpu, Box& box) { return describe_3d(copy, gpu, gpu, box); }
+
+}  // namespace cuslice::fake
 
 CUresult CUDAAPI cuMemcpy2D(const CUDA_MEMCPY2D_v1* copy) {
     CUSLICE_ENTER(cuMemcpy2D)

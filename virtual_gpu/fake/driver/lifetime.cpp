@@ -9,6 +9,7 @@
 #include "virtual_gpu/fake/driver/pool.h"
 #include "virtual_gpu/fake/driver/state.h"
 #include "virtual_gpu/fake/driver/stream.h"
+#include "virtual_gpu/fake/driver/texture.h"
 #include "virtual_gpu/fake/driver/work_fault.h"
 
 namespace cuslice::fake {
@@ -26,6 +27,7 @@ void end_owned_by(Context& context) {
     });
     forget_default_streams(context);
     end_modules(context);
+    end_textures(context);
     end_arrays(context);
     // With the primary context goes all that belongs to the device and not to a context of its own.
     if (context.primary) {

@@ -74,13 +74,15 @@ Stream& per_thread_stream(const Context& name) {
 
 }  // namespace
 
+int clamped_priority(int priority) { return std::clamp(priority, greatest_priority, least_priority); }
+
 CUstream create_stream(const Context& name, unsigned flags, int priority) {
     // Complete before it can be found: another thread may be waiting for all streams of the context.
     Stream made;
     made.context = context_of(name);
     made.green = name.green;
     made.flags = flags;
-    made.priority = std::clamp(priority, greatest_priority, least_priority);  // documented: clamped, no error
+    made.priority = clamped_priority(priority);
     made.id = ++last_id;
     const auto [handle, stream] = streams.create(std::move(made));
     stream->handle = handle;

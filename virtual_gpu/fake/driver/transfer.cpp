@@ -96,32 +96,39 @@ CUresult copy_linear(const End& to, const End& from, std::size_t bytes, const Or
                         {order.stream, order.form, returns_when_done(order, target, source)});
 }
 
-CUresult fill_rows(Address to, std::size_t pitch, std::uint32_t value, unsigned element, std::size_t width,
-                   std::size_t height, const Order& order) {
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+CUresult check_fill(const Fill& fill, CUcontext context, int gpu, CheckedFill& out) {
     std::size_t row = 0, all = 0;
-    if (__builtin_mul_overflow(width, std::size_t{element}, &row)) return CUDA_ERROR_INVALID_VALUE;
-    if (to % element != 0 || (height > 1 && (pitch < row || pitch % element != 0))) return CUDA_ERROR_INVALID_VALUE;
-    if (row == 0 || height == 0)
-        return run_transfer(
-            CU_GRAPH_NODE_TYPE_MEMSET, [] {}, order);
-    if (__builtin_mul_overflow(height - 1, pitch, &all) || __builtin_add_overflow(all, row, &all)) {
+    if (__builtin_mul_overflow(fill.width, std::size_t{fill.element}, &row)) return CUDA_ERROR_INVALID_VALUE;
+    if (fill.to % fill.element != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (fill.height > 1 && (fill.pitch < row || fill.pitch % fill.element != 0)) return CUDA_ERROR_INVALID_VALUE;
+    out.task = [] {};
+    if (row == 0 || fill.height == 0) return CUDA_SUCCESS;
+    if (__builtin_mul_overflow(fill.height - 1, fill.pitch, &all) || __builtin_add_overflow(all, row, &all))
         return CUDA_ERROR_INVALID_VALUE;
-    }
-    const std::uint32_t pattern = repeated(value, element);
-    auto rows = std::make_shared<Pieces>();
-    if (height == 1 || pitch == row) {
-        if (const CUresult bad = resolve_device(to, all, Access::Write, *rows); bad != CUDA_SUCCESS) return bad;
+    if (fill.height == 1 || fill.pitch == row) {
+        if (const CUresult bad = resolve_device(fill.to, all, Access::Write, out.rows, gpu); bad != CUDA_SUCCESS)
+            return bad;
     } else {
-        for (std::size_t y = 0; y < height; y++) {
-            if (const CUresult bad = resolve_device(to + y * pitch, row, Access::Write, *rows); bad != CUDA_SUCCESS)
-                return bad;
+        for (std::size_t y = 0; y < fill.height; y++) {
+            const CUresult bad = resolve_device(fill.to + y * fill.pitch, row, Access::Write, out.rows, gpu);
+            if (bad != CUDA_SUCCESS) return bad;
         }
     }
-    return run_transfer(CU_GRAPH_NODE_TYPE_MEMSET,
-                        [rows, pattern, context = current_handle] { told(context, fill_pieces(*rows, pattern)); },
-                        {order.stream, order.form, returns_when_done(order, *rows, {})});
+    const auto rows = std::make_shared<Pieces>(out.rows);
+    out.task = [rows, pattern = repeated(fill.value, fill.element), context] {
+        told(context, fill_pieces(*rows, pattern));
+    };
+    return CUDA_SUCCESS;
+}
+
+CUresult fill_rows(const Fill& fill, const Order& order) {
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CheckedFill checked;
+    if (const CUresult bad = check_fill(fill, current_handle, accessing_gpu(), checked); bad != CUDA_SUCCESS)
+        return bad;
+    const bool wait = checked.rows.empty() ? order.wait : returns_when_done(order, checked.rows, {});
+    return run_transfer(CU_GRAPH_NODE_TYPE_MEMSET, std::move(checked.task), {order.stream, order.form, wait});
 }
 
 }  // namespace cuslice::fake

@@ -31,9 +31,22 @@ CUresult resolve_end(const End& end, std::size_t size, Access access, Pieces& pi
 
 CUresult copy_linear(const End& to, const End& from, std::size_t bytes, const Order& order);
 
-/// Fills `height` rows of `width` elements; 1, 2 or 4 bytes each. Pitch and size are in bytes.
-CUresult fill_rows(Address to, std::size_t pitch, std::uint32_t value, unsigned element, std::size_t width,
-                   std::size_t height, const Order& order);
+/// `height` rows of `width` elements of 1, 2 or 4 bytes; the pitch is in bytes.
+struct Fill {
+    Address to;
+    std::size_t pitch;
+    std::uint32_t value;
+    unsigned element;
+    std::size_t width, height;
+};
+CUresult fill_rows(const Fill& fill, const Order& order);
+
+/// What a fill does when its turn comes, and where. A fault is the context's, and the GPU reaches for the memory.
+struct CheckedFill {
+    Task task;
+    Pieces rows;  // none if there is nothing to fill
+};
+CUresult check_fill(const Fill& fill, CUcontext context, int gpu, CheckedFill& out);
 
 /// Whether a transfer between these returns only when it is done, given what its function says: where work is late, as
 /// documented in "API synchronization behavior".

@@ -27,11 +27,11 @@ TEST_CASE("a function that isn't there says its name once and succeeds never") {
               CUtexref texture = nullptr;
               EXPECT_EQUAL(cuTexRefCreate(&texture), CUDA_ERROR_NOT_INITIALIZED);
               use_device(report);
-              for (int i = 0; i < 3; i++) EXPECT_EQUAL(cuTexObjectDestroy(0), CUDA_ERROR_NOT_SUPPORTED);
+              for (int i = 0; i < 3; i++) EXPECT_EQUAL(cuTexRefDestroy(nullptr), CUDA_ERROR_NOT_SUPPORTED);
               EXPECT_EQUAL(cuTexRefCreate(&texture), CUDA_ERROR_NOT_SUPPORTED);
           }) == "");
     CHECK(text_of(log) ==
-          "cuslice fake GPU: cuTexObjectDestroy is not supported\ncuslice fake GPU: cuTexRefCreate is not supported\n");
+          "cuslice fake GPU: cuTexRefDestroy is not supported\ncuslice fake GPU: cuTexRefCreate is not supported\n");
 }
 
 TEST_CASE("every exported function that isn't implemented is refused, whatever its arguments") {
@@ -39,7 +39,7 @@ TEST_CASE("every exported function that isn't implemented is refused, whatever i
               use_device(report);
               for (const char* name : {"cuGLInit", "cuEGLStreamConsumerConnect", "cuVDPAUGetDevice",
                                        "cuMemGetAttribute_v2", "cuMemcpyBatchAsync", "cuStreamWriteValue32_v2",
-                                       "cuTexObjectCreate", "cuImportExternalSemaphore"}) {
+                                       "cuSurfRefGetArray", "cuImportExternalSemaphore"}) {
                   const auto function = reinterpret_cast<CUresult (*)(void*, void*, void*)>(dlsym(RTLD_DEFAULT, name));
                   EXPECT(function != nullptr);
                   EXPECT_EQUAL(function(nullptr, nullptr, nullptr), CUDA_ERROR_NOT_SUPPORTED);
