@@ -133,11 +133,9 @@ CUresult library_module(CUlibrary handle, Context& context, CUmodule& out) {
         return CUDA_SUCCESS;
     }
     const GpuSpec& gpu = context.gpu->spec;
-    const Image& image = *library->image;
-    if (image.capability != 0 && !runs_on(image.is_ptx, image.capability, gpu.major * 10 + gpu.minor)) {
-        return CUDA_ERROR_NO_BINARY_FOR_GPU;
-    }
-    if (const CUresult bad = load_module(context, library->image, out); bad != CUDA_SUCCESS) return bad;
+    std::shared_ptr<const Image> image = image_for(library->image, gpu.major * 10 + gpu.minor);
+    if (image == nullptr) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    if (const CUresult bad = load_module(context, std::move(image), out); bad != CUDA_SUCCESS) return bad;
     library->modules[context.handle] = out;
     return CUDA_SUCCESS;
 }

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/catch.h"
@@ -175,15 +176,17 @@ TEST_CASE("code runs on the devices that it was made for") {
     CHECK(read_image(other.data(), 80, image) == CUDA_ERROR_INVALID_IMAGE);
 }
 
-TEST_CASE("a fat binary is read from the first part that isn't compressed") {
+TEST_CASE("a fat binary is read from a part that isn't compressed") {
     const std::string ptx = ".version 8.0\n.target sm_80\n.visible .entry from_ptx() { ret; }\n";
     Image image;
     const std::string both =
         container(entry(1, 80, 0x8011, "zzzz") + entry(2, 75, 0x11, Cubin(75, 8).bytes()) + entry(1, 80, 0x11, ptx));
-    REQUIRE(read_image(both.data(), 86, image) == CUDA_SUCCESS);
+    REQUIRE(read_image(both.data(), 75, image) == CUDA_SUCCESS);
     CHECK(image.opaque.empty());
     REQUIRE(image.kernels.size() == 1);
     CHECK(image.kernels[0].name == "kernel");
+    REQUIRE(read_image(both.data(), 86, image) == CUDA_SUCCESS);  // the cubin is for another device
+    CHECK(image.kernels[0].name == "from_ptx");
     CHECK(read_image(both.data(), 70, image) == CUDA_ERROR_NO_BINARY_FOR_GPU);
 
     const std::string text = container(entry(1, 80, 0x11, ptx));
@@ -205,6 +208,27 @@ TEST_CASE("a fat binary is read from the first part that isn't compressed") {
     image = {};
     REQUIRE(read_image(&wrapper, 86, image) == CUDA_SUCCESS);
     CHECK(image.kernels[0].name == "from_ptx");
+}
+
+TEST_CASE("of a fat binary's parts the one that the device takes is read") {
+    const std::string ptx = ".version 8.0\n.target sm_80\n.visible .entry kernel() { .shared .b8 s[7]; ret; }\n";
+    const std::string several = container(entry(2, 75, 0x11, Cubin(75, 8).bytes()) + entry(1, 80, 0x11, ptx) +
+                                          entry(2, 90, 0x11, Cubin(90, 8).bytes()) + entry(2, 100, 0x8011, "zzzz"));
+    for (const auto& [device, code, is_ptx] :
+         {std::tuple{75, 75, false}, {86, 80, true}, {90, 90, false}, {100, 80, true}, {120, 80, true}}) {
+        Image image;
+        REQUIRE(read_image(several.data(), device, image) == CUDA_SUCCESS);
+        CHECK(image.capability == code);
+        CHECK(image.is_ptx == is_ptx);
+        // A library is read before its devices are known.
+        const auto library = std::make_shared<Image>();
+        REQUIRE(read_image(several.data(), 0, *library) == CUDA_SUCCESS);
+        const auto chosen = image_for(library, device);
+        REQUIRE(chosen != nullptr);
+        CHECK(chosen->capability == code);
+        CHECK(chosen->kernels[0].shared_bytes == (is_ptx ? 7 : 512));
+        CHECK(image_for(library, 70) == nullptr);
+    }
 }
 
 TEST_CASE("a container that runs past its end is refused") {
