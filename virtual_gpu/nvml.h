@@ -38,8 +38,8 @@ class NvmlGpu {
     nvml::Device handle_;
 };
 
-// Initialises the loaded NVML, the first time; the others here need it. It may start processes (nvidia-modprobe), so no
-// lock that a fork takes may be held.
+// Initialises the loaded NVML, unless that was done; the others here need it. False if it can't be initialised now: it
+// is tried again next time. It may take long and start processes (nvidia-modprobe), so no lock may be held.
 bool nvml_initialise();
 
 // How many GPUs the host has; 0 if there is no NVML. nvml_gpu(i) is the one with that index.

@@ -1,5 +1,6 @@
 #include "virtual_gpu/driver/load.h"
 
+#include "virtual_gpu/driver/inside_nvml.h"
 #include "virtual_gpu/driver/loaded_object.h"
 #include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/nvml_table.h"
@@ -28,6 +29,7 @@ bool load_driver(const char* explicit_path, char* text, std::size_t size, const 
 }
 
 bool load_nvml(const char* folder, bool first, char* text, std::size_t size) {
+    const InsideNvml inside;  // its constructors may call its functions
     constexpr const char* kName = "libnvidia-ml.so.1";
     PathBuffer beside;
     const char* const path = folder && beside.join(folder, "/", kName) ? beside.text() : nullptr;
@@ -35,8 +37,16 @@ bool load_nvml(const char* folder, bool first, char* text, std::size_t size) {
     if (!handle) handle = open_real_library(kName, nullptr, text, size, nullptr);
     if (!handle && path && !first) handle = open_real_library(kName, path, text, size, nullptr);
     if (!handle) return false;
-    fill(handle, cuslice_nvml_slots, kNvmlFunctionCount, [](std::size_t i) { return kNvmlFunctions[i]; });
+    fill(handle, cuslice_physical_nvml_slots, kNvmlFunctionCount, [](std::size_t i) { return kNvmlFunctions[i]; });
+    const ModuleRange module = range_of_module(handle);
+    __atomic_store_n(&cuslice_nvml_module.begin, module.begin, __ATOMIC_RELEASE);
+    __atomic_store_n(&cuslice_nvml_module.size, module.size, __ATOMIC_RELEASE);
     return true;
+}
+
+void publish_nvml() {
+    for (std::size_t i = 0; i < kNvmlFunctionCount; i++)
+        __atomic_store_n(&cuslice_nvml_slots[i], cuslice_physical_nvml_slots[i], __ATOMIC_RELEASE);
 }
 
 }  // namespace cuslice

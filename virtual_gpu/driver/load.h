@@ -1,6 +1,12 @@
 #pragma once
 #include <cstddef>
 
+#include "virtual_gpu/driver/module_range.h"
+
+// Where the real NVML lies, once it is loaded. Its entrance (shim/nvml/stubs_x86_64.S) looks at it, hence the plain
+// name.
+extern "C" cuslice::ModuleRange cuslice_nvml_module;
+
 namespace cuslice {
 
 // Opens the real driver and fills its table. `explicit_path`: the only place to look, or null. Returns false, with the
@@ -11,11 +17,14 @@ bool load_driver(const char* explicit_path, char* path_or_reason, std::size_t si
 // What to do where there is no driver.
 inline constexpr const char* kNoDriverAdvice =
     "In a container: start it with its GPUs (docker run --gpus all). On a host: install NVIDIA's driver package. "
-    "Without "
-    "a GPU: --fake 1xt4";
+    "Without a GPU: --fake 1xt4";
 
-// The same for NVML. `folder`: where the driver in use lies, or null. It is looked at first if that driver was chosen
-// by a setting, else when the loader's own places have no NVML.
+// The same for NVML: fills cuslice_physical_nvml_slots, and nobody's calls go there yet. `folder`: where the driver in
+// use lies, or null. It is looked at first if that driver was chosen by a setting, else where the loader would find no
+// NVML. Thread-safe: who comes at the same time writes the same.
 bool load_nvml(const char* folder, bool first, char* path_or_reason, std::size_t size);
+
+// From now on calls of NVML's go to the real library.
+void publish_nvml();
 
 }  // namespace cuslice

@@ -1,6 +1,6 @@
 // Memory and who holds it: read from the books that the fake driver keeps.
 
-#include "virtual_gpu/fake/nvml/state.h"
+#include "virtual_gpu/fake/nvml/answer.h"
 
 using namespace cuslice::fake;
 using namespace cuslice::nvml;
@@ -52,19 +52,17 @@ Return used_bytes(Device handle, NvmlDevice*& device, unsigned long long& used) 
 
 }  // namespace
 
+CUSLICE_NVML(nvmlDeviceGetMemoryInfo_v2);
 CUSLICE_NVML(nvmlDeviceGetMemoryInfo);
 Return nvmlDeviceGetMemoryInfo(Device handle, Memory* out) {
-    NvmlDevice* device = nullptr;
-    unsigned long long used = 0;
-    if (const Return bad = used_bytes(handle, device, used); bad != SUCCESS) return bad;
-    if (out == nullptr) return ERROR_INVALID_ARGUMENT;
-    out->total = device->spec.memory + device->spec.reserved;
-    out->used = used + device->spec.reserved;  // this form counts the driver's own part as used
-    out->free = out->total - out->used;
+    if (out == nullptr) return answered(ERROR_INVALID_ARGUMENT);
+    MemoryV2 now{};
+    now.version = struct_version<MemoryV2>(2);
+    if (const Return bad = nvmlDeviceGetMemoryInfo_v2(handle, &now); bad != SUCCESS) return bad;
+    *out = {now.total, now.free, now.used + now.reserved};  // this form counts the driver's own part as used
     return SUCCESS;
 }
 
-CUSLICE_NVML(nvmlDeviceGetMemoryInfo_v2);
 Return nvmlDeviceGetMemoryInfo_v2(Device handle, MemoryV2* out) {
     NvmlDevice* device = nullptr;
     unsigned long long used = 0;
