@@ -95,7 +95,7 @@ Readiness Process::load() {
             std::snprintf(path, sizeof(path), "%.*s", static_cast<int>(driver->value.size()), driver->value.data());
             explicit_path = path;
         }
-        past_us_ = find_loaded_past_us("libcuda.so.1", path_past_us_, sizeof(path_past_us_));
+        past_us_ = find_opened_past_us("libcuda.so.1", path_past_us_, sizeof(path_past_us_));
         answer = load_driver(explicit_path, driver_text_, sizeof(driver_text_), &driver_found_) ? Readiness::ready
                                                                                                 : Readiness::no_driver;
         if (answer == Readiness::ready && splits_any(settings())) split().install();

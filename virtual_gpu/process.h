@@ -72,7 +72,7 @@ class Process {
     const char* driver_text() const { return driver_text_; }
     // How the driver was found: completes "found …".
     const char* driver_found() const { return driver_found_; }
-    // A driver that was in the process before, and which the program may call past us; null if there was none.
+    // A driver that was in the process before, opened past us; null if there was none.
     const char* driver_past_us() const { return past_us_ ? path_past_us_ : nullptr; }
 
     int gpu_count() const { return gpu_count_.load(std::memory_order_acquire); }

@@ -59,10 +59,8 @@ void report(Readiness readiness) {
     if (readiness == Readiness::bad_configuration) return say_to_stderr(line_of(process().error()).view());
     if (const char* past_us = process().driver_past_us(); past_us && what_was_asked()) {
         LogLine line;
-        say(LogLevel::warn,
-            line.append(past_us).append(
-                " was loaded past cuslice (preloaded before it, or opened with RTLD_DEEPBIND): what calls it "
-                "directly has no limit"));
+        say(LogLevel::warn, line.append(past_us).append(
+                                " was opened past cuslice (with RTLD_DEEPBIND): what calls it directly has no limit"));
     }
     if (readiness != Readiness::ready) return report_no_driver();
     LogLine line;

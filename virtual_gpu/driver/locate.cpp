@@ -244,18 +244,16 @@ void* open_real_library(const char* soname, const char* explicit_path, char* tex
     return search.found;
 }
 
-bool find_loaded_past_us(const char* soname, char* path, std::size_t size) {
+bool find_opened_past_us(const char* soname, char* path, std::size_t size) {
     const Ours ours;
-    // What comes after the C library in the loader's order was opened while the program ran.
+    // What follows the C library in the loader's order was opened while the program ran.
     const auto c_library = reinterpret_cast<const void*>(real_dlopen());
-    bool behind_us = false, opened_later = false;
+    bool opened = false;
     return any_object([&](const LoadedObject& object) {
-        behind_us = behind_us || object.holds(&kHere);
-        opened_later = opened_later || object.holds(c_library);
-        if ((behind_us && !opened_later) || std::strcmp(object.soname(), soname) != 0 || ours.include(object))
-            return false;
-        std::snprintf(path, size, "%s", object.path());
-        return true;
+        const bool found = opened && std::strcmp(object.soname(), soname) == 0 && !ours.include(object);
+        opened = opened || object.holds(c_library);
+        if (found) std::snprintf(path, size, "%s", object.path());
+        return found;
     });
 }
 

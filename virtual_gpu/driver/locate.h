@@ -29,9 +29,9 @@ void remember_opening(const char* soname, const char* name, const void* caller);
 // address while this thread opens one.
 bool in_real_library(const void* address);
 
-// A library of this SONAME that was loaded past the preloaded library: preloaded before it, or opened by code whose
-// dlopen was not caught. Whoever uses it directly is not limited. Writes its path; false if there is none.
-bool find_loaded_past_us(const char* soname, char* path, std::size_t size);
+// A library of this SONAME that was opened without a call of our dlopen, as by code that was itself opened with
+// RTLD_DEEPBIND. Whoever uses it directly is not limited. Writes its path; false if there is none.
+bool find_opened_past_us(const char* soname, char* path, std::size_t size);
 
 // The dlopen that would be called if the preloaded library had none: the C library's, or another interposer's.
 using DlopenFunction = void* (*)(const char*, int);
