@@ -163,25 +163,25 @@ TEST_CASE("the loader's cache comes before its default folders, as NVIDIA's comp
         return;
     }
     const Host host;
-    const std::string compat = host.put_driver("compat"), usual = host.put_driver("usual");
+    const std::string compat = host.put_driver("compat");
+    host.put_driver("usual");
     // A default folder that has a driver too. $1 and what follows: the program.
     const std::string script = host.at("mount.sh");
-    host.at("");
     const std::string text =
         "set -e\n"
         "cd \"$HOST\"\n"
         "mkdir up && mount -t tmpfs none up && mkdir up/data up/work\n"
         "mount -t overlay overlay -o lowerdir=/usr/lib,upperdir=up/data,workdir=up/work /usr/lib\n"
-        "cp usual/libcuda.so.1 usual/libnvidia-ml.so.1 /usr/lib/\n"
         "{ [ -z \"$LISTED\" ] || echo \"$PWD/compat\"; cat /etc/ld.so.conf.d/*.conf; } >conf\n"
         "ldconfig -f conf -C cache\n"
+        "cp usual/libcuda.so.1 usual/libnvidia-ml.so.1 /usr/lib/\n"
         "mount --bind cache /etc/ld.so.cache\n"
         "LD_PRELOAD=$PRELOAD exec \"$@\"\n";
     std::FILE* const file = std::fopen(script.c_str(), "w");
     REQUIRE(file != nullptr);
     std::fputs(text.c_str(), file);
     std::fclose(file);
-    const Words inside{"unshare", "--mount", "--propagation", "private", "/bin/sh", script};
+    const Words inside{"/usr/bin/env", "unshare", "--mount", "--propagation", "private", "/bin/sh", script};
     Words environment = host.environment({"LD_PRELOAD=", "PRELOAD=" + preload_list(), "HOST=" + host.at("")});
     Words trial = inside;
     trial.push_back("true");
@@ -198,7 +198,11 @@ TEST_CASE("the loader's cache comes before its default folders, as NVIDIA's comp
         Guest guest(words, environment);
         check_limit(host, guest);
         CHECK(guest.finish() == 0);
-        CHECK(driver_line(guest) == (listed ? found(compat, "in the loader's cache") : ""));
+        const std::string line = driver_line(guest);
+        if (listed)
+            CHECK(line == found(compat, "in the loader's cache"));
+        else
+            CHECK(line.find("/lib/libcuda.so.1, found in a default folder") != line.npos);
         environment.pop_back();
     }
 }
