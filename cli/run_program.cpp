@@ -89,8 +89,8 @@ int run_program(const Invocation& invocation) {
     // Settings first: 78 says that nothing about the program has been looked at.
     const Program program = find_program(words[0], environment);
     if (program.exit_code != 0) return complain(program.message, program.exit_code);
-    const std::string out_of_reach = why_out_of_reach(program.path);
-    if (!out_of_reach.empty()) complain(out_of_reach, 0);
+    const Reach reach = look_at_reach(program.path);
+    if (!reach.why_not.empty()) complain(reach.why_not, 0);
     if (selection.split && carries_static_runtime(program.path))
         complain(program.path +
                      ": carries the static CUDA runtime: it sees each split GPU as one, with the memory of "
@@ -102,6 +102,7 @@ int run_program(const Invocation& invocation) {
     say_group_limit(asking, settings, installation, machine);
     if (const int refused = start_job(environment, settings, machine, selection, command); refused != 0) return refused;
     virtual_gpus.show(environment, selection);
+    if (reach.fatal) remove_preload(environment);
     return become(program.path, words, environment);
 }
 
