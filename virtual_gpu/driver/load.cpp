@@ -33,9 +33,9 @@ bool load_nvml(const char* folder, bool first, char* text, std::size_t size) {
     constexpr const char* kName = "libnvidia-ml.so.1";
     PathBuffer beside;
     const char* const path = folder && beside.join(folder, "/", kName) ? beside.text() : nullptr;
-    void* handle = path && first ? open_real_library(kName, path, text, size, nullptr) : nullptr;
-    if (!handle) handle = open_real_library(kName, nullptr, text, size, nullptr);
-    if (!handle && path && !first) handle = open_real_library(kName, path, text, size, nullptr);
+    void* handle = path && first ? open_real_library(kName, path, text, size) : nullptr;
+    if (!handle) handle = open_real_library(kName, nullptr, text, size);
+    if (!handle && path && !first) handle = open_real_library(kName, path, text, size);
     if (!handle) return false;
     fill(handle, cuslice_physical_nvml_slots, kNvmlFunctionCount, [](std::size_t i) { return kNvmlFunctions[i]; });
     const ModuleRange module = range_of_module(handle);

@@ -17,7 +17,7 @@ inline constexpr const char* kLoaded = "loaded already";
 // writes its path, or returns null and writes why; `where` says how it was found. Opening runs the library's
 // constructors, as it would without cuslice. Safe from any thread; errno is kept.
 void* open_real_library(const char* soname, const char* explicit_path, char* path_or_reason, std::size_t size,
-                        const char** where);
+                        const char** where = nullptr);
 
 // A program opens the library by a name or a path, and gets ours. Remembers which file it would have got: a path that
 // is there, or what the caller's own search path leads to. The first one counts, as the loader keeps what it has. errno
