@@ -248,6 +248,10 @@ TEST_CASE("a driver that RTLD_DEEPBIND has brought in by a path is named") {
 }
 
 TEST_CASE("another library that stands before dlsym leaves the limit in place") {
+    if (!kSanitizer.empty()) {
+        std::printf("  LEFT OUT: a sanitizer's runtime calls dlsym before that library can answer\n");
+        return;
+    }
     const std::string interposer = kGuests + "/libguest_interposer.so";
     const bool behind = GENERATE(true, false);
     const std::string route = GENERATE("linked", "dlopen=libcuda.so.1", "v2");
