@@ -153,7 +153,7 @@ bool find_for(const char* soname, const char* name, const void* caller, Opened& 
     }
     const auto keep = [&](const char* path, const char* where) {
         to.where = where;
-        return is_library(path) && copy_path(to.path, path);
+        return is_library(path) && make_absolute(path, to.path);
     };
     // Where somebody needs it by name it would have been loaded with that one already.
     if (any_needing(soname, [&](void* object) { return visit_candidates(object, soname, keep); })) return true;
@@ -213,7 +213,9 @@ bool in_real_library(const void* address) {
 void remember_opening(const char* soname, const char* name, const void* caller) {
     Opened* const opening = opening_of(soname);
     int nothing = 0;
-    if (!opening || !opening->state.compare_exchange_strong(nothing, 1)) return;
+    if (!opening || real_libraries[opening - openings].load(std::memory_order_relaxed) ||
+        !opening->state.compare_exchange_strong(nothing, 1))
+        return;
     const int saved_errno = errno;
     opening->state.store(find_for(soname, name, caller, *opening) ? 2 : 0, std::memory_order_release);
     errno = saved_errno;
