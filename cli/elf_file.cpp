@@ -73,7 +73,9 @@ void ElfFile::each_name(Visit visit) const {
     for (std::uint64_t i = 0; i < count && read(dynamic.p_offset, i, &entry) && entry.d_tag != DT_NULL; ++i)
         if (entry.d_tag == DT_STRTAB) strings = offset_of(entry.d_un.d_ptr);
     for (std::uint64_t i = 0; i < count && read(dynamic.p_offset, i, &entry) && entry.d_tag != DT_NULL; ++i)
-        if (entry.d_tag == DT_NEEDED || entry.d_tag == DT_SONAME) visit(entry.d_tag, text(strings + entry.d_un.d_val));
+        if (entry.d_tag == DT_NEEDED || entry.d_tag == DT_SONAME || entry.d_tag == DT_RPATH ||
+            entry.d_tag == DT_RUNPATH)
+            visit(entry.d_tag, text(strings + entry.d_un.d_val));
 }
 
 std::string_view ElfFile::interpreter() const {
@@ -81,13 +83,17 @@ std::string_view ElfFile::interpreter() const {
     return segment(PT_INTERP, &found) ? text(found.p_offset) : std::string_view();
 }
 
-std::string_view ElfFile::soname() const {
-    std::string_view own;
+std::string_view ElfFile::name_of(Elf64_Sxword wanted) const {
+    std::string_view found;
     each_name([&](Elf64_Sxword tag, std::string_view name) {
-        if (tag == DT_SONAME) own = name;
+        if (tag == wanted) found = name;
     });
-    return own;
+    return found;
 }
+
+std::string_view ElfFile::soname() const { return name_of(DT_SONAME); }
+
+std::string_view ElfFile::search_path(Elf64_Sxword tag) const { return name_of(tag); }
 
 bool ElfFile::needs(std::string_view prefix) const {
     bool found = false;

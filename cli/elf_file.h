@@ -27,6 +27,8 @@ class ElfFile {
     std::string_view soname() const;
     /// Whether a library whose name begins so is needed.
     bool needs(std::string_view prefix) const;
+    /// DT_RPATH or DT_RUNPATH, as written: a list with colons.
+    std::string_view search_path(Elf64_Sxword tag) const;
     bool has_section(std::string_view name) const;
 
   private:
@@ -35,6 +37,7 @@ class ElfFile {
     std::string_view text(std::uint64_t offset) const;
     bool segment(std::uint32_t type, Elf64_Phdr* found) const;
     std::uint64_t offset_of(std::uint64_t address) const;
+    std::string_view name_of(Elf64_Sxword tag) const;
     template <typename Visit>
     void each_name(Visit visit) const;
 

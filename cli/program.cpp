@@ -112,7 +112,7 @@ Program find_program(const std::string& name, const Environment& environment) {
     return {{}, kNotFound, name + ": command not found"};
 }
 
-Reach look_at_reach(const std::string& path) {
+std::string started_file(const std::string& path) {
     // The kernel follows this many scripts whose interpreters are scripts.
     constexpr int kScripts = 4;
     constexpr std::size_t kShebang = 256;
@@ -122,6 +122,11 @@ Reach look_at_reach(const std::string& path) {
         if (interpreter.empty()) break;
         file = interpreter;
     }
+    return file;
+}
+
+Reach look_at_reach(const std::string& path) {
+    const std::string file = started_file(path);
     const std::string secure = why_secure(file);
     return secure.empty() ? reach_of(file) : Reach{secure};
 }

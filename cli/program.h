@@ -17,6 +17,9 @@ struct Program {
 /// With a slash in `name` that file, else the first in PATH that may be executed.
 Program find_program(const std::string& name, const Environment& environment);
 
+/// The file that the kernel starts for a program: itself, or a script's interpreter.
+std::string started_file(const std::string& path);
+
 /// Whether the preloaded library comes to a program.
 struct Reach {
     /// A line on why it doesn't (statically linked, set-user-ID, another architecture or C library), or nothing.
@@ -25,7 +28,7 @@ struct Reach {
     bool fatal = false;
 };
 
-/// A script's interpreter is looked at in its place.
+/// Of started_file.
 Reach look_at_reach(const std::string& path);
 
 }  // namespace cuslice::cli

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cli/commands.h"
+#include "cli/driver_folders.h"
 #include "cli/exit_codes.h"
 #include "cli/gpu_query.h"
 #include "cli/group_notice.h"
@@ -76,7 +77,11 @@ int run_program(const Invocation& invocation) {
         return complain(error, kConfig);
     }
     VirtualGpus virtual_gpus(settings, environment);
-    Machine machine(virtual_gpus.physical(), settings, installation);
+    // What is wrong with the program is said later, but its search path may lead to a driver of its own.
+    const Program program = find_program(words[0], environment);
+    Environment asking_driver = virtual_gpus.physical();
+    if (program.exit_code == 0) search_as(started_file(program.path), asking_driver);
+    Machine machine(asking_driver, settings, installation);
     Selection selection;
     if (!check_gpus(settings, machine, error)) return complain(error, kConfig);
     virtual_gpus.look_outside(machine);
@@ -87,7 +92,6 @@ int run_program(const Invocation& invocation) {
     }
     virtual_gpus.show(environment, selection);
     // Settings first: 78 says that nothing about the program has been looked at.
-    const Program program = find_program(words[0], environment);
     if (program.exit_code != 0) return complain(program.message, program.exit_code);
     const Reach reach = look_at_reach(program.path);
     if (!reach.why_not.empty()) complain(reach.why_not, 0);

@@ -125,6 +125,28 @@ TEST_CASE("a program of another C library is started without the library, with a
     CHECK(run(launch({"--limit=1GiB"}, {CUSLICE_TEST_OTHER_LIBC}), preloaded).out == "LD_PRELOAD=libm.so.6");
 }
 
+TEST_CASE("the launcher asks the driver that the program's own search path leads to") {
+    const Folder folder;
+    const Words plain = plain_environment(folder.path());
+    const std::string program = GENERATE(CUSLICE_TEST_RPATH, CUSLICE_TEST_RUNPATH);
+    // The stub's two GPUs are known, so it was asked.
+    const auto asked = [](const Outcome& outcome) {
+        return outcome.exit_code == 78 &&
+               outcome.err.find("'7' names no GPU that is here; there are 2 GPUs") != std::string::npos;
+    };
+    CHECK(asked(run(launch({"--limit=7=1GiB"}, {program}), plain)));
+    const std::string script = folder.write("script", "#!" + program + "\n", 0755);
+    CHECK(asked(run(launch({"--limit=7=1GiB"}, {script}), plain)));
+    // LD_LIBRARY_PATH comes after an RPATH and before a RUNPATH. What it leads to here is no driver that could be
+    // asked.
+    folder.write("other/libcuda.so.1", "x");
+    Words other = plain;
+    other.push_back("LD_LIBRARY_PATH=" + folder.path() + "/other");
+    const Outcome between = run(launch({"--limit=7=1GiB"}, {program}), other);
+    CHECK(asked(between) == (program == CUSLICE_TEST_RPATH));
+    CHECK((between.exit_code == 7) == (program == CUSLICE_TEST_RUNPATH));
+}
+
 TEST_CASE("the loader as the program, and a loader by another name, are no reason for a line") {
     const std::string loader = "/lib64/ld-linux-x86-64.so.2";
     const Folder folder;
