@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "config/resolve.h"
+#include "shim/driver/counted_context.h"
 #include "shim/driver/export.h"
 #include "shim/driver/hook_map.h"
 #include "shim/driver/recorded.h"
@@ -74,6 +75,7 @@ void report(Readiness readiness) {
 
 Readiness load_and_report() {
     split().on_refusal = report_unsupported;
+    process().on_new_context = new_context;
     const Readiness now = process().load();
     if (!reported.exchange(true, std::memory_order_acq_rel)) report(now);
     return now;
