@@ -39,8 +39,16 @@ void put_address(Info& info, const GpuSpec& spec) {
     info.pciSubSystemId = static_cast<unsigned>(spec.pci_device_id);
 }
 
-Return old_pci_info(Device handle, PciInfoV2* out) {
+/// What NVML says of GPUs and not of the instances that they are divided into.
+template <typename F>
+Return with_gpu(Device handle, const void* out, F&& f) {
     return with_device(handle, out, [&](const NvmlDevice& device) {
+        return device.spec.is_instance ? ERROR_INVALID_ARGUMENT : f(device);
+    });
+}
+
+Return old_pci_info(Device handle, PciInfoV2* out) {
+    return with_gpu(handle, out, [&](const NvmlDevice& device) {
         *out = {};
         put(out->busId, short_pci_text(device.spec.pci));
         put_address(*out, device.spec);
@@ -85,19 +93,27 @@ unsigned architecture_number(const GpuSpec& spec) {
 }
 
 Return attributes(Device handle, DeviceAttributes* out) {
-    return with_device(handle, out, [&](const NvmlDevice&) { return ERROR_NOT_SUPPORTED; });  // of MIG devices alone
+    return with_device(handle, out, [&](const NvmlDevice& device) {
+        if (!device.spec.is_instance) return ERROR_NOT_SUPPORTED;
+        *out = {};
+        out->multiprocessorCount = static_cast<unsigned>(device.spec.multiprocessors);
+        out->memorySizeMB = (device.spec.memory + device.spec.reserved) >> 20;
+        return SUCCESS;
+    });
 }
 
 }  // namespace
 
 CUSLICE_NVML(nvmlDeviceGetIndex);
 Return nvmlDeviceGetIndex(Device handle, unsigned* out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) { return give(out, device.spec.index); });
+    return with_device(handle, out, [&](const NvmlDevice& device) {
+        return give(out, device.spec.is_instance ? static_cast<int>(device.place) : device.spec.index);
+    });
 }
 
 CUSLICE_NVML(nvmlDeviceGetMinorNumber);
 Return nvmlDeviceGetMinorNumber(Device handle, unsigned* out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) { return give(out, device.spec.index); });
+    return with_gpu(handle, out, [&](const NvmlDevice& device) { return give(out, device.spec.index); });
 }
 
 CUSLICE_NVML(nvmlDeviceGetName);
@@ -108,7 +124,7 @@ Return nvmlDeviceGetName(Device handle, char* out, unsigned size) {
 CUSLICE_NVML(nvmlDeviceGetUUID);
 Return nvmlDeviceGetUUID(Device handle, char* out, unsigned size) {
     return with_device(handle, out,
-                       [&](const NvmlDevice& device) { return copy_text(uuid_text(device.spec.uuid), out, size); });
+                       [&](const NvmlDevice& device) { return copy_text(uuid_text(device.spec), out, size); });
 }
 
 CUSLICE_NVML(nvmlDeviceGetSerial);
@@ -181,7 +197,7 @@ Return nvmlDeviceGetPciInfo_v2(Device handle, PciInfoV2* out) { return old_pci_i
 
 CUSLICE_NVML(nvmlDeviceGetPciInfo_v3);
 Return nvmlDeviceGetPciInfo_v3(Device handle, PciInfo* out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) {
+    return with_gpu(handle, out, [&](const NvmlDevice& device) {
         *out = {};
         put(out->busIdLegacy, short_pci_text(device.spec.pci));
         put(out->busId, long_pci_text(device.spec.pci));
@@ -192,7 +208,7 @@ Return nvmlDeviceGetPciInfo_v3(Device handle, PciInfo* out) {
 
 CUSLICE_NVML(nvmlDeviceGetPciInfoExt);
 Return nvmlDeviceGetPciInfoExt(Device handle, PciInfoExt* out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) {
+    return with_gpu(handle, out, [&](const NvmlDevice& device) {
         if (out->version != struct_version<PciInfoExt>(1)) return ERROR_ARGUMENT_VERSION_MISMATCH;
         put_address(*out, device.spec);
         put(out->busId, long_pci_text(device.spec.pci));

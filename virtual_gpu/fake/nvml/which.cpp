@@ -13,13 +13,13 @@ namespace {
 Return count_devices(unsigned* count) {
     if (!nvml_state().started()) return ERROR_UNINITIALIZED;
     if (count == nullptr) return ERROR_INVALID_ARGUMENT;
-    *count = static_cast<unsigned>(nvml_state().devices().size());
+    *count = static_cast<unsigned>(nvml_state().gpus());
     return SUCCESS;
 }
 
 Return by_index(unsigned index, Device* out) {
     if (!nvml_state().started()) return ERROR_UNINITIALIZED;
-    if (out == nullptr || index >= nvml_state().devices().size()) return ERROR_INVALID_ARGUMENT;
+    if (out == nullptr || index >= nvml_state().gpus()) return ERROR_INVALID_ARGUMENT;
     *out = nvml_state().handle(index);
     return SUCCESS;
 }
@@ -40,7 +40,7 @@ Return by(Device* out, Return missing, Is&& is) {
 
 Return by_uuid(const char* text, Device* out) {
     if (text == nullptr) return ERROR_INVALID_ARGUMENT;
-    return by(out, ERROR_NOT_FOUND, [&](const GpuSpec& spec) { return uuid_text(spec.uuid) == text; });
+    return by(out, ERROR_NOT_FOUND, [&](const GpuSpec& spec) { return uuid_text(spec) == text; });
 }
 
 Return by_pci(const char* text, Device* out) {
