@@ -100,6 +100,23 @@ TEST_CASE(
     CHECK(books_of(books.path(), guest.pid()).peak <= kGiB);
 }
 
+TEST_CASE("before driver 545 another's memory may come to stand under a container's pid at any time") {
+    const Folder files, books;
+    Guest other(Guest::route("linked"), raw(files.path() + "/machine.toml", books.path()));
+    Guest guest(Guest::route("linked"),
+                sliced(files.path() + "/machine.toml", books.path(), Scene::with({}, "1024MiB")));
+    const int offset = guest.pid() - other.pid();
+    machine(files, "version = \"535.183.06\"\nprocess-id-offset = " + std::to_string(offset));
+    REQUIRE(other.code("init") == 0);
+    REQUIRE(guest.code("init") == 0);
+    const bool late = GENERATE(false, true);
+    if (late) REQUIRE(guest.code("retain 0") == 0);
+    REQUIRE(other.code("retain 0") == 0);
+    if (!late) REQUIRE(guest.code("retain 0") == 0);
+    CHECK(guest.code("fill " + bytes(kMiB)) == 2);
+    CHECK(books_of(books.path(), guest.pid()).peak <= kGiB);
+}
+
 TEST_CASE("NVML's figures are CUDA's bytes, also on drivers whose NVML doesn't tell what the driver keeps") {
     const Folder files, books;
     const std::string version = GENERATE("470.256.02", "535.183.06");
