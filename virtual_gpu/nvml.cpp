@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "virtual_gpu/driver/nvml_query.h"
-#include "virtual_gpu/split/physical_nvml.h"
+#include "virtual_gpu/driver/nvml_table.h"
 
 namespace cuslice {
 
@@ -17,7 +17,8 @@ Reading find_process(void* slot, nvml::Device gpu, unsigned pid, std::uint64_t* 
     nvml::ProcessInfo processes[kMost];
     if (!slot) return Reading::failed;
     unsigned count = kMost;
-    if (reinterpret_cast<ListProcesses*>(slot)(gpu, &count, processes) != nvml::SUCCESS) return Reading::failed;
+    const auto list = detail::real_nvml_function(static_cast<ListProcesses*>(nullptr), slot);
+    if (list(gpu, &count, processes) != nvml::SUCCESS) return Reading::failed;
     for (unsigned i = 0; i < count && i < kMost; i++) {
         if (processes[i].pid != pid) continue;
         if (processes[i].usedGpuMemory == nvml::VALUE_NOT_AVAILABLE) return Reading::failed;
@@ -45,15 +46,14 @@ struct PhysicalNvml {
 
 }  // namespace
 
-// Several libraries in a process may initialise NVML; it counts them. We never shut it down.
+// Several libraries in a process may initialise NVML; it counts them. We never shut it down. Threads that come at once
+// may each initialise it, which needs no lock and does no harm.
 bool nvml_initialise() {
-    static int state = 0;  // 1: yes, 2: no; the same answer whoever asks first
-    int known = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
-    if (!known) {
-        known = CUSLICE_PHYSICAL_NVML(nvmlInit_v2)() == nvml::SUCCESS ? 1 : 2;
-        __atomic_store_n(&state, known, __ATOMIC_RELEASE);
-    }
-    return known == 1;
+    static bool done = false;
+    if (__atomic_load_n(&done, __ATOMIC_ACQUIRE)) return true;
+    if (CUSLICE_PHYSICAL_NVML(nvmlInit_v2)() != nvml::SUCCESS) return false;
+    __atomic_store_n(&done, true, __ATOMIC_RELEASE);
+    return true;
 }
 
 bool NvmlGpu::open(const char* uuid) {

@@ -42,8 +42,8 @@ class NvmlGpu {
     nvml::Device handle_;
 };
 
-// Initialises the loaded NVML, the first time; the others here need it. It may start processes (nvidia-modprobe), so no
-// lock that a fork takes may be held.
+// Initialises the loaded NVML, unless that was done; the others here need it. False if it can't be initialised now: it
+// is tried again next time. It may take long and start processes (nvidia-modprobe), so no lock may be held.
 bool nvml_initialise();
 
 // What the host has, in PCI order; none if there is no NVML. A GPU that MIG divides is not among them, its instances

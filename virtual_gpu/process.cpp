@@ -96,35 +96,38 @@ Readiness Process::load() {
     return answer;
 }
 
+// The library is opened without a lock: what its constructors do is not ours to hold others up for.
 bool Process::load_nvml() {
     if (const int known = nvml_.load(std::memory_order_acquire)) return known == 1;
     if (load() == Readiness::bad_configuration) return false;
-    Loading loading(mutex_);
-    return load_nvml_locked();
-}
-
-bool Process::load_nvml_locked() {
-    if (const int known = nvml_.load(std::memory_order_acquire)) return known == 1;
     char folder[512], text[512];
     const bool chosen = find(settings(), Key::driver) || find(settings(), Key::fake);
     const bool beside = chosen && folder_in(driver_text_, folder, sizeof(folder));
-    bool loaded = ::cuslice::load_nvml(beside ? folder : nullptr, text, sizeof(text));
-    const bool splits = loaded && splits_any(settings());
-    if (splits) virtual_nvml().install();
-    loaded = loaded && nvml_initialise();
-    if (splits && loaded && !open_virtual_nvml()) fail_closed();
+    const bool loaded = ::cuslice::load_nvml(beside ? folder : nullptr, text, sizeof(text));
+    const Loading loading(mutex_);
+    if (const int known = nvml_.load(std::memory_order_acquire)) return known == 1;
+    if (loaded) splits_any(settings()) ? virtual_nvml().install() : publish_nvml();
     nvml_.store(loaded ? 1 : 2, std::memory_order_release);
     return loaded;
 }
 
+bool Process::start_nvml() {
+    return load_nvml() && nvml_initialise() && (!splits_any(settings()) || open_virtual_nvml());
+}
+
 // CUDA may not have started, and may never: NVML alone says what there is.
 bool Process::open_virtual_nvml() {
+    if (virtual_nvml().is_open()) return true;
+    ProgramGpus gpus;
     VirtualParts parts;
-    ProgramGpus& gpus = program_gpus_;
-    if (!gpus.read(settings(), environ, error_) ||
-        !plan_split(settings(), gpus.all(), {gpus.totals, gpus.count}, parts, error_))
-        return false;
-    virtual_nvml().open(gpus, parts);
+    ConfigError error;
+    const bool fits = gpus.read(settings(), environ, error) &&
+                      plan_split(settings(), gpus.all(), {gpus.totals, gpus.count}, parts, error);
+    const Loading loading(mutex_);
+    if (virtual_nvml().is_open()) return true;
+    if (!fits) return fail_closed(error);
+    program_gpus_ = gpus;
+    virtual_nvml().open(program_gpus_, parts);
     return true;
 }
 
@@ -188,26 +191,45 @@ bool Process::identify(CUdevice device, GpuIdentity* identity) const {
 // All GPUs of the host as NVML has them, in PCI order.
 std::size_t Process::list_gpus(std::span<GpuIdentity> all) {
     std::size_t count = 0;
-    if (load_nvml_locked())
+    if (start_nvml())
         for (const NvmlGpu& gpu : NvmlGpus().view())
             if (count < all.size() && gpu.identity(&all[count])) count++;
     return count;
 }
 
 bool Process::choose_gpus(VisibleText& list, bool* set) {
-    Loading loading(mutex_);
-    if (gpus_open_) return true;
+    if (gpus_open_.load(std::memory_order_acquire)) return true;
+    ConfigError error;
     GpuIdentity all[kMostGpus];
     const std::size_t count = resolves_gpus(settings(), environ) ? list_gpus(all) : 0;
-    if (split().installed()) return list_physical({all, count}, list, set) || fail_closed();
-    return settle_visible_devices(settings(), {all, count}, environ, error_) || fail_closed();
+    if (readiness() == Readiness::bad_configuration) return false;
+    if (split().installed() ? list_physical({all, count}, list, set, error) : choose_visible({all, count}, error))
+        return true;
+    const Loading loading(mutex_);
+    return fail_closed(error);
+}
+
+// Which GPUs the variable is to name is worked out of what it says now. Where another thread has changed it meanwhile,
+// it is worked out again.
+bool Process::choose_visible(std::span<const GpuIdentity> all, ConfigError& error) {
+    for (;;) {
+        VisibleDevices visible;
+        if (!visible.decide(settings(), all, environ, error)) return false;
+        const Loading loading(mutex_);
+        if (gpus_open_.load(std::memory_order_relaxed) || visible.apply()) return true;
+    }
 }
 
 // What NVML has been shown to be split is what the driver is to bring up, where GPUs can be chosen in more than one
 // way.
-bool Process::list_physical(std::span<const GpuIdentity> all, VisibleText& list, bool* set) {
-    if (!load_nvml_locked()) return physical_list(settings(), all, environ, list, set, error_);
-    if (readiness() != Readiness::ready) return false;
+bool Process::list_physical(std::span<const GpuIdentity> all, VisibleText& list, bool* set, ConfigError& error) {
+    if (!start_nvml()) {
+        if (readiness() == Readiness::bad_configuration) {
+            error = error_;
+            return false;
+        }
+        return physical_list(settings(), all, environ, list, set, error);
+    }
     *set = program_gpus_.chosen;
     for (const GpuIdentity& gpu : program_gpus_.all())
         if (*set) append_visible(list, gpu.uuid);
@@ -216,7 +238,7 @@ bool Process::list_physical(std::span<const GpuIdentity> all, VisibleText& list,
 
 // Indices count all GPUs of the host in PCI order, whatever CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER make of them
 // here, so only NVML can tell which GPU is meant. It is loaded only if somebody names a GPU.
-bool Process::check_selectors(std::span<GpuIdentity> visible) {
+bool Process::check_selectors(std::span<GpuIdentity> visible, ConfigError& error) {
     bool named = false;
     for (const Entry& entry : settings().entries()) named = named || entry.selector.kind != GpuSelector::Kind::every;
     if (!named) return true;
@@ -226,43 +248,51 @@ bool Process::check_selectors(std::span<GpuIdentity> visible) {
     if (count == 0) {
         for (const Entry& entry : settings().entries())
             if (entry.selector.kind == GpuSelector::Kind::index)
-                return error_.set(
+                return error.set(
                     entry.origin, entry.selector.text,
                     "GPUs can't be told by their index where NVML is missing; name it by UUID (GPU-…) or PCI id");
-        return check_against(settings(), visible, false, error_);
+        return check_against(settings(), visible, false, error);
     }
     for (GpuIdentity& mine : visible)
         for (std::size_t k = 0; k < count; k++)
             if (std::strcmp(all[k].uuid, mine.uuid) == 0) mine = all[k];
-    return check_against(settings(), {all, count}, true, error_);
+    return check_against(settings(), {all, count}, true, error);
 }
 
-// The driver has started by now, and would serve a program that doesn't look at what cuInit returned.
-bool Process::fail_closed() {
+// With the lock held. The driver may have started by now, and would serve a program that doesn't look at what cuInit
+// returned.
+bool Process::fail_closed(const ConfigError& error) {
+    if (readiness() == Readiness::bad_configuration) return false;
+    error_ = error;
     readiness_.store(Readiness::bad_configuration, std::memory_order_release);
     return false;
 }
 
-// What the program is to count as GPUs: the driver's own, unless some are split. `gpus` and `totals` are the driver's.
-bool Process::choose_parts(std::span<GpuIdentity> gpus, std::span<const std::uint64_t> totals, VirtualParts& parts) {
+// What the program is to count as GPUs: the driver's own, unless some are split.
+bool Process::choose_parts(FoundGpus& found, ConfigError& error) {
     if (!split().installed()) {
-        for (std::size_t i = 0; i < gpus.size(); i++) parts.add({.gpu = static_cast<std::uint8_t>(i)});
+        for (std::size_t i = 0; i < found.count; i++) found.parts.add({.gpu = static_cast<std::uint8_t>(i)});
         return true;
     }
-    const bool planned = load_nvml_locked() ? readiness() == Readiness::ready && split_visible(gpus, totals, parts)
-                                            : plan_split(settings(), gpus, totals, parts, error_);
-    if (!planned) return false;
+    const bool listed = start_nvml();
+    if (readiness() == Readiness::bad_configuration) {
+        error = error_;
+        return false;
+    }
+    if (!(listed ? split_visible(found, error)
+                 : plan_split(settings(), found.gpus(), found.sizes(), found.parts, error)))
+        return false;
     GpuIdentity identities[VirtualParts::kMost];
     std::size_t count = 0;
-    for (const VirtualPart& part : parts.view()) identities[count++] = identity_of_virtual(part, gpus);
+    for (const VirtualPart& part : found.parts.view()) identities[count++] = identity_of_virtual(part, found.gpus());
     const std::string_view list = own_list(variable(environ, kChosenVariable), variable(environ, kCudaVisible));
-    parts = visible_parts({identities, count}, parts, list);
+    found.parts = visible_parts({identities, count}, found.parts, list);
     return true;
 }
 
 // NVML shows parts of the program's GPUs, and CUDA the same in the same order: those whose GPU the driver has. The
 // driver's totals are what an allocation can come from.
-bool Process::split_visible(std::span<GpuIdentity> gpus, std::span<const std::uint64_t> totals, VirtualParts& parts) {
+bool Process::split_visible(FoundGpus& found, ConfigError& error) {
     const ProgramGpus& program = program_gpus_;
     std::uint64_t known[ProgramGpus::kMost];
     int ordinals[ProgramGpus::kMost];
@@ -270,23 +300,23 @@ bool Process::split_visible(std::span<GpuIdentity> gpus, std::span<const std::ui
         known[place] = program.totals[place];
         ordinals[place] = -1;
     }
-    for (std::size_t i = 0; i < gpus.size(); i++) {
-        const int place = program.find(gpus[i].uuid);
+    for (std::size_t i = 0; i < found.count; i++) {
+        const int place = program.find(found.identities[i].uuid);
         if (place < 0 && !program.chosen)
-            return error_.set("split", gpus[i].uuid,
-                              "NVML doesn't list this GPU, so its place among the virtual ones is not known: choose "
-                              "GPUs with gpus");
+            return error.set("split", found.identities[i].uuid,
+                             "NVML doesn't list this GPU, so its place among the virtual ones is not known: choose "
+                             "GPUs with gpus");
         if (place < 0) continue;
-        gpus[i] = program.identities[place];
-        known[place] = totals[i];
+        found.identities[i] = program.identities[place];
+        known[place] = found.totals[i];
         ordinals[place] = static_cast<int>(i);
     }
     VirtualParts all;
-    if (!plan_split(settings(), program.all(), {known, program.count}, all, error_)) return false;
+    if (!plan_split(settings(), program.all(), {known, program.count}, all, error)) return false;
     for (VirtualPart part : all.view()) {
         const int ordinal = ordinals[part.gpu];
         part.gpu = static_cast<std::uint8_t>(ordinal);
-        if (ordinal >= 0) parts.add(part);
+        if (ordinal >= 0) found.parts.add(part);
     }
     return true;
 }
@@ -310,34 +340,36 @@ void Process::open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& 
     opened.open_part(physical, sibling, whole, together);
 }
 
-bool Process::open_gpus() {
-    Loading loading(mutex_);
-    if (gpus_open_) return true;
+// What the driver and NVML say of them.
+bool Process::find_gpus(FoundGpus& found, ConfigError& error) {
     int count = 0;
     if (CUSLICE_PHYSICAL(cuDeviceGetCount)(&count) != CUDA_SUCCESS) count = 0;
-    if (count > kMostGpus) {
-        error_.set("cuslice", "this process sees more than 64 GPUs, which is more than cuslice can limit");
-        return fail_closed();
-    }
-
-    GpuIdentity identities[kMostGpus];
-    std::uint64_t totals[kMostGpus] = {};
+    if (count > kMostGpus)
+        return error.set("cuslice", "this process sees more than 64 GPUs, which is more than cuslice can limit");
+    found.count = static_cast<std::size_t>(count);
     for (int i = 0; i < count; i++) {
-        identify(i, &identities[i]);
+        identify(i, &found.identities[i]);
         // A GPU whose memory isn't known has none to give where there is a limit.
         std::size_t total = 0;
-        if (CUSLICE_PHYSICAL(cuDeviceTotalMem_v2)(&total, i) == CUDA_SUCCESS) totals[i] = total;
+        if (CUSLICE_PHYSICAL(cuDeviceTotalMem_v2)(&total, i) == CUDA_SUCCESS) found.totals[i] = total;
     }
-    const std::span<GpuIdentity> gpus(identities, static_cast<std::size_t>(count));
-    if (!check_selectors(gpus)) return fail_closed();
-    VirtualParts parts;
-    if (!choose_parts(gpus, {totals, gpus.size()}, parts)) return fail_closed();
-    if (split().installed()) split().open(gpus, parts);
+    return check_selectors(found.gpus(), error) && choose_parts(found, error);
+}
+
+bool Process::open_gpus() {
+    if (gpus_open_.load(std::memory_order_acquire)) return true;
+    FoundGpus found;
+    ConfigError error;
+    const bool fits = find_gpus(found, error);
+    const Loading loading(mutex_);
+    if (gpus_open_.load(std::memory_order_relaxed)) return true;
+    if (!fits) return fail_closed(error);
+    if (split().installed()) split().open(found.gpus(), found.parts);
 
     bool limits = false, caching = false;
-    count = 0;
-    for (const VirtualPart& part : parts.view()) {
-        open_gpu(count, part, identities[part.gpu], totals[part.gpu]);
+    int count = 0;
+    for (const VirtualPart& part : found.parts.view()) {
+        open_gpu(count, part, found.identities[part.gpu], found.totals[part.gpu]);
         limits = limits || gpu(count).limited();
         caching = caching || gpu(count).caches();
         count++;
@@ -348,7 +380,7 @@ bool Process::open_gpus() {
     ways_.store(static_cast<unsigned char>((caching ? kCaching : 0) | (record.empty() ? 0 : kRecording)),
                 std::memory_order_relaxed);
     gpu_count_.store(count, std::memory_order_release);
-    gpus_open_ = true;
+    gpus_open_.store(true, std::memory_order_release);
     return true;
 }
 

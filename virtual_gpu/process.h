@@ -37,6 +37,9 @@ class Process {
     Readiness load();
     Readiness readiness() const { return readiness_.load(std::memory_order_acquire); }
 
+    // No lock of ours is held while NVML or the driver is asked: NVML may take seconds, start processes, or never
+    // answer.
+
     // Before the driver's own cuInit: sees to it that CUDA_VISIBLE_DEVICES says what the program is to see, as long as
     // the GPUs are not open. False if the settings do not fit the GPUs; error() then says why, and nothing can be
     // allocated. Thread-safe.
@@ -49,9 +52,13 @@ class Process {
     // Thread-safe.
     bool open_gpus();
 
-    // Loads the real NVML, the first time. False if there is none. Where GPUs are split it shows the virtual ones from
-    // then on; if the settings do not fit the GPUs, readiness() and error() say so. Thread-safe.
+    // Loads the real NVML, the first time. False if there is none. Thread-safe.
     bool load_nvml();
+
+    // The same, and initialises it, where that wasn't done: False if it can't be initialised now; it is tried again
+    // next time. Where GPUs are split it shows the virtual ones from then on; if the settings do not fit the GPUs the
+    // answer is false, and readiness() and error() say so. Thread-safe.
+    bool start_nvml();
 
     // What is allowed on a GPU, whoever asks: CUDA has it by its ordinal, NVML by its handle.
     VirtualGpu::Slice slice_of(const GpuIdentity& identity, std::uint64_t total) const;
@@ -119,17 +126,29 @@ class Process {
     static constinit thread_local LastContext last_context;
     const Current& look_up(CUcontext now);
 
+    // The driver's GPUs, in its order, and what the program is to count as GPUs.
+    struct FoundGpus {
+        std::size_t count = 0;
+        GpuIdentity identities[kMostGpus];
+        std::uint64_t totals[kMostGpus] = {};  // bytes; 0: not known
+        VirtualParts parts;
+
+        std::span<GpuIdentity> gpus() { return {identities, count}; }
+        std::span<const std::uint64_t> sizes() const { return {totals, count}; }
+    };
+
     bool read_settings();
     bool identify(CUdevice device, GpuIdentity* identity) const;
     std::size_t list_gpus(std::span<GpuIdentity> all);
-    bool choose_parts(std::span<GpuIdentity> gpus, std::span<const std::uint64_t> totals, VirtualParts& parts);
-    bool split_visible(std::span<GpuIdentity> gpus, std::span<const std::uint64_t> totals, VirtualParts& parts);
+    bool find_gpus(FoundGpus& found, ConfigError& error);
+    bool choose_parts(FoundGpus& found, ConfigError& error);
+    bool split_visible(FoundGpus& found, ConfigError& error);
     bool open_virtual_nvml();
-    bool list_physical(std::span<const GpuIdentity> all, VisibleText& list, bool* set);
+    bool list_physical(std::span<const GpuIdentity> all, VisibleText& list, bool* set, ConfigError& error);
+    bool choose_visible(std::span<const GpuIdentity> all, ConfigError& error);
     void open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& physical, std::uint64_t total);
-    bool check_selectors(std::span<GpuIdentity> visible);
-    bool load_nvml_locked();
-    bool fail_closed();
+    bool check_selectors(std::span<GpuIdentity> visible, ConfigError& error);
+    bool fail_closed(const ConfigError& error);
     static void before_fork();
     static void after_fork();
     static void after_fork_in_child();
@@ -141,7 +160,8 @@ class Process {
     std::atomic<unsigned char> ways_{0};
     std::atomic<std::uint32_t> context_epoch_{1};
     std::atomic<int> nvml_{0};  // 0: not tried, 1: loaded, 2: none
-    bool gpus_open_ = false, may_cache_ = false;
+    std::atomic<bool> gpus_open_{false};
+    bool may_cache_ = false;
     ConfigError error_;
     char driver_text_[512] = {};
 

@@ -92,7 +92,7 @@ std::uint64_t VirtualGpu::used_together() const {
 // Not before the first context: a process that only counts GPUs does not pay for NVML.
 void VirtualGpu::open_driver_part() {
     if (driver_part_open_.load(std::memory_order_acquire)) return;
-    process().load_nvml();  // without our lock: it may fork
+    process().start_nvml();  // without our lock: it may fork
     const std::uint64_t at_most = first_context_at_most(device());
     LockGuard lock(part_mutex());
     if (driver_part_open_.load(std::memory_order_relaxed)) return;
@@ -165,7 +165,7 @@ bool has_limit(const VirtualGpu::Slice& slice) {
 bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     refusal->how = ledger::Joined::yes;
     if (!limited() || !has_limit(slice_) || !plan.any()) return true;
-    process().load_nvml();
+    process().start_nvml();
     if (is_part_ && !join_whole(plan, refusal)) return false;
     // What the parts of a GPU have of it has been asked of the whole one, and so has a group.
     const auto in_use = [](void* self) {

@@ -122,20 +122,28 @@ bool resolves_gpus(const Settings& settings, const char* const* environment) {
     return open_setting(settings, environment) != nullptr;
 }
 
-bool settle_visible_devices(const Settings& settings, std::span<const GpuIdentity> gpus, const char* const* environment,
+bool VisibleDevices::decide(const Settings& settings, std::span<const GpuIdentity> gpus, const char* const* environment,
                             ConfigError& error) {
+    before_ = visible_line();
     if (splits_any(settings)) return true;
     const std::string_view chosen = variable(environment, kChosenVariable);
     std::string_view visible = variable(environment, kCudaVisible);
     VisibleText counted, resolved;
-    bool change = chosen.data() && count_in_chosen(chosen, visible, counted);
-    if (change) visible = counted.view();
+    change_ = chosen.data() && count_in_chosen(chosen, visible, counted);
+    if (change_) visible = counted.view();
     if (const Entry* setting = open_setting(settings, environment)) {
         if (!resolve(*setting, visible, gpus, environment, resolved, error)) return false;
-        change = change || !visible.data() || visible != resolved.view();
+        change_ = change_ || !visible.data() || visible != resolved.view();
         visible = resolved.view();
     }
-    if (change) set_visible(visible);
+    if (change_) list_.append(visible);
+    return true;
+}
+
+bool VisibleDevices::apply() {
+    if (!change_) return true;
+    if (visible_line() != before_) return false;
+    set_visible(list_.view());
     return true;
 }
 

@@ -17,21 +17,34 @@ namespace cuslice {
 // found no driver.
 bool resolves_gpus(const Settings& settings, const char* const* environment);
 
-// Changes CUDA_VISIBLE_DEVICES if it has to become something else. `gpus`: all of the host's in PCI order, needed only
-// if resolves_gpus(). False, with `error`, if the setting fits none of them or not what the variable leaves of them.
+// What CUDA_VISIBLE_DEVICES has to become, where it has to become something else.
 //
-// For one thread at a time, before the driver's cuInit. Writing to a living process's environment is what a guest
+// Writing to a living process's environment is what a guest
 // should not do, so as little as possible is done: nothing where nothing changes, and otherwise one putenv(3) of a line
 // that is never freed. Where the variable is set, which is so whenever a program changed it, that allocates nothing and
 // replaces one pointer under the C library's lock, so that threads that call getenv meanwhile find the old line or the
 // new one. Where GPUs are split nothing is changed: see below.
-bool settle_visible_devices(const Settings& settings, std::span<const GpuIdentity> gpus, const char* const* environment,
-                            ConfigError& error);
+class VisibleDevices {
+  public:
+    // `gpus`: all of the host's in PCI order, needed only if resolves_gpus(). Asks NVML, changes nothing. False, with
+    // `error`, if the setting fits none of the GPUs or not what the variable leaves of them.
+    bool decide(const Settings& settings, std::span<const GpuIdentity> gpus, const char* const* environment,
+                ConfigError& error);
+
+    // Changes the variable, if that was decided, before the driver's cuInit. For one thread at a time. False, and
+    // nothing is changed, if it is another line by now than the one that was decided upon.
+    bool apply();
+
+  private:
+    const char* before_ = nullptr;  // the line that was there
+    bool change_ = false;
+    VisibleText list_;
+};
 
 // Where GPUs are split, what CUDA_VISIBLE_DEVICES has to be while the driver's cuInit runs: *set and `list`, the UUIDs
 // of the physical GPUs that `cuslice run` chose, or that `gpus` names where it is still to be resolved; or not *set,
 // and the driver is to find no such variable. What the program has in it does not bound the list: that is of virtual
-// GPUs. `gpus` and the return value as for settle_visible_devices. Changes nothing.
+// GPUs. `gpus` and the return value as for VisibleDevices::decide. Changes nothing.
 bool physical_list(const Settings& settings, std::span<const GpuIdentity> gpus, const char* const* environment,
                    VisibleText& list, bool* set, ConfigError& error);
 

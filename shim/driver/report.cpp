@@ -63,7 +63,7 @@ int index_of(const VirtualGpu& gpu) {
     if (gpu.physical().index >= 0) return gpu.physical().index;
     NvmlGpu nvml;
     GpuIdentity seen;
-    return process().load_nvml() && nvml.open(gpu.physical().uuid) && nvml.identity(&seen) ? seen.index : -1;
+    return process().start_nvml() && nvml.open(gpu.physical().uuid) && nvml.identity(&seen) ? seen.index : -1;
 }
 
 // "GPU 0 (NVIDIA H200)", and of a part, as the program counts, "virtual GPU 2 (part 3 of 4 of GPU 0, NVIDIA H200)".

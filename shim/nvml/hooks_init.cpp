@@ -9,26 +9,39 @@ CUSLICE_NVML_HOOK(nvmlErrorString)
 
 using namespace cuslice;
 
-nvml::Return nvmlInit() {
-    const nvml::Return loaded = nvml_ready();
-    return loaded == nvml::SUCCESS ? CUSLICE_REAL_NVML(nvmlInit)() : loaded;
+namespace {
+
+// What NVML says of its initialisation is what the program is told, each time that it asks.
+template <typename Call>
+nvml::Return initialised(Call call) {
+    if (const nvml::Return loaded = nvml_ready(); loaded != nvml::SUCCESS) return loaded;
+    if (const nvml::Return result = call(); result != nvml::SUCCESS) return result;
+    const nvml::Return fits = virtual_nvml_ready();
+    if (fits != nvml::SUCCESS) CUSLICE_REAL_NVML(nvmlShutdown)();
+    return fits;
 }
 
-nvml::Return nvmlInit_v2() {
-    const nvml::Return loaded = nvml_ready();
-    return loaded == nvml::SUCCESS ? CUSLICE_REAL_NVML(nvmlInit_v2)() : loaded;
+}  // namespace
+
+nvml::Return CUSLICE_NVML_HOOKED(nvmlInit)() {
+    return initialised([] { return CUSLICE_REAL_NVML(nvmlInit)(); });
 }
 
-nvml::Return nvmlInitWithFlags(unsigned flags) {
-    const nvml::Return loaded = nvml_ready();
-    return loaded == nvml::SUCCESS ? CUSLICE_REAL_NVML(nvmlInitWithFlags)(flags) : loaded;
+nvml::Return CUSLICE_NVML_HOOKED(nvmlInit_v2)() {
+    return initialised([] { return CUSLICE_REAL_NVML(nvmlInit_v2)(); });
+}
+
+nvml::Return CUSLICE_NVML_HOOKED(nvmlInitWithFlags)(unsigned flags) {
+    return initialised([flags] { return CUSLICE_REAL_NVML(nvmlInitWithFlags)(flags); });
 }
 
 // The one function that returns text, which a caller prints: there must be some also without a library to ask.
-const char* nvmlErrorString(nvml::Return result) {
+const char* CUSLICE_NVML_HOOKED(nvmlErrorString)(nvml::Return result) {
     if (nvml_ready() == nvml::SUCCESS)
-        if (void* real = cuslice_nvml_slots[static_cast<std::size_t>(NvmlFunction::nvmlErrorString)])
+        if (void* real = physical_nvml_slot(NvmlFunction::nvmlErrorString)) {
+            const InsideNvml inside;
             return reinterpret_cast<nvml::functions::nvmlErrorString*>(real)(result);
+        }
     switch (result) {
         case nvml::SUCCESS:
             return "The operation was successful";

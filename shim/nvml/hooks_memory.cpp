@@ -28,7 +28,7 @@ bool slice_view(nvml::Device device, std::uint64_t physical_total, std::uint64_t
 
 using namespace cuslice;
 
-nvml::Return nvmlDeviceGetMemoryInfo(nvml::Device device, nvml::Memory* memory) {
+nvml::Return CUSLICE_NVML_HOOKED(nvmlDeviceGetMemoryInfo)(nvml::Device device, nvml::Memory* memory) {
     if (const nvml::Return loaded = nvml_ready(); loaded != nvml::SUCCESS) return loaded;
     const nvml::Return result = CUSLICE_REAL_NVML(nvmlDeviceGetMemoryInfo)(device, memory);
     NvmlView view;
@@ -37,7 +37,7 @@ nvml::Return nvmlDeviceGetMemoryInfo(nvml::Device device, nvml::Memory* memory) 
     return result;
 }
 
-nvml::Return nvmlDeviceGetMemoryInfo_v2(nvml::Device device, nvml::MemoryV2* memory) {
+nvml::Return CUSLICE_NVML_HOOKED(nvmlDeviceGetMemoryInfo_v2)(nvml::Device device, nvml::MemoryV2* memory) {
     if (const nvml::Return loaded = nvml_ready(); loaded != nvml::SUCCESS) return loaded;
     const nvml::Return result = CUSLICE_REAL_NVML(nvmlDeviceGetMemoryInfo_v2)(device, memory);
     NvmlView view;

@@ -48,40 +48,47 @@ nvml::Return listed(Real real, nvml::Device device, unsigned* count, Info* infos
 
 using namespace cuslice;
 
-nvml::Return nvmlDeviceGetComputeRunningProcesses(nvml::Device device, unsigned* count, nvml::ProcessInfoV1* infos) {
+nvml::Return CUSLICE_NVML_HOOKED(nvmlDeviceGetComputeRunningProcesses)(nvml::Device device, unsigned* count,
+                                                                       nvml::ProcessInfoV1* infos) {
     return listed(CUSLICE_REAL_NVML(nvmlDeviceGetComputeRunningProcesses), device, count, infos);
 }
 
-nvml::Return nvmlDeviceGetComputeRunningProcesses_v2(nvml::Device device, unsigned* count, nvml::ProcessInfo* infos) {
+nvml::Return CUSLICE_NVML_HOOKED(nvmlDeviceGetComputeRunningProcesses_v2)(nvml::Device device, unsigned* count,
+                                                                          nvml::ProcessInfo* infos) {
     return listed(CUSLICE_REAL_NVML(nvmlDeviceGetComputeRunningProcesses_v2), device, count, infos);
 }
 
-nvml::Return nvmlDeviceGetComputeRunningProcesses_v3(nvml::Device device, unsigned* count, nvml::ProcessInfo* infos) {
+nvml::Return CUSLICE_NVML_HOOKED(nvmlDeviceGetComputeRunningProcesses_v3)(nvml::Device device, unsigned* count,
+                                                                          nvml::ProcessInfo* infos) {
     return listed(CUSLICE_REAL_NVML(nvmlDeviceGetComputeRunningProcesses_v3), device, count, infos);
 }
 
-nvml::Return nvmlDeviceGetGraphicsRunningProcesses(nvml::Device device, unsigned* count, nvml::ProcessInfoV1* infos) {
+nvml::Return CUSLICE_NVML_HOOKED(nvmlDeviceGetGraphicsRunningProcesses)(nvml::Device device, unsigned* count,
+                                                                        nvml::ProcessInfoV1* infos) {
     return listed(CUSLICE_REAL_NVML(nvmlDeviceGetGraphicsRunningProcesses), device, count, infos);
 }
 
-nvml::Return nvmlDeviceGetGraphicsRunningProcesses_v2(nvml::Device device, unsigned* count, nvml::ProcessInfo* infos) {
+nvml::Return CUSLICE_NVML_HOOKED(nvmlDeviceGetGraphicsRunningProcesses_v2)(nvml::Device device, unsigned* count,
+                                                                           nvml::ProcessInfo* infos) {
     return listed(CUSLICE_REAL_NVML(nvmlDeviceGetGraphicsRunningProcesses_v2), device, count, infos);
 }
 
-nvml::Return nvmlDeviceGetGraphicsRunningProcesses_v3(nvml::Device device, unsigned* count, nvml::ProcessInfo* infos) {
+nvml::Return CUSLICE_NVML_HOOKED(nvmlDeviceGetGraphicsRunningProcesses_v3)(nvml::Device device, unsigned* count,
+                                                                           nvml::ProcessInfo* infos) {
     return listed(CUSLICE_REAL_NVML(nvmlDeviceGetGraphicsRunningProcesses_v3), device, count, infos);
 }
 
-nvml::Return nvmlDeviceGetMPSComputeRunningProcesses(nvml::Device device, unsigned* count, nvml::ProcessInfoV1* infos) {
+nvml::Return CUSLICE_NVML_HOOKED(nvmlDeviceGetMPSComputeRunningProcesses)(nvml::Device device, unsigned* count,
+                                                                          nvml::ProcessInfoV1* infos) {
     return listed(CUSLICE_REAL_NVML(nvmlDeviceGetMPSComputeRunningProcesses), device, count, infos);
 }
 
-nvml::Return nvmlDeviceGetMPSComputeRunningProcesses_v2(nvml::Device device, unsigned* count,
-                                                        nvml::ProcessInfo* infos) {
+nvml::Return CUSLICE_NVML_HOOKED(nvmlDeviceGetMPSComputeRunningProcesses_v2)(nvml::Device device, unsigned* count,
+                                                                             nvml::ProcessInfo* infos) {
     return listed(CUSLICE_REAL_NVML(nvmlDeviceGetMPSComputeRunningProcesses_v2), device, count, infos);
 }
 
-nvml::Return nvmlDeviceGetMPSComputeRunningProcesses_v3(nvml::Device device, unsigned* count,
-                                                        nvml::ProcessInfo* infos) {
+nvml::Return CUSLICE_NVML_HOOKED(nvmlDeviceGetMPSComputeRunningProcesses_v3)(nvml::Device device, unsigned* count,
+                                                                             nvml::ProcessInfo* infos) {
     return listed(CUSLICE_REAL_NVML(nvmlDeviceGetMPSComputeRunningProcesses_v3), device, count, infos);
 }

@@ -69,5 +69,44 @@ TEST_CASE("NVML by absolute path is caught too") {
     CHECK(outcome.err == "");
 }
 
+// A fake that resolved these to itself would hide a hook of ours that stands in NVML's own way.
+TEST_CASE("the fake's NVML calls itself through its exported names, as NVIDIA's does") {
+    const Outcome outcome = run({"/bin/sh", "-c", "readelf -Wr '" + kFakeFolder + "/libnvidia-ml.so.1'"}, plain());
+    REQUIRE(outcome.exit_code == 0);
+    for (const char* name :
+         {"nvmlInit_v2", "nvmlInitWithFlags", "nvmlErrorString", "nvmlDeviceGetCount_v2",
+          "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetMemoryInfo_v2",
+          "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetTopologyCommonAncestor"}) {
+        CAPTURE(name);
+        bool called = false;
+        for (const std::string& line : split_lines(outcome.out))
+            called = called || (line.find("JUMP_SLO") != std::string::npos &&
+                                line.find(std::string(" ") + name + " ") != std::string::npos);
+        CHECK(called);
+    }
+}
+
+TEST_CASE("a failed nvmlInit is told in NVML's own status, in each of its forms, and is tried again") {
+    if (kPython.empty()) return;
+    // Without CUSLICE_FAKE the fake's NVML finds no driver; then there is one.
+    const std::string program =
+        "import ctypes, os\n"
+        "n = ctypes.CDLL('libnvidia-ml.so.1')\n"
+        "init = lambda: [n.nvmlInit(), n.nvmlInit_v2(), n.nvmlInitWithFlags(0)]\n"
+        "count = lambda: n.nvmlDeviceGetCount_v2(ctypes.byref(ctypes.c_uint()))\n"
+        "print(count(), init(), init(), count())\n"
+        "os.environ['CUSLICE_FAKE'] = '2xt4'\n"
+        "print(init(), count(), [n.nvmlShutdown() for _ in range(4)], count())\n";
+    const Words setting{"LD_LIBRARY_PATH=" + kFakeFolder};
+    const Outcome native = run({kPython, "-c", program}, plain(setting));
+    REQUIRE(native.out == "1 [9, 9, 9] [9, 9, 9] 1\n[0, 0, 0] 0 [0, 0, 0, 1] 1\n");
+    for (const char* more : {"CUSLICE_LOG=warn", "CUSLICE_LIMIT=1GiB", "CUSLICE_GPUS=0"}) {
+        CAPTURE(more);
+        const Outcome ours = run({kPython, "-c", program}, plain({setting[0], "LD_PRELOAD=" + preload_list(), more}));
+        CHECK(ours.out == native.out);
+        CHECK(ours.err == native.err);
+    }
+}
+
 }  // namespace
 }  // namespace cuslice::tests

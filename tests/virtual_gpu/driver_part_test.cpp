@@ -61,7 +61,7 @@ bool free_memory(std::uint64_t* free, std::uint64_t* total) {
 
 template <typename F>
 void put(NvmlFunction function, F* implementation) {
-    cuslice_nvml_slots[static_cast<std::size_t>(function)] = reinterpret_cast<void*>(implementation);
+    cuslice_physical_nvml_slots[static_cast<std::size_t>(function)] = reinterpret_cast<void*>(implementation);
 }
 
 struct Scene {

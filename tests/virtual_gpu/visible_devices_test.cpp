@@ -99,9 +99,17 @@ TEST_CASE("with a split the program's own variable is left as it is, and without
     const Texts lines{kChosen + "GPU-30aa,GPU-10aa", kVisible + "1"};
     ConfigError error;
     REQUIRE(setenv("CUDA_VISIBLE_DEVICES", "1", 1) == 0);
-    CHECK(settle_visible_devices(*settings_of(std::nullopt), kGpus, Lines(lines).get(), error));
+    VisibleDevices split, whole, late;
+    REQUIRE(split.decide(*settings_of(std::nullopt), kGpus, Lines(lines).get(), error));
+    CHECK(split.apply());
     CHECK(visible_now() == "1");
-    CHECK(settle_visible_devices(*settings_of(std::nullopt, 0, ""), kGpus, Lines(lines).get(), error));
+    REQUIRE(whole.decide(*settings_of(std::nullopt, 0, ""), kGpus, Lines(lines).get(), error));
+    REQUIRE(late.decide(*settings_of(std::nullopt, 0, ""), kGpus, Lines(lines).get(), error));
+    CHECK(visible_now() == "1");
+    CHECK(whole.apply());
+    CHECK(visible_now() == "GPU-10aa");
+    // What was decided of another line than the one that is there now is not applied.
+    CHECK_FALSE(late.apply());
     CHECK(visible_now() == "GPU-10aa");
     unsetenv("CUDA_VISIBLE_DEVICES");
 }

@@ -26,14 +26,24 @@ bool load_driver(const char* explicit_path, char* text, std::size_t size) {
 }
 
 bool load_nvml(const char* beside, char* text, std::size_t size) {
+    const InsideNvml inside;  // its constructors may call its functions
     void* handle = nullptr;
     char path[4096];
     if (beside && std::snprintf(path, sizeof(path), "%s/libnvidia-ml.so.1", beside) < static_cast<int>(sizeof(path)))
         handle = open_real_library("libnvidia-ml.so.1", path, text, size);
     if (!handle) handle = open_real_library("libnvidia-ml.so.1", nullptr, text, size);
     if (!handle) return false;
-    for (std::size_t i = 0; i < kNvmlFunctionCount; i++) fill(handle, cuslice_nvml_slots, kNvmlFunctions[i], i);
+    for (std::size_t i = 0; i < kNvmlFunctionCount; i++)
+        fill(handle, cuslice_physical_nvml_slots, kNvmlFunctions[i], i);
+    const ModuleRange module = range_of_module(handle);
+    __atomic_store_n(&cuslice_nvml_module.begin, module.begin, __ATOMIC_RELEASE);
+    __atomic_store_n(&cuslice_nvml_module.size, module.size, __ATOMIC_RELEASE);
     return true;
+}
+
+void publish_nvml() {
+    for (std::size_t i = 0; i < kNvmlFunctionCount; i++)
+        __atomic_store_n(&cuslice_nvml_slots[i], cuslice_physical_nvml_slots[i], __ATOMIC_RELEASE);
 }
 
 }  // namespace cuslice

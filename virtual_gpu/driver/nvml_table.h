@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "virtual_gpu/driver/inside_nvml.h"
 #include "virtual_gpu/driver/nvml.h"
 
 namespace cuslice {
@@ -21,31 +22,43 @@ inline constexpr const char* kNvmlFunctions[] = {
 inline constexpr std::size_t kNvmlFunctionCount = sizeof(kNvmlFunctions) / sizeof(kNvmlFunctions[0]);
 
 // The real library's addresses; null where it lacks the function, and everywhere until it is loaded.
+extern "C" void* cuslice_physical_nvml_slots[kNvmlFunctionCount];
+// What a call of NVML's goes to: the same, or where GPUs are split what stands before it (virtual_gpu/split/nvml.h).
 extern "C" void* cuslice_nvml_slots[kNvmlFunctionCount];
+
+inline void* physical_nvml_slot(NvmlFunction function) {
+    return cuslice_physical_nvml_slots[static_cast<std::size_t>(function)];
+}
 
 namespace detail {
 
 template <typename... Arguments>
 struct RealNvmlFunction {
-    NvmlFunction function;
+    void* slot;
 
     nvml::Return operator()(Arguments... arguments) const {
-        void* slot = cuslice_nvml_slots[static_cast<std::size_t>(function)];
-        return slot ? reinterpret_cast<nvml::Return (*)(Arguments...)>(slot)(arguments...)
-                    : nvml::ERROR_FUNCTION_NOT_FOUND;
+        if (!slot) return nvml::ERROR_FUNCTION_NOT_FOUND;
+        const InsideNvml inside;
+        return reinterpret_cast<nvml::Return (*)(Arguments...)>(slot)(arguments...);
     }
 };
 
 template <typename... Arguments>
-constexpr RealNvmlFunction<Arguments...> real_nvml_function(nvml::Return (*)(Arguments...), NvmlFunction function) {
-    return {function};
+RealNvmlFunction<Arguments...> real_nvml_function(nvml::Return (*)(Arguments...), void* slot) {
+    return {slot};
 }
 
 }  // namespace detail
 
 }  // namespace cuslice
 
-// CUSLICE_REAL_NVML(nvmlInit_v2)(): the real library's function, with the type that driver/nvml.h gives it.
-#define CUSLICE_REAL_NVML(name)                                                                     \
+// CUSLICE_REAL_NVML(nvmlInit_v2)(): what a call of this function goes to, with the type that driver/nvml.h gives it.
+#define CUSLICE_REAL_NVML(name)                                  \
+    (::cuslice::detail::real_nvml_function(                      \
+        static_cast<::cuslice::nvml::functions::name*>(nullptr), \
+        ::cuslice_nvml_slots[static_cast<std::size_t>(::cuslice::NvmlFunction::name)]))
+
+// CUSLICE_PHYSICAL_NVML(nvmlDeviceGetCount_v2)(&count): the real library's own function, whatever stands before it.
+#define CUSLICE_PHYSICAL_NVML(name)                                                                 \
     (::cuslice::detail::real_nvml_function(static_cast<::cuslice::nvml::functions::name*>(nullptr), \
-                                           ::cuslice::NvmlFunction::name))
+                                           ::cuslice::physical_nvml_slot(::cuslice::NvmlFunction::name)))

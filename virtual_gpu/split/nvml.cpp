@@ -1,13 +1,12 @@
 #include "virtual_gpu/split/nvml.h"
+#include "virtual_gpu/driver/nvml_table.h"
 
 #include <atomic>
 
 #include "virtual_gpu/split/nvml_functions.h"
-#include "virtual_gpu/split/physical_nvml.h"
 
 // nvml_x86_64.S knows both by their names.
 extern "C" {
-__attribute__((visibility("hidden"))) void* cuslice_physical_nvml_slots[cuslice::kNvmlFunctionCount] = {};
 __attribute__((visibility("hidden")))
 cuslice::VirtualNvmlDevice cuslice_virtual_nvml_devices[cuslice::VirtualNvml::kMost];
 __attribute__((visibility("hidden"))) void cuslice_nvml_exchanges();
@@ -27,9 +26,7 @@ nvml::Return refused() { return nvml::ERROR_NOT_SUPPORTED; }
 
 // Where the library lacks a function, so do we.
 void take_place(std::size_t i, void* ours) {
-    if (!cuslice_nvml_slots[i]) return;
-    cuslice_physical_nvml_slots[i] = cuslice_nvml_slots[i];
-    __atomic_store_n(&cuslice_nvml_slots[i], ours, __ATOMIC_RELEASE);
+    if (cuslice_physical_nvml_slots[i]) __atomic_store_n(&cuslice_nvml_slots[i], ours, __ATOMIC_RELEASE);
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ class VirtualNvml {
   public:
     static constexpr std::size_t kMost = VirtualParts::kMost;
 
-    // From now on calls come through here. Once, before NVML is initialised, so that nobody has got an answer yet.
+    // In place of publish_nvml() (driver/load.h): from now on calls come through here, so that nobody has got an answer
+    // of the real library's yet. Once, after it was loaded.
     void install();
     // Which they are: once, after NVML is initialised. Until then it answers that it isn't.
     void open(const ProgramGpus& gpus, const VirtualParts& parts);

@@ -1,7 +1,7 @@
 // Functions of NVML that take a second GPU, or give one.
+#include "virtual_gpu/driver/nvml_table.h"
 #include "virtual_gpu/split/nvml.h"
 #include "virtual_gpu/split/nvml_functions.h"
-#include "virtual_gpu/split/physical_nvml.h"
 
 namespace cuslice {
 

@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <cstring>
 
+#include "virtual_gpu/driver/nvml_table.h"
 #include "virtual_gpu/split/nvml.h"
 #include "virtual_gpu/split/nvml_functions.h"
 #include "virtual_gpu/split/pci_address.h"
-#include "virtual_gpu/split/physical_nvml.h"
 
 namespace cuslice {
 

@@ -9,6 +9,8 @@
 using namespace cuslice::fake;
 using namespace cuslice::nvml;
 
+CUSLICE_NVML(nvmlDeviceGetPciInfo_v3);
+
 namespace {
 
 /// The 8-digit domain of the newer form; the older has 4.
@@ -48,12 +50,17 @@ Return with_gpu(Device handle, const void* out, F&& f) {
 }
 
 Return old_pci_info(Device handle, PciInfoV2* out) {
-    return with_gpu(handle, out, [&](const NvmlDevice& device) {
-        *out = {};
-        put(out->busId, short_pci_text(device.spec.pci));
-        put_address(*out, device.spec);
-        return SUCCESS;
-    });
+    if (out == nullptr) return answered(ERROR_INVALID_ARGUMENT);
+    PciInfo now{};
+    if (const Return bad = nvmlDeviceGetPciInfo_v3(handle, &now); bad != SUCCESS) return bad;
+    *out = {};
+    put(out->busId, now.busIdLegacy);
+    out->domain = now.domain;
+    out->bus = now.bus;
+    out->device = now.device;
+    out->pciDeviceId = now.pciDeviceId;
+    out->pciSubSystemId = now.pciSubSystemId;
+    return SUCCESS;
 }
 
 Brand brand_of(const std::string& brand) {
@@ -190,12 +197,11 @@ Return nvmlDeviceGetAttributes(Device handle, DeviceAttributes* out) { return at
 CUSLICE_NVML(nvmlDeviceGetAttributes_v2);
 Return nvmlDeviceGetAttributes_v2(Device handle, DeviceAttributes* out) { return attributes(handle, out); }
 
-CUSLICE_NVML(nvmlDeviceGetPciInfo);
-Return nvmlDeviceGetPciInfo(Device handle, PciInfoV2* out) { return old_pci_info(handle, out); }
 CUSLICE_NVML(nvmlDeviceGetPciInfo_v2);
+CUSLICE_NVML(nvmlDeviceGetPciInfo);
+Return nvmlDeviceGetPciInfo(Device handle, PciInfoV2* out) { return nvmlDeviceGetPciInfo_v2(handle, out); }
 Return nvmlDeviceGetPciInfo_v2(Device handle, PciInfoV2* out) { return old_pci_info(handle, out); }
 
-CUSLICE_NVML(nvmlDeviceGetPciInfo_v3);
 Return nvmlDeviceGetPciInfo_v3(Device handle, PciInfo* out) {
     return with_gpu(handle, out, [&](const NvmlDevice& device) {
         *out = {};
@@ -254,6 +260,9 @@ Return nvmlDeviceGetTopologyCommonAncestor(Device handle, Device other_handle, G
 
 CUSLICE_NVML(nvmlDeviceGetP2PStatus);
 Return nvmlDeviceGetP2PStatus(Device handle, Device other_handle, GpuP2PCapsIndex index, GpuP2PStatus* out) {
+    GpuTopologyLevel level{};
+    if (const Return bad = nvmlDeviceGetTopologyCommonAncestor(handle, other_handle, &level); bad != SUCCESS)
+        return bad;
     NvmlDevice* other = nullptr;
     if (const Return bad = nvml_state().find(other_handle, other); bad != SUCCESS) return bad;
     if (static_cast<unsigned>(index) > P2P_CAPS_INDEX_PCI) return ERROR_INVALID_ARGUMENT;

@@ -1,6 +1,6 @@
 // Memory and who holds it: read from the books that the fake driver keeps.
 
-#include "virtual_gpu/fake/nvml/state.h"
+#include "virtual_gpu/fake/nvml/answer.h"
 
 using namespace cuslice::fake;
 using namespace cuslice::nvml;
@@ -64,21 +64,26 @@ Return used_bytes(Device handle, NvmlDevice*& device, unsigned long long& used) 
 
 }  // namespace
 
+CUSLICE_NVML(nvmlDeviceGetMemoryInfo_v2);
 CUSLICE_NVML(nvmlDeviceGetMemoryInfo);
 Return nvmlDeviceGetMemoryInfo(Device handle, Memory* out) {
     NvmlDevice* device = nullptr;
-    unsigned long long used = 0;
-    if (const Return bad = used_bytes(handle, device, used); bad != SUCCESS) return bad;
-    if (out == nullptr) return ERROR_INVALID_ARGUMENT;
-    // This form counts what the driver keeps as used; before 510 it left it out.
-    const std::uint64_t kept = device->spec.driver.tells_reserved() ? device->spec.reserved : 0;
-    out->total = device->spec.memory + kept;
-    out->used = used + kept;
-    out->free = out->total - out->used;
+    if (out == nullptr) return answered(ERROR_INVALID_ARGUMENT);
+    if (const Return bad = nvml_state().find(handle, device); bad != SUCCESS) return answered(bad);
+    MemoryV2 now{};
+    now.version = struct_version<MemoryV2>(2);
+    // Before 510 there was no newer form, and what the driver keeps was in no figure.
+    if (!device->spec.driver.tells_reserved()) {
+        unsigned long long used = 0;
+        if (const Return bad = used_bytes(handle, device, used); bad != SUCCESS) return answered(bad);
+        *out = {device->spec.memory, device->spec.memory - used, used};
+        return SUCCESS;
+    }
+    if (const Return bad = nvmlDeviceGetMemoryInfo_v2(handle, &now); bad != SUCCESS) return bad;
+    *out = {now.total, now.free, now.used + now.reserved};  // this form counts the driver's own part as used
     return SUCCESS;
 }
 
-CUSLICE_NVML(nvmlDeviceGetMemoryInfo_v2);
 Return nvmlDeviceGetMemoryInfo_v2(Device handle, MemoryV2* out) {
     NvmlDevice* device = nullptr;
     unsigned long long used = 0;

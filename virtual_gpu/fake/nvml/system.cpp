@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "virtual_gpu/fake/log_line.h"
+#include "virtual_gpu/fake/nvml/answer.h"
 #include "virtual_gpu/fake/nvml/log.h"
-#include "virtual_gpu/fake/nvml/state.h"
 #include "virtual_gpu/fake/spec/machine.h"
 
 using namespace cuslice::fake;
@@ -78,11 +78,11 @@ int nvml_unsupported(const char* name, std::atomic<bool>& said) {
 }  // namespace cuslice::fake
 
 CUSLICE_NVML(nvmlInit);
-Return nvmlInit() { return nvml_state().start(0); }
 CUSLICE_NVML(nvmlInit_v2);
-Return nvmlInit_v2() { return nvml_state().start(0); }
+Return nvmlInit() { return nvmlInit_v2(); }
 CUSLICE_NVML(nvmlInitWithFlags);
-Return nvmlInitWithFlags(unsigned flags) { return nvml_state().start(flags); }
+Return nvmlInit_v2() { return nvmlInitWithFlags(0); }
+Return nvmlInitWithFlags(unsigned flags) { return answered(nvml_state().start(flags)); }
 CUSLICE_NVML(nvmlShutdown);
 Return nvmlShutdown() { return nvml_state().stop(); }
 

@@ -2,40 +2,40 @@
 
 #include <cstring>
 
+#include "virtual_gpu/fake/nvml/answer.h"
 #include "virtual_gpu/fake/nvml/identity.h"
-#include "virtual_gpu/fake/nvml/state.h"
 
 using namespace cuslice::fake;
 using namespace cuslice::nvml;
 
+CUSLICE_NVML(nvmlDeviceGetCount_v2);
+CUSLICE_NVML(nvmlDeviceGetHandleByIndex_v2);
+CUSLICE_NVML(nvmlDeviceGetHandleByPciBusId_v2);
+
 namespace {
 
-Return count_devices(unsigned* count) {
-    if (!nvml_state().started()) return ERROR_UNINITIALIZED;
-    if (count == nullptr) return ERROR_INVALID_ARGUMENT;
-    *count = static_cast<unsigned>(nvml_state().gpus());
-    return SUCCESS;
-}
-
-Return by_index(unsigned index, Device* out) {
-    if (!nvml_state().started()) return ERROR_UNINITIALIZED;
-    if (out == nullptr || index >= nvml_state().gpus()) return ERROR_INVALID_ARGUMENT;
-    *out = nvml_state().handle(index);
-    return SUCCESS;
-}
-
-/// The one device for which `is` holds; `missing` if there is none.
+/// The GPU, or the MIG instance, for which `is` holds; `missing` if there is none.
 template <typename Is>
 Return by(Device* out, Return missing, Is&& is) {
-    if (!nvml_state().started()) return ERROR_UNINITIALIZED;
-    if (out == nullptr) return ERROR_INVALID_ARGUMENT;
-    const auto& devices = nvml_state().devices();
-    for (std::size_t i = 0; i < devices.size(); i++) {
-        if (!is(devices[i].spec)) continue;
-        *out = nvml_state().handle(i);
+    unsigned count = 0;
+    if (const Return bad = nvmlDeviceGetCount_v2(&count); bad != SUCCESS) return bad;
+    if (out == nullptr) return answered(ERROR_INVALID_ARGUMENT);
+    for (unsigned i = 0; i < count; i++) {
+        Device handle = nullptr;
+        NvmlDevice* device = nullptr;
+        if (const Return bad = nvmlDeviceGetHandleByIndex_v2(i, &handle); bad != SUCCESS) return bad;
+        if (const Return bad = nvml_state().find(handle, device); bad != SUCCESS) return answered(bad);
+        const std::size_t gpu = nvml_state().place_of(*device);
+        std::size_t found = is(device->spec) ? gpu : NvmlDevice::none;
+        for (unsigned place = 0; found == NvmlDevice::none && place < device->spec.mig.size(); place++) {
+            const std::size_t instance = nvml_state().instance(gpu, place);
+            if (is(nvml_state().devices()[instance].spec)) found = instance;
+        }
+        if (found == NvmlDevice::none) continue;
+        *out = nvml_state().handle(found);
         return SUCCESS;
     }
-    return missing;
+    return answered(missing);
 }
 
 Return by_uuid(const char* text, Device* out) {
@@ -64,18 +64,27 @@ std::string serial_of(const GpuSpec& spec) {
 }  // namespace cuslice::fake
 
 CUSLICE_NVML(nvmlDeviceGetCount);
-Return nvmlDeviceGetCount(unsigned* count) { return count_devices(count); }
-CUSLICE_NVML(nvmlDeviceGetCount_v2);
-Return nvmlDeviceGetCount_v2(unsigned* count) { return count_devices(count); }
+Return nvmlDeviceGetCount(unsigned* count) { return nvmlDeviceGetCount_v2(count); }
+Return nvmlDeviceGetCount_v2(unsigned* count) {
+    if (!nvml_state().started()) return answered(ERROR_UNINITIALIZED);
+    if (count == nullptr) return answered(ERROR_INVALID_ARGUMENT);
+    *count = static_cast<unsigned>(nvml_state().gpus());
+    return SUCCESS;
+}
+
 CUSLICE_NVML(nvmlDeviceGetHandleByIndex);
-Return nvmlDeviceGetHandleByIndex(unsigned index, Device* out) { return by_index(index, out); }
-CUSLICE_NVML(nvmlDeviceGetHandleByIndex_v2);
-Return nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* out) { return by_index(index, out); }
+Return nvmlDeviceGetHandleByIndex(unsigned index, Device* out) { return nvmlDeviceGetHandleByIndex_v2(index, out); }
+Return nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* out) {
+    if (!nvml_state().started()) return answered(ERROR_UNINITIALIZED);
+    if (out == nullptr || index >= nvml_state().gpus()) return answered(ERROR_INVALID_ARGUMENT);
+    *out = nvml_state().handle(index);
+    return SUCCESS;
+}
+
 CUSLICE_NVML(nvmlDeviceGetHandleByUUID);
 Return nvmlDeviceGetHandleByUUID(const char* uuid, Device* out) { return by_uuid(uuid, out); }
 CUSLICE_NVML(nvmlDeviceGetHandleByPciBusId);
-Return nvmlDeviceGetHandleByPciBusId(const char* id, Device* out) { return by_pci(id, out); }
-CUSLICE_NVML(nvmlDeviceGetHandleByPciBusId_v2);
+Return nvmlDeviceGetHandleByPciBusId(const char* id, Device* out) { return nvmlDeviceGetHandleByPciBusId_v2(id, out); }
 Return nvmlDeviceGetHandleByPciBusId_v2(const char* id, Device* out) { return by_pci(id, out); }
 
 CUSLICE_NVML(nvmlDeviceGetHandleByUUIDV);

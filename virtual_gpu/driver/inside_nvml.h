@@ -1,0 +1,30 @@
+#pragma once
+#include <cstdint>
+
+// Where in its stack this thread has called the real NVML for us; null if it hasn't. The entrance of NVML's functions
+// (shim/nvml/stubs_x86_64.S) looks at it, hence the plain name.
+extern "C" __attribute__((visibility("hidden"))) constinit thread_local const void* cuslice_inside_nvml;
+
+namespace cuslice {
+
+// Stands around every call of ours into the real NVML. That library is not linked -Bsymbolic: it calls its own
+// functions through their exported names, which are ours. While this lives such a call goes straight on to the real
+// function.
+//
+// What is kept is the place in the stack, and not a mere mark: a call that comes from further up the stack proves that
+// the call which set it has been left, be it by a longjmp.
+class InsideNvml {
+  public:
+    InsideNvml() : before_(cuslice_inside_nvml) {
+        const void* here = __builtin_frame_address(0);
+        if (before_ < here) cuslice_inside_nvml = here;
+    }
+    ~InsideNvml() { cuslice_inside_nvml = before_; }
+    InsideNvml(const InsideNvml&) = delete;
+    InsideNvml& operator=(const InsideNvml&) = delete;
+
+  private:
+    const void* before_;
+};
+
+}  // namespace cuslice

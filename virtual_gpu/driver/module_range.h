@@ -1,0 +1,17 @@
+#pragma once
+#include <cstdint>
+
+namespace cuslice {
+
+// The addresses at which a loaded module lies: from its first segment to its last.
+struct ModuleRange {
+    std::uintptr_t begin = 0;
+    std::uintptr_t size = 0;  // bytes; 0: not known
+
+    bool has(const void* address) const { return reinterpret_cast<std::uintptr_t>(address) - begin < size; }
+};
+
+// Of the module behind a handle of dlopen's. Empty if the loader doesn't tell.
+ModuleRange range_of_module(void* handle);
+
+}  // namespace cuslice
