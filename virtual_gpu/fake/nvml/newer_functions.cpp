@@ -1,5 +1,5 @@
-// Functions that an older NVML hasn't: those that cuslice or its tests use, and the release that brought them. From the
-// symbol tables of NVIDIA's own libraries (535) and the change log of the NVML reference.
+// Functions that an older NVML hasn't, of those that cuslice or its tests use. The release is the one that brought
+// them, or the first after the newest that is known to lack them (NVIDIA's 535, by its symbol table).
 
 #include <algorithm>
 #include <cstring>

@@ -288,6 +288,11 @@ TEST_CASE("MIG: NVML lists the GPUs, and their instances by handles of their own
               EXPECT_EQUAL(used(first), 520ULL << 20);
               EXPECT_EQUAL(used(whole), 520ULL << 20);
               EXPECT_EQUAL(used(second), 0ULL);
+              CUdeviceptr memory = 0;
+              CUipcMemHandle shared{};
+              EXPECT_EQUAL(cuMemAlloc(&memory, 4 << 20), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuIpcGetMemHandle(&shared, memory), CUDA_ERROR_NOT_SUPPORTED);
+              EXPECT_EQUAL(cuMemFree(memory), CUDA_SUCCESS);
               for (const Device device : {first, whole}) {
                   ProcessInfo process{};
                   unsigned listed = 1, id = 0;
