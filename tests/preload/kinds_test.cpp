@@ -1,5 +1,7 @@
 // GPUs of other kinds: MIG instances, and GPUs whose memory is the host's. Limits, jobs, groups and listings are as
 // exact there as elsewhere, and what can't be had is refused by name.
+#include <algorithm>
+
 #include "tests/catch.h"
 #include "tests/preload/machine.h"
 #include "tests/preload/scene.h"
@@ -156,6 +158,13 @@ TEST_CASE("on a GPU whose memory is the host's the limit holds, whatever NVML te
     CHECK(books_of(books.path(), guest.pid()).peak >= 2 * kGiB - (512 + 16) * kMiB);
     CHECK(guest.code("freeall") == 0);
     CHECK(guest.finish() == 0);
+    // What isn't counted is said, once; and what is, isn't.
+    const std::string line =
+        "cuslice: GPU 0 (NVIDIA GB10): NVML has no figure of this process, and the memory is the host's, so contexts "
+        "and "
+        "modules are not counted: leave room for them with headroom, which is 512.0 MiB";
+    const Words said = guest.complaints();
+    CHECK(std::count(said.begin(), said.end(), line) == (keys.empty() ? 0 : 1));
 }
 
 TEST_CASE("a GPU whose memory is the host's can't be split, and the launcher and the library say so") {
