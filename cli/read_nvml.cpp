@@ -5,7 +5,7 @@
 
 #include "cli/gpu_query.h"
 #include "config/visible.h"
-#include "virtual_gpu/driver/nvml_query.h"
+#include "virtual_gpu/nvml_query.h"
 
 namespace cuslice::cli {
 namespace {
