@@ -49,6 +49,13 @@ std::size_t Contexts::list(CUcontext* into, std::size_t most) {
     return there;
 }
 
+bool Contexts::any_on(CUdevice device) {
+    LockGuard lock(mutex_);
+    for (const Entry& entry : entries_)
+        if (entry.context && entry.device == device) return true;
+    return false;
+}
+
 CUcontext Contexts::handle_of(Id id) {
     LockGuard lock(mutex_);
     return id && id <= entries_.size() ? entries_[id - 1u].context : nullptr;

@@ -39,6 +39,8 @@ class Contexts {
 
     // The contexts that there are, without their other names, up to `most` of them. Returns how many there are.
     std::size_t list(CUcontext* into, std::size_t most);
+    // Whether there is one on this GPU.
+    bool any_on(CUdevice device);
     // The context, if there is only one. Costs a load.
     CUcontext sole() const { return sole_.load(std::memory_order_acquire); }
 

@@ -1,6 +1,7 @@
 // Loading, as seen from an exported function: the first call of any kind comes through here.
 #include <cstring>
 
+#include "shim/driver/counted_context.h"
 #include "shim/driver/export.h"
 #include "shim/driver/hook_map.h"
 #include "shim/driver/recorded.h"
@@ -46,6 +47,7 @@ void report(Readiness readiness) {
 
 Readiness load_and_report() {
     split().on_refusal = report_unsupported;
+    process().on_new_context = new_context;
     const Readiness now = process().load();
     if (!reported.exchange(true, std::memory_order_acq_rel)) report(now);
     return now;
