@@ -1,6 +1,8 @@
 #include "cli/ask_child.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,13 +21,19 @@ namespace {
 // Where the child finds the pipe: the first descriptor after the standard ones.
 constexpr int kAnswerDescriptor = 3;
 
-std::string read_to_end(int descriptor) {
-    std::string text;
+using Clock = std::chrono::steady_clock;
+
+// False if the other end is still open at the deadline.
+bool read_to_end(int descriptor, Clock::time_point deadline, std::string& text) {
     char buffer[4096];
     for (;;) {
-        const ssize_t count = ::read(descriptor, buffer, sizeof buffer);
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+        pollfd readable{descriptor, POLLIN, 0};
+        const int ready = left > 0 ? ::poll(&readable, 1, static_cast<int>(left)) : 0;
+        if (ready == 0) return false;
+        const ssize_t count = ready < 0 ? -1 : ::read(descriptor, buffer, sizeof buffer);
         if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) return text;
+        if (count <= 0) return true;
         text.append(buffer, static_cast<std::size_t>(count));
     }
 }
@@ -62,16 +70,22 @@ int spawn(const std::string& executable, Environment& environment, const std::ve
 
 }  // namespace
 
-Answer ask_child(const Installation& installation, Environment environment, const std::vector<std::string>& question) {
+Answer ask_child(const Installation& installation, Environment environment, const std::vector<std::string>& question,
+                 std::chrono::seconds patience) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return {std::string("no pipe: ") + std::strerror(errno), {}};
     pid_t child = 0;
     const int code = spawn(installation.executable, environment, question, ends[1], child);
     // The parent's writing end must be closed, or the reading one would never come to an end.
     ::close(ends[1]);
-    const std::string text = code == 0 ? read_to_end(ends[0]) : std::string();
+    std::string text;
+    const bool ended = code != 0 || read_to_end(ends[0], Clock::now() + patience, text);
     ::close(ends[0]);
     if (code != 0) return {installation.executable + ": " + std::strerror(code), {}};
+    if (!ended) {
+        ::kill(child, SIGKILL);
+        return {question.front() + " gave no answer in " + std::to_string(patience.count()) + " s", {}, true};
+    }
     int status = 0;
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
@@ -80,12 +94,21 @@ Answer ask_child(const Installation& installation, Environment environment, cons
 }
 
 int answer_question(const std::vector<std::string>& words) {
-    if (words.size() != 4) return 1;
-    int descriptor = -1;
-    std::from_chars(words[0].data(), words[0].data() + words[0].size(), descriptor);
-    const std::string text =
-        words[1] == "gpus" ? write_answer(read_gpus(words[2], words[3])) : ask_fake_driver(words[2], words[3]);
-    return write_all(descriptor, text) ? 0 : 1;
+    if (words.size() < 3) return 1;
+    const auto number_in = [](const std::string& word) {
+        int number = -1;
+        std::from_chars(word.data(), word.data() + word.size(), number);
+        return number;
+    };
+    const std::string& question = words[1];
+    std::string text;
+    if (question == kAskDriver)
+        text = write_answer(read_gpus(words[2]));
+    else if (words.size() > 3 && question == kAskNvml)
+        text = write_answer(read_nvml(words[2], static_cast<std::size_t>(number_in(words[3]))));
+    else if (words.size() > 3)
+        text = ask_fake_driver(words[2], words[3]);
+    return write_all(number_in(words[0]), text) ? 0 : 1;
 }
 
 }  // namespace cuslice::cli

@@ -1,7 +1,8 @@
-// Asking in a child process what the launcher had better not do itself: load a driver. The child is the launcher again,
-// without the preloaded library, whose dlopen would give it something else.
+// Asking in a child process what the launcher had better not do itself: load a driver or NVML, which may crash or hang.
+// The child is the launcher again, without the preloaded library, whose dlopen would give it something else.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -10,14 +11,20 @@
 
 namespace cuslice::cli {
 
+/// What can be asked for, and who is asked: the first word of a question, which names it in messages too.
+inline constexpr const char kAskDriver[] = "the driver", kAskNvml[] = "NVML", kAskFake[] = "the fake GPU";
+
 struct Answer {
     /// Why there is none; empty if there is one.
     std::string failure;
     std::string text;
+    bool hung = false;  // killed, as it had not answered in time
 };
 
-/// Starts the launcher with `question` and returns what it answers. With `environment` as it is.
-Answer ask_child(const Installation& installation, Environment environment, const std::vector<std::string>& question);
+/// Starts the launcher with `question` and returns what it answers. With `environment` as it is. A child that has not
+/// answered after `patience` is killed, and not waited for: it may hang in the kernel.
+Answer ask_child(const Installation& installation, Environment environment, const std::vector<std::string>& question,
+                 std::chrono::seconds patience);
 
 /// The child's side: `words` are the descriptor to answer on and the question. Returns the exit code.
 int answer_question(const std::vector<std::string>& words);

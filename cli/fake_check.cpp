@@ -21,7 +21,8 @@ using Check = int(const char* spec, char* message, std::size_t size);
 bool check_fake(const Entry& fake, const Installation& installation, Environment environment, ConfigError& error) {
     const std::string driver = installation.fake_driver();
     remove_preload(environment);
-    const Answer answer = ask_child(installation, std::move(environment), {"fake", driver, std::string(fake.value)});
+    const Answer answer = ask_child(installation, std::move(environment), {kAskFake, driver, std::string(fake.value)},
+                                    std::chrono::minutes(1));
     if (answer.failure.empty() && answer.text.starts_with(kGood)) return true;
     if (answer.failure.empty() && answer.text.starts_with(kRefused)) {
         return error.set(fake.origin, fake.value, answer.text.substr(1));

@@ -8,6 +8,7 @@ namespace {
 // The first field of a line. `end` tells a whole answer from one of a child that died on the way.
 constexpr std::string_view kFailure = "failure";
 constexpr std::string_view kGpu = "gpu";
+constexpr std::string_view kCount = "count";
 constexpr std::string_view kEnd = "end";
 
 std::string_view take(std::string_view& text, char separator) {
@@ -29,6 +30,7 @@ Number number_of(std::string_view text) {
 std::string write_answer(const Gpus& gpus) {
     std::string text;
     if (!gpus.failure.empty()) text.append(kFailure).append("\t").append(gpus.failure).append("\n");
+    text.append(kCount).append("\t").append(std::to_string(gpus.count)).append("\n");
     // The name is the last field: it alone may hold anything.
     for (const Gpu& gpu : gpus.list) {
         text.append(kGpu).append("\t").append(std::to_string(gpu.ordinal)).append("\t").append(gpu.uuid);
@@ -46,6 +48,7 @@ Gpus parse_answer(std::string_view text) {
         const std::string_view what = take(line, '\t');
         if (what == kEnd) return gpus;
         if (what == kFailure) gpus.failure = line;
+        if (what == kCount) gpus.count = number_of<std::size_t>(line);
         if (what != kGpu) continue;
         Gpu gpu;
         gpu.ordinal = number_of<int>(take(line, '\t'));

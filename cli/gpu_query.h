@@ -1,5 +1,5 @@
-// Which GPUs there are: asked of a driver in a child process, so that the launcher neither loads a driver nor becomes
-// the program of one.
+// Which GPUs there are: asked of NVML, and where that isn't enough of the driver, whose start takes a second on
+// machines of many GPUs. In a child process, so that the launcher neither loads them nor hangs with them.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,29 @@ struct Gpu {
     std::string name;
     std::string uuid;
     std::string pci;
-    /// Bytes, as cuDeviceTotalMem tells.
+    /// Bytes, as cuDeviceTotalMem tells, or as NVML does of the same memory; 0 where NVML alone was asked and doesn't
+    /// tell.
     std::uint64_t total = 0;
     /// Bytes, as NVML tells without a context; nothing where there is no NVML.
     std::optional<std::uint64_t> free;
+    /// The memory is the host's: NVML has no figure of it, so that the program can't be shown parts of it.
+    bool host_memory = false;
 };
 
 struct Gpus {
     /// Why there is no answer; empty if there is one.
     std::string failure;
     std::vector<Gpu> list;
+    /// How many there are: more than the list has where they were only to be counted.
+    std::size_t count = 0;
+    /// There was no answer in time: whoever asks the same kernel again waits again.
+    bool hung = false;
 };
+
+/// All that NVML has: the GPUs in PCI order, whose `ordinal` is their index, and in place of one that MIG divides its
+/// instances, with -1. If there are more than `most` they are only counted.
+Gpus query_nvml(const Environment& environment, const Settings& settings, const Installation& installation,
+                std::size_t most);
 
 /// All GPUs that the driver has, in PCI order, whatever CUDA_VISIBLE_DEVICES says; without the library.
 Gpus query_driver(const Environment& environment, const Settings& settings, const Installation& installation);
@@ -41,8 +53,11 @@ Gpus query_visible(const Environment& environment, const Settings& settings, con
 /// What a program would see that is started with `environment`.
 Gpus query_as_program(Environment environment, const Installation& installation);
 
-/// The child's side: what the driver in one file and the NVML in another say, in this very process.
-Gpus read_gpus(const std::string& driver_file, const std::string& nvml_file);
+/// The child's side: what the driver in this file says, in this very process.
+Gpus read_gpus(const std::string& driver_file);
+
+/// The child's side of query_nvml().
+Gpus read_nvml(const std::string& nvml_file, std::size_t most);
 
 /// How settings name this GPU, if `index` is its place in PCI order.
 GpuIdentity identity_of(const Gpu& gpu, int index);

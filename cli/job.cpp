@@ -203,8 +203,12 @@ int start_job(Environment& environment, const Settings& settings, Machine& machi
         if (chosen) select_one(selection, *chosen);
     } else if (reserves) {
         const bool listed = selection.how == Selection::How::listed;
-        const std::vector<Gpu>& gpus = listed ? selection.gpus : machine.allowed();
-        if (listed || gpus.size() == 1) code = start.take_each(gpus);
+        if (listed)
+            code = start.take_each(selection.gpus);
+        else if (const auto gpu = machine.only())
+            code = start.take_each({*gpu});
+        else if (machine.hung())
+            complain(machine.all().failure + ": nothing is reserved before the program starts", 0);
     }
     if (shares && !(reserves && start.ledger_failed()))
         environment.set(kJobVariable, outer.empty() ? start.name() : outer + "," + start.name());

@@ -5,8 +5,8 @@
 #include <array>
 
 #include "cli/gpu_query.h"
+#include "config/gpu_selector.h"
 #include "virtual_gpu/driver/load.h"
-#include "virtual_gpu/driver/nvml.h"
 
 namespace cuslice::cli {
 namespace {
@@ -45,44 +45,6 @@ struct Driver {
     decltype(&cuDeviceTotalMem_v2) total_memory;
 };
 
-// As nvidia-smi prints it.
-std::string uuid_text(const CUuuid& uuid, bool mig) {
-    constexpr char kHex[] = "0123456789abcdef";
-    std::string text = mig ? "MIG-" : "GPU-";
-    for (std::size_t i = 0; i < sizeof uuid.bytes; ++i) {
-        if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-        const auto byte = static_cast<unsigned char>(uuid.bytes[i]);
-        text += kHex[byte >> 4];
-        text += kHex[byte & 15];
-    }
-    return text;
-}
-
-// Free memory without a context, which would itself take some hundred MiB.
-class Nvml {
-  public:
-    explicit Nvml(const std::string& file) {
-        void* const library = file.empty() ? nullptr : ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-        auto* const init = look_up<nvml::functions::nvmlInit_v2>(library, "nvmlInit_v2");
-        by_uuid_ = look_up<nvml::functions::nvmlDeviceGetHandleByUUID>(library, "nvmlDeviceGetHandleByUUID");
-        memory_ = look_up<nvml::functions::nvmlDeviceGetMemoryInfo>(library, "nvmlDeviceGetMemoryInfo");
-        ready_ = init != nullptr && by_uuid_ != nullptr && memory_ != nullptr && init() == nvml::SUCCESS;
-    }
-
-    std::optional<std::uint64_t> free_of(const std::string& uuid) const {
-        nvml::Device device = nullptr;
-        nvml::Memory memory{};
-        if (!ready_ || by_uuid_(uuid.c_str(), &device) != nvml::SUCCESS) return std::nullopt;
-        if (memory_(device, &memory) != nvml::SUCCESS) return std::nullopt;
-        return memory.free;
-    }
-
-  private:
-    nvml::functions::nvmlDeviceGetHandleByUUID* by_uuid_ = nullptr;
-    nvml::functions::nvmlDeviceGetMemoryInfo* memory_ = nullptr;
-    bool ready_ = false;
-};
-
 std::string error_text(const Driver& driver, const char* function, CUresult result) {
     const char* name = nullptr;
     if (driver.error_name(result, &name) != CUDA_SUCCESS || name == nullptr) name = "an unknown error";
@@ -103,8 +65,9 @@ CUresult read_gpu(const Driver& driver, int ordinal, Gpu& gpu) {
     if (result == CUDA_SUCCESS) result = driver.total_memory(&total, device);
     gpu.ordinal = ordinal;
     gpu.name = name.data();
-    // NVIDIA names an instance after its GPU: "NVIDIA A100-SXM4-40GB MIG 1g.5gb".
-    gpu.uuid = uuid_text(uuid, gpu.name.find(" MIG ") != gpu.name.npos);
+    char text[sizeof(GpuIdentity::uuid)];
+    write_uuid(uuid.bytes, gpu.name, text);
+    gpu.uuid = text;
     gpu.pci = pci.data();
     gpu.total = total;
     return result;
@@ -112,7 +75,7 @@ CUresult read_gpu(const Driver& driver, int ordinal, Gpu& gpu) {
 
 }  // namespace
 
-Gpus read_gpus(const std::string& driver_file, const std::string& nvml_file) {
+Gpus read_gpus(const std::string& driver_file) {
     Gpus gpus;
     void* const library = ::dlopen(driver_file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
@@ -131,13 +94,12 @@ Gpus read_gpus(const std::string& driver_file, const std::string& nvml_file) {
     CUresult result = driver.init(0);
     if (result != CUDA_SUCCESS) gpus.failure = error_text(driver, "cuInit", result);
     if (result == CUDA_SUCCESS) result = driver.device_count(&count);
-    const Nvml nvml(result == CUDA_SUCCESS ? nvml_file : "");
     for (int ordinal = 0; result == CUDA_SUCCESS && ordinal < count; ++ordinal) {
         Gpu gpu;
         result = read_gpu(driver, ordinal, gpu);
-        gpu.free = nvml.free_of(gpu.uuid);
         gpus.list.push_back(gpu);
     }
+    gpus.count = gpus.list.size();
     if (result != CUDA_SUCCESS && gpus.failure.empty()) gpus.failure = error_text(driver, "the driver", result);
     return gpus;
 }

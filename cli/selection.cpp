@@ -1,5 +1,7 @@
 #include "cli/selection.h"
 
+#include <algorithm>
+
 #include "config/resolve.h"
 #include "config/visible.h"
 
@@ -35,7 +37,10 @@ std::vector<Gpu> known_gpus(Machine& machine, const std::string& value) {
     for (std::size_t at = 0; at < value.size();) {
         const std::size_t comma = std::min(value.find(',', at), value.size());
         const std::string name = value.substr(at, comma - at);
-        if (equal_ignoring_case(name.substr(0, 4), "MIG-"))
+        const bool listed = std::any_of(known.begin(), known.end(), [&](const Gpu& gpu) {
+            return equal_ignoring_case(std::string_view(gpu.uuid).substr(0, name.size()), name);
+        });
+        if (is_mig_uuid(name) && !listed)
             if (const auto gpu = machine.unlisted(name)) add(*gpu);
         at = comma + 1;
     }

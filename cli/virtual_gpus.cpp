@@ -61,7 +61,7 @@ bool VirtualGpus::split(const Settings& settings, const std::vector<Gpu>& gpus, 
     std::vector<std::uint64_t> totals;
     for (const Gpu& gpu : gpus) {
         planned.physical.push_back(identity_of(gpu, gpu.ordinal));
-        totals.push_back(gpu.total);
+        totals.push_back(gpu.host_memory ? 0 : gpu.total);
     }
     if (!plan_split(settings, planned.physical, totals, planned.parts, error)) return false;
     for (const VirtualPart& part : planned.parts.view())

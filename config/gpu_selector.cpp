@@ -1,5 +1,7 @@
 #include "config/gpu_selector.h"
 
+#include <cstring>
+
 namespace cuslice {
 namespace {
 
@@ -66,6 +68,20 @@ bool parse_index(std::string_view text, int& index) {
 }
 
 }  // namespace
+
+bool is_mig_uuid(std::string_view uuid) { return equal_ignoring_case(slice(uuid, 0, 4), "MIG-"); }
+
+void write_uuid(const void* bytes, std::string_view name, char (&text)[sizeof(GpuIdentity::uuid)]) {
+    constexpr char kHex[] = "0123456789abcdef";
+    FixedText<sizeof text> uuid(name.find(" MIG ") != name.npos ? "MIG-" : "GPU-");
+    for (unsigned i = 0; i < 16; ++i) {
+        const unsigned byte = static_cast<const unsigned char*>(bytes)[i];
+        if (i == 4 || i == 6 || i == 8 || i == 10) uuid.append('-');
+        uuid.append(kHex[byte >> 4]);
+        uuid.append(kHex[byte & 15]);
+    }
+    std::memcpy(text, uuid.c_str(), uuid.view().size() + 1);
+}
 
 bool GpuSelector::matches(const GpuIdentity& gpu) const {
     switch (kind) {

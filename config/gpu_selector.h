@@ -18,6 +18,13 @@ struct GpuIdentity {
     char pci[20] = {};
 };
 
+/// A UUID as nvidia-smi writes it, from the bytes and the name that CUDA tells: "GPU-…", or "MIG-…" of an instance.
+/// CUDA doesn't say which it is; NVIDIA names an instance after its GPU, "NVIDIA A100-SXM4-40GB MIG 1g.5gb".
+void write_uuid(const void* bytes, std::string_view name, char (&text)[sizeof(GpuIdentity::uuid)]);
+
+/// True of a MIG instance's UUID.
+bool is_mig_uuid(std::string_view uuid);
+
 /// Names one GPU, or all. `text` is what was written and is not owned.
 struct GpuSelector {
     enum class Kind : std::uint8_t { every, index, uuid, pci };

@@ -179,6 +179,15 @@ bool plan_split(const Settings& settings, std::span<const GpuIdentity> gpus, std
                         oversubscribe != nullptr && oversubscribe->number != 0};
         WrittenSplit written;
         Reason why;
+        if (is_mig_uuid(gpus[i].uuid)) {
+            why.assign("a MIG instance can't be split: make smaller instances of its GPU");
+            return refuse_plan(task, why, error);
+        }
+        if (totals[i] == 0) {
+            append_name(gpus[i], why)
+                .append("'s memory is the host's, and NVML tells no figure of it: it can't be split");
+            return refuse_plan(task, why, error);
+        }
         if (!read_split(entry->value, written, why)) return refuse_plan(task, why, error);
         if (first != nullptr && has_places != written.has_places())
             return refuse_order(task, written.has_places(), *first, error);

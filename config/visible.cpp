@@ -223,6 +223,12 @@ bool resolve_gpus(const GpusQuestion& question, GpuPlaces& chosen, ConfigError& 
         why.append("' are the same GPU ").append(question.gpus[place].uuid).append("; name each GPU once");
         return refuse(question, why, error);
     }
+    for (const std::uint8_t place : chosen.view()) {
+        if (chosen.view().size() == 1 || !is_mig_uuid(question.gpus[place].uuid)) continue;
+        Reason why;
+        why.assign("CUDA shows a program one MIG instance and nothing beside it: name ").append(names[0]);
+        return refuse(question, why.append(" or another one alone"), error);
+    }
     return true;
 }
 

@@ -1,9 +1,9 @@
 #include "virtual_gpu/nvml.h"
 
-#include <cstdio>
 #include <cstring>
 
 #include "virtual_gpu/driver/nvml_table.h"
+#include "virtual_gpu/nvml_query.h"
 
 namespace cuslice {
 
@@ -32,6 +32,17 @@ void* first_of(NvmlFunction newest, NvmlFunction older) {
     void* slot = physical_nvml_slot(newest);
     return slot ? slot : physical_nvml_slot(older);  // drivers before 510 have only _v2
 }
+
+// NVML's functions as nvml_query.h calls them.
+struct PhysicalNvml {
+#define CUSLICE_METHOD(name)                              \
+    template <typename... Arguments>                      \
+    nvml::Return name(Arguments... arguments) const {     \
+        return CUSLICE_PHYSICAL_NVML(name)(arguments...); \
+    }
+    CUSLICE_NVML_QUERY_FUNCTIONS(CUSLICE_METHOD)
+#undef CUSLICE_METHOD
+};
 
 }  // namespace
 
@@ -65,51 +76,35 @@ Reading NvmlGpu::used_by_process(unsigned pid, std::uint64_t* bytes) const {
 }
 
 Reading NvmlGpu::used_by_all(std::uint64_t* bytes, std::uint64_t* total) const {
-    nvml::Memory memory;
-    if (!handle_ || CUSLICE_PHYSICAL_NVML(nvmlDeviceGetMemoryInfo)(handle_, &memory) != nvml::SUCCESS)
-        return Reading::failed;
+    GpuMemory memory;
+    if (!handle_ || query_memory(PhysicalNvml(), handle_, memory) != nvml::SUCCESS) return Reading::failed;
     *bytes = memory.used;
     if (total) *total = memory.total;
     return Reading::ok;
 }
 
 bool NvmlGpu::identity(GpuIdentity* identity) const {
-    char uuid[nvml::DEVICE_UUID_V2_BUFFER_SIZE] = {};
-    nvml::PciInfo pci{};
-    unsigned index = 0;
-    if (!handle_ || CUSLICE_PHYSICAL_NVML(nvmlDeviceGetIndex)(handle_, &index) != nvml::SUCCESS ||
-        CUSLICE_PHYSICAL_NVML(nvmlDeviceGetUUID)(handle_, uuid, sizeof(uuid)) != nvml::SUCCESS ||
-        CUSLICE_PHYSICAL_NVML(nvmlDeviceGetPciInfo_v3)(handle_, &pci) != nvml::SUCCESS)
-        return false;
-    identity->index = static_cast<int>(index);
-    const auto fits = [](int length, std::size_t size) {
-        return length >= 0 && static_cast<std::size_t>(length) < size;
-    };
-    return fits(std::snprintf(identity->uuid, sizeof(identity->uuid), "%s", uuid), sizeof(identity->uuid)) &&
-           fits(std::snprintf(identity->pci, sizeof(identity->pci), "%s", pci.busId), sizeof(identity->pci));
+    return handle_ && query_identity(PhysicalNvml(), handle_, *identity);
 }
 
 bool NvmlGpu::name(char* text, unsigned size) const {
     return handle_ && CUSLICE_PHYSICAL_NVML(nvmlDeviceGetName)(handle_, text, size) == nvml::SUCCESS;
 }
 
-unsigned nvml_gpu_count() {
-    unsigned count = 0;
-    return nvml_initialise() && CUSLICE_PHYSICAL_NVML(nvmlDeviceGetCount_v2)(&count) == nvml::SUCCESS ? count : 0;
-}
-
-NvmlGpu nvml_gpu(unsigned index) {
-    nvml::Device handle = nullptr;
-    if (CUSLICE_PHYSICAL_NVML(nvmlDeviceGetHandleByIndex_v2)(index, &handle) != nvml::SUCCESS) handle = nullptr;
-    return NvmlGpu(handle);
+NvmlGpus::NvmlGpus() {
+    nvml::Device handles[kMost];
+    if (nvml_initialise()) count_ = query_devices(PhysicalNvml(), handles);
+    for (std::size_t i = 0; i < count_; i++) list_[i] = NvmlGpu(handles[i]);
 }
 
 bool nvml_one_model() {
     char first[96], other[96];
-    if (!nvml_gpu(0).name(first, sizeof(first))) return false;
-    for (unsigned i = 1, count = nvml_gpu_count(); i < count; i++)
-        if (!nvml_gpu(i).name(other, sizeof(other)) || std::strcmp(first, other) != 0) return false;
-    return true;
+    const NvmlGpus gpus;
+    for (const NvmlGpu& gpu : gpus.view()) {
+        char(&name)[96] = &gpu == gpus.view().data() ? first : other;
+        if (!gpu.name(name, sizeof(name)) || std::strcmp(first, name) != 0) return false;
+    }
+    return !gpus.view().empty();
 }
 
 }  // namespace cuslice

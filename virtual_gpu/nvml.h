@@ -1,5 +1,7 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "config/gpu_selector.h"
 #include "virtual_gpu/driver/nvml.h"
@@ -25,10 +27,12 @@ class NvmlGpu {
     // in a container with pids of its own.
     Reading used_by_process(unsigned pid, std::uint64_t* bytes) const;
 
-    // Bytes that everybody together holds on the GPU, and all there are.
+    // Bytes that everybody together holds on the GPU, and all there are, both as CUDA counts them: without what the
+    // driver keeps for itself. `failed` where NVML tells no figures (memory that is the host's).
     Reading used_by_all(std::uint64_t* bytes, std::uint64_t* total = nullptr) const;
 
-    // Index in PCI order, which is how nvidia-smi counts, UUID and PCI id. False if any of them can't be had.
+    // Index in PCI order, which is how nvidia-smi counts, UUID and PCI id; a MIG instance has no index. False if any of
+    // them can't be had.
     bool identity(GpuIdentity* identity) const;
 
     // "NVIDIA H200". False if it can't be had.
@@ -42,9 +46,18 @@ class NvmlGpu {
 // is tried again next time. It may take long and start processes (nvidia-modprobe), so no lock may be held.
 bool nvml_initialise();
 
-// How many GPUs the host has; 0 if there is no NVML. nvml_gpu(i) is the one with that index.
-unsigned nvml_gpu_count();
-NvmlGpu nvml_gpu(unsigned index);
+// What the host has, in PCI order; none if there is no NVML. A GPU that MIG divides is not among them, its instances
+// are.
+class NvmlGpus {
+  public:
+    NvmlGpus();
+    std::span<const NvmlGpu> view() const& { return {list_, count_}; }
+
+  private:
+    static constexpr std::size_t kMost = 64;
+    NvmlGpu list_[kMost];
+    std::size_t count_ = 0;
+};
 // True if all of them have the same name.
 bool nvml_one_model();
 

@@ -45,13 +45,6 @@ class Loading {
     LockGuard lock_;
 };
 
-// A GPU's UUID as nvidia-smi writes it.
-void format_uuid(const CUuuid& uuid, char (&text)[48]) {
-    const auto* b = reinterpret_cast<const unsigned char*>(uuid.bytes);
-    std::snprintf(text, sizeof(text), "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
-                  b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
-}
-
 // The folder of the driver in use, beside which its NVML lies if it is not the system's.
 bool folder_in(const char* path, char* folder, std::size_t size) {
     const char* slash = std::strrchr(path, '/');
@@ -188,7 +181,9 @@ bool Process::identify(CUdevice device, GpuIdentity* identity) const {
     if (CUSLICE_PHYSICAL(cuDeviceGetUuid_v2)(&uuid, device) != CUDA_SUCCESS &&
         CUSLICE_PHYSICAL(cuDeviceGetUuid)(&uuid, device) != CUDA_SUCCESS)
         return false;
-    format_uuid(uuid, identity->uuid);
+    char name[256] = "";
+    CUSLICE_PHYSICAL(cuDeviceGetName)(name, sizeof(name), device);
+    write_uuid(uuid.bytes, name, identity->uuid);
     if (CUSLICE_PHYSICAL(cuDeviceGetPCIBusId)(identity->pci, sizeof(identity->pci), device) != CUDA_SUCCESS)
         identity->pci[0] = '\0';
     return true;
@@ -198,8 +193,8 @@ bool Process::identify(CUdevice device, GpuIdentity* identity) const {
 std::size_t Process::list_gpus(std::span<GpuIdentity> all) {
     std::size_t count = 0;
     if (start_nvml())
-        for (unsigned i = 0, there = nvml_gpu_count(); i < there && count < all.size(); i++)
-            if (nvml_gpu(i).identity(&all[count])) count++;
+        for (const NvmlGpu& gpu : NvmlGpus().view())
+            if (count < all.size() && gpu.identity(&all[count])) count++;
     return count;
 }
 

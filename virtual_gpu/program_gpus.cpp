@@ -32,8 +32,8 @@ void ProgramGpus::add(std::string_view uuid, std::span<const GpuIdentity> host) 
 bool ProgramGpus::read(const Settings& settings, const char* const* environment, ConfigError& error) {
     GpuIdentity host[kMost];
     std::size_t there = 0;
-    for (unsigned i = 0, all = nvml_gpu_count(); i < all && there < kMost; i++)
-        if (nvml_gpu(i).identity(&host[there])) there++;
+    for (const NvmlGpu& gpu : NvmlGpus().view())
+        if (there < kMost && gpu.identity(&host[there])) there++;
     const std::span<const GpuIdentity> gpus(host, there);
 
     VisibleText list;

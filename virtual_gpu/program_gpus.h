@@ -19,7 +19,7 @@ struct ProgramGpus {
     std::size_t count = 0;
     bool chosen = false;  // false: all of the host
     GpuIdentity identities[kMost];
-    std::uint64_t totals[kMost] = {};  // bytes, by NVML, which counts what the driver keeps for itself
+    std::uint64_t totals[kMost] = {};  // CUDA's bytes, as far as NVML knows them
     nvml::Device handles[kMost] = {};  // the real NVML's
 
     std::span<const GpuIdentity> all() const& { return {identities, count}; }

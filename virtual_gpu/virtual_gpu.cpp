@@ -29,8 +29,15 @@ std::uint64_t first_context_at_most(CUdevice device) {
     return (major <= 6 ? 500 : major == 7 ? 1050 : major == 8 ? 1536 : 1800) * kMiB;
 }
 
+// Where the GPU's memory is the host's, every program of the host moves its free memory.
 bool free_memory(std::uint64_t* free, std::uint64_t* total) {
     std::size_t free_now = 0, total_now = 0;
+    CUdevice device = 0;
+    int shared_with_host = 0;
+    if (CUSLICE_REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS &&
+        CUSLICE_REAL(cuDeviceGetAttribute)(&shared_with_host, CU_DEVICE_ATTRIBUTE_INTEGRATED, device) == CUDA_SUCCESS &&
+        shared_with_host)
+        return false;
     if (CUSLICE_REAL(cuMemGetInfo_v2)(&free_now, &total_now) != CUDA_SUCCESS) return false;
     *free = free_now;
     *total = total_now;

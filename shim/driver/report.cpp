@@ -56,7 +56,7 @@ class OncePerGpu {
   private:
     std::atomic<bool> said_[Process::kMostGpus]{};
 };
-constinit OncePerGpu refused, introduced, placed, short_of;
+constinit OncePerGpu refused, introduced, placed, short_of, unmeasured;
 
 // As nvidia-smi counts. The settings may not have needed it so far; a line for a person is worth asking NVML.
 int index_of(const VirtualGpu& gpu) {
@@ -181,7 +181,25 @@ void report_recording() {
     }
 }
 
+namespace {
+
+// A context always takes memory. Where the GPU's is the host's there may be nothing that tells how much.
+void say_unmeasured(const VirtualGpu& gpu) {
+    int shared_with_host = 0;
+    CUSLICE_REAL(cuDeviceGetAttribute)(&shared_with_host, CU_DEVICE_ATTRIBUTE_INTEGRATED, gpu.ordinal());
+    if (!shared_with_host || !gpu.limited() || gpu.driver_part() != 0 || !unmeasured.first(gpu)) return;
+    LogLine line;
+    append_gpu(line, gpu);
+    line.append(": NVML has no figure of this process, and the memory is the host's, so contexts and modules are not ")
+        .append("counted: leave room for them with headroom, which is ")
+        .append(format_size(gpu.headroom()).view());
+    say(LogLevel::warn, line);
+}
+
+}  // namespace
+
 void introduce(VirtualGpu& gpu, CUcontext context) {
+    say_unmeasured(gpu);
     if (!wants(LogLevel::info) || !introduced.first(gpu)) return;
     std::size_t free = 0, total = 0;
     LogLine line("virtual ");

@@ -55,8 +55,9 @@ def check_links():
 
 def check_fake_gpu():
     text = (ROOT / "docs/fake-gpu.md").read_text()
-    kinds = "Profile|Copies|Uuid|Pci|Text|Brand|Size|Capability|Count|Flag|Identity"
+    kinds = "Profile|Copies|Uuid|Pci|Text|Brand|Size|Capability|Count|Flag|Identity|Instances"
     keys = re.findall(rf'\{{"([a-z0-9-]+)",\s*(?:{kinds})\b', (FAKE / "spec/keys.cpp").read_text())
+    keys += re.findall(r'\{"([a-z-]+)",\s*(?:Version|Duration|Word|Number|Flag)\b', (FAKE / "spec/driver_spec.cpp").read_text())
     profiles = [path.stem for path in (FAKE / "profiles").glob("*.toml")]
     sources = "".join(path.read_text() for path in FAKE.rglob("*.cpp"))
     variables = set(re.findall(r'"(CUSLICE_FAKE[A-Z_]*)', sources))

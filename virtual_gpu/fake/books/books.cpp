@@ -62,7 +62,7 @@ bool Books::map(const std::string& path, bool create, const GpuSpec* gpu, std::s
         header.slots = books_slots;
         header.capacity = gpu->memory;
         header.index = gpu->index;
-        std::strncpy(header.uuid, uuid_text(gpu->uuid).c_str(), sizeof header.uuid - 1);
+        std::strncpy(header.uuid, uuid_text(*gpu).c_str(), sizeof header.uuid - 1);
         std::strncpy(header.name, gpu->name.c_str(), sizeof header.name - 1);
         header.magic = books_magic;
     }
@@ -83,7 +83,7 @@ bool Books::open(const GpuSpec& gpu, std::string& error) {
         error = system_error("can't make the folder of the fake GPU's books " + folder + " (CUSLICE_FAKE_DIR)");
         return false;
     }
-    return map(folder + "/" + uuid_text(gpu.uuid), true, &gpu, error);
+    return map(folder + "/" + uuid_text(gpu), true, &gpu, error);
 }
 
 bool Books::open_existing(const std::string& path, std::string& error) { return map(path, false, nullptr, error); }

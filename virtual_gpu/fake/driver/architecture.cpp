@@ -214,6 +214,9 @@ bool device_attribute(const GpuSpec& gpu, int attribute, int& value) {
         case CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT:
             value = gpu.brand == "geforce" && gpu.major < 6;
             return true;
+        case CU_DEVICE_ATTRIBUTE_INTEGRATED:
+            value = gpu.integrated;
+            return true;
         case CU_DEVICE_ATTRIBUTE_ECC_ENABLED:
             value = gpu.ecc;
             return true;

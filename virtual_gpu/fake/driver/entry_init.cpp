@@ -4,6 +4,7 @@
 
 #include "virtual_gpu/fake/driver/gate.h"
 #include "virtual_gpu/fake/driver/state.h"
+#include "virtual_gpu/fake/spec/machine.h"
 
 using namespace cuslice::fake;
 
@@ -40,7 +41,7 @@ CUresult CUDAAPI cuInit(unsigned int flags) { return flags != 0 ? CUDA_ERROR_INV
 CUresult CUDAAPI cuDriverGetVersion(int* version) {
     CUSLICE_ENTER_ANYTIME(cuDriverGetVersion)
     if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *version = driver_version;
+    *version = driver_spec().cuda_version();
     return CUDA_SUCCESS;
 }
 

@@ -5,6 +5,7 @@
 #include "virtual_gpu/fake/driver/event.h"
 #include "virtual_gpu/fake/driver/gate.h"
 #include "virtual_gpu/fake/driver/sharing.h"
+#include "virtual_gpu/fake/driver/state.h"
 
 using namespace cuslice::fake;
 
@@ -31,6 +32,7 @@ CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr address) {
     Context* context = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    if (context->gpu->spec.is_instance) return CUDA_ERROR_NOT_SUPPORTED;
     const Found found = find_block(address);
     // Documented for the base of an allocation of cuMemAlloc, and for nothing else.
     if (!found || found.block.base != address || found.block.record->kind != BlockKind::Device)
@@ -63,6 +65,7 @@ CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle* out, CUevent handle) {
     const Event* event = events.find(handle);
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (driver().gpus.front()->spec.is_instance) return CUDA_ERROR_NOT_SUPPORTED;
     return event->shared != nullptr && event->shared->handle(*out) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -1,5 +1,6 @@
 // cuGetProcAddress: (name, version, flags) → symbol, as NVIDIA's drivers answer it.
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -10,7 +11,9 @@
 #include "virtual_gpu/fake/driver/injection.h"
 #include "virtual_gpu/fake/driver/lookup.h"
 #include "virtual_gpu/fake/driver/newer.h"
+#include "virtual_gpu/fake/hidden_symbols.h"
 #include "virtual_gpu/fake/private_driver.h"
+#include "virtual_gpu/fake/spec/machine.h"
 
 using namespace cuslice::fake;
 
@@ -32,12 +35,30 @@ int version_of(const Exported& row) {
     return found == interop.end() ? 0 : found->second;
 }
 
+/// An older driver has neither the newer functions nor the newer forms of what it has.
+bool too_new(const Exported& row) { return version_of(row) > driver_spec().cuda_version(); }
+
+int newest_version() {
+    int newest = 0;
+    for (const Exported& row : exported_functions()) {
+        if (version_of(row) != never) newest = std::max(newest, version_of(row));
+    }
+    return newest;
+}
+
+bool is_hidden(const char* symbol) {
+    for (const Exported& row : exported_functions()) {
+        if (std::strcmp(row.symbol, symbol) == 0) return version_of(row) != never && too_new(row);
+    }
+    return false;
+}
+
 /// Rows by name; made at the first look-up and kept.
 const Index& index_by_name() {
     static const auto* index = [] {
         auto* made = new Index;
         for (const Exported& row : exported_functions()) {
-            if (version_of(row) != never) (*made)[row.name].push_back(&row);
+            if (version_of(row) != never && !too_new(row)) (*made)[row.name].push_back(&row);
         }
         return made;
     }();
@@ -90,6 +111,11 @@ bool valid_flags(cuuint64_t flags) { return (flags & ~all_flags) == 0; }
 }  // namespace
 
 namespace cuslice::fake {
+
+/// Programs that look for symbols themselves are to find what the driver's version has.
+[[gnu::constructor]] void hide_newer_functions() {
+    if (driver_spec().cuda_version() < newest_version()) hide_symbols(is_hidden);
+}
 
 bool is_driver_function(const std::string& name) {
     for (const Exported& row : exported_functions()) {

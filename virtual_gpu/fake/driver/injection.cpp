@@ -1,8 +1,8 @@
 #include "virtual_gpu/fake/driver/injection.h"
 
-#include <time.h>
-
 #include <cstring>
+
+#include "virtual_gpu/fake/duration.h"
 
 namespace cuslice::fake {
 namespace {
@@ -15,35 +15,6 @@ bool whole_number(const std::string& text, std::uint64_t& number) {
     if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos) return false;
     number = std::stoull(text);
     return true;
-}
-
-bool duration(const std::string& text, std::uint64_t& nanoseconds) {
-    const auto unit_at = text.find_first_not_of("0123456789");
-    if (unit_at == std::string::npos || !whole_number(text.substr(0, unit_at), nanoseconds)) return false;
-    const std::string unit = text.substr(unit_at);
-    const std::uint64_t factor = unit == "ns"   ? 1
-                                 : unit == "us" ? 1000
-                                 : unit == "ms" ? 1000000
-                                 : unit == "s"  ? 1000000000
-                                                : 0;
-    if (factor == 0 || nanoseconds > 3600ULL * 1000000000 / factor) return false;
-    nanoseconds *= factor;
-    return true;
-}
-
-/// Sleeps when there is time to, else spins: a sleep of 5 µs takes 60.
-void wait(std::uint64_t nanoseconds) {
-    timespec start{}, now{};
-    clock_gettime(CLOCK_MONOTONIC, &start);
-    if (nanoseconds >= 200000) {
-        const timespec span{static_cast<time_t>(nanoseconds / 1000000000), static_cast<long>(nanoseconds % 1000000000)};
-        clock_nanosleep(CLOCK_MONOTONIC, 0, &span, nullptr);
-        return;
-    }
-    do {
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while (static_cast<std::uint64_t>((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec) <
-             nanoseconds);
 }
 
 }  // namespace
@@ -82,7 +53,7 @@ bool Injection::parse_item(const std::string& item, std::string& error) {
         const std::string name = rest.substr(0, equals);
         if (name != "*" && !is_driver_function(name)) {
             error = "the driver has no function '" + name + "'";
-        } else if (!duration(value, number)) {
+        } else if (!parse_duration(value, number)) {
             error = "'" + value + "' is not a time, such as 50us (ns, us, ms, s; at most an hour)";
         } else {
             delays_.push_back({name, number});
@@ -116,7 +87,7 @@ bool Injection::parse_item(const std::string& item, std::string& error) {
 CUresult Injection::call(const char* name) {
     calls_.fetch_add(1, std::memory_order_relaxed);
     for (const Delay& delay : delays_) {
-        if (delay.name == "*" || delay.name == name) wait(delay.nanoseconds);
+        if (delay.name == "*" || delay.name == name) pause_for(delay.nanoseconds);
     }
     CUresult result = CUDA_SUCCESS;
     for (Failure& failure : failures_) {

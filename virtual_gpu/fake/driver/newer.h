@@ -1,5 +1,6 @@
 #pragma once
-// Made-up functions that "a newer driver" has; there only with CUSLICE_FAKE_NEWER=1. With them it can be tested
+// Made-up functions that "a newer driver" has; there only with
+// CUSLICE_FAKE_NEWER=1 or a driver of CUDA 13.1. With them it can be tested
 // what a program gets of a driver that knows more than the code in between.
 
 #include <span>
@@ -8,7 +9,7 @@
 
 namespace cuslice::fake {
 
-/// Whether CUSLICE_FAKE_NEWER=1 is set.
+/// Whether there are such functions.
 bool newer_driver();
 
 /// cuFakeNewerDriverFunction(int*), version 13000: writes 20130 to where its argument points; and forms of cuMemAlloc

@@ -10,6 +10,7 @@
 #include "virtual_gpu/fake/driver/injection.h"
 #include "virtual_gpu/fake/driver/lane.h"
 #include "virtual_gpu/fake/driver/late.h"
+#include "virtual_gpu/fake/duration.h"
 #include "virtual_gpu/fake/spec/machine.h"
 
 namespace cuslice::fake {
@@ -83,6 +84,7 @@ CUresult initialise() {
     if (forked_after_init) return CUDA_ERROR_NOT_INITIALIZED;
     if (!initialised_here) {
         init_result = read_settings(driver());
+        pause_for(driver_spec().init_time);
         initialised_here = true;
         if (init_result == CUDA_SUCCESS) {
             pthread_atfork(nullptr, nullptr, in_forked_child);

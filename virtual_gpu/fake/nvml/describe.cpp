@@ -41,6 +41,14 @@ void put_address(Info& info, const GpuSpec& spec) {
     info.pciSubSystemId = static_cast<unsigned>(spec.pci_device_id);
 }
 
+/// What NVML says of GPUs and not of the instances that they are divided into.
+template <typename F>
+Return with_gpu(Device handle, const void* out, F&& f) {
+    return with_device(handle, out, [&](const NvmlDevice& device) {
+        return device.spec.is_instance ? ERROR_INVALID_ARGUMENT : f(device);
+    });
+}
+
 Return old_pci_info(Device handle, PciInfoV2* out) {
     if (out == nullptr) return answered(ERROR_INVALID_ARGUMENT);
     PciInfo now{};
@@ -92,19 +100,27 @@ unsigned architecture_number(const GpuSpec& spec) {
 }
 
 Return attributes(Device handle, DeviceAttributes* out) {
-    return with_device(handle, out, [&](const NvmlDevice&) { return ERROR_NOT_SUPPORTED; });  // of MIG devices alone
+    return with_device(handle, out, [&](const NvmlDevice& device) {
+        if (!device.spec.is_instance) return ERROR_NOT_SUPPORTED;
+        *out = {};
+        out->multiprocessorCount = static_cast<unsigned>(device.spec.multiprocessors);
+        out->memorySizeMB = (device.spec.memory + device.spec.reserved) >> 20;
+        return SUCCESS;
+    });
 }
 
 }  // namespace
 
 CUSLICE_NVML(nvmlDeviceGetIndex);
 Return nvmlDeviceGetIndex(Device handle, unsigned* out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) { return give(out, device.spec.index); });
+    return with_device(handle, out, [&](const NvmlDevice& device) {
+        return give(out, device.spec.is_instance ? static_cast<int>(device.place) : device.spec.index);
+    });
 }
 
 CUSLICE_NVML(nvmlDeviceGetMinorNumber);
 Return nvmlDeviceGetMinorNumber(Device handle, unsigned* out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) { return give(out, device.spec.index); });
+    return with_gpu(handle, out, [&](const NvmlDevice& device) { return give(out, device.spec.index); });
 }
 
 CUSLICE_NVML(nvmlDeviceGetName);
@@ -115,7 +131,7 @@ Return nvmlDeviceGetName(Device handle, char* out, unsigned size) {
 CUSLICE_NVML(nvmlDeviceGetUUID);
 Return nvmlDeviceGetUUID(Device handle, char* out, unsigned size) {
     return with_device(handle, out,
-                       [&](const NvmlDevice& device) { return copy_text(uuid_text(device.spec.uuid), out, size); });
+                       [&](const NvmlDevice& device) { return copy_text(uuid_text(device.spec), out, size); });
 }
 
 CUSLICE_NVML(nvmlDeviceGetSerial);
@@ -187,7 +203,7 @@ Return nvmlDeviceGetPciInfo(Device handle, PciInfoV2* out) { return nvmlDeviceGe
 Return nvmlDeviceGetPciInfo_v2(Device handle, PciInfoV2* out) { return old_pci_info(handle, out); }
 
 Return nvmlDeviceGetPciInfo_v3(Device handle, PciInfo* out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) {
+    return with_gpu(handle, out, [&](const NvmlDevice& device) {
         *out = {};
         put(out->busIdLegacy, short_pci_text(device.spec.pci));
         put(out->busId, long_pci_text(device.spec.pci));
@@ -198,7 +214,7 @@ Return nvmlDeviceGetPciInfo_v3(Device handle, PciInfo* out) {
 
 CUSLICE_NVML(nvmlDeviceGetPciInfoExt);
 Return nvmlDeviceGetPciInfoExt(Device handle, PciInfoExt* out) {
-    return with_device(handle, out, [&](const NvmlDevice& device) {
+    return with_gpu(handle, out, [&](const NvmlDevice& device) {
         if (out->version != struct_version<PciInfoExt>(1)) return ERROR_ARGUMENT_VERSION_MISMATCH;
         put_address(*out, device.spec);
         put(out->busId, long_pci_text(device.spec.pci));

@@ -11,27 +11,33 @@ namespace {
 template <typename Info, typename Fill>
 Return list_processes(Device handle, unsigned* count, Info* out, Fill&& fill) {
     NvmlDevice* device = nullptr;
-    std::vector<Holder> holders;
+    std::vector<NvmlHolder> holders;
     if (const Return bad = nvml_state().find(handle, device); bad != SUCCESS) return bad;
     if (count == nullptr || (*count > 0 && out == nullptr)) return ERROR_INVALID_ARGUMENT;
-    if (const Return bad = holders_of(*device, holders); bad != SUCCESS) return bad;
+    const DriverSpec& driver = device->spec.driver;
+    if (driver.process_list == "unsupported") return ERROR_NOT_SUPPORTED;
+    if (driver.process_list == "listed")
+        if (const Return bad = holders_of(*device, holders); bad != SUCCESS) return bad;
     const unsigned room = *count;
     *count = static_cast<unsigned>(holders.size());
     if (room < holders.size()) return ERROR_INSUFFICIENT_SIZE;
     for (std::size_t i = 0; i < holders.size(); i++) {
         out[i] = {};
-        out[i].pid = static_cast<unsigned>(holders[i].pid);
-        out[i].usedGpuMemory = holders[i].used;
-        fill(out[i]);
+        out[i].pid = static_cast<unsigned>(driver.listed_pid(holders[i].holder.pid));
+        out[i].usedGpuMemory = driver.process_memory ? holders[i].holder.used : VALUE_NOT_AVAILABLE;
+        fill(out[i], *holders[i].spec);
     }
     return SUCCESS;
 }
 
+template <typename Info>
+void put_instance(Info& info, const GpuSpec& spec) {
+    info.gpuInstanceId = spec.is_instance ? spec.gpu_instance : NO_INSTANCE;
+    info.computeInstanceId = spec.is_instance ? spec.compute_instance : NO_INSTANCE;
+}
+
 Return compute_processes(Device handle, unsigned* count, ProcessInfo* out) {
-    return list_processes(handle, count, out, [](ProcessInfo& info) {
-        info.gpuInstanceId = NO_INSTANCE;
-        info.computeInstanceId = NO_INSTANCE;
-    });
+    return list_processes(handle, count, out, put_instance<ProcessInfo>);
 }
 
 /// Nobody draws on a fake GPU, and there is no MPS server.
@@ -45,8 +51,14 @@ Return no_processes(Device handle, unsigned* count) {
 
 Return used_bytes(Device handle, NvmlDevice*& device, unsigned long long& used) {
     if (const Return bad = nvml_state().find(handle, device); bad != SUCCESS) return bad;
-    if (!device->open()) return ERROR_UNKNOWN;
-    used = device->books.used_by_all();
+    if (device->spec.integrated) return ERROR_NOT_SUPPORTED;
+    used = 0;
+    const std::size_t own = nvml_state().place_of(*device);
+    for (NvmlDevice& one : nvml_state().devices()) {
+        if (&one != device && one.parent != own) continue;
+        if (!one.open()) return ERROR_UNKNOWN;
+        used += one.books.used_by_all();
+    }
     return SUCCESS;
 }
 
@@ -55,9 +67,18 @@ Return used_bytes(Device handle, NvmlDevice*& device, unsigned long long& used) 
 CUSLICE_NVML(nvmlDeviceGetMemoryInfo_v2);
 CUSLICE_NVML(nvmlDeviceGetMemoryInfo);
 Return nvmlDeviceGetMemoryInfo(Device handle, Memory* out) {
+    NvmlDevice* device = nullptr;
     if (out == nullptr) return answered(ERROR_INVALID_ARGUMENT);
+    if (const Return bad = nvml_state().find(handle, device); bad != SUCCESS) return answered(bad);
     MemoryV2 now{};
     now.version = struct_version<MemoryV2>(2);
+    // Before 510 there was no newer form, and what the driver keeps was in no figure.
+    if (!device->spec.driver.tells_reserved()) {
+        unsigned long long used = 0;
+        if (const Return bad = used_bytes(handle, device, used); bad != SUCCESS) return answered(bad);
+        *out = {device->spec.memory, device->spec.memory - used, used};
+        return SUCCESS;
+    }
     if (const Return bad = nvmlDeviceGetMemoryInfo_v2(handle, &now); bad != SUCCESS) return bad;
     *out = {now.total, now.free, now.used + now.reserved};  // this form counts the driver's own part as used
     return SUCCESS;
@@ -88,7 +109,7 @@ Return nvmlDeviceGetBAR1MemoryInfo(Device handle, Bar1Memory* out) {
 
 CUSLICE_NVML(nvmlDeviceGetComputeRunningProcesses);
 Return nvmlDeviceGetComputeRunningProcesses(Device handle, unsigned* count, ProcessInfoV1* out) {
-    return list_processes(handle, count, out, [](ProcessInfoV1&) {});
+    return list_processes(handle, count, out, [](ProcessInfoV1&, const GpuSpec&) {});
 }
 CUSLICE_NVML(nvmlDeviceGetComputeRunningProcesses_v2);
 Return nvmlDeviceGetComputeRunningProcesses_v2(Device handle, unsigned* count, ProcessInfo* out) {
@@ -129,10 +150,7 @@ Return nvmlDeviceGetRunningProcessDetailList(Device handle, ProcessDetailList* l
     if (list == nullptr) return ERROR_INVALID_ARGUMENT;
     if (list->version != struct_version<ProcessDetailList>(1)) return ERROR_ARGUMENT_VERSION_MISMATCH;
     if (list->mode != PROCESS_MODE_COMPUTE) return no_processes(handle, &list->numProcArrayEntries);
-    return list_processes(handle, &list->numProcArrayEntries, list->procArray, [](ProcessDetail& detail) {
-        detail.gpuInstanceId = NO_INSTANCE;
-        detail.computeInstanceId = NO_INSTANCE;
-    });
+    return list_processes(handle, &list->numProcArrayEntries, list->procArray, put_instance<ProcessDetail>);
 }
 
 CUSLICE_NVML(nvmlDeviceGetProcessUtilization);

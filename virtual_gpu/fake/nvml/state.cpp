@@ -2,8 +2,10 @@
 
 #include <cstring>
 
+#include "virtual_gpu/fake/duration.h"
 #include "virtual_gpu/fake/nvml/log.h"
 #include "virtual_gpu/fake/spec/machine.h"
+#include "virtual_gpu/fake/spec/mig.h"
 
 namespace cuslice::fake {
 namespace {
@@ -39,11 +41,23 @@ nvml::Return Nvml::start(unsigned flags) {
             nvml_say(error);
             return nvml::ERROR_DRIVER_NOT_LOADED;
         }
-        devices_ = std::vector<NvmlDevice>(machine.size());
-        for (std::size_t i = 0; i < machine.size(); i++) devices_[i].spec = std::move(machine[i]);
+        gpus_ = machine.size();
+        std::size_t instances = 0;
+        for (const GpuSpec& gpu : machine) instances += gpu.mig.size();
+        devices_ = std::vector<NvmlDevice>(gpus_ + instances);
+        for (std::size_t i = 0, next = gpus_; i < gpus_; i++) {
+            unsigned place = 0;
+            for (GpuSpec& instance : instances_of(machine[i])) {
+                devices_[next].spec = std::move(instance);
+                devices_[next].parent = i;
+                devices_[next++].place = place++;
+            }
+            devices_[i].spec = std::move(machine[i]);
+        }
         read_ = true;
     }
     starts_++;
+    pause_for(devices_.front().spec.driver.nvml_time);
     return nvml::SUCCESS;
 }
 
@@ -55,8 +69,21 @@ nvml::Return Nvml::stop() {
 }
 
 bool Nvml::started() {
-    const std::lock_guard hold(count_lock_);
-    return starts_ > 0;
+    std::uint64_t pause = 0;
+    {
+        const std::lock_guard hold(count_lock_);
+        if (starts_ == 0) return false;
+        pause = devices_.front().spec.driver.nvml_time;
+    }
+    pause_for(pause);
+    return true;
+}
+
+std::size_t Nvml::instance(std::size_t gpu, unsigned place) const {
+    for (std::size_t i = gpus_; i < devices_.size(); i++) {
+        if (devices_[i].parent == gpu && devices_[i].place == place) return i;
+    }
+    return NvmlDevice::none;
 }
 
 nvml::Device Nvml::handle(std::size_t index) const { return reinterpret_cast<nvml::Device>(handle_mark + index); }
@@ -76,10 +103,14 @@ nvml::Return copy_text(const std::string& text, char* out, unsigned size) {
     return nvml::SUCCESS;
 }
 
-nvml::Return holders_of(NvmlDevice& device, std::vector<Holder>& holders) {
-    if (!device.open()) return nvml::ERROR_UNKNOWN;
-    for (const Holder& holder : device.books.holders()) {
-        if (holder.live && holder.contexts > 0) holders.push_back(holder);
+nvml::Return holders_of(NvmlDevice& device, std::vector<NvmlHolder>& holders) {
+    const std::size_t own = nvml_state().place_of(device);
+    for (NvmlDevice& one : nvml_state().devices()) {
+        if (&one != &device && one.parent != own) continue;
+        if (!one.open()) return nvml::ERROR_UNKNOWN;
+        for (const Holder& holder : one.books.holders()) {
+            if (holder.live && holder.contexts > 0) holders.push_back({holder, &one.spec});
+        }
     }
     return nvml::SUCCESS;
 }

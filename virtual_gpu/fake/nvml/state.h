@@ -18,7 +18,11 @@
 namespace cuslice::fake {
 
 struct NvmlDevice {
+    static constexpr std::size_t none = ~std::size_t{0};
+
     GpuSpec spec;
+    std::size_t parent = none;  // of a MIG instance, the place of the GPU that it is a part of
+    unsigned place = 0;         // of a MIG instance, its place among the GPU's
     Books books;
     bool opened = false;
     /// The books, opened at the first question; false if they can't be.
@@ -33,7 +37,13 @@ class Nvml {
     nvml::Return stop();
     bool started();
 
+    /// The GPUs in PCI order, and behind them the MIG instances of all of them.
     std::vector<NvmlDevice>& devices() { return devices_; }
+    /// How many GPUs there are; instances are none.
+    std::size_t gpus() const { return gpus_; }
+    /// The place of a GPU's instance; NvmlDevice::none if it has no such one.
+    std::size_t instance(std::size_t gpu, unsigned place) const;
+    std::size_t place_of(const NvmlDevice& device) const { return static_cast<std::size_t>(&device - devices_.data()); }
     nvml::Device handle(std::size_t index) const;
     /// The device behind a handle: ERROR_UNINITIALIZED, ERROR_INVALID_ARGUMENT if it is none that this library gave.
     nvml::Return find(nvml::Device handle, NvmlDevice*& device);
@@ -45,6 +55,7 @@ class Nvml {
     int starts_ = 0;
     bool read_ = false;
     std::vector<NvmlDevice> devices_;
+    std::size_t gpus_ = 0;
 };
 
 /// The process's one; never destroyed.
@@ -53,7 +64,13 @@ Nvml& nvml_state();
 /// Copies text as NVML does: ERROR_INSUFFICIENT_SIZE if it doesn't fit with its end.
 nvml::Return copy_text(const std::string& text, char* out, unsigned size);
 
-/// Everybody who has a context on the device now.
-nvml::Return holders_of(NvmlDevice& device, std::vector<Holder>& holders);
+/// Somebody who has a context on a device now.
+struct NvmlHolder {
+    Holder holder;
+    const GpuSpec* spec;  // of the GPU or the instance
+};
+
+/// Everybody who has a context on the device, or on one of its instances.
+nvml::Return holders_of(NvmlDevice& device, std::vector<NvmlHolder>& holders);
 
 }  // namespace cuslice::fake

@@ -5,15 +5,12 @@
 #include "virtual_gpu/fake/log_line.h"
 #include "virtual_gpu/fake/nvml/answer.h"
 #include "virtual_gpu/fake/nvml/log.h"
+#include "virtual_gpu/fake/spec/machine.h"
 
 using namespace cuslice::fake;
 using namespace cuslice::nvml;
 
 namespace {
-
-constexpr const char* driver_version = "580.95.05";  // a driver of CUDA 13.0
-constexpr const char* nvml_version = "13.580.95.05";
-constexpr int cuda_version = 13000;
 
 struct Meaning {
     Return code;
@@ -57,9 +54,12 @@ constexpr Meaning meanings[] = {
 
 Return started() { return nvml_state().started() ? SUCCESS : ERROR_UNINITIALIZED; }
 
+/// The CUDA release before the driver's version.
+std::string nvml_version() { return std::to_string(driver_spec().cuda_version() / 1000) + "." + driver_spec().version; }
+
 Return give_cuda_version(int* version) {
     if (version == nullptr) return ERROR_INVALID_ARGUMENT;
-    *version = cuda_version;  // documented to work before nvmlInit
+    *version = driver_spec().cuda_version();  // documented to work before nvmlInit
     return SUCCESS;
 }
 
@@ -97,13 +97,13 @@ const char* nvmlErrorString(Return code) {
 CUSLICE_NVML(nvmlSystemGetDriverVersion);
 Return nvmlSystemGetDriverVersion(char* out, unsigned size) {
     const Return bad = started();
-    return bad != SUCCESS ? bad : copy_text(driver_version, out, size);
+    return bad != SUCCESS ? bad : copy_text(driver_spec().version, out, size);
 }
 
 CUSLICE_NVML(nvmlSystemGetNVMLVersion);
 Return nvmlSystemGetNVMLVersion(char* out, unsigned size) {
     const Return bad = started();
-    return bad != SUCCESS ? bad : copy_text(nvml_version, out, size);
+    return bad != SUCCESS ? bad : copy_text(nvml_version(), out, size);
 }
 
 CUSLICE_NVML(nvmlSystemGetCudaDriverVersion);

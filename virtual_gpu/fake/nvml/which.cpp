@@ -14,7 +14,7 @@ CUSLICE_NVML(nvmlDeviceGetHandleByPciBusId_v2);
 
 namespace {
 
-/// The one device for which `is` holds; `missing` if there is none.
+/// The GPU, or the MIG instance, for which `is` holds; `missing` if there is none.
 template <typename Is>
 Return by(Device* out, Return missing, Is&& is) {
     unsigned count = 0;
@@ -25,8 +25,14 @@ Return by(Device* out, Return missing, Is&& is) {
         NvmlDevice* device = nullptr;
         if (const Return bad = nvmlDeviceGetHandleByIndex_v2(i, &handle); bad != SUCCESS) return bad;
         if (const Return bad = nvml_state().find(handle, device); bad != SUCCESS) return answered(bad);
-        if (!is(device->spec)) continue;
-        *out = handle;
+        const std::size_t gpu = nvml_state().place_of(*device);
+        std::size_t found = is(device->spec) ? gpu : NvmlDevice::none;
+        for (unsigned place = 0; found == NvmlDevice::none && place < device->spec.mig.size(); place++) {
+            const std::size_t instance = nvml_state().instance(gpu, place);
+            if (is(nvml_state().devices()[instance].spec)) found = instance;
+        }
+        if (found == NvmlDevice::none) continue;
+        *out = nvml_state().handle(found);
         return SUCCESS;
     }
     return answered(missing);
@@ -34,7 +40,7 @@ Return by(Device* out, Return missing, Is&& is) {
 
 Return by_uuid(const char* text, Device* out) {
     if (text == nullptr) return ERROR_INVALID_ARGUMENT;
-    return by(out, ERROR_NOT_FOUND, [&](const GpuSpec& spec) { return uuid_text(spec.uuid) == text; });
+    return by(out, ERROR_NOT_FOUND, [&](const GpuSpec& spec) { return uuid_text(spec) == text; });
 }
 
 Return by_pci(const char* text, Device* out) {
@@ -62,7 +68,7 @@ Return nvmlDeviceGetCount(unsigned* count) { return nvmlDeviceGetCount_v2(count)
 Return nvmlDeviceGetCount_v2(unsigned* count) {
     if (!nvml_state().started()) return answered(ERROR_UNINITIALIZED);
     if (count == nullptr) return answered(ERROR_INVALID_ARGUMENT);
-    *count = static_cast<unsigned>(nvml_state().devices().size());
+    *count = static_cast<unsigned>(nvml_state().gpus());
     return SUCCESS;
 }
 
@@ -70,7 +76,7 @@ CUSLICE_NVML(nvmlDeviceGetHandleByIndex);
 Return nvmlDeviceGetHandleByIndex(unsigned index, Device* out) { return nvmlDeviceGetHandleByIndex_v2(index, out); }
 Return nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* out) {
     if (!nvml_state().started()) return answered(ERROR_UNINITIALIZED);
-    if (out == nullptr || index >= nvml_state().devices().size()) return answered(ERROR_INVALID_ARGUMENT);
+    if (out == nullptr || index >= nvml_state().gpus()) return answered(ERROR_INVALID_ARGUMENT);
     *out = nvml_state().handle(index);
     return SUCCESS;
 }

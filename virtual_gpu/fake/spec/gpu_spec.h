@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "virtual_gpu/fake/spec/driver_spec.h"
+
 namespace cuslice::fake {
 
 using Uuid = std::array<unsigned char, 16>;
@@ -43,8 +45,15 @@ struct GpuSpec {
     std::uint64_t pci_device_id = 0;  // device << 16 | vendor
     std::string brand;                // geforce, tesla, nvidia, quadro, titan
     bool ecc = false;
-    bool nvlink = false;  // peers see each other through NVLink
-    bool fan = false;     // false: passively cooled, NVML's fan functions are not supported
+    bool nvlink = false;      // peers see each other through NVLink
+    bool fan = false;         // false: passively cooled, NVML's fan functions are not supported
+    bool integrated = false;  // its memory is the host's
+
+    std::vector<std::string> mig;  // the profiles of its MIG instances, "1g.18gb"; none: MIG is not enabled
+    bool is_instance = false;      // it is a MIG instance itself (mig.h)
+    unsigned gpu_instance = 0, compute_instance = 0;  // of an instance
+
+    DriverSpec driver;  // the machine's: every GPU of it has the same
 };
 
 /// The machine: every fake GPU in PCI order.
@@ -52,6 +61,12 @@ using MachineSpec = std::vector<GpuSpec>;
 
 /// "GPU-5f1c0a3e-…", as nvidia-smi writes it.
 std::string uuid_text(const Uuid& uuid);
+
+/// The same of a GPU, or "MIG-5f1c0a3e-…" of an instance.
+std::string uuid_text(const GpuSpec& gpu);
+
+/// A random-looking UUID (version 4), always the same for the same text.
+Uuid made_up_uuid(const std::string& text);
 
 /// "0000:81:00.0", the form of cuDeviceGetPCIBusId.
 std::string pci_text(const PciAddress& pci);

@@ -6,6 +6,30 @@
 #include "virtual_gpu/fake/spec/gpu_spec.h"
 
 namespace cuslice::fake {
+namespace {
+
+std::uint64_t hash(const std::string& text, std::uint64_t seed) {
+    std::uint64_t h = 0xcbf29ce484222325ULL ^ seed;  // FNV-1a, then mixed: neighbours must not look alike
+    for (const unsigned char c : text) h = (h ^ c) * 0x100000001b3ULL;
+    h ^= h >> 33;
+    h *= 0xff51afd7ed558ccdULL;
+    h ^= h >> 33;
+    h *= 0xc4ceb9fe1a85ec53ULL;
+    return h ^ h >> 33;
+}
+
+}  // namespace
+
+Uuid made_up_uuid(const std::string& text) {
+    Uuid uuid;
+    for (std::size_t half = 0; half < 2; half++) {
+        const std::uint64_t bits = hash(text, half + 1);
+        for (std::size_t i = 0; i < 8; i++) uuid[half * 8 + i] = static_cast<unsigned char>(bits >> (8 * i));
+    }
+    uuid[6] = static_cast<unsigned char>((uuid[6] & 0x0f) | 0x40);
+    uuid[8] = static_cast<unsigned char>((uuid[8] & 0x3f) | 0x80);
+    return uuid;
+}
 
 std::string uuid_text(const Uuid& uuid) {
     char text[48];
@@ -15,6 +39,10 @@ std::string uuid_text(const Uuid& uuid) {
         out += std::snprintf(out, static_cast<std::size_t>(text + sizeof text - out), dash ? "-%02x" : "%02x", uuid[i]);
     }
     return text;
+}
+
+std::string uuid_text(const GpuSpec& gpu) {
+    return (gpu.is_instance ? "MIG-" : "GPU-") + uuid_text(gpu.uuid).substr(4);
 }
 
 std::string pci_text(const PciAddress& pci) {

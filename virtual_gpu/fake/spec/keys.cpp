@@ -59,6 +59,9 @@ const std::vector<Key>& keys() {
         {"ecc", Flag, &S::ecc, 0, 0, false, "whether the memory is error-correcting"},
         {"nvlink", Flag, &S::nvlink, 0, 0, false, "whether peers of the same profile are linked by NVLink"},
         {"fan", Flag, &S::fan, 0, 0, false, "whether it has a fan that NVML can read"},
+        {"integrated", Flag, &S::integrated, 0, 0, false,
+         "whether its memory is the host's: NVML tells no figure of it"},
+        {"mig", Instances, {}, 0, 0, true, "the MIG instances that it is divided into, such as [\"1g.18gb\"]"},
     };
     return *all;
 }

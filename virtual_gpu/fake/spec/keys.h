@@ -11,7 +11,7 @@
 
 namespace cuslice::fake {
 
-enum class KeyKind { Size, Count, Flag, Text, Capability, Brand, Identity, Pci, Profile, Copies };
+enum class KeyKind { Size, Count, Flag, Text, Capability, Brand, Identity, Pci, Profile, Copies, Instances };
 
 struct Key {
     const char* name;

@@ -12,27 +12,9 @@ namespace {
 
 constexpr std::size_t most_gpus = 64;
 
-std::uint64_t hash(const std::string& text, std::uint64_t seed) {
-    std::uint64_t h = 0xcbf29ce484222325ULL ^ seed;  // FNV-1a, then mixed: neighbours must not look alike
-    for (const unsigned char c : text) h = (h ^ c) * 0x100000001b3ULL;
-    h ^= h >> 33;
-    h *= 0xff51afd7ed558ccdULL;
-    h ^= h >> 33;
-    h *= 0xc4ceb9fe1a85ec53ULL;
-    return h ^ h >> 33;
-}
-
-/// A random-looking UUID (version 4) that depends on the profile, the memory and the position alone.
+/// A UUID that depends on the profile, the memory and the position alone.
 Uuid derive_uuid(const GpuSpec& gpu) {
-    const std::string text = gpu.profile + "/" + std::to_string(gpu.memory) + "/" + std::to_string(gpu.index);
-    Uuid uuid;
-    for (std::size_t half = 0; half < 2; half++) {
-        const std::uint64_t bits = hash(text, half + 1);
-        for (std::size_t i = 0; i < 8; i++) uuid[half * 8 + i] = static_cast<unsigned char>(bits >> (8 * i));
-    }
-    uuid[6] = static_cast<unsigned char>((uuid[6] & 0x0f) | 0x40);
-    uuid[8] = static_cast<unsigned char>((uuid[8] & 0x3f) | 0x80);
-    return uuid;
+    return made_up_uuid(gpu.profile + "/" + std::to_string(gpu.memory) + "/" + std::to_string(gpu.index));
 }
 
 bool give_identities(MachineSpec& machine, std::string& error) {
@@ -129,6 +111,17 @@ bool machine_from_environment(MachineSpec& machine, std::string& error) {
         return false;
     }
     return true;
+}
+
+const DriverSpec& driver_spec() {
+    static const DriverSpec usual;
+    if (std::getenv("CUSLICE_FAKE") == nullptr) return usual;
+    static const auto* one = [] {
+        std::string unused;
+        MachineSpec machine;
+        return new DriverSpec(machine_from_environment(machine, unused) ? machine.front().driver : DriverSpec{});
+    }();
+    return *one;
 }
 
 }  // namespace cuslice::fake

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "virtual_gpu/fake/spec/keys.h"
+#include "virtual_gpu/fake/spec/mig.h"
 
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
@@ -43,6 +44,23 @@ class TableReader {
                 return fail(name.source(), "unknown key '" + text + "'; the keys are: " + known_keys(in_profile_));
             }
             if (!set(*key, node, gpu, copies)) return false;
+        }
+        std::string why;
+        if (!check_instances(gpu, why)) return fail(table.get("mig")->source(), why);
+        return true;
+    }
+
+    bool read_driver(const toml::table& table, DriverSpec& driver) {
+        for (const auto& [name, node] : table) {
+            const auto& keys = driver_keys();
+            const auto key =
+                std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return name.str() == k.name; });
+            if (key == keys.end()) {
+                std::string known;
+                for (const DriverKey& one : keys) known += (known.empty() ? "" : ", ") + std::string(one.name);
+                return fail(name.source(), "unknown key '" + std::string(name.str()) + "'; the keys are: " + known);
+            }
+            if (!set_driver(*key, node, driver)) return false;
         }
         return true;
     }
@@ -105,11 +123,41 @@ class TableReader {
             case KeyKind::Identity:
                 return (text && parse_uuid(*text, gpu.uuid)) ||
                        fail(node.source(), "uuid must look like \"GPU-5f1c0a3e-0123-4567-89ab-0123456789ab\"");
+            case KeyKind::Instances:
+                return set_instances(node, gpu);
             case KeyKind::Pci:
                 return (text && parse_pci(*text, gpu.pci)) ||
                        fail(node.source(), "pci must look like \"0000:81:00.0\"");
         }
         return fail(node.source(), name + " can't be read");
+    }
+
+    bool set_instances(const toml::node& node, GpuSpec& gpu) {
+        const toml::array* list = node.as_array();
+        if (list == nullptr) return fail(node.source(), "mig must be a list of instances, such as [\"1g.18gb\"]");
+        gpu.mig.clear();
+        for (const toml::node& item : *list) gpu.mig.push_back(item.value_exact<std::string>().value_or(""));
+        return true;
+    }
+
+    bool set_driver(const DriverKey& key, const toml::node& node, DriverSpec& driver) {
+        const auto text = node.value_exact<std::string>();
+        const auto number = node.value_exact<std::int64_t>();
+        const auto flag = node.value_exact<bool>();
+        const std::string name = key.name;
+        std::string why = "must be a string";
+        switch (key.kind) {
+            case DriverKeyKind::Number:
+                if (!number) return fail(node.source(), name + " must be a whole number");
+                driver.*std::get<std::int64_t DriverSpec::*>(key.member) = *number;
+                return true;
+            case DriverKeyKind::Flag:
+                if (!flag) return fail(node.source(), name + " must be true or false");
+                driver.*std::get<bool DriverSpec::*>(key.member) = *flag;
+                return true;
+            default:
+                return (text && set_driver_key(key, *text, driver, why)) || fail(node.source(), name + " " + why);
+        }
     }
 
     bool set_number(const Key& key, const toml::node& node, const std::string& digits, GpuSpec& gpu) {
@@ -194,11 +242,15 @@ bool read_machine_file(const std::string& folder, const std::string& path, Machi
     if (!parse_file(path, table, error)) return false;
     TableReader reader(folder, path, false, error);
     for (const auto& [name, node] : table) {
+        if (name.str() == "driver" && node.is_table()) continue;
         if (name.str() != "gpu" || !node.is_array_of_tables()) {
             return reader.fail(name.source(), "unknown key '" + std::string(name.str()) +
-                                                  "'; the file holds [[gpu]] tables and nothing else");
+                                                  "'; the file holds [[gpu]] tables and one [driver]");
         }
     }
+    DriverSpec driver;
+    if (const toml::table* own = table["driver"].as_table(); own != nullptr && !reader.read_driver(*own, driver))
+        return false;
     const toml::array* gpus = table["gpu"].as_array();
     if (gpus == nullptr || gpus->empty()) {
         error = path + ": no [[gpu]] table; write one for each fake GPU, such as [[gpu]] with profile = \"t4\"";
@@ -207,6 +259,7 @@ bool read_machine_file(const std::string& folder, const std::string& path, Machi
     for (const toml::node& node : *gpus) {
         GpuSpec gpu;
         std::uint64_t copies = 1;
+        gpu.driver = driver;
         if (!reader.read(*node.as_table(), gpu, copies)) return false;
         const bool fixed = gpu.uuid != Uuid{} || !(gpu.pci == PciAddress{});
         if (copies > 1 && fixed) return reader.fail(node.source(), "count and uuid or pci exclude each other");

@@ -3,6 +3,7 @@
 #include "config/visible.h"
 #include "tests/catch.h"
 #include "virtual_gpu/fake/driver/state.h"
+#include "virtual_gpu/fake/spec/mig.h"
 
 using namespace cuslice::fake;
 
@@ -52,6 +53,30 @@ TEST_CASE("the visible list") {
     CHECK(seen("gpu1,2", bus).empty());
     CHECK(seen("GPU-1", bus).empty());  // three begin so
     CHECK(seen("GPU-77,0", bus).empty());
+}
+
+TEST_CASE("of MIG instances a process sees one, and nothing beside it") {
+    MachineSpec machine(2);
+    machine[0].memory = 80ULL << 30;
+    machine[0].mig = {"1g.10gb", "2g.20gb"};
+    for (unsigned char i = 0; i < 2; i++) machine[i].uuid[0] = i + 1;
+    const std::vector<GpuSpec> instances = instances_of(machine[0]);
+    const std::string first = uuid_text(instances[0]), second = uuid_text(instances[1]), whole = uuid_text(machine[1]);
+    const auto names = [&](const char* visible) {
+        std::string list;
+        for (const GpuSpec& gpu : visible_gpus(machine, visible, "PCI_BUS_ID")) list += uuid_text(gpu) + " ";
+        return list;
+    };
+    CHECK(names(nullptr) == first + " ");
+    CHECK(names("0") == first + " ");
+    CHECK(names("1") == whole + " ");
+    CHECK(names("1,0") == first + " ");
+    CHECK(names("2").empty());  // instances have no index
+    CHECK(names(second.c_str()) == second + " ");
+    CHECK(names((second + "," + first).c_str()) == second + " ");
+    CHECK(names((whole + "," + second).c_str()) == second + " ");
+    CHECK(names("MIG-").empty());  // two begin so
+    CHECK(names(uuid_text(machine[0]).c_str()) == first + " ");
 }
 
 TEST_CASE("cuslice reads a visible list as the fake driver does, which has a reader of its own") {

@@ -7,6 +7,7 @@
 #include "tests/catch.h"
 #include "tests/virtual_gpu/fake/child.h"
 #include "virtual_gpu/fake/spec/keys.h"
+#include "virtual_gpu/fake/spec/mig.h"
 
 using namespace cuslice::fake;
 
@@ -37,7 +38,7 @@ struct File {
     std::string path;
 };
 
-const char* const known = "a100-40g, a100-80g, b200, h100, h200, l4, laptop-2g, rtx3090, rtx4090, t4, v100-16g";
+const char* const known = "a100-40g, a100-80g, b200, gb10, h100, h200, l4, laptop-2g, rtx3090, rtx4090, t4, v100-16g";
 
 }  // namespace
 
@@ -65,8 +66,8 @@ TEST_CASE("identities are distinct, and the same at every reading") {
 
 TEST_CASE("every profile is complete and plausible") {
     const std::string names = known_keys(true);
-    for (const char* profile :
-         {"laptop-2g", "t4", "v100-16g", "a100-40g", "a100-80g", "h100", "h200", "rtx4090", "rtx3090", "l4", "b200"}) {
+    for (const char* profile : {"laptop-2g", "t4", "v100-16g", "a100-40g", "a100-80g", "h100", "h200", "rtx4090",
+                                "rtx3090", "l4", "b200", "gb10"}) {
         INFO(profile);
         const GpuSpec gpu = good(profile)[0];
         CHECK(gpu.memory >= 2002ULL << 20);
@@ -128,7 +129,7 @@ TEST_CASE("what is wrong with a file is said with line and column") {
           std::string(":1:1: [[gpu]] needs a profile; the profiles are: ") + known);
     CHECK(message("[[gpu]]\nprofile = \"t5\"\n") ==
           std::string(":2:11: there is no profile 't5'; the profiles are: ") + known);
-    CHECK(message("gpus = 1\n") == ":1:1: unknown key 'gpus'; the file holds [[gpu]] tables and nothing else");
+    CHECK(message("gpus = 1\n") == ":1:1: unknown key 'gpus'; the file holds [[gpu]] tables and one [driver]");
     CHECK(message("[[gpu]]\nprofile = \"t4\"\ncount = 0\n") == ":3:9: count = 0 is not within 1 to 64");
     CHECK(message("[[gpu]]\nprofile = \"t4\"\ncount = 2\npci = \"81:00.0\"\n") ==
           ":1:1: count and uuid or pci exclude each other");
@@ -140,6 +141,79 @@ TEST_CASE("what is wrong with a file is said with line and column") {
     CHECK(message("").find(": no [[gpu]] table") == 0);
     CHECK(message("[[gpu]\n").rfind(":1:", 0) == 0);
     CHECK(bad("/no/such.toml").rfind("/no/such.toml", 0) == 0);
+}
+
+TEST_CASE("a file says which driver the machine has, and how it behaves") {
+    const DriverSpec usual = good("t4")[0].driver;
+    CHECK(usual.cuda_version() == 13000);
+    CHECK(usual.listed_pid(7) == 7);
+    const File file(
+        "[driver]\nversion = \"535.183.06\"\ninit-time = \"1s\"\nnvml-time = \"5ms\"\nprocess-list = \"empty\"\n"
+        "process-id-offset = -3\nprocess-memory = false\n[[gpu]]\nprofile = \"t4\"\ncount = 2\n");
+    for (const GpuSpec& gpu : good(file.path)) {
+        CHECK(gpu.driver.branch() == 535);
+        CHECK(gpu.driver.cuda_version() == 12020);
+        CHECK(gpu.driver.init_time == 1000000000);
+        CHECK(gpu.driver.nvml_time == 5000000);
+        CHECK(gpu.driver.process_list == "empty");
+        CHECK(gpu.driver.listed_pid(7) == 4);
+        CHECK_FALSE(gpu.driver.process_memory);
+    }
+    DriverSpec driver;
+    driver.process_id_offset = 100;
+    for (const auto& [version, cuda, pid] :
+         {std::tuple{"470.82.01", 11040, 107}, {"544.0", 12020, 107}, {"545.23.06", 12030, 7}, {"591.0", 13010, 7}}) {
+        driver.version = version;
+        CHECK(driver.cuda_version() == cuda);
+        CHECK(driver.listed_pid(7) == pid);
+        CHECK(driver.tells_reserved() == (driver.branch() > 470));
+    }
+}
+
+TEST_CASE("what is wrong with a driver is said with line and column") {
+    const auto message = [](const std::string& key) {
+        const File file("[driver]\n" + key + "\n[[gpu]]\nprofile = \"t4\"\n");
+        return bad(file.path).substr(file.path.size());
+    };
+    CHECK(message("verison = \"535.1\"") ==
+          ":2:1: unknown key 'verison'; the keys are: version, init-time, nvml-time, process-list, process-id-offset, "
+          "process-memory");
+    for (const char* version : {"\"535\"", "\"418.1\"", "\"535.1.2.3\"", "\"new\"", "535"})
+        CHECK(message(std::string("version = ") + version).find(":2:11: version must") == 0);
+    CHECK(message("init-time = \"1\"") ==
+          ":2:13: init-time must be a duration with its unit, such as \"1s\" or \"5ms\"");
+    CHECK(message("process-list = \"none\"") == ":2:16: process-list is one of listed, empty, unsupported");
+    CHECK(message("process-id-offset = \"1\"") == ":2:21: process-id-offset must be a whole number");
+    CHECK(message("process-memory = 0") == ":2:18: process-memory must be true or false");
+}
+
+TEST_CASE("MIG divides a GPU into instances that are no more than it") {
+    const File file("[[gpu]]\nprofile = \"h200\"\nmig = [\"1g.18gb\", \"3g.71gb\", \"1g.35gb\"]\n");
+    const GpuSpec gpu = good(file.path)[0];
+    const std::vector<GpuSpec> instances = instances_of(gpu);
+    REQUIRE(instances.size() == 3);
+    CHECK(instances[0].name == "NVIDIA H200 MIG 1g.18gb");
+    std::uint64_t memory = 0;
+    for (const GpuSpec& instance : instances) {
+        CHECK(uuid_text(instance).rfind("MIG-", 0) == 0);
+        CHECK(instance.uuid != gpu.uuid);
+        CHECK(instance.pci == gpu.pci);
+        memory += instance.memory;
+    }
+    CHECK(instances[1].memory / (1 << 30) == instances[0].memory * 4 / (1 << 30));
+    CHECK(instances[2].memory / (1 << 30) == instances[0].memory * 2 / (1 << 30));
+    CHECK(memory <= gpu.memory);
+    CHECK(uuid_text(instances_of(good(file.path)[0])[1]) == uuid_text(instances[1]));
+
+    const auto message = [](const std::string& list) {
+        const File wrong("[[gpu]]\nprofile = \"h200\"\nmig = " + list + "\n");
+        return bad(wrong.path).substr(wrong.path.size());
+    };
+    CHECK(message("\"1g.18gb\"") == ":3:7: mig must be a list of instances, such as [\"1g.18gb\"]");
+    CHECK(message("[\"8g.141gb\"]").find(":3:7: mig: \"8g.141gb\" is no instance of this GPU") == 0);
+    CHECK(message("[1]").find(":3:7: mig: \"\" is no instance") == 0);
+    CHECK(message("[\"4g.71gb\", \"4g.71gb\"]") ==
+          ":3:7: mig: the instances are more than the GPU: they have 8 of 7 compute and 8 of 8 memory slices");
 }
 
 TEST_CASE("two GPUs with one identity are refused") {

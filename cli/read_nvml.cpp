@@ -1,0 +1,94 @@
+// The querying child: what NVML says of the machine. It starts no driver, and takes no memory of any GPU.
+#include <dlfcn.h>
+
+#include <array>
+
+#include "cli/gpu_query.h"
+#include "config/visible.h"
+#include "virtual_gpu/nvml_query.h"
+
+namespace cuslice::cli {
+namespace {
+
+// A library that was opened here. Nothing is linked.
+class Nvml {
+  public:
+    explicit Nvml(void* library)
+        :
+#define CUSLICE_MEMBER(name) name##_(look_up<nvml::functions::name>(library, #name)),
+          CUSLICE_NVML_QUERY_FUNCTIONS(CUSLICE_MEMBER)
+#undef CUSLICE_MEMBER
+              init_(look_up<nvml::functions::nvmlInit_v2>(library, "nvmlInit_v2")),
+          error_(look_up<nvml::functions::nvmlErrorString>(library, "nvmlErrorString")) {
+    }
+
+    nvml::Return init() const { return init_ == nullptr ? nvml::ERROR_FUNCTION_NOT_FOUND : init_(); }
+    std::string text_of(nvml::Return code) const {
+        return error_ == nullptr ? "error " + std::to_string(static_cast<int>(code)) : error_(code);
+    }
+#define CUSLICE_METHOD(name)                                                                \
+    template <typename... Arguments>                                                        \
+    nvml::Return name(Arguments... arguments) const {                                       \
+        return name##_ == nullptr ? nvml::ERROR_FUNCTION_NOT_FOUND : name##_(arguments...); \
+    }
+    CUSLICE_NVML_QUERY_FUNCTIONS(CUSLICE_METHOD)
+#undef CUSLICE_METHOD
+
+  private:
+    template <typename Function>
+    static Function* look_up(void* library, const char* name) {
+        return reinterpret_cast<Function*>(::dlsym(library, name));
+    }
+
+#define CUSLICE_MEMBER(name) nvml::functions::name* name##_;
+    CUSLICE_NVML_QUERY_FUNCTIONS(CUSLICE_MEMBER)
+#undef CUSLICE_MEMBER
+    nvml::functions::nvmlInit_v2* init_;
+    nvml::functions::nvmlErrorString* error_;
+};
+
+// False if this one can't be named. One without figures of its memory (it is the host's) has none here either.
+bool read_gpu(const Nvml& nvml, nvml::Device device, Gpu& gpu) {
+    GpuIdentity identity;
+    GpuMemory memory;
+    std::array<char, nvml::DEVICE_NAME_V2_BUFFER_SIZE> name{};
+    if (!query_identity(nvml, device, identity)) return false;
+    if (nvml.nvmlDeviceGetName(device, name.data(), static_cast<unsigned>(name.size())) != nvml::SUCCESS) return false;
+    gpu.ordinal = identity.index;
+    gpu.uuid = identity.uuid;
+    gpu.pci = identity.pci;
+    gpu.name = name.data();
+    if (query_memory(nvml, device, memory) != nvml::SUCCESS) return true;
+    gpu.total = memory.total;
+    gpu.free = memory.used < memory.total ? memory.total - memory.used : 0;
+    return true;
+}
+
+}  // namespace
+
+Gpus read_nvml(const std::string& nvml_file, std::size_t most) {
+    Gpus gpus;
+    void* const library = ::dlopen(nvml_file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+        gpus.failure = ::dlerror();
+        return gpus;
+    }
+    const Nvml nvml(library);
+    if (const nvml::Return code = nvml.init(); code != nvml::SUCCESS) {
+        gpus.failure = "NVML says: " + nvml.text_of(code);
+        return gpus;
+    }
+    unsigned count = 0;
+    nvml.nvmlDeviceGetCount_v2(&count);
+    gpus.count = count;
+    if (count > most) return gpus;
+    std::array<nvml::Device, GpuPlaces::kMost> devices{};
+    for (std::size_t i = 0, all = query_devices(nvml, devices); i < all; ++i) {
+        Gpu gpu;
+        if (read_gpu(nvml, devices[i], gpu)) gpus.list.push_back(gpu);
+    }
+    gpus.count = gpus.list.size();
+    return gpus;
+}
+
+}  // namespace cuslice::cli

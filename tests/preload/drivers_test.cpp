@@ -1,0 +1,164 @@
+// Drivers of other versions, and NVML that tells less: the limit holds by the books of the GPU, which know nothing of
+// cuslice and nothing of NVML.
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "tests/catch.h"
+#include "tests/preload/lookups.h"
+#include "tests/preload/scene.h"
+
+namespace cuslice::tests {
+namespace {
+
+// A machine of one small GPU whose driver has these keys.
+std::string machine(const Folder& folder, const std::string& driver_keys) {
+    return folder.write("machine.toml", "[driver]\n" + driver_keys + "\n[[gpu]]\nprofile = \"laptop-2g\"\n");
+}
+
+Words allocator_settings(const std::string& allocator) {
+    if (allocator == "direct") return {};
+    if (allocator == "prealloc") return {"CUSLICE_ALLOCATOR=prealloc"};
+    return {"CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=" + allocator};
+}
+
+// Whatever is allocated and freed, no more than the limit is ever held, and nearly all of it can be.
+void limit_holds(const std::string& fake, const Words& settings) {
+    Scene scene(fake, settings);
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    for (int round = 0; round < 3; ++round) {
+        REQUIRE(scene.guest.code("alloc a " + bytes(96 * kMiB)) == 0);
+        REQUIRE(scene.guest.code("alloc b " + bytes(32 * kMiB)) == 0);
+        CHECK(scene.guest.code("freeall") == 0);
+    }
+    scene.fill_and_free();
+    CHECK(scene.held().peak > kGiB - 128 * kMiB);
+    CHECK(scene.guest.finish() == 0);
+}
+
+// A guest in a pid namespace of its own, as in a container, whose own pid stands in NVML's list for another process.
+struct Container {
+    static Words command(const Words& program) {
+        Words words{"/usr/bin/unshare", ::geteuid() == 0 ? "-pf" : "-rpf", "--mount-proc", "--kill-child"};
+        words.insert(words.end(), program.begin(), program.end());
+        return words;
+    }
+    // Whether this machine lets tests make pid namespaces.
+    static bool possible() {
+        const bool can = run(command({"/bin/true"}), plain()).exit_code == 0;
+        if (!can) std::puts("  SKIPPED: no pid namespace can be made here");
+        return can;
+    }
+    Container()
+        : other(Guest::route("linked"), raw(files.path() + "/machine.toml", books.path())),
+          guest(command(Guest::route("linked")),
+                sliced(files.path() + "/machine.toml", books.path(), Scene::with({}, "1024MiB"))) {
+        // Neither has asked for anything: the machine is read at the first call.
+        machine(files, "version = \"535.183.06\"\nprocess-id-offset = " + std::to_string(guest.pid() - other.pid()));
+        REQUIRE(guest.pid() == 1);
+        REQUIRE(other.code("init") == 0);
+        REQUIRE(guest.code("init") == 0);
+    }
+    Folder files, books;
+    Guest other, guest;
+};
+
+}  // namespace
+
+TEST_CASE("an older driver lacks the newer functions, and look-ups are its own") {
+    const Folder files, books;
+    const auto [version, newest] = GENERATE(std::pair{"470.256.02", 11040}, std::pair{"535.183.06", 12020});
+    CAPTURE(version);
+    const std::string fake = machine(files, std::string("version = \"") + version + "\"");
+    const std::vector<LookUp> look_ups = of_typedefs();
+    const auto expected = ask(look_ups, raw(fake, books.path()));
+    const auto answers = ask(look_ups, sliced(fake, books.path(), {"CUSLICE_LIMIT=1GiB"}));
+    const std::set<std::string> hooked = hooked_symbols();
+    unsigned found = 0, missing = 0;
+    for (std::size_t i = 0; i < look_ups.size(); ++i) {
+        const Answer &theirs = expected[i], &ours = answers[i];
+        CAPTURE(look_ups[i].text(), theirs.v1_pointer.symbol);
+        CHECK(ours.v1 == theirs.v1);
+        const bool hook = hooked.count(theirs.v1_pointer.symbol) != 0;
+        CHECK((ours.v1_pointer == theirs.v1_pointer) == !hook);
+        found += theirs.v1 == 0;
+        missing += theirs.v1 == 500;
+        if (newest >= 12000) {
+            CHECK(ours.v2 == theirs.v2);
+            CHECK(ours.status == theirs.status);
+        }
+        if (look_ups[i].name == "cuCtxRecordEvent") CHECK(theirs.v1 == 500);
+    }
+    CHECK(found > 500);
+    CHECK(missing > 100);
+}
+
+TEST_CASE("the limit holds on older and newer drivers, whatever their allocator") {
+    const Folder files;
+    const std::string version = GENERATE("470.256.02", "535.183.06", "550.163.01", "590.44.01");
+    const std::string allocator = GENERATE("direct", "strict", "deferred", "prealloc");
+    CAPTURE(version, allocator);
+    limit_holds(machine(files, "version = \"" + version + "\""), allocator_settings(allocator));
+}
+
+TEST_CASE("the limit holds whatever NVML tells of processes") {
+    const Folder files;
+    const std::string keys = GENERATE("process-list = \"empty\"", "process-list = \"unsupported\"",
+                                      "process-memory = false", "version = \"535.183.06\"\nprocess-id-offset = 5000000",
+                                      "version = \"470.256.02\"\nprocess-list = \"empty\"");
+    const std::string allocator = GENERATE("direct", "deferred");
+    CAPTURE(keys, allocator);
+    limit_holds(machine(files, keys), allocator_settings(allocator));
+}
+
+TEST_CASE("before driver 545 a container's process is not charged for what NVML lists under its own pid") {
+    if (!Container::possible()) return;
+    Container container;
+    auto& [files, books, other, guest] = container;
+    REQUIRE(other.code("retain 0") == 0);
+    REQUIRE(other.code("alloc most " + bytes(500 * kMiB)) == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    CHECK(guest.number("info") == kGiB - 16 * kMiB - books_of(books.path(), 1).used);
+    CHECK(guest.code("fill " + bytes(kMiB)) == 2);
+    CHECK(books_of(books.path(), 1).peak <= kGiB);
+}
+
+TEST_CASE("before driver 545 another's memory may come to stand under a container's pid at any time") {
+    if (!Container::possible()) return;
+    Container container;
+    auto& [files, books, other, guest] = container;
+    const bool late = GENERATE(false, true);
+    if (late) REQUIRE(guest.code("retain 0") == 0);
+    REQUIRE(other.code("retain 0") == 0);
+    if (!late) REQUIRE(guest.code("retain 0") == 0);
+    // The other's figure is smaller than what this one holds, and says nothing of it.
+    CHECK(guest.code("fill " + bytes(kMiB)) == 2);
+    CHECK(books_of(books.path(), 1).peak <= kGiB);
+}
+
+TEST_CASE("NVML's figures are CUDA's bytes, also on drivers whose NVML doesn't tell what the driver keeps") {
+    const Folder files, books;
+    const std::string version = GENERATE("470.256.02", "535.183.06");
+    CAPTURE(version);
+    const std::string fake =
+        files.write("t4.toml", "[driver]\nversion = \"" + version + "\"\n[[gpu]]\nprofile = \"t4\"\n");
+    Guest outside(Guest::route("linked"), raw(fake, books.path()));
+    REQUIRE(outside.code("init") == 0);
+    REQUIRE(outside.code("retain 0") == 0);
+    REQUIRE(outside.code("alloc x " + bytes(500 * kMiB)) == 0);
+    REQUIRE(outside.ask("nvml") == "0");
+    const std::uint64_t held = books_of(books.path(), outside.pid()).used;
+    const std::uint64_t total = outside.number("total 0");
+    CHECK((outside.number("nvmlmemory 0", 1) == total) == (version[0] == '4'));
+    // What is left is exactly what can be reserved.
+    const std::uint64_t left = total - held;
+    const auto launch = [&](std::uint64_t size) {
+        return run({CUSLICE_TEST_LAUNCH, "run", "--fake", fake, "--limit", std::to_string(size / 1024) + "KiB", "--",
+                    "/bin/true"},
+                   plain({"CUSLICE_FAKE_DIR=" + books.path()}));
+    };
+    CHECK(launch(left).exit_code == 0);
+    CHECK(launch(left + 1024).exit_code == 75);
+}
+
+}  // namespace cuslice::tests

@@ -1,0 +1,46 @@
+#pragma once
+// Which driver the fake machine runs, and how it behaves: the table [driver] of a user's file.
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace cuslice::fake {
+
+struct DriverSpec {
+    std::string version = "580.95.05";
+    std::uint64_t init_time = 0;          // nanoseconds that the first cuInit of a process takes
+    std::uint64_t nvml_time = 0;          // nanoseconds that each call of NVML takes
+    std::string process_list = "listed";  // listed, empty or unsupported
+    std::int64_t process_id_offset = 0;   // a pid in NVML's lists less the one that the process has for itself
+    bool process_memory = true;           // false: NVML lists processes without their memory
+
+    /// 580 of "580.95.05".
+    unsigned branch() const;
+    /// The CUDA version of that branch, as cuDriverGetVersion tells it: 13000.
+    int cuda_version() const;
+    /// True from release 510 on: NVML's total contains the driver's reserved memory, and nvmlDeviceGetMemoryInfo_v2
+    /// tells how much that is.
+    bool tells_reserved() const { return branch() >= 510; }
+    /// Of a process, the pid that NVML lists. Until 545 that was the host's, whatever namespace asked.
+    std::int64_t listed_pid(std::int64_t pid) const { return branch() < 545 ? pid + process_id_offset : pid; }
+};
+
+enum class DriverKeyKind { Version, Duration, Word, Number, Flag };
+
+struct DriverKey {
+    const char* name;
+    DriverKeyKind kind;
+    std::variant<std::string DriverSpec::*, std::uint64_t DriverSpec::*, std::int64_t DriverSpec::*, bool DriverSpec::*>
+        member;
+    const char* meaning;
+};
+
+/// All keys of [driver], in the order in which the documentation shows them.
+const std::vector<DriverKey>& driver_keys();
+
+/// Sets a key of kind Version, Duration or Word from its text; false, and what would be right in `why`, if it can't be.
+bool set_driver_key(const DriverKey& key, const std::string& text, DriverSpec& driver, std::string& why);
+
+}  // namespace cuslice::fake

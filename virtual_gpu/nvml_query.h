@@ -1,0 +1,98 @@
+// What cuslice asks NVML about the machine. The library asks through its table, the launcher through a library that it
+// opened itself; both have to come to the same answers, so the questions are written once, here.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <span>
+
+#include "config/gpu_selector.h"
+#include "virtual_gpu/driver/nvml.h"
+
+// The functions that are called here. `Nvml` below has a member function of the same name for each: it calls NVML's,
+// and returns ERROR_FUNCTION_NOT_FOUND where this NVML lacks it.
+#define CUSLICE_NVML_QUERY_FUNCTIONS(F)    \
+    F(nvmlDeviceGetCount_v2)               \
+    F(nvmlDeviceGetHandleByIndex_v2)       \
+    F(nvmlDeviceGetHandleByUUID)           \
+    F(nvmlDeviceGetIndex)                  \
+    F(nvmlDeviceGetUUID)                   \
+    F(nvmlDeviceGetPciInfo_v3)             \
+    F(nvmlDeviceGetName)                   \
+    F(nvmlDeviceGetMemoryInfo)             \
+    F(nvmlDeviceGetMemoryInfo_v2)          \
+    F(nvmlDeviceGetMigMode)                \
+    F(nvmlDeviceGetMaxMigDeviceCount)      \
+    F(nvmlDeviceGetMigDeviceHandleByIndex) \
+    F(nvmlDeviceGetDeviceHandleFromMigDeviceHandle)
+
+namespace cuslice {
+
+/// A GPU's memory in CUDA's bytes: `total` is what cuDeviceTotalMem tells, and `used` what everybody together holds of
+/// it. What the driver keeps for itself is in neither.
+struct GpuMemory {
+    std::uint64_t total = 0, used = 0;
+};
+
+/// Since release 510 NVML's total contains what the driver keeps for itself, and so does the older function's `used`;
+/// the newer one tells them apart. Before 510 there is the older one alone, and neither figure contains it.
+template <typename Nvml>
+nvml::Return query_memory(const Nvml& nvml, nvml::Device gpu, GpuMemory& memory) {
+    nvml::MemoryV2 now{};
+    now.version = nvml::struct_version<nvml::MemoryV2>(2);
+    nvml::Return result = nvml.nvmlDeviceGetMemoryInfo_v2(gpu, &now);
+    if (result == nvml::SUCCESS) {
+        memory = {now.total - now.reserved, now.used};
+        return result;
+    }
+    if (result != nvml::ERROR_FUNCTION_NOT_FOUND) return result;
+    nvml::Memory old{};
+    result = nvml.nvmlDeviceGetMemoryInfo(gpu, &old);
+    if (result == nvml::SUCCESS) memory = {old.total, old.used};
+    return result;
+}
+
+/// How settings name a GPU, or a MIG instance: that has its GPU's PCI id and no index. False if any of it can't be had.
+template <typename Nvml>
+bool query_identity(const Nvml& nvml, nvml::Device gpu, GpuIdentity& identity) {
+    char uuid[nvml::DEVICE_UUID_V2_BUFFER_SIZE] = {};
+    nvml::PciInfo pci{};
+    nvml::Device whole = gpu;
+    unsigned index = 0;
+    if (nvml.nvmlDeviceGetUUID(gpu, uuid, sizeof uuid) != nvml::SUCCESS) return false;
+    const bool instance = is_mig_uuid(uuid);
+    if (instance && nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(gpu, &whole) != nvml::SUCCESS) return false;
+    if (!instance && nvml.nvmlDeviceGetIndex(gpu, &index) != nvml::SUCCESS) return false;
+    if (nvml.nvmlDeviceGetPciInfo_v3(whole, &pci) != nvml::SUCCESS) return false;
+    identity.index = instance ? -1 : static_cast<int>(index);
+    if (std::strlen(uuid) >= sizeof identity.uuid || strnlen(pci.busId, sizeof pci.busId) >= sizeof identity.pci)
+        return false;
+    std::memcpy(identity.uuid, uuid, std::strlen(uuid) + 1);
+    std::memcpy(identity.pci, pci.busId, std::strlen(pci.busId) + 1);
+    return true;
+}
+
+/// All that CUDA can run on: the GPUs in PCI order, in place of one that MIG divides its instances. Returns how many.
+template <typename Nvml>
+std::size_t query_devices(const Nvml& nvml, std::span<nvml::Device> devices) {
+    std::size_t count = 0;
+    unsigned gpus = 0;
+    if (nvml.nvmlDeviceGetCount_v2(&gpus) != nvml::SUCCESS) return 0;
+    for (unsigned i = 0; i < gpus && count < devices.size(); i++) {
+        nvml::Device gpu = nullptr, instance = nullptr;
+        unsigned mig = 0, pending = 0, places = 0;
+        if (nvml.nvmlDeviceGetHandleByIndex_v2(i, &gpu) != nvml::SUCCESS) continue;
+        if (nvml.nvmlDeviceGetMigMode(gpu, &mig, &pending) != nvml::SUCCESS || mig == 0) {
+            devices[count++] = gpu;
+            continue;
+        }
+        if (nvml.nvmlDeviceGetMaxMigDeviceCount(gpu, &places) != nvml::SUCCESS) places = 0;
+        for (unsigned place = 0; place < places && count < devices.size(); place++)
+            if (nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, place, &instance) == nvml::SUCCESS)
+                devices[count++] = instance;
+    }
+    return count;
+}
+
+}  // namespace cuslice
