@@ -22,8 +22,8 @@ import document
 import running
 
 SKIPPED = 77
-MOST_HANGS = 2  # of one program's cells, before its others are left out
 LIBRARY = pathlib.Path("lib/cuslice/libcuslice.so")
+ENOUGH = "enough cells of this item hang"
 NATIVE = cells.Setting("native")
 
 
@@ -90,38 +90,42 @@ class Matrix:
         return problems + cells.differences(program, setting, native, outcome)
 
 
-def skipped(program, why):
-    return [(setting, "skipped", why) for setting in cells.settings_of(program)]
+def without_run(program, verdict, why):
+    return [(setting, verdict, why) for setting in cells.settings_of(program)]
 
 
-def run_program(matrix, program):
-    """The program's cells: (setting, verdict, detail). A native run that proves nothing is a cell more, and fails."""
+def run_program(matrix, program, hangs):
+    """The program's cells: (setting, verdict, detail). A native run that proves nothing is a cell more, and fails. What is left
+    after so many that hang is left out: what hangs once does so everywhere, and each costs the whole time."""
     absent = [f"{name}: {why}" for name in program.needs() if (why := catalogue.missing(catalogue.BY_NAME[name]))]
     if absent:
-        return skipped(program, "; ".join(absent))
+        return without_run(program, "skipped", "; ".join(absent))
+    if hangs <= 0:
+        return without_run(program, "left out", ENOUGH)
     native = matrix.run(program, None)
     if problems := matrix.problems(program, None, native, native):
-        return [(NATIVE, "hangs" if native.stacks else "differs", "\n".join(problems)), *skipped(program, "its native run failed")]
-    made, hangs = [], 0
+        return [(NATIVE, "hangs" if native.stacks else "differs", "\n".join(problems)), *without_run(program, "skipped", "its native run failed")]
+    made = []
     for setting in cells.settings_of(program):
-        if hangs == MOST_HANGS:
-            made.append((setting, "left out", f"{hangs} cells of this program hang"))
+        if hangs <= 0:
+            made.append((setting, "left out", ENOUGH))
             continue
         outcome = matrix.run(program, setting)
         problems = matrix.problems(program, setting, native, outcome)
-        hangs += bool(outcome.stacks)
+        hangs -= bool(outcome.stacks)
         fine = "documented" if cells.documented(program, setting) else "same"
         made.append((setting, "hangs" if outcome.stacks else "differs" if problems else fine, "\n".join(problems)))
     return made
 
 
-def run_items(matrix, names):
-    """{cell: (verdict, detail)}, where a cell is (item, program, setting)."""
+def run_items(matrix, names, hangs=3):
+    """{cell: (verdict, detail)}, where a cell is (item, program, setting); of an item only so many that hang."""
     results = {}
     for program in cells.programs():
         if program.item not in names:
             continue
-        for setting, verdict, detail in run_program(matrix, program):
+        hung = sum(cell[0] == program.item and verdict == "hangs" for cell, (verdict, _) in results.items())
+        for setting, verdict, detail in run_program(matrix, program, hangs - hung):
             cell = (program.item, program.name, setting.name)
             results[cell] = (verdict, detail)
             if verdict != "skipped":
@@ -153,6 +157,7 @@ def verdict_of(results, names):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--seconds", type=float, default=60, help="after which a cell hangs")
+    parser.add_argument("--hangs", type=int, default=3, help="cells of an item that may hang before its others are left out")
     parser.add_argument("--write", type=pathlib.Path)
     parser.add_argument("--check", type=pathlib.Path)
     parser.add_argument("--items", action="store_true")
@@ -171,7 +176,7 @@ def main():
         return SKIPPED
     names = asked.words[1:] or every
     with tempfile.TemporaryDirectory(prefix="genuine-matrix-") as work:
-        results = run_items(Matrix(asked.words[0], asked.seconds, work), names)
+        results = run_items(Matrix(asked.words[0], asked.seconds, work), names, asked.hangs)
     if asked.write:
         document.write(asked.write, results, f"tests/genuine/matrix.py {asked.words[0]} --write {asked.write}")
     return verdict_of(results, names)
