@@ -40,7 +40,7 @@ HOW = {
     "multicast": "what is bound stays charged until it is unbound or the object is gone; what the driver takes for an object"
     " itself is measured when a device is added, and after a binding noticed at the next measurement",
     "pointer": "takes no memory: of a block out of a cache, the driver's answer is corrected to what it would be of an"
-    " allocation",
+    " allocation, and a block that is about to be pinned is not used again",
     "pool": "charged before the driver is asked, then the pool's reserved bytes count; they are read again before a"
     " refusal",
     "sharing": "exported memory stays charged when it is freed, until the driver's figure says that no other process holds"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Measures cuslice on a machine with a GPU and writes one Markdown record. Needs no network and no compiler: only a
-# build folder, which may have been copied there, with the tests built (build/dev). It makes plain allocations of a few
-# GiB and changes nothing on the GPU.
+# build folder with the tests built (build/dev), or the archive that scripts/pack_gpu_check.sh makes of it. It makes plain
+# allocations of a few GiB and changes nothing on the GPU.
 #
-#   scripts/gpu_check.sh [BUILD] [--fake] [--record FILE] [--only STEP[,STEP…]] [--seconds N]
+#   gpu_check.sh [BUILD] [--fake] [--record FILE] [--only STEP[,STEP…]] [--seconds N]
 #
 #   BUILD      the build folder; default build/dev, or the one that this copy of the script lies in
 #   --fake     try the plan on the fake GPU. Every line is marked NOT A GPU and goes to stdout, never into a record
@@ -11,17 +11,28 @@
 #   --only     these steps alone (tests/hardware/plan.sh steps lists them)
 #   --seconds  the whole run's limit, 480
 #
+# Every figure is in the record as soon as it was measured: a run that is cut short leaves what it had. If the first
+# look at the machine hangs, nothing more is run in a slice, and what is measured without cuslice goes on.
+#
 # Exit status: 0 every step was done or skipped, 1 some failed (the record says which), 64 wrong usage, 69 there is no
 # GPU.
 set -u
 own=$(cd "$(dirname "$0")" && pwd)
-if [ -x "$own/watch" ]; then build=$own/../.. root=; else root=$own/.. build=$root/build/dev; fi
+root=
+if [ -x "$own/watch" ]; then
+    build=$own/../..  # the copy in a build folder
+elif [ -x "$own/tests/hardware/watch" ]; then
+    build=$own  # the archive
+else
+    root=$own/.. build=$own/../build/dev
+fi
 words=gpu_check.sh
-fake= record= only= seconds=480
+fake= record= only= seconds=480 patience=1
 while [ $# -gt 0 ]; do
     words="$words ${1##*/}"  # without folders, which say nothing to others
     case $1 in
-    --fake) fake=1xh200 ;;
+    # Nobody is measured there, and a machine that is busy with other things takes its time.
+    --fake) fake=1xh200 patience=5 ;;
     --record) record=${2:?--record needs a file} && shift ;;
     --only) only=,${2:?--only needs a step}, words="$words $2" && shift ;;
     --seconds) seconds=${2:?--seconds needs a number} words="$words $2" && shift ;;
@@ -38,6 +49,11 @@ for file in bin/cuslice tests/hardware/watch tests/hardware/plan.sh; do
         "(cmake --preset dev && cmake --build --preset dev)" >&2
     exit 64
 done
+for name in ${only//,/ }; do
+    bash "$build/tests/hardware/plan.sh" steps 2>/dev/null | grep -q "^$name " && continue
+    echo "gpu_check.sh: no step is called $name" >&2
+    exit 64
+done
 
 # Whatever slice or fake GPU this shell is in is not what is to be measured.
 for name in $(compgen -e | grep '^CUSLICE_') LD_PRELOAD CUDA_VISIBLE_DEVICES; do unset "$name"; done
@@ -45,8 +61,9 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 # CUDA and NVML then count the GPUs alike.
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
-export CHECK_BUILD=$build CHECK_WORK=$work CHECK_FAKE=$fake
-plan=$build/tests/hardware/plan.sh
+export CHECK_BUILD=$build CHECK_WORK=$work CHECK_FAKE=$fake CHECK_PATIENCE=${CHECK_PATIENCE:-$patience} CHECK_STOPPED=
+export CHECK_STACKS=$work/stacks
+plan=$build/tests/hardware/plan.sh guard=$build/tests/hardware/guard
 # The fake GPU's books of this run alone, so that programs elsewhere on it don't count.
 if [ -n "$fake" ]; then export CUSLICE_FAKE_DIR=$work/books; fi
 
@@ -54,21 +71,26 @@ about() {
     if [ -n "$fake" ]; then
         CUSLICE_FAKE=$fake LD_LIBRARY_PATH=$build/lib/cuslice/fake "$build/tests/hardware/devices" about
     else
-        timeout 60 "$build/tests/hardware/devices" about
+        "$guard" 30+5 "$build/tests/hardware/devices" about
     fi
 }
 if ! about >"$work/about" 2>"$work/about.err"; then
     echo "gpu_check.sh: there is no GPU to measure here: $(tail -n 1 "$work/about.err")" >&2
+    [ ! -s "$work/stacks" ] || cat "$work/stacks" >&2
     echo "gpu_check.sh: with --fake the plan can be tried on the fake GPU; that is no measurement" >&2
     exit 69
 fi
 field() { sed -n "s/^$1 //p" "$work/about"; }
 date=$(date -u +%Y-%m-%d)
-if [ -z "$record" ] && [ -z "$fake" ]; then
+if [ -n "$fake" ]; then
+    record=$work/record
+elif [ -z "$record" ]; then
     folder=.
     if [ -n "$root" ] && [ -d "$root/docs/hardware" ]; then folder=$root/docs/hardware; fi
     record=$folder/$(field GPU | tr 'A-Z ' 'a-z-' | sed 's/^nvidia-//')-$(field driver)-$date.md
 fi
+
+commit=$(cat "$build/commit" 2>/dev/null || git -C "${root:-$build}" describe --always --dirty --abbrev=12 2>/dev/null)
 
 number=0 failed=0
 : >"$work/summary" >"$work/failures" >"$work/body"
@@ -80,15 +102,12 @@ head_of_record() {
     echo "| | |"
     echo "|---|---|"
     echo "| GPU | $(field GPU), compute capability $(field capability), $(field memory) |"
-    echo "| driver | $(field driver), CUDA $(field CUDA) |"
+    echo "| driver | $(field driver), CUDA $(field CUDA), $(field file) |"
     echo "| date | $date (UTC) |"
     echo "| command | \`$words\` |"
-    echo "| cuslice | $("$build/bin/cuslice" --version) |"
+    echo "| cuslice | $("$build/bin/cuslice" --version)${commit:+, commit $commit} |"
     echo "| system | $(uname -sr), $(ldd --version | head -n 1 | sed 's/.* //') (C library), $(nproc) processors |"
-    for package in torch cupy-cuda13x cupy-cuda12x jax numba triton; do
-        "${GPU_CHECK_PYTHON:-python3}" -c \
-            "import importlib.metadata as m; print('| $package |', m.version('$package'), '|')" 2>/dev/null
-    done
+    cat "$work/packages"
     echo
     echo "## Summary"
     echo
@@ -103,49 +122,64 @@ head_of_record() {
     cat "$work/summary"
     echo
 }
+for package in torch cupy-cuda13x cupy-cuda12x jax numba triton; do
+    "${GPU_CHECK_PYTHON:-python3}" -c \
+        "import importlib.metadata as m; print('| $package |', m.version('$package'), '|')" 2>/dev/null
+done >"$work/packages"
 
 # Where the build and this run's files lay is of no interest to who reads the record.
 without_paths() { sed -e "s|$build|BUILD|g" -e "s|$work|WORK|g"; }
 
-# After each step, so that a run that is cut short leaves what it had.
-write_record() {
-    if [ -n "$fake" ]; then return; fi
-    { head_of_record && cat "$work/body"; } | without_paths >"$work/record" && cp "$work/record" "$record"
-}
+write_record() { { head_of_record && cat "$work/body" "$@"; } | without_paths >"$record"; }
+write_record || { echo "gpu_check.sh: $record cannot be written" >&2; exit 1; }
+
+code_block() { echo "$1:" && echo && echo '```' && cut -c 1-400 && echo '```' && echo; }
 
 run_step() {
-    local name=$1 most=$2 title=$3 left=$((seconds - SECONDS)) started=$SECONDS status verdict
+    local name=$1 most=$(($2 * CHECK_PATIENCE)) title=$3 left=$((seconds * CHECK_PATIENCE - SECONDS)) started=$SECONDS
+    local status verdict more before
     number=$((number + 1))
     if [ $left -lt 5 ]; then
         echo "| $number. $title | not run: the time is over | |" >>"$work/summary"
-        echo "$title: not run, the ${seconds} s were over" >>"$work/failures"
+        echo "$title: not run, the $seconds s were over" >>"$work/failures"
         failed=1
         return
     fi
     if [ "$most" -gt $left ]; then most=$left; fi
-    timeout -k 5 "$most" bash "$plan" "$name" >"$work/out" 2>"$work/err" </dev/null
+    more=$((most < 16 ? most / 4 : 4))  # of its time, for the stacks
+    printf '## %s. %s\n\n' $number "$title" >"$work/section"
+    # What it prints goes into the record at once, and is taken from there afterwards.
+    write_record "$work/section"
+    before=$(stat -c %s "$record")
+    rm -f "$work/stacks"
+    "$guard" $((most - more))+$more bash "$plan" "$name" >>"$record" 2>"$work/err" </dev/null
     status=$?
+    tail -c +$((before + 1)) "$record" >"$work/out"
     case $status in
     0) verdict=done ;;
     77) verdict="skipped: $(tail -n 1 "$work/err")" ;;
-    124 | 137) verdict="**time-out** after $most s" ;;
+    79) verdict="not in a slice: $CHECK_STOPPED" ;;
+    124 | 137) verdict="**time-out** after $((most - more)) s" ;;
     *) verdict="**failed** ($status)" ;;
     esac
-    case $status in 0 | 77) ;; *) echo "$title: $verdict" >>"$work/failures" && failed=1 ;; esac
+    case $status in 0 | 77 | 79) ;; *) echo "$title: $verdict" >>"$work/failures" && failed=1 ;; esac
     echo "| $number. $title | $verdict | $((SECONDS - started)) |" >>"$work/summary"
     {
-        echo "## $number. $title"
-        echo
         if [ $status != 0 ]; then echo "$verdict" && echo; fi
         cat "$work/out"
         echo
-        if [ -s "$work/err" ] && [ $status != 77 ]; then
-            echo "Said on stderr:" && echo && echo '```'
-            head -n 30 "$work/err" | cut -c 1-400
-            echo '```' && echo
-        fi
-    } >>"$work/body"
+        if [ -s "$work/stacks" ]; then head -n 600 "$work/stacks" | code_block "Stacks at the time-out"; fi
+        if [ -s "$work/err" ] && [ $status != 77 ]; then head -n 30 "$work/err" | code_block "Said on stderr"; fi
+    } >>"$work/section"
+    cat "$work/section" >>"$work/body"
     echo "gpu_check.sh: $number. $title: $verdict, $((SECONDS - started)) s" >&2
+    if [ "$name" = smoke ]; then
+        if [ -s "$work/stopped" ]; then
+            CHECK_STOPPED=$(cat "$work/stopped")
+        elif [ $status = 124 ] || [ $status = 137 ]; then
+            CHECK_STOPPED="the first look was not over in time"
+        fi
+    fi
     write_record
 }
 
@@ -153,10 +187,9 @@ while read -r name most title; do
     if [ -n "$only" ] && [ "${only#*,"$name",}" = "$only" ]; then continue; fi
     run_step "$name" "$most" "$title"
 done < <(bash "$plan" steps)
-if [ $number = 0 ]; then echo "gpu_check.sh: no step is called ${only//,/ }" >&2 && exit 64; fi
 
 if [ -n "$fake" ]; then
-    { head_of_record && cat "$work/body"; } | without_paths | sed 's/^/NOT A GPU  /'
+    sed 's/^/NOT A GPU  /' "$record"
 else
     echo "gpu_check.sh: the record is $record" >&2
 fi

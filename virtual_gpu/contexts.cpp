@@ -41,12 +41,22 @@ void Contexts::count() {
     sole_.store(sole, std::memory_order_release);
 }
 
-std::size_t Contexts::list(CUcontext* into, std::size_t most) {
+std::size_t Contexts::list(CUcontext* into, std::size_t most, CUdevice* devices) {
     LockGuard lock(mutex_);
     std::size_t there = 0;
-    for (const Entry& entry : entries_)
-        if (entry.context && !entry.number && there++ < most) into[there - 1] = entry.context;
+    for (const Entry& entry : entries_) {
+        if (!entry.context || entry.number || there++ >= most) continue;
+        into[there - 1] = entry.context;
+        if (devices) devices[there - 1] = entry.device;
+    }
     return there;
+}
+
+bool Contexts::any_on(CUdevice device) {
+    LockGuard lock(mutex_);
+    for (const Entry& entry : entries_)
+        if (entry.context && entry.device == device) return true;
+    return false;
 }
 
 CUcontext Contexts::handle_of(Id id) {

@@ -398,20 +398,6 @@ VirtualGpu* Process::find_gpu(const char* uuid) {
     return nullptr;
 }
 
-constinit thread_local Process::LastContext Process::last_context{};
-
-const Process::Current& Process::look_up(CUcontext now) {
-    LastContext& last = last_context;
-    const std::uint32_t epoch = context_epoch_.load(std::memory_order_acquire);
-    CUdevice device = -1;
-    last = {};
-    if (!now || CUSLICE_REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return last.current;
-    VirtualGpu* gpu = gpu_of(device);
-    const Contexts::Id id = contexts_.id_of(now, device);
-    last = {now, {gpu, id, gpu && caches_anything() ? caches_.of(*gpu, id) : nullptr}, epoch};
-    return last.current;
-}
-
 // No lock of ours may be held in a child by a thread that it does not have.
 void Process::before_fork() {
     const int gpus = the_process.gpu_count();

@@ -104,6 +104,18 @@ class Process {
             return last.current;
         return look_up(asked ? now : nullptr);
     }
+    // A context that is there, and maybe nobody saw begin: NVIDIA's runtime is believed to make its own where no hook
+    // is. Then it is measured here, and whoever set `on_new_context` is told. Its number.
+    Contexts::Id know_context(VirtualGpu* gpu, CUcontext context, CUdevice device);
+    void (*on_new_context)(VirtualGpu& gpu, CUcontext context, Contexts::Id id) = nullptr;
+
+    // A primary context may have ended where no hook was, and what was in it with it: looked for before anything is
+    // refused.
+    void look_for_ended(VirtualGpu& gpu);
+
+    // A context has ended: what was in it is nobody's any more. `gpu` may be null. With the caches' ending() held.
+    void forget_context(VirtualGpu* gpu, CUcontext context);
+
     // A context ended, so that its handle may come back for another GPU.
     void forget_contexts() { context_epoch_.fetch_add(1, std::memory_order_release); }
 

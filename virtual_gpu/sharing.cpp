@@ -58,8 +58,8 @@ bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint
     return true;
 }
 
-bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, Budget* budget, SharedBudget* outer,
-                      std::uint64_t (*in_use)(void*), void* argument, Refusal* refusal) {
+bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, SharedBudget* outer, std::uint64_t (*in_use)(void*),
+                      void* argument, Refusal* refusal) {
     refusal->how = ledger::Joined::yes;
     if (!plan.any() || state_.load(std::memory_order_acquire) == State::done) return true;
     LockGuard lock(mutex_);
@@ -71,7 +71,6 @@ bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, Budget* budge
         sleep_milliseconds(kPoll);
     }
     if (outer && outer->joined()) budget_.lies_in(*outer);
-    if (budget && budget_.joined()) budget->share(budget_);
     state_.store(State::done, std::memory_order_release);
     return true;
 }

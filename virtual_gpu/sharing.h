@@ -39,9 +39,9 @@ class GpuSharing {
     // Before the first context on the GPU: opens the ledger and joins every account, the first time. False if the slice
     // is refused. Where there is no ledger to be had the process goes on alone, and `refusal` says why.
     // `in_use(argument)`: bytes that everybody holds on the GPU, 0 if that is not known.
-    // `budget` is charged to the accounts from then on, and these to those of `outer`; either may be null.
-    bool join(const SharingPlan& plan, const Slice& slice, Budget* budget, SharedBudget* outer,
-              std::uint64_t (*in_use)(void*), void* argument, Refusal* refusal);
+    // What is charged to the accounts is charged to those of `outer`, too; it may be null.
+    bool join(const SharingPlan& plan, const Slice& slice, SharedBudget* outer, std::uint64_t (*in_use)(void*),
+              void* argument, Refusal* refusal);
 
     // What the accounts hold, and who is in them, whether this process has joined them or only watches. False where
     // there is none of them.

@@ -1,13 +1,12 @@
 #include "virtual_gpu/virtual_gpu.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
 
 #include "policy/uncancelled.h"
 #include "virtual_gpu/driver/table.h"
+#include "virtual_gpu/own_pid.h"
 #include "virtual_gpu/process.h"
 
 namespace cuslice {
@@ -84,17 +83,43 @@ std::uint64_t VirtualGpu::used_together() const {
 
 // Not before the first context: a process that only counts GPUs does not pay for NVML.
 void VirtualGpu::open_driver_part() {
-    if (driver_part_open_.load(std::memory_order_acquire)) return;
-    process().start_nvml();  // without our lock: it may fork
+    if (measured()) return;
+    NvmlGpu nvml;
+    const bool there = process().start_nvml() && nvml.open(physical().uuid);
+    const unsigned pid = there ? pid_in_nvml(pid_facts()) : 0;
     const std::uint64_t at_most = first_context_at_most(device());
     LockGuard lock(part_mutex());
-    if (driver_part_open_.load(std::memory_order_relaxed)) return;
-    // All of a physical GPU's at once: as long as there is no context there.
+    if (measured()) return;
+    // All of a physical GPU's at once.
     for (VirtualGpu* part = first_; part; part = part->next_part_) {
-        part->driver_part_.open(physical().uuid, static_cast<unsigned>(getpid()), free_memory, at_most,
-                                process().frees());
+        part->driver_part_.open(nvml, pid, free_memory, at_most, process().frees(), part_mutex());
         part->driver_part_open_.store(true, std::memory_order_release);
     }
+}
+
+DriverPart::State VirtualGpu::driver_state() const {
+    DriverPart::State state{managed()};
+    for (const VirtualGpu* part = first_; part; part = part->next_part_)
+        state.alive = state.alive || process().contexts().any_on(part->device());
+    return state;
+}
+
+// What others of the same job or group hold, as the ledger has it.
+std::uint64_t VirtualGpu::used_by_others() {
+    ledger::Watched all;
+    if (driver_part_.exact() || !sharing_.watch(process().sharing(), identity_.uuid, &all)) return 0;
+    const std::uint64_t own = sharing_.joined() ? budget_.used() : 0;
+    return all.used - std::min(all.used, own);
+}
+
+void VirtualGpu::meet_context() {
+    open_driver_part();
+    DriverPart::State state = driver_state();
+    state.alive = true;
+    state.of_others = used_by_others();
+    driver_part_.meet(state, budgets());
+    const LockGuard lock(part_mutex());
+    publish();
 }
 
 std::uint64_t VirtualGpu::headroom() const {
@@ -118,9 +143,10 @@ void VirtualGpu::publish() {
 void VirtualGpu::refresh(bool trim_pools) {
     const bool stale = stale_.exchange(false, std::memory_order_relaxed);
     pools_.refresh(budget_, trim_pools);  // first: the driver's part is what is left after everything else
-    LockGuard lock(part_mutex());
     // What was stale stays so if something was in flight, such as the operation that asks.
-    if (!driver_part_.refresh(managed(), budgets()) && stale) stale_.store(true, std::memory_order_relaxed);
+    if (measured() && !driver_part_.refresh(driver_state(), budgets()) && stale)
+        stale_.store(true, std::memory_order_relaxed);
+    LockGuard lock(part_mutex());
     publish();
 }
 
@@ -138,6 +164,7 @@ bool VirtualGpu::charge(std::uint64_t bytes, OverLimit* why) {
 
 bool VirtualGpu::try_reserve(std::uint64_t bytes, OverLimit* why) {
     if (charge(bytes)) return true;
+    process().look_for_ended(*this);
     refresh();
     sharing_.take_back_dead();
     first_->whole_sharing_.take_back_dead();
@@ -155,9 +182,23 @@ bool has_limit(const VirtualGpu::Slice& slice) {
 
 }  // namespace
 
+bool VirtualGpu::enter(std::uint64_t bytes, OverLimit* why) {
+    if (entered_.load(std::memory_order_acquire)) [[likely]]
+        return true;
+    const Uncancelled locked;
+    Refusal refusal;
+    if (join(process().sharing(), &refusal)) return true;
+    if (why) *why = {bytes, 0, 0, 0, true};
+    return false;
+}
+
 bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     refusal->how = ledger::Joined::yes;
-    if (!limited() || !has_limit(slice_) || !plan.any()) return true;
+    if (entered_.load(std::memory_order_acquire)) return true;
+    if (!limited() || !has_limit(slice_) || !plan.any()) {
+        entered_.store(true, std::memory_order_release);
+        return true;
+    }
     process().start_nvml();
     if (is_part_ && !join_whole(plan, refusal)) return false;
     // What the parts of a GPU have of it has been asked of the whole one, and so has a group.
@@ -168,10 +209,14 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     if (is_part_) own.group.clear();
     const GpuSharing::Slice shared{identity_.uuid, total_, slice_.job_limit, slice_.group_limit};
     SharedBudget* outer = is_part_ ? &first_->whole_sharing_.budget() : nullptr;
-    if (!sharing_.join(own, shared, &budget_, outer, in_use, this, refusal)) return false;
+    if (!sharing_.join(own, shared, outer, in_use, this, refusal)) return false;
     if (caches() && sharing_.joined()) sharing_.budget().caches();
+    // The driver's part may have been charged already, and changes only under this lock.
     LockGuard lock(part_mutex());
+    if (entered_.load(std::memory_order_relaxed)) return true;
+    if (sharing_.joined()) budget_.share(sharing_.budget());
     publish();
+    entered_.store(true, std::memory_order_release);
     return true;
 }
 
@@ -179,7 +224,7 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
 bool VirtualGpu::join_whole(const SharingPlan& plan, Refusal* refusal) {
     const auto in_use = [](void* self) { return static_cast<VirtualGpu*>(self)->used_by_all(); };
     const GpuSharing::Slice shared{physical().uuid, total_, whole_.job_limit, whole_.group_limit};
-    return first_->whole_sharing_.join(plan, shared, nullptr, nullptr, in_use, this, refusal);
+    return first_->whole_sharing_.join(plan, shared, nullptr, in_use, this, refusal);
 }
 
 // On the physical GPU, in bytes; 0 where that isn't known.
@@ -190,11 +235,13 @@ std::uint64_t VirtualGpu::used_by_all() const {
 }
 
 bool VirtualGpu::reserve_at_once(std::uint64_t bytes) {
+    if (!enter(bytes, nullptr)) return false;
     if (budget_.used() > measure_above_.load(std::memory_order_relaxed)) refresh();
     return charge(bytes);
 }
 
 bool VirtualGpu::reserve(std::uint64_t bytes, OverLimit* why) {
+    if (!enter(bytes, why)) return false;
     if (budget_.used() > measure_above_.load(std::memory_order_relaxed)) refresh();
     if (try_reserve(bytes, why)) return true;
     if (caches() && process().caches().trim(*this, bytes) && charge(bytes, why)) return true;
@@ -225,6 +272,7 @@ bool VirtualGpu::asked_to_trim() {
 }
 
 bool VirtualGpu::reserve_segment(std::uint64_t bytes, const ContextCache& cache, OverLimit* why) {
+    if (!enter(bytes, why)) return false;
     if (budget_.used() > measure_above_.load(std::memory_order_relaxed)) refresh();
     if (try_reserve(bytes, why)) return true;
     if (process().caches().trim(*this, bytes, &cache) && charge(bytes, why)) return true;
@@ -264,15 +312,16 @@ void VirtualGpu::release_shared(std::uint64_t bytes) {
 DriverPart::Step VirtualGpu::before_driver_step() {
     open_driver_part();
     pools_.refresh(budget_, false);
-    LockGuard lock(part_mutex());
     return driver_part_.before(budgets());
 }
 
 bool VirtualGpu::after_driver_step(const DriverPart::Step& step, OverLimit* why) {
     pools_.refresh(budget_, false);
-    part_mutex().lock();
     const std::uint64_t before = driver_part_.bytes();
-    driver_part_.after(step, managed(), budgets());
+    DriverPart::State state = driver_state();
+    if (!step.known) state.of_others = used_by_others();
+    driver_part_.after(step, state, budgets());
+    part_mutex().lock();
     publish();
     const std::uint64_t now = driver_part_.bytes(), more = now > before ? now - before : 0;
     // What went may have been charged to another part.
@@ -289,6 +338,7 @@ bool VirtualGpu::after_driver_step(const DriverPart::Step& step, OverLimit* why)
 }
 
 MemoryView VirtualGpu::view(std::uint64_t physical_free) {
+    enter(0, nullptr);
     sharing_.take_back_dead_now_and_then();
     first_->whole_sharing_.take_back_dead_now_and_then();
     if (stale_.load(std::memory_order_relaxed)) {

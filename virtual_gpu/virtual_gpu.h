@@ -10,6 +10,7 @@
 #include "policy/mutex.h"
 #include "virtual_gpu/driver_part.h"
 #include "virtual_gpu/memory_pools.h"
+#include "virtual_gpu/primary_context.h"
 #include "virtual_gpu/sharing.h"
 
 namespace cuslice {
@@ -20,12 +21,6 @@ struct ContextCache;
 struct MemoryView {
     std::uint64_t free = 0;
     std::uint64_t total = 0;
-};
-
-// The primary context, as far as its users have told: whose allocations end with it.
-struct PrimaryContext {
-    std::atomic<CUcontext> handle{nullptr};
-    std::atomic<unsigned> retains{0};
 };
 
 // One GPU as this process may use it: which one it is, how much of it is allowed, and what is charged. Everything but
@@ -64,12 +59,21 @@ class VirtualGpu {
     // Whether freed memory is kept for later.
     bool caches() const { return slice_.allocator != AllocatorMode::direct; }
 
-    // Before the first context: becomes a member of the accounts that this slice is shared in. False if others stand in
-    // the way, which `refusal` names.
+    // Becomes a member of the accounts that this slice is shared in, the first time: before the first context, or where
+    // nobody saw that one begin, before the first byte that is reserved. False if others stand in the way, which
+    // `refusal` names.
     bool join(const SharingPlan& plan, Refusal* refusal);
+
+    // A context on this GPU is current in this thread, and no hook has seen how it began: what it has taken is charged.
+    void meet_context();
+    // False until something of this GPU has been measured: then a context may be there that isn't known yet.
+    bool measured() const { return driver_part_open_.load(std::memory_order_acquire); }
     GpuSharing& sharing() { return sharing_; }
     // In a forked child: all of it is the parent's.
-    void forget_sharing() { sharing_.forget(), whole_sharing_.forget(); }
+    void forget_sharing() {
+        entered_.store(false, std::memory_order_relaxed);
+        sharing_.forget(), whole_sharing_.forget();
+    }
     const GpuSharing& sharing() const { return sharing_; }
 
     // Bytes that may be held: this process's own, or what it shares with others, as it is now.
@@ -142,12 +146,15 @@ class VirtualGpu {
     Mutex& mutex() { return mutex_; }
 
   private:
+    bool enter(std::uint64_t bytes, OverLimit* why);
+    DriverPart::State driver_state() const;
     bool charge(std::uint64_t bytes, OverLimit* why = nullptr);
     bool try_reserve(std::uint64_t bytes, OverLimit* why);
     bool reserve_of_siblings(std::uint64_t bytes, OverLimit* why);
     void publish();
     void open_driver_part();
     std::uint64_t used_by_all() const;
+    std::uint64_t used_by_others();
     bool join_whole(const SharingPlan& plan, Refusal* refusal);
     // Of all parts of the physical GPU.
     std::uint64_t managed() const;
@@ -177,9 +184,10 @@ class VirtualGpu {
     PrimaryContext primary_;
     std::atomic<std::uint64_t> managed_{0};
     std::atomic<std::uint32_t> wanted_seen_{0};
+    std::atomic<bool> entered_{false};  // a member of the accounts, or there are none
     std::atomic<bool> stale_{false};
     std::atomic<bool> watch_frees_{false};
-    Mutex mutex_;  // over driver_part_
+    Mutex mutex_;  // over driver_part_ and what follows from it
     DriverPart driver_part_;
     std::atomic<bool> driver_part_open_{false};
     std::uint64_t driver_bytes_ = 0;  // a copy for readers without the lock

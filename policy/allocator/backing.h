@@ -34,17 +34,18 @@ struct Backing {
     // How much more could be taken within the limit, in bytes.
     std::uint64_t (*room)(void* self) = nullptr;
 
-    // Waits until nothing that was given to a GPU before this call can still touch memory from here. Not 0: the
-    // driver's error. kNotNow: it may not be asked at the moment, as a stream is being captured. With `for_program` the
-    // program itself is in a call, which it can make in a context only.
-    int (*quiesce)(void* self, bool for_program) = nullptr;
+    // Waits until nothing that was given to a GPU before this call can still touch memory from here. Whose work that
+    // can be is asked of `address`, which must lie in a block that has not been given back. Not 0: the driver's error.
+    // kNotNow: it may not be asked at the moment, as a stream is being captured. With `for_program` the program itself
+    // is in a call, which it can make in a context only.
+    int (*quiesce)(void* self, std::uint64_t address, bool for_program) = nullptr;
     static constexpr int kNotNow = -1;
 
     // Whether the program is in a context, as a free has to be.
     int (*in_context)(void* self) = nullptr;
 
     // The same without waiting.
-    Fence (*fence)(void* self) = nullptr;
+    Fence (*fence)(void* self, std::uint64_t address) = nullptr;
     // Whether the GPU has come past it, or with `wait` after it has. Never true on an error. A fence that has been
     // passed is no more.
     bool (*passed)(void* self, Fence fence, bool wait) = nullptr;

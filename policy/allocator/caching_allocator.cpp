@@ -13,6 +13,16 @@ constexpr std::uint64_t rounded(std::uint64_t bytes) {
                                             : (bytes + SizeClass::kUnit - 1) / SizeClass::kUnit * SizeClass::kUnit;
 }
 
+// Where a large block begins. Drivers put memory of 2 MiB and more on a boundary of 2 MiB, and promise nothing of what
+// is smaller. Which boundary programs need is that of the host's pages, for a dma-buf, and of the GPU's pages of 64 KiB
+// where they map them (gdrcopy); huge blocks have segments to themselves anyhow. On 2 MiB for all, a tenth of a slice
+// would be lost in between.
+constexpr std::uint64_t alignment_of(std::uint64_t bytes) {
+    constexpr std::uint64_t kHostPage = 4096;
+    if (bytes < Growth::kGranule) return kHostPage;
+    return Growth::huge(bytes) ? Growth::kGranule : SizeClass::kGranule;
+}
+
 }  // namespace
 
 void CachingAllocator::open(const Backing& backing, AddressMap& map, const Options& options) {
@@ -172,7 +182,7 @@ std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* deni
     const std::uint64_t size = rounded(bytes);
     Block* block = nullptr;
     const auto attempt = [&](Segments::Place place) {
-        block = segments_.take(size, 0, place);
+        block = segments_.take(size, alignment_of(size), place);
         if (!block) return false;
         block->requested = bytes;
         map_->set(block);
@@ -348,7 +358,7 @@ CachingAllocator::Freed CachingAllocator::free_large(AddressMap& map, const Addr
 
 CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint64_t address, int* error) {
     bool quiet = false;
-    if (!may_free(&quiet, error)) return Freed::failed;
+    if (!may_free(address, &quiet, error)) return Freed::failed;
     const NotInBetween uncancelled;
     // From here on nobody else can reach the block.
     if (!map_->claim(block, address)) return Freed::invalid;

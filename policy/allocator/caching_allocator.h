@@ -45,7 +45,8 @@ class CachingAllocator {
     Statistics close();
     bool is_open() const { return open_now_.load(std::memory_order_acquire); }
 
-    // bytes > 0. The address, on a boundary of 512 bytes, or 0 and why.
+    // bytes > 0. The address, or 0 and why: on a boundary of 512 bytes; of more than 64 KiB, of 4 KiB; from 2 MiB on,
+    // of 64 KiB; from 64 MiB on, of 2 MiB.
     std::uint64_t allocate(std::uint64_t bytes, Denied* denied) {
         if (const std::uint64_t address = allocate_at_once(bytes)) [[likely]]
             return address;
@@ -121,7 +122,7 @@ class CachingAllocator {
     Freed free_own_large(Block* block, std::uint64_t address, int* error);
     std::uint64_t from_kept(std::uint64_t bytes);
     bool keep(Block* block);
-    [[gnu::always_inline]] bool may_free(bool* quiet, int* error);
+    [[gnu::always_inline]] bool may_free(std::uint64_t address, bool* quiet, int* error);
 
     // Stands at the beginning of what may change the statistics, before any lock. To tell others costs more than the
     // change itself, so what is small is told when it has become something.
@@ -239,9 +240,9 @@ inline std::uint64_t CachingAllocator::from_magazine(std::uint64_t bytes) {
 }
 
 // Whether the driver lets the program free here and now. `quiet`: no work can still touch what is freed.
-inline bool CachingAllocator::may_free(bool* quiet, int* error) {
+inline bool CachingAllocator::may_free(std::uint64_t address, bool* quiet, int* error) {
     if (options_.reuse == Reuse::deferred) return (*error = backing_.in_context(backing_.self)) == 0;
-    *error = backing_.quiesce(backing_.self, true);
+    *error = backing_.quiesce(backing_.self, address, true);
     *quiet = *error == 0;
     return *quiet || *error == Backing::kNotNow;
 }
@@ -253,7 +254,7 @@ inline CachingAllocator::Freed CachingAllocator::free_small(Span* span, std::uin
     std::uint32_t live = word.load(std::memory_order_relaxed);
     if (!(live & Span::kLive)) return Freed::invalid;
     bool quiet = false;
-    if (!may_free(&quiet, error)) return Freed::failed;
+    if (!may_free(address, &quiet, error)) return Freed::failed;
     do {
         if (!(live & Span::kLive)) return Freed::invalid;
     } while (!word.compare_exchange_weak(live, Span::kNone, std::memory_order_acq_rel, std::memory_order_relaxed));

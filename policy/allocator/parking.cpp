@@ -66,7 +66,8 @@ Batch* CachingAllocator::park(Block* block) {
 
 // Without the lock. The fence comes after everything that could have used the batch's blocks.
 void CachingAllocator::queue(Batch* batch) {
-    if (!batch->fence && options_.reuse == Reuse::deferred) batch->fence = backing_.fence(backing_.self);
+    if (!batch->fence && options_.reuse == Reuse::deferred)
+        batch->fence = backing_.fence(backing_.self, batch->address());
     LockGuard lock(mutex_);
     batch->next = nullptr;
     (newest_ ? newest_->next : oldest_) = batch;
@@ -105,7 +106,8 @@ void CachingAllocator::park_again(Batch* batch) {
 }
 
 bool CachingAllocator::passed(Batch* batch, bool wait) {
-    if (!batch->fence && options_.reuse == Reuse::deferred) batch->fence = backing_.fence(backing_.self);
+    if (!batch->fence && options_.reuse == Reuse::deferred)
+        batch->fence = backing_.fence(backing_.self, batch->address());
     if (batch->fence) {
         if (!backing_.passed(backing_.self, batch->fence, wait)) return false;
         batch->fence = 0;
@@ -113,7 +115,7 @@ bool CachingAllocator::passed(Batch* batch, bool wait) {
     }
     // There is no fence to be had. Waiting for everything is as good.
     const bool ask = wait || options_.reuse == Reuse::strict;
-    return ask && backing_.quiesce(backing_.self, false) == 0;
+    return ask && backing_.quiesce(backing_.self, batch->address(), false) == 0;
 }
 
 // Puts a batch's small blocks into this thread's own store, as far as there is room. Those that are left are first in

@@ -87,22 +87,27 @@ Block* Segments::best(std::uint64_t bytes, Place place) const {
 }
 
 Block* Segments::take(std::uint64_t bytes, std::uint64_t alignment, Place place) {
-    const std::uint64_t slack = alignment ? alignment - SizeClass::kUnit : 0;
-    Block* block = best(bytes + slack, place);
+    const std::uint64_t inside = alignment - 1;
+    Block* block = best(bytes, place);
+    if (!block) return nullptr;
+    // The best for its size may have no room on a boundary; one that is larger by a boundary's distance has.
+    if (((0 - block->address) & inside) > block->bytes - bytes) [[unlikely]]
+        block = best(bytes + alignment - SizeClass::kUnit, place);
     if (!block) return nullptr;
     bins_of(block).remove(block);
-    if (const std::uint64_t before = alignment ? (alignment - block->address % alignment) % alignment : 0) {
-        Block* rest = split(block, before);
-        bins_of(block).add(block);
-        if (!rest) return nullptr;
-        block = rest;
-    }
-    if (block->bytes > bytes) {
+    if (const std::uint64_t spare = block->bytes - bytes) {
         // Beside the smaller neighbour, so that the rest is merged with the larger one once that is freed.
-        const bool at_end = !alignment && bytes_of(block->after) < bytes_of(block->before);
-        Block* second = split(block, at_end ? block->bytes - bytes : bytes);
-        if (second && at_end) std::swap(block, second);
-        if (second) bins_of(second).add(second);  // otherwise the block is larger than it need be
+        const bool at_end = bytes_of(block->after) < bytes_of(block->before);
+        const std::uint64_t before =
+            at_end ? spare - ((block->address + spare) & inside) : (0 - block->address) & inside;
+        Block* rest = before < spare ? split(block, before + bytes) : nullptr;
+        if (rest) bins_of(rest).add(rest);  // otherwise the block is larger than it need be
+        if (before) {
+            Block* free = block;
+            block = split(free, before);
+            bins_of(free).add(free);
+            if (!block) return nullptr;
+        }
     }
     block->state = Block::State::used;
     block->segment->idle_since = 0;

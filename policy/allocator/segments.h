@@ -23,9 +23,9 @@ class Segments {
     // Where a block may lie. Of a huge segment only what suits a huge block, if its size is about that; or also what is
     // free in those that are in use; or in idle ones too, which can't be given back then for as long as it lives.
     enum class Place : std::uint8_t { proper, in_use, any };
-    // `bytes` in whole units, on a boundary of `alignment` if that is not 0 (a multiple of the unit). Null if no free
-    // block is large enough, or the kernel gives no memory for the records.
-    Block* take(std::uint64_t bytes, std::uint64_t alignment = 0, Place place = Place::any);
+    // `bytes` in whole units, on a boundary of `alignment`, a power of two and at least the unit. Null if no free block
+    // is large enough, or the kernel gives no memory for the records.
+    Block* take(std::uint64_t bytes, std::uint64_t alignment = SizeClass::kUnit, Place place = Place::any);
     // The block is free again.
     void give_back(Block* block);
     // The block is nobody's any more and never will be.

@@ -41,6 +41,8 @@ struct Batch {
         classes |= kLarge;
         bytes += block->bytes;
     }
+    // In one of its blocks; it has one.
+    std::uint64_t address() const { return blocks[0].address; }
     static Block* large(const Parked& parked) {
         return parked.word & 1 ? reinterpret_cast<Block*>(parked.word - 1) : nullptr;
     }

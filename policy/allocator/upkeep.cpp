@@ -133,6 +133,7 @@ std::uint64_t CachingAllocator::give_back_idle(std::uint64_t bytes, std::uint64_
 
 // The driver knows when the last of the others lets go of them.
 void CachingAllocator::give_back_worn_out() {
+    if (backing_.capturing(backing_.self)) return;  // until the next time
     const Uncancelled uncancelled;
     for (;;) {
         Detached memory;
@@ -154,6 +155,7 @@ std::uint64_t CachingAllocator::trim(std::uint64_t bytes) {
 }
 
 void CachingAllocator::help_out() {
+    if (backing_.capturing(backing_.self)) return;
     const Uncancelled uncancelled;
     flush_caches(false);
     give_back_idle(~0ull, ~0ull);
@@ -166,7 +168,7 @@ std::uint64_t CachingAllocator::release_idle(std::uint64_t now, std::uint64_t lo
         LockGuard lock(mutex_);
         segments_.note_idle(now);
     }
-    return now > long_enough ? give_back_idle(~0ull, now - long_enough) : 0;
+    return now > long_enough && !backing_.capturing(backing_.self) ? give_back_idle(~0ull, now - long_enough) : 0;
 }
 
 bool CachingAllocator::top_up(Denied* denied) {

@@ -8,7 +8,9 @@ namespace cuslice {
 // is the driver's to answer.
 
 inline bool in_bounds(CUdeviceptr address, std::uint64_t bytes) {
-    return !bytes || CachingAllocator::holds(process().caches().map(), address, bytes);
+    if (!bytes) return true;
+    CopyGpus::note(address);
+    return CachingAllocator::holds(process().caches().map(), address, bytes);
 }
 
 // `count` elements of `bytes`.

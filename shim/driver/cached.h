@@ -5,7 +5,7 @@
 namespace cuslice {
 
 // Why a cache has no memory, as the driver would say it.
-inline CUresult answer_denied(Function function, const VirtualGpu& gpu, const Denied& denied, std::uint64_t asked) {
+inline CUresult answer_denied(Function function, VirtualGpu& gpu, const Denied& denied, std::uint64_t asked) {
     switch (denied.by) {
         case Denied::By::limit:
             return refuse(function, gpu, denied.over_limit, asked);

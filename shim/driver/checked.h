@@ -1,4 +1,5 @@
 #pragma once
+#include "shim/driver/copy_gpus.h"
 #include "shim/entry.h"
 #include "virtual_gpu/driver/table.h"
 
@@ -21,7 +22,10 @@ namespace cuslice {
 
 template <Function kFunction, auto kInBounds, typename... Arguments>
 CUresult CUDAAPI checked_call(Arguments... arguments) {
-    if (process().caches_anything() && !kInBounds(arguments...)) return CUDA_ERROR_INVALID_VALUE;
+    if (process().caches_anything()) {
+        const CopyGpus gpus(stream_among(arguments...));
+        if (!kInBounds(arguments...)) return CUDA_ERROR_INVALID_VALUE;
+    }
     return detail::RealFunction<Arguments...>{kFunction}(arguments...);
 }
 

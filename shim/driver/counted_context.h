@@ -1,5 +1,7 @@
 #pragma once
 // What hooks of contexts have in common: a place among those who share the GPU before one, and what goes with its end.
+#include <algorithm>
+
 #include "policy/page_vector.h"
 #include "shim/driver/counted.h"
 #include "shim/driver/recorded.h"
@@ -81,19 +83,32 @@ inline CUresult join_others(VirtualGpu* gpu) {
     return answer_place(*gpu, refusal);
 }
 
-// The primary context lives while somebody retains it, and every retain and release comes through here.
+// Gives up one use of the primary context. Whether that ends it is asked of the driver afterwards: NVIDIA's runtime may
+// retain it where no hook is.
 template <typename Call>
 CUresult counted_release(VirtualGpu* gpu, Call call) {
     if (!gpu) return call();
     PrimaryContext& primary = gpu->primary();
-    if (primary.retains.load() > 1) {
-        const CUresult result = call();
-        if (result == CUDA_SUCCESS) primary.retains--;
-        return result;
+    const bool may_end = primary.retains.load() <= 1, counts = may_end && gpu->limited();
+    DriverPart::Step step;
+    if (counts) step = gpu->before_driver_step();
+    if (counts) gpu->budget().begin_release();
+    if (may_end) process().caches().ending().lock();
+    const CUresult result = call();
+    const bool ended = result == CUDA_SUCCESS && may_end && !primary_is_active(gpu->device());
+    if (ended) {
+        const CUcontext context = primary.handle.load();
+        recorded_end(context, [] { return CUDA_SUCCESS; });
+        process().forget_context(gpu, context);
     }
-    const CUresult result = counted_end(gpu, primary.handle.load(), call);
-    if (result == CUDA_SUCCESS) primary.retains.store(0);
+    if (result == CUDA_SUCCESS) primary.retains.store(ended ? 0 : std::max(1u, primary.retains.load()) - 1);
+    if (may_end) process().caches().ending().unlock();
+    if (counts) gpu->budget().cancel_release();
+    if (counts && ended) gpu->after_driver_step(step, nullptr);
     return result;
 }
+
+// What there is to do for a context that is new to us: it is announced, and its cache prepared.
+void new_context(VirtualGpu& gpu, CUcontext context, Contexts::Id id);
 
 }  // namespace cuslice

@@ -6,14 +6,6 @@ namespace cuslice {
 
 namespace {
 
-// The slice's memory, where it is to be taken at once.
-void prepare_cache(VirtualGpu& gpu, Contexts::Id id) {
-    if (!gpu.caches()) return;
-    std::uint64_t missing = 0;
-    if (!process().caches().prepare(gpu, id, &missing)) report_missing(gpu, missing);
-    report_unpublished();
-}
-
 template <typename Call>
 CUresult counted_create(Function function, CUcontext* context, CUdevice device, Call call) {
     const HookEntry entry;
@@ -25,10 +17,7 @@ CUresult counted_create(Function function, CUcontext* context, CUdevice device, 
     if (result != CUDA_SUCCESS) return result;
     const Contexts::Id id = process().contexts().id_of(*context, device);
     process().forget_contexts();
-    if (VirtualGpu* gpu = process().gpu_of(device)) {
-        introduce(*gpu, *context);
-        prepare_cache(*gpu, id);
-    }
+    if (VirtualGpu* gpu = process().gpu_of(device)) new_context(*gpu, *context, id);
     return result;
 }
 
@@ -43,6 +32,15 @@ CUresult counted_destroy(CUcontext context, Call call) {
     return result;
 }
 
+// Somebody else had made it; if no hook saw that, it is measured while it is current.
+void know_retained(VirtualGpu& gpu, CUcontext context) {
+    if (process().contexts().known_id(context)) return;
+    CUcontext popped = nullptr;
+    const bool pushed = CUSLICE_REAL(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
+    process().know_context(&gpu, context, gpu.device());
+    if (pushed) CUSLICE_REAL(cuCtxPopCurrent_v2)(&popped);
+}
+
 template <typename Call>
 CUresult counted_reset(CUdevice device, Call call) {
     const HookEntry entry;
@@ -52,6 +50,15 @@ CUresult counted_reset(CUdevice device, Call call) {
 }
 
 }  // namespace
+
+// The slice's memory is taken now, where it is to be taken at once.
+void new_context(VirtualGpu& gpu, CUcontext context, Contexts::Id id) {
+    introduce(gpu, context);
+    if (!gpu.caches()) return;
+    std::uint64_t missing = 0;
+    if (!process().caches().prepare(gpu, id, &missing)) report_missing(gpu, missing);
+    report_unpublished();
+}
 
 CUSLICE_HOOK cuCtxCreate(CUcontext* context, unsigned flags, CUdevice device) {
     if (ready() != Readiness::ready) return unavailable();
@@ -126,6 +133,7 @@ CUSLICE_HOOK cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
     unsigned flags = 0;
     int active = 0;
     CUSLICE_REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active);
+    if (entry.counts() && gpu && !active) process().look_for_ended(*gpu);
     // Current while it is measured: without NVML, the free memory can only be asked of a current context.
     bool pushed = false;
     const auto call = [&] {
@@ -142,11 +150,14 @@ CUSLICE_HOOK cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
     if (pushed) CUSLICE_REAL(cuCtxPopCurrent_v2)(&popped);
     if (result != CUDA_SUCCESS || !gpu) return result;
     gpu->primary().retains++;
-    gpu->primary().handle.store(*context);
+    gpu->primary().is(*context);
+    if (active) {
+        know_retained(*gpu, *context);
+        return result;
+    }
     const Contexts::Id id = process().contexts().id_of(*context, device);
-    if (!active) process().forget_contexts();
-    introduce(*gpu, *context);
-    if (!active) prepare_cache(*gpu, id);
+    process().forget_contexts();
+    new_context(*gpu, *context, id);
     return result;
 }
 

@@ -12,14 +12,6 @@ CUcontext context_of(CUgreenCtx green) {
     return CUSLICE_REAL(cuCtxFromGreenCtx)(&context, green) == CUDA_SUCCESS ? context : nullptr;
 }
 
-// Asked by one more use of it, which changes nothing: the green context is one already.
-CUcontext primary_of(CUdevice device) {
-    CUcontext context = nullptr;
-    if (CUSLICE_REAL(cuDevicePrimaryCtxRetain)(&context, device) != CUDA_SUCCESS) return nullptr;
-    CUSLICE_REAL(cuDevicePrimaryCtxRelease_v2)(device);
-    return context;
-}
-
 }  // namespace
 
 CUSLICE_HOOK cuGreenCtxCreate(CUgreenCtx* green, CUdevResourceDesc resources, CUdevice device, unsigned flags) {
@@ -47,9 +39,9 @@ CUSLICE_HOOK cuGreenCtxCreate(CUgreenCtx* green, CUdevResourceDesc resources, CU
     });
     pop();
     if (result != CUDA_SUCCESS) return result;
-    const CUcontext primary = primary_of(device);
+    const CUcontext primary = active_primary(device);
     gpu->primary().retains++;
-    gpu->primary().handle.store(primary);
+    gpu->primary().is(primary);
     process().contexts().id_of(primary, device);
     if (context != primary) process().contexts().add_name(context, primary, device);
     process().forget_contexts();

@@ -3,6 +3,7 @@
 // is the driver's own pointer and costs nothing from then on.
 #include "shim/driver/export.h"
 #include "shim/driver/hook_map.h"
+#include "shim/driver/newer_captures.h"
 #include "shim/driver/runtime_view.h"
 #include "shim/entry.h"
 #include "shim/log.h"
@@ -16,6 +17,12 @@ namespace {
 // round the limit, so the driver might as well not have it.
 bool steps_round(const char* name, const void* real) {
     return name && HookMap::hooked_name(name) >= 0 && !HookMap::is_listed_form(name, real);
+}
+
+// What is handed out in place of a function that isn't known, where it may begin a capture of which caches have to
+// know; null if it is none of these.
+void* watched(const char* name, void* real) {
+    return process().may_cache() && begins_capture(name) ? newer_capture(real) : nullptr;
 }
 
 constinit std::atomic<bool> said_of[HookMap::kMostHooks]{};
@@ -43,6 +50,8 @@ CUSLICE_HOOK cuGetProcAddress(const char* symbol, void** pfn, int version, cuuin
     if (result != CUDA_SUCCESS || !pfn || !*pfn) return result;
     if (void* hook = hook_map().hook_for(*pfn)) {
         *pfn = runtime ? runtime_form(*pfn, hook) : hook;
+    } else if (void* watching = watched(symbol, *pfn)) {
+        *pfn = watching;
     } else if (steps_round(symbol, *pfn)) {
         report_refused(symbol, version);
         *pfn = given;  // as a driver does that lacks the function
@@ -59,6 +68,8 @@ CUSLICE_HOOK cuGetProcAddress_v2(const char* symbol, void** pfn, int version, cu
     if (result != CUDA_SUCCESS || !pfn || !*pfn) return result;
     if (void* hook = hook_map().hook_for(*pfn)) {
         *pfn = runtime ? runtime_form(*pfn, hook) : hook;
+    } else if (void* watching = watched(symbol, *pfn)) {
+        *pfn = watching;
     } else if (steps_round(symbol, *pfn)) {
         report_refused(symbol, version);
         *pfn = nullptr;

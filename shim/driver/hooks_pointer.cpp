@@ -3,6 +3,7 @@
 
 #include "shim/driver/cached.h"
 #include "shim/driver/export.h"
+#include "shim/driver/kept.h"
 
 namespace cuslice {
 
@@ -62,8 +63,12 @@ CUSLICE_HOOK cuMemGetAddressRange(CUdeviceptr_v1* base, unsigned* size, CUdevice
     return range(base, size, address, CUSLICE_REAL(cuMemGetAddressRange)(base, size, address));
 }
 
+// Who asks for these tokens, or for synchronous copies, is about to have the memory pinned for another device by a
+// kernel module (nvidia-peermem, gdrdrv), which nobody can see here.
+
 CUSLICE_HOOK cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
     if (ready() != Readiness::ready) return unavailable();
+    if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS && !keep_from_reuse(address, 1)) return CUDA_ERROR_OUT_OF_MEMORY;
     const CUresult result = CUSLICE_REAL(cuPointerGetAttribute)(data, attribute, address);
     if (result != CUDA_SUCCESS || !process().caches_anything()) return result;
     if (const Found block = cached_block(address); block.address) correct(block, attribute, data);
@@ -72,11 +77,21 @@ CUSLICE_HOOK cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CU
 
 CUSLICE_HOOK cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr address) {
     if (ready() != Readiness::ready) return unavailable();
+    for (unsigned i = 0; attributes && i < count; i++)
+        if (attributes[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS && !keep_from_reuse(address, 1))
+            return CUDA_ERROR_OUT_OF_MEMORY;
     const CUresult result = CUSLICE_REAL(cuPointerGetAttributes)(count, attributes, data, address);
     if (result != CUDA_SUCCESS || !process().caches_anything()) return result;
     if (const Found block = cached_block(address); block.address)
         for (unsigned i = 0; i < count; i++) correct(block, attributes[i], data[i]);
     return result;
+}
+
+CUSLICE_HOOK cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+    if (ready() != Readiness::ready) return unavailable();
+    const bool on = value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && *static_cast<const unsigned*>(value);
+    if (on && !keep_from_reuse(address, 1)) return CUDA_ERROR_OUT_OF_MEMORY;
+    return CUSLICE_REAL(cuPointerSetAttribute)(value, attribute, address);
 }
 
 }  // namespace cuslice

@@ -3,6 +3,7 @@
 #include "shim/driver/cached.h"
 #include "shim/driver/counted.h"
 #include "shim/driver/export.h"
+#include "shim/driver/kept.h"
 #include "shim/log.h"
 
 namespace cuslice {
@@ -81,6 +82,22 @@ CUSLICE_HOOK cuIpcCloseMemHandle(CUdeviceptr address) {
     const CUresult result = CUSLICE_REAL(cuIpcCloseMemHandle)(process().caches().ipc_blocks().closed(address));
     VirtualGpu* gpu = result == CUDA_SUCCESS ? current_gpu(entry) : nullptr;
     if (gpu) gpu->driver_gave_back();
+    return result;
+}
+
+// A dma-buf, by which other devices use the memory. It keeps the memory whatever becomes of the allocation. Where it is
+// refused, the program is likely to have it pinned in another way.
+CUSLICE_HOOK cuMemGetHandleForAddressRange(void* handle, CUdeviceptr address, size_t size, CUmemRangeHandleType type,
+                                           unsigned long long flags) {
+    if (ready() != Readiness::ready) return unavailable();
+    if (!keep_from_reuse(address, size)) return CUDA_ERROR_OUT_OF_MEMORY;
+    const HookEntry entry;
+    const CUresult result = CUSLICE_REAL(cuMemGetHandleForAddressRange)(handle, address, size, type, flags);
+    if (result != CUDA_SUCCESS || !entry.counts()) return result;
+    CUdeviceptr base = address;
+    std::size_t whole = 0;
+    CUSLICE_REAL(cuMemGetAddressRange_v2)(&base, &whole, address);
+    process().allocations().change_kind(base, static_cast<std::uint8_t>(Kind::exported));
     return result;
 }
 

@@ -13,7 +13,8 @@ namespace {
 // driver has just answered, so there is a context; with one GPU it is known whose.
 bool current_view(std::uint64_t physical_free, MemoryView* view) {
     if (inside_hook || !process().limits_anything()) return false;
-    VirtualGpu* gpu = process().gpu_count() == 1 ? &process().gpu(0) : process().current().gpu;
+    const bool one = process().gpu_count() == 1 && process().gpu(0).measured();
+    VirtualGpu* gpu = one ? &process().gpu(0) : process().current().gpu;
     if (!gpu || !gpu->limited()) return false;
     *view = gpu->view(physical_free);
     return true;

@@ -1,11 +1,13 @@
 // Loading, as seen from an exported function: the first call of any kind comes through here.
 #include <cstring>
 
+#include "shim/driver/counted_context.h"
 #include "shim/driver/export.h"
 #include "shim/driver/hook_map.h"
 #include "shim/driver/recorded.h"
 #include "shim/entry.h"
 #include "shim/log.h"
+#include "shim/long_wait.h"
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/split/split.h"
 
@@ -46,8 +48,12 @@ void report(Readiness readiness) {
 
 Readiness load_and_report() {
     split().on_refusal = report_unsupported;
+    process().on_new_context = new_context;
     const Readiness now = process().load();
-    if (!reported.exchange(true, std::memory_order_acq_rel)) report(now);
+    if (!reported.exchange(true, std::memory_order_acq_rel)) {
+        report(now);
+        if (wants(LogLevel::debug)) tell_long_waits();
+    }
     return now;
 }
 

@@ -102,7 +102,13 @@ void say_cached(LogLevel level, const VirtualGpu& gpu) {
 
 }  // namespace
 
-CUresult refuse(Function function, const VirtualGpu& gpu, const OverLimit& why, std::uint64_t asked) {
+CUresult refuse(Function function, VirtualGpu& gpu, const OverLimit& why, std::uint64_t asked) {
+    if (why.no_place) {
+        Refusal refusal;
+        gpu.join(process().sharing(), &refusal);
+        answer_place(gpu, refusal);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     const LogLevel level = refused.first(gpu) ? LogLevel::warn : LogLevel::debug;
     if (!wants(level)) return CUDA_ERROR_OUT_OF_MEMORY;
     LogLine line;

@@ -9,7 +9,7 @@ namespace cuslice {
 // An allocation, context or module that does not fit: says so once for each GPU (what was asked, the limit, what holds
 // most, what to change) and returns CUDA_ERROR_OUT_OF_MEMORY. `asked`: what the program asked for, where more than that
 // would have been taken.
-CUresult refuse(Function function, const VirtualGpu& gpu, const OverLimit& why, std::uint64_t asked = 0);
+CUresult refuse(Function function, VirtualGpu& gpu, const OverLimit& why, std::uint64_t asked = 0);
 
 // What came of looking for a place among those who share the GPU. Where the slice is taken by others: says by whom, and
 // returns CUDA_ERROR_OUT_OF_MEMORY. Otherwise CUDA_SUCCESS, and once for each GPU what there is to say: there is no

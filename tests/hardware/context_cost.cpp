@@ -1,42 +1,13 @@
 // What the driver takes by itself and what an allocation really costs, step by step: NVML's figure for this process,
 // and under cuslice what is counted, to the byte. One row of Markdown a step.
-#include <unistd.h>
-
-#include <functional>
-#include <vector>
+#include <cstdint>
 
 #include "tests/hardware/driver.h"
-#include "tests/hardware/management.h"
-#include "tests/hardware/text.h"
+#include "tests/hardware/rows.h"
 
 using namespace cuslice::check;
 
 namespace {
-
-class Steps {
-  public:
-    explicit Steps(const Gpu& gpu) : gpu_(gpu) {
-        std::printf(
-            "| step | NVML's figure | step's size | counted by cuslice | NVML − counted |\n|---|---|---|---|---|\n");
-        row("cuInit");
-    }
-    void row(const std::string& what) {
-        const auto process = process_bytes(getpid(), gpu_.uuid), counted = counted_bytes(gpu_.uuid);
-        std::printf("| %s | %s | %s | %s | %s |\n", what.c_str(), mib(process).c_str(),
-                    mib_between(process, last_).c_str(), mib(counted).c_str(), mib_between(process, counted).c_str());
-        std::fflush(stdout);
-        last_ = process;
-    }
-    /// A step that this driver may refuse: the refusal is its row.
-    void attempt(const std::string& what, const std::function<CUresult()>& call) {
-        const CUresult result = call();
-        row(result == CUDA_SUCCESS ? what : what + ": " + name_of(result));
-    }
-
-  private:
-    Gpu gpu_;
-    std::optional<std::uint64_t> last_ = 0;
-};
 
 CUresult launch(CUfunction function) {
     const CUresult result = CU(cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
@@ -47,45 +18,44 @@ CUresult launch(CUfunction function) {
 
 int main() {
     Gpu gpu = find_gpu();
-    Steps steps(gpu);
+    Rows steps(gpu);
+    steps.row("cuInit");
     open_context(gpu);
     steps.row("the primary context");
     const CUmodule module = load_kernels("kernels.ptx");
     steps.row("a module of 5 KiB");
     const CUfunction nothing = kernel(module, "nothing");
-    steps.attempt("the first launch", [&] { return launch(nothing); });
+    steps.attempt("the first launch", launch(nothing));
     steps.attempt("a stack of 4 KiB a thread, and a launch", [&] {
         const CUresult result = CU(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 4 << 10);
         return result == CUDA_SUCCESS ? launch(nothing) : result;
-    });
-    steps.attempt("a printf buffer of 32 MiB",
-                  [&] { return CU(cuCtxSetLimit)(CU_LIMIT_PRINTF_FIFO_SIZE, std::size_t{32} << 20); });
+    }());
+    steps.attempt("a printf buffer of 32 MiB", CU(cuCtxSetLimit)(CU_LIMIT_PRINTF_FIFO_SIZE, std::size_t{32} << 20));
     CUdeviceptr block = 0;
     for (const std::uint64_t bytes : {1ull, 1ull << 20, (2ull << 20) + 1, (100ull << 20) + 1}) {
-        steps.attempt("cuMemAlloc of " + std::to_string(bytes) + " B",
-                      [&] { return CU(cuMemAlloc_v2)(&block, bytes); });
+        steps.attempt("cuMemAlloc of " + std::to_string(bytes) + " B", CU(cuMemAlloc_v2)(&block, bytes));
     }
     steps.attempt("1,000 × cuMemAlloc of 1,000 B", [&] {
         CUresult result = CUDA_SUCCESS;
         for (int i = 0; i < 1000 && result == CUDA_SUCCESS; i++) result = CU(cuMemAlloc_v2)(&block, 1000);
         return result;
-    });
+    }());
     steps.attempt("cuMemAllocAsync of 10 MiB", [&] {
         const CUresult result = CU(cuMemAllocAsync)(&block, 10 << 20, nullptr);
         return result == CUDA_SUCCESS ? CU(cuStreamSynchronize)(nullptr) : result;
-    });
+    }());
     steps.attempt("freed, and the pool trimmed", [&] {
         CUmemoryPool pool = nullptr;
         CUresult result = CU(cuMemFreeAsync)(block, nullptr);
         if (result == CUDA_SUCCESS) result = CU(cuStreamSynchronize)(nullptr);
         if (result == CUDA_SUCCESS) result = CU(cuDeviceGetDefaultMemPool)(&pool, gpu.device);
         return result == CUDA_SUCCESS ? CU(cuMemPoolTrimTo)(pool, 0) : result;
-    });
+    }());
     CUcontext second = nullptr;
     const auto create = [&] {
         return find("cuCtxCreate_v4") ? CU(cuCtxCreate_v4)(&second, nullptr, 0, gpu.device)
                                       : CU(cuCtxCreate_v2)(&second, 0, gpu.device);
     };
-    steps.attempt("a second context", create);
-    if (second) steps.attempt("which is destroyed", [&] { return CU(cuCtxDestroy_v2)(second); });
+    steps.attempt("a second context", create());
+    if (second) steps.attempt("which is destroyed", CU(cuCtxDestroy_v2)(second));
 }

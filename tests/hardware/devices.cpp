@@ -3,6 +3,8 @@
 //   devices            a line for each: ordinal, name, UUID, total memory
 //   devices about      the first GPU and the driver, as `key value` lines for the record's head
 //   devices count      "2 (GPU-…, GPU-…)", or the error that cuInit or the count gave
+#include <dlfcn.h>
+
 #include <cstring>
 
 #include "tests/hardware/driver.h"
@@ -42,8 +44,11 @@ int print_about() {
     MUST(cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, gpu.device);
     MUST(cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, gpu.device);
     MUST(cuDeviceTotalMem_v2, &total, gpu.device);
-    std::printf("GPU %s\nuuid %s\ncapability %d.%d\nmemory %s\ndriver %s\nCUDA %d.%d\n", gpu.name, gpu.uuid, major,
-                minor, mib(total).c_str(), driver_version().c_str(), version / 1000, version % 1000 / 10);
+    Dl_info file{};
+    dladdr(find("cuInit"), &file);
+    std::printf("GPU %s\nuuid %s\ncapability %d.%d\nmemory %s\ndriver %s\nCUDA %d.%d\nfile %s\n", gpu.name, gpu.uuid,
+                major, minor, mib(total).c_str(), driver_version().c_str(), version / 1000, version % 1000 / 10,
+                file.dli_fname);
     return 0;
 }
 

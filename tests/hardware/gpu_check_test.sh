@@ -1,18 +1,36 @@
 #!/bin/bash
-# Tests scripts/gpu_check.sh where there is no GPU:  gpu_check_test.sh SCRIPT BUILD
+# Tests scripts/gpu_check.sh and what packs it, where there is no GPU:  gpu_check_test.sh SOURCES BUILD
 set -u
-script=$1 build=$2 work=$(mktemp -d)
+script=$1/scripts/gpu_check.sh pack=$1/scripts/pack_gpu_check.sh build=$2 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-failed=0
-expect() {
-    local what=$1
-    shift
-    "$@" || { echo "not so: $what" >&2; failed=1; }
-}
-
-# The whole plan on the fake GPU. Nothing of it can be taken for a measurement, and nothing is written anywhere.
+. "$(dirname "$0")/expect.sh"
 mkdir "$work/here" && cd "$work/here" || exit 1
-"$script" "$build" --fake >"$work/out" 2>"$work/err"
+
+# ---- the archive ----------------------------------------------------------------------------------------------------
+
+"$pack" "$work/here" "$work/none.tar.gz" 2>"$work/err"
+expect "what is no build is not packed" test $? = 64
+"$pack" "$build" "$work/check.tar.gz" >"$work/out" 2>"$work/err" || { cat "$work/out" "$work/err" >&2; exit 1; }
+expect "the archive has at most 25 MB" test "$(stat -c %s "$work/check.tar.gz")" -le 25000000
+tar -C "$work" -xf "$work/check.tar.gz" || exit 1
+unpacked=$work/cuslice-gpu-check
+expect "nothing in it depends on where it was built" test -z "$(grep -rlF "$build" "$unpacked")"
+expect "nothing in it has the static runtime, which is NVIDIA's" \
+    test -z "$(grep -rlF cudaErrorSoftwareValidityNotEstablished "$unpacked/bin" "$unpacked"/tests/hardware/limit_runtime*[!p])"
+
+# ---- the plan -------------------------------------------------------------------------------------------------------
+
+seconds=$(bash "$unpacked/tests/hardware/plan.sh" steps | awk '{ sum += $2 } END { print sum }')
+expect "all steps together take at most 480 s: $seconds" test "$seconds" -le 480
+expect "the first look has 20 s" test "$(bash "$unpacked/tests/hardware/plan.sh" steps | head -n 1 | cut -d ' ' -f 1,2)" = "smoke 20"
+while read -r name most _; do
+    expect "the step $name is there" grep -qE "^$name\(\)" "$unpacked"/tests/hardware/steps/*.sh
+    expect "$name and its $most s are in docs/hardware" grep -qF "| \`$name\` | $most |" "$1/docs/hardware/README.md"
+done < <(bash "$unpacked/tests/hardware/plan.sh" steps)
+
+# The whole plan on the fake GPU, from the archive. Nothing of it can be taken for a measurement, and nothing is written
+# anywhere.
+"$unpacked/gpu_check.sh" --fake >"$work/out" 2>"$work/err"
 status=$?
 if [ $status != 0 ]; then
     cat "$work/out" "$work/err" >&2
@@ -22,32 +40,65 @@ fi
 expect "it prints something" test -s "$work/out"
 expect "every line is marked" test "$(grep -vc '^NOT A GPU  ' "$work/out")" = 0
 expect "no file is written" test -z "$(ls -A "$work/here")"
-for title in "The limit, driver API" "cuGetProcAddress and the exported addresses" "What calls cost"; do
-    expect "there is a step: $title" grep -q "## [0-9]*\. $title" "$work/out"
-done
+while read -r _ _ title; do
+    expect "there is a step: $title" grep -qE "## [0-9]+\. $title" "$work/out"
+done < <(bash "$unpacked/tests/hardware/plan.sh" steps)
 expect "programs in a slice were refused within it" \
-    grep -qE 'driver API, 1 GiB \| 1024.00 MiB .*CUDA_ERROR_OUT_OF_MEMORY.* yes \| right' "$work/out"
+    has 'limit_driver, 1 GiB \| 1024.00 MiB .*CUDA_ERROR_OUT_OF_MEMORY.* yes \| right' "$work/out"
+for name in "two processes of one job" "two jobs of one group" growth prealloc deferred; do
+    expect "within the limit: $name" has "^NOT A GPU  \| $name.* yes \| right" "$work/out"
+done
+expect "the samples have two parts" has 'Number of devices: 2' "$work/out"
+expect "nothing is wrong" test "$(grep -cF '**' "$work/out")" = 0
 
 # A step that does not exist, and a build that is none.
-"$script" "$build" --fake --only nonsense >/dev/null 2>&1
+"$script" "$build" --fake --only smoke,nonsense >/dev/null 2>&1
 expect "an unknown step is refused" test $? = 64
 "$script" "$work/here" --fake >/dev/null 2>&1
 expect "a folder without a build is refused" test $? = 64
 
-# What must fail does: a program that holds more than the limit is found out.
+# ---- what must fail does --------------------------------------------------------------------------------------------
+
+# A program that holds more than the limit is found out.
 export CUSLICE_FAKE=1xt4 CUSLICE_FAKE_DIR=$work/books
 raw() { LD_LIBRARY_PATH=$build/lib/cuslice/fake "$@"; }
-row=$(raw "$build/tests/hardware/watch" --name greedy --limit $((256 << 20)) -- \
-    "$build/tests/hardware/limit_driver" $((1 << 30)))
+watch=$build/tests/hardware/watch fill=$build/tests/hardware/limit_driver
+row=$(raw "$watch" --name greedy --limit $((256 << 20)) -- "$fill" $((1 << 30)))
 expect "a program over the limit fails the watch" test $? = 1
 expect "and its row says so: $row" grep -qF '**no**' <<<"$row"
-row=$(raw "$build/tests/hardware/watch" --name hidden --limit $((256 << 20)) -- \
-    /bin/bash -c "$build/tests/hardware/limit_driver $((1 << 30)); exit \$?")
+row=$(raw "$watch" --name hidden --limit $((256 << 20)) -- /bin/bash -c "$fill $((1 << 30)); exit \$?")
 expect "also one that NVML lists under another process: $row" test $? = 1
 expect "by what the GPU's use rose by: $row" grep -qE 'not listed.*\*\*no\*\*' <<<"$row"
-raw "$build/tests/hardware/watch" --name crash -- /bin/false >/dev/null
+row=$(raw "$watch" --name both --limit $((2000 << 20)) --processes 2 -- \
+    /bin/bash -c "$fill $((1 << 30)) & $fill $((1 << 30)) & wait -n && wait -n")
+expect "also two that are over it only together: $row" test $? = 1
+expect "by the sum of both: $row" grep -qF ' 2048.00 MiB | not refused ' <<<"$row"
+raw "$watch" --name crash -- /bin/false >/dev/null
 expect "a program that fails, fails the watch" test $? = 1
-unset CUSLICE_FAKE
+unset CUSLICE_FAKE CUSLICE_FAKE_DIR
+
+# An NVML that never returns in a slice: the first look says so, with stacks; what needs a slice is left out, and what
+# is measured without one goes on.
+cp "$build/tests/hardware/test/hanging_nvml.so" "$unpacked/lib/cuslice/fake/libnvidia-ml.so.1"
+CHECK_PATIENCE=2 "$unpacked/gpu_check.sh" --fake --only smoke,limit,context_cost,split >"$work/out" 2>"$work/err"
+expect "a first look that hangs fails the run" test $? = 1
+expect "the summary says which" has 'The first look \| \*\*failed\*\*' "$work/out"
+expect "and what hung" has 'The first look .* hung' "$work/out"
+expect "the stacks show where" has 'nvmlInit|libnvidia-ml' "$work/out"
+for title in "The limit" "What a context" "One GPU split"; do
+    expect "not in a slice: $title" has "$title.* not in a slice: the first look .* hung" "$work/out"
+done
+expect "the limit's native rows are there" has 'limit_driver, no slice.* right' "$work/out"
+expect "no row of a slice is" test "$(grep -c 'limit_driver, 2 GiB' "$work/out")" = 0
+expect "what a context takes without cuslice is there" has '\| the primary context \|' "$work/out"
+expect "and the samples without cuslice" has 'Number of devices: 1' "$work/out"
+
+# A step that is cut off keeps what it measured. (Without the first look, nothing keeps it from hanging.)
+CHECK_PATIENCE=1 "$unpacked/gpu_check.sh" --fake --only context_cost >"$work/out" 2>"$work/err"
+expect "a step that hangs fails the run" test $? = 1
+expect "it is a time-out" has '\*\*time-out\*\*' "$work/out"
+expect "its figures without cuslice are there" has '\| a second context \|' "$work/out"
+expect "with the stacks" has 'Stacks at the time-out' "$work/out"
 
 # Without a GPU it says so, and writes no record.
 if "$build/tests/hardware/devices" about >/dev/null 2>&1; then
@@ -55,7 +106,7 @@ if "$build/tests/hardware/devices" about >/dev/null 2>&1; then
 else
     "$script" "$build" --record "$work/record.md" 2>"$work/err"
     expect "without a GPU it exits with 69" test $? = 69
-    expect "and says so" grep -q "there is no GPU to measure here" "$work/err"
+    expect "and says so" has "there is no GPU to measure here" "$work/err"
     expect "and writes no record" test ! -e "$work/record.md"
 fi
 exit $failed

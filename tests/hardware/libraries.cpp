@@ -3,14 +3,12 @@
 //
 //   libraries cublas|cudnn|nccl FILE
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <vector>
 
 #include "tests/hardware/driver.h"
-#include "tests/hardware/management.h"
-#include "tests/hardware/text.h"
+#include "tests/hardware/rows.h"
 
 using namespace cuslice::check;
 
@@ -38,25 +36,8 @@ class Library {
     void* handle_;
 };
 
-class Steps {
-  public:
-    Steps(std::string name, const Gpu& gpu) : name_(std::move(name)), gpu_(gpu) {}
-    void row(const std::string& what) {
-        const auto process = process_bytes(getpid(), gpu_.uuid), counted = counted_bytes(gpu_.uuid);
-        std::printf("| %s: %s | %s | %s | %s | %s |\n", name_.c_str(), what.c_str(), mib(process).c_str(),
-                    mib_between(process, last_).c_str(), mib(counted).c_str(), mib_between(process, counted).c_str());
-        std::fflush(stdout);
-        last_ = process;
-    }
-
-  private:
-    std::string name_;
-    Gpu gpu_;
-    std::optional<std::uint64_t> last_ = 0;
-};
-
 /// A product of two matrices of ones: each element of the result is the side's length.
-void use_cublas(const Library& cublas, Steps& steps) {
+void use_cublas(const Library& cublas, Rows& steps) {
     constexpr int kSide = 1024;
     void* handle = nullptr;
     cublas.call("cublasCreate_v2", &handle);
@@ -81,13 +62,13 @@ void use_cublas(const Library& cublas, Steps& steps) {
     if (!right) std::exit(1);
 }
 
-void use_cudnn(const Library& cudnn, Steps& steps) {
+void use_cudnn(const Library& cudnn, Rows& steps) {
     void* handle = nullptr;
     cudnn.call("cudnnCreate", &handle);
     steps.row("cudnnCreate");
 }
 
-void use_nccl(const Library& nccl, Steps& steps) {
+void use_nccl(const Library& nccl, Rows& steps) {
     void* communicator = nullptr;
     const int device = 0;
     nccl.call("ncclCommInitAll", &communicator, 1, &device);
@@ -101,7 +82,7 @@ int main(int argc, char** argv) {
     const std::string name = argv[1];
     Gpu gpu = find_gpu();
     open_context(gpu);
-    Steps steps(name, gpu);
+    Rows steps(gpu);
     steps.row("the context alone");
     const Library library(name, argv[2]);
     steps.row("loaded");

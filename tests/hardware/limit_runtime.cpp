@@ -1,6 +1,8 @@
 // The same as limit_driver.cpp for a program on the CUDA runtime. Built three times: by the C++ compiler with the
 // shared runtime, and, where nvcc is at hand, as CUDA C++ with a kernel of its own, with the shared and with the static
 // runtime.
+//
+//   limit_runtime [MOST]    takes MOST bytes at the most (8 GiB)
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
@@ -72,7 +74,8 @@ std::string uuid_of(const cudaDeviceProp& properties) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+    const std::uint64_t most = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 8192 * kMiB;
     cudaDeviceProp properties{};
     std::size_t free = 0, total = 0;
     const cudaError_t started = cudaGetDeviceProperties(&properties, 0);
@@ -92,7 +95,7 @@ int main() {
     std::uint64_t got = 0;
     cudaError_t refused = cudaSuccess;
     for (std::uint64_t size = 64 * kMiB; size >= 256 << 10; size /= 4) {
-        while (got < 8192 * kMiB) {
+        while (got + size <= most) {
             void* block = nullptr;
             refused = cudaMalloc(&block, size);
             if (refused != cudaSuccess) break;

@@ -57,10 +57,12 @@ std::optional<std::uint64_t> plus(std::optional<std::uint64_t> a, std::optional<
 
 }  // namespace
 
-bool has_management() {
-    static const bool started = NVML(nvmlInit_v2) && NVML(nvmlInit_v2)() == nvml::SUCCESS;
-    return started;
+std::optional<int> management_status() {
+    static const std::optional<int> status = NVML(nvmlInit_v2) ? std::optional<int>(NVML(nvmlInit_v2)()) : std::nullopt;
+    return status;
 }
+
+bool has_management() { return management_status() == nvml::SUCCESS; }
 
 std::string driver_version() {
     char text[nvml::SYSTEM_DRIVER_VERSION_BUFFER_SIZE] = {};

@@ -10,6 +10,9 @@
 
 namespace cuslice::check {
 
+/// What nvmlInit returned, 0 for success; absent if there is no libnvidia-ml.so.1.
+std::optional<int> management_status();
+
 /// False if there is no NVML, or it does not start; every figure below is then absent.
 bool has_management();
 

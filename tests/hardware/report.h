@@ -9,7 +9,11 @@ namespace cuslice::check {
 void tell(const std::string& key, const std::string& value);
 void tell(const std::string& key, std::uint64_t bytes);
 
-/// Says that everything is allocated now, and waits until the watcher has read what it wanted.
+/// Says that everything is allocated now, and waits until the watcher has read what it wanted, and all that it watches
+/// have come this far.
 void held();
+
+/// Waits until all that the watcher watches have come this far.
+void ready();
 
 }  // namespace cuslice::check

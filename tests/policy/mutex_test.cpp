@@ -1,6 +1,10 @@
 #include "policy/mutex.h"
 
+#include <pthread.h>
+
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "tests/catch.h"
 #include "tests/policy/rounds.h"
@@ -37,6 +41,42 @@ TEST_CASE("a host's errno is kept, also when a lock has to be waited for") {
         }
     });
     CHECK(changed == 0);
+}
+
+namespace {
+std::atomic<unsigned> told{0};
+LongWait long_wait;
+}  // namespace
+
+TEST_CASE("a lock that is waited for for long is told of once, with who has it") {
+    Mutex mutex;
+    told = 0;
+    watch_long_waits(
+        [](const LongWait& wait) {
+            long_wait = wait;
+            told++;
+        },
+        5);
+    mutex.lock();
+    std::thread waiter([&] {
+        errno = 4711;
+        LockGuard lock(mutex);
+        CHECK(errno == 4711);
+    });
+    while (!told) std::this_thread::yield();
+    CHECK(long_wait.mutex == &mutex);
+    CHECK(long_wait.holder == reinterpret_cast<std::uintptr_t>(pthread_self()));
+    CHECK(long_wait.waiting_at != nullptr);
+    CHECK(long_wait.milliseconds == 5);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    mutex.unlock();
+    waiter.join();
+    CHECK(told == 1);
+    // One that is free is had as before, and so is one that others want.
+    CHECK(mutex.try_lock());
+    CHECK_FALSE(mutex.try_lock());
+    mutex.unlock();
+    watch_long_waits(nullptr, 0);
 }
 
 }  // namespace

@@ -74,7 +74,12 @@ struct Scene {
         put(NvmlFunction::nvmlDeviceGetMPSComputeRunningProcesses_v3, no_processes);
         put(NvmlFunction::nvmlDeviceGetMemoryInfo, memory);
     }
-    void open() { part.open("GPU-made-up", kPid, free_memory, 500 * kMiB, frees); }
+    // `pid`: 0 where it isn't known under which NVML would list us.
+    void open(unsigned pid = kPid) {
+        NvmlGpu nvml;
+        nvml.open("GPU-made-up");
+        part.open(nvml, pid, free_memory, 500 * kMiB, frees, mutex);
+    }
     // The driver makes a context, or loads a module.
     void grow(std::uint64_t bytes, std::uint64_t others = 0) {
         const DriverPart::Step step = part.before(budget);
@@ -82,7 +87,7 @@ struct Scene {
         machine.process += bytes;
         machine.all += bytes + others;
         if (shown_free) shown_free -= bytes + others;
-        part.after(step, 0, budget);
+        part.after(step, {}, budget);
     }
     void allocate(std::uint64_t bytes) {
         REQUIRE(budget.reserve(bytes));
@@ -92,6 +97,7 @@ struct Scene {
     }
 
     bool listable = true;
+    Mutex mutex;
     Budget budget;
     InFlight frees;
     DriverPart part;
@@ -108,12 +114,12 @@ TEST_CASE("the process's figure less what is charged by itself is the driver's p
     CHECK(scene.budget.used() == 300 * kMiB);
     scene.allocate(1000 * kMiB);
     machine.process += 20 * kMiB;  // lazily loaded, and nobody was told
-    scene.part.refresh(0, scene.budget);
+    scene.part.refresh({}, scene.budget);
     CHECK(scene.part.bytes() == 320 * kMiB);
     CHECK(scene.budget.used() == 1320 * kMiB);
     machine.listed = false;  // the last context is gone, and what was allocated with it
     scene.budget.release(1000 * kMiB);
-    scene.part.refresh(0, scene.budget);
+    scene.part.refresh({}, scene.budget);
     CHECK(scene.budget.used() == 0);
 }
 
@@ -130,20 +136,73 @@ TEST_CASE("silence is not zero") {
     scene.open();
     scene.grow(300 * kMiB);
     machine.answers = false;
-    scene.part.refresh(0, scene.budget);
+    scene.part.refresh({}, scene.budget);
     CHECK(scene.part.bytes() == 300 * kMiB);
     CHECK(scene.budget.used() == 300 * kMiB);
 }
 
-TEST_CASE("our pid in the list before there is a context is another process in a namespace of its own") {
+TEST_CASE("where our pid in NVML's list is not known, a process of the same number is somebody else") {
     Scene scene;
     machine.listed = true;
     machine.process = 5000 * kMiB;
     machine.all = 5000 * kMiB;
-    scene.open();
+    scene.open(0);
     scene.grow(300 * kMiB);
     CHECK_FALSE(scene.part.exact());
     CHECK(scene.part.bytes() == 300 * kMiB);
+}
+
+TEST_CASE("a context that nobody saw begin is in NVML's figure") {
+    Scene scene;
+    machine.listed = true;
+    machine.process = machine.all = 300 * kMiB;
+    scene.open();
+    scene.part.meet({0, true}, scene.budget);
+    CHECK(scene.part.exact());
+    CHECK(scene.budget.used() == 300 * kMiB);
+    machine.process += 200 * kMiB;  // and another one
+    scene.part.meet({0, true}, scene.budget);
+    CHECK(scene.budget.used() == 500 * kMiB);
+}
+
+TEST_CASE("a context that nobody saw begin, where NVML does not list us, is what nobody else is known to hold") {
+    Scene scene;
+    scene.listable = false;
+    machine.all = 1200 * kMiB;
+    scene.open();
+    scene.part.meet({0, true, 1000 * kMiB}, scene.budget);
+    CHECK_FALSE(scene.part.exact());
+    CHECK(scene.part.bytes() == 200 * kMiB);
+
+    SECTION("and a second one is what has come since") {
+        scene.allocate(64 * kMiB);
+        machine.all += 150 * kMiB;
+        scene.part.meet({0, true, 1000 * kMiB}, scene.budget);
+        CHECK(scene.part.bytes() == 350 * kMiB);
+    }
+    SECTION("up to what a context can take") {
+        machine.all += 5000 * kMiB;
+        scene.part.meet({0, true}, scene.budget);
+        CHECK(scene.part.bytes() == 700 * kMiB);
+    }
+    SECTION("until NVML lists us, whose figure is exact from then on") {
+        machine.listed = true;
+        machine.process = 310 * kMiB;
+        CHECK(scene.part.refresh({0, true}, scene.budget));
+        CHECK(scene.part.exact());
+        CHECK(scene.budget.used() == 310 * kMiB);
+    }
+}
+
+TEST_CASE("NVML's silence about us means nothing while a context of ours is there") {
+    Scene scene;
+    scene.open();
+    scene.grow(300 * kMiB);
+    machine.listed = false;
+    scene.part.refresh({0, true}, scene.budget);
+    CHECK(scene.budget.used() == 300 * kMiB);
+    scene.part.refresh({0, false}, scene.budget);
+    CHECK(scene.budget.used() == 0);
 }
 
 TEST_CASE("where NVML does not list us, the steps of the GPU's use count") {
@@ -159,20 +218,20 @@ TEST_CASE("where NVML does not list us, the steps of the GPU's use count") {
         const DriverPart::Step step = scene.part.before(scene.budget);
         scene.allocate(1000 * kMiB);
         machine.all += 24 * kMiB;
-        scene.part.after(step, 0, scene.budget);
+        scene.part.after(step, {}, scene.budget);
         CHECK(scene.part.bytes() == 324 * kMiB);
         CHECK(scene.budget.used() == 1324 * kMiB);
     }
     SECTION("and it can't be less than nothing, whatever others give back") {
         const DriverPart::Step step = scene.part.before(scene.budget);
         machine.all -= 4000 * kMiB;
-        scene.part.after(step, 0, scene.budget);
+        scene.part.after(step, {}, scene.budget);
         CHECK(scene.part.bytes() == 0);
         CHECK(scene.budget.used() == 0);
     }
     SECTION("and nothing is read between the steps") {
         machine.all += 1000 * kMiB;
-        scene.part.refresh(0, scene.budget);
+        scene.part.refresh({}, scene.budget);
         CHECK(scene.part.bytes() == 300 * kMiB);
     }
     SECTION("and freed memory that is not back yet is nobody's") { CHECK_FALSE(scene.part.takes_over(kMiB)); }
@@ -187,12 +246,12 @@ TEST_CASE("without NVML the first context is all that is in use, up to what one 
     CHECK_FALSE(step.known);
     const std::uint64_t in_use = GENERATE(as<std::uint64_t>(), 300, 5000) * kMiB;
     shown_free = 16384 * kMiB - in_use;
-    scene.part.after(step, 0, scene.budget);
+    scene.part.after(step, {}, scene.budget);
     CHECK(scene.part.bytes() == (in_use == 300 * kMiB ? 300 : 500) * kMiB);
     const std::uint64_t first = scene.part.bytes();
     const DriverPart::Step module = scene.part.before(scene.budget);
     shown_free -= 24 * kMiB;
-    scene.part.after(module, 0, scene.budget);
+    scene.part.after(module, {}, scene.budget);
     CHECK(scene.part.bytes() == first + 24 * kMiB);
 }
 
@@ -223,7 +282,7 @@ TEST_CASE("a reading during which others allocate or free is not believed") {
             if (left == 0) scene.budget.release(100 * kMiB), scene.frees.end();
         };
     }
-    CHECK(scene.part.refresh(0, scene.budget));
+    CHECK(scene.part.refresh({}, scene.budget));
     CHECK(left < 0);  // it was asked again, until nothing was under way
     CHECK(scene.part.bytes() <= 300 * kMiB);
 
@@ -233,7 +292,7 @@ TEST_CASE("a reading during which others allocate or free is not believed") {
         machine.process = 1;
     };
     const std::uint64_t before = scene.part.bytes();
-    CHECK_FALSE(scene.part.refresh(0, scene.budget));  // never quiet: it gives up, and the last figure stands
+    CHECK_FALSE(scene.part.refresh({}, scene.budget));  // never quiet: it gives up, and the last figure stands
     CHECK(scene.part.bytes() == before);
 }
 
@@ -245,13 +304,13 @@ TEST_CASE("managed memory may be elsewhere, so it leaves a range") {
     scene.budget.commit();
     const std::uint64_t resident = GENERATE(as<std::uint64_t>(), 0, 400, 1000) * kMiB;
     machine.process = 300 * kMiB + resident;
-    scene.part.refresh(1000 * kMiB, scene.budget);
+    scene.part.refresh({1000 * kMiB, true}, scene.budget);
     CHECK(scene.part.bytes() == 300 * kMiB);
     machine.process = 1350 * kMiB;  // more than all of it: 50 MiB must be the driver's
-    scene.part.refresh(1000 * kMiB, scene.budget);
+    scene.part.refresh({1000 * kMiB, true}, scene.budget);
     CHECK(scene.part.bytes() == 350 * kMiB);
     machine.process = 200 * kMiB;  // less than the driver's part was
-    scene.part.refresh(1000 * kMiB, scene.budget);
+    scene.part.refresh({1000 * kMiB, true}, scene.budget);
     CHECK(scene.part.bytes() == 200 * kMiB);
 }
 
@@ -261,10 +320,10 @@ TEST_CASE("memory on its way back is the driver's until it is seen to be gone") 
     scene.grow(300 * kMiB);
     scene.allocate(64 * kMiB);
     CHECK(scene.part.takes_over(64 * kMiB));
-    scene.part.refresh(0, scene.budget);
+    scene.part.refresh({}, scene.budget);
     CHECK(scene.budget.used() == 364 * kMiB);
     machine.process -= 64 * kMiB;
-    scene.part.refresh(0, scene.budget);
+    scene.part.refresh({}, scene.budget);
     CHECK(scene.budget.used() == 300 * kMiB);
     CHECK(scene.part.bytes() == 300 * kMiB);
 }
@@ -279,11 +338,11 @@ TEST_CASE("memory on its way back is believed to be gone where managed memory le
     machine.process += 100 * kMiB;
     CHECK(scene.part.takes_over(64 * kMiB));
     machine.process -= 64 * kMiB;
-    scene.part.refresh(100 * kMiB, scene.budget);
+    scene.part.refresh({100 * kMiB, true}, scene.budget);
     CHECK(scene.part.bytes() == 300 * kMiB);
     // Another process has it still: what the figure needs is charged at least.
     CHECK(scene.part.takes_over(0));
     machine.process += 64 * kMiB;
-    scene.part.refresh(100 * kMiB, scene.budget);
+    scene.part.refresh({100 * kMiB, true}, scene.budget);
     CHECK(scene.part.bytes() == 364 * kMiB);
 }

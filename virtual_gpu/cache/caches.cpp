@@ -129,9 +129,15 @@ int Caches::in_context(void*) {
     return asked != CUDA_SUCCESS || current ? asked : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-int Caches::quiesce() {
-    CUcontext all[64];
-    const std::size_t count = contexts().list(all, std::size(all));
+Fence Caches::fence(CUcontext context, CUdeviceptr address) {
+    CUcontext all[Fences::kMostContexts];
+    const std::size_t count = reach_.list(contexts(), context, address, all, std::size(all));
+    return count <= std::size(all) ? fences_.make(all, count) : 0;
+}
+
+int Caches::quiesce(CUcontext context, CUdeviceptr address) {
+    CUcontext all[Reach::kMostContexts];
+    const std::size_t count = reach_.list(contexts(), context, address, all, std::size(all));
     if (count > std::size(all)) return CUDA_ERROR_NOT_SUPPORTED;
     for (std::size_t i = 0; i < count; i++) {
         const CurrentContext during(all[i]);

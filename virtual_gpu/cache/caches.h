@@ -8,6 +8,7 @@
 #include "virtual_gpu/cache/ipc_blocks.h"
 #include "virtual_gpu/cache/notes.h"
 #include "virtual_gpu/cache/publisher.h"
+#include "virtual_gpu/cache/reach.h"
 
 namespace cuslice {
 
@@ -44,10 +45,11 @@ class Caches {
     void changed(VirtualGpu& gpu) { publisher_.changed(*this, gpu); }
     Publisher& publisher() { return publisher_; }
 
-    // Waits for all work of all contexts. See Backing::quiesce.
-    int quiesce();
+    // Waits for all work that can touch the memory of a context. See Backing::quiesce.
+    int quiesce(CUcontext context, CUdeviceptr address);
     static int in_context(void* = nullptr);
-    Fence fence() { return captures_.any() ? 0 : fences_.make(contexts()); }
+    // The same without waiting, while no stream is captured.
+    Fence fence(CUcontext context, CUdeviceptr address);
     bool passed(Fence fence, bool wait) { return !captures_.any() && fences_.passed(fence, wait); }
     static std::uint64_t now();
     static void thread_began();
@@ -57,6 +59,7 @@ class Caches {
     Captures& captures() { return captures_; }
     Notes& notes() { return notes_; }
     IpcBlocks& ipc_blocks() { return ipc_blocks_; }
+    Reach& reach() { return reach_; }
 
     // Calls f(ContextCache&) for each that is open.
     template <typename F>
@@ -82,6 +85,7 @@ class Caches {
     Captures captures_;
     Notes notes_;
     IpcBlocks ipc_blocks_;
+    Reach reach_;
     Mutex ending_;
     Mutex mutex_;  // over the making and ending of caches
     std::atomic<unsigned> count_{0};

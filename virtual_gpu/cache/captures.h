@@ -11,12 +11,15 @@ namespace cuslice {
 // recorded: it would fail and end the capture. Thread-safe.
 class Captures {
   public:
-    bool any() const { return count_.load(std::memory_order_acquire) != 0; }
+    bool any() { return count_.load(std::memory_order_acquire) != 0 && any_still(); }
 
     void began(CUstream stream, CUcontext context) {
         LockGuard lock(mutex_);
-        if (streams_.push_back({stream, context})) count_.store(streams_.size(), std::memory_order_release);
+        if (streams_.push_back({stream, context, nullptr})) count_.store(streams_.size(), std::memory_order_release);
     }
+    // One is about to begin by a function that isn't known, or to fail, and may end by another one: whether it goes on
+    // is asked of the driver each time.
+    void may_begin(CUstream stream, CUcontext context);
     // Of one that may have been captured.
     void ended(CUstream stream, CUcontext context) {
         remove([&](const Entry& entry) { return entry.stream == stream && entry.context == context; });
@@ -30,11 +33,19 @@ class Captures {
   private:
     struct Entry {
         CUstream stream;
-        CUcontext context;  // the default streams have the same handles in each
+        CUcontext context;   // the default streams have the same handles in each
+        const void* thread;  // that begins it by a function that isn't known; null: it is seen how it ends
+        bool seen = false;   // of one by such a function: the driver has said that it goes on
+        bool is(const Entry& other) const {
+            return stream == other.stream && context == other.context && thread == other.thread;
+        }
     };
+    bool any_still();
+    bool goes_on(const Entry& entry);
+    void note_seen(const Entry& entry);
     template <typename Which>
     void remove(Which which) {
-        if (!any()) return;
+        if (count_.load(std::memory_order_acquire) == 0) return;
         LockGuard lock(mutex_);
         for (std::size_t i = streams_.size(); i-- > 0;)
             if (which(streams_[i])) streams_.remove_at(i);

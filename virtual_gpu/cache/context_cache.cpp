@@ -12,6 +12,7 @@ void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::
     set = &caches;
     gpu = &on;
     context = in;
+    gpu_bit = Reach::bit(process().contexts().device_of(in));
     id = number;
     Backing backing;
     backing.self = this;
@@ -22,7 +23,7 @@ void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::
     backing.room = [](void* self) { return kOf(self).gpu->room(); };
     backing.quiesce = quiesce;
     backing.in_context = Caches::in_context;
-    backing.fence = [](void* self) { return kOf(self).set->fence(); };
+    backing.fence = fence;
     backing.passed = [](void* self, Fence fence, bool wait) { return kOf(self).set->passed(fence, wait); };
     backing.drop_fence = [](void* self, Fence fence) { kOf(self).set->fences().drop(fence); };
     backing.capturing = [](void* self) { return kOf(self).set->captures().any(); };
@@ -39,14 +40,22 @@ void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::
 }
 
 // Mostly the process has one context, and it is current.
-int ContextCache::quiesce(void* self, bool for_program) {
-    Caches& set = *static_cast<ContextCache*>(self)->set;
+int ContextCache::quiesce(void* self, std::uint64_t address, bool for_program) {
+    auto& cache = *static_cast<ContextCache*>(self);
+    Caches& set = *cache.set;
     CUcontext current = nullptr;
     const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&current);
     if (for_program && !current) return asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_CONTEXT;
     if (set.captures().any()) return Backing::kNotNow;
     if (current && current == process().contexts().sole()) return CUSLICE_REAL(cuCtxSynchronize)();
-    return set.quiesce();
+    return set.quiesce(cache.context, address);
+}
+
+Fence ContextCache::fence(void* self, std::uint64_t address) {
+    auto& cache = *static_cast<ContextCache*>(self);
+    if (cache.set->captures().any()) return 0;
+    const CUcontext sole = process().contexts().sole();
+    return sole ? cache.set->fences().make(&sole, 1) : cache.set->fence(cache.context, address);
 }
 
 std::uint64_t ContextCache::take(void* self, std::uint64_t bytes, Denied* denied) {

@@ -14,6 +14,7 @@ struct ContextCache {
     Caches* set = nullptr;
     VirtualGpu* gpu = nullptr;
     CUcontext context = nullptr;
+    std::uint64_t gpu_bit = 0;  // of Reach
     Contexts::Id id = 0;
     std::uint64_t operations_seen = 0;  // the idle thread's
     bool short_said = false;
@@ -21,7 +22,8 @@ struct ContextCache {
     void open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::Id number);
 
   private:
-    static int quiesce(void* self, bool for_program);
+    static int quiesce(void* self, std::uint64_t address, bool for_program);
+    static Fence fence(void* self, std::uint64_t address);
     static std::uint64_t take(void* self, std::uint64_t bytes, Denied* denied);
     static void give_back(void* self, std::uint64_t address, std::uint64_t bytes);
 };

@@ -21,19 +21,15 @@ CUevent Fences::make_event(CUcontext context) {
     return current && CUSLICE_REAL(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS ? event : nullptr;
 }
 
-Fence Fences::make(Contexts& contexts) {
-    if (!driver_slot(Function::cuCtxRecordEvent)) return 0;
+Fence Fences::make(const CUcontext* contexts, std::size_t count) {
+    if (!driver_slot(Function::cuCtxRecordEvent) || count == 0) return 0;
     Mark marks[kMostContexts];
-    CUcontext there[kMostContexts];
-    std::size_t count = 1;
-    if (!(there[0] = contexts.sole())) count = contexts.list(there, kMostContexts);
-    if (count == 0 || count > kMostContexts) return 0;
     Point* point = nullptr;
     {
         LockGuard lock(mutex_);
         if (!(point = points_.take())) return 0;
         // With what it will have, for context_ended() to find.
-        for (std::size_t i = 0; i < count; i++) marks[i] = {there[i], spare_event(there[i])};
+        for (std::size_t i = 0; i < count; i++) marks[i] = {contexts[i], spare_event(contexts[i])};
         for (std::size_t i = 0; i < count; i++)
             if (marks[i].event) point->add(marks[i]);
         point->next = first_;

@@ -5,17 +5,18 @@
 #include "policy/allocator/records.h"
 #include "policy/mutex.h"
 #include "policy/page_vector.h"
-#include "virtual_gpu/contexts.h"
+#include "virtual_gpu/driver/cuda_api.h"
 
 namespace cuslice {
 
-// Points in the work of all contexts of the process, each made of one event a context. Every context counts: one may
-// reach another's memory, as a peer or by a copy that names no context. Thread-safe; no lock is held over a call of the
+// Points in the work of contexts, each made of one event a context. Thread-safe; no lock is held over a call of the
 // driver.
 class Fences {
   public:
-    // 0 if none can be made: the driver is older than CUDA 12.5, or there are more contexts than kMostContexts.
-    Fence make(Contexts& contexts);
+    static constexpr std::size_t kMostContexts = 16;
+
+    // Of up to kMostContexts. 0 if none can be made: the driver is older than CUDA 12.5.
+    Fence make(const CUcontext* contexts, std::size_t count);
     // See Backing::passed.
     bool passed(Fence fence, bool wait);
     void drop(Fence fence);
@@ -25,7 +26,6 @@ class Fences {
     Mutex& mutex() { return mutex_; }
 
   private:
-    static constexpr std::size_t kMostContexts = 16;
     struct Mark {
         CUcontext context;
         CUevent event;

@@ -35,7 +35,7 @@ def counted():
     return None if nvml.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory)) else memory.used
 
 
-def take_all(allocate, is_refusal, most=8192 * MIB):
+def take_all(allocate, is_refusal, most=int(os.environ.get("CHECK_MOST", 8192 * MIB))):
     """Allocates large blocks, then ever smaller ones, until even the smallest is refused. Returns the blocks; tells
     what it got and how it was refused."""
     blocks, got, refusal = [], 0, "not refused"

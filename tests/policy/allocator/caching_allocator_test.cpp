@@ -26,6 +26,26 @@ TEST_CASE("the first segment is of 2 MiB, and what is freed is used again") {
     CHECK(a.memory.takes == 2);
 }
 
+TEST_CASE("large blocks begin where other devices and the host can map them, whatever was allocated before") {
+    const auto options = GENERATE(CachingAllocator::Options{}, kDeferred);
+    Allocator a(options);
+    std::mt19937 random(3);
+    std::vector<std::uint64_t> live;
+    for (int i = 0; i < 3000; i++) {
+        const std::uint64_t most = 1ull << (17 + random() % 11), bytes = SizeClass::kMost + 1 + random() % most;
+        const std::uint64_t boundary = bytes >= 64 * kMiB ? 2 * kMiB : bytes >= 2 * kMiB ? 64 << 10 : 4096;
+        live.push_back(a.allocate(bytes));
+        CAPTURE(bytes);
+        REQUIRE(live.back());
+        REQUIRE(live.back() % boundary == 0);
+        while (live.size() > 30) {
+            std::swap(live[random() % live.size()], live.back());
+            REQUIRE(a.free(live.back()) == Freed::done);
+            live.pop_back();
+        }
+    }
+}
+
 TEST_CASE("a repeating program makes no driver allocation after its first round") {
     const auto options = GENERATE(CachingAllocator::Options{}, kDeferred);
     Allocator a(options);

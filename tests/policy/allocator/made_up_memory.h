@@ -41,7 +41,7 @@ struct MadeUpMemory {
             std::lock_guard lock(of(self).mutex);
             return of(self).limit - of(self).held;
         };
-        b.quiesce = [](void* self, bool) {
+        b.quiesce = [](void* self, std::uint64_t, bool) {
             MadeUpMemory& m = of(self);
             std::lock_guard lock(m.mutex);
             if (m.capturing) return Backing::kNotNow;
@@ -50,7 +50,7 @@ struct MadeUpMemory {
             return m.sync_error;
         };
         b.in_context = [](void*) { return 0; };
-        b.fence = [](void* self) -> Fence {
+        b.fence = [](void* self, std::uint64_t) -> Fence {
             MadeUpMemory& m = of(self);
             std::lock_guard lock(m.mutex);
             if (m.capturing) return 0;

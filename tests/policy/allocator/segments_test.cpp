@@ -64,6 +64,29 @@ TEST_CASE("a block lies beside the smaller neighbour, or the segment's edge") {
     CHECK(f.segments.largest_free() == 512);
 }
 
+TEST_CASE("an aligned block is found where there is just room for it, at either end of what is free") {
+    constexpr std::uint64_t kBoundary = 64 << 10, kUnit = SizeClass::kUnit;
+    Fixture f;
+    f.add(0, kMiB);
+    Block* first = f.segments.take(kUnit);
+    REQUIRE(first->address == kBase);
+    CHECK_FALSE(f.segments.take(kMiB - kUnit, kBoundary));
+    Block* all = f.segments.take(kMiB - kBoundary, kBoundary);
+    REQUIRE(all);
+    CHECK(all->address == kBase + kBoundary);
+    f.segments.give_back(all);
+    CHECK(f.segments.largest_free() == kMiB - kUnit);
+    // Beside the smaller neighbour: the segment's end, and then what lies there.
+    Block* at_end = f.segments.take(kBoundary - kUnit, kBoundary);
+    REQUIRE(at_end);
+    CHECK(at_end->address == kBase + kMiB - kBoundary);
+    Block* at_begin = f.segments.take(kBoundary, kBoundary);
+    REQUIRE(at_begin);
+    CHECK(at_begin->address == kBase + kBoundary);
+    for (Block* block : {at_end, at_begin, first}) f.segments.give_back(block);
+    CHECK(f.segments.largest_free() == kMiB);
+}
+
 TEST_CASE("an aligned block leaves what is before it to others") {
     Fixture f;
     f.add(0, 4 * kMiB);
@@ -132,7 +155,7 @@ TEST_CASE("random blocks never overlap, and everything merges in the end") {
     for (int i = 0; i < 20'000; i++) {
         if (live.empty() || random() % 2) {
             const std::uint64_t bytes = (random() % 2000 + 1) * 512;
-            Block* block = f.segments.take(bytes, random() % 4 ? 0 : 64 << 10);
+            Block* block = f.segments.take(bytes, random() % 4 ? SizeClass::kUnit : 64 << 10);
             if (!block) continue;
             REQUIRE(block->bytes == bytes);
             used += bytes;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "tests/preload/guest/guest.h"
+#include "virtual_gpu/fake/private_driver.h"
 
 namespace guest {
 namespace {
@@ -23,6 +24,13 @@ CUdevice device(const std::string& text) { return static_cast<CUdevice>(std::sto
 CUresult make_current(Program& program, CUcontext context) {
     program.current = context;
     return program.driver.cuCtxSetCurrent(context);
+}
+
+const cuslice::fake::PrivateDriver* private_driver(const Program& program) {
+    void* found = nullptr;
+    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
+    program.driver.cuGetProcAddress_v2(cuslice::fake::kPrivateDriver, &found, CUDA_VERSION, 0, &status);
+    return static_cast<const cuslice::fake::PrivateDriver*>(found);
 }
 
 // PTX with one variable of so many bytes.
@@ -55,6 +63,22 @@ void add_context_commands(Commands& commands) {
         unsigned bytes = 0;
         const CUresult result = p.driver.cuDeviceTotalMem(&bytes, device(w.at(0)));
         return answer(result, bytes);
+    };
+    // hidden DEVICE: the primary context, made by a way of the driver's own that no hook sees, and made current
+    commands["hidden"] = [](Program& p, const Words& w) {
+        const cuslice::fake::PrivateDriver* own = private_driver(p);
+        CUcontext context = nullptr;
+        const CUresult result = own ? own->retain_primary(&context, device(w.at(0))) : CUDA_ERROR_NOT_FOUND;
+        if (result != CUDA_SUCCESS) return answer(result);
+        p.contexts[w.at(0)] = context;
+        return answer(make_current(p, context));
+    };
+    commands["hiddenrelease"] = [](Program& p, const Words& w) {
+        return answer(private_driver(p)->release_primary(device(w.at(0))));
+    };
+    // hiddenload NAME BYTES: a module with one variable
+    commands["hiddenload"] = [](Program& p, const Words& w) {
+        return answer(private_driver(p)->load_module(&p.modules[w.at(0)], module_text(number(w.at(1))).c_str()));
     };
     // retain DEVICE: the primary context, made current and known by the device's number
     commands["retain"] = [](Program& p, const Words& w) {

@@ -49,6 +49,7 @@ void add_sharing_commands(Commands& commands);
 void add_nvml_commands(Commands& commands);
 void add_process_commands(Commands& commands);
 void add_thread_commands(Commands& commands);
+void add_work_commands(Commands& commands);
 
 std::string execute(Program& program, const Words& words);
 

@@ -26,7 +26,11 @@
     F(cuGreenCtxDestroy, cuGreenCtxDestroy, 12040)                             \
     F(cuCtxFromGreenCtx, cuCtxFromGreenCtx, 12040)                             \
     F(cuCtxSynchronize, cuCtxSynchronize, 2000)                                \
+    F(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, 4000)                      \
+    F(cuLaunchHostFunc, cuLaunchHostFunc, 10000)                               \
     F(cuPointerGetAttribute, cuPointerGetAttribute, 4000)                      \
+    F(cuPointerSetAttribute, cuPointerSetAttribute, 6000)                      \
+    F(cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange, 11070)     \
     F(cuMemAlloc, cuMemAlloc, 2000)                                            \
     F(cuMemAlloc_v2, cuMemAlloc, 3020)                                         \
     F(cuMemAllocPitch_v2, cuMemAllocPitch, 3020)                               \

@@ -45,6 +45,22 @@ void add_sharing_commands(Commands& commands) {
             p.driver.cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, p.blocks.at(w.at(0)));
         return answer(result, id);
     };
+    // dmabuf NAME BYTES
+    commands["dmabuf"] = [](Program& p, const Words& w) {
+        int file = -1;
+        return answer(p.driver.cuMemGetHandleForAddressRange(&file, p.blocks.at(w.at(0)), number(w.at(1)),
+                                                             CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
+    };
+    // syncmemops NAME
+    commands["syncmemops"] = [](Program& p, const Words& w) {
+        const unsigned on = 1;
+        return answer(p.driver.cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p.blocks.at(w.at(0))));
+    };
+    // tokens NAME: by which a kernel module finds the block's pages
+    commands["tokens"] = [](Program& p, const Words& w) {
+        CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens{};
+        return answer(p.driver.cuPointerGetAttribute(&tokens, CU_POINTER_ATTRIBUTE_P2P_TOKENS, p.blocks.at(w.at(0))));
+    };
     // ipcopen NAME HANDLE
     commands["ipcopen"] = [](Program& p, const Words& w) {
         CUdeviceptr block = 0;

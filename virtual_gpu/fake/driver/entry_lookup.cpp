@@ -10,6 +10,7 @@
 #include "virtual_gpu/fake/driver/injection.h"
 #include "virtual_gpu/fake/driver/lookup.h"
 #include "virtual_gpu/fake/driver/newer.h"
+#include "virtual_gpu/fake/private_driver.h"
 
 using namespace cuslice::fake;
 
@@ -63,6 +64,10 @@ struct Answer {
 /// The newest form that is no newer than the version asked for. A function that has per-thread forms answers the
 /// per-thread flag with those alone; one that has none answers with the only forms there are.
 Answer look_up(const char* name, int version, cuuint64_t flags) {
+    static constexpr PrivateDriver private_driver{&cuDevicePrimaryCtxRetain, &cuDevicePrimaryCtxRelease_v2,
+                                                  &cuModuleLoadData};
+    if (std::strcmp(name, kPrivateDriver) == 0)
+        return {const_cast<PrivateDriver*>(&private_driver), CU_GET_PROC_ADDRESS_SUCCESS};
     const std::vector<const Exported*> rows = rows_of(name);
     if (rows.empty()) return {};
     bool per_thread = false;

@@ -1,5 +1,7 @@
 // What is known of an address.
 
+#include <unistd.h>
+
 #include <cstring>
 #include <optional>
 
@@ -87,9 +89,29 @@ std::optional<Known> what_is(Address address) {
     return std::nullopt;
 }
 
+/// Whether kernels of the current context can use the address: memory of cuMemAlloc on another GPU, only if the context
+/// that it is of has been made a peer.
+CUresult usable_here(const Known& known) {
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!known.device_block || context->gpu->ordinal == known.ordinal) return CUDA_SUCCESS;
+    const std::lock_guard hold(driver().lock);
+    return context->peers.count(known.context) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 template <typename T>
 CUresult give(void* data, T value) {
     std::memcpy(data, &value, sizeof value);
+    return CUDA_SUCCESS;
+}
+
+CUresult set_sync_memops(const void* value, Address address) {
+    const Found found = find_block(address);
+    if (!found) return CUDA_ERROR_INVALID_VALUE;
+    unsigned flag = 0;
+    std::memcpy(&flag, value, sizeof flag);
+    const std::lock_guard hold(found.gpu->lock);
+    found.block.record->sync_memops = flag != 0;
     return CUDA_SUCCESS;
 }
 
@@ -100,6 +122,7 @@ CUresult attribute_of(const Known& known, CUpointer_attribute attribute, void* d
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
             return give(data, static_cast<unsigned>(known.type));
         case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+            if (const CUresult bad = usable_here(known); bad != CUDA_SUCCESS) return bad;
             return give(data, static_cast<CUdeviceptr>(known.address));
         case CU_POINTER_ATTRIBUTE_HOST_POINTER:
             if (!known.host_visible) return CUDA_ERROR_INVALID_VALUE;
@@ -125,7 +148,8 @@ CUresult attribute_of(const Known& known, CUpointer_attribute attribute, void* d
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
             return give(data, int{0});
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-            return give(data, unsigned{CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE});
+            return give(data, unsigned{usable_here(known) == CUDA_SUCCESS ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
+                                                                          : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE});
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
             return give(data, known.pool);
         case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
@@ -136,8 +160,13 @@ CUresult attribute_of(const Known& known, CUpointer_attribute attribute, void* d
             return give(data, known.id);
         case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
             return give(data, int{0});
-        case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
-            CUSLICE_UNSUPPORTED("CU_POINTER_ATTRIBUTE_P2P_TOKENS");
+        case CU_POINTER_ATTRIBUTE_P2P_TOKENS: {
+            // Documented for memory of cuMemAlloc, and to make copies of it synchronous.
+            const unsigned on = 1;
+            if (!known.device_block) return CUDA_ERROR_INVALID_VALUE;
+            if (const CUresult bad = set_sync_memops(&on, known.address); bad != CUDA_SUCCESS) return bad;
+            return give(data, CUDA_POINTER_ATTRIBUTE_P2P_TOKENS{known.id, static_cast<unsigned>(known.ordinal)});
+        }
         default:
             return CUDA_ERROR_INVALID_VALUE;
     }
@@ -226,11 +255,22 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute*
 CUresult CUDAAPI cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr address) {
     CUSLICE_ENTER(cuPointerSetAttribute)
     if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
-    const Found found = find_block(address);
-    if (!found) return CUDA_ERROR_INVALID_VALUE;
-    unsigned flag = 0;
-    std::memcpy(&flag, value, sizeof flag);
-    const std::lock_guard hold(found.gpu->lock);
-    found.block.record->sync_memops = flag != 0;
-    return CUDA_SUCCESS;
+    return set_sync_memops(value, address);
+}
+
+// This GPU exports no memory to other devices; what is documented of the arguments is checked all the same.
+CUresult CUDAAPI cuMemGetHandleForAddressRange(void* handle, CUdeviceptr address, size_t size,
+                                               CUmemRangeHandleType type, unsigned long long flags) {
+    CUSLICE_ENTER(cuMemGetHandleForAddressRange)
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    if (handle == nullptr || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD ||
+        (flags != 0 && flags != CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (size == 0 || address % page != 0 || size % page != 0) return CUDA_ERROR_INVALID_VALUE;
+    const auto known = what_is(address);
+    if (!known || known->type != CU_MEMORYTYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    const std::size_t whole = (known->size + page - 1) / page * page;  // the last page may be partly in use
+    if (size > whole - (address - known->base)) return CUDA_ERROR_INVALID_VALUE;
+    CUSLICE_UNSUPPORTED("cuMemGetHandleForAddressRange: dma-buf");
 }

@@ -26,6 +26,11 @@ __attribute__((visibility("default"))) CUresult cuMemcpyDtoD_v3(CUdeviceptr to, 
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     return cuMemcpyDtoD_v2(to, from, bytes);
 }
+
+__attribute__((visibility("default"))) CUresult cuStreamBeginFakeRecapture(CUstream stream, CUstreamCaptureMode mode) {
+    if (!cuslice::fake::newer_driver()) return CUDA_ERROR_NOT_SUPPORTED;
+    return cuStreamBeginCapture_v2(stream, mode);
+}
 }
 
 namespace cuslice::fake {
@@ -40,6 +45,8 @@ std::span<const Exported> newer_functions() {
         {"cuFakeNewerDriverFunction", "cuFakeNewerDriverFunction", 13000, false,
          reinterpret_cast<void*>(&cuFakeNewerDriverFunction)},
         {"cuMemAlloc_v3", "cuMemAlloc", 14000, false, reinterpret_cast<void*>(&cuMemAlloc_v3)},
+        {"cuStreamBeginFakeRecapture", "cuStreamBeginFakeRecapture", 14000, false,
+         reinterpret_cast<void*>(&cuStreamBeginFakeRecapture)},
         {"cuMemcpyDtoD_v3", "cuMemcpyDtoD", 14000, false, reinterpret_cast<void*>(&cuMemcpyDtoD_v3)},
     };
     return rows;

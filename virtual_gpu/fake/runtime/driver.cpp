@@ -3,6 +3,8 @@
 #include "virtual_gpu/fake/runtime/report.h"
 
 #include <dlfcn.h>
+#include <cstdlib>
+#include <cstring>
 
 namespace cuslice::fake {
 namespace {
@@ -44,6 +46,17 @@ void* find_driver_function(const char* name, int version, cuuint64_t flags) {
         return nullptr;
     }
     return function;
+}
+
+const PrivateDriver* private_driver() {
+    static const PrivateDriver* const found = [] {
+        const char* way = std::getenv("CUSLICE_FAKE_RUNTIME");
+        const bool exported = way != nullptr && std::strcmp(way, "public") == 0;
+        return exported ? nullptr
+                        : static_cast<const PrivateDriver*>(
+                              find_driver_function(kPrivateDriver, CUDA_VERSION, CU_GET_PROC_ADDRESS_DEFAULT));
+    }();
+    return found;
 }
 
 void say_missing(const char* name, int version) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "virtual_gpu/fake/private_driver.h"
+
 #include <cuda.h>
 #include <cudaProfiler.h>
 #include <cudaProfilerTypedefs.h>
@@ -25,6 +27,10 @@ void* find_driver_function(const char* name, int version, cuuint64_t flags);
 /// cuGetProcAddress_v2 itself, for what the program asks of the driver through the runtime.
 CUresult ask_driver(const char* name, void** function, int version, cuuint64_t flags,
                     CUdriverProcAddressQueryResult* status);
+
+/// The fake driver's own way in (private_driver.h); null where the driver is another one, or
+/// CUSLICE_FAKE_RUNTIME=public is set: then its exported functions serve. For whoever holds Lock (state.h).
+const PrivateDriver* private_driver();
 
 /// Says once for this look-up that the driver has no such function.
 void say_missing(const char* name, int version);

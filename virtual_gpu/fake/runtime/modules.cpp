@@ -51,7 +51,8 @@ CUresult module_of(Binary* binary, CUmodule* module) {
         std::free(loaded);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    result = CU(cuModuleLoadData, 2000)(module, ptx);
+    const PrivateDriver* own = private_driver();
+    result = own != nullptr ? own->load_module(module, ptx) : CU(cuModuleLoadData, 2000)(module, ptx);
     std::free(ptx);
     if (result != CUDA_SUCCESS) {
         std::free(loaded);

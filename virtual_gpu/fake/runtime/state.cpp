@@ -69,7 +69,9 @@ cudaError_t start_locked() {
 cudaError_t retain(Device& device, CUcontext* context, unsigned* generation) {
     Lock held;
     if (!device.retained) {
-        const CUresult result = CU(cuDevicePrimaryCtxRetain, 7000)(&device.primary, device.handle);
+        const PrivateDriver* own = private_driver();
+        const CUresult result = own != nullptr ? own->retain_primary(&device.primary, device.handle)
+                                               : CU(cuDevicePrimaryCtxRetain, 7000)(&device.primary, device.handle);
         if (result != CUDA_SUCCESS) {
             return as_error(result);
         }
@@ -223,7 +225,8 @@ cudaError_t reset_device(int ordinal) {
     }
     if (device.retained) {
         // "Resetting the primary context does not release it" (cuda.h): our own hold on it ends here.
-        CU(cuDevicePrimaryCtxRelease, 11000)(device.handle);
+        const PrivateDriver* own = private_driver();
+        own != nullptr ? own->release_primary(device.handle) : CU(cuDevicePrimaryCtxRelease, 11000)(device.handle);
         forget_modules(device.primary);
         device.retained = false;
     }

@@ -69,7 +69,7 @@ int quiesce(void* self) {
 // A fence is one event of each context.
 using Events = std::vector<CUevent>;
 
-Fence fence(void* self) {
+Fence fence(void* self, std::uint64_t) {
     Place::of(self).fences++;
     auto* events = new Events;
     for (const CUcontext context : Place::of(self).asked) {
@@ -104,7 +104,7 @@ cuslice::Backing backing_of(Place& place) {
     backing.take = take;
     backing.give_back = give_back;
     backing.room = [](void* self) { return Place::of(self).limit - Place::of(self).held; };
-    backing.quiesce = [](void* self, bool) { return quiesce(self); };
+    backing.quiesce = [](void* self, std::uint64_t, bool) { return quiesce(self); };
     backing.in_context = [](void*) { return 0; };
     backing.wanted = [](void*) { return false; };
     backing.fence = fence;

@@ -43,6 +43,39 @@ TEST_CASE("the middle of a block leads to its base, size, context and device") {
           }) == "");
 }
 
+TEST_CASE("another GPU's memory has a device pointer here only where its context is a peer of this one") {
+    CHECK(in_child({{"CUSLICE_FAKE", "2xt4"}}, [](const Report& report) {
+              const CUcontext first = use_device(report, 0);
+              CUdeviceptr memory = 0, seen = 0;
+              EXPECT_EQUAL(cuMemAlloc(&memory, 1000), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuPointerGetAttribute(&seen, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, memory + 7), CUDA_SUCCESS);
+              EXPECT_EQUAL(seen, memory + 7);
+              const CUcontext second = use_device(report, 1);
+              unsigned access = 9;
+              EXPECT_EQUAL(cuPointerGetAttribute(&seen, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, memory),
+                           CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuPointerGetAttribute(&access, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, memory), CUDA_SUCCESS);
+              EXPECT_EQUAL(access, unsigned{CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE});
+              EXPECT_EQUAL(cuCtxEnablePeerAccess(first, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuPointerGetAttribute(&seen, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, memory), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuPointerGetAttribute(&access, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, memory), CUDA_SUCCESS);
+              EXPECT_EQUAL(access, unsigned{CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE});
+              // One direction is not the other.
+              CUdeviceptr other = 0;
+              EXPECT_EQUAL(cuMemAlloc(&other, 1000), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuCtxSetCurrent(first), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuPointerGetAttribute(&seen, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, other),
+                           CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuCtxSetCurrent(second), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuCtxDisablePeerAccess(first), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuPointerGetAttribute(&seen, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, memory),
+                           CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuCtxSetCurrent(nullptr), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuPointerGetAttribute(&seen, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, memory),
+                           CUDA_ERROR_INVALID_CONTEXT);
+          }) == "");
+}
+
 TEST_CASE("several attributes at once give defaults for what isn't known") {
     CHECK(in_child(one_t4, [](const Report& report) {
               use_device(report);

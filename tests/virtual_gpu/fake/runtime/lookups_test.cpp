@@ -61,7 +61,7 @@ TEST_CASE("the driver is asked as NVIDIA's runtime asks it") {
         const std::string functions = read_text(CUSLICE_TEST_FUNCTIONS);
         for (const LookUp& one : found) {
             INFO(one.name << " " << one.version << " " << one.flags);
-            if (one.name == "(empty)") continue;
+            if (one.name == "(empty)" || one.name == "cuslice_fake_private_driver") continue;
             const std::string form = ", " + one.name + ", " + std::to_string(one.version) + ", " +
                                      (one.flags == 2 ? "per_thread" : "legacy") + ",";
             CHECK(functions.find(form) != std::string::npos);

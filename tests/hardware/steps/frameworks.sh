@@ -1,0 +1,91 @@
+# Frameworks, where they are installed: optional, each a step of its own.
+
+# needs MODULE: skips the step if it is not there, or can't be.
+needs() {
+    has_module "$1" || skip "$1 is not installed for $python"
+    [ -z "$CHECK_FAKE" ] || [ "$1" = numba ] ||
+        skip "$1 needs NVIDIA's own runtime, which does not start on the fake GPU"
+}
+
+version_of() {
+    "$python" -c "import importlib.metadata as m
+for n in ('$1', 'cupy-cuda13x', 'cupy-cuda12x', 'cupy-cuda11x'):
+    try: print(m.version(n)); break
+    except m.PackageNotFoundError: pass"
+}
+
+# framework MODULE SCRIPT GiB [NAME=VALUE…]: a row without cuslice, and one in a slice; sets failed.
+framework() {
+    local module=$1 script=$here/frameworks/$2 gib=$3 name
+    shift 3
+    needs "$module"
+    name="$module $(version_of "$module")${1:+, $*}"
+    table_head
+    CHECK_MOST=$GiB watched "$name, no slice, at most 1 GiB" - -- env "$@" "$python" "$script" || failed=1
+    slices
+    watched "$name, $gib GiB" $((gib * GiB)) -- env "$@" "$python" "$script" || failed=1
+}
+
+torch_limit() {
+    local failed=0
+    framework torch torch_limit.py 4
+    watched "torch, growth, 4 GiB" $((4 * GiB)) --allocator growth -- "$python" "$here/frameworks/torch_limit.py" || failed=1
+    watched "torch, expandable segments, 4 GiB" $((4 * GiB)) -- \
+        env PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True PYTORCH_ALLOC_CONF=expandable_segments:True \
+        "$python" "$here/frameworks/torch_limit.py" || failed=1
+    watched "torch, cudaMallocAsync, 4 GiB" $((4 * GiB)) -- \
+        env PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync PYTORCH_ALLOC_CONF=backend:cudaMallocAsync \
+        "$python" "$here/frameworks/torch_limit.py" || failed=1
+    return $failed
+}
+
+torch_split() {
+    local status
+    needs torch
+    slices
+    printf 'Two parts, with cuBLAS in each:\n\n```\n'
+    "${cuslice_run[@]}" --split 0=2GiB+2GiB -- "$python" "$here/frameworks/torch_split.py" 2>&1
+    status=$?
+    printf '```\n'
+    return $status
+}
+
+# Ranks on one GPU: gloo without a split and with one, and NCCL, which refuses several ranks on a GPU unless it is told
+# (and then takes two).
+ranks() {
+    local failed=0
+    needs torch
+    ranks_of gloo "without cuslice" || failed=1
+    slices
+    ranks_of gloo "two parts" "${cuslice_run[@]}" --split 0=4GiB+4GiB -- || failed=1
+    ranks_of nccl "two parts" env NCCL_MULTI_RANK_GPU_ENABLE=1 "${cuslice_run[@]}" --split 0=4GiB+4GiB -- || failed=1
+    return $failed
+}
+
+ranks_of() {
+    local backend=$1 where=$2 status
+    shift 2
+    printf '%s, %s:\n\n```\n' "$backend" "$where"
+    guarded 12 2 "$@" "$python" -m torch.distributed.run --standalone --nproc-per-node 2 \
+        "$here/frameworks/torch_ranks.py" "$backend" 2>&1 | tail -n 25 | cut -c 1-300
+    status=${PIPESTATUS[0]}
+    printf 'exit status %s\n```\n\n' "$status"
+    return "$status"
+}
+
+limit_jax() {
+    local failed=0
+    framework jax jax_limit.py 4 XLA_PYTHON_CLIENT_PREALLOCATE=false
+    watched "jax, as it is, 4 GiB" $((4 * GiB)) -- "$python" "$here/frameworks/jax_limit.py" || failed=1
+    return $failed
+}
+limit_cupy() {
+    local failed=0
+    framework cupy cupy_limit.py 3
+    return $failed
+}
+limit_numba() {
+    local failed=0
+    framework numba numba_limit.py 2
+    return $failed
+}

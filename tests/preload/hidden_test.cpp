@@ -1,0 +1,124 @@
+// A primary context that no hook sees begin or end, and modules that no hook sees loaded: as NVIDIA's runtime is
+// believed to make and load its own.
+#include "tests/preload/machine.h"
+#include "tests/preload/places.h"
+#include "tests/preload/scene.h"
+
+namespace cuslice::tests {
+namespace {
+
+constexpr std::uint64_t kLimit = 1024 * kMiB;
+
+/// Takes all that is to be had in blocks of 16 MiB. How much that was.
+std::uint64_t fill(Guest& guest) {
+    std::uint64_t blocks = 0;
+    for (std::string name = "f0"; guest.code("alloc " + name + " " + bytes(16 * kMiB)) == 0; blocks++)
+        name = "f" + std::to_string(blocks + 1);
+    return blocks * 16 * kMiB;
+}
+
+TEST_CASE("a context that no hook sees is charged before the first byte is granted") {
+    const std::string allocator = GENERATE("direct", "growth", "prealloc");
+    CAPTURE(allocator);
+    Scene scene("1xlaptop-2g", {"CUSLICE_ALLOCATOR=" + allocator});
+    REQUIRE(scene.guest.code("hidden 0") == 0);
+    const std::uint64_t context = scene.held().used;
+    REQUIRE(context > 0);
+    CHECK(scene.free() == kLimit - context - 16 * kMiB);
+    CHECK(fill(scene.guest) + context + 100 * kMiB > kLimit);
+    CHECK(scene.held().peak <= kLimit);
+    CHECK(scene.guest.code("freeall") == 0);
+    CHECK(scene.free() == kLimit - context - 16 * kMiB);
+}
+
+TEST_CASE("a program that asks before it allocates is told the slice less the context that no hook saw") {
+    Scene scene("2xlaptop-2g", {});
+    REQUIRE(scene.guest.code("hidden 1") == 0);
+    CHECK(scene.guest.number("info", 2) == kLimit);
+    CHECK(scene.guest.number("info") < kLimit - 100 * kMiB);
+}
+
+TEST_CASE("modules that no hook sees loaded are charged before anything is refused or granted past the limit") {
+    Scene scene("1xlaptop-2g", {});
+    REQUIRE(scene.guest.code("hidden 0") == 0);
+    REQUIRE(scene.guest.code("alloc a " + bytes(16 * kMiB)) == 0);
+    REQUIRE(scene.guest.code("hiddenload m " + bytes(8 * kMiB)) == 0);
+    fill(scene.guest);
+    CHECK(scene.held().peak <= kLimit);
+}
+
+TEST_CASE("prealloc takes the slice in a context that no hook saw, at the first call that counts") {
+    Scene scene("1xlaptop-2g", {"CUSLICE_ALLOCATOR=prealloc"});
+    REQUIRE(scene.guest.code("hidden 0") == 0);
+    REQUIRE(scene.held().used < 500 * kMiB);
+    REQUIRE(scene.guest.code("alloc a 512") == 0);
+    CHECK(scene.held().used > 900 * kMiB);
+    CHECK(scene.held().peak <= kLimit);
+}
+
+TEST_CASE("two processes of a group share its slice, though no hook saw their contexts") {
+    const std::string allocator = GENERATE("direct", "growth");
+    CAPTURE(allocator);
+    Machine machine("1xt4");
+    const auto one =
+        machine.start({"--limit", "2GiB", "--group", "lab", "--group-limit", "2GiB", "--allocator", allocator});
+    const auto other =
+        machine.start({"--limit", "2GiB", "--group", "lab", "--group-limit", "2GiB", "--allocator", allocator});
+    for (const auto& guest : {one.get(), other.get()}) {
+        REQUIRE(guest->code("init") == 0);
+        REQUIRE(guest->code("hidden 0") == 0);
+        REQUIRE(guest->code("alloc first 512") == 0);
+    }
+    fill(*one);
+    fill(*other);
+    const std::uint64_t together = machine.held(*one, 0).used + machine.held(*other, 0).used;
+    CHECK(together <= 2048 * kMiB);
+    CHECK(together > 1800 * kMiB);
+}
+
+TEST_CASE(
+    "a program gives back its own use of a context that the runtime keeps: it lives on, and what is in it stays "
+    "charged") {
+    Scene scene("1xlaptop-2g", {});
+    REQUIRE(scene.guest.code("hidden 0") == 0);
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("alloc a " + bytes(64 * kMiB)) == 0);
+    const std::uint64_t free = scene.free();
+    REQUIRE(scene.guest.code("release 0") == 0);
+    CHECK(scene.guest.code("current 0") == 0);
+    CHECK(scene.free() == free);
+    REQUIRE(scene.guest.code("free a") == 0);
+    CHECK(scene.free() == free + 64 * kMiB);
+}
+
+TEST_CASE("a context that ends where no hook is takes its allocations along, before anything is refused") {
+    Scene scene("1xlaptop-2g", {});
+    REQUIRE(scene.guest.code("hidden 0") == 0);
+    REQUIRE(scene.guest.code("alloc a " + bytes(512 * kMiB)) == 0);
+    REQUIRE(scene.guest.code("hiddenrelease 0") == 0);
+    REQUIRE(scene.held().used == 0);
+    const std::string again = GENERATE("retain 0", "hidden 0");
+    CAPTURE(again);
+    REQUIRE(scene.guest.code(again) == 0);
+    CHECK(scene.guest.code("alloc b " + bytes(512 * kMiB)) == 0);
+    CHECK(scene.held().peak <= kLimit);
+}
+
+TEST_CASE("a program on the runtime stays in its slice, whichever way the runtime has to the driver") {
+    const std::string way = GENERATE("private", "public");
+    const std::string allocator = GENERATE("direct", "growth", "prealloc");
+    const std::string runtime = GENERATE("12", "13");
+    CAPTURE(way, allocator, runtime);
+    const Folder books;
+    Guest guest({kGuests + "/guest_runtime" + runtime},
+                sliced("1xt4", books.path(),
+                       {"CUSLICE_LIMIT=2GiB", "CUSLICE_ALLOCATOR=" + allocator, "CUSLICE_FAKE_RUNTIME=" + way,
+                        "LD_LIBRARY_PATH=" + kFakeFolder}));
+    CHECK(guest.code("fill") == 2);
+    const Held held = books_of(books.path(), guest.pid());
+    CHECK(held.peak <= 2048 * kMiB);
+    CHECK(held.used > 1800 * kMiB);
+}
+
+}  // namespace
+}  // namespace cuslice::tests

@@ -1,0 +1,75 @@
+// Which context is current, on which GPU, and what becomes of those whose beginning or end no hook has seen.
+#include "policy/page_vector.h"
+#include "policy/uncancelled.h"
+#include "virtual_gpu/allocation_kind.h"
+#include "virtual_gpu/process.h"
+#include "virtual_gpu/split/ending.h"
+#include "virtual_gpu/split/physical.h"
+
+namespace cuslice {
+
+constinit thread_local Process::LastContext Process::last_context{};
+
+const Process::Current& Process::look_up(CUcontext now) {
+    LastContext& last = last_context;
+    const std::uint32_t epoch = context_epoch_.load(std::memory_order_acquire);
+    CUdevice device = -1;
+    last = {};
+    if (!now || CUSLICE_REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return last.current;
+    VirtualGpu* gpu = gpu_of(device);
+    const Contexts::Id id = know_context(gpu, now, device);
+    last = {now, {gpu, id, gpu && caches_anything() ? caches_.of(*gpu, id) : nullptr}, epoch};
+    return last.current;
+}
+
+// Measured before it is known: another thread that meets it at the same time measures it as well, and neither is
+// granted a byte on the strength of a figure that leaves it out.
+Contexts::Id Process::know_context(VirtualGpu* gpu, CUcontext context, CUdevice device) {
+    if (const Contexts::Id id = contexts_.known_id(context)) return id;
+    if (!gpu || !gpu->limited()) return contexts_.id_of(context, device);
+    const Uncancelled uncancelled;
+    gpu->meet_context();
+    const Contexts::Id id = contexts_.id_of(context, device);
+    if (active_primary(device) == context) gpu->primary().is(context);
+    if (on_new_context) on_new_context(*gpu, context, id);
+    return id;
+}
+
+void Process::look_for_ended(VirtualGpu& gpu) {
+    const CUcontext primary = gpu.primary().handle.load();
+    if (!primary || !contexts_.known_id(primary)) return;
+    if (physical_primary_is_active(gpu.device()) && !gpu.primary().is_another()) return;
+    const LockGuard lock(caches_.ending());
+    if (contexts_.known_id(primary)) forget_context(&gpu, primary);
+}
+
+void Process::forget_context(VirtualGpu* gpu, CUcontext context) {
+    struct Sum {
+        PageVector<Allocation> allocations;
+        std::uint64_t bytes = 0, managed = 0;
+    } sum;
+    if (gpu && gpu->limited()) {
+        gpu->budget().begin_release();
+        allocations_.erase_context(
+            contexts_.known_id(context),
+            [](const Allocation& allocation, void* argument) {
+                auto& all = *static_cast<Sum*>(argument);
+                all.bytes += allocation.bytes;
+                if (is_managed(allocation)) all.managed += allocation.bytes;
+                all.allocations.push_back(allocation);
+            },
+            &sum);
+    }
+    if (const LeftMemory left; left)
+        for (const Allocation& allocation : sum.allocations) CUSLICE_PHYSICAL(cuMemFree_v2)(allocation.address);
+    if (gpu && gpu->limited()) {
+        gpu->managed_changed(-static_cast<std::int64_t>(sum.managed));
+        gpu->budget().end_release(sum.bytes);
+    }
+    sum.allocations.release();
+    if (caches_anything()) caches_.context_ended(context);
+    contexts_.ended(context);
+    forget_contexts();
+}
+
+}  // namespace cuslice
