@@ -1,6 +1,5 @@
 #include "cli/program.h"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -8,14 +7,16 @@
 
 #include <cerrno>
 #include <cstring>
-#include <vector>
+#include <string_view>
 
+#include "cli/elf_file.h"
 #include "cli/exit_codes.h"
 
 namespace cuslice::cli {
 namespace {
 
 constexpr const char* kNoSlice = "so this program gets no slice";
+constexpr std::string_view kGnuLoader = "ld-linux-x86-64.so.2";
 
 // What execve would say of a file, without starting it; 0 if it may be executed.
 int why_not_executable(const std::string& path) {
@@ -51,35 +52,28 @@ std::string interpreter_of(const std::string& head) {
     return line.substr(first, line.find_first_of(" \t\r", first) - first);
 }
 
-// In doubt true: a warning that is wrong would teach people to ignore it.
-bool has_interpreter_segment(const std::string& path, const Elf64_Ehdr& header) {
-    if (header.e_phentsize != sizeof(Elf64_Phdr)) return true;
-    std::vector<Elf64_Phdr> segments(header.e_phnum);
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    const std::size_t size = segments.size() * sizeof(Elf64_Phdr);
-    const ssize_t count =
-        descriptor < 0 ? -1 : ::pread(descriptor, segments.data(), size, static_cast<off_t>(header.e_phoff));
-    if (descriptor >= 0) ::close(descriptor);
-    if (count != static_cast<ssize_t>(size)) return true;
-    for (const Elf64_Phdr& segment : segments) {
-        if (segment.p_type == PT_INTERP) return true;
-    }
-    return false;
+// The GNU C library's loader, under whatever name: bundles rename it. In doubt true: a warning that is wrong would
+// teach people to ignore it.
+bool is_gnu_loader(std::string_view path) {
+    if (path.substr(path.rfind('/') + 1).starts_with("ld-linux")) return true;
+    const ElfFile loader{std::string(path)};
+    return !loader.is_elf() || loader.soname() == kGnuLoader;
 }
 
 // A file that is no ELF is some other kernel module's to run; nothing is known of it.
-std::string why_not_preloaded(const std::string& path) {
-    const std::string head = head_of(path, sizeof(Elf64_Ehdr));
-    if (!head.starts_with(ELFMAG) || head.size() < sizeof(Elf64_Ehdr)) return {};
-    Elf64_Ehdr header;
-    std::memcpy(&header, head.data(), sizeof header);
-    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) {
-        return path + ": not an x86_64 program: the loader ignores LD_PRELOAD there, " + kNoSlice;
+Reach reach_of(const std::string& path) {
+    const ElfFile file(path);
+    if (!file.is_elf()) return {};
+    if (!file.is_x86_64()) return {path + ": not an x86_64 program: the loader ignores LD_PRELOAD there, " + kNoSlice};
+    const std::string loader(file.interpreter());
+    if (loader.empty()) {
+        // The loader may itself be the program, and be told what to start.
+        if (file.soname() == kGnuLoader) return {};
+        return {path + ": statically linked: there is no loader that could preload the library, " + kNoSlice};
     }
-    if (!has_interpreter_segment(path, header)) {
-        return path + ": statically linked: there is no loader that could preload the library, " + kNoSlice;
-    }
-    return {};
+    if (is_gnu_loader(loader)) return {};
+    return {path + ": its loader " + loader + " is not the GNU C library's, which libcuslice.so needs, " + kNoSlice,
+            true};
 }
 
 // The kernel sets AT_SECURE for these, and the loader then ignores LD_PRELOAD.
@@ -118,7 +112,7 @@ Program find_program(const std::string& name, const Environment& environment) {
     return {{}, kNotFound, name + ": command not found"};
 }
 
-std::string why_out_of_reach(const std::string& path) {
+std::string started_file(const std::string& path) {
     // The kernel follows this many scripts whose interpreters are scripts.
     constexpr int kScripts = 4;
     constexpr std::size_t kShebang = 256;
@@ -128,8 +122,13 @@ std::string why_out_of_reach(const std::string& path) {
         if (interpreter.empty()) break;
         file = interpreter;
     }
+    return file;
+}
+
+Reach look_at_reach(const std::string& path) {
+    const std::string file = started_file(path);
     const std::string secure = why_secure(file);
-    return secure.empty() ? why_not_preloaded(file) : secure;
+    return secure.empty() ? reach_of(file) : Reach{secure};
 }
 
 }  // namespace cuslice::cli

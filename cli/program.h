@@ -17,8 +17,18 @@ struct Program {
 /// With a slash in `name` that file, else the first in PATH that may be executed.
 Program find_program(const std::string& name, const Environment& environment);
 
-/// A line on why LD_PRELOAD has no effect on the program (statically linked, set-user-ID, another architecture), or
-/// nothing. A script's interpreter is looked at in its place.
-std::string why_out_of_reach(const std::string& path);
+/// The file that the kernel starts for a program: itself, or a script's interpreter.
+std::string started_file(const std::string& path);
+
+/// Whether the preloaded library comes to a program.
+struct Reach {
+    /// A line on why it doesn't (statically linked, set-user-ID, another architecture or C library), or nothing.
+    std::string why_not = {};
+    /// The program's loader would end it over LD_PRELOAD: musl's does.
+    bool fatal = false;
+};
+
+/// Of started_file.
+Reach look_at_reach(const std::string& path);
 
 }  // namespace cuslice::cli

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "cli/gpu_query.h"
+#include "virtual_gpu/driver/load.h"
 #include "virtual_gpu/driver/nvml.h"
 
 namespace cuslice::cli {
@@ -116,6 +117,9 @@ Gpus read_gpus(const std::string& driver_file, const std::string& nvml_file) {
     void* const library = ::dlopen(driver_file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
         gpus.failure = ::dlerror();
+        // Looked for by its name alone, and not there: a driver that was named is another mistake.
+        if (driver_file.find('/') == driver_file.npos)
+            gpus.failure = "no NVIDIA driver here: " + gpus.failure + ". " + kNoDriverAdvice;
         return gpus;
     }
     const Driver driver(library);

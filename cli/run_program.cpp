@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cli/commands.h"
+#include "cli/driver_folders.h"
 #include "cli/exit_codes.h"
 #include "cli/gpu_query.h"
 #include "cli/group_notice.h"
@@ -76,7 +77,11 @@ int run_program(const Invocation& invocation) {
         return complain(error, kConfig);
     }
     VirtualGpus virtual_gpus(settings, environment);
-    Machine machine(virtual_gpus.physical(), settings, installation);
+    // What is wrong with the program is said later, but its search path may lead to a driver of its own.
+    const Program program = find_program(words[0], environment);
+    Environment asking_driver = virtual_gpus.physical();
+    if (program.exit_code == 0) search_as(started_file(program.path), asking_driver);
+    Machine machine(asking_driver, settings, installation);
     Selection selection;
     if (!check_gpus(settings, machine, error)) return complain(error, kConfig);
     virtual_gpus.look_outside(machine);
@@ -87,10 +92,9 @@ int run_program(const Invocation& invocation) {
     }
     virtual_gpus.show(environment, selection);
     // Settings first: 78 says that nothing about the program has been looked at.
-    const Program program = find_program(words[0], environment);
     if (program.exit_code != 0) return complain(program.message, program.exit_code);
-    const std::string out_of_reach = why_out_of_reach(program.path);
-    if (!out_of_reach.empty()) complain(out_of_reach, 0);
+    const Reach reach = look_at_reach(program.path);
+    if (!reach.why_not.empty()) complain(reach.why_not, 0);
     if (selection.split && carries_static_runtime(program.path))
         complain(program.path +
                      ": carries the static CUDA runtime: it sees each split GPU as one, with the memory of "
@@ -102,6 +106,7 @@ int run_program(const Invocation& invocation) {
     say_group_limit(asking, settings, installation, machine);
     if (const int refused = start_job(environment, settings, machine, selection, command); refused != 0) return refused;
     virtual_gpus.show(environment, selection);
+    if (reach.fatal) remove_preload(environment);
     return become(program.path, words, environment);
 }
 

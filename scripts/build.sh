@@ -12,7 +12,7 @@ shift
 targets=()
 for target in "$@"; do
     case $target in
-        product) targets+=(cuslice cuslice_nvml_facade cuslice_launch cuslice_toml_module
+        product) targets+=(cuslice cuslice_nvml_facade cuslice_driver_facade cuslice_launch cuslice_toml_module
                            cuslice_runtime cuslice_runtime_facade12 cuslice_runtime_facade13
                            fake_driver fake_nvml fake_cudart12 fake_cudart13 fake_watch) ;;
         *) targets+=("$target") ;;

@@ -95,8 +95,9 @@ Readiness Process::load() {
             std::snprintf(path, sizeof(path), "%.*s", static_cast<int>(driver->value.size()), driver->value.data());
             explicit_path = path;
         }
-        answer =
-            load_driver(explicit_path, driver_text_, sizeof(driver_text_)) ? Readiness::ready : Readiness::no_driver;
+        past_us_ = find_opened_past_us("libcuda.so.1", path_past_us_, sizeof(path_past_us_));
+        answer = load_driver(explicit_path, driver_text_, sizeof(driver_text_), &driver_found_) ? Readiness::ready
+                                                                                                : Readiness::no_driver;
         if (answer == Readiness::ready && splits_any(settings())) split().install();
     }
     readiness_.store(answer, std::memory_order_release);
@@ -109,8 +110,8 @@ bool Process::load_nvml() {
     if (load() == Readiness::bad_configuration) return false;
     char folder[512], text[512];
     const bool chosen = find(settings(), Key::driver) || find(settings(), Key::fake);
-    const bool beside = chosen && folder_in(driver_text_, folder, sizeof(folder));
-    const bool loaded = ::cuslice::load_nvml(beside ? folder : nullptr, text, sizeof(text));
+    const bool beside = (chosen || readiness() == Readiness::ready) && folder_in(driver_text_, folder, sizeof(folder));
+    const bool loaded = ::cuslice::load_nvml(beside ? folder : nullptr, chosen, text, sizeof(text));
     const Loading loading(mutex_);
     if (const int known = nvml_.load(std::memory_order_acquire)) return known == 1;
     if (loaded) splits_any(settings()) ? virtual_nvml().install() : publish_nvml();

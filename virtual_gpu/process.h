@@ -70,6 +70,10 @@ class Process {
     const ConfigError& error() const { return error_; }
     // The driver that was loaded, or why none was.
     const char* driver_text() const { return driver_text_; }
+    // How the driver was found: completes "found …".
+    const char* driver_found() const { return driver_found_; }
+    // A driver that was in the process before, opened past us; null if there was none.
+    const char* driver_past_us() const { return past_us_ ? path_past_us_ : nullptr; }
 
     int gpu_count() const { return gpu_count_.load(std::memory_order_acquire); }
     VirtualGpu& gpu(int ordinal) { return reinterpret_cast<VirtualGpu*>(gpu_storage_)[ordinal]; }
@@ -173,9 +177,10 @@ class Process {
     std::atomic<std::uint32_t> context_epoch_{1};
     std::atomic<int> nvml_{0};  // 0: not tried, 1: loaded, 2: none
     std::atomic<bool> gpus_open_{false};
-    bool may_cache_ = false;
+    bool may_cache_ = false, past_us_ = false;
     ConfigError error_;
-    char driver_text_[512] = {};
+    const char* driver_found_ = "";
+    char driver_text_[512] = {}, path_past_us_[512] = {};
 
     AllocationTable allocations_;
     InFlight frees_;

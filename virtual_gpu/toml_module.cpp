@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "virtual_gpu/driver/libc.h"
+#include "virtual_gpu/driver/loaded_object.h"
 #include "virtual_gpu/driver/locate.h"
 
 namespace cuslice {
@@ -14,7 +15,7 @@ cuslice_toml_parse_function* open_toml_module(Reason& why) {
     if (!folder_of(&anchor, path, sizeof(path) - sizeof(kName))) path[0] = '\0';
     std::strcat(path, kName);
     void* module = real_dlopen()(path, RTLD_NOW | RTLD_LOCAL);
-    void* function = module ? dlsym(module, "cuslice_toml_parse") : nullptr;
+    void* function = object_of(module).find("cuslice_toml_parse");
     if (!function) {
         const char* reason = dlerror();
         why.assign("the module that reads files can't be opened: ").append(reason ? reason : path);

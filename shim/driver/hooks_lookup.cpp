@@ -5,6 +5,7 @@
 #include "shim/driver/hook_map.h"
 #include "shim/driver/newer_captures.h"
 #include "shim/driver/runtime_view.h"
+#include "shim/driver/second_stage.h"
 #include "shim/entry.h"
 #include "shim/log.h"
 #include "virtual_gpu/driver/table.h"
@@ -48,6 +49,7 @@ CUSLICE_HOOK cuGetProcAddress(const char* symbol, void** pfn, int version, cuuin
     const bool runtime = is_runtime(__builtin_return_address(0), symbol, version);
     const CUresult result = CUSLICE_REAL(cuGetProcAddress)(symbol, pfn, version, flags);
     if (result != CUDA_SUCCESS || !pfn || !*pfn) return result;
+    *pfn = exported_form(*pfn);
     if (void* hook = hook_map().hook_for(*pfn)) {
         *pfn = runtime ? runtime_form(*pfn, hook) : hook;
     } else if (void* watching = watched(symbol, *pfn)) {
@@ -66,6 +68,7 @@ CUSLICE_HOOK cuGetProcAddress_v2(const char* symbol, void** pfn, int version, cu
     const bool runtime = is_runtime(__builtin_return_address(0), symbol, version);
     const CUresult result = CUSLICE_REAL(cuGetProcAddress_v2)(symbol, pfn, version, flags, status);
     if (result != CUDA_SUCCESS || !pfn || !*pfn) return result;
+    *pfn = exported_form(*pfn);
     if (void* hook = hook_map().hook_for(*pfn)) {
         *pfn = runtime ? runtime_form(*pfn, hook) : hook;
     } else if (void* watching = watched(symbol, *pfn)) {

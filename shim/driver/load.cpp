@@ -1,6 +1,7 @@
 // Loading, as seen from an exported function: the first call of any kind comes through here.
 #include <cstring>
 
+#include "config/resolve.h"
 #include "shim/driver/counted_context.h"
 #include "shim/driver/export.h"
 #include "shim/driver/hook_map.h"
@@ -8,6 +9,7 @@
 #include "shim/entry.h"
 #include "shim/log.h"
 #include "shim/long_wait.h"
+#include "virtual_gpu/driver/load.h"
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/split/split.h"
 
@@ -35,13 +37,39 @@ void report_unsupported(const char* symbol) {
 CUresult not_loaded() { return CUDA_ERROR_NOT_INITIALIZED; }
 CUresult not_in_this_driver() { return CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER; }
 
+// A setting that the program's owner counts on: it says how much memory or which GPUs the program may have.
+const Entry* what_was_asked() {
+    for (const Entry& entry : process().settings().entries())
+        if (is_amount(entry.key) || entry.key == Key::gpus || entry.key == Key::split || entry.key == Key::group_limit)
+            return &entry;
+    return nullptr;
+}
+
+// Programs that merely look for a GPU go on without one, so it is worth a warning only where something was asked for.
+void report_no_driver() {
+    LogLine line;
+    const Entry* const asked = what_was_asked();
+    line.append("no NVIDIA driver here");
+    if (asked) line.append(" for ").append(asked->origin);
+    line.append(": ").append(process().driver_text());
+    const bool chosen = find(process().settings(), Key::driver) || find(process().settings(), Key::fake);
+    if (asked && !chosen) line.append(". ").append(kNoDriverAdvice);
+    say(asked ? LogLevel::warn : LogLevel::info, line);
+}
+
 void report(Readiness readiness) {
     if (readiness == Readiness::bad_configuration) return say_to_stderr(line_of(process().error()).view());
+    if (const char* past_us = process().driver_past_us(); past_us && what_was_asked()) {
+        LogLine line;
+        say(LogLevel::warn, line.append(past_us).append(
+                                " was opened past cuslice (with RTLD_DEEPBIND): what calls it directly has no limit"));
+    }
+    if (readiness != Readiness::ready) return report_no_driver();
     LogLine line;
-    if (readiness == Readiness::ready)
-        say(LogLevel::debug, line.append("the driver is ").append(process().driver_text()));
-    else
-        say(LogLevel::info, line.append("no NVIDIA driver here: ").append(process().driver_text()));
+    say(LogLevel::info, line.append("the driver is ")
+                            .append(process().driver_text())
+                            .append(", found ")
+                            .append(process().driver_found()));
 }
 
 }  // namespace

@@ -1,23 +1,44 @@
+#include <dlfcn.h>
+
 #include <cstring>
+#include <initializer_list>
 
 #include "shim/loader/runtime_facade.h"
 #include "virtual_gpu/driver/locate.h"
+
+namespace {
+
+// Both are loaded already, under these very SONAMEs, which is how the loader finds them. Other names are not ours: on
+// WSL2 the driver opens a second stage of it, libcuda.so.1.1.
+const char* borrowed_name(const char* file) {
+    for (const char* name : {"libcuda.so.1", "libnvidia-ml.so.1"}) {
+        constexpr std::size_t kVersion = 2;  // ".1"
+        const std::size_t length = std::strlen(name) - kVersion;
+        if (std::strncmp(file, name, length) == 0 && (file[length] == '\0' || std::strcmp(file, name) == 0))
+            return name;
+    }
+    return nullptr;
+}
+
+}  // namespace
 
 extern "C" {
 
 __attribute__((visibility("hidden"))) cuslice::DlopenFunction cuslice_next_dlopen = nullptr;
 
 // Which library a program gets that opens one by any name or path: ours in place of the driver and of NVML, and where
-// GPUs are split one that stands before the runtime. The
-// trampoline in dlopen_x86_64.S calls this on every dlopen of the process, so it does next to nothing.
+// GPUs are split one that stands before the runtime. The trampoline in dlopen_x86_64.S calls this on every dlopen of
+// the process, so it does next to nothing.
 __attribute__((visibility("hidden"))) const char* cuslice_dlopen_name(const char* name, const void* caller, int flags) {
     __atomic_store_n(&cuslice_next_dlopen, cuslice::real_dlopen(), __ATOMIC_RELAXED);
     if (!name) return name;
     const char* slash = std::strrchr(name, '/');
     const char* file = slash ? slash + 1 : name;
-    // Both are loaded already, under these very SONAMEs, which is how the loader finds them.
-    if (std::strncmp(file, "libcuda.so", 10) == 0) return "libcuda.so.1";
-    if (std::strncmp(file, "libnvidia-ml.so", 15) == 0) return "libnvidia-ml.so.1";
+    if (const char* borrowed = borrowed_name(file)) {
+        if (cuslice::in_real_library(caller)) return name;
+        if (!(flags & RTLD_NOLOAD)) cuslice::remember_opening(borrowed, name, caller);
+        return borrowed;
+    }
     if (std::strncmp(file, "libcudart.so", 12) == 0) return cuslice::runtime_facade(name, caller, flags);
     return name;
 }

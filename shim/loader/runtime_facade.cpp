@@ -2,13 +2,13 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include "shim/runtime/split_view.h"
 #include "virtual_gpu/driver/libc.h"
+#include "virtual_gpu/driver/loaded_object.h"
 #include "virtual_gpu/driver/locate.h"
+#include "virtual_gpu/driver/search_path.h"
 
 // The runtime's door, where it is loaded.
 extern "C" __attribute__((weak)) void* cuslice_runtime_12[];
@@ -26,36 +26,16 @@ struct Facade {
 constinit Facade facades[] = {{"libcudart.so.12", "/libcuslice-cudart12.so", 0, {}},
                               {"libcudart.so.13", "/libcuslice-cudart13.so", 0, {}}};
 
-const char* soname_of(const link_map* module) {
-    const char* strings = nullptr;
-    std::uint64_t name = 0;
-    bool named = false;
-    for (const ElfW(Dyn)* entry = module->l_ld; entry->d_tag != DT_NULL; entry++) {
-        if (entry->d_tag == DT_STRTAB) strings = reinterpret_cast<const char*>(entry->d_un.d_ptr);
-        if (entry->d_tag == DT_SONAME) named = true, name = entry->d_un.d_val;
-    }
-    return named && strings ? strings + name : "";
-}
-
-// The directories in which the loader looks for what this module opens: its RUNPATH among them, which is no longer
-// known to the loader when we open for it.
+// The file that the loader would take for the caller, whose RUNPATH is no longer known to it when we open in its place.
 void* open_where_caller_would(const char* name, const void* caller) {
     Dl_info where{};
     link_map* module = nullptr;
     if (!dladdr1(caller, &where, reinterpret_cast<void**>(&module), RTLD_DL_LINKMAP) || !module) return nullptr;
-    Dl_serinfo size{};
-    if (dlinfo(module, RTLD_DI_SERINFOSIZE, &size) != 0) return nullptr;
-    auto* paths = static_cast<Dl_serinfo*>(std::malloc(size.dls_size));
-    if (!paths) return nullptr;
-    *paths = size;
     void* handle = nullptr;
-    char path[4096];
-    if (dlinfo(module, RTLD_DI_SERINFOSIZE, paths) == 0 && dlinfo(module, RTLD_DI_SERINFO, paths) == 0)
-        for (unsigned i = 0; i < paths->dls_cnt && !handle; i++) {
-            const int length = std::snprintf(path, sizeof(path), "%s/%s", paths->dls_serpath[i].dls_name, name);
-            if (length < static_cast<int>(sizeof(path))) handle = real_dlopen()(path, RTLD_LAZY);
-        }
-    std::free(paths);
+    visit_candidates(module, name, [&](const char* path, const char*) {
+        handle = real_dlopen()(path, RTLD_LAZY);
+        return handle != nullptr;
+    });
     return handle;
 }
 
@@ -85,11 +65,10 @@ const char* runtime_facade(const char* name, const void* caller, int flags) {
     if (!cuslice_runtime_12 || !cuslice_split_view()) return name;
     const int saved_errno = errno;
     const char* result = name;
-    link_map* module = nullptr;
     void* real = flags & RTLD_NOLOAD ? real_dlopen()(name, RTLD_LAZY | RTLD_NOLOAD) : open_real(name, caller);
-    if (real && dlinfo(real, RTLD_DI_LINKMAP, &module) == 0 && module)
-        for (Facade& facade : facades)
-            if (std::strcmp(soname_of(module), facade.soname) == 0 && load(facade)) result = facade.path;
+    const LoadedObject object = object_of(real);
+    for (Facade& facade : facades)
+        if (std::strcmp(object.soname(), facade.soname) == 0 && load(facade)) result = facade.path;
     errno = saved_errno;
     return result;
 }

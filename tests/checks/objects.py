@@ -48,23 +48,27 @@ def listed(path, pattern):
 
 def main():
     source, libraries = map(pathlib.Path, sys.argv[1:])
-    library, facade = libraries / "libcuslice.so", libraries / "libnvidia-ml.so.1"
+    library, management, driver_facade = (libraries / name for name in ("libcuslice.so", "libnvidia-ml.so.1", "libcuda.so"))
 
-    for path in (library, facade):
+    for path in (library, management, driver_facade):
         newer = sorted(v for v in versions(path) if v > NEWEST)
         expect(versions(path), f"{path.name}: no symbol versions seen at all; is this the right file?")
         expect(not newer, f"{path.name}: needs GLIBC_{newer}, newer than {NEWEST}")
-        expect("RUNPATH" not in dynamic(path), f"{path.name}: has a RUNPATH")
+        if path != driver_facade:
+            expect("RUNPATH" not in dynamic(path), f"{path.name}: has a RUNPATH")
 
     tags = dynamic(library)
     expect(tags["SONAME"] == ["libcuda.so.1"], f"libcuslice.so: SONAME {tags['SONAME']}")
     expect(tags.get("RPATH") == ["$ORIGIN"], f"libcuslice.so: RPATH {tags.get('RPATH')}")
-    needed = {"libnvidia-ml.so.1", "libdl.so.2", "libc.so.6"}
+    needed = {"libcuda.so", "libnvidia-ml.so.1", "libdl.so.2", "libc.so.6"}
     expect(set(tags["NEEDED"]) == needed, f"libcuslice.so: needs {tags['NEEDED']}, not {sorted(needed)}")
-    tags = dynamic(facade)
-    expect(tags["SONAME"] == ["libnvidia-ml.so.1"], f"facade: SONAME {tags['SONAME']}")
-    expect("libcuda.so.1" in tags["NEEDED"], "facade: does not need libcuslice.so (as libcuda.so.1)")
-    expect(not {e for e in exports(facade) if e.startswith("nvml")}, "facade: has functions of its own")
+    for facade in (management, driver_facade):
+        tags = dynamic(facade)
+        expect(tags["SONAME"] == [facade.name], f"facade {facade.name}: SONAME {tags['SONAME']}")
+        expect("libcuda.so.1" in tags["NEEDED"], f"facade {facade.name}: does not need libcuslice.so (as libcuda.so.1)")
+        expect(exports(facade) == {"cuslice_marker"}, f"facade {facade.name}: has functions of its own")
+    # By its own folder it shows where the loader's default ones begin.
+    expect(dynamic(driver_facade).get("RUNPATH") == ["$ORIGIN"], f"libcuda.so: RUNPATH {dynamic(driver_facade).get('RUNPATH')}")
 
     # The runtime's door and its facades: their names are the runtime's, and no SONAME is.
     runtime = source / "shim/runtime/functions.def"
@@ -97,6 +101,9 @@ def main():
     expect("cuslice_marker" not in fake, "fake libcuda.so.1: passes itself off as cuslice")
     for name in ("libcuda.so.1", "libnvidia-ml.so.1", "libcudart.so.12", "libcudart.so.13"):
         expect(dynamic(libraries / "fake" / name)["SONAME"] == [name], f"fake {name}: carries another name")
+    for name in ("libcuda.so", "libnvidia-ml.so"):
+        link = libraries / "fake" / name
+        expect(link.is_symlink() and str(link.readlink()) == name + ".1", f"fake {name}: is no link to {name}.1")
 
     print("\n".join(wrong) if wrong else f"{len(there)} exported symbols, all as they should be")
     sys.exit(1 if wrong else 0)

@@ -100,6 +100,15 @@ TEST_CASE("devices without a driver, or without a GPU, says so and exits 69") {
     CHECK(none.exit_code == 69);
     CHECK(Json::parse(none.out) == Json{{"version", 1}, {"devices", Json::array()}});
     CHECK(none.err == "cuslice: no GPU can be listed: /etc/hostname: file too short\n");
+    const Outcome nowhere = devices({}, {"LD_LIBRARY_PATH=/nonexistent"});
+    if (nowhere.exit_code == 69 && nowhere.err.find("libcuda.so.1: cannot open") != nowhere.err.npos)
+        CHECK(nowhere.err ==
+              "cuslice: no GPU can be listed: no NVIDIA driver here: libcuda.so.1: cannot open shared object file: No "
+              "such "
+              "file or directory. In a container: start it with its GPUs (docker run --gpus all). On a host: install "
+              "NVIDIA's driver package. Without a GPU: --fake 1xt4\n");
+    else
+        WARN("there is a driver here: not tested without one");
     const Outcome empty = devices({"--fake=2xstub"}, {"STUB_NO_DEVICE=1"});
     CHECK(empty.exit_code == 69);
     CHECK(empty.out.empty());

@@ -108,6 +108,58 @@ TEST_CASE("a program that the library cannot reach is started, with a line that 
                   ": not an x86_64 program: the loader ignores LD_PRELOAD there, so this program gets no slice\n"));
 }
 
+TEST_CASE("a program of another C library is started without the library, with a line that says so") {
+    const Folder folder;
+    Words environment = plain_environment(folder.path());
+    const Outcome alone = run(launch({"--limit=1GiB"}, {CUSLICE_TEST_OTHER_LIBC}), environment);
+    CHECK(alone.exit_code == 7);
+    CHECK(alone.out.empty());
+    CHECK(alone.err == std::string("cuslice: ") + CUSLICE_TEST_OTHER_LIBC + ": its loader " +
+                           CUSLICE_TEST_OTHER_LOADER +
+                           " is not the GNU C library's, which libcuslice.so needs, so this program gets no slice\n");
+    // What somebody else preloads stays.
+    environment.push_back("LD_PRELOAD=" + kLibrary + ":/nowhere/other.so");
+    CHECK(run({CUSLICE_TEST_OTHER_LIBC}, environment).out == environment.back());
+    Words preloaded = plain_environment(folder.path());
+    preloaded.push_back("LD_PRELOAD=libm.so.6");
+    CHECK(run(launch({"--limit=1GiB"}, {CUSLICE_TEST_OTHER_LIBC}), preloaded).out == "LD_PRELOAD=libm.so.6");
+}
+
+TEST_CASE("the launcher asks the driver that the program's own search path leads to") {
+    const Folder folder;
+    const Words plain = plain_environment(folder.path());
+    const std::string program = GENERATE(CUSLICE_TEST_RPATH, CUSLICE_TEST_RUNPATH);
+    // The stub's two GPUs are known, so it was asked.
+    const auto asked = [](const Outcome& outcome) {
+        return outcome.exit_code == 78 &&
+               outcome.err.find("'7' names no GPU that is here; there are 2 GPUs") != std::string::npos;
+    };
+    CHECK(asked(run(launch({"--limit=7=1GiB"}, {program}), plain)));
+    const std::string script = folder.write("script", "#!" + program + "\n", 0755);
+    CHECK(asked(run(launch({"--limit=7=1GiB"}, {script}), plain)));
+    // LD_LIBRARY_PATH comes after an RPATH and before a RUNPATH. What it leads to here is no driver that could be
+    // asked.
+    folder.write("other/libcuda.so.1", "x");
+    Words other = plain;
+    other.push_back("LD_LIBRARY_PATH=" + folder.path() + "/other");
+    const Outcome between = run(launch({"--limit=7=1GiB"}, {program}), other);
+    CHECK(asked(between) == (program == CUSLICE_TEST_RPATH));
+    CHECK((between.exit_code == 7) == (program == CUSLICE_TEST_RUNPATH));
+}
+
+TEST_CASE("the loader as the program, and a loader by another name, are no reason for a line") {
+    const std::string loader = "/lib64/ld-linux-x86-64.so.2";
+    const Folder folder;
+    const Words plain = plain_environment(folder.path());
+    const Outcome started = run(launch({}, {loader, "/bin/sh", "-c", "echo $LD_PRELOAD"}), plain);
+    CHECK(started.err.empty());
+    CHECK(started.out == kLibrary + "\n");
+    // As bundles have it: the same loader in a folder and by a name of their own.
+    const std::string renamed = folder.path() + "/my-loader.so";
+    std::filesystem::copy_file(std::filesystem::canonical(loader), renamed);
+    CHECK(run(launch({}, {renamed, "/bin/true"}), plain).err.empty());
+}
+
 TEST_CASE("a set-user-ID program is started, with a line that says that it gets no slice") {
     if (::geteuid() != 0) {
         WARN("only root can make a program of another user: not tested");

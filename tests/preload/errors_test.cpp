@@ -206,8 +206,21 @@ TEST_CASE("without a driver CUDA has no device, and programs that merely look go
         CHECK(guest.code(line) == 3);
     }
     CHECK(guest.ask("nvml") == "12");  // NVML_ERROR_LIBRARY_NOT_FOUND
-    CHECK(guest.complaints().empty());
     CHECK(guest.finish() == 0);
+    // A limit was asked for, which nothing can hold to: worth one line.
+    REQUIRE(guest.complaints().size() == 1);
+    const std::string line = guest.complaints()[0];
+    CHECK(line.rfind("cuslice: no NVIDIA driver here for CUSLICE_LIMIT: ", 0) == 0);
+    CHECK((line.find(". In a container: start it with its GPUs (docker run --gpus all). On a host: install NVIDIA's "
+                     "driver package. Without a GPU: --fake 1xt4") != line.npos) == (how == "searched"));
+}
+
+TEST_CASE("without a driver nothing is said to programs for which nothing was asked") {
+    Guest guest(Guest::route("linked"),
+                plain({"LD_PRELOAD=" + preload_list(), "CUSLICE_DRIVER=/nonexistent/libcuda.so.1"}));
+    CHECK(guest.code("init") == 100);
+    CHECK(guest.finish() == 0);
+    CHECK(guest.err().empty());
 }
 
 TEST_CASE("bad configuration fails closed: cuInit is an invalid value, and one line says why") {

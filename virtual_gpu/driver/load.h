@@ -10,13 +10,19 @@ extern "C" cuslice::ModuleRange cuslice_nvml_module;
 namespace cuslice {
 
 // Opens the real driver and fills its table. `explicit_path`: the only place to look, or null. Returns false, with the
-// reason in words, where there is none; the table then stays empty. Writes the path that was opened otherwise. Not
-// thread-safe.
-bool load_driver(const char* explicit_path, char* path_or_reason, std::size_t size);
+// reason in words, where there is none; the table then stays empty. Otherwise writes the path that was opened, and
+// `where` completes "found …". Not thread-safe.
+bool load_driver(const char* explicit_path, char* path_or_reason, std::size_t size, const char** where);
 
-// The same for NVML: fills cuslice_physical_nvml_slots, and nobody's calls go there yet. `beside`: a folder to look in
-// first (where the driver in use lies), or null. Thread-safe: who comes at the same time writes the same.
-bool load_nvml(const char* beside, char* path_or_reason, std::size_t size);
+// What to do where there is no driver.
+inline constexpr const char* kNoDriverAdvice =
+    "In a container: start it with its GPUs (docker run --gpus all). On a host: install NVIDIA's driver package. "
+    "Without a GPU: --fake 1xt4";
+
+// The same for NVML: fills cuslice_physical_nvml_slots, and nobody's calls go there yet. `folder`: where the driver in
+// use lies, or null. It is looked at first if that driver was chosen by a setting, else where the loader would find no
+// NVML. Thread-safe: who comes at the same time writes the same.
+bool load_nvml(const char* folder, bool first, char* path_or_reason, std::size_t size);
 
 // From now on calls of NVML's go to the real library.
 void publish_nvml();

@@ -1,61 +1,165 @@
 #include "virtual_gpu/driver/locate.h"
 
-#include <sys/mman.h>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
 #include "virtual_gpu/driver/libc.h"
-#include "virtual_gpu/driver/loader_cache.h"
+#include "virtual_gpu/driver/loaded_object.h"
+#include "virtual_gpu/driver/path_buffer.h"
+#include "virtual_gpu/driver/search_path.h"
 
 namespace cuslice {
 
 namespace {
 
+constexpr char kMarker[] = "cuslice_marker";
+
+// What a program opened first, for each borrowed name.
+struct Opened {
+    const char* soname;
+    std::atomic<int> state;  // 0: nothing yet, 1: being written, 2: there
+    const char* where;
+    char path[4096];
+};
+constinit Opened openings[] = {{"libcuda.so.1", 0, nullptr, {}}, {"libnvidia-ml.so.1", 0, nullptr, {}}};
+
+// A place in each library that was opened as the real one.
+constinit std::atomic<const void*> real_libraries[2]{};
+
+constinit thread_local bool opening_now = false;
+
 struct Search {
     const char* soname;
     char* text;
     std::size_t size;
-    void* found;
+    const char** where;
+    void* found = nullptr;
+
+    // True when it is what we look for.
+    bool take(const char* path, const char* how, int more_flags = 0) {
+        const bool outer = opening_now;
+        opening_now = true;
+        void* handle = real_dlopen()(path, RTLD_NOW | RTLD_LOCAL | more_flags);
+        opening_now = outer;
+        if (!handle) return false;
+        const LoadedObject object = object_of(handle);
+        if (!object || object.find(kMarker)) {
+            dlclose(handle);
+            return false;
+        }
+        std::snprintf(text, size, "%s", path);
+        if (where) *where = how;
+        found = handle;
+        return true;
+    }
+
+    bool take_from(void* opener) {
+        return visit_candidates(opener, soname, [this](const char* path, const char* how) { return take(path, how); });
+    }
 };
 
-// Opens one candidate; true when it is what we look for.
-bool try_path(const char* path, void* argument) {
-    auto& search = *static_cast<Search*>(argument);
-    void* handle = real_dlopen()(path, RTLD_NOW | RTLD_LOCAL);
-    if (!handle) return false;
-    if (dlsym(handle, "cuslice_marker")) {
-        dlclose(handle);
-        return false;
-    }
-    search.found = handle;
-    std::snprintf(search.text, search.size, "%s", path);
+bool copy_path(char (&to)[4096], const char* path) {
+    const std::size_t length = std::strlen(path);
+    if (length >= sizeof(to)) return false;
+    std::memcpy(to, path, length + 1);
     return true;
 }
 
-bool try_folder(const char* folder, Search& search) {
-    char path[4096];
-    const int length = std::snprintf(path, sizeof(path), "%s/%s", folder, search.soname);
-    return length > 0 && static_cast<std::size_t>(length) < sizeof(path) && try_path(path, &search);
+// Keeps the object from being unloaded while it is asked: null if it is gone. The program has an empty path.
+void* hold(const char* path) { return real_dlopen()(*path ? path : nullptr, RTLD_LAZY | RTLD_NOLOAD); }
+
+constexpr char kHere = 0;
+
+// Our own objects: whatever carries the mark, and what lies beside us. The runtime's door needs the driver by its name
+// too.
+class Ours {
+  public:
+    Ours() : path_(object_at(&kHere).path()) {}
+
+    bool include(const LoadedObject& object) const {
+        if (object.find(kMarker) || object.holds(&kHere)) return true;
+        const char *const ours = std::strrchr(path_, '/'), *const theirs = std::strrchr(object.path(), '/');
+        return ours && theirs && ours - path_ == theirs - object.path() &&
+               std::strncmp(path_, object.path(), static_cast<std::size_t>(ours - path_)) == 0;
+    }
+
+  private:
+    const char* path_;
+};
+
+// Calls use(handle) for each object that needs the library by its name, in the loader's order, until it returns true.
+// The loader's lock is not held meanwhile.
+template <typename Use>
+bool any_needing(const char* soname, Use use) {
+    const Ours ours;
+    PathBuffer path;
+    for (std::size_t turn = 0;; turn++) {
+        std::size_t seen = 0;
+        const bool more = any_object([&](const LoadedObject& object) {
+            return object.needs(soname) && !ours.include(object) && seen++ == turn && path.set(object.path());
+        });
+        if (!more) return false;
+        void* const object = hold(path.text());
+        const bool done = object && use(object);
+        if (object) dlclose(object);
+        if (done) return true;
+    }
 }
 
-// The loader tells the size it needs first; the memory is the kernel's, as the host's malloc may not be ready for us.
-bool try_search_path(Search& search) {
-    void* program = real_dlopen()(nullptr, RTLD_LAZY);
-    Dl_serinfo need{};
-    if (!program || dlinfo(program, RTLD_DI_SERINFOSIZE, &need) != 0) return false;
-    const std::size_t size = need.dls_size;
-    void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return false;
-    auto* info = static_cast<Dl_serinfo*>(memory);
-    info->dls_size = need.dls_size;
-    info->dls_cnt = need.dls_cnt;
-    bool found = false;
-    if (dlinfo(program, RTLD_DI_SERINFO, info) == 0)
-        for (unsigned i = 0; i < info->dls_cnt && !found; i++)
-            found = try_folder(info->dls_serpath[i].dls_name, search);
-    munmap(memory, size);
+bool loaded_already(Search& search) {
+    PathBuffer path;
+    const bool there = any_object([&](const LoadedObject& object) {
+        return std::strcmp(object.soname(), search.soname) == 0 && *object.path() && !object.find(kMarker) &&
+               path.set(object.path());
+    });
+    return there && search.take(path.text(), kLoaded, RTLD_NOLOAD);
+}
+
+Opened* opening_of(const char* soname) {
+    for (Opened& opening : openings)
+        if (std::strcmp(opening.soname, soname) == 0) return &opening;
+    return nullptr;
+}
+
+// Whether the loader would take the file: a shared object for this machine.
+bool is_library(const char* path) {
+    ElfW(Ehdr) header;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    const bool whole = read(fd, &header, sizeof(header)) == sizeof(header);
+    close(fd);
+    return whole && std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64 &&
+           header.e_machine == EM_X86_64;
+}
+
+// The path as it will be valid when the program has gone to another folder.
+bool make_absolute(const char* path, char (&to)[4096]) {
+    if (*path == '/') return copy_path(to, path);
+    if (!getcwd(to, sizeof(to))) return false;
+    const std::size_t folder = std::strlen(to);
+    const int length = std::snprintf(to + folder, sizeof(to) - folder, "/%s", path);
+    return length > 0 && static_cast<std::size_t>(length) < sizeof(to) - folder;
+}
+
+bool find_for(const char* soname, const char* name, const void* caller, Opened& to) {
+    if (std::strchr(name, '/')) {
+        to.where = kAsAsked;
+        return is_library(name) && make_absolute(name, to.path);
+    }
+    const auto keep = [&](const char* path, const char* where) {
+        to.where = where;
+        return is_library(path) && make_absolute(path, to.path);
+    };
+    // Where somebody needs it by name it would have been loaded with that one already.
+    if (any_needing(soname, [&](void* object) { return visit_candidates(object, soname, keep); })) return true;
+    void* const opener = hold(object_at(caller).path());
+    const bool found = visit_candidates(opener, name, keep);
+    if (opener) dlclose(opener);
     return found;
 }
 
@@ -64,10 +168,23 @@ bool try_search_path(Search& search) {
 DlopenFunction real_dlopen() {
     static DlopenFunction function = nullptr;  // the same value whoever writes it
     DlopenFunction known = __atomic_load_n(&function, __ATOMIC_RELAXED);
-    if (!known) {
-        known = reinterpret_cast<DlopenFunction>(dlsym(RTLD_NEXT, "dlopen"));
-        __atomic_store_n(&function, known, __ATOMIC_RELAXED);
-    }
+    if (known) return known;
+    // Not by dlsym(RTLD_NEXT): if another library stands before dlsym, the next one is counted from there, and may be
+    // our own.
+    void *next = nullptr, *any = nullptr;
+    bool past = false;
+    any_object([&](const LoadedObject& object) {
+        if (object.holds(&kHere)) {
+            past = true;
+            return false;
+        }
+        void* const symbol = object.find("dlopen");
+        if (!any) any = symbol;
+        next = past ? symbol : nullptr;
+        return next != nullptr;
+    });
+    known = reinterpret_cast<DlopenFunction>(next ? next : any);
+    __atomic_store_n(&function, known, __ATOMIC_RELAXED);
     return known;
 }
 
@@ -81,20 +198,65 @@ bool folder_of(const void* address, char* folder, std::size_t size) {
     return true;
 }
 
-void* open_real_library(const char* soname, const char* explicit_path, char* text, std::size_t size) {
+bool in_real_library(const void* address) {
+    if (opening_now) return true;
+    const LoadedObject object = object_at(address);
+    for (const auto& real : real_libraries)
+        if (const void* place = real.load(std::memory_order_acquire); place && object.holds(place)) return true;
+    const char* const slash = std::strrchr(object.path(), '/');
+    if (!slash || Ours().include(object)) return false;
+    for (const char* family : {"/libcuda.so", "/libcuda_loader.", "/libnvidia-ml.so", "/libnvidia-ml_loader."})
+        if (std::strncmp(slash, family, std::strlen(family)) == 0) return true;
+    return false;
+}
+
+void remember_opening(const char* soname, const char* name, const void* caller) {
+    Opened* const opening = opening_of(soname);
+    int nothing = 0;
+    if (!opening || real_libraries[opening - openings].load(std::memory_order_relaxed) ||
+        !opening->state.compare_exchange_strong(nothing, 1))
+        return;
     const int saved_errno = errno;
-    Search search{soname, text, size, nullptr};
+    opening->state.store(find_for(soname, name, caller, *opening) ? 2 : 0, std::memory_order_release);
+    errno = saved_errno;
+}
+
+void* open_real_library(const char* soname, const char* explicit_path, char* text, std::size_t size,
+                        const char** where) {
+    const int saved_errno = errno;
+    Search search{soname, text, size, where};
+    const Opened* const opening = opening_of(soname);
     text[0] = '\0';
     if (explicit_path) {
-        if (!try_path(explicit_path, &search)) {
+        if (!search.take(explicit_path, kAsAsked)) {
             const char* why = dlerror();
             std::snprintf(text, size, "%s", why ? why : "it is cuslice itself");
         }
-    } else if (!try_search_path(search) && !for_each_in_loader_cache(kLoaderCache, soname, try_path, &search)) {
+    } else if (!loaded_already(search) &&
+               !(opening && opening->state.load(std::memory_order_acquire) == 2 &&
+                 search.take(opening->path, opening->where)) &&
+               !any_needing(soname, [&](void* object) { return search.take_from(object); }) &&
+               !search.take_from(nullptr)) {
         std::snprintf(text, size, "no %s in the loader's search path or cache", soname);
     }
+    link_map* map = nullptr;
+    if (search.found && opening && dlinfo(search.found, RTLD_DI_LINKMAP, &map) == 0)
+        real_libraries[opening - openings].store(map->l_ld, std::memory_order_release);
     errno = saved_errno;
     return search.found;
+}
+
+bool find_opened_past_us(const char* soname, char* path, std::size_t size) {
+    const Ours ours;
+    // What follows the C library in the loader's order was opened while the program ran.
+    const auto c_library = reinterpret_cast<const void*>(real_dlopen());
+    bool opened = false;
+    return any_object([&](const LoadedObject& object) {
+        const bool found = opened && std::strcmp(object.soname(), soname) == 0 && !ours.include(object);
+        opened = opened || object.holds(c_library);
+        if (found) std::snprintf(path, size, "%s", object.path());
+        return found;
+    });
 }
 
 }  // namespace cuslice

@@ -3,18 +3,37 @@
 
 namespace cuslice {
 
-// Opens a library of NVIDIA's (or of the fake GPU) that carries the name which the preloaded library has borrowed, so
-// that asking the loader by that name would answer with ourselves. Looks, in this order,
-//   1. at `explicit_path`, and nowhere else, if it is given;
-//   2. in the directories that the loader would search for the program (its RPATH or RUNPATH, LD_LIBRARY_PATH, the
-//   defaults);
-//   3. in the loader's cache.
-// A candidate that exports `cuslice_marker` is ourselves, or another copy, and is passed over. Returns the handle and
-// writes its path, or returns null and writes why. Opening runs the library's constructors, as it would without
-// cuslice. Safe from any thread; errno is kept.
-void* open_real_library(const char* soname, const char* explicit_path, char* path_or_reason, std::size_t size);
+// Where open_real_library found what no search was needed for; the rest is in search_path.h.
+inline constexpr const char* kAsAsked = "at the path that was asked for";
+inline constexpr const char* kLoaded = "loaded already";
 
-// The C library's own dlopen, which the preloaded library stands before.
+// Opens a library of NVIDIA's (or of the fake GPU) that carries the name which the preloaded library has borrowed, so
+// that asking the loader by that name would answer with ourselves. It is the one that the loader would have taken:
+//   1. at `explicit_path`, and nowhere else, if it is given;
+//   2. one that is loaded already, as by LD_PRELOAD;
+//   3. what the first dlopen would have brought (remember_opening);
+//   4. where the objects look that need it by name, and at last the program: visit_candidates.
+// A candidate that exports `cuslice_marker` is ourselves, or another copy, and is passed over. Returns the handle and
+// writes its path, or returns null and writes why; `where` says how it was found. Opening runs the library's
+// constructors, as it would without cuslice. Safe from any thread; errno is kept.
+void* open_real_library(const char* soname, const char* explicit_path, char* path_or_reason, std::size_t size,
+                        const char** where = nullptr);
+
+// A program opens the library by a name or a path, and gets ours. Remembers which file it would have got: a path that
+// is there, or what the caller's own search path leads to. The first one counts, as the loader keeps what it has. errno
+// is kept.
+void remember_opening(const char* soname, const char* name, const void* caller);
+
+// True for an address in a library that open_real_library has opened, or in another file of the driver or of NVML: on
+// WSL2 the libraries that programs open are loaders, which open the real ones under the same names. True for every
+// address while this thread opens one.
+bool in_real_library(const void* address);
+
+// A library of this SONAME that was opened without a call of our dlopen, as by code that was itself opened with
+// RTLD_DEEPBIND. Whoever uses it directly is not limited. Writes its path; false if there is none.
+bool find_opened_past_us(const char* soname, char* path, std::size_t size);
+
+// The dlopen that would be called if the preloaded library had none: the C library's, or another interposer's.
 using DlopenFunction = void* (*)(const char*, int);
 DlopenFunction real_dlopen();
 

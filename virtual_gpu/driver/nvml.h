@@ -354,6 +354,9 @@ using nvmlDeviceGetSupportedClocksThrottleReasons = GetBytes;
 
 // How it is set up.
 using nvmlDeviceGetPersistenceMode = GetEnable;
+using nvmlDeviceGetCpuAffinity = Return(Device, unsigned words, unsigned long* mask);
+using nvmlDeviceSetCpuAffinity = ForDevice;
+using nvmlDeviceClearCpuAffinity = ForDevice;
 using nvmlDeviceGetDisplayMode = GetEnable;
 using nvmlDeviceGetDisplayActive = GetEnable;
 using nvmlDeviceGetComputeMode = Return(Device, ComputeMode*);

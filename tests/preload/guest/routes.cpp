@@ -84,6 +84,14 @@ bool fill(Driver& driver, const std::string& route, std::string& why) {
             reinterpret_cast<bool (*)(Driver&, const std::string&, std::string&)>(dlsym(handle, "guest_fill"));
         return fill_inside(driver, "linked", why);
     }
+    if (route.rfind("module=", 0) == 0 || route.rfind("deepmodule=", 0) == 0) {
+        const std::size_t begin = route.find('=') + 1, comma = route.find(',');
+        const int scope = route[0] == 'd' ? RTLD_DEEPBIND : 0;
+        if (!open(route.substr(begin, comma - begin), RTLD_NOW | RTLD_LOCAL | scope, handle, why)) return false;
+        const auto fill_inside =
+            reinterpret_cast<bool (*)(Driver&, const std::string&, std::string&)>(dlsym(handle, "guest_fill"));
+        return fill_inside(driver, route.substr(comma + 1), why);
+    }
     if (!open("libcuda.so.1", RTLD_NOW, handle, why)) return false;
     const auto v1 = reinterpret_cast<LookUpV1>(dlsym(handle, "cuGetProcAddress"));
     const auto v2 = reinterpret_cast<LookUpV2>(dlsym(handle, "cuGetProcAddress_v2"));
@@ -105,7 +113,7 @@ bool fill(Driver& driver, const std::string& route, std::string& why) {
 
 }  // namespace guest
 
-#ifdef GUEST_LINKED
+#if defined(GUEST_LINKED) || defined(GUEST_MODULE)
 extern "C" __attribute__((visibility("default"))) bool guest_fill(guest::Driver& driver, const std::string& route,
                                                                   std::string& why) {
     return guest::fill(driver, route, why);

@@ -112,6 +112,8 @@ struct Driver {
 ///   linked          (only in guest_linked, which names the driver as a library it needs)
 ///   dlopen=NAME     dlopen and dlsym
 ///   deepbind=FILE   a module, linked to libcuda.so.1 and opened with RTLD_DEEPBIND, calls
+///   module=FILE,ROUTE      a module, opened as any, which takes this route
+///   deepmodule=FILE,ROUTE  the same, opened with RTLD_DEEPBIND
 ///   v1, v2          cuGetProcAddress and cuGetProcAddress_v2, themselves from dlsym
 ///   nested          cuGetProcAddress_v2 as looked up by cuGetProcAddress as looked up by cuGetProcAddress
 ///   flag2           as v2, with CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM

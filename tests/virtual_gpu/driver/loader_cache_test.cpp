@@ -9,44 +9,17 @@
 
 #include "tests/catch.h"
 #include "tests/cli/child.h"
+#include "tests/virtual_gpu/driver/made_up_cache.h"
 
 namespace cuslice {
 namespace {
 
 using Paths = std::vector<std::string>;
 
-constexpr std::int32_t kOurs = 0x0303, k32Bit = 0x0003, kAarch64 = 0x0a03;
-
-struct Row {
-    std::int32_t flags;
-    std::string name, path;
-};
-
-void put(std::string& out, std::uint64_t value, std::size_t size) {
-    for (std::size_t i = 0; i < size; ++i) out += static_cast<char>(value >> 8 * i);
-}
-
-// glibc-ld.so.cache1.1, with offsets from the header's beginning.
-std::string cache(const std::vector<Row>& rows) {
-    std::string strings, entries;
-    const auto text = [&](const std::string& s) {
-        const std::size_t at = 48 + rows.size() * 24 + strings.size();
-        strings += s + '\0';
-        return at;
-    };
-    for (const Row& row : rows) {
-        put(entries, static_cast<std::uint32_t>(row.flags), 4);
-        put(entries, text(row.name), 4);
-        put(entries, text(row.path), 4);
-        put(entries, 0, 4);
-        put(entries, 0, 8);
-    }
-    std::string out = "glibc-ld.so.cache1.1";
-    put(out, rows.size(), 4);
-    put(out, strings.size(), 4);
-    out.resize(48, '\0');
-    return out + entries + strings;
-}
+using tests::put;
+using Row = tests::CacheRow;
+constexpr std::int32_t kOurs = tests::kThisMachine, k32Bit = 0x0003, kAarch64 = 0x0a03;
+const auto cache = tests::made_up_cache;
 
 // The old table that some systems still have in front.
 std::string with_old_table(const std::string& text, std::uint32_t count) {

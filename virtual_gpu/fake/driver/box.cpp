@@ -6,6 +6,7 @@
 
 #include "virtual_gpu/fake/driver/array.h"
 #include "virtual_gpu/fake/driver/gate.h"
+#include "virtual_gpu/fake/driver/work_fault.h"
 
 namespace cuslice::fake {
 namespace {
@@ -28,17 +29,17 @@ CUresult resolve_row(const BoxEnd& end, std::size_t y, std::size_t z, std::size_
         const bool inside = end.x <= array->row && width <= array->row - end.x && y < array->rows && z < array->layers;
         if (!inside || end.x % array->element != 0 || width % array->element != 0) return CUDA_ERROR_INVALID_VALUE;
         const Address at = array->at + (z * array->rows + y) * array->row + end.x;
-        pieces.push_back({&array->gpu->device.space, at, width, array->gpu});
+        pieces.push_back({&array->gpu->device.space, at, width, array->gpu, nullptr});
         return CUDA_SUCCESS;
     }
     const Address at = end.address + (z * end.height + y) * end.pitch + end.x;
     switch (end.type) {
         case CU_MEMORYTYPE_HOST:
-            return resolve_end({Side::Host, at}, width, access, pieces);
+            return resolve_end({Side::Host, at, end.gpu}, width, access, pieces);
         case CU_MEMORYTYPE_DEVICE:
-            return resolve_end({Side::Device, at}, width, access, pieces);
+            return resolve_end({Side::Device, at, end.gpu}, width, access, pieces);
         case CU_MEMORYTYPE_UNIFIED:
-            return resolve_end({Side::Any, at}, width, access, pieces);
+            return resolve_end({Side::Any, at, end.gpu}, width, access, pieces);
         default:
             return CUDA_ERROR_INVALID_VALUE;
     }
@@ -60,11 +61,8 @@ CUresult complete(BoxEnd& end, const Box& box) {
 
 }  // namespace
 
-CUresult copy_box(const Box& asked, const Order& order) {
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+CUresult check_box(const Box& asked, CUcontext context, CheckedBox& out) {
     Box box = asked;
-    if (box.width == 0 || box.height == 0 || box.depth == 0) return CUDA_SUCCESS;
     if (const CUresult bad = complete(box.from, box); bad != CUDA_SUCCESS) return bad;
     if (const CUresult bad = complete(box.to, box); bad != CUDA_SUCCESS) return bad;
     auto rows = std::make_shared<Rows>();
@@ -79,12 +77,24 @@ CUresult copy_box(const Box& asked, const Order& order) {
         }
     }
     if (box.to.type == CU_MEMORYTYPE_ARRAY) touch(*arrays.find(box.to.array));
-    return run_transfer(
-        CU_GRAPH_NODE_TYPE_MEMCPY,
-        [rows] {
-            for (const auto& [to, from] : *rows) copy_pieces(to, from);
-        },
-        {order.stream, order.form, returns_when_done(order, rows->front().first, rows->front().second)});
+    out.to = rows->front().first;
+    out.from = rows->front().second;
+    out.task = [rows, context] {
+        for (const auto& [to, from] : *rows) {
+            if (const CUresult bad = copy_pieces(to, from); bad != CUDA_SUCCESS) return work_failed(context, bad);
+        }
+    };
+    return CUDA_SUCCESS;
+}
+
+CUresult copy_box(const Box& box, const Order& order) {
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    if (box.empty()) return CUDA_SUCCESS;
+    CheckedBox checked;
+    if (const CUresult bad = check_box(box, current_handle, checked); bad != CUDA_SUCCESS) return bad;
+    return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, std::move(checked.task),
+                        {order.stream, order.form, returns_when_done(order, checked.to, checked.from)});
 }
 
 CUresult resolve_array_bytes(CUarray handle, std::size_t offset, std::size_t size, Access access, Pieces& pieces) {
@@ -93,7 +103,7 @@ CUresult resolve_array_bytes(CUarray handle, std::size_t offset, std::size_t siz
     if (array->sparse) CUSLICE_UNSUPPORTED("the contents of sparse arrays");
     if (array->layers > 1 || offset > array->bytes() || size > array->bytes() - offset) return CUDA_ERROR_INVALID_VALUE;
     if (access == Access::Write) touch(*array);
-    pieces.push_back({&array->gpu->device.space, array->at + offset, size, array->gpu});
+    pieces.push_back({&array->gpu->device.space, array->at + offset, size, array->gpu, nullptr});
     return CUDA_SUCCESS;
 }
 

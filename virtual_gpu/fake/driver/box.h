@@ -12,12 +12,24 @@ struct BoxEnd {
     CUarray array = nullptr;
     std::size_t x = 0, y = 0, z = 0;  // x in bytes
     std::size_t pitch = 0, height = 0;
+    int gpu = accessing_gpu();  // that reaches for it
 };
 
 struct Box {
     BoxEnd from, to;
     std::size_t width = 0, height = 0, depth = 0;  // width in bytes
+    bool empty() const { return width == 0 || height == 0 || depth == 0; }
 };
+
+/// What a copy of a box does when its turn comes, and its first row.
+struct CheckedBox {
+    Task task;
+    Pieces to, from;
+};
+/// CUDA_ERROR_INVALID_VALUE if a row of either end doesn't exist. The box isn't empty; a fault is the context's.
+CUresult check_box(const Box& box, CUcontext context, CheckedBox& out);
+/// What the structure describes, reached for from a GPU. CUDA_ERROR_INVALID_VALUE for levels of mipmapped arrays.
+CUresult box_of(const CUDA_MEMCPY3D& copy, int gpu, Box& box);
 
 /// CUDA_ERROR_INVALID_VALUE if a row of either end doesn't exist; nothing is copied then.
 CUresult copy_box(const Box& box, const Order& order);

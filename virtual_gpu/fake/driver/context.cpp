@@ -77,6 +77,7 @@ CUresult create_context(Gpu& gpu, unsigned flags, bool primary, Context*& contex
     context->number = ++last_number;
     context->flags = flags;
     context->active = true;
+    context->fault = CUDA_SUCCESS;
     context->limits = {{CU_LIMIT_STACK_SIZE, 1024},
                        {CU_LIMIT_PRINTF_FIFO_SIZE, std::size_t{1} << 20},
                        {CU_LIMIT_MALLOC_HEAP_SIZE, std::size_t{8} << 20},

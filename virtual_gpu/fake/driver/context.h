@@ -1,6 +1,7 @@
 #pragma once
 // Contexts, and which one is current in each thread.
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -22,7 +23,8 @@ struct Context {
     std::map<int, std::size_t> limits;
     CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
     CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
-    std::set<CUcontext> peers;  // contexts whose memory it may touch
+    std::set<CUcontext> peers;                  // contexts whose memory it may touch
+    std::atomic<CUresult> fault{CUDA_SUCCESS};  // of work that has failed (work_fault.h)
     // Of a green context's CUcontext, which is another name of the primary context, with streams of its own.
     Context* base = nullptr;
     CUgreenCtx green = nullptr;

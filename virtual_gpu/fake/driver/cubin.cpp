@@ -16,8 +16,12 @@ constexpr unsigned char is_entry = 0x10;  // bit of st_other: a function that ca
 constexpr unsigned char is_managed = 0x04;
 
 // Attributes of .nv.info that matter here. Format 4 has a payload of so many bytes, the others carry 16 bits inline.
-constexpr unsigned char info_sized = 4, info_max_threads = 0x05, info_frame_size = 0x11, info_parameter = 0x17,
-                        info_parameter_bytes = 0x19;
+constexpr unsigned char info_sized = 4, info_max_threads = 0x05, info_frame_size = 0x11, info_min_stack = 0x12,
+                        info_parameter = 0x17, info_registers = 0x2f;
+
+// From this capability on a kernel's section of shared memory begins with what the hardware keeps of it.
+constexpr int reserves_shared = 90;
+constexpr int reserved_shared_bytes = 1024;
 
 template <typename T>
 T at(const unsigned char* data) {
@@ -39,7 +43,8 @@ class Cubin {
         for (unsigned i = 0; i < header_.e_shnum; i++) {
             if (section(i).sh_type == SHT_SYMTAB) read_symbols(section(i), image);
         }
-        for (KernelInfo& kernel : image.kernels) read_kernel(kernel);
+        read_resources(image);
+        for (KernelInfo& kernel : image.kernels) read_kernel(kernel, image.capability);
         return true;
     }
 
@@ -67,10 +72,12 @@ class Cubin {
             if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx >= header_.e_shnum) continue;
             const unsigned type = ELF64_ST_TYPE(symbol.st_info);
             if (type == STT_FUNC && (symbol.st_other & is_entry) != 0) {
+                kernel_of_symbol_[static_cast<std::uint32_t>(offset / sizeof(Elf64_Sym))] = image.kernels.size();
                 KernelInfo kernel;
                 kernel.name = name;
-                // The register count is in the top byte of the code section's info.
-                kernel.registers = static_cast<int>(section(symbol.st_shndx).sh_info >> 24);
+                // Cubins of old tools count registers here alone: in the top byte of the code section's info.
+                if (const auto count = section(symbol.st_shndx).sh_info >> 24; count != 0)
+                    kernel.registers = static_cast<int>(count);
                 image.kernels.push_back(kernel);
             } else if (type == STT_OBJECT) {
                 read_variable(name, symbol, image);
@@ -94,36 +101,66 @@ class Cubin {
         image.variables.push_back(std::move(variable));
     }
 
-    void read_kernel(KernelInfo& kernel) {
+    /// Calls f(attribute, payload, size) for each record of a section of attributes that has a payload.
+    template <typename F>
+    void each_record(const Elf64_Shdr& info_section, F&& f) const {
+        const unsigned char* info = data_ + info_section.sh_offset;
+        for (std::uint64_t offset = 0; offset + 4 <= info_section.sh_size;) {
+            const unsigned size = info[offset] == info_sized ? at<std::uint16_t>(info + offset + 2) : 0U;
+            if (offset + 4 + size > info_section.sh_size) break;
+            f(info[offset + 1], info + offset + 4, size);
+            offset += 4 + size;
+        }
+    }
+
+    /// What every kernel takes, by its symbol; and the constants, one bank for all kernels of the image.
+    void read_resources(Image& image) const {
         Elf64_Shdr found{};
-        if (find(".nv.shared." + kernel.name, found)) kernel.shared_bytes = static_cast<int>(found.sh_size);
+        if (find(".nv.constant3", found)) {
+            for (KernelInfo& kernel : image.kernels) kernel.const_bytes = static_cast<int>(found.sh_size);
+        }
+        if (!find(".nv.info", found)) return;
+        each_record(found, [&](unsigned attribute, const unsigned char* payload, unsigned size) {
+            if (size < 8) return;
+            const auto kernel = kernel_of_symbol_.find(at<std::uint32_t>(payload));
+            if (kernel == kernel_of_symbol_.end()) return;
+            const auto value = at<std::int32_t>(payload + 4);
+            KernelInfo& info = image.kernels[kernel->second];
+            if (attribute == info_registers) info.registers = value;
+            // The stack with those of the functions that it calls; not known (-1) if they recur.
+            if (attribute == info_frame_size || attribute == info_min_stack)
+                info.local_bytes = std::max(info.local_bytes, value);
+        });
+    }
+
+    void read_kernel(KernelInfo& kernel, int capability) const {
+        Elf64_Shdr found{};
+        if (find(".nv.shared." + kernel.name, found)) {
+            kernel.shared_bytes = static_cast<int>(found.sh_size);
+            if (capability >= reserves_shared)
+                kernel.shared_bytes -= std::min(kernel.shared_bytes, reserved_shared_bytes);
+        }
         if (!find(".nv.info." + kernel.name, found)) {
             kernel.parameters_known = false;
             return;
         }
         std::map<unsigned, KernelParameter> parameters;  // the records are in no order
-        const unsigned char* info = data_ + found.sh_offset;
-        for (std::uint64_t offset = 0; offset + 4 <= found.sh_size;) {
-            const unsigned char format = info[offset], attribute = info[offset + 1];
-            const unsigned size = format == info_sized ? at<std::uint16_t>(info + offset + 2) : 0U;
-            const unsigned char* payload = info + offset + 4;
-            if (offset + 4 + size > found.sh_size) break;
-            if (attribute == info_parameter && size >= 12) {
+        each_record(found, [&](unsigned attribute, const unsigned char* payload, unsigned size) {
+            if (size < 12) return;
+            if (attribute == info_parameter) {
                 // index, ordinal, offset; the size is in the top 14 bits of the last word
                 const auto ordinal = at<std::uint16_t>(payload + 4);
                 parameters[ordinal] = {at<std::uint16_t>(payload + 6), at<std::uint32_t>(payload + 8) >> 18};
-            } else if (attribute == info_max_threads && size >= 12) {
+            } else if (attribute == info_max_threads) {
                 kernel.max_threads = static_cast<int>(
                     std::min<std::uint64_t>(1024, std::uint64_t{at<std::uint32_t>(payload)} *
                                                       at<std::uint32_t>(payload + 4) * at<std::uint32_t>(payload + 8)));
-            } else if (attribute == info_frame_size && size >= 8) {
-                kernel.local_bytes = static_cast<int>(at<std::uint32_t>(payload + 4));
             }
-            offset += 4 + size;
-        }
+        });
         for (const auto& [ordinal, parameter] : parameters) kernel.parameters.push_back(parameter);
     }
 
+    std::map<std::uint32_t, std::size_t> kernel_of_symbol_;
     const unsigned char* data_;
     Elf64_Ehdr header_;
 };

@@ -12,8 +12,10 @@ constexpr DefaultStream legacy = DefaultStream::Legacy, per_thread = DefaultStre
 /// A copy between contexts: both must live, whichever is current.
 CUresult copy_peer(Address to, CUcontext to_context, Address from, CUcontext from_context, std::size_t bytes,
                    const Order& order) {
-    if (live_context(to_context) == nullptr || live_context(from_context) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    return copy_linear(device_end(to), device_end(from), bytes, order);
+    const Context *to_owner = live_context(to_context), *from_owner = live_context(from_context);
+    if (to_owner == nullptr || from_owner == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    return copy_linear(device_end(to, to_owner->gpu->ordinal), device_end(from, from_owner->gpu->ordinal), bytes,
+                       order);
 }
 
 }  // namespace

@@ -41,21 +41,32 @@ CUresult copy_2d(const Copy* copy, const Order& order) {
 }
 
 template <typename Copy>
-CUresult copy_3d(const Copy* copy, const Order& order) {
-    if (copy == nullptr || copy->srcLOD != 0 || copy->dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
-    BoxEnd from = source(*copy), to = target(*copy);
-    from.z = copy->srcZ;
-    from.height = copy->srcHeight;
-    to.z = copy->dstZ;
-    to.height = copy->dstHeight;
-    return copy_box({from, to, copy->WidthInBytes, copy->Height, copy->Depth}, order);
+CUresult describe_3d(const Copy& copy, int from_gpu, int to_gpu, Box& box) {
+    if (copy.srcLOD != 0 || copy.dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
+    BoxEnd from = source(copy), to = target(copy);
+    from.gpu = from_gpu;
+    from.z = copy.srcZ;
+    from.height = copy.srcHeight;
+    to.gpu = to_gpu;
+    to.z = copy.dstZ;
+    to.height = copy.dstHeight;
+    box = {from, to, copy.WidthInBytes, copy.Height, copy.Depth};
+    return CUDA_SUCCESS;
+}
+
+template <typename Copy>
+CUresult copy_3d(const Copy* copy, const Order& order, int from_gpu = accessing_gpu(), int to_gpu = accessing_gpu()) {
+    Box box;
+    if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = describe_3d(*copy, from_gpu, to_gpu, box); bad != CUDA_SUCCESS) return bad;
+    return copy_box(box, order);
 }
 
 CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* copy, const Order& order) {
     if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (live_context(copy->srcContext) == nullptr || live_context(copy->dstContext) == nullptr)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    return copy_3d(copy, order);
+    const Context *from = live_context(copy->srcContext), *to = live_context(copy->dstContext);
+    if (from == nullptr || to == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    return copy_3d(copy, order, from->gpu->ordinal, to->gpu->ordinal);
 }
 
 /// One end of a copy of bytes: an array from an offset on, or memory.
@@ -81,12 +92,17 @@ CUresult copy_bytes(const Bytes& to, const Bytes& from, std::size_t size, const 
     if (const CUresult bad = resolve(from, from_array, size, Access::Read, source_pieces); bad != CUDA_SUCCESS)
         return bad;
     if (const CUresult bad = resolve(to, to_array, size, Access::Write, target_pieces); bad != CUDA_SUCCESS) return bad;
-    return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY,
-                        [source_pieces, target_pieces] { copy_pieces(target_pieces, source_pieces); },
+    return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, copy_task(target_pieces, source_pieces),
                         {order.stream, order.form, returns_when_done(order, target_pieces, source_pieces)});
 }
 
 }  // namespace
+
+namespace cuslice::fake {
+
+CUresult box_of(const CUDA_MEMCPY3D& copy, int gpu, Box& box) { return describe_3d(copy, gpu, gpu, box); }
+
+}  // namespace cuslice::fake
 
 CUresult CUDAAPI cuMemcpy2D(const CUDA_MEMCPY2D_v1* copy) {
     CUSLICE_ENTER(cuMemcpy2D)

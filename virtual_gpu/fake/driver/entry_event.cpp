@@ -5,6 +5,7 @@
 #include "virtual_gpu/fake/driver/event.h"
 #include "virtual_gpu/fake/driver/lifetime.h"
 #include "virtual_gpu/fake/driver/stream_pair.h"
+#include "virtual_gpu/fake/driver/work_fault.h"
 
 using namespace cuslice::fake;
 
@@ -119,8 +120,10 @@ CUresult CUDAAPI cuEventSynchronize(CUevent handle) {
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
     wait_for_event(*event);
-    if (const Context* context = live_context(event->context)) stream_synchronized(*context->gpu);
-    return CUDA_SUCCESS;
+    Context* context = live_context(event->context);
+    if (context == nullptr) return CUDA_SUCCESS;
+    stream_synchronized(*context->gpu);
+    return fault_of_work(*context);
 }
 
 CUresult CUDAAPI cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {

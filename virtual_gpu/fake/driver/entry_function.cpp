@@ -148,8 +148,13 @@ CUresult CUDAAPI cuKernelGetAttribute(int* value, CUfunction_attribute attribute
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
     if (const CUresult bad = kernel_on_device(handle, device, kernel, function, gpu); bad != CUDA_SUCCESS) return bad;
-    const Image& image = *libraries.find(kernel->library)->image;
-    return kernel_attribute(*kernel->info, function, gpu->spec, image.is_ptx, image.capability, attribute, *value);
+    const Library& library = *libraries.find(kernel->library);
+    const auto image = image_for(library.image, gpu->spec.major * 10 + gpu->spec.minor);
+    if (image == nullptr) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    const KernelInfo* info = kernel->info;  // of any part; the device's own says more
+    for (const KernelInfo& one : image->kernels)
+        if (one.name == kernel->info->name) info = &one;
+    return kernel_attribute(*info, function, gpu->spec, image->is_ptx, image->capability, attribute, *value);
 }
 
 CUresult CUDAAPI cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle, CUdevice device) {

@@ -1,5 +1,5 @@
-// Graphs: what captures made, instantiated and launched. Nodes can't be added or changed one by one, except for empty
-// ones and those of memory (entry_graph_memory.cpp).
+// Graphs: what captures made, instantiated and launched. Nodes that are added one by one: entry_graph_node.cpp, and
+// those of memory entry_graph_memory.cpp. None can be changed.
 
 #include <algorithm>
 #include <mutex>
@@ -7,6 +7,7 @@
 #include "virtual_gpu/fake/driver/graph_memory.h"
 #include "virtual_gpu/fake/driver/state.h"
 #include "virtual_gpu/fake/driver/stream_pair.h"
+#include "virtual_gpu/fake/driver/work_fault.h"
 
 using namespace cuslice::fake;
 
@@ -26,6 +27,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
     const auto [exec_handle, exec] = graph_execs.create();
     exec->flags = flags;
     exec->has_memory = graph->has_memory;
+    exec->objects = std::make_shared<const HeldObjects>(graph->objects);
     graph->instance = exec->instance = std::make_shared<int>();
     for (const CUgraphNode node : graph->nodes) {
         const GraphNode& from = *graph_nodes.find(node);
@@ -68,7 +70,17 @@ CUresult launch(CUgraphExec handle, CUstream stream_handle, DefaultStream form) 
         if (done) done();
         return bad;
     }
-    return done ? submit(*stream, CU_GRAPH_NODE_TYPE_EMPTY, std::move(done)) : CUDA_SUCCESS;
+    if (!exec->objects->empty()) {
+        done = [done = std::move(done), objects = exec->objects] {
+            if (done) done();
+        };
+    }
+    if (done) {
+        if (const CUresult bad = submit(*stream, CU_GRAPH_NODE_TYPE_EMPTY, std::move(done)); bad != CUDA_SUCCESS)
+            return bad;
+    }
+    Context* context = live_context(stream->context);
+    return context == nullptr ? CUDA_SUCCESS : fault_of_work(*context);
 }
 
 CUresult upload(CUgraphExec handle, CUstream stream_handle, DefaultStream form) {
@@ -114,7 +126,7 @@ CUresult CUDAAPI cuGraphClone(CUgraph* out, CUgraph handle) {
     const Graph* graph = graphs.find(handle);
     if (out == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (graph->has_memory) return CUDA_ERROR_NOT_SUPPORTED;
-    const CUgraph clone = graphs.create().first;
+    const CUgraph clone = graphs.create(Graph{{}, false, {}, graph->objects}).first;
     for (const CUgraphNode node : graph->nodes) {
         const GraphNode& from = *graph_nodes.find(node);
         append_node(clone, from.type, from.task);

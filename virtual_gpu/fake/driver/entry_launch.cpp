@@ -57,6 +57,33 @@ CUresult check_arguments(const KernelInfo& info, void** parameters, void** extra
     return buffer == nullptr || size < info.parameter_bytes() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+/// Whether the GPU can run all blocks of the grid at the same time.
+bool fits_at_once(const Shape& shape, const KernelInfo& info, const GpuSpec& gpu) {
+    const int block = static_cast<int>(shape.block[0] * shape.block[1] * shape.block[2]);
+    const std::uint64_t most =
+        gpu.multiprocessors * static_cast<std::uint64_t>(blocks_per_multiprocessor(info, gpu, block, shape.shared));
+    return std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2] <= most;
+}
+
+void say_skipped() {
+    static std::atomic<bool> said{false};
+    if (said.exchange(true)) return;
+    say("kernels are checked, not run: what they would compute is not there (CUSLICE_FAKE_KERNELS=error refuses them)");
+}
+
+/// All that doesn't depend on a stream; puts the function's code on the device. The driver's lock is held.
+CUresult check_launch(CUfunction handle, const Shape& shape, Context& context, void** parameters, void** extra,
+                      bool cooperative) {
+    Function* function = nullptr;
+    if (const CUresult bad = launchable(handle, context, function); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = check_shape(shape, *function); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = check_arguments(*function->info, parameters, extra); bad != CUDA_SUCCESS) return bad;
+    if (cooperative && !fits_at_once(shape, *function->info, context.gpu->spec))
+        return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    if (driver().kernels_are_errors) CUSLICE_UNSUPPORTED("running kernels (CUSLICE_FAKE_KERNELS=error)");
+    return load_function(*function);
+}
+
 CUresult launch(CUfunction handle, const Shape& shape, CUstream stream_handle, void** parameters, void** extra,
                 bool cooperative, DefaultStream form) {
     Context* context = nullptr;
@@ -68,24 +95,10 @@ CUresult launch(CUfunction handle, const Shape& shape, CUstream stream_handle, v
         if (const CUresult bad = launchable(handle, *context, function); bad != CUDA_SUCCESS) return bad;
         if (const CUresult bad = find_stream(stream_handle, form, stream); bad != CUDA_SUCCESS) return bad;
         if (stream->context != context->handle) return CUDA_ERROR_INVALID_HANDLE;
-        if (const CUresult bad = check_shape(shape, *function); bad != CUDA_SUCCESS) return bad;
-        if (const CUresult bad = check_arguments(*function->info, parameters, extra); bad != CUDA_SUCCESS) return bad;
-        if (cooperative) {
-            const int block = static_cast<int>(shape.block[0] * shape.block[1] * shape.block[2]);
-            const std::uint64_t most =
-                context->gpu->spec.multiprocessors * static_cast<std::uint64_t>(blocks_per_multiprocessor(
-                                                         *function->info, context->gpu->spec, block, shape.shared));
-            const std::uint64_t blocks = std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2];
-            if (blocks > most) return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
-        }
-        if (driver().kernels_are_errors) CUSLICE_UNSUPPORTED("running kernels (CUSLICE_FAKE_KERNELS=error)");
-        if (const CUresult bad = load_function(*function); bad != CUDA_SUCCESS) return bad;
+        const CUresult bad = check_launch(handle, shape, *context, parameters, extra, cooperative);
+        if (bad != CUDA_SUCCESS) return bad;
     }
-    static std::atomic<bool> said{false};
-    if (!said.exchange(true)) {
-        say("kernels are checked, not run: what they would compute is not there (CUSLICE_FAKE_KERNELS=error refuses "
-            "them)");
-    }
+    say_skipped();
     return submit(*stream, CU_GRAPH_NODE_TYPE_KERNEL, [] {});
 }
 
@@ -151,6 +164,24 @@ CUresult load_function(Function& function) {
     gpu.books.note_modules(static_cast<std::int64_t>(gpu.spec.lazy_load));
     function.loaded = true;
     return CUDA_SUCCESS;
+}
+
+CUresult check_kernel_node(const CUDA_KERNEL_NODE_PARAMS_v3& params) {
+    Context* context = nullptr;
+    if (params.ctx == nullptr) {
+        if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    } else if (context = live_context(params.ctx); context == nullptr) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    // Documented: the kernel is looked at only where there is no function.
+    const CUfunction function = params.func != nullptr ? params.func : reinterpret_cast<CUfunction>(params.kern);
+    const Shape shape{{params.gridDimX, params.gridDimY, params.gridDimZ},
+                      {params.blockDimX, params.blockDimY, params.blockDimZ},
+                      params.sharedMemBytes};
+    const std::lock_guard hold(driver().lock);
+    const CUresult result = check_launch(function, shape, *context, params.kernelParams, params.extra, false);
+    if (result == CUDA_SUCCESS) say_skipped();
+    return result;
 }
 
 }  // namespace cuslice::fake

@@ -2,6 +2,7 @@
 
 #include "virtual_gpu/fake/driver/gate.h"
 #include "virtual_gpu/fake/driver/image_file.h"
+#include "virtual_gpu/fake/driver/jit_log.h"
 #include "virtual_gpu/fake/driver/module.h"
 #include "virtual_gpu/fake/driver/state.h"
 
@@ -9,10 +10,12 @@ using namespace cuslice::fake;
 
 namespace {
 
-CUresult load(CUlibrary* out, const void* data) {
+CUresult load(CUlibrary* out, const void* data, const JitLog& log) {
     if (out == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto image = std::make_shared<Image>();
-    if (const CUresult bad = read_image(data, 0, *image); bad != CUDA_SUCCESS) return bad;
+    const CUresult read = read_image(data, 0, *image);
+    log.write(image->fault);
+    if (read != CUDA_SUCCESS) return read;
     const std::lock_guard hold(driver().lock);
     const auto [handle, library] = libraries.create();
     library->image = std::move(image);
@@ -37,13 +40,7 @@ CUresult find_kernel(CUlibrary handle, const std::string& name, CUkernel& out) {
         library->kernels[name] = out = kernel_handle;
         return CUDA_SUCCESS;
     }
-    if (!library->image->opaque.empty()) {
-        static std::atomic<bool> said{false};
-        if (!said.exchange(true)) {
-            say("kernel '" + name + "' was asked for in " + library->image->opaque +
-                ", which the fake GPU can't read; build with nvcc --no-compress (-Xfatbin --no-compress), or load PTX");
-        }
-    }
+    say_if_opaque(name, *library->image);
     return CUDA_ERROR_NOT_FOUND;
 }
 
@@ -72,22 +69,24 @@ CUresult get_variable(CUdeviceptr* address, size_t* bytes, CUlibrary library, co
 
 }  // namespace
 
-CUresult CUDAAPI cuLibraryLoadData(CUlibrary* out, const void* code, CUjit_option*, void**, unsigned int jit_count,
-                                   CUlibraryOption* options, void**, unsigned int count) {
+CUresult CUDAAPI cuLibraryLoadData(CUlibrary* out, const void* code, CUjit_option* jit, void** jit_values,
+                                   unsigned int jit_count, CUlibraryOption* options, void**, unsigned int count) {
     CUSLICE_ENTER(cuLibraryLoadData)
-    static_cast<void>(jit_count);  // they tune a compiler that isn't run
+    JitLog log;
     if (count > 0 && options == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return load(out, code);
+    if (const CUresult bad = log.read(jit_count, jit, jit_values); bad != CUDA_SUCCESS) return bad;
+    return load(out, code, log);
 }
 
-CUresult CUDAAPI cuLibraryLoadFromFile(CUlibrary* out, const char* path, CUjit_option*, void**, unsigned int jit_count,
-                                       CUlibraryOption* options, void**, unsigned int count) {
+CUresult CUDAAPI cuLibraryLoadFromFile(CUlibrary* out, const char* path, CUjit_option* jit, void** jit_values,
+                                       unsigned int jit_count, CUlibraryOption* options, void**, unsigned int count) {
     CUSLICE_ENTER(cuLibraryLoadFromFile)
-    static_cast<void>(jit_count);
+    JitLog log;
     std::vector<unsigned char> contents;
     if (out == nullptr || path == nullptr || (count > 0 && options == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = log.read(jit_count, jit, jit_values); bad != CUDA_SUCCESS) return bad;
     if (const CUresult bad = read_image_file(path, contents); bad != CUDA_SUCCESS) return bad;
-    return load(out, contents.data());
+    return load(out, contents.data(), log);
 }
 
 CUresult CUDAAPI cuLibraryUnload(CUlibrary handle) {

@@ -8,6 +8,8 @@
 #include "virtual_gpu/fake/driver/handles.h"
 #include "virtual_gpu/fake/driver/image.h"
 #include "virtual_gpu/fake/driver/image_file.h"
+#include "virtual_gpu/fake/driver/jit_log.h"
+#include "virtual_gpu/fake/driver/ptx_text.h"
 
 using namespace cuslice::fake;
 
@@ -17,19 +19,18 @@ struct Link {
     std::string text;   // of all PTX added so far
     std::string cubin;  // the one cubin, if that is all there is
     bool complete = false;
+    JitLog log;  // documented: the buffers last as long as the link
 };
 
 using LinkTable = HandleTable<Link, CUlinkState, HandleKind::Link>;
 constinit LinkTable links;
 
 CUresult create(unsigned count, CUjit_option* options, void** values, CUlinkState* out) {
-    if (out == nullptr || (count > 0 && (options == nullptr || values == nullptr))) return CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; i < count; i++) {
-        const bool log_size =
-            options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES || options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
-        if (log_size) values[i] = nullptr;  // bytes written: nothing is ever logged
-    }
-    *out = links.create().first;
+    Link link;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = link.log.read(count, options, values); bad != CUDA_SUCCESS) return bad;
+    link.log.write("");
+    *out = links.create(std::move(link)).first;
     return CUDA_SUCCESS;
 }
 
@@ -41,9 +42,12 @@ CUresult add(CUlinkState handle, CUjitInputType type, const char* data, std::siz
         Image image;
         std::size_t length = size;
         while (length > 0 && data[length - 1] == '\0') length--;
-        if (!read_ptx(data, length, image)) return CUDA_ERROR_INVALID_PTX;
+        const CUresult read = compile_ptx(data, length, image);
+        link->log.write(image.fault);
+        if (read != CUDA_SUCCESS) return read;
         if (!link->cubin.empty()) CUSLICE_UNSUPPORTED("linking a cubin with anything else");
-        link->text.append(data, length).append("\n");
+        const std::string_view text(data, length);
+        link->text.append(link->text.empty() ? text : ptx_without_header(text)).append("\n");
         return CUDA_SUCCESS;
     }
     if (type != CU_JIT_INPUT_CUBIN) CUSLICE_UNSUPPORTED("linking objects, libraries and fat binaries");

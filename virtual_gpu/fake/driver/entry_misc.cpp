@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "virtual_gpu/fake/driver/export_table_asker.h"
 #include "virtual_gpu/fake/driver/gate.h"
 #include "virtual_gpu/fake/driver/unsupported.h"
 
@@ -15,13 +16,8 @@ int say_unsupported(const char* name, std::atomic<bool>& said) { return unsuppor
 
 // NVIDIA's runtime asks here for tables by which the driver proves itself. There is no proof to give.
 CUresult CUDAAPI cuGetExportTable(const void** table, const CUuuid* id) {
-    static std::atomic<bool> said{false};
     if (table == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (!said.exchange(true)) {
-        say("a program that carries NVIDIA's own (static) CUDA runtime can't start on the fake GPU; link the shared "
-            "runtime "
-            "instead: nvcc -cudart shared, or CUDA_RUNTIME_LIBRARY Shared in CMake");
-    }
+    say_who_asked(__builtin_return_address(0));
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 

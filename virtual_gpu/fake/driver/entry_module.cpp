@@ -6,6 +6,7 @@
 
 #include "virtual_gpu/fake/driver/gate.h"
 #include "virtual_gpu/fake/driver/image_file.h"
+#include "virtual_gpu/fake/driver/jit_log.h"
 #include "virtual_gpu/fake/driver/module.h"
 #include "virtual_gpu/fake/driver/state.h"
 
@@ -13,13 +14,15 @@ using namespace cuslice::fake;
 
 namespace {
 
-CUresult load(CUmodule* out, const void* data) {
+CUresult load(CUmodule* out, const void* data, const JitLog& log = {}) {
     Context* context = nullptr;
     if (out == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
     const GpuSpec& gpu = context->gpu->spec;
     auto image = std::make_shared<Image>();
-    if (const CUresult bad = read_image(data, gpu.major * 10 + gpu.minor, *image); bad != CUDA_SUCCESS) return bad;
+    const CUresult read = read_image(data, gpu.major * 10 + gpu.minor, *image);
+    log.write(image->fault);
+    if (read != CUDA_SUCCESS) return read;
     const std::lock_guard hold(driver().lock);
     return load_module(*context, std::move(image), *out);
 }
@@ -68,17 +71,13 @@ CUresult CUDAAPI cuModuleLoadData(CUmodule* out, const void* image) {
     return load(out, image);
 }
 
-// The options tune a compiler that isn't run; its logs would be empty.
+// Other options tune a compiler that isn't run.
 CUresult CUDAAPI cuModuleLoadDataEx(CUmodule* out, const void* image, unsigned int count, CUjit_option* options,
                                     void** values) {
     CUSLICE_ENTER(cuModuleLoadDataEx)
-    if (count > 0 && (options == nullptr || values == nullptr)) return CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; i < count; i++) {
-        const bool log_size =
-            options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES || options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
-        if (log_size) values[i] = nullptr;  // bytes written
-    }
-    return load(out, image);
+    JitLog log;
+    if (const CUresult bad = log.read(count, options, values); bad != CUDA_SUCCESS) return bad;
+    return load(out, image, log);
 }
 
 CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule* out, const void* image) {

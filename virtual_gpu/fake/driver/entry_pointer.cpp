@@ -200,7 +200,7 @@ CUresult address_range(Address& base, std::size_t& size, Address address) {
     Context* context = nullptr;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
     const auto known = what_is(address);
-    if (!known || known->type != CU_MEMORYTYPE_DEVICE) return CUDA_ERROR_NOT_FOUND;
+    if (!known) return CUDA_ERROR_NOT_FOUND;  // page-locked host memory is known like any other
     base = known->base;
     size = known->size;
     return CUDA_SUCCESS;

@@ -1,24 +1,14 @@
 #include "virtual_gpu/fake/driver/event.h"
 
-#include <time.h>
+#include "virtual_gpu/fake/driver/model_time.h"
 
 namespace cuslice::fake {
 
 constinit EventTable events;
 
-namespace {
-
-std::uint64_t now() {
-    timespec time{};
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<std::uint64_t>(time.tv_sec) * 1000000000 + static_cast<std::uint64_t>(time.tv_nsec);
-}
-
-}  // namespace
-
 Record begin_record(Event& event) {
     auto time = std::make_shared<std::atomic<std::uint64_t>>(0);
-    if (event.shared == nullptr) return {[time] { *time = now(); }, time};
+    if (event.shared == nullptr) return {[time] { *time = model_time(); }, time};
     return {[shared = event.shared, number = event.shared->begin_record()] { shared->reach(number); }, time};
 }
 

@@ -17,7 +17,7 @@ struct Event {
     bool recorded = false;
     Lane::Mark mark;                 // complete when everything before the record is
     std::weak_ptr<Capture> capture;  // the one that it was recorded in, as long as that lasts
-    /// When the record was reached, in nanoseconds; written by the lane, which may outlive the event.
+    /// When the record was reached, in nanoseconds of model time; written by the lane, which may outlive the event.
     std::shared_ptr<std::atomic<std::uint64_t>> time = std::make_shared<std::atomic<std::uint64_t>>(0);
     std::shared_ptr<SharedEvent> shared;  // of an event between processes: what is said of it there holds
 };

@@ -6,6 +6,7 @@
 #include "virtual_gpu/fake/driver/injection.h"
 #include "virtual_gpu/fake/driver/late.h"
 #include "virtual_gpu/fake/driver/state.h"
+#include "virtual_gpu/fake/driver/work_fault.h"
 #include "virtual_gpu/fake/log_line.h"
 
 namespace cuslice::fake {
@@ -36,15 +37,20 @@ CUresult pass_gate(const char* name, bool anytime) {
     if ((bits & kGateDeinitialised) != 0) return CUDA_ERROR_DEINITIALIZED;
     if ((bits & kGateNotInitialised) != 0 && !anytime) return CUDA_ERROR_NOT_INITIALIZED;
     if ((bits & kGateLate) != 0) settle_before(name);
-    if ((bits & kGateInjection) == 0) return CUDA_SUCCESS;
-    const CUresult result = injection().call(name);
-    for (int ordinal = 0; injection().device_lost(ordinal);) {
-        if (Gpu* gpu = driver().gpu(ordinal)) gpu->lost = true;
+    const bool fault = (gate.load(std::memory_order_acquire) & kGateFault) != 0;
+    if ((bits & kGateInjection) == 0 && !fault) return CUDA_SUCCESS;
+    if ((bits & kGateInjection) != 0) {
+        const CUresult result = injection().call(name);
+        for (int ordinal = 0; injection().device_lost(ordinal);) {
+            if (Gpu* gpu = driver().gpu(ordinal)) gpu->lost = true;
+        }
+        if (result != CUDA_SUCCESS) return result;
     }
-    if (result != CUDA_SUCCESS || anytime || !uses_device(name)) return result;
+    if (anytime || !uses_device(name)) return CUDA_SUCCESS;
     Context* context = nullptr;
-    const bool lost = current_context(context) == CUDA_SUCCESS && context->gpu->lost.load(std::memory_order_relaxed);
-    return lost ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_SUCCESS;
+    if (current_context(context) != CUDA_SUCCESS) return CUDA_SUCCESS;
+    if (context->gpu->lost.load(std::memory_order_relaxed)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    return fault && std::strncmp(name, "cuCtxDestroy", 12) != 0 ? take_fault(*context) : CUDA_SUCCESS;
 }
 
 void say(const std::string& line) { write_line("cuslice fake GPU: " + line); }

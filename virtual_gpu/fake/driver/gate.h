@@ -15,6 +15,7 @@ enum GateBit : unsigned {
     kGateDeinitialised = 2,   // the process is ending
     kGateInjection = 4,       // CUSLICE_FAKE_INJECT is set
     kGateLate = 8,            // CUSLICE_FAKE_STREAMS=late
+    kGateFault = 16,          // some context's work has failed
 };
 extern std::atomic<unsigned> gate;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "virtual_gpu/fake/driver/gate.h"
+#include "virtual_gpu/fake/driver/host_room.h"
 
 namespace cuslice::fake {
 
@@ -18,6 +19,7 @@ CUresult Gpu::open() {
         say("can't reserve addresses for the memory of " + spec.name + " (a ulimit -v?)");
         return CUDA_ERROR_OPERATING_SYSTEM;
     }
+    count_file(device.space.file());
     device.heap.open(device.space.base(), device.space.size());
     opened_ = true;
     return CUDA_SUCCESS;
@@ -28,6 +30,7 @@ CUresult Gpu::open_region(Region& region) {
     const bool done =
         &region == &low ? region.space.open_low() : region.space.open_shared(spec.memory, spec.memory * 4);
     if (!done) return CUDA_ERROR_OUT_OF_MEMORY;
+    count_file(region.space.file());
     region.heap.open(region.space.base(), region.space.size());
     return CUDA_SUCCESS;
 }

@@ -8,6 +8,7 @@
 #include "virtual_gpu/fake/driver/cuda_api.h"
 #include "virtual_gpu/fake/driver/handles.h"
 #include "virtual_gpu/fake/driver/lane.h"
+#include "virtual_gpu/fake/driver/user_object.h"
 
 namespace cuslice::fake {
 
@@ -27,6 +28,7 @@ struct Graph {
     std::vector<CUgraphNode> nodes;  // in the order in which they run
     bool has_memory = false;
     std::weak_ptr<void> instance;  // the one that it has now; looked at if it has memory nodes
+    HeldObjects objects;
 };
 using GraphTable = HandleTable<Graph, CUgraph, HandleKind::Graph>;
 
@@ -42,6 +44,7 @@ struct GraphExec {
     unsigned long long flags = 0;
     bool has_memory = false;
     std::shared_ptr<void> instance;
+    std::shared_ptr<const HeldObjects> objects;  // a launch holds them as well
 };
 using GraphExecTable = HandleTable<GraphExec, CUgraphExec, HandleKind::GraphExec>;
 

@@ -36,7 +36,10 @@ enum class HandleKind : std::uint64_t {
     ExternalMemory,
     Multicast,
     ResourceDescription,
-    GreenContext
+    GreenContext,
+    UserObject,
+    Texture,
+    Surface
 };
 
 template <typename T, typename Public, HandleKind kind>

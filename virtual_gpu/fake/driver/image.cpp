@@ -1,6 +1,9 @@
 #include "virtual_gpu/fake/driver/image.h"
 
+#include <algorithm>
 #include <cstring>
+
+#include "virtual_gpu/fake/driver/ptx_text.h"
 
 namespace cuslice::fake {
 namespace {
@@ -41,7 +44,7 @@ CUresult read_container(const unsigned char* data, int capability, Image& image)
     const auto container = at<Container>(data);
     if (container.header_size < sizeof(Container) || container.size > std::uint64_t{1} << 32)
         return CUDA_ERROR_INVALID_IMAGE;
-    bool runs = false, read = false;
+    const auto all = std::make_shared<Image>();
     const unsigned char* entry_at = data + container.header_size;
     const unsigned char* end = entry_at + container.size;
     while (entry_at + sizeof(Entry) <= end) {
@@ -50,18 +53,25 @@ CUresult read_container(const unsigned char* data, int capability, Image& image)
         if (entry.header_size < 64 || entry.size > static_cast<std::uint64_t>(end - entry_at))
             return CUDA_ERROR_INVALID_IMAGE;
         const bool ptx = entry.kind == 1;
-        runs = runs || capability == 0 || runs_on(ptx, static_cast<int>(entry.capability), capability);
-        // All entries come from one source: any that can be read tells the names, also one for another device.
-        if (!read && (entry.flags & compressed) == 0) {
-            Image part;
-            read = ptx ? read_ptx(reinterpret_cast<const char*>(code), entry.size, part)
-                       : entry.kind == 2 && read_cubin(code, part);
-            if (read) image = std::move(part);
+        all->targets.push_back({ptx, static_cast<int>(entry.capability)});
+        if ((entry.flags & compressed) == 0) {
+            const auto part = std::make_shared<Image>();
+            const bool read = ptx ? read_ptx(reinterpret_cast<const char*>(code), entry.size, *part)
+                                  : entry.kind == 2 && read_cubin(code, *part);
+            part->is_ptx = ptx;
+            if (read) all->parts.push_back(part);
         }
         entry_at = code + entry.size;
     }
-    if (!runs) return CUDA_ERROR_NO_BINARY_FOR_GPU;
-    if (!read) image.opaque = "a fat binary whose parts are all compressed";
+    if (all->parts.empty()) {
+        all->opaque = "a fat binary whose parts are all compressed";
+    } else {
+        all->kernels = all->parts.front()->kernels;
+        all->variables = all->parts.front()->variables;
+    }
+    const std::shared_ptr<const Image> chosen = capability == 0 ? all : image_for(all, capability);
+    if (chosen == nullptr) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    image = *chosen;
     return CUDA_SUCCESS;
 }
 
@@ -69,6 +79,28 @@ CUresult read_container(const unsigned char* data, int capability, Image& image)
 
 bool runs_on(bool ptx, int code, int device) {
     return ptx ? code <= device : code / 10 == device / 10 && code % 10 <= device % 10;
+}
+
+std::shared_ptr<const Image> image_for(const std::shared_ptr<const Image>& image, int capability) {
+    const auto runs = [&](bool ptx, int code) { return code == 0 || runs_on(ptx, code, capability); };
+    if (image->targets.empty()) return runs(image->is_ptx, image->capability) ? image : nullptr;
+    if (std::none_of(image->targets.begin(), image->targets.end(),
+                     [&](const Target& target) { return runs(target.ptx, target.capability); }))
+        return nullptr;
+    std::shared_ptr<const Image> best;
+    for (const auto& part : image->parts) {
+        if (!runs(part->is_ptx, part->capability)) continue;
+        const bool better = best == nullptr || (best->is_ptx && !part->is_ptx) ||
+                            (best->is_ptx == part->is_ptx && best->capability < part->capability);
+        if (better) best = part;
+    }
+    if (best != nullptr) return best;
+    return image->parts.empty() ? image : image->parts.front();
+}
+
+CUresult compile_ptx(const char* text, std::size_t size, Image& image) {
+    image.fault = check_ptx({text, size});
+    return image.fault.empty() && read_ptx(text, size, image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_PTX;
 }
 
 CUresult read_image(const void* pointer, int capability, Image& image) {
@@ -84,7 +116,7 @@ CUresult read_image(const void* pointer, int capability, Image& image) {
             text.find(".global") == text.npos) {
             return CUDA_ERROR_INVALID_IMAGE;
         }
-        if (!read_ptx(text.data(), size, image)) return CUDA_ERROR_INVALID_PTX;
+        if (const CUresult bad = compile_ptx(text.data(), size, image); bad != CUDA_SUCCESS) return bad;
         image.is_ptx = true;
     } else if (std::memcmp(data,
                            "\x7f"

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,22 +39,39 @@ struct VariableInfo {
     bool managed = false;
 };
 
+/// What a part of a fat binary is for.
+struct Target {
+    bool ptx = false;
+    int capability = 0;
+};
+
 struct Image {
     std::vector<KernelInfo> kernels;
     std::vector<VariableInfo> variables;
     int capability = 0;  // of the code: major * 10 + minor
     bool is_ptx = false;
-    std::string opaque;  // why names can't be known; empty if they are
+    std::vector<Target> targets;                      // of a fat binary: of all its parts,
+    std::vector<std::shared_ptr<const Image>> parts;  // and those that can be read
+    std::string opaque;                               // why names can't be known; empty if they are
+    std::string fault;  // of a text that was refused: what is wrong with it, with the line
 };
 
 /// Reads an image as cuModuleLoadData takes it, for a device of the given compute capability (major * 10 + minor).
-/// CUDA_ERROR_INVALID_IMAGE: none of the known forms; CUDA_ERROR_INVALID_PTX: a fault in the text;
+/// CUDA_ERROR_INVALID_IMAGE: none of the known forms; CUDA_ERROR_INVALID_PTX: a fault in the text, which the image
+/// names;
 /// CUDA_ERROR_NO_BINARY_FOR_GPU: made for other devices. `capability` 0 takes code for any device.
 CUresult read_image(const void* data, int capability, Image& image);
+
+/// A text as a driver's compiler would take or refuse it: check_ptx and read_ptx.
+CUresult compile_ptx(const char* text, std::size_t size, Image& image);
 
 /// The parts, each of which adds to the image.
 bool read_ptx(const char* text, std::size_t size, Image& image);
 bool read_cubin(const unsigned char* data, Image& image);
+
+/// What a device takes of an image: of a fat binary a cubin before PTX, and the newest. Where that part can't be read,
+/// any other that can: all come from one source and have the same names. Null if nothing runs there.
+std::shared_ptr<const Image> image_for(const std::shared_ptr<const Image>& image, int capability);
 
 /// Whether code for one capability runs on a device of another: PTX upwards, cubins within a major version.
 bool runs_on(bool ptx, int code, int device);

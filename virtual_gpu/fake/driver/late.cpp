@@ -39,9 +39,6 @@ void settle_before(const char* name) {
         "cuDevicePrimaryCtxReset_v2",
         "cuGreenCtxDestroy",
         "cuIpcCloseMemHandle",
-        "cuMemUnmap",
-        "cuMemRelease",
-        "cuMemAddressFree",
         "cuMulticastUnbind",
         "cuDestroyExternalMemory",
     };

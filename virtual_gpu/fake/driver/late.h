@@ -10,7 +10,8 @@ namespace cuslice::fake {
 bool make_streams(const std::string& text, std::string& error);
 
 /// A call of the function is about to be made. One that takes away what queued work may still use waits for all of it
-/// first: real drivers do that, or call it the program's mistake.
+/// first: real drivers do that, or call it the program's mistake. Unmapping waits for nothing: nobody documents that it
+/// does, and work that finds its addresses unmapped fails (resolve.h).
 void settle_before(const char* name);
 
 }  // namespace cuslice::fake

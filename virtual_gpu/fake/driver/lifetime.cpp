@@ -9,6 +9,8 @@
 #include "virtual_gpu/fake/driver/pool.h"
 #include "virtual_gpu/fake/driver/state.h"
 #include "virtual_gpu/fake/driver/stream.h"
+#include "virtual_gpu/fake/driver/texture.h"
+#include "virtual_gpu/fake/driver/work_fault.h"
 
 namespace cuslice::fake {
 
@@ -25,6 +27,7 @@ void end_owned_by(Context& context) {
     });
     forget_default_streams(context);
     end_modules(context);
+    end_textures(context);
     end_arrays(context);
     // With the primary context goes all that belongs to the device and not to a context of its own.
     if (context.primary) {
@@ -49,9 +52,11 @@ CUresult synchronize_context(Context& context) {
     });
     if (result != CUDA_SUCCESS) return result;
     drain_streams(context);
-    const std::lock_guard hold(driver().lock);
-    trim_to_thresholds(*context.gpu);
-    return CUDA_SUCCESS;
+    {
+        const std::lock_guard hold(driver().lock);
+        trim_to_thresholds(*context.gpu);
+    }
+    return fault_of_work(context);
 }
 
 }  // namespace cuslice::fake

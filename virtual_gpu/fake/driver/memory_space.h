@@ -35,6 +35,10 @@ class MemorySpace {
     void copy(Address to, MemorySpace& source, Address from, std::size_t size);
     /// Repeats the 4-byte pattern, aligned to the address, over the range. A narrower value is repeated by the caller.
     void fill(Address to, std::uint32_t pattern, std::size_t size);
+    /// Bytes of host memory that writing the range would take; filling it; copying to it.
+    std::size_t write_takes(Address to, std::size_t size) const;
+    std::size_t fill_takes(Address to, std::uint32_t pattern, std::size_t size) const;
+    std::size_t copy_takes(Address to, const MemorySpace& source, Address from, std::size_t size) const;
     /// Forgets the contents of whole pages and gives their memory back; the edges stay.
     void discard(Address from, std::size_t size);
 

@@ -96,6 +96,13 @@ void end_modules(Context& context) {
     libraries.each([&](CUlibrary, Library& library) { library.modules.erase(context.handle); });
 }
 
+void say_if_opaque(const std::string& name, const Image& image) {
+    static std::atomic<bool> said{false};
+    if (image.opaque.empty() || said.exchange(true)) return;
+    say("kernel '" + name + "' was asked for in " + image.opaque +
+        ", which the fake GPU can't read; build with nvcc --no-compress, or load PTX");
+}
+
 CUresult find_function(Module& module, const std::string& name, CUfunction& out) {
     const auto known = module.functions.find(name);
     if (known != module.functions.end()) {
@@ -113,13 +120,7 @@ CUresult find_function(Module& module, const std::string& name, CUfunction& out)
         module.functions[name] = out = handle;
         return CUDA_SUCCESS;
     }
-    if (!module.image->opaque.empty()) {
-        static std::atomic<bool> said{false};
-        if (!said.exchange(true)) {
-            say("kernel '" + name + "' was asked for in " + module.image->opaque +
-                ", which the fake GPU can't read; build with nvcc --no-compress (-Xfatbin --no-compress), or load PTX");
-        }
-    }
+    say_if_opaque(name, *module.image);
     return CUDA_ERROR_NOT_FOUND;
 }
 
@@ -132,11 +133,9 @@ CUresult library_module(CUlibrary handle, Context& context, CUmodule& out) {
         return CUDA_SUCCESS;
     }
     const GpuSpec& gpu = context.gpu->spec;
-    const Image& image = *library->image;
-    if (image.capability != 0 && !runs_on(image.is_ptx, image.capability, gpu.major * 10 + gpu.minor)) {
-        return CUDA_ERROR_NO_BINARY_FOR_GPU;
-    }
-    if (const CUresult bad = load_module(context, library->image, out); bad != CUDA_SUCCESS) return bad;
+    std::shared_ptr<const Image> image = image_for(library->image, gpu.major * 10 + gpu.minor);
+    if (image == nullptr) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    if (const CUresult bad = load_module(context, std::move(image), out); bad != CUDA_SUCCESS) return bad;
     library->modules[context.handle] = out;
     return CUDA_SUCCESS;
 }

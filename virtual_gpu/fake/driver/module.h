@@ -65,6 +65,8 @@ CUresult unload_module(CUmodule handle);
 /// Ends the modules of a context that ends.
 void end_modules(Context& context);
 
+/// Says once why a name that wasn't found may be there all the same.
+void say_if_opaque(const std::string& name, const Image& image);
 /// The function of that name: CUDA_ERROR_NOT_FOUND, and one line if the image is opaque.
 CUresult find_function(Module& module, const std::string& name, CUfunction& out);
 /// The module of a library in a context, loaded at the first use.
@@ -77,6 +79,9 @@ CUresult launchable(CUfunction handle, Context& context, Function*& out);
 
 /// Puts a function's code on the device, as its first launch does: charged with the module.
 CUresult load_function(Function& function);
+
+/// Checks a kernel node as a launch is checked; takes the driver's lock itself.
+CUresult check_kernel_node(const CUDA_KERNEL_NODE_PARAMS_v3& params);
 
 /// An attribute of a kernel; `function` may be null for one that isn't loaded anywhere.
 CUresult kernel_attribute(const KernelInfo& info, const Function* function, const GpuSpec& gpu, bool is_ptx,

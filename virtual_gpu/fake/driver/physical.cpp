@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "virtual_gpu/fake/driver/array.h"
+#include "virtual_gpu/fake/driver/host_room.h"
 #include "virtual_gpu/fake/driver/multicast.h"
 #include "virtual_gpu/fake/driver/physical_tables.h"
 #include "virtual_gpu/fake/driver/sharing.h"
@@ -58,7 +59,10 @@ void drop_if_unused(CUmemGenericAllocationHandle handle, Physical& physical) {
     if (physical.handles > 0 || physical.mappings > 0) return;
     Gpu& gpu = *physical.gpu;
     const Address at = physical.at;
-    if (physical.file >= 0) close(physical.file);
+    if (physical.file >= 0) {
+        forget_file(physical.file);
+        close(physical.file);
+    }
     physicals.destroy(handle);
     const std::lock_guard hold(gpu.lock);
     const Block block = gpu.device.heap.at(at);
@@ -105,6 +109,7 @@ CUresult create_physical(CUmemGenericAllocationHandle& out, std::size_t size, co
     physical->prop = prop;
     physical->file = file;
     physical->id = label.id;
+    if (file >= 0) count_file(file);
     out = handle;
     return CUDA_SUCCESS;
 }

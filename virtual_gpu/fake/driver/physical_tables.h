@@ -2,7 +2,9 @@
 // The tables of virtual memory management, which its parts share: reservations, mappings, physical memory. One lock is
 // over all of them and over the multicast objects, since a mapping of one and a binding to the other end together.
 
+#include <atomic>
 #include <map>
+#include <memory>
 #include <shared_mutex>
 
 #include "virtual_gpu/fake/driver/virtual_memory.h"
@@ -21,6 +23,8 @@ struct Mapping {
     std::size_t size = 0;
     CUmemGenericAllocationHandle handle = 0;  // of physical memory or of a multicast object
     std::map<int, CUmemAccess_flags> access;  // by ordinal
+    /// For work that has been submitted: false once it is unmapped.
+    std::shared_ptr<std::atomic<bool>> mapped = std::make_shared<std::atomic<bool>>(true);
 };
 
 /// Both tables, and the lock that every function of virtual_memory.h and multicast.h takes.

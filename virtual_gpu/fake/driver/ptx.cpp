@@ -1,4 +1,5 @@
-// Kernels and variables of PTX text. Only declarations are read; bodies are skipped, except for shared memory.
+// Kernels and variables of PTX text. Only declarations are read; bodies are skipped, except for shared and local memory
+// (ptx_check.cpp looks at the instructions).
 
 #include <algorithm>
 #include <cctype>
@@ -7,41 +8,12 @@
 #include <string_view>
 
 #include "virtual_gpu/fake/driver/image.h"
+#include "virtual_gpu/fake/driver/ptx_text.h"
 
 namespace cuslice::fake {
 namespace {
 
 using Token = std::string_view;
-
-std::vector<Token> tokens_of(std::string_view text) {
-    std::vector<Token> tokens;
-    const auto word = [](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '.' || c == '%';
-    };
-    for (std::size_t i = 0; i < text.size();) {
-        const char c = text[i];
-        if (std::isspace(static_cast<unsigned char>(c)) != 0 || c == '\0') {
-            i++;
-        } else if (text.compare(i, 2, "//") == 0) {
-            i = std::min(text.find('\n', i), text.size());
-        } else if (text.compare(i, 2, "/*") == 0) {
-            const std::size_t end = text.find("*/", i + 2);
-            i = end == text.npos ? text.size() : end + 2;
-        } else if (c == '"') {
-            const std::size_t end = std::min(text.find('"', i + 1), text.size() - 1);
-            tokens.push_back(text.substr(i, end - i + 1));
-            i = end + 1;
-        } else {
-            std::size_t end = i + 1;
-            if (word(c)) {
-                while (end < text.size() && word(text[end])) end++;
-            }
-            tokens.push_back(text.substr(i, end - i));
-            i = end;
-        }
-    }
-    return tokens;
-}
 
 /// Bytes of a fundamental type, 0 if the token is none.
 std::size_t type_bytes(Token token) {
@@ -74,10 +46,11 @@ struct Declaration {
 
 class Reader {
   public:
-    Reader(std::string_view text, Image& image) : tokens_(tokens_of(text)), image_(image) {}
+    Reader(std::string_view text, Image& image) : tokens_(ptx_tokens(text)), image_(image) {}
 
     bool read() {
         bool external = false;
+        std::size_t constants = 0;
         while (at_ < tokens_.size()) {
             const Token token = tokens_[at_++];
             if (token == ".target") {
@@ -94,6 +67,7 @@ class Reader {
             } else if (token == ".global" || token == ".const") {
                 Declaration variable;
                 if (!read_declaration(variable)) return false;
+                if (token == ".const") constants += variable.size;
                 if (!external)
                     image_.variables.push_back({variable.name, variable.size, variable.contents, variable.managed});
             } else if (token == "{") {
@@ -101,7 +75,14 @@ class Reader {
             }
             external = false;
         }
+        // One bank for all kernels of the text.
+        for (KernelInfo& kernel : image_.kernels) kernel.const_bytes = static_cast<int>(constants);
         return true;
+    }
+
+    /// The last token that was looked at: where a text that can't be read goes wrong.
+    Token reached() const {
+        return tokens_.empty() ? Token() : tokens_[std::min(std::max<std::size_t>(at_, 1), tokens_.size()) - 1];
     }
 
   private:
@@ -225,15 +206,16 @@ class Reader {
         if (take("{")) skip_block(nullptr);
     }
 
-    /// To the end of a block whose brace is taken; a kernel's own shared memory is added up.
+    /// To the end of a block whose brace is taken; a kernel's own shared and local memory are added up.
     void skip_block(KernelInfo* kernel) {
         for (int depth = 1; at_ < tokens_.size() && depth > 0;) {
             const Token token = tokens_[at_++];
             if (token == "{") depth++;
             if (token == "}") depth--;
-            if (token != ".shared" || kernel == nullptr) continue;
+            if ((token != ".shared" && token != ".local") || kernel == nullptr) continue;
+            int& bytes = token == ".shared" ? kernel->shared_bytes : kernel->local_bytes;
             Declaration variable;
-            if (read_declaration(variable)) kernel->shared_bytes += static_cast<int>(variable.size);
+            if (read_declaration(variable)) bytes += static_cast<int>(variable.size);
         }
     }
 
@@ -244,6 +226,11 @@ class Reader {
 
 }  // namespace
 
-bool read_ptx(const char* text, std::size_t size, Image& image) { return Reader({text, size}, image).read(); }
+bool read_ptx(const char* text, std::size_t size, Image& image) {
+    Reader reader({text, size}, image);
+    if (reader.read()) return true;
+    image.fault = ptx_fault({text, size}, reader.reached(), "the declaration before this can't be read");
+    return false;
+}
 
 }  // namespace cuslice::fake

@@ -1,7 +1,6 @@
 #include "virtual_gpu/fake/driver/resolve.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "virtual_gpu/fake/driver/host_memory.h"
 #include "virtual_gpu/fake/driver/state.h"
@@ -18,6 +17,11 @@ Region* region_of(Gpu& gpu, Address address) {
 }
 
 }  // namespace
+
+int accessing_gpu() {
+    Context* context = nullptr;
+    return current_context(context) == CUDA_SUCCESS ? context->gpu->ordinal : -1;
+}
 
 Found find_block(Address address) {
     for (const auto& gpu : driver().gpus) {
@@ -36,7 +40,7 @@ bool is_device_address(Address address) {
     return in_reserved_addresses(address);
 }
 
-CUresult resolve_device(Address address, std::size_t size, Access access, Pieces& pieces) {
+CUresult resolve_device(Address address, std::size_t size, Access access, Pieces& pieces, int from_gpu) {
     for (const auto& gpu : driver().gpus) {
         Region* region = region_of(*gpu, address);
         if (region == nullptr) continue;
@@ -44,12 +48,12 @@ CUresult resolve_device(Address address, std::size_t size, Access access, Pieces
         const Block block = region->heap.find(address);
         if (!block || size > block.record->asked - (address - block.base)) return CUDA_ERROR_INVALID_VALUE;
         if (access == Access::Write) block.record->touched = true;
-        pieces.push_back({&region->space, address, size, gpu.get()});
+        pieces.push_back({&region->space, address, size, gpu.get(), nullptr});
         return CUDA_SUCCESS;
     }
-    if (in_reserved_addresses(address)) return resolve_mapped(address, size, access, pieces);
+    if (in_reserved_addresses(address)) return resolve_mapped(address, size, access, pieces, from_gpu);
     if (!host_range_known(address, size)) return CUDA_ERROR_INVALID_VALUE;
-    pieces.push_back({nullptr, address, size, nullptr});
+    pieces.push_back({nullptr, address, size, nullptr, nullptr});
     return CUDA_SUCCESS;
 }
 
@@ -57,35 +61,14 @@ CUresult resolve_host(const void* pointer, std::size_t size, Pieces& pieces) {
     const auto address = reinterpret_cast<Address>(pointer);
     if (pointer == nullptr || address + size < address) return CUDA_ERROR_INVALID_VALUE;
     if (is_device_address(address) || is_device_address(address + size - 1)) return CUDA_ERROR_INVALID_VALUE;
-    pieces.push_back({nullptr, address, size, nullptr});
+    pieces.push_back({nullptr, address, size, nullptr, nullptr});
     return CUDA_SUCCESS;
 }
 
-CUresult resolve_any(Address address, std::size_t size, Access access, Pieces& pieces) {
-    if (is_device_address(address) || find_block(address)) return resolve_device(address, size, access, pieces);
+CUresult resolve_any(Address address, std::size_t size, Access access, Pieces& pieces, int from_gpu) {
+    if (is_device_address(address) || find_block(address))
+        return resolve_device(address, size, access, pieces, from_gpu);
     return resolve_host(reinterpret_cast<const void*>(address), size, pieces);
-}
-
-void copy_pieces(const Pieces& to, const Pieces& from) {
-    std::size_t i = 0, j = 0, done_to = 0, done_from = 0;
-    while (i < to.size() && j < from.size()) {
-        const std::size_t part = std::min(to[i].size - done_to, from[j].size - done_from);
-        const Address target = to[i].at + done_to, source = from[j].at + done_from;
-        MemorySpace *target_space = to[i].space, *source_space = from[j].space;
-        if (target_space != nullptr && source_space != nullptr) {
-            target_space->copy(target, *source_space, source, part);
-        } else if (target_space != nullptr) {
-            target_space->write(target, reinterpret_cast<const void*>(source), part);
-        } else if (source_space != nullptr) {
-            source_space->read(source, reinterpret_cast<void*>(target), part);
-        } else {
-            std::memmove(reinterpret_cast<void*>(target), reinterpret_cast<const void*>(source), part);
-        }
-        done_to += part;
-        done_from += part;
-        if (done_to == to[i].size) i++, done_to = 0;
-        if (done_from == from[j].size) j++, done_from = 0;
-    }
 }
 
 }  // namespace cuslice::fake

@@ -1,7 +1,9 @@
 #pragma once
 // From an address to bytes: every pointer from the program goes through here before anything is touched.
 
+#include <atomic>
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "virtual_gpu/fake/driver/context.h"
@@ -28,20 +30,29 @@ struct Piece {
     Address at = 0;
     std::size_t size = 0;
     Gpu* gpu = nullptr;
+    std::shared_ptr<const std::atomic<bool>> mapped{};  // of mapped memory: false once that has been unmapped
 };
 using Pieces = std::vector<Piece>;
 
 enum class Access { Read, Write };
 
+/// The GPU that reaches for memory in the calling thread: the current context's. -1: there is none.
+int accessing_gpu();
+
 /// Bytes [address, address + size) as device code could reach them: in one live block, in mapped virtual memory, or in
-/// host memory that the driver knows. CUDA_ERROR_INVALID_VALUE if any of them is not.
-CUresult resolve_device(Address address, std::size_t size, Access access, Pieces& pieces);
+/// host memory that the driver knows. CUDA_ERROR_INVALID_VALUE if any of them is not. `from_gpu` is the one that
+/// reaches for them: mapped memory is open to those alone that cuMemSetAccess names, whatever peers are enabled.
+CUresult resolve_device(Address address, std::size_t size, Access access, Pieces& pieces,
+                        int from_gpu = accessing_gpu());
 /// The same for a host pointer: any address that isn't a GPU's. Pageable memory can't be checked further.
 CUresult resolve_host(const void* pointer, std::size_t size, Pieces& pieces);
 /// The same for a unified address: a known range is what it is, anything else host memory.
-CUresult resolve_any(Address address, std::size_t size, Access access, Pieces& pieces);
+CUresult resolve_any(Address address, std::size_t size, Access access, Pieces& pieces, int from_gpu = accessing_gpu());
 
-/// Copies between resolved ranges of the same total size.
-void copy_pieces(const Pieces& to, const Pieces& from);
+/// Copies between resolved ranges of the same total size. CUDA_ERROR_ILLEGAL_ADDRESS if some of it has been unmapped
+/// since it was resolved, CUDA_ERROR_OUT_OF_MEMORY if the host has no room for the contents: nothing is copied then.
+CUresult copy_pieces(const Pieces& to, const Pieces& from);
+/// Repeats a pattern of 4 bytes over resolved ranges; the same errors.
+CUresult fill_pieces(const Pieces& pieces, std::uint32_t pattern);
 
 }  // namespace cuslice::fake

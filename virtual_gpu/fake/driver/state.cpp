@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "virtual_gpu/fake/driver/gate.h"
+#include "virtual_gpu/fake/driver/host_room.h"
 #include "virtual_gpu/fake/driver/injection.h"
 #include "virtual_gpu/fake/driver/lane.h"
 #include "virtual_gpu/fake/driver/late.h"
@@ -56,6 +57,10 @@ CUresult read_settings(Driver& state) {
     }
     const char* streams = std::getenv("CUSLICE_FAKE_STREAMS");
     if (streams != nullptr && *streams != '\0' && !make_streams(streams, error)) {
+        say(error);
+        return CUDA_ERROR_SYSTEM_NOT_READY;
+    }
+    if (!set_host_bound(std::getenv("CUSLICE_FAKE_HOST"), error)) {
         say(error);
         return CUDA_ERROR_SYSTEM_NOT_READY;
     }

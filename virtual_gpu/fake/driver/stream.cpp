@@ -5,6 +5,8 @@
 #include <mutex>
 
 #include "virtual_gpu/fake/driver/green_context.h"
+#include "virtual_gpu/fake/driver/model_time.h"
+#include "virtual_gpu/fake/driver/work_fault.h"
 
 namespace cuslice::fake {
 
@@ -72,13 +74,15 @@ Stream& per_thread_stream(const Context& name) {
 
 }  // namespace
 
+int clamped_priority(int priority) { return std::clamp(priority, greatest_priority, least_priority); }
+
 CUstream create_stream(const Context& name, unsigned flags, int priority) {
     // Complete before it can be found: another thread may be waiting for all streams of the context.
     Stream made;
     made.context = context_of(name);
     made.green = name.green;
     made.flags = flags;
-    made.priority = std::clamp(priority, greatest_priority, least_priority);  // documented: clamped, no error
+    made.priority = clamped_priority(priority);
     made.id = ++last_id;
     const auto [handle, stream] = streams.create(std::move(made));
     stream->handle = handle;
@@ -181,6 +185,20 @@ static CUresult refuse_implicit_order(Stream& stream) {
     return result;
 }
 
+namespace {
+
+/// Work that a GPU does itself takes model time; what only keeps an order takes none.
+Task with_model_time(NodeType type, Task task) {
+    if (type != CU_GRAPH_NODE_TYPE_KERNEL && type != CU_GRAPH_NODE_TYPE_MEMCPY && type != CU_GRAPH_NODE_TYPE_MEMSET)
+        return task;
+    return [task = std::move(task)] {
+        task();
+        spend_model_time();
+    };
+}
+
+}  // namespace
+
 CUresult submit(Stream& stream, NodeType type, Task task) {
     if (stream.capture != nullptr) {
         if (!stream.capture->active()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -188,7 +206,7 @@ CUresult submit(Stream& stream, NodeType type, Task task) {
                                                                          : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
     if (const CUresult bad = refuse_implicit_order(stream); bad != CUDA_SUCCESS) return bad;
-    stream.lane->submit(std::move(task), implicit_order(stream));
+    stream.lane->submit(with_model_time(type, std::move(task)), implicit_order(stream));
     return CUDA_SUCCESS;
 }
 
@@ -209,7 +227,8 @@ CUresult synchronize(Stream& stream) {
     if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) return bad;
     for (const Lane::Mark& mark : implicit_order(stream)) Lane::wait(mark);
     stream.lane->wait();
-    return CUDA_SUCCESS;
+    Context* context = live_context(stream.context);
+    return context == nullptr ? CUDA_SUCCESS : fault_of_work(*context);
 }
 
 }  // namespace cuslice::fake

@@ -13,6 +13,14 @@
 
 namespace cuslice::fake {
 
+/// What cuStreamSetAttribute keeps: it tunes kernels, which aren't run.
+struct StreamSettings {
+    CUaccessPolicyWindow window{};
+    CUsynchronizationPolicy synchronization = CU_SYNC_POLICY_AUTO;
+    CUlaunchMemSyncDomainMap domains{};
+    CUlaunchMemSyncDomain domain = CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT;
+};
+
 struct Stream {
     CUstream handle = nullptr;
     CUcontext context = nullptr;
@@ -23,6 +31,7 @@ struct Stream {
     bool legacy = false;
     std::shared_ptr<Lane> lane = std::make_shared<Lane>();
     std::shared_ptr<Capture> capture;
+    StreamSettings settings;
 
     /// Whether work here and work in the legacy default stream wait for each other.
     bool blocking() const { return (flags & CU_STREAM_NON_BLOCKING) == 0; }
@@ -30,6 +39,9 @@ struct Stream {
 
 using StreamTable = HandleTable<Stream, CUstream, HandleKind::Stream>;
 extern StreamTable streams;
+
+/// A priority as streams have it: documented to be clamped.
+int clamped_priority(int priority);
 
 /// Which default stream a null handle means: the form of the function says.
 enum class DefaultStream { Legacy, PerThread };

@@ -79,7 +79,9 @@ CUresult map_physical(Address address, std::size_t size, std::size_t offset, CUm
     if (around(t.mappings, address) != t.mappings.end() || (next != t.mappings.end() && next->first - address < size)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    t.mappings[address] = {size, handle, {}};
+    Mapping& mapping = t.mappings[address];
+    mapping.size = size;
+    mapping.handle = handle;
     if (is_multicast(handle)) {
         multicast_mapped(handle);
     } else {
@@ -94,6 +96,7 @@ CUresult unmap_physical(Address address, std::size_t size) {
     if (!exact_mappings(address, size, found)) return CUDA_ERROR_INVALID_VALUE;
     for (const Address at : found) {
         const CUmemGenericAllocationHandle handle = tables().mappings[at].handle;
+        *tables().mappings[at].mapped = false;
         tables().mappings.erase(at);
         if (is_multicast(handle)) {
             multicast_unmapped(handle);
@@ -147,17 +150,16 @@ bool in_reserved_addresses(Address address) {
     return around(tables().reservations, address) != tables().reservations.end();
 }
 
-CUresult resolve_mapped(Address address, std::size_t size, Access access, Pieces& pieces) {
+CUresult resolve_mapped(Address address, std::size_t size, Access access, Pieces& pieces, int from_gpu) {
     const std::shared_lock hold(tables().lock);
     while (size > 0) {
         const auto found = around(tables().mappings, address);
         if (found == tables().mappings.end()) return CUDA_ERROR_INVALID_VALUE;
-        bool allowed = false;
-        for (const auto& [ordinal, flags] : found->second.access) {
-            allowed = allowed || flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
-                      (access == Access::Read && flags == CU_MEM_ACCESS_FLAGS_PROT_READ);
-        }
-        if (!allowed) return CUDA_ERROR_INVALID_VALUE;
+        const auto given = found->second.access.find(from_gpu);
+        const auto flags = given == found->second.access.end() ? CU_MEM_ACCESS_FLAGS_PROT_NONE : given->second;
+        if (flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE &&
+            (access == Access::Write || flags != CU_MEM_ACCESS_FLAGS_PROT_READ))
+            return CUDA_ERROR_INVALID_VALUE;
         // Documented for the multimem instructions of kernels, which don't run here.
         if (is_multicast(found->second.handle))
             CUSLICE_UNSUPPORTED("copying to or from the address of a multicast object");
@@ -167,7 +169,7 @@ CUresult resolve_mapped(Address address, std::size_t size, Access access, Pieces
             const std::lock_guard hold_gpu(physical.gpu->lock);
             physical.gpu->device.heap.at(physical.at).record->touched = true;
         }
-        pieces.push_back({&physical.gpu->device.space, physical.at + offset, part, physical.gpu});
+        pieces.push_back({&physical.gpu->device.space, physical.at + offset, part, physical.gpu, found->second.mapped});
         address += part;
         size -= part;
     }

@@ -46,8 +46,8 @@ void unbind_physical(CUmemGenericAllocationHandle handle);
 
 /// True if the address lies in reserved addresses, mapped or not.
 bool in_reserved_addresses(Address address);
-/// The bytes under mapped addresses that some device may access as asked.
-CUresult resolve_mapped(Address address, std::size_t size, Access access, Pieces& pieces);
+/// The bytes under mapped addresses that this GPU may access as asked.
+CUresult resolve_mapped(Address address, std::size_t size, Access access, Pieces& pieces, int from_gpu);
 /// The mapping around an address: its base, size and GPU; false if nothing is mapped there.
 bool find_mapping(Address address, Address& base, std::size_t& size, Gpu*& gpu);
 

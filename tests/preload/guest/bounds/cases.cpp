@@ -38,6 +38,25 @@ CUresult box_batch_v1(decltype(&cuMemcpy3DBatchAsync) call, Way way, CUdeviceptr
     return result == CUDA_ERROR_INVALID_VALUE && failed != 1 ? CUDA_ERROR_UNKNOWN : result;
 }
 
+/// A graph of one node, which `add` puts into it, made and run.
+template <typename Add>
+CUresult in_graph(Add add) {
+    CUgraph graph = nullptr;
+    CUgraphNode node = nullptr;
+    CUgraphExec instance = nullptr;
+    BOUNDS_MUST(cuGraphCreate(&graph, 0));
+    const CUresult result = add(&node, graph);
+    if (result == CUDA_SUCCESS) {
+        BOUNDS_MUST(cuGraphInstantiateWithFlags(&instance, graph, 0));
+        BOUNDS_MUST(cuGraphLaunch(instance, nullptr));
+        BOUNDS_MUST(cuCtxSynchronize());
+        BOUNDS_MUST(cuGraphExecDestroy(instance));
+    }
+    BOUNDS_MUST(cuGraphDestroy(graph));
+    return result;
+}
+#define IN_GRAPH(...) in_graph([&](CUgraphNode* made, CUgraph graph) { return __VA_ARGS__; })
+
 #define ROW(symbol, variant, does, unit, ...)                                                   \
     {                                                                                           \
 #symbol, variant, does, unit, [](CUdeviceptr at, std::size_t n) { return __VA_ARGS__; } \
@@ -146,19 +165,20 @@ const Case all[] = {
     FILLS(16, 2, kShort),
     FILLS(32, 4, kWord),
     ROW(cuGraphAddMemcpyNode, "to", write, 1,
-        cuGraphAddMemcpyNode(&node, nullptr, nullptr, 0, box(Way::to, at, n, kDevice, Shape::box), ends.context)),
+        IN_GRAPH(
+            cuGraphAddMemcpyNode(made, graph, nullptr, 0, box(Way::to, at, n, kDevice, Shape::box), ends.context))),
     ROW(cuGraphMemcpyNodeSetParams, "from", to_device, 1,
         cuGraphMemcpyNodeSetParams(node, box(Way::from, at, n, kDevice, Shape::box))),
     ROW(cuGraphExecMemcpyNodeSetParams, "to", write, 1,
         cuGraphExecMemcpyNodeSetParams(nullptr, node, box(Way::to, at, n, kDevice, Shape::box), ends.context)),
     ROW(cuGraphAddMemsetNode, "fill", Does::fill, 4,
-        cuGraphAddMemsetNode(&node, nullptr, nullptr, 0, fill(at, n, 4), ends.context)),
+        IN_GRAPH(cuGraphAddMemsetNode(made, graph, nullptr, 0, fill(at, n, 4), ends.context))),
     ROW(cuGraphMemsetNodeSetParams, "fill", Does::fill, 1, cuGraphMemsetNodeSetParams(node, fill(at, n, 1))),
     ROW(cuGraphExecMemsetNodeSetParams, "fill", Does::fill, 2,
         cuGraphExecMemsetNodeSetParams(nullptr, node, fill(at, n, 2), ends.context)),
-    ROW(cuGraphAddNode, "to", write, 1, cuGraphAddNode(&node, nullptr, nullptr, 0, copy_node(Way::to, at, n))),
+    ROW(cuGraphAddNode, "to", write, 1, IN_GRAPH(cuGraphAddNode(made, graph, nullptr, 0, copy_node(Way::to, at, n)))),
     ROW(cuGraphAddNode_v2, "fill", Does::fill, 4,
-        cuGraphAddNode_v2(&node, nullptr, nullptr, nullptr, 0, fill_node(at, n, 4))),
+        IN_GRAPH(cuGraphAddNode_v2(made, graph, nullptr, nullptr, 0, fill_node(at, n, 4)))),
     ROW(cuGraphNodeSetParams, "from", to_device, 1, cuGraphNodeSetParams(node, copy_node(Way::from, at, n))),
     ROW(cuGraphExecNodeSetParams, "fill", Does::fill, 2, cuGraphExecNodeSetParams(nullptr, node, fill_node(at, n, 2))),
 };

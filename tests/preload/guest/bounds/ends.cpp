@@ -115,7 +115,8 @@ CUDA_MEMCPY3D_BATCH_OP* box_batch(Way way, CUdeviceptr at, std::size_t bytes) {
 const CUDA_MEMSET_NODE_PARAMS* fill(CUdeviceptr at, std::size_t bytes, unsigned element) {
     static thread_local CUDA_MEMSET_NODE_PARAMS params;
     const std::size_t units = bytes / element;
-    params = {at, pitch(units) * element, 0x5a, element, width(units), 4};
+    const unsigned value = element == 1 ? 0x5a : element == 2 ? 0x5a5a : 0x5a5a5a5a;  // kFilled in each byte
+    params = {at, pitch(units) * element, value, element, width(units), 4};
     return &params;
 }
 

@@ -178,3 +178,66 @@ TEST_CASE("a unified copy finds out by itself where things are") {
               EXPECT_EQUAL(cuMemcpyPeer(near, first, far, nullptr, 16), CUDA_ERROR_INVALID_CONTEXT);
           }) == "");
 }
+
+TEST_CASE("contents that the host has no room for are refused by name, and change nothing", "[at once]") {
+    std::string said;
+    const Environment small = {{"CUSLICE_FAKE", "2xt4"}, {"CUSLICE_FAKE_HOST", "64MiB"}};
+    CHECK(in_child(
+              small,
+              [](const Report& report) {
+                  use_device(report);
+                  CUdeviceptr device = 0, managed = 0, copy = 0;
+                  EXPECT_EQUAL(cuMemAlloc(&device, 4096 * MiB), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuMemAlloc(&copy, 4096 * MiB), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuMemAllocManaged(&managed, 1024 * MiB, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+                  // A pattern takes nothing, nor does its copy.
+                  EXPECT_EQUAL(cuMemsetD8(device, 7, 4096 * MiB), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuMemcpyDtoD(copy, device, 4096 * MiB), CUDA_SUCCESS);
+                  // What the host can touch takes all of its bytes.
+                  EXPECT_EQUAL(cuMemsetD8(managed, 1, 1024 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
+                  EXPECT_EQUAL(int{*reinterpret_cast<unsigned char*>(managed)}, 0);
+                  const std::vector<unsigned char> bytes(32 * MiB, 3);
+                  for (int i = 0; i < 20; i++) {  // the same place again takes no more
+                      EXPECT_EQUAL(cuMemcpyHtoD(device, bytes.data(), bytes.size()), CUDA_SUCCESS);
+                      EXPECT_EQUAL(cuMemsetD8(managed, 2, 16 * MiB), CUDA_SUCCESS);
+                  }
+                  EXPECT_EQUAL(cuMemcpyHtoD(device + bytes.size(), bytes.data(), bytes.size()),
+                               CUDA_ERROR_OUT_OF_MEMORY);
+                  EXPECT_EQUAL(cuMemcpyDtoD(copy, device, bytes.size()), CUDA_ERROR_OUT_OF_MEMORY);
+                  unsigned char byte = 0;
+                  EXPECT_EQUAL(cuMemcpyDtoH(&byte, copy, 1), CUDA_SUCCESS);
+                  EXPECT_EQUAL(int{byte}, 7);
+                  // The context is as it was: what is freed can be used again.
+                  EXPECT_EQUAL(cuMemFree(device), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuMemcpyHtoD(copy, bytes.data(), bytes.size()), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
+                  // Memory that processes share is the host's too.
+                  CUmemAllocationProp prop{};
+                  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+                  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+                  prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+                  CUmemGenericAllocationHandle handle = 0;
+                  CUdeviceptr mapped = 0;
+                  const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+                  EXPECT_EQUAL(cuMemAddressReserve(&mapped, 64 * MiB, 0, 0, 0), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuMemCreate(&handle, 64 * MiB, &prop, 0), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuMemMap(mapped, 64 * MiB, 0, handle, 0), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuMemSetAccess(mapped, 64 * MiB, &access, 1), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuMemsetD8(mapped, 1, 64 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
+                  EXPECT_EQUAL(cuMemsetD8(mapped, 1, 8 * MiB), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuMemcpyHtoD(copy + 64 * MiB, bytes.data(), 16 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
+              },
+              &said) == "");
+    CHECK(
+        said ==
+        "cuslice fake GPU: the contents of the fake GPUs' memory would take 1024 MiB more of the host's, beyond the 64 "
+        "MiB that a process may take (CUSLICE_FAKE_HOST): CUDA_ERROR_OUT_OF_MEMORY\n");
+}
+
+TEST_CASE("a bound on the host's memory that is no size is refused") {
+    std::string said;
+    const Environment wrong = {{"CUSLICE_FAKE", "t4"}, {"CUSLICE_FAKE_HOST", "much"}};
+    CHECK(in_child(
+              wrong, [](const Report& report) { EXPECT_EQUAL(cuInit(0), CUDA_ERROR_SYSTEM_NOT_READY); }, &said) == "");
+    CHECK(said.rfind("cuslice fake GPU: CUSLICE_FAKE_HOST: \"much\" is not a size", 0) == 0);
+}

@@ -3,6 +3,7 @@
 
 #include "tests/catch.h"
 #include "tests/virtual_gpu/fake/driver/gpu.h"
+#include "tests/virtual_gpu/fake/driver/sample_ptx.h"
 
 using namespace fake_test;
 
@@ -66,5 +67,45 @@ TEST_CASE("a context's event waits for all its streams") {
               released = true;
               EXPECT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
               EXPECT_EQUAL(cuEventQuery(event), CUDA_SUCCESS);
+          }) == "");
+}
+
+TEST_CASE("work between two events takes at least 2 microseconds a piece, in a graph too") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              use_device(report);
+              CUmodule module = nullptr;
+              CUfunction kernel = nullptr;
+              CUstream stream = nullptr;
+              CUgraph graph = nullptr;
+              CUgraphExec exec = nullptr;
+              CUdeviceptr word = 0;
+              CUevent before = nullptr, after = nullptr;
+              EXPECT_EQUAL(cuModuleLoadData(&module, sample_ptx), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuModuleGetFunction(&kernel, module, "bounded"), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemAlloc(&word, 4), CUDA_SUCCESS);
+              for (CUevent* one : {&before, &after}) EXPECT_EQUAL(cuEventCreate(one, 0), CUDA_SUCCESS);
+              const auto launch = [&] {
+                  EXPECT_EQUAL(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr), CUDA_SUCCESS);
+              };
+              const auto fill = [&] { EXPECT_EQUAL(cuMemsetD32Async(word, 1, 1, stream), CUDA_SUCCESS); };
+              EXPECT_EQUAL(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+              for (int i = 0; i < 50; i++) launch();
+              EXPECT_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
+              const auto least = [&](int rounds, double milliseconds, const auto& work) {
+                  for (int i = 0; i < rounds; i++) {
+                      float elapsed = 0;
+                      EXPECT_EQUAL(cuEventRecord(before, stream), CUDA_SUCCESS);
+                      work();
+                      EXPECT_EQUAL(cuEventRecord(after, stream), CUDA_SUCCESS);
+                      EXPECT_EQUAL(cuEventSynchronize(after), CUDA_SUCCESS);
+                      EXPECT_EQUAL(cuEventElapsedTime(&elapsed, before, after), CUDA_SUCCESS);
+                      EXPECT(static_cast<double>(elapsed) >= milliseconds);
+                  }
+              };
+              least(100, 0.002, launch);
+              least(100, 0.002, fill);
+              least(20, 0.1, [&] { EXPECT_EQUAL(cuGraphLaunch(exec, stream), CUDA_SUCCESS); });
           }) == "");
 }

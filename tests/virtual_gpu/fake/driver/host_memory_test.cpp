@@ -18,6 +18,11 @@ TEST_CASE("page-locked memory is the host's and the device's, and charged to nob
               static_cast<char*>(host)[9999] = 7;
               EXPECT_EQUAL(cuMemHostGetDevicePointer(&device, host, 0), CUDA_SUCCESS);
               EXPECT(device == reinterpret_cast<CUdeviceptr>(host));
+              CUdeviceptr base = 0;
+              size_t size = 0;
+              EXPECT_EQUAL(cuMemGetAddressRange(&base, &size, device + 9999), CUDA_SUCCESS);
+              EXPECT(base == device && size == 10000);
+              EXPECT_EQUAL(cuMemGetAddressRange(&base, &size, device + 10000), CUDA_ERROR_NOT_FOUND);
               EXPECT_EQUAL(cuMemHostGetFlags(&flags, host), CUDA_SUCCESS);
               EXPECT((flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0);
               EXPECT_EQUAL(cuMemAlloc(&target, 512), CUDA_SUCCESS);

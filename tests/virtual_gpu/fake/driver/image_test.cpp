@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/catch.h"
@@ -14,10 +15,12 @@ using namespace cuslice::fake;
 
 namespace {
 
-/// A cubin for one capability with one kernel of two parameters and one variable with a value.
+/// A cubin for one capability with one kernel of two parameters and one variable with a value. From 9.0 on the count of
+/// registers is an attribute alone, and shared memory begins with 1024 bytes that aren't the kernel's.
 class Cubin {
   public:
     explicit Cubin(unsigned capability, unsigned char abi) {
+        const bool attributes = capability >= 90;
         header_.e_ident[EI_CLASS] = ELFCLASS64;
         std::memcpy(header_.e_ident, ELFMAG, SELFMAG);
         header_.e_ident[EI_ABIVERSION] = abi;
@@ -25,14 +28,23 @@ class Cubin {
         header_.e_flags = abi >= 8 ? 0x6000004 | capability << 8 : 0x500500 | capability;
         header_.e_shentsize = sizeof(Elf64_Shdr);
         add("", SHT_NULL, "");
-        const unsigned code = add(".text.kernel", SHT_PROGBITS, std::string(128, '\0'), 18U << 24);
+        const unsigned code = add(".text.kernel", SHT_PROGBITS, std::string(128, '\0'), attributes ? 0 : 18U << 24);
         const unsigned data = add(".nv.global.init", SHT_PROGBITS, std::string("\x2a\0\0\0", 4));
         // Two parameters (ordinal 1 first), then the launch bound of 256 threads.
         const unsigned char info[] = {4,  0x17, 12, 0, 0, 0, 0, 0, 1, 0, 8, 0,    0,    0xf0, 0x11, 0,    4,    0x17,
                                       12, 0,    0,  0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0x21, 0,    3,    0x1b, 0xff, 0,
                                       4,  5,    12, 0, 0, 1, 0, 0, 1, 0, 0, 0,    1,    0,    0,    0};
         add(".nv.info.kernel", SHT_LOPROC, std::string(reinterpret_cast<const char*>(info), sizeof info));
-        add(".nv.shared.kernel", SHT_NOBITS, "", 0, 512);
+        add(".nv.shared.kernel", SHT_NOBITS, "", 0, attributes ? 1024 + 512 : 512);
+        add(".nv.constant3", SHT_PROGBITS, std::string(80, '\0'));
+        if (attributes) {
+            // Of symbol 1, the kernel: 18 registers, a frame of 16 bytes, 64 with what it calls. Of symbol 2, no
+            // kernel.
+            const unsigned char resources[] = {4,  0x2f, 8, 0, 1,  0,    0, 0, 18, 0,    0, 0, 4,  0x11, 8, 0,
+                                               1,  0,    0, 0, 16, 0,    0, 0, 4,  0x12, 8, 0, 1,  0,    0, 0,
+                                               64, 0,    0, 0, 4,  0x2f, 8, 0, 2,  0,    0, 0, 99, 0,    0, 0};
+            add(".nv.info", SHT_LOPROC, std::string(reinterpret_cast<const char*>(resources), sizeof resources));
+        }
         const unsigned strings = add(".strtab", SHT_STRTAB, std::string("\0kernel\0answer\0", 15));
         std::string symbols(sizeof(Elf64_Sym), '\0');
         symbols += symbol(1, STT_FUNC, 0x10, code, 0, 128) + symbol(8, STT_OBJECT, 0, data, 0, 4);
@@ -138,6 +150,19 @@ TEST_CASE("a cubin tells its kernels, their parameters and limits, and its varia
     }
 }
 
+TEST_CASE("a kernel's registers and memory are read where the cubin has them") {
+    for (const unsigned capability : {80U, 90U, 120U}) {
+        const std::string cubin = Cubin(capability, 8).bytes();
+        Image image;
+        REQUIRE(read_image(cubin.data(), static_cast<int>(capability), image) == CUDA_SUCCESS);
+        REQUIRE(image.kernels.size() == 1);
+        CHECK(image.kernels[0].registers == 18);
+        CHECK(image.kernels[0].shared_bytes == 512);
+        CHECK(image.kernels[0].const_bytes == 80);
+        CHECK(image.kernels[0].local_bytes == (capability >= 90 ? 64 : 0));
+    }
+}
+
 TEST_CASE("code runs on the devices that it was made for") {
     const std::string cubin = Cubin(80, 8).bytes();
     Image image;
@@ -151,15 +176,17 @@ TEST_CASE("code runs on the devices that it was made for") {
     CHECK(read_image(other.data(), 80, image) == CUDA_ERROR_INVALID_IMAGE);
 }
 
-TEST_CASE("a fat binary is read from the first part that isn't compressed") {
+TEST_CASE("a fat binary is read from a part that isn't compressed") {
     const std::string ptx = ".version 8.0\n.target sm_80\n.visible .entry from_ptx() { ret; }\n";
     Image image;
     const std::string both =
         container(entry(1, 80, 0x8011, "zzzz") + entry(2, 75, 0x11, Cubin(75, 8).bytes()) + entry(1, 80, 0x11, ptx));
-    REQUIRE(read_image(both.data(), 86, image) == CUDA_SUCCESS);
+    REQUIRE(read_image(both.data(), 75, image) == CUDA_SUCCESS);
     CHECK(image.opaque.empty());
     REQUIRE(image.kernels.size() == 1);
     CHECK(image.kernels[0].name == "kernel");
+    REQUIRE(read_image(both.data(), 86, image) == CUDA_SUCCESS);  // the cubin is for another device
+    CHECK(image.kernels[0].name == "from_ptx");
     CHECK(read_image(both.data(), 70, image) == CUDA_ERROR_NO_BINARY_FOR_GPU);
 
     const std::string text = container(entry(1, 80, 0x11, ptx));
@@ -181,6 +208,27 @@ TEST_CASE("a fat binary is read from the first part that isn't compressed") {
     image = {};
     REQUIRE(read_image(&wrapper, 86, image) == CUDA_SUCCESS);
     CHECK(image.kernels[0].name == "from_ptx");
+}
+
+TEST_CASE("of a fat binary's parts the one that the device takes is read") {
+    const std::string ptx = ".version 8.0\n.target sm_80\n.visible .entry kernel() { .shared .b8 s[7]; ret; }\n";
+    const std::string several = container(entry(2, 75, 0x11, Cubin(75, 8).bytes()) + entry(1, 80, 0x11, ptx) +
+                                          entry(2, 90, 0x11, Cubin(90, 8).bytes()) + entry(2, 100, 0x8011, "zzzz"));
+    for (const auto& [device, code, is_ptx] :
+         {std::tuple{75, 75, false}, {86, 80, true}, {90, 90, false}, {100, 80, true}, {120, 80, true}}) {
+        Image image;
+        REQUIRE(read_image(several.data(), device, image) == CUDA_SUCCESS);
+        CHECK(image.capability == code);
+        CHECK(image.is_ptx == is_ptx);
+        // A library is read before its devices are known.
+        const auto library = std::make_shared<Image>();
+        REQUIRE(read_image(several.data(), 0, *library) == CUDA_SUCCESS);
+        const auto chosen = image_for(library, device);
+        REQUIRE(chosen != nullptr);
+        CHECK(chosen->capability == code);
+        CHECK(chosen->kernels[0].shared_bytes == (is_ptx ? 7 : 512));
+        CHECK(image_for(library, 70) == nullptr);
+    }
 }
 
 TEST_CASE("a container that runs past its end is refused") {

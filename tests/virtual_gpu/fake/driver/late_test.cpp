@@ -294,6 +294,89 @@ TEST_CASE("late: one thread gets the same order from the same seed, another from
     CHECK(order_of("late") == order_of("late:0"));
 }
 
+namespace {
+
+/// One mapped piece of 2 MiB on GPU 0.
+struct Mapped {
+    explicit Mapped(const Report& report) {
+        CUmemAllocationProp prop{};
+        prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+        prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+        CUmemGenericAllocationHandle handle = 0;
+        EXPECT_EQUAL(cuMemAddressReserve(&at, 2 * MiB, 0, 0, 0), CUDA_SUCCESS);
+        EXPECT_EQUAL(cuMemCreate(&handle, 2 * MiB, &prop, 0), CUDA_SUCCESS);
+        EXPECT_EQUAL(cuMemMap(at, 2 * MiB, 0, handle, 0), CUDA_SUCCESS);
+        EXPECT_EQUAL(cuMemRelease(handle), CUDA_SUCCESS);
+        const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+        EXPECT_EQUAL(cuMemSetAccess(at, 2 * MiB, &access, 1), CUDA_SUCCESS);
+    }
+    CUdeviceptr at = 0;
+};
+
+}  // namespace
+
+TEST_CASE("late: unmapping waits for nothing, and work that finds its addresses unmapped ends the context") {
+    for (const bool copy : {false, true}) {
+        CHECK(in_child(late, [copy](const Report& report) {
+                  const CUcontext context = use_device(report);
+                  const CUstream stream = new_stream(report);
+                  const Word word(report);
+                  const Mapped mapped(report);
+                  CUdeviceptr other = 0;
+                  EXPECT_EQUAL(word.set(1, stream), CUDA_SUCCESS);
+                  if (copy) {
+                      EXPECT_EQUAL(cuMemcpyDtoDAsync(word.at, mapped.at, 4, stream), CUDA_SUCCESS);
+                  } else {
+                      EXPECT_EQUAL(cuMemsetD8Async(mapped.at, 1, 2 * MiB, stream), CUDA_SUCCESS);
+                  }
+                  EXPECT_EQUAL(cuMemUnmap(mapped.at, 2 * MiB), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuMemAddressFree(mapped.at, 2 * MiB), CUDA_SUCCESS);
+                  EXPECT_EQUAL(word.now(), 0U);  // nothing has been done yet
+                  EXPECT_EQUAL(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+                  // As after a kernel's illegal address, nothing but the context's end is left.
+                  EXPECT_EQUAL(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+                  EXPECT_EQUAL(cuMemAlloc(&other, 512), CUDA_ERROR_ILLEGAL_ADDRESS);
+                  EXPECT_EQUAL(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+                  CUcontext second = nullptr;
+                  EXPECT_EQUAL(cuDevicePrimaryCtxRetain(&second, 1), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuCtxSetCurrent(second), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuMemAlloc(&other, 512), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuDevicePrimaryCtxRetain(&second, 0), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuCtxSetCurrent(context), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuMemAlloc(&other, 512), CUDA_SUCCESS);
+              }) == "");
+    }
+}
+
+TEST_CASE("late: host memory that runs out is told to whoever waits, once") {
+    const Environment small = {{"CUSLICE_FAKE", "t4"}, {"CUSLICE_FAKE_STREAMS", "late"}, {"CUSLICE_FAKE_HOST", "8MiB"}};
+    CHECK(in_child(small, [](const Report& report) {
+              use_device(report);
+              const CUstream stream = new_stream(report);
+              CUdeviceptr managed = 0;
+              EXPECT_EQUAL(cuMemAllocManaged(&managed, 16 * MiB, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemsetD8Async(managed, 1, 16 * MiB, stream), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamSynchronize(stream), CUDA_ERROR_OUT_OF_MEMORY);
+              EXPECT_EQUAL(cuStreamSynchronize(stream), CUDA_SUCCESS);
+          }) == "");
+}
+
+TEST_CASE("late: work is done if its stream is waited for before its addresses are unmapped") {
+    CHECK(in_child(late, [](const Report& report) {
+              use_device(report);
+              const CUstream stream = new_stream(report);
+              const Word word(report);
+              const Mapped mapped(report);
+              EXPECT_EQUAL(cuMemsetD32Async(mapped.at, 7, 1, stream), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemcpyDtoDAsync(word.at, mapped.at, 4, stream), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamSynchronize(stream), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemUnmap(mapped.at, 2 * MiB), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
+              EXPECT_EQUAL(word.now(), 7U);
+          }) == "");
+}
+
 TEST_CASE("late: any other word for the streams is refused by name") {
     for (const char* wrong : {"early", "late:", "late:x", "late:-1", "later"}) {
         std::string said;

@@ -165,6 +165,64 @@ TEST_CASE("names in a compressed fat binary are refused, and one line says why")
     CHECK(said.find('\n') == said.size() - 1);
 }
 
+namespace {
+
+/// Log buffers as programs give them, filled with what must not be left there.
+struct Logs {
+    char info[64], error[64];
+    CUjit_option options[4] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
+                               CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void* values[4] = {info, reinterpret_cast<void*>(sizeof info), error, reinterpret_cast<void*>(sizeof error)};
+
+    explicit Logs(size_t room = sizeof error) {
+        std::memset(info, 'x', sizeof info);
+        std::memset(error, 'x', sizeof error);
+        values[3] = reinterpret_cast<void*>(room);
+    }
+    size_t info_size() const { return reinterpret_cast<size_t>(values[1]); }
+    size_t error_size() const { return reinterpret_cast<size_t>(values[3]); }
+};
+
+constexpr const char* nonsense = ".version 8.0\n.target sm_50\nnonsense\n";
+constexpr const char* complaint = "line 3: 'nonsense': not expected here";
+
+}  // namespace
+
+TEST_CASE("a compiler's logs are written, empty or with the fault and its line") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              use_device(report);
+              CUmodule module = nullptr;
+              CUlibrary library = nullptr;
+              CUlinkState link = nullptr;
+              Logs good;
+              EXPECT_EQUAL(cuModuleLoadDataEx(&module, sample_ptx, 4, good.options, good.values), CUDA_SUCCESS);
+              EXPECT_EQUAL(std::string(good.info, 1), std::string(1, '\0'));
+              EXPECT_EQUAL(std::string(good.error, 1), std::string(1, '\0'));
+              EXPECT_EQUAL(good.info_size(), size_t{0});
+              EXPECT_EQUAL(good.error_size(), size_t{0});
+              Logs bad, cut(10), in_library, in_link;
+              EXPECT_EQUAL(cuModuleLoadDataEx(&module, nonsense, 4, bad.options, bad.values), CUDA_ERROR_INVALID_PTX);
+              EXPECT_EQUAL(std::string(bad.error, std::strlen(complaint) + 1), std::string(complaint) + '\0');
+              EXPECT_EQUAL(bad.error_size(), std::strlen(complaint));
+              EXPECT_EQUAL(cuModuleLoadDataEx(&module, nonsense, 4, cut.options, cut.values), CUDA_ERROR_INVALID_PTX);
+              EXPECT_EQUAL(std::string(cut.error, 11), std::string("line 3: '") + std::string("\0x", 2));
+              EXPECT_EQUAL(cut.error_size(), size_t{9});
+              EXPECT_EQUAL(
+                  cuLibraryLoadData(&library, nonsense, in_library.options, in_library.values, 4, nullptr, nullptr, 0),
+                  CUDA_ERROR_INVALID_PTX);
+              EXPECT_EQUAL(in_library.error_size(), std::strlen(complaint));
+              EXPECT_EQUAL(cuLinkCreate(4, in_link.options, in_link.values, &link), CUDA_SUCCESS);
+              EXPECT_EQUAL(in_link.error_size(), size_t{0});
+              EXPECT_EQUAL(cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(nonsense), std::strlen(nonsense),
+                                         "n", 0, nullptr, nullptr),
+                           CUDA_ERROR_INVALID_PTX);
+              EXPECT_EQUAL(std::string(in_link.error, std::strlen(complaint)), std::string(complaint));
+              CUjit_option unknown = CU_JIT_NUM_OPTIONS;
+              void* value = nullptr;
+              EXPECT_EQUAL(cuModuleLoadDataEx(&module, sample_ptx, 1, &unknown, &value), CUDA_ERROR_INVALID_VALUE);
+          }) == "");
+}
+
 TEST_CASE("texts that are linked at run time make one module") {
     CHECK(in_child(one_t4, [](const Report& report) {
               use_device(report);

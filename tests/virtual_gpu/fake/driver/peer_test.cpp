@@ -28,3 +28,49 @@ TEST_CASE("peers can be reached where they can, and access is enabled once") {
               EXPECT_EQUAL(cuCtxDisablePeerAccess(second), CUDA_SUCCESS);
           }) == "");
 }
+
+TEST_CASE("mapped memory is open to the GPUs that cuMemSetAccess names, and enabled peers aren't among them") {
+    CHECK(in_child({{"CUSLICE_FAKE", "2xa100-40g"}}, [](const Report& report) {
+              const CUcontext second = use_device(report, 1);
+              const CUcontext first = use_device(report, 0);
+              CUmemAllocationProp prop{};
+              prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+              prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 1};
+              CUmemGenericAllocationHandle handle = 0;
+              CUdeviceptr mapped = 0, own = 0;
+              int value = 0;
+              EXPECT_EQUAL(cuMemAddressReserve(&mapped, 2 * MiB, 0, 0, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemCreate(&handle, 2 * MiB, &prop, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemMap(mapped, 2 * MiB, 0, handle, 0), CUDA_SUCCESS);
+              CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+              EXPECT_EQUAL(cuMemSetAccess(mapped, 2 * MiB, &access, 1), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemAlloc(&own, 2 * MiB), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuCtxEnablePeerAccess(second, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemsetD32(mapped, 1, 1), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuMemcpyDtoH(&value, mapped, 4), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuMemcpyDtoD(own, mapped, 4), CUDA_ERROR_INVALID_VALUE);
+              // A copy between peers reaches for each end from the end's own GPU.
+              EXPECT_EQUAL(cuMemcpyPeer(own, first, mapped, second, 4), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemcpyPeer(own, second, mapped, first, 4), CUDA_ERROR_INVALID_VALUE);
+              CUDA_MEMCPY3D_PEER box{};
+              box.srcMemoryType = box.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+              box.srcDevice = mapped;
+              box.dstDevice = own;
+              box.srcContext = second;
+              box.dstContext = first;
+              box.WidthInBytes = box.Height = box.Depth = 1;
+              EXPECT_EQUAL(cuMemcpy3DPeer(&box), CUDA_SUCCESS);
+              box.srcContext = first;
+              EXPECT_EQUAL(cuMemcpy3DPeer(&box), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuCtxSetCurrent(second), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemsetD32(mapped, 7, 1), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuCtxSetCurrent(first), CUDA_SUCCESS);
+              access.location.id = 0;
+              access.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+              EXPECT_EQUAL(cuMemSetAccess(mapped, 2 * MiB, &access, 1), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemcpyDtoH(&value, mapped, 4), CUDA_SUCCESS);
+              EXPECT_EQUAL(value, 7);
+              EXPECT_EQUAL(cuMemsetD32(mapped, 1, 1), CUDA_ERROR_INVALID_VALUE);
+          }) == "");
+}

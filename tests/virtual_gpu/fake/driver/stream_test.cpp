@@ -154,3 +154,44 @@ TEST_CASE("streams say what they are") {
               EXPECT_EQUAL(cuStreamCreate(&stream, 2), CUDA_ERROR_INVALID_VALUE);
           }) == "");
 }
+
+TEST_CASE("what is set on a stream is kept if it can be, and copied") {
+    CHECK(in_child({{"CUSLICE_FAKE", "h200"}}, [](const Report& report) {
+              use_device(report);
+              CUstream stream = nullptr, other = nullptr;
+              CUstreamAttrValue value{}, found{};
+              EXPECT_EQUAL(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+              value.accessPolicyWindow.num_bytes = MiB;
+              value.accessPolicyWindow.hitRatio = 0.5F;
+              value.accessPolicyWindow.hitProp = CU_ACCESS_PROPERTY_PERSISTING;
+              value.accessPolicyWindow.missProp = CU_ACCESS_PROPERTY_STREAMING;
+              constexpr auto window = CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+              EXPECT_EQUAL(cuStreamSetAttribute(stream, window, &value), CUDA_SUCCESS);
+              value.accessPolicyWindow.missProp = CU_ACCESS_PROPERTY_PERSISTING;
+              EXPECT_EQUAL(cuStreamSetAttribute(stream, window, &value), CUDA_ERROR_INVALID_VALUE);
+              value.accessPolicyWindow.missProp = CU_ACCESS_PROPERTY_NORMAL;
+              value.accessPolicyWindow.num_bytes = size_t{1} << 40;
+              EXPECT_EQUAL(cuStreamSetAttribute(stream, window, &value), CUDA_ERROR_INVALID_VALUE);
+              value.syncPolicy = CU_SYNC_POLICY_SPIN;
+              EXPECT_EQUAL(cuStreamSetAttribute(stream, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value),
+                           CUDA_SUCCESS);
+              value.priority = -3;
+              EXPECT_EQUAL(cuStreamSetAttribute(stream, CU_STREAM_ATTRIBUTE_PRIORITY, &value), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamSetAttribute(stream, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value),
+                           CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuStreamSetAttribute(stream, window, nullptr), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuStreamCopyAttributes(other, stream), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamGetAttribute(other, window, &found), CUDA_SUCCESS);
+              EXPECT_EQUAL(found.accessPolicyWindow.num_bytes, MiB);
+              EXPECT_EQUAL(found.accessPolicyWindow.hitProp, CU_ACCESS_PROPERTY_PERSISTING);
+              EXPECT_EQUAL(cuStreamGetAttribute(other, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &found),
+                           CUDA_SUCCESS);
+              EXPECT_EQUAL(found.syncPolicy, CU_SYNC_POLICY_SPIN);
+              int priority = 0;
+              EXPECT_EQUAL(cuStreamGetPriority(other, &priority), CUDA_SUCCESS);
+              EXPECT_EQUAL(priority, -3);
+              EXPECT_EQUAL(cuStreamDestroy(other), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamCopyAttributes(other, stream), CUDA_ERROR_INVALID_HANDLE);
+          }) == "");
+}

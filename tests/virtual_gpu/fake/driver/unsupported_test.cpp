@@ -27,11 +27,11 @@ TEST_CASE("a function that isn't there says its name once and succeeds never") {
               CUtexref texture = nullptr;
               EXPECT_EQUAL(cuTexRefCreate(&texture), CUDA_ERROR_NOT_INITIALIZED);
               use_device(report);
-              for (int i = 0; i < 3; i++) EXPECT_EQUAL(cuTexObjectDestroy(0), CUDA_ERROR_NOT_SUPPORTED);
+              for (int i = 0; i < 3; i++) EXPECT_EQUAL(cuTexRefDestroy(nullptr), CUDA_ERROR_NOT_SUPPORTED);
               EXPECT_EQUAL(cuTexRefCreate(&texture), CUDA_ERROR_NOT_SUPPORTED);
           }) == "");
     CHECK(text_of(log) ==
-          "cuslice fake GPU: cuTexObjectDestroy is not supported\ncuslice fake GPU: cuTexRefCreate is not supported\n");
+          "cuslice fake GPU: cuTexRefDestroy is not supported\ncuslice fake GPU: cuTexRefCreate is not supported\n");
 }
 
 TEST_CASE("every exported function that isn't implemented is refused, whatever its arguments") {
@@ -39,7 +39,7 @@ TEST_CASE("every exported function that isn't implemented is refused, whatever i
               use_device(report);
               for (const char* name : {"cuGLInit", "cuEGLStreamConsumerConnect", "cuVDPAUGetDevice",
                                        "cuMemGetAttribute_v2", "cuMemcpyBatchAsync", "cuStreamWriteValue32_v2",
-                                       "cuTexObjectCreate", "cuImportExternalSemaphore"}) {
+                                       "cuSurfRefGetArray", "cuImportExternalSemaphore"}) {
                   const auto function = reinterpret_cast<CUresult (*)(void*, void*, void*)>(dlsym(RTLD_DEFAULT, name));
                   EXPECT(function != nullptr);
                   EXPECT_EQUAL(function(nullptr, nullptr, nullptr), CUDA_ERROR_NOT_SUPPORTED);
@@ -47,7 +47,44 @@ TEST_CASE("every exported function that isn't implemented is refused, whatever i
           }) == "");
 }
 
-TEST_CASE("NVIDIA's own runtime is told how to go on") {
+namespace {
+
+/// What is said when libraries of these names ask for an export table, each twice.
+std::string said_of(std::initializer_list<const char*> files) {
+    std::string said;
+    CHECK(in_child(
+              one_t4,
+              [&](const Report& report) {
+                  for (const char* file : files) {
+                      void* library = dlopen((std::string(FAKE_EXPORT_ASKERS "/") + file).c_str(), RTLD_NOW);
+                      EXPECT(library != nullptr);
+                      const auto ask = reinterpret_cast<int (*)(void*, const void**)>(dlsym(library, "ask_for_table"));
+                      const void* table = &report;
+                      for (int i = 0; i < 2; i++)
+                          EXPECT_EQUAL(ask(reinterpret_cast<void*>(&cuGetExportTable), &table),
+                                       CUDA_ERROR_NOT_SUPPORTED);
+                      EXPECT(table == &report);
+                  }
+              },
+              &said) == "");
+    return said;
+}
+
+}  // namespace
+
+TEST_CASE("a library that carries NVIDIA's runtime is named, and isn't told to relink") {
+    CHECK(said_of({"libneeds-gpu.so"}) ==
+          "cuslice fake GPU: " FAKE_EXPORT_ASKERS
+          "/libneeds-gpu.so carries NVIDIA's own CUDA runtime, which needs a GPU; see docs/fake-gpu.md\n");
+}
+
+TEST_CASE("compilers of NVIDIA's that ask for tables and go on without are no fault") {
+    CHECK(said_of({"libnvrtc.so.13", "libnvJitLink.so.13"}) == "");
+    const std::string both = said_of({"libnvrtc.so.13", "libneeds-gpu.so"});
+    CHECK(both.find("libneeds-gpu.so carries") != std::string::npos);
+}
+
+TEST_CASE("a program that carries NVIDIA's runtime is told how to go on") {
     std::string said;
     CHECK(in_child(
               one_t4,

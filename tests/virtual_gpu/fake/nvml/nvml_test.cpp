@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <sched.h>
+
 #include <csignal>
 #include <cstring>
 #include <vector>
@@ -41,6 +43,11 @@ functions::nvmlDeviceGetGraphicsRunningProcesses_v3 nvmlDeviceGetGraphicsRunning
 functions::nvmlDeviceGetUtilizationRates nvmlDeviceGetUtilizationRates;
 functions::nvmlDeviceGetFanSpeed nvmlDeviceGetFanSpeed;
 functions::nvmlDeviceGetMigMode nvmlDeviceGetMigMode;
+functions::nvmlDeviceGetCpuAffinity nvmlDeviceGetCpuAffinity;
+functions::nvmlDeviceSetCpuAffinity nvmlDeviceSetCpuAffinity;
+functions::nvmlDeviceClearCpuAffinity nvmlDeviceClearCpuAffinity;
+int nvmlDeviceGetDriverModel_v2(Device, int*, int*);
+int nvmlDeviceGetViolationStatus(Device, int, void*);
 functions::nvmlDeviceGetCudaComputeCapability nvmlDeviceGetCudaComputeCapability;
 }
 
@@ -228,4 +235,47 @@ TEST_CASE("every function of the list is exported") {
         INFO(name);
         CHECK(dlsym(RTLD_DEFAULT, name) != nullptr);
     }
+}
+
+TEST_CASE("what no Linux has is refused without a word, and anything else that is missing by name") {
+    std::string said;
+    CHECK(in_child(
+              one_t4,
+              [](const Report& report) {
+                  EXPECT_EQUAL(nvmlInit_v2(), SUCCESS);
+                  const Device device = device_at(report, 0);
+                  int current = 7, pending = 7;
+                  EXPECT_EQUAL(nvmlDeviceGetDriverModel_v2(device, &current, &pending), int{ERROR_NOT_SUPPORTED});
+                  EXPECT_EQUAL(current, 7);
+                  EXPECT_EQUAL(nvmlDeviceGetViolationStatus(device, 0, &current), int{ERROR_NOT_SUPPORTED});
+              },
+              &said) == "");
+    CHECK(said == "cuslice fake NVML: nvmlDeviceGetViolationStatus is not supported\n");
+}
+
+TEST_CASE("all processors are near a device, and its affinity lets a thread run on them") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              EXPECT_EQUAL(nvmlInit_v2(), SUCCESS);
+              const Device device = device_at(report, 0);
+              cpu_set_t before, one, after;
+              EXPECT_EQUAL(sched_getaffinity(0, sizeof before, &before), 0);
+              unsigned long mask[CPU_SETSIZE / 64] = {};
+              EXPECT_EQUAL(nvmlDeviceGetCpuAffinity(device, CPU_SETSIZE / 64, mask), SUCCESS);
+              EXPECT_EQUAL(nvmlDeviceGetCpuAffinity(device, 0, mask), ERROR_INVALID_ARGUMENT);
+              unsigned first = CPU_SETSIZE;
+              for (unsigned i = CPU_SETSIZE; i-- > 0;) {
+                  if (!CPU_ISSET(i, &before)) continue;
+                  first = i;
+                  EXPECT((mask[i / 64] >> (i % 64) & 1) == 1);
+              }
+              for (const auto set : {&nvmlDeviceSetCpuAffinity, &nvmlDeviceClearCpuAffinity}) {
+                  CPU_ZERO(&one);
+                  CPU_SET(first, &one);
+                  EXPECT_EQUAL(sched_setaffinity(0, sizeof one, &one), 0);
+                  EXPECT_EQUAL(set(device), SUCCESS);
+                  EXPECT_EQUAL(sched_getaffinity(0, sizeof after, &after), 0);
+                  for (unsigned i = 0; i < CPU_SETSIZE; i++) EXPECT(!CPU_ISSET(i, &before) || CPU_ISSET(i, &after));
+                  EXPECT_EQUAL(set(nullptr), ERROR_INVALID_ARGUMENT);
+              }
+          }) == "");
 }

@@ -1,4 +1,4 @@
-// CUDA arrays as objects. Mipmaps, textures and surfaces fail by name.
+// CUDA arrays as objects. Mipmaps fail by name.
 
 #include "virtual_gpu/fake/runtime/array_format.h"
 

@@ -1,2 +1,2 @@
 /* A library that exports nothing: it lends its name. See shim/CMakeLists.txt. */
-typedef int cuslice_facade_is_empty;
+typedef int cuslice_library_is_empty;

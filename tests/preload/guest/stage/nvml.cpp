@@ -1,0 +1,28 @@
+#include "tests/preload/guest/stage/stage.h"
+
+namespace {
+
+constexpr const char* kNames[] = {
+#define CUSLICE_NVML_FUNCTION(name) #name,
+#include "virtual_gpu/driver/nvml_functions.def"
+#undef CUSLICE_NVML_FUNCTION
+};
+constexpr std::size_t kCount = sizeof kNames / sizeof *kNames;
+
+int missing() { return 13; }  // NVML_ERROR_FUNCTION_NOT_FOUND
+
+}  // namespace
+
+extern "C" {
+__attribute__((visibility("hidden"))) void* stage_slots[kCount] = {};
+
+// What a call through an empty slot goes to.
+__attribute__((visibility("hidden"))) void* stage_resolve(unsigned index) {
+    if (!stage_slots[0]) guest::lead_on("libnvidia-ml.so.1", kNames, stage_slots, kCount);
+    return stage_slots[index] ? stage_slots[index] : reinterpret_cast<void*>(&missing);
+}
+}
+
+[[gnu::constructor]] static void start() {
+    if (guest::leads_early()) guest::lead_on("libnvidia-ml.so.1", kNames, stage_slots, kCount);
+}

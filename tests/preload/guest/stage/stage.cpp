@@ -1,0 +1,29 @@
+#include "tests/preload/guest/stage/stage.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace guest {
+
+bool leads_early() {
+    const char* const when = std::getenv("GUEST_STAGE");
+    return when && std::strcmp(when, "early") == 0;
+}
+
+void lead_on(const char* file, const char* const* names, void** slots, std::size_t count) {
+    if (const char* fake = std::getenv("GUEST_FAKE")) setenv("CUSLICE_FAKE", fake, 1);
+    const char* const store = std::getenv("GUEST_STORE");
+    char path[4096];
+    std::snprintf(path, sizeof path, "%s/%s", store ? store : "", file);
+    void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        std::fprintf(stderr, "stage: %s\n", dlerror());
+        std::abort();
+    }
+    for (std::size_t i = 0; i < count; ++i) slots[i] = dlsym(library, names[i]);
+}
+
+}  // namespace guest

@@ -1,0 +1,277 @@
+// Which driver a program gets, and that it is caught whatever stands beside or before us: the driver is the one that
+// the loader would have taken, on WSL2 it comes in two stages, and other libraries stand before dlsym.
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "tests/catch.h"
+#include "tests/preload/guest.h"
+#include "tests/preload/places.h"
+
+namespace cuslice::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kBlock = 64 * kMiB;
+
+// A machine on which the driver has to be found: a fake GPU behind libraries that carry NVIDIA's names and lead on to
+// it (guest/stage/).
+class Host {
+  public:
+    Host() {
+        fs::create_directory(at("store"));
+        fs::create_symlink(kFakeDriver, at("store/libcuda.so.1.1"));
+        fs::create_symlink(kFakeFolder + "/libnvidia-ml.so.1", at("store/libnvidia-ml.so.1"));
+        fs::create_symlink(kFakeFolder + "/profiles", at("store/profiles"));
+    }
+
+    std::string at(const std::string& name) const { return folder_.path() + "/" + name; }
+    // Lays a driver out as its packages do; the path that programs know it by.
+    std::string put_driver(const std::string& where) const {
+        fs::create_directories(at(where));
+        fs::copy_file(kGuests + "/libguest_stage_cuda.so", at(where + "/libcuda.so.1"));
+        fs::create_symlink("libcuda.so.1", at(where + "/libcuda.so"));
+        fs::copy_file(kGuests + "/libguest_stage_nvml.so", at(where + "/libnvidia-ml.so.1"));
+        return at(where + "/libcuda.so.1");
+    }
+    // A module of a program, below this folder, so that its own search path leads here.
+    std::string put_module(const std::string& name) const {
+        fs::copy_file(kGuests + "/lib" + name + ".so", at(name + ".so"));
+        return at(name + ".so");
+    }
+    const std::string& books() const { return folder_.path(); }
+
+    Words environment(const Words& more) const {
+        Words all = plain({"CUSLICE_FAKE_DIR=" + books_.path(), "CUSLICE_LIMIT=1GiB", "CUSLICE_LOG=info",
+                           "GUEST_FAKE=1xlaptop-2g", "GUEST_STORE=" + at("store")});
+        bool preloads = false;
+        for (const std::string& one : more) preloads = preloads || one.rfind("LD_PRELOAD=", 0) == 0;
+        if (!preloads) all.push_back("LD_PRELOAD=" + preload_list());
+        all.insert(all.end(), more.begin(), more.end());
+        return all;
+    }
+    Held held(Guest& guest) const { return books_of(books_.path(), guest.pid()); }
+
+  private:
+    Folder folder_, books_;
+};
+
+Words module_route(const std::string& module, const std::string& route, const char* scope = "module") {
+    return Guest::route(std::string(scope) + "=" + module + "," + route);
+}
+
+// The line that says which driver was taken.
+std::string driver_line(Guest& guest) {
+    for (const std::string& line : guest.complaints())
+        if (line.rfind("cuslice: the driver is ", 0) == 0) return line;
+    return guest.err();
+}
+
+// Allocates until it is refused, which has to be at the limit.
+void check_limit(const Host& host, Guest& guest) {
+    REQUIRE(guest.ask("init") == "0");
+    REQUIRE(guest.ask("retain 0") == "0");
+    const Words answer = split_words(guest.ask("fill " + std::to_string(kBlock)));
+    INFO(guest.err());
+    REQUIRE(answer.size() == 2);
+    CHECK(answer[0] == "2");
+    const Held held = host.held(guest);
+    CHECK(held.known);
+    CHECK(held.used <= kGiB);
+    CHECK(held.used + kBlock + kGiB / 10 > kGiB);
+}
+
+std::string found(const std::string& path, const std::string& how) {
+    return "cuslice: the driver is " + path + ", found " + how;
+}
+
+}  // namespace
+
+TEST_CASE("on WSL2 the driver and NVML open their second stages under our names, and get them") {
+    const std::string when = GENERATE("GUEST_STAGE=late", "GUEST_STAGE=early");
+    const std::string route = GENERATE("linked", "dlopen=libcuda.so.1", "dlopen=libcuda.so", "v2");
+    CAPTURE(when, route);
+    const Host host;
+    const std::string path = host.put_driver("wsl");
+    Guest guest(Guest::route(route), host.environment({when, "LD_LIBRARY_PATH=" + host.at("wsl")}));
+    check_limit(host, guest);
+    CHECK(guest.ask("nvml") == "0");
+    CHECK(guest.number("nvmlmemory 0", 1) == kGiB);
+    CHECK(guest.finish() == 0);
+    CHECK(driver_line(guest) ==
+          found(route == "dlopen=libcuda.so" ? host.at("wsl/libcuda.so") : path, "in the search path"));
+}
+
+TEST_CASE("the driver is the one that the loader would have taken for whoever opens it") {
+    const Host host;
+    struct Case {
+        const char* name;
+        Words route;
+        std::string path;
+        const char* how;
+        Words environment = {};
+    };
+    const std::string own = host.put_driver("driver"), other = host.put_driver("other");
+    const std::string better = host.put_driver("caps/glibc-hwcaps/x86-64-v2"), plain_one = host.put_driver("caps");
+    const std::string search = "in the search path";
+    const std::string elsewhere = "LD_LIBRARY_PATH=" + host.at("other");
+    const std::vector<Case> cases{
+        {"RUNPATH of the library that opens it",
+         module_route(host.put_module("guest_module_runpath"), "dlopen=libcuda.so.1"), own, "in the search path"},
+        {"the same, as libcuda.so", module_route(host.at("guest_module_runpath.so"), "dlopen=libcuda.so"),
+         host.at("driver/libcuda.so"), "in the search path"},
+        {"LD_LIBRARY_PATH before its RUNPATH",
+         module_route(host.at("guest_module_runpath.so"), "dlopen=libcuda.so.1"),
+         other,
+         "in the search path",
+         {elsewhere}},
+        {"RPATH of the library that opens it, before LD_LIBRARY_PATH",
+         module_route(host.put_module("guest_module_rpath"), "dlopen=libcuda.so.1"),
+         own,
+         "in the search path",
+         {elsewhere}},
+        {"RUNPATH of the library that needs it", module_route(host.put_module("guest_module_needing"), "linked"), own,
+         "in the search path"},
+        {"a path", Guest::route("dlopen=" + own), own, "at the path that was asked for", {elsewhere}},
+        {"LD_PRELOAD behind us",
+         Guest::route("dlopen=libcuda.so.1"),
+         own,
+         "loaded already",
+         {elsewhere, "LD_PRELOAD=" + preload_list() + ":" + own}},
+        {"glibc-hwcaps",
+         Guest::route("dlopen=libcuda.so.1"),
+         better,
+         "in the search path",
+         {"LD_LIBRARY_PATH=" + host.at("caps")}},
+        {"LD_LIBRARY_PATH", Guest::route("linked"), other, "in the search path", {elsewhere}},
+    };
+    for (const Case& one : cases) {
+        INFO(one.name);
+        Guest guest(one.route, host.environment(one.environment));
+        check_limit(host, guest);
+        CHECK(guest.ask("nvml") == "0");
+        CHECK(guest.finish() == 0);
+        CHECK(driver_line(guest) == found(one.path, one.how));
+    }
+}
+
+TEST_CASE("the loader's cache comes before its default folders, as NVIDIA's compat drivers need it") {
+    if (::geteuid() != 0) {
+        std::printf("  SKIPPED: only root can mount a cache of its own\n");
+        return;
+    }
+    const Host host;
+    const std::string compat = host.put_driver("compat");
+    host.put_driver("usual");
+    // A default folder that has a driver too. $1 and what follows: the program.
+    const std::string script = host.at("mount.sh");
+    const std::string text =
+        "set -e\n"
+        "cd \"$HOST\"\n"
+        "mkdir up && mount -t tmpfs none up && mkdir up/data up/work\n"
+        "mount -t overlay overlay -o lowerdir=/usr/lib,upperdir=up/data,workdir=up/work /usr/lib\n"
+        "{ [ -z \"$LISTED\" ] || echo \"$PWD/compat\"; cat /etc/ld.so.conf.d/*.conf; } >conf\n"
+        "ldconfig -f conf -C cache\n"
+        "cp usual/libcuda.so.1 usual/libnvidia-ml.so.1 /usr/lib/\n"
+        "mount --bind cache /etc/ld.so.cache\n"
+        "LD_PRELOAD=$PRELOAD exec \"$@\"\n";
+    std::FILE* const file = std::fopen(script.c_str(), "w");
+    REQUIRE(file != nullptr);
+    std::fputs(text.c_str(), file);
+    std::fclose(file);
+    const Words inside{"/usr/bin/env", "unshare", "--mount", "--propagation", "private", "/bin/sh", script};
+    Words environment = host.environment({"LD_PRELOAD=", "PRELOAD=" + preload_list(), "HOST=" + host.at("")});
+    Words trial = inside;
+    trial.push_back("true");
+    if (run(trial, environment).exit_code != 0) {
+        std::printf("  SKIPPED: no mount of its own here\n");
+        return;
+    }
+    for (const bool listed : {true, false}) {
+        CAPTURE(listed);
+        Words words = inside;
+        for (const std::string& word : Guest::route("dlopen=libcuda.so.1")) words.push_back(word);
+        if (listed) environment.push_back("LISTED=1");
+        fs::remove_all(host.at("up"));
+        Guest guest(words, environment);
+        check_limit(host, guest);
+        CHECK(guest.finish() == 0);
+        const std::string line = driver_line(guest);
+        if (listed)
+            CHECK(line == found(compat, "in the loader's cache"));
+        else
+            CHECK(line.find("/lib/libcuda.so.1, found in a default folder") != line.npos);
+        environment.pop_back();
+    }
+}
+
+TEST_CASE("code that is opened with RTLD_DEEPBIND and opens libcuda.so is caught by that name") {
+    if (!kSanitizer.empty()) {
+        std::printf("  LEFT OUT: a sanitizer's runtime refuses RTLD_DEEPBIND\n");
+        return;
+    }
+    const std::string name = GENERATE("libcuda.so", "libcuda.so.1");
+    CAPTURE(name);
+    const Folder books;
+    Guest guest(module_route(kGuests + "/libguest_module_plain.so", "dlopen=" + name, "deepmodule"),
+                sliced("1xlaptop-2g", books.path(), {"CUSLICE_LIMIT=1GiB", "LD_LIBRARY_PATH=" + kFakeFolder}));
+    REQUIRE(guest.ask("init") == "0");
+    REQUIRE(guest.ask("retain 0") == "0");
+    CHECK(guest.code("fill " + std::to_string(kBlock)) == 2);
+    const Held held = books_of(books.path(), guest.pid());
+    CHECK(held.known);
+    CHECK(held.used <= kGiB);
+}
+
+TEST_CASE("a driver that RTLD_DEEPBIND has brought in by a path is named") {
+    if (!kSanitizer.empty()) {
+        std::printf("  LEFT OUT: a sanitizer's runtime refuses RTLD_DEEPBIND\n");
+        return;
+    }
+    const Host host;
+    const std::string path = host.put_driver("driver");
+    const auto count = [&](const std::string& scope) {
+        Guest guest(module_route(kGuests + "/libguest_module_plain.so", "dlopen=" + path, scope.c_str()),
+                    host.environment({}));
+        guest.ask("nvml");  // this comes to us in any case
+        guest.finish();
+        unsigned lines = 0;
+        for (const std::string& line : guest.complaints())
+            lines += line == "cuslice: " + path +
+                                 " was opened past cuslice (with RTLD_DEEPBIND): what calls it directly has no limit";
+        return lines;
+    };
+    CHECK(count("deepmodule") == 1);
+    CHECK(count("module") == 0);
+}
+
+TEST_CASE("another library that stands before dlsym leaves the limit in place") {
+    if (!kSanitizer.empty()) {
+        std::printf("  LEFT OUT: a sanitizer's runtime calls dlsym before that library can answer\n");
+        return;
+    }
+    const std::string interposer = kGuests + "/libguest_interposer.so";
+    const bool behind = GENERATE(true, false);
+    const std::string route = GENERATE("linked", "dlopen=libcuda.so.1", "v2");
+    CAPTURE(behind, route);
+    const Folder books;
+    const std::string preload =
+        behind ? preload_list() + ":" + interposer
+               : (kSanitizerRuntime.empty() ? "" : kSanitizerRuntime + ":") + interposer + ":" + kPreloaded;
+    Guest guest(Guest::route(route), plain({"CUSLICE_FAKE=1xlaptop-2g", "CUSLICE_FAKE_DIR=" + books.path(),
+                                            "CUSLICE_LIMIT=1GiB", "LD_PRELOAD=" + preload}));
+    REQUIRE(guest.ask("init") == "0");
+    REQUIRE(guest.ask("retain 0") == "0");
+    CHECK(guest.ask("nvml") == "0");
+    CHECK(guest.number("nvmlmemory 0", 1) == kGiB);
+    CHECK(guest.code("fill " + std::to_string(kBlock)) == 2);
+    const Held held = books_of(books.path(), guest.pid());
+    CHECK(held.known);
+    CHECK(held.used <= kGiB);
+    CHECK(held.used > kGiB / 2);
+    CHECK(guest.finish() == 0);
+}
+
+}  // namespace cuslice::tests

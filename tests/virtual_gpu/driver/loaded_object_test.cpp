@@ -1,0 +1,78 @@
+// What a loaded library exports, read from itself and held against the C library's own look-up.
+#include "virtual_gpu/driver/loaded_object.h"
+
+#include <dlfcn.h>
+
+#include <cstring>
+#include <string>
+
+#include "tests/catch.h"
+
+namespace cuslice {
+
+namespace {
+
+int call(void* function) { return reinterpret_cast<int (*)()>(function)(); }
+
+}  // namespace
+
+TEST_CASE("functions are found in their default version, by either kind of hash table") {
+    const char* const file = GENERATE(CUSLICE_TEST_GNU, CUSLICE_TEST_SYSV);
+    CAPTURE(file);
+    void* const handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    REQUIRE(handle != nullptr);
+    const LoadedObject object = object_of(handle);
+    REQUIRE(object);
+    CHECK(std::string(object.path()) == file);
+    CHECK(object.find("answer") == dlsym(handle, "answer"));
+    CHECK(call(object.find("answer")) == 2);
+    CHECK(object.find("cuInit") == dlsym(handle, "cuInit"));
+    CHECK(call(object.find("chosen")) == 4);
+    // An old version alone is for those who were linked to it.
+    CHECK(object.find("withdrawn") == nullptr);
+    CHECK(object.find("nothing_of_that_name") == nullptr);
+    CHECK(object.find("") == nullptr);
+}
+
+TEST_CASE("what a library merely uses or needs is not its own, unlike for dlsym") {
+    void* const handle = dlopen(CUSLICE_TEST_GNU, RTLD_NOW | RTLD_LOCAL);
+    REQUIRE(handle != nullptr);
+    const LoadedObject object = object_of(handle);
+    CHECK(dlsym(handle, "puts") != nullptr);
+    CHECK(object.find("puts") == nullptr);
+    CHECK(object.needs("libc.so.6"));
+    CHECK_FALSE(object.needs("libc.so"));
+    CHECK(object.holds(object.find("cuInit")));
+    CHECK_FALSE(object.holds(dlsym(handle, "puts")));
+}
+
+TEST_CASE("every exported function of the C library is where dlsym has it") {
+    void* const handle = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
+    REQUIRE(handle != nullptr);
+    const LoadedObject object = object_of(handle);
+    CHECK(std::string(object.soname()) == "libc.so.6");
+    // Some are chosen for the CPU when they are looked up, some have several versions.
+    for (const char* name : {"dlopen", "dlsym", "malloc", "memcpy", "strlen", "pthread_create", "environ", "puts"}) {
+        CAPTURE(name);
+        if (dlsym(RTLD_DEFAULT, name) != dlsym(handle, name)) continue;  // a sanitizer stands before it
+        CHECK(object.find(name) == dlsym(handle, name));
+    }
+}
+
+TEST_CASE("an object is told by any address in it, and none by others") {
+    static const int here = 0;
+    const int on_the_stack = 0;
+    CHECK(object_at(&here));
+    CHECK(std::string(object_at(&here).path()).empty());  // the program
+    CHECK_FALSE(object_at(&on_the_stack));
+    CHECK_FALSE(object_of(nullptr));
+    // Each of them can be asked, the kernel's own among them.
+    unsigned objects = 0;
+    CHECK_FALSE(any_object([&](const LoadedObject& object) {
+        objects++;
+        return object.find("nothing_of_that_name") != nullptr;
+    }));
+    CHECK(objects > 2);
+}
+
+}  // namespace cuslice

@@ -1,0 +1,43 @@
+// The loader's cache as ldconfig would write it for these libraries.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cuslice::tests {
+
+constexpr std::int32_t kThisMachine = 0x0303;
+
+struct CacheRow {
+    std::int32_t flags;
+    std::string name, path;
+};
+
+inline void put(std::string& out, std::uint64_t value, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) out += static_cast<char>(value >> 8 * i);
+}
+
+// glibc-ld.so.cache1.1, with offsets from the header's beginning.
+inline std::string made_up_cache(const std::vector<CacheRow>& rows) {
+    std::string strings, entries;
+    const auto text = [&](const std::string& s) {
+        const std::size_t at = 48 + rows.size() * 24 + strings.size();
+        strings += s + '\0';
+        return at;
+    };
+    for (const CacheRow& row : rows) {
+        put(entries, static_cast<std::uint32_t>(row.flags), 4);
+        put(entries, text(row.name), 4);
+        put(entries, text(row.path), 4);
+        put(entries, 0, 4);
+        put(entries, 0, 8);
+    }
+    std::string out = "glibc-ld.so.cache1.1";
+    put(out, rows.size(), 4);
+    put(out, strings.size(), 4);
+    out.resize(48, '\0');
+    return out + entries + strings;
+}
+
+}  // namespace cuslice::tests

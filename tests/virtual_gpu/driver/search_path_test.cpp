@@ -1,0 +1,64 @@
+// The order in which the loader looks for a library.
+#include "virtual_gpu/driver/search_path.h"
+
+#include <string>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/cli/child.h"
+#include "tests/virtual_gpu/driver/made_up_cache.h"
+
+namespace cuslice {
+namespace {
+
+using Tried = std::vector<std::string>;
+
+// Everything that would be tried, "PATH (where)", but for subfolders of other levels than x86-64-v2, which every CPU of
+// the last ten years has.
+Tried tried(std::vector<std::string> folders, std::size_t defaults, const std::string& cache) {
+    std::vector<Dl_serpath> list;
+    for (std::string& folder : folders) list.push_back({folder.data(), 0});
+    Tried all;
+    visit_candidates(
+        list, defaults, cache.c_str(), "lib.so",
+        [](const char* path, const char* where, void* argument) {
+            const std::string text = path;
+            if (text.find("x86-64-v3") == text.npos && text.find("x86-64-v4") == text.npos)
+                static_cast<Tried*>(argument)->push_back(text + " (" + where + ")");
+            return false;
+        },
+        &all);
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("the search path comes first, then the cache, and the default folders last") {
+    const tests::Folder folder;
+    const std::string cache = folder.write(
+        "cache", tests::made_up_cache({{tests::kThisMachine, "lib.so", "/compat/lib.so"},
+                                       {tests::kThisMachine, "lib.so", "/fast/glibc-hwcaps/x86-64-v2/lib.so"},
+                                       {tests::kThisMachine, "lib.so", "/none/glibc-hwcaps/x86-64-v9/lib.so"},
+                                       {tests::kThisMachine, "other.so", "/compat/other.so"}}));
+    CHECK(tried({"/a", "/usr/lib", "/lib", "/usr/lib"}, 2, cache) ==
+          Tried{"/a/glibc-hwcaps/x86-64-v2/lib.so (in the search path)", "/a/lib.so (in the search path)",
+                "/usr/lib/glibc-hwcaps/x86-64-v2/lib.so (in the search path)", "/usr/lib/lib.so (in the search path)",
+                "/fast/glibc-hwcaps/x86-64-v2/lib.so (in the loader's cache)", "/compat/lib.so (in the loader's cache)",
+                "/lib/glibc-hwcaps/x86-64-v2/lib.so (in a default folder)", "/lib/lib.so (in a default folder)",
+                "/usr/lib/glibc-hwcaps/x86-64-v2/lib.so (in a default folder)",
+                "/usr/lib/lib.so (in a default folder)"});
+    CHECK(tried({"/a"}, 4, "/nonexistent") ==
+          Tried{"/a/glibc-hwcaps/x86-64-v2/lib.so (in a default folder)", "/a/lib.so (in a default folder)"});
+    CHECK(tried({}, 0, "/nonexistent").empty());
+}
+
+TEST_CASE("the search ends with the first that is taken") {
+    std::string folders[] = {"/a", "/b"};
+    const Dl_serpath list[] = {{folders[0].data(), 0}, {folders[1].data(), 0}};
+    int visits = 0;
+    const auto second = [](const char*, const char*, void* argument) { return ++*static_cast<int*>(argument) == 2; };
+    CHECK(visit_candidates(list, 0, "/nonexistent", "lib.so", second, &visits));
+    CHECK(visits == 2);
+}
+
+}  // namespace cuslice

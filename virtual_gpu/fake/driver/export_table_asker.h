@@ -1,0 +1,11 @@
+#pragma once
+// Who asks for the tables by which a driver proves itself: most of them are NVIDIA's runtime, which then doesn't start.
+
+namespace cuslice::fake {
+
+/// Says once for each module what its question means, by what lies at the caller's address: a library that needs a GPU,
+/// or the program itself, which can be linked otherwise. Nothing for NVIDIA's compilers and driver libraries, which ask
+/// as well and go on without.
+void say_who_asked(const void* caller);
+
+}  // namespace cuslice::fake
