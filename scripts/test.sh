@@ -19,16 +19,12 @@ esac
 
 scripts/build.sh "$preset"
 
-# What some tests compare with where it can be had, and skip where it can't: the genuine driver's packages.
-if [ -f tests/preload/genuine_driver.sh ]; then
-    timeout 300 bash tests/preload/genuine_driver.sh "build/$preset/genuine-driver" </dev/null ||
-        echo "test: the genuine driver's packages can't be had; the tests that compare with them are skipped"
-fi
-
-if [ -f tests/preload/genuine_runtime.sh ]; then
-    timeout 300 bash tests/preload/genuine_runtime.sh "build/$preset/genuine-runtime" </dev/null ||
-        echo "test: the genuine runtimes' packages can't be had; the tests that look names up in them are skipped"
-fi
+# NVIDIA's genuine libraries, which tests compare with where they can be had, and skip by name where they can't. The presets
+# share them; the matrix of all of them runs in dev alone.
+items=()
+[ "$preset" = dev ] || items=(driver-535 cudart-12 cudart-13)
+timeout 300 python3 tests/genuine/fetch.py "${items[@]}" </dev/null ||
+    echo "test: not all of NVIDIA's genuine libraries can be had; what compares with the missing ones is skipped"
 
 # tsan can't place its shadow where the kernel spreads mappings very widely. Off, where that may be turned off.
 plain=()

@@ -265,6 +265,7 @@ bool Process::check_selectors(std::span<GpuIdentity> visible, ConfigError& error
 bool Process::fail_closed(const ConfigError& error) {
     if (readiness() == Readiness::bad_configuration) return false;
     error_ = error;
+    driver_refused.store(true, std::memory_order_relaxed);
     readiness_.store(Readiness::bad_configuration, std::memory_order_release);
     return false;
 }

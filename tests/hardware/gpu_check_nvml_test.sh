@@ -2,13 +2,13 @@
 # The core of the plan on the fake driver with NVIDIA's own libnvidia-ml in place of the fake's: without a GPU it answers
 # nvmlInit with an error, natively and under cuslice the same one, and nothing hangs.
 #   gpu_check_nvml_test.sh SOURCES BUILD
-# Exit status 77, skipped, where tests/preload/genuine_driver.sh has not put NVIDIA's library.
+# Exit status 77, skipped, where tests/genuine/fetch.py has not put NVIDIA's library.
 set -u
-build=$2 genuine=$2/genuine-driver/lib/libnvidia-ml.so.1 work=$(mktemp -d)
+build=$2 genuine=${CUSLICE_GENUINE_CACHE:-$1/build/genuine}/driver-535/libnvidia-ml.so.1 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 . "$(dirname "$0")/expect.sh"
 if [ ! -e "$genuine" ]; then
-    echo "SKIPPED: no $genuine (tests/preload/genuine_driver.sh brings it)"
+    echo "SKIPPED: no $genuine (tests/genuine/fetch.py brings it)"
     exit 77
 fi
 "$1/scripts/pack_gpu_check.sh" "$build" "$work/check.tar.gz" >/dev/null || exit 1

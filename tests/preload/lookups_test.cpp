@@ -92,18 +92,20 @@ TEST_CASE("where memory may be cached, the functions that copy and fill are ours
                  "fake driver, caching", ours);
 }
 
-// scripts/test.sh fills the folder, with the packages that this system's own sources have.
+// scripts/test.sh fetches the drivers, with the packages that this system's own sources have. The first is Debian 12's
+// own.
 TEST_CASE("look-ups on NVIDIA's own driver are the driver's own") {
-    const std::string folder = std::string(CUSLICE_TEST_BUILD) + "/genuine-driver/lib";
-    if (!std::filesystem::exists(folder + "/libcuda.so.1")) {
-        std::printf("  SKIPPED: no genuine driver in %s (tests/preload/genuine_driver.sh brings it)\n", folder.c_str());
+    const std::string version = GENERATE("driver-535", "driver-550", "driver-555");
+    const std::string file = genuine(version, "libcuda.so.1");
+    if (!std::filesystem::exists(file)) {
+        std::printf("  SKIPPED: there is no %s (tests/genuine/fetch.py brings it)\n", file.c_str());
         return;
     }
-    const std::string path = "LD_LIBRARY_PATH=" + folder;
+    const std::string path = "LD_LIBRARY_PATH=" + std::filesystem::path(file).parent_path().string();
     const std::string found = GENERATE("by the search path", "by CUSLICE_DRIVER");
     Words environment = plain({"LD_PRELOAD=" + preload_list()});
-    environment.push_back(found == "by CUSLICE_DRIVER" ? "CUSLICE_DRIVER=" + folder + "/libcuda.so.1" : path);
-    hold_against(plain({path}), environment, false, ("genuine driver, found " + found).c_str());
+    environment.push_back(found == "by CUSLICE_DRIVER" ? "CUSLICE_DRIVER=" + file : path);
+    hold_against(plain({path}), environment, false, ("genuine " + version + ", found " + found).c_str());
 }
 
 TEST_CASE("a function that only a newer driver has reaches programs") {

@@ -93,7 +93,7 @@ TEST_CASE("without a split the runtime's door changes nothing") {
 
 TEST_CASE("every name of the runtime resolves behind its door, linked and opened") {
     const std::string major = GENERATE("12", "13");
-    const std::string genuine = std::string(CUSLICE_TEST_BUILD) + "/genuine-runtime/libcudart.so." + major;
+    const std::string original = genuine("cudart-" + major, "libcudart.so." + major);
     std::string names;
     unsigned count = 0;
     for (const std::string& line : split_lines(read_text(std::string(CUSLICE_TEST_RUNTIME_EXPORTS) + major + ".def"))) {
@@ -102,9 +102,9 @@ TEST_CASE("every name of the runtime resolves behind its door, linked and opened
         count++;
     }
     REQUIRE(count > 400);
-    for (const std::string& library : {kFakeFolder + "/libcudart.so." + major, genuine}) {
+    for (const std::string& library : {kFakeFolder + "/libcudart.so." + major, original}) {
         if (!std::filesystem::exists(library)) {
-            std::printf("  SKIPPED: no genuine runtime (tests/preload/genuine_runtime.sh brings it)\n");
+            std::printf("  SKIPPED: there is no %s (tests/genuine/fetch.py brings it)\n", library.c_str());
             continue;
         }
         INFO(library);

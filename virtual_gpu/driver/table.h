@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -36,9 +37,13 @@ extern "C" void* cuslice_driver_slots[kFunctionCount];
 
 inline void* driver_slot(Function function) { return cuslice_driver_slots[static_cast<std::size_t>(function)]; }
 
+// Set for good once the settings are refused: from then on a loaded driver is as good as none.
+inline constinit std::atomic<bool> driver_refused{false};
+
 // What a function answers that the loaded driver does not have, and what every function answers without a driver.
 inline CUresult unavailable() {
-    return driver_slot(Function::cuInit) ? CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER : CUDA_ERROR_NOT_INITIALIZED;
+    const bool started = driver_slot(Function::cuInit) && !driver_refused.load(std::memory_order_relaxed);
+    return started ? CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER : CUDA_ERROR_NOT_INITIALIZED;
 }
 
 namespace detail {
