@@ -101,6 +101,11 @@ int run_program(const Invocation& invocation) {
                      "its first part. Relink it with -cudart shared",
                  0);
     const std::string command = program.path.substr(program.path.find_last_of('/') + 1);
+    if (selection.split && command == "torchrun")
+        complain(
+            "torchrun: NCCL sees the physical GPU in every rank, and refuses several ranks on one. Use the backend "
+            "gloo, or with NCCL 2.30 or newer set NCCL_MULTI_RANK_GPU_ENABLE=1",
+            0);
     Environment asking = environment;
     if (selection.split) asking.set(kCudaVisible, list_of(selection.gpus).view());
     say_group_limit(asking, settings, installation, machine);

@@ -58,21 +58,26 @@ bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint
     return true;
 }
 
+// What is in use is asked of NVML, and other jobs are waited for, without the lock.
 bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, SharedBudget* outer, std::uint64_t (*in_use)(void*),
                       void* argument, Refusal* refusal) {
     refusal->how = ledger::Joined::yes;
-    if (!plan.any() || state_.load(std::memory_order_acquire) == State::done) return true;
-    LockGuard lock(mutex_);
-    if (state_.load(std::memory_order_relaxed) == State::done) return true;
+    if (!plan.any()) return true;
     for (std::uint64_t waited = 0;; waited += kPoll) {
+        if (state_.load(std::memory_order_acquire) == State::done) return true;
         refusal->in_use = in_use(argument);
-        if (try_join(plan, slice, refusal->in_use, refusal)) break;
+        {
+            const LockGuard lock(mutex_);
+            if (state_.load(std::memory_order_relaxed) == State::done) return true;
+            if (try_join(plan, slice, refusal->in_use, refusal)) {
+                if (outer && outer->joined()) budget_.lies_in(*outer);
+                state_.store(State::done, std::memory_order_release);
+                return true;
+            }
+        }
         if (waited >= plan.wait) return false;
         sleep_milliseconds(kPoll);
     }
-    if (outer && outer->joined()) budget_.lies_in(*outer);
-    state_.store(State::done, std::memory_order_release);
-    return true;
 }
 
 // The file stays open: closing it would give up the place that this process may have in it, or take later.

@@ -1,5 +1,7 @@
 // A primary context that no hook sees begin or end, and modules that no hook sees loaded: as NVIDIA's runtime is
 // believed to make and load its own.
+#include <fstream>
+
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"
 #include "tests/preload/scene.h"
@@ -7,7 +9,7 @@
 namespace cuslice::tests {
 namespace {
 
-constexpr std::uint64_t kLimit = 1024 * kMiB;
+constexpr std::uint64_t kLimit = 1024 * kMiB, kT4Context = 104 * kMiB;
 
 /// Takes all that is to be had in blocks of 16 MiB. How much that was.
 std::uint64_t fill(Guest& guest) {
@@ -74,6 +76,39 @@ TEST_CASE("two processes of a group share its slice, though no hook saw their co
     const std::uint64_t together = machine.held(*one, 0).used + machine.held(*other, 0).used;
     CHECK(together <= 2048 * kMiB);
     CHECK(together > 1800 * kMiB);
+}
+
+/// What a process has in its environment: whoever gets the same is in the same job.
+Words environment_of(int pid) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
+    Words words;
+    for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+    return words;
+}
+
+TEST_CASE("two processes of one job on the runtime hold no more than its slice together") {
+    const std::string list = GENERATE("listed", "empty", "unsupported");
+    const Words options = GENERATE(Words{}, Words{"--allocator", "growth"}, Words{"--allocator", "prealloc"},
+                                   Words{"--split", "0=1GiB+1GiB"});
+    INFO(list << ' ' << (options.empty() ? "" : options[0] + ' ' + options[1]));
+    const Folder files;
+    Machine machine(
+        files.write("machine.toml", "[driver]\nprocess-list = \"" + list + "\"\n[[gpu]]\nprofile = \"t4\"\n"));
+    const Words program{kGuests + "/guest_runtime13"};
+    const auto one = machine.start(joined({"--limit", "2GiB"}, options), {"LD_LIBRARY_PATH=" + kFakeFolder}, program);
+    REQUIRE(one->pid() > 0);
+    Guest other(program, environment_of(one->pid()));
+    CHECK(one->code("first") == 0);
+    const bool room = other.code("first") == 0;  // none where the first one has preallocated the slice
+    CHECK(room == (options != Words{"--allocator", "prealloc"}));
+    CHECK(one->code("fill") == 2);
+    CHECK(other.code("fill") == 2);
+    const std::uint64_t first = machine.held(*one, 0).used, second = machine.held(other, 0).used;
+    CHECK(first + second > 900 * kMiB);
+    // A context that begins where the slice is full already can't be refused where no hook sees it; nothing is granted
+    // in it.
+    CHECK(first + (room ? second : 0) <= 2048 * kMiB);
+    CHECK((room || second == kT4Context));
 }
 
 TEST_CASE(

@@ -1,7 +1,8 @@
 // What `cuslice run` hands to a program whose GPUs are split: which physical ones, and what CUDA_VISIBLE_DEVICES says
 // of virtual ones.
-#include "config/split.h"
+#include <filesystem>
 
+#include "config/split.h"
 #include "tests/preload/machine.h"
 
 namespace cuslice::tests {
@@ -116,6 +117,20 @@ TEST_CASE("a split that the machine's GPUs don't allow is refused before the pro
     // Only what the program gets is split.
     CHECK(machine.given_by({"--split", "0=3GiB+1GiB", "--gpus", "1"}) == "1, unset");
     CHECK(machine.given_by({"--split", "0=3GiB+1GiB"}, {kVisible + "1"}) == "1, unset");
+}
+
+// NCCL itself says it only once every rank has loaded its model.
+TEST_CASE("torchrun on the parts of a GPU is told what NCCL will say, before it starts") {
+    const SplitMachine machine("1xlaptop-2g");
+    const Folder bin;
+    const std::string torchrun = bin.write("torchrun", "#!/bin/sh\necho started\n");
+    std::filesystem::permissions(torchrun, std::filesystem::perms::owner_all);
+    const Outcome split = run(machine.launch({"--split", "0=2"}, {torchrun}), machine.outside());
+    CHECK(split.out == "started\n");
+    CHECK(split.err ==
+          "cuslice: torchrun: NCCL sees the physical GPU in every rank, and refuses several ranks on one. Use the "
+          "backend gloo, or with NCCL 2.30 or newer set NCCL_MULTI_RANK_GPU_ENABLE=1\n");
+    CHECK(run(machine.launch({"--limit", "1GiB"}, {torchrun}), machine.outside()).err.empty());
 }
 
 TEST_CASE("any is a GPU that can be split so") {

@@ -1,4 +1,5 @@
-// A program on the shared CUDA runtime: takes blocks of 64 MiB until one is refused, and waits for its input's end.
+// A program on the shared CUDA runtime: takes blocks of 64 MiB until one is refused, and waits for its input's end;
+// and before that one of 512 bytes, if it is told so.
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
@@ -13,6 +14,9 @@ int main() {
             std::cout << getpid() << std::endl;
         } else if (line == "version") {
             std::cout << version << std::endl;
+        } else if (line == "first") {
+            void* block = nullptr;
+            std::cout << static_cast<int>(cudaMalloc(&block, 512)) << std::endl;
         } else {
             unsigned granted = 0;
             void* block = nullptr;
