@@ -15,7 +15,8 @@ namespace cuslice {
 // the call which set it has been left, be it by a longjmp.
 class InsideNvml {
   public:
-    InsideNvml() : before_(cuslice_inside_nvml) {
+    // Inlined, so that the place is the caller's, above everything that it calls.
+    [[gnu::always_inline]] InsideNvml() : before_(cuslice_inside_nvml) {
         const void* here = __builtin_frame_address(0);
         if (before_ < here) cuslice_inside_nvml = here;
     }
