@@ -52,6 +52,7 @@ class NvmlGpus {
   public:
     NvmlGpus();
     std::span<const NvmlGpu> view() const& { return {list_, count_}; }
+    std::span<const NvmlGpu> view() const&& = delete;
 
   private:
     static constexpr std::size_t kMost = 64;

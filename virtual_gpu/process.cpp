@@ -193,7 +193,7 @@ bool Process::identify(CUdevice device, GpuIdentity* identity) const {
 std::size_t Process::list_gpus(std::span<GpuIdentity> all) {
     std::size_t count = 0;
     if (start_nvml())
-        for (const NvmlGpu& gpu : NvmlGpus().view())
+        for (const NvmlGpus gpus; const NvmlGpu& gpu : gpus.view())
             if (count < all.size() && gpu.identity(&all[count])) count++;
     return count;
 }

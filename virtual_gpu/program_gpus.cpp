@@ -32,7 +32,7 @@ void ProgramGpus::add(std::string_view uuid, std::span<const GpuIdentity> host) 
 bool ProgramGpus::read(const Settings& settings, const char* const* environment, ConfigError& error) {
     GpuIdentity host[kMost];
     std::size_t there = 0;
-    for (const NvmlGpu& gpu : NvmlGpus().view())
+    for (const NvmlGpus gpus; const NvmlGpu& gpu : gpus.view())
         if (there < kMost && gpu.identity(&host[there])) there++;
     const std::span<const GpuIdentity> gpus(host, there);
 
