@@ -190,7 +190,7 @@ class CachingAllocator {
     Batch* park(Block* block);
     Batch* parking_place();
     Batch* if_full(Batch* batch);
-    void queue(Batch* batch);
+    [[gnu::always_inline]] inline void queue(Batch* batch);
     void queue_full(Batch* batch, bool first);
     void flush_caches(bool wait);
     void empty(ThreadCache& cache);

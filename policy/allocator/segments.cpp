@@ -90,12 +90,15 @@ Block* Segments::take(std::uint64_t bytes, std::uint64_t alignment, Place place)
     const std::uint64_t inside = alignment - 1;
     Block* block = best(bytes, place);
     if (!block) return nullptr;
-    // The best for its size may have no room on a boundary; one that is larger by a boundary's distance has.
-    if (((0 - block->address) & inside) > block->bytes - bytes) [[unlikely]]
+    std::uint64_t spare = block->bytes - bytes;
+    if (((0 - block->address) & inside) > spare) [[unlikely]] {
+        // The best for its size has no room on a boundary; one that is larger by a boundary's distance has.
         block = best(bytes + alignment - SizeClass::kUnit, place);
-    if (!block) return nullptr;
+        if (!block) return nullptr;
+        spare = block->bytes - bytes;
+    }
     bins_of(block).remove(block);
-    if (const std::uint64_t spare = block->bytes - bytes) {
+    if (spare) {
         // Beside the smaller neighbour, so that the rest is merged with the larger one once that is freed.
         const bool at_end = bytes_of(block->after) < bytes_of(block->before);
         const std::uint64_t before =

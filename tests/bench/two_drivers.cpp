@@ -36,6 +36,8 @@ Driver functions(void* handle, const char* file) {
     get(handle, "cuCtxSynchronize", file, driver.synchronize);
     get(handle, "cuMemAlloc_v2", file, driver.allocate);
     get(handle, "cuMemFree_v2", file, driver.free);
+    get(handle, "cuMemAllocAsync", file, driver.allocate_async);
+    get(handle, "cuMemFreeAsync", file, driver.free_async);
     get(handle, "cuGetProcAddress_v2", file, driver.look_up);
     get(handle, "cuModuleLoadData", file, driver.load_module);
     get(handle, "cuModuleGetFunction", file, driver.get_function);

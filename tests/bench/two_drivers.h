@@ -14,6 +14,8 @@ struct Driver {
     decltype(&::cuCtxSynchronize) synchronize = nullptr;  // not hooked
     decltype(&::cuMemAlloc_v2) allocate = nullptr;
     decltype(&::cuMemFree_v2) free = nullptr;
+    decltype(&::cuMemAllocAsync) allocate_async = nullptr;
+    decltype(&::cuMemFreeAsync) free_async = nullptr;
     decltype(&::cuGetProcAddress_v2) look_up = nullptr;
     decltype(&::cuModuleLoadData) load_module = nullptr;
     decltype(&::cuModuleGetFunction) get_function = nullptr;

@@ -130,12 +130,14 @@ int Caches::in_context(void*) {
 }
 
 Fence Caches::fence(CUcontext context, CUdeviceptr address) {
+    if (captures_.any()) return 0;
     CUcontext all[Fences::kMostContexts];
     const std::size_t count = reach_.list(contexts(), context, address, all, std::size(all));
     return count <= std::size(all) ? fences_.make(all, count) : 0;
 }
 
 int Caches::quiesce(CUcontext context, CUdeviceptr address) {
+    if (captures_.any()) return Backing::kNotNow;
     CUcontext all[Reach::kMostContexts];
     const std::size_t count = reach_.list(contexts(), context, address, all, std::size(all));
     if (count > std::size(all)) return CUDA_ERROR_NOT_SUPPORTED;

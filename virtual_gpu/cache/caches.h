@@ -45,11 +45,13 @@ class Caches {
     void changed(VirtualGpu& gpu) { publisher_.changed(*this, gpu); }
     Publisher& publisher() { return publisher_; }
 
-    // Waits for all work that can touch the memory of a context. See Backing::quiesce.
+    // Waits for all work that can touch the memory of a context, unless a stream is being captured. See
+    // Backing::quiesce.
     int quiesce(CUcontext context, CUdeviceptr address);
     static int in_context(void* = nullptr);
-    // The same without waiting, while no stream is captured.
+    // The same without waiting.
     Fence fence(CUcontext context, CUdeviceptr address);
+    // See Backing::passed. Not while a stream is being captured.
     bool passed(Fence fence, bool wait) { return !captures_.any() && fences_.passed(fence, wait); }
     static std::uint64_t now();
     static void thread_began();

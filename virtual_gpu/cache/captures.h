@@ -11,7 +11,9 @@ namespace cuslice {
 // recorded: it would fail and end the capture. Thread-safe.
 class Captures {
   public:
-    bool any() { return count_.load(std::memory_order_acquire) != 0 && any_still(); }
+    bool any() { return !none_known() && any_still(); }
+    // There is none; nobody need be asked. Costs a load.
+    bool none_known() const { return count_.load(std::memory_order_acquire) == 0; }
 
     void began(CUstream stream, CUcontext context) {
         LockGuard lock(mutex_);

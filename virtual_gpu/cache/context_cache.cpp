@@ -24,7 +24,7 @@ void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::
     backing.quiesce = quiesce;
     backing.in_context = Caches::in_context;
     backing.fence = fence;
-    backing.passed = [](void* self, Fence fence, bool wait) { return kOf(self).set->passed(fence, wait); };
+    backing.passed = passed;
     backing.drop_fence = [](void* self, Fence fence) { kOf(self).set->fences().drop(fence); };
     backing.capturing = [](void* self) { return kOf(self).set->captures().any(); };
     backing.forget = [](void* self, std::uint64_t address) { return kOf(self).set->notes().forget(address); };
@@ -39,23 +39,32 @@ void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::
     allocator.open(backing, caches.map(), options);
 }
 
-// Mostly the process has one context, and it is current.
+// Mostly the process has one context, which is current, and captures nothing. Then this and the next two end in a tail
+// call, for which no registers need be saved.
 int ContextCache::quiesce(void* self, std::uint64_t address, bool for_program) {
     auto& cache = *static_cast<ContextCache*>(self);
     Caches& set = *cache.set;
     CUcontext current = nullptr;
     const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&current);
     if (for_program && !current) return asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_CONTEXT;
-    if (set.captures().any()) return Backing::kNotNow;
-    if (current && current == process().contexts().sole()) return CUSLICE_REAL(cuCtxSynchronize)();
+    if (current && current == process().contexts().sole() && set.captures().none_known()) [[likely]]
+        return CUSLICE_REAL(cuCtxSynchronize)();
     return set.quiesce(cache.context, address);
 }
 
 Fence ContextCache::fence(void* self, std::uint64_t address) {
     auto& cache = *static_cast<ContextCache*>(self);
-    if (cache.set->captures().any()) return 0;
-    const CUcontext sole = process().contexts().sole();
-    return sole ? cache.set->fences().make(&sole, 1) : cache.set->fence(cache.context, address);
+    Caches& set = *cache.set;
+    if (cache.context == process().contexts().sole() && set.captures().none_known()) [[likely]]
+        return set.fences().make(&cache.context, 1);
+    return set.fence(cache.context, address);
+}
+
+bool ContextCache::passed(void* self, Fence fence, bool wait) {
+    Caches& set = *static_cast<ContextCache*>(self)->set;
+    if (set.captures().none_known()) [[likely]]
+        return set.fences().passed(fence, wait);
+    return set.passed(fence, wait);
 }
 
 std::uint64_t ContextCache::take(void* self, std::uint64_t bytes, Denied* denied) {

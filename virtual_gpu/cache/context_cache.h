@@ -24,6 +24,7 @@ struct ContextCache {
   private:
     static int quiesce(void* self, std::uint64_t address, bool for_program);
     static Fence fence(void* self, std::uint64_t address);
+    static bool passed(void* self, Fence fence, bool wait);
     static std::uint64_t take(void* self, std::uint64_t bytes, Denied* denied);
     static void give_back(void* self, std::uint64_t address, std::uint64_t bytes);
 };

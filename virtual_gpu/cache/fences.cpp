@@ -29,9 +29,10 @@ Fence Fences::make(const CUcontext* contexts, std::size_t count) {
         LockGuard lock(mutex_);
         if (!(point = points_.take())) return 0;
         // With what it will have, for context_ended() to find.
-        for (std::size_t i = 0; i < count; i++) marks[i] = {contexts[i], spare_event(contexts[i])};
-        for (std::size_t i = 0; i < count; i++)
+        for (std::size_t i = 0; i < count; i++) {
+            marks[i] = {contexts[i], spare_event(contexts[i])};
             if (marks[i].event) point->add(marks[i]);
+        }
         point->next = first_;
         if (first_) first_->previous = point;
         first_ = point;

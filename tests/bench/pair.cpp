@@ -1,0 +1,56 @@
+// One pair of calls, again and again, and how many nanoseconds it took: what scripts/bench_pairs.py counts the
+// instructions of. Runs under cuslice, on a fake GPU with a limit:
+//   cuslice run --fake 1xh200 --limit 64GiB -- cuslice_bench_pair <the fake driver's libcuda.so.1> KIND BYTES PAIRS
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "tests/bench/timing.h"
+#include "tests/bench/two_drivers.h"
+
+namespace {
+
+using namespace cuslice::bench;
+
+template <typename Pair>
+double nanoseconds(std::size_t pairs, Pair pair) {
+    for (int i = 0; i < 1000; i++) pair();  // pages, caches, branch predictors; cached memory
+    const std::int64_t start = now_ns();
+    for (std::size_t i = 0; i < pairs; i++) pair();
+    return static_cast<double>(now_ns() - start) / static_cast<double>(pairs);
+}
+
+double measure(const Driver& driver, const std::string& kind, std::size_t bytes, std::size_t pairs) {
+    if (kind == "alloc") return nanoseconds(pairs, [&] { must(driver.free(take(driver, bytes)), "cuMemFree"); });
+    if (kind == "async")
+        return nanoseconds(pairs, [&] {
+            CUdeviceptr block = 0;
+            must(driver.allocate_async(&block, bytes, nullptr), "cuMemAllocAsync");
+            must(driver.free_async(block, nullptr), "cuMemFreeAsync");
+        });
+    if (kind == "info")
+        return nanoseconds(pairs, [&] {
+            std::size_t free = 0, total = 0;
+            must(driver.memory_info(&free, &total), "cuMemGetInfo");
+        });
+    std::fprintf(stderr, "bench: no such kind of pair: %s\n", kind.c_str());
+    std::exit(64);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    if (count != 5) {
+        std::fprintf(stderr, "usage: %s <path of the driver beneath cuslice> alloc|async|info BYTES PAIRS\n",
+                     arguments[0]);
+        return 64;
+    }
+    if (!pin(0)) return 1;
+    const TwoDrivers drivers = open_two_drivers(arguments[1]);
+    if (!limit_in_force(drivers)) {
+        std::fputs("bench: the limit was not in force, so the figures mean nothing\n", stderr);
+        return 1;
+    }
+    std::printf("%.2f\n", measure(drivers.ours, arguments[2], std::strtoull(arguments[3], nullptr, 10),
+                                  std::strtoull(arguments[4], nullptr, 10)));
+}
