@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Shows that the tests for what was mended failed before: checks an older commit out, lays the present tests and the present
-# fake GPU over it, and runs what tests/seen_failing.txt names. Run by hand; it builds for as long as a fresh checkout does.
+# Shows that the tests for what was mended failed before: checks an older commit out, lays present tests over it, and runs what
+# tests/seen_failing.txt names. Run by hand; it builds for as long as two fresh checkouts do.
 #
 #   scripts/seen_failing.sh                     at d645417, every line of the list
 #   scripts/seen_failing.sh COMMIT              at another commit: HEAD shows that they pass now
-#   scripts/seen_failing.sh COMMIT WORD         only the lines with this word
-#   KEEP=1 scripts/seen_failing.sh …            leaves the checkout where it is, so that a second run builds little
+#   scripts/seen_failing.sh COMMIT WORD         only the lines with this word, or of the section of this name: [fake]
+#   KEEP=1 scripts/seen_failing.sh …            leaves the checkouts where they are, so that a second run builds little
 #
 # Prints a table in Markdown: each case fails, hangs, passes, is skipped, is not there or does not build. Ends with 1 unless all
 # of them fail or hang. Changes that were not committed are laid over as well.
@@ -17,18 +17,15 @@ word=${2:-}
 seconds=120 # for one case: one that hangs is told from one that is slow by nothing else
 here=$PWD
 list=$here/tests/seen_failing.txt
-tree=$here/build/seen_failing/$commit
-build=$tree/build/dev
-log=$here/build/seen_failing/$commit.log
+trees=$here/build/seen_failing
 export CUSLICE_GENUINE_CACHE=${CUSLICE_GENUINE_CACHE:-$here/build/genuine}
 say() { echo "seen_failing: $1" >&2; }
 
-mkdir -p "${tree%/*}"
-: >"$log"
-[ -n "${KEEP:-}" ] || trap 'git worktree remove --force "$tree"' EXIT
+mkdir -p "$trees"
+made=()
+clean() { for one in ${made[@]+"${made[@]}"}; do git worktree remove --force "$one"; done; }
+[ -n "${KEEP:-}" ] || trap clean EXIT
 git worktree prune
-[ -e "$tree" ] || git worktree add --quiet --detach "$tree" "$commit"
-git -C "$tree" checkout --quiet --force --detach "$commit"
 
 # A path of the old tree becomes what it is here. Modification times are kept where nothing changed, for a second run.
 lay_over() {
@@ -37,14 +34,27 @@ lay_over() {
         while IFS= read -r -d '' file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done |
         tar --create --null --files-from=- | tar --extract --directory="$tree"
 }
-for path in tests virtual_gpu/fake $(sed -n 's/^take  *//p' "$list"); do lay_over "$path"; done
-# What fits only the code that it was written for, and would keep others from being built.
-for path in $(sed -n 's/^leave  *//p' "$list"); do git -C "$tree" checkout --quiet "$commit" -- "$path"; done
 
-ready=yes
-say "configuring $commit"
-(cd "$tree" && cmake --preset dev) >>"$log" 2>&1 || ready=no
-[ "$ready" = yes ] || say "it does not configure: see $log"
+paths() { # what a section of the list says after a word: one on each line
+    awk -v section="[$2]" -v word="$1" '/^\[/ { here = $0 == section } here && $1 == word { print $2 }' "$list"
+}
+
+prepare() { # a section: its checkout becomes the one that is built and run
+    tree=$trees/$commit-$1 build=$trees/$commit-$1/build/dev log=$trees/$commit-$1.log ready=yes
+    built=()
+    : >"$log"
+    made+=("$tree")
+    [ -e "$tree" ] || git worktree add --quiet --detach "$tree" "$commit"
+    git -C "$tree" checkout --quiet --force --detach "$commit"
+    local path
+    for path in $(paths take "$1"); do lay_over "$path"; done
+    for path in $(paths leave "$1"); do git -C "$tree" checkout --quiet "$commit" -- "$path"; done
+    say "configuring $commit for [$1]; the programs' own words are in $log"
+    local options
+    mapfile -t options < <(paths configure "$1")
+    (cd "$tree" && cmake --preset dev ${options[@]+"${options[@]}"}) >>"$log" 2>&1 || ready=no
+    [ "$ready" = yes ] || say "it does not configure: see $log"
+}
 
 declare -A built=()
 build() { # a target, once: yes or no
@@ -78,6 +88,12 @@ run_ctest() { # a test of ctest's: what it says of itself decides, as a skipped 
     esac
 }
 
+run_script() { # a test that is a script, on the old sources and what was built of them
+    local status=0
+    timeout -k 10 $((seconds * 3)) "$here/$1" "$tree" "$build" </dev/null >>"$log" 2>&1 || status=$?
+    ended "$status"
+}
+
 run_case() { # a program of Catch2's, and a case of it by its name
     local program name there status=0
     program=$(find "$build/tests" -type f -name "$1" -perm -u+x | head -1)
@@ -93,23 +109,30 @@ run_case() { # a program of Catch2's, and a case of it by its name
     ended "$status"
 }
 
-bad=0
+run_row() { # a program and a name
+    printf '\n--- %s, %s\n' "$1" "$2" >>"$log"
+    result="does not build"
+    case $1 in
+        ctest) ! build product || result=$(run_ctest "$2") ;;
+        script) ! build cuslice_check_files || result=$(run_script "$2") ;;
+        *) ! build "$1" || result=$(run_case "$1" "$2") ;;
+    esac
+}
+
+bad=0 section='' prepared=''
 echo "| finding | test | at $commit |"
 echo "|---|---|---|"
 while IFS='|' read -r finding program name; do
+    case $finding in "["*"]") section=${finding//[][]/} ;; esac
     read -r finding <<<"$finding"
     read -r program <<<"$program"
     read -r name <<<"$name"
     [ -n "$name" ] || continue
-    case "$finding $program $name" in *"$word"*) ;; *) continue ;; esac
-    printf '\n--- %s, %s\n' "$program" "$name" >>"$log"
-    if [ "$program" = ctest ]; then
-        if build product; then result=$(run_ctest "$name"); else result="does not build"; fi
-    else
-        if build "$program"; then result=$(run_case "$program" "$name"); else result="does not build"; fi
-    fi
+    case "[$section] $finding $program $name" in *"$word"*) ;; *) continue ;; esac
+    [ "$prepared" = "$section" ] || prepare "$section"
+    prepared=$section
+    run_row "$program" "$name"
     case $result in fails | hangs) ;; *) bad=1 ;; esac
     echo "| $finding | $program: $name | $result |"
-done < <(grep -vE '^(#|take |leave )|^$' "$list")
-say "the programs' own words are in $log"
+done < <(grep -vE '^(#|take |leave |configure )|^$' "$list")
 exit "$bad"

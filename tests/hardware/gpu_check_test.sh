@@ -6,6 +6,17 @@ trap 'rm -rf "$work"' EXIT
 . "$(dirname "$0")/expect.sh"
 mkdir "$work/here" && cd "$work/here" || exit 1
 
+# ---- the steps ------------------------------------------------------------------------------------------------------
+
+steps() { CHECK_BUILD=$build bash "$build/tests/hardware/plan.sh" steps; }
+seconds=$(steps | awk '{ sum += $2 } END { print sum }')
+expect "all steps together take at most 480 s: $seconds" test "$seconds" -le 480
+expect "the first look has 20 s" test "$(steps | head -n 1 | cut -d ' ' -f 1,2)" = "smoke 20"
+while read -r name most _; do
+    expect "the step $name is there" grep -qE "^$name\(\)" "$build"/tests/hardware/steps/*.sh
+    expect "$name and its $most s are in docs/hardware" grep -qF "| \`$name\` | $most |" "$1/docs/hardware/README.md"
+done < <(steps)
+
 # ---- the archive ----------------------------------------------------------------------------------------------------
 
 "$pack" "$work/here" "$work/none.tar.gz" 2>"$work/err"
@@ -18,15 +29,7 @@ expect "nothing in it depends on where it was built" test -z "$(grep -rlF "$buil
 expect "nothing in it has the static runtime, which is NVIDIA's" \
     test -z "$(grep -rlF cudaErrorSoftwareValidityNotEstablished "$unpacked/bin" "$unpacked"/tests/hardware/limit_runtime*[!p])"
 
-# ---- the plan -------------------------------------------------------------------------------------------------------
-
-seconds=$(bash "$unpacked/tests/hardware/plan.sh" steps | awk '{ sum += $2 } END { print sum }')
-expect "all steps together take at most 480 s: $seconds" test "$seconds" -le 480
-expect "the first look has 20 s" test "$(bash "$unpacked/tests/hardware/plan.sh" steps | head -n 1 | cut -d ' ' -f 1,2)" = "smoke 20"
-while read -r name most _; do
-    expect "the step $name is there" grep -qE "^$name\(\)" "$unpacked"/tests/hardware/steps/*.sh
-    expect "$name and its $most s are in docs/hardware" grep -qF "| \`$name\` | $most |" "$1/docs/hardware/README.md"
-done < <(bash "$unpacked/tests/hardware/plan.sh" steps)
+# ---- the plan, on the fake GPU --------------------------------------------------------------------------------------
 
 # The whole plan on the fake GPU, from the archive. Nothing of it can be taken for a measurement, and nothing is written
 # anywhere.
@@ -42,7 +45,7 @@ expect "every line is marked" test "$(grep -vc '^NOT A GPU  ' "$work/out")" = 0
 expect "no file is written" test -z "$(ls -A "$work/here")"
 while read -r _ _ title; do
     expect "there is a step: $title" grep -qE "## [0-9]+\. $title" "$work/out"
-done < <(bash "$unpacked/tests/hardware/plan.sh" steps)
+done < <(steps)
 expect "programs in a slice were refused within it" \
     has 'limit_driver, 1 GiB \| 1024.00 MiB .*CUDA_ERROR_OUT_OF_MEMORY.* yes \| right' "$work/out"
 for name in "two processes of one job" "two jobs of one group" growth prealloc deferred; do

@@ -145,10 +145,9 @@ TEST_CASE("a program on the runtime stays in its slice, whichever way the runtim
     const std::string runtime = GENERATE("12", "13");
     CAPTURE(way, allocator, runtime);
     const Folder books;
-    Guest guest({kGuests + "/guest_runtime" + runtime},
-                sliced("1xt4", books.path(),
-                       {"CUSLICE_LIMIT=2GiB", "CUSLICE_ALLOCATOR=" + allocator, "CUSLICE_FAKE_RUNTIME=" + way,
-                        "LD_LIBRARY_PATH=" + kFakeFolder}));
+    Words settings{"CUSLICE_LIMIT=2GiB", "CUSLICE_ALLOCATOR=" + allocator, "LD_LIBRARY_PATH=" + kFakeFolder};
+    if (way == "public") settings.push_back("CUSLICE_FAKE_RUNTIME=public");
+    Guest guest({kGuests + "/guest_runtime" + runtime}, sliced("1xt4", books.path(), settings));
     CHECK(guest.code("fill") == 2);
     const Held held = books_of(books.path(), guest.pid());
     CHECK(held.peak <= 2048 * kMiB);

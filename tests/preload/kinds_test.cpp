@@ -4,7 +4,10 @@
 
 #include "tests/catch.h"
 #include "tests/preload/machine.h"
+#include "tests/preload/places.h"
 #include "tests/preload/scene.h"
+#include "virtual_gpu/fake/spec/machine.h"
+#include "virtual_gpu/fake/spec/mig.h"
 
 namespace cuslice::tests {
 namespace {
@@ -14,10 +17,11 @@ const std::string kInstances = "[[gpu]]\nprofile = \"h200\"\nmig = [\"1g.18gb\",
 // A machine of one GPU that MIG divides, and the names of its instances.
 struct Divided {
     Divided() : fake(files.write("mig.toml", kInstances)) {
-        const Outcome refused = launch({"--gpus", "0"}, {"/bin/true"});
-        REQUIRE(refused.exit_code == 78);
-        for (const std::string& word : split_words(refused.err))
-            if (word.rfind("MIG-", 0) == 0) uuids.push_back(word.substr(0, 40));
+        cuslice::fake::MachineSpec machine;
+        std::string error;
+        REQUIRE(cuslice::fake::parse_machine(fake, kFakeFolder + "/profiles", machine, error));
+        for (const auto& instance : cuslice::fake::instances_of(machine.at(0)))
+            uuids.push_back(cuslice::fake::uuid_text(instance));
         REQUIRE(uuids.size() == 2);
     }
     Words command(const Words& options, const Words& program) const {

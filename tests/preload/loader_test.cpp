@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include "tests/catch.h"
 #include "tests/preload/guest.h"
@@ -17,13 +18,13 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kBlock = 64 * kMiB;
 
 // A machine on which the driver has to be found: a fake GPU behind libraries that carry NVIDIA's names and lead on to
-// it (guest/stage/).
+// it (guest/stage/). It has NVIDIA's names too, as on WSL2, or a prefix before them.
 class Host {
   public:
-    Host() {
+    explicit Host(const std::string& prefix = "behind-") : prefix_(prefix) {
         fs::create_directory(at("store"));
-        fs::create_symlink(kFakeDriver, at("store/libcuda.so.1.1"));
-        fs::create_symlink(kFakeFolder + "/libnvidia-ml.so.1", at("store/libnvidia-ml.so.1"));
+        fs::create_symlink(kFakeDriver, at("store/" + prefix + "libcuda.so.1.1"));
+        fs::create_symlink(kFakeFolder + "/libnvidia-ml.so.1", at("store/" + prefix + "libnvidia-ml.so.1"));
         fs::create_symlink(kFakeFolder + "/profiles", at("store/profiles"));
     }
 
@@ -45,7 +46,7 @@ class Host {
 
     Words environment(const Words& more) const {
         Words all = plain({"CUSLICE_FAKE_DIR=" + books_.path(), "CUSLICE_LIMIT=1GiB", "CUSLICE_LOG=info",
-                           "GUEST_FAKE=1xlaptop-2g", "GUEST_STORE=" + at("store")});
+                           "GUEST_FAKE=1xlaptop-2g", "GUEST_STORE=" + at("store"), "GUEST_PREFIX=" + prefix_});
         bool preloads = false;
         for (const std::string& one : more) preloads = preloads || one.rfind("LD_PRELOAD=", 0) == 0;
         if (!preloads) all.push_back("LD_PRELOAD=" + preload_list());
@@ -55,6 +56,7 @@ class Host {
     Held held(Guest& guest) const { return books_of(books_.path(), guest.pid()); }
 
   private:
+    std::string prefix_;
     Folder folder_, books_;
 };
 
@@ -83,6 +85,13 @@ void check_limit(const Host& host, Guest& guest) {
     CHECK(held.used + kBlock + kGiB / 10 > kGiB);
 }
 
+bool has_loaded(Guest& guest, const std::string& path) {
+    std::ifstream maps("/proc/" + std::to_string(guest.pid()) + "/maps");
+    for (std::string line; std::getline(maps, line);)
+        if (line.size() > path.size() && line.compare(line.size() - path.size(), path.size(), path) == 0) return true;
+    return false;
+}
+
 std::string found(const std::string& path, const std::string& how) {
     return "cuslice: the driver is " + path + ", found " + how;
 }
@@ -93,7 +102,7 @@ TEST_CASE("on WSL2 the driver and NVML open their second stages under our names,
     const std::string when = GENERATE("GUEST_STAGE=late", "GUEST_STAGE=early");
     const std::string route = GENERATE("linked", "dlopen=libcuda.so.1", "dlopen=libcuda.so", "v2");
     CAPTURE(when, route);
-    const Host host;
+    const Host host("");
     const std::string path = host.put_driver("wsl");
     Guest guest(Guest::route(route), host.environment({when, "LD_LIBRARY_PATH=" + host.at("wsl")}));
     check_limit(host, guest);
@@ -197,6 +206,7 @@ TEST_CASE("the loader's cache comes before its default folders, as NVIDIA's comp
         fs::remove_all(host.at("up"));
         Guest guest(words, environment);
         check_limit(host, guest);
+        CHECK(has_loaded(guest, compat) == listed);
         CHECK(guest.finish() == 0);
         const std::string line = driver_line(guest);
         if (listed)

@@ -15,9 +15,9 @@ bool leads_early() {
 
 void lead_on(const char* file, const char* const* names, void** slots, std::size_t count) {
     if (const char* fake = std::getenv("GUEST_FAKE")) setenv("CUSLICE_FAKE", fake, 1);
-    const char* const store = std::getenv("GUEST_STORE");
+    const char *const store = std::getenv("GUEST_STORE"), *const prefix = std::getenv("GUEST_PREFIX");
     char path[4096];
-    std::snprintf(path, sizeof path, "%s/%s", store ? store : "", file);
+    std::snprintf(path, sizeof path, "%s/%s%s", store ? store : "", prefix ? prefix : "", file);
     void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         std::fprintf(stderr, "stage: %s\n", dlerror());

@@ -2,6 +2,7 @@
 
 #include "tests/catch.h"
 #include "tests/virtual_gpu/fake/driver/gpu.h"
+#include "tests/virtual_gpu/fake/driver/made_up_cubin.h"
 #include "tests/virtual_gpu/fake/driver/sample_ptx.h"
 
 using namespace fake_test;
@@ -66,6 +67,33 @@ TEST_CASE("grid, block, shared memory and limits of the kernel are checked") {
               EXPECT_EQUAL(sample.launch(1, 1, 60 << 10), CUDA_SUCCESS);
               EXPECT_EQUAL(cuFuncSetAttribute(sample.add, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 65 << 10),
                            CUDA_ERROR_INVALID_VALUE);
+          }) == "");
+}
+
+TEST_CASE("a cubin's kernel has the registers and memory that it needs, and is given the shared memory that is left") {
+    CHECK(in_child({{"CUSLICE_FAKE", "h200"}}, [](const Report& report) {
+              use_device(report);
+              const std::string cubin = Cubin(90, 8).bytes();
+              CUmodule module = nullptr;
+              CUfunction kernel = nullptr;
+              EXPECT_EQUAL(cuModuleLoadData(&module, cubin.data()), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuModuleGetFunction(&kernel, module, "kernel"), CUDA_SUCCESS);
+              const auto attribute = [&](CUfunction_attribute which) {
+                  int value = -1;
+                  EXPECT_EQUAL(cuFuncGetAttribute(&value, which, kernel), CUDA_SUCCESS);
+                  return value;
+              };
+              EXPECT_EQUAL(attribute(CU_FUNC_ATTRIBUTE_NUM_REGS), 18);
+              EXPECT_EQUAL(attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES), 512);
+              EXPECT_EQUAL(attribute(CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES), 80);
+              EXPECT_EQUAL(attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES), 64);
+              unsigned long long one = 0, other = 0;
+              void* arguments[] = {&one, &other};
+              const auto launch = [&](unsigned shared) {
+                  return cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, shared, nullptr, arguments, nullptr);
+              };
+              EXPECT_EQUAL(launch((48 << 10) - 512), CUDA_SUCCESS);
+              EXPECT_EQUAL(launch((48 << 10) - 511), CUDA_ERROR_INVALID_VALUE);
           }) == "");
 }
 

@@ -8,7 +8,10 @@
 #include <sched.h>
 
 #include <csignal>
+#include <cstdio>
 #include <cstring>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "tests/catch.h"
@@ -278,4 +281,28 @@ TEST_CASE("all processors are near a device, and its affinity lets a thread run 
                   EXPECT_EQUAL(set(nullptr), ERROR_INVALID_ARGUMENT);
               }
           }) == "");
+}
+
+// A fake that resolved these to itself would hide a library that stands in NVML's own way.
+TEST_CASE("NVML calls itself through its exported names, as NVIDIA's does") {
+    Dl_info library{};
+    REQUIRE(dladdr(reinterpret_cast<void*>(&nvmlInit_v2), &library) != 0);
+    std::string relocations;
+    std::FILE* const output = popen(("readelf -Wr '" + std::string(library.dli_fname) + "'").c_str(), "r");
+    REQUIRE(output != nullptr);
+    for (char part[4096]; const std::size_t size = std::fread(part, 1, sizeof part, output);)
+        relocations.append(part, size);
+    REQUIRE(pclose(output) == 0);
+    for (const char* name :
+         {"nvmlInit_v2", "nvmlInitWithFlags", "nvmlErrorString", "nvmlDeviceGetCount_v2",
+          "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetMemoryInfo_v2",
+          "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetTopologyCommonAncestor"}) {
+        CAPTURE(name);
+        bool called = false;
+        std::istringstream lines(relocations);
+        for (std::string line; std::getline(lines, line);)
+            called = called || (line.find("JUMP_SLO") != std::string::npos &&
+                                line.find(std::string(" ") + name + " ") != std::string::npos);
+        CHECK(called);
+    }
 }
