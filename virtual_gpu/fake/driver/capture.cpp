@@ -38,19 +38,24 @@ void begin_capture(Stream& stream, CUstreamCaptureMode mode) {
     capture->thread = std::this_thread::get_id();
     capture->origin = stream.handle;
     capture->graph = graphs.create().first;
-    stream.capture = capture;
     const std::lock_guard hold(captures_lock);
+    stream.capture = capture;
     captures().insert(std::move(capture));
     captures_in_progress++;
 }
 
+std::shared_ptr<Capture> capture_of(const Stream& stream) {
+    const std::lock_guard hold(captures_lock);
+    return stream.capture;
+}
+
 void end_capture(const std::shared_ptr<Capture>& capture) {
+    const std::lock_guard hold(captures_lock);
     contexts.each([&](CUcontext, Context& context) {
         each_stream(context, [&](Stream& stream) {
             if (stream.capture == capture) stream.capture = nullptr;
         });
     });
-    const std::lock_guard hold(captures_lock);
     if (captures().erase(capture) != 0) captures_in_progress--;
 }
 

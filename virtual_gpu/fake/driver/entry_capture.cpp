@@ -48,7 +48,8 @@ CUresult is_capturing(CUstream handle, CUstreamCaptureStatus* status, DefaultStr
     Stream* stream = nullptr;
     if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
-    *status = stream->capture != nullptr ? stream->capture->status.load() : CU_STREAM_CAPTURE_STATUS_NONE;
+    const auto capture = capture_of(*stream);
+    *status = capture != nullptr ? capture->status.load() : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
 }
 
