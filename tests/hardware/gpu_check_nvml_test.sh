@@ -17,7 +17,7 @@ unpacked=$work/cuslice-gpu-check
 rm "$unpacked/lib/cuslice/fake/libnvidia-ml.so.1"
 cp "$(readlink -f "$genuine")" "$unpacked/lib/cuslice/fake/libnvidia-ml.so.1"
 
-"$unpacked/gpu_check.sh" --fake --only smoke,limit,job,modes,split,context_cost >"$work/out" 2>"$work/err"
+"$unpacked/gpu_check.sh" --fake --only smoke,limit,modes,split,context_cost >"$work/out" 2>"$work/err"
 status=$?
 if [ $status != 0 ]; then
     cat "$work/out" "$work/err" >&2
