@@ -62,9 +62,9 @@ class DriverPart {
 
     void after(const Step& step, const State& state, const Budgets& budgets);
 
-    // A context of this process is current, and nobody saw how it came: all that it may have taken is charged. Where NVML
-    // has no figure for the process that is what has come to be in use since the last look, or at the first look all
-    // that isn't known to be others', up to what a context can plausibly take.
+    // A context of this process is current, and nobody saw how it came: all that it may have taken is charged. Where
+    // NVML has no figure for the process that is what has come to be in use since the last look, or at the first look
+    // all that isn't known to be others', up to what a context can plausibly take.
     void meet(const State& state, const Budgets& budgets);
 
     // Reads the process's figure again, where there is one. Without one nothing changes. False if it was read and could

@@ -15,7 +15,7 @@ struct PrimaryContext {
 
     std::atomic<CUcontext> handle{nullptr};
     std::atomic<unsigned long long> id{0};  // 0: not known
-    std::atomic<unsigned> retains{0};  // those that were seen
+    std::atomic<unsigned> retains{0};       // those that were seen
 };
 
 // Whether the GPU's primary context is alive, whoever retains it. Asks the driver.

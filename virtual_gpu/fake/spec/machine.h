@@ -19,7 +19,8 @@ std::string profile_folder();
 /// parse_machine of the environment variable CUSLICE_FAKE; if it is unset, one line says what to set.
 bool machine_from_environment(MachineSpec& machine, std::string& error);
 
-/// The driver of the machine that CUSLICE_FAKE describes, as it was when somebody first asked; the usual one where it isn't set.
+/// The driver of the machine that CUSLICE_FAKE describes, as it was when somebody first asked; the usual one where it
+/// isn't set.
 const DriverSpec& driver_spec();
 
 }  // namespace cuslice::fake
