@@ -35,8 +35,7 @@ CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr address) {
     if (context->gpu->spec.is_instance) return CUDA_ERROR_NOT_SUPPORTED;
     const Found found = find_block(address);
     // Documented for the base of an allocation of cuMemAlloc, and for nothing else.
-    if (!found || found.block.base != address || found.block.record->kind != BlockKind::Device)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!found || found.base != address || found.record.kind != BlockKind::Device) return CUDA_ERROR_INVALID_VALUE;
     SharingTicket ticket{};
     if (const CUresult bad = share_block(found, ipc_magic, ticket); bad != CUDA_SUCCESS) return bad;
     std::memcpy(out, &ticket, sizeof ticket);

@@ -12,8 +12,8 @@ namespace {
 /// A range of managed memory, and a place that is there.
 CUresult check(Address address, std::size_t size, const CUmemLocation& place) {
     const Found found = find_block(address);
-    if (!found || found.block.record->kind != BlockKind::Managed || size == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (size > found.block.record->asked - (address - found.block.base)) return CUDA_ERROR_INVALID_VALUE;
+    if (!found || found.record.kind != BlockKind::Managed || size == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (size > found.record.asked - (address - found.base)) return CUDA_ERROR_INVALID_VALUE;
     switch (static_cast<int>(place.type)) {
         case CU_MEM_LOCATION_TYPE_HOST:
             return CUDA_SUCCESS;

@@ -85,11 +85,11 @@ CUresult free_memory(Address address) {
     }
     const Found found = find_block(address);
     if (is_pool_import(address)) return close_shared(address, true);
-    if (found && found.block.record->kind == BlockKind::Graph) return free_of_graph(address);
+    if (found && found.record.kind == BlockKind::Graph) return free_of_graph(address);
     if (!found && free_external_buffer(address)) return CUDA_SUCCESS;
-    if (!found || found.block.base != address) return CUDA_ERROR_INVALID_VALUE;
-    if (found.block.record->kind == BlockKind::Pool) return free_pooled_now(*found.gpu, address);
-    if (found.block.record->kind != BlockKind::Device && found.block.record->kind != BlockKind::Managed) {
+    if (!found || found.base != address) return CUDA_ERROR_INVALID_VALUE;
+    if (found.record.kind == BlockKind::Pool) return free_pooled_now(*found.gpu, address);
+    if (found.record.kind != BlockKind::Device && found.record.kind != BlockKind::Managed) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     const std::lock_guard hold(found.gpu->lock);

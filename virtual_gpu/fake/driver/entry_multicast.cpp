@@ -30,8 +30,7 @@ CUresult CUDAAPI cuMulticastBindAddr(CUmemGenericAllocationHandle handle, size_t
     CUSLICE_ENTER(cuMulticastBindAddr)
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     const Found found = find_block(address);
-    if (found && found.block.record->kind == BlockKind::Pool)
-        CUSLICE_UNSUPPORTED("cuMulticastBindAddr of a pool's memory");
+    if (found && found.record.kind == BlockKind::Pool) CUSLICE_UNSUPPORTED("cuMulticastBindAddr of a pool's memory");
     return bind_address(handle, offset, address, size);
 }
 

@@ -49,12 +49,12 @@ std::optional<Known> what_is(Address address) {
     Known known;
     known.address = address;
     if (const Found found = find_block(address)) {
-        const BlockRecord& record = *found.block.record;
+        const BlockRecord& record = found.record;
         if (record.kind != BlockKind::Device && record.kind != BlockKind::Managed && record.kind != BlockKind::Pool &&
             record.kind != BlockKind::Global && record.kind != BlockKind::Imported && record.kind != BlockKind::Graph) {
             return std::nullopt;  // physical memory and arrays have no address that a program may use
         }
-        known.base = found.block.base;
+        known.base = found.base;
         known.size = record.asked;
         known.ordinal = found.gpu->ordinal;
         known.id = static_cast<unsigned long long>(found.gpu->ordinal + 1) << 40 | record.id;
@@ -111,7 +111,9 @@ CUresult set_sync_memops(const void* value, Address address) {
     unsigned flag = 0;
     std::memcpy(&flag, value, sizeof flag);
     const std::lock_guard hold(found.gpu->lock);
-    found.block.record->sync_memops = flag != 0;
+    const Block block = found.region->heap.at(found.base);  // again: another thread may have freed it
+    if (!block) return CUDA_ERROR_INVALID_VALUE;
+    block.record->sync_memops = flag != 0;
     return CUDA_SUCCESS;
 }
 

@@ -85,8 +85,7 @@ CUresult free_async(CUdeviceptr address, CUstream handle, DefaultStream form) {
     if (is_pool_import(address)) {
         return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, [address] { close_shared(address, true); });
     }
-    if (!found || found.block.base != address || found.block.record->kind != BlockKind::Pool)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!found || found.base != address || found.record.kind != BlockKind::Pool) return CUDA_ERROR_INVALID_VALUE;
     {
         const std::lock_guard hold(driver().lock);
         if (!frees_under_way().insert(address).second) return CUDA_ERROR_INVALID_VALUE;

@@ -89,11 +89,11 @@ CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool* out, void* han
 CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData* out, CUdeviceptr address) {
     CUSLICE_ENTER(cuMemPoolExportPointer)
     const Found found = find_block(address);
-    if (out == nullptr || !found || found.block.base != address || found.block.record->kind != BlockKind::Pool)
+    if (out == nullptr || !found || found.base != address || found.record.kind != BlockKind::Pool)
         return CUDA_ERROR_INVALID_VALUE;
     {
         const std::lock_guard hold(driver().lock);
-        if (!exportable(found.block.record->owner)) return CUDA_ERROR_INVALID_VALUE;
+        if (!exportable(found.record.owner)) return CUDA_ERROR_INVALID_VALUE;
     }
     SharingTicket ticket{};
     if (const CUresult bad = share_block(found, pool_pointer_magic, ticket); bad != CUDA_SUCCESS) return bad;

@@ -109,8 +109,7 @@ CUresult attach_memory(CUstream handle, CUdeviceptr address, size_t length, unsi
     if (!one_flag) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
     const Found found = find_block(address);
-    if (!found || found.block.record->kind != BlockKind::Managed ||
-        (length != 0 && length != found.block.record->asked)) {
+    if (!found || found.record.kind != BlockKind::Managed || (length != 0 && length != found.record.asked)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;  // the host may touch managed memory here at any time, whatever it is attached to

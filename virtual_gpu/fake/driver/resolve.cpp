@@ -28,7 +28,8 @@ Found find_block(Address address) {
         Region* region = region_of(*gpu, address);
         if (region == nullptr) continue;
         const std::lock_guard hold(gpu->lock);
-        return {gpu.get(), region, region->heap.find(address)};
+        const Block block = region->heap.find(address);
+        return block ? Found{gpu.get(), region, block.base, *block.record} : Found{};
     }
     return {};
 }

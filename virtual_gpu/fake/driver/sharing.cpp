@@ -78,7 +78,7 @@ Gpu* gpu_with_uuid(const unsigned char* uuid) {
 CUresult share_block(const Found& found, std::uint32_t magic, SharingTicket& ticket) {
     Gpu& gpu = *found.gpu;
     const std::lock_guard hold(gpu.lock);
-    const Block block = found.region->heap.at(found.block.base);
+    const Block block = found.region->heap.at(found.base);
     if (!block) return CUDA_ERROR_INVALID_VALUE;
     SharedBlock& entry = gpu.shared[block.base];
     if (!block.record->shared) {
