@@ -17,13 +17,16 @@ case $preset in
 esac
 [ $# -eq 0 ] || shift
 
-scripts/build.sh "$preset"
-
 # NVIDIA's genuine libraries, which tests compare with where they can be had, and skip by name where they can't. The presets
-# share them; the matrix of all of them runs in dev alone.
+# share them; the matrix of all of them runs in dev alone. They are fetched while the compiler is busy.
+scripts/setup.sh
 items=()
 [ "$preset" = dev ] || items=(driver-535 cudart-12 cudart-13)
-timeout 300 python3 tests/genuine/fetch.py "${items[@]}" </dev/null ||
+timeout 300 python3 tests/genuine/fetch.py "${items[@]}" </dev/null &
+fetching=$!
+
+scripts/build.sh "$preset"
+wait "$fetching" ||
     echo "test: not all of NVIDIA's genuine libraries can be had; what compares with the missing ones is skipped"
 
 # tsan can't place its shadow where the kernel spreads mappings very widely. Off, where that may be turned off.
