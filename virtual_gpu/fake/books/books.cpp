@@ -98,10 +98,15 @@ void Books::end(Slot& slot, std::uint32_t number) {
     file_->header.live[number / 64] &= ~(1ULL << number % 64);
 }
 
-void Books::end_the_dead() {
-    each_live([this](Slot& slot, std::uint32_t number) {
-        if (&slot != slot_ && !slot_owner_lives(slot, number, lock_file_, inode_)) end(slot, number);
+bool Books::end_the_dead() {
+    bool known = true;
+    each_live([&](Slot& slot, std::uint32_t number) {
+        if (&slot == slot_) return;
+        const Life life = life_of_owner(slot, number, lock_file_, inode_);
+        if (life == Life::Ended) end(slot, number);
+        known = known && life != Life::Unknown;
     });
+    return known;
 }
 
 std::uint32_t Books::choose_slot() const {
@@ -184,7 +189,7 @@ std::uint64_t Books::used_now() const {
 std::uint64_t Books::used_with_others() {
     bool dead = false;
     each_live([&](const Slot& slot, std::uint32_t number) {
-        dead = dead || (&slot != slot_ && !slot_owner_lives(slot, number, lock_file_, inode_));
+        dead = dead || (&slot != slot_ && life_of_owner(slot, number, lock_file_, inode_) == Life::Ended);
     });
     if (dead) {
         const FileLock lock(lock_file_);
@@ -193,11 +198,12 @@ std::uint64_t Books::used_with_others() {
     return used_now();
 }
 
-std::vector<Holder> Books::holders() {
+std::vector<Holder> Books::holders(bool* known) {
     std::vector<Holder> all;
     {
         const FileLock lock(lock_file_);
-        end_the_dead();
+        const bool all_known = end_the_dead();
+        if (known != nullptr) *known = all_known;
     }
     for (const Slot& slot : file_->slots) {
         const SlotState state = slot.state;

@@ -88,8 +88,9 @@ class Books {
     }
     std::uint64_t capacity() const { return capacity_; }
 
-    /// Everybody whose figures are still readable, the living checked.
-    std::vector<Holder> holders();
+    /// Everybody whose figures are still readable, the living checked. `known`: false if it couldn't be seen of each
+    /// whether it lives; such a one counts as living.
+    std::vector<Holder> holders(bool* known = nullptr);
     const BooksHeader& header() const { return file_->header; }
 
   private:
@@ -131,8 +132,8 @@ class Books {
     std::uint64_t used_with_others();
     std::uint64_t used_now() const;
     std::uint32_t choose_slot() const;
-    /// Ends the slots of the dead. The caller holds byte 0.
-    void end_the_dead();
+    /// Ends the slots of the dead; false if it couldn't be seen of each whether it is. The caller holds byte 0.
+    bool end_the_dead();
     void end(Slot& slot, std::uint32_t number);
 
     BooksFile* file_ = nullptr;

@@ -13,10 +13,13 @@ std::uint64_t process_start_time(int pid);
 /// The parent of a process, 0 if that can't be seen.
 int parent_process(int pid);
 
-/// True while the owner of a live slot lives and still has this file mapped. The lock answers nearly always; it can be
+enum class Life { Lives, Ended, Unknown };
+
+/// Whether the owner of a live slot lives and still has this file mapped. The lock answers nearly always; it can be
 /// lost while the owner lives (a program that closes every descriptor), so a free lock is not believed before /proc
 /// agrees: same start time, and the file still mapped at the same address (a zombie and an exec'ed image have not).
+/// Unknown where the lock is free and /proc can't be read: there is none here, or no descriptor is left for it.
 /// `lock_file` is a descriptor of the lock file, `inode` the books file's.
-bool slot_owner_lives(const Slot& slot, unsigned number, int lock_file, std::uint64_t inode);
+Life life_of_owner(const Slot& slot, unsigned number, int lock_file, std::uint64_t inode);
 
 }  // namespace cuslice::fake

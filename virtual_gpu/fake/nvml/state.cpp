@@ -108,9 +108,11 @@ nvml::Return holders_of(NvmlDevice& device, std::vector<NvmlHolder>& holders) {
     for (NvmlDevice& one : nvml_state().devices()) {
         if (&one != &device && one.parent != own) continue;
         if (!one.open()) return nvml::ERROR_UNKNOWN;
-        for (const Holder& holder : one.books.holders()) {
+        bool known = true;
+        for (const Holder& holder : one.books.holders(&known)) {
             if (holder.live && holder.contexts > 0) holders.push_back({holder, &one.spec});
         }
+        if (!known) return nvml::ERROR_UNKNOWN;
     }
     return nvml::SUCCESS;
 }

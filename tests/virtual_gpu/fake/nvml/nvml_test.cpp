@@ -2,6 +2,7 @@
 
 #include <cuda.h>
 #include <dlfcn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -192,6 +193,32 @@ TEST_CASE("asking NVML about a process's own GPU does not lose what the process 
                   _exit(0);
               }
               waitpid(other, nullptr, 0);
+          }) == "");
+}
+
+TEST_CASE("where it can't be seen who lives, NVML answers an error, and nobody's memory is lost") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              use_device(report);
+              const Device device = device_at(report, 0);
+              const auto listed = [&](unsigned* count) {
+                  std::vector<ProcessInfo> processes(8);
+                  *count = 8;
+                  return nvmlDeviceGetComputeRunningProcesses_v3(device, count, processes.data());
+              };
+              unsigned count = 0;
+              EXPECT_EQUAL(listed(&count), SUCCESS);
+              EXPECT_EQUAL(count, 1U);
+              rlimit files{};
+              EXPECT_EQUAL(getrlimit(RLIMIT_NOFILE, &files), 0);
+              const rlimit none{0, files.rlim_max};
+              EXPECT_EQUAL(setrlimit(RLIMIT_NOFILE, &none), 0);
+              Memory memory{};
+              EXPECT_EQUAL(listed(&count), ERROR_UNKNOWN);
+              EXPECT_EQUAL(nvmlDeviceGetMemoryInfo(device, &memory), SUCCESS);
+              EXPECT_EQUAL(setrlimit(RLIMIT_NOFILE, &files), 0);
+              EXPECT_EQUAL(memory.used, (104 + 250) * MiB + MiB / 4);
+              EXPECT_EQUAL(listed(&count), SUCCESS);
+              EXPECT_EQUAL(count, 1U);
           }) == "");
 }
 
