@@ -66,9 +66,9 @@ bool SharedBudget::over(OverLimit* why) const {
     return outer_ && outer_->over(why);
 }
 
-void SharedBudget::caches() {
-    for (unsigned i = 0, n = count(); i < n; i++) members_[i].caches();
-    if (outer_) outer_->caches();
+void SharedBudget::caches(std::uint64_t bytes) {
+    for (unsigned i = 0, n = count(); i < n; i++) members_[i].caches(bytes);
+    if (outer_) outer_->caches(bytes);
 }
 
 std::uint32_t SharedBudget::wanted() const {
@@ -77,10 +77,23 @@ std::uint32_t SharedBudget::wanted() const {
     return sum;
 }
 
-bool SharedBudget::want() {
-    bool any = outer_ && outer_->want();
-    for (unsigned i = 0, n = count(); i < n; i++) any = members_[i].want() || any;
-    return any;
+bool SharedBudget::want(std::uint64_t bytes, std::uint64_t* state) {
+    bool asked = false;
+    *state = 0;
+    return ask(bytes, &asked, state) && asked;
+}
+
+// False if an account is short of more than its other members could give back.
+bool SharedBudget::ask(std::uint64_t bytes, bool* asked, std::uint64_t* state) {
+    const std::uint64_t margin = margin_.load(std::memory_order_relaxed);
+    for (unsigned i = 0, n = count(); i < n; i++) {
+        const std::uint64_t limit = members_[i].limit(), gone = members_[i].used() + margin;
+        const std::uint64_t left = limit > gone ? limit - gone : 0;
+        if (bytes <= left) continue;
+        if (bytes > limit || !members_[i].want(gone + bytes - limit, state)) return false;
+        *asked = true;
+    }
+    return !outer_ || outer_->ask(bytes, asked, state);
 }
 
 void SharedBudget::forget() {

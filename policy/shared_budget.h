@@ -39,9 +39,10 @@ class SharedBudget {
     bool over(OverLimit* why) const;
 
     // See Membership: over all accounts.
-    void caches();
+    void caches(std::uint64_t bytes);
     std::uint32_t wanted() const;
-    bool want();
+    // Asks the others for what is missing to reserve `bytes`. False if they could not give back so much.
+    bool want(std::uint64_t bytes, std::uint64_t* state);
 
     // In a forked child, whose places these are not.
     void forget();
@@ -50,6 +51,7 @@ class SharedBudget {
     unsigned count() const { return count_.load(std::memory_order_acquire); }
 
     bool reserve_here(std::uint64_t bytes, OverLimit* why);
+    bool ask(std::uint64_t bytes, bool* asked, std::uint64_t* state);
 
     SharedBudget* outer_ = nullptr;
     ledger::Membership members_[kMost];

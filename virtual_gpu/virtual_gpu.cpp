@@ -217,7 +217,7 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     const GpuSharing::Slice shared{identity_.uuid, total_, slice_.job_limit, slice_.group_limit};
     SharedBudget* outer = is_part_ ? &first_->whole_sharing_.budget() : nullptr;
     if (!sharing_.join(own, shared, outer, in_use, this, refusal)) return false;
-    if (caches() && sharing_.joined()) sharing_.budget().caches();
+    if (caches() && sharing_.joined()) sharing_.budget().caches(0);
     // The driver's part may have been charged already, and changes only under this lock.
     LockGuard lock(part_mutex());
     if (entered_.load(std::memory_order_relaxed)) return true;
@@ -257,18 +257,36 @@ bool VirtualGpu::reserve(std::uint64_t bytes, OverLimit* why) {
     return charge(bytes, why) || reserve_of_siblings(bytes, why);
 }
 
+namespace {
+
+std::int64_t milliseconds_now() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
+}  // namespace
+
 // What other processes have cached of the limit that they share with this one. They give it back at their next slow
-// step, or when their own thread looks; who does neither is not waited for long.
+// step, or when their own thread looks; who does neither is not waited for long, and not again soon after as long as
+// nothing has changed there.
 bool VirtualGpu::reserve_of_siblings(std::uint64_t bytes, OverLimit* why) {
     constexpr int kTries = 100;
-    constexpr long kPause = 2'000'000;  // nanoseconds
-    if (!sharing_.joined() || !sharing_.budget().want()) return false;
+    constexpr long kPause = 2'000'000;        // nanoseconds
+    constexpr std::int64_t kNotAgain = 1000;  // milliseconds
+    std::uint64_t state = 0;
+    if (!sharing_.joined() || !sharing_.budget().want(Budget::charged(bytes), &state)) return false;
     wanted_seen_.store(sharing_.budget().wanted(), std::memory_order_relaxed);
+    const bool in_vain = siblings_.load(std::memory_order_relaxed) == state;
+    if (in_vain && milliseconds_now() < no_wait_until_.load(std::memory_order_relaxed)) return false;
     for (int i = 0; i < kTries; i++) {
         timespec pause{0, kPause};
         nanosleep(&pause, nullptr);
         if (charge(bytes, why)) return true;
     }
+    sharing_.budget().want(Budget::charged(bytes), &state);
+    siblings_.store(state, std::memory_order_relaxed);
+    no_wait_until_.store(milliseconds_now() + kNotAgain, std::memory_order_relaxed);
     return false;
 }
 
@@ -276,6 +294,10 @@ bool VirtualGpu::asked_to_trim() {
     if (!sharing_.joined()) return false;
     const std::uint32_t now = sharing_.budget().wanted();
     return wanted_seen_.load(std::memory_order_relaxed) != now && wanted_seen_.exchange(now) != now;
+}
+
+void VirtualGpu::tell_siblings() {
+    if (sharing_.joined()) sharing_.budget().caches(process().caches().unused(*this));
 }
 
 bool VirtualGpu::reserve_segment(std::uint64_t bytes, const ContextCache& cache, OverLimit* why) {

@@ -91,6 +91,8 @@ class VirtualGpu {
 
     // Whether another process that shares the limit has asked for cached memory since this was asked last.
     bool asked_to_trim();
+    // Tells them how much is cached here that they could have.
+    void tell_siblings();
 
     // Bytes that can be reserved as things stand.
     std::uint64_t room() const;
@@ -192,6 +194,9 @@ class VirtualGpu {
     std::atomic<bool> driver_part_open_{false};
     std::uint64_t driver_bytes_ = 0;  // a copy for readers without the lock
     std::atomic<std::uint64_t> measure_above_{0};
+    // The last wait for siblings was in vain: how they stood then, and until when it would be again, in milliseconds.
+    std::atomic<std::uint64_t> siblings_{0};
+    std::atomic<std::int64_t> no_wait_until_{0};
 };
 
 }  // namespace cuslice

@@ -48,7 +48,7 @@ struct alignas(128) Member {
     std::atomic<MemberState> state;
     std::uint32_t account;
     std::int32_t pid;
-    std::atomic<std::uint32_t> caches;  // 1: it keeps memory that nobody uses, and looks at `wanted`
+    std::atomic<std::uint32_t> caches;  // 0, or it looks at `wanted`: 1 and the MiB that it could give back
     std::uint64_t pid_namespace;        // the inode of /proc/self/ns/pid: where `pid` means something
     std::uint64_t start_time;           // field 22 of /proc/PID/stat
     std::uint64_t since;                // CLOCK_REALTIME, nanoseconds

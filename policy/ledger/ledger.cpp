@@ -100,22 +100,33 @@ void Membership::change(std::int64_t bytes) {
     ledger::change(account_->total, lanes_, in.number(), bytes, kNoLimit);
 }
 
-std::uint64_t Membership::held() const {
+std::uint64_t Membership::held_by(std::uint32_t member) const {
     std::int64_t sum = 0;
-    for (std::uint32_t i = 0; i < kLanes; i++) sum += lanes_[number_ * kLanes + i].held.load(std::memory_order_relaxed);
+    for (std::uint32_t i = 0; i < kLanes; i++) sum += lanes_[member * kLanes + i].held.load(std::memory_order_relaxed);
     return sum > 0 ? static_cast<std::uint64_t>(sum) : 0;
 }
 
-bool Membership::want() {
+std::uint64_t Membership::held() const { return held_by(number_); }
+
+void Membership::caches(std::uint64_t bytes) {
+    const auto mebibytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes >> 20, UINT32_MAX - 1));
+    file_->members[number_].caches.store(1 + mebibytes, std::memory_order_relaxed);
+}
+
+bool Membership::want(std::uint64_t bytes, std::uint64_t* state) {
     const auto account = static_cast<std::uint32_t>(account_ - file_->accounts);
+    std::uint64_t sum = 0;
     for (std::uint32_t i = 0; i < file_->header.members && i < kMembers; i++) {
         const Member& member = file_->members[i];
         if (i == number_ || member.state.load() != MemberState::live || member.account != account) continue;
-        if (!member.caches.load(std::memory_order_relaxed)) continue;
-        account_->wanted.fetch_add(1, std::memory_order_relaxed);
-        return true;
+        const std::uint32_t caches = member.caches.load(std::memory_order_relaxed);
+        if (!caches) continue;
+        sum += held_by(i);
+        *state = *state * 31 + held_by(i) + caches;
     }
-    return false;
+    if (sum < bytes) return false;
+    account_->wanted.fetch_add(1, std::memory_order_relaxed);
+    return true;
 }
 
 void Membership::forget() {

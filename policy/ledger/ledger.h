@@ -68,12 +68,14 @@ class Membership {
     // What this member holds, over all its lanes.
     std::uint64_t held() const;
 
-    // This member keeps memory that it could give back, and will look at wanted() now and then.
-    void caches() { file_->members[number_].caches.store(1, std::memory_order_relaxed); }
+    // This member keeps memory that it could give back, so many bytes at the moment, and will look at wanted() now and
+    // then.
+    void caches(std::uint64_t bytes);
     // How often somebody here has asked for that.
     std::uint32_t wanted() const { return account_->wanted.load(std::memory_order_relaxed); }
-    // Asks for it. False if no other member keeps any.
-    bool want();
+    // Asks for so many bytes. False if the other members that keep any do not hold as much. `*state` changes when what
+    // they hold and could give back does.
+    bool want(std::uint64_t bytes, std::uint64_t* state);
 
     // In a forked child: the place is the parent's.
     void forget();
@@ -81,6 +83,7 @@ class Membership {
   private:
     friend class Ledger;
     class InLane;
+    std::uint64_t held_by(std::uint32_t member) const;
 
     Account* account_ = nullptr;
     File* file_ = nullptr;

@@ -1,6 +1,7 @@
 // allocator = growth and prealloc, as a program sees them: a slice of which freed memory is kept, and no difference
 // otherwise.
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 #include "tests/preload/places.h"
@@ -278,6 +279,42 @@ TEST_CASE("what one program of a group has cached, another one gets before it is
     CHECK(second.code("alloc b " + bytes(600 * kMiB) + " managed") == 2);
     CHECK(second.code("free a") == 0);
     CHECK(first.code("alloc b " + bytes(600 * kMiB) + " managed") == 0);
+}
+
+// Each nap of a wait is a voluntary switch.
+std::uint64_t naps(Guest& guest) {
+    std::ifstream status("/proc/" + std::to_string(guest.pid()) + "/status");
+    const std::string key = "voluntary_ctxt_switches:";
+    for (std::string line; std::getline(status, line);)
+        if (line.rfind(key, 0) == 0) return std::stoull(line.substr(key.size()));
+    return 0;
+}
+
+TEST_CASE("a refusal waits for no program of the group that could not help, and for none in vain again") {
+    const Folder books, ledger;
+    const Words settings{"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1500MiB", "CUSLICE_DIR=" + ledger.path(),
+                         "CUSLICE_IDLE_RELEASE=1h"};
+    Guest first(Guest::route("linked"), sliced(kLaptop, books.path(), cached("growth", settings)));
+    Guest second(Guest::route("linked"), sliced(kLaptop, books.path(), cached("growth", settings)));
+    for (Guest* guest : {&first, &second}) {
+        REQUIRE(guest->code("init") == 0);
+        REQUIRE(guest->code("retain 0") == 0);
+        REQUIRE(guest->code("current 0") == 0);
+    }
+    REQUIRE(first.code("alloc a " + bytes(600 * kMiB)) == 0);
+    REQUIRE(naps(second) > 0);
+    const auto refusals = [&](std::uint64_t size) {
+        const std::uint64_t before = naps(second);
+        for (int i = 0; i < 10; i++) CHECK(second.code("alloc b " + bytes(size)) == 2);
+        return naps(second) - before;
+    };
+    // Nobody can make room for more than the limit, nor for what the others' contexts are in the way of.
+    CHECK(refusals(32 * kGiB) < 60);
+    CHECK(refusals(1400 * kMiB) < 60);
+    // These 500 MiB the other could have in its cache. It hasn't, and after one wait that is known.
+    CHECK(refusals(500 * kMiB) < 260);
+    REQUIRE(first.code("free a") == 0);
+    CHECK(second.code("alloc b " + bytes(500 * kMiB)) == 0);
 }
 
 TEST_CASE("a block in the middle of a segment opens in another program at the same bytes") {

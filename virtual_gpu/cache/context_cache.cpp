@@ -30,7 +30,10 @@ void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::
     backing.forget = [](void* self, std::uint64_t address) { return kOf(self).set->notes().forget(address); };
     backing.wanted = [](void* self) { return kOf(self).gpu->asked_to_trim(); };
     backing.thread_began = [](void*) { Caches::thread_began(); };
-    backing.changed = [](void* self) { kOf(self).set->changed(*kOf(self).gpu); };
+    backing.changed = [](void* self) {
+        kOf(self).gpu->tell_siblings();
+        kOf(self).set->changed(*kOf(self).gpu);
+    };
     const VirtualGpu::Slice& slice = on.slice();
     CachingAllocator::Options options;
     options.preallocate = slice.allocator == AllocatorMode::prealloc;
