@@ -7,6 +7,7 @@ namespace cuslice {
 namespace {
 
 constexpr int kTries = 16;
+constexpr std::uint64_t kMostBytes = 1ull << 62;
 
 // What all of these budgets were at one moment, if nothing has come or gone since.
 class Moment {
@@ -50,64 +51,154 @@ bool DriverPart::used_by_all(std::uint64_t* bytes) const {
     return true;
 }
 
-// With the lock held.
+// With the lock held. `bytes`: without what is foreseen.
 void DriverPart::set(std::uint64_t bytes, Budget& budget) {
+    bytes += foreseen_;
     budget.adjust(bytes_.load(std::memory_order_relaxed), bytes);
     bytes_.store(bytes, std::memory_order_relaxed);
 }
 
-// Both mean something together only if nothing of ours was under way meanwhile. A few tries.
-DriverPart::Look DriverPart::look(const Budgets& budgets) const {
+// What everybody holds and what we have counted mean something together only if nothing of ours was under way
+// meanwhile. A few tries; then `use` is called, with the lock held.
+template <typename Use>
+DriverPart::Look DriverPart::at_rest(const Budgets& budgets, Use use) {
     for (int i = 0; i < kTries; i++) {
         const std::uint64_t frees = frees_->snapshot();
         const Moment now(budgets);
-        Look found{true};
-        if (!used_by_all(&found.used)) return {};
+        std::uint64_t used = 0;
+        if (!used_by_all(&used)) return Look::unreadable;
         const LockGuard lock(*mutex_);
         if (!now.settled() || !frees_->settled(frees)) continue;
-        found.counted = now.used() - Budget::charged(bytes());
-        return found;
+        use(static_cast<std::int64_t>(used) - static_cast<std::int64_t>(now.used() - Budget::charged(bytes())));
+        return Look::settled;
     }
-    return {};
+    return Look::busy;
 }
 
-DriverPart::Step DriverPart::before(const Budgets& budgets) {
-    if (exact()) return {};  // the figure afterwards says it all
-    const Look now = look(budgets);
-    return {now.known, now.used, now.counted};
+// With the lock held. What has changed since the last look is the driver's part if a step was under way. Else it is
+// others', but for what was on its way back: that has gone, or not yet.
+void DriverPart::attribute(std::int64_t rest, std::uint64_t at_most, Budget& budget) {
+    const bool stepped = open_steps_ != 0 || unsettled_;
+    const auto base = static_cast<std::int64_t>(base_), taken = static_cast<std::int64_t>(taken_over_);
+    const std::int64_t now = base + rest - mark_;
+    const std::int64_t least = stepped ? static_cast<std::int64_t>(contexts_least_) : base;
+    const std::int64_t most = stepped ? static_cast<std::int64_t>(std::min(at_most, kMostBytes)) : base + taken;
+    const std::int64_t part = std::clamp(now, least, std::max(least, most));
+    const std::int64_t not_yet = stepped ? std::min(taken, part) : part - base;
+    set(static_cast<std::uint64_t>(part), budget);
+    base_ = static_cast<std::uint64_t>(part - not_yet);
+    mark_ = rest - not_yet;
+    taken_over_ = static_cast<std::uint64_t>(not_yet);
+    unsettled_ = false;
 }
 
-void DriverPart::after(const Step& step, const State& state, const Budgets& budgets) {
-    if (read_process(state, budgets) || exact()) return;
-    if (!step.known) return meet_by_steps(state, budgets);
-    const Look now = look(budgets);
-    if (!now.known) return;
-    const auto change =
-        static_cast<std::int64_t>(now.used - step.used) - static_cast<std::int64_t>(now.counted - step.counted);
+// The same where a context may have come whose beginning wasn't seen, or not well: up to what one can take.
+void DriverPart::attribute_context(std::int64_t rest, std::uint64_t at_most, const State& state, Budget& budget) {
+    if (!marked_) {
+        base_ = measured();
+        mark_ = static_cast<std::int64_t>(base_ + state.of_others);
+        marked_ = true;
+    }
+    contexts_least_ = state.contexts * context_bytes();
+    unsettled_ = true;
+    attribute(rest, at_most, budget);
+}
+
+// With the lock held.
+void DriverPart::made_context(std::uint64_t bytes) {
+    if (!bytes || open_steps_) return;
+    contexts_bytes_ += std::min(bytes, first_context_at_most_);
+    contexts_made_++;
+}
+
+DriverPart::Step DriverPart::before(const Budgets& budgets, bool makes_context) {
+    Step step;
+    step.part_ = this;
+    step.budget_ = &budgets.own;
+    step.makes_context_ = makes_context;
+    if (exact()) return step;  // the figure afterwards says it all
+    step.open_ = true;
+    const Look look = at_rest(budgets, [&](std::int64_t rest) {
+        if (!marked_) base_ = measured(), mark_ = rest, marked_ = true;
+        attribute(rest, kMostBytes, budgets.own);
+        open_steps_++;
+    });
+    step.known_ = look == Look::settled;
+    if (step.known_) return step;
     const LockGuard lock(*mutex_);
-    last_ = now;
-    set(change < 0 && static_cast<std::uint64_t>(-change) > bytes() ? 0 : bytes() + static_cast<std::uint64_t>(change),
-        budgets.own);
+    open_steps_++;
+    return step;
+}
+
+void DriverPart::foresee(Step& step, std::uint64_t bytes) {
+    const std::uint64_t before = measured();
+    step.foreseen_ = Budget::charged(bytes);
+    foreseen_ += step.foreseen_;
+    set(before, *step.budget_);
+}
+
+void DriverPart::take_back(Step& step) {
+    const std::uint64_t before = measured();
+    foreseen_ -= std::exchange(step.foreseen_, 0);
+    set(before, *step.budget_);
+}
+
+void DriverPart::cancel(Step& step) {
+    const LockGuard lock(*mutex_);
+    take_back(step);
+    if (step.open_) open_steps_--;
+}
+
+void DriverPart::after(Step& step, const State& state, const Budgets& budgets) {
+    step.part_ = nullptr;
+    std::uint64_t before = 0;
+    {
+        // What was foreseen is there now, until more is known.
+        const LockGuard lock(*mutex_);
+        before = measured();
+        foreseen_ -= std::exchange(step.foreseen_, 0);
+        if (step.open_) open_steps_--;
+        unsettled_ = unsettled_ || step.open_;
+    }
+    if (read_process(state, budgets) || exact()) return;
+    const Look look = at_rest(budgets, [&](std::int64_t rest) {
+        attribute_context(rest, step.known_ ? kMostBytes : measured() + first_context_at_most_, state, budgets.own);
+        if (step.makes_context_ && measured() > before) made_context(measured() - before);
+    });
+    if (look == Look::settled) look_past_nvml(budgets.own);
 }
 
 void DriverPart::meet(const State& state, const Budgets& budgets) {
-    if (!read_process(state, budgets) && !exact()) meet_by_steps(state, budgets);
+    if (read_process(state, budgets) || exact()) return;
+    const Look look = at_rest(budgets, [&](std::int64_t rest) {
+        const std::uint64_t before = measured();
+        attribute_context(rest, before + first_context_at_most_, state, budgets.own);
+        if (measured() > before) made_context(measured() - before);
+    });
+    if (look == Look::settled) look_past_nvml(budgets.own);
 }
 
-void DriverPart::meet_by_steps(const State& state, const Budgets& budgets) {
-    const Look now = look(budgets);
-    if (!now.known) return;
+// A context takes memory. Where NVML's sum shows none, as it may not see this process's, CUDA's own is asked.
+void DriverPart::look_past_nvml(Budget& budget) {
+    std::uint64_t free = 0, total = 0, seen = 0;
+    if (bytes() != 0 || nvml_.used_by_all(&seen) != Reading::ok || !free_memory_(&free, &total)) return;
+    const std::uint64_t used = total - free;
     const LockGuard lock(*mutex_);
-    const std::uint64_t known =
-        last_.known ? last_.used - last_.counted + now.counted : now.counted + bytes() + state.of_others;
-    last_ = now;
-    set(bytes() + std::min(now.used > known ? now.used - known : 0, first_context_at_most_), budgets.own);
+    if (bytes() != 0 || used <= seen) return;
+    base_ = std::min(used - seen, first_context_at_most_);
+    set(base_, budget);
+    made_context(base_);
 }
 
 bool DriverPart::refresh(const State& state, const Budgets& budgets) {
     bool compared = true;
-    read_process(state, budgets, &compared);
-    return compared || !exact();
+    if (read_process(state, budgets, &compared) || exact()) return compared;
+    {
+        const LockGuard lock(*mutex_);
+        contexts_least_ = state.contexts * context_bytes();
+        if (!marked_) return true;
+    }
+    return at_rest(budgets, [&](std::int64_t rest) { attribute(rest, kMostBytes, budgets.own); }) != Look::busy;
 }
 
 // The comparison means something only while no allocation is between our charge and the driver's. A few tries; a busy
@@ -122,7 +213,7 @@ bool DriverPart::read_process(const State& state, const Budgets& budgets, bool* 
         const Reading reading = nvml_.used_by_process(pid_, &process);
         // Silence is not zero: the last figure stands. That NVML has dropped us from its list means that we hold
         // nothing if it had listed us, and no context of ours is there.
-        const bool gone = reading == Reading::absent && exact() && !state.alive;
+        const bool gone = reading == Reading::absent && exact() && !state.contexts;
         if (reading != Reading::ok && !gone) {
             if (compared) *compared = true;
             return false;
@@ -134,12 +225,15 @@ bool DriverPart::read_process(const State& state, const Budgets& budgets, bool* 
         // With managed memory alive the figure leaves a range; what was known before stands unless it is outside.
         const std::uint64_t least = process > counted ? process - counted : 0;
         const std::uint64_t sure = counted - std::min(counted, state.unsure);
-        const std::uint64_t kept = bytes() - std::min(bytes(), taken_over_);
+        const std::uint64_t kept = measured() - std::min(measured(), taken_over_);
         taken_over_ = 0;
+        unsettled_ = false;
         if (compared) *compared = true;
         set(std::clamp(kept, least, std::max(least, process > sure ? process - sure : 0)), budgets.own);
-        break;
+        return true;
     }
+    const LockGuard lock(*mutex_);
+    unsettled_ = true;
     return true;
 }
 

@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
+// So many of the process's contexts are counted; a program that has more has its own troubles.
+constexpr std::size_t kMostContexts = 256;
+
 // Drivers are believed to hand small allocations out of blocks of 2 MiB, and so to hold up to that much more than was
 // asked of them (not measured here yet).
 constexpr std::uint64_t kLeastHeadroom = 2 * kMiB;
@@ -106,8 +109,13 @@ void VirtualGpu::open_driver_part() {
 
 DriverPart::State VirtualGpu::driver_state() const {
     DriverPart::State state{managed()};
+    CUcontext contexts[kMostContexts];
+    CUdevice devices[kMostContexts];
+    const std::size_t there = std::min(process().contexts().list(contexts, kMostContexts, devices), kMostContexts);
     for (const VirtualGpu* part = first_; part; part = part->next_part_)
-        state.alive = state.alive || process().contexts().any_on(part->device());
+        for (std::size_t i = 0; i < there; i++) state.contexts += devices[i] == part->device();
+    // Those of parts are one, really.
+    if (is_part_) state.contexts = std::min(state.contexts, 1u);
     return state;
 }
 
@@ -122,7 +130,7 @@ std::uint64_t VirtualGpu::used_by_others() {
 void VirtualGpu::meet_context() {
     open_driver_part();
     DriverPart::State state = driver_state();
-    state.alive = true;
+    state.contexts = std::max(state.contexts, 1u);
     state.of_others = used_by_others();
     driver_part_.meet(state, budgets());
     const LockGuard lock(part_mutex());
@@ -136,15 +144,24 @@ std::uint64_t VirtualGpu::headroom() const {
 
 // Makes what was measured take effect: the ceiling for reservations, and when to measure next.
 void VirtualGpu::publish() {
-    __atomic_store_n(&driver_bytes_, driver_part_.bytes(), __ATOMIC_RELAXED);
+    __atomic_store_n(&driver_bytes_, driver_part_.measured(), __ATOMIC_RELAXED);
     const std::uint64_t room = headroom();
     // A shared limit may be changed by others at any time, and is looked at there.
     sharing_.budget().set_margin(room);
     budget_.set_ceiling(sharing_.joined() ? Budget::kUnlimited : slice_.limit > room ? slice_.limit - room : 0);
-    // What the driver takes unasked is seen at the latest when the allocations have grown by as much as was set aside
-    // for it.
-    measure_above_.store(std::max(measure_above_.load(std::memory_order_relaxed), budget_.used() + room),
-                         std::memory_order_relaxed);
+    look_after_.store(room, std::memory_order_relaxed);
+    look_above_.store(budget_.used() + room, std::memory_order_relaxed);
+}
+
+// The use may have fallen since the last look.
+[[gnu::cold, gnu::noinline]] void VirtualGpu::look_now_or_sooner(std::uint64_t used, std::uint64_t bytes) {
+    const std::uint64_t lowest = used + look_after_.load(std::memory_order_relaxed);
+    if (lowest < look_above_.load(std::memory_order_relaxed)) look_above_.store(lowest, std::memory_order_relaxed);
+    const std::uint64_t above = look_above_.load(std::memory_order_relaxed);
+    if (used <= above && bytes <= above - used) return;
+    refresh();
+    // These bytes have been looked at.
+    look_above_.fetch_add(std::min(bytes, total_), std::memory_order_relaxed);
 }
 
 void VirtualGpu::refresh(bool trim_pools) {
@@ -155,6 +172,21 @@ void VirtualGpu::refresh(bool trim_pools) {
         stale_.store(true, std::memory_order_relaxed);
     LockGuard lock(part_mutex());
     publish();
+}
+
+void VirtualGpu::refresh_if_stale() {
+    if (!stale_.load(std::memory_order_relaxed)) return;
+    const Uncancelled locked;
+    refresh();
+}
+
+void VirtualGpu::look_at_cached() {
+    if (!measured() || giving_back_.exchange(true, std::memory_order_acquire)) return;
+    const Uncancelled locked;
+    refresh();
+    if (OverLimit over; !within_limit(&over)) process().caches().trim(*this, over.used - over.ceiling);
+    tell_siblings();
+    giving_back_.store(false, std::memory_order_release);
 }
 
 // A part's own limit, and where the parts may be more than the GPU's slice together, that one's: charged first and
@@ -243,13 +275,13 @@ std::uint64_t VirtualGpu::used_by_all() const {
 
 bool VirtualGpu::reserve_at_once(std::uint64_t bytes) {
     if (!enter(bytes, nullptr)) return false;
-    if (budget_.used() > measure_above_.load(std::memory_order_relaxed)) refresh();
+    look_before(bytes);
     return charge(bytes);
 }
 
 bool VirtualGpu::reserve(std::uint64_t bytes, OverLimit* why) {
     if (!enter(bytes, why)) return false;
-    if (budget_.used() > measure_above_.load(std::memory_order_relaxed)) refresh();
+    look_before(bytes);
     if (try_reserve(bytes, why)) return true;
     if (caches() && process().caches().trim(*this, bytes) && charge(bytes, why)) return true;
     // A pool that is growing has more than it needs for the moment.
@@ -302,7 +334,7 @@ void VirtualGpu::tell_siblings() {
 
 bool VirtualGpu::reserve_segment(std::uint64_t bytes, const ContextCache& cache, OverLimit* why) {
     if (!enter(bytes, why)) return false;
-    if (budget_.used() > measure_above_.load(std::memory_order_relaxed)) refresh();
+    look_before(bytes);
     if (try_reserve(bytes, why)) return true;
     if (process().caches().trim(*this, bytes, &cache) && charge(bytes, why)) return true;
     return reserve_of_siblings(bytes, why);
@@ -338,21 +370,40 @@ void VirtualGpu::release_shared(std::uint64_t bytes) {
     driver_gave_back();
 }
 
-DriverPart::Step VirtualGpu::before_driver_step() {
+DriverPart::Step VirtualGpu::before_driver_step(bool makes_context) {
     open_driver_part();
     pools_.refresh(budget_, false);
-    return driver_part_.before(budgets());
+    return driver_part_.before(budgets(), makes_context);
 }
 
-bool VirtualGpu::after_driver_step(const DriverPart::Step& step, OverLimit* why) {
+// Charged first and looked at then, so that two at once can both be refused, and never both be served.
+bool VirtualGpu::foresee(DriverPart::Step& step, std::uint64_t bytes, OverLimit* why) {
+    const auto fits = [&](OverLimit* over) {
+        const LockGuard lock(part_mutex());
+        driver_part_.foresee(step, bytes);
+        if (within_limit(over)) return true;
+        driver_part_.take_back(step);
+        *over = {bytes, over->used - std::min(over->used, Budget::charged(bytes)), over->ceiling, over->others};
+        return false;
+    };
+    if (fits(why)) return true;
+    process().look_for_ended(*this);
+    refresh(pools_.any());
+    sharing_.take_back_dead();
+    first_->whole_sharing_.take_back_dead();
+    return fits(why) || (caches() && process().caches().trim(*this, bytes) && fits(why));
+}
+
+bool VirtualGpu::after_driver_step(DriverPart::Step& step, OverLimit* why) {
     pools_.refresh(budget_, false);
-    const std::uint64_t before = driver_part_.bytes();
+    const std::uint64_t before = driver_part();
     DriverPart::State state = driver_state();
-    if (!step.known) state.of_others = used_by_others();
+    if (!step.known()) state.of_others = used_by_others();
     driver_part_.after(step, state, budgets());
     part_mutex().lock();
     publish();
-    const std::uint64_t now = driver_part_.bytes(), more = now > before ? now - before : 0;
+    if (driver_part_.unsettled()) driver_gave_back();
+    const std::uint64_t now = driver_part_.measured(), more = now > before ? now - before : 0;
     // What went may have been charged to another part.
     for (VirtualGpu* part = first_; part; part = part->next_part_)
         if (part != this) part->driver_gave_back();
@@ -371,8 +422,7 @@ MemoryView VirtualGpu::view(std::uint64_t physical_free) {
     sharing_.take_back_dead_now_and_then();
     first_->whole_sharing_.take_back_dead_now_and_then();
     if (stale_.load(std::memory_order_relaxed)) {
-        const Uncancelled locked;
-        refresh();
+        refresh_if_stale();
     } else if (pools_.any()) {
         const Uncancelled locked;
         pools_.refresh(budget_, false);

@@ -105,9 +105,14 @@ class VirtualGpu {
 
     // Around a call in which the driver may take or give back memory by itself. Calls of this kind are serialised per
     // GPU only while they are measured, never while the driver works.
-    DriverPart::Step before_driver_step();
+    DriverPart::Step before_driver_step(bool makes_context = false);
+    // Whether what the driver gives back has to be measured around the call; else its figure says so at any time.
+    bool measures_steps() const { return !driver_part_.exact(); }
+    // Charges what the driver will take in the step at least, until it is measured. It may have what is set aside for
+    // the driver, too. False if it doesn't fit: nothing is charged then, and the driver need not be asked.
+    bool foresee(DriverPart::Step& step, std::uint64_t bytes, OverLimit* why);
     // False if the total is over the limit now, so that the caller can undo what it did.
-    bool after_driver_step(const DriverPart::Step& step, OverLimit* why);
+    bool after_driver_step(DriverPart::Step& step, OverLimit* why);
 
     // After cuMemFree and the like: no context of this GPU is needed for any of these.
     Budget& budget() { return budget_; }
@@ -133,6 +138,11 @@ class VirtualGpu {
 
     // Reads pools and the driver's part again.
     void refresh(bool trim_pools = false);
+    // The same, if anything is known to have become smaller.
+    void refresh_if_stale();
+    // Blocks of a cache have gone from hand to hand: looks at what the driver has taken meanwhile, and where the total
+    // is over the limit gives back what nobody uses. Siblings are told what could be had.
+    void look_at_cached();
 
     // The slice, given what the driver says is physically free and there at all. Free is what an allocation could
     // really get: the limit less headroom less everything charged, and never more than is physically free.
@@ -153,6 +163,16 @@ class VirtualGpu {
     bool charge(std::uint64_t bytes, OverLimit* why = nullptr);
     bool try_reserve(std::uint64_t bytes, OverLimit* why);
     bool reserve_of_siblings(std::uint64_t bytes, OverLimit* why);
+    // Before bytes are reserved: looks at what the driver has taken unasked, if it is time for it. What it takes
+    // unasked is seen at the latest when the allocations have grown by as much as was set aside for it, from wherever
+    // they were at their lowest since the last look.
+    void look_before(std::uint64_t bytes) {
+        const std::uint64_t used = budget_.used(), above = look_above_.load(std::memory_order_relaxed);
+        const std::uint64_t growth = look_after_.load(std::memory_order_relaxed);
+        if (used > above || bytes > above - used || above - used > growth) [[unlikely]]
+            look_now_or_sooner(used, bytes);
+    }
+    void look_now_or_sooner(std::uint64_t used, std::uint64_t bytes);
     void publish();
     void open_driver_part();
     std::uint64_t used_by_all() const;
@@ -192,8 +212,10 @@ class VirtualGpu {
     Mutex mutex_;  // over driver_part_ and what follows from it
     DriverPart driver_part_;
     std::atomic<bool> driver_part_open_{false};
-    std::uint64_t driver_bytes_ = 0;  // a copy for readers without the lock
-    std::atomic<std::uint64_t> measure_above_{0};
+    std::uint64_t driver_bytes_ = 0;            // a copy for readers without the lock
+    std::atomic<std::uint64_t> look_above_{0};  // bytes in use from which on the driver's part is read again
+    std::atomic<std::uint64_t> look_after_{0};  // bytes granted after which it is
+    std::atomic<bool> giving_back_{false};
     // The last wait for siblings was in vain: how they stood then, and until when it would be again, in milliseconds.
     std::atomic<std::uint64_t> siblings_{0};
     std::atomic<std::int64_t> no_wait_until_{0};

@@ -95,22 +95,33 @@ CUresult counted_free(CUdeviceptr address, GiveBack give_back, Call call) {
     return result;
 }
 
-// The shape of every hook in which the driver takes memory by itself: measure before and after, and undo what does not
-// fit.
-template <typename Call, typename Undo>
-CUresult counted_step(Function function, VirtualGpu* gpu, Call call, Undo undo) {
-    if (!gpu || !gpu->limited()) return call();
-    DriverPart::Step step = gpu->before_driver_step();
-    CUresult result = call();
-    if (made_room(result, *gpu, ~0ull)) {  // how much it needs is the driver's to know
-        step = gpu->before_driver_step();
-        result = call();
+constexpr bool makes_context(Function function) {
+    switch (function) {
+        case Function::cuCtxCreate:
+        case Function::cuCtxCreate_v2:
+        case Function::cuCtxCreate_v3:
+        case Function::cuCtxCreate_v4:
+        case Function::cuDevicePrimaryCtxRetain:
+            return true;
+        default:
+            return false;
     }
-    if (result != CUDA_SUCCESS) return result;
+}
+
+// The shape of every hook in which the driver takes memory by itself: charge what it takes at least, measure before and
+// after, and undo what does not fit.
+template <typename Call, typename Undo>
+CUresult counted_step(Function function, VirtualGpu* gpu, Call call, Undo undo, std::uint64_t least = 0) {
+    if (!gpu || !gpu->limited()) return call();
     OverLimit why;
+    DriverPart::Step step = gpu->before_driver_step(makes_context(function));
+    if (least && !gpu->foresee(step, least, &why)) return refuse(function, *gpu, why);
+    CUresult result = call();
+    if (made_room(result, *gpu, ~0ull)) result = call();  // how much it needs is the driver's to know
+    if (result != CUDA_SUCCESS) return result;
     if (gpu->after_driver_step(step, &why)) return result;
     const CUresult refusal = refuse(function, *gpu, why);
-    const DriverPart::Step back = gpu->before_driver_step();
+    DriverPart::Step back = gpu->before_driver_step();
     undo();
     gpu->after_driver_step(back, nullptr);
     return refusal;

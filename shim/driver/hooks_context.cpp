@@ -117,12 +117,14 @@ CUSLICE_HOOK cuCtxSetLimit(CUlimit limit, size_t value) {
     const HookEntry entry;
     size_t before = 0;
     const bool known = CUSLICE_REAL(cuCtxGetLimit)(&before, limit) == CUDA_SUCCESS;
+    const bool is_size = limit == CU_LIMIT_MALLOC_HEAP_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE;
     return counted_step(
         Function::cuCtxSetLimit, entry.counts() ? process().current().gpu : nullptr,
         [&] { return CUSLICE_REAL(cuCtxSetLimit)(limit, value); },
         [&] {
             if (known) CUSLICE_REAL(cuCtxSetLimit)(limit, before);
-        });
+        },
+        known && is_size && value > before ? value - before : 0);
 }
 
 CUSLICE_HOOK cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {

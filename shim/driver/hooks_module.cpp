@@ -17,9 +17,9 @@ CUresult counted_unload(Call call) {
     const HookEntry entry;
     VirtualGpu* gpu = entry.counts() ? process().current().gpu : nullptr;
     if (!gpu || !gpu->limited()) return call();
-    const DriverPart::Step step = gpu->before_driver_step();
+    DriverPart::Step step = gpu->before_driver_step();
     const CUresult result = call();
-    gpu->after_driver_step(step, nullptr);
+    if (result == CUDA_SUCCESS) gpu->after_driver_step(step, nullptr);
     return result;
 }
 

@@ -32,7 +32,7 @@ CUSLICE_HOOK cuMulticastAddDevice(CUmemGenericAllocationHandle object, CUdevice 
     const HookEntry entry;
     VirtualGpu* gpu = entry.counts() ? process().gpu_of(device) : nullptr;
     if (!gpu || !gpu->limited()) return CUSLICE_REAL(cuMulticastAddDevice)(object, device);
-    const DriverPart::Step step = gpu->before_driver_step();
+    DriverPart::Step step = gpu->before_driver_step();
     const CUresult result = CUSLICE_REAL(cuMulticastAddDevice)(object, device);
     if (result == CUDA_SUCCESS) gpu->after_driver_step(step, nullptr);
     return result;

@@ -81,8 +81,8 @@ struct Scene {
         part.open(nvml, pid, free_memory, 500 * kMiB, frees, mutex);
     }
     // The driver makes a context, or loads a module.
-    void grow(std::uint64_t bytes, std::uint64_t others = 0) {
-        const DriverPart::Step step = part.before(budget);
+    void grow(std::uint64_t bytes, std::uint64_t others = 0, bool context = false) {
+        DriverPart::Step step = part.before(budget, context);
         machine.listed = listable;
         machine.process += bytes;
         machine.all += bytes + others;
@@ -157,11 +157,11 @@ TEST_CASE("a context that nobody saw begin is in NVML's figure") {
     machine.listed = true;
     machine.process = machine.all = 300 * kMiB;
     scene.open();
-    scene.part.meet({0, true}, scene.budget);
+    scene.part.meet({0, 1}, scene.budget);
     CHECK(scene.part.exact());
     CHECK(scene.budget.used() == 300 * kMiB);
     machine.process += 200 * kMiB;  // and another one
-    scene.part.meet({0, true}, scene.budget);
+    scene.part.meet({0, 1}, scene.budget);
     CHECK(scene.budget.used() == 500 * kMiB);
 }
 
@@ -170,25 +170,25 @@ TEST_CASE("a context that nobody saw begin, where NVML does not list us, is what
     scene.listable = false;
     machine.all = 1200 * kMiB;
     scene.open();
-    scene.part.meet({0, true, 1000 * kMiB}, scene.budget);
+    scene.part.meet({0, 1, 1000 * kMiB}, scene.budget);
     CHECK_FALSE(scene.part.exact());
     CHECK(scene.part.bytes() == 200 * kMiB);
 
     SECTION("and a second one is what has come since") {
         scene.allocate(64 * kMiB);
         machine.all += 150 * kMiB;
-        scene.part.meet({0, true, 1000 * kMiB}, scene.budget);
+        scene.part.meet({0, 1, 1000 * kMiB}, scene.budget);
         CHECK(scene.part.bytes() == 350 * kMiB);
     }
     SECTION("up to what a context can take") {
         machine.all += 5000 * kMiB;
-        scene.part.meet({0, true}, scene.budget);
+        scene.part.meet({0, 1}, scene.budget);
         CHECK(scene.part.bytes() == 700 * kMiB);
     }
     SECTION("until NVML lists us, whose figure is exact from then on") {
         machine.listed = true;
         machine.process = 310 * kMiB;
-        CHECK(scene.part.refresh({0, true}, scene.budget));
+        CHECK(scene.part.refresh({0, 1}, scene.budget));
         CHECK(scene.part.exact());
         CHECK(scene.budget.used() == 310 * kMiB);
     }
@@ -199,9 +199,9 @@ TEST_CASE("NVML's silence about us means nothing while a context of ours is ther
     scene.open();
     scene.grow(300 * kMiB);
     machine.listed = false;
-    scene.part.refresh({0, true}, scene.budget);
+    scene.part.refresh({0, 1}, scene.budget);
     CHECK(scene.budget.used() == 300 * kMiB);
-    scene.part.refresh({0, false}, scene.budget);
+    scene.part.refresh({0, 0}, scene.budget);
     CHECK(scene.budget.used() == 0);
 }
 
@@ -215,7 +215,7 @@ TEST_CASE("where NVML does not list us, the steps of the GPU's use count") {
     CHECK(scene.part.bytes() == 300 * kMiB);
 
     SECTION("and what was allocated meanwhile is not the driver's") {
-        const DriverPart::Step step = scene.part.before(scene.budget);
+        DriverPart::Step step = scene.part.before(scene.budget);
         scene.allocate(1000 * kMiB);
         machine.all += 24 * kMiB;
         scene.part.after(step, {}, scene.budget);
@@ -223,7 +223,7 @@ TEST_CASE("where NVML does not list us, the steps of the GPU's use count") {
         CHECK(scene.budget.used() == 1324 * kMiB);
     }
     SECTION("and it can't be less than nothing, whatever others give back") {
-        const DriverPart::Step step = scene.part.before(scene.budget);
+        DriverPart::Step step = scene.part.before(scene.budget);
         machine.all -= 4000 * kMiB;
         scene.part.after(step, {}, scene.budget);
         CHECK(scene.part.bytes() == 0);
@@ -234,7 +234,111 @@ TEST_CASE("where NVML does not list us, the steps of the GPU's use count") {
         scene.part.refresh({}, scene.budget);
         CHECK(scene.part.bytes() == 300 * kMiB);
     }
-    SECTION("and freed memory that is not back yet is nobody's") { CHECK_FALSE(scene.part.takes_over(kMiB)); }
+    SECTION("and freed memory that is not back yet counts until it is, and nothing else is taken for it") {
+        scene.allocate(64 * kMiB);
+        REQUIRE(scene.part.takes_over(64 * kMiB));
+        CHECK(scene.part.refresh({0, 1}, scene.budget));
+        CHECK(scene.budget.used() == 364 * kMiB);
+        machine.all += 1000 * kMiB;  // somebody else's
+        CHECK(scene.part.refresh({0, 1}, scene.budget));
+        CHECK(scene.budget.used() == 364 * kMiB);
+        machine.all -= 1064 * kMiB;
+        CHECK(scene.part.refresh({0, 1}, scene.budget));
+        CHECK(scene.budget.used() == 300 * kMiB);
+        machine.all -= 1000 * kMiB;
+        CHECK(scene.part.refresh({0, 1}, scene.budget));
+        CHECK(scene.budget.used() == 300 * kMiB);
+    }
+    SECTION("and a step that can't be read at its end is read later") {
+        DriverPart::Step step = scene.part.before(scene.budget);
+        machine.all += 24 * kMiB;
+        REQUIRE(scene.budget.reserve(64 * kMiB));  // another thread's, under way all the time
+        scene.part.after(step, {0, 1}, scene.budget);
+        CHECK_FALSE(scene.part.refresh({0, 1}, scene.budget));
+        CHECK(scene.part.bytes() == 300 * kMiB);
+        scene.budget.roll_back(64 * kMiB);
+        CHECK(scene.part.refresh({0, 1}, scene.budget));
+        CHECK(scene.part.bytes() == 324 * kMiB);
+    }
+    SECTION("and what overlapping steps take counts once, whichever ends first") {
+        const bool inner_first = GENERATE(false, true);
+        DriverPart::Step outer = scene.part.before(scene.budget);
+        machine.all += 8 * kMiB;
+        DriverPart::Step inner = scene.part.before(scene.budget);
+        machine.all += 4 * kMiB;
+        scene.part.after(inner_first ? inner : outer, {0, 1}, scene.budget);
+        machine.all += 2 * kMiB;
+        scene.part.after(inner_first ? outer : inner, {0, 1}, scene.budget);
+        CHECK(scene.part.bytes() == 314 * kMiB);
+        machine.all += 100 * kMiB;  // somebody else's
+        DriverPart::Step later = scene.part.before(scene.budget);
+        machine.all += kMiB;
+        scene.part.after(later, {0, 1}, scene.budget);
+        CHECK(scene.part.bytes() == 315 * kMiB);
+    }
+    SECTION("and a call that failed leaves nothing, of what was foreseen for it either") {
+        {
+            DriverPart::Step step = scene.part.before(scene.budget);
+            const LockGuard lock(scene.mutex);
+            scene.part.foresee(step, 50 * kMiB);
+            CHECK(scene.budget.used() == 350 * kMiB);
+            scene.part.take_back(step);
+            CHECK(scene.budget.used() == 300 * kMiB);
+            scene.part.foresee(step, 60 * kMiB);
+        }
+        CHECK(scene.budget.used() == 300 * kMiB);
+        machine.all += 100 * kMiB;  // somebody else's
+        scene.grow(24 * kMiB);
+        CHECK(scene.budget.used() == 324 * kMiB);
+    }
+    SECTION("and what was foreseen stays charged until it is measured") {
+        DriverPart::Step step = scene.part.before(scene.budget);
+        {
+            const LockGuard lock(scene.mutex);
+            scene.part.foresee(step, 20 * kMiB);
+        }
+        CHECK(scene.part.refresh({0, 1}, scene.budget));  // another thread's look: the driver isn't there yet
+        CHECK(scene.budget.used() == 320 * kMiB);
+        machine.all += 24 * kMiB;
+        scene.part.after(step, {0, 1}, scene.budget);
+        CHECK(scene.budget.used() == 324 * kMiB);
+    }
+}
+
+TEST_CASE("what others give back in the instant of a step leaves the contexts that are there what they took") {
+    Scene scene;
+    scene.listable = false;
+    machine.all = 5000 * kMiB;
+    scene.open();
+    scene.grow(300 * kMiB, 0, true);
+    DriverPart::Step step = scene.part.before(scene.budget, true);
+    machine.all += 310 * kMiB;
+    scene.part.after(step, {0, 1}, scene.budget);
+    scene.grow(24 * kMiB);
+    CHECK(scene.part.bytes() == 634 * kMiB);
+    step = scene.part.before(scene.budget);
+    machine.all -= 4000 * kMiB;
+    scene.part.after(step, {0, 2}, scene.budget);
+    CHECK(scene.part.bytes() == 610 * kMiB);
+    step = scene.part.before(scene.budget);
+    machine.all -= 300 * kMiB;
+    scene.part.after(step, {0, 1}, scene.budget);
+    CHECK(scene.part.bytes() == 310 * kMiB);
+    step = scene.part.before(scene.budget);
+    machine.all -= 310 * kMiB;
+    scene.part.after(step, {0, 0}, scene.budget);
+    CHECK(scene.part.bytes() == 0);
+}
+
+TEST_CASE("a context that costs nothing for NVML is asked of CUDA") {
+    Scene scene;
+    scene.listable = false;
+    machine.all = 1000 * kMiB;  // others', and never ours
+    scene.open();
+    DriverPart::Step step = scene.part.before(scene.budget, true);
+    shown_free = 16384 * kMiB - 1300 * kMiB;
+    scene.part.after(step, {}, scene.budget);
+    CHECK(scene.part.bytes() == 300 * kMiB);
 }
 
 TEST_CASE("without NVML the first context is all that is in use, up to what one can take") {
@@ -242,14 +346,14 @@ TEST_CASE("without NVML the first context is all that is in use, up to what one 
     machine.there = false;
     machine.answers = false;
     scene.open();
-    const DriverPart::Step step = scene.part.before(scene.budget);
-    CHECK_FALSE(step.known);
+    DriverPart::Step step = scene.part.before(scene.budget);
+    CHECK_FALSE(step.known());
     const std::uint64_t in_use = GENERATE(as<std::uint64_t>(), 300, 5000) * kMiB;
     shown_free = 16384 * kMiB - in_use;
     scene.part.after(step, {}, scene.budget);
     CHECK(scene.part.bytes() == (in_use == 300 * kMiB ? 300 : 500) * kMiB);
     const std::uint64_t first = scene.part.bytes();
-    const DriverPart::Step module = scene.part.before(scene.budget);
+    DriverPart::Step module = scene.part.before(scene.budget);
     shown_free -= 24 * kMiB;
     scene.part.after(module, {}, scene.budget);
     CHECK(scene.part.bytes() == first + 24 * kMiB);
@@ -304,13 +408,13 @@ TEST_CASE("managed memory may be elsewhere, so it leaves a range") {
     scene.budget.commit();
     const std::uint64_t resident = GENERATE(as<std::uint64_t>(), 0, 400, 1000) * kMiB;
     machine.process = 300 * kMiB + resident;
-    scene.part.refresh({1000 * kMiB, true}, scene.budget);
+    scene.part.refresh({1000 * kMiB, 1}, scene.budget);
     CHECK(scene.part.bytes() == 300 * kMiB);
     machine.process = 1350 * kMiB;  // more than all of it: 50 MiB must be the driver's
-    scene.part.refresh({1000 * kMiB, true}, scene.budget);
+    scene.part.refresh({1000 * kMiB, 1}, scene.budget);
     CHECK(scene.part.bytes() == 350 * kMiB);
     machine.process = 200 * kMiB;  // less than the driver's part was
-    scene.part.refresh({1000 * kMiB, true}, scene.budget);
+    scene.part.refresh({1000 * kMiB, 1}, scene.budget);
     CHECK(scene.part.bytes() == 200 * kMiB);
 }
 
@@ -338,11 +442,11 @@ TEST_CASE("memory on its way back is believed to be gone where managed memory le
     machine.process += 100 * kMiB;
     CHECK(scene.part.takes_over(64 * kMiB));
     machine.process -= 64 * kMiB;
-    scene.part.refresh({100 * kMiB, true}, scene.budget);
+    scene.part.refresh({100 * kMiB, 1}, scene.budget);
     CHECK(scene.part.bytes() == 300 * kMiB);
     // Another process has it still: what the figure needs is charged at least.
     CHECK(scene.part.takes_over(0));
     machine.process += 64 * kMiB;
-    scene.part.refresh({100 * kMiB, true}, scene.budget);
+    scene.part.refresh({100 * kMiB, 1}, scene.budget);
     CHECK(scene.part.bytes() == 364 * kMiB);
 }

@@ -31,7 +31,7 @@ void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::
     backing.wanted = [](void* self) { return kOf(self).gpu->asked_to_trim(); };
     backing.thread_began = [](void*) { Caches::thread_began(); };
     backing.changed = [](void* self) {
-        kOf(self).gpu->tell_siblings();
+        kOf(self).gpu->look_at_cached();
         kOf(self).set->changed(*kOf(self).gpu);
     };
     const VirtualGpu::Slice& slice = on.slice();

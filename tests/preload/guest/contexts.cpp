@@ -39,6 +39,13 @@ std::string module_text(std::size_t bytes) {
            std::to_string(bytes) + "];\n";
 }
 
+// PTX with so many kernels.
+std::string kernels_text(std::size_t count) {
+    std::string text = ".version 7.0\n.target sm_50\n.address_size 64\n";
+    for (std::size_t i = 0; i < count; ++i) text += ".visible .entry k" + std::to_string(i) + "(){ret;}\n";
+    return text;
+}
+
 }  // namespace
 
 void add_context_commands(Commands& commands) {
@@ -130,6 +137,27 @@ void add_context_commands(Commands& commands) {
         const CUresult result = p.driver.cuModuleLoadData(&module, module_text(number(w.at(1))).c_str());
         if (result == CUDA_SUCCESS) p.modules[w.at(0)] = module;
         return answer(result);
+    };
+    // kernels NAME COUNT: a module with so many, each launched once
+    commands["kernels"] = [](Program& p, const Words& w) {
+        CUmodule module = nullptr;
+        CUresult result = p.driver.cuModuleLoadData(&module, kernels_text(number(w.at(1))).c_str());
+        if (result == CUDA_SUCCESS) p.modules[w.at(0)] = module;
+        for (std::size_t i = 0; result == CUDA_SUCCESS && i < number(w.at(1)); ++i) {
+            CUfunction function = nullptr;
+            result = p.driver.cuModuleGetFunction(&function, module, ("k" + std::to_string(i)).c_str());
+            if (result == CUDA_SUCCESS)
+                result = p.driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
+        }
+        return answer(result);
+    };
+    // heap [BYTES]: sets the heap's size for kernels; its size
+    commands["heap"] = [](Program& p, const Words& w) {
+        std::size_t size = 0;
+        const CUresult result =
+            w.empty() ? CUDA_SUCCESS : p.driver.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, number(w[0]));
+        p.driver.cuCtxGetLimit(&size, CU_LIMIT_MALLOC_HEAP_SIZE);
+        return answer(result, size);
     };
     commands["unload"] = [](Program& p, const Words& w) {
         return answer(p.driver.cuModuleUnload(p.modules.at(w.at(0))));

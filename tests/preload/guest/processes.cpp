@@ -102,6 +102,13 @@ void add_process_commands(Commands& commands) {
         const rlimit most{number(w.at(0)), RLIM_INFINITY};
         return std::to_string(setrlimit(RLIMIT_FSIZE, &most));
     };
+    // nofiles: from now on no file can be opened
+    commands["nofiles"] = [](Program&, const Words&) {
+        rlimit files{};
+        getrlimit(RLIMIT_NOFILE, &files);
+        files.rlim_cur = 0;
+        return std::to_string(setrlimit(RLIMIT_NOFILE, &files));
+    };
     // exec: another program in the same process, which goes on with the conversation
     commands["exec"] = [](Program&, const Words& w) -> std::string {
         std::cout << "0" << std::endl;

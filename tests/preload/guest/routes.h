@@ -94,6 +94,10 @@
     F(cuGraphExecDestroy, cuGraphExecDestroy, 10000)                           \
     F(cuDeviceGraphMemTrim, cuDeviceGraphMemTrim, 11040)                       \
     F(cuModuleLoadData, cuModuleLoadData, 2000)                                \
+    F(cuModuleGetFunction, cuModuleGetFunction, 2000)                          \
+    F(cuLaunchKernel, cuLaunchKernel, 4000)                                    \
+    F(cuCtxGetLimit, cuCtxGetLimit, 3010)                                      \
+    F(cuCtxSetLimit, cuCtxSetLimit, 3010)                                      \
     F(cuModuleUnload, cuModuleUnload, 2000)                                    \
     F(cuGetProcAddress_v2, cuGetProcAddress, 12000)
 

@@ -111,6 +111,26 @@ void add_thread_commands(Commands& commands) {
         for (std::thread& thread : threads) thread.join();
         return answer(CUDA_SUCCESS, bad.load());
     };
+    // mix LOADS BYTES: one thread loads and unloads a module so often, and another one allocates and frees all the time
+    // meanwhile; how many calls of the first failed
+    commands["mix"] = [](Program& p, const Words& w) {
+        std::atomic<bool> done{false};
+        std::atomic<unsigned> bad{0};
+        std::thread other([&] {
+            p.driver.cuCtxSetCurrent(p.current);
+            while (!done) {
+                CUdeviceptr block = 0;
+                if (p.driver.cuMemAlloc_v2(&block, number(w.at(1))) == CUDA_SUCCESS) p.driver.cuMemFree_v2(block);
+            }
+        });
+        for (std::size_t i = 0; i < number(w.at(0)); ++i) {
+            bad += execute(p, {"module", "mixed", "1000"}) != "0";
+            bad += execute(p, {"unload", "mixed"}) != "0";
+        }
+        done = true;
+        other.join();
+        return answer(CUDA_SUCCESS, bad.load());
+    };
     // cancel WHAT deferred|asynchronous COUNT: so many threads, one after the other, are cancelled while they alloc
     // (plain or async), ask for info, retain or start; how many of them were
     commands["cancel"] = [](Program& p, const Words& w) {

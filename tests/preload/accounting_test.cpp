@@ -1,0 +1,79 @@
+// What the driver takes by itself, under both ways of knowing it: NVML's figure of the process, and, where NVML doesn't
+// list it, the steps of the GPU's use. After everything is freed, everything can be had again.
+#include "tests/preload/machine.h"
+#include "tests/preload/places.h"
+#include "tests/preload/scene.h"
+
+namespace cuslice::tests {
+namespace {
+
+/// A GPU on which NVML lists processes, or lists none, as in a container with pids of its own.
+std::string listing(const Folder& folder, const std::string& list, const std::string& keys = "") {
+    return folder.write("gpus.toml",
+                        "[driver]\nprocess-list = \"" + list + "\"\n[[gpu]]\nprofile = \"laptop-2g\"\n" + keys + "\n");
+}
+
+TEST_CASE("a thread's modules are counted right while another thread allocates, where NVML doesn't list the process") {
+    const Folder files;
+    Scene scene(listing(files, "empty"), {});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::uint64_t free = scene.free(), used = scene.held().used;
+    for (int round = 0; round < 5; round++) {
+        REQUIRE(scene.guest.ask("mix 200 " + bytes(64 * kMiB)) == "0 0");
+        REQUIRE(scene.held().used == used);
+        CHECK(scene.free() == free);
+    }
+    CHECK(scene.guest.code("fill " + bytes(kMiB)) == 2);
+    CHECK(scene.held().peak <= kGiB);
+    CHECK(scene.held().used + 2 * kMiB + 16 * kMiB > kGiB);
+}
+
+TEST_CASE("what the driver loads lazily is seen, however much was in use before and freed") {
+    const std::string allocator = GENERATE("direct", "growth");
+    const Words before = GENERATE(Words{}, Words{"fill 10485760", "freeall"}, Words{"array a 100000 100000 10"},
+                                  Words{"alloc a 524288000", "free a"});
+    // One segment of which a part is in use can't be given back.
+    if (allocator == "growth" && before == Words{"alloc a 524288000", "free a"}) return;
+    CAPTURE(allocator, before.empty() ? "" : before[0]);
+    const Folder files;
+    Scene scene(listing(files, "listed", "lazy-load = \"32MiB\""), {"CUSLICE_ALLOCATOR=" + allocator});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    for (const std::string& step : before) scene.guest.code(step);
+    const bool fits = scene.guest.code("kernels m 10") == 0;  // 320 MiB that nobody asks for
+    REQUIRE(fits);
+    const std::string block = GENERATE("10485760", "400000000");
+    CAPTURE(block);
+    scene.guest.code("fill " + block);
+    // What is cached and not in use counts, so it went back.
+    CHECK(scene.held().used <= kGiB);
+    CHECK(scene.held().used + 420 * kMiB > kGiB);
+}
+
+TEST_CASE("a heap for kernels that can't fit is refused, and the one before stays") {
+    Scene scene("1xlaptop-2g", {});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::string before = scene.guest.ask("heap");
+    CHECK(scene.guest.code("heap " + bytes(2 * kGiB)) == 2);
+    CHECK(scene.guest.ask("heap") == before);
+    CHECK(scene.guest.ask("heap " + bytes(64 * kMiB)) == "0 " + bytes(64 * kMiB));
+    CHECK(scene.free() == kGiB - 16 * kMiB - scene.held().used);
+}
+
+TEST_CASE("a program that NVML can no longer look at keeps its context's charge") {
+    const std::string allocator = GENERATE("direct", "growth");
+    CAPTURE(allocator);
+    Scene scene("1xlaptop-2g", {"CUSLICE_ALLOCATOR=" + allocator});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::uint64_t free = scene.free();
+    REQUIRE(scene.guest.code("nofiles") == 0);
+    for (int round = 0; round < 2; round++) {
+        CHECK(scene.guest.code("fill " + bytes(16 * kMiB)) == 2);
+        CHECK(scene.guest.code("alloc more " + bytes(4 * kGiB)) == 2);
+        CHECK(scene.guest.code("freeall") == 0);
+    }
+    CHECK(scene.free() == free);
+    CHECK(scene.held().peak <= kGiB);
+}
+
+}  // namespace
+}  // namespace cuslice::tests
