@@ -4,7 +4,7 @@
 namespace cuslice {
 
 // What an allocation was made by, for people. Kept in Allocation::kind.
-enum class Kind : std::uint8_t { memory, pitch, managed, exported };
+enum class Kind : std::uint8_t { memory, pitch, managed, exported, array };
 
 inline bool is_managed(const Allocation& allocation) {
     return allocation.kind == static_cast<std::uint8_t>(Kind::managed);
@@ -14,5 +14,8 @@ inline bool is_managed(const Allocation& allocation) {
 inline bool is_exported(const Allocation& allocation) {
     return allocation.kind == static_cast<std::uint8_t>(Kind::exported);
 }
+
+// Its address is a handle: no memory that a program can name by it.
+inline bool is_array(const Allocation& allocation) { return allocation.kind == static_cast<std::uint8_t>(Kind::array); }
 
 }  // namespace cuslice

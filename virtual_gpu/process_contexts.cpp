@@ -61,7 +61,8 @@ void Process::forget_context(VirtualGpu* gpu, CUcontext context) {
             &sum);
     }
     if (const LeftMemory left; left)
-        for (const Allocation& allocation : sum.allocations) CUSLICE_PHYSICAL(cuMemFree_v2)(allocation.address);
+        for (const Allocation& allocation : sum.allocations)
+            if (!is_array(allocation)) CUSLICE_PHYSICAL(cuMemFree_v2)(allocation.address);
     if (gpu && gpu->limited()) {
         gpu->managed_changed(-static_cast<std::int64_t>(sum.managed));
         gpu->budget().end_release(sum.bytes);

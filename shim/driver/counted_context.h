@@ -25,7 +25,8 @@ class Ending {
 
     void ended() {
         if (const LeftMemory left; left)
-            for (const Allocation& allocation : allocations_) CUSLICE_PHYSICAL(cuMemFree_v2)(allocation.address);
+            for (const Allocation& allocation : allocations_)
+                if (!is_array(allocation)) CUSLICE_PHYSICAL(cuMemFree_v2)(allocation.address);
         if (gpu_) gpu_->managed_changed(-static_cast<std::int64_t>(managed_));
         if (gpu_) gpu_->budget().end_release(bytes_);
         process().contexts().ended(context_);

@@ -10,7 +10,7 @@ namespace cuslice {
 
 namespace {
 
-constexpr std::string_view kKinds[] = {"cuMemAlloc", "cuMemAllocPitch", "cuMemAllocManaged", "exported"};
+constexpr std::string_view kKinds[] = {"cuMemAlloc", "cuMemAllocPitch", "cuMemAllocManaged", "exported", "arrays"};
 constexpr std::size_t kKindCount = sizeof(kKinds) / sizeof(kKinds[0]);
 
 struct Holdings {

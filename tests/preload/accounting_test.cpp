@@ -13,6 +13,47 @@ std::string listing(const Folder& folder, const std::string& list, const std::st
                         "[driver]\nprocess-list = \"" + list + "\"\n[[gpu]]\nprofile = \"laptop-2g\"\n" + keys + "\n");
 }
 
+TEST_CASE("what was made and ended is given back, however often, whether NVML lists the process or not") {
+    const std::string list = GENERATE("listed", "empty", "unsupported");
+    const auto how = GENERATE(Words{"array a 1024 1024 0", "unarray a"}, Words{"mipmap a 1024 1024 0 3", "unmipmap a"},
+                              Words{"module a 16777216", "unload a"}, Words{"create a 0", "destroy a", "current 0"},
+                              Words{"alloc a 16777216", "ipcget a", "free a"},
+                              Words{"piece a 16777216 export", "export a", "unpiece a"},
+                              Words{"pool a 0", "alloc b 16777216 pool=a", "unpool a", "freeasync b", "sync"});
+    CAPTURE(list, how[0]);
+    const Folder files;
+    Scene scene(listing(files, list), {});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::uint64_t free = scene.free(), used = scene.held().used;
+    CHECK(free == kGiB - 16 * kMiB - used);
+    for (int round = 0; round < 80; round++) {
+        CAPTURE(round);
+        for (const std::string& step : how) REQUIRE(scene.guest.code(step) == 0);
+    }
+    REQUIRE(scene.held().used == used);
+    CHECK(scene.free() == free);
+    CHECK(scene.guest.code("alloc all " + bytes(free)) == 0);
+    CHECK(scene.held().peak <= kGiB);
+}
+
+TEST_CASE("arrays and modules are counted to the byte while they are there, whether NVML lists the process or not") {
+    const std::string list = GENERATE("listed", "empty");
+    CAPTURE(list);
+    const Folder files;
+    Scene scene(listing(files, list), {});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const auto exact = [&] { return scene.free() == kGiB - 16 * kMiB - scene.held().used; };
+    for (const char* step : {"array a 1000 1000 0", "mipmap b 777 500 3 4", "module c 1000001", "array d 3 3 3",
+                             "unarray a", "alloc e 1000000", "unmipmap b", "create own 0", "array f 100 100 0",
+                             "alloc g 5000", "current 0", "destroy own", "unload c", "unarray d", "free e"}) {
+        CAPTURE(step);
+        REQUIRE(scene.guest.code(step) == 0);
+        CHECK(exact());
+    }
+    CHECK(scene.held().used == 300 * kMiB);
+    CHECK(scene.held().peak <= kGiB);
+}
+
 TEST_CASE("a thread's modules are counted right while another thread allocates, where NVML doesn't list the process") {
     const Folder files;
     Scene scene(listing(files, "empty"), {});
