@@ -20,7 +20,8 @@ PAGE = ROOT / "docs/coverage.md"
 
 # What a file of hooks does with its calls.
 HOW = {
-    "array": "the driver's part is measured around the call; creating one that does not fit is undone and refused",
+    "array": "its elements are charged before the driver is asked, until it is destroyed; padding is measured as the"
+    " driver's part",
     "capture": "takes no memory: while a stream is captured, caches neither wait for the GPU nor record events",
     "context": "the driver's part is measured around the call; a context, or a larger limit of one, that does not fit is"
     " undone and refused; the end of a context gives back every allocation in it",
@@ -36,7 +37,8 @@ HOW = {
     "memory": "charged before the driver is asked, at the size asked for in steps of 512 bytes, until it is freed; where"
     " the GPU's `allocator` caches, cuMemAlloc_v2 is a cache's, and the cache's segments are charged so",
     "memset": "so is a memset",
-    "module": "the driver's part is measured around the call; loading one that does not fit is undone and refused",
+    "module": "the variables that its image tells of are charged before the driver is asked; then the driver's part is"
+    " measured, and one that does not fit is undone and refused",
     "multicast": "what is bound stays charged until it is unbound or the object is gone; what the driver takes for an object"
     " itself is measured when a device is added, and after a binding noticed at the next measurement",
     "pointer": "takes no memory: of a block out of a cache, the driver's answer is corrected to what it would be of an"

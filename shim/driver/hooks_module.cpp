@@ -1,16 +1,27 @@
 // Modules and libraries: code and variables that the driver places on the GPU by itself.
 #include "shim/driver/counted.h"
 #include "shim/driver/export.h"
+#include "virtual_gpu/image_size.h"
 
 namespace cuslice {
 
 namespace {
 
-template <typename Call, typename Undo>
-CUresult counted_load(Function function, Call call, Undo undo) {
+// `least`: asked for what the module takes at least.
+template <typename Handle, typename Least, typename Call, typename Unload>
+CUresult counted_load(Function function, Handle* handle, Least least, Call call, Unload unload) {
     const HookEntry entry;
-    return counted_step(function, entry.counts() ? process().current().gpu : nullptr, call, undo);
+    VirtualGpu* gpu = entry.counts() ? process().current().gpu : nullptr;
+    if (!gpu || !gpu->limited() || !handle) return call(handle);
+    Handle loaded = nullptr;
+    const CUresult result = counted_step(
+        function, gpu, [&] { return call(&loaded); }, [&] { unload(loaded); }, least());
+    if (result == CUDA_SUCCESS) *handle = loaded;
+    return result;
 }
+
+void unload_module(CUmodule module) { CUSLICE_REAL(cuModuleUnload)(module); }
+void unload_library(CUlibrary library) { CUSLICE_REAL(cuLibraryUnload)(library); }
 
 template <typename Call>
 CUresult counted_unload(Call call) {
@@ -28,31 +39,31 @@ CUresult counted_unload(Call call) {
 CUSLICE_HOOK cuModuleLoad(CUmodule* module, const char* file) {
     if (ready() != Readiness::ready) return unavailable();
     return counted_load(
-        Function::cuModuleLoad, [&] { return CUSLICE_REAL(cuModuleLoad)(module, file); },
-        [&] { return CUSLICE_REAL(cuModuleUnload)(*module); });
+        Function::cuModuleLoad, module, [&] { return least_size_of_image_file(file); },
+        [&](CUmodule* loaded) { return CUSLICE_REAL(cuModuleLoad)(loaded, file); }, unload_module);
 }
 
 CUSLICE_HOOK cuModuleLoadData(CUmodule* module, const void* image) {
     if (ready() != Readiness::ready) return unavailable();
     return counted_load(
-        Function::cuModuleLoadData, [&] { return CUSLICE_REAL(cuModuleLoadData)(module, image); },
-        [&] { return CUSLICE_REAL(cuModuleUnload)(*module); });
+        Function::cuModuleLoadData, module, [&] { return least_size_of_image(image); },
+        [&](CUmodule* loaded) { return CUSLICE_REAL(cuModuleLoadData)(loaded, image); }, unload_module);
 }
 
 CUSLICE_HOOK cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* options,
                                 void** values) {
     if (ready() != Readiness::ready) return unavailable();
     return counted_load(
-        Function::cuModuleLoadDataEx,
-        [&] { return CUSLICE_REAL(cuModuleLoadDataEx)(module, image, count, options, values); },
-        [&] { return CUSLICE_REAL(cuModuleUnload)(*module); });
+        Function::cuModuleLoadDataEx, module, [&] { return least_size_of_image(image); },
+        [&](CUmodule* loaded) { return CUSLICE_REAL(cuModuleLoadDataEx)(loaded, image, count, options, values); },
+        unload_module);
 }
 
 CUSLICE_HOOK cuModuleLoadFatBinary(CUmodule* module, const void* image) {
     if (ready() != Readiness::ready) return unavailable();
     return counted_load(
-        Function::cuModuleLoadFatBinary, [&] { return CUSLICE_REAL(cuModuleLoadFatBinary)(module, image); },
-        [&] { return CUSLICE_REAL(cuModuleUnload)(*module); });
+        Function::cuModuleLoadFatBinary, module, [&] { return least_size_of_image(image); },
+        [&](CUmodule* loaded) { return CUSLICE_REAL(cuModuleLoadFatBinary)(loaded, image); }, unload_module);
 }
 
 CUSLICE_HOOK cuModuleUnload(CUmodule module) {
@@ -60,28 +71,29 @@ CUSLICE_HOOK cuModuleUnload(CUmodule module) {
     return counted_unload([&] { return CUSLICE_REAL(cuModuleUnload)(module); });
 }
 
+// A library may place its variables only when something of it is used.
 CUSLICE_HOOK cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jit_options, void** jit_values,
                                unsigned jit_count, CUlibraryOption* options, void** values, unsigned count) {
     if (ready() != Readiness::ready) return unavailable();
     return counted_load(
-        Function::cuLibraryLoadData,
-        [&] {
-            return CUSLICE_REAL(cuLibraryLoadData)(library, code, jit_options, jit_values, jit_count, options, values,
+        Function::cuLibraryLoadData, library, [&] { return least_size_of_image(code); },
+        [&](CUlibrary* loaded) {
+            return CUSLICE_REAL(cuLibraryLoadData)(loaded, code, jit_options, jit_values, jit_count, options, values,
                                                    count);
         },
-        [&] { return CUSLICE_REAL(cuLibraryUnload)(*library); });
+        unload_library);
 }
 
 CUSLICE_HOOK cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_option* jit_options, void** jit_values,
                                    unsigned jit_count, CUlibraryOption* options, void** values, unsigned count) {
     if (ready() != Readiness::ready) return unavailable();
     return counted_load(
-        Function::cuLibraryLoadFromFile,
-        [&] {
-            return CUSLICE_REAL(cuLibraryLoadFromFile)(library, file, jit_options, jit_values, jit_count, options,
+        Function::cuLibraryLoadFromFile, library, [&] { return least_size_of_image_file(file); },
+        [&](CUlibrary* loaded) {
+            return CUSLICE_REAL(cuLibraryLoadFromFile)(loaded, file, jit_options, jit_values, jit_count, options,
                                                        values, count);
         },
-        [&] { return CUSLICE_REAL(cuLibraryUnload)(*library); });
+        unload_library);
 }
 
 CUSLICE_HOOK cuLibraryUnload(CUlibrary library) {

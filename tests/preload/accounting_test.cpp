@@ -90,6 +90,32 @@ TEST_CASE("what the driver loads lazily is seen, however much was in use before 
     CHECK(scene.held().used + 420 * kMiB > kGiB);
 }
 
+TEST_CASE("what can't fit is refused before the driver has it, and takes no neighbour's place for a moment") {
+    const std::string list = GENERATE("listed", "empty");
+    CAPTURE(list);
+    const Folder files;
+    Scene scene(listing(files, list), {});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::uint64_t free = scene.free(), used = scene.held().used;
+    REQUIRE(scene.guest.code("alloc a 512") == 0);
+    for (const char* large :
+         {"array a 8192 8192 0", "array a 512 512 256", "mipmap a 8192 8192 0 3", "module a 1073741824"}) {
+        CAPTURE(large);
+        CHECK(scene.guest.code(large) == 2);
+        CHECK(scene.held().peak == used + 512);
+    }
+    REQUIRE(scene.guest.code("free a") == 0);
+    CHECK(scene.free() == free);
+    const Words said = scene.guest.complaints();
+    REQUIRE(said.size() == 1);
+    // The figures are those of what is there.
+    CHECK(said[0].find("is refused 1024.0 MiB: 300.0 MiB of 1024.0 MiB are in use (contexts and modules 300.0 MiB") !=
+          std::string::npos);
+    // What fits does, to the last byte that is kept for nobody.
+    CHECK(scene.guest.code("array a " + bytes(free / 16 / 1024) + " 1024 0") == 0);
+    CHECK(scene.held().peak <= kGiB);
+}
+
 TEST_CASE("a heap for kernels that can't fit is refused, and the one before stays") {
     Scene scene("1xlaptop-2g", {});
     REQUIRE(scene.guest.code("retain 0") == 0);

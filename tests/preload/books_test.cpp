@@ -80,7 +80,7 @@ TEST_CASE("a module that doesn't fit is refused by name and undone; one that doe
     CHECK(scene.held().used == before.used);
     const Words said = scene.guest.complaints();
     REQUIRE(said.size() == 1);
-    CHECK(said[0].find("cuModuleLoadData is refused 404.0 MiB") != std::string::npos);
+    CHECK(said[0].find("cuModuleLoadData is refused 400.0 MiB") != std::string::npos);
     CHECK(scene.guest.code("unload small") == 0);
     CHECK(scene.held().used == used + 500 * kMiB);
     // What the module took can be had again.

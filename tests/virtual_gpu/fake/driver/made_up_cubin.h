@@ -24,6 +24,7 @@ class Cubin {
         add("", SHT_NULL, "");
         const unsigned code = add(".text.kernel", SHT_PROGBITS, std::string(128, '\0'), attributes ? 0 : 18U << 24);
         const unsigned data = add(".nv.global.init", SHT_PROGBITS, std::string("\x2a\0\0\0", 4));
+        sections_.back().sh_flags = SHF_ALLOC | SHF_WRITE;
         // Two parameters (ordinal 1 first), then the launch bound of 256 threads.
         const unsigned char info[] = {4,  0x17, 12, 0, 0, 0, 0, 0, 1, 0, 8, 0,    0,    0xf0, 0x11, 0,    4,    0x17,
                                       12, 0,    0,  0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0x21, 0,    3,    0x1b, 0xff, 0,
