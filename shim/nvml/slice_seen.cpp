@@ -44,10 +44,17 @@ SliceSeen::SliceSeen(nvml::Device device, std::uint64_t physical_total) {
     gpu_ = process().find_gpu(identity.uuid);
     if (gpu_) {
         limited_ = gpu_->limited();
+        if (limited_) gpu_->refresh_if_stale();
         total_ = gpu_->limit();
         used_ = gpu_->budget().used();
         if (limited_ && gpu_->sharing().watch(plan, identity.uuid, &watched_)) used_ = watched_.used;
     } else {
+        // CUDA's bytes, of which a share is the same before CUDA starts as afterwards.
+        std::uint64_t used = 0;
+        if (virtual_device)
+            physical_total = virtual_device->total;
+        else
+            NvmlGpu(device).used_by_all(&used, &physical_total);
         const VirtualGpu::Slice slice =
             is_part_ ? process().slice_of(virtual_device->part, *virtual_device->gpu, physical_total)
                      : process().slice_of(identity, physical_total);

@@ -142,5 +142,35 @@ TEST_CASE("a program that NVML can no longer look at keeps its context's charge"
     CHECK(scene.held().peak <= kGiB);
 }
 
+TEST_CASE("NVML says at once that an array is gone") {
+    Scene scene("1xlaptop-2g", {});
+    REQUIRE(scene.guest.ask("nvml") == "0");
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::string before = scene.guest.ask("nvmlmemory 0");
+    REQUIRE(scene.guest.code("array a 1024 1024 2") == 0);
+    CHECK(scene.guest.number("nvmlmemory 0", 3) == 332 * kMiB);
+    REQUIRE(scene.guest.code("unarray a") == 0);
+    CHECK(scene.guest.ask("nvmlmemory 0") == before);
+}
+
+TEST_CASE("a slice has the same total for NVML as for CUDA, before CUDA starts and after") {
+    const Words setting = GENERATE(Words{"CUSLICE_FRACTION=0.25"}, Words{"CUSLICE_SPLIT=4"},
+                                   Words{"CUSLICE_SPLIT=4", "CUSLICE_FRACTION=0.5"});
+    const std::string gpu = GENERATE("1xh200", "1xa100-40g");
+    CAPTURE(setting[0], gpu);
+    const Folder books;
+    Guest guest(Guest::route("linked"), sliced(gpu, books.path(), setting));
+    REQUIRE(guest.ask("nvml") == "0");
+    const std::uint64_t before = guest.number("nvmlmemory 0"), newer = guest.number("nvmlmemory2 0");
+    CHECK(before == newer);
+    REQUIRE(guest.code("init") == 0);
+    CHECK(guest.number("nvmlmemory 0") == before);
+    CHECK(guest.number("nvmlmemory2 0") == before);
+    CHECK(guest.number("total 0") == before);
+    REQUIRE(guest.code("retain 0") == 0);
+    CHECK(guest.number("info", 2) == before);
+    CHECK(guest.number("nvmlmemory 0") == before);
+}
+
 }  // namespace
 }  // namespace cuslice::tests
