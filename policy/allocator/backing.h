@@ -9,9 +9,10 @@ namespace cuslice {
 struct Denied {
     enum class By : std::uint8_t {
         nobody,
-        limit,   // over_limit says more
-        driver,  // error is its own code
-        host,    // the kernel gave no memory for the allocator's records
+        limit,    // over_limit says more
+        driver,   // it has none; error is its own code
+        failure,  // the driver's call failed for another reason, which error is: to ask for less is no use
+        host,     // the kernel gave no memory for the allocator's records
     };
     By by = By::nobody;
     int error = 0;
@@ -29,14 +30,14 @@ struct Backing {
 
     // Takes a segment within the limit. 0 if it is denied, and nothing is held then.
     std::uint64_t (*take)(void* self, std::uint64_t bytes, Denied* denied) = nullptr;
-    // Gives a segment back, whatever becomes of it.
-    void (*give_back)(void* self, std::uint64_t address, std::uint64_t bytes) = nullptr;
+    // Gives a segment back. False if the driver refuses it: it is held as before.
+    bool (*give_back)(void* self, std::uint64_t address, std::uint64_t bytes) = nullptr;
     // How much more could be taken within the limit, in bytes.
     std::uint64_t (*room)(void* self) = nullptr;
 
     // Waits until nothing that was given to a GPU before this call can still touch memory from here. Whose work that
     // can be is asked of `address`, which must lie in a block that has not been given back. Not 0: the driver's error.
-    // kNotNow: it may not be asked at the moment, as a stream is being captured. With `for_program` the program itself
+    // kNotNow: it can't be asked at the moment, as a stream is being captured. With `for_program` the program itself
     // is in a call, which it can make in a context only.
     int (*quiesce)(void* self, std::uint64_t address, bool for_program) = nullptr;
     static constexpr int kNotNow = -1;
@@ -51,8 +52,7 @@ struct Backing {
     bool (*passed)(void* self, Fence fence, bool wait) = nullptr;
     void (*drop_fence)(void* self, Fence fence) = nullptr;
 
-    // Whether nothing may be given back unless there is no other way: the driver's free waits for the GPU, and a stream
-    // is being captured.
+    // Whether nothing may be given back: the driver's free waits for the GPU, and a stream is being captured.
     bool (*capturing)(void* self) = [](void*) { return false; };
 
     // Whether somebody else needs what is idle here. Asked now and then.

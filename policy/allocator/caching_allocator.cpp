@@ -85,13 +85,14 @@ template <typename Attempt>
             if (bytes > room) count_short_of_memory(true);
             return true;
         }
-        if (denied->by == Denied::By::host) return false;
+        if (denied->by == Denied::By::host || denied->by == Denied::By::failure) return false;
         const std::uint64_t least = Growth::least(need);
         bytes = denied->by == Denied::By::driver ? Growth::after_refusal(bytes, need) : bytes > least ? least : 0;
     }
 
     flush_caches(true);
-    if (!(found = tried()) && give_back_idle(~0ull, ~0ull) && add_segment(Growth::least(need), huge, denied, serve))
+    if (!(found = tried()) && give_back_worn_out() + give_back_idle(~0ull, ~0ull) &&
+        add_segment(Growth::least(need), huge, denied, serve))
         take_rest(denied);
     count_short_of_memory(found);
     return found;
@@ -117,7 +118,6 @@ std::uint64_t CachingAllocator::enough(std::uint64_t need, bool huge, std::uint6
 // that can't be had so, or has been too often; but if there is `no_other_way`, as many of all that are idle as it
 // takes.
 bool CachingAllocator::exchange_idle(std::uint64_t most, std::uint64_t bytes, bool no_other_way) {
-    if (backing_.capturing(backing_.self)) return false;
     const std::uint64_t held = reserved(), left = most > bytes ? most - bytes : 0;
     if (held <= left) return true;
     if (!no_other_way) {

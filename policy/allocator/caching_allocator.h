@@ -170,12 +170,14 @@ class CachingAllocator {
     std::uint64_t enough(std::uint64_t need, bool huge, std::uint64_t room) const;
     void count_short_of_memory(bool found);
     bool exchange_idle(std::uint64_t most, std::uint64_t bytes, bool no_other_way);
-    // A segment's memory, which nobody uses any more and which the backing is to have back.
+    // A segment that nobody uses any more, and which the backing is to have back.
     struct Detached {
-        std::uint64_t address = 0, bytes = 0;
+        Segment* segment = nullptr;
+        std::uint64_t life = 0;
     };
     Detached detach(Segment* segment);
-    void give_back_worn_out();
+    std::uint64_t give_back(const Detached& detached);
+    std::uint64_t give_back_worn_out();
     std::uint64_t give_back_idle(std::uint64_t bytes, std::uint64_t since, bool huge_only = false);
 
     const Block* used_at(const Segment& segment, std::uint64_t address);

@@ -190,7 +190,7 @@ Statistics CachingAllocator::close() {
         }
         map_->remove(segment->begin, segment->end);
         done.segments_given_back++;
-        segments_.forget(segment);
+        segments_.remove(segment);
     }
     spans_.forget_lists();
     reserved_.store(0, std::memory_order_relaxed);

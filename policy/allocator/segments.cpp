@@ -15,47 +15,53 @@ Segment* Segments::add(std::uint64_t address, std::uint64_t bytes, std::uint64_t
         if (segment) segments_.give_back(segment);
         return nullptr;
     }
-    *segment = {address, bytes, 0, owner, begin, end, 0, huge, block, nullptr, first_};
+    *segment = {address, bytes, 0, owner, begin, end, 0, huge, block};
     block->address = begin;
     block->bytes = end - begin;
     block->segment = segment;
-    if (first_) first_->previous = segment;
-    first_ = segment;
-    bytes_ += bytes;
-    if (huge) huge_bytes_ += bytes;
-    free_bytes_ += end - begin;
-    count_++;
-    bins_of(block).add(block);
+    put_back(segment);
     return segment;
 }
 
 void Segments::remove(Segment* segment) {
-    bins_of(segment->first).remove(segment->first);
+    take_out(segment);
+    drop(segment);
+}
+
+void Segments::put_back(Segment* segment) {
+    segment->previous = nullptr;
+    segment->next = first_;
+    if (first_) first_->previous = segment;
+    first_ = segment;
+    bytes_ += segment->bytes;
+    if (segment->huge) huge_bytes_ += segment->bytes;
+    count_++;
+    for (Block* block = segment->first; block; block = block->after) {
+        if (block->state != Block::State::free) continue;
+        free_bytes_ += block->bytes;
+        bins_of(block).add(block);
+    }
+}
+
+void Segments::take_out(Segment* segment) {
     bytes_ -= segment->bytes;
     if (segment->huge) huge_bytes_ -= segment->bytes;
-    free_bytes_ -= segment->end - segment->begin;
     count_--;
     if (segment->next) segment->next->previous = segment->previous;
     (segment->previous ? segment->previous->next : first_) = segment->next;
-    blocks_.give_back(segment->first);
-    segments_.give_back(segment);
+    for (Block* block = segment->first; block; block = block->after) {
+        if (block->state != Block::State::free) continue;
+        free_bytes_ -= block->bytes;
+        bins_of(block).remove(block);
+    }
 }
 
-void Segments::forget(Segment* segment) {
-    Block* whole = segment->first;
-    const auto take_out = [&](Block* block) {
-        if (block->state == Block::State::free)
-            bins_of(block).remove(block);
-        else
-            free_bytes_ += block->bytes;
-    };
-    take_out(whole);
-    while (Block* second = whole->after) {
-        take_out(second);
-        merge(whole, second);
+void Segments::drop(Segment* segment) {
+    while (Block* block = segment->first) {
+        segment->first = block->after;
+        blocks_.give_back(block);
     }
-    bins_of(whole).add(whole);
-    remove(segment);
+    segments_.give_back(segment);
 }
 
 // The first `bytes` of a block that is in no bin stay with it; the rest is a new block in no bin.

@@ -14,11 +14,13 @@ class Segments {
     // the records.
     Segment* add(std::uint64_t address, std::uint64_t bytes, std::uint64_t begin, std::uint64_t end,
                  CachingAllocator* owner, bool huge = false);
-    // Of an idle one. Its memory is no longer known here.
+    // Whatever is used of it: its memory is no longer known here.
     void remove(Segment* segment);
-
-    // Its context is gone, whatever is used of it.
-    void forget(Segment* segment);
+    // The same in two steps: a segment that was taken out counts for nothing, and nobody gets of it, until it is put
+    // back as it was, or dropped for good. Neither needs memory.
+    void take_out(Segment* segment);
+    void put_back(Segment* segment);
+    void drop(Segment* segment);
 
     // Where a block may lie. Of a huge segment only what suits a huge block, if its size is about that; or also what is
     // free in those that are in use; or in idle ones too, which can't be given back then for as long as it lives.

@@ -91,24 +91,49 @@ void CachingAllocator::thread_ends() {
     }
 }
 
-// With the lock held, of a segment with nothing in it but free and retired blocks.
+// With the lock held, of a segment with nothing in it but free and retired blocks. From here on the driver may hand out
+// its addresses again, so nothing is known of them any more.
 CachingAllocator::Detached CachingAllocator::detach(Segment* segment) {
-    const Detached memory{segment->address, segment->bytes};
     retired_ -= segment->retired;
     map_->remove(segment->begin, segment->end);
-    segments_.forget(segment);
+    segments_.take_out(segment);
     reserved_.store(segments_.bytes(), std::memory_order_relaxed);
     told_.segments_given_back++;
-    told_.reserved.freed += memory.bytes;
+    told_.reserved.freed += segment->bytes;
     moved(kAtOnce);
-    return memory;
+    return {segment, life_.load(std::memory_order_relaxed)};
 }
 
-// Idle segments, those idle for longest last, until it is `bytes`; only those that are idle since before `since`.
+// Without the lock. Returns how many bytes it was: none if the driver refused it, for whatever reason. Then the segment
+// is where it was, and counts as idle from now on.
+std::uint64_t CachingAllocator::give_back(const Detached& detached) {
+    Segment* segment = detached.segment;
+    const std::uint64_t bytes = segment->bytes;
+    const bool taken = backing_.give_back(backing_.self, segment->address, bytes);
+    LockGuard lock(mutex_);
+    // Its context may have ended since, and this be another one's allocator.
+    const bool lives = life_.load(std::memory_order_relaxed) == detached.life && is_open();
+    if (taken || !lives || !map_->add(segment, segment->begin, segment->end)) {
+        segments_.drop(segment);
+        return taken ? bytes : 0;
+    }
+    segments_.put_back(segment);
+    segment->idle_since = 0;
+    retired_ += segment->retired;
+    reserved_.store(segments_.bytes(), std::memory_order_relaxed);
+    told_.segments_given_back--;
+    told_.reserved.freed -= bytes;
+    moved(kAtOnce);
+    return 0;
+}
+
+// Idle segments, those idle for longest last, until it is `bytes`; only those that are idle since before `since`. None
+// while a stream is captured.
 std::uint64_t CachingAllocator::give_back_idle(std::uint64_t bytes, std::uint64_t since, bool huge_only) {
+    if (backing_.capturing(backing_.self)) return 0;
     std::uint64_t given = 0;
     while (given < bytes) {
-        Detached memory;
+        Detached detached;
         {
             LockGuard lock(mutex_);
             Segment* idle = nullptr;
@@ -123,27 +148,30 @@ std::uint64_t CachingAllocator::give_back_idle(std::uint64_t bytes, std::uint64_
                 if (better) idle = segment;
             }
             if (!idle) break;
-            memory = detach(idle);
+            detached = detach(idle);
         }
-        backing_.give_back(backing_.self, memory.address, memory.bytes);
-        given += memory.bytes;
+        const std::uint64_t now = give_back(detached);
+        if (!now) break;
+        given += now;
     }
     return given;
 }
 
 // The driver knows when the last of the others lets go of them.
-void CachingAllocator::give_back_worn_out() {
-    if (backing_.capturing(backing_.self)) return;  // until the next time
+std::uint64_t CachingAllocator::give_back_worn_out() {
+    if (backing_.capturing(backing_.self)) return 0;
     const Uncancelled uncancelled;
-    for (;;) {
-        Detached memory;
+    for (std::uint64_t given = 0;;) {
+        Detached detached;
         {
             LockGuard lock(mutex_);
             Segment* segment = segments_.worn_out();
-            if (!segment) return;
-            memory = detach(segment);
+            if (!segment) return given;
+            detached = detach(segment);
         }
-        backing_.give_back(backing_.self, memory.address, memory.bytes);
+        const std::uint64_t now = give_back(detached);
+        if (!now) return given;
+        given += now;
     }
 }
 
@@ -151,7 +179,8 @@ std::uint64_t CachingAllocator::trim(std::uint64_t bytes) {
     if (!reserved()) return 0;
     const Changing changing(*this);
     flush_caches(true);
-    return give_back_idle(bytes, ~0ull);
+    const std::uint64_t worn_out = give_back_worn_out();
+    return worn_out + give_back_idle(bytes - std::min(bytes, worn_out), ~0ull);
 }
 
 void CachingAllocator::help_out() {
@@ -168,7 +197,8 @@ std::uint64_t CachingAllocator::release_idle(std::uint64_t now, std::uint64_t lo
         LockGuard lock(mutex_);
         segments_.note_idle(now);
     }
-    return now > long_enough && !backing_.capturing(backing_.self) ? give_back_idle(~0ull, now - long_enough) : 0;
+    give_back_worn_out();
+    return now > long_enough ? give_back_idle(~0ull, now - long_enough) : 0;
 }
 
 bool CachingAllocator::top_up(Denied* denied) {

@@ -10,6 +10,7 @@ inline CUresult answer_denied(Function function, VirtualGpu& gpu, const Denied& 
         case Denied::By::limit:
             return refuse(function, gpu, denied.over_limit, asked);
         case Denied::By::driver:
+        case Denied::By::failure:
             return static_cast<CUresult>(denied.error);
         default:
             return CUDA_ERROR_OUT_OF_MEMORY;

@@ -7,39 +7,36 @@ namespace cuslice {
 
 namespace {
 
-CUcontext current_context() {
-    CUcontext context = nullptr;
-    CUSLICE_REAL(cuCtxGetCurrent)(&context);
-    return context;
-}
+bool watched() { return process().caches_anything() && !inside_hook; }
 
 template <typename Call>
 CUresult begin(CUstream stream, Call call) {
-    // Before the driver's call: a free of another thread must not ask the GPU in between.
-    const bool watched = process().caches_anything() && !inside_hook;
-    const CUcontext context = watched ? current_context() : nullptr;
-    if (watched) process().caches().captures().began(stream, context);
+    if (!watched()) return call();
+    Captures& captures = process().caches().captures();
+    captures.may_begin(stream, Captures::By::known);
     const CUresult result = call();
-    if (watched && result != CUDA_SUCCESS) process().caches().captures().ended(stream, context);
+    result == CUDA_SUCCESS ? captures.began(stream) : captures.failed(stream);
     return result;
 }
 
-template <typename Call, typename Query>
-CUresult end(CUstream stream, Call call, Query query) {
+// An error may have ended it, or not.
+template <typename Call>
+CUresult end(CUstream stream, Call call) {
+    if (!watched()) return call();
+    Captures& captures = process().caches().captures();
+    const std::uint64_t moment = captures.moment();
     const CUresult result = call();
-    if (!process().caches_anything() || inside_hook) return result;
-    // An error may have ended it, or not.
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (result == CUDA_SUCCESS || query(&status) != CUDA_SUCCESS || status == CU_STREAM_CAPTURE_STATUS_NONE)
-        process().caches().captures().ended(stream, current_context());
+    result == CUDA_SUCCESS ? captures.ended(stream, moment) : captures.failed(stream);
     return result;
 }
 
 template <typename Call>
 CUresult destroy(CUstream stream, Call call) {
+    if (!watched() || process().caches().captures().none_known()) return call();
+    Captures& captures = process().caches().captures();
+    const std::uint64_t moment = captures.moment();
     const CUresult result = call();
-    if (result == CUDA_SUCCESS && process().caches_anything() && !inside_hook)
-        process().caches().captures().ended(stream, current_context());
+    if (result == CUDA_SUCCESS) captures.ended(stream, moment);
     return result;
 }
 
@@ -82,16 +79,12 @@ CUSLICE_HOOK cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, co
 
 CUSLICE_HOOK cuStreamEndCapture(CUstream stream, CUgraph* graph) {
     if (ready() != Readiness::ready) return unavailable();
-    return end(
-        stream, [&] { return CUSLICE_REAL(cuStreamEndCapture)(stream, graph); },
-        [&](CUstreamCaptureStatus* status) { return CUSLICE_REAL(cuStreamIsCapturing)(stream, status); });
+    return end(stream, [&] { return CUSLICE_REAL(cuStreamEndCapture)(stream, graph); });
 }
 
 CUSLICE_HOOK cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
     if (ready() != Readiness::ready) return unavailable();
-    return end(
-        stream, [&] { return CUSLICE_REAL(cuStreamEndCapture_ptsz)(stream, graph); },
-        [&](CUstreamCaptureStatus* status) { return CUSLICE_REAL(cuStreamIsCapturing_ptsz)(stream, status); });
+    return end(stream, [&] { return CUSLICE_REAL(cuStreamEndCapture_ptsz)(stream, graph); });
 }
 
 CUSLICE_HOOK cuStreamDestroy(CUstream stream) {

@@ -21,11 +21,8 @@ extern "C" {
 extern __attribute__((visibility("hidden"))) const char cuslice_newer_capture_stubs[];
 
 __attribute__((visibility("hidden"))) void* cuslice_newer_capture(unsigned index, CUstream stream) {
-    if (process().caches_anything() && !inside_hook) {
-        CUcontext context = nullptr;
-        CUSLICE_REAL(cuCtxGetCurrent)(&context);
-        process().caches().captures().may_begin(stream, context);
-    }
+    if (process().caches_anything() && !inside_hook)
+        process().caches().captures().may_begin(stream, Captures::By::unknown);
     return real_functions[index].load(std::memory_order_acquire);
 }
 }

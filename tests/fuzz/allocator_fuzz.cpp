@@ -42,13 +42,13 @@ struct Gpu : MadeUpMemory {
         Backing b = backing();
         b.take = [](void* self, std::uint64_t bytes, Denied* denied) { return of(self).take_within(bytes, denied); };
         b.room = [](void* self) { return of(self).limit > of(self).held ? of(self).limit - of(self).held : 0; };
-        b.quiesce = [](void* self, bool) {
+        b.quiesce = [](void* self, std::uint64_t, bool) {
             Gpu& gpu = of(self);
             if (gpu.capturing) return Backing::kNotNow;
             if (gpu.sync_error == 0) gpu.done = gpu.time;
             return gpu.sync_error;
         };
-        b.fence = [](void* self) -> Fence {
+        b.fence = [](void* self, std::uint64_t) -> Fence {
             Gpu& gpu = of(self);
             if (gpu.capturing || gpu.sync_error) return 0;
             gpu.out[++gpu.fences] = gpu.time;

@@ -7,6 +7,7 @@
 #include "policy/uncancelled.h"
 #include "virtual_gpu/cache/current_context.h"
 #include "virtual_gpu/cache/idle_thread.h"
+#include "virtual_gpu/cache/relaxed_captures.h"
 #include "virtual_gpu/process.h"
 
 namespace cuslice {
@@ -48,6 +49,7 @@ bool Caches::prepare(VirtualGpu& gpu, Contexts::Id id, std::uint64_t* missing) {
     if (!allocator) return true;
     Denied denied;
     const Uncancelled uncancelled;
+    const RelaxedCaptures relaxed;
     const bool all = allocator->top_up(&denied);
     *missing = all ? 0 : gpu.room();
     changed(gpu);
@@ -102,6 +104,7 @@ Contexts::Id Caches::context_of(const CachingAllocator::Found& block) const {
 
 std::uint64_t Caches::trim(VirtualGpu& gpu, std::uint64_t bytes, const ContextCache* except) {
     std::uint64_t given = 0;
+    const RelaxedCaptures relaxed;
     each([&](ContextCache& cache) {
         if (cache.gpu == &gpu && &cache != except && given < bytes) given += cache.allocator.trim(bytes - given);
     });
@@ -109,7 +112,9 @@ std::uint64_t Caches::trim(VirtualGpu& gpu, std::uint64_t bytes, const ContextCa
 }
 
 void Caches::top_up(VirtualGpu& gpu) {
+    if (captures_.any_for_sure()) return;
     Denied denied;
+    const RelaxedCaptures relaxed;
     each([&](ContextCache& cache) {
         if (cache.gpu == &gpu) cache.allocator.top_up(&denied);
     });
@@ -136,8 +141,9 @@ Fence Caches::fence(CUcontext context, CUdeviceptr address) {
     return count <= std::size(all) ? fences_.make(all, count) : 0;
 }
 
-int Caches::quiesce(CUcontext context, CUdeviceptr address) {
-    if (captures_.any()) return Backing::kNotNow;
+// A free of the program's is parked where it can't be waited for, and later the driver can be asked again.
+int Caches::quiesce(CUcontext context, CUdeviceptr address, bool for_program) {
+    if (for_program ? captures_.any() : captures_.any_for_sure()) return Backing::kNotNow;
     CUcontext all[Reach::kMostContexts];
     const std::size_t count = reach_.list(contexts(), context, address, all, std::size(all));
     if (count > std::size(all)) return CUDA_ERROR_NOT_SUPPORTED;

@@ -47,12 +47,14 @@ class Caches {
 
     // Waits for all work that can touch the memory of a context, unless a stream is being captured. See
     // Backing::quiesce.
-    int quiesce(CUcontext context, CUdeviceptr address);
+    int quiesce(CUcontext context, CUdeviceptr address, bool for_program);
     static int in_context(void* = nullptr);
     // The same without waiting.
     Fence fence(CUcontext context, CUdeviceptr address);
     // See Backing::passed. Not while a stream is being captured.
-    bool passed(Fence fence, bool wait) { return !captures_.any() && fences_.passed(fence, wait); }
+    bool passed(Fence fence, bool wait) {
+        return !(wait ? captures_.any_for_sure() : captures_.any()) && fences_.passed(fence, wait);
+    }
     static std::uint64_t now();
     static void thread_began();
 

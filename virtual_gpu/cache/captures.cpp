@@ -13,15 +13,51 @@ bool is_default(CUstream stream) { return !stream || stream == CU_STREAM_LEGACY 
 
 }  // namespace
 
-void Captures::may_begin(CUstream stream, CUcontext context) {
-    const Entry entry{stream, context, &this_thread};
+bool Captures::Entry::is(const Entry& other) const {
+    return stream == other.stream && (!is_default(stream) || (context == other.context && thread == other.thread));
+}
+
+// The legacy stream can't be captured: by whatever default handle, it is the thread's.
+Captures::Entry Captures::entry_of(CUstream stream) {
+    Entry entry{stream, nullptr, &this_thread, 0, By::known};
+    if (is_default(stream)) entry.stream = CU_STREAM_PER_THREAD;
+    if (is_default(stream) || CUSLICE_REAL(cuStreamGetCtx)(stream, &entry.context) != CUDA_SUCCESS)
+        CUSLICE_REAL(cuCtxGetCurrent)(&entry.context);
+    return entry;
+}
+
+// Before the driver's call: a free of another thread must not ask the GPU in between. That of a stream which is
+// captured already will fail, and change nothing.
+void Captures::may_begin(CUstream stream, By function) {
+    Entry entry = entry_of(stream);
+    entry.function = function;
     LockGuard lock(mutex_);
-    for (const Entry& there : streams_)
-        if (there.is(entry)) return;
+    entry.moment = ++last_;
+    for (Entry& there : streams_) {
+        if (!there.is(entry)) continue;
+        there.moment = entry.moment;
+        if (function == By::unknown) there.function = function;
+        return;
+    }
     if (streams_.push_back(entry)) count_.store(streams_.size(), std::memory_order_release);
 }
 
-bool Captures::any_still() {
+void Captures::began(CUstream stream) { note_seen(entry_of(stream)); }
+
+void Captures::failed(CUstream stream) {
+    Entry entry = entry_of(stream);
+    entry.moment = moment();
+    if (!goes_on(entry)) ended(stream, entry.moment);
+}
+
+// The stream may be no more: only of the default ones anything is asked.
+void Captures::ended(CUstream stream, std::uint64_t moment) {
+    if (none_known()) return;
+    const Entry ended = is_default(stream) ? entry_of(stream) : Entry{stream, nullptr, nullptr, 0, By::known};
+    remove([&](const Entry& entry) { return entry.is(ended) && entry.moment <= moment; });
+}
+
+bool Captures::any_still(bool for_sure) {
     for (;;) {
         Entry first{};
         {
@@ -29,8 +65,9 @@ bool Captures::any_still() {
             if (streams_.size() == 0) return false;
             first = streams_[0];
         }
+        if (first.function == By::known && !for_sure) return true;
         if (goes_on(first)) return true;
-        remove([&](const Entry& entry) { return entry.is(first); });
+        remove([&](const Entry& entry) { return entry.is(first) && entry.moment == first.moment; });
     }
 }
 
@@ -43,19 +80,13 @@ void Captures::note_seen(const Entry& entry) {
 // Without the lock, as the driver is asked: it documents that this ends no capture. What another thread is about to
 // begin may not have begun; one's own has, or it has failed.
 bool Captures::goes_on(const Entry& entry) {
-    if (!entry.thread) return true;
-    CUstream stream = entry.stream;
-    if (is_default(stream)) {
-        // Another thread has others by these handles. The legacy one can't be captured.
-        if (entry.thread != &this_thread) return true;
-        stream = CU_STREAM_PER_THREAD;
-    }
+    const bool own = entry.thread == &this_thread;
+    if (is_default(entry.stream) && !own) return true;  // another thread has another stream by this handle
     const CurrentContext during(entry.context);
     if (!during) return false;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    const CUresult result = CUSLICE_REAL(cuStreamIsCapturing)(stream, &status);
-    if (result == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE)
-        return entry.thread != &this_thread && !entry.seen;
+    const CUresult result = CUSLICE_REAL(cuStreamIsCapturing)(entry.stream, &status);
+    if (result == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE) return !own && !entry.seen;
     if (result == CUDA_SUCCESS && !entry.seen) note_seen(entry);
     return result != CUDA_ERROR_INVALID_HANDLE && result != CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }

@@ -9,23 +9,33 @@ namespace cuslice {
 
 // The streams that are being captured into a graph. As long as there is one, nothing may be waited for and no event be
 // recorded: it would fail and end the capture. Thread-safe.
+//
+// A stream is known by its handle, whatever context is current. The default streams have the same handles everywhere:
+// of them only the one of each thread can be captured, and it is known by its thread and context.
 class Captures {
   public:
-    bool any() { return !none_known() && any_still(); }
+    // Of captures that were seen to begin it is believed that they go on until they are seen to end.
+    bool any() { return !none_known() && any_still(false); }
+    // The driver is asked of each of them: before memory is refused, or where it costs little.
+    bool any_for_sure() { return !none_known() && any_still(true); }
     // There is none; nobody need be asked. Costs a load.
     bool none_known() const { return count_.load(std::memory_order_acquire) == 0; }
 
-    void began(CUstream stream, CUcontext context) {
+    // A capture is about to begin, or to fail to. By a function that isn't known, it may end by another one: whether it
+    // goes on is asked of the driver each time.
+    enum class By : bool { known, unknown };
+    void may_begin(CUstream stream, By function);
+    // What has become of it.
+    void began(CUstream stream);
+    void failed(CUstream stream);
+
+    // The moment before a call that may end a capture: a later one of the same stream, or of another that gets its
+    // handle, is not ended by it.
+    std::uint64_t moment() {
         LockGuard lock(mutex_);
-        if (streams_.push_back({stream, context, nullptr})) count_.store(streams_.size(), std::memory_order_release);
+        return last_;
     }
-    // One is about to begin by a function that isn't known, or to fail, and may end by another one: whether it goes on
-    // is asked of the driver each time.
-    void may_begin(CUstream stream, CUcontext context);
-    // Of one that may have been captured.
-    void ended(CUstream stream, CUcontext context) {
-        remove([&](const Entry& entry) { return entry.stream == stream && entry.context == context; });
-    }
+    void ended(CUstream stream, std::uint64_t moment);
     void context_ended(CUcontext context) {
         remove([&](const Entry& entry) { return entry.context == context; });
     }
@@ -35,14 +45,15 @@ class Captures {
   private:
     struct Entry {
         CUstream stream;
-        CUcontext context;   // the default streams have the same handles in each
-        const void* thread;  // that begins it by a function that isn't known; null: it is seen how it ends
-        bool seen = false;   // of one by such a function: the driver has said that it goes on
-        bool is(const Entry& other) const {
-            return stream == other.stream && context == other.context && thread == other.thread;
-        }
+        CUcontext context;     // the stream's
+        const void* thread;    // that begins it
+        std::uint64_t moment;  // in which it was about to begin last
+        By function;
+        bool seen = false;  // it has begun: the driver has said so
+        bool is(const Entry& other) const;
     };
-    bool any_still();
+    static Entry entry_of(CUstream stream);
+    bool any_still(bool for_sure);
     bool goes_on(const Entry& entry);
     void note_seen(const Entry& entry);
     template <typename Which>
@@ -55,6 +66,7 @@ class Captures {
     }
     Mutex mutex_;
     PageVector<Entry> streams_;
+    std::uint64_t last_ = 0;
     std::atomic<std::size_t> count_{0};
 };
 

@@ -4,6 +4,7 @@
 #include "virtual_gpu/allocation_kind.h"
 #include "virtual_gpu/cache/caches.h"
 #include "virtual_gpu/cache/current_context.h"
+#include "virtual_gpu/cache/relaxed_captures.h"
 #include "virtual_gpu/process.h"
 
 namespace cuslice {
@@ -26,7 +27,7 @@ void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::
     backing.fence = fence;
     backing.passed = passed;
     backing.drop_fence = [](void* self, Fence fence) { kOf(self).set->fences().drop(fence); };
-    backing.capturing = [](void* self) { return kOf(self).set->captures().any(); };
+    backing.capturing = [](void* self) { return kOf(self).set->captures().any_for_sure(); };
     backing.forget = [](void* self, std::uint64_t address) { return kOf(self).set->notes().forget(address); };
     backing.wanted = [](void* self) { return kOf(self).gpu->asked_to_trim(); };
     backing.thread_began = [](void*) { Caches::thread_began(); };
@@ -52,7 +53,7 @@ int ContextCache::quiesce(void* self, std::uint64_t address, bool for_program) {
     if (for_program && !current) return asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_CONTEXT;
     if (current && current == process().contexts().sole() && set.captures().none_known()) [[likely]]
         return CUSLICE_REAL(cuCtxSynchronize)();
-    return set.quiesce(cache.context, address);
+    return set.quiesce(cache.context, address, for_program);
 }
 
 Fence ContextCache::fence(void* self, std::uint64_t address) {
@@ -97,20 +98,23 @@ std::uint64_t ContextCache::take(void* self, std::uint64_t bytes, Denied* denied
     }
     if (made) CUSLICE_REAL(cuMemFree_v2)(address);
     gpu.budget().roll_back(bytes);
-    denied->by = made ? Denied::By::host : Denied::By::driver;
+    denied->by = made                                 ? Denied::By::host
+                 : result == CUDA_ERROR_OUT_OF_MEMORY ? Denied::By::driver
+                                                      : Denied::By::failure;
     denied->error = result;
     return 0;
 }
 
-void ContextCache::give_back(void* self, std::uint64_t address, std::uint64_t) {
+bool ContextCache::give_back(void* self, std::uint64_t address, std::uint64_t) {
     auto& cache = *static_cast<ContextCache*>(self);
     const Uncancelled uncancelled;
+    const RelaxedCaptures relaxed;
     const CurrentContext current(cache.context);
     if (!current) {
         // It has ended, and its memory with it; what was taken meanwhile is charged still.
         const Allocation left = process().allocations().erase(address);
         if (left.address) cache.gpu->budget().release(left.bytes);
-        return;
+        return true;
     }
     process().frees().begin();
     const CUresult result = CUSLICE_REAL(cuMemFree_v2)(address);
@@ -118,6 +122,7 @@ void ContextCache::give_back(void* self, std::uint64_t address, std::uint64_t) {
     if (freed.address)
         is_exported(freed) ? cache.gpu->release_shared(freed.bytes) : cache.gpu->budget().release(freed.bytes);
     process().frees().end();
+    return result == CUDA_SUCCESS;
 }
 
 }  // namespace cuslice

@@ -26,7 +26,7 @@ struct ContextCache {
     static Fence fence(void* self, std::uint64_t address);
     static bool passed(void* self, Fence fence, bool wait);
     static std::uint64_t take(void* self, std::uint64_t bytes, Denied* denied);
-    static void give_back(void* self, std::uint64_t address, std::uint64_t bytes);
+    static bool give_back(void* self, std::uint64_t address, std::uint64_t bytes);
 };
 
 }  // namespace cuslice

@@ -10,6 +10,7 @@
 #include <ctime>
 
 #include "policy/mutex.h"
+#include "virtual_gpu/cache/relaxed_captures.h"
 #include "virtual_gpu/driver/libc.h"
 #include "virtual_gpu/process.h"
 
@@ -39,6 +40,7 @@ std::uint64_t look_after() {
 }
 
 void* run(void*) {
+    const RelaxedCaptures relaxed;
     for (;;) {
         sleep_for(look_after());
         process().caches().each([](ContextCache& cache) {

@@ -11,6 +11,7 @@ struct PrivateDriver {
     decltype(&::cuDevicePrimaryCtxRetain) retain_primary;
     decltype(&::cuDevicePrimaryCtxRelease_v2) release_primary;
     decltype(&::cuModuleLoadData) load_module;
+    CUresult(CUDAAPI* begin_capture)(CUstream, CUstreamCaptureMode);  // for tests alone
 };
 
 /// The name by which cuGetProcAddress gives it, whatever version is asked for. No driver of NVIDIA's has it.

@@ -17,6 +17,9 @@ struct MadeUpMemory {
     std::uint64_t unaligned = 0;          // added to every address
     bool capturing = false;
     int sync_error = 0;
+    int failure = 0;                  // the driver's answer to whoever asks for a segment
+    bool takes_nothing_back = false;  // the driver
+    bool no_fences = false;
     bool instant = true;  // the GPU is always done
     bool keep_marked = false;
     std::atomic<bool> wanted{false};    // somebody else needs what is idle
@@ -24,7 +27,7 @@ struct MadeUpMemory {
     Statistics last;
 
     std::uint64_t held = 0, peak = 0, next = 1ull << 40;
-    unsigned takes = 0, returns = 0, fences = 0, quiesces = 0, threads = 0, changes = 0;
+    unsigned asked_for = 0, takes = 0, attempts = 0, returns = 0, fences = 0, quiesces = 0, threads = 0, changes = 0;
     std::map<std::uint64_t, std::uint64_t> live;
     std::set<Fence> pending;
     std::set<std::uint64_t> forgotten;
@@ -35,7 +38,7 @@ struct MadeUpMemory {
         b.self = this;
         b.take = [](void* self, std::uint64_t bytes, Denied* denied) { return of(self).take(bytes, denied); };
         b.give_back = [](void* self, std::uint64_t address, std::uint64_t bytes) {
-            of(self).give_back(address, bytes);
+            return of(self).give_back(address, bytes);
         };
         b.room = [](void* self) {
             std::lock_guard lock(of(self).mutex);
@@ -53,7 +56,7 @@ struct MadeUpMemory {
         b.fence = [](void* self, std::uint64_t) -> Fence {
             MadeUpMemory& m = of(self);
             std::lock_guard lock(m.mutex);
-            if (m.capturing) return 0;
+            if (m.capturing || m.no_fences) return 0;
             const Fence fence = ++m.fences;
             if (!m.instant) m.pending.insert(fence);
             return fence;
@@ -85,9 +88,15 @@ struct MadeUpMemory {
     static MadeUpMemory& of(void* self) { return *static_cast<MadeUpMemory*>(self); }
     std::uint64_t take(std::uint64_t bytes, Denied* denied) {
         std::lock_guard lock(mutex);
+        asked_for++;
         if (bytes > limit - held) {
             denied->by = Denied::By::limit;
             denied->over_limit = {bytes, held, limit, 0};
+            return 0;
+        }
+        if (failure) {
+            denied->by = Denied::By::failure;
+            denied->error = failure;
             return 0;
         }
         if (bytes > physical - held) {
@@ -103,12 +112,15 @@ struct MadeUpMemory {
         live[address] = bytes;
         return address;
     }
-    void give_back(std::uint64_t address, std::uint64_t bytes) {
+    bool give_back(std::uint64_t address, std::uint64_t bytes) {
         std::lock_guard lock(mutex);
+        attempts++;
+        if (takes_nothing_back) return false;
         if (live.at(address) != bytes) throw "given back with another size";
         live.erase(address);
         held -= bytes;
         returns++;
+        return true;
     }
 };
 

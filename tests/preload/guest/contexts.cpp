@@ -87,6 +87,10 @@ void add_context_commands(Commands& commands) {
     commands["hiddenload"] = [](Program& p, const Words& w) {
         return answer(private_driver(p)->load_module(&p.modules[w.at(0)], module_text(number(w.at(1))).c_str()));
     };
+    // hiddenbegin STREAM: a capture in global mode
+    commands["hiddenbegin"] = [](Program& p, const Words& w) {
+        return answer(private_driver(p)->begin_capture(p.streams.at(w.at(0)), CU_STREAM_CAPTURE_MODE_GLOBAL));
+    };
     // retain DEVICE: the primary context, made current and known by the device's number
     commands["retain"] = [](Program& p, const Words& w) {
         CUcontext context = nullptr;

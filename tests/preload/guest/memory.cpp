@@ -69,6 +69,9 @@ void add_memory_commands(Commands& commands) {
         const CUresult result = p.driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
         return answer(result, reinterpret_cast<std::uintptr_t>(stream));
     };
+    commands["unstream"] = [](Program& p, const Words& w) {
+        return answer(p.driver.cuStreamDestroy_v2(p.streams.at(w.at(0))));
+    };
     // freeasync NAME [STREAM]
     commands["freeasync"] = [](Program& p, const Words& w) {
         return answer(p.driver.cuMemFreeAsync(p.blocks.at(w.at(0)), w.size() > 1 ? p.streams.at(w[1]) : nullptr));

@@ -26,6 +26,14 @@ CUresult begin_newer(Program& p, CUstream stream, CUstreamCaptureMode mode) {
     return reinterpret_cast<CUresult (*)(CUstream, CUstreamCaptureMode)>(found)(stream, mode);
 }
 
+CUresult exchange_mode(Program& p, CUstreamCaptureMode* mode) {
+    void* found = nullptr;
+    const CUresult result =
+        p.driver.cuGetProcAddress_v2("cuThreadExchangeStreamCaptureMode", &found, 10010, 0, nullptr);
+    if (result != CUDA_SUCCESS || !found) return CUDA_ERROR_NOT_FOUND;
+    return reinterpret_cast<CUresult (*)(CUstreamCaptureMode*)>(found)(mode);
+}
+
 CUstreamCaptureMode mode_of(const std::string& word) {
     return word == "relaxed" ? CU_STREAM_CAPTURE_MODE_RELAXED
            : word == "local" ? CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
@@ -59,6 +67,14 @@ void add_work_commands(Commands& commands) {
         const CUstream stream = p.streams.at(w.at(0));
         return answer(w.size() > 2 ? begin_newer(p, stream, mode_of(w.at(1)))
                                    : p.driver.cuStreamBeginCapture_v2(stream, mode_of(w.at(1))));
+    };
+    // capturemode: how this thread treats captures of others
+    commands["capturemode"] = [](Program& p, const Words&) {
+        CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+        CUresult result = exchange_mode(p, &mode);
+        const int was = mode;
+        if (result == CUDA_SUCCESS) result = exchange_mode(p, &mode);
+        return answer(result, was);
     };
     commands["end"] = [](Program& p, const Words& w) {
         CUgraph graph = nullptr;

@@ -86,7 +86,7 @@ struct Answer {
 /// per-thread flag with those alone; one that has none answers with the only forms there are.
 Answer look_up(const char* name, int version, cuuint64_t flags) {
     static constexpr PrivateDriver private_driver{&cuDevicePrimaryCtxRetain, &cuDevicePrimaryCtxRelease_v2,
-                                                  &cuModuleLoadData};
+                                                  &cuModuleLoadData, &cuStreamBeginCapture_v2};
     if (std::strcmp(name, kPrivateDriver) == 0)
         return {const_cast<PrivateDriver*>(&private_driver), CU_GET_PROC_ADDRESS_SUCCESS};
     const std::vector<const Exported*> rows = rows_of(name);

@@ -50,12 +50,13 @@ std::uint64_t take(void* self, std::uint64_t bytes, Denied* denied) {
     return address;
 }
 
-void give_back(void* self, std::uint64_t address, std::uint64_t bytes) {
+bool give_back(void* self, std::uint64_t address, std::uint64_t bytes) {
     Place& place = Place::of(self);
     const std::lock_guard lock(place.mutex);
     const Current current(place.context);
     REUSE_MUST(cuMemFree(address));
     place.held -= bytes;
+    return true;
 }
 
 int quiesce(void* self) {

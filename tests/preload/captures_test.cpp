@@ -1,0 +1,130 @@
+// Memory that is cached, and streams that are captured into graphs: when a capture is over, what is not done while one
+// goes on, and that whatever the driver refuses meanwhile is not lost.
+#include "tests/preload/scene.h"
+
+namespace cuslice::tests {
+namespace {
+
+Words growth(const std::string& free = "strict", const Words& more = {}) {
+    Words words{"CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=" + free};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+// What is freed can be had again: together it is twice the slice.
+void use_again(Scene& scene) {
+    for (int i = 0; i < 200; ++i) {
+        CAPTURE(i);
+        REQUIRE(scene.guest.code("alloc a " + bytes(10 * kMiB)) == 0);
+        REQUIRE(scene.guest.code("free a") == 0);
+    }
+}
+
+// A stream, another one, and in the cache two idle segments and a block that is used.
+void cache_two(Scene& scene, std::uint64_t first, std::uint64_t second) {
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("stream s") == 0);
+    REQUIRE(scene.guest.code("stream other") == 0);
+    REQUIRE(scene.guest.code("alloc first " + bytes(first)) == 0);
+    REQUIRE(scene.guest.code("alloc used 65536") == 0);
+    REQUIRE(scene.guest.code("alloc second " + bytes(second)) == 0);
+    REQUIRE(scene.guest.code("free first") == 0);
+    REQUIRE(scene.guest.code("free second") == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a capture is over when it has ended or its stream has, whatever context is current then") {
+    const std::string free = GENERATE("strict", "deferred"), end = GENERATE("end s", "unstream s");
+    const bool newer = GENERATE(false, true);
+    CAPTURE(free, end, newer);
+    Scene scene("2xt4", growth(free, {"CUSLICE_FAKE_NEWER=1"}));
+    REQUIRE(scene.guest.code("retain 1") == 0);
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("stream s") == 0);
+    REQUIRE(scene.guest.code(std::string("begin s relaxed") + (newer ? " newer" : "")) == 0);
+    REQUIRE(scene.guest.code("current 1") == 0);
+    REQUIRE(scene.guest.code(end) == 0);
+    REQUIRE(scene.guest.code("current 0") == 0);
+    use_again(scene);
+}
+
+TEST_CASE("a capture that ended where no hook is keeps no memory from being used again") {
+    const std::string free = GENERATE("strict", "deferred");
+    CAPTURE(free);
+    Scene scene("2xt4", growth(free));
+    REQUIRE(scene.guest.code("hidden 1") == 0);
+    REQUIRE(scene.guest.code("stream s") == 0);
+    REQUIRE(scene.guest.code("begin s relaxed") == 0);
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("hiddenrelease 1") == 0);
+    use_again(scene);
+}
+
+TEST_CASE("a capture goes on when a second one fails to begin in its stream") {
+    const std::string free = GENERATE("strict", "deferred");
+    CAPTURE(free);
+    Scene scene("1xt4", growth(free));
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("stream s") == 0);
+    const std::uint64_t block = scene.guest.number("alloc a 1000000");
+    REQUIRE(scene.guest.code("begin s global") == 0);
+    CHECK(scene.guest.code("begin s global") == 401);
+    CHECK(scene.guest.code("free a") == 0);
+    CHECK(scene.guest.number("alloc b 1000000") != block);
+    CHECK(scene.guest.code("end s") == 0);
+}
+
+TEST_CASE("what the driver forbids during a capture is the answer, and costs nothing afterwards") {
+    Scene scene("1xt4", growth());
+    cache_two(scene, 100 * kMiB, 150 * kMiB);
+    const std::uint64_t free = scene.free(), held = scene.held().used;
+    REQUIRE(scene.guest.code("begin s global") == 0);
+    CHECK(scene.guest.code("alloc more " + bytes(400 * kMiB)) == 900);
+    CHECK(scene.guest.code("end s") == 901);
+    CHECK(scene.free() == free);
+    CHECK(scene.held().used == held);
+    CHECK(scene.guest.code("alloc more " + bytes(800 * kMiB)) == 0);
+}
+
+TEST_CASE("nothing is given back during a capture, whatever is short of memory") {
+    const bool newer = GENERATE(false, true);
+    CAPTURE(newer);
+    Scene scene("1xt4", growth("strict", {"CUSLICE_FAKE_NEWER=1"}));
+    cache_two(scene, 300 * kMiB, 400 * kMiB);
+    const std::uint64_t free = scene.free(), held = scene.held().used;
+    REQUIRE(scene.guest.code(std::string("begin s global") + (newer ? " newer" : "")) == 0);
+    CHECK(scene.guest.code("thread alloc more " + bytes(800 * kMiB) + " on=other") == 2);
+    CHECK(scene.held().used == held);
+    CHECK(scene.guest.code("end s") == 0);
+    CHECK(scene.free() == free);
+    CHECK(scene.guest.code("alloc more " + bytes(800 * kMiB) + " on=other") == 0);
+}
+
+TEST_CASE("calls of cuslice's own end no capture, also of those that begin where no hook is") {
+    const std::string thread = GENERATE("", "thread ");
+    CAPTURE(thread);
+    Scene scene("1xt4", growth());
+    cache_two(scene, 300 * kMiB, 400 * kMiB);
+    REQUIRE(scene.guest.code("hiddenbegin s") == 0);
+    CHECK(scene.guest.code(thread + "alloc more " + bytes(800 * kMiB) + " on=other") == 0);
+    CHECK(scene.guest.ask("capturemode") == "0 0");
+    CHECK(scene.guest.code("end s") == 0);
+}
+
+TEST_CASE("what the driver doesn't take back stays in the cache") {
+    Scene scene("1xt4", growth("strict", {"CUSLICE_FAKE_INJECT=cuMemFree_v2:1=999"}));
+    cache_two(scene, 300 * kMiB, 400 * kMiB);
+    const std::uint64_t free = scene.free(), held = scene.held().used;
+    CHECK(scene.guest.code("alloc more " + bytes(800 * kMiB) + " on=other") == 2);
+    CHECK(scene.free() == free);
+    CHECK(scene.held().used == held);
+    CHECK(scene.guest.code("alloc first " + bytes(300 * kMiB)) == 0);
+    CHECK(scene.guest.code("alloc second " + bytes(400 * kMiB)) == 0);
+    CHECK(scene.held().used == held);
+    CHECK(scene.guest.code("free first") == 0);
+    CHECK(scene.guest.code("free second") == 0);
+    CHECK(scene.guest.code("alloc more " + bytes(800 * kMiB) + " on=other") == 0);
+}
+
+}  // namespace cuslice::tests
