@@ -184,6 +184,9 @@ class CachingAllocator {
     ThreadCache* own_cache();
     bool reuse_parked(bool wait, bool large);
     bool passed(Batch* batch, bool wait);
+    bool quiesce(const Batch& batch);
+    bool too_much_parked(const Batch& batch);
+    void number(Batch* batch);
     void return_batch(Batch* batch);
     void keep_own(Batch* batch);
     Batch* next_parked();
@@ -212,6 +215,7 @@ class CachingAllocator {
     Records<Batch> batches_;
     Batch* open_ = nullptr;  // freed large blocks, and no fence yet
     Batch *oldest_ = nullptr, *newest_ = nullptr;
+    std::uint64_t last_number_ = 0, quiet_up_to_ = 0;  // numbers of batches
     ThreadCache* caches_ = nullptr;
     ThreadCache* spare_caches_ = nullptr;
     std::uint64_t cache_memory_ = 0;

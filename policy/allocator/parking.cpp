@@ -18,6 +18,10 @@ constexpr std::uint64_t kWorthAFence = 1 << 20;
 constexpr std::uint64_t kParkedLarge = 4 << 20;
 constexpr std::uint64_t kParkedShare = 1024;  // of what is held
 
+// Without fences nobody knows how far the GPU has come, and it is waited for when so much is parked.
+constexpr std::uint64_t kMostUnfenced = 64 << 20;
+constexpr std::uint64_t kUnfencedShare = 4;  // of what is live
+
 }  // namespace
 
 // By whoever holds the cache's lock.
@@ -73,7 +77,11 @@ void CachingAllocator::queue(Batch* batch) {
     (newest_ ? newest_->next : oldest_) = batch;
     newest_ = batch;
     queued_ += batch->bytes;
+    number(batch);
 }
+
+// With the lock held, of a batch that begins to wait.
+void CachingAllocator::number(Batch* batch) { batch->number = ++last_number_; }
 
 // A batch that was filled is the time to see what has become of the earlier ones. If it is the `first`, it may not have
 // to wait itself.
@@ -114,8 +122,29 @@ bool CachingAllocator::passed(Batch* batch, bool wait) {
         return true;
     }
     // There is no fence to be had. Waiting for everything is as good.
-    const bool ask = wait || options_.reuse == Reuse::strict;
-    return ask && backing_.quiesce(backing_.self, batch->address(), false) == 0;
+    const bool ask = wait || options_.reuse == Reuse::strict || too_much_parked(*batch);
+    return ask && quiesce(*batch);
+}
+
+// Without the lock. One wait is enough for all batches that waited when it began.
+bool CachingAllocator::quiesce(const Batch& batch) {
+    std::uint64_t last = 0;
+    {
+        LockGuard lock(mutex_);
+        if (batch.number && batch.number <= quiet_up_to_) return true;
+        last = last_number_;
+    }
+    if (backing_.quiesce(backing_.self, batch.address(), false) != 0) return false;
+    LockGuard lock(mutex_);
+    quiet_up_to_ = std::max(quiet_up_to_, last);
+    return true;
+}
+
+bool CachingAllocator::too_much_parked(const Batch& batch) {
+    LockGuard lock(mutex_);
+    if (batch.number && batch.number <= quiet_up_to_) return true;
+    const std::uint64_t parked = queued_ + (batch.number ? 0 : batch.bytes);
+    return parked > kMostUnfenced && parked > total_traffic().out() / kUnfencedShare;
 }
 
 // Puts a batch's small blocks into this thread's own store, as far as there is room. Those that are left are first in

@@ -21,6 +21,7 @@ struct Batch {
     std::uint32_t count = 0;
     std::uint32_t classes = 0;  // a bit for each class of the small blocks, and kLarge
     std::uint64_t bytes = 0;
+    std::uint64_t number = 0;  // in the order in which batches came to wait; 0: it doesn't yet
     // A small block, with its class in the bits that are 0 in every address, or a larger one's Block instead of the
     // word.
     struct Parked {

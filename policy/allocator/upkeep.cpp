@@ -53,6 +53,7 @@ void CachingAllocator::empty(ThreadCache& cache) {
         oldest_ = open;
         if (!newest_) newest_ = open;
         queued_ += open->bytes;
+        number(open);
     }
 }
 

@@ -146,7 +146,7 @@ int Caches::quiesce(CUcontext context, CUdeviceptr address, bool for_program) {
     if (for_program ? captures_.any() : captures_.any_for_sure()) return Backing::kNotNow;
     CUcontext all[Reach::kMostContexts];
     const std::size_t count = reach_.list(contexts(), context, address, all, std::size(all));
-    if (count > std::size(all)) return CUDA_ERROR_NOT_SUPPORTED;
+    if (count > std::size(all)) return Backing::kNotNow;
     for (std::size_t i = 0; i < count; i++) {
         const CurrentContext during(all[i]);
         const CUresult result = during ? CUSLICE_REAL(cuCtxSynchronize)() : CUDA_ERROR_CONTEXT_IS_DESTROYED;

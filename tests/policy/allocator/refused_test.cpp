@@ -99,4 +99,47 @@ TEST_CASE("what the driver answers for another reason than memory is the answer,
     CHECK(a.allocate(130 * kMiB) != 0);
 }
 
+TEST_CASE("deferred, without fences: what is parked is bounded, and one wait is enough for all of it") {
+    const std::uint64_t live = GENERATE(0, 1000) * kMiB;
+    Allocator a(kDeferred);
+    a.memory.no_fences = true;
+    if (live) REQUIRE(a.allocate(live) != 0);
+    const std::uint64_t most = std::max(64 * kMiB, live / 4), size = 8 * kMiB, rounds = 10 * most / size;
+    for (std::uint64_t i = 0; i < rounds; i++) {
+        REQUIRE(a.free(a.allocate(size)) == Freed::done);
+        const Statistics now = a.allocator.statistics();
+        REQUIRE(now.active.current - now.allocated.current <= most + size);
+    }
+    CHECK(a.memory.quiesces >= 8);
+    CHECK(a.memory.quiesces <= 10);
+}
+
+TEST_CASE("deferred, without fences: blocks that were freed after a wait began aren't reused for it") {
+    Allocator a(kDeferred);
+    a.memory.no_fences = true;
+    std::vector<std::uint64_t> blocks;
+    for (int i = 0; i < 20; i++) blocks.push_back(a.allocate(8 * kMiB));
+    for (const std::uint64_t block : blocks) REQUIRE(a.free(block) == Freed::done);
+    const unsigned waits = a.memory.quiesces;
+    CHECK(waits >= 1);
+    a.memory.capturing = true;  // from here on nobody can say anything of the GPU
+    const std::uint64_t late = a.allocate(8 * kMiB);
+    REQUIRE(a.free(late) == Freed::done);
+    for (int i = 0; i < 40; i++) CHECK(a.allocate(8 * kMiB) != late);
+    CHECK(a.memory.quiesces == waits);
+}
+
+TEST_CASE("strict: what was parked during a capture costs one wait when it is over") {
+    Allocator a;
+    std::vector<std::uint64_t> blocks;
+    for (int i = 0; i < 2000; i++) blocks.push_back(a.allocate(100'000));
+    a.memory.capturing = true;
+    for (const std::uint64_t block : blocks) REQUIRE(a.free(block) == Freed::done);
+    const unsigned waits = a.memory.quiesces;
+    a.memory.capturing = false;
+    a.allocator.trim(~0ull);
+    CHECK(a.memory.quiesces == waits + 1);
+    CHECK(a.memory.held == 0);
+}
+
 }  // namespace cuslice

@@ -1,0 +1,64 @@
+// Freed memory that can't be used again at once, or never: how much of it there is at most.
+#include "tests/preload/scene.h"
+
+namespace cuslice::tests {
+namespace {
+
+Words growth(const std::string& free, const Words& more = {}) {
+    Words words{"CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=" + free};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+void create_contexts(Scene& scene, unsigned count) {
+    for (unsigned i = 0; i < count; ++i) REQUIRE(scene.guest.code("create c" + std::to_string(i) + " 0") == 0);
+    REQUIRE(scene.guest.code("current 0") == 0);
+}
+
+}  // namespace
+
+TEST_CASE("deferred: where the driver has no fences, no more than 64 MiB or a quarter of what is live is parked") {
+    const bool many_contexts = GENERATE(false, true);
+    const std::uint64_t live = GENERATE(0, 1024) * kMiB;
+    CAPTURE(many_contexts, live);
+    const Words no_fences{"CUSLICE_FAKE_INJECT=cuCtxRecordEvent:*=801"};
+    Scene scene("1xt4", growth("deferred", many_contexts ? Words{} : no_fences), "12GiB");
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("stream s") == 0);
+    if (many_contexts) create_contexts(scene, 16);
+    if (live) REQUIRE(scene.guest.code("alloc live " + bytes(live)) == 0);
+    const std::uint64_t before = scene.held().used, most = std::max(64 * kMiB, live / 4);
+    for (int i = 0; i < 100; ++i) {
+        REQUIRE(scene.guest.code("alloc a " + bytes(8 * kMiB)) == 0);
+        REQUIRE(scene.guest.code("free a") == 0);
+    }
+    // The cache grows in steps of an eighth to a half of what it holds.
+    CHECK(scene.held().used < before + most + most / 2 + 32 * kMiB);
+    // Not during a capture, which a wait would end.
+    REQUIRE(scene.guest.code("begin s relaxed") == 0);
+    for (int i = 0; i < 50; ++i) {
+        REQUIRE(scene.guest.code("alloc a " + bytes(8 * kMiB)) == 0);
+        REQUIRE(scene.guest.code("free a") == 0);
+    }
+    CHECK(scene.guest.code("end s") == 0);
+}
+
+TEST_CASE("strict: with more contexts than can be waited for, what is freed is parked until it can") {
+    const std::string size = GENERATE("1000", "1000000");
+    CAPTURE(size);
+    Scene scene("1xt4", growth("strict"), "12GiB");
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::uint64_t block = scene.guest.number("alloc a " + size);
+    create_contexts(scene, 64);
+    CHECK(scene.guest.code("free a") == 0);
+    CHECK(scene.guest.code("free a") == 1);
+    CHECK(scene.guest.number("alloc b " + size) != block);
+    REQUIRE(scene.guest.code("destroy c0") == 0);
+    CHECK(scene.guest.code("free b") == 0);
+    // Whoever needs it all has it waited for.
+    CHECK(scene.guest.number("memorystats 0", 10) > 0);
+    CHECK(scene.guest.code("alloc all " + bytes(100 * kGiB)) == 2);
+    CHECK(scene.guest.number("memorystats 0", 10) == 0);
+}
+
+}  // namespace cuslice::tests
