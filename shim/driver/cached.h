@@ -17,10 +17,17 @@ inline CUresult answer_denied(Function function, VirtualGpu& gpu, const Denied& 
     }
 }
 
+using DirectAllocation = CUresult (*)(CUdeviceptr*, std::uint64_t);
+
 // What a thread's own magazine doesn't have. Apart, so that the hook needs few registers where it has.
 [[gnu::noinline]] inline CUresult cached_allocation_slowly(Function function, const Process::Current& current,
-                                                           CUdeviceptr* pointer, std::uint64_t bytes) {
+                                                           CUdeviceptr* pointer, std::uint64_t bytes,
+                                                           DirectAllocation direct) {
     VirtualGpu& gpu = *current.gpu;
+    if (process().caches().better_direct(gpu, bytes)) [[unlikely]] {
+        const CUresult result = direct(pointer, bytes);
+        if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
+    }
     Denied denied;
     const std::uint64_t address = current.cache->allocate(bytes, &denied);
     if (!address) return answer_denied(function, gpu, denied, bytes);
@@ -30,12 +37,12 @@ inline CUresult answer_denied(Function function, VirtualGpu& gpu, const Denied& 
 
 // An allocation that may come out of a cache; `direct` makes it of the driver where there is none.
 inline CUresult cached_allocation(Function function, CUdeviceptr* pointer, std::uint64_t bytes,
-                                  CUresult (*direct)(CUdeviceptr*, std::uint64_t)) {
+                                  DirectAllocation direct) {
     if (inside_hook || !pointer || !bytes) return direct(pointer, bytes);
     const Process::Current& current = process().current();
     if (!current.cache) return direct(pointer, bytes);
     const std::uint64_t address = current.cache->allocate_at_once(bytes);
-    if (!address) return cached_allocation_slowly(function, current, pointer, bytes);
+    if (!address) return cached_allocation_slowly(function, current, pointer, bytes, direct);
     *pointer = address;
     return CUDA_SUCCESS;
 }

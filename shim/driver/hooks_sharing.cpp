@@ -46,9 +46,7 @@ CUSLICE_HOOK cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
     if (ready() != Readiness::ready) return unavailable();
     const CachingAllocator::Found block = cached_block(address);
     const HookEntry entry;
-    Caches& caches = process().caches();
-    if (block.address && !caches.notes().exported(caches.map(), block.address, caches.context_of(block)))
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (block.address && !process().caches().exported(block)) return CUDA_ERROR_OUT_OF_MEMORY;
     CUdeviceptr base = block.address ? block.segment->address : address;
     const CUresult result = CUSLICE_REAL(cuIpcGetMemHandle)(handle, base);
     if (result != CUDA_SUCCESS || !entry.counts()) return result;

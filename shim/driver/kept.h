@@ -13,7 +13,7 @@ inline bool keep_from_reuse(CUdeviceptr address, std::uint64_t bytes) {
     const auto after = [](CUdeviceptr at, std::uint64_t step) { return at / step * step + step; };
     for (CUdeviceptr at = address; at < end && map.segment(at);) {
         if (const CachingAllocator::Found block = CachingAllocator::find(caches.map(), at); block.address) {
-            if (!caches.notes().exported(caches.map(), block.address, caches.context_of(block))) return false;
+            if (!caches.exported(block)) return false;
             at = after(block.address + block.requested - 1, SizeClass::kUnit);
             continue;
         }

@@ -61,4 +61,43 @@ TEST_CASE("strict: with more contexts than can be waited for, what is freed is p
     CHECK(scene.guest.number("memorystats 0", 10) == 0);
 }
 
+TEST_CASE("a program that exports each of its blocks holds no more than what is live") {
+    const std::string size = GENERATE("5000", "300000", "1048576"), how = GENERATE("ipcget a", "tokens a");
+    CAPTURE(size, how);
+    Scene scene("1xt4", growth("strict"));
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("alloc first 100000") == 0);
+    const std::uint64_t before = scene.held().used, count = 400;
+    std::uint64_t live = 0;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        CAPTURE(i);
+        REQUIRE(scene.guest.code("alloc a " + size) == 0);
+        REQUIRE(scene.guest.ask(how) != "");  // whatever the driver makes of it
+        if (i % 6 == 0) {
+            REQUIRE(scene.guest.code("alloc live" + std::to_string(i) + " 100000") == 0);
+            live += 100'000;
+        }
+        REQUIRE(scene.guest.code("free a") == 0);
+    }
+    CHECK(scene.held().used <= before + live + 16 * kMiB);
+    // Blocks of other sizes are cached as ever.
+    const std::uint64_t block = scene.guest.number("alloc b 200000"), held = scene.held().used;
+    REQUIRE(scene.guest.code("free b") == 0);
+    CHECK(scene.held().used == held);
+    CHECK(scene.guest.number("alloc b 200000") == block);
+}
+
+TEST_CASE("blocks of sizes that were exported come out of the cache where there is no other memory") {
+    const std::string allocator = GENERATE("growth", "prealloc");
+    CAPTURE(allocator);
+    Scene scene("1xt4", {"CUSLICE_ALLOCATOR=" + allocator});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("alloc a 1048576") == 0);
+    REQUIRE(scene.guest.code("fill 1048576") == 2);
+    REQUIRE(scene.guest.code("ipcget a") == 0);
+    // Every other one, so that no segment is idle.
+    for (int i = 2; i < 400; i += 2) REQUIRE(scene.guest.code("free fill" + std::to_string(i)) == 0);
+    CHECK(scene.guest.number("fill 1048576") >= 199);
+}
+
 }  // namespace cuslice::tests

@@ -102,6 +102,19 @@ Contexts::Id Caches::context_of(const CachingAllocator::Found& block) const {
     return id;
 }
 
+bool Caches::exported(const CachingAllocator::Found& block) {
+    if (!notes_.exported(map_, block.address, context_of(block))) return false;
+    exported_sizes_.add(block.requested);
+    return true;
+}
+
+bool Caches::room_beside(VirtualGpu& gpu, std::uint64_t bytes) {
+    if (gpu.slice().allocator == AllocatorMode::prealloc) return false;
+    if (gpu.room() >= Budget::charged(bytes)) return true;
+    const Uncancelled uncancelled;
+    return trim(gpu, bytes) && gpu.room() >= Budget::charged(bytes);
+}
+
 std::uint64_t Caches::trim(VirtualGpu& gpu, std::uint64_t bytes, const ContextCache* except) {
     std::uint64_t given = 0;
     const RelaxedCaptures relaxed;

@@ -4,6 +4,7 @@
 #include "policy/mutex.h"
 #include "virtual_gpu/cache/captures.h"
 #include "virtual_gpu/cache/context_cache.h"
+#include "virtual_gpu/cache/exported_sizes.h"
 #include "virtual_gpu/cache/fences.h"
 #include "virtual_gpu/cache/ipc_blocks.h"
 #include "virtual_gpu/cache/notes.h"
@@ -37,6 +38,13 @@ class Caches {
 
     // The context that a block found in one of these is of.
     Contexts::Id context_of(const CachingAllocator::Found& block) const;
+    // Others than this process may hold such a block from now on. False if there is no memory to note it in.
+    bool exported(const CachingAllocator::Found& block);
+    // Whether an allocation should be the driver's rather than a cache's, as others may come to hold it: and it is
+    // there to be had without what the cache has in use. Not of a preallocated slice, all of which is the cache's.
+    bool better_direct(VirtualGpu& gpu, std::uint64_t bytes) {
+        return exported_sizes_.has(bytes) && room_beside(gpu, bytes);
+    }
 
     // What this GPU's caches hold, and what they and those of contexts that have ended have done. `open`: how many hold
     // anything now.
@@ -82,6 +90,7 @@ class Caches {
   private:
     static constexpr unsigned kMost = 256;
     static Contexts& contexts();
+    bool room_beside(VirtualGpu& gpu, std::uint64_t bytes);
     void watch_idle(const VirtualGpu& gpu);
 
     AddressMap map_;
@@ -90,6 +99,7 @@ class Caches {
     Notes notes_;
     IpcBlocks ipc_blocks_;
     Reach reach_;
+    ExportedSizes exported_sizes_;
     Mutex ending_;
     Mutex mutex_;  // over the making and ending of caches
     std::atomic<unsigned> count_{0};
