@@ -1,31 +1,46 @@
 #include "shim/log.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "config/resolve.h"
+#include "policy/guest_file.h"
 #include "virtual_gpu/process.h"
 
 namespace cuslice {
 
 namespace {
 
+constinit FileIdentity stderr_at_load;
+
 LogSetting setting() {
     return process().readiness() == Readiness::bad_configuration ? LogSetting{} : log_for(process().settings());
 }
 
+// Descriptor 2 is stderr as long as it is what it was when the library was loaded. A program that closes it gets the
+// number for some file of its own, which no line of ours may get into; another may have redirected its stderr. Who
+// redirects keeps the number over exec, and has lines appended.
+bool is_stderr() {
+    const FileIdentity now = identity_of(STDERR_FILENO);
+    if (!now.mode || now == stderr_at_load) return now.mode != 0;
+    if (fcntl(STDERR_FILENO, F_GETFD) & FD_CLOEXEC) return false;
+    if (S_ISREG(now.mode)) return fcntl(STDERR_FILENO, F_GETFL) & O_APPEND;
+    return S_ISFIFO(now.mode) || isatty(STDERR_FILENO);
+}
+
 void write_line(int fd, std::string_view line) {
+    if (fd == STDERR_FILENO && !is_stderr()) return;
     FixedText<2304> whole(line);
     whole.append('\n');
-    // A line that can't be written is lost: the host's work goes on.
-    const ssize_t written = write(fd, whole.c_str(), whole.view().size());
-    static_cast<void>(written);
+    write_at_once(fd, whole.c_str(), whole.view().size());
 }
 
 }  // namespace
+
+void note_stderr() { stderr_at_load = identity_of(STDERR_FILENO); }
 
 bool wants(LogLevel level) {
     const Readiness known = process().readiness();
@@ -35,9 +50,10 @@ bool wants(LogLevel level) {
 int open_log_file() {
     const LogSetting log = setting();
     if (log.file.empty()) return -1;
-    // Opened for each of the few lines, so that no descriptor of ours stands in the host's way.
+    // Opened for each of the few lines, so that no descriptor of ours stands in the host's way; and a pipe without a
+    // reader isn't waited for.
     const FixedText<4096> path(log.file);
-    return open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    return keep_descriptor(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644));
 }
 
 void say(LogLevel level, const LogLine& line) {

@@ -21,10 +21,17 @@ Recording::Block unpacked(const Allocation& allocation) {
     return {allocation.address, allocation.bytes - short_of, allocation.context};
 }
 
+// Asked once: a child writes no rows.
+std::uint32_t this_thread() {
+    static constinit thread_local std::uint32_t number = 0;
+    if (!number) number = static_cast<std::uint32_t>(syscall(SYS_gettid));
+    return number;
+}
+
 trace::Row row_of(trace::Action action, std::uint64_t address, std::uint64_t bytes, std::uint64_t stream) {
     timespec now{};
     clock_gettime(CLOCK_REALTIME, &now);
-    return {static_cast<std::uint32_t>(syscall(SYS_gettid)),
+    return {this_thread(),
             static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000,
             action,
             address,

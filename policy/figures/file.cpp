@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "policy/guest_file.h"
 #include "policy/ledger/liveness.h"
 
 namespace cuslice::figures {
@@ -63,6 +64,7 @@ File* make_own(const char* folder, Failure* why) {
     char path[ledger::kPathBytes];
     if (static_cast<std::size_t>(snprintf(path, sizeof path, "%s/%s", folder, name)) >= sizeof path)
         return fail(why, "can't use", folder, ENAMETOOLONG);
+    if (!file_may_have(sizeof(File))) return fail(why, "no room for", path, EFBIG);
     remove_dead(folder);
     unlink(path);  // of what this process was before an exec
     const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "policy/guest_file.h"
 #include "policy/ledger/liveness.h"
 
 namespace cuslice::ledger {
@@ -64,6 +65,11 @@ bool still_named(int file, const char* path) {
 
 // A whole new file.
 bool make(const char* path, const char* uuid, std::uint64_t capacity, Failure* why) {
+    // The kernel would end the process by a signal.
+    if (!file_may_have(sizeof(File))) {
+        errno = EFBIG;
+        return fail(why, "no room for", path), false;
+    }
     const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (file < 0) return fail(why, "can't make", path), false;
     const int full = posix_fallocate(file, 0, sizeof(File));

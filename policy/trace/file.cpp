@@ -3,11 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "policy/guest_file.h"
 #include "policy/trace/row.h"
 
 namespace cuslice::trace {
@@ -15,9 +16,9 @@ namespace cuslice::trace {
 namespace {
 
 constexpr unsigned kMostNames = 100;
+constexpr int kWipeOnFork = 18;  // MADV_WIPEONFORK, which older headers don't know
 
-// The C library's fstat and stat carry a version that old ones lack.
-bool about(int file, struct stat* result) { return syscall(SYS_fstat, file, result) == 0; }
+// The C library's stat carries a version that old ones lack.
 bool about(const char* path, struct stat* result) { return syscall(SYS_newfstatat, AT_FDCWD, path, result, 0) == 0; }
 
 bool fail(Reason& why, std::string_view what, const Path& path, int error) {
@@ -48,16 +49,25 @@ Path file_name(std::string_view name, pid_t pid, unsigned attempt) {
 int File::open_named(bool new_one) {
     // Never a terminal of the program's own; and a device is not waited for.
     const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY;
-    return open(path_.c_str(), flags | (new_one ? O_CREAT | O_EXCL : O_NONBLOCK), 0644);
+    return keep_descriptor(open(path_.c_str(), flags | (new_one ? O_CREAT | O_EXCL : O_NONBLOCK), 0644));
 }
 
 bool File::note_identity(int file) {
-    struct stat info {};
-    if (!about(file, &info)) return false;
-    device_ = info.st_dev;
-    inode_ = info.st_ino;
-    is_device_ = S_ISCHR(info.st_mode);
-    return is_device_ || S_ISREG(info.st_mode);
+    identity_ = identity_of(file);
+    return S_ISCHR(identity_.mode) || S_ISREG(identity_.mode);
+}
+
+// A page that the kernel empties in every child, also of those forks that the C library knows nothing of.
+void File::note_process() {
+    owner_ = getpid();
+    void* const page = mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return;
+    if (madvise(page, sizeof(int), kWipeOnFork) != 0) {
+        munmap(page, sizeof(int));
+        return;
+    }
+    *static_cast<int*>(page) = 1;
+    in_owner_ = static_cast<const int*>(page);
 }
 
 bool File::make(std::string_view name, Reason& why) {
@@ -68,7 +78,7 @@ bool File::make(std::string_view name, Reason& why) {
 }
 
 bool File::try_to_make(std::string_view name, Reason& why) {
-    owner_ = getpid();
+    note_process();
     int file = -1;
     for (unsigned attempt = 0; file < 0; attempt++) {
         path_ = file_name(name, owner_, attempt);
@@ -91,10 +101,7 @@ bool File::try_to_make(std::string_view name, Reason& why) {
     return append(kHeader, why) == Appended::done;
 }
 
-bool File::is_ours(int file) const {
-    struct stat info {};
-    return file >= 0 && about(file, &info) && info.st_dev == device_ && info.st_ino == inode_;
-}
+bool File::is_ours(int file) const { return file >= 0 && identity_of(file) == identity_; }
 
 // Programs close descriptors that they don't know, and what the number stands for then is not ours to write to.
 int File::descriptor() {
@@ -120,13 +127,12 @@ File::Appended File::append(std::string_view rows, Reason& why) {
 }
 
 File::Appended File::try_to_append(std::string_view rows, Reason& why) {
-    if (getpid() != owner_) return Appended::not_ours;
+    if (in_owner_ ? *in_owner_ == 0 : getpid() != owner_) return Appended::not_ours;
     const int file = descriptor();
     if (file < 0) return fail(why, "can't write to", path_, errno), Appended::failed;
-    // Past the limit the kernel would send a signal that ends the program.
-    struct rlimit most {};
+    // Asked each time, as a program may lower its own limit.
     const std::uint64_t end = written_.fetch_add(rows.size(), std::memory_order_relaxed) + rows.size();
-    if (!is_device_ && getrlimit(RLIMIT_FSIZE, &most) == 0 && end > most.rlim_cur)
+    if (S_ISREG(identity_.mode) && !file_may_have(end))
         return fail(why, "can't write to", path_, EFBIG), Appended::failed;
     ssize_t written;
     do written = write(file, rows.data(), rows.size());

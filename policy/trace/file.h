@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "config/text.h"
+#include "policy/guest_file.h"
 #include "policy/mutex.h"
 
 namespace cuslice::trace {
@@ -40,12 +41,12 @@ class File {
     bool is_ours(int file) const;
     int descriptor();
     bool note_identity(int file);
+    void note_process();
 
     Path path_;
     pid_t owner_ = 0;
-    dev_t device_ = 0;
-    ino_t inode_ = 0;
-    bool is_device_ = false;
+    const int* in_owner_ = nullptr;  // what is 0 in a child; null where the kernel has no such memory
+    FileIdentity identity_;
     std::atomic<int> file_{-1};
     std::atomic<std::uint64_t> written_{0};
     Mutex mutex_;  // over opening it again

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "policy/guest_file.h"
 #include "policy/page_vector.h"
 #include "shim/log.h"
 #include "virtual_gpu/process.h"
@@ -31,9 +32,7 @@ class Text {
     }
     // In one piece: what several threads append must not be mixed.
     void write_to(int file) {
-        if (!whole_) return;
-        const ssize_t written = write(file, bytes_.begin(), bytes_.size());
-        static_cast<void>(written);
+        if (whole_) write_at_once(file, bytes_.begin(), bytes_.size());
     }
 
   private:

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/memfd.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,11 +27,9 @@ struct Token {
 };
 static_assert(sizeof(Token) <= sizeof(CUipcMemHandle));
 
-constexpr off_t place_of(std::uint32_t slot) {
+constexpr off_t offset_of(std::uint32_t slot) {
     return static_cast<off_t>(sizeof(std::uint64_t) + slot * sizeof(CUipcMemHandle));
 }
-
-int make_file() { return static_cast<int>(syscall(SYS_memfd_create, "cuslice", MFD_CLOEXEC)); }
 
 std::uint64_t now() {
     timespec time{};
@@ -48,33 +47,68 @@ class SavedErrno {
 
 }  // namespace
 
+bool IpcBlocks::make_file() {
+    if (!file_may_have(sizeof(Page))) return false;
+    const int file =
+        keep_descriptor(static_cast<int>(syscall(SYS_memfd_create, "cuslice", MFD_CLOEXEC | MFD_ALLOW_SEALING)));
+    if (file < 0) return false;
+    // All of its space first, and nobody may cut it off: a page that isn't there would be a SIGBUS.
+    const bool whole = posix_fallocate(file, 0, sizeof(Page)) == 0;
+    fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK);
+    void* const memory = whole ? mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+    auto* const page = static_cast<Page*>(memory);
+    if (memory == MAP_FAILED || !files_.push_back({file, identity_of(file), page, 0})) {
+        if (memory != MAP_FAILED) munmap(memory, sizeof(Page));
+        close(file);
+        return false;
+    }
+    madvise(memory, sizeof(Page), MADV_DONTFORK);
+    page->nonce = now() ^ static_cast<std::uint64_t>(getpid()) << 48 ^ reinterpret_cast<std::uintptr_t>(page) << 12;
+    return true;
+}
+
+// One place for each segment's handle, however many of its blocks are given.
+IpcBlocks::File* IpcBlocks::place_of(const CUipcMemHandle& handle, std::uint32_t* slot) {
+    for (std::size_t i = files_.size(); i-- > 0;) {
+        if (files_[i].is_open()) continue;
+        munmap(files_[i].page, sizeof(Page));
+        files_.remove_at(i);
+    }
+    for (File& file : files_)
+        for (*slot = 0; *slot < file.used; (*slot)++)
+            if (std::memcmp(&file.page->handles[*slot], &handle, sizeof handle) == 0) return &file;
+    File* last = files_.end() - 1;
+    if (files_.size() == 0 || last->used == Page::kSlots) {
+        if (!make_file()) return nullptr;
+        last = files_.end() - 1;
+    }
+    *slot = last->used++;
+    last->page->handles[*slot] = handle;
+    return last;
+}
+
 bool IpcBlocks::give(CUipcMemHandle* handle, std::uint64_t offset, std::uint64_t bytes) {
     const SavedErrno saved;
     LockGuard lock(mutex_);
-    if (file_ < 0) {
-        file_ = make_file();
-        nonce_ = now() ^ static_cast<std::uint64_t>(getpid()) << 48;
-        given_.release();
-        if (file_ < 0 || pwrite(file_, &nonce_, sizeof nonce_, 0) != sizeof nonce_) return false;
-    }
-    // One place for each segment's handle, however many of its blocks are given.
-    std::uint32_t slot = 0;
-    while (slot < given_.size() && std::memcmp(&given_[slot], handle, sizeof *handle) != 0) slot++;
-    if (slot == given_.size()) {
-        if (pwrite(file_, handle, sizeof *handle, place_of(slot)) != sizeof *handle) return false;
-        if (!given_.push_back(*handle)) return false;
-    }
     Token token{};
+    const File* const file = place_of(*handle, &token.slot);
+    if (!file) return false;
     std::memcpy(token.magic, kMagic, sizeof kMagic);
-    token.nonce = nonce_;
+    token.nonce = file->page->nonce;
     token.pid = getpid();
-    token.descriptor = file_;
-    token.slot = slot;
+    token.descriptor = file->descriptor;
     token.offset = offset;
     token.bytes = bytes;
     *handle = {};
     std::memcpy(handle, &token, sizeof token);
     return true;
+}
+
+void IpcBlocks::forget() {
+    mutex_.reset();
+    for (const File& file : files_)
+        if (file.is_open()) close(file.descriptor);
+    files_.release();
 }
 
 IpcBlocks::Given IpcBlocks::read(const CUipcMemHandle& handle) {
@@ -91,7 +125,7 @@ IpcBlocks::Given IpcBlocks::read(const CUipcMemHandle& handle) {
     if (file < 0) return given;
     std::uint64_t nonce = 0;
     given.readable = pread(file, &nonce, sizeof nonce, 0) == sizeof nonce && nonce == token.nonce &&
-                     pread(file, &given.handle, sizeof given.handle, place_of(token.slot)) == sizeof given.handle;
+                     pread(file, &given.handle, sizeof given.handle, offset_of(token.slot)) == sizeof given.handle;
     close(file);
     given.offset = token.offset;
     given.bytes = token.bytes;

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "policy/guest_file.h"
 #include "policy/mutex.h"
 #include "policy/page_vector.h"
 #include "virtual_gpu/driver/cuda_api.h"
@@ -12,6 +13,9 @@ namespace cuslice {
 // far in the block begins. The driver's lies in a file without a name that this process keeps open and the other one
 // finds by its pid, and that ends with the process as the driver's handle does. So it can be opened under cuslice only,
 // by the same user, in the same pid namespace.
+//
+// A file is written through its mapping alone: the program may close its descriptor and have another file under the
+// number. Then the handles that led there are as those of a process that has ended, and later ones lead to a new file.
 //
 // A block at a segment's beginning needs none of this. Thread-safe.
 class IpcBlocks {
@@ -39,12 +43,24 @@ class IpcBlocks {
 
     Mutex& mutex() { return mutex_; }
     // In a forked child: its parent's handles are the parent's.
-    void forget() {
-        mutex_.reset();
-        file_ = -1;
-    }
+    void forget();
 
   private:
+    // What a file holds. `nonce` comes first, for whoever opens a file by a number to tell that it is this one.
+    struct Page {
+        static constexpr std::uint32_t kSlots = 1023;
+        std::uint64_t nonce;
+        CUipcMemHandle handles[kSlots];  // the driver's
+    };
+    struct File {
+        int descriptor;
+        FileIdentity identity;
+        Page* page;  // not mapped in a forked child
+        std::uint32_t used;
+        bool is_open() const { return identity_of(descriptor) == identity; }
+    };
+    File* place_of(const CUipcMemHandle& handle, std::uint32_t* slot);
+    bool make_file();
     struct Open {
         CUdeviceptr address;
         std::uint64_t offset, bytes;
@@ -53,10 +69,8 @@ class IpcBlocks {
     Open* find(CUdeviceptr address);
 
     Mutex mutex_;
-    int file_ = -1;
-    std::uint64_t nonce_ = 0;
     PageVector<Open> open_;
-    PageVector<CUipcMemHandle> given_;
+    PageVector<File> files_;
 };
 
 }  // namespace cuslice

@@ -1,12 +1,15 @@
 #include "policy/figures/file.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "policy/ledger/file.h"
 #include "policy/ledger/liveness.h"
 #include "tests/catch.h"
 
@@ -28,6 +31,22 @@ std::string text_of(const Name& name) {
     write_name(name, text);
     return text;
 }
+
+// In a child that may have no file of more than 4 KiB: what it returns, or 128 and the signal that ended it.
+template <typename Act>
+int under_limit(Act act) {
+    const pid_t child = fork();
+    if (child == 0) {
+        const rlimit limit{4096, 4096};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        _exit(act());
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+bool says_too_large(const Failure& why) { return std::string(why.text).find("File too large") != std::string::npos; }
 
 void touch(const std::string& path) { std::ofstream(path).put('x'); }
 
@@ -96,6 +115,23 @@ TEST_CASE("where no file can be made the reason names it") {
     Failure why;
     CHECK_FALSE(make_own((folder.path + "/file").c_str(), &why));
     CHECK(std::string(why.text).find("can't use " + folder.path + "/file") == 0);
+}
+
+TEST_CASE(
+    "a file that may not be as large as it would be is not made, be it figures or a ledger, and ends no process") {
+    const Folder folder;
+    CHECK(under_limit([&] {
+              Failure why;
+              return !make_own(folder.path.c_str(), &why) && says_too_large(why) ? 0 : 1;
+          }) == 0);
+    CHECK(std::filesystem::is_empty(folder.path));
+    CHECK(under_limit([&] {
+              Failure why;
+              ledger::OpenFile file;
+              const bool made = ledger::open_own(folder.path.c_str(), "GPU-1", 1 << 30, false, &file, &why);
+              return !made && says_too_large(why) ? 0 : 1;
+          }) == 0);
+    CHECK(std::filesystem::is_empty(folder.path));
 }
 
 }  // namespace cuslice::figures

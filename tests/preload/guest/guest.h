@@ -42,6 +42,7 @@ using Commands = std::map<std::string, Command>;
 
 void add_context_commands(Commands& commands);
 void add_graph_commands(Commands& commands);
+void add_host_commands(Commands& commands);
 void add_memory_commands(Commands& commands);
 void add_object_commands(Commands& commands);
 void add_random_commands(Commands& commands);

@@ -13,6 +13,7 @@ const Commands& commands() {
         Commands made;
         add_context_commands(made);
         add_graph_commands(made);
+        add_host_commands(made);
         add_memory_commands(made);
         add_nvml_commands(made);
         add_object_commands(made);

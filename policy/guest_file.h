@@ -1,0 +1,32 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+// Files of ours in somebody else's process. The program may close every descriptor that it doesn't know and have files
+// of its own under the numbers; a write may end it by a signal, or stop it. Nothing here changes errno, but as it says.
+namespace cuslice {
+
+// Which file a descriptor stands for.
+struct FileIdentity {
+    std::uint64_t device = 0, inode = 0;
+    std::uint32_t mode = 0;  // st_mode; 0: there is none
+    bool operator==(const FileIdentity& other) const {
+        return device == other.device && inode == other.inode && mode == other.mode;
+    }
+};
+// A mode of 0 if it is closed.
+FileIdentity identity_of(int descriptor);
+
+// Moves a descriptor that is to stay open to a number that programs don't count on (10 or above) and closes it at exec.
+// Returns the new number, or the old one where there is no other, as far as RLIMIT_NOFILE goes.
+int keep_descriptor(int descriptor);
+
+// False where the kernel would answer a file of that size with SIGXFSZ, which ends the program (RLIMIT_FSIZE).
+bool file_may_have(std::uint64_t bytes);
+
+// Writes a text where it can be written at once: nothing waits for a full pipe or a stopped terminal, and the program
+// gets no signal for a reader that has gone, a file that is too large or a terminal in the foreground of others. What
+// can't be written is lost.
+void write_at_once(int descriptor, const char* text, std::size_t bytes);
+
+}  // namespace cuslice

@@ -1,0 +1,13 @@
+// All that happens when the library is loaded, in every program: what can't be known any more when CUDA is first
+// called.
+#include "shim/log.h"
+
+namespace cuslice {
+
+namespace {
+
+__attribute__((constructor)) void loaded() { note_stderr(); }
+
+}  // namespace
+
+}  // namespace cuslice

@@ -1,0 +1,132 @@
+// A guest is never in its host's way: what it writes, keeps open and reads can't end, stop or damage the program.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/preload/places.h"
+#include "tests/preload/scene.h"
+
+namespace cuslice::tests {
+namespace {
+
+constexpr char kLaptop[] = "1xlaptop-2g";
+const Words kLimit{"CUSLICE_LIMIT=1024MiB", "CUSLICE_HEADROOM=16MiB"};
+
+Words with(Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+struct Host {
+    explicit Host(const Words& settings = {})
+        : guest(Guest::route("linked"), sliced(kLaptop, books.path(), with(kLimit, settings))) {}
+    void start() {
+        REQUIRE(guest.code("init") == 0);
+        REQUIRE(guest.code("retain 0") == 0);
+    }
+    // A refusal is what has a line.
+    int refused() { return guest.code("alloc huge " + bytes(4 * kGiB)); }
+
+    Folder folder, books;
+    Guest guest;
+};
+
+// Under the launcher, with a limit of 1 GiB.
+struct Launched {
+    explicit Launched(const std::string& fake = kLaptop, const Words& options = {})
+        : guest(with(with({CUSLICE_TEST_LAUNCH, "run", "--per-process", "--fake", fake, "--limit", "1GiB"}, options),
+                     {"--", kGuests + "/guest_linked", "linked"}),
+                environment(books)) {}
+    static Words environment(const Folder& books) {
+        Words all = plain({"CUSLICE_FAKE_DIR=" + books.path()});
+        if (!kSanitizerRuntime.empty()) all.push_back("LD_PRELOAD=" + kSanitizerRuntime);
+        return all;
+    }
+
+    Folder books;
+    Guest guest;
+};
+
+}  // namespace
+
+TEST_CASE("a message that nobody can read is lost, and the program goes on") {
+    const std::string kind = GENERATE("broken", "full", "socket");
+    CAPTURE(kind);
+    Host host;
+    host.start();
+    REQUIRE(host.guest.code("stderr " + kind) == 0);
+    const std::string before = host.guest.ask("self");
+    CHECK(host.refused() == 2);
+    CHECK(host.guest.ask("self") == before);  // no signal is left waiting or held back
+    CHECK(host.guest.code("alloc a 1000") == 0);
+}
+
+TEST_CASE("a file that a program opens in place of its stderr gets no message of ours") {
+    Host host;
+    const std::string file = host.folder.write("data", "the program's own");
+    if (GENERATE(false, true)) host.start();
+    REQUIRE(host.guest.code("reuse " + file) == 0);
+    host.start();
+    CHECK(host.refused() == 2);
+    CHECK(read_text(file) == "the program's own");
+}
+
+TEST_CASE("a program that redirects its stderr to a file of messages finds ours in it") {
+    Host host;
+    const std::string file = host.folder.path() + "/messages";
+    REQUIRE(host.guest.code("stderr append " + file) == 0);
+    host.start();
+    CHECK(host.refused() == 2);
+    CHECK(read_text(file).find("is refused 4096.0 MiB") != std::string::npos);
+}
+
+TEST_CASE("a file of messages that may not become larger ends no program") {
+    const Folder folder;
+    const std::string file = folder.path() + "/log";
+    Host host({"CUSLICE_LOG=info:" + file});
+    host.start();
+    const auto size = std::filesystem::file_size(file);
+    REQUIRE(host.guest.code("filelimit " + bytes(size)) == 0);
+    CHECK(host.refused() == 2);
+    CHECK(host.guest.code("alloc a 1000") == 0);
+    CHECK(std::filesystem::file_size(file) == size);
+}
+
+TEST_CASE("a pipe that nobody reads is no file of messages, and is not waited for") {
+    const Folder folder;
+    const std::string pipe = folder.path() + "/log";
+    REQUIRE(mkfifo(pipe.c_str(), 0644) == 0);
+    Host host({"CUSLICE_LOG=info:" + pipe});
+    host.start();
+    CHECK(host.refused() == 2);
+    CHECK_FALSE(host.guest.complaints().empty());  // they are on stderr instead
+}
+
+TEST_CASE("handles of blocks are never written into a file of the program's") {
+    Host host({"CUSLICE_ALLOCATOR=growth"});
+    host.start();
+    // Of several segments, and most blocks are not the first of theirs.
+    const auto each = [&](const std::string& command, const std::string& more) {
+        Words answers;
+        for (int i = 0; i < 60; ++i)
+            answers.push_back(host.guest.ask(command + " block" + bytes(static_cast<unsigned>(i)) + more));
+        return answers;
+    };
+    for (const std::string& answer : each("alloc", " 300000")) REQUIRE(answer.rfind("0 ", 0) == 0);
+    REQUIRE(host.guest.code("ipcget block1") == 0);
+    const std::string file = host.folder.path() + "/other";
+    REQUIRE(host.guest.code("usurp " + file) == 0);
+    const Words handles = each("ipcget", "");
+    REQUIRE(std::filesystem::exists(file));
+    CHECK(read_text(file).empty());
+    // The handles are good: what they lead to is there, under a number that programs don't count on.
+    const std::string ours = "cuslice block 1";
+    std::string magic;
+    for (const char c : ours) magic += "0123456789abcdef"[c >> 4 & 15], magic += "0123456789abcdef"[c & 15];
+    unsigned of_blocks = 0;
+    for (const std::string& handle : handles) of_blocks += handle.rfind("0 " + magic, 0) == 0;
+    CHECK(of_blocks > 2);
+}
+
+}  // namespace cuslice::tests
