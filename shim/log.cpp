@@ -8,6 +8,7 @@
 
 #include "config/resolve.h"
 #include "policy/guest_file.h"
+#include "virtual_gpu/host_environment.h"
 #include "virtual_gpu/process.h"
 
 namespace cuslice {
@@ -49,7 +50,7 @@ bool wants(LogLevel level) {
 
 int open_log_file() {
     const LogSetting log = setting();
-    if (log.file.empty()) return -1;
+    if (log.file.empty() || has_more_rights()) return -1;
     // Opened for each of the few lines, so that no descriptor of ours stands in the host's way; and a pipe without a
     // reader isn't waited for.
     const FixedText<4096> path(log.file);

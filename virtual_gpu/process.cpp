@@ -14,13 +14,12 @@
 #include "virtual_gpu/driver/load.h"
 #include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/table.h"
+#include "virtual_gpu/host_environment.h"
 #include "virtual_gpu/split/nvml.h"
 #include "virtual_gpu/split/physical.h"
 #include "virtual_gpu/split/split.h"
 #include "virtual_gpu/toml_module.h"
 #include "virtual_gpu/visible_devices.h"
-
-extern char** environ;
 
 namespace cuslice {
 
@@ -63,8 +62,9 @@ const Settings& Process::settings() const { return *reinterpret_cast<const Setti
 
 bool Process::read_settings() {
     auto& settings = *new (settings_storage) Settings;
-    if (!load_guest(settings, environ, open_toml_module, kSystemFile, error_)) return false;
-    sharing_ = plan_sharing(settings, environ);
+    const HostEnvironment environment;
+    if (!load_guest(settings, environment.lines(), open_toml_module, kSystemFile, error_)) return false;
+    sharing_ = plan_sharing(settings, environment.lines());
     may_cache_ = chooses_cache(settings);
     return true;
 }
@@ -122,7 +122,8 @@ bool Process::open_virtual_nvml() {
     ProgramGpus gpus;
     VirtualParts parts;
     ConfigError error;
-    const bool fits = gpus.read(settings(), environ, error) &&
+    const HostEnvironment environment;
+    const bool fits = gpus.read(settings(), environment.lines(), error) &&
                       plan_split(settings(), gpus.all(), {gpus.totals, gpus.count}, parts, error);
     const Loading loading(mutex_);
     if (virtual_nvml().is_open()) return true;
@@ -202,7 +203,7 @@ bool Process::choose_gpus(VisibleText& list, bool* set) {
     if (gpus_open_.load(std::memory_order_acquire)) return true;
     ConfigError error;
     GpuIdentity all[kMostGpus];
-    const std::size_t count = resolves_gpus(settings(), environ) ? list_gpus(all) : 0;
+    const std::size_t count = resolves_gpus(settings(), HostEnvironment().lines()) ? list_gpus(all) : 0;
     if (readiness() == Readiness::bad_configuration) return false;
     if (split().installed() ? list_physical({all, count}, list, set, error) : choose_visible({all, count}, error))
         return true;
@@ -215,7 +216,7 @@ bool Process::choose_gpus(VisibleText& list, bool* set) {
 bool Process::choose_visible(std::span<const GpuIdentity> all, ConfigError& error) {
     for (;;) {
         VisibleDevices visible;
-        if (!visible.decide(settings(), all, environ, error)) return false;
+        if (!visible.decide(settings(), all, HostEnvironment().lines(), error)) return false;
         const Loading loading(mutex_);
         if (gpus_open_.load(std::memory_order_relaxed) || visible.apply()) return true;
     }
@@ -229,7 +230,7 @@ bool Process::list_physical(std::span<const GpuIdentity> all, VisibleText& list,
             error = error_;
             return false;
         }
-        return physical_list(settings(), all, environ, list, set, error);
+        return physical_list(settings(), all, HostEnvironment().lines(), list, set, error);
     }
     *set = program_gpus_.chosen;
     for (const GpuIdentity& gpu : program_gpus_.all())
@@ -287,7 +288,9 @@ bool Process::choose_parts(FoundGpus& found, ConfigError& error) {
     GpuIdentity identities[VirtualParts::kMost];
     std::size_t count = 0;
     for (const VirtualPart& part : found.parts.view()) identities[count++] = identity_of_virtual(part, found.gpus());
-    const std::string_view list = own_list(variable(environ, kChosenVariable), variable(environ, kCudaVisible));
+    const HostEnvironment environment;
+    const auto value = [&](std::string_view name) { return variable(environment.lines(), name); };
+    const std::string_view list = own_list(value(kChosenVariable), value(kCudaVisible));
     found.parts = visible_parts({identities, count}, found.parts, list);
     return true;
 }
@@ -376,7 +379,7 @@ bool Process::open_gpus() {
         caching = caching || gpu(count).caches();
         count++;
     }
-    const std::string_view record = record_file(settings());
+    const std::string_view record = has_more_rights() ? std::string_view() : record_file(settings());
     if (!record.empty()) recording_.start(record);
     limits_.store(limits || !record.empty(), std::memory_order_relaxed);
     ways_.store(static_cast<unsigned char>((caching ? kCaching : 0) | (record.empty() ? 0 : kRecording)),

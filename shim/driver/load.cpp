@@ -11,6 +11,7 @@
 #include "shim/long_wait.h"
 #include "virtual_gpu/driver/load.h"
 #include "virtual_gpu/driver/table.h"
+#include "virtual_gpu/host_environment.h"
 #include "virtual_gpu/split/split.h"
 
 namespace cuslice {
@@ -63,6 +64,11 @@ void report(Readiness readiness) {
         LogLine line;
         say(LogLevel::warn, line.append(past_us).append(
                                 " was opened past cuslice (with RTLD_DEEPBIND): what calls it directly has no limit"));
+    }
+    if (was_cleared()) {
+        LogLine line(
+            "the program has cleared its environment: the settings that cuslice run gave it still hold here, ");
+        say(LogLevel::warn, line.append("but programs that it starts have none"));
     }
     if (readiness != Readiness::ready) return report_no_driver();
     LogLine line;

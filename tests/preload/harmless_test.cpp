@@ -129,4 +129,53 @@ TEST_CASE("handles of blocks are never written into a file of the program's") {
     CHECK(of_blocks > 2);
 }
 
+TEST_CASE("a program that clears its environment keeps the limit that the launcher gave it") {
+    Launched launched("3xlaptop-2g", {"--gpus", "1"});
+    REQUIRE(launched.guest.code("clearenv PATH CUSLICE_FAKE CUSLICE_FAKE_DIR") == 0);
+    REQUIRE(launched.guest.code("init") == 0);
+    REQUIRE(launched.guest.code("retain 0") == 0);
+    CHECK(launched.guest.number("count") == 1);
+    CHECK(launched.guest.number("total 0") == kGiB);
+    CHECK(launched.guest.code("alloc a " + bytes(kGiB)) == 2);
+    const Words said = launched.guest.complaints();
+    REQUIRE(said.size() == 2);
+    CHECK(said[0].rfind("cuslice: the program has cleared its environment", 0) == 0);
+}
+
+TEST_CASE("a program without any environment runs") {
+    const bool launcher = GENERATE(false, true);
+    CAPTURE(launcher);
+    Host plain_host;
+    Launched launched;
+    Guest& guest = launcher ? launched.guest : plain_host.guest;
+    REQUIRE(guest.code("nullenv") == 0);
+    CHECK(guest.code("init") >= 0);
+    CHECK(guest.finish() == 0);
+}
+
+TEST_CASE("in a program with more rights than its user nobody's variables, files or folders count") {
+    const Folder folder, books;
+    // Set-group-ID to a group that isn't this process's.
+    const std::string program = folder.path() + "/guest", log = folder.path() + "/log",
+                      record = folder.path() + "/rows";
+    std::filesystem::copy_file(kGuests + "/guest", program);
+    const bool made =
+        chown(program.c_str(), static_cast<uid_t>(-1), getegid() + 1) == 0 && chmod(program.c_str(), 02755) == 0;
+    Words environment = plain({"CUSLICE_FAKE=1xlaptop-2g", "CUSLICE_FAKE_DIR=" + books.path(), "HOME=" + folder.path(),
+                               "CUSLICE_LOG=debug:" + log, "CUSLICE_RECORD=" + record, "CUSLICE_DRIVER=/nowhere.so"});
+    folder.write(".config/cuslice/cuslice.toml", "no settings at all");
+    Guest guest({program, "dlopen=" + kPreloaded}, environment);
+    if (!made || !kSanitizer.empty() || guest.ask("secure") != "1") {
+        std::puts("SKIPPED: no program can be given a group's rights here");
+        return;
+    }
+    // Refused settings would be CUDA_ERROR_INVALID_VALUE. There is no driver here; or if there is, it is a real one.
+    const int started = guest.code("init");
+    CHECK(started != 1);
+    guest.finish();
+    CHECK_FALSE(std::filesystem::exists(log));
+    CHECK_FALSE(std::filesystem::exists(record));
+    CHECK(guest.err().find("/nowhere.so") == std::string::npos);
+}
+
 }  // namespace cuslice::tests
