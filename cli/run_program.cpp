@@ -15,6 +15,7 @@
 #include "cli/program.h"
 #include "cli/program_environment.h"
 #include "cli/record_check.h"
+#include "cli/sanitizer_environment.h"
 #include "cli/selection.h"
 #include "cli/static_runtime.h"
 #include "cli/virtual_gpus.h"
@@ -93,6 +94,7 @@ int run_program(const Invocation& invocation) {
     virtual_gpus.show(environment, selection);
     // Settings first: 78 says that nothing about the program has been looked at.
     if (program.exit_code != 0) return complain(program.message, program.exit_code);
+    add_sanitizer_variables(environment, started_file(program.path));
     const Reach reach = look_at_reach(program.path);
     if (!reach.why_not.empty()) complain(reach.why_not, 0);
     if (selection.split && carries_static_runtime(program.path))

@@ -10,6 +10,7 @@
 #include "shim/log.h"
 #include "shim/long_wait.h"
 #include "virtual_gpu/driver/load.h"
+#include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/host_environment.h"
 #include "virtual_gpu/split/split.h"
@@ -58,8 +59,17 @@ void report_no_driver() {
     say(asked ? LogLevel::warn : LogLevel::info, line);
 }
 
+// The first copy in LD_PRELOAD is the one that is called, so it says so.
+void report_other_copy() {
+    char path[512];
+    if (!find_other_copy(path, sizeof(path))) return;
+    LogLine line("cuslice is preloaded twice: ");
+    say(LogLevel::warn, line.append(path).append(" does nothing here. Name one libcuslice.so in LD_PRELOAD"));
+}
+
 void report(Readiness readiness) {
     if (readiness == Readiness::bad_configuration) return say_to_stderr(line_of(process().error()).view());
+    report_other_copy();
     if (const char* past_us = process().driver_past_us(); past_us && what_was_asked()) {
         LogLine line;
         say(LogLevel::warn, line.append(past_us).append(

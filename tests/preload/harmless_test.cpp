@@ -178,4 +178,36 @@ TEST_CASE("in a program with more rights than its user nobody's variables, files
     CHECK(guest.err().find("/nowhere.so") == std::string::npos);
 }
 
+TEST_CASE("of two copies of the library the first one counts, and a line says so") {
+    const Folder folder, books;
+    const std::string copy = folder.path() + "/libcuslice.so";
+    std::filesystem::copy_file(kPreloaded, copy);
+    Words environment = sliced(kLaptop, books.path(), kLimit);
+    for (std::string& line : environment)
+        if (line.rfind("LD_PRELOAD=", 0) == 0) line += ":" + copy;
+    Guest guest(Guest::route("linked"), environment);
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    CHECK(guest.number("total 0") == kGiB);
+    const Words said = guest.complaints();
+    REQUIRE(said.size() == 1);
+    CHECK(said[0].find(copy) != std::string::npos);
+}
+
+TEST_CASE("a program that was built with AddressSanitizer runs under the launcher, as it does without") {
+    if (!kSanitizer.empty()) return;
+    const std::string launcher = CUSLICE_TEST_LAUNCH;
+    const Folder books;
+    for (const char* options : {"", "detect_leaks=0"}) {
+        Words environment = Launched::environment(books);
+        for (std::string& line : environment)
+            if (line.rfind("ASAN_OPTIONS=", 0) == 0) line = std::string("ASAN_OPTIONS=") + options;
+        const Outcome outcome = run(
+            {launcher, "run", "--fake", kLaptop, "--limit", "1GiB", "--", kGuests + "/guest_sanitized"}, environment);
+        CHECK(outcome.exit_code == 0);
+        CHECK(outcome.out == "1 " + bytes(kGiB) + "\n");
+        CHECK(outcome.err.empty());
+    }
+}
+
 }  // namespace cuslice::tests

@@ -170,7 +170,7 @@ DlopenFunction real_dlopen() {
     DlopenFunction known = __atomic_load_n(&function, __ATOMIC_RELAXED);
     if (known) return known;
     // Not by dlsym(RTLD_NEXT): if another library stands before dlsym, the next one is counted from there, and may be
-    // our own.
+    // our own. Nor that of another copy of ours, which would hand us itself as the driver.
     void *next = nullptr, *any = nullptr;
     bool past = false;
     any_object([&](const LoadedObject& object) {
@@ -178,7 +178,7 @@ DlopenFunction real_dlopen() {
             past = true;
             return false;
         }
-        void* const symbol = object.find("dlopen");
+        void* const symbol = object.find(kMarker) ? nullptr : object.find("dlopen");
         if (!any) any = symbol;
         next = past ? symbol : nullptr;
         return next != nullptr;
@@ -244,6 +244,15 @@ void* open_real_library(const char* soname, const char* explicit_path, char* tex
         real_libraries[opening - openings].store(map->l_ld, std::memory_order_release);
     errno = saved_errno;
     return search.found;
+}
+
+bool find_other_copy(char* path, std::size_t size) {
+    return any_object([&](const LoadedObject& object) {
+        const bool found =
+            object.find(kMarker) && !object.holds(&kHere) && !std::strcmp(object.soname(), "libcuda.so.1");
+        if (found) std::snprintf(path, size, "%s", object.path());
+        return found;
+    });
 }
 
 bool find_opened_past_us(const char* soname, char* path, std::size_t size) {

@@ -29,6 +29,10 @@ void remember_opening(const char* soname, const char* name, const void* caller);
 // address while this thread opens one.
 bool in_real_library(const void* address);
 
+// Another copy of this library, as from two installations in LD_PRELOAD. Its functions are not called: ours come first
+// in the loader's order. Writes its path; false if there is none.
+bool find_other_copy(char* path, std::size_t size);
+
 // A library of this SONAME that was opened without a call of our dlopen, as by code that was itself opened with
 // RTLD_DEEPBIND. Whoever uses it directly is not limited. Writes its path; false if there is none.
 bool find_opened_past_us(const char* soname, char* path, std::size_t size);
