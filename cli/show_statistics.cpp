@@ -7,6 +7,7 @@
 #include "cli/launcher_settings.h"
 #include "cli/read_figures.h"
 #include "cli/table.h"
+#include "config/printable.h"
 #include "config/resolve.h"
 #include "config/size.h"
 #include "policy/figures/file.h"
@@ -52,7 +53,9 @@ std::string as_table(int pid, const ProcessFigures& process) {
                           std::to_string(s.ooms), std::to_string(s.syncs), text_of(s.largest_free),
                           text_of(s.own_memory), ago(gpu.milliseconds)});
     }
-    return "process " + std::to_string(pid) + " (" + process.command + ")\n\n" + format_table(tallies) + "\n" +
+    std::string command;
+    append_printable(command, process.command);
+    return "process " + std::to_string(pid) + " (" + command + ")\n\n" + format_table(tallies) + "\n" +
            format_table(counts) +
            "\nChanges show when they are 16 MiB or a 64th of what is reserved, and what threads keep for themselves "
            "later.\n";

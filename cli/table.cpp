@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "config/printable.h"
+
 namespace cuslice::cli {
 namespace {
 
@@ -13,7 +15,12 @@ std::size_t width_of(const std::string& text) {
 
 }  // namespace
 
-std::string format_table(const std::vector<std::vector<std::string>>& rows) {
+std::string format_table(std::vector<std::vector<std::string>> rows) {
+    for (auto& row : rows)
+        for (std::string& cell : row) {
+            std::string printable;
+            cell = append_printable(printable, cell);
+        }
     std::vector<std::size_t> widths;
     for (const auto& row : rows) {
         widths.resize(std::max(widths.size(), row.size()), 0);

@@ -7,7 +7,7 @@
 namespace cuslice::cli {
 
 /// Rows of equal length, the first being the headings. Width is counted in characters of UTF-8, columns are divided by
-/// two spaces, no line ends in spaces.
-std::string format_table(const std::vector<std::vector<std::string>>& rows);
+/// two spaces, no line ends in spaces. Cells may hold what other users wrote: it is escaped (config/printable.h).
+std::string format_table(std::vector<std::vector<std::string>> rows);
 
 }  // namespace cuslice::cli

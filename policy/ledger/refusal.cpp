@@ -1,5 +1,8 @@
 #include "policy/ledger/refusal.h"
 
+#include <cstring>
+
+#include "config/printable.h"
 #include "config/size.h"
 
 namespace cuslice::ledger {
@@ -10,7 +13,8 @@ using Line = FixedText<1024>;
 constexpr unsigned kMostNamed = 5;
 
 void append_holder(Line& line, const Holder& holder) {
-    line.append("pid ").append_number(static_cast<std::uint64_t>(holder.pid)).append(" (").append(holder.command);
+    line.append("pid ").append_number(static_cast<std::uint64_t>(holder.pid)).append(" (");
+    append_printable(line, {holder.command, strnlen(holder.command, sizeof holder.command)});
     line.append(", user ").append_number(holder.user).append(") ");
     line.append(format_size(holder.reserved > holder.used ? holder.reserved : holder.used).view()).append(" for ");
     line.append(format_age(seconds_since(holder.since)).view());

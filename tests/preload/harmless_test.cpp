@@ -210,4 +210,23 @@ TEST_CASE("a program that was built with AddressSanitizer runs under the launche
     }
 }
 
+TEST_CASE("a process whose name a terminal would obey is shown by a name that it doesn't") {
+    const Folder books, folder;
+    const std::string program = folder.path() + "/\x1b[31mR\nED", launcher = CUSLICE_TEST_LAUNCH;
+    std::filesystem::create_symlink(kGuests + "/guest_linked", program);
+    Words environment = Launched::environment(books);
+    environment.push_back("CUSLICE_DIR=" + books.path() + "/ledger");
+    const auto command = [&](const Words& words) { return with({launcher, "run", "--fake", kLaptop}, words); };
+    Guest guest(command({"--fraction", "0.8", "--", program, "linked"}), environment);
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    const Outcome shown = run({launcher, "ps"}, environment);
+    CHECK(shown.out.find("\\x1b[31mR\\x0aED") != std::string::npos);
+    CHECK(shown.out.find('\x1b') == std::string::npos);
+    const Outcome refused = run(command({"--fraction", "0.8", "--", "/bin/true"}), environment);
+    CHECK(refused.exit_code == 75);
+    CHECK(refused.err.find("(\\x1b[31mR\\x0aED, user ") != std::string::npos);
+    CHECK(refused.err.find('\x1b') == std::string::npos);
+}
+
 }  // namespace cuslice::tests
