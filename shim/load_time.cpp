@@ -1,5 +1,6 @@
 // All that happens when the library is loaded, in every program: what can't be known any more when CUDA is first
-// called.
+// called. And what happens when the program ends.
+#include "shim/driver/report.h"
 #include "shim/log.h"
 #include "virtual_gpu/host_environment.h"
 
@@ -11,6 +12,9 @@ __attribute__((constructor)) void loaded() {
     note_stderr();
     keep_handed_on();
 }
+
+// After the program's own. A program that is killed, or calls _exit or abort, doesn't come through here.
+__attribute__((destructor)) void ended() { report_last_refusals(); }
 
 }  // namespace
 

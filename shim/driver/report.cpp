@@ -1,6 +1,9 @@
 #include "shim/driver/report.h"
 
+#include <unistd.h>
+
 #include "config/size.h"
+#include "policy/refusal_notices.h"
 #include "shim/driver/dump.h"
 #include "shim/log.h"
 #include "virtual_gpu/process.h"
@@ -56,14 +59,24 @@ class OncePerGpu {
   private:
     std::atomic<bool> said_[Process::kMostGpus]{};
 };
-constinit OncePerGpu refused, introduced, placed, short_of, unmeasured;
+constinit OncePerGpu introduced, placed, short_of, unmeasured;
+
+constinit RefusalNotices refusals[Process::kMostGpus];
+constinit std::atomic<pid_t> refused_in{0};  // a forked child has its parent's notices
+
+// One more than the index that NVML had; 0: it was not asked, -1: it had none.
+constinit std::atomic<int> known_indices[Process::kMostGpus]{};
 
 // As nvidia-smi counts. The settings may not have needed it so far; a line for a person is worth asking NVML.
 int index_of(const VirtualGpu& gpu) {
     if (gpu.physical().index >= 0) return gpu.physical().index;
+    std::atomic<int>& known = known_indices[gpu.ordinal()];
+    if (const int index = known.load(std::memory_order_relaxed)) return index > 0 ? index - 1 : -1;
     NvmlGpu nvml;
     GpuIdentity seen;
-    return process().start_nvml() && nvml.open(gpu.physical().uuid) && nvml.identity(&seen) ? seen.index : -1;
+    const bool there = process().start_nvml() && nvml.open(gpu.physical().uuid) && nvml.identity(&seen);
+    known.store(there ? seen.index + 1 : -1, std::memory_order_relaxed);
+    return there ? seen.index : -1;
 }
 
 // "GPU 0 (NVIDIA H200)", and of a part, as the program counts, "virtual GPU 2 (part 3 of 4 of GPU 0, NVIDIA H200)".
@@ -83,6 +96,12 @@ void append_gpu(LogLine& line, const VirtualGpu& gpu) {
         line.append(gpu.physical().uuid);
     const bool is_part = &gpu.physical() != &gpu.identity();
     line.append(is_part ? ", " : " (").append(gpu.name()).append(')');
+}
+
+// "3 refusals on this GPU were not shown"
+void append_hidden(LogLine& line, std::uint64_t count) {
+    line.append_number(count).append(count == 1 ? " refusal on this GPU was" : " refusals on this GPU were");
+    line.append(" not shown");
 }
 
 // What a cache has that the program can't: it explains a refusal below the limit.
@@ -109,7 +128,10 @@ CUresult refuse(Function function, VirtualGpu& gpu, const OverLimit& why, std::u
         answer_place(gpu, refusal);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    const LogLevel level = refused.first(gpu) ? LogLevel::warn : LogLevel::debug;
+    RefusalNotices& notices = refusals[gpu.ordinal()];
+    refused_in.store(getpid(), std::memory_order_relaxed);
+    const bool shown = notices.shows({static_cast<std::uint64_t>(function), why.requested}, Caches::now());
+    const LogLevel level = shown ? LogLevel::warn : LogLevel::debug;
     if (!wants(level)) return CUDA_ERROR_OUT_OF_MEMORY;
     LogLine line;
     append_gpu(line, gpu);
@@ -124,13 +146,28 @@ CUresult refuse(Function function, VirtualGpu& gpu, const OverLimit& why, std::u
         .append(format_size(gpu.headroom()).view())
         .append(" kept free for the driver (headroom); the limit is from ");
     line.append(gpu.slice().origin.view()).append(". Free some memory, or raise the limit");
-    if (level == LogLevel::warn) line.append(". Further refusals on this GPU are not shown");
+    if (const std::uint64_t hidden = shown ? notices.take_hidden() : 0)
+        append_hidden(line.append(". Before this one, "), hidden);
     say(level, line);
     if (gpu.caches() && process().caches_anything()) {
         say_cached(level, gpu);
         if (level == LogLevel::warn) dump_caches(gpu);
     }
     return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// Nothing is asked of the driver or of NVML any more.
+void report_last_refusals() {
+    if (refused_in.load(std::memory_order_relaxed) != getpid()) return;
+    for (int i = 0, count = process().gpu_count(); i < count; i++) {
+        RefusalNotices::Refused last;
+        if (!refusals[i].ended_by(Caches::now(), &last)) continue;
+        LogLine line;
+        append_gpu(line, process().gpu(i));
+        append_hidden(line.append(": "), refusals[i].take_hidden());
+        line.append("; the last, just before the program's end, was ").append(kFunctions[last.what].symbol);
+        say(LogLevel::warn, line.append(" with ").append(format_size(last.bytes).view()));
+    }
 }
 
 CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {

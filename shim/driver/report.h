@@ -6,10 +6,13 @@
 
 namespace cuslice {
 
-// An allocation, context or module that does not fit: says so once for each GPU (what was asked, the limit, what holds
-// most, what to change) and returns CUDA_ERROR_OUT_OF_MEMORY. `asked`: what the program asked for, where more than that
-// would have been taken.
+// An allocation, context or module that does not fit: says so (what was asked, the limit, what holds most, what to
+// change), unless there were many of them on this GPU a moment ago, and returns CUDA_ERROR_OUT_OF_MEMORY. `asked`: what
+// the program asked for, where more than that would have been taken.
 CUresult refuse(Function function, VirtualGpu& gpu, const OverLimit& why, std::uint64_t asked = 0);
+
+// At the program's end: says what it was refused just before, where that was not shown.
+void report_last_refusals();
 
 // What came of looking for a place among those who share the GPU. Where the slice is taken by others: says by whom, and
 // returns CUDA_ERROR_OUT_OF_MEMORY. Otherwise CUDA_SUCCESS, and once for each GPU what there is to say: there is no

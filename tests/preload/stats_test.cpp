@@ -355,7 +355,7 @@ TEST_CASE("a refusal is followed by what the cache holds, once, and log = debug 
                              " segments: 200.1 MiB are the program's, 0 bytes wait for the GPU, the largest free piece";
     CHECK(said.find(line) != std::string::npos);
     if (!debug) {
-        CHECK(scene.guest.complaints().size() == 2);
+        CHECK(scene.guest.complaints().size() == 2);  // the same again has no line
         return;
     }
     unsigned dumps = 0;
