@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "policy/scratch.h"
 #include "virtual_gpu/driver/nvml_table.h"
 #include "virtual_gpu/nvml_query.h"
 
@@ -14,15 +15,19 @@ using ListProcesses = nvml::functions::GetProcesses;
 // Room for more processes than a GPU can serve; a list that is longer all the same counts as no answer.
 Reading find_process(void* slot, nvml::Device gpu, unsigned pid, std::uint64_t* bytes) {
     constexpr unsigned kMost = 512;
-    nvml::ProcessInfo processes[kMost];
-    if (!slot) return Reading::failed;
+    struct List {
+        nvml::ProcessInfo processes[kMost];
+    };
+    const Scratch<List> all;
+    if (!slot || !all) return Reading::failed;
     unsigned count = kMost;
     const auto list = detail::real_nvml_function(static_cast<ListProcesses*>(nullptr), slot);
-    if (list(gpu, &count, processes) != nvml::SUCCESS) return Reading::failed;
+    if (list(gpu, &count, all->processes) != nvml::SUCCESS) return Reading::failed;
     for (unsigned i = 0; i < count && i < kMost; i++) {
-        if (processes[i].pid != pid) continue;
-        if (processes[i].usedGpuMemory == nvml::VALUE_NOT_AVAILABLE) return Reading::failed;
-        *bytes = processes[i].usedGpuMemory;
+        const nvml::ProcessInfo& process = all->processes[i];
+        if (process.pid != pid) continue;
+        if (process.usedGpuMemory == nvml::VALUE_NOT_AVAILABLE) return Reading::failed;
+        *bytes = process.usedGpuMemory;
         return Reading::ok;
     }
     return Reading::absent;

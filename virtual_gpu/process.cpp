@@ -10,6 +10,7 @@
 
 #include "config/load.h"
 #include "config/resolve.h"
+#include "policy/scratch.h"
 #include "policy/uncancelled.h"
 #include "virtual_gpu/driver/load.h"
 #include "virtual_gpu/driver/locate.h"
@@ -77,7 +78,7 @@ Readiness Process::load() {
 
     Readiness answer = Readiness::bad_configuration;
     if (read_settings()) {
-        char path[4096];
+        static char path[4096];  // with the lock held; constructors of the driver's want the stack
         const char* explicit_path = nullptr;
         if (find(settings(), Key::fake)) {
             // The fake GPU's driver lies in a folder beside this library; `fake` wins over `driver`.
@@ -119,17 +120,22 @@ bool Process::start_nvml() {
 // CUDA may not have started, and may never: NVML alone says what there is.
 bool Process::open_virtual_nvml() {
     if (virtual_nvml().is_open()) return true;
-    ProgramGpus gpus;
-    VirtualParts parts;
-    ConfigError error;
+    struct Found {
+        ProgramGpus gpus;
+        VirtualParts parts;
+        ConfigError error;
+    };
+    const Scratch<Found> found;
+    if (!found) return false;
+    ProgramGpus& gpus = found->gpus;
     const HostEnvironment environment;
-    const bool fits = gpus.read(settings(), environment.lines(), error) &&
-                      plan_split(settings(), gpus.all(), {gpus.totals, gpus.count}, parts, error);
+    const bool fits = gpus.read(settings(), environment.lines(), found->error) &&
+                      plan_split(settings(), gpus.all(), {gpus.totals, gpus.count}, found->parts, found->error);
     const Loading loading(mutex_);
     if (virtual_nvml().is_open()) return true;
-    if (!fits) return fail_closed(error);
+    if (!fits) return fail_closed(found->error);
     program_gpus_ = gpus;
-    virtual_nvml().open(program_gpus_, parts);
+    virtual_nvml().open(program_gpus_, found->parts);
     return true;
 }
 
@@ -201,24 +207,30 @@ std::size_t Process::list_gpus(std::span<GpuIdentity> all) {
 
 bool Process::choose_gpus(VisibleText& list, bool* set) {
     if (gpus_open_.load(std::memory_order_acquire)) return true;
-    ConfigError error;
-    GpuIdentity all[kMostGpus];
-    const std::size_t count = resolves_gpus(settings(), HostEnvironment().lines()) ? list_gpus(all) : 0;
+    struct Host {
+        ConfigError error;
+        GpuIdentity all[kMostGpus];
+    };
+    const Scratch<Host> host;
+    if (!host) return no_memory();
+    const std::size_t count = resolves_gpus(settings(), HostEnvironment().lines()) ? list_gpus(host->all) : 0;
     if (readiness() == Readiness::bad_configuration) return false;
-    if (split().installed() ? list_physical({all, count}, list, set, error) : choose_visible({all, count}, error))
+    const std::span<const GpuIdentity> all(host->all, count);
+    if (split().installed() ? list_physical(all, list, set, host->error) : choose_visible(all, host->error))
         return true;
     const Loading loading(mutex_);
-    return fail_closed(error);
+    return fail_closed(host->error);
 }
 
 // Which GPUs the variable is to name is worked out of what it says now. Where another thread has changed it meanwhile,
 // it is worked out again.
 bool Process::choose_visible(std::span<const GpuIdentity> all, ConfigError& error) {
     for (;;) {
-        VisibleDevices visible;
-        if (!visible.decide(settings(), all, HostEnvironment().lines(), error)) return false;
+        const Scratch<VisibleDevices> visible;
+        if (!visible) return error.set("cuslice", "there is no memory to choose GPUs in");
+        if (!visible->decide(settings(), all, HostEnvironment().lines(), error)) return false;
         const Loading loading(mutex_);
-        if (gpus_open_.load(std::memory_order_relaxed) || visible.apply()) return true;
+        if (gpus_open_.load(std::memory_order_relaxed) || visible->apply()) return true;
     }
 }
 
@@ -245,8 +257,12 @@ bool Process::check_selectors(std::span<GpuIdentity> visible, ConfigError& error
     for (const Entry& entry : settings().entries()) named = named || entry.selector.kind != GpuSelector::Kind::every;
     if (!named) return true;
 
-    GpuIdentity all[kMostGpus];
-    const std::size_t count = list_gpus(all);
+    struct Host {
+        GpuIdentity all[kMostGpus];
+    };
+    const Scratch<Host> host;
+    GpuIdentity* const all = host ? host->all : nullptr;
+    const std::size_t count = host ? list_gpus(host->all) : 0;
     if (count == 0) {
         for (const Entry& entry : settings().entries())
             if (entry.selector.kind == GpuSelector::Kind::index)
@@ -271,6 +287,13 @@ bool Process::fail_closed(const ConfigError& error) {
     return false;
 }
 
+bool Process::no_memory() {
+    ConfigError error;
+    error.set("cuslice", "there is no memory to list GPUs in");
+    const Loading loading(mutex_);
+    return fail_closed(error);
+}
+
 // What the program is to count as GPUs: the driver's own, unless some are split.
 bool Process::choose_parts(FoundGpus& found, ConfigError& error) {
     if (!split().installed()) {
@@ -285,7 +308,12 @@ bool Process::choose_parts(FoundGpus& found, ConfigError& error) {
     if (!(listed ? split_visible(found, error)
                  : plan_split(settings(), found.gpus(), found.sizes(), found.parts, error)))
         return false;
-    GpuIdentity identities[VirtualParts::kMost];
+    struct Virtual {
+        GpuIdentity identities[VirtualParts::kMost];
+    };
+    const Scratch<Virtual> scratch;
+    if (!scratch) return error.set("cuslice", "there is no memory to list GPUs in");
+    GpuIdentity* const identities = scratch->identities;
     std::size_t count = 0;
     for (const VirtualPart& part : found.parts.view()) identities[count++] = identity_of_virtual(part, found.gpus());
     const HostEnvironment environment;
@@ -363,12 +391,17 @@ bool Process::find_gpus(FoundGpus& found, ConfigError& error) {
 
 bool Process::open_gpus() {
     if (gpus_open_.load(std::memory_order_acquire)) return true;
-    FoundGpus found;
-    ConfigError error;
-    const bool fits = find_gpus(found, error);
+    struct Opening {
+        FoundGpus found;
+        ConfigError error;
+    };
+    const Scratch<Opening> opening;
+    if (!opening) return no_memory();
+    FoundGpus& found = opening->found;
+    const bool fits = find_gpus(found, opening->error);
     const Loading loading(mutex_);
     if (gpus_open_.load(std::memory_order_relaxed)) return true;
-    if (!fits) return fail_closed(error);
+    if (!fits) return fail_closed(opening->error);
     if (split().installed()) split().open(found.gpus(), found.parts);
 
     bool limits = false, caching = false;

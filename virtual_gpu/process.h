@@ -165,6 +165,7 @@ class Process {
     void open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& physical, std::uint64_t total);
     bool check_selectors(std::span<GpuIdentity> visible, ConfigError& error);
     bool fail_closed(const ConfigError& error);
+    bool no_memory();
     static void before_fork();
     static void after_fork();
     static void after_fork_in_child();

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "policy/scratch.h"
 #include "virtual_gpu/nvml.h"
 #include "virtual_gpu/visible_devices.h"
 
@@ -30,13 +31,18 @@ void ProgramGpus::add(std::string_view uuid, std::span<const GpuIdentity> host) 
 }
 
 bool ProgramGpus::read(const Settings& settings, const char* const* environment, ConfigError& error) {
-    GpuIdentity host[kMost];
+    struct Host {
+        GpuIdentity all[kMost];
+        VisibleText list;
+    };
+    const Scratch<Host> host;
+    if (!host) return error.set("cuslice", "there is no memory to list GPUs in");
     std::size_t there = 0;
     for (const NvmlGpus gpus; const NvmlGpu& gpu : gpus.view())
-        if (there < kMost && gpu.identity(&host[there])) there++;
-    const std::span<const GpuIdentity> gpus(host, there);
+        if (there < kMost && gpu.identity(&host->all[there])) there++;
+    const std::span<const GpuIdentity> gpus(host->all, there);
 
-    VisibleText list;
+    VisibleText& list = host->list;
     if (!physical_list(settings, gpus, environment, list, &chosen, error)) return false;
     if (!chosen)
         for (const GpuIdentity& gpu : gpus) add(gpu.uuid, gpus);

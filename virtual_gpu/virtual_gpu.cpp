@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "policy/scratch.h"
 #include "policy/uncancelled.h"
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/own_pid.h"
@@ -225,8 +226,8 @@ bool VirtualGpu::enter(std::uint64_t bytes, OverLimit* why) {
     if (entered_.load(std::memory_order_acquire)) [[likely]]
         return true;
     const Uncancelled locked;
-    Refusal refusal;
-    if (join(process().sharing(), &refusal)) return true;
+    const Scratch<Refusal> refusal;
+    if (refusal && join(process().sharing(), &*refusal)) return true;
     if (why) *why = {bytes, 0, 0, 0, true};
     return false;
 }

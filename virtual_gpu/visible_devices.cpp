@@ -8,6 +8,7 @@
 #include "config/load.h"
 #include "config/resolve.h"
 #include "config/split.h"
+#include "policy/scratch.h"
 #include "virtual_gpu/nvml.h"
 
 extern char** environ;
@@ -26,7 +27,7 @@ const Entry* open_setting(const Settings& settings, const char* const* environme
 // Those of the host, and the MIG devices that are named somewhere, if NVML knows them: it lists GPUs only.
 class KnownGpus {
   public:
-    explicit KnownGpus(std::span<const GpuIdentity> gpus) {
+    void add(std::span<const GpuIdentity> gpus) {
         for (const GpuIdentity& gpu : gpus)
             if (count_ < GpuPlaces::kMost) list_[count_++] = gpu;
     }
@@ -84,7 +85,10 @@ bool resolve(const Entry& setting, std::string_view visible, std::span<const Gpu
         return error.set(kCudaVisible, visible,
                          "CUDA's order of GPUs of several models is not known here, which gpus has to stay within: set "
                          "CUDA_DEVICE_ORDER=PCI_BUS_ID, or write UUIDs");
-    KnownGpus known(gpus);
+    const Scratch<KnownGpus> scratch;
+    if (!scratch) return error.set(setting.origin, setting.value, "there is no memory to choose GPUs in");
+    KnownGpus& known = *scratch;
+    known.add(gpus);
     known.add_mig(setting.value);
     known.add_mig(visible);
     GpusQuestion question{setting.origin, setting.value, known.view(), {}, visible};
@@ -128,7 +132,12 @@ bool VisibleDevices::decide(const Settings& settings, std::span<const GpuIdentit
     if (splits_any(settings)) return true;
     const std::string_view chosen = variable(environment, kChosenVariable);
     std::string_view visible = variable(environment, kCudaVisible);
-    VisibleText counted, resolved;
+    struct Lists {
+        VisibleText counted, resolved;
+    };
+    const Scratch<Lists> lists;
+    if (!lists) return error.set("cuslice", "there is no memory to choose GPUs in");
+    VisibleText &counted = lists->counted, &resolved = lists->resolved;
     change_ = chosen.data() && count_in_chosen(chosen, visible, counted);
     if (change_) visible = counted.view();
     if (const Entry* setting = open_setting(settings, environment)) {

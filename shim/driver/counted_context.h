@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "policy/page_vector.h"
+#include "policy/scratch.h"
 #include "shim/driver/counted.h"
 #include "shim/driver/recorded.h"
 #include "virtual_gpu/split/ending.h"
@@ -79,9 +80,10 @@ inline VirtualGpu* gpu_if(bool counts, CUdevice device) { return counts ? proces
 // Before a context: the slice may have to be reserved first, among everybody's on this host.
 inline CUresult join_others(VirtualGpu* gpu) {
     if (!gpu || !gpu->limited() || !process().sharing().any()) return CUDA_SUCCESS;
-    Refusal refusal;
-    gpu->join(process().sharing(), &refusal);
-    return answer_place(*gpu, refusal);
+    const Scratch<Refusal> refusal;
+    if (!refusal) return CUDA_ERROR_OUT_OF_MEMORY;
+    gpu->join(process().sharing(), &*refusal);
+    return answer_place(*gpu, *refusal);
 }
 
 // Gives up one use of the primary context. Whether that ends it is asked of the driver afterwards: NVIDIA's runtime may

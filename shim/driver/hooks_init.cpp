@@ -1,3 +1,4 @@
+#include "policy/scratch.h"
 #include "policy/uncancelled.h"
 #include "shim/driver/export.h"
 #include "shim/entry.h"
@@ -30,10 +31,11 @@ CUSLICE_HOOK cuInit(unsigned flags) {
         default:
             return CUDA_ERROR_NO_DEVICE;
     }
-    VisibleText list;
+    const Scratch<VisibleText> list;
+    if (!list) return CUDA_ERROR_OUT_OF_MEMORY;
     bool set = false;
-    if (process().choose_gpus(list, &set)) {
-        const CUresult result = start(flags, list.view(), set);
+    if (process().choose_gpus(*list, &set)) {
+        const CUresult result = start(flags, list->view(), set);
         if (result != CUDA_SUCCESS || process().open_gpus()) return result;
     }
     say_to_stderr(line_of(process().error()).view());

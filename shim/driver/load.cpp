@@ -88,6 +88,14 @@ void report(Readiness readiness) {
                             .append(process().driver_found()));
 }
 
+[[gnu::noinline]] void report_missing_function(unsigned index) {
+    LogLine line;
+    say(LogLevel::warn, line.append(kFunctions[index].symbol)
+                            .append(" was called, which the driver ")
+                            .append(process().driver_text())
+                            .append(" does not have; a newer driver does"));
+}
+
 }  // namespace
 
 Readiness load_and_report() {
@@ -105,13 +113,7 @@ Readiness load_and_report() {
 extern "C" __attribute__((visibility("hidden"))) void* cuslice_resolve_driver(unsigned index) {
     if (ready() != Readiness::ready) return reinterpret_cast<void*>(&not_loaded);
     if (void* real = __atomic_load_n(&cuslice_driver_slots[index], __ATOMIC_ACQUIRE)) return real;
-    if (!named_missing[index].exchange(true, std::memory_order_relaxed)) {
-        LogLine line;
-        say(LogLevel::warn, line.append(kFunctions[index].symbol)
-                                .append(" was called, which the driver ")
-                                .append(process().driver_text())
-                                .append(" does not have; a newer driver does"));
-    }
+    if (!named_missing[index].exchange(true, std::memory_order_relaxed)) report_missing_function(index);
     return reinterpret_cast<void*>(&not_in_this_driver);
 }
 

@@ -4,6 +4,7 @@
 
 #include "config/size.h"
 #include "policy/refusal_notices.h"
+#include "policy/scratch.h"
 #include "shim/driver/dump.h"
 #include "shim/log.h"
 #include "virtual_gpu/process.h"
@@ -123,9 +124,9 @@ void say_cached(LogLevel level, const VirtualGpu& gpu) {
 
 CUresult refuse(Function function, VirtualGpu& gpu, const OverLimit& why, std::uint64_t asked) {
     if (why.no_place) {
-        Refusal refusal;
-        gpu.join(process().sharing(), &refusal);
-        answer_place(gpu, refusal);
+        const Scratch<Refusal> refusal;
+        if (refusal) gpu.join(process().sharing(), &*refusal);
+        if (refusal) answer_place(gpu, *refusal);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     RefusalNotices& notices = refusals[gpu.ordinal()];

@@ -1,6 +1,7 @@
 // NVML's lists of processes: those that are part of the slice, and nobody else's.
 #include <algorithm>
 
+#include "policy/scratch.h"
 #include "shim/nvml/load.h"
 #include "shim/nvml/slice_seen.h"
 #include "virtual_gpu/driver/nvml_table.h"
@@ -28,7 +29,12 @@ nvml::Return listed(Real real, nvml::Device device, unsigned* count, Info* infos
     if (const nvml::Return loaded = nvml_ready(); loaded != nvml::SUCCESS) return loaded;
     const SliceSeen seen(device, 0);
     if (!seen.limited() || !count) return real(device, count, infos);
-    Info all[kMost];
+    struct List {
+        Info infos[kMost];
+    };
+    const Scratch<List> scratch;
+    if (!scratch) return nvml::ERROR_MEMORY;
+    Info* const all = scratch->infos;
     unsigned there = kMost;
     const nvml::Return result = real(device, &there, all);
     if (result != nvml::SUCCESS) return result;

@@ -229,4 +229,15 @@ TEST_CASE("a process whose name a terminal would obey is shown by a name that it
     CHECK(refused.err.find('\x1b') == std::string::npos);
 }
 
+TEST_CASE("threads with small stacks may be the first to call") {
+    if (!kSanitizer.empty()) return;  // they take more of a stack themselves
+    const Words& settings = GENERATE(Words{}, Words{"CUSLICE_ALLOCATOR=growth"}, Words{"CUSLICE_SPLIT=0=500MiB+500MiB"},
+                                     Words{"CUSLICE_RECORD=/dev/null"});
+    CAPTURE(settings);
+    Host host(settings);
+    for (const char* line : {"init", "retain 0", "current 0", "alloc a 1000", "alloc b 100000000", "info", "free a"})
+        CHECK(host.guest.code("stack 32768 " + std::string(line)) == 0);
+    CHECK(host.guest.code("stack 32768 alloc huge " + bytes(4 * kGiB)) == 2);
+}
+
 }  // namespace cuslice::tests
