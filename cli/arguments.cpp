@@ -6,6 +6,7 @@
 #include <map>
 
 #include "cli/exit_codes.h"
+#include "config/settings.h"
 
 namespace cuslice::cli {
 namespace {
@@ -13,11 +14,25 @@ namespace {
 constexpr std::string_view kCommands =
     "there are run, devices, config, ps, set and stats; cuslice --help explains them";
 
+struct CommandName {
+    std::string_view name;
+    Command command;
+};
+
+// Query is not for people: the launcher asks a driver in a process of its own.
+constexpr CommandName kCommandNames[] = {
+    {"run", Command::run}, {"devices", Command::devices}, {"config", Command::config}, {"ps", Command::ps},
+    {"set", Command::set}, {"stats", Command::stats},     {"query", Command::query}};
+
 // The last word first: so CLI11 takes them, and so it leaves what it did not understand for the next parser.
 using Words = std::vector<std::string>;
 
-// Options that may stand alone: what was given, empty if nothing was.
-using Switches = std::map<Key, std::string>;
+// Options that may stand alone.
+struct Switch {
+    std::string value;
+    bool empty = false;  // `--wait=`, as a script with an unset variable has it: no value, and not "yes" either
+};
+using Switches = std::map<Key, Switch>;
 
 int usage(ConfigError& error, std::string_view word, std::string_view why) {
     error.set(word, why);
@@ -25,12 +40,18 @@ int usage(ConfigError& error, std::string_view word, std::string_view why) {
 }
 
 // `words` is the whole line, `rest` what CLI11 has not read of it yet.
-void add_settings(CLI::App& app, const Words& words, Words& rest, std::vector<Flag>& flags, Switches& switches,
-                  ConfigError& error) {
+void add_settings(CLI::App& app, Command command, const Words& words, Words& rest, std::vector<Flag>& flags,
+                  Switches& switches, ConfigError& error) {
     for (const KeyTraits& traits : all_keys()) {
+        if (!takes(command, traits.key)) continue;
         const std::string name = "--" + std::string(traits.name);
         if (traits.stands_alone) {
-            app.add_flag(name, switches[traits.key])->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+            Switch& given = switches[traits.key];
+            const auto look = [&, name](const std::string&) {
+                given.empty = given.empty || words[rest.size()] == name + "=";
+            };
+            CLI::Option* const option = app.add_flag(name, given.value)->each(look)->trigger_on_parse();
+            option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
             continue;
         }
         const auto add = [&, name](const std::string& value) {
@@ -41,7 +62,7 @@ void add_settings(CLI::App& app, const Words& words, Words& rest, std::vector<Fl
                 rest.push_back(value);
             } else if (own_word && value == "--") {
                 error.set(name, "a value is needed after it: " + name + " " + std::string(traits.placeholder));
-                throw CLI::RuntimeError(kConfig);
+                throw CLI::RuntimeError(kUsage);
             }
             flags.push_back({traits.key, empty ? std::string() : value});
         };
@@ -50,20 +71,51 @@ void add_settings(CLI::App& app, const Words& words, Words& rest, std::vector<Fl
     }
 }
 
+std::string_view name_of(Command command) {
+    for (const auto& [name, one] : kCommandNames)
+        if (one == command) return name;
+    return {};
+}
+
 // A word before the program that is none of this command's options. What follows it may be its value or the next thing
 // on the line: a value is shown only where it was written with an equals sign.
-int refuse_option(const std::string& word, ConfigError& error) {
+int refuse_option(Command command, const std::string& word, ConfigError& error) {
     if (!word.starts_with("--")) return usage(error, word, "no such option; options begin with --");
     const std::size_t equals = std::min(word.find('='), word.size());
     const std::string name = word.substr(0, equals);
     Reason why;
-    if (const LaterKey* later = find_later_key(std::string_view(name).substr(2))) {
+    if (find_key(std::string_view(name).substr(2)) != nullptr) {
+        why.append("means nothing to cuslice ").append(name_of(command)).append("; cuslice ").append(name_of(command));
+        why.append(" --help lists what it takes");
+    } else if (const LaterKey* later = find_later_key(std::string_view(name).substr(2))) {
         explain_later(*later, why);
     } else {
         explain_unknown(Spelling::option, name, why);
     }
     equals == word.size() ? error.set(name, why.view()) : error.set(name, word.substr(equals + 1), why.view());
-    return kConfig;
+    return kUsage;
+}
+
+bool all_digits(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == text.npos; }
+
+// The word behind an option that may stand alone is the program, or the next mistake; but people write a value there,
+// as behind any other option. `last` is that option or whatever else was read last.
+const KeyTraits* takes_for_value(Command command, const std::string& last, const Words& rest) {
+    const KeyTraits* const traits = last.starts_with("--") ? find_key(std::string_view(last).substr(2)) : nullptr;
+    if (traits == nullptr || !traits->stands_alone || rest.size() < 2 || rest.back().starts_with("-")) return nullptr;
+    const std::string& word = rest.back();
+    const bool before_program = word[0] >= '0' && word[0] <= '9' && rest[rest.size() - 2] == "--" && rest.size() > 2;
+    std::uint64_t number = 0;
+    bool automatic = false;
+    Reason unused;
+    const bool a_value = parse_value(traits->key, word, number, automatic, unused) || all_digits(word);
+    return a_value || before_program || command != Command::run ? traits : nullptr;
+}
+
+int refuse_value(Command command, const KeyTraits& traits, const std::string& word, ConfigError& error) {
+    const std::string name = "--" + std::string(traits.name);
+    const char* const program = command == Command::run ? "; if this is the program, write -- before it" : "";
+    return usage(error, name + " " + word, "a value goes behind an equals sign: " + name + "=" + word + program);
 }
 
 bool parse_pid(const std::string& text, int& pid) {
@@ -79,12 +131,15 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     CLI::App app;
     app.prefix_command();
     Switches switches;
-    add_settings(app, words, rest, arguments.flags, switches, error);
+    add_settings(app, command, words, rest, arguments.flags, switches, error);
     if (command == Command::set) app.add_option("--job", arguments.job);
     std::string pid;
     if (command == Command::stats) app.add_option("PID", pid);
+    const auto no_value = [&](const std::string&) {
+        if (words[rest.size()] == "--json=") throw CLI::ArgumentMismatch("--json");
+    };
     if (command != Command::run && command != Command::set)
-        app.add_flag("--json", arguments.json)->disable_flag_override();
+        app.add_flag("--json", arguments.json)->each(no_value)->trigger_on_parse()->disable_flag_override();
     try {
         app.parse(rest);
     } catch (const CLI::CallForHelp&) {
@@ -96,14 +151,18 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     } catch (const CLI::ArgumentMismatch&) {
         return usage(error, "--json", "takes no value");
     }
-    for (const auto& [key, value] : switches)
+    for (const auto& [key, given] : switches)
         if (app.count("--" + std::string(traits_of(key).name)))
-            arguments.flags.push_back({key, value == "true" ? "yes" : value});
+            arguments.flags.push_back({key, given.empty ? "" : given.value == "true" ? "yes" : given.value});
+    // The line's end was put behind it.
+    const std::string& last = words[std::min(rest.size(), words.size() - 1)];
+    if (const KeyTraits* traits = takes_for_value(command, last, rest))
+        return refuse_value(command, *traits, rest.back(), error);
     rest.erase(rest.begin());
     if (!rest.empty() && rest.back() == "--") {
         rest.pop_back();
     } else if (!rest.empty() && rest.back().starts_with("-") && rest.back() != "-") {
-        return refuse_option(rest.back(), error);
+        return refuse_option(command, rest.back(), error);
     }
     if (command == Command::stats && !parse_pid(pid, arguments.pid))
         return usage(error, pid.empty() ? "stats" : pid, "a process id is needed: cuslice stats PID");
@@ -117,11 +176,20 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
 
 }  // namespace
 
+bool takes(Command command, Key key) {
+    const bool finds_folder = key == Key::dir || key == Key::fake || key == Key::config;
+    switch (command) {
+        case Command::ps:
+        case Command::stats:
+            return finds_folder;
+        case Command::set:
+            return finds_folder || key == Key::group || is_amount(key);
+        default:
+            return true;
+    }
+}
+
 int parse_arguments(const std::vector<std::string>& words, Arguments& arguments, ConfigError& error) {
-    // Query is not for people: the launcher asks a driver in a process of its own.
-    static const std::map<std::string, Command> commands = {
-        {"run", Command::run}, {"devices", Command::devices}, {"config", Command::config}, {"ps", Command::ps},
-        {"set", Command::set}, {"stats", Command::stats},     {"query", Command::query}};
     CLI::App app;
     app.prefix_command();
     app.set_version_flag("--version", "");
@@ -135,9 +203,10 @@ int parse_arguments(const std::vector<std::string>& words, Arguments& arguments,
         return 0;
     }
     if (rest.empty()) return usage(error, "no command", kCommands);
-    const auto command = commands.find(rest.back());
-    if (command == commands.end()) return usage(error, rest.back(), std::string("no such command; ").append(kCommands));
-    arguments.command = command->second;
+    const auto command = std::ranges::find(kCommandNames, rest.back(), &CommandName::name);
+    if (command == std::end(kCommandNames))
+        return usage(error, rest.back(), std::string("no such command; ").append(kCommands));
+    arguments.command = command->command;
     rest.pop_back();
     if (arguments.command != Command::query) return parse_options(std::move(rest), arguments, error);
     arguments.query.assign(rest.rbegin(), rest.rend());

@@ -33,6 +33,10 @@ struct Arguments {
     std::vector<std::string> query;
 };
 
+/// Whether a command has an option of this name. Those that show or change what runs already take only what says where
+/// it is written down, and which.
+bool takes(Command command, Key key);
+
 /// 0 if the command line is understood, else the exit code, with `error` filled. Options end at `--` or at the first
 /// word that is no option, as with env(1): what follows is the program's own.
 int parse_arguments(const std::vector<std::string>& words, Arguments& arguments, ConfigError& error);

@@ -25,7 +25,9 @@ bool check_fake(const Entry& fake, const Installation& installation, Environment
                                     std::chrono::minutes(1));
     if (answer.failure.empty() && answer.text.starts_with(kGood)) return true;
     if (answer.failure.empty() && answer.text.starts_with(kRefused)) {
-        return error.set(fake.origin, fake.value, answer.text.substr(1));
+        // The file is what the setting names, and is shown as its value.
+        const std::string why = answer.text.substr(1), file = std::string(fake.value) + ": ";
+        return refuse_entry(fake, why.starts_with(file) ? why.substr(file.size()) : why, error);
     }
     const std::string why = answer.text.starts_with(kFailed) ? answer.text.substr(1) : answer.failure;
     return error.set(driver, "the fake GPU cannot be opened: " + why);

@@ -63,7 +63,7 @@ Examples:
   cuslice config --json --limit 4GiB
 )";
 
-constexpr std::string_view kPs = R"(Usage: cuslice ps [--json] [--dir FOLDER]
+constexpr std::string_view kPs = R"(Usage: cuslice ps [--json] [options]
 
 Lists every process that is part of a job or a group, of all users: what it holds, what its job or group holds together, what is
 reserved for it and its limit, since when it is there, and how long ago it last took memory (IDLE).
@@ -84,7 +84,7 @@ Examples:
   cuslice set --job 812-1f00c3aa --limit GPU-5f1c=2GiB
 )";
 
-constexpr std::string_view kStats = R"(Usage: cuslice stats PID [--json] [--dir FOLDER]
+constexpr std::string_view kStats = R"(Usage: cuslice stats PID [--json] [options]
 
 Shows what the caching allocators of a running process of yours hold on each GPU, where its allocator is growth or prealloc, and what they
 have done: bytes that the program holds, bytes that they have from the driver, and when these figures were written.
@@ -95,7 +95,7 @@ Examples:
 )";
 
 constexpr std::string_view kValues = R"(
-A size needs its unit: KiB MiB GiB TiB (K M G T are the same; KB MB GB TB are powers of 1000). A fraction is above 0 and at
+A size needs its unit, in any case: KiB MiB GiB TiB (Ki or K is the same as KiB, and so on; KB MB GB TB are powers of 1000). A fraction is above 0 and at
 most 1, or a percentage. A GPU is named by the index that cuslice devices and nvidia-smi print, the start of its UUID, its
 PCI id, or * for every GPU, whatever --gpus and CUDA_VISIBLE_DEVICES make of them. fraction and limit for the same GPU from one
 source are an error. --gpus chooses among what CUDA_VISIBLE_DEVICES leaves; what the program sets itself counts in its list.
@@ -122,12 +122,17 @@ constexpr std::string_view kExitConfig = R"(
 Exit codes: 0; 64 the command line is not understood; 78 a setting is wrong.
 )";
 
-// A table of options, each with its explanation on the next line.
-std::string options_text() {
+// A table of a command's options, each with its explanation on the next line.
+std::string options_text(Command command) {
     std::vector<std::vector<std::string>> rows = {{"Option", "Variable", "Default", ""}};
     for (const KeyTraits& traits : all_keys()) {
+        if (!takes(command, traits.key)) continue;
         std::string option = "  --";
-        option.append(traits.name).append(" ").append(traits.placeholder);
+        option.append(traits.name);
+        if (traits.stands_alone)
+            option.append("[=").append(traits.placeholder).append("]");
+        else
+            option.append(" ").append(traits.placeholder);
         rows.push_back({option, std::string(traits.variable), std::string(traits.default_value), ""});
         rows.push_back({"      " + std::string(traits.help), "", "", ""});
     }
@@ -152,22 +157,22 @@ std::string help_text(Command topic) {
     std::string text;
     switch (topic) {
         case Command::run:
-            return text.append(kRun).append(options_text()).append(kValues).append(kExitRun);
+            return text.append(kRun).append(options_text(topic)).append(kValues).append(kExitRun);
         case Command::devices:
-            text.append(kDevices).append(options_text()).append("  --json\n      print JSON\n");
+            text.append(kDevices).append(options_text(topic)).append("  --json\n      print JSON\n");
             return text.append(kValues).append(kExitDevices);
         case Command::config:
-            text.append(kConfigHelp).append(options_text()).append("  --json\n      print JSON\n");
+            text.append(kConfigHelp).append(options_text(topic)).append("  --json\n      print JSON\n");
             return text.append(kValues).append(kExitConfig);
         case Command::ps:
-            text.append(kPs).append(options_text()).append("  --json\n      print JSON\n");
-            return text.append(kValues).append(kExitConfig);
+            text.append(kPs).append(options_text(topic)).append("  --json\n      print JSON\n");
+            return text.append(kExitConfig);
         case Command::set:
-            text.append(kSet).append(options_text()).append("  --job NAME\n      the job, as cuslice ps names it\n");
-            return text.append(kValues).append(kExitSet);
+            text.append(kSet).append(options_text(topic));
+            return text.append("  --job NAME\n      the job, as cuslice ps names it\n").append(kExitSet);
         case Command::stats:
-            text.append(kStats).append(options_text()).append("  --json\n      print JSON\n");
-            return text.append(kValues).append(kExitStats);
+            text.append(kStats).append(options_text(topic)).append("  --json\n      print JSON\n");
+            return text.append(kExitStats);
         default:
             return text.append(kWhole);
     }

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "cli/fake_check.h"
+#include "config/combination.h"
 #include "config/handover.h"
 #include "config/resolve.h"
 
@@ -59,26 +60,29 @@ bool read_file(Settings& settings, const std::string& path, Source source, std::
     return good;
 }
 
+bool read_named_file(Settings& settings, const Entry& named, std::vector<LookedAt>& files, ConfigError& error) {
+    FileState state = FileState::absent;
+    const std::string path(named.value), origin(named.origin);
+    const bool good = load_named_file(settings, path.c_str(), origin, linked_parser, state, error);
+    files.push_back({Source::config_file, path, state});
+    return good;
+}
+
 // Whoever wrote the current folder (an archive, a colleague) chooses limits at most, not code to run or files to write
 // to.
 bool check_current_folder(const Settings& settings, ConfigError& error) {
     for (const Entry& entry : settings.entries()) {
         if (entry.rank.source != Source::current_folder || entry.rank.level != 0) continue;
-        if (entry.key == Key::driver) {
-            return error.set(
-                entry.origin, entry.value,
-                "driver is not taken from the current folder, which could choose code to run: use --driver");
-        }
-        if (entry.key == Key::record) {
-            return error.set(
-                entry.origin, entry.value,
-                "record is not taken from the current folder, which could have files made anywhere: use --record");
-        }
-        if (entry.key == Key::log && entry.value.find(':') != entry.value.npos) {
-            return error.set(
-                entry.origin, entry.value,
-                "a log file is not taken from the current folder, which could choose any of yours: use --log");
-        }
+        std::string_view why;
+        if (entry.key == Key::driver)
+            why = "driver is not taken from the current folder, which could choose code to run: use --driver";
+        if (entry.key == Key::record)
+            why = "record is not taken from the current folder, which could have files made anywhere: use --record";
+        if (entry.key == Key::dir)
+            why = "dir is not taken from the current folder, which could have folders made anywhere: use --dir";
+        if (entry.key == Key::log && entry.value.find(':') != entry.value.npos)
+            why = "a log file is not taken from the current folder, which could choose any of yours: use --log";
+        if (!why.empty()) return refuse_entry(entry, why, error);
     }
     return true;
 }
@@ -96,8 +100,7 @@ bool check_log(const Settings& settings, ConfigError& error) {
     } else if (::access(file.substr(0, file.rfind('/') + 1).c_str(), W_OK | X_OK) != 0) {
         code = errno;
     }
-    return code == 0 ||
-           error.set(entry->origin, entry->value, std::string("cannot be written: ") + std::strerror(code));
+    return code == 0 || refuse_entry(*entry, std::string("cannot be written: ") + std::strerror(code), error);
 }
 
 }  // namespace
@@ -117,7 +120,7 @@ bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Env
     }
     if (!load_environment(settings, lines.data(), error)) return false;
     if (const Entry* named = find(settings, Key::config)) {
-        if (!read_file(settings, std::string(named->value), Source::config_file, files, error)) return false;
+        if (!read_named_file(settings, *named, files, error)) return false;
     }
     if (!read_file(settings, absolute("cuslice.toml"), Source::current_folder, files, error) ||
         !check_current_folder(settings, error)) {
@@ -125,7 +128,7 @@ bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Env
     }
     const Path user = user_file(lines.data());
     if (!user.empty() && !read_file(settings, user.c_str(), Source::user_file, files, error)) return false;
-    return read_file(settings, system_file, Source::system_file, files, error) &&
+    return read_file(settings, system_file, Source::system_file, files, error) && check_combination(settings, error) &&
            load_other_tools(settings, lines.data(), error);
 }
 
@@ -146,7 +149,7 @@ bool check_settings(const Settings& settings, const Installation& installation, 
     if (fake != nullptr) return check_fake(*fake, installation, environment, error);
     const Entry* driver = find(settings, Key::driver);
     if (driver != nullptr && ::access(std::string(driver->value).c_str(), R_OK) != 0) {
-        return error.set(driver->origin, driver->value, "no such file, or it may not be read");
+        return refuse_entry(*driver, "no such file, or it may not be read", error);
     }
     return true;
 }

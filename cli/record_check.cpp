@@ -42,7 +42,10 @@ bool check_record(const Settings& settings, const Environment& environment, Conf
     struct stat info {};
     const bool there = ::stat(path.c_str(), &info) == 0;
     const std::string why = there ? why_not_written(path.c_str(), info) : why_not_made(path.c_str());
-    return why.empty() || error.set(entry->origin, path.view(), why);
+    if (why.empty()) return true;
+    refuse_entry(*entry, why, error);
+    error.value.assign(path.view());
+    return false;
 }
 
 }  // namespace cuslice::cli

@@ -97,6 +97,10 @@ int run_program(const Invocation& invocation) {
     add_sanitizer_variables(environment, started_file(program.path));
     const Reach reach = look_at_reach(program.path);
     if (!reach.why_not.empty()) complain(reach.why_not, 0);
+    if (settings.unreachable_file().size() != 0 && log_for(settings).level != LogLevel::warn)
+        complain(
+            std::string(settings.unreachable_file()) + ": not looked for: a folder on the way to it can't be entered",
+            0);
     if (selection.split && carries_static_runtime(program.path))
         complain(program.path +
                      ": carries the static CUDA runtime: it sees each split GPU as one, with the memory of "

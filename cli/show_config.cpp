@@ -69,7 +69,9 @@ std::vector<Row> rows_of(const Settings& settings) {
     return rows;
 }
 
-std::string_view state_text(FileState state) { return state == FileState::found ? "found" : "absent"; }
+std::string_view state_text(FileState state) {
+    return state == FileState::found ? "found" : state == FileState::absent ? "absent" : "unreachable";
+}
 
 std::string as_table(const std::vector<Row>& rows, const std::vector<LookedAt>& files) {
     std::vector<std::vector<std::string>> table = {{"KEY", "GPU", "VALUE", "FROM"}};

@@ -30,8 +30,7 @@ struct ConfigError {
 using ErrorLine = FixedText<2048>;
 
 /// The whole line, without its newline: `cuslice: SOURCE[:LINE:COLUMN]: [KEY: ][VALUE: ]REASON`. An empty value is
-/// shown as "", bytes that are not printable ASCII (but UTF-8 stays) as \xNN, so that the line is one line whatever was
-/// written.
+/// shown as "", bytes that could not be seen, or would change how the line is shown, as \xNN (printable.h).
 ErrorLine line_of(const ConfigError& error);
 
 }  // namespace cuslice

@@ -107,6 +107,15 @@ bool check_kind(int descriptor, Source source, Reason& why) {
     return true;
 }
 
+// Nobody may enter a folder on the way to it, so nobody can have meant it: a HOME of another user, as in containers. A
+// path alone is opened wherever the folders may be entered, whoever may read the file.
+bool is_unreachable(const char* path) {
+    const int descriptor = ::open(path, O_PATH | O_CLOEXEC);
+    if (descriptor < 0) return errno == EACCES;
+    ::close(descriptor);
+    return false;
+}
+
 }  // namespace
 
 bool load_file(Settings& settings, const char* path, Source source, OpenToml open_toml, FileState& state,
@@ -117,6 +126,11 @@ bool load_file(Settings& settings, const char* path, Source source, OpenToml ope
     if (file.descriptor() < 0) {
         const int code = errno;
         if (source != Source::config_file && (code == ENOENT || code == ENOTDIR)) return true;
+        if (source == Source::user_file && code == EACCES && is_unreachable(path)) {
+            state = FileState::unreachable;
+            settings.pass_over(path);
+            return true;
+        }
         explain_errno(code, why);
         return error.set(path, why.view());
     }
@@ -129,6 +143,15 @@ bool load_file(Settings& settings, const char* path, Source source, OpenToml ope
     cuslice_toml_parse_function* const parse = open_toml(why);
     if (parse == nullptr) return error.set(path, why.view());
     return load_file_text(settings, {pages.get(), size}, path, source, parse, error);
+}
+
+bool load_named_file(Settings& settings, const char* path, std::string_view origin, OpenToml open_toml,
+                     FileState& state, ConfigError& error) {
+    if (load_file(settings, path, Source::config_file, open_toml, state, error)) return true;
+    // What is wrong with the file as a whole is wrong with the setting that names it.
+    if (error.line != 0) return false;
+    const Reason why(error.reason.view());
+    return error.set(origin, path, why.view());
 }
 
 }  // namespace cuslice

@@ -1,5 +1,7 @@
 #include "config/fraction.h"
 
+#include "config/size.h"
+
 namespace cuslice {
 namespace {
 
@@ -26,7 +28,7 @@ bool parse_fraction(std::string_view text, Fraction& fraction, Reason& why) {
         // Beyond this it is too much whatever follows; the count stays where it cannot overflow.
         if (whole < Fraction::kWhole) whole = whole * 10 + static_cast<std::uint64_t>(number[at] - '0');
     }
-    if (at == 0) return refuse(kForm, why);
+    const std::size_t whole_digits = at;
     std::uint64_t parts = whole * one;
     bool something_dropped = false;
     if (at < number.size() && number[at] == '.') {
@@ -35,13 +37,16 @@ bool parse_fraction(std::string_view text, Fraction& fraction, Reason& why) {
             parts += static_cast<std::uint64_t>(number[at] - '0') * step;
             something_dropped = something_dropped || (step == 0 && number[at] != '0');
         }
-        if (at == point + 1) return refuse("a digit is needed after the point, as 0.4", why);
+        const bool no_digit = at == point + 1;
+        if (no_digit && whole_digits != 0) return refuse("a digit is needed after the point, as 0.4", why);
+        if (no_digit) return refuse(kForm, why);
     }
-    if (at != number.size()) {
+    if (at == 0 || at != number.size()) {
         why.assign(kForm);
         // "4GiB" as a fraction: the other key was meant.
-        if (whole != 0 && slice(number, at).find('B') != std::string_view::npos)
-            why.append("; a size is given by limit");
+        std::uint64_t bytes = 0;
+        Reason unused;
+        if (parse_size(text, bytes, unused)) why.append("; a size is given by limit");
         return false;
     }
     if (whole >= Fraction::kWhole || parts > Fraction::kWhole || (parts == Fraction::kWhole && something_dropped)) {

@@ -31,7 +31,7 @@ constexpr KeyTraits kKeys[] = {
      "memory on the GPU for all of the group together: 16GiB, or for some GPUs 0=16GiB,1=8GiB"},
     {Key::per_process, "per-process", "CUSLICE_PER_PROCESS", false, true, false, true, "yes|no", "no",
      "each process that the program starts gets a slice of its own, and nothing is reserved"},
-    {Key::wait, "wait", "CUSLICE_WAIT", false, true, false, true, "yes|no|TIME", "no",
+    {Key::wait, "wait", "CUSLICE_WAIT", false, true, false, true, "TIME", "no",
      "where the slice is taken by others, wait until it is free: for ever, or 90s, 10m, 2h"},
     {Key::dir, "dir", "CUSLICE_DIR", false, true, false, false, "FOLDER", "/dev/shm/cuslice",
      "where the host's programs write down what they hold; the same for all that share a GPU"},

@@ -1,5 +1,6 @@
 #include "config/load.h"
 
+#include "config/combination.h"
 #include "config/handover.h"
 #include "config/resolve.h"
 
@@ -14,7 +15,7 @@ bool check_fake(const Settings& settings, ConfigError& error) {
         Reason why;
         why.assign(traits_of(key).name).append(" in a file works under cuslice run only: set ");
         why.append(traits_of(key).variable).append(" instead");
-        return error.set(entry->origin, entry->value, why.view());
+        return refuse_entry(*entry, why.view(), error);
     }
     return true;
 }
@@ -60,9 +61,11 @@ bool load_guest(Settings& settings, const char* const* environment, OpenToml ope
     const std::string_view named = variable(environment, traits_of(Key::config).variable);
     if (named.data() != nullptr) {
         FileState unused;
-        if (!load_file(settings, named.data(), Source::config_file, open_toml, unused, error)) return false;
+        const std::string_view origin = traits_of(Key::config).variable;
+        if (!load_named_file(settings, named.data(), origin, open_toml, unused, error)) return false;
     }
-    return check_fake(settings, error) && load_other_tools(settings, environment, error);
+    return check_fake(settings, error) && check_combination(settings, error) &&
+           load_other_tools(settings, environment, error);
 }
 
 }  // namespace cuslice

@@ -31,11 +31,16 @@ bool load_environment(Settings& settings, const char* const* environment, Config
 /// CUDA_DEVICE_MEMORY_LIMIT[_i] (HAMi) and CUDA_MPS_PINNED_DEVICE_MEM_LIMIT (MPS).
 bool load_other_tools(Settings& settings, const char* const* environment, ConfigError& error);
 
-enum class FileState : std::uint8_t { absent, found };
+/// `unreachable`: a folder on the way to it can't be entered.
+enum class FileState : std::uint8_t { absent, found, unreachable };
 /// Reads one file; `source` says whose it is. A file that is not there is `absent`, and no error unless it is
-/// config_file's. The system's file may not be writable by everybody.
+/// config_file's; an `unreachable` one of the user's is none either, and noted in `settings`. The system's file may not
+/// be writable by everybody.
 bool load_file(Settings& settings, const char* path, Source source, OpenToml open_toml, FileState& state,
                ConfigError& error);
+/// The file that a setting names: `origin` is "--config" or "CUSLICE_CONFIG".
+bool load_named_file(Settings& settings, const char* path, std::string_view origin, OpenToml open_toml,
+                     FileState& state, ConfigError& error);
 /// The text of a file, already read. Pure, for tests and fuzzing.
 bool load_file_text(Settings& settings, std::string_view text, std::string_view path, Source source,
                     cuslice_toml_parse_function* parse, ConfigError& error);

@@ -42,7 +42,9 @@ std::uint64_t bytes_of(const Entry& entry, std::uint64_t total) {
 bool refuse_count(const Entry& entry, std::span<const GpuIdentity> gpus, int matches, ConfigError& error) {
     Reason why;
     explain_matches(entry.selector, gpus, matches, why);
-    return error.set(entry.origin, entry.value, why.view());
+    refuse_entry(entry, why.view(), error);
+    error.value.assign(entry.value);  // the GPU is in the reason
+    return false;
 }
 
 // Only here, with the GPUs known, can two names be seen to mean one GPU.
@@ -51,7 +53,9 @@ bool refuse_rival(const Found& found, const GpuIdentity& gpu, ConfigError& error
     why.assign("'").append(found.rival->selector.text).append("' and '").append(found.entry->selector.text);
     why.append("' are the same GPU ").append(gpu.uuid).append(", which ").append(found.entry->origin);
     why.append(" gives ").append(found.entry->value).append("; keep one of them");
-    return error.set(found.rival->origin, found.rival->value, why.view());
+    refuse_entry(*found.rival, why.view(), error);
+    error.value.assign(found.rival->value);
+    return false;
 }
 
 }  // namespace

@@ -29,11 +29,15 @@ bool parse_amount_of_bytes(Key key, std::string_view text, std::uint64_t& number
     return true;
 }
 
-bool parse_switch(std::string_view text, std::uint64_t& number) {
-    const bool yes = text == "yes" || text == "true" || text == "1",
-               no = text == "no" || text == "false" || text == "0";
+// Words alone: beside a time 1 would read as a second, and 0 as no time.
+bool parse_yes_or_no(std::string_view text, std::uint64_t& number) {
+    const bool yes = text == "yes" || text == "true", no = text == "no" || text == "false";
     number = yes ? kForEver : 0;
     return yes || no;
+}
+
+bool parse_switch(std::string_view text, std::uint64_t& number) {
+    return parse_yes_or_no(text == "1" ? "yes" : text == "0" ? "no" : text, number);
 }
 
 // The modes, in the order of AllocatorMode and FreeMode.
@@ -124,8 +128,8 @@ bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& au
         case Key::no_framework_env:
             return parse_switch(text, number) || refuse("yes or no", why);
         case Key::wait:
-            return parse_switch(text, number) ||
-                   parse_time(text, number, "yes, no, or how long at most: 500ms, 90s, 10m, 2h", why);
+            return parse_yes_or_no(text, number) ||
+                   parse_time(text, number, "yes, no, or how long at most, with its unit: 500ms, 90s, 10m, 2h", why);
         case Key::allocator:
             return one_of(text, kAllocatorModes, number) || refuse("direct, growth or prealloc", why);
         case Key::free_mode:
@@ -166,6 +170,25 @@ std::string_view Settings::keep(std::string_view text) {
     if (!text.empty()) std::memcpy(kept, text.data(), text.size());
     text_size_ += text.size();
     return {kept, text.size()};
+}
+
+bool refuse_entry(const Entry& entry, std::string_view why, ConfigError& error) {
+    const bool in_file = is_file(entry.rank.source);
+    const bool one_gpu = entry.selector.kind != GpuSelector::Kind::every;
+    FixedText<160> value;
+    if (one_gpu && !in_file) value.append(entry.selector.text).append("=");
+    error.set(entry.origin, value.append(entry.value).view(), why);
+    error.key.clear();
+    if (!in_file) return false;
+    if (entry.ceiling) error.key.append("ceiling.");
+    if (one_gpu) error.key.append("gpu.").append(entry.selector.text).append(".");
+    if (!one_gpu && !entry.ceiling && traits_of(entry.key).per_gpu) error.key.append("memory.");
+    error.key.append(traits_of(entry.key).name);
+    return false;
+}
+
+void Settings::pass_over(std::string_view path) {
+    if (unreachable_file_.empty()) unreachable_file_ = keep(path);
 }
 
 bool Settings::add(const NewEntry& added, Reason& why) {

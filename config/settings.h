@@ -28,6 +28,9 @@ enum class Source : std::uint8_t {
 /// "flag", "environment", "config-file", "current-folder", "user-file", "system-file", "other-tools".
 std::string_view name_of(Source source);
 
+/// True for the files of settings: the named one, the current folder's, the user's and the system's.
+constexpr bool is_file(Source source) { return source >= Source::config_file && source <= Source::system_file; }
+
 /// `--wait` without a time, and any other yes.
 inline constexpr std::uint64_t kForEver = ~0ull;
 
@@ -62,6 +65,10 @@ struct Entry {
     /// "--limit", "CUSLICE_LIMIT", "/etc/cuslice/cuslice.toml:3:1", and "ceiling " before it for a ceiling.
     std::string_view origin;
 };
+
+/// Says in `error` why a setting can't hold: where it came from, its key if that is a file, and its value as written.
+/// Returns false.
+bool refuse_entry(const Entry& entry, std::string_view why, ConfigError& error);
 
 /// What Settings::add takes; the texts are copied.
 struct NewEntry {
@@ -99,6 +106,11 @@ class Settings {
     /// True if any entry names a GPU by its index, so that the order of the GPUs by PCI id must be known.
     bool needs_index() const;
 
+    /// A file that can't be looked for, since a folder on the way to it can't be entered; empty if there is none.
+    std::string_view unreachable_file() const { return unreachable_file_; }
+    /// Keeps the first of them.
+    void pass_over(std::string_view path);
+
   private:
     std::string_view keep(std::string_view text);
 
@@ -106,6 +118,7 @@ class Settings {
     std::size_t count_ = 0;
     char text_[kTextBytes];
     std::size_t text_size_ = 0;
+    std::string_view unreachable_file_;
 };
 
 /// Adds what one option or variable says: "4GiB", or for a key per GPU "0=4GiB,GPU-5f=2048MiB". `origin` is its name.

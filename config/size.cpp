@@ -20,32 +20,27 @@ constexpr std::uint64_t kGB = kMB * 1000;
 constexpr std::uint64_t kTB = kGB * 1000;
 constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 
+// In any case: mb and Mb could be megabits elsewhere, but never as a size of memory.
 constexpr Unit kUnits[] = {
     {"KiB", kKiB}, {"MiB", kMiB}, {"GiB", kGiB}, {"TiB", kTiB},  // as everything that shows memory means them
-    {"K", kKiB},   {"M", kMiB},   {"G", kGiB},   {"T", kTiB},    // as people shorten them
+    {"Ki", kKiB},  {"Mi", kMiB},  {"Gi", kGiB},  {"Ti", kTiB},   // as Kubernetes writes them
+    {"K", kKiB},   {"M", kMiB},   {"G", kGiB},   {"T", kTiB},    // as people and Docker shorten them
     {"KB", kKB},   {"MB", kMB},   {"GB", kGB},   {"TB", kTB},    // as the SI has them
 };
 
 constexpr std::string_view kUnitNames =
-    "KiB, MiB, GiB or TiB (K, M, G, T are the same; KB, MB, GB, TB are powers of 1000)";
+    "KiB, MiB, GiB or TiB (Ki and K are the same as KiB, and so on; KB, MB, GB, TB are powers of 1000)";
 // More decimals than this say nothing about a size in TiB any more; they are refused rather than cut.
 constexpr std::size_t kDecimals = 9;
 
 const Unit* find_unit(std::string_view name) {
     for (const Unit& unit : kUnits) {
-        if (unit.name == name) return &unit;
+        if (equal_ignoring_case(unit.name, name)) return &unit;
     }
     return nullptr;
 }
 
-// A unit in the wrong case is so common that the right one is offered; it is not guessed, since mb might have been Mb.
-bool refuse_unit(std::string_view number, std::string_view name, Reason& why) {
-    for (const Unit& unit : kUnits) {
-        if (!equal_ignoring_case(unit.name, name)) continue;
-        why.assign("units are written as in ").append(unit.name).append(": did you mean ");
-        why.append(number).append(unit.name);
-        return false;
-    }
+bool refuse_unit(std::string_view name, Reason& why) {
     why.assign("'").append(name).append("' is not a unit of size: use ").append(kUnitNames);
     return false;
 }
@@ -84,18 +79,18 @@ bool parse_size(std::string_view text, std::uint64_t& bytes, Reason& why) {
     std::uint64_t part = 0;
     std::uint64_t parts = 1;
     std::size_t decimals = 0;
-    if (whole_digits != 0 && at < text.size() && text[at] == '.') {
+    if (at < text.size() && text[at] == '.') {
         for (++at; at < text.size() && is_digit(text[at]); ++at, ++decimals) {
             if (decimals >= kDecimals) continue;
             part = part * 10 + static_cast<std::uint64_t>(text[at] - '0');
             parts *= 10;
         }
-        if (decimals == 0) {
+        if (whole_digits != 0 && decimals == 0) {
             why.assign("a digit is needed after the point, as 1.5GiB");
             return false;
         }
     }
-    if (whole_digits == 0) {
+    if (whole_digits + decimals == 0) {
         why.assign("not a size: a number and its unit are needed, as 4GiB");
         return false;
     }
@@ -110,7 +105,7 @@ bool parse_size(std::string_view text, std::uint64_t& bytes, Reason& why) {
         return false;
     }
     const Unit* unit = find_unit(name);
-    if (unit == nullptr) return refuse_unit(number, name, why);
+    if (unit == nullptr) return refuse_unit(name, why);
     if (overflow || whole > kMax / unit->bytes) return too_large(why);
     const std::uint64_t base = whole * unit->bytes;
     const std::uint64_t rest = scale(part, unit->bytes, parts);

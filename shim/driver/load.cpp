@@ -86,6 +86,11 @@ void report(Readiness readiness) {
                             .append(process().driver_text())
                             .append(", found ")
                             .append(process().driver_found()));
+    if (const std::string_view file = process().settings().unreachable_file(); !file.empty()) {
+        LogLine passed_over;
+        passed_over.append(file).append(": not looked for: a folder on the way to it can't be entered");
+        say(LogLevel::info, passed_over);
+    }
 }
 
 [[gnu::noinline]] void report_missing_function(unsigned index) {

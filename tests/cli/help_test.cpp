@@ -27,7 +27,7 @@ TEST_CASE("help explains every option, variable and exit code, with examples") {
         CHECK(contains(help.out, "Exit codes:"));
         for (const KeyTraits& traits : all_keys()) {
             INFO(traits.name);
-            CHECK(contains(help.out, "--" + std::string(traits.name) + " "));
+            CHECK(contains(help.out, "--" + std::string(traits.name) + (traits.stands_alone ? "[=" : " ")));
             CHECK(contains(help.out, std::string(traits.variable)));
             CHECK(contains(help.out, std::string(traits.help)));
         }
@@ -58,6 +58,46 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
     usage({"stats", "python"}, "python: a process id is needed: cuslice stats PID");
     usage({"stats", "12", "13"}, "13: not expected here: this command takes options only");
     usage({"config", "--json=x"}, "--json: takes no value");
+    usage({"config", "--json="}, "--json: takes no value");
+    CHECK(cuslice({"run", "--version"}).exit_code == 64);
+}
+
+TEST_CASE("a value behind a space, where an option may stand alone, is not taken for the program") {
+    const auto refused = [](const std::vector<std::string>& words, const std::string& message) {
+        const Outcome outcome = cuslice(words);
+        CHECK(outcome.err == "cuslice: " + message + "\n");
+        CHECK(outcome.exit_code == 64);
+        CHECK(outcome.out.empty());
+    };
+    const auto advice = [](const std::string& option, const std::string& value) {
+        return option + " " + value + ": a value goes behind an equals sign: " + option + "=" + value +
+               "; if this is the program, write -- before it";
+    };
+    refused({"run", "--wait", "10m", "/bin/true"}, advice("--wait", "10m"));
+    refused({"run", "--wait", "10", "--", "/bin/true"}, advice("--wait", "10"));
+    refused({"run", "--wait", "1TiB", "--", "/bin/true"}, advice("--wait", "1TiB"));
+    refused({"run", "--limit", "1GiB", "--oversubscribe", "no", "/bin/true"}, advice("--oversubscribe", "no"));
+    refused({"run", "--per-process", "true"}, advice("--per-process", "true"));
+    refused({"run", "--no-framework-env", "no", "/bin/true"}, advice("--no-framework-env", "no"));
+    refused({"config", "--wait", "soon"}, "--wait soon: a value goes behind an equals sign: --wait=soon");
+    CHECK(cuslice({"run", "--per-process", "--", "true"}).exit_code == 0);
+    CHECK(cuslice({"run", "--per-process", "/bin/true"}).exit_code == 0);
+    CHECK(cuslice({"run", "--wait", "--limit=1GiB", "--per-process", "/bin/echo", "no"}).out == "no\n");
+    CHECK(cuslice({"run", "--group", "10", "--wait=10m", "/bin/echo", "10m"}).out == "10m\n");
+}
+
+TEST_CASE("a command takes the options that mean something to it, and no others") {
+    for (const char* command : {"ps", "stats", "set"}) {
+        const Outcome help = cuslice({command, "--help"});
+        for (const char* option : {"--dir ", "--fake ", "--config "}) CHECK(contains(help.out, option));
+        for (const char* option : {"--gpus", "--split", "--wait", "--record"}) CHECK_FALSE(contains(help.out, option));
+        const Outcome refused = cuslice({command, "--gpus", "1"});
+        CHECK(refused.err == "cuslice: --gpus: means nothing to cuslice " + std::string(command) + "; cuslice " +
+                                 command + " --help lists what it takes\n");
+        CHECK(refused.exit_code == 64);
+    }
+    CHECK(contains(cuslice({"set", "--help"}).out, "--limit SIZE"));
+    CHECK(cuslice({"ps", "--limit=4GiB"}).exit_code == 64);
 }
 
 TEST_CASE("docs/configuration.md documents every option, key and variable, and those that come later") {

@@ -13,9 +13,10 @@ struct Malformed {
     const char* text;
     /// Without "cuslice: " and the newline.
     const char* message;
+    int exit_code = 78;
 };
 
-#define UNITS "use KiB, MiB, GiB or TiB (K, M, G, T are the same; KB, MB, GB, TB are powers of 1000)"
+#define UNITS "use KiB, MiB, GiB or TiB (Ki and K are the same as KiB, and so on; KB, MB, GB, TB are powers of 1000)"
 #define FRACTION_FORM "a fraction is a number above 0 and at most 1, as 0.4, or a percentage, as 40%"
 #define GPU_FORM "use its index (0), the start of its UUID (GPU-5f), its PCI id (0000:81:00.0) or * for every GPU"
 #define GPUS_FORM                                                                                                    \
@@ -44,6 +45,8 @@ struct Malformed {
 #define ALL_OR_NONE "either each part has a place in the order, as in 1GiB@1+2GiB@0, or none has"
 #define NO_PLACE "a number is needed after the @, the part's place in the order, as 1GiB@1+2GiB@0"
 #define GPU_TABLE "a table is needed for each GPU, as [gpu.0] or [gpu.\"GPU-5f\"]"
+#define WAIT_FORM "yes, no, or how long at most, with its unit: 500ms, 90s, 10m, 2h"
+#define NO_GROUP "a limit of which group? it needs --group NAME; for this program alone use --limit"
 #define NOT_OURS "not as this version of cuslice run writes it"
 
 inline constexpr Malformed kMalformed[] = {
@@ -57,16 +60,17 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--limit=+4GiB", "--limit: +4GiB: not a size: a number and its unit are needed, as 4GiB"},
     {Where::option, "--limit=4 GiB", "--limit: 4 GiB: a size has no spaces in it, as 4GiB"},
     {Where::option, "--limit= 4GiB", "--limit:  4GiB: a size has no spaces in it, as 4GiB"},
-    {Where::option, "--limit=4gib", "--limit: 4gib: units are written as in GiB: did you mean 4GiB"},
-    {Where::option, "--limit=4g", "--limit: 4g: units are written as in G: did you mean 4G"},
-    {Where::option, "--limit=512mb", "--limit: 512mb: units are written as in MB: did you mean 512MB"},
     {Where::option, "--limit=4PiB", "--limit: 4PiB: 'PiB' is not a unit of size: " UNITS},
     {Where::option, "--limit=1024B", "--limit: 1024B: 'B' is not a unit of size: " UNITS},
     {Where::option, "--limit=4GiBs", "--limit: 4GiBs: 'GiBs' is not a unit of size: " UNITS},
     {Where::option, "--limit=40%", "--limit: 40%: '%' is not a unit of size: " UNITS},
     {Where::option, "--limit=GiB", "--limit: GiB: not a size: a number and its unit are needed, as 4GiB"},
     {Where::option, "--limit=lots", "--limit: lots: not a size: a number and its unit are needed, as 4GiB"},
-    {Where::option, "--limit=.5GiB", "--limit: .5GiB: not a size: a number and its unit are needed, as 4GiB"},
+    {Where::option, "--limit=.GiB", "--limit: .GiB: not a size: a number and its unit are needed, as 4GiB"},
+    {Where::option, "--limit=.5", "--limit: .5: .5 bytes? did you mean .5MiB"},
+    {Where::option, "--limit=4Gb ", "--limit: 4Gb : a size has no spaces in it, as 4GiB"},
+    {Where::option, "--limit=\u202e4GiB",
+     "--limit: \\xe2\\x80\\xae4GiB: not a size: a number and its unit are needed, as 4GiB"},
     {Where::option, "--limit=1.GiB", "--limit: 1.GiB: a digit is needed after the point, as 1.5GiB"},
     {Where::option, "--limit=1.5.5GiB", "--limit: 1.5.5GiB: '.5GiB' is not a unit of size: " UNITS},
     {Where::option, "--limit=1e3MiB", "--limit: 1e3MiB: 'e3MiB' is not a unit of size: " UNITS},
@@ -89,8 +93,8 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--fraction=99999999999999999999999", "--fraction: 99999999999999999999999: " TOO_MUCH "1"},
     {Where::option, "--fraction=", "--fraction: \"\": empty: a fraction is needed, as 0.4"},
     {Where::option, "--fraction=%", "--fraction: %: " FRACTION_FORM},
+    {Where::option, "--fraction=.", "--fraction: .: " FRACTION_FORM},
     {Where::option, "--fraction=half", "--fraction: half: " FRACTION_FORM},
-    {Where::option, "--fraction=.4", "--fraction: .4: " FRACTION_FORM},
     {Where::option, "--fraction=0.", "--fraction: 0.: a digit is needed after the point, as 0.4"},
     {Where::option, "--fraction=4e-1", "--fraction: 4e-1: " FRACTION_FORM},
     {Where::option, "--fraction=0.4 ", "--fraction: 0.4 : " FRACTION_FORM},
@@ -119,17 +123,18 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--limit=GPU-5F=4GiB,GPU-5f=2GiB",
      "--limit: GPU-5f=2GiB: given twice for the same GPU: 4GiB by --limit; keep one of them"},
     // Words.
-    {Where::option, "--limt=4GiB", "--limt: 4GiB: no such option; did you mean --limit"},
-    {Where::option, "--frction=0.4", "--frction: 0.4: no such option; did you mean --fraction"},
-    {Where::option, "--Limit=4GiB", "--Limit: 4GiB: no such option; did you mean --limit"},
-    {Where::option, "--fake_kernels=skip", "--fake_kernels: skip: no such option; did you mean --fake-kernels"},
+    {Where::option, "--limt=4GiB", "--limt: 4GiB: no such option; did you mean --limit", 64},
+    {Where::option, "--frction=0.4", "--frction: 0.4: no such option; did you mean --fraction", 64},
+    {Where::option, "--Limit=4GiB", "--Limit: 4GiB: no such option; did you mean --limit", 64},
+    {Where::option, "--fake_kernels=skip", "--fake_kernels: skip: no such option; did you mean --fake-kernels", 64},
     {Where::option, "--memory=4GiB",
      "--memory: 4GiB: no such option; there are --fraction, --limit, --headroom, --allocator, --free, --idle-release, "
      "--no-framework-env, "
      "--gpus, --split, --oversubscribe, --group, --group-limit, "
      "--per-process, --wait, --dir, --log, --record, --config, --driver, --fake, "
-     "--fake-kernels"},
-    {Where::option, "--reserve=4GiB", "--reserve: 4GiB: reserve is not in this version yet"},
+     "--fake-kernels",
+     64},
+    {Where::option, "--reserve=4GiB", "--reserve: 4GiB: reserve is not in this version yet", 64},
     {Where::option, "--allocator=grow", "--allocator: grow: direct, growth or prealloc"},
     {Where::option, "--allocator=1=growth,0=", "--allocator: 0=: direct, growth or prealloc"},
     {Where::option, "--free=now", "--free: now: strict or deferred"},
@@ -155,7 +160,6 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--split=1GiB+150%", "--split: 1GiB+150%: '%' is not a unit of size: " UNITS},
     {Where::option, "--split=1.0", "--split: 1.0: 1.0 " PART_FRACTION},
     {Where::option, "--split=2.5", "--split: 2.5: 2.5 bytes? did you mean 2.5MiB"},
-    {Where::option, "--split=1gib+rest", "--split: 1gib+rest: units are written as in GiB: did you mean 1GiB"},
     {Where::option, "--split=rest+1GiB+rest",
      "--split: rest+1GiB+rest: rest is there twice: one part can have what the others leave"},
     {Where::option, "--split=1GiB+Rest",
@@ -187,13 +191,22 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--split=0=1GiB,2GiB", "--split: 2GiB: " WHICH_GPU},
     {Where::option, "--split=0=1GiB,1=2,rest", "--split: rest: " WHICH_GPU},
     {Where::option, "--split=x=2", "--split: x=2: 'x' names no GPU: " GPU_FORM},
-    {Where::option, "--splt=2", "--splt: 2: no such option; did you mean --split"},
+    {Where::option, "--splt=2", "--splt: 2: no such option; did you mean --split", 64},
     {Where::option, "--oversubscribe=maybe", "--oversubscribe: maybe: yes or no"},
     {Where::variable, "CUSLICE_GPUS=0 1", "CUSLICE_GPUS: 0 1: '0 1' names no GPU: " GPUS_FORM},
     {Where::config_file, "gpus = 0\n", "%CONFIG%:1:1: gpus: 0: a string is needed, as gpus = \"3,2\""},
     {Where::config_file, "[memory]\ngpus = \"0\"\n",
      "%CONFIG%:2:1: memory.gpus: 0: belongs at the top of the file, before the first table"},
-    {Where::option, "--wait=10", "--wait: 10: yes, no, or how long at most: 500ms, 90s, 10m, 2h"},
+    {Where::option, "--wait=10", "--wait: 10: " WAIT_FORM},
+    {Where::option, "--wait=1", "--wait: 1: " WAIT_FORM},
+    {Where::option, "--wait=0", "--wait: 0: " WAIT_FORM},
+    {Where::option, "--wait=", "--wait: \"\": " WAIT_FORM},
+    {Where::option, "--per-process=", "--per-process: \"\": yes or no"},
+    {Where::option, "--oversubscribe=", "--oversubscribe: \"\": yes or no"},
+    {Where::option, "--no-framework-env=", "--no-framework-env: \"\": yes or no"},
+    {Where::variable, "CUSLICE_WAIT=1", "CUSLICE_WAIT: 1: " WAIT_FORM},
+    {Where::option, "--group-limit=8GiB", "--group-limit: 8GiB: " NO_GROUP},
+    {Where::variable, "CUSLICE_GROUP_LIMIT=0=8GiB", "CUSLICE_GROUP_LIMIT: 0=8GiB: " NO_GROUP},
     {Where::option, "--per-process=maybe", "--per-process: maybe: yes or no"},
     {Where::option, "--no-framework-env=maybe", "--no-framework-env: maybe: yes or no"},
     {Where::option, "--group=a b", "--group: a b: a name of up to 63 letters, digits, '.', '_' and '-' is needed"},
@@ -201,7 +214,7 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--dir=here", "--dir: here: an absolute path is needed, the same for everybody"},
     {Where::option, "--record=", "--record: \"\": empty: the path of a file is needed"},
     {Where::option, "--record=/tmp/a\tb.csv", "--record: /tmp/a\\x09b.csv: a path has no control characters in it"},
-    {Where::option, "--limit", "--limit: a value is needed after it: --limit SIZE"},
+    {Where::option, "--limit", "--limit: a value is needed after it: --limit SIZE", 64},
     {Where::option, "--log=loud", "--log: loud: " LOG_FORM},
     {Where::option, "--log=INFO", "--log: INFO: " LOG_FORM},
     {Where::option, "--log=", "--log: \"\": " LOG_FORM},
@@ -215,8 +228,8 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--driver=", "--driver: \"\": empty: the path of a file is needed"},
     {Where::option, "--driver=/nowhere/libcuda.so.1",
      "--driver: /nowhere/libcuda.so.1: no such file, or it may not be read"},
-    {Where::option, "--config=/nowhere/cuslice.toml", "/nowhere/cuslice.toml: cannot be read: no such file"},
-    {Where::option, "--config=/", "/: not a regular file"},
+    {Where::option, "--config=/nowhere/cuslice.toml", "--config: /nowhere/cuslice.toml: cannot be read: no such file"},
+    {Where::option, "--config=/", "--config: /: not a regular file"},
     {Where::option, "--config=", "--config: \"\": empty: the path of a file is needed"},
     // The environment.
     {Where::variable, "CUSLICE_LIMIT=1024", "CUSLICE_LIMIT: 1024: 1024 bytes? did you mean 1024MiB"},
@@ -230,7 +243,9 @@ inline constexpr Malformed kMalformed[] = {
     {Where::variable, "CUSLICE_SPLIT=0=2,1=0", "CUSLICE_SPLIT: 1=0: " NO_PARTS},
     {Where::variable, "CUSLICE_OVERSUBSCRIBE=2", "CUSLICE_OVERSUBSCRIBE: 2: yes or no"},
     {Where::variable, "CUSLICE_IDLE_RELEASE=yes", "CUSLICE_IDLE_RELEASE: yes: no, or a time: 500ms, 10s, 5m"},
-    {Where::variable, "CUSLICE_CONFIG=/nowhere/cuslice.toml", "/nowhere/cuslice.toml: cannot be read: no such file"},
+    {Where::variable, "CUSLICE_CONFIG=1", "CUSLICE_CONFIG: 1: cannot be read: no such file"},
+    {Where::variable, "CUSLICE_CONFIG=/nowhere/cuslice.toml",
+     "CUSLICE_CONFIG: /nowhere/cuslice.toml: cannot be read: no such file"},
     {Where::variable, "CUSLICE_SETTINGS=2;flag.0 limit * 4GiB --limit",
      "CUSLICE_SETTINGS: 2: " NOT_OURS ": unset it, or use one version of cuslice"},
     {Where::variable, "CUSLICE_SETTINGS=1;flag.0 limit *", "CUSLICE_SETTINGS: flag.0 limit *: " NOT_OURS},
@@ -338,13 +353,24 @@ inline constexpr Malformed kMalformed[] = {
     {Where::system_file, "[ceiling.gpu.x]\nlimit = \"1GiB\"\n",
      "%SYSTEM%:1:14: ceiling.gpu.x: 'x' names no GPU: " GPU_FORM},
     {Where::current_folder, "driver = \"/tmp/libcuda.so.1\"\n",
-     "%CWD%:1:1: /tmp/libcuda.so.1: driver is not taken from the current folder, which could choose code to run: use "
+     "%CWD%:1:1: driver: /tmp/libcuda.so.1: driver is not taken from the current folder, which could choose code to "
+     "run: use "
      "--driver"},
     {Where::current_folder, "record = \"/tmp/x.csv\"\n",
-     "%CWD%:1:1: /tmp/x.csv: record is not taken from the current folder, which could have files made anywhere: use "
+     "%CWD%:1:1: record: /tmp/x.csv: record is not taken from the current folder, which could have files made "
+     "anywhere: use "
      "--record"},
+    {Where::current_folder, "dir = \"/tmp/x\"\n",
+     "%CWD%:1:1: dir: /tmp/x: dir is not taken from the current folder, which could have folders made anywhere: use "
+     "--dir"},
+    {Where::config_file, "log = \"info:/nowhere/x\"\n",
+     "%CONFIG%:1:1: log: info:/nowhere/x: cannot be written: No such file or directory"},
+    {Where::config_file, "record = \"/nowhere/x\"\n",
+     "%CONFIG%:1:1: record: /nowhere/x: cannot be made: No such file or directory"},
+    {Where::config_file, "fake = \"9xnone\"\n", "%CONFIG%:1:1: fake: 9xnone: no such profile; there is stub"},
     {Where::current_folder, "log = \"info:/tmp/x\"\n",
-     "%CWD%:1:1: info:/tmp/x: a log file is not taken from the current folder, which could choose any of yours: use "
+     "%CWD%:1:1: log: info:/tmp/x: a log file is not taken from the current folder, which could choose any of yours: "
+     "use "
      "--log"},
     {Where::config_file, "[memory]\nlimit = 4GiB\n",
      "%CONFIG%:2:10: limit = 4GiB: not TOML: Error while parsing decimal integer: expected digit, saw 'G'; a string is "
@@ -377,6 +403,8 @@ inline constexpr Malformed kMalformed[] = {
 #undef ALL_OR_NONE
 #undef NO_PLACE
 #undef GPU_TABLE
+#undef WAIT_FORM
+#undef NO_GROUP
 #undef NOT_OURS
 
 }  // namespace cuslice::tests

@@ -98,17 +98,38 @@ TEST_CASE("a file that cannot be read as it should be refuses everything") {
     CHECK(guest({home}, folder) == "cuslice: " + user + ": cannot be read: too many symbolic links");
 }
 
+TEST_CASE("a group's limit without a group limits nothing, and is refused; in a file it waits for a group") {
+    const Folder folder;
+    const std::string home = "HOME=" + folder.path();
+    const std::string none =
+        "cuslice: CUSLICE_GROUP_LIMIT: 8GiB: a limit of which group? it needs --group NAME; for this "
+        "program alone use --limit";
+    CHECK(guest({home, "CUSLICE_GROUP_LIMIT=8GiB"}, folder) == none);
+    CHECK(guest({home, "CUSLICE_GROUP_LIMIT=8GiB", "CUSLICE_GROUP=lab"}, folder) == "8589934592 by ");
+    CHECK(guest({home, "CUSLICE_SETTINGS=1;flag.0 group-limit * 8GiB --group-limit"}, folder) == "8589934592 by ");
+    folder.write(".config/cuslice/cuslice.toml", "[memory]\ngroup-limit = \"8GiB\"\n");
+    CHECK(guest({home}, folder) == "8589934592 by ");
+}
+
+TEST_CASE("a file that a variable names is refused in that variable's name") {
+    const Folder folder;
+    CHECK(guest({"HOME=" + folder.path(), "CUSLICE_CONFIG=1"}, folder) ==
+          "cuslice: CUSLICE_CONFIG: 1: cannot be read: no such file");
+}
+
 TEST_CASE("a fake GPU named in a file needs the launcher") {
     const Folder folder;
     const std::string home = "HOME=" + folder.path();
     const std::string user = folder.write(".config/cuslice/cuslice.toml", "fake = \"4xh200\"\n");
     CHECK(guest({home}, folder) ==
-          "cuslice: " + user + ":1:1: 4xh200: fake in a file works under cuslice run only: set CUSLICE_FAKE instead");
+          "cuslice: " + user +
+              ":1:1: fake: 4xh200: fake in a file works under cuslice run only: set CUSLICE_FAKE instead");
     CHECK(guest({home, "CUSLICE_FAKE=t4"}, folder) == "8589934592 by ");
     folder.write(".config/cuslice/cuslice.toml", "fake-kernels = \"error\"\n");
-    CHECK(guest({home}, folder) == "cuslice: " + user +
-                                       ":1:1: error: fake-kernels in a file works under cuslice run only: set "
-                                       "CUSLICE_FAKE_KERNELS instead");
+    CHECK(guest({home}, folder) ==
+          "cuslice: " + user +
+              ":1:1: fake-kernels: error: fake-kernels in a file works under cuslice run only: set "
+              "CUSLICE_FAKE_KERNELS instead");
 }
 
 TEST_CASE("texts that the parser would trip over are refused with their place") {

@@ -1,9 +1,12 @@
 #include "virtual_gpu/fake/spec/reader.h"
 
 #include <dirent.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "virtual_gpu/fake/spec/keys.h"
 #include "virtual_gpu/fake/spec/mig.h"
@@ -182,6 +185,10 @@ class TableReader {
 };
 
 bool parse_file(const std::string& path, toml::table& table, std::string& error) {
+    if (access(path.c_str(), R_OK) != 0) {
+        error = path + ": cannot be read: " + std::strerror(errno);
+        return false;
+    }
     toml::parse_result parsed = toml::parse_file(path);
     if (!parsed) {
         const auto& where = parsed.error().source().begin;

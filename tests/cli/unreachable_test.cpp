@@ -1,0 +1,59 @@
+// A file of settings that the user can't reach, and one that they can't read.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/catch.h"
+#include "tests/cli/child.h"
+#include "tests/cli/tree.h"
+
+namespace cuslice::tests {
+namespace {
+
+// An installation and a home folder that is somebody else's, for a user whom permissions bind.
+class Stranger {
+  public:
+    Stranger() {
+        std::filesystem::copy(kTree, installed_, std::filesystem::copy_options::recursive);
+        file_ = folder_.write("home/.config/cuslice/cuslice.toml", "[memory]\nlimit = \"3GiB\"\n", 0);
+        REQUIRE(::chmod(folder_.path().c_str(), 0755) == 0);
+    }
+    ~Stranger() { close_home(0755); }
+
+    void close_home(unsigned mode) const { REQUIRE(::chmod((folder_.path() + "/home").c_str(), mode) == 0); }
+    Outcome run(const Words& options) const {
+        const Words command = with(with({installed_ + "/bin/cuslice", "run"}, options), {"--", "/bin/echo", "started"});
+        // What root may do nothing binds.
+        const Words nobody = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
+        return tests::run(::geteuid() == 0 ? with(nobody, command) : command,
+                          plain_environment(folder_.path() + "/home"), "/");
+    }
+    const std::string& file() const { return file_; }
+
+  private:
+    Folder folder_;
+    std::string installed_ = folder_.path() + "/installed", file_;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "a home folder that can't be entered has no settings, and a line at info says so; a file there must be read") {
+    const Stranger stranger;
+    stranger.close_home(0);
+    const Outcome closed = stranger.run({});
+    CHECK(closed.out == "started\n");
+    CHECK(closed.err.empty());
+    const Outcome told = stranger.run({"--log=info"});
+    CHECK(told.out == "started\n");
+    CHECK(told.err == "cuslice: " + stranger.file() + ": not looked for: a folder on the way to it can't be entered\n");
+
+    stranger.close_home(0755);
+    const Outcome there = stranger.run({});
+    CHECK(there.exit_code == 78);
+    CHECK(there.out.empty());
+    CHECK(there.err == "cuslice: " + stranger.file() + ": cannot be read: permission denied\n");
+}
+
+}  // namespace cuslice::tests
