@@ -4,6 +4,7 @@
 
 #include "cli/ask_child.h"
 #include "cli/commands.h"
+#include "cli/descriptors.h"
 #include "cli/exit_codes.h"
 
 namespace cuslice::cli {
@@ -43,4 +44,7 @@ int run(int count, char** words) {
 }  // namespace
 }  // namespace cuslice::cli
 
-int main(int count, char** words) { return cuslice::cli::run(count, words); }
+int main(int count, char** words) {
+    cuslice::cli::settle_descriptors();
+    return cuslice::cli::run(count, words);
+}
