@@ -13,6 +13,7 @@
 #include "cli/exit_codes.h"
 #include "cli/launcher_settings.h"
 #include "cli/reservation.h"
+#include "cli/unseen_gpus.h"
 #include "config/resolve.h"
 #include "config/split.h"
 
@@ -201,6 +202,7 @@ int start_job(Environment& environment, const Settings& settings, Machine& machi
         const Gpu* chosen = nullptr;
         code = start.take_any(selection.gpus, reserves, &chosen);
         if (chosen) select_one(selection, *chosen);
+        if (chosen && shares) say_unlimited(settings, selection.gpus.front());
     } else if (reserves) {
         const bool listed = selection.how == Selection::How::listed;
         if (listed)

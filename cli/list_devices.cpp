@@ -10,6 +10,7 @@
 #include "cli/launcher_settings.h"
 #include "cli/program_environment.h"
 #include "cli/table.h"
+#include "cli/unseen_gpus.h"
 #include "cli/virtual_gpus.h"
 #include "config/resolve.h"
 #include "config/size.h"
@@ -101,7 +102,8 @@ int list_devices(const Invocation& invocation) {
     std::vector<LookedAt> files;
     Environment environment = invocation.environment;
     if (!load_launcher(settings, invocation.arguments.flags, environment, invocation.system_file, files, error) ||
-        !find_installation(installation, error) || !check_settings(settings, installation, environment, error)) {
+        !find_installation(installation, error) ||
+        !check_settings(settings, installation, environment, error)) {
         return complain(error, kConfig);
     }
     VirtualGpus virtual_gpus(settings, environment);
@@ -116,6 +118,7 @@ int list_devices(const Invocation& invocation) {
     if (!check_against(settings, identities, true, error)) return complain(error, kConfig);
     virtual_gpus.look_outside(machine);
     if (!select_gpus(settings, virtual_gpus.physical(), machine, selection, error) ||
+        !check_seen(settings, virtual_gpus.physical(), machine, selection, error) ||
         !virtual_gpus.plan(machine, selection, error) ||
         !prepare_environment(environment, settings, installation, error)) {
         return complain(error, kConfig);

@@ -18,6 +18,8 @@
 #include "cli/sanitizer_environment.h"
 #include "cli/selection.h"
 #include "cli/static_runtime.h"
+#include "cli/unseen_gpus.h"
+#include "cli/unserved.h"
 #include "cli/virtual_gpus.h"
 #include "config/resolve.h"
 
@@ -73,7 +75,8 @@ int run_program(const Invocation& invocation) {
     const std::vector<std::string>& words = invocation.arguments.program;
     Environment environment = invocation.environment;
     if (!load_launcher(settings, invocation.arguments.flags, environment, invocation.system_file, files, error) ||
-        !find_installation(installation, error) || !check_settings(settings, installation, environment, error) ||
+        !find_installation(installation, error) ||
+        !check_settings(settings, installation, environment, error) ||
         !check_record(settings, environment, error)) {
         return complain(error, kConfig);
     }
@@ -87,6 +90,7 @@ int run_program(const Invocation& invocation) {
     if (!check_gpus(settings, machine, error)) return complain(error, kConfig);
     virtual_gpus.look_outside(machine);
     if (!select_gpus(settings, virtual_gpus.physical(), machine, selection, error) ||
+        !check_seen(settings, virtual_gpus.physical(), machine, selection, error) ||
         !virtual_gpus.plan(machine, selection, error) ||
         !prepare_environment(environment, settings, installation, error)) {
         return complain(error, kConfig);
@@ -97,11 +101,13 @@ int run_program(const Invocation& invocation) {
     add_sanitizer_variables(environment, started_file(program.path));
     const Reach reach = look_at_reach(program.path);
     if (!reach.why_not.empty()) complain(reach.why_not, 0);
+    say_unserved(invocation.environment);
     if (settings.unreachable_file().size() != 0 && log_for(settings).level != LogLevel::warn)
         complain(
             std::string(settings.unreachable_file()) + ": not looked for: a folder on the way to it can't be entered",
             0);
-    if (selection.split && carries_static_runtime(program.path))
+    // Where the library doesn't come, there is no split to be seen either, and the line above has said so.
+    if (selection.split && reach.why_not.empty() && carries_static_runtime(program.path))
         complain(program.path +
                      ": carries the static CUDA runtime: it sees each split GPU as one, with the memory of "
                      "its first part. Relink it with -cudart shared",

@@ -43,6 +43,24 @@ TEST_CASE("any is the emptiest GPU, and the next launcher gets another one") {
     CHECK(first->err().empty());
 }
 
+TEST_CASE("a limit for another GPU than the one that any finds is no limit, and a line says so") {
+    const Machine machine("2xlaptop-2g");
+    const auto outside = hog(machine, 0, 1000 * kMiB);
+    auto job = machine.start({"--gpus", "any", "--limit", "0=1GiB"});
+    CHECK(machine.seen(*job) == "1");
+    CHECK(job->finish() == 0);
+    const Words lines = job->complaints();
+    REQUIRE(lines.size() == 1);
+    CHECK(lines[0] ==
+          "cuslice: no limit on GPU 1 " + machine.uuids[1] +
+              ", which was chosen: --limit says 0=1GiB and nothing of the others; without a GPU before it it is "
+              "for each");
+    auto limited = machine.start({"--gpus", "any", "--limit", "1GiB"});
+    CHECK(machine.seen(*limited) == "1");
+    CHECK(limited->finish() == 0);
+    CHECK(limited->complaints().empty());
+}
+
 TEST_CASE("where the slice fits on no GPU a line for each says who holds what, and the exit code is 75") {
     const Machine machine("2xlaptop-2g");
     const auto outside = hog(machine, 0, 1000 * kMiB);

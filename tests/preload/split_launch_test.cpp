@@ -81,12 +81,12 @@ TEST_CASE("with a split the chosen GPUs are handed on apart, and CUDA_VISIBLE_DE
     CHECK(machine.given_by({"--split", "0=2"}) == "0123, unset");
     CHECK(machine.given_by({"--split", "0=2", "--gpus", "3,0"}) == "30, unset");
     CHECK(machine.given_by({"--split", "0=2"}, {kVisible + "2,0"}) == "20, unset");
-    CHECK(machine.given_by({"--split", "0=2"}, {kVisible + machine.uuids[1]}) == "1, unset");
-    CHECK(machine.given_by({"--split", "0=2"}, {kVisible}) == ", unset");
-    CHECK(machine.given_by({"--split", "0=2", "--gpus", "2"}, {kVisible + "3,2"}) == "2, unset");
+    CHECK(machine.given_by({"--split", "2"}, {kVisible + machine.uuids[1]}) == "1, unset");
+    CHECK(machine.given_by({"--split", "2"}, {kVisible}) == ", unset");
+    CHECK(machine.given_by({"--split", "2=2", "--gpus", "2"}, {kVisible + "3,2"}) == "2, unset");
     CHECK(machine.given_by({"--split", "2", "--gpus", ""}) == ", unset");
     CHECK(machine.given_by({"--split", "2", "--gpus", "any"}, {kVisible + "3"}) == "3, unset");
-    CHECK(machine.given_by({}, {"CUSLICE_SPLIT=3=1,2", "CUSLICE_GPUS=1"}) == "1, unset");
+    CHECK(machine.given_by({}, {"CUSLICE_SPLIT=3=1,2", "CUSLICE_GPUS=1,3"}) == "13, unset");
     // Nothing is split: as ever.
     CHECK(machine.given_by({"--split", "1"}) == "unset, unset");
     CHECK(machine.given_by({"--split", "1", "--gpus", "3,2"}) == "32, 32");
@@ -114,9 +114,10 @@ TEST_CASE("a split that the machine's GPUs don't allow is refused before the pro
     CHECK(machine.refused({"--split", "0=1GiB@0+512MiB@1,1=2"}, 78).find("1=2: GPU 1's parts have no places") !=
           std::string::npos);
     CHECK(machine.refused({}, 78, {"CUSLICE_SPLIT=1=3GiB"}).starts_with("cuslice: CUSLICE_SPLIT: 1=3GiB: 3072.0 MiB"));
-    // Only what the program gets is split.
-    CHECK(machine.given_by({"--split", "0=3GiB+1GiB", "--gpus", "1"}) == "1, unset");
-    CHECK(machine.given_by({"--split", "0=3GiB+1GiB"}, {kVisible + "1"}) == "1, unset");
+    // A split of a GPU that the program doesn't get would be nowhere.
+    const std::string unseen = "cuslice: --split: 0=2: '0' names a GPU that the program doesn't see: ";
+    CHECK(machine.refused({"--split", "0=2", "--gpus", "1"}, 78).starts_with(unseen + "--gpus 1 leaves it 1 "));
+    CHECK(machine.refused({"--split", "0=2"}, 78, {kVisible + "1"}).starts_with(unseen + kVisible + "1 leaves it 1 "));
 }
 
 // NCCL itself says it only once every rank has loaded its model.
@@ -210,7 +211,7 @@ TEST_CASE("a nested run splits what is whole, and no part again") {
                   "cuslice: --split: 0=1GiB+512MiB: 1536.0 MiB are more than the 1024.0 MiB of GPU 0 (--limit)"));
     // Chosen without a split outside, split inside.
     CHECK(machine.given_inside({"--gpus", "3,2"}, "", {"--split", "3=2"}) == "32, unset");
-    CHECK(machine.given_inside({"--gpus", "3,2"}, "CUDA_VISIBLE_DEVICES=1", {"--split", "3=2"}) == "2, unset");
+    CHECK(machine.given_inside({"--gpus", "3,2"}, "CUDA_VISIBLE_DEVICES=1", {"--split", "2=2"}) == "2, unset");
     // A file that both read.
     const Folder here;
     here.write("cuslice.toml", "[gpu.3]\nsplit = [\"1GiB\", \"rest\"]\n");

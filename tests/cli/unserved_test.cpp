@@ -1,0 +1,55 @@
+// Other tools' variables that cuslice does not serve.
+#include "tests/catch.h"
+#include "tests/cli/child.h"
+#include "tests/cli/tree.h"
+
+namespace cuslice::tests {
+namespace {
+
+std::string said(const Words& variables, const Words& program = {"/bin/true"}) {
+    const Folder folder;
+    // Without MPS, whatever runs on this machine.
+    const Words plain = with(plain_environment(folder.path()), {"CUDA_MPS_PIPE_DIRECTORY=" + folder.path()});
+    const Outcome outcome = run(launch({}, program), with(plain, variables));
+    CHECK(outcome.exit_code == 0);
+    return outcome.err;
+}
+
+const std::string kMemory =
+    ": has no effect here: cuslice limits memory, not the time or the multiprocessors that a "
+    "program gets\n";
+
+}  // namespace
+
+TEST_CASE("a variable of HAMi or MPS that asks for more than a limit of memory is named, with what it doesn't do") {
+    CHECK(said({"CUDA_DEVICE_SM_LIMIT=50"}) == "cuslice: CUDA_DEVICE_SM_LIMIT: 50" + kMemory);
+    CHECK(said({"CUDA_DEVICE_SM_LIMIT_1=30"}) == "cuslice: CUDA_DEVICE_SM_LIMIT_1: 30" + kMemory);
+    CHECK(said({"CUDA_TASK_PRIORITY=1"}) == "cuslice: CUDA_TASK_PRIORITY: 1" + kMemory);
+    CHECK(said({"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25"}) == "cuslice: CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: 25" + kMemory);
+    CHECK(said({"CUDA_OVERSUBSCRIBE=true"}) ==
+          "cuslice: CUDA_OVERSUBSCRIBE: true: has no effect here: cuslice does not extend a GPU into host memory; what "
+          "doesn't fit the limit is refused\n");
+    CHECK(said({"CUDA_DISABLE_CONTROL=true"}).starts_with("cuslice: CUDA_DISABLE_CONTROL: true: has no effect here: "));
+    CHECK(said({"ACTIVE_OOM_KILLER=true"}).starts_with("cuslice: ACTIVE_OOM_KILLER: true: has no effect here: "));
+}
+
+TEST_CASE("nothing is said of values that ask for nothing, of unknown variables, or twice") {
+    CHECK(said({"CUDA_DEVICE_SM_LIMIT=100", "CUDA_OVERSUBSCRIBE=false", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=100"})
+              .empty());
+    CHECK(said({"CUDA_DEVICE_SM_LIMITS=50", "CUDA_DEVICE_SM_LIMIT_X=50", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE_0=5"})
+              .empty());
+    CHECK(said({"CUDA_DEVICE_SM_LIMIT=50"}, launch({}, {"/bin/true"})) ==
+          "cuslice: CUDA_DEVICE_SM_LIMIT: 50" + kMemory);
+}
+
+TEST_CASE("nothing is said where the tool itself is there to serve its variables") {
+    const Folder folder;
+    folder.write("control", "");
+    CHECK(said({"CUDA_DEVICE_SM_LIMIT=50", "LD_PRELOAD=" + kLibrary + ":/nowhere/libvgpu.so"}).find("has no effect") ==
+          std::string::npos);
+    const Words plain = with(plain_environment(folder.path()), {"CUDA_MPS_PIPE_DIRECTORY=" + folder.path()});
+    const Outcome served = run(launch({}, {"/bin/true"}), with(plain, {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25"}));
+    CHECK(served.err.empty());
+}
+
+}  // namespace cuslice::tests
