@@ -51,12 +51,17 @@ class Patience {
         if (const Entry* wait = find(settings, Key::wait)) most_ = wait->number;
     }
 
+    /// What to say of a refusal that stands.
+    std::string last_word(const Reservation& one) const {
+        return said_ ? "gave up waiting. " + one.refusal(true) : one.refusal();
+    }
+
     // After a refusal: false if it stands. Says once what is being waited for.
     bool go_on(const Reservations& refused) {
         const auto now = Clock::now();
         if (most_ == 0 || (most_ != kForEver && now - start_ >= std::chrono::milliseconds(most_))) return false;
         if (!said_)
-            for (const auto& one : refused) complain("waiting. " + one->refusal(), 0);
+            for (const auto& one : refused) complain("waiting. " + one->refusal(true), 0);
         said_ = true;
         std::this_thread::sleep_for(kPoll);
         if (now - asked_driver_ < kQuery) return true;
@@ -142,7 +147,7 @@ int Start::take_each(const std::vector<Gpu>& gpus) {
         open(*one[0], true);
         if (ledger_failed_) return 0;
         while (!take(*one[0]))
-            if (!patience_.go_on(one)) return complain(one[0]->refusal(), kRefused);
+            if (!patience_.go_on(one)) return complain(patience_.last_word(*one[0]), kRefused);
         keep(one[0]);
     }
     return 0;
@@ -168,7 +173,7 @@ int Start::take_any(const std::vector<Gpu>& gpus, bool reserve, const Gpu** chos
         // Without a reservation nothing is refused: the library holds the program to its limit.
         if (taken == nullptr && (!reserve || ledger_failed_)) taken = all.front().get();
         if (taken != nullptr || patience_.go_on(all)) continue;
-        for (const auto& one : all) complain(one->refusal(), 0);
+        for (const auto& one : all) complain(patience_.last_word(*one), 0);
         return kRefused;
     }
     for (const Gpu& gpu : gpus)

@@ -13,7 +13,6 @@
 #include "cli/unseen_gpus.h"
 #include "cli/virtual_gpus.h"
 #include "config/resolve.h"
-#include "config/size.h"
 
 namespace cuslice::cli {
 namespace {
@@ -56,15 +55,13 @@ std::vector<Device> join(const std::vector<Gpu>& seen, const std::vector<Gpu>& m
     return devices;
 }
 
-std::string text_of(std::uint64_t bytes) { return std::string(format_size(bytes).view()); }
-
 std::string as_table(const std::vector<Device>& devices) {
     std::vector<std::vector<std::string>> rows = {
         {"CUDA", "INDEX", "NAME", "UUID", "PCI", "TOTAL", "FREE", "LIMIT", "FROM"}};
     for (const Device& device : devices) {
         rows.push_back({std::to_string(device.seen.ordinal), device.index < 0 ? "?" : std::to_string(device.index),
-                        device.seen.name, device.seen.uuid, device.seen.pci, text_of(device.total),
-                        device.free ? text_of(*device.free) : "?", text_of(device.seen.total),
+                        device.seen.name, device.seen.uuid, device.seen.pci, format_mib(device.total),
+                        device.free ? format_mib(*device.free) : "?", format_mib(device.seen.total),
                         device.origin.empty() ? "the whole GPU" : device.origin});
     }
     return format_table(rows);

@@ -1,5 +1,4 @@
 // cuslice ps: who holds and is promised how much of which GPU.
-#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "cli/json.h"
 #include "cli/launcher_settings.h"
 #include "cli/table.h"
+#include "cli/users.h"
 #include "config/resolve.h"
 #include "config/size.h"
 #include "policy/ledger/refusal.h"
@@ -67,7 +67,8 @@ void add_rows(const ledger::File& file, int descriptor, const std::string& uuid,
         row.limit = account.limit.load();
         row.since = member.since;
         const std::uint64_t now = ledger::now_monotonic_seconds();
-        row.idle_seconds = now > last_use ? now - last_use : 0;
+        // Both in whole seconds, of two clocks: nobody is idle for longer than since the beginning.
+        row.idle_seconds = std::min(now > last_use ? now - last_use : 0, ledger::seconds_since(row.since));
         rows.push_back(row);
     }
 }
@@ -98,14 +99,7 @@ std::vector<Row> read_all(const std::string& folder) {
     return rows;
 }
 
-std::string user_name(unsigned user) {
-    const passwd* entry = ::getpwuid(user);
-    return entry ? entry->pw_name : std::to_string(user);
-}
-
-std::string size_text(std::uint64_t bytes) {
-    return bytes == ledger::kNoLimitBytes ? "-" : std::string(format_size(bytes).view());
-}
+std::string size_text(std::uint64_t bytes) { return bytes == ledger::kNoLimitBytes ? "-" : format_mib(bytes); }
 
 std::string age_text(std::uint64_t seconds) { return std::string(ledger::format_age(seconds).view()); }
 

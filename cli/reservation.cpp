@@ -1,5 +1,6 @@
 #include "cli/reservation.h"
 
+#include "cli/users.h"
 #include "config/resolve.h"
 
 namespace cuslice::cli {
@@ -32,8 +33,9 @@ ledger::Joined Reservation::take(const std::string& job, const std::string& comm
     return ledger_.join(request, refusal_.in_use, &place_, &refusal_.committed, &refusal_.available, &refusal_.failure);
 }
 
-std::string Reservation::refusal() const {
-    return name() + ": " + std::string(ledger::describe_refusal(refusal_).view());
+std::string Reservation::refusal(bool waiting) const {
+    const ledger::Telling telling{[](unsigned user) { return FixedText<64>(user_name(user)); }, waiting};
+    return name() + ": " + std::string(ledger::describe_refusal(refusal_, telling).view());
 }
 
 void Reservation::close() {

@@ -33,8 +33,8 @@ class Reservation {
     void look();
     /// Reserves the slice for the job of this name.
     ledger::Joined take(const std::string& job, const std::string& command);
-    /// "GPU 0: 4.0 GiB asked, 1.0 GiB left. Held: …"
-    std::string refusal() const;
+    /// "GPU 0: 4.0 GiB asked, 1.0 GiB left. Held: …", with what to try unless it is being waited for.
+    std::string refusal(bool waiting = false) const;
     /// Lets go of the ledger, where nothing was taken: no descriptor of ours is to reach the program.
     void close();
 

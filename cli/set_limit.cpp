@@ -1,6 +1,7 @@
 // cuslice set: another limit for a job or a group that is running.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -33,8 +34,13 @@ int set_limit(const Invocation& invocation) {
     const Entry* group = find(wanted, Key::group);
     const std::string job = invocation.arguments.job;
     const std::string name = group ? std::string(group->value) : job;
-    if ((group != nullptr) == !job.empty() || !wanted.entries().size())
+    if ((group != nullptr) == !job.empty())
         return complain("set: which one? cuslice set --group NAME --limit SIZE, or --job NAME as cuslice ps shows it",
+                        kUsage);
+    const auto entries = wanted.entries();
+    if (std::none_of(entries.begin(), entries.end(), [](const Entry& entry) { return is_amount(entry.key); }))
+        return complain("set: --limit is missing: to what? cuslice set " + std::string(group ? "--group " : "--job ") +
+                            name + " --limit SIZE",
                         kUsage);
     if (wanted.needs_index())
         return complain("set: name GPUs by the start of their UUID here, as cuslice ps shows them", kConfig);
@@ -54,8 +60,11 @@ int set_limit(const Invocation& invocation) {
         if (!own.open_existing(path.c_str(), uuid, &unused)) continue;
         const Amount amount = amount_for(wanted, identity, own.capacity());
         asked = asked || amount.limited;
-        const bool done = amount.limited && own.set_limit(group ? ledger::AccountKind::group : ledger::AccountKind::job,
-                                                          name.c_str(), amount.bytes);
+        const auto kind = group ? ledger::AccountKind::group : ledger::AccountKind::job;
+        // An account that nobody is in any more has its limit from whoever comes next.
+        ledger::Watched members;
+        const bool lives = own.watch(kind, name.c_str(), &members) && members.count != 0;
+        const bool done = lives && amount.limited && own.set_limit(kind, name.c_str(), amount.bytes);
         own.close();
         if (!done) continue;
         changed++;
@@ -63,9 +72,9 @@ int set_limit(const Invocation& invocation) {
                     std::string(format_size(amount.bytes).view()).c_str());
     }
     if (changed) return 0;
-    return complain("set: there is no " + std::string(group ? "group " : "job ") + name +
+    return complain("set: no program runs in " + std::string(group ? "a group " : "a job ") + name +
                         (asked ? "" : " on a GPU that --limit or --fraction names") +
-                        "; cuslice ps shows what there is",
+                        ", so there is no limit to change; cuslice ps shows what there is",
                     kNoGpu);
 }
 

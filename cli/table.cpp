@@ -15,6 +15,11 @@ std::size_t width_of(const std::string& text) {
 
 }  // namespace
 
+std::string format_mib(std::uint64_t bytes) {
+    constexpr std::uint64_t kMiB = 1 << 20;
+    return std::to_string(bytes / kMiB + (bytes % kMiB >= kMiB / 2 ? 1 : 0)) + " MiB";
+}
+
 std::string format_table(std::vector<std::vector<std::string>> rows) {
     for (auto& row : rows)
         for (std::string& cell : row) {

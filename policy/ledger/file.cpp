@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "config/key.h"
 #include "policy/guest_file.h"
 #include "policy/ledger/liveness.h"
 
@@ -109,9 +110,11 @@ bool parse_ledger_name(const char* name, unsigned* user, char (&uuid)[64]) {
     return true;
 }
 
+unsigned folder_mode(const char* folder) { return folder == traits_of(Key::dir).default_value ? 01777 : 0700; }
+
 bool make_folder(const char* folder, Failure* why) {
-    if (mkdir(folder, 01777) == 0) {
-        chmod(folder, 01777);  // whatever the host's umask
+    if (mkdir(folder, folder_mode(folder)) == 0) {
+        chmod(folder, folder_mode(folder));  // whatever the host's umask
         return true;
     }
     struct stat info {};

@@ -29,8 +29,10 @@ bool ledger_path(const char* folder, unsigned user, const char* uuid, char (&pat
 // The reverse, of a file's name in the folder; false for what is no ledger.
 bool parse_ledger_name(const char* name, unsigned* user, char (&uuid)[64]);
 
-// Makes the folder, for everybody and sticky like /tmp, if it is not there.
+// Makes the folder if it is not there: the usual one for everybody and sticky, like /tmp; one that somebody names for
+// that user alone, since a setting may come from someone who would like to write there.
 bool make_folder(const char* folder, Failure* why);
+unsigned folder_mode(const char* folder);
 
 // Maps this user's file of a GPU of `capacity` bytes, and makes it if need be: all of its space is taken first, for a
 // page that can't be had later would be a SIGBUS in the host. A file of another version, another size or with garbage

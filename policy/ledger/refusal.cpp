@@ -12,10 +12,13 @@ namespace {
 using Line = FixedText<1024>;
 constexpr unsigned kMostNamed = 5;
 
-void append_holder(Line& line, const Holder& holder) {
+void append_holder(Line& line, const Holder& holder, const Telling& telling) {
     line.append("pid ").append_number(static_cast<std::uint64_t>(holder.pid)).append(" (");
     append_printable(line, {holder.command, strnlen(holder.command, sizeof holder.command)});
-    line.append(", user ").append_number(holder.user).append(") ");
+    line.append(", user ");
+    const FixedText<64> name = telling.user_name ? telling.user_name(holder.user) : FixedText<64>();
+    name.empty() ? line.append_number(holder.user) : append_printable(line, name.view());
+    line.append(") ");
     line.append(format_size(holder.reserved > holder.used ? holder.reserved : holder.used).view()).append(" for ");
     line.append(format_age(seconds_since(holder.since)).view());
 }
@@ -34,7 +37,7 @@ std::uint64_t seconds_since(std::uint64_t moment) {
     return now > moment ? (now - moment) / 1'000'000'000 : 0;
 }
 
-Line describe_refusal(const Refusal& refusal) {
+Line describe_refusal(const Refusal& refusal, const Telling& telling) {
     Line line;
     const Committed& committed = refusal.committed;
     line.append(format_size(refusal.asked).view()).append(" asked, ");
@@ -42,7 +45,7 @@ Line describe_refusal(const Refusal& refusal) {
     unsigned named = 0;
     for (; named < committed.count && named < kMostNamed; named++) {
         if (named) line.append("; ");
-        append_holder(line, committed.holders[named]);
+        append_holder(line, committed.holders[named], telling);
     }
     const unsigned more = committed.count - named + committed.left_out;
     if (more) line.append("; ").append_number(more).append(" more");
@@ -50,6 +53,7 @@ Line describe_refusal(const Refusal& refusal) {
         if (named) line.append("; ");
         line.append("outside cuslice ").append(format_size(refusal.in_use - committed.used).view());
     }
+    if (telling.waiting) return line;
     line.append(". Try --wait");
     constexpr std::uint64_t kMiB = 1 << 20;
     if (refusal.available >= kMiB) line.append(" or --limit ").append_number(refusal.available / kMiB).append("MiB");

@@ -13,13 +13,21 @@ struct Refusal {
     std::uint64_t asked = 0, available = 0, in_use = 0;  // bytes
 };
 
+// How a refusal is told.
+struct Telling {
+    // A user's name, where it can be looked up: not within somebody else's program.
+    FixedText<64> (*user_name)(unsigned user) = nullptr;
+    // It is being waited for already: no advice to do so.
+    bool waiting = false;
+};
+
 // "12 s", "3 min", "5 h".
 FixedText<32> format_age(std::uint64_t seconds);
 // Since a moment of CLOCK_REALTIME, in nanoseconds.
 std::uint64_t seconds_since(std::uint64_t moment);
 
-// "6.0 GiB asked, 4.0 GiB left. Held: job of pid 812 (python, user 1000) 6.0 GiB for 12 min; outside cuslice 3.1 GiB.
+// "6.0 GiB asked, 4.0 GiB left. Held: pid 812 (python, user alice) 6.0 GiB for 12 min; outside cuslice 3.1 GiB.
 // Try --wait or --limit 4096MiB": what a person needs to know, in one line.
-FixedText<1024> describe_refusal(const Refusal& refusal);
+FixedText<1024> describe_refusal(const Refusal& refusal, const Telling& telling = {});
 
 }  // namespace cuslice::ledger

@@ -54,6 +54,8 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
     usage({"config", "--", "x"}, "x: not expected here: this command takes options only");
     usage({"set", "--limit=4GiB"},
           "set: which one? cuslice set --group NAME --limit SIZE, or --job NAME as cuslice ps shows it");
+    usage({"set", "--group=lab"}, "set: --limit is missing: to what? cuslice set --group lab --limit SIZE");
+    usage({"set", "--job=x", "--fake=1xt4"}, "set: --limit is missing: to what? cuslice set --job x --limit SIZE");
     usage({"stats"}, "stats: a process id is needed: cuslice stats PID");
     usage({"stats", "python"}, "python: a process id is needed: cuslice stats PID");
     usage({"stats", "12", "13"}, "13: not expected here: this command takes options only");

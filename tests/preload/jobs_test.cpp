@@ -1,5 +1,6 @@
 // One limit for several processes: a job's, a group's. The books of the GPU, which know nothing of cuslice, are the
 // reference: together the members never hold more than the limit.
+#include <pwd.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -186,7 +187,34 @@ TEST_CASE("jobs of one group share the group's limit, which can be set while the
     CHECK(b->code("free y") == 0);
     const Outcome nobody = set("nobody", "1GiB");
     CHECK(nobody.exit_code == 69);
-    CHECK(nobody.err == "cuslice: set: there is no group nobody; cuslice ps shows what there is\n");
+    CHECK(
+        nobody.err ==
+        "cuslice: set: no program runs in a group nobody, so there is no limit to change; cuslice ps shows what there "
+        "is\n");
+}
+
+TEST_CASE("the limit of a group that its last member has left can't be set: whoever comes next brings one along") {
+    const Folder books;
+    const auto set = [&](const Words& more) {
+        Words words{kLaunch, "set", "--group", "lab", "--fake", "1xlaptop-2g"};
+        words.insert(words.end(), more.begin(), more.end());
+        return run(words, outside(books));
+    };
+    {
+        auto member = in_job(books, {"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1200MiB"});
+        REQUIRE(member->code("retain 0") == 0);
+        CHECK(set({"--limit", "1GiB"}).out.find("group lab: 1024.0 MiB\n") != std::string::npos);
+        CHECK(member->finish() == 0);
+    }
+    const Outcome gone = set({"--limit", "1GiB"});
+    CHECK(gone.exit_code == 69);
+    CHECK(gone.out.empty());
+    CHECK(gone.err ==
+          "cuslice: set: no program runs in a group lab, so there is no limit to change; cuslice ps shows what there "
+          "is\n");
+    const Outcome unsaid = set({});
+    CHECK(unsaid.exit_code == 64);
+    CHECK(unsaid.err == "cuslice: set: --limit is missing: to what? cuslice set --group lab --limit SIZE\n");
 }
 
 TEST_CASE("who joins a living group with another limit is told which one holds, and how to change it") {
@@ -238,7 +266,9 @@ TEST_CASE("a slice is reserved for its job: the third of three at 0.4 is refused
     CHECK(third.exit_code == 75);
     CHECK(third.out.empty());
     CHECK(third.err.find("cuslice: GPU 0: 800.8 MiB asked, 400.4 MiB left. Held: pid ") == 0);
-    CHECK(third.err.find("pid " + std::to_string(first->pid()) + " (guest_linked, user ") != std::string::npos);
+    const std::string user = ::getpwuid(::geteuid())->pw_name;  // as cuslice ps has it
+    CHECK(third.err.find("pid " + std::to_string(first->pid()) + " (guest_linked, user " + user + ") ") !=
+          std::string::npos);
     CHECK(third.err.find("pid " + std::to_string(second.pid()) + " (") != std::string::npos);
     CHECK(third.err.find("Try --wait or --limit 400MiB\n") != std::string::npos);
     CHECK(run(launch({"--limit", "400MiB"}, {"/bin/echo", "started"}), outside(books)).out == "started\n");
@@ -253,7 +283,9 @@ TEST_CASE("a slice is reserved for its job: the third of three at 0.4 is refused
     CHECK(waiting.code("init") == 0);
     end.join();
     first.reset();
-    CHECK(waiting.complaints().at(0).find("cuslice: waiting. GPU 0: 800.8 MiB asked") == 0);
+    const std::string told = waiting.complaints().at(0);
+    CHECK(told.find("cuslice: waiting. GPU 0: 800.8 MiB asked") == 0);
+    CHECK(told.find("Try ") == std::string::npos);  // it does so already
     CHECK(waiting.code("retain 0") == 0);
 }
 
