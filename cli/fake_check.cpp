@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <sstream>
+
 #include "cli/ask_child.h"
 #include "cli/program_environment.h"
 
@@ -13,17 +15,24 @@ constexpr char kGood = 'y';
 constexpr char kRefused = 'n';
 constexpr char kFailed = 'f';
 
-/// What the fake driver exports beside CUDA's functions: 0 if it would take `spec`, else why not.
+/// What the fake driver exports beside CUDA's functions: 0 if it would take `spec`, with its GPUs' contexts in
+/// `message`; else why not.
 using Check = int(const char* spec, char* message, std::size_t size);
 
 }  // namespace
 
-bool check_fake(const Entry& fake, const Installation& installation, Environment environment, ConfigError& error) {
+bool check_fake(const Entry& fake, const Installation& installation, Environment environment, ContextSizes& contexts,
+                ConfigError& error) {
     const std::string driver = installation.fake_driver();
     remove_preload(environment);
     const Answer answer = ask_child(installation, std::move(environment), {kAskFake, driver, std::string(fake.value)},
                                     std::chrono::minutes(1));
-    if (answer.failure.empty() && answer.text.starts_with(kGood)) return true;
+    if (answer.failure.empty() && answer.text.starts_with(kGood)) {
+        std::istringstream lines(answer.text.substr(1));
+        std::uint64_t bytes = 0;
+        for (std::string uuid; lines >> uuid >> bytes;) contexts[uuid] = bytes;
+        return true;
+    }
     if (answer.failure.empty() && answer.text.starts_with(kRefused)) {
         // The file is what the setting names, and is shown as its value.
         const std::string why = answer.text.substr(1), file = std::string(fake.value) + ": ";
@@ -40,9 +49,9 @@ std::string ask_fake_driver(const std::string& driver_file, const std::string& s
         const char* const why = ::dlerror();
         return std::string(1, kFailed).append(why == nullptr ? "" : why);
     }
-    char message[1024] = {};
-    if (reinterpret_cast<Check*>(symbol)(spec.c_str(), message, sizeof message) == 0) return std::string(1, kGood);
-    return std::string(1, kRefused).append(message);
+    char message[8192] = {};
+    const bool good = reinterpret_cast<Check*>(symbol)(spec.c_str(), message, sizeof message) == 0;
+    return std::string(1, good ? kGood : kRefused).append(message);
 }
 
 }  // namespace cuslice::cli

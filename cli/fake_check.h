@@ -1,6 +1,8 @@
 // Whether fake GPUs exist as they were asked for: the fake driver itself knows.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 
 #include "cli/environment.h"
@@ -9,8 +11,12 @@
 
 namespace cuslice::cli {
 
-/// False, with the fake driver's own words, if it refuses the value of `fake`.
-bool check_fake(const Entry& fake, const Installation& installation, Environment environment, ConfigError& error);
+/// Bytes that a context takes on the GPU of this UUID.
+using ContextSizes = std::map<std::string, std::uint64_t>;
+
+/// False, with the fake driver's own words, if it refuses the value of `fake`. `contexts`: of its GPUs.
+bool check_fake(const Entry& fake, const Installation& installation, Environment environment, ContextSizes& contexts,
+                ConfigError& error);
 
 /// The child's side: asks the driver in `driver_file` about `spec`.
 std::string ask_fake_driver(const std::string& driver_file, const std::string& spec);

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "cli/fake_check.h"
 #include "config/combination.h"
 #include "config/handover.h"
 #include "config/resolve.h"
@@ -143,10 +142,10 @@ std::string sharing_folder(const Settings& settings, const Environment& environm
 }
 
 bool check_settings(const Settings& settings, const Installation& installation, const Environment& environment,
-                    ConfigError& error) {
+                    ContextSizes& contexts, ConfigError& error) {
     if (!check_log(settings, error)) return false;
     const Entry* fake = find(settings, Key::fake);
-    if (fake != nullptr) return check_fake(*fake, installation, environment, error);
+    if (fake != nullptr) return check_fake(*fake, installation, environment, contexts, error);
     const Entry* driver = find(settings, Key::driver);
     if (driver != nullptr && ::access(std::string(driver->value).c_str(), R_OK) != 0) {
         return refuse_entry(*driver, "no such file, or it may not be read", error);

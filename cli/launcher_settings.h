@@ -7,6 +7,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/environment.h"
+#include "cli/fake_check.h"
 #include "cli/installation.h"
 #include "config/load.h"
 
@@ -31,8 +32,8 @@ bool load_launcher(Settings& settings, const Invocation& invocation, ConfigError
 std::string sharing_folder(const Settings& settings, const Environment& environment);
 
 /// What can be known of the settings before a program starts: the driver's file is there, the fake GPUs exist, the log
-/// can be written.
+/// can be written. `contexts`: of the fake GPUs.
 bool check_settings(const Settings& settings, const Installation& installation, const Environment& environment,
-                    ConfigError& error);
+                    ContextSizes& contexts, ConfigError& error);
 
 }  // namespace cuslice::cli

@@ -97,10 +97,11 @@ int list_devices(const Invocation& invocation) {
     Settings settings;
     Installation installation;
     std::vector<LookedAt> files;
+    ContextSizes unused;
     Environment environment = invocation.environment;
     if (!load_launcher(settings, invocation.arguments.flags, environment, invocation.system_file, files, error) ||
         !find_installation(installation, error) ||
-        !check_settings(settings, installation, environment, error)) {
+        !check_settings(settings, installation, environment, unused, error)) {
         return complain(error, kConfig);
     }
     VirtualGpus virtual_gpus(settings, environment);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cli/commands.h"
+#include "cli/context_room.h"
 #include "cli/driver_folders.h"
 #include "cli/exit_codes.h"
 #include "cli/gpu_query.h"
@@ -72,11 +73,12 @@ int run_program(const Invocation& invocation) {
     Settings settings;
     Installation installation;
     std::vector<LookedAt> files;
+    ContextSizes contexts;
     const std::vector<std::string>& words = invocation.arguments.program;
     Environment environment = invocation.environment;
     if (!load_launcher(settings, invocation.arguments.flags, environment, invocation.system_file, files, error) ||
         !find_installation(installation, error) ||
-        !check_settings(settings, installation, environment, error) ||
+        !check_settings(settings, installation, environment, contexts, error) ||
         !check_record(settings, environment, error)) {
         return complain(error, kConfig);
     }
@@ -118,6 +120,7 @@ int run_program(const Invocation& invocation) {
             "torchrun: NCCL sees the physical GPU in every rank, and refuses several ranks on one. Use the backend "
             "gloo, or with NCCL 2.30 or newer set NCCL_MULTI_RANK_GPU_ENABLE=1",
             0);
+    say_too_small(settings, contexts, machine, selection);
     Environment asking = environment;
     if (selection.split) asking.set(kCudaVisible, list_of(selection.gpus).view());
     say_group_limit(asking, settings, installation, machine);

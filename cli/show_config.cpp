@@ -106,10 +106,11 @@ int show_config(const Invocation& invocation) {
     Settings settings;
     Installation installation;
     std::vector<LookedAt> files;
+    ContextSizes unused;
     if (!load_launcher(settings, invocation.arguments.flags, invocation.environment, invocation.system_file, files,
                        error) ||
         !find_installation(installation, error) ||
-        !check_settings(settings, installation, invocation.environment, error)) {
+        !check_settings(settings, installation, invocation.environment, unused, error)) {
         return complain(error, kConfig);
     }
     const std::vector<Row> rows = rows_of(settings);

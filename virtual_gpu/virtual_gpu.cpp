@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "policy/headroom.h"
 #include "policy/scratch.h"
 #include "policy/uncancelled.h"
 #include "virtual_gpu/driver/table.h"
@@ -18,12 +19,6 @@ constexpr std::uint64_t kMiB = 1 << 20;
 
 // So many of the process's contexts are counted; a program that has more has its own troubles.
 constexpr std::size_t kMostContexts = 256;
-
-// Drivers are believed to hand small allocations out of blocks of 2 MiB, and so to hold up to that much more than was
-// asked of them (not measured here yet).
-constexpr std::uint64_t kLeastHeadroom = 2 * kMiB;
-// The share of what the driver has taken so far that it may yet take unasked (lazily loaded kernels, local memory).
-constexpr std::uint64_t kHeadroomShare = 8;
 
 // The most that a first context is believed to take where neither NVML nor a figure from before it is to be had: what
 // TensorFlow leaves to the driver and its libraries, by compute capability (its MinSystemMemory).
@@ -140,7 +135,7 @@ void VirtualGpu::meet_context() {
 
 std::uint64_t VirtualGpu::headroom() const {
     if (slice_.own_headroom) return slice_.headroom;
-    return std::max(kLeastHeadroom, driver_part() / kHeadroomShare);
+    return derived_headroom(driver_part());
 }
 
 // Makes what was measured take effect: the ceiling for reservations, and when to measure next.

@@ -120,6 +120,25 @@ void say_cached(LogLevel level, const VirtualGpu& gpu) {
     say(level, line);
 }
 
+// A context alone is too large for the limit: nothing that the program could free would help. False otherwise.
+bool say_context_too_large(LogLevel level, Function function, const VirtualGpu& gpu, const OverLimit& why) {
+    const std::string_view symbol = kFunctions[static_cast<std::size_t>(function)].symbol;
+    const bool context = starts_with(symbol, "cuCtxCreate") || symbol == "cuDevicePrimaryCtxRetain";
+    if (!context || why.requested <= gpu.limit()) return false;
+    constexpr std::uint64_t kMiB = 1 << 20;
+    LogLine line;
+    append_gpu(line, gpu);
+    line.append(": ").append(symbol).append(" is refused: a context on this GPU takes ");
+    line.append(format_size(why.requested).view()).append(", more than the limit of ");
+    line.append(format_size(gpu.limit()).view()).append(" from ").append(gpu.slice().origin.view());
+    line.append("; with ")
+        .append(format_size(gpu.headroom()).view())
+        .append(" kept free for the driver (headroom) it ");
+    line.append("has to be at least ").append_number((why.requested + gpu.headroom()) / kMiB + 1).append("MiB");
+    say(level, line);
+    return true;
+}
+
 }  // namespace
 
 CUresult refuse(Function function, VirtualGpu& gpu, const OverLimit& why, std::uint64_t asked) {
@@ -133,7 +152,7 @@ CUresult refuse(Function function, VirtualGpu& gpu, const OverLimit& why, std::u
     refused_in.store(getpid(), std::memory_order_relaxed);
     const bool shown = notices.shows({static_cast<std::uint64_t>(function), why.requested}, Caches::now());
     const LogLevel level = shown ? LogLevel::warn : LogLevel::debug;
-    if (!wants(level)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!wants(level) || say_context_too_large(level, function, gpu, why)) return CUDA_ERROR_OUT_OF_MEMORY;
     LogLine line;
     append_gpu(line, gpu);
     line.append(": ").append(kFunctions[static_cast<std::size_t>(function)].symbol).append(" is refused ");

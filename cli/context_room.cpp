@@ -1,0 +1,83 @@
+#include "cli/context_room.h"
+
+#include <algorithm>
+
+#include "cli/commands.h"
+#include "config/resolve.h"
+#include "config/size.h"
+#include "config/split.h"
+#include "policy/headroom.h"
+
+namespace cuslice::cli {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+// What a program needs before it can allocate anything.
+struct Need {
+    std::uint64_t context, least;
+};
+
+Need need_of(const Settings& settings, const GpuIdentity& gpu, std::uint64_t context) {
+    const std::uint64_t headroom = headroom_for(settings, gpu).value_or(derived_headroom(context));
+    return {context, ((context + headroom) / kMiB + 1) * kMiB};
+}
+
+std::string text_of(std::uint64_t bytes) { return std::string(format_size(bytes).view()); }
+
+// "GPU 0: a context takes 520.0 MiB, and needs a limit of at least 586MiB with its headroom; ".
+std::string beginning(const Gpu& gpu, const Need& need, const char* what) {
+    return (gpu.ordinal < 0 ? gpu.uuid : "GPU " + std::to_string(gpu.ordinal)) + ": a context takes " +
+           text_of(need.context) + ", and needs " + what + " of at least " + std::to_string(need.least / kMiB) +
+           "MiB with its headroom; ";
+}
+
+void look_at_limit(const Settings& settings, const Gpu& gpu, const GpuIdentity& identity, const Need& need) {
+    const Amount amount = amount_for(settings, identity, gpu.total);
+    if (!amount.limited || amount.bytes >= need.least) return;
+    complain(beginning(gpu, need, "a limit") + std::string(amount.origin) + " gives " + text_of(amount.bytes) +
+                 (amount.bytes < need.context ? ", so the program's first context will be refused"
+                                              : ", so nothing can be allocated beside it"),
+             0);
+}
+
+void look_at_parts(const Settings& settings, const Gpu& gpu, const GpuIdentity& identity, const Need& need) {
+    VirtualParts parts;
+    ConfigError unused;
+    if (!plan_split(settings, {&identity, 1}, {&gpu.total, 1}, parts, unused)) return;
+    std::uint64_t small = 0, smallest = ~0ull;
+    for (const VirtualPart& part : parts.view()) {
+        if (part.split && part.bytes < need.least) ++small;
+        smallest = std::min(smallest, part.bytes);
+    }
+    if (small == 0) return;
+    const bool all = small == parts.view().size();
+    complain(
+        beginning(gpu, need, "a part") + std::to_string(small) + " of its " + std::to_string(parts.view().size()) +
+            " parts have less, down to " + text_of(smallest) +
+            (all ? ", so no program can use them" : ", so they can be used only while a larger part has the context"),
+        0);
+}
+
+}  // namespace
+
+void say_too_small(const Settings& settings, const ContextSizes& contexts, Machine& machine,
+                   const Selection& selection) {
+    const bool decided = selection.how == Selection::How::untouched || selection.how == Selection::How::listed;
+    const auto entries = settings.entries();
+    const bool limited =
+        std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return is_amount(entry.key); });
+    if (contexts.empty() || !decided || (!limited && !selection.split)) return;
+    const bool chosen = selection.split || selection.how == Selection::How::listed;
+    for (const Gpu& gpu : chosen ? selection.gpus : machine.allowed()) {
+        const auto context = contexts.find(gpu.uuid);
+        if (context == contexts.end()) continue;
+        const GpuIdentity identity = identity_of(gpu, gpu.ordinal);
+        const Need need = need_of(settings, identity, context->second);
+        const Entry* const split = find(settings, Key::split, identity);
+        const bool whole = !selection.split || split == nullptr || split->number == 1;
+        whole ? look_at_limit(settings, gpu, identity, need) : look_at_parts(settings, gpu, identity, need);
+    }
+}
+
+}  // namespace cuslice::cli

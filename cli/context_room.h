@@ -1,0 +1,15 @@
+// Limits and parts that leave no room for a context. Where the size of a context is known before the program starts, as
+// on fake GPUs, it is said then: its first context will be refused.
+#pragma once
+
+#include "cli/fake_check.h"
+#include "cli/machine.h"
+#include "cli/selection.h"
+
+namespace cuslice::cli {
+
+/// A line for each GPU whose limit is smaller than a context there, or of whose parts some are.
+void say_too_small(const Settings& settings, const ContextSizes& contexts, Machine& machine,
+                   const Selection& selection);
+
+}  // namespace cuslice::cli

@@ -1,0 +1,58 @@
+// Limits and parts that are too small for a context: said by the launcher where it knows, and by the refusal.
+#include "tests/preload/machine.h"
+
+namespace cuslice::tests {
+namespace {
+
+// A context on a laptop-2g takes 300 MiB, and an eighth of that is kept free beside it.
+const std::string kContext = "cuslice: GPU 0: a context takes 300.0 MiB, and needs a ";
+
+}  // namespace
+
+TEST_CASE("a limit that is smaller than a context is said to be so, with the least that would do") {
+    const Machine machine("1xlaptop-2g");
+    auto small = machine.start({"--limit", "299MiB"});
+    REQUIRE(small->code("init") == 0);
+    CHECK(small->code("retain 0") == 2);
+    CHECK(small->finish() == 0);
+    const Words lines = small->complaints();
+    REQUIRE(lines.size() == 2);
+    CHECK(lines[0] == kContext +
+                          "limit of at least 338MiB with its headroom; --limit gives 299.0 MiB, so the program's first "
+                          "context will be refused");
+    CHECK(lines[1].starts_with("cuslice: GPU 0 ("));
+    const std::string why =
+        "): cuDevicePrimaryCtxRetain is refused: a context on this GPU takes 300.0 MiB, more than the limit of 299.0 "
+        "MiB from --limit; with 37.5 MiB kept free for the driver (headroom) it has to be at least 338MiB";
+    CHECK(lines[1].ends_with(why));
+
+    auto useless = machine.start({"--limit", "337MiB"});
+    REQUIRE(useless->code("init") == 0);
+    CHECK(useless->code("retain 0") == 0);
+    CHECK(useless->code("alloc x 4096") == 2);
+    CHECK(useless->finish() == 0);
+    CHECK(useless->complaints().at(0).ends_with("--limit gives 337.0 MiB, so nothing can be allocated beside it"));
+
+    auto enough = machine.start({"--limit", "338MiB"});
+    REQUIRE(enough->code("init") == 0);
+    CHECK(enough->code("retain 0") == 0);
+    CHECK(enough->code("alloc x 4096") == 0);
+    CHECK(enough->finish() == 0);
+    CHECK(enough->complaints().empty());
+}
+
+TEST_CASE("parts that are smaller than a context are counted before the program starts") {
+    const Machine machine("1xlaptop-2g");
+    const auto said = [&](const std::string& split) {
+        return run(machine.launch({"--split", split}, {"/bin/true"}), machine.outside()).err;
+    };
+    const std::string beginning = kContext + "part of at least 338MiB with its headroom; ";
+    const std::string some =
+        "2 of its 3 parts have less, down to 200.0 MiB, so they can be used only while a larger part has the context\n";
+    const std::string all = "8 of its 8 parts have less, down to 250.0 MiB, so no program can use them\n";
+    CHECK(said("0=200MiB+337MiB+rest") == beginning + some);
+    CHECK(said("0=8") == beginning + all);
+    CHECK(said("0=4").empty());
+}
+
+}  // namespace cuslice::tests
