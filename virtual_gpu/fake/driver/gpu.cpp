@@ -4,6 +4,7 @@
 
 #include "virtual_gpu/fake/driver/gate.h"
 #include "virtual_gpu/fake/driver/host_room.h"
+#include "virtual_gpu/fake/driver/state.h"
 
 namespace cuslice::fake {
 
@@ -15,7 +16,7 @@ CUresult Gpu::open() {
         return CUDA_ERROR_OPERATING_SYSTEM;
     }
     // Addresses are never the limit while 16 times the memory can be reserved; twice is enough to run.
-    if (!device.space.open(spec.memory * 2, spec.memory * 16)) {
+    if (!device.space.open(spec.memory * 2, spec.memory * 16, driver().high_addresses)) {
         say("can't reserve addresses for the memory of " + spec.name + " (a ulimit -v?)");
         return CUDA_ERROR_OPERATING_SYSTEM;
     }

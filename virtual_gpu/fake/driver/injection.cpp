@@ -1,5 +1,6 @@
 #include "virtual_gpu/fake/driver/injection.h"
 
+#include <chrono>
 #include <cstring>
 
 #include "virtual_gpu/fake/duration.h"
@@ -8,8 +9,9 @@ namespace cuslice::fake {
 namespace {
 
 constexpr const char* form =
-    "; an item is FUNCTION:N=CUresult (N: 3, 3+ or *), lost:DEVICE@CALLS or delay:FUNCTION=50us, items are separated "
-    "by commas";
+    "; an item is FUNCTION:N=CUresult (N: 3, 3+ or *), lost:DEVICE@CALLS, delay:FUNCTION=50us or meet:FUNCTION=2, "
+    "items "
+    "are separated by commas";
 
 bool whole_number(const std::string& text, std::uint64_t& number) {
     if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos) return false;
@@ -60,6 +62,18 @@ bool Injection::parse_item(const std::string& item, std::string& error) {
         }
         return error.empty();
     }
+    if (head == "meet") {
+        auto meeting = std::make_unique<Meeting>();
+        meeting->name = rest.substr(0, equals);
+        if (!is_driver_function(meeting->name)) {
+            error = "the driver has no function '" + meeting->name + "'";
+        } else if (!whole_number(value, meeting->size) || meeting->size < 2 || meeting->size > 1000) {
+            error = "'" + value + "' is no number of threads, 2 to 1000";
+        } else {
+            meetings_.push_back(std::move(meeting));
+        }
+        return error.empty();
+    }
     if (!is_driver_function(head)) {
         error = "the driver has no function '" + head + "' (names as exported: cuMemAlloc_v2)";
         return false;
@@ -90,12 +104,29 @@ CUresult Injection::call(const char* name) {
         if (delay.name == "*" || delay.name == name) pause_for(delay.nanoseconds);
     }
     CUresult result = CUDA_SUCCESS;
+    for (const auto& meeting : meetings_) {
+        if (meeting->name == name && result == CUDA_SUCCESS) result = meeting->wait();
+    }
     for (Failure& failure : failures_) {
         if (failure.name != name) continue;
         const std::uint64_t call = failure.calls->fetch_add(1, std::memory_order_relaxed) + 1;
         if (call >= failure.first && call <= failure.last && result == CUDA_SUCCESS) result = failure.error;
     }
     return result;
+}
+
+CUresult Injection::Meeting::wait() {
+    std::unique_lock hold(mutex);
+    if (++inside == size) {
+        inside = 0;
+        rounds++;
+        complete.notify_all();
+        return CUDA_SUCCESS;
+    }
+    const std::uint64_t round = rounds;
+    if (complete.wait_for(hold, std::chrono::seconds(kPatience), [&] { return rounds != round; })) return CUDA_SUCCESS;
+    inside--;
+    return CUDA_ERROR_TIMEOUT;
 }
 
 bool Injection::device_lost(int& ordinal) {

@@ -71,7 +71,11 @@ bool MemorySpace::back() {
     return true;
 }
 
-bool MemorySpace::open(std::size_t least, std::size_t wanted) { return reserve(least, wanted, false, false); }
+bool MemorySpace::open(std::size_t least, std::size_t wanted, bool high) {
+    if (!reserve(least, wanted, false, false)) return false;
+    if (high) base_ += Address{1} << 49;
+    return true;
+}
 
 bool MemorySpace::open_low() { return reserve(std::size_t{16} << 20, std::size_t{1} << 30, true, false); }
 

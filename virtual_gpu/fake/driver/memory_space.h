@@ -19,7 +19,8 @@ constexpr std::size_t page_bytes = std::size_t{2} << 20;
 class MemorySpace {
   public:
     /// Reserves addresses for at least `least` bytes, more if there is room (up to `wanted`). False: no address space.
-    bool open(std::size_t least, std::size_t wanted);
+    /// `high`: programs see them by 2^49 higher, as where the kernel has page tables of five levels.
+    bool open(std::size_t least, std::size_t wanted, bool high = false);
     /// The same below 4 GiB, for the 32-bit pointers of the oldest functions.
     bool open_low();
     /// The same, but host code may touch the addresses (managed memory): then the contents lie at the addresses.

@@ -61,6 +61,12 @@ CUresult read_settings(Driver& state) {
         say(error);
         return CUDA_ERROR_SYSTEM_NOT_READY;
     }
+    const char* addresses = std::getenv("CUSLICE_FAKE_ADDRESSES");
+    state.high_addresses = addresses != nullptr && std::strcmp(addresses, "high") == 0;
+    if (addresses != nullptr && *addresses != '\0' && !state.high_addresses) {
+        say("CUSLICE_FAKE_ADDRESSES: '" + std::string(addresses) + "' is not high");
+        return CUDA_ERROR_SYSTEM_NOT_READY;
+    }
     if (!set_host_bound(std::getenv("CUSLICE_FAKE_HOST"), error)) {
         say(error);
         return CUDA_ERROR_SYSTEM_NOT_READY;

@@ -13,6 +13,7 @@ namespace cuslice::fake {
 struct Driver {
     std::vector<std::unique_ptr<Gpu>> gpus;  // by ordinal
     bool kernels_are_errors = false;         // CUSLICE_FAKE_KERNELS=error
+    bool high_addresses = false;             // CUSLICE_FAKE_ADDRESSES=high
     std::mutex lock;                         // contexts' and modules' life, pools, peers
 
     /// The GPU of an ordinal from the program, or null.

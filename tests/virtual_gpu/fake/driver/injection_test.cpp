@@ -2,6 +2,9 @@
 
 #include <time.h>
 
+#include <atomic>
+#include <thread>
+
 #include "tests/catch.h"
 #include "tests/virtual_gpu/fake/driver/gpu.h"
 
@@ -70,10 +73,31 @@ TEST_CASE("a delay makes each call take that long") {
           }) == "");
 }
 
+TEST_CASE("calls that are to meet wait in the driver for each other, as many rounds as there are") {
+    CHECK(in_child(injecting("meet:cuMemAlloc_v2=2"), [](const Report& report) {
+              use_device(report);
+              CUcontext context = nullptr;
+              EXPECT_EQUAL(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+              std::atomic<int> inside{0}, alone{0};
+              const auto allocate = [&] {
+                  cuCtxSetCurrent(context);
+                  for (int round = 1; round <= 3; round++) {
+                      CUdeviceptr pointer = 0;
+                      inside++;
+                      alone += cuMemAlloc(&pointer, 512) != CUDA_SUCCESS || inside < 2 * round;
+                  }
+              };
+              std::thread other(allocate);
+              allocate();
+              other.join();
+              EXPECT_EQUAL(alone.load(), 0);
+          }) == "");
+}
+
 TEST_CASE("what is malformed makes cuInit fail with one line that says why") {
     const std::string form =
-        "; an item is FUNCTION:N=CUresult (N: 3, 3+ or *), lost:DEVICE@CALLS or delay:FUNCTION=50us, items are "
-        "separated by commas\n";
+        "; an item is FUNCTION:N=CUresult (N: 3, 3+ or *), lost:DEVICE@CALLS, delay:FUNCTION=50us or meet:FUNCTION=2, "
+        "items are separated by commas\n";
     const std::string start = "cuslice fake GPU: CUSLICE_FAKE_INJECT: ";
     CHECK(complaint("cuMemAlloc:x=2") == start + "'cuMemAlloc:x=2': 'x' says no call" + form);
     CHECK(complaint("cuNonsense:1=2") ==
@@ -85,6 +109,8 @@ TEST_CASE("what is malformed makes cuInit fail with one line that says why") {
           start + "'lost:1': lost needs a device and a number of calls, as in lost:1@100" + form);
     CHECK(complaint("delay:cuMemAlloc_v2=50") ==
           start + "'delay:cuMemAlloc_v2=50': '50' is not a time, such as 50us (ns, us, ms, s; at most an hour)" + form);
+    CHECK(complaint("meet:cuMemAlloc_v2=1") ==
+          start + "'meet:cuMemAlloc_v2=1': '1' is no number of threads, 2 to 1000" + form);
     CHECK(complaint("cuInit:1=2,,") ==
           start + "'': the driver has no function '' (names as exported: cuMemAlloc_v2)" + form);
 }
