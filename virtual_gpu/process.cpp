@@ -433,9 +433,9 @@ VirtualGpu* Process::find_gpu(const char* uuid) {
 // No lock of ours may be held in a child by a thread that it does not have.
 void Process::before_fork() {
     const int gpus = the_process.gpu_count();
-    // First what is held while something grows, over anything else.
+    // First what is held while a pool grows, over anything else.
     for (int i = 0; i < gpus; i++) the_process.gpu(i).pools().lock_growing();
-    the_process.caches_.lock_growing();
+    the_process.caches_.lock();
     for (int i = 0; i < gpus; i++) the_process.gpu(i).pools().lock_rest();
     if (!loading_now) the_process.mutex_.lock();
     the_process.caches_.lock_rest();
@@ -455,8 +455,9 @@ void Process::after_fork() {
     the_process.physical_memory_.mutex().unlock();
     the_process.contexts_.mutex().unlock();
     split().unlock_all();
-    the_process.caches_.unlock_all();
+    the_process.caches_.unlock_rest();
     if (!loading_now) the_process.mutex_.unlock();
+    the_process.caches_.unlock();
     for (int i = forking_gpus; i-- > 0;) the_process.gpu(i).pools().unlock_all();
 }
 

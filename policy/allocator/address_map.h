@@ -10,6 +10,8 @@ namespace cuslice {
 class AddressMap {
   public:
     static constexpr std::uint64_t kSegmentGranule = Growth::kGranule;
+    // Segments end here at the latest. On x86-64 and arm64 most processes' addresses do.
+    static constexpr std::uint64_t kEnd = PageMap<kSegmentGranule>::kEnd;
 
     // What a granule of 64 KiB knows: the span that it is part of, or the one used block that begins in it, and where.
     // (A used block is larger than a granule, so no second one can.)
@@ -30,9 +32,9 @@ class AddressMap {
         const auto entry = blocks_.at(address);
         return entry & 1 ? reinterpret_cast<Span*>(entry - 1) : nullptr;
     }
-    // The used block that an address is in, as far as the map alone can tell, with 33 looks at most. It may end before
-    // the address, or there may be none, though there is one: then its segment knows.
-    Here before(std::uint64_t address) const {
+    // The used block that an address is in, if it is in one: otherwise none, or one that ends before the address. At
+    // most 34 looks.
+    Here around(std::uint64_t address) const {
         const std::uint64_t first = address / kSegmentGranule * kSegmentGranule;
         Here here = at(address);
         if (here.block && here.begin <= address) return here;
@@ -46,8 +48,6 @@ class AddressMap {
         here = at(begin);
         return here.begin == begin ? here : Here{};
     }
-    // What its segment has answered: the block reaches over the beginning of the address's 2 MiB.
-    void reaches_over(const Block* block, std::uint64_t address) { over_.set(address, block->address); }
     Segment* segment(std::uint64_t address) const { return reinterpret_cast<Segment*>(segments_.at(address)); }
 
     // A segment's own part of the addresses, in whole kSegmentGranule. False if the kernel gives no memory.
@@ -63,6 +63,13 @@ class AddressMap {
 
     // A block's entry says in its uppermost bits, which no pointer uses, in which unit of the granule it begins.
     void set(const Block* block) { blocks_.set(block->address, entry_of(block, block->address)); }
+    // The same of a block that nobody had before: it is noted wherever it reaches over the beginning of 2 MiB.
+    void set_new(const Block* block) {
+        const std::uint64_t end = block->address + block->bytes;
+        std::uint64_t at = block->address / kSegmentGranule * kSegmentGranule + kSegmentGranule;
+        for (; at < end; at += kSegmentGranule) over_.set(at, block->address);
+        set(block);
+    }
     void set(Span* span) {
         for (std::uint64_t at = 0; at < SizeClass::span_bytes(span->size_class); at += SizeClass::kGranule)
             blocks_.set(span->address + at, reinterpret_cast<std::uintptr_t>(span) | 1);
@@ -86,7 +93,7 @@ class AddressMap {
 
     PageMap<SizeClass::kGranule> blocks_;
     PageMap<kSegmentGranule> segments_;
-    // Where a block begins that reached over the beginning when somebody asked.
+    // Where the last block begins that reached over the beginning.
     PageMap<kSegmentGranule> over_;
 };
 

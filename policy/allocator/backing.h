@@ -13,6 +13,7 @@ struct Denied {
         driver,   // it has none; error is its own code
         failure,  // the driver's call failed for another reason, which error is: to ask for less is no use
         host,     // the kernel gave no memory for the allocator's records
+        place,    // the driver's memory lies at addresses that the allocator has no map of
     };
     By by = By::nobody;
     int error = 0;
@@ -23,8 +24,7 @@ struct Denied {
 using Fence = std::uint64_t;
 
 // Where a caching allocator has its memory from, and what it must know of the GPU's work. All of these may be called
-// from any thread; the allocator holds none of its locks meanwhile, but that of growing while it takes and gives back
-// segments.
+// from any thread; the allocator holds none of its locks meanwhile, but where memory is short that of growing.
 struct Backing {
     void* self = nullptr;
 

@@ -13,6 +13,8 @@ constexpr std::uint64_t rounded(std::uint64_t bytes) {
                                             : (bytes + SizeClass::kUnit - 1) / SizeClass::kUnit * SizeClass::kUnit;
 }
 
+constexpr std::uint64_t saturated_sum(std::uint64_t a, std::uint64_t b) { return a > ~0ull - b ? ~0ull : a + b; }
+
 // Where a large block begins. Drivers put memory of 2 MiB and more on a boundary of 2 MiB, and promise nothing of what
 // is smaller. Which boundary programs need is that of the host's pages, for a dma-buf, and of the GPU's pages of 64 KiB
 // where they map them (gdrcopy); huge blocks have segments to themselves anyhow. On 2 MiB for all, a tenth of a slice
@@ -21,6 +23,11 @@ constexpr std::uint64_t alignment_of(std::uint64_t bytes) {
     constexpr std::uint64_t kHostPage = 4096;
     if (bytes < Growth::kGranule) return kHostPage;
     return Growth::huge(bytes) ? Growth::kGranule : SizeClass::kGranule;
+}
+
+// Whether it would be denied again, however little is asked for.
+constexpr bool no_use(const Denied& denied) {
+    return denied.by == Denied::By::host || denied.by == Denied::By::place || denied.by == Denied::By::failure;
 }
 
 }  // namespace
@@ -32,6 +39,7 @@ void CachingAllocator::open(const Backing& backing, AddressMap& map, const Optio
     spans_.open(map);
     map_ = &map;
     life_.fetch_add(1, std::memory_order_relaxed);
+    no_place_.store(false, std::memory_order_relaxed);
     open_now_.store(true, std::memory_order_release);
 }
 
@@ -46,6 +54,60 @@ bool CachingAllocator::find_memory(std::uint64_t need, Attempt attempt, Denied* 
     return find_more_memory(need, attempt, denied);
 }
 
+// Where there is room for what would be taken next, threads take segments at the same time: a driver that is slow for
+// one holds up no other. Whoever needs less than what will be left of one that is under way waits for that one, so that
+// a crowd doesn't take a segment each. False: there is more to it, or `refused` bytes were denied.
+template <typename Attempt>
+bool CachingAllocator::grow_beside_others(std::uint64_t need, Attempt attempt, std::uint64_t* refused, Denied* denied) {
+    if (options_.preallocate) return false;
+    const bool huge = Growth::huge(need);
+    for (;;) {
+        if (short_of_room_.load(std::memory_order_relaxed)) return false;
+        const std::uint64_t room = backing_.room(backing_.self);
+        const std::uint32_t seen = grown_.now();
+        std::uint64_t bytes = 0, spare = 0;
+        {
+            LockGuard lock(mutex_);
+            if (attempt(Segments::Place::proper)) return true;
+            if (!huge && taking_spare_ >= need) {
+                taking_spare_ -= need;
+            } else {
+                const std::uint64_t held = segments_.bytes() + taking_bytes_, soon = taking_bytes_ - taking_spare_;
+                const std::uint64_t wanted = huge ? Growth::least(need) : Growth::next(need, held, last_segment_, room);
+                bytes = Growth::within(enough(saturated_sum(soon, need), huge, room, held), held, wanted, need);
+                if (!bytes || bytes > room) return false;
+                spare = huge ? 0 : bytes - need;
+                taking_++, taking_bytes_ += bytes, taking_spare_ += spare;
+            }
+        }
+        if (!bytes) {
+            grown_.wait(seen);
+            continue;
+        }
+        const bool added = add_segment(bytes, huge, denied, [&] { return attempt(Segments::Place::any); });
+        {
+            LockGuard lock(mutex_);
+            taking_--, taking_bytes_ -= bytes, taking_spare_ -= std::min(taking_spare_, spare);
+        }
+        grown_.happened();
+        if (!added) *refused = bytes;
+        return added;
+    }
+}
+
+// Until as many segments as are being taken now have come, or been refused.
+void CachingAllocator::await_growth() {
+    for (std::uint64_t most = ~0ull; most; most--) {
+        const std::uint32_t seen = grown_.now();
+        {
+            LockGuard lock(mutex_);
+            most = std::min(most, taking_ + 1);
+            if (!taking_ || most == 1) return;
+        }
+        grown_.wait(seen);
+    }
+}
+
 // What the GPU has come past, a new segment, and in the end everything that is kept for later. Where more than enough
 // would be held then, first what is free in huge segments, those that are idle exchanged for one that fits.
 // Not inline: what is found at once is not to pay for it.
@@ -58,13 +120,34 @@ template <typename Attempt>
     };
     const Uncancelled uncancelled;  // the driver may be asked
     if (reuse_parked(false, need > SizeClass::kMost) && tried()) return true;
+    std::uint64_t refused = 0;
+    if (grow_beside_others(need, attempt, &refused, denied)) return true;
+    if (refused && no_use(*denied)) return false;
 
+    short_of_room_.fetch_add(1, std::memory_order_relaxed);
+    const bool found = find_where_short(need, attempt, refused, denied);
+    short_of_room_.fetch_sub(1, std::memory_order_relaxed);
+    return found;
+}
+
+// One thread at a time. `refused` bytes have been denied already.
+template <typename Attempt>
+bool CachingAllocator::find_where_short(std::uint64_t need, Attempt attempt, std::uint64_t refused, Denied* denied) {
+    Segments::Place place = Segments::Place::proper;
+    const auto tried = [&] {
+        LockGuard lock(mutex_);
+        return attempt(place);
+    };
     LockGuard growing(growing_);
     if (tried()) return true;  // somebody else has grown meanwhile
     const bool huge = Growth::huge(need) && !options_.preallocate;
     const std::uint64_t room = backing_.room(backing_.self);
-    const std::uint64_t wanted = huge ? Growth::least(need) : Growth::next(need, reserved(), last_segment_, room);
-    const std::uint64_t most = enough(need, huge, room);
+    std::uint64_t wanted = Growth::least(need), most = 0;
+    {
+        LockGuard lock(mutex_);
+        if (!huge) wanted = Growth::next(need, segments_.bytes(), last_segment_, room);
+        most = enough(need, huge, room, segments_.bytes());
+    }
     std::uint64_t bytes = Growth::within(most, reserved(), wanted, need);
     if (!bytes) {
         place = Segments::Place::in_use;
@@ -80,17 +163,23 @@ template <typename Attempt>
     place = Segments::Place::any;
     bool found = false;
     const auto serve = [&] { return found = attempt(place); };
+    const auto after_denial = [&](std::uint64_t denied_bytes) {
+        const std::uint64_t least = Growth::least(need);
+        if (denied->by == Denied::By::driver) return Growth::after_refusal(denied_bytes, need);
+        return denied_bytes > least ? least : 0;
+    };
+    if (refused && bytes >= refused) bytes = after_denial(refused);
     while (bytes) {
         if (add_segment(bytes, huge, denied, serve)) {
             if (bytes > room) count_short_of_memory(true);
             return true;
         }
-        if (denied->by == Denied::By::host || denied->by == Denied::By::failure) return false;
-        const std::uint64_t least = Growth::least(need);
-        bytes = denied->by == Denied::By::driver ? Growth::after_refusal(bytes, need) : bytes > least ? least : 0;
+        if (no_use(*denied)) return false;
+        bytes = after_denial(bytes);
     }
 
     flush_caches(true);
+    await_growth();
     if (!(found = tried()) && give_back_worn_out() + give_back_idle(~0ull, ~0ull) &&
         add_segment(Growth::least(need), huge, denied, serve))
         take_rest(denied);
@@ -104,14 +193,13 @@ void CachingAllocator::count_short_of_memory(bool found) {
     moved(kAtOnce);
 }
 
-// What should be held at most once there is a block of `need` bytes too. Without huge segments nothing can be done
-// about it.
-std::uint64_t CachingAllocator::enough(std::uint64_t need, bool huge, std::uint64_t room) const {
-    LockGuard lock(mutex_);
+// With the lock held: what should be held at most once there is a block of `need` bytes too. Without huge segments
+// nothing can be done about it.
+std::uint64_t CachingAllocator::enough(std::uint64_t need, bool huge, std::uint64_t room, std::uint64_t held) const {
     if (!huge && !segments_.huge_bytes()) return ~0ull;
-    const std::uint64_t out = total_traffic().out(), held = segments_.bytes();
-    const std::uint64_t live = std::max(told_.allocated.peak, need > ~0ull - out ? need : out + need);
-    return std::min(Growth::enough(live), room > ~0ull - held ? room : held + room);
+    const std::uint64_t out = total_traffic().out();
+    const std::uint64_t live = std::max(told_.allocated.peak, saturated_sum(out, need));
+    return std::min(Growth::enough(live), saturated_sum(held, room));
 }
 
 // By whoever is growing. Gives idle huge segments back, so that no more than `most` is held with `bytes` more. Not if
@@ -130,20 +218,31 @@ bool CachingAllocator::exchange_idle(std::uint64_t most, std::uint64_t bytes, bo
     return given >= held - left;
 }
 
-// By whoever is growing. `serve` is called with the lock held, before anybody else can have of the segment: they could
+// `serve` is called with the lock held, before anybody else can have of the segment: they could
 // leave nothing of it. False if it fails, too.
 template <typename Serve>
 bool CachingAllocator::add_segment(std::uint64_t bytes, bool huge, Denied* denied, Serve serve) {
     // Drivers put memory of this size on a boundary of this size. From one that doesn't, more is asked.
     constexpr std::uint64_t kStep = AddressMap::kSegmentGranule;
-    const std::uint64_t asked = unaligned_ ? std::max(bytes, bytes + kStep) : bytes;  // no less by an overflow
+    if (no_place_.load(std::memory_order_relaxed)) {
+        denied->by = Denied::By::place;
+        return false;
+    }
+    const bool unaligned = unaligned_.load(std::memory_order_relaxed);
+    const std::uint64_t asked = unaligned ? std::max(bytes, bytes + kStep) : bytes;  // no less by an overflow
     const std::uint64_t life = life_.load(std::memory_order_relaxed);
     const std::uint64_t address = backing_.take(backing_.self, asked, denied);
     if (!address) return false;
     const std::uint64_t begin = (address + kStep - 1) / kStep * kStep, end = (address + asked) / kStep * kStep;
-    if (end - begin < bytes && !unaligned_) {
+    if (end > AddressMap::kEnd) {
         backing_.give_back(backing_.self, address, asked);
-        unaligned_ = true;
+        no_place_.store(true, std::memory_order_relaxed);
+        denied->by = Denied::By::place;
+        return false;
+    }
+    if (end - begin < bytes && !unaligned) {
+        backing_.give_back(backing_.self, address, asked);
+        unaligned_.store(true, std::memory_order_relaxed);
         return add_segment(bytes, huge, denied, serve);
     }
     {
@@ -185,7 +284,7 @@ std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* deni
         block = segments_.take(size, alignment_of(size), place);
         if (!block) return false;
         block->requested = bytes;
-        map_->set(block);
+        map_->set_new(block);
         traffic_.allocate(block->bytes, bytes);
         moved(block->bytes);
         note_peaks();
@@ -196,7 +295,7 @@ std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* deni
 
 // 0 if this thread keeps none of the size.
 std::uint64_t CachingAllocator::from_kept(std::uint64_t bytes) {
-    if (bytes > KeptBlocks::kBytes) return 0;
+    if (bytes > KeptBlocks::kMostBytes) return 0;
     ThreadCache* cache = thread_caches;
     if (!cache || cache->owner != this || !cache->lock.enter()) return 0;
     const Block* block = nullptr;
@@ -212,13 +311,17 @@ std::uint64_t CachingAllocator::from_kept(std::uint64_t bytes) {
 
 // A block that is in nobody's hands, and that no work can touch. False if it is too large.
 bool CachingAllocator::keep(Block* block) {
-    if (block->bytes > KeptBlocks::kBytes) return false;
+    if (block->bytes > KeptBlocks::kMostBytes) return false;
     ThreadCache* cache = thread_caches;
     if (!cache || cache->owner != this) {
         const Uncancelled uncancelled;
         cache = own_cache();
     }
-    if (!cache || !cache->lock.enter()) return false;
+    if (!cache || !may_keep_more(*cache, block->bytes) || !cache->lock.enter()) return false;
+    if (block->bytes > cache->kept.limit()) {  // it has been revoked meanwhile
+        cache->lock.leave();
+        return false;
+    }
     Block* instead[KeptBlocks::kMost];
     unsigned count = 0;
     while (!cache->kept.add(block)) instead[count++] = cache->kept.take_oldest();
@@ -239,13 +342,13 @@ std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* deni
     const unsigned size_class = SizeClass::of(bytes);
     const std::uint64_t size = SizeClass::bytes(size_class);
     ThreadCache* cache = own_cache();
-    SmallBlock got[kMostInMagazine / 2];
-    const unsigned most = cache ? magazine_capacity(size_class) / 2 : 1;
-    unsigned count = 0;
+    // Another allocator's turn has ended.
+    if (const std::uint64_t address = from_magazine(bytes)) return address;
+    SmallBlock block;
     const auto take = [&] {
-        count = spans_.take(size_class, got, most);
-        moved(count * size);
-        return count != 0;
+        if (!spans_.take(size_class, &block, 1)) return false;
+        moved((1 + (cache ? refill(*cache, size_class) : 0)) * size);
+        return true;
     };
     const auto take_new = [&](Segments::Place place) {
         return take() || (spans_.make(size_class, this, place) && take());
@@ -255,30 +358,22 @@ std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* deni
         take();
         note_peaks();
     }
-    if (!count && reuse_parked(false, false)) {
+    if (!block.address && reuse_parked(false, false)) {
         if (const std::uint64_t address = from_magazine(bytes)) return address;
         LockGuard lock(mutex_);
         take();
     }
     // A span lies on a boundary, and what is free may not.
     const std::uint64_t need = SizeClass::span_bytes(size_class);
-    if (!count && !find_memory(need, take_new, denied)) return 0;
+    if (!block.address && !find_memory(need, take_new, denied)) return 0;
 
-    const SmallBlock block = got[0];
     block.word->store(Span::kLive | static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
-    unsigned kept = 1;
     if (cache && cache->lock.enter()) {
-        Magazine& magazine = cache->magazines[size_class];
-        while (kept < count && magazine.count < magazine.capacity) magazine.slots[magazine.count++] = got[kept++];
         cache->traffic.allocate(size, bytes);
         cache->lock.leave();
-        if (kept == count) return block.address;
-        LockGuard lock(mutex_);
-        while (kept < count) spans_.give_back(got[kept++].address);
         return block.address;
     }
     LockGuard lock(mutex_);
-    while (kept < count) spans_.give_back(got[kept++].address);
     traffic_.allocate(size, bytes);
     return block.address;
 }
@@ -292,30 +387,27 @@ CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uin
     const SmallBlock block{address, &span->word(span->index_of(address))};
     ThreadCache* cache = own_cache();
     if (quiet) {
-        // The half that was freed first makes room.
-        SmallBlock surplus[kMostInMagazine / 2];
-        unsigned count = 0;
-        bool kept = false;
+        // Another allocator's turn may have ended, and there be room.
         if (cache && cache->lock.enter()) {
             Magazine& magazine = cache->magazines[size_class];
-            if (magazine.count == magazine.capacity) {
-                count = magazine.capacity / 2;
-                for (unsigned i = 0; i < count; i++) surplus[i] = magazine.slots[i];
-                magazine.count = static_cast<std::uint16_t>(magazine.count - count);
-                for (unsigned i = 0; i < magazine.count; i++) magazine.slots[i] = magazine.slots[i + count];
+            const bool room = magazine.count < magazine.capacity;
+            if (room) {
+                magazine.slots[magazine.count++] = block;
+                cache->traffic.free(size, requested);
             }
+            cache->lock.leave();
+            if (room) return Freed::done;
+        }
+        LockGuard lock(mutex_);
+        moved(size);
+        if (cache && make_room(*cache, size_class)) {
+            Magazine& magazine = cache->magazines[size_class];
             magazine.slots[magazine.count++] = block;
             cache->traffic.free(size, requested);
-            kept = true;
-            cache->lock.leave();
+        } else {
+            spans_.give_back(address);
+            traffic_.free(size, requested);
         }
-        if (kept && !count) return Freed::done;
-        LockGuard lock(mutex_);
-        for (unsigned i = 0; i < count; i++) spans_.give_back(surplus[i].address);
-        moved((count + 1) * size);
-        if (kept) return Freed::done;
-        spans_.give_back(address);
-        traffic_.free(size, requested);
         return Freed::done;
     }
 

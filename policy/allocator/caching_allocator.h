@@ -9,6 +9,7 @@
 #include "policy/allocator/spans.h"
 #include "policy/allocator/statistics.h"
 #include "policy/allocator/thread_cache.h"
+#include "policy/event_count.h"
 #include "policy/mutex.h"
 
 namespace cuslice {
@@ -76,7 +77,7 @@ class CachingAllocator {
     };
     static Found find(AddressMap& map, std::uint64_t address);
     // False if a range that begins in a segment, of any allocator, is not within one block of the program's, which
-    // reaches as far as its size was rounded up. Without a lock, but for the first time in each 2 MiB of a block.
+    // reaches as far as its size was rounded up. Without a lock.
     static bool holds(const AddressMap& map, std::uint64_t address, std::uint64_t bytes);
     // There is more to know of this block: forget() is to be called when it is freed. False if it is none.
     static bool mark(AddressMap& map, std::uint64_t address);
@@ -105,11 +106,12 @@ class CachingAllocator {
     // A thread ends: its caches go back to where they are from.
     static void thread_ends();
 
-    // Around fork(), with nothing of the allocator in use in the child ever again. Of several allocators, first all
-    // that keeps them from growing: one that grows may need the rest of another, to make it give back.
-    void lock_growing() { growing_.lock(); }
-    void lock_rest() { mutex_.lock(); }
-    void unlock() { mutex_.unlock(), growing_.unlock(); }
+    // Around fork(), with nothing of the allocator in use in the child ever again; the lock of growing, which is held
+    // over calls of the driver, is not waited for.
+    void lock() { mutex_.lock(); }
+    void unlock() { mutex_.unlock(); }
+    // In the child: whoever grows is in the parent.
+    void forget_growing() { growing_.reset(); }
 
   private:
     // What a program calls most of all; a call of it would be a tenth of its time.
@@ -163,11 +165,16 @@ class CachingAllocator {
     bool find_memory(std::uint64_t need, Attempt attempt, Denied* denied);
     template <typename Attempt>
     bool find_more_memory(std::uint64_t need, Attempt attempt, Denied* denied);
+    template <typename Attempt>
+    bool grow_beside_others(std::uint64_t need, Attempt attempt, std::uint64_t* refused, Denied* denied);
+    template <typename Attempt>
+    bool find_where_short(std::uint64_t need, Attempt attempt, std::uint64_t refused, Denied* denied);
+    void await_growth();
     bool take_rest(Denied* denied);
     template <typename Serve>
     bool add_segment(std::uint64_t bytes, bool huge, Denied* denied, Serve serve);
     bool add_segment(std::uint64_t bytes, Denied* denied);
-    std::uint64_t enough(std::uint64_t need, bool huge, std::uint64_t room) const;
+    std::uint64_t enough(std::uint64_t need, bool huge, std::uint64_t room, std::uint64_t held) const;
     void count_short_of_memory(bool found);
     bool exchange_idle(std::uint64_t most, std::uint64_t bytes, bool no_other_way);
     // A segment that nobody uses any more, and which the backing is to have back.
@@ -180,8 +187,20 @@ class CachingAllocator {
     std::uint64_t give_back_worn_out();
     std::uint64_t give_back_idle(std::uint64_t bytes, std::uint64_t since, bool huge_only = false);
 
-    const Block* used_at(const Segment& segment, std::uint64_t address);
     ThreadCache* own_cache();
+    std::uint64_t may_be_kept() const;
+    bool grant(ThreadCache& cache, std::uint64_t bytes);
+    void renounce(ThreadCache& cache, std::uint64_t bytes);
+    void set_capacity(ThreadCache& cache, unsigned size_class, unsigned capacity);
+    void give_up_kept(ThreadCache& cache);
+    void make_way(ThreadCache& cache, unsigned size_class);
+    void enlarge(ThreadCache& cache, unsigned size_class);
+    unsigned refill(ThreadCache& cache, unsigned size_class);
+    bool make_room(ThreadCache& cache, unsigned size_class);
+    bool may_keep_more(ThreadCache& cache, std::uint64_t bytes);
+    template <typename Which>
+    void take_from(Which which);
+    void take_from_idle();
     bool reuse_parked(bool wait, bool large);
     bool passed(Batch* batch, bool wait);
     bool quiesce(const Batch& batch);
@@ -206,10 +225,15 @@ class CachingAllocator {
     Backing backing_;
     AddressMap* map_ = nullptr;
     Options options_;
-    bool unaligned_ = false;  // the driver's segments don't begin where ours do
+    std::atomic<bool> unaligned_{false};  // the driver's segments don't begin where ours do
+    std::atomic<bool> no_place_{false};   // they lie where there is no map of them
 
-    Mutex growing_;  // before mutex_, if both. Held over the backing's taking of a segment, so that two don't for one.
-    alignas(64) mutable Mutex mutex_;  // over everything below
+    // Where memory is short one thread at a time gives idle segments back and takes others: nobody else is to have what
+    // comes of it. Before mutex_, if both.
+    Mutex growing_;
+    std::atomic<unsigned> short_of_room_{0};  // threads that want it
+    EventCount grown_;                        // a segment that was being taken is there, or was refused
+    alignas(64) mutable Mutex mutex_;         // over everything below
     Segments segments_;
     Spans spans_{segments_};
     Records<Batch> batches_;
@@ -221,7 +245,11 @@ class CachingAllocator {
     std::uint64_t cache_memory_ = 0;
     Traffic traffic_;  // large blocks, threads that have ended, and whoever had no cache
     std::uint64_t last_segment_ = 0, queued_ = 0, retired_ = 0, exchanged_ = 0;  // bytes
-    Statistics told_;                                                            // what is counted as it happens
+    // Of segments that are being taken beside each other: how many, their bytes, and what will be left in them.
+    std::uint64_t taking_ = 0, taking_bytes_ = 0, taking_spare_ = 0;
+    std::uint64_t granted_ = 0;                       // bytes that threads may keep to themselves
+    unsigned short_of_memory_ = 0, turned_down_ = 0;  // see grant()
+    Statistics told_;                                 // what is counted as it happens
     std::atomic<std::uint64_t> reserved_{0}, syncs_{0}, moved_{0}, tells_{0};
     std::atomic<std::uint64_t> life_{0};  // how often it was opened
     std::atomic<bool> open_now_{false};

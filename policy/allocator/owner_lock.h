@@ -8,17 +8,21 @@ namespace cuslice {
 
 // A lock that one thread, its owner, takes all the time and others hardly ever. For the owner it costs two stores and a
 // load; whoever else wants it makes the kernel run a barrier in every thread of the process (membarrier), and waits
-// until the owner is out. Where the kernel has no such call, the owner pays for an atomic exchange.
+// until the owner is out. Where the kernel has no such call, or refuses it later (a sandbox), the owner pays for an
+// atomic exchange.
 //
 // The owner holds it for some instructions only, in which it takes no other lock and makes no call.
 class OwnerLock {
   public:
+    OwnerLock() : exchanges_(!asymmetric()) {}
+
     // The owner. False: another thread has it; go another way.
     bool enter() {
         if (asymmetric()) [[likely]] {
             held_.store(1, std::memory_order_relaxed);
             std::atomic_signal_fence(std::memory_order_seq_cst);
         } else {
+            exchanges_.store(true, std::memory_order_relaxed);
             held_.exchange(1, std::memory_order_seq_cst);
         }
         if (!revoked_.load(std::memory_order_seq_cst)) [[likely]]
@@ -28,9 +32,31 @@ class OwnerLock {
     }
     void leave() { held_.store(0, std::memory_order_release); }
 
-    // Others, one at a time. False if the owner does not come out: it was ended in there.
-    bool revoke();
+    // Others, one at a time. Of many locks at once: each is demanded, then comes one barrier for all of them, and then
+    // each is had, or not: its owner does not come out, as it was ended in there. Whatever was demanded is restored.
+    class Barrier {
+      public:
+        void demand(OwnerLock& lock) {
+            lock.revoked_.store(1, std::memory_order_seq_cst);
+            unsure_ = unsure_ || !lock.exchanges_.load(std::memory_order_relaxed);
+        }
+        void run();
+
+      private:
+        bool unsure_ = false;  // some owner has not been seen to exchange
+    };
+    bool had();
     void restore() { revoked_.store(0, std::memory_order_release); }
+
+    // One alone.
+    bool revoke() {
+        Barrier barrier;
+        barrier.demand(*this);
+        barrier.run();
+        if (had()) return true;
+        restore();
+        return false;
+    }
 
     // In a forked child, whose one thread is in no lock.
     void reset() {
@@ -41,11 +67,16 @@ class OwnerLock {
     // Once before the first use, and again in a forked child. Thread-safe.
     static void prepare();
 
+    // How often the kernel has been asked for a barrier.
+    static std::uint64_t barriers() { return barriers_.load(std::memory_order_relaxed); }
+
   private:
     static bool asymmetric() { return asymmetric_.load(std::memory_order_relaxed); }
     static constinit std::atomic<bool> asymmetric_;
+    static constinit std::atomic<std::uint64_t> barriers_;
 
     std::atomic<std::uint32_t> held_{0}, revoked_{0};
+    std::atomic<bool> exchanges_;
 };
 
 }  // namespace cuslice

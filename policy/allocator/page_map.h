@@ -14,6 +14,7 @@ template <std::uint64_t kGranule>
 class PageMap {
   public:
     using Entry = std::uintptr_t;
+    static constexpr std::uint64_t kEnd = 1ull << 49;  // of the addresses that it has room for
 
     Entry at(std::uint64_t address) const {
         const std::uint64_t leaf = address / kLeafBytes;
@@ -22,7 +23,7 @@ class PageMap {
         return entries ? entries[address / kGranule % kLeafEntries].load(std::memory_order_acquire) : 0;
     }
 
-    // Makes room for entries in [begin, end). False if the kernel gives no memory, or the addresses are beyond 2^49.
+    // Makes room for entries in [begin, end). False if the kernel gives no memory, or the addresses are beyond kEnd.
     // Thread-safe.
     bool cover(std::uint64_t begin, std::uint64_t end) {
         for (std::uint64_t leaf = begin / kLeafBytes; leaf <= (end - 1) / kLeafBytes; leaf++) {
@@ -54,7 +55,7 @@ class PageMap {
   private:
     static constexpr std::uint64_t kLeafEntries = 1 << 16;
     static constexpr std::uint64_t kLeafBytes = kLeafEntries * kGranule;
-    static constexpr std::uint64_t kLeaves = (1ull << 49) / kLeafBytes;
+    static constexpr std::uint64_t kLeaves = kEnd / kLeafBytes;
     std::atomic<std::atomic<Entry>*> leaves_[kLeaves]{};  // pages that are never touched cost nothing
 };
 

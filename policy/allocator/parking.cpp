@@ -194,7 +194,7 @@ bool CachingAllocator::reuse_parked(bool wait, bool large) {
     KeptBlocks kept;
     if (cache && cache->owner == this && cache->lock.enter()) {
         if (cache->open && (wait || cache->open->bytes >= kWorthAFence)) own = take_open(*cache);
-        if (large) std::swap(kept, cache->kept);
+        if (large) kept = cache->kept.take_all();
         cache->lock.leave();
     }
     Batch* shared = nullptr;

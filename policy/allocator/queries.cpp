@@ -107,19 +107,10 @@ CachingAllocator::Found CachingAllocator::find(AddressMap& map, std::uint64_t ad
         return {base, requested, segment, span->owner};
     }
     LockGuard lock(segment->owner->mutex_);
-    const Block* block = segment->owner->used_at(*segment, address);
-    if (!block || address - block->address >= block->requested) return {};
+    const AddressMap::Here here = map.around(address);
+    const Block* block = here.block;
+    if (map.segment(address) != segment || !block || address - here.begin >= block->requested) return {};
     return {block->address, block->requested, segment, segment->owner};
-}
-
-// With the lock held: the program's large block that contains the address, or null.
-const Block* CachingAllocator::used_at(const Segment& segment, std::uint64_t address) {
-    if (map_->segment(address) != &segment) return nullptr;
-    const Block* known = map_->before(address).block;
-    if (known && address - known->address < known->bytes) return known;
-    const Block* block = Segments::used_at(segment, address);
-    if (block) map_->reaches_over(block, address);
-    return block;
 }
 
 bool CachingAllocator::holds(const AddressMap& map, std::uint64_t address, std::uint64_t bytes) {
@@ -131,16 +122,10 @@ bool CachingAllocator::holds(const AddressMap& map, std::uint64_t address, std::
         const std::uint64_t room = SizeClass::bytes(span->size_class);
         return bytes <= room - (address - span->address_of(index));
     }
-    const auto within = [&](std::uint64_t begin, std::uint64_t size) {
-        return address - begin < size && bytes <= size - (address - begin);
-    };
-    const AddressMap::Here here = map.before(address);
-    if (here.block && within(here.begin, here.block->bytes)) return true;
-    // Somewhere in a large block where nobody has asked before, or indeed in none.
-    const NotInBetween uncancelled;
-    LockGuard lock(segment->owner->mutex_);
-    const Block* block = segment->owner->used_at(*segment, address);
-    return block && within(block->address, block->bytes);
+    const AddressMap::Here here = map.around(address);
+    if (!here.block) return false;
+    const std::uint64_t before = address - here.begin, size = here.block->bytes;
+    return before < size && bytes <= size - before;
 }
 
 bool CachingAllocator::mark(AddressMap& map, std::uint64_t address) {
@@ -166,8 +151,9 @@ Statistics CachingAllocator::close() {
     LockGuard lock(mutex_);
     for (ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) {
         const bool revoked = cache->lock.revoke();
-        for (Magazine& magazine : cache->magazines) magazine.count = 0;
-        cache->kept.forget();
+        for (Magazine& magazine : cache->magazines) magazine.count = magazine.capacity = 0;
+        cache->kept = {};
+        cache->granted = 0;
         if (cache->open) batches_.give_back(cache->open);
         cache->open = nullptr;
         cache->parked.add(0 - cache->parked.get());
@@ -203,7 +189,8 @@ Statistics CachingAllocator::close() {
         tally->current = 0;
     }
     done.segments = done.largest_free = done.own_memory = 0;
-    queued_ = retired_ = last_segment_ = exchanged_ = 0;
+    queued_ = retired_ = last_segment_ = exchanged_ = granted_ = 0;
+    short_of_memory_ = turned_down_ = 0;
     open_now_.store(false, std::memory_order_release);
     return done;
 }

@@ -37,13 +37,6 @@ class Segments {
     // Notes of every idle segment that it is, if it has not been noted since it was used.
     void note_idle(std::uint64_t now);
 
-    // The program's block that contains the address, or null.
-    static const Block* used_at(const Segment& segment, std::uint64_t address) {
-        const Block* block = segment.first;
-        while (block && address - block->address >= block->bytes) block = block->after;
-        return block && block->state == Block::State::used && block->requested ? block : nullptr;
-    }
-
     Segment* first() const { return first_; }
     static bool idle(const Segment& segment) {
         return segment.first->state == Block::State::free && segment.first->whole_segment();

@@ -103,7 +103,8 @@ struct Traffic {
     std::uint64_t requested_out() const { return requested_allocated.get() - requested_freed.get(); }
 };
 
-// A thread's small blocks of one class, last in, first out.
+// A thread's small blocks of one class, last in, first out. It may hold `capacity` of them, which grows with its use:
+// see CachingAllocator::grant.
 struct Magazine {
     std::uint16_t count = 0, capacity = 0;
     SmallBlock* slots = nullptr;
@@ -114,11 +115,11 @@ struct Magazine {
 class KeptBlocks {
   public:
     static constexpr unsigned kMost = 8;
-    static constexpr std::uint64_t kBytes = 4 << 20;
+    static constexpr std::uint64_t kMostBytes = 4 << 20;
 
     // False if there is no room for it.
     bool add(Block* block) {
-        if (count_ == kMost || block->bytes > kBytes - bytes_) return false;
+        if (count_ == kMost || block->bytes > limit_ - bytes_) return false;
         blocks_[count_++] = block;
         bytes_ += block->bytes;
         return true;
@@ -130,7 +131,17 @@ class KeptBlocks {
         return nullptr;
     }
     Block* take_oldest() { return count_ ? take_at(0) : nullptr; }
+    KeptBlocks take_all() {
+        const KeptBlocks all = *this;
+        forget();
+        return all;
+    }
     void forget() { count_ = 0, bytes_ = 0; }
+
+    std::uint64_t bytes() const { return bytes_; }
+    // How many bytes it may hold.
+    std::uint64_t limit() const { return limit_; }
+    void set_limit(std::uint64_t bytes) { limit_ = bytes; }
 
   private:
     Block* take_at(unsigned i) {
@@ -142,32 +153,31 @@ class KeptBlocks {
     }
     Block* blocks_[kMost] = {};
     unsigned count_ = 0;
-    std::uint64_t bytes_ = 0;
+    std::uint64_t bytes_ = 0, limit_ = 0;
 };
 
-constexpr unsigned kMostInMagazine = 128;
-// Blocks in a full magazine: 1 MiB of them, but 16 to 128.
-constexpr unsigned magazine_capacity(unsigned size_class) {
-    return static_cast<unsigned>(
-        std::clamp<std::uint64_t>((1 << 20) / SizeClass::bytes(size_class), 16, kMostInMagazine));
+// Blocks in a magazine at most: 1 MiB of them, but 16 to 128.
+constexpr unsigned most_in_magazine(unsigned size_class) {
+    return static_cast<unsigned>(std::clamp<std::uint64_t>((1 << 20) / SizeClass::bytes(size_class), 16, 128));
 }
 constexpr unsigned kMagazineSlots = [] {
     unsigned sum = 0;
-    for (unsigned c = 0; c < SizeClass::kCount; c++) sum += magazine_capacity(c);
+    for (unsigned c = 0; c < SizeClass::kCount; c++) sum += most_in_magazine(c);
     return sum;
 }();
 
-// One thread's part of one allocator: only that thread uses it, under its OwnerLock; whoever else wants what is in it
-// revokes the lock first.
+// One thread's part of one allocator: only that thread uses it, under its OwnerLock or the allocator's lock; whoever
+// else wants what is in it has the allocator's lock and revokes the OwnerLock first.
 class ThreadCache {
   public:
     ThreadCache() {
         SmallBlock* slots = slots_;
         for (unsigned c = 0; c < SizeClass::kCount; c++) {
-            magazines[c] = {0, static_cast<std::uint16_t>(magazine_capacity(c)), slots};
-            slots += magazine_capacity(c);
+            magazines[c].slots = slots;
+            slots += most_in_magazine(c);
         }
     }
+    std::uint64_t operations() const { return traffic.allocations.get() + traffic.frees.get(); }
 
     OwnerLock lock;
     CachingAllocator* owner = nullptr;
@@ -177,6 +187,11 @@ class ThreadCache {
     Batch* open = nullptr;  // freed, and no fence yet
     OwnCount parked;        // bytes in it
     Traffic traffic;
+    // Under the allocator's lock:
+    std::uint64_t granted = 0;          // bytes that it may hold in all magazines and of kept blocks
+    std::uint64_t operations_seen = 0;  // when others looked whether it is idle
+    unsigned shrunk_last = 0;           // the class that gave way to another
+    bool demanded = false;              // by whoever revokes it now
 
   private:
     SmallBlock slots_[kMagazineSlots];

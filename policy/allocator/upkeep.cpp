@@ -43,35 +43,6 @@ ThreadCache* CachingAllocator::own_cache() {
     return cache;
 }
 
-// With the lock held, and the cache's revoked.
-void CachingAllocator::empty(ThreadCache& cache) {
-    for (Magazine& magazine : cache.magazines)
-        while (magazine.count) spans_.give_back(magazine.slots[--magazine.count].address);
-    while (Block* block = cache.kept.take_oldest()) segments_.give_back(block);
-    if (Batch* open = take_open(cache)) {
-        open->next = oldest_;  // without a fence yet: whoever looks at it next makes one
-        oldest_ = open;
-        if (!newest_) newest_ = open;
-        queued_ += open->bytes;
-        number(open);
-    }
-}
-
-// What threads keep to themselves becomes everybody's.
-void CachingAllocator::flush_caches(bool wait) {
-    {
-        LockGuard lock(mutex_);
-        for (ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) {
-            if (!cache->lock.revoke()) continue;
-            empty(*cache);
-            cache->lock.restore();
-        }
-    }
-    reuse_parked(wait, true);
-    LockGuard lock(mutex_);
-    spans_.trim();
-}
-
 void CachingAllocator::thread_ends() {
     while (ThreadCache* cache = thread_caches) {
         CachingAllocator& owner = *cache->owner;

@@ -30,6 +30,10 @@ using DirectAllocation = CUresult (*)(CUdeviceptr*, std::uint64_t);
     }
     Denied denied;
     const std::uint64_t address = current.cache->allocate(bytes, &denied);
+    if (!address && denied.by == Denied::By::place) {
+        report_no_map(gpu);
+        return direct(pointer, bytes);
+    }
     if (!address) return answer_denied(function, gpu, denied, bytes);
     *pointer = address;
     return CUDA_SUCCESS;

@@ -60,7 +60,7 @@ class OncePerGpu {
   private:
     std::atomic<bool> said_[Process::kMostGpus]{};
 };
-constinit OncePerGpu introduced, placed, short_of, unmeasured;
+constinit OncePerGpu introduced, placed, short_of, unmapped, unmeasured;
 
 constinit RefusalNotices refusals[Process::kMostGpus];
 constinit std::atomic<pid_t> refused_in{0};  // a forked child has its parent's notices
@@ -206,6 +206,16 @@ CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
     }
     say(LogLevel::warn, line);
     return refused ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+void report_no_map(const VirtualGpu& gpu) {
+    if (!unmapped.first(gpu)) return;
+    LogLine line;
+    append_gpu(line, gpu);
+    line.append(
+        ": the driver's memory lies at addresses from 2^49 on, which the caching allocator has no map of: "
+        "allocations go to the driver, and nothing is cached");
+    say(LogLevel::warn, line);
 }
 
 void report_missing(const VirtualGpu& gpu, std::uint64_t bytes) {

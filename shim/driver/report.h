@@ -19,6 +19,10 @@ void report_last_refusals();
 // ledger, so that the process goes on with its limit to itself, or it had to be made anew.
 CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal);
 
+// Says once for each GPU that its memory lies where the caching allocator can't find it again, so that nothing is
+// cached.
+void report_no_map(const VirtualGpu& gpu);
+
 // Says once for each GPU that the driver had so much less than the slice that is to be taken at once.
 void report_missing(const VirtualGpu& gpu, std::uint64_t bytes);
 

@@ -2,10 +2,14 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <thread>
+#include <vector>
 
+#include "policy/allocator/owner_lock.h"
+#include "policy/event_count.h"
 #include "tests/catch.h"
 #include "tests/policy/rounds.h"
 
@@ -77,6 +81,60 @@ TEST_CASE("a lock that is waited for for long is told of once, with who has it")
     CHECK_FALSE(mutex.try_lock());
     mutex.unlock();
     watch_long_waits(nullptr, 0);
+}
+
+TEST_CASE("who waits for something to happen is woken by it, and does not miss what happened meanwhile") {
+    EventCount events;
+    const std::uint32_t before = events.now();
+    events.happened();
+    events.wait(before);  // it has happened
+    std::atomic<unsigned> turn{0};
+    const auto take_turns = [&](unsigned first) {
+        errno = 4711;
+        for (unsigned mine = first; mine < 5000; mine += 2) {
+            for (std::uint32_t seen = events.now(); turn != mine; seen = events.now()) events.wait(seen);
+            turn++;
+            events.happened();
+        }
+        CHECK(errno == 4711);
+    };
+    std::thread other([&] { take_turns(1); });
+    take_turns(0);
+    other.join();
+    CHECK(turn == 5000);
+}
+
+TEST_CASE("many owners' locks are revoked with one barrier") {
+    OwnerLock::prepare();
+    std::vector<OwnerLock> locks(20);
+    for (OwnerLock& lock : locks) {
+        REQUIRE(lock.enter());
+        lock.leave();
+    }
+    const std::uint64_t before = OwnerLock::barriers();
+    OwnerLock::Barrier barrier;
+    for (OwnerLock& lock : locks) barrier.demand(lock);
+    barrier.run();
+    CHECK(OwnerLock::barriers() - before <= 1);
+    for (OwnerLock& lock : locks) {
+        CHECK(lock.had());
+        CHECK_FALSE(lock.enter());
+        lock.restore();
+        CHECK(lock.enter());
+        lock.leave();
+    }
+}
+
+TEST_CASE("a lock whose owner is in it is not had, and is its owner's again") {
+    OwnerLock::prepare();
+    OwnerLock lock;
+    REQUIRE(lock.enter());
+    CHECK_FALSE(lock.revoke());
+    lock.leave();
+    CHECK(lock.enter());
+    lock.leave();
+    CHECK(lock.revoke());
+    lock.restore();
 }
 
 }  // namespace

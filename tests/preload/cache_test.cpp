@@ -363,4 +363,25 @@ TEST_CASE("a block in the middle of a segment opens in another program at the sa
     CHECK(other.complaints().size() == 1);
 }
 
+TEST_CASE(
+    "memory at addresses that the allocator has no map of is the driver's own, and counted, and one line says so") {
+    const std::string allocator = GENERATE("growth", "prealloc");
+    CAPTURE(allocator);
+    Scene scene("1xt4", {"CUSLICE_ALLOCATOR=" + allocator, "CUSLICE_FAKE_ADDRESSES=high"});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::uint64_t before = scene.free();
+    CHECK(scene.guest.number("alloc small 1000") >= 1ull << 49);
+    CHECK(scene.guest.number("alloc large " + bytes(100 * kMiB)) >= 1ull << 49);
+    CHECK(scene.free() <= before - 100 * kMiB);
+    CHECK(scene.guest.code("alloc more " + bytes(2 * kGiB)) == 2);
+    CHECK(scene.guest.code("free small") == 0);
+    CHECK(scene.guest.code("free large") == 0);
+    CHECK(scene.free() == before);
+    CHECK(scene.guest.finish() == 0);
+    unsigned said = 0;
+    for (const std::string& line : scene.guest.complaints())
+        said += line.find("addresses from 2^49 on") != std::string::npos;
+    CHECK(said == 1);
+}
+
 }  // namespace cuslice::tests

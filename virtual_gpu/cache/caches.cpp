@@ -183,24 +183,23 @@ void Caches::watch_idle(const VirtualGpu& gpu) {
     if (gpu.slice().idle_release && !idle_thread_.exchange(true)) start_idle_thread();
 }
 
-void Caches::lock_growing() {
-    mutex_.lock();
-    each([](ContextCache& cache) { cache.allocator.lock_growing(); });
-}
-
 void Caches::lock_rest() {
     notes_.lock_all();  // held while a block is looked up
-    each([](ContextCache& cache) { cache.allocator.lock_rest(); });
+    each([](ContextCache& cache) { cache.allocator.lock(); });
     captures_.mutex().lock();
     fences_.mutex().lock();
 }
 
-void Caches::unlock_all() {
+void Caches::unlock_rest() {
     fences_.mutex().unlock();
     captures_.mutex().unlock();
     each([](ContextCache& cache) { cache.allocator.unlock(); });
     notes_.unlock_all();
-    mutex_.unlock();
+}
+
+void Caches::forget() {
+    publisher_.forget();
+    each([](ContextCache& cache) { cache.allocator.forget_growing(); });
 }
 
 }  // namespace cuslice

@@ -80,12 +80,13 @@ class Caches {
             if (caches_[i]->allocator.is_open()) f(*caches_[i]);
     }
 
-    // Around fork(): first all that keeps caches from growing, as one that grows may need anything else.
-    void lock_growing();
+    // Around fork(): no lock that is held over a call of the driver.
+    void lock() { mutex_.lock(); }
+    void unlock() { mutex_.unlock(); }
     void lock_rest();
-    void unlock_all();
+    void unlock_rest();
     // In the child, which has no caches.
-    void forget() { publisher_.forget(); }
+    void forget();
 
   private:
     static constexpr unsigned kMost = 256;

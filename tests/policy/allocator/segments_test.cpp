@@ -4,12 +4,13 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/policy/allocator/made_up_memory.h"
 
 namespace cuslice {
 
 namespace {
 
-constexpr std::uint64_t kBase = 1ull << 40, kMiB = 1 << 20;
+constexpr std::uint64_t kBase = 1ull << 40;
 
 struct Fixture {
     Segments segments;
@@ -181,6 +182,23 @@ TEST_CASE("random blocks never overlap, and everything merges in the end") {
     CHECK(Segments::idle(*f.segments.first()));
     CHECK(Segments::idle(*f.segments.first()->next));
     CHECK(f.segments.largest_free() == 64 * kMiB);
+}
+
+TEST_CASE("memory at addresses that there is no map of is given back, and not asked for again") {
+    Allocator a;
+    a.memory.next = 1ull << 49;
+    CHECK(a.allocate(1000) == 0);
+    CHECK(a.denied.by == Denied::By::place);
+    CHECK(a.memory.held == 0);
+    CHECK(a.memory.takes == 1);
+    CHECK(a.allocate(100 * kMiB) == 0);
+    CHECK(a.denied.by == Denied::By::place);
+    CHECK(a.memory.takes == 1);
+    // Another context's may lie elsewhere.
+    a.allocator.close();
+    a.memory.next = 1ull << 40;
+    a.allocator.open(a.memory.backing(), shared_map(), {});
+    CHECK(a.allocate(1000));
 }
 
 }  // namespace cuslice

@@ -1,0 +1,21 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+namespace cuslice {
+
+// Lets threads sleep until something happens again, which is counted. Whoever waits reads now(), looks whether there is
+// anything to wait for, and then waits until the count is another one: so nothing that happens in between is missed,
+// and no lock is held by anybody. Threads of one process only.
+class EventCount {
+  public:
+    std::uint32_t now() const { return count_.load(std::memory_order_seq_cst); }
+    // Wakes everybody who waits; without any, it costs two atomic operations.
+    void happened();
+    void wait(std::uint32_t seen);
+
+  private:
+    std::atomic<std::uint32_t> count_{0}, waiting_{0};
+};
+
+}  // namespace cuslice

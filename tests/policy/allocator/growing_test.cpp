@@ -1,0 +1,161 @@
+// Threads that need segments at the same time, and a driver that takes its time.
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/policy/allocator/made_up_memory.h"
+#include "tests/sleeping.h"
+
+namespace cuslice {
+namespace {
+
+using tests::await_sleep, tests::this_thread;
+
+// A driver in which threads wait for each other.
+struct Meeting : MadeUpMemory {
+    std::mutex meet;
+    std::condition_variable complete;
+    unsigned inside = 0, alone = 0;
+    unsigned size = 2;
+    CachingAllocator& allocator = *new CachingAllocator;
+
+    Meeting() {
+        Backing slow = backing();
+        static std::uint64_t (*const at_once)(void*, std::uint64_t, Denied*) = slow.take;
+        slow.take = [](void* self, std::uint64_t bytes, Denied* denied) {
+            static_cast<Meeting*>(static_cast<MadeUpMemory*>(self))->wait();
+            return at_once(self, bytes, denied);
+        };
+        allocator.open(slow, shared_map(), {});
+    }
+    ~Meeting() {
+        allocator.close();
+        CachingAllocator::thread_ends();
+        delete &allocator;
+    }
+    // Who is left waiting for ten seconds was kept alone.
+    void wait() {
+        std::unique_lock lock(meet);
+        if (++inside >= size) return complete.notify_all();
+        if (!complete.wait_for(lock, std::chrono::seconds(10), [&] { return inside >= size; })) alone++;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a slow driver holds up only who needs what it was asked for") {
+    Meeting memory;
+    std::atomic<unsigned> refused{0};
+    std::vector<std::thread> threads;
+    memory.size = 4;
+    for (unsigned i = 0; i < memory.size; i++)
+        threads.emplace_back([&] {
+            Denied denied;
+            refused += !memory.allocator.allocate(100 * kMiB, &denied);
+            CachingAllocator::thread_ends();
+        });
+    for (std::thread& thread : threads) thread.join();
+    CHECK(memory.alone == 0);
+    CHECK(refused.load() == 0);
+    CHECK(memory.takes == memory.size);
+}
+
+TEST_CASE("threads that need little at the same time take one segment together") {
+    constexpr unsigned kThreads = 8;
+    struct Crowd {
+        std::atomic<unsigned> count{0};
+        std::atomic<pid_t> threads[kThreads] = {};
+    };
+    struct Patient : MadeUpMemory {
+        Crowd crowd;
+    } memory;
+    CachingAllocator& allocator = *new CachingAllocator;
+    Backing slow = memory.backing();
+    static std::uint64_t (*const at_once)(void*, std::uint64_t, Denied*) = slow.take;
+    // The driver answers when all the others sleep.
+    slow.take = [](void* self, std::uint64_t bytes, Denied* denied) {
+        Crowd& crowd = static_cast<Patient*>(static_cast<MadeUpMemory*>(self))->crowd;
+        for (std::atomic<pid_t>& other : crowd.threads) {
+            while (!other) std::this_thread::yield();
+            if (other != this_thread()) await_sleep(other);
+        }
+        return at_once(self, bytes, denied);
+    };
+    allocator.open(slow, shared_map(), {});
+    std::atomic<unsigned> refused{0};
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < kThreads; i++)
+        threads.emplace_back([&, i] {
+            memory.crowd.threads[i] = this_thread();
+            Denied denied;
+            refused += !allocator.allocate(200 * kKiB, &denied);
+            // Until all have theirs: whoever ends sleeps no more.
+            memory.crowd.count++;
+            while (memory.crowd.count < kThreads) std::this_thread::yield();
+            CachingAllocator::thread_ends();
+        });
+    for (std::thread& thread : threads) thread.join();
+    CHECK(refused.load() == 0);
+    CHECK(memory.takes == 1);
+    CHECK(memory.held == 2 * kMiB);
+    allocator.close();
+    delete &allocator;
+}
+
+TEST_CASE("who is short of memory has what is left of a segment that another thread is taking") {
+    Meeting memory;
+    memory.limit = 2 * kMiB;
+    std::atomic<pid_t> other{0};
+    Denied denied;
+    std::uint64_t first = 0;
+    std::thread thread([&] {
+        other = this_thread();
+        first = memory.allocator.allocate(kMiB, &denied);
+        CachingAllocator::thread_ends();
+    });
+    while (!other) std::this_thread::yield();
+    await_sleep(other);  // in the driver
+    std::uint64_t second = 0;
+    std::atomic<pid_t> late{0};
+    std::thread visitor([&] {
+        late = this_thread();
+        Denied why;
+        second = memory.allocator.allocate(900 * kKiB, &why);
+        CachingAllocator::thread_ends();
+    });
+    while (!late) std::this_thread::yield();
+    await_sleep(late);
+    memory.wait();  // lets the first one go on
+    thread.join();
+    visitor.join();
+    CHECK(first);
+    CHECK(second);
+    CHECK(memory.held == 2 * kMiB);
+}
+
+TEST_CASE("whether a range is within a block is told without the allocator's lock") {
+    Allocator a;
+    const std::uint64_t large = a.allocate(600 * kMiB);
+    struct Visit {
+        std::uint64_t large;
+        unsigned blocks = 0, wrong = 0;
+    } visit{large};
+    // Visits have the allocator locked: whoever wants the lock in one waits for ever.
+    const auto segment = [](const Segment&, void*) {};
+    const auto block = [](const Block&, void* argument) {
+        auto& v = *static_cast<Visit*>(argument);
+        v.blocks++;
+        for (std::uint64_t at = 0; at < 600 * kMiB; at += 2 * kMiB)
+            v.wrong += !CachingAllocator::holds(shared_map(), v.large + at + 5000, kMiB);
+        v.wrong += CachingAllocator::holds(shared_map(), v.large + 599 * kMiB, 2 * kMiB);
+    };
+    a.allocator.inspect(segment, block, &visit);
+    CHECK(visit.blocks > 0);
+    CHECK(visit.wrong == 0);
+}
+
+}  // namespace cuslice

@@ -1,0 +1,196 @@
+// What threads keep to themselves: how much all of them together, and taking it from them.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/policy/allocator/made_up_memory.h"
+
+namespace cuslice {
+
+using Freed = CachingAllocator::Freed;
+
+namespace {
+
+// A crowd that comes and goes in step: each thread does its part of every step, and waits for the others.
+class Steps {
+  public:
+    explicit Steps(unsigned threads) : threads_(threads) {}
+    void next() {
+        const unsigned step = step_.load();
+        if (++there_ == threads_) {
+            there_ = 0;
+            step_++;
+        }
+        while (step_.load() == step) std::this_thread::yield();
+    }
+
+  private:
+    const unsigned threads_;
+    std::atomic<unsigned> there_{0}, step_{0};
+};
+
+// How often a thread had to leave its own store, which is when it asks whether somebody else needs memory.
+struct Asked : MadeUpMemory {
+    std::atomic<unsigned> slow{0};
+    CachingAllocator& allocator = *new CachingAllocator;
+
+    explicit Asked(std::uint64_t most = 64 * kGiB) {
+        limit = most;
+        Backing counted = backing();
+        counted.wanted = [](void* self) {
+            static_cast<Asked*>(static_cast<MadeUpMemory*>(self))->slow++;
+            return false;
+        };
+        allocator.open(counted, shared_map(), {});
+    }
+    ~Asked() {
+        allocator.close();
+        CachingAllocator::thread_ends();
+        delete &allocator;
+    }
+    std::uint64_t allocate(std::uint64_t bytes) {
+        Denied denied;
+        return allocator.allocate(bytes, &denied);
+    }
+    // Of so many blocks, how many were not in the thread's own store.
+    unsigned slow_of(int blocks) {
+        const unsigned before = slow;
+        for (int i = 0; i < blocks; i++) REQUIRE(allocate(1000));
+        return slow - before;
+    }
+};
+
+// A thread of a process that may ask for no barrier any more keeps blocks; whether another one can have all of it.
+int take_all_without_barriers() {
+    Allocator a({}, 16 * kMiB);
+    std::atomic<int> step{0};
+    std::thread keeper([&] {
+        Denied denied;
+        int error = 0;
+        std::vector<std::uint64_t> blocks;
+        for (std::uint64_t size = 1; size <= 24; size++)
+            for (int i = 0; i < 40; i++)
+                if (const std::uint64_t block = a.allocator.allocate(2600 * size, &denied)) blocks.push_back(block);
+        for (const std::uint64_t block : blocks) CachingAllocator::free(shared_map(), block, &error);
+        step = 1;
+        while (step < 2) std::this_thread::yield();
+        // Its store works as before, though it has been emptied.
+        for (int i = 0; i < 100; i++) {
+            const std::uint64_t block = a.allocator.allocate(1000, &denied);
+            if (!block || CachingAllocator::free(shared_map(), block, &error) != Freed::done) step = 3;
+        }
+        CachingAllocator::thread_ends();
+    });
+    while (step < 1) std::this_thread::yield();
+    sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const sock_fprog program{static_cast<unsigned short>(std::size(rules)), rules};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    const bool refused = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    const std::uint64_t all = a.allocate(16 * kMiB);
+    const bool freed = all && a.free(all) == Freed::done;
+    step = 2;
+    keeper.join();
+    return !refused ? 2 : !freed || step != 2 ? 1 : 0;
+}
+
+}  // namespace
+
+TEST_CASE("what many threads keep to themselves is bounded by all of them together") {
+    constexpr unsigned kThreads = 64;
+    Allocator a;
+    Steps steps(kThreads);
+    std::atomic<std::uint64_t> live{0}, most_live{0};
+    std::vector<std::thread> threads;
+    for (unsigned who = 0; who < kThreads; who++)
+        threads.emplace_back([&, who] {
+            std::mt19937 random(who);
+            Denied denied;
+            int error = 0;
+            for (int step = 0; step < 20; step++) {
+                std::vector<std::uint64_t> blocks;
+                for (std::uint64_t mine = 0; mine < 400 * kKiB;) {
+                    const std::uint64_t bytes = 1 + random() % (64 * kKiB);
+                    blocks.push_back(a.allocator.allocate(bytes, &denied));
+                    mine += bytes;
+                    live += bytes;
+                }
+                steps.next();
+                if (who == 0) most_live = std::max(most_live.load(), live.load());
+                steps.next();
+                live = 0;
+                for (const std::uint64_t block : blocks) CachingAllocator::free(shared_map(), block, &error);
+                steps.next();
+            }
+            CachingAllocator::thread_ends();
+        });
+    for (std::thread& thread : threads) thread.join();
+    // 24 classes' spans, what is lost to rounding, and 4 MiB for all threads.
+    CAPTURE(most_live.load() / kMiB, a.memory.peak / kMiB);
+    CHECK(a.memory.peak < 2 * most_live.load());
+}
+
+TEST_CASE("a thread's store grows with its use") {
+    Asked a;
+    CHECK(a.slow_of(1) == 1);
+    CHECK(a.slow_of(1) == 1);
+    CHECK(a.slow_of(2) == 1);
+    CHECK(a.slow_of(4) == 1);
+    CHECK(a.slow_of(8) == 1);
+    CHECK(a.slow_of(16) == 1);
+    CHECK(a.slow_of(32) == 1);
+    CHECK(a.slow_of(128) == 2);  // half a magazine
+}
+
+TEST_CASE("after memory was short, nobody takes more than is needed, for a while") {
+    Asked a(64 * kMiB);
+    a.slow_of(500);
+    REQUIRE_FALSE(a.allocate(100 * kMiB));
+    CHECK(a.slow_of(100) == 100);
+    a.slow_of(500);
+    CHECK(a.slow_of(500) < 20);
+}
+
+TEST_CASE("one thread's sizes of the past make way for those of now") {
+    Asked a;
+    int error = 0;
+    // More than a thread may keep where little is held: every class in turn.
+    for (int round = 0; round < 2; round++)
+        for (std::uint64_t bytes = 512; bytes <= 64 * kKiB; bytes += 512) {
+            std::vector<std::uint64_t> blocks;
+            for (int i = 0; i < 40; i++) blocks.push_back(a.allocate(bytes));
+            for (const std::uint64_t block : blocks)
+                REQUIRE(CachingAllocator::free(shared_map(), block, &error) == Freed::done);
+        }
+    const unsigned before = a.slow;
+    for (int i = 0; i < 1000; i++)
+        REQUIRE(CachingAllocator::free(shared_map(), a.allocate(5000), &error) == Freed::done);
+    CHECK(a.slow - before <= 1);
+}
+
+TEST_CASE("what a thread keeps can be had where the kernel refuses barriers from some time on") {
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) _exit(take_all_without_barriers());
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+}
+
+}  // namespace cuslice
