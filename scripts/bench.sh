@@ -37,6 +37,8 @@ done
 # What others have published of a GPU's driver, as no GPU was at hand: see docs/performance.md.
 delays=delay:cuMemAlloc_v2=97us,delay:cuMemFree_v2=450us,delay:cuCtxSynchronize=1900ns
 delays+=,delay:cuCtxRecordEvent=500ns,delay:cuEventQuery=500ns,delay:cuMemGetInfo_v2=10us
+# Nobody has published this one: long enough to be slept through, so that it shows whether threads wait for each other.
+delays+=,delay:cuMemAllocAsync=1ms
 for when in strict deferred; do
     CUSLICE_FAKE_INJECT=$delays \
         "$build/bin/cuslice" run --per-process --fake 1xh200 --limit 64GiB --allocator growth --free "$when" -- \

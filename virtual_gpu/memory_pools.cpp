@@ -1,10 +1,10 @@
 #include "virtual_gpu/memory_pools.h"
 
+#include <algorithm>
+
 #include "virtual_gpu/driver/table.h"
 
 namespace cuslice {
-
-constinit thread_local MemoryPools::Growing* MemoryPools::Growing::here_ = nullptr;
 
 namespace {
 
@@ -41,50 +41,178 @@ void MemoryPools::charge(Pool& pool, std::uint64_t bytes, Budget& budget) {
     pool.charged = bytes;
 }
 
+// False if it can't be had, or one that began later has been charged.
+bool MemoryPools::charge(Pool& pool, const Reading& reading, Budget& budget) {
+    if (!reading.known || reading.number < pool.read) return false;
+    pool.read = reading.number;
+    charge(pool, reading.bytes, budget);
+    return true;
+}
+
+MemoryPools::Reading MemoryPools::read_reserved(CUmemoryPool handle) {
+    Reading reading;
+    {
+        LockGuard lock(mutex_);
+        reading.number = ++readings_;
+    }
+    reading.known = read(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reading.bytes);
+    return reading;
+}
+
 MemoryPools::Pool* MemoryPools::find_or_add(CUmemoryPool handle) {
     if (Pool* pool = find(handle)) return pool;
-    return pools_.push_back({handle, 0, kBelievedStep}) ? pools_.end() - 1 : nullptr;
+    Pool pool{};
+    pool.handle = handle;
+    pool.step = kBelievedStep;
+    return pools_.push_back(pool) ? pools_.end() - 1 : nullptr;
 }
 
-std::uint64_t MemoryPools::growth_at_most(CUmemoryPool handle, std::uint64_t bytes) {
-    LockGuard lock(mutex_);
-    const Pool* pool = find(handle);
-    return up_to_steps(Budget::charged(bytes), pool ? pool->step : kBelievedStep);
+MemoryPools::Growing::Growing(MemoryPools& pools, CUmemoryPool handle, std::uint64_t bytes)
+    : pools_(pools), pool_(handle), bytes_(Budget::charged(bytes)) {
+    LockGuard lock(pools.mutex_);
+    const Pool* pool = pools.find_or_add(handle);
+    at_most_ = up_to_steps(bytes_, pool ? pool->step : kBelievedStep);
 }
 
-bool MemoryPools::has_spare(CUmemoryPool handle, std::uint64_t bytes) const {
-    std::uint64_t kept = 0, used = 0;
-    return reserved_by(handle, &kept) && read(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) && kept >= used &&
-           kept - used >= bytes;
+// With the lock held. Where a pool can't be written down, its allocations rely on their reservations alone.
+bool MemoryPools::begin(Growing& growing, Growing::Where where) {
+    Pool* pool = find(growing.pool_);
+    if (!pool) return where == Growing::Where::reserved;
+    pool->inside++;
+    pool->asked += growing.bytes_;
+    pool->at_most += growing.at_most_;
+    pool->on_spare += where == Growing::Where::on_spare;
+    growing.where_ = where;
+    return true;
 }
 
-void MemoryPools::allocated(CUmemoryPool handle, std::uint64_t bytes, std::uint64_t reserved, Budget& budget) {
-    LockGuard lock(mutex_);
-    Pool* pool = find_or_add(handle);
-    if (!pool) {  // no memory for one more entry: what was reserved stays charged, too much rather than too little
-        budget.commit();
-        return;
+bool MemoryPools::Growing::enter() {
+    LockGuard lock(pools_.mutex_);
+    const Pool* pool = pools_.find(pool_);
+    return (!pool || !pool->on_spare) && pools_.begin(*this, Where::reserved);
+}
+
+void MemoryPools::Growing::enter_when_free() {
+    for (;;) {
+        const std::uint32_t seen = pools_.ended_.now();
+        if (enter()) return;
+        pools_.ended_.wait(seen);
     }
-    const std::uint64_t before = pool->charged;
-    std::uint64_t now = 0;
-    charge(*pool, reserved_by(handle, &now) ? now : before + reserved, budget);
-    budget.end_release(reserved);  // only now, so that the total never dips below the truth
-
-    const std::uint64_t grown = now > before ? now - before : 0;
-    if (grown > up_to_steps(bytes, pool->step))
-        pool->step = up_to_steps(grown - bytes, kBelievedStep);  // by more than was believed possible
-    else if (grown && grown < pool->step)
-        pool->step = grown;
 }
 
+// What the others inside have asked for may be in the pool's figure already or not, and they may take it of what is to
+// spare although they needn't. Whoever comes later keeps out.
+bool MemoryPools::Growing::enter_on_spare(bool wait) {
+    constexpr int kPatience = 64;
+    leave();
+    for (int waits = wait ? kPatience : 0;;) {
+        const std::uint32_t seen = pools_.ended_.now();
+        std::uint64_t ended = 0, kept = 0, used = 0;
+        {
+            LockGuard lock(pools_.mutex_);
+            const Pool* pool = pools_.find(pool_);
+            if (!pool) return false;
+            ended = pool->ended;
+        }
+        if (!pools_.read(pool_, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) ||
+            !pools_.read(pool_, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &kept) || kept < used || kept - used < bytes_)
+            return false;
+        {
+            LockGuard lock(pools_.mutex_);
+            const Pool* pool = pools_.find(pool_);
+            if (!pool) return false;
+            if (pool->ended != ended) continue;  // what that one took may not be in the figure
+            if (pool->asked <= kept - used - bytes_) return pools_.begin(*this, Where::on_spare);
+        }
+        if (waits-- == 0) return false;
+        pools_.ended_.wait(seen);
+    }
+}
+
+void MemoryPools::Growing::leave() {
+    if (where_ == Where::outside) return;
+    {
+        LockGuard lock(pools_.mutex_);
+        if (Pool* pool = pools_.find(pool_); pool && pool->inside) {  // not in a child that the driver has forked here
+            pool->inside--;
+            pool->asked -= bytes_;
+            pool->at_most -= at_most_;
+            pool->on_spare -= where_ == Where::on_spare;
+            pool->ended++;
+        }
+        where_ = Where::outside;
+    }
+    pools_.ended_.happened();
+}
+
+void MemoryPools::Growing::allocated(std::uint64_t reserved, Budget& budget) {
+    const Reading now = pools_.read_reserved(pool_);
+    {
+        LockGuard lock(pools_.mutex_);
+        Pool* pool = pools_.find_or_add(pool_);
+        if (!pool) {  // no memory for one more entry: what was reserved stays charged, rather too much than too little
+            budget.commit();
+        } else {
+            const std::uint64_t before = pool->charged;
+            const bool charged = pools_.charge(*pool, now, budget);
+            if (!now.known) {
+                pool->read = std::max(pool->read, now.number);
+                pools_.charge(*pool, before + reserved, budget);
+            }
+            budget.end_release(reserved);  // only now, so that the total never dips below the truth
+
+            // All that is not charged yet is of those inside, this one among them.
+            const std::uint64_t grown = charged && now.bytes > before ? now.bytes - before : 0;
+            const std::uint64_t others = pool->at_most - std::min(pool->at_most, at_most_);
+            if (grown > others + up_to_steps(bytes_, pool->step))
+                pool->step = up_to_steps(grown - others - bytes_, kBelievedStep);  // by more than was believed possible
+            else if (grown && grown < pool->step)
+                pool->step = grown;
+        }
+    }
+    leave();
+}
+
+void MemoryPools::await_growth() {
+    std::uint32_t seen = ended_.now();
+    std::uint64_t inside = 0;
+    {
+        LockGuard lock(mutex_);
+        for (const Pool& pool : pools_) inside += pool.inside;
+    }
+    for (; inside; inside--) {
+        {
+            LockGuard lock(mutex_);
+            bool any = false;
+            for (const Pool& pool : pools_) any = any || pool.inside;
+            if (!any) return;
+        }
+        ended_.wait(seen);
+        seen = ended_.now();
+    }
+}
+
+// Without the lock while the driver is asked. A pool that comes or goes meanwhile may be passed over.
 void MemoryPools::refresh(Budget& budget, bool trim) {
-    LockGuard lock(mutex_);
-    for (Pool& pool : pools_) {
-        if (trim && pool.handle == kGraphs) CUSLICE_REAL(cuDeviceGraphMemTrim)(device_);
-        if (trim && pool.handle != kGraphs) CUSLICE_REAL(cuMemPoolTrimTo)(pool.handle, 0);
-        std::uint64_t now = 0;
-        if (reserved_by(pool.handle, &now)) charge(pool, now, budget);
+    for (std::size_t i = 0;; i++) {
+        CUmemoryPool handle = nullptr;
+        bool may_trim = trim;
+        {
+            LockGuard lock(mutex_);
+            if (i >= pools_.size()) return;
+            handle = pools_[i].handle;
+            may_trim = trim && !pools_[i].on_spare;
+        }
+        if (may_trim && handle == kGraphs) CUSLICE_REAL(cuDeviceGraphMemTrim)(device_);
+        if (may_trim && handle != kGraphs) CUSLICE_REAL(cuMemPoolTrimTo)(handle, 0);
+        const Reading now = read_reserved(handle);
+        LockGuard lock(mutex_);
+        if (Pool* pool = find(handle)) charge(*pool, now, budget);
     }
+}
+
+void MemoryPools::forget() {
+    for (Pool& pool : pools_) pool.inside = pool.asked = pool.at_most = pool.on_spare = 0;
 }
 
 void MemoryPools::created(CUmemoryPool handle) {
@@ -110,16 +238,6 @@ std::uint64_t MemoryPools::destroyed(CUmemoryPool handle) {
     total_.fetch_sub(charged, std::memory_order_relaxed);
     pools_.remove_at(static_cast<std::size_t>(pool - pools_.begin()));
     return charged;
-}
-
-// The thread that forks may be the one that is growing a pool: some drivers start a program of their own. It does not
-// wait for itself.
-void MemoryPools::lock_growing() {
-    if (!Growing::here(*this)) growing_.lock();
-}
-void MemoryPools::unlock_all() {
-    mutex_.unlock();
-    if (!Growing::here(*this)) growing_.unlock();
 }
 
 }  // namespace cuslice

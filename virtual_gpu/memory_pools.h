@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "policy/budget.h"
+#include "policy/event_count.h"
 #include "policy/mutex.h"
 #include "policy/page_vector.h"
 #include "virtual_gpu/driver/cuda_api.h"
@@ -16,36 +17,45 @@ namespace cuslice {
 // when it is trimmed.
 //
 // By how much a pool grows for an allocation is seen only afterwards. So the most that it can be is taken from the
-// budget beforehand, and pools grow one at a time:
+// budget beforehand, by each thread for itself, and released once the pool's own figure has been read:
 //
-//     Growing → growth_at_most → reserve → the driver's allocation → allocated
+//     Growing → reserve at_most() → the driver's allocation → allocated
+//
+// Near the limit there may be no room for that, while the pool keeps enough that nobody uses. Then the allocation may
+// go ahead without a reservation, as long as nobody else can take what it relies on.
 class MemoryPools {
   public:
-    // Held over an allocation, the driver's call included: the growths of several threads can't be told apart. No lock
-    // that anything but an allocation from a pool (or one that is about to be refused) waits for.
+    // One allocation of `bytes` from a pool, while it may be inside the driver. No lock is held meanwhile.
     class Growing {
       public:
-        explicit Growing(MemoryPools& pools) : pools_(pools) {
-            pools_.growing_.lock();
-            here_ = this;
-        }
-        ~Growing() {
-            here_ = outer_;
-            pools_.growing_.unlock();
-        }
+        Growing(MemoryPools& pools, CUmemoryPool pool, std::uint64_t bytes);
+        ~Growing() { leave(); }
         Growing(const Growing&) = delete;
         Growing& operator=(const Growing&) = delete;
 
+        // The most that the pool can take of the GPU for it, as far as it has been seen to grow.
+        std::uint64_t at_most() const { return at_most_; }
+
+        // With what it needs reserved, or about to be. False if somebody relies on what the pool has to spare.
+        bool enter();
+        // The same, after waiting until nobody does.
+        void enter_when_free();
+        // Without a reservation: false if the pool may have to grow for this allocation, or for one of the others that
+        // are inside; with `wait`, only after some of these have come out.
+        bool enter_on_spare(bool wait = false);
+        void leave();
+
+        // It succeeded, and `reserved` bytes were taken from the budget and are in flight: the charge becomes the
+        // pool's own figure, and the operation is no longer in flight. It leaves.
+        void allocated(std::uint64_t reserved, Budget& budget);
+
       private:
         friend MemoryPools;
-        static bool here(const MemoryPools& pools) {
-            const Growing* growing = here_;
-            while (growing && &growing->pools_ != &pools) growing = growing->outer_;
-            return growing != nullptr;
-        }
+        enum class Where : std::uint8_t { outside, reserved, on_spare };
         MemoryPools& pools_;
-        Growing* outer_ = here_;                       // a graph can have memory on several GPUs
-        static constinit thread_local Growing* here_;  // what this thread is in the middle of
+        CUmemoryPool pool_;
+        std::uint64_t bytes_, at_most_ = 0;
+        Where where_ = Where::outside;
     };
 
     // A device's memory for graphs, where a pool is named.
@@ -54,21 +64,9 @@ class MemoryPools {
     // Before any other use.
     void open(CUdevice device) { device_ = device; }
 
-    // The most that the pool can take of the GPU when `bytes` are asked of it, as far as it has been seen to grow.
-    // Thread-safe.
-    std::uint64_t growth_at_most(CUmemoryPool pool, std::uint64_t bytes);
-
-    // Whether the pool holds so much that nobody uses, so that it may not have to grow. Thread-safe.
-    bool has_spare(CUmemoryPool pool, std::uint64_t bytes) const;
-
-    // After an allocation of `bytes` from `pool` succeeded for which `reserved` bytes were taken from the budget and
-    // are in flight: the charge becomes the pool's own figure, and the operation is no longer in flight. Thread-safe.
-    void allocated(CUmemoryPool pool, std::uint64_t bytes, std::uint64_t reserved, Budget& budget);
-
-    // Until what was taken beforehand for a growth under way has become what it came to.
-    void await_growth() {
-        if (!Growing::here(*this)) LockGuard lock(growing_);
-    }
+    // Until what was taken beforehand for the allocations that are inside now has become what it came to: as many as
+    // there are have ended. Not from inside. Thread-safe.
+    void await_growth();
 
     // Reads every pool's figure again; with `trim`, after telling each to give back what it holds in reserve.
     // Thread-safe.
@@ -87,10 +85,10 @@ class MemoryPools {
     std::uint64_t charged() const { return total_.load(std::memory_order_relaxed); }
     bool any() const { return charged() != 0; }
 
-    // Around fork(), so that no lock is held by a thread that the child does not have.
-    void lock_growing();
-    void lock_rest() { mutex_.lock(); }
-    void unlock_all();
+    // Around fork(): no lock is held by a thread that the child does not have, and none over a call of the driver.
+    Mutex& mutex() { return mutex_; }
+    // In the child, where nobody is inside.
+    void forget();
 
   private:
     // Drivers are believed to let pools grow by this, or a multiple (not measured here yet), until one is seen to grow.
@@ -100,19 +98,32 @@ class MemoryPools {
         CUmemoryPool handle;
         std::uint64_t charged;
         std::uint64_t step;  // it grows by a multiple of this, as far as is known
+        std::uint64_t read;  // the number of the reading that was charged
+        // Of those inside: how many, what they asked for, what the pool can grow by for all of them, and how many rely
+        // on what it has to spare.
+        std::uint64_t inside, asked, at_most, on_spare;
+        std::uint64_t ended;  // how many have been inside
+    };
+    // A pool's own figure at some time after `number` was drawn. A thread's growth is in every reading that begins
+    // after its allocation; so what is charged is always the one that began last, and no lock is held over the driver's
+    // call.
+    struct Reading {
+        std::uint64_t number = 0, bytes = 0;
+        bool known = false;
     };
     bool read(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint64_t* bytes) const;
-    bool reserved_by(CUmemoryPool pool, std::uint64_t* bytes) const {
-        return read(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, bytes);
-    }
+    Reading read_reserved(CUmemoryPool pool);
     Pool* find(CUmemoryPool pool);
     Pool* find_or_add(CUmemoryPool pool);
+    bool charge(Pool& pool, const Reading& reading, Budget& budget);
     void charge(Pool& pool, std::uint64_t bytes, Budget& budget);
+    bool begin(Growing& growing, Growing::Where where);
 
     CUdevice device_ = 0;
-    Mutex growing_;  // before mutex_, if both
-    Mutex mutex_;    // over pools_
+    Mutex mutex_;  // over pools_
     PageVector<Pool> pools_;
+    std::uint64_t readings_ = 0;
+    EventCount ended_;
     std::atomic<std::uint64_t> total_{0};
 };
 

@@ -433,10 +433,10 @@ VirtualGpu* Process::find_gpu(const char* uuid) {
 // No lock of ours may be held in a child by a thread that it does not have.
 void Process::before_fork() {
     const int gpus = the_process.gpu_count();
-    // First what is held while a pool grows, over anything else.
-    for (int i = 0; i < gpus; i++) the_process.gpu(i).pools().lock_growing();
+    // What is held over a call of the driver is not waited for: a thread may be in there until this one does something.
+    // In the child it is reset.
     the_process.caches_.lock();
-    for (int i = 0; i < gpus; i++) the_process.gpu(i).pools().lock_rest();
+    for (int i = 0; i < gpus; i++) the_process.gpu(i).pools().mutex().lock();
     if (!loading_now) the_process.mutex_.lock();
     the_process.caches_.lock_rest();
     split().lock_all();
@@ -457,8 +457,8 @@ void Process::after_fork() {
     split().unlock_all();
     the_process.caches_.unlock_rest();
     if (!loading_now) the_process.mutex_.unlock();
+    for (int i = forking_gpus; i-- > 0;) the_process.gpu(i).pools().mutex().unlock();
     the_process.caches_.unlock();
-    for (int i = forking_gpus; i-- > 0;) the_process.gpu(i).pools().unlock_all();
 }
 
 // What is shared is the parent's: its places and its locks are not the child's.
@@ -471,6 +471,7 @@ void Process::after_fork_in_child() {
     the_process.caches_.ipc_blocks().forget();
     the_process.caches_.forget();
     for (int i = forking_gpus; i-- > 0;) {
+        the_process.gpu(i).pools().forget();
         the_process.gpu(i).budget().unshare();
         the_process.gpu(i).forget_sharing();
     }

@@ -10,20 +10,26 @@ template <typename Call, typename Undo, typename TakesNothing>
 CUresult counted_from_pool(Function function, VirtualGpu* gpu, CUmemoryPool pool, std::uint64_t bytes, Call call,
                            Undo undo, TakesNothing takes_nothing) {
     if (!gpu || !gpu->limited()) return call();
-    MemoryPools& pools = gpu->pools();
-    const MemoryPools::Growing growing(pools);
-    std::uint64_t reserved = pools.growth_at_most(pool, bytes);
+    MemoryPools::Growing growing(gpu->pools(), pool, bytes);
+    std::uint64_t reserved = growing.at_most();
     OverLimit why;
-    // Before pools are trimmed for it: this one may have what is needed.
-    if (!gpu->reserve_at_once(reserved) && (pools.has_spare(pool, bytes) || !gpu->reserve(reserved, &why))) {
-        if (!pools.has_spare(pool, bytes)) return takes_nothing() ? call() : refuse(function, *gpu, why, bytes);
-        reserved = 0;
-        gpu->budget().begin_release();
+    if (!(growing.enter() && gpu->reserve_at_once(reserved))) {
+        // Before pools are trimmed for it: this one may have what is needed. Whoever waits is outside, so that nobody
+        // waits for it.
+        bool on_spare = growing.enter_on_spare();
+        if (!on_spare && gpu->reserve(reserved, &why))
+            growing.enter_when_free();
+        else if (!on_spare && !(on_spare = growing.enter_on_spare(true)))
+            return takes_nothing() ? call() : refuse(function, *gpu, why, bytes);
+        if (on_spare) {
+            reserved = 0;
+            gpu->budget().begin_release();
+        }
     }
     Reservation reservation(*gpu, reserved);
     const CUresult result = ask_driver(*gpu, bytes, call);
     if (result != CUDA_SUCCESS) return result;
-    pools.allocated(pool, bytes, reserved, gpu->budget());
+    growing.allocated(reserved, gpu->budget());
     reservation.disown();
     if (gpu->within_limit(&why) || !undo()) return result;
     gpu->refresh(true);

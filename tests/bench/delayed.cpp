@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/bench/figure.h"
+#include "tests/bench/on_threads.h"
 #include "tests/bench/traces.h"
 #include "tests/bench/two_drivers.h"
 
@@ -32,6 +33,32 @@ void by_size(const TwoDrivers& drivers, const std::string& when) {
                0,
                {}});
     }
+}
+
+// Threads that allocate from a pool at the same time: whether the driver works for all of them at once.
+void from_pool(const TwoDrivers& drivers, const std::string& when) {
+    constexpr unsigned kThreads = 8;
+    constexpr int kPairs = 50;
+    const auto run = [&](const Driver& driver) {
+        return on_threads(drivers, driver, kThreads, [&](unsigned) {
+            for (int i = 0; i < kPairs; i++) {
+                CUdeviceptr block = 0;
+                must(driver.allocate_async(&block, 65536, nullptr), "cuMemAllocAsync");
+                must(driver.free_async(block, nullptr), "cuMemFreeAsync");
+            }
+        });
+    };
+    std::vector<double> times;
+    for (int round = 0; round < 7; round++) {
+        const double raw = run(drivers.raw);
+        times.push_back(run(drivers.ours) / raw);
+    }
+    print({when + ", delays: 8 threads in cuMemAllocAsync take, of the driver's time",
+           median(times),
+           "×",
+           Bound::at_most,
+           1.2,
+           {}});
 }
 
 double replay(const Driver& driver, const Trace& trace) {
@@ -72,4 +99,5 @@ int main(int count, char** arguments) {
     sides.ours = replay(drivers.ours, trace), sides.raw = replay(drivers.raw, trace);
     print({when + ", delays: 4 steps of training, made up: an operation", sides.ours, "us", Bound::none, 0, sides});
     by_size(drivers, when);
+    from_pool(drivers, when);
 }

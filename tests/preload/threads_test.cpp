@@ -111,6 +111,35 @@ TEST_CASE("forks while other threads allocate: no child hangs, and the parent's 
     CHECK(after == before);
 }
 
+// Each of these calls waits in the driver until so many threads are in there.
+std::string meeting(const std::string& function, int threads) {
+    return "meet:" + function + "=" + std::to_string(threads);
+}
+
+TEST_CASE("threads that allocate from a pool are in the driver at the same time") {
+    const Folder books;
+    Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), settings(meeting("cuMemAllocAsync", 8))));
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    for (int round = 0; round < 3; round++) REQUIRE(guest.ask("crowd async 8 65536") == "0 0");
+    const Counted after(guest, books);
+    CHECK(after.free + after.used == kGiB - 16 * kMiB);
+}
+
+TEST_CASE("a fork does not wait for a thread that is inside the driver") {
+    const std::string how = GENERATE("async", "alloc");
+    const std::string function = how == "async" ? "cuMemAllocAsync" : "cuMemAlloc_v2";
+    const std::string allocator = GENERATE("direct", "growth");
+    CAPTURE(how, allocator);
+    const Folder books;
+    Words words = settings(meeting(function, 2));
+    words.push_back("CUSLICE_ALLOCATOR=" + allocator);
+    Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), words));
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    CHECK(guest.ask("forkinside " + how + " 65536") == "0 0");
+}
+
 TEST_CASE("a child forked before CUDA starts has a slice of its own, and so has its parent's next child") {
     const Folder books;
     Guest guest(Guest::route("v2"), sliced("1xlaptop-2g", books.path(), settings()));  // looks up before it forks

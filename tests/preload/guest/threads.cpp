@@ -1,11 +1,14 @@
 // Several threads, and threads that are cancelled.
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <random>
 #include <thread>
 
 #include "tests/preload/guest/guest.h"
+#include "tests/sleeping.h"
 
 namespace guest {
 namespace {
@@ -70,6 +73,11 @@ void* work(void* argument) {
     return nullptr;
 }
 
+CUresult allocate(Program& p, const std::string& how, std::size_t bytes) {
+    CUdeviceptr block = 0;
+    return how == "async" ? p.driver.cuMemAllocAsync(&block, bytes, nullptr) : p.driver.cuMemAlloc_v2(&block, bytes);
+}
+
 }  // namespace
 
 void add_thread_commands(Commands& commands) {
@@ -90,6 +98,41 @@ void add_thread_commands(Commands& commands) {
             threads.emplace_back([&, i] { bad += storm(p, i, number(w.at(1)), number(w.at(2))); });
         for (std::thread& thread : threads) thread.join();
         return answer(CUDA_SUCCESS, bad.load());
+    };
+    // crowd alloc|async THREADS BYTES: each allocates once; how many were refused
+    commands["crowd"] = [](Program& p, const Words& w) {
+        std::vector<std::thread> threads;
+        std::atomic<unsigned> bad{0};
+        for (std::size_t i = 0; i < number(w.at(1)); ++i)
+            threads.emplace_back([&] {
+                p.driver.cuCtxSetCurrent(p.current);
+                bad += allocate(p, w.at(0), number(w.at(2))) != CUDA_SUCCESS;
+            });
+        for (std::thread& thread : threads) thread.join();
+        return answer(CUDA_SUCCESS, bad.load());
+    };
+    // forkinside alloc|async BYTES: forks while another thread is inside the driver, where it waits for this one to
+    // come in too; what that thread was answered
+    commands["forkinside"] = [](Program& p, const Words& w) {
+        std::atomic<pid_t> other{0};
+        CUresult result = CUDA_ERROR_UNKNOWN;
+        std::thread thread([&] {
+            p.driver.cuCtxSetCurrent(p.current);
+            other = cuslice::tests::this_thread();
+            result = allocate(p, w.at(0), number(w.at(1)));
+        });
+        while (!other) std::this_thread::yield();
+        cuslice::tests::await_sleep(other);
+        const pid_t child = fork();
+        if (child == 0) _exit(0);
+        // The driver has this call too, and refuses it for want of a context.
+        p.driver.cuCtxSetCurrent(nullptr);
+        allocate(p, w.at(0), number(w.at(1)));
+        p.driver.cuCtxSetCurrent(p.current);
+        thread.join();
+        int status = 0;
+        waitpid(child, &status, 0);
+        return answer(result, status);
     };
     // lifetimes THREADS TIMES DEVICES: primary contexts and ones of each thread's own, begun and ended so often; how
     // many calls failed
