@@ -32,7 +32,7 @@ bool Mutex::spin() {
     for (int i = 0; i < kLooks; i++) {
         std::uintptr_t expected = kFree;
         if (state_.load(std::memory_order_relaxed) == kFree &&
-            state_.compare_exchange_weak(expected, this_thread(), std::memory_order_acquire))
+            state_.compare_exchange_weak(expected, own_thread(), std::memory_order_acquire))
             return true;
         __builtin_ia32_pause();
     }
@@ -48,7 +48,7 @@ bool Mutex::spin() {
         std::uintptr_t state = state_.load(std::memory_order_relaxed);
         if (state == kFree) {
             // Others may be asleep still: whoever has slept can't know.
-            if (state_.compare_exchange_weak(state, this_thread() | kWaitedFor, std::memory_order_acquire)) break;
+            if (state_.compare_exchange_weak(state, own_thread() | kWaitedFor, std::memory_order_acquire)) break;
         } else if (state & kWaitedFor ||
                    state_.compare_exchange_weak(state, state | kWaitedFor, std::memory_order_relaxed)) {
             sleep(state | kWaitedFor, &wait);

@@ -4,6 +4,13 @@
 
 namespace cuslice {
 
+// The address of the thread's control block: what pthread_self() returns, without a call. Costs what a constant costs.
+inline std::uintptr_t own_thread() {
+    std::uintptr_t self;
+    asm("movq %%fs:0, %0" : "=r"(self));
+    return self;
+}
+
 // A lock of eight bytes for the inside of somebody else's process: no initialisation, no destruction, nothing
 // allocated, and no pthread symbol whose version moved between C libraries. Threads of one process only. Not recursive.
 // A waiter spins for a moment and then sleeps in the kernel (futex), so that a preempted holder is not spun upon.
@@ -11,14 +18,14 @@ class Mutex {
   public:
     void lock() {
         std::uintptr_t expected = kFree;
-        if (!state_.compare_exchange_strong(expected, this_thread(), std::memory_order_acquire)) lock_slowly();
+        if (!state_.compare_exchange_strong(expected, own_thread(), std::memory_order_acquire)) lock_slowly();
     }
     // In a forked child, where whoever held it does not exist.
     void reset() { state_.store(kFree, std::memory_order_relaxed); }
 
     bool try_lock() {
         std::uintptr_t expected = kFree;
-        return state_.compare_exchange_strong(expected, this_thread(), std::memory_order_acquire);
+        return state_.compare_exchange_strong(expected, own_thread(), std::memory_order_acquire);
     }
     void unlock() {
         if (state_.exchange(kFree, std::memory_order_release) & kWaitedFor) wake_one();
@@ -27,13 +34,6 @@ class Mutex {
   private:
     // Otherwise it is who holds it, and the bit if anybody may be asleep.
     enum : std::uintptr_t { kFree = 0, kWaitedFor = 1 };
-    // The address of the thread's control block: what pthread_self() returns, without a call. Costs what a constant
-    // costs.
-    static std::uintptr_t this_thread() {
-        std::uintptr_t self;
-        asm("movq %%fs:0, %0" : "=r"(self));
-        return self;
-    }
     bool spin();
     void lock_slowly();
     void sleep(std::uintptr_t state, struct LongWait* wait);

@@ -59,7 +59,7 @@ const char* name_of(const Mutex* mutex) {
         const char* name;
     } known[] = {
         {&all.contexts().mutex(), "of contexts"},         {&all.physical_memory().mutex(), "of physical memory"},
-        {&all.graph_needs().mutex(), "of graphs' needs"}, {&caches.ending(), "of contexts' ends"},
+        {&all.graph_needs().mutex(), "of graphs' needs"}, {&caches.visits().mutex(), "of visits to contexts"},
         {&caches.captures().mutex(), "of captures"},      {&caches.fences().mutex(), "of fences"},
         {&caches.ipc_blocks().mutex(), "of IPC blocks"}};
     for (const auto& one : known)

@@ -117,7 +117,7 @@ class Process {
     // refused.
     void look_for_ended(VirtualGpu& gpu);
 
-    // A context has ended: what was in it is nobody's any more. `gpu` may be null. With the caches' ending() held.
+    // A context has ended: what was in it is nobody's any more. `gpu` may be null. Within a ContextEnd.
     void forget_context(VirtualGpu* gpu, CUcontext context);
 
     // A context ended, so that its handle may come back for another GPU.

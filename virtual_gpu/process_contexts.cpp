@@ -37,10 +37,13 @@ Contexts::Id Process::know_context(VirtualGpu* gpu, CUcontext context, CUdevice 
 
 void Process::look_for_ended(VirtualGpu& gpu) {
     const CUcontext primary = gpu.primary().handle.load();
-    if (!primary || !contexts_.known_id(primary)) return;
-    if (physical_primary_is_active(gpu.device()) && !gpu.primary().is_another()) return;
-    const LockGuard lock(caches_.ending());
-    if (contexts_.known_id(primary)) forget_context(&gpu, primary);
+    const auto has_ended = [&] {
+        return primary && contexts_.known_id(primary) &&
+               (!physical_primary_is_active(gpu.device()) || gpu.primary().is_another());
+    };
+    if (!has_ended()) return;
+    const ContextEnd end(primary), no_retain(&gpu.primary());
+    if (has_ended()) forget_context(&gpu, primary);
 }
 
 void Process::forget_context(VirtualGpu* gpu, CUcontext context) {

@@ -127,4 +127,15 @@ CUresult counted_step(Function function, VirtualGpu* gpu, Call call, Undo undo, 
     return refusal;
 }
 
+// The same where something is made: `call` is given where the driver puts it, `undo` what it was. The program's own
+// place is written once it is to be had.
+template <typename Handle, typename Call, typename Undo>
+CUresult counted_making(Function function, VirtualGpu* gpu, Handle* into, Call call, Undo undo) {
+    Handle made{};
+    const CUresult result = counted_step(
+        function, gpu, [&] { return call(into ? &made : nullptr); }, [&] { undo(made); });
+    if (result == CUDA_SUCCESS) *into = made;
+    return result;
+}
+
 }  // namespace cuslice

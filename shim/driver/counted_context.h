@@ -53,25 +53,20 @@ class Ending {
 };
 
 // A call that ends a context: what was in it and what it took itself are given back. `gpu` and `context` may be null,
-// when we know nothing of it.
+// when we know nothing of it; `primary`, if it isn't the primary one.
 template <typename Call>
-CUresult counted_end(VirtualGpu* gpu, CUcontext context, Call call) {
+CUresult counted_end(VirtualGpu* gpu, CUcontext context, const PrimaryContext* primary, Call call) {
     DriverPart::Step step;
     if (gpu && gpu->limited()) step = gpu->before_driver_step();
-    Ending ending(gpu, context);
-    const bool cached = process().caches_anything();
-    if (cached) process().caches().ending().lock();
-    const CUresult result = recorded_end(context, call);
-    if (cached) {
-        if (result == CUDA_SUCCESS && context) process().caches().context_ended(context);
-        process().caches().ending().unlock();
+    CUresult result;
+    {
+        const ContextEnd end(context), no_retain(primary);
+        Ending ending(gpu, context);
+        result = recorded_end(context, call);
+        if (result == CUDA_SUCCESS && context && process().caches_anything()) process().caches().context_ended(context);
+        result == CUDA_SUCCESS ? ending.ended() : ending.lives_on();
     }
-    if (result == CUDA_SUCCESS) {
-        ending.ended();
-        if (gpu && gpu->limited()) gpu->after_driver_step(step, nullptr);
-    } else {
-        ending.lives_on();
-    }
+    if (result == CUDA_SUCCESS && gpu && gpu->limited()) gpu->after_driver_step(step, nullptr);
     return result;
 }
 
@@ -86,26 +81,45 @@ inline CUresult join_others(VirtualGpu* gpu) {
     return answer_place(*gpu, *refusal);
 }
 
+// One use of the primary context less, unless it may be the last. The driver has heard of it before anybody else's last
+// one.
+template <typename Call>
+bool released_one_of_several(PrimaryContext& primary, Call call, CUresult* result) {
+    const Visit no_end(&primary);
+    unsigned retains = primary.retains.load();
+    do {
+        if (retains <= 1) return false;
+    } while (!primary.retains.compare_exchange_weak(retains, retains - 1));
+    *result = call();
+    if (*result != CUDA_SUCCESS) primary.retains++;
+    return true;
+}
+
 // Gives up one use of the primary context. Whether that ends it is asked of the driver afterwards: NVIDIA's runtime may
 // retain it where no hook is.
 template <typename Call>
 CUresult counted_release(VirtualGpu* gpu, Call call) {
     if (!gpu) return call();
     PrimaryContext& primary = gpu->primary();
-    const bool may_end = primary.retains.load() <= 1, counts = may_end && gpu->limited();
+    CUresult result = CUDA_SUCCESS;
+    if (released_one_of_several(primary, call, &result)) return result;
+    const bool counts = gpu->limited();
     DriverPart::Step step;
     if (counts) step = gpu->before_driver_step();
     if (counts) gpu->budget().begin_release();
-    if (may_end) process().caches().ending().lock();
-    const CUresult result = call();
-    const bool ended = result == CUDA_SUCCESS && may_end && !primary_is_active(gpu->device());
-    if (ended) {
+    bool ended = false;
+    {
         const CUcontext context = primary.handle.load();
-        recorded_end(context, [] { return CUDA_SUCCESS; });
-        process().forget_context(gpu, context);
+        const ContextEnd end(context), no_retain(&primary);
+        const unsigned retains = primary.retains.load();
+        result = call();
+        ended = result == CUDA_SUCCESS && !primary_is_active(gpu->device());
+        if (ended) {
+            recorded_end(context, [] { return CUDA_SUCCESS; });
+            process().forget_context(gpu, context);
+        }
+        if (result == CUDA_SUCCESS) primary.retains.store(ended ? 0 : std::max(1u, retains) - 1);
     }
-    if (result == CUDA_SUCCESS) primary.retains.store(ended ? 0 : std::max(1u, primary.retains.load()) - 1);
-    if (may_end) process().caches().ending().unlock();
     if (counts) gpu->budget().cancel_release();
     if (counts && ended) gpu->after_driver_step(step, nullptr);
     return result;

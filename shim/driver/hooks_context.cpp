@@ -1,23 +1,32 @@
 // Contexts: each takes memory that no allocation asks for, and its end frees every allocation in it.
+#include <optional>
+
 #include "shim/driver/counted_context.h"
 #include "shim/driver/export.h"
+#include "virtual_gpu/pushed_context.h"
 
 namespace cuslice {
 
 namespace {
 
+// `call` is given where the driver puts the context. The program's own place is written when it is to be had.
 template <typename Call>
 CUresult counted_create(Function function, CUcontext* context, CUdevice device, Call call) {
     const HookEntry entry;
-    if (const CUresult refused = join_others(gpu_if(entry.counts(), device)); refused != CUDA_SUCCESS) return refused;
-    const CUresult result = counted_step(function, gpu_if(entry.counts(), device), call, [&] {
-        CUSLICE_REAL(cuCtxDestroy_v2)(*context);
-        const LeftMemory none;
-    });
+    VirtualGpu* gpu = gpu_if(entry.counts(), device);
+    if (const CUresult refused = join_others(gpu); refused != CUDA_SUCCESS) return refused;
+    CUcontext made = nullptr;
+    const CUresult result = counted_step(
+        function, gpu, [&] { return call(context ? &made : nullptr); },
+        [&] {
+            CUSLICE_REAL(cuCtxDestroy_v2)(made);
+            const LeftMemory none;
+        });
     if (result != CUDA_SUCCESS) return result;
-    const Contexts::Id id = process().contexts().id_of(*context, device);
+    *context = made;
+    const Contexts::Id id = process().contexts().id_of(made, device);
     process().forget_contexts();
-    if (VirtualGpu* gpu = process().gpu_of(device)) new_context(*gpu, *context, id);
+    if (VirtualGpu* its = process().gpu_of(device)) new_context(*its, made, id);
     return result;
 }
 
@@ -25,8 +34,9 @@ template <typename Call>
 CUresult counted_destroy(CUcontext context, Call call) {
     const HookEntry entry;
     VirtualGpu* gpu = gpu_if(entry.counts(), process().contexts().device_of(context));
-    if (!process().contexts().is_name(context)) return counted_end(gpu, context, call);
+    if (!process().contexts().is_name(context)) return counted_end(gpu, context, nullptr, call);
     // A green context's: what a driver makes of that is not documented, but the allocations are the primary context's.
+    const ContextEnd end(context);
     const CUresult result = call();
     if (result == CUDA_SUCCESS && gpu) gpu->driver_gave_back();
     return result;
@@ -35,10 +45,9 @@ CUresult counted_destroy(CUcontext context, Call call) {
 // Somebody else had made it; if no hook saw that, it is measured while it is current.
 void know_retained(VirtualGpu& gpu, CUcontext context) {
     if (process().contexts().known_id(context)) return;
-    CUcontext popped = nullptr;
-    const bool pushed = CUSLICE_REAL(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
+    PushedContext during;
+    during.push(context);
     process().know_context(&gpu, context, gpu.device());
-    if (pushed) CUSLICE_REAL(cuCtxPopCurrent_v2)(&popped);
 }
 
 template <typename Call>
@@ -46,7 +55,7 @@ CUresult counted_reset(CUdevice device, Call call) {
     const HookEntry entry;
     VirtualGpu* gpu = gpu_if(entry.counts(), device);
     // Retains outlive a reset: the context is made anew at its next use.
-    return gpu ? counted_end(gpu, gpu->primary().handle.load(), call) : call();
+    return gpu ? counted_end(gpu, gpu->primary().handle.load(), &gpu->primary(), call) : call();
 }
 
 }  // namespace
@@ -63,26 +72,28 @@ void new_context(VirtualGpu& gpu, CUcontext context, Contexts::Id id) {
 CUSLICE_HOOK cuCtxCreate(CUcontext* context, unsigned flags, CUdevice device) {
     if (ready() != Readiness::ready) return unavailable();
     return counted_create(Function::cuCtxCreate, context, device,
-                          [&] { return CUSLICE_REAL(cuCtxCreate)(context, flags, device); });
+                          [&](CUcontext* made) { return CUSLICE_REAL(cuCtxCreate)(made, flags, device); });
 }
 
 CUSLICE_HOOK cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device) {
     if (ready() != Readiness::ready) return unavailable();
     return counted_create(Function::cuCtxCreate_v2, context, device,
-                          [&] { return CUSLICE_REAL(cuCtxCreate_v2)(context, flags, device); });
+                          [&](CUcontext* made) { return CUSLICE_REAL(cuCtxCreate_v2)(made, flags, device); });
 }
 
 CUSLICE_HOOK cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* parameters, int count, unsigned flags,
                             CUdevice device) {
     if (ready() != Readiness::ready) return unavailable();
-    return counted_create(Function::cuCtxCreate_v3, context, device,
-                          [&] { return CUSLICE_REAL(cuCtxCreate_v3)(context, parameters, count, flags, device); });
+    return counted_create(Function::cuCtxCreate_v3, context, device, [&](CUcontext* made) {
+        return CUSLICE_REAL(cuCtxCreate_v3)(made, parameters, count, flags, device);
+    });
 }
 
 CUSLICE_HOOK cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* parameters, unsigned flags, CUdevice device) {
     if (ready() != Readiness::ready) return unavailable();
-    return counted_create(Function::cuCtxCreate_v4, context, device,
-                          [&] { return CUSLICE_REAL(cuCtxCreate_v4)(context, parameters, flags, device); });
+    return counted_create(Function::cuCtxCreate_v4, context, device, [&](CUcontext* made) {
+        return CUSLICE_REAL(cuCtxCreate_v4)(made, parameters, flags, device);
+    });
 }
 
 CUSLICE_HOOK cuCtxDestroy(CUcontext context) {
@@ -137,29 +148,33 @@ CUSLICE_HOOK cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
     CUSLICE_REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active);
     if (entry.counts() && gpu && !active) process().look_for_ended(*gpu);
     // Current while it is measured: without NVML, the free memory can only be asked of a current context.
-    bool pushed = false;
+    CUcontext retained = nullptr;
+    PushedContext measured;
     const auto call = [&] {
-        const CUresult retained = CUSLICE_REAL(cuDevicePrimaryCtxRetain)(context, device);
-        if (retained == CUDA_SUCCESS && !active) pushed = CUSLICE_REAL(cuCtxPushCurrent_v2)(*context) == CUDA_SUCCESS;
-        return retained;
+        // An end that is under way may be forgotten only after the driver has made the context anew.
+        const std::optional<Visit> no_end = gpu ? std::optional<Visit>(std::in_place, &gpu->primary()) : std::nullopt;
+        const CUresult result = CUSLICE_REAL(cuDevicePrimaryCtxRetain)(context ? &retained : nullptr, device);
+        if (result == CUDA_SUCCESS && !active) measured.push(retained);
+        return result;
     };
     const CUresult result =
         counted_step(Function::cuDevicePrimaryCtxRetain, entry.counts() && !active ? gpu : nullptr, call, [&] {
+            measured.pop();
             CUSLICE_REAL(cuDevicePrimaryCtxRelease_v2)(device);
             const LeftMemory none;
         });
-    CUcontext popped = nullptr;
-    if (pushed) CUSLICE_REAL(cuCtxPopCurrent_v2)(&popped);
+    measured.pop();
+    if (result == CUDA_SUCCESS) *context = retained;
     if (result != CUDA_SUCCESS || !gpu) return result;
     gpu->primary().retains++;
-    gpu->primary().is(*context);
+    gpu->primary().is(retained);
     if (active) {
-        know_retained(*gpu, *context);
+        know_retained(*gpu, retained);
         return result;
     }
-    const Contexts::Id id = process().contexts().id_of(*context, device);
+    const Contexts::Id id = process().contexts().id_of(retained, device);
     process().forget_contexts();
-    new_context(*gpu, *context, id);
+    new_context(*gpu, retained, id);
     return result;
 }
 

@@ -2,6 +2,7 @@
 // needs for it.
 #include "shim/driver/counted_context.h"
 #include "shim/driver/export.h"
+#include "virtual_gpu/pushed_context.h"
 
 namespace cuslice {
 
@@ -21,24 +22,23 @@ CUSLICE_HOOK cuGreenCtxCreate(CUgreenCtx* green, CUdevResourceDesc resources, CU
     if (!gpu) return CUSLICE_REAL(cuGreenCtxCreate)(green, resources, device, flags);
     if (const CUresult refused = join_others(gpu); refused != CUDA_SUCCESS) return refused;
     // Current while it is measured: without NVML, the free memory can only be asked of a current context.
-    CUcontext context = nullptr, popped = nullptr;
-    bool pushed = false;
+    CUgreenCtx made = nullptr;
+    CUcontext context = nullptr;
+    PushedContext measured;
     const auto call = [&] {
-        const CUresult created = CUSLICE_REAL(cuGreenCtxCreate)(green, resources, device, flags);
-        if (created == CUDA_SUCCESS && (context = context_of(*green)))
-            pushed = CUSLICE_REAL(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
+        const Visit no_end(&gpu->primary());
+        const CUresult created = CUSLICE_REAL(cuGreenCtxCreate)(green ? &made : nullptr, resources, device, flags);
+        if (created == CUDA_SUCCESS && (context = context_of(made))) measured.push(context);
         return created;
     };
-    const auto pop = [&] {
-        if (pushed) CUSLICE_REAL(cuCtxPopCurrent_v2)(&popped);
-        pushed = false;
-    };
     const CUresult result = counted_step(Function::cuGreenCtxCreate, gpu, call, [&] {
-        pop();
-        CUSLICE_REAL(cuGreenCtxDestroy)(*green);
+        measured.pop();
+        CUSLICE_REAL(cuGreenCtxDestroy)(made);
+        const LeftMemory none;
     });
-    pop();
+    measured.pop();
     if (result != CUDA_SUCCESS) return result;
+    *green = made;
     const CUcontext primary = active_primary(device);
     gpu->primary().retains++;
     gpu->primary().is(primary);
@@ -59,7 +59,11 @@ CUSLICE_HOOK cuGreenCtxDestroy(CUgreenCtx green) {
     const bool last = gpu && gpu->primary().retains.load() <= 1;
     DriverPart::Step step;
     if (gpu && gpu->limited() && !last) step = gpu->before_driver_step();
-    const CUresult result = counted_release(gpu, [&] { return CUSLICE_REAL(cuGreenCtxDestroy)(green); });
+    CUresult result;
+    {
+        const ContextEnd end(context);
+        result = counted_release(gpu, [&] { return CUSLICE_REAL(cuGreenCtxDestroy)(green); });
+    }
     if (result != CUDA_SUCCESS || !gpu) return result;
     if (gpu->limited() && !last) gpu->after_driver_step(step, nullptr);
     process().contexts().name_ended(context);

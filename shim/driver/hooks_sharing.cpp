@@ -28,15 +28,18 @@ CUresult open_handle(Function function, CUdeviceptr* address, const CUipcMemHand
     const HookEntry entry;
     const IpcBlocks::Given given = IpcBlocks::read(handle);
     if (given.ours && !given.readable) return refuse_open();
-    const CUresult result = counted_step(
-        function, current_gpu(entry), [&] { return open(given.handle); },
-        [&] { return CUSLICE_REAL(cuIpcCloseMemHandle)(*address); });
-    if (result != CUDA_SUCCESS || !given.offset) return result;
-    if (!process().caches().ipc_blocks().opened(*address + given.offset, given.offset, given.bytes)) {
-        CUSLICE_REAL(cuIpcCloseMemHandle)(*address);
+    CUdeviceptr opened = 0;
+    const CUresult result = counted_making(
+        function, current_gpu(entry), address ? &opened : nullptr,
+        [&](CUdeviceptr* into) { return open(into, given.handle); },
+        [](CUdeviceptr made) { CUSLICE_REAL(cuIpcCloseMemHandle)
+                               (made); });
+    if (result != CUDA_SUCCESS) return result;
+    if (given.offset && !process().caches().ipc_blocks().opened(opened + given.offset, given.offset, given.bytes)) {
+        CUSLICE_REAL(cuIpcCloseMemHandle)(opened);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *address += given.offset;
+    *address = opened + given.offset;
     return result;
 }
 
@@ -62,16 +65,18 @@ CUSLICE_HOOK cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
 
 CUSLICE_HOOK cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsigned flags) {
     if (ready() != Readiness::ready) return unavailable();
-    return open_handle(Function::cuIpcOpenMemHandle_v2, address, handle, [&](const CUipcMemHandle& drivers) {
-        return CUSLICE_REAL(cuIpcOpenMemHandle_v2)(address, drivers, flags);
-    });
+    return open_handle(Function::cuIpcOpenMemHandle_v2, address, handle,
+                       [&](CUdeviceptr* into, const CUipcMemHandle& drivers) {
+                           return CUSLICE_REAL(cuIpcOpenMemHandle_v2)(into, drivers, flags);
+                       });
 }
 
 CUSLICE_HOOK cuIpcOpenMemHandle(CUdeviceptr* address, CUipcMemHandle handle, unsigned flags) {
     if (ready() != Readiness::ready) return unavailable();
-    return open_handle(Function::cuIpcOpenMemHandle, address, handle, [&](const CUipcMemHandle& drivers) {
-        return CUSLICE_REAL(cuIpcOpenMemHandle)(address, drivers, flags);
-    });
+    return open_handle(Function::cuIpcOpenMemHandle, address, handle,
+                       [&](CUdeviceptr* into, const CUipcMemHandle& drivers) {
+                           return CUSLICE_REAL(cuIpcOpenMemHandle)(into, drivers, flags);
+                       });
 }
 
 CUSLICE_HOOK cuIpcCloseMemHandle(CUdeviceptr address) {
@@ -113,10 +118,13 @@ CUSLICE_HOOK cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle
                                             CUmemAllocationHandleType type) {
     if (ready() != Readiness::ready) return unavailable();
     const HookEntry entry;
-    const CUresult result = counted_step(
-        Function::cuMemImportFromShareableHandle, current_gpu(entry),
-        [&] { return CUSLICE_REAL(cuMemImportFromShareableHandle)(handle, shareable, type); },
-        [&] { return CUSLICE_REAL(cuMemRelease)(*handle); });
+    const CUresult result = counted_making(
+        Function::cuMemImportFromShareableHandle, current_gpu(entry), handle,
+        [&](CUmemGenericAllocationHandle* into) {
+            return CUSLICE_REAL(cuMemImportFromShareableHandle)(into, shareable, type);
+        },
+        [](CUmemGenericAllocationHandle made) { CUSLICE_REAL(cuMemRelease)
+                                                (made); });
     if (result == CUDA_SUCCESS && entry.counts()) process().physical_memory().retained(*handle);
     return result;
 }
@@ -125,10 +133,11 @@ CUSLICE_HOOK cuMemPoolImportPointer(CUdeviceptr* address, CUmemoryPool pool, CUm
     if (ready() != Readiness::ready) return unavailable();
     const HookEntry entry;
     if (VirtualGpu* gpu = current_gpu(entry)) gpu->watch_frees();
-    return counted_step(
-        Function::cuMemPoolImportPointer, current_gpu(entry),
-        [&] { return CUSLICE_REAL(cuMemPoolImportPointer)(address, pool, data); },
-        [&] { return CUSLICE_REAL(cuMemFree_v2)(*address); });
+    return counted_making(
+        Function::cuMemPoolImportPointer, current_gpu(entry), address,
+        [&](CUdeviceptr* into) { return CUSLICE_REAL(cuMemPoolImportPointer)(into, pool, data); },
+        [](CUdeviceptr made) { CUSLICE_REAL(cuMemFree_v2)
+                               (made); });
 }
 
 // Memory of graphics APIs, and of whatever else a descriptor stands for.
@@ -136,10 +145,11 @@ CUSLICE_HOOK cuMemPoolImportPointer(CUdeviceptr* address, CUmemoryPool pool, CUm
 CUSLICE_HOOK cuImportExternalMemory(CUexternalMemory* memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* handle) {
     if (ready() != Readiness::ready) return unavailable();
     const HookEntry entry;
-    return counted_step(
-        Function::cuImportExternalMemory, current_gpu(entry),
-        [&] { return CUSLICE_REAL(cuImportExternalMemory)(memory, handle); },
-        [&] { return CUSLICE_REAL(cuDestroyExternalMemory)(*memory); });
+    return counted_making(
+        Function::cuImportExternalMemory, current_gpu(entry), memory,
+        [&](CUexternalMemory* into) { return CUSLICE_REAL(cuImportExternalMemory)(into, handle); },
+        [](CUexternalMemory made) { CUSLICE_REAL(cuDestroyExternalMemory)
+                                    (made); });
 }
 
 CUSLICE_HOOK cuExternalMemoryGetMappedBuffer(CUdeviceptr* address, CUexternalMemory memory,
@@ -147,20 +157,24 @@ CUSLICE_HOOK cuExternalMemoryGetMappedBuffer(CUdeviceptr* address, CUexternalMem
     if (ready() != Readiness::ready) return unavailable();
     const HookEntry entry;
     if (VirtualGpu* gpu = current_gpu(entry)) gpu->watch_frees();
-    return counted_step(
-        Function::cuExternalMemoryGetMappedBuffer, current_gpu(entry),
-        [&] { return CUSLICE_REAL(cuExternalMemoryGetMappedBuffer)(address, memory, buffer); },
-        [&] { return CUSLICE_REAL(cuMemFree_v2)(*address); });
+    return counted_making(
+        Function::cuExternalMemoryGetMappedBuffer, current_gpu(entry), address,
+        [&](CUdeviceptr* into) { return CUSLICE_REAL(cuExternalMemoryGetMappedBuffer)(into, memory, buffer); },
+        [](CUdeviceptr made) { CUSLICE_REAL(cuMemFree_v2)
+                               (made); });
 }
 
 CUSLICE_HOOK cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray* array, CUexternalMemory memory,
                                                      const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC* descriptor) {
     if (ready() != Readiness::ready) return unavailable();
     const HookEntry entry;
-    return counted_step(
-        Function::cuExternalMemoryGetMappedMipmappedArray, current_gpu(entry),
-        [&] { return CUSLICE_REAL(cuExternalMemoryGetMappedMipmappedArray)(array, memory, descriptor); },
-        [&] { return CUSLICE_REAL(cuMipmappedArrayDestroy)(*array); });
+    return counted_making(
+        Function::cuExternalMemoryGetMappedMipmappedArray, current_gpu(entry), array,
+        [&](CUmipmappedArray* into) {
+            return CUSLICE_REAL(cuExternalMemoryGetMappedMipmappedArray)(into, memory, descriptor);
+        },
+        [](CUmipmappedArray made) { CUSLICE_REAL(cuMipmappedArrayDestroy)
+                                    (made); });
 }
 
 CUSLICE_HOOK cuDestroyExternalMemory(CUexternalMemory memory) {

@@ -8,6 +8,7 @@
 #include "shim/driver/dump.h"
 #include "shim/log.h"
 #include "virtual_gpu/process.h"
+#include "virtual_gpu/pushed_context.h"
 #include "virtual_gpu/split/split.h"
 
 namespace cuslice {
@@ -274,9 +275,9 @@ void introduce(VirtualGpu& gpu, CUcontext context) {
     if (const int index = index_of(gpu); index >= 0) line.append_number(static_cast<std::uint64_t>(index)).append(", ");
     line.append(gpu.identity().uuid).append(", ").append(gpu.name()).append(", ").append(gpu.identity().pci);
     line.append(", total ").append(format_size(gpu.physical_total()).view());
-    CUSLICE_REAL(cuCtxPushCurrent_v2)(context);
-    const bool known = CUSLICE_REAL(cuMemGetInfo_v2)(&free, &total) == CUDA_SUCCESS;
-    CUSLICE_REAL(cuCtxPopCurrent_v2)(&context);
+    PushedContext during;
+    const bool known = during.push(context) && CUSLICE_REAL(cuMemGetInfo_v2)(&free, &total) == CUDA_SUCCESS;
+    during.pop();
     if (known) line.append(", free ").append(format_size(free).view());
     if (gpu.limited())
         line.append(", limit ")

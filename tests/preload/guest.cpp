@@ -48,16 +48,36 @@ Words sliced(const std::string& fake, const std::string& folder, const Words& mo
     return on_fake_gpus(fake, folder, "LD_PRELOAD=" + preload_list(), more);
 }
 
-Held books_of(const std::string& folder, int pid, const std::string& uuid) {
-    Held held;
+namespace {
+
+// Calls f(Holder) for what the books of each such GPU have of the process.
+template <typename F>
+void each_holding(const std::string& folder, int pid, const std::string& uuid, F f) {
     for (const auto& file : std::filesystem::directory_iterator(folder)) {
         fake::Books books;
         std::string error;
         if (!books.open_existing(file.path().string(), error)) continue;  // a lock file
         if (std::string(books.header().uuid).rfind(uuid, 0) != 0) continue;
         for (const fake::Holder& holder : books.holders())
-            if (holder.pid == pid) held = {true, holder.used, holder.peak, holder.contexts};
+            if (holder.pid == pid) f(holder);
     }
+}
+
+}  // namespace
+
+Held books_of(const std::string& folder, int pid, const std::string& uuid) {
+    Held held;
+    each_holding(folder, pid, uuid, [&](const fake::Holder& holder) {
+        held = {true, holder.used, holder.peak, holder.contexts};
+    });
+    return held;
+}
+
+Held all_books_of(const std::string& folder, int pid) {
+    Held held;
+    each_holding(folder, pid, "", [&](const fake::Holder& holder) {
+        held = {true, held.used + holder.used, held.peak + holder.peak, held.contexts + holder.contexts};
+    });
     return held;
 }
 

@@ -34,6 +34,8 @@ struct Held {
 };
 /// `uuid`: the beginning of a GPU's; empty: the only one that there is.
 Held books_of(const std::string& folder, int pid, const std::string& uuid = "");
+/// Of all GPUs together; the peak is the sum of theirs.
+Held all_books_of(const std::string& folder, int pid);
 
 /// How a line of a guest's begins that was answered as asked.
 class Guest {

@@ -154,6 +154,20 @@ Fence Caches::fence(CUcontext context, CUdeviceptr address) {
     return count <= std::size(all) ? fences_.make(all, count) : 0;
 }
 
+namespace {
+
+CUresult wait_for_work_of(CUcontext context) {
+    const Uncancelled uncancelled;
+    if (driver_slot(Function::cuCtxSynchronize_v2)) {
+        const NamedContext during(context);
+        return during ? CUSLICE_REAL(cuCtxSynchronize_v2)(context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    }
+    const CurrentContext during(context, CurrentContext::Of::known);
+    return during ? CUSLICE_REAL(cuCtxSynchronize)() : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+}  // namespace
+
 // A free of the program's is parked where it can't be waited for, and later the driver can be asked again.
 int Caches::quiesce(CUcontext context, CUdeviceptr address, bool for_program) {
     if (for_program ? captures_.any() : captures_.any_for_sure()) return Backing::kNotNow;
@@ -161,9 +175,8 @@ int Caches::quiesce(CUcontext context, CUdeviceptr address, bool for_program) {
     const std::size_t count = reach_.list(contexts(), context, address, all, std::size(all));
     if (count > std::size(all)) return Backing::kNotNow;
     for (std::size_t i = 0; i < count; i++) {
-        const CurrentContext during(all[i]);
-        const CUresult result = during ? CUSLICE_REAL(cuCtxSynchronize)() : CUDA_ERROR_CONTEXT_IS_DESTROYED;
-        // One that ends meanwhile waits for its own work.
+        const CUresult result = wait_for_work_of(all[i]);
+        // One that has ended meanwhile has waited for its own work.
         const bool ended = result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT;
         if (result != CUDA_SUCCESS && !ended) return result;
     }
@@ -188,9 +201,11 @@ void Caches::lock_rest() {
     each([](ContextCache& cache) { cache.allocator.lock(); });
     captures_.mutex().lock();
     fences_.mutex().lock();
+    visits_.mutex().lock();
 }
 
 void Caches::unlock_rest() {
+    visits_.mutex().unlock();
     fences_.mutex().unlock();
     captures_.mutex().unlock();
     each([](ContextCache& cache) { cache.allocator.unlock(); });
@@ -199,6 +214,10 @@ void Caches::unlock_rest() {
 
 void Caches::forget() {
     publisher_.forget();
+    {
+        const LockGuard lock(visits_.mutex());
+        visits_.forget_all();
+    }
     each([](ContextCache& cache) { cache.allocator.forget_growing(); });
 }
 

@@ -10,6 +10,7 @@
 #include "virtual_gpu/cache/notes.h"
 #include "virtual_gpu/cache/publisher.h"
 #include "virtual_gpu/cache/reach.h"
+#include "virtual_gpu/cache/visits.h"
 
 namespace cuslice {
 
@@ -23,8 +24,7 @@ class Caches {
     // less than the slice; `missing` says how much less.
     bool prepare(VirtualGpu& gpu, Contexts::Id id, std::uint64_t* missing);
 
-    // Held while a context ends, from before the driver's call until context_ended().
-    Mutex& ending() { return ending_; }
+    // Within a ContextEnd.
     void context_ended(CUcontext context);
 
     // Gives back at least `bytes` of what is cached on this GPU, if there is so much, but nothing of `except`. Returns
@@ -72,6 +72,7 @@ class Caches {
     Notes& notes() { return notes_; }
     IpcBlocks& ipc_blocks() { return ipc_blocks_; }
     Reach& reach() { return reach_; }
+    Visits& visits() { return visits_; }
 
     // Calls f(ContextCache&) for each that is open.
     template <typename F>
@@ -101,7 +102,7 @@ class Caches {
     IpcBlocks ipc_blocks_;
     Reach reach_;
     ExportedSizes exported_sizes_;
-    Mutex ending_;
+    Visits visits_;
     Mutex mutex_;  // over the making and ending of caches
     std::atomic<unsigned> count_{0};
     ContextCache* caches_[kMost] = {};

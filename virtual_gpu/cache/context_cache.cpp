@@ -82,13 +82,9 @@ std::uint64_t ContextCache::take(void* self, std::uint64_t bytes, Denied* denied
         return 0;
     }
     CUdeviceptr address = 0;
-    CUresult result = CUDA_ERROR_INVALID_CONTEXT;
-    {
-        // Not while a context ends: the driver could hand out its addresses before they are forgotten here.
-        LockGuard none_ends(cache.set->ending());
-        const CurrentContext current(cache.context);
-        if (current) result = CUSLICE_REAL(cuMemAlloc_v2)(&address, bytes);
-    }
+    // Until it is written down whose the segment is.
+    const CurrentContext current(cache.context, CurrentContext::Of::known, true);
+    const CUresult result = current ? CUSLICE_REAL(cuMemAlloc_v2)(&address, bytes) : CUDA_ERROR_INVALID_CONTEXT;
     const bool made = result == CUDA_SUCCESS;
     if (made && process().allocations().insert({address, Budget::charged(bytes), cache.id,
                                                 static_cast<std::uint8_t>(gpu.ordinal()),
@@ -109,13 +105,8 @@ bool ContextCache::give_back(void* self, std::uint64_t address, std::uint64_t) {
     auto& cache = *static_cast<ContextCache*>(self);
     const Uncancelled uncancelled;
     const RelaxedCaptures relaxed;
-    const CurrentContext current(cache.context);
-    if (!current) {
-        // It has ended, and its memory with it; what was taken meanwhile is charged still.
-        const Allocation left = process().allocations().erase(address);
-        if (left.address) cache.gpu->budget().release(left.bytes);
-        return true;
-    }
+    const CurrentContext current(cache.context, CurrentContext::Of::known);
+    if (!current) return true;  // it has ended, and its memory and the charge for it with it
     process().frees().begin();
     const CUresult result = CUSLICE_REAL(cuMemFree_v2)(address);
     const Allocation freed = result == CUDA_SUCCESS ? process().allocations().erase(address) : Allocation{};

@@ -1,21 +1,22 @@
 #pragma once
+#include <optional>
+
+#include "virtual_gpu/cache/visits.h"
 #include "virtual_gpu/driver/table.h"
+#include "virtual_gpu/pushed_context.h"
 
 namespace cuslice {
 
-// Makes a context current for a while, in whatever thread asks.
+// Whether it is this thread's current context, which is the program's to keep alive.
+bool is_own(CUcontext context);
+
+// Makes a context current for a while, in whatever thread asks, and keeps it from ending meanwhile. Waits where another
+// thread is just ending it.
 class CurrentContext {
   public:
-    explicit CurrentContext(CUcontext context) {
-        CUcontext now = nullptr;
-        CUSLICE_REAL(cuCtxGetCurrent)(&now);
-        pushed_ = now != context && CUSLICE_REAL(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
-        is_current_ = pushed_ || now == context;
-    }
-    ~CurrentContext() {
-        CUcontext popped = nullptr;
-        if (pushed_) CUSLICE_REAL(cuCtxPopCurrent_v2)(&popped);
-    }
+    // `known`: one of Process::contexts(), so that one which has ended isn't put to the driver. `takes`: see Visits.
+    enum class Of { any, known };
+    explicit CurrentContext(CUcontext context, Of of = Of::any, bool takes = false);
     CurrentContext(const CurrentContext&) = delete;
     CurrentContext& operator=(const CurrentContext&) = delete;
 
@@ -23,7 +24,25 @@ class CurrentContext {
     explicit operator bool() const { return is_current_; }
 
   private:
-    bool pushed_ = false, is_current_ = false;
+    std::optional<Visit> visit_;
+    PushedContext pushed_;  // popped before the visit ends
+    bool is_current_ = false;
+};
+
+// The same for calls that are given the context: it need not be current.
+class NamedContext {
+  public:
+    explicit NamedContext(CUcontext context);
+    NamedContext(const NamedContext&) = delete;
+    NamedContext& operator=(const NamedContext&) = delete;
+
+    explicit operator bool() const { return is_there_; }
+    // False if it is this thread's own current context, which needs no pin.
+    bool visiting() const { return visit_.has_value(); }
+
+  private:
+    std::optional<Visit> visit_;
+    bool is_there_ = false;
 };
 
 }  // namespace cuslice

@@ -1,6 +1,7 @@
 #include "virtual_gpu/cache/fences.h"
 
 #include "virtual_gpu/cache/current_context.h"
+#include "virtual_gpu/process.h"
 
 namespace cuslice {
 
@@ -15,10 +16,27 @@ CUevent Fences::spare_event(CUcontext context) {
     return nullptr;
 }
 
-CUevent Fences::make_event(CUcontext context) {
-    const CurrentContext current(context);
+// Records one for what has been given to the context so far, and has it in the point. False if it can't be had: the
+// context is ending, or captures.
+bool Fences::record_new(Point* point, CUcontext context) {
+    const CurrentContext during(context, CurrentContext::Of::known);
     CUevent event = nullptr;
-    return current && CUSLICE_REAL(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS ? event : nullptr;
+    if (!during || CUSLICE_REAL(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return false;
+    const bool recorded = CUSLICE_REAL(cuCtxRecordEvent)(context, event) == CUDA_SUCCESS;
+    LockGuard lock(mutex_);
+    point->add({context, event});
+    return recorded;
+}
+
+// The same with one that the point has already, unless it has ended with its context.
+bool Fences::record_spare(Point* point, const Mark& mark) {
+    const NamedContext during(mark.context);
+    if (!during) return false;
+    if (during.visiting()) {
+        LockGuard lock(mutex_);
+        if (!point->has(mark.event)) return false;
+    }
+    return CUSLICE_REAL(cuCtxRecordEvent)(mark.context, mark.event) == CUDA_SUCCESS;
 }
 
 Fence Fences::make(const CUcontext* contexts, std::size_t count) {
@@ -38,30 +56,42 @@ Fence Fences::make(const CUcontext* contexts, std::size_t count) {
         first_ = point;
     }
     for (std::size_t i = 0; i < count; i++) {
-        const bool spare = marks[i].event;
-        if (!spare) marks[i].event = make_event(marks[i].context);
-        const bool recorded =
-            marks[i].event && CUSLICE_REAL(cuCtxRecordEvent)(marks[i].context, marks[i].event) == CUDA_SUCCESS;
-        if (recorded && spare) continue;
-        LockGuard lock(mutex_);
-        if (!spare && marks[i].event) point->add(marks[i]);
-        if (recorded) continue;
-        recycle(point);
+        if (marks[i].event ? record_spare(point, marks[i]) : record_new(point, marks[i].context)) continue;
+        drop(reinterpret_cast<Fence>(point));
         return 0;
     }
     return reinterpret_cast<Fence>(point);
+}
+
+// Of the event that is the point's last one: the driver's answer, or nothing if its context has ended.
+std::optional<CUresult> Fences::ask(Point* point, CUevent event, bool wait) {
+    const auto ask = [&] { return wait ? CUSLICE_REAL(cuEventSynchronize)(event) : CUSLICE_REAL(cuEventQuery)(event); };
+    if (is_own(process().contexts().sole())) [[likely]]
+        return ask();
+    CUcontext context = nullptr;
+    {
+        LockGuard lock(mutex_);
+        if (point->last.load(std::memory_order_relaxed) != event) return {};
+        context = point->marks[point->count - 1].context;
+    }
+    const NamedContext during(context);
+    if (!during) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    {
+        LockGuard lock(mutex_);
+        if (!point->has(event)) return {};
+    }
+    return ask();
 }
 
 bool Fences::passed(Fence fence, bool wait) {
     auto* point = reinterpret_cast<Point*>(fence);
     for (;;) {
         const CUevent event = point->last.load(std::memory_order_relaxed);
-        const CUresult result = !event ? CUDA_SUCCESS
-                                : wait ? CUSLICE_REAL(cuEventSynchronize)(event)
-                                       : CUSLICE_REAL(cuEventQuery)(event);
+        const std::optional<CUresult> result = event ? ask(point, event, wait) : CUDA_SUCCESS;
         LockGuard lock(mutex_);
-        if (point->last.load(std::memory_order_relaxed) != event) continue;  // its context has ended meanwhile
-        if (result != CUDA_SUCCESS) return false;
+        // Its context may have ended meanwhile.
+        if (!result || point->last.load(std::memory_order_relaxed) != event) continue;
+        if (*result != CUDA_SUCCESS) return false;
         if (event) {
             if (!spare_.push_back(point->marks[point->count - 1])) CUSLICE_REAL(cuEventDestroy_v2)(event);
             point->remove_at(point->count - 1);

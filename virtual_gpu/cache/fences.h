@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <optional>
 
 #include "policy/allocator/backing.h"
 #include "policy/allocator/records.h"
@@ -40,6 +41,11 @@ class Fences {
             marks[count++] = mark;
             last.store(mark.event, std::memory_order_relaxed);
         }
+        bool has(CUevent event) const {
+            for (std::size_t i = 0; i < count; i++)
+                if (marks[i].event == event) return true;
+            return false;
+        }
         // Order is not kept.
         void remove_at(std::size_t i) {
             marks[i] = marks[--count];
@@ -47,7 +53,9 @@ class Fences {
         }
     };
     CUevent spare_event(CUcontext context);
-    static CUevent make_event(CUcontext context);
+    bool record_new(Point* point, CUcontext context);
+    bool record_spare(Point* point, const Mark& mark);
+    std::optional<CUresult> ask(Point* point, CUevent event, bool wait);
     void recycle(Point* point);
 
     Mutex mutex_;

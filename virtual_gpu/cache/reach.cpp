@@ -27,7 +27,7 @@ bool Reach::can_touch(CUcontext other, CUdevice other_gpu, CUdevice gpu, CUdevic
     if (copied_[gpu].load(std::memory_order_acquire) & bit(other_gpu)) return true;
     if (!can_have_access(other_gpu, gpu)) return false;
     // Documented to fail if no kernel of the current context can use the address. Whatever else it says counts as yes.
-    const CurrentContext during(other);
+    const CurrentContext during(other, CurrentContext::Of::known);
     CUdeviceptr seen = 0;
     return !during || CUSLICE_REAL(cuPointerGetAttribute)(&seen, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, address) !=
                           CUDA_ERROR_INVALID_VALUE;

@@ -20,6 +20,7 @@
     F(cuCtxCreate_v2, cuCtxCreate, 3020)                                       \
     F(cuCtxDestroy_v2, cuCtxDestroy, 4000)                                     \
     F(cuCtxSetCurrent, cuCtxSetCurrent, 4000)                                  \
+    F(cuCtxGetCurrent, cuCtxGetCurrent, 4000)                                  \
     F(cuDeviceGetDevResource, cuDeviceGetDevResource, 12040)                   \
     F(cuDevResourceGenerateDesc, cuDevResourceGenerateDesc, 12040)             \
     F(cuGreenCtxCreate, cuGreenCtxCreate, 12040)                               \

@@ -35,6 +35,41 @@ unsigned storm(Program& p, unsigned seed, std::size_t steps, std::size_t largest
     return bad;
 }
 
+// A thread that works in its own context while others end theirs. How many calls failed, or found another context
+// current.
+unsigned pairs_until(Program& p, std::size_t largest, const std::atomic<bool>& over) {
+    std::mt19937 random(1);
+    unsigned bad = p.driver.cuCtxSetCurrent(p.current) != CUDA_SUCCESS;
+    while (!over) {
+        CUdeviceptr block = 0;
+        CUcontext now = nullptr;
+        bad += p.driver.cuMemAlloc_v2(&block, 1 + random() % largest) != CUDA_SUCCESS;
+        bad += p.driver.cuCtxGetCurrent(&now) != CUDA_SUCCESS || now != p.current;
+        if (block) bad += p.driver.cuMemFree_v2(block) != CUDA_SUCCESS;
+    }
+    return bad;
+}
+
+// Contexts of a thread's own, begun, used and ended so often, each with a block that ends with it.
+unsigned short_lives(Program& p, std::size_t times, CUdevice device, bool primary) {
+    unsigned bad = 0;
+    for (std::size_t i = 0; i < times; ++i) {
+        CUcontext context = nullptr, now = nullptr;
+        CUdeviceptr block = 0, left = 0;
+        bad += (primary ? p.driver.cuDevicePrimaryCtxRetain(&context, device)
+                        : p.driver.cuCtxCreate_v2(&context, 0, device)) != CUDA_SUCCESS;
+        bad += p.driver.cuCtxSetCurrent(context) != CUDA_SUCCESS;
+        bad += p.driver.cuMemAlloc_v2(&block, 1 << 20) != CUDA_SUCCESS;
+        bad += p.driver.cuMemFree_v2(block) != CUDA_SUCCESS;
+        bad += p.driver.cuMemAlloc_v2(&left, 30000) != CUDA_SUCCESS;
+        bad += p.driver.cuCtxGetCurrent(&now) != CUDA_SUCCESS || now != context;
+        if (primary) bad += p.driver.cuCtxSetCurrent(nullptr) != CUDA_SUCCESS;
+        bad += (primary ? p.driver.cuDevicePrimaryCtxRelease_v2(device) : p.driver.cuCtxDestroy_v2(context)) !=
+               CUDA_SUCCESS;
+    }
+    return bad;
+}
+
 // What a thread does until it is cancelled. Nothing in it allocates or locks but the driver's functions, so that it can
 // be cancelled anywhere.
 struct Victim {
@@ -172,6 +207,20 @@ void add_thread_commands(Commands& commands) {
         }
         done = true;
         other.join();
+        return answer(CUDA_SUCCESS, bad.load());
+    };
+    // endings TIMES LARGEST: two threads allocate and free in the current context, while two others begin and end so
+    // many contexts on the same device and on device 1; how many calls went wrong
+    commands["endings"] = [](Program& p, const Words& w) {
+        std::atomic<unsigned> bad{0};
+        std::atomic<bool> over{false};
+        std::vector<std::thread> workers, enders;
+        for (int i = 0; i < 2; ++i) workers.emplace_back([&] { bad += pairs_until(p, number(w.at(1)), over); });
+        enders.emplace_back([&] { bad += short_lives(p, number(w.at(0)), 0, false); });
+        enders.emplace_back([&] { bad += short_lives(p, number(w.at(0)), 1, true); });
+        for (std::thread& thread : enders) thread.join();
+        over = true;
+        for (std::thread& thread : workers) thread.join();
         return answer(CUDA_SUCCESS, bad.load());
     };
     // cancel WHAT deferred|asynchronous COUNT: so many threads, one after the other, are cancelled while they alloc

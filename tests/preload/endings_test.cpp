@@ -1,0 +1,29 @@
+// Contexts that end while other threads allocate and free: nobody is left in one that is gone, and nothing is handed
+// out twice.
+#include "tests/catch.h"
+#include "tests/preload/guest.h"
+#include "tests/preload/scene.h"
+
+namespace cuslice::tests {
+namespace {
+
+TEST_CASE("contexts that other threads end leave a thread in its own, and its memory alone") {
+    const std::string mode = GENERATE("growth", "prealloc"), free = GENERATE("strict", "deferred");
+    const std::string largest = GENERATE("30000", "300000");
+    CAPTURE(mode, free, largest);
+    const Folder books;
+    Guest guest(
+        Guest::route("linked"),
+        sliced("2xt4", books.path(), {"CUSLICE_LIMIT=2GiB", "CUSLICE_ALLOCATOR=" + mode, "CUSLICE_FREE=" + free}));
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    CHECK(guest.ask("endings 300 " + largest) == "0 0");
+    CHECK(guest.code("alloc a " + bytes(kGiB)) == 0);
+    CHECK(guest.code("free a") == 0);
+    CHECK(guest.code("release 0") == 0);
+    CHECK(all_books_of(books.path(), guest.pid()).used == 0);
+    CHECK(guest.finish() == 0);
+}
+
+}  // namespace
+}  // namespace cuslice::tests
