@@ -30,7 +30,7 @@ extern constinit thread_local ThreadCache* thread_caches;
 // batch, makes one fence for all of it, and lets nobody have it before the GPU has come past. While a stream is
 // captured neither can be done, and freed blocks are parked until it can.
 //
-// Thread-safe, but open() and close(). Never calls the backing while holding mutex_.
+// Thread-safe, but open(). Never calls the backing while holding mutex_.
 class CachingAllocator {
   public:
     enum class Reuse : std::uint8_t { strict, deferred };
@@ -41,8 +41,8 @@ class CachingAllocator {
 
     // Before any other use, or after close().
     void open(const Backing& backing, AddressMap& map, const Options& options);
-    // Its context is gone, and with it its segments. No thread may be using it. Returns what it has done in its time;
-    // the next one's begins with nothing.
+    // Its context is gone, and with it its segments. No thread may be allocating or freeing in it; one that trims it or
+    // looks at it finds nothing more to do. Returns what it has done in its time; the next one's begins with nothing.
     Statistics close();
     bool is_open() const { return open_now_.load(std::memory_order_acquire); }
 
@@ -160,6 +160,8 @@ class CachingAllocator {
     }
 
     void retire(std::uint64_t bytes, std::uint64_t requested);
+    // Whether it has not been closed since this was read from life_.
+    bool lives(std::uint64_t life) const { return life_.load(std::memory_order_acquire) == life && is_open(); }
 
     template <typename Attempt>
     bool find_memory(std::uint64_t need, Attempt attempt, Denied* denied);
@@ -207,14 +209,15 @@ class CachingAllocator {
     bool too_much_parked(const Batch& batch);
     void number(Batch* batch);
     void return_batch(Batch* batch);
-    void keep_own(Batch* batch);
-    Batch* next_parked();
-    void park_again(Batch* batch);
+    void keep_own(Batch* batch, std::uint64_t life);
+    Batch* next_parked(std::uint64_t life);
+    void park_again(Batch* batch, std::uint64_t life);
+    void drop(Batch* batch);
     Batch* park(const SmallBlock& block, unsigned size_class);
     Batch* park(Block* block);
     Batch* parking_place();
     Batch* if_full(Batch* batch);
-    [[gnu::always_inline]] inline void queue(Batch* batch);
+    [[gnu::always_inline]] inline void queue(Batch* batch, std::uint64_t life);
     void queue_full(Batch* batch, bool first);
     void flush_caches(bool wait);
     void empty(ThreadCache& cache);
@@ -251,7 +254,7 @@ class CachingAllocator {
     unsigned short_of_memory_ = 0, turned_down_ = 0;  // see grant()
     Statistics told_;                                 // what is counted as it happens
     std::atomic<std::uint64_t> reserved_{0}, syncs_{0}, moved_{0}, tells_{0};
-    std::atomic<std::uint64_t> life_{0};  // how often it was opened
+    std::atomic<std::uint64_t> life_{0};  // how often it was opened and closed
     std::atomic<bool> open_now_{false};
 };
 

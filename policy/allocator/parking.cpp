@@ -68,11 +68,18 @@ Batch* CachingAllocator::park(Block* block) {
     return if_full(batch);
 }
 
+// With the lock held: its blocks are no more.
+void CachingAllocator::drop(Batch* batch) {
+    if (batch->fence) backing_.drop_fence(backing_.self, batch->fence);
+    batches_.give_back(batch);
+}
+
 // Without the lock. The fence comes after everything that could have used the batch's blocks.
-void CachingAllocator::queue(Batch* batch) {
+void CachingAllocator::queue(Batch* batch, std::uint64_t life) {
     if (!batch->fence && options_.reuse == Reuse::deferred)
         batch->fence = backing_.fence(backing_.self, batch->address());
     LockGuard lock(mutex_);
+    if (!lives(life)) return drop(batch);
     batch->next = nullptr;
     (newest_ ? newest_->next : oldest_) = batch;
     newest_ = batch;
@@ -87,27 +94,30 @@ void CachingAllocator::number(Batch* batch) { batch->number = ++last_number_; }
 // to wait itself.
 void CachingAllocator::queue_full(Batch* batch, bool first) {
     const Uncancelled uncancelled;
+    const std::uint64_t life = life_.load(std::memory_order_acquire);
     if (first && passed(batch, false)) {
-        keep_own(batch);
+        keep_own(batch, life);
         LockGuard lock(mutex_);
+        if (!lives(life)) return drop(batch);
         return_batch(batch);
         return;
     }
-    queue(batch);
+    queue(batch, life);
     if (!first) reuse_parked(false, false);
 }
 
-Batch* CachingAllocator::next_parked() {
+Batch* CachingAllocator::next_parked(std::uint64_t life) {
     LockGuard lock(mutex_);
     Batch* batch = oldest_;
-    if (!batch) return nullptr;
+    if (!batch || !lives(life)) return nullptr;
     oldest_ = batch->next;
     if (!oldest_) newest_ = nullptr;
     return batch;
 }
 
-void CachingAllocator::park_again(Batch* batch) {
+void CachingAllocator::park_again(Batch* batch, std::uint64_t life) {
     LockGuard lock(mutex_);
+    if (!lives(life)) return drop(batch);
     batch->next = oldest_;
     oldest_ = batch;
     if (!newest_) newest_ = batch;
@@ -149,9 +159,11 @@ bool CachingAllocator::too_much_parked(const Batch& batch) {
 
 // Puts a batch's small blocks into this thread's own store, as far as there is room. Those that are left are first in
 // it.
-void CachingAllocator::keep_own(Batch* batch) {
+void CachingAllocator::keep_own(Batch* batch, std::uint64_t life) {
     ThreadCache* cache = thread_caches;
     if (!cache || cache->owner != this || !cache->lock.enter()) return;
+    // Whoever closes the allocator empties this cache after it has said so.
+    if (!lives(life)) return cache->lock.leave();
     std::uint32_t i = 0, left = 0;
     // Mostly they are of one size.
     if (std::has_single_bit(batch->classes) && batch->classes != Batch::kLarge) {
@@ -189,6 +201,8 @@ void CachingAllocator::return_batch(Batch* batch) {
 // Makes available what the GPU has come past; with `large`, of large blocks also those that were freed last, and those
 // that this thread keeps; with `wait`, everything that has been freed so far. True if it was anything.
 bool CachingAllocator::reuse_parked(bool wait, bool large) {
+    // The context may end in the meantime, and the allocator be another one's: what was taken out before is no more.
+    const std::uint64_t life = life_.load(std::memory_order_acquire);
     ThreadCache* cache = thread_caches;
     Batch* own = nullptr;
     KeptBlocks kept;
@@ -201,22 +215,27 @@ bool CachingAllocator::reuse_parked(bool wait, bool large) {
     bool any = false;
     if (wait || large) {
         LockGuard lock(mutex_);
-        std::swap(shared, open_);
+        if (!lives(life)) kept.forget();
+        if (lives(life)) std::swap(shared, open_);
         for (; Block* block = kept.take_oldest(); any = true) segments_.give_back(block);
     }
-    if (own) queue(own);
-    if (shared) queue(shared);
+    if (own) queue(own, life);
+    if (shared) queue(shared, life);
 
-    while (Batch* batch = next_parked()) {
+    while (Batch* batch = next_parked(life)) {
         if (!passed(batch, wait)) {
-            park_again(batch);
+            park_again(batch, life);
             break;
         }
         if (wait)
             syncs_.fetch_add(1, std::memory_order_relaxed);
         else
-            keep_own(batch);
+            keep_own(batch, life);
         LockGuard lock(mutex_);
+        if (!lives(life)) {
+            drop(batch);
+            break;
+        }
         queued_ -= batch->bytes;
         return_batch(batch);
         any = true;

@@ -149,6 +149,8 @@ Statistics CachingAllocator::close() {
     Statistics done = statistics();
     // Not the lock of growing: whoever grows may be waiting for this context to have ended.
     LockGuard lock(mutex_);
+    life_.fetch_add(1, std::memory_order_release);
+    open_now_.store(false, std::memory_order_seq_cst);
     for (ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) {
         const bool revoked = cache->lock.revoke();
         for (Magazine& magazine : cache->magazines) magazine.count = magazine.capacity = 0;
@@ -191,7 +193,6 @@ Statistics CachingAllocator::close() {
     done.segments = done.largest_free = done.own_memory = 0;
     queued_ = retired_ = last_segment_ = exchanged_ = granted_ = 0;
     short_of_memory_ = turned_down_ = 0;
-    open_now_.store(false, std::memory_order_release);
     return done;
 }
 

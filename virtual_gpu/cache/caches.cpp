@@ -22,7 +22,7 @@ CachingAllocator* Caches::of(VirtualGpu& gpu, Contexts::Id id) {
     ContextCache* closed = nullptr;
     for (unsigned i = 0; i < count_.load(std::memory_order_relaxed); i++) {
         ContextCache* cache = caches_[i];
-        if (!cache->allocator.is_open()) closed = cache;
+        if (!cache->allocator.is_open() && !cache->visitors.load(std::memory_order_seq_cst)) closed = cache;
         if (cache->allocator.is_open() && cache->context == context) return &cache->allocator;
     }
     const unsigned count = count_.load(std::memory_order_relaxed);

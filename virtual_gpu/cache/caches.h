@@ -74,11 +74,16 @@ class Caches {
     Reach& reach() { return reach_; }
     Visits& visits() { return visits_; }
 
-    // Calls f(ContextCache&) for each that is open.
+    // Calls f(ContextCache&) for each that is open. Its context may end meanwhile, but it isn't another one's before f
+    // is through with it.
     template <typename F>
     void each(F f) const {
-        for (unsigned i = 0, n = count_.load(std::memory_order_acquire); i < n; i++)
-            if (caches_[i]->allocator.is_open()) f(*caches_[i]);
+        for (unsigned i = 0, n = count_.load(std::memory_order_acquire); i < n; i++) {
+            ContextCache& cache = *caches_[i];
+            cache.visitors.fetch_add(1, std::memory_order_seq_cst);
+            if (cache.allocator.is_open()) f(cache);
+            cache.visitors.fetch_sub(1, std::memory_order_release);
+        }
     }
 
     // Around fork(): no lock that is held over a call of the driver.

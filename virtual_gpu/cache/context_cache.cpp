@@ -84,7 +84,8 @@ std::uint64_t ContextCache::take(void* self, std::uint64_t bytes, Denied* denied
     CUdeviceptr address = 0;
     // Until it is written down whose the segment is.
     const CurrentContext current(cache.context, CurrentContext::Of::known, true);
-    const CUresult result = current ? CUSLICE_REAL(cuMemAlloc_v2)(&address, bytes) : CUDA_ERROR_INVALID_CONTEXT;
+    const bool lives = current && cache.allocator.is_open();
+    const CUresult result = lives ? CUSLICE_REAL(cuMemAlloc_v2)(&address, bytes) : CUDA_ERROR_INVALID_CONTEXT;
     const bool made = result == CUDA_SUCCESS;
     if (made && process().allocations().insert({address, Budget::charged(bytes), cache.id,
                                                 static_cast<std::uint8_t>(gpu.ordinal()),
@@ -106,7 +107,8 @@ bool ContextCache::give_back(void* self, std::uint64_t address, std::uint64_t) {
     const Uncancelled uncancelled;
     const RelaxedCaptures relaxed;
     const CurrentContext current(cache.context, CurrentContext::Of::known);
-    if (!current) return true;  // it has ended, and its memory and the charge for it with it
+    // If it has ended, so have its memory and the charge for it; there may be another one by its handle.
+    if (!current || !cache.allocator.is_open()) return true;
     process().frees().begin();
     const CUresult result = CUSLICE_REAL(cuMemFree_v2)(address);
     const Allocation freed = result == CUDA_SUCCESS ? process().allocations().erase(address) : Allocation{};

@@ -18,6 +18,7 @@ struct ContextCache {
     Contexts::Id id = 0;
     std::uint64_t operations_seen = 0;  // the idle thread's
     bool short_said = false;
+    std::atomic<unsigned> visitors{0};  // threads that may be in it though its context is another one's, or has ended
 
     void open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::Id number);
 

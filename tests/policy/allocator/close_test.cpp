@@ -1,0 +1,100 @@
+// The end of an allocator's context while a thread is in there, on another's account: what that thread has in its hands
+// is nobody's any more, and must not come back.
+#include <set>
+
+#include "tests/catch.h"
+#include "tests/policy/allocator/made_up_memory.h"
+
+namespace cuslice {
+namespace {
+
+/// Its context ends, and it is another one's, when the GPU is asked next.
+struct Ends {
+    explicit Ends(CachingAllocator::Options how) : options(how), a(how) {
+        a.allocator.close();
+        open();
+    }
+    void open() {
+        Backing backing = a.memory.backing();
+        ends = this;
+        passed = backing.passed;
+        quiesce = backing.quiesce;
+        backing.passed = [](void* self, Fence fence, bool wait) {
+            ends->end_if_armed();
+            return ends->passed(self, fence, wait) || ends->over;
+        };
+        backing.quiesce = [](void* self, std::uint64_t address, bool for_program) {
+            if (!for_program) ends->end_if_armed();
+            return ends->quiesce(self, address, for_program);
+        };
+        a.memory.live.clear();
+        a.memory.held = 0;
+        a.memory.next = 1ull << 40;  // the same addresses as before
+        a.allocator.open(backing, shared_map(), options);
+    }
+    void end_if_armed() {
+        if (!armed) return;
+        armed = false;
+        over = true;
+        a.allocator.close();
+        open();
+        for (int i = 0; i < 100; i++) mine.insert(a.allocate(bytes));
+        REQUIRE(mine.size() == 100);
+    }
+    /// Whatever is handed out now is not what has been.
+    void check() {
+        REQUIRE(over);
+        const Statistics now = a.allocator.statistics();
+        CHECK(now.allocated.current <= now.reserved.current);
+        for (int i = 0; i < 1000; i++) {
+            const std::uint64_t address = a.allocate(bytes);
+            REQUIRE(address);
+            CHECK(mine.insert(address).second);
+        }
+        for (const std::uint64_t address : mine) CHECK(a.free(address) == CachingAllocator::Freed::done);
+    }
+
+    static inline Ends* ends = nullptr;
+    CachingAllocator::Options options;
+    Allocator a;
+    bool (*passed)(void*, Fence, bool) = nullptr;
+    int (*quiesce)(void*, std::uint64_t, bool) = nullptr;
+    bool armed = false, over = false;
+    std::uint64_t bytes = 0;
+    std::set<std::uint64_t> mine;
+};
+
+TEST_CASE("what a thread that trims has in its hands when the context ends doesn't come back") {
+    Ends scene(kDeferred);
+    scene.bytes = GENERATE(512u, 40'000u, 300'000u, 5'000'000u);
+    const bool waits = GENERATE(true, false);
+    CAPTURE(scene.bytes, waits);
+    std::set<std::uint64_t> old;
+    for (int i = 0; i < 300; i++) old.insert(scene.a.allocate(scene.bytes));
+    scene.a.memory.instant = false;
+    for (const std::uint64_t address : old) scene.a.free(address);
+    scene.a.memory.instant = true;
+    scene.armed = true;
+    if (waits)
+        scene.a.allocator.trim(~0ull);
+    else
+        scene.a.allocator.help_out();
+    scene.check();
+}
+
+TEST_CASE("what was parked during a capture doesn't come back after its context has ended") {
+    Ends scene({});
+    scene.bytes = GENERATE(512u, 40'000u, 300'000u, 5'000'000u);
+    CAPTURE(scene.bytes);
+    std::set<std::uint64_t> old;
+    for (int i = 0; i < 300; i++) old.insert(scene.a.allocate(scene.bytes));
+    scene.a.memory.capturing = true;
+    for (const std::uint64_t address : old) scene.a.free(address);
+    scene.a.memory.capturing = false;
+    scene.armed = true;
+    scene.a.allocator.trim(~0ull);
+    scene.check();
+}
+
+}  // namespace
+}  // namespace cuslice
