@@ -40,6 +40,7 @@ bool Mutex::spin() {
 }
 
 [[gnu::noinline]] void Mutex::lock_slowly() {
+    if ((state_.load(std::memory_order_relaxed) & ~std::uintptr_t{kWaitedFor}) == own_thread()) return;
     if (spin()) return;
     const int saved_errno = errno;
     LongWait wait;

@@ -13,12 +13,17 @@ inline std::uintptr_t own_thread() {
 
 // A lock of eight bytes for the inside of somebody else's process: no initialisation, no destruction, nothing
 // allocated, and no pthread symbol whose version moved between C libraries. Threads of one process only. Not recursive.
-// A waiter spins for a moment and then sleeps in the kernel (futex), so that a preempted holder is not spun upon.
+// A waiter spins for a moment and then sleeps in the kernel (futex), so that a preempted holder is not spun upon. A
+// thread that finds itself the holder has left whatever it was doing by a longjmp, and goes on as the holder.
 class Mutex {
   public:
     void lock() {
         std::uintptr_t expected = kFree;
         if (!state_.compare_exchange_strong(expected, own_thread(), std::memory_order_acquire)) lock_slowly();
+    }
+    // Of a thread that has left whatever it was doing by a longjmp: unlocks it if it is this thread's.
+    void leave() {
+        if ((state_.load(std::memory_order_relaxed) & ~std::uintptr_t{kWaitedFor}) == own_thread()) unlock();
     }
     // In a forked child, where whoever held it does not exist.
     void reset() { state_.store(kFree, std::memory_order_relaxed); }

@@ -4,22 +4,76 @@
 
 namespace cuslice {
 
-extern constinit thread_local bool inside_hook;
+// Where one of our frames lies on this thread's stack. A signal handler of the program's may leave it by siglongjmp,
+// which runs no destructor. So that the thread is in there is not believed for good: a call from where the stack has
+// been given back, or written over, is the program's own.
+class OnStack {
+  public:
+    bool any() const { return place_; }
+    enum class Judgement { inside, left, unknown };
+    // Whether this thread is in there still, for a call from `here`, on its stack. Unknown: it is on another stack now.
+    Judgement judge(const volatile void* here) const;
+
+    [[gnu::always_inline]] void begin(volatile std::uint64_t* place) {
+        cancellation_.begin();
+        returns_at_ = static_cast<void* const*>(__builtin_frame_address(0)) + 1;
+        returns_to_ = __builtin_return_address(0);
+        *place = ++number_;
+        place_ = place;
+    }
+    [[gnu::always_inline]] void end() {
+        *const_cast<volatile std::uint64_t*>(place_) = 0;
+        forget();
+    }
+    [[gnu::always_inline]] void forget() {
+        place_ = nullptr;
+        cancellation_.end();
+    }
+
+  private:
+    const volatile std::uint64_t* place_ = nullptr;  // where the number is
+    std::uint64_t number_ = 0;
+    void* const* returns_at_ = nullptr;
+    const void* returns_to_ = nullptr;
+    CancellationHold cancellation_;
+};
+
+// The thread's outermost hook that counts.
+struct HookFrame {
+    OnStack stack;
+    // What it has not finished, if it is left.
+    Budget* reserving = nullptr;
+    bool freeing = false;
+};
+extern constinit thread_local HookFrame hook_frame;
+
+// Whether a call from `here` is in the hook that this thread was seen in last; one that was left is forgotten.
+bool still_inside(const volatile void* here);
+
+// True for calls that are the driver's own, or ours to the driver, and not the program's.
+inline constexpr struct InsideHook {
+    [[gnu::always_inline]] operator bool() const {
+        return hook_frame.stack.any() && still_inside(__builtin_frame_address(0));
+    }
+} inside_hook;
 
 // Stands at the beginning of every hook that counts. While it lives, this thread's further calls are the driver's own
 // (or our own questions to it) and pass through uncounted, and the thread can't be cancelled between a charge and the
 // driver's answer.
 class HookEntry {
   public:
-    HookEntry() : counts_(!inside_hook && process().limits_anything()) {
+    [[gnu::always_inline]] HookEntry()
+        : counts_((!hook_frame.stack.any() || !still_inside(&place_)) && process().limits_anything()) {
         if (!counts_) return;
-        cancellation_.begin();
-        inside_hook = true;
+        if ((nested_ = hook_frame.stack.any())) [[unlikely]]
+            outer_ = hook_frame;
+        hook_frame.stack.begin(&place_);
     }
-    ~HookEntry() {
+    [[gnu::always_inline]] ~HookEntry() {
         if (!counts_) return;
-        inside_hook = false;
-        cancellation_.end();
+        hook_frame.stack.end();
+        if (nested_) [[unlikely]]
+            hook_frame = outer_;
     }
     HookEntry(const HookEntry&) = delete;
     HookEntry& operator=(const HookEntry&) = delete;
@@ -28,8 +82,11 @@ class HookEntry {
     bool counts() const { return counts_; }
 
   private:
-    bool counts_;
-    CancellationHold cancellation_;
+    volatile std::uint64_t place_ = 0;
+    bool counts_, nested_ = false;
+    union {
+        HookFrame outer_;  // of a hook on another stack, if nested: whether that has been left can't be told
+    };
 };
 
 // Loads configuration and driver before the first hooked call; afterwards one load and a branch. What stands in the way

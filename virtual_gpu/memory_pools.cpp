@@ -13,6 +13,15 @@ std::uint64_t up_to_steps(std::uint64_t bytes, std::uint64_t step) {
     return __builtin_add_overflow(bytes, step - 1, &up) ? bytes : up / step * step;
 }
 
+// The allocation that this thread is inside the driver for: also where a longjmp leaves it.
+struct Inside {
+    MemoryPools* pools = nullptr;
+    CUmemoryPool pool = nullptr;
+    std::uint64_t bytes = 0, at_most = 0;
+    bool on_spare = false;
+};
+constinit thread_local Inside inside_here;
+
 }  // namespace
 
 bool MemoryPools::read(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint64_t* bytes) const {
@@ -83,6 +92,7 @@ bool MemoryPools::begin(Growing& growing, Growing::Where where) {
     pool->at_most += growing.at_most_;
     pool->on_spare += where == Growing::Where::on_spare;
     growing.where_ = where;
+    inside_here = {this, growing.pool_, growing.bytes_, growing.at_most_, where == Growing::Where::on_spare};
     return true;
 }
 
@@ -131,18 +141,31 @@ bool MemoryPools::Growing::enter_on_spare(bool wait) {
 
 void MemoryPools::Growing::leave() {
     if (where_ == Where::outside) return;
+    where_ = Where::outside;
+    pools_.end_inside();
+}
+
+// Of what this thread is inside.
+void MemoryPools::end_inside() {
+    const Inside ended = inside_here;
+    inside_here = {};
     {
-        LockGuard lock(pools_.mutex_);
-        if (Pool* pool = pools_.find(pool_); pool && pool->inside) {  // not in a child that the driver has forked here
+        LockGuard lock(mutex_);
+        // Not in a child that the driver has forked here.
+        if (Pool* pool = find(ended.pool); pool && pool->inside) {
             pool->inside--;
-            pool->asked -= bytes_;
-            pool->at_most -= at_most_;
-            pool->on_spare -= where_ == Where::on_spare;
+            pool->asked -= ended.bytes;
+            pool->at_most -= ended.at_most;
+            pool->on_spare -= ended.on_spare;
             pool->ended++;
         }
-        where_ = Where::outside;
     }
-    pools_.ended_.happened();
+    ended_.happened();
+}
+
+void MemoryPools::leave_locks() {
+    mutex_.leave();
+    if (inside_here.pools == this) end_inside();
 }
 
 void MemoryPools::Growing::allocated(std::uint64_t reserved, Budget& budget) {

@@ -89,6 +89,8 @@ class MemoryPools {
     Mutex& mutex() { return mutex_; }
     // In the child, where nobody is inside.
     void forget();
+    // Of a thread that has left whatever it was doing by a longjmp.
+    void leave_locks();
 
   private:
     // Drivers are believed to let pools grow by this, or a multiple (not measured here yet), until one is seen to grow.
@@ -118,6 +120,7 @@ class MemoryPools {
     bool charge(Pool& pool, const Reading& reading, Budget& budget);
     void charge(Pool& pool, std::uint64_t bytes, Budget& budget);
     bool begin(Growing& growing, Growing::Where where);
+    void end_inside();
 
     CUdevice device_ = 0;
     Mutex mutex_;  // over pools_

@@ -448,6 +448,16 @@ void Process::before_fork() {
     forking_gpus = gpus;
 }
 
+void Process::leave_locks() {
+    caches_.leave_locks();
+    if (split().installed()) split().leave_locks();
+    for (int i = 0; i < gpu_count(); i++) {
+        gpu(i).pools().leave_locks();
+        gpu(i).mutex().leave();
+    }
+    contexts_.mutex().leave();
+}
+
 void Process::after_fork() {
     the_process.allocations_.unlock_all();
     for (int i = forking_gpus; i-- > 0;) the_process.gpu(i).mutex().unlock();

@@ -123,6 +123,9 @@ class Process {
     // A context ended, so that its handle may come back for another GPU.
     void forget_contexts() { context_epoch_.fetch_add(1, std::memory_order_release); }
 
+    // This thread has left whatever it was doing by a longjmp: what it held over calls of the driver is free again.
+    void leave_locks();
+
     AllocationTable& allocations() { return allocations_; }
     // Frees that the driver may have carried out and the budgets don't show yet.
     InFlight& frees() { return frees_; }

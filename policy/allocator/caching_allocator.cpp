@@ -30,6 +30,13 @@ constexpr bool no_use(const Denied& denied) {
     return denied.by == Denied::By::host || denied.by == Denied::By::place || denied.by == Denied::By::failure;
 }
 
+// The segment that this thread takes beside others, which wait for it: also where a longjmp leaves it.
+struct Taking {
+    CachingAllocator* owner = nullptr;
+    std::uint64_t bytes = 0, spare = 0;
+};
+constinit thread_local Taking taking_here;
+
 }  // namespace
 
 void CachingAllocator::open(const Backing& backing, AddressMap& map, const Options& options) {
@@ -78,6 +85,7 @@ bool CachingAllocator::grow_beside_others(std::uint64_t need, Attempt attempt, s
                 if (!bytes || bytes > room) return false;
                 spare = huge ? 0 : bytes - need;
                 taking_++, taking_bytes_ += bytes, taking_spare_ += spare;
+                taking_here = {this, bytes, spare};
             }
         }
         if (!bytes) {
@@ -85,14 +93,26 @@ bool CachingAllocator::grow_beside_others(std::uint64_t need, Attempt attempt, s
             continue;
         }
         const bool added = add_segment(bytes, huge, denied, [&] { return attempt(Segments::Place::any); });
-        {
-            LockGuard lock(mutex_);
-            taking_--, taking_bytes_ -= bytes, taking_spare_ -= std::min(taking_spare_, spare);
-        }
-        grown_.happened();
+        end_taking();
         if (!added) *refused = bytes;
         return added;
     }
+}
+
+void CachingAllocator::end_taking() {
+    const Taking ended = taking_here;
+    taking_here = {};
+    {
+        LockGuard lock(mutex_);
+        taking_--, taking_bytes_ -= ended.bytes, taking_spare_ -= std::min(taking_spare_, ended.spare);
+    }
+    grown_.happened();
+}
+
+void CachingAllocator::leave_locks() {
+    mutex_.leave();
+    growing_.leave();
+    if (taking_here.owner == this) end_taking();
 }
 
 // Until as many segments as are being taken now have come, or been refused.

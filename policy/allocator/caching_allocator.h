@@ -112,6 +112,8 @@ class CachingAllocator {
     void unlock() { mutex_.unlock(); }
     // In the child: whoever grows is in the parent.
     void forget_growing() { growing_.reset(); }
+    // Of a thread that has left whatever it was doing by a longjmp.
+    void leave_locks();
 
   private:
     // What a program calls most of all; a call of it would be a tenth of its time.
@@ -169,6 +171,7 @@ class CachingAllocator {
     bool find_more_memory(std::uint64_t need, Attempt attempt, Denied* denied);
     template <typename Attempt>
     bool grow_beside_others(std::uint64_t need, Attempt attempt, std::uint64_t* refused, Denied* denied);
+    void end_taking();
     template <typename Attempt>
     bool find_where_short(std::uint64_t need, Attempt attempt, std::uint64_t refused, Denied* denied);
     void await_growth();

@@ -7,8 +7,11 @@ namespace cuslice {
 // Bytes taken from a GPU's budget and not yet the program's: given back unless kept.
 class Reservation {
   public:
-    Reservation(VirtualGpu& gpu, std::uint64_t bytes) : gpu_(gpu), bytes_(bytes) {}
+    Reservation(VirtualGpu& gpu, std::uint64_t bytes) : gpu_(gpu), bytes_(bytes) {
+        hook_frame.reserving = &gpu.budget();
+    }
     ~Reservation() {
+        hook_frame.reserving = nullptr;
         if (!kept_) gpu_.budget().roll_back(bytes_);
     }
     Reservation(const Reservation&) = delete;
@@ -16,6 +19,7 @@ class Reservation {
 
     void keep() {
         kept_ = true;
+        hook_frame.reserving = nullptr;
         gpu_.budget().commit();
     }
     // Somebody else has settled the account.
@@ -81,6 +85,7 @@ CUresult counted_free(CUdeviceptr address, GiveBack give_back, Call call) {
     if (!entry.counts()) return call();
     process().allocations().expect(address);
     process().frees().begin();
+    hook_frame.freeing = true;
     const CUresult result = call();
     // Without a record it is memory of a pool, or none that we counted.
     const Allocation freed = result == CUDA_SUCCESS ? process().allocations().erase(address) : Allocation{};
@@ -91,6 +96,7 @@ CUresult counted_free(CUdeviceptr address, GiveBack give_back, Call call) {
     } else if (VirtualGpu* gpu = result == CUDA_SUCCESS ? process().current().gpu : nullptr) {
         if (gpu->watches_frees()) gpu->driver_gave_back();
     }
+    hook_frame.freeing = false;
     process().frees().end();
     return result;
 }

@@ -18,9 +18,13 @@ class Ending {
     Ending(VirtualGpu* gpu, CUcontext context) : gpu_(gpu && gpu->limited() ? gpu : nullptr), context_(context) {
         if (!gpu_) return;
         gpu_->budget().begin_release();
+        hook_frame.reserving = &gpu_->budget();
         process().allocations().erase_context(process().contexts().known_id(context), take, this);
     }
-    ~Ending() { allocations_.release(); }
+    ~Ending() {
+        hook_frame.reserving = nullptr;
+        allocations_.release();
+    }
     Ending(const Ending&) = delete;
     Ending& operator=(const Ending&) = delete;
 
@@ -107,6 +111,7 @@ CUresult counted_release(VirtualGpu* gpu, Call call) {
     DriverPart::Step step;
     if (counts) step = gpu->before_driver_step();
     if (counts) gpu->budget().begin_release();
+    hook_frame.reserving = counts ? &gpu->budget() : nullptr;
     bool ended = false;
     {
         const CUcontext context = primary.handle.load();
@@ -120,6 +125,7 @@ CUresult counted_release(VirtualGpu* gpu, Call call) {
         }
         if (result == CUDA_SUCCESS) primary.retains.store(ended ? 0 : std::max(1u, retains) - 1);
     }
+    hook_frame.reserving = nullptr;
     if (counts) gpu->budget().cancel_release();
     if (counts && ended) gpu->after_driver_step(step, nullptr);
     return result;

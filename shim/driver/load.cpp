@@ -17,9 +17,6 @@
 
 namespace cuslice {
 
-constinit thread_local bool inside_hook = false;
-constinit thread_local bool RecordedCall::inside_recorded = false;
-
 namespace {
 
 constinit std::atomic<bool> reported{false};

@@ -10,16 +10,13 @@ namespace cuslice {
 // calls inside this one are not the program's.
 class RecordedCall {
   public:
-    RecordedCall() : records_(process().records() && !inside_hook && !inside_recorded) {
-        if (!records_) return;
-        cancellation_.begin();
-        inside_recorded = true;
+    RecordedCall() : records_(process().records() && !inside_hook && !inside()) {
+        if (records_) outermost.begin(&place_);
     }
     ~RecordedCall() {
         if (!records_) return;
         report_recording();
-        inside_recorded = false;
-        cancellation_.end();
+        outermost.end();
     }
     RecordedCall(const RecordedCall&) = delete;
     RecordedCall& operator=(const RecordedCall&) = delete;
@@ -28,9 +25,15 @@ class RecordedCall {
     bool records() const { return records_; }
 
   private:
-    static constinit thread_local bool inside_recorded;
+    static constinit thread_local OnStack outermost;
+    static bool inside() {
+        if (!outermost.any()) return false;
+        const bool still = outermost.judge(__builtin_frame_address(0)) == OnStack::Judgement::inside;
+        if (!still) outermost.forget();
+        return still;
+    }
     bool records_;
-    CancellationHold cancellation_;
+    volatile std::uint64_t place_ = 0;
 };
 
 inline std::uint64_t number_of(CUstream stream, bool per_thread) {

@@ -196,6 +196,12 @@ void Caches::watch_idle(const VirtualGpu& gpu) {
     if (gpu.slice().idle_release && !idle_thread_.exchange(true)) start_idle_thread();
 }
 
+void Caches::leave_locks() {
+    visits_.forget_own();
+    for (Mutex* mutex : {&fences_.mutex(), &captures_.mutex(), &mutex_}) mutex->leave();
+    for (unsigned i = 0, n = count_.load(std::memory_order_acquire); i < n; i++) caches_[i]->allocator.leave_locks();
+}
+
 void Caches::lock_rest() {
     notes_.lock_all();  // held while a block is looked up
     each([](ContextCache& cache) { cache.allocator.lock(); });

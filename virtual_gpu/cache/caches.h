@@ -91,6 +91,8 @@ class Caches {
     void unlock() { mutex_.unlock(); }
     void lock_rest();
     void unlock_rest();
+    // Of a thread that has left whatever it was doing by a longjmp.
+    void leave_locks();
     // In the child, which has no caches.
     void forget();
 

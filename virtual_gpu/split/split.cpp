@@ -75,6 +75,14 @@ void Split::lock_all() {
     made_things().mutex().lock();
 }
 
+void Split::leave_locks() {
+    made_things().mutex().leave();
+    the_peer_access.mutex().leave();
+    virtual_contexts().mutex().leave();
+    virtual_pools_mutex().leave();
+    lifetimes_mutex().leave();
+}
+
 void Split::unlock_all() {
     made_things().mutex().unlock();
     the_peer_access.mutex().unlock();

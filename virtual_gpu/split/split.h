@@ -52,6 +52,8 @@ class Split {
     // Around fork(), so that no lock is held by a thread that the child does not have.
     void lock_all();
     void unlock_all();
+    // Of a thread that has left whatever it was doing by a longjmp.
+    void leave_locks();
 
   private:
     bool installed_ = false, open_ = false;

@@ -43,6 +43,7 @@ using Commands = std::map<std::string, Command>;
 void add_context_commands(Commands& commands);
 void add_graph_commands(Commands& commands);
 void add_host_commands(Commands& commands);
+void add_leave_commands(Commands& commands);
 void add_memory_commands(Commands& commands);
 void add_object_commands(Commands& commands);
 void add_random_commands(Commands& commands);

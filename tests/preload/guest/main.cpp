@@ -14,6 +14,7 @@ const Commands& commands() {
         add_context_commands(made);
         add_graph_commands(made);
         add_host_commands(made);
+        add_leave_commands(made);
         add_memory_commands(made);
         add_nvml_commands(made);
         add_object_commands(made);
