@@ -32,8 +32,7 @@ CUresult open_handle(Function function, CUdeviceptr* address, const CUipcMemHand
     const CUresult result = counted_making(
         function, current_gpu(entry), address ? &opened : nullptr,
         [&](CUdeviceptr* into) { return open(into, given.handle); },
-        [](CUdeviceptr made) { CUSLICE_REAL(cuIpcCloseMemHandle)
-                               (made); });
+        [](CUdeviceptr made) { return CUSLICE_REAL(cuIpcCloseMemHandle)(made); });
     if (result != CUDA_SUCCESS) return result;
     if (given.offset && !process().caches().ipc_blocks().opened(opened + given.offset, given.offset, given.bytes)) {
         CUSLICE_REAL(cuIpcCloseMemHandle)(opened);
@@ -123,8 +122,7 @@ CUSLICE_HOOK cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle
         [&](CUmemGenericAllocationHandle* into) {
             return CUSLICE_REAL(cuMemImportFromShareableHandle)(into, shareable, type);
         },
-        [](CUmemGenericAllocationHandle made) { CUSLICE_REAL(cuMemRelease)
-                                                (made); });
+        [](CUmemGenericAllocationHandle made) { return CUSLICE_REAL(cuMemRelease)(made); });
     if (result == CUDA_SUCCESS && entry.counts()) process().physical_memory().retained(*handle);
     return result;
 }
@@ -136,8 +134,7 @@ CUSLICE_HOOK cuMemPoolImportPointer(CUdeviceptr* address, CUmemoryPool pool, CUm
     return counted_making(
         Function::cuMemPoolImportPointer, current_gpu(entry), address,
         [&](CUdeviceptr* into) { return CUSLICE_REAL(cuMemPoolImportPointer)(into, pool, data); },
-        [](CUdeviceptr made) { CUSLICE_REAL(cuMemFree_v2)
-                               (made); });
+        [](CUdeviceptr made) { return CUSLICE_REAL(cuMemFree_v2)(made); });
 }
 
 // Memory of graphics APIs, and of whatever else a descriptor stands for.
@@ -148,8 +145,7 @@ CUSLICE_HOOK cuImportExternalMemory(CUexternalMemory* memory, const CUDA_EXTERNA
     return counted_making(
         Function::cuImportExternalMemory, current_gpu(entry), memory,
         [&](CUexternalMemory* into) { return CUSLICE_REAL(cuImportExternalMemory)(into, handle); },
-        [](CUexternalMemory made) { CUSLICE_REAL(cuDestroyExternalMemory)
-                                    (made); });
+        [](CUexternalMemory made) { return CUSLICE_REAL(cuDestroyExternalMemory)(made); });
 }
 
 CUSLICE_HOOK cuExternalMemoryGetMappedBuffer(CUdeviceptr* address, CUexternalMemory memory,
@@ -160,8 +156,7 @@ CUSLICE_HOOK cuExternalMemoryGetMappedBuffer(CUdeviceptr* address, CUexternalMem
     return counted_making(
         Function::cuExternalMemoryGetMappedBuffer, current_gpu(entry), address,
         [&](CUdeviceptr* into) { return CUSLICE_REAL(cuExternalMemoryGetMappedBuffer)(into, memory, buffer); },
-        [](CUdeviceptr made) { CUSLICE_REAL(cuMemFree_v2)
-                               (made); });
+        [](CUdeviceptr made) { return CUSLICE_REAL(cuMemFree_v2)(made); });
 }
 
 CUSLICE_HOOK cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray* array, CUexternalMemory memory,
@@ -173,8 +168,7 @@ CUSLICE_HOOK cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray* array, CU
         [&](CUmipmappedArray* into) {
             return CUSLICE_REAL(cuExternalMemoryGetMappedMipmappedArray)(into, memory, descriptor);
         },
-        [](CUmipmappedArray made) { CUSLICE_REAL(cuMipmappedArrayDestroy)
-                                    (made); });
+        [](CUmipmappedArray made) { return CUSLICE_REAL(cuMipmappedArrayDestroy)(made); });
 }
 
 CUSLICE_HOOK cuDestroyExternalMemory(CUexternalMemory memory) {

@@ -25,5 +25,19 @@ TEST_CASE("contexts that other threads end leave a thread in its own, and its me
     CHECK(guest.finish() == 0);
 }
 
+TEST_CASE("a child that is forked while a context ends waits for nobody") {
+    const std::string mode = GENERATE("direct", "growth");
+    CAPTURE(mode);
+    const Folder books;
+    Guest guest(Guest::route("linked"), sliced("2xt4", books.path(),
+                                               {"CUSLICE_LIMIT=2GiB", "CUSLICE_ALLOCATOR=" + mode,
+                                                "CUSLICE_FAKE_INJECT=delay:cuDevicePrimaryCtxRelease_v2=5ms"}));
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    CHECK(guest.ask("forkends 20") == "0 0");
+    CHECK(guest.code("alloc a " + bytes(kGiB)) == 0);
+    CHECK(guest.code("free a") == 0);
+}
+
 }  // namespace
 }  // namespace cuslice::tests

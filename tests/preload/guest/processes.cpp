@@ -115,6 +115,35 @@ void add_process_commands(Commands& commands) {
         execl("/proc/self/exe", "guest", w.at(0).c_str(), nullptr);
         return "could not";
     };
+    // forkends COUNT: forks so often, while a thread begins and ends device 1's primary context, of which the children
+    // ask an end, too; how many ended badly
+    commands["forkends"] = [](Program& p, const Words& w) {
+        std::atomic<bool> stop{false};
+        std::thread ender([&] {
+            while (!stop) {
+                CUcontext context = nullptr;
+                p.driver.cuDevicePrimaryCtxRetain(&context, 1);
+                p.driver.cuDevicePrimaryCtxRelease_v2(1);
+            }
+        });
+        unsigned bad = 0;
+        for (std::size_t i = 0; i < number(w.at(0)) && !bad; ++i) {
+            const pid_t child = fork();
+            if (child == 0) {
+                alarm(30);  // a child that waits for what nobody ends any more is killed and counted
+                for (const CUdevice device : {0, 1}) p.driver.cuDevicePrimaryCtxRelease_v2(device);
+                p.driver.cuDevicePrimaryCtxReset_v2(1);
+                p.driver.cuCtxDestroy_v2(p.current);
+                _exit(ask_around(p));
+            }
+            int status = 0;
+            waitpid(child, &status, 0);
+            bad += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+        }
+        stop = true;
+        ender.join();
+        return answer(CUDA_SUCCESS, bad);
+    };
     // forks COUNT THREADS: forks so often, while so many threads allocate and free; how many children ended badly
     commands["forks"] = [](Program& p, const Words& w) {
         std::atomic<bool> stop{false};
