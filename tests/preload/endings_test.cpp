@@ -17,7 +17,11 @@ TEST_CASE("contexts that other threads end leave a thread in its own, and its me
         sliced("2xt4", books.path(), {"CUSLICE_LIMIT=2GiB", "CUSLICE_ALLOCATOR=" + mode, "CUSLICE_FREE=" + free}));
     REQUIRE(guest.code("init") == 0);
     REQUIRE(guest.code("retain 0") == 0);
-    CHECK(guest.ask("endings 300 " + largest) == "0 0");
+    const Words wrong = split_words(guest.ask("endings 300 " + largest));
+    REQUIRE(wrong.size() == 3);
+    CHECK(wrong[1] == "0");
+    // A new context may need what was just given back for another one's memory.
+    if (mode == "growth") CHECK(wrong[2] == "0");
     CHECK(guest.code("alloc a " + bytes(kGiB)) == 0);
     CHECK(guest.code("free a") == 0);
     CHECK(guest.code("release 0") == 0);
