@@ -60,10 +60,7 @@ bool MemoryPools::charge(Pool& pool, const Reading& reading, Budget& budget) {
 
 MemoryPools::Reading MemoryPools::read_reserved(CUmemoryPool handle) {
     Reading reading;
-    {
-        LockGuard lock(mutex_);
-        reading.number = ++readings_;
-    }
+    reading.number = readings_.fetch_add(1, std::memory_order_acq_rel) + 1;
     reading.known = read(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reading.bytes);
     return reading;
 }
@@ -81,6 +78,7 @@ MemoryPools::Growing::Growing(MemoryPools& pools, CUmemoryPool handle, std::uint
     LockGuard lock(pools.mutex_);
     const Pool* pool = pools.find_or_add(handle);
     at_most_ = up_to_steps(bytes_, pool ? pool->step : kBelievedStep);
+    if (pool && !pool->on_spare) pools.begin(*this, Where::reserved);
 }
 
 // With the lock held. Where a pool can't be written down, its allocations rely on their reservations alone.
@@ -97,6 +95,7 @@ bool MemoryPools::begin(Growing& growing, Growing::Where where) {
 }
 
 bool MemoryPools::Growing::enter() {
+    if (where_ == Where::reserved) return true;
     LockGuard lock(pools_.mutex_);
     const Pool* pool = pools_.find(pool_);
     return (!pool || !pool->on_spare) && pools_.begin(*this, Where::reserved);
@@ -139,39 +138,49 @@ bool MemoryPools::Growing::enter_on_spare(bool wait) {
     }
 }
 
-void MemoryPools::Growing::leave() {
-    if (where_ == Where::outside) return;
-    where_ = Where::outside;
-    pools_.end_inside();
-}
-
-// Of what this thread is inside.
-void MemoryPools::end_inside() {
+// With the lock held: this thread has come out of what it was inside for.
+void MemoryPools::come_out() {
     const Inside ended = inside_here;
     inside_here = {};
+    Pool* pool = ended.pools == this ? find(ended.pool) : nullptr;
+    if (!pool || !pool->inside) return;  // or in a child that the driver has forked here
+    pool->inside--;
+    pool->asked -= ended.bytes;
+    pool->at_most -= ended.at_most;
+    pool->on_spare -= ended.on_spare;
+    pool->ended++;
+}
+
+// With the lock held.
+void MemoryPools::Growing::end() {
+    if (where_ != Where::outside) pools_.come_out();
+    where_ = Where::outside;
+}
+
+void MemoryPools::Growing::leave() {
+    if (where_ == Where::outside) return;
     {
-        LockGuard lock(mutex_);
-        // Not in a child that the driver has forked here.
-        if (Pool* pool = find(ended.pool); pool && pool->inside) {
-            pool->inside--;
-            pool->asked -= ended.bytes;
-            pool->at_most -= ended.at_most;
-            pool->on_spare -= ended.on_spare;
-            pool->ended++;
-        }
+        LockGuard lock(pools_.mutex_);
+        end();
     }
-    ended_.happened();
+    pools_.ended_.happened();
 }
 
 void MemoryPools::leave_locks() {
     mutex_.leave();
-    if (inside_here.pools == this) end_inside();
+    if (inside_here.pools != this) return;
+    {
+        LockGuard lock(mutex_);
+        come_out();
+    }
+    ended_.happened();
 }
 
 void MemoryPools::Growing::allocated(std::uint64_t reserved, Budget& budget) {
     const Reading now = pools_.read_reserved(pool_);
     {
         LockGuard lock(pools_.mutex_);
+        end();
         Pool* pool = pools_.find_or_add(pool_);
         if (!pool) {  // no memory for one more entry: what was reserved stays charged, rather too much than too little
             budget.commit();
@@ -184,16 +193,15 @@ void MemoryPools::Growing::allocated(std::uint64_t reserved, Budget& budget) {
             }
             budget.end_release(reserved);  // only now, so that the total never dips below the truth
 
-            // All that is not charged yet is of those inside, this one among them.
+            // All that was not charged yet is this one's, and of those inside.
             const std::uint64_t grown = charged && now.bytes > before ? now.bytes - before : 0;
-            const std::uint64_t others = pool->at_most - std::min(pool->at_most, at_most_);
-            if (grown > others + up_to_steps(bytes_, pool->step))
-                pool->step = up_to_steps(grown - others - bytes_, kBelievedStep);  // by more than was believed possible
+            if (grown > pool->at_most + up_to_steps(bytes_, pool->step))
+                pool->step = up_to_steps(grown - pool->at_most - bytes_, kBelievedStep);  // more than was believed
             else if (grown && grown < pool->step)
                 pool->step = grown;
         }
     }
-    leave();
+    pools_.ended_.happened();
 }
 
 void MemoryPools::await_growth() {

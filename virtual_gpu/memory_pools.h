@@ -28,6 +28,7 @@ class MemoryPools {
     // One allocation of `bytes` from a pool, while it may be inside the driver. No lock is held meanwhile.
     class Growing {
       public:
+        // Enters, if it may.
         Growing(MemoryPools& pools, CUmemoryPool pool, std::uint64_t bytes);
         ~Growing() { leave(); }
         Growing(const Growing&) = delete;
@@ -38,7 +39,7 @@ class MemoryPools {
 
         // With what it needs reserved, or about to be. False if somebody relies on what the pool has to spare.
         bool enter();
-        // The same, after waiting until nobody does.
+        // The same, after waiting until nobody does. From outside.
         void enter_when_free();
         // Without a reservation: false if the pool may have to grow for this allocation, or for one of the others that
         // are inside; with `wait`, only after some of these have come out.
@@ -52,6 +53,7 @@ class MemoryPools {
       private:
         friend MemoryPools;
         enum class Where : std::uint8_t { outside, reserved, on_spare };
+        void end();
         MemoryPools& pools_;
         CUmemoryPool pool_;
         std::uint64_t bytes_, at_most_ = 0;
@@ -120,12 +122,12 @@ class MemoryPools {
     bool charge(Pool& pool, const Reading& reading, Budget& budget);
     void charge(Pool& pool, std::uint64_t bytes, Budget& budget);
     bool begin(Growing& growing, Growing::Where where);
-    void end_inside();
+    void come_out();
 
     CUdevice device_ = 0;
     Mutex mutex_;  // over pools_
     PageVector<Pool> pools_;
-    std::uint64_t readings_ = 0;
+    std::atomic<std::uint64_t> readings_{0};
     EventCount ended_;
     std::atomic<std::uint64_t> total_{0};
 };

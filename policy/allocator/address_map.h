@@ -66,8 +66,7 @@ class AddressMap {
     // The same of a block that nobody had before: it is noted wherever it reaches over the beginning of 2 MiB.
     void set_new(const Block* block) {
         const std::uint64_t end = block->address + block->bytes;
-        std::uint64_t at = block->address / kSegmentGranule * kSegmentGranule + kSegmentGranule;
-        for (; at < end; at += kSegmentGranule) over_.set(at, block->address);
+        over_.set_all(block->address / kSegmentGranule * kSegmentGranule + kSegmentGranule, end, block->address);
         set(block);
     }
     void set(Span* span) {

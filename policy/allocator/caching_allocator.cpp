@@ -329,32 +329,6 @@ std::uint64_t CachingAllocator::from_kept(std::uint64_t bytes) {
     return block ? block->address : 0;
 }
 
-// A block that is in nobody's hands, and that no work can touch. False if it is too large.
-bool CachingAllocator::keep(Block* block) {
-    if (block->bytes > KeptBlocks::kMostBytes) return false;
-    ThreadCache* cache = thread_caches;
-    if (!cache || cache->owner != this) {
-        const Uncancelled uncancelled;
-        cache = own_cache();
-    }
-    if (!cache || !may_keep_more(*cache, block->bytes) || !cache->lock.enter()) return false;
-    if (block->bytes > cache->kept.limit()) {  // it has been revoked meanwhile
-        cache->lock.leave();
-        return false;
-    }
-    Block* instead[KeptBlocks::kMost];
-    unsigned count = 0;
-    while (!cache->kept.add(block)) instead[count++] = cache->kept.take_oldest();
-    cache->traffic.free(block->bytes, block->requested);
-    block->requested = 0;
-    cache->lock.leave();
-    if (count) {
-        LockGuard lock(mutex_);
-        while (count) segments_.give_back(instead[--count]);
-    }
-    return true;
-}
-
 std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* denied) {
     const Uncancelled uncancelled;
     if (backing_.wanted(backing_.self)) help_out();

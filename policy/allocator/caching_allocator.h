@@ -202,7 +202,7 @@ class CachingAllocator {
     void enlarge(ThreadCache& cache, unsigned size_class);
     unsigned refill(ThreadCache& cache, unsigned size_class);
     bool make_room(ThreadCache& cache, unsigned size_class);
-    bool may_keep_more(ThreadCache& cache, std::uint64_t bytes);
+    void keep_more(ThreadCache& cache, std::uint64_t bytes);
     template <typename Which>
     void take_from(Which which);
     void take_from_idle();

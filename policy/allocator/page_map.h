@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -43,6 +44,15 @@ class PageMap {
     void set(std::uint64_t address, Entry entry) {
         leaves_[address / kLeafBytes].load(std::memory_order_relaxed)[address / kGranule % kLeafEntries].store(
             entry, std::memory_order_release);
+    }
+
+    // From the granule of `begin` to the last one that begins before `end`.
+    void set_all(std::uint64_t begin, std::uint64_t end, Entry entry) {
+        for (std::uint64_t granule = begin / kGranule, last = (end + kGranule - 1) / kGranule; granule < last;) {
+            auto* entries = leaves_[granule / kLeafEntries].load(std::memory_order_relaxed);
+            const std::uint64_t stop = std::min(last, (granule / kLeafEntries + 1) * kLeafEntries);
+            for (; granule < stop; granule++) entries[granule % kLeafEntries].store(entry, std::memory_order_release);
+        }
     }
 
     // Makes it nothing, where it is `entry`; false if it is anything else.

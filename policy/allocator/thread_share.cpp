@@ -111,14 +111,44 @@ bool CachingAllocator::make_room(ThreadCache& cache, unsigned size_class) {
     return true;
 }
 
-// Without the lock, by the cache's own thread: whether it may keep a large block, maybe instead of others.
-bool CachingAllocator::may_keep_more(ThreadCache& cache, std::uint64_t bytes) {
-    const std::uint64_t wanted = std::min(cache.kept.bytes() + bytes, KeptBlocks::kMostBytes);
-    if (wanted <= cache.kept.limit()) return true;
+// Without the lock. A block that is in nobody's hands, and that no work can touch. False if it is too large.
+bool CachingAllocator::keep(Block* block) {
+    if (block->bytes > KeptBlocks::kMostBytes) return false;
+    ThreadCache* cache = thread_caches;
+    if (!cache || cache->owner != this) {
+        const Uncancelled uncancelled;
+        cache = own_cache();
+    }
+    if (!cache || !cache->lock.enter()) return false;
+    const KeptBlocks& kept = cache->kept;
+    if (kept.limit() < KeptBlocks::kMostBytes && kept.bytes() + block->bytes > kept.limit()) {
+        cache->lock.leave();
+        keep_more(*cache, block->bytes);
+        if (!cache->lock.enter()) return false;
+        if (block->bytes > kept.limit()) {
+            cache->lock.leave();
+            return false;
+        }
+    }
+    Block* instead[KeptBlocks::kMost];
+    unsigned count = 0;
+    while (!cache->kept.add(block)) instead[count++] = cache->kept.take_oldest();
+    cache->traffic.free(block->bytes, block->requested);
+    block->requested = 0;
+    cache->lock.leave();
+    if (count) {
+        LockGuard lock(mutex_);
+        while (count) segments_.give_back(instead[--count]);
+    }
+    return true;
+}
+
+// Without the lock, by the cache's own thread: it may keep a large block more, if all threads don't have too much.
+void CachingAllocator::keep_more(ThreadCache& cache, std::uint64_t bytes) {
     LockGuard lock(mutex_);
+    const std::uint64_t wanted = std::min(cache.kept.bytes() + bytes, KeptBlocks::kMostBytes);
     const std::uint64_t limit = cache.kept.limit();
     if (wanted > limit && grant(cache, wanted - limit)) cache.kept.set_limit(wanted);
-    return bytes <= cache.kept.limit();
 }
 
 // Everything that a thread keeps becomes everybody's.

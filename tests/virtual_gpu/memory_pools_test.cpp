@@ -183,6 +183,7 @@ TEST_CASE("what one pool allocation relies on is nobody else's") {
     const CUmemoryPool pool = handle(1);
     scene.allocate(pool, kMiB, 32 * kMiB);  // 31 are to spare
     MemoryPools::Growing large(scene.pools, pool, 20 * kMiB), small(scene.pools, pool, 4 * kMiB);
+    small.leave();
     SECTION("those who come later keep out, or rely on what is left") {
         REQUIRE(large.enter_on_spare());
         CHECK_FALSE(small.enter());
@@ -197,6 +198,7 @@ TEST_CASE("what one pool allocation relies on is nobody else's") {
     }
     SECTION("those who are inside already may take of it, too") {
         REQUIRE(small.enter());
+        large.leave();
         MemoryPools::Growing rest(scene.pools, pool, 28 * kMiB);
         CHECK_FALSE(rest.enter_on_spare());
         small.leave();
@@ -237,6 +239,7 @@ TEST_CASE("who waits for growths under way waits for those of now") {
     // In a forked child nobody is inside.
     MemoryPools::Growing left(scene.pools, handle(1), kMiB), later(scene.pools, handle(1), kMiB);
     all[handle(1)] = {8 * kMiB, 0};
+    later.leave();
     REQUIRE(left.enter_on_spare());
     CHECK_FALSE(later.enter());
     scene.pools.forget();
