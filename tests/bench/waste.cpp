@@ -1,10 +1,14 @@
 // How much memory the caching allocator needs for what a program holds. Of its own code alone, with made-up memory: no
 // GPU, no clock.
 #include <algorithm>
+#include <atomic>
+#include <barrier>
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <random>
 #include <string>
+#include <thread>
 
 #include "tests/bench/figure.h"
 #include "tests/bench/traces.h"
@@ -125,6 +129,52 @@ void of_training() {
     print({what + "segments taken", static_cast<double>(free.takes), "", Bound::none, 0, {}});
 }
 
+// Threads that hold up to `each` bytes in blocks of up to 64 KiB, and a few of up to 450 KiB: what is held at most, of
+// what is live at most. Whichever thread is faster makes little difference to it.
+void of_threads(unsigned count, std::uint64_t each, Bound bound, double target) {
+    Allocator a;
+    std::barrier together(count);
+    std::atomic<std::uint64_t> live{0}, most_live{0};
+    std::vector<std::thread> threads;
+    for (unsigned who = 0; who < count; who++)
+        threads.emplace_back([&, who] {
+            struct Held {
+                std::uint64_t address, bytes;
+            };
+            std::mt19937_64 random(who);
+            std::vector<Held> held;
+            std::uint64_t mine = 0;
+            Denied denied;
+            int error = 0;
+            const auto give_back = [&](std::size_t k) {
+                CachingAllocator::free(shared_map(), held[k].address, &error);
+                mine -= held[k].bytes, live -= held[k].bytes;
+                held[k] = held.back();
+                held.pop_back();
+            };
+            for (int i = 0; i < 3000; i++) {
+                const std::uint64_t bytes = 1 + random() % (random() % 16 ? 64 * kKiB : 450 * kKiB);
+                while (mine + bytes > each && !held.empty()) give_back(random() % held.size());
+                held.push_back({a.allocator.allocate(bytes, &denied), bytes});
+                mine += bytes;
+                const std::uint64_t now = live += bytes;
+                for (std::uint64_t most = most_live; most < now && !most_live.compare_exchange_weak(most, now);) {
+                }
+            }
+            together.arrive_and_wait();
+            while (!held.empty()) give_back(0);
+            CachingAllocator::thread_ends();
+        });
+    for (std::thread& thread : threads) thread.join();
+    print({std::to_string(count) + " threads with " + std::to_string(each / kKiB) +
+               " KiB each: the most held, of the most live",
+           static_cast<double>(a.memory.peak) / static_cast<double>(most_live),
+           "×",
+           bound,
+           target,
+           {}});
+}
+
 int of_recorded(const char* file) {
     Trace trace;
     std::string why;
@@ -172,6 +222,10 @@ int main(int count, char** arguments) {
         if (operations < 100'000) of_random(4096, operations, Bound::none, 0);
     }
     of_training();
+    of_threads(1, 2 * kMiB, Bound::none, 0);
+    of_threads(64, 2 * kMiB, Bound::at_most, 1.5);
+    of_threads(64, 512 * kKiB, Bound::at_most, 2);
+    of_threads(256, 512 * kKiB, Bound::at_most, 1.5);
     const Outcome many = replay(random_allocations(64 << 10, 100'000, 3), kPlenty, kGrowth);
     print({"the allocator's own memory for each of 46,000 live blocks up to 64 KiB",
            many.own_a_block,

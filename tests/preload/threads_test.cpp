@@ -126,6 +126,17 @@ TEST_CASE("threads that allocate from a pool are in the driver at the same time"
     CHECK(after.free + after.used == kGiB - 16 * kMiB);
 }
 
+TEST_CASE("threads that take segments are in the driver at the same time") {
+    const Folder books;
+    Words words = settings(meeting("cuMemAlloc_v2", 4));
+    words.push_back("CUSLICE_ALLOCATOR=growth");
+    Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), words));
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    CHECK(guest.ask("crowd alloc 4 " + bytes(100 * kMiB)) == "0 0");
+    CHECK(guest.code("release 0") == 0);
+}
+
 TEST_CASE("a fork does not wait for a thread that is inside the driver") {
     const std::string how = GENERATE("async", "alloc");
     const std::string function = how == "async" ? "cuMemAllocAsync" : "cuMemAlloc_v2";
