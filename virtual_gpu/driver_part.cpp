@@ -67,12 +67,26 @@ DriverPart::Look DriverPart::at_rest(const Budgets& budgets, Use use) {
         const Moment now(budgets);
         std::uint64_t used = 0;
         if (!used_by_all(&used)) return Look::unreadable;
+        if (budgets.reread) budgets.reread(budgets.self);
         const LockGuard lock(*mutex_);
         if (!now.settled() || !frees_->settled(frees)) continue;
         use(static_cast<std::int64_t>(used) - static_cast<std::int64_t>(now.used() - Budget::charged(bytes())));
         return Look::settled;
     }
     return Look::busy;
+}
+
+// With the lock held.
+void DriverPart::count_step(bool begins) {
+    begins ? open_steps_++ : open_steps_--;
+    step_count_.fetch_add(1, std::memory_order_release);
+}
+
+// With the lock held. What was counted before the lock was taken may be wrong by now: `own_steps` have begun or ended
+// since without changing anything. And a context whose end is under way is still counted.
+void DriverPart::know_contexts(const State& state, std::uint64_t own_steps) {
+    const bool sure = open_steps_ == 0 && step_count() == state.steps + own_steps;
+    contexts_least_ = sure ? state.contexts * context_bytes() : 0;
 }
 
 // With the lock held. What has changed since the last look is the driver's part if a step was under way. Else it is
@@ -99,15 +113,14 @@ void DriverPart::attribute_context(std::int64_t rest, std::uint64_t at_most, con
         mark_ = static_cast<std::int64_t>(base_ + state.of_others);
         marked_ = true;
     }
-    contexts_least_ = state.contexts * context_bytes();
     unsettled_ = true;
     attribute(rest, at_most, budget);
 }
 
 // With the lock held.
-void DriverPart::made_context(std::uint64_t bytes) {
-    if (!bytes || open_steps_) return;
-    contexts_bytes_ += std::min(bytes, first_context_at_most_);
+void DriverPart::made_context(std::uint64_t before) {
+    if (measured() <= before) return;
+    contexts_bytes_ += std::min(measured() - before, first_context_at_most_);
     contexts_made_++;
 }
 
@@ -120,13 +133,17 @@ DriverPart::Step DriverPart::before(const Budgets& budgets, bool makes_context) 
     step.open_ = true;
     const Look look = at_rest(budgets, [&](std::int64_t rest) {
         if (!marked_) base_ = measured(), mark_ = rest, marked_ = true;
+        contexts_least_ = 0;
         attribute(rest, kMostBytes, budgets.own);
-        open_steps_++;
+        step.before_ = measured();
+        count_step(true);
+        if (open_steps_ == 1) step.count_ = step_count();
     });
-    step.known_ = look == Look::settled;
-    if (step.known_) return step;
+    step.known_ = look != Look::unreadable;
+    if (look == Look::settled) return step;
     const LockGuard lock(*mutex_);
-    open_steps_++;
+    count_step(true);
+    if (open_steps_ == 1 && !marked_) step.count_ = step_count();  // the first of all has nothing before it
     return step;
 }
 
@@ -146,24 +163,25 @@ void DriverPart::take_back(Step& step) {
 void DriverPart::cancel(Step& step) {
     const LockGuard lock(*mutex_);
     take_back(step);
-    if (step.open_) open_steps_--;
+    if (step.open_) count_step(false);
 }
 
 void DriverPart::after(Step& step, const State& state, const Budgets& budgets) {
     step.part_ = nullptr;
-    std::uint64_t before = 0;
     {
         // What was foreseen is there now, until more is known.
         const LockGuard lock(*mutex_);
-        before = measured();
         foreseen_ -= std::exchange(step.foreseen_, 0);
-        if (step.open_) open_steps_--;
+        if (step.open_) count_step(false);
         unsettled_ = unsettled_ || step.open_;
     }
     if (read_process(state, budgets) || exact()) return;
     const Look look = at_rest(budgets, [&](std::int64_t rest) {
-        attribute_context(rest, step.known_ ? kMostBytes : measured() + first_context_at_most_, state, budgets.own);
-        if (step.makes_context_ && measured() > before) made_context(measured() - before);
+        const bool known = step.known_ && marked_;
+        know_contexts(state, step.open_);
+        attribute_context(rest, known ? kMostBytes : measured() + first_context_at_most_, state, budgets.own);
+        // What the driver's part has grown by is the context's if no other step has begun or ended since.
+        if (step.makes_context_ && step_count() == step.count_ + 1) made_context(step.before_);
     });
     if (look == Look::settled) look_past_nvml(budgets.own);
 }
@@ -172,8 +190,10 @@ void DriverPart::meet(const State& state, const Budgets& budgets) {
     if (read_process(state, budgets) || exact()) return;
     const Look look = at_rest(budgets, [&](std::int64_t rest) {
         const std::uint64_t before = measured();
+        const bool alone = open_steps_ == 0 && !unsettled_;
+        know_contexts(state, 0);
         attribute_context(rest, before + first_context_at_most_, state, budgets.own);
-        if (measured() > before) made_context(measured() - before);
+        if (alone) made_context(before);
     });
     if (look == Look::settled) look_past_nvml(budgets.own);
 }
@@ -187,7 +207,7 @@ void DriverPart::look_past_nvml(Budget& budget) {
     if (bytes() != 0 || used <= seen) return;
     base_ = std::min(used - seen, first_context_at_most_);
     set(base_, budget);
-    made_context(base_);
+    made_context(0);
 }
 
 bool DriverPart::refresh(const State& state, const Budgets& budgets) {
@@ -195,10 +215,13 @@ bool DriverPart::refresh(const State& state, const Budgets& budgets) {
     if (read_process(state, budgets, &compared) || exact()) return compared;
     {
         const LockGuard lock(*mutex_);
-        contexts_least_ = state.contexts * context_bytes();
         if (!marked_) return true;
     }
-    return at_rest(budgets, [&](std::int64_t rest) { attribute(rest, kMostBytes, budgets.own); }) != Look::busy;
+    const Look look = at_rest(budgets, [&](std::int64_t rest) {
+        know_contexts(state, 0);
+        attribute(rest, kMostBytes, budgets.own);
+    });
+    return look != Look::busy;
 }
 
 // The comparison means something only while no allocation is between our charge and the driver's. A few tries; a busy
@@ -218,6 +241,7 @@ bool DriverPart::read_process(const State& state, const Budgets& budgets, bool* 
             if (compared) *compared = true;
             return false;
         }
+        if (budgets.reread) budgets.reread(budgets.self);
         source_.store(Source::process, std::memory_order_relaxed);
         const LockGuard lock(*mutex_);
         if (!now.settled() || !frees_->settled(frees)) continue;

@@ -30,11 +30,13 @@ class DriverPart {
     using FreeMemory = bool (*)(std::uint64_t* free, std::uint64_t* total);
 
     // The budget that the driver's part is charged to, and those of other parts of the same GPU: what the driver says
-    // is of all of them together.
+    // is of all of them together. `reread`: charges what memory pools hold now, which shrinks where no hook is.
     struct Budgets {
         Budgets(Budget& charged, std::span<const Budget* const> of_others = {}) : own(charged), others(of_others) {}
         Budget& own;
         std::span<const Budget* const> others;
+        void (*reread)(void* self) = nullptr;
+        void* self = nullptr;
     };
 
     // A call in which the driver may take or give back memory. Ends with after(), or, where the call failed, by itself:
@@ -48,6 +50,8 @@ class DriverPart {
             part_ = std::exchange(other.part_, nullptr);
             budget_ = other.budget_;
             foreseen_ = other.foreseen_;
+            before_ = other.before_;
+            count_ = other.count_;
             open_ = other.open_;
             known_ = other.known_;
             makes_context_ = other.makes_context_;
@@ -55,7 +59,7 @@ class DriverPart {
         }
         ~Step() { close(); }
 
-        // Whether the rest was read right before the call.
+        // Whether the rest could be read before the call.
         bool known() const { return known_; }
 
       private:
@@ -65,7 +69,8 @@ class DriverPart {
         }
         DriverPart* part_ = nullptr;
         Budget* budget_ = nullptr;
-        std::uint64_t foreseen_ = 0;  // bytes
+        std::uint64_t foreseen_ = 0, before_ = 0;  // bytes: for it, and of the driver's part when it began
+        std::uint64_t count_ = 0;                  // step_count() then; 0: it wasn't alone
         bool open_ = false, known_ = false, makes_context_ = false;
     };
 
@@ -92,6 +97,7 @@ class DriverPart {
         // nothing, nor does a step down that others made.
         unsigned contexts = 0;
         std::uint64_t of_others = 0;  // bytes on this GPU that are known to be other processes'
+        std::uint64_t steps = 0;      // step_count() from before the contexts were counted
     };
 
     void after(Step& step, const State& state, const Budgets& budgets);
@@ -119,6 +125,8 @@ class DriverPart {
     // As it is charged, and without what is foreseen for calls under way; the latter with the lock held.
     std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
     std::uint64_t measured() const { return bytes() - foreseen_; }
+    // How many steps have begun and ended so far.
+    std::uint64_t step_count() const { return step_count_.load(std::memory_order_acquire); }
     // The last look at what was measured found no quiet moment. With the lock held.
     bool unsettled() const { return unsettled_; }
     bool exact() const { return source_.load(std::memory_order_relaxed) == Source::process; }
@@ -131,9 +139,11 @@ class DriverPart {
     bool used_by_all(std::uint64_t* bytes) const;
     template <typename Use>
     Look at_rest(const Budgets& budgets, Use use);
+    void count_step(bool begins);
+    void know_contexts(const State& state, std::uint64_t own_steps);
     void attribute(std::int64_t rest, std::uint64_t at_most, Budget& budget);
     void attribute_context(std::int64_t rest, std::uint64_t at_most, const State& state, Budget& budget);
-    void made_context(std::uint64_t bytes);
+    void made_context(std::uint64_t before);
     std::uint64_t context_bytes() const { return contexts_made_ ? contexts_bytes_ / contexts_made_ : 0; }
     void look_past_nvml(Budget& budget);
     bool read_process(const State& state, const Budgets& budgets, bool* compared = nullptr);
@@ -156,9 +166,10 @@ class DriverPart {
     std::uint64_t base_ = 0;
     std::int64_t mark_ = 0;
     unsigned open_steps_ = 0;
+    std::atomic<std::uint64_t> step_count_{0};
     bool unsettled_ = false;  // a step has ended, and no moment was found to read the rest
     std::uint64_t contexts_bytes_ = 0, contexts_made_ = 0;  // what contexts took when they were made, and how many
-    std::uint64_t contexts_least_ = 0;                      // what those that are there take
+    std::uint64_t contexts_least_ = 0;  // what those that are there take; 0 where one may just have begun or ended
 };
 
 }  // namespace cuslice

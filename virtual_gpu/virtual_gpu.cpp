@@ -105,6 +105,7 @@ void VirtualGpu::open_driver_part() {
 
 DriverPart::State VirtualGpu::driver_state() const {
     DriverPart::State state{managed()};
+    state.steps = driver_part_.step_count();
     CUcontext contexts[kMostContexts];
     CUdevice devices[kMostContexts];
     const std::size_t there = std::min(process().contexts().list(contexts, kMostContexts, devices), kMostContexts);
@@ -113,6 +114,16 @@ DriverPart::State VirtualGpu::driver_state() const {
     // Those of parts are one, really.
     if (is_part_) state.contexts = std::min(state.contexts, 1u);
     return state;
+}
+
+DriverPart::Budgets VirtualGpu::budgets() {
+    DriverPart::Budgets all{budget_, {others_, other_count_}};
+    all.reread = [](void* self) {
+        for (VirtualGpu* part = static_cast<VirtualGpu*>(self)->first_; part; part = part->next_part_)
+            part->pools_.refresh(part->budget_, false);
+    };
+    all.self = this;
+    return all;
 }
 
 // What others of the same job or group hold, as the ledger has it.

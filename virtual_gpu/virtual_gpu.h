@@ -180,7 +180,7 @@ class VirtualGpu {
     bool join_whole(const SharingPlan& plan, Refusal* refusal);
     // Of all parts of the physical GPU.
     std::uint64_t managed() const;
-    DriverPart::Budgets budgets() { return {budget_, {others_, other_count_}}; }
+    DriverPart::Budgets budgets();
     std::uint64_t used_together() const;
     // Over the driver's part: one for all parts of a physical GPU, as they have one figure.
     Mutex& part_mutex() { return first_->mutex_; }

@@ -69,6 +69,21 @@ TEST_CASE("a thread's modules are counted right while another thread allocates, 
     CHECK(scene.held().used + 2 * kMiB + 16 * kMiB > kGiB);
 }
 
+TEST_CASE("contexts of several threads are counted right, where NVML doesn't list the process") {
+    const std::string allocator = GENERATE("direct", "growth");
+    CAPTURE(allocator);
+    const Folder files;
+    Scene scene(files.write("gpus.toml", "[driver]\nprocess-list = \"empty\"\n[[gpu]]\nprofile = \"t4\"\n"),
+                {"CUSLICE_ALLOCATOR=" + allocator}, "4096MiB");
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::uint64_t free = scene.free(), used = scene.held().used;
+    for (int round = 0; round < 5; round++) {
+        REQUIRE(scene.guest.ask("lifetimes 4 20 1") == "0 0");
+        REQUIRE(scene.held().used == used);
+        CHECK(scene.free() == free);
+    }
+}
+
 TEST_CASE("what the driver loads lazily is seen, however much was in use before and freed") {
     const std::string allocator = GENERATE("direct", "growth");
     const Words before = GENERATE(Words{}, Words{"fill 10485760", "freeall"}, Words{"array a 100000 100000 10"},

@@ -96,6 +96,8 @@ struct Scene {
         machine.all += bytes;
     }
 
+    DriverPart::State alive(unsigned contexts) const { return {0, contexts, 0, part.step_count()}; }
+
     bool listable = true;
     Mutex mutex;
     Budget budget;
@@ -313,20 +315,41 @@ TEST_CASE("what others give back in the instant of a step leaves the contexts th
     scene.grow(300 * kMiB, 0, true);
     DriverPart::Step step = scene.part.before(scene.budget, true);
     machine.all += 310 * kMiB;
-    scene.part.after(step, {0, 1}, scene.budget);
+    scene.part.after(step, scene.alive(1), scene.budget);
     scene.grow(24 * kMiB);
     CHECK(scene.part.bytes() == 634 * kMiB);
     step = scene.part.before(scene.budget);
     machine.all -= 4000 * kMiB;
-    scene.part.after(step, {0, 2}, scene.budget);
+    scene.part.after(step, scene.alive(2), scene.budget);
     CHECK(scene.part.bytes() == 610 * kMiB);
     step = scene.part.before(scene.budget);
     machine.all -= 300 * kMiB;
-    scene.part.after(step, {0, 1}, scene.budget);
+    scene.part.after(step, scene.alive(1), scene.budget);
     CHECK(scene.part.bytes() == 310 * kMiB);
     step = scene.part.before(scene.budget);
     machine.all -= 310 * kMiB;
-    scene.part.after(step, {0, 0}, scene.budget);
+    scene.part.after(step, scene.alive(0), scene.budget);
+    CHECK(scene.part.bytes() == 0);
+}
+
+TEST_CASE("contexts that were counted before one ended don't hold its memory") {
+    Scene scene;
+    scene.listable = false;
+    scene.open();
+    scene.grow(300 * kMiB, 0, true);
+    const DriverPart::State before = scene.alive(1);
+    SECTION("since then") {
+        DriverPart::Step step = scene.part.before(scene.budget);
+        machine.all -= 300 * kMiB;
+        scene.part.after(step, scene.alive(0), scene.budget);
+        scene.part.refresh(before, scene.budget);
+    }
+    SECTION("where its end is under way") {
+        DriverPart::Step step = scene.part.before(scene.budget);
+        machine.all -= 300 * kMiB;
+        scene.part.refresh(scene.alive(1), scene.budget);
+        scene.part.after(step, scene.alive(0), scene.budget);
+    }
     CHECK(scene.part.bytes() == 0);
 }
 
