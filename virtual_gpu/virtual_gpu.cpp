@@ -43,6 +43,12 @@ bool free_memory(std::uint64_t* free, std::uint64_t* total) {
     return true;
 }
 
+std::int64_t milliseconds_now() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
 }  // namespace
 
 void VirtualGpu::open(int ordinal, const GpuIdentity& identity, std::uint64_t total, const char* name,
@@ -160,15 +166,42 @@ void VirtualGpu::publish() {
     look_above_.store(budget_.used() + room, std::memory_order_relaxed);
 }
 
-// The use may have fallen since the last look.
+// More is in use than at the last look, or less was meanwhile.
 [[gnu::cold, gnu::noinline]] void VirtualGpu::look_now_or_sooner(std::uint64_t used, std::uint64_t bytes) {
-    const std::uint64_t lowest = used + look_after_.load(std::memory_order_relaxed);
-    if (lowest < look_above_.load(std::memory_order_relaxed)) look_above_.store(lowest, std::memory_order_relaxed);
     const std::uint64_t above = look_above_.load(std::memory_order_relaxed);
-    if (used <= above && bytes <= above - used) return;
-    refresh();
+    const std::uint64_t lowest = used + look_after_.load(std::memory_order_relaxed);
+    const auto reached = [&](std::uint64_t mark) { return used > mark || bytes > mark - used; };
+    if (!reached(std::min(above, lowest))) return look_above_.store(lowest, std::memory_order_relaxed);
+    if (!reached(above) && !worth_looking()) return;
+    look();
     // These bytes have been looked at.
     look_above_.fetch_add(std::min(bytes, total_), std::memory_order_relaxed);
+}
+
+// What CUDA says is in use on the GPU, less what is charged here: what others hold and what wasn't seen. Cheap beside
+// NVML. 0 where it isn't known.
+std::uint64_t VirtualGpu::unseen() const {
+    std::uint64_t free = 0, total = 0;
+    return free_memory(&free, &total) ? total - free - used_together() : 0;
+}
+
+// A program that takes and gives back the same memory all the time, and takes nothing else, need not pay for a look
+// each time: after a few that found nothing they come in intervals, or when more is in use than at the last one.
+bool VirtualGpu::worth_looking() const {
+    constexpr unsigned kAtOnce = 16, kBusyGpu = 1024;
+    constexpr std::int64_t kInterval = 100;  // milliseconds
+    const unsigned vain = vain_looks_.load(std::memory_order_relaxed);
+    if (vain < kAtOnce || milliseconds_now() - looked_at_.load(std::memory_order_relaxed) >= kInterval) return true;
+    return vain < kBusyGpu && unseen() != unseen_.load(std::memory_order_relaxed);
+}
+
+void VirtualGpu::look() {
+    const std::uint64_t before = driver_part();
+    refresh();
+    looked_at_.store(milliseconds_now(), std::memory_order_relaxed);
+    unseen_.store(unseen(), std::memory_order_relaxed);
+    vain_looks_.store(driver_part() == before ? vain_looks_.load(std::memory_order_relaxed) + 1 : 0,
+                      std::memory_order_relaxed);
 }
 
 void VirtualGpu::refresh(bool trim_pools) {
@@ -190,7 +223,7 @@ void VirtualGpu::refresh_if_stale() {
 void VirtualGpu::look_at_cached() {
     if (!measured() || giving_back_.exchange(true, std::memory_order_acquire)) return;
     const Uncancelled locked;
-    refresh();
+    if (worth_looking()) look();
     if (OverLimit over; !within_limit(&over)) process().caches().trim(*this, over.used - over.ceiling);
     tell_siblings();
     giving_back_.store(false, std::memory_order_release);
@@ -295,16 +328,6 @@ bool VirtualGpu::reserve(std::uint64_t bytes, OverLimit* why) {
     pools_.await_growth();
     return charge(bytes, why) || reserve_of_siblings(bytes, why);
 }
-
-namespace {
-
-std::int64_t milliseconds_now() {
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
-}
-
-}  // namespace
 
 // What other processes have cached of the limit that they share with this one. They give it back at their next slow
 // step, or when their own thread looks; who does neither is not waited for long, and not again soon after as long as

@@ -165,7 +165,7 @@ class VirtualGpu {
     bool reserve_of_siblings(std::uint64_t bytes, OverLimit* why);
     // Before bytes are reserved: looks at what the driver has taken unasked, if it is time for it. What it takes
     // unasked is seen at the latest when the allocations have grown by as much as was set aside for it, from wherever
-    // they were at their lowest since the last look.
+    // they were at their lowest since the last look (but see worth_looking()).
     void look_before(std::uint64_t bytes) {
         const std::uint64_t used = budget_.used(), above = look_above_.load(std::memory_order_relaxed);
         const std::uint64_t growth = look_after_.load(std::memory_order_relaxed);
@@ -173,6 +173,9 @@ class VirtualGpu {
             look_now_or_sooner(used, bytes);
     }
     void look_now_or_sooner(std::uint64_t used, std::uint64_t bytes);
+    std::uint64_t unseen() const;
+    bool worth_looking() const;
+    void look();
     void publish();
     void open_driver_part();
     std::uint64_t used_by_all() const;
@@ -215,6 +218,9 @@ class VirtualGpu {
     std::uint64_t driver_bytes_ = 0;            // a copy for readers without the lock
     std::atomic<std::uint64_t> look_above_{0};  // bytes in use from which on the driver's part is read again
     std::atomic<std::uint64_t> look_after_{0};  // bytes granted after which it is
+    std::atomic<std::uint64_t> unseen_{0};      // at the last look
+    std::atomic<unsigned> vain_looks_{0};       // in a row, that found the driver's part as it was
+    std::atomic<std::int64_t> looked_at_{0};    // milliseconds
     std::atomic<bool> giving_back_{false};
     // The last wait for siblings was in vain: how they stood then, and until when it would be again, in milliseconds.
     std::atomic<std::uint64_t> siblings_{0};
