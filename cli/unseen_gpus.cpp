@@ -71,9 +71,10 @@ bool check_seen(const Settings& settings, const Environment& environment, Machin
     const bool untouched = selection.how == Selection::How::untouched;
     const std::vector<Gpu>& seen = untouched ? machine.allowed() : selection.gpus;
     for (const Entry& entry : entries) {
-        // What is handed on was said of an outer program's GPUs, and that launcher has looked at it.
-        if (!names_one(entry) || entry.rank.level != 0 || matches_any(entry, seen)) continue;
         const bool others = entry.rank.source == Source::other_tools;
+        // What is handed on was said of an outer program's GPUs, and that launcher has looked at it.
+        const bool handed_on = !others && entry.rank.level != 0;
+        if (!names_one(entry) || handed_on || matches_any(entry, seen)) continue;
         if (others && !matches_any(entry, all.list)) continue;
         ConfigError found;
         refuse_entry(entry, reason_for(settings, environment, selection, entry, seen).view(), found);

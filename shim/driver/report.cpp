@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+
+#include "config/load.h"
 #include "config/size.h"
 #include "policy/refusal_notices.h"
 #include "policy/scratch.h"
@@ -61,7 +64,7 @@ class OncePerGpu {
   private:
     std::atomic<bool> said_[Process::kMostGpus]{};
 };
-constinit OncePerGpu introduced, placed, short_of, unmapped, unmeasured;
+constinit OncePerGpu introduced, placed, short_of, unmapped, unmeasured, unlimited;
 
 constinit RefusalNotices refusals[Process::kMostGpus];
 constinit std::atomic<pid_t> refused_in{0};  // a forked child has its parent's notices
@@ -264,10 +267,34 @@ void say_unmeasured(const VirtualGpu& gpu) {
     say(LogLevel::warn, line);
 }
 
+bool is_seen(const GpuSelector& selector) {
+    for (int i = 0; i < process().gpu_count(); i++)
+        if (selector.matches(process().gpu(i).physical())) return true;
+    return false;
+}
+
+// A variable set here and now has a limit for a GPU that this program doesn't see, and this one has none: perhaps
+// CUDA's number was meant, which counts the visible GPUs. cuslice run looks at this before it starts a program.
+void say_unlimited(const VirtualGpu& gpu) {
+    if (gpu.limited()) return;
+    const bool launched = getenv(kHandOver.data()) != nullptr;
+    for (const Entry& entry : process().settings().entries()) {
+        const bool names_one = is_amount(entry.key) && entry.selector.kind != GpuSelector::Kind::every;
+        const bool said_here = (entry.rank.source == Source::environment && entry.rank.level == 0) ||
+                               (entry.rank.source == Source::other_tools && !launched);
+        if (!names_one || !said_here || is_seen(entry.selector) || !unlimited.first(gpu)) continue;
+        LogLine line;
+        append_gpu(line, gpu);
+        line.append(": no limit; ").append(entry.origin).append(" sets one for '").append(entry.selector.text);
+        say(LogLevel::warn, line.append("', which is a GPU that this program doesn't see"));
+    }
+}
+
 }  // namespace
 
 void introduce(VirtualGpu& gpu, CUcontext context) {
     say_unmeasured(gpu);
+    say_unlimited(gpu);
     if (!wants(LogLevel::info) || !introduced.first(gpu)) return;
     std::size_t free = 0, total = 0;
     LogLine line("virtual ");

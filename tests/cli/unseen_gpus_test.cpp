@@ -87,6 +87,9 @@ TEST_CASE("another tool's variable for a GPU that the program doesn't see is no 
           "cuslice: CUDA_DEVICE_MEMORY_LIMIT_0: 0=1g: '0' names a GPU that the program doesn't see: "
           "CUDA_VISIBLE_DEVICES=1 leaves it 1 " +
               kSecond + "; what the program counts as 0 is 1 here: did you mean 1=1g\n");
+    CHECK(machine.run({}, {"CUDA_VISIBLE_DEVICES=1", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G"})
+              .err.starts_with(
+                  "cuslice: CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: 0=1G: '0' names a GPU that the program doesn't"));
     // They are set for more GPUs than there are.
     machine.starts({}, {"CUDA_VISIBLE_DEVICES=1", "CUDA_DEVICE_MEMORY_LIMIT_1=1g", "CUDA_DEVICE_MEMORY_LIMIT_7=1g"});
 }

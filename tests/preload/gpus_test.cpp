@@ -282,4 +282,25 @@ TEST_CASE("devices shows the GPUs that are visible, in their order") {
     CHECK(run({kLaunch, "devices", "--fake", machine.fake, "--gpus", "7"}, machine.outside()).exit_code == 78);
 }
 
+TEST_CASE("without the launcher a limit for a GPU that the program doesn't see is no limit, and a line says so") {
+    const Machine machine("2xlaptop-2g");
+    const auto said = [&](const Words& variables) {
+        Guest guest(Guest::route("linked"),
+                    sliced(machine.fake, machine.books.path(), joined({"CUDA_VISIBLE_DEVICES=1"}, variables)));
+        REQUIRE(guest.code("init") == 0);
+        REQUIRE(guest.code("retain 0") == 0);
+        CHECK(guest.finish() == 0);
+        return guest.complaints();
+    };
+    const Words lines = said({"CUSLICE_LIMIT=0=1GiB"});
+    REQUIRE(lines.size() == 1);
+    CHECK(lines[0].starts_with("cuslice: GPU 1 ("));
+    CHECK(lines[0].ends_with(
+        "): no limit; CUSLICE_LIMIT sets one for '0', which is a GPU that this program doesn't see"));
+    CHECK(said({"CUDA_DEVICE_MEMORY_LIMIT_0=1g"}).size() == 1);
+    // A rank of several, whose own GPU has a limit.
+    CHECK(said({"CUSLICE_LIMIT=0=1GiB,1=1GiB"}).empty());
+    CHECK(said({"CUSLICE_LIMIT=1GiB,0=512MiB"}).empty());
+}
+
 }  // namespace cuslice::tests
