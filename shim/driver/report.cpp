@@ -290,6 +290,11 @@ void say_unlimited(const VirtualGpu& gpu) {
     }
 }
 
+// As CUDA writes it. NVML has eight digits of domain, and which of the two was asked depends on the settings.
+std::string_view short_pci(std::string_view pci) {
+    return pci.find(':') == 8 && starts_with(pci, "0000") ? slice(pci, 4) : pci;
+}
+
 }  // namespace
 
 void introduce(VirtualGpu& gpu, CUcontext context) {
@@ -300,7 +305,7 @@ void introduce(VirtualGpu& gpu, CUcontext context) {
     LogLine line("virtual ");
     line.append_number(static_cast<std::uint64_t>(gpu.ordinal())).append(" → physical ");
     if (const int index = index_of(gpu); index >= 0) line.append_number(static_cast<std::uint64_t>(index)).append(", ");
-    line.append(gpu.identity().uuid).append(", ").append(gpu.name()).append(", ").append(gpu.identity().pci);
+    line.append(gpu.identity().uuid).append(", ").append(gpu.name()).append(", ").append(short_pci(gpu.identity().pci));
     line.append(", total ").append(format_size(gpu.physical_total()).view());
     PushedContext during;
     const bool known = during.push(context) && CUSLICE_REAL(cuMemGetInfo_v2)(&free, &total) == CUDA_SUCCESS;

@@ -31,6 +31,12 @@ TEST_CASE("with a split it is said before such a program starts what it will see
               ": carries the static CUDA runtime: it sees each split GPU as one, with the memory of its first part. "
               "Relink it with -cudart shared\n");
     CHECK(said({"--fake=2xstub"}, program).empty());
+    // Where the library doesn't come at all, that is all there is to say.
+    const std::string alone = CUSLICE_TEST_DEVICE_CODE_ALONE;
+    CHECK(cli::carries_static_runtime(alone));
+    const std::string line = said({"--fake=2xstub", "--split=0=2"}, alone);
+    CHECK(line.starts_with("cuslice: " + alone + ": statically linked: "));
+    CHECK(line.find('\n') == line.size() - 1);
     CHECK(said({"--fake=2xstub", "--split=0=2"}, "/bin/true").empty());
 }
 

@@ -202,7 +202,7 @@ TEST_CASE("log = info introduces each GPU once, with where the limit came from")
     CHECK(said[1].rfind("cuslice: virtual 1 → physical 0, GPU-", 0) == 0);
     CHECK(said[1].find("no limit") != std::string::npos);
     for (const std::string& line : said)
-        for (const char* part : {"NVIDIA A100-SXM4-40GB", "total ", "free ", ":00.0"})
+        for (const char* part : {"NVIDIA A100-SXM4-40GB", "total ", "free ", ", 0000:", ":00.0"})
             CHECK(line.find(part) != std::string::npos);
 }
 
