@@ -474,8 +474,10 @@ void Process::after_fork() {
 // What is shared is the parent's: its places and its locks are not the child's.
 void Process::after_fork_in_child() {
     after_fork();
-    // The driver answers no call in a child. What it says is what the program is to hear.
+    // The driver answers no call in a child. What it says is what the program is to hear, with nothing counted: a lock
+    // of NVML's may be held by a thread that the child doesn't have.
     the_process.ways_.store(0, std::memory_order_relaxed);
+    the_process.limits_.store(false, std::memory_order_relaxed);
     the_process.recording_.forget();
     thread_caches = nullptr;
     the_process.caches_.ipc_blocks().forget();
