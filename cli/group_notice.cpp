@@ -13,6 +13,7 @@
 #include "config/resolve.h"
 #include "config/size.h"
 #include "policy/ledger/ledger.h"
+#include "policy/ledger/users.h"
 
 namespace cuslice::cli {
 namespace {
@@ -36,7 +37,8 @@ std::vector<Found> living_groups(const std::string& folder, const char* name) {
     for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
         unsigned user = 0;
         char uuid[64];
-        if (!ledger::parse_ledger_name(entry.path().filename().c_str(), &user, uuid) || user != ::geteuid()) continue;
+        if (!ledger::parse_ledger_name(entry.path().filename().c_str(), &user, uuid) || user != ledger::this_user())
+            continue;
         ledger::Ledger own;
         ledger::Watched watched;
         if (!own.open_existing(folder.c_str(), uuid, nullptr)) continue;

@@ -96,7 +96,8 @@ class Start {
           settings_(settings),
           patience_(settings, machine) {}
 
-    const std::string& name() const { return name_; }
+    /// What CUSLICE_JOB says of it: its name, and the ledgers in which it was made.
+    std::string name() const { return name_ + made_in_; }
     bool ledger_failed() const { return ledger_failed_; }
     int take_each(const std::vector<Gpu>& gpus);
     int take_any(const std::vector<Gpu>& gpus, bool reserve, const Gpu** chosen);
@@ -104,12 +105,13 @@ class Start {
   private:
     void open(Reservation& one, bool needed);
     bool take(Reservation& one);
-    static void keep(std::unique_ptr<Reservation>& one);
+    void keep(std::unique_ptr<Reservation>& one);
 
     const std::string folder_, name_, command_;
     const Settings& settings_;
     Patience patience_;
     bool ledger_failed_ = false;
+    std::string made_in_;
 };
 
 // `needed`: it is worth a line if there is no ledger to be had.
@@ -126,6 +128,7 @@ void Start::open(Reservation& one, bool needed) {
 
 void Start::keep(std::unique_ptr<Reservation>& one) {
     static Reservations kept;  // as long as the process, which becomes the program
+    if (one->taken()) made_in_ += one->made_in();
     kept.push_back(std::move(one));
 }
 

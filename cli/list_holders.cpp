@@ -17,6 +17,7 @@
 #include "config/size.h"
 #include "policy/ledger/refusal.h"
 #include "policy/ledger/total.h"
+#include "policy/ledger/users.h"
 
 namespace cuslice::cli {
 namespace {
@@ -32,12 +33,23 @@ struct Row {
     std::uint64_t since = 0, idle_seconds = 0;
 };
 
+/// What could not be looked at, and why.
+struct Failures {
+    std::vector<std::string> texts;
+    bool own = false;  // of this user's ledgers
+};
+
 // A whole file at one moment. Read, not mapped: it may be another user's, who could cut it short under us.
-bool read_file(const std::string& path, unsigned user, std::vector<char>& bytes, int& file) {
-    file = ledger::open_foreign(path.c_str(), user);
-    if (file < 0) return false;
+bool read_file(const std::string& path, unsigned user, std::vector<char>& bytes, int& file, Failures& failures) {
+    ledger::Failure why;
+    bool missing = false;
+    file = ledger::open_foreign(path.c_str(), user, &missing, &why);
     bytes.resize(sizeof(ledger::File));
-    return ::pread(file, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size());
+    if (file >= 0 && ::pread(file, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size())) return true;
+    if (missing) return false;
+    failures.texts.emplace_back(file < 0 ? why.text : path + ": it was cut short");
+    failures.own = failures.own || user == ledger::this_user();
+    return false;
 }
 
 void add_rows(const ledger::File& file, int descriptor, const std::string& uuid, unsigned user,
@@ -45,7 +57,7 @@ void add_rows(const ledger::File& file, int descriptor, const std::string& uuid,
     for (std::uint32_t i = 0; i < file.header.members && i < ledger::kMembers; i++) {
         const ledger::Member& member = file.members[i];
         if (member.state.load() != ledger::MemberState::live || member.account >= ledger::kAccounts ||
-            !ledger::lives(member, i, descriptor))
+            !ledger::lives(member, i, descriptor) || ledger::is_doubled(file, member))
             continue;
         const ledger::Account& account = file.accounts[member.account];
         Row row;
@@ -74,22 +86,23 @@ void add_rows(const ledger::File& file, int descriptor, const std::string& uuid,
 }
 
 // What our own dead held is taken back before anything is shown; of other users' files only the living are.
-std::vector<Row> read_all(const std::string& folder) {
+std::vector<Row> read_all(const std::string& folder, Failures& failures) {
     std::vector<Row> rows;
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
         unsigned user = 0;
         char uuid[64];
         if (!ledger::parse_ledger_name(entry.path().filename().c_str(), &user, uuid)) continue;
-        if (user == ::geteuid()) {
+        if (user == ledger::this_user()) {
             ledger::Ledger own;
-            ledger::Failure unused;
-            if (own.open_existing(folder.c_str(), uuid, &unused)) own.take_back_dead();
+            ledger::Failure locked;
+            if (own.open_existing(folder.c_str(), uuid, nullptr)) own.take_back_dead(&locked);
             own.close();
+            if (locked.text[0]) failures.texts.push_back(std::string(uuid) + ": not all is up to date: " + locked.text);
         }
         std::vector<char> bytes;
         int file = -1;
-        if (read_file(entry.path().string(), user, bytes, file))
+        if (read_file(entry.path().string(), user, bytes, file, failures))
             add_rows(*reinterpret_cast<const ledger::File*>(bytes.data()), file, uuid, user, rows);
         if (file >= 0) ::close(file);
     }
@@ -141,14 +154,18 @@ int list_holders(const Invocation& invocation) {
     ConfigError error;
     Settings settings;
     if (!load_launcher(settings, invocation, error)) return complain(error, kConfig);
-    const std::vector<Row> rows = read_all(sharing_folder(settings, invocation.environment));
+    Failures failures;
+    const std::vector<Row> rows = read_all(sharing_folder(settings, invocation.environment), failures);
+    for (const std::string& text : failures.texts) complain("ps: " + text, 0);
     if (invocation.arguments.json)
         std::fputs(as_json(rows).c_str(), stdout);
+    else if (rows.empty() && !failures.texts.empty())
+        std::puts("Who holds what here could not be seen.");
     else if (rows.empty())
         std::puts("No job or group holds or reserves anything here.");
     else
         std::fputs(as_table(rows).c_str(), stdout);
-    return 0;
+    return failures.own ? kNoGpu : 0;
 }
 
 }  // namespace cuslice::cli

@@ -50,7 +50,7 @@ bool maps(int pid, const std::string& file_name, std::uint64_t inode) {
 
 // Whole, of this version, and its user's own.
 bool open_file(const std::string& path, unsigned user, int& file, std::uint64_t& inode) {
-    file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) return false;
     struct stat info {};
     std::uint32_t header[4]{};  // magic, version, size

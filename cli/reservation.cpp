@@ -1,5 +1,7 @@
 #include "cli/reservation.h"
 
+#include <cstdio>
+
 #include "cli/users.h"
 #include "config/resolve.h"
 
@@ -16,6 +18,12 @@ std::uint64_t Reservation::in_use() const { return gpu_.free && *gpu_.free < gpu
 
 bool Reservation::open(const std::string& folder) {
     return ledger_.open(folder.c_str(), gpu_.uuid.c_str(), gpu_.total, true, &refusal_.failure);
+}
+
+std::string Reservation::made_in() const {
+    char text[24];
+    std::snprintf(text, sizeof text, "=%016llx", static_cast<unsigned long long>(ledger_.id()));
+    return "@" + gpu_.uuid + text;
 }
 
 void Reservation::look() {

@@ -25,6 +25,8 @@ class Reservation {
 
     /// Opens the GPU's ledger in `folder`. False if that can't be done: failure() then says why.
     bool open(const std::string& folder);
+    /// "@UUID=id": which file it is, for the program that looks for its job there.
+    std::string made_in() const;
     bool rebuilt() const { return ledger_.found() == ledger::Found::rebuilt; }
     std::string failure() const { return refusal_.failure.text; }
     /// What the GPU's memory is now, as NVML has it.
@@ -33,6 +35,7 @@ class Reservation {
     void look();
     /// Reserves the slice for the job of this name.
     ledger::Joined take(const std::string& job, const std::string& command);
+    bool taken() const { return place_.there(); }
     /// "GPU 0: 4.0 GiB asked, 1.0 GiB left. Held: …", with what to try unless it is being waited for.
     std::string refusal(bool waiting = false) const;
     /// Lets go of the ledger, where nothing was taken: no descriptor of ours is to reach the program.

@@ -29,10 +29,31 @@ SharingPlan plan_sharing(const Settings& settings, const char* const* environmen
     std::string_view jobs = variable(environment, kJobVariable);
     while (!jobs.empty() && plan.job_count < SharingPlan::kMostJobs) {
         const std::size_t comma = std::min(jobs.find(','), jobs.size());
-        plan.jobs[plan.job_count++].assign(jobs.substr(0, comma));
+        std::string_view job = jobs.substr(0, comma);
+        const std::string_view name = job.substr(0, job.find('@'));
+        job.remove_prefix(name.size());
+        if (plan.job_count == 0) plan.made_in.assign(job);
+        plan.jobs[plan.job_count++].assign(name);
         jobs.remove_prefix(std::min(comma + 1, jobs.size()));
     }
     return plan;
+}
+
+std::uint64_t ledger_of_job(std::string_view made_in, std::string_view uuid) {
+    constexpr std::size_t kDigits = 16;
+    while (!made_in.empty()) {
+        made_in.remove_prefix(1);  // the @
+        std::string_view one = made_in.substr(0, made_in.find('@'));
+        made_in.remove_prefix(one.size());
+        if (one.size() != uuid.size() + 1 + kDigits || one.substr(0, uuid.size()) != uuid || one[uuid.size()] != '=')
+            continue;
+        one.remove_prefix(uuid.size() + 1);
+        std::uint64_t id = 0;
+        for (const char digit : one)
+            id = id * 16 + static_cast<unsigned>(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+        return id;
+    }
+    return 0;
 }
 
 bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint64_t in_use, Refusal* refusal) {
@@ -48,11 +69,12 @@ bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint
         // An outer job's limit is known where it began.
         request.limit = group ? slice.group_limit : innermost ? slice.job_limit : ledger::kNoLimitBytes;
         request.inner = joined_ != 0 || group;
+        if (!group && joined_ == 0) request.made_in = ledger_of_job(plan.made_in.view(), slice.uuid);
         request.reserved = request.inner || request.limit == ledger::kNoLimitBytes ? 0 : request.limit;
         refusal->asked = request.reserved;
         refusal->how =
             budget_.join(ledger_, request, in_use, &refusal->committed, &refusal->available, &refusal->failure);
-        if (refusal->how == ledger::Joined::refused) return false;
+        if (refusal->how == ledger::Joined::refused || refusal->how == ledger::Joined::lost) return false;
         if (refusal->how == ledger::Joined::unavailable) return true;
     }
     return true;
@@ -75,7 +97,7 @@ bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, SharedBudget*
                 return true;
             }
         }
-        if (waited >= plan.wait) return false;
+        if (waited >= plan.wait || refusal->how == ledger::Joined::lost) return false;
         sleep_milliseconds(kPoll);
     }
 }

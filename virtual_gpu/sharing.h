@@ -17,6 +17,7 @@ struct SharingPlan {
     static constexpr unsigned kMostJobs = 3;
     FixedText<64> jobs[kMostJobs];  // outermost first
     unsigned job_count = 0;
+    FixedText<1024> made_in;  // "@UUID=id" for each ledger in which the launcher made the outermost
     FixedText<64> group;
     FixedText<512> folder;
     std::uint64_t wait = 0;  // milliseconds; kForEver
@@ -25,6 +26,9 @@ struct SharingPlan {
 };
 
 SharingPlan plan_sharing(const Settings& settings, const char* const* environment);
+
+// The id of this GPU's ledger in which the launcher made the outermost job; 0 if it made it in none.
+std::uint64_t ledger_of_job(std::string_view made_in, std::string_view uuid);
 
 // One GPU's part in it. Thread-safe.
 class GpuSharing {

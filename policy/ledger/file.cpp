@@ -13,12 +13,14 @@
 #include "config/key.h"
 #include "policy/guest_file.h"
 #include "policy/ledger/liveness.h"
+#include "policy/ledger/users.h"
 
 namespace cuslice::ledger {
 
 namespace {
 
-constexpr unsigned kPatience = 1000;  // milliseconds
+// A file that somebody else put there may be a FIFO, or under a lease.
+constexpr int kSafely = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 
 // The C library's fstat and stat carry a version that old ones lack.
 bool about(int file, struct stat* result) { return syscall(SYS_fstat, file, result) == 0; }
@@ -29,8 +31,8 @@ void fail(Failure* why, const char* what, const char* path) {
 
 bool good(const Header& header, const char* uuid) {
     return header.magic == kMagic && header.version == kVersion && header.size == sizeof(File) &&
-           header.members <= kMembers && strnlen(header.uuid, sizeof header.uuid) < sizeof header.uuid &&
-           (!uuid || strcmp(header.uuid, uuid) == 0);
+           header.members <= kMembers && header.room <= kMembers &&
+           strnlen(header.uuid, sizeof header.uuid) < sizeof header.uuid && (!uuid || strcmp(header.uuid, uuid) == 0);
 }
 
 bool is_same(int file, const OpenFile& expected) {
@@ -38,76 +40,119 @@ bool is_same(int file, const OpenFile& expected) {
     return file >= 0 && about(file, &info) && info.st_dev == expected.device && info.st_ino == expected.inode;
 }
 
-OpenFile opened(File* mapped, int file, Found found) {
-    struct stat info {};
-    about(file, &info);
-    return {mapped, file, info.st_dev, info.st_ino, found};
+// Says in `why` what is wrong with what lies under the name.
+bool is_ours(const struct stat& info, const char* path, Failure* why) {
+    if (S_ISREG(info.st_mode) && info.st_uid == geteuid()) return true;
+    if (!why) return false;
+    if (S_ISREG(info.st_mode))
+        snprintf(why->text, sizeof why->text, "%s belongs to user %u", path, static_cast<unsigned>(info.st_uid));
+    else
+        snprintf(why->text, sizeof why->text, "%s is no regular file", path);
+    return false;
 }
 
-// Ours and of the right size; what is in it is looked at when it is mapped.
-bool plausible(int file, unsigned user) {
-    struct stat info {};
-    return about(file, &info) && S_ISREG(info.st_mode) && info.st_uid == user &&
-           info.st_size == static_cast<off_t>(sizeof(File));
-}
-
+// By a description of the file that is not the one for locks: a forked child keeps the mapping, and must not keep a
+// lock that its parent had in this moment.
 File* map(int file) {
-    void* memory = mmap(nullptr, sizeof(File), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    char path[40];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    const int own = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    void* memory = mmap(nullptr, sizeof(File), PROT_READ | PROT_WRITE, MAP_SHARED, own < 0 ? file : own, 0);
+    if (own >= 0) close(own);
     return memory == MAP_FAILED ? nullptr : static_cast<File*>(memory);
 }
 
+// Maps a file of ours if it is a ledger.
+File* map_good(int file, const struct stat& info, const char* uuid) {
+    if (info.st_size != static_cast<off_t>(sizeof(File))) return nullptr;
+    File* mapped = map(file);
+    if (!mapped || good(mapped->header, uuid)) return mapped;
+    munmap(mapped, sizeof(File));
+    return nullptr;
+}
+
+OpenFile opened(File* mapped, int file, const struct stat& info, bool keep_over_exec, Found found) {
+    return {mapped, out_of_the_way(file, keep_over_exec), info.st_dev, info.st_ino, found};
+}
+
 // Whether the name still leads to this file.
-bool still_named(int file, const char* path) {
-    struct stat mine {
-    }, named{};
-    return about(file, &mine) && syscall(SYS_newfstatat, AT_FDCWD, path, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-           mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
+bool still_named(const struct stat& mine, const char* path) {
+    struct stat named {};
+    return syscall(SYS_newfstatat, AT_FDCWD, path, &named, AT_SYMLINK_NOFOLLOW) == 0 && mine.st_ino == named.st_ino &&
+           mine.st_dev == named.st_dev;
+}
+
+// Past the limit of a process's files the kernel sends a signal, which would end the host.
+bool may_be_as_large_as(std::size_t bytes) {
+    if (file_may_have(bytes)) return true;
+    errno = EFBIG;
+    return false;
+}
+
+// Takes the space of members [from, to) and of their lanes.
+bool fill(int file, std::uint32_t from, std::uint32_t to) {
+    const auto at = [](std::size_t offset) { return static_cast<off_t>(offset); };
+    int error =
+        posix_fallocate(file, at(offsetof(File, members) + from * sizeof(Member)), at((to - from) * sizeof(Member)));
+    if (error == 0)
+        error = posix_fallocate(file, at(offsetof(File, lanes) + from * kLanes * sizeof(Lane)),
+                                at((to - from) * kLanes * sizeof(Lane)));
+    errno = error;
+    return error == 0;
+}
+
+// Another number for each file, whoever makes it.
+std::uint64_t new_id() {
+    const std::uint64_t id = now_realtime() * 0x9e3779b97f4a7c15u ^ image_number();
+    return id ? id : 1;
 }
 
 // A whole new file.
 bool make(const char* path, const char* uuid, std::uint64_t capacity, Failure* why) {
-    // The kernel would end the process by a signal.
-    if (!file_may_have(sizeof(File))) {
-        errno = EFBIG;
-        return fail(why, "no room for", path), false;
-    }
-    const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    const int file = open(path, O_RDWR | O_CREAT | O_EXCL | kSafely, 0644);
     if (file < 0) return fail(why, "can't make", path), false;
-    const int full = posix_fallocate(file, 0, sizeof(File));
     Header header{};
     header.magic = kMagic;
     header.version = kVersion;
     header.size = sizeof(File);
     header.capacity = capacity;
+    header.id = new_id();
+    header.room = kRoom;
     snprintf(header.uuid, sizeof header.uuid, "%s", uuid);
-    errno = full;
-    if (full != 0 || pwrite(file, &header, sizeof header, 0) != static_cast<ssize_t>(sizeof header)) {
-        fail(why, "no room for", path);
-        close(file);
-        return false;
+    bool done = may_be_as_large_as(sizeof(File)) && ftruncate(file, sizeof(File)) == 0;
+    if (done) {
+        errno = posix_fallocate(file, 0, offsetof(File, members));
+        done = errno == 0 && fill(file, 0, kRoom) &&
+               pwrite(file, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header);
     }
-    fchmod(file, 0644);  // whatever the host's umask: other users read it
+    if (done)
+        fchmod(file, 0644);  // whatever the host's umask: other users read it
+    else
+        fail(why, "no room for", path);
     close(file);
-    return true;
+    return done;
 }
 
 }  // namespace
 
 bool ledger_path(const char* folder, unsigned user, const char* uuid, char (&path)[kPathBytes]) {
-    return static_cast<std::size_t>(snprintf(path, sizeof path, "%s/%u-%s.ledger", folder, user, uuid)) < sizeof path;
+    return static_cast<std::size_t>(snprintf(path, sizeof path, "%s/%u-%s.%u.ledger", folder, user, uuid, kVersion)) <
+           sizeof path;
 }
 
 bool parse_ledger_name(const char* name, unsigned* user, char (&uuid)[64]) {
-    char* end = nullptr;
-    const unsigned long number = strtoul(name, &end, 10);
-    const char* last = strrchr(name, '.');
-    if (end == name || *end != '-' || !last || strcmp(last, ".ledger") != 0 || number > 0xfffffffful) return false;
-    const std::size_t length = static_cast<std::size_t>(last - end - 1);
-    if (length == 0 || length >= sizeof uuid) return false;
-    memcpy(uuid, end + 1, length);
-    uuid[length] = '\0';
+    char end[24], again[kPathBytes];
+    snprintf(end, sizeof end, ".%u.ledger", kVersion);
+    char* dash = nullptr;
+    const unsigned long number = strtoul(name, &dash, 10);
+    if (dash == name || *dash != '-' || number > 0xfffffffful) return false;
+    const std::size_t length = strlen(dash + 1), behind = strlen(end);
+    if (length <= behind || length - behind >= sizeof uuid) return false;
+    memcpy(uuid, dash + 1, length - behind);
+    uuid[length - behind] = '\0';
     *user = static_cast<unsigned>(number);
-    return true;
+    // One name for each: " 1000-…" and "01000-…" would be the same user once more.
+    return ledger_path("", *user, uuid, again) && strcmp(again + 1, name) == 0;
 }
 
 unsigned folder_mode(const char* folder) { return folder == traits_of(Key::dir).default_value ? 01777 : 0700; }
@@ -130,47 +175,54 @@ bool make_folder(const char* folder, Failure* why) {
     return false;
 }
 
-bool open_existing(const char* folder, const char* uuid, OpenFile* out) {
+bool open_existing(const char* folder, const char* uuid, OpenFile* out, Failure* why) {
     char path[kPathBytes];
-    if (!ledger_path(folder, geteuid(), uuid, path)) return false;
-    const int file = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (file < 0) return false;
-    File* mapped = plausible(file, geteuid()) ? map(file) : nullptr;
-    if (mapped && good(mapped->header, uuid)) {
-        *out = opened(mapped, file, Found::good);
-        return true;
+    if (!ledger_path(folder, this_user(), uuid, path)) return false;
+    const int file = open(path, O_RDWR | kSafely);
+    if (file < 0) return fail(why, "can't open", path), false;
+    struct stat info {};
+    if (about(file, &info) && is_ours(info, path, why)) {
+        if (File* mapped = map_good(file, info, uuid)) {
+            *out = opened(mapped, file, info, false, Found::good);
+            return true;
+        }
+        if (why) snprintf(why->text, sizeof why->text, "%s is damaged", path);
     }
-    if (mapped) munmap(mapped, sizeof(File));
     close(file);
     return false;
 }
 
-bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec, OpenFile* out,
-              Failure* why) {
+bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec,
+              const Deadline& deadline, OpenFile* out, Failure* why) {
     char path[kPathBytes], made[kPathBytes];
-    if (!ledger_path(folder, geteuid(), uuid, path) ||
-        static_cast<std::size_t>(snprintf(made, sizeof made, "%s.%d", path, getpid())) >= sizeof made) {
+    const ProcessIdentity self = this_process();
+    if (!ledger_path(folder, this_user(), uuid, path) ||
+        static_cast<std::size_t>(snprintf(made, sizeof made, "%s.%d-%llx", path, self.pid,
+                                          static_cast<unsigned long long>(self.pid_namespace))) >= sizeof made) {
         errno = ENAMETOOLONG;
         return fail(why, "can't use", folder), false;
     }
     if (!make_folder(folder, why)) return false;
-    const int flags = keep_over_exec ? 0 : O_CLOEXEC;
     Found found = Found::good;
     // Others may be making or replacing it at the same time: whoever is first wins, and all look again.
-    for (int attempt = 0; attempt < 8; attempt++) {
-        const int file = open(path, O_RDWR | O_NOFOLLOW | flags);
+    do {
+        const int file = open(path, O_RDWR | kSafely);
         const bool missing = file < 0 && errno == ENOENT;
+        if (file < 0 && errno == EWOULDBLOCK) continue;  // a lease, which its holder has been told to give up
         if (file < 0 && !missing) return fail(why, "can't open", path), false;
+        bool replace = false;
         if (file >= 0) {
-            File* mapped = plausible(file, geteuid()) ? map(file) : nullptr;
-            if (mapped && good(mapped->header, uuid) && still_named(file, path)) {
-                *out = opened(mapped, file, found);
+            struct stat info {};
+            if (!about(file, &info) || !is_ours(info, path, why)) return close(file), false;
+            File* mapped = map_good(file, info, uuid);
+            if (mapped && still_named(info, path)) {
+                *out = opened(mapped, file, info, keep_over_exec, found);
                 return true;
             }
             if (mapped) munmap(mapped, sizeof(File));
+            // Whoever replaces a bad file holds its lock, and looks once more whether it is still the one to replace.
+            replace = !mapped && lock_byte_until(file, 0, deadline) != LockKind::none && still_named(info, path);
         }
-        // Whoever replaces a bad file holds its lock, and looks once more whether it is still the one to replace.
-        const bool replace = !missing && lock_byte_within(file, 0, kPatience) && still_named(file, path);
         bool made_one = true;
         if (missing || replace) {
             unlink(made);  // of an earlier process of our pid
@@ -186,37 +238,68 @@ bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool
             if (why && !why->text[0]) fail(why, "can't make", path);
             return false;
         }
-    }
+    } while (deadline.pause());
     errno = EAGAIN;
-    return fail(why, "can't agree with others on", path), false;
+    return fail(why, "can't have in time, as another process has it locked or leased:", path), false;
 }
 
 void close_file(OpenFile* open_file) {
     if (open_file->file) munmap(open_file->file, sizeof(File));
-    if (open_file->descriptor >= 0) close(open_file->descriptor);
+    if (is_same(open_file->descriptor, *open_file)) close(open_file->descriptor);
     *open_file = {};
 }
 
-bool same_file(const char* path, OpenFile* open_file, bool* again) {
-    *again = false;
+void leave_to_parent(OpenFile* open_file) {
+    if (is_same(open_file->descriptor, *open_file)) close(open_file->descriptor);
+    *open_file = {};
+}
+
+State state_of(const OpenFile& open_file, const char* uuid) {
+    struct stat info {};
+    if (!about(open_file.descriptor, &info)) return State::unknown;
+    if (info.st_nlink == 0) return State::gone;
+    return good(open_file.file->header, uuid) ? State::whole : State::damaged;
+}
+
+bool same_file(const char* path, OpenFile* open_file, bool* gone) {
+    *gone = false;
     if (is_same(open_file->descriptor, *open_file)) return true;
-    const int file = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    const int file = open(path, O_RDWR | kSafely);
     if (!is_same(file, *open_file)) {
+        *gone = file >= 0 || errno == ENOENT;
         if (file >= 0) close(file);
         return false;
     }
-    open_file->descriptor = file;
-    *again = true;
+    open_file->descriptor = out_of_the_way(file, false);
     return true;
 }
 
-int open_foreign(const char* path, unsigned user) {
-    const int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (file < 0) return -1;
+bool make_room(const OpenFile& open_file, std::uint32_t count) {
+    Header& header = open_file.file->header;
+    if (count <= header.room) return true;
+    const std::uint32_t more = header.room + kRoom < kMembers ? header.room + kRoom : kMembers;
+    if (count > more || !may_be_as_large_as(sizeof(File)) || !fill(open_file.descriptor, header.room, more))
+        return false;
+    header.room = more;
+    return true;
+}
+
+int open_foreign(const char* path, unsigned user, bool* missing, Failure* why) {
+    const int file = open(path, O_RDONLY | kSafely);
+    *missing = file < 0 && errno == ENOENT;
+    if (file < 0) return fail(why, "can't open", path), -1;
+    struct stat info {};
     Header header{};
-    if (plausible(file, user) && pread(file, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) &&
-        good(header, nullptr))
-        return file;
+    const char* wrong = nullptr;
+    if (!about(file, &info) || !S_ISREG(info.st_mode))
+        wrong = "is no regular file";
+    else if (!belongs_to(info.st_uid, user))
+        wrong = "does not belong to the user in its name";
+    else if (info.st_size != static_cast<off_t>(sizeof(File)) ||
+             pread(file, &header, sizeof header, 0) != static_cast<ssize_t>(sizeof header) || !good(header, nullptr))
+        wrong = "is damaged";
+    if (!wrong) return file;
+    if (why) snprintf(why->text, sizeof why->text, "%s %s", path, wrong);
     close(file);
     return -1;
 }

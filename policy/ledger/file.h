@@ -1,7 +1,9 @@
 #pragma once
 #include "policy/ledger/layout.h"
+#include "policy/ledger/locks.h"
 
-// The ledger's files in their folder.
+// The ledger's files in their folder, where anybody may put anything: nothing in it is trusted before its kind and its
+// owner are known, and nothing is waited for past a deadline.
 namespace cuslice::ledger {
 
 inline constexpr std::size_t kPathBytes = 512;
@@ -15,7 +17,7 @@ struct Failure {
 enum class Found : std::uint8_t { good, made, rebuilt };
 
 // A user's file of one GPU, mapped. Its descriptor stays open as long as it is used: closing any descriptor of a file
-// gives up all locks that a process has on it.
+// gives up all locks of the process on it.
 struct OpenFile {
     File* file = nullptr;
     int descriptor = -1;
@@ -24,9 +26,9 @@ struct OpenFile {
     bool there() const { return file != nullptr; }
 };
 
-// "/dev/shm/cuslice/1000-GPU-….ledger". False if it is too long.
+// "/dev/shm/cuslice/1000-GPU-….3.ledger": user, GPU, version. False if it is too long.
 bool ledger_path(const char* folder, unsigned user, const char* uuid, char (&path)[kPathBytes]);
-// The reverse, of a file's name in the folder; false for what is no ledger.
+// The reverse, of a file's name in the folder; false for what is no ledger of this version.
 bool parse_ledger_name(const char* name, unsigned* user, char (&uuid)[64]);
 
 // Makes the folder if it is not there: the usual one for everybody and sticky, like /tmp; one that somebody names for
@@ -34,23 +36,33 @@ bool parse_ledger_name(const char* name, unsigned* user, char (&uuid)[64]);
 bool make_folder(const char* folder, Failure* why);
 unsigned folder_mode(const char* folder);
 
-// Maps this user's file of a GPU of `capacity` bytes, and makes it if need be: all of its space is taken first, for a
-// page that can't be had later would be a SIGBUS in the host. A file of another version, another size or with garbage
-// is replaced, its old users keeping what they have mapped. `keep_over_exec`: the descriptor, and with it this
-// process's locks, outlives exec.
-bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec, OpenFile* out,
-              Failure* why);
+// Maps this user's file of a GPU of `capacity` bytes, and makes it if need be: the space is taken before it is used,
+// for a page that can't be had later would be a SIGBUS in the host. A file of another size or with garbage is replaced,
+// its old users keeping what they have mapped. `keep_over_exec`: the descriptor, and with it this process's locks,
+// outlives exec.
+bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec,
+              const Deadline& deadline, OpenFile* out, Failure* why);
 
 // The same, but only if it is there and good.
-bool open_existing(const char* folder, const char* uuid, OpenFile* out);
+bool open_existing(const char* folder, const char* uuid, OpenFile* out, Failure* why);
 
 void close_file(OpenFile* open_file);
+// In a forked child: its copy of the descriptor could keep a lock of the parent's.
+void leave_to_parent(OpenFile* open_file);
+
+// Whether its place in the folder is still its own, and its header whole.
+enum class State : std::uint8_t { whole, gone, damaged, unknown };
+State state_of(const OpenFile& open_file, const char* uuid);
 
 // Makes sure that the descriptor is this file's: a program may have closed all it found. Opens the file again under its
-// name then. False if that is another file by now; `*again`: a new descriptor, on which no lock is held.
-bool same_file(const char* path, OpenFile* open_file, bool* again);
+// name then. False if that can't be done; `*gone`: there is another file by now, or none.
+bool same_file(const char* path, OpenFile* open_file, bool* gone);
 
-// Another user's file, to be read: true only if it belongs to who its name says, is whole and of this version.
-int open_foreign(const char* path, unsigned user);
+// Takes the space of the members below `count`, and of their lanes. With byte 0 locked.
+bool make_room(const OpenFile& open_file, std::uint32_t count);
+
+// Another user's file, to be read; -1 unless it belongs to who its name says, is whole and of this version. `*missing`:
+// there is none.
+int open_foreign(const char* path, unsigned user, bool* missing, Failure* why);
 
 }  // namespace cuslice::ledger

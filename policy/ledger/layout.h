@@ -8,13 +8,15 @@
 //
 // Its owner's processes map it. Everybody else reads it with pread and believes it only if the file belongs to the user
 // whose number is in its name. Byte 0 of the file is locked (fcntl) while accounts and members change hands, byte 1 + n
-// for as long as the process of member n lives: the kernel lets go of both whatever a process dies of.
+// for as long as member n lives: the kernel lets go of both whatever a process dies of.
 namespace cuslice::ledger {
 
 inline constexpr std::uint64_t kMagic = 0x7265676465'6c7563;  // "culedger"
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 inline constexpr std::uint32_t kAccounts = 128;
 inline constexpr std::uint32_t kMembers = 2048;
+// So many at first, for which there is space in the file; the rest of it is a hole, and filled by as many at a time.
+inline constexpr std::uint32_t kRoom = 192;
 // Lanes of a member: so many of its threads can change a total at the same time.
 inline constexpr std::uint32_t kLanes = 4;
 
@@ -38,10 +40,24 @@ struct alignas(128) Account {
     std::uint32_t inner;                // 1: lies within another account, and is not added to what is committed
     std::atomic<std::uint32_t> wanted;  // how often a member was short of memory that others may have cached
     std::uint64_t ticket;  // CLOCK_REALTIME at the claim, nanoseconds: of two claims at once the earlier wins
+    std::uint64_t left;    // CLOCK_REALTIME when its last member was missed; 0: it has members
     char name[64];
 };
 
 enum class MemberState : std::uint32_t { free, live };
+
+// What keeps a member's byte locked.
+enum class LockKind : std::uint32_t {
+    none,
+    process,    // a lock of the process: lost with any descriptor of the file that it closes, kept over exec
+    open_file,  // a lock of an open file that is mapped: kept whatever is closed, lost at exec
+};
+
+// What a member is there for.
+enum class MemberRole : std::uint32_t {
+    user,      // it holds memory
+    launcher,  // it holds a reservation for the program that the launcher becomes
+};
 
 // One process in one account. Written by its process alone, except that whoever holds byte 0 may end a dead one's.
 struct alignas(128) Member {
@@ -52,6 +68,9 @@ struct alignas(128) Member {
     std::uint64_t pid_namespace;        // the inode of /proc/self/ns/pid: where `pid` means something
     std::uint64_t start_time;           // field 22 of /proc/PID/stat
     std::uint64_t since;                // CLOCK_REALTIME, nanoseconds
+    std::uint64_t image;                // which program of the process: another one after an exec
+    LockKind lock;
+    MemberRole role;
     char command[48];
 };
 
@@ -65,15 +84,20 @@ struct alignas(256) Lane {
     // By others: the last of this lane's stamps that somebody has replaced.
     alignas(128) std::atomic<std::uint64_t> replaced;
 };
-static_assert(sizeof(Member) == 128 && sizeof(Lane) == 256);
+static_assert(sizeof(Account) == 128 && sizeof(Member) == 128 && sizeof(Lane) == 256);
 
 struct Header {
     std::uint64_t magic;
     std::uint32_t version, size;
     std::uint64_t capacity;  // of the GPU, bytes
+    std::uint64_t id;        // random: another file under the same name has another
     char uuid[64];
     std::uint32_t members;  // slots below this have been in use
+    std::uint32_t room;     // members that there is space for
+    // Who has byte 0 locked, which the kernel doesn't tell of locks of open files; 0: nobody.
+    std::int32_t locker;
     std::uint32_t unused;
+    std::uint64_t locker_namespace;
 };
 
 struct File {

@@ -1,21 +1,10 @@
 #pragma once
 #include "policy/ledger/file.h"
 #include "policy/ledger/liveness.h"
+#include "policy/ledger/membership.h"
 #include "policy/mutex.h"
 
 namespace cuslice::ledger {
-
-inline constexpr std::uint64_t kNoLimitBytes = ~0ull;
-
-// What a process wants to be a member of.
-struct Request {
-    AccountKind kind = AccountKind::job;
-    const char* name = "";
-    std::uint64_t limit = kNoLimitBytes;  // bytes
-    std::uint64_t reserved = 0;           // bytes that nobody else shall be promised meanwhile
-    const char* command = nullptr;        // what people know the process by; null: its own name
-    bool inner = false;                   // within another account, whose reservation covers this one
-};
 
 // Somebody who stands in the way of a reservation.
 struct Holder {
@@ -48,69 +37,28 @@ enum class Joined : std::uint8_t {
     yes,
     refused,      // the reservation does not fit
     unavailable,  // no file, no room for one more, or a lock that its owner does not let go of: see Failure
-};
-
-// This process's place in one account of one GPU's ledger. Reserving and giving back is lock-free but for a lock of
-// this process alone, and never enters the kernel unless another thread is in the same lane.
-class Membership {
-  public:
-    bool there() const { return account_ != nullptr; }
-    std::uint64_t limit() const { return account_->limit.load(std::memory_order_relaxed); }
-    std::uint64_t used() const { return __atomic_load_n(&account_->total.bytes, __ATOMIC_RELAXED); }
-    const Account& account() const { return *account_; }
-    std::uint32_t number() const { return number_; }
-
-    // Takes `bytes` if the account's total stays within its limit less `margin`. False, and nothing has changed, if
-    // not; `*seen` is the total then.
-    bool reserve(std::uint64_t bytes, std::uint64_t margin, std::uint64_t* seen);
-    // What is a fact already, whatever the limit; negative: given back.
-    void change(std::int64_t bytes);
-    // What this member holds, over all its lanes.
-    std::uint64_t held() const;
-
-    // This member keeps memory that it could give back, so many bytes at the moment, and will look at wanted() now and
-    // then.
-    void caches(std::uint64_t bytes);
-    // How often somebody here has asked for that.
-    std::uint32_t wanted() const { return account_->wanted.load(std::memory_order_relaxed); }
-    // Asks for so many bytes. False if the other members that keep any do not hold as much. `*state` changes when what
-    // they hold and could give back does.
-    bool want(std::uint64_t bytes, std::uint64_t* state);
-
-    // In a forked child: the place is the parent's.
-    void forget();
-
-  private:
-    friend class Ledger;
-    class InLane;
-    std::uint64_t held_by(std::uint32_t member) const;
-
-    Account* account_ = nullptr;
-    File* file_ = nullptr;
-    Lane* lanes_ = nullptr;
-    std::uint32_t number_ = 0;
-    struct alignas(64) LaneMutex {
-        Mutex mutex;
-    };
-    LaneMutex mutexes_[kLanes];
+    lost,         // the launcher made the account in another file, which is gone: see Failure
 };
 
 // One GPU's ledger: this user's file, and what can be read of the others'. Thread-safe; all waiting is bounded.
 class Ledger {
   public:
-    // Opens the user's file in `folder`, for a GPU of `capacity` bytes. See open_own().
+    // Opens the user's file in `folder`, for a GPU of `capacity` bytes. See open_own(). `keep_over_exec`: what is
+    // joined is kept for the program that this process becomes.
     bool open(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec, Failure* why);
     // The same for a file that is there, without making one.
     bool open_existing(const char* folder, const char* uuid, Failure* why);
-    std::uint64_t capacity() const { return open_.file->header.capacity; }
+    std::uint64_t capacity() const { return capacity_; }
+    // Another file under the same name has another.
+    std::uint64_t id() const { return open_.file->header.id; }
     // For a process that goes on without it. Not while it has a membership.
     void close();
     bool opened() const { return open_.there(); }
     Found found() const { return open_.found; }
 
-    // Makes this process a member. If it is one of this account already (the launcher that became this program took the
-    // place), it goes on with that. `in_use`: bytes that are in use on the GPU by everybody, as NVML has it; 0 where
-    // that is not known. On refusal `*committed` says who stands in the way and `*available` what could be had.
+    // Makes this process a member. `in_use`: bytes that are in use on the GPU by everybody, as NVML has it; 0 where
+    // that is not known. On refusal `*committed` says who stands in the way and `*available` what could be had. The
+    // membership has to last as long as the ledger.
     Joined join(const Request& request, std::uint64_t in_use, Membership* membership, Committed* committed,
                 std::uint64_t* available, Failure* why);
 
@@ -118,8 +66,9 @@ class Ledger {
     // as for join(). False where the ledger's lock can't be had.
     bool look(std::uint64_t in_use, Committed* committed, std::uint64_t* available);
 
-    // Takes back what dead members held. True if there were any. Also makes sure of this process's own locks.
-    bool take_back_dead();
+    // Takes back what dead members held. True if there were any. Also makes sure of this process's own places: of their
+    // locks, and that the file is still there. `*why`: where nobody could look.
+    bool take_back_dead(Failure* why = nullptr);
 
     // Adds what an account holds, and who its members are, to `*watched`; the dead are taken back first. False if this
     // user has no such account here.
@@ -133,19 +82,58 @@ class Ledger {
 
   private:
     class Locked;
+    // One of this process's members.
+    struct Place {
+        std::uint32_t number = 0;
+        Membership* membership = nullptr;  // null: the launcher's, which holds nothing
+        PlaceLock lock;
+    };
+    // A place in an account whose reservation is not decided yet.
+    struct Claim {
+        File* file = nullptr;
+        Account* account = nullptr;
+        Place* place = nullptr;
+        bool known = false;  // the account was there before
+    };
+    enum class Step : std::uint8_t { joined, lost, failed, busy, claimed };
+
+    bool find_file(const Deadline& deadline, Failure* why);
+    bool put_back(const Deadline& deadline, Failure* why);
+    void move_places(const OpenFile& old);
+    void lock_own_bytes();
+    void name_locker(Failure* why) const;
+
     Account* find(AccountKind kind, const char* name) const;
-    bool take_back_dead_locked();
+    Account* new_account(AccountKind kind);
+    std::uint32_t index_of(const Account* account) const {
+        return static_cast<std::uint32_t>(account - open_.file->accounts);
+    }
+    bool is_mine(std::uint32_t number) const;
+    bool is_dead(const Member& member, std::uint32_t number) const;
     bool has_members(std::uint32_t account) const;
-    void add_up(const Account* but, std::uint64_t in_use, Committed* committed, std::uint64_t* available);
-    void add_own(Committed* committed, const Account* but) const;
-    void add_foreign(Committed* committed, bool* undecided, std::uint64_t ticket) const;
+    bool take_back_dead_locked();
+
+    // A place in the account for this process, not yet living; null: there is none to be had.
+    Place* take_place(const Account* account, const char* command, Failure* why);
+    void adopt_launcher(const Account* account, Member* member);
+    void drop_place(Place* place);
+    Step begin(const Request& request, Membership* membership, Claim* claim, Failure* why);
+    void enter(Account* account, Place* place, Membership* membership);
+    void withdraw(const Claim& claim);
+
+    void add_own(const Account* but, std::uint64_t ticket, Committed* committed, bool* undecided) const;
+    bool add_foreign(std::uint64_t ticket, const Deadline& deadline, Committed* committed, bool* undecided) const;
+    std::uint64_t left(std::uint64_t in_use, const Committed& committed) const;
 
     Mutex mutex_;
     OpenFile open_;
+    std::uint64_t capacity_ = 0;  // bytes
+    bool keep_over_exec_ = false;
     char folder_[kPathBytes] = {};
     char uuid_[64] = {};
-    std::uint32_t mine_[8] = {};  // numbers of this process's members
+    Place mine_[8] = {};
     unsigned mine_count_ = 0;
+    std::uint64_t not_before_ = 0;  // CLOCK_MONOTONIC, seconds: until then the lock is not waited for again
 };
 
 }  // namespace cuslice::ledger

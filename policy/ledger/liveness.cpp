@@ -5,21 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "policy/ledger/locks.h"
 
 namespace cuslice::ledger {
 
 namespace {
-
-struct flock one_byte(short type, std::uint64_t byte) {
-    struct flock lock {};
-    lock.l_type = type;
-    lock.l_whence = SEEK_SET;
-    lock.l_start = static_cast<off_t>(byte);
-    lock.l_len = 1;
-    return lock;
-}
 
 std::size_t read_text(const char* path, char* text, std::size_t size) {
     const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -68,36 +62,58 @@ void command_of_this_process(char* name, std::size_t size) {
     name[count ? count - 1 : 0] = '\0';  // it ends in a newline
 }
 
-bool lock_byte(int file, std::uint64_t byte) {
-    struct flock lock = one_byte(F_WRLCK, byte);
-    return fcntl(file, F_SETLK, &lock) == 0;
+std::uint64_t image_number() {
+    // 16 random bytes that the kernel makes for each program that it starts.
+    const auto* random = reinterpret_cast<const unsigned char*>(getauxval(AT_RANDOM));
+    std::uint64_t number = 0;
+    if (random) memcpy(&number, random + 8, sizeof number);
+    return number;
 }
 
-void unlock_byte(int file, std::uint64_t byte) {
-    struct flock lock = one_byte(F_UNLCK, byte);
-    fcntl(file, F_SETLK, &lock);
+bool is_stopped(std::int32_t pid) {
+    char path[40], text[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    if (!read_text(path, text, sizeof text)) return false;
+    const char* at = strrchr(text, ')');
+    return at && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
 }
 
-bool lock_byte_within(int file, std::uint64_t byte, unsigned milliseconds) {
-    constexpr long kPauseMicroseconds = 50;
-    for (unsigned long waited = 0;; waited += kPauseMicroseconds) {
-        if (lock_byte(file, byte)) return true;
-        if ((errno != EACCES && errno != EAGAIN) || waited >= milliseconds * 1000ul) return false;
-        const timespec pause{0, kPauseMicroseconds * 1000};
-        nanosleep(&pause, nullptr);
+std::uint64_t own_pid_namespace() {
+    // Of the process that asked last: a forked child may be in another one.
+    static std::uint64_t here = 0;
+    static std::int32_t asked_by = 0;
+    const std::int32_t self = getpid();
+    if (__atomic_load_n(&asked_by, __ATOMIC_ACQUIRE) != self) {
+        __atomic_store_n(&here, this_process().pid_namespace, __ATOMIC_RELAXED);
+        __atomic_store_n(&asked_by, self, __ATOMIC_RELEASE);
     }
+    return __atomic_load_n(&here, __ATOMIC_RELAXED);
+}
+
+bool is_this_process(const Member& member) {
+    if (member.pid != getpid()) return false;  // as it mostly is
+    const ProcessIdentity self = this_process();
+    return member.start_time == self.start_time && member.pid_namespace == self.pid_namespace;
+}
+
+bool is_doubled(const File& file, const Member& member) {
+    if (member.role != MemberRole::launcher) return false;
+    for (std::uint32_t i = 0; i < file.header.members && i < kMembers; i++) {
+        const Member& other = file.members[i];
+        if (other.state.load() == MemberState::live && other.role == MemberRole::user &&
+            other.account == member.account && other.pid == member.pid && other.start_time == member.start_time &&
+            other.pid_namespace == member.pid_namespace)
+            return true;
+    }
+    return false;
 }
 
 bool lives(const Member& member, std::uint32_t number, int file) {
-    struct flock lock = one_byte(F_RDLCK, byte_of_member(number));
-    if (fcntl(file, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK) return true;
-    static std::uint64_t here = 0;  // the same whoever asks first
-    std::uint64_t space = __atomic_load_n(&here, __ATOMIC_RELAXED);
-    if (!space) {
-        space = this_process().pid_namespace;
-        __atomic_store_n(&here, space, __ATOMIC_RELAXED);
-    }
-    if (!space || member.pid_namespace != space) return false;
+    bool unknown = false;
+    if (is_locked(file, byte_of_member(number), &unknown)) return true;
+    if (member.lock == LockKind::open_file && !unknown) return false;
+    const std::uint64_t space = own_pid_namespace();
+    if (!space || member.pid_namespace != space) return unknown;
     return member.start_time && start_time_of(member.pid) == member.start_time;
 }
 

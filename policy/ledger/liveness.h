@@ -18,17 +18,22 @@ std::uint64_t start_time_of(std::int32_t pid);
 // The name in /proc/self/comm.
 void command_of_this_process(char* name, std::size_t size);
 
-// Locks one byte of the file for this process, or says that another has it. False for a descriptor that is closed, too.
-bool lock_byte(int file, std::uint64_t byte);
-void unlock_byte(int file, std::uint64_t byte);
-// Waits for at most `milliseconds`: its owner may have been stopped.
-bool lock_byte_within(int file, std::uint64_t byte, unsigned milliseconds);
+// A number of the program that this process runs: an exec changes it, and neither pid nor start time.
+std::uint64_t image_number();
 
-inline std::uint64_t byte_of_member(std::uint32_t number) { return 1 + number; }
+// Whether a process stands still because of a signal, as a debugger or Ctrl-Z leaves it.
+bool is_stopped(std::int32_t pid);
 
-// Whether the process of this member, of the file behind `file`, still lives. The lock on its byte says so. It can be
-// lost while the process lives (a program that closes every descriptor), so a free lock is not believed where /proc can
-// be asked: in the same pid namespace. Ours among them.
+// Whether this process is, or was before an exec, the one that the member is of.
+bool is_this_process(const Member& member);
+std::uint64_t own_pid_namespace();
+
+// The launcher's place, of a process that has one of its own in the same account by now: nothing to be shown.
+bool is_doubled(const File& file, const Member& member);
+
+// Whether member `number`, of the file behind `file`, still lives. The lock on its byte says so. A lock of the process
+// can be lost while the process lives (a program that closes every descriptor), so where it is free /proc is asked,
+// which knows the processes of the same pid namespace. Ours among them.
 bool lives(const Member& member, std::uint32_t number, int file);
 
 // Nanoseconds since 1970, and seconds of CLOCK_MONOTONIC.

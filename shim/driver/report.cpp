@@ -195,11 +195,14 @@ void report_last_refusals() {
 }
 
 CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
-    const bool refused = refusal.how == ledger::Joined::refused, alone = refusal.how == ledger::Joined::unavailable;
+    const bool lost = refusal.how == ledger::Joined::lost, refused = lost || refusal.how == ledger::Joined::refused;
+    const bool alone = refusal.how == ledger::Joined::unavailable;
     if (!refused && ((!alone && !refusal.rebuilt) || !placed.first(gpu))) return CUDA_SUCCESS;
     LogLine line;
     append_gpu(line, gpu);
-    if (refused) {
+    if (lost) {
+        line.append(": ").append(refusal.failure.text);
+    } else if (refused) {
         line.append(": ").append(ledger::describe_refusal(refusal).view());
     } else if (alone) {
         line.append(": the slice can't be shared with other processes (").append(refusal.failure.text);

@@ -18,135 +18,14 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/policy/ledger/place.h"
 #include "tests/policy/rounds.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
 
-namespace {
-
-constexpr std::uint64_t kGiB = 1ull << 30;
-constexpr std::uint64_t kCapacity = 16 * kGiB;
-constexpr const char* kUuid = "GPU-00000000-1111-2222-3333-444444444444";
-
-struct Folder {
-    Folder() {
-        char name[] = "/dev/shm/cuslice-test-XXXXXX";
-        path = mkdtemp(name);
-    }
-    ~Folder() { std::filesystem::remove_all(path); }
-    std::string file() const { return path + "/" + std::to_string(geteuid()) + "-" + kUuid + ".ledger"; }
-    std::string path;
-};
-
-// What one process has of the ledger.
-struct Place {
-    Ledger ledger;
-    Membership membership;
-    Committed committed;
-    std::uint64_t available = 0;
-    Failure failure;
-
-    bool open(const Folder& folder) { return ledger.open(folder.path.c_str(), kUuid, kCapacity, false, &failure); }
-    Joined join(const char* name, std::uint64_t limit, std::uint64_t reserved = 0,
-                AccountKind kind = AccountKind::group, std::uint64_t in_use = 0) {
-        const Request request{kind, name, limit, reserved};
-        return ledger.join(request, in_use, &membership, &committed, &available, &failure);
-    }
-};
-
-// A process that answers a letter with a letter, until its input ends or it is killed.
-class Child {
-  public:
-    explicit Child(const std::function<char(char)>& answer) {
-        int in[2], out[2];
-        if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) std::abort();
-        pid_ = fork();
-        if (pid_ == 0) {
-            close(in[1]), close(out[0]);
-            for (const int file : parents_) close(file);  // or an older child would never see its input end
-            for (char letter; read(in[0], &letter, 1) == 1;) {
-                letter = answer(letter);
-                if (write(out[1], &letter, 1) != 1) break;
-            }
-            _exit(0);
-        }
-        close(in[0]), close(out[1]);
-        in_ = in[1], out_ = out[0];
-        parents_.insert(parents_.end(), {in_, out_});
-    }
-    ~Child() {
-        end();
-        close(out_);
-        std::erase(parents_, out_);
-    }
-    char ask(char letter) { return tell(letter) ? hear() : '!'; }
-    bool tell(char letter) { return write(in_, &letter, 1) == 1; }
-    char hear() {
-        char answer = '?';
-        return read(out_, &answer, 1) == 1 ? answer : '!';
-    }
-    void kill() {
-        ::kill(pid_, SIGKILL);
-        end();
-    }
-    void end() {
-        if (pid_ <= 0) return;
-        close(in_);
-        std::erase(parents_, in_);
-        waitpid(pid_, nullptr, 0);
-        pid_ = 0;
-    }
-    pid_t pid() const { return pid_; }
-
-  private:
-    static inline std::vector<int> parents_;
-    pid_t pid_ = 0;
-    int in_ = -1, out_ = -1;
-};
-
-// Joins the group "lab" of 8 GiB; r takes 5 GiB, g gives them back, t says the total in GiB.
-std::function<char(char)> member(const Folder& folder, std::uint64_t limit = 8 * kGiB, std::uint64_t reserved = 0) {
-    return [&folder, limit, reserved, place = std::make_shared<Place>()](char letter) {
-        switch (letter) {
-            case 'j':
-                if (!place->open(folder)) return 'x';
-                return place->join("lab", limit, reserved) == Joined::yes ? 'y' : 'n';
-            case 'r':
-                return place->membership.reserve(5 * kGiB, 0, nullptr) ? 'y' : 'n';
-            case 'g':
-                place->membership.change(-static_cast<std::int64_t>(5 * kGiB));
-                return 'y';
-            case 'd':
-                return place->ledger.take_back_dead() ? 'y' : 'n';
-            case 't':
-                return static_cast<char>('0' + place->membership.used() / kGiB);
-            case 'c':  // a program that closes every descriptor it finds
-                for (int file = 3; file < 256; file++)
-                    if (char path[64], target[512]; snprintf(path, sizeof path, "/proc/self/fd/%d", file) > 0) {
-                        const ssize_t length = readlink(path, target, sizeof target - 1);
-                        if (length > 0 &&
-                            std::string(target, static_cast<std::size_t>(length)).find(".ledger") != std::string::npos)
-                            close(file);
-                    }
-                return 'y';
-            case 'f': {  // leaves a child behind that does nothing, and has the parent's mappings and descriptors
-                if (fork() == 0) {
-                    sleep(2);
-                    _exit(0);
-                }
-                return 'y';
-            }
-            default:
-                return '?';
-        }
-    };
-}
-
-}  // namespace
-
 TEST_CASE("members of a group share one limit") {
-    const Folder folder;
+    const LedgerFolder folder;
     Child a(member(folder)), b(member(folder));
     CHECK(a.ask('j') == 'y');
     CHECK(b.ask('j') == 'y');
@@ -158,7 +37,7 @@ TEST_CASE("members of a group share one limit") {
 }
 
 TEST_CASE("what a killed member held is taken back before anybody is refused, and not before") {
-    const Folder folder;
+    const LedgerFolder folder;
     Child a(member(folder)), b(member(folder));
     REQUIRE(a.ask('j') == 'y');
     REQUIRE(b.ask('j') == 'y');
@@ -175,7 +54,7 @@ TEST_CASE("what a killed member held is taken back before anybody is refused, an
 }
 
 TEST_CASE("a forked child that lives on holds nothing of its parent's") {
-    const Folder folder;
+    const LedgerFolder folder;
     Child b(member(folder));
     REQUIRE(b.ask('j') == 'y');
     {
@@ -190,7 +69,7 @@ TEST_CASE("a forked child that lives on holds nothing of its parent's") {
 }
 
 TEST_CASE("a limit that is set anew counts from the next reservation on") {
-    const Folder folder;
+    const LedgerFolder folder;
     Child a(member(folder)), b(member(folder));
     REQUIRE(a.ask('j') == 'y');
     REQUIRE(b.ask('j') == 'y');
@@ -208,7 +87,7 @@ TEST_CASE("a limit that is set anew counts from the next reservation on") {
 }
 
 TEST_CASE("what is reserved can't be had by others, and ends with who reserved it") {
-    const Folder folder;
+    const LedgerFolder folder;
     const auto job = [&](const char* name, std::uint64_t in_use = 0) {
         return [&folder, name, in_use, place = std::make_shared<Place>()](char letter) {
             if (letter == 'l')
@@ -250,7 +129,7 @@ TEST_CASE("two users, with nothing set up by an administrator: what one reserves
         std::printf("  SKIPPED: only root can become two users\n");
         return;
     }
-    const Folder folder;
+    const LedgerFolder folder;
     std::filesystem::permissions(folder.path, std::filesystem::perms(01777));
     const auto user = [&](unsigned id, const char* name) {
         return [&folder, id, name, place = std::make_shared<Place>()](char letter) -> char {
@@ -276,7 +155,7 @@ TEST_CASE("two users, with nothing set up by an administrator: what one reserves
     Child forger(user(60001, "c"));
     REQUIRE(forger.ask('u') == 'y');
     CHECK(forger.ask('j') == 'n');
-    std::filesystem::rename(folder.path + "/60002-" + kUuid + ".ledger", folder.path + "/60003-" + kUuid + ".ledger");
+    std::filesystem::rename(folder.file_of(60002), folder.file_of(60003));
     CHECK(forger.ask('j') == 'y');
 }
 
@@ -288,7 +167,7 @@ TEST_CASE("two users who claim the same memory at once: one has it") {
     const int count = rounds(40, 1000);
     int both = 0, neither = 0;
     for (int i = 0; i < count; i++) {
-        const Folder folder;
+        const LedgerFolder folder;
         std::filesystem::permissions(folder.path, std::filesystem::perms(01777));
         const auto user = [&](unsigned id) {
             return [&folder, id, place = std::make_shared<Place>()](char) -> char {
@@ -310,7 +189,7 @@ TEST_CASE("two users who claim the same memory at once: one has it") {
 }
 
 TEST_CASE("a file that is no ledger of this version is replaced, and said to be") {
-    const Folder folder;
+    const LedgerFolder folder;
     const std::string what = GENERATE("empty", "short", "zeros", "garbage", "another version", "another GPU");
     CAPTURE(what);
     {
@@ -342,7 +221,7 @@ TEST_CASE("a file that is no ledger of this version is replaced, and said to be"
 }
 
 TEST_CASE("where no file can be made it is said why") {
-    const Folder folder;
+    const LedgerFolder folder;
     Place place;
     Failure failure;
     CHECK_FALSE(place.ledger.open((folder.path + "/no/such").c_str(), kUuid, kCapacity, false, &failure));
@@ -370,7 +249,7 @@ TEST_CASE("where no file can be made it is said why") {
 // Opening, joining, taking back, reserving, giving back: killed in any of it.
 TEST_CASE("processes killed at random while they come and take: the survivor's count is exact") {
     const int kills = rounds(400, 10'000);
-    const Folder folder;
+    const LedgerFolder folder;
     Place survivor;
     REQUIRE(survivor.open(folder));
     REQUIRE(survivor.join("lab", 8 * kGiB) == Joined::yes);
@@ -422,8 +301,48 @@ TEST_CASE("processes killed at random while they come and take: the survivor's c
     CHECK(survivor.membership.held() == kGiB);
 }
 
+// Between a claim and its answer nobody has a lock.
+TEST_CASE("processes killed at random while they reserve: no reservation is left behind, and none is given twice") {
+    const int kills = rounds(200, 5000);
+    const LedgerFolder folder;
+    const auto live = [&](unsigned which) {
+        // Two of them want the same job, and three jobs don't fit.
+        const std::string name = "job" + std::to_string(which % 3);
+        for (;;) {
+            Place place;
+            if (!place.open(folder)) _exit(1);
+            const Joined joined = place.join(name.c_str(), 6 * kGiB, 6 * kGiB, AccountKind::job);
+            if (joined == Joined::unavailable) _exit(2);
+            if (place.committed.promised > 2 * 6 * kGiB) _exit(3);
+            place.ledger.close();
+        }
+    };
+    std::mt19937 random(3);
+    pid_t workers[4] = {};
+    const auto start = [&](unsigned which) {
+        workers[which] = fork();
+        if (workers[which] == 0) live(which);
+    };
+    for (unsigned i = 0; i < 4; i++) start(i);
+    int ended = 0;
+    for (int i = 0; i < kills; i++) {
+        usleep(random() % 1500);
+        const unsigned which = random() % 4;
+        ::kill(workers[which], SIGKILL);
+        int status = 0;
+        waitpid(workers[which], &status, 0);
+        if (WIFEXITED(status)) UNSCOPED_INFO("ended with " << WEXITSTATUS(status)), ended++;
+        start(which);
+    }
+    for (pid_t& worker : workers) ::kill(worker, SIGKILL), waitpid(worker, nullptr, 0);
+    CHECK(ended == 0);
+    Place all;
+    REQUIRE(all.open(folder));
+    CHECK(all.join("all", kCapacity, kCapacity, AccountKind::job) == Joined::yes);
+}
+
 TEST_CASE("many short processes leave nothing behind") {
-    const Folder folder;
+    const LedgerFolder folder;
     Child watcher(member(folder));
     REQUIRE(watcher.ask('j') == 'y');
     const int count = rounds(300, 10'000);
@@ -444,7 +363,7 @@ TEST_CASE("many short processes leave nothing behind") {
 }
 
 TEST_CASE("the file can be read by everybody and written by its owner alone, a named folder is one user's") {
-    const Folder folder;
+    const LedgerFolder folder;
     const std::string inner = folder.path + "/shared";
     const mode_t before = umask(077);
     Place place;

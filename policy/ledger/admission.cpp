@@ -1,0 +1,365 @@
+// Joining: a place for this process, and a reservation if it is an account's first.
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "policy/ledger/locked.h"
+#include "policy/ledger/total.h"
+#include "policy/ledger/users.h"
+
+namespace cuslice::ledger {
+
+namespace {
+
+// For all of a join, in which others' claims may have to be decided first.
+constexpr unsigned kPatienceToJoin = 1000;  // milliseconds
+
+void say(Failure* why, const char* text) {
+    if (why) snprintf(why->text, sizeof why->text, "%s", text);
+}
+
+// What an account keeps others from having.
+std::uint64_t promised(const Account& account) {
+    return std::max(account.reserved.load(), __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED));
+}
+
+void add_holder(Committed* committed, unsigned user, const Account& account, const Member& first) {
+    const std::uint64_t used = __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED);
+    committed->used += used;
+    committed->promised += promised(account);
+    if (committed->count == Committed::kMost) {
+        committed->left_out++;
+        return;
+    }
+    Holder& holder = committed->holders[committed->count++];
+    holder.user = user;
+    holder.pid = first.pid;
+    memcpy(holder.command, first.command, sizeof holder.command);
+    holder.command[sizeof holder.command - 1] = '\0';
+    holder.since = first.since;
+    holder.reserved = account.reserved.load();
+    holder.used = used;
+}
+
+}  // namespace
+
+void set_terms(Account* account, const Terms& terms) {
+    const bool known = account->state.load() != AccountState::free;
+    if (!known) {
+        account->kind = terms.kind;
+        account->inner = terms.inner;
+        memcpy(account->name, terms.name, sizeof account->name);
+        account->total.bytes = 0;  // the stamp stays: it is some lane's, and noted there when it is replaced
+    }
+    if (!known || terms.limit != kNoLimitBytes) account->limit.store(terms.limit);
+    account->ticket = now_realtime();
+    account->left = 0;
+    account->reserved.store(terms.inner ? 0 : terms.reserved);
+    account->state.store(AccountState::claimed);
+}
+
+// ---- what is committed ----------------------------------------------------------------------------------------------
+
+// `*undecided`: there is a claim whose fate is not known yet and that comes after `ticket`.
+void Ledger::add_own(const Account* but, std::uint64_t ticket, Committed* committed, bool* undecided) const {
+    const File& file = *open_.file;
+    for (std::uint32_t i = 0; i < kAccounts; i++) {
+        const Account& account = file.accounts[i];
+        const AccountState state = account.state.load();
+        if (state == AccountState::free || account.inner) continue;
+        const Member* first = nullptr;
+        for (std::uint32_t k = 0; k < file.header.members && k < kMembers; k++) {
+            const Member& member = file.members[k];
+            if (member.state.load() != MemberState::live || member.account != i) continue;
+            first = &member;
+            break;
+        }
+        if (!first) continue;
+        if (&account == but)
+            committed->used += __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED);
+        else if (state == AccountState::claimed && account.ticket > ticket)
+            *undecided = true;
+        else
+            add_holder(committed, this_user(), account, *first);
+    }
+}
+
+namespace {
+
+// What is read of another user's file, and a folder's entries: too much for a stack.
+struct Reading {
+    char entries[4096];
+    Account accounts[kAccounts];
+    Member members[kMembers];
+};
+
+// As getdents64(2) has it; the C library's opendir takes the host's malloc.
+struct DirectoryEntry {
+    std::uint64_t inode;
+    std::int64_t offset;
+    unsigned short length;
+    unsigned char type;
+    char name[1];
+};
+
+bool read_at(int file, void* to, std::size_t bytes, std::size_t offset) {
+    return pread(file, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
+}
+
+void add_file(int file, unsigned user, std::uint64_t ticket, Reading& reading, Committed* committed, bool* undecided) {
+    Header header{};
+    if (!read_at(file, &header, sizeof header, 0)) return;
+    const std::size_t count = std::min(header.members, kMembers);
+    if (!read_at(file, static_cast<void*>(reading.accounts), sizeof reading.accounts, offsetof(File, accounts)) ||
+        !read_at(file, static_cast<void*>(reading.members), count * sizeof(Member), offsetof(File, members)))
+        return;
+    for (std::uint32_t i = 0; i < kAccounts; i++) {
+        const Account& account = reading.accounts[i];
+        const AccountState state = account.state.load();
+        if (state == AccountState::free || account.inner) continue;
+        const Member* first = nullptr;
+        for (std::uint32_t k = 0; k < count; k++) {
+            const Member& member = reading.members[k];
+            if (member.state.load() != MemberState::live || member.account != i || !lives(member, k, file)) continue;
+            first = &member;
+            break;
+        }
+        if (!first) continue;
+        if (state == AccountState::claimed && account.ticket > ticket)
+            *undecided = true;
+        else
+            add_holder(committed, user, account, *first);
+    }
+}
+
+}  // namespace
+
+// Other users' files of this GPU. Without a lock of ours: a folder may be full of them. False if not all could be read
+// in time.
+bool Ledger::add_foreign(std::uint64_t ticket, const Deadline& deadline, Committed* committed, bool* undecided) const {
+    const int folder = ::open(folder_, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+    if (folder < 0) return true;
+    void* memory = mmap(nullptr, sizeof(Reading), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool all = memory != MAP_FAILED;
+    const unsigned self = this_user();
+    while (all) {
+        Reading& reading = *static_cast<Reading*>(memory);
+        const long count = syscall(SYS_getdents64, folder, reading.entries, sizeof reading.entries);
+        if (count <= 0) break;
+        for (long at = 0; at < count && all;) {
+            const auto* entry = reinterpret_cast<const DirectoryEntry*>(reading.entries + at);
+            at += entry->length;
+            unsigned user = 0;
+            char uuid[64], path[kPathBytes];
+            all = !deadline.passed();
+            if (!parse_ledger_name(entry->name, &user, uuid) || user == self || strcmp(uuid, uuid_) != 0 ||
+                !ledger_path(folder_, user, uuid, path))
+                continue;
+            bool missing = false;
+            const int file = open_foreign(path, user, &missing, nullptr);
+            if (file < 0) continue;
+            add_file(file, user, ticket, reading, committed, undecided);
+            ::close(file);
+        }
+    }
+    if (memory != MAP_FAILED) munmap(memory, sizeof(Reading));
+    ::close(folder);
+    return all;
+}
+
+std::uint64_t Ledger::left(std::uint64_t in_use, const Committed& committed) const {
+    const std::uint64_t outside = in_use > committed.used ? in_use - committed.used : 0;
+    const std::uint64_t gone = committed.promised + outside;
+    return gone < capacity_ ? capacity_ - gone : 0;
+}
+
+bool Ledger::look(std::uint64_t in_use, Committed* committed, std::uint64_t* available) {
+    const Deadline deadline(kPatienceToJoin);
+    bool undecided = false;
+    *committed = {};
+    if (!open_.there() || !add_foreign(kNoLimit, deadline, committed, &undecided)) return false;
+    const Locked locked(*this, deadline);
+    if (!locked) return false;
+    take_back_dead_locked();
+    add_own(nullptr, kNoLimit, committed, &undecided);
+    *available = left(in_use, *committed);
+    return true;
+}
+
+// ---- places ---------------------------------------------------------------------------------------------------------
+
+Ledger::Place* Ledger::take_place(const Account* account, const char* command, Failure* why) {
+    File& file = *open_.file;
+    if (mine_count_ == sizeof mine_ / sizeof mine_[0]) return say(why, "too many accounts for one process"), nullptr;
+    Place& place = mine_[mine_count_];
+    place = {};
+    const auto lock = [&](std::uint32_t number) {
+        return keep_over_exec_ ? place.lock.take_over_exec(open_.descriptor, number)
+                               : place.lock.take(open_.descriptor, number);
+    };
+    std::uint32_t number = 0;
+    for (;; number++) {
+        if (number == kMembers) return say(why, "there is no room for one more process"), nullptr;
+        if (file.members[number].state.load() != MemberState::free) continue;
+        if (!make_room(open_, number + 1)) return say(why, "there is no room for the ledger to grow"), nullptr;
+        if (lock(number)) break;
+        if (!means_held(errno)) {
+            if (why) snprintf(why->text, sizeof why->text, "the ledger can't be locked: %s", strerror(errno));
+            return nullptr;
+        }
+    }
+    place.number = number;
+    mine_count_++;
+    lock_own_bytes();  // taking a place closes a descriptor
+
+    const ProcessIdentity self = this_process();
+    Member& member = file.members[number];
+    member.account = index_of(account);
+    member.caches.store(0);
+    member.pid = self.pid;
+    member.pid_namespace = self.pid_namespace;
+    member.start_time = self.start_time;
+    member.since = now_realtime();
+    member.image = image_number();
+    member.lock = place.lock.kind();
+    member.role = keep_over_exec_ ? MemberRole::launcher : MemberRole::user;
+    if (command)
+        snprintf(member.command, sizeof member.command, "%s", command);
+    else
+        command_of_this_process(member.command, sizeof member.command);
+    for (std::uint32_t lane = 0; lane < kLanes; lane++)
+        file.lanes[number * kLanes + lane].last_use.store(now_monotonic_seconds());
+    if (number >= file.header.members) file.header.members = number + 1;
+    return &place;
+}
+
+void Ledger::drop_place(Place* place) {
+    open_.file->members[place->number].state.store(MemberState::free);
+    place->lock.give_up(open_.descriptor, place->number);
+    *place = mine_[--mine_count_];
+}
+
+// The launcher that became this program keeps its place, and the reservation with it, for whatever the program becomes
+// next. What the program holds is in a place of its own, which goes with the program. For people they are one.
+void Ledger::adopt_launcher(const Account* account, Member* member) {
+    File& file = *open_.file;
+    for (std::uint32_t i = 0; i < file.header.members && i < kMembers; i++) {
+        const Member& launcher = file.members[i];
+        if (launcher.state.load() != MemberState::live || launcher.account != index_of(account) ||
+            launcher.role != MemberRole::launcher || is_mine(i) || !is_this_process(launcher))
+            continue;
+        member->since = launcher.since;
+        memcpy(member->command, launcher.command, sizeof member->command);
+        if (mine_count_ == sizeof mine_ / sizeof mine_[0]) return;
+        Place& place = mine_[mine_count_];
+        place = {};
+        place.number = i;
+        if (place.lock.take_over_exec(open_.descriptor, i)) mine_count_++;
+        return;
+    }
+}
+
+// ---- joining --------------------------------------------------------------------------------------------------------
+
+Ledger::Step Ledger::begin(const Request& request, Membership* membership, Claim* claim, Failure* why) {
+    take_back_dead_locked();
+    Account* account = find(request.kind, request.name);
+    const bool known = account != nullptr, first = !account || !has_members(index_of(account));
+    if (!known && request.made_in && request.made_in != open_.file->header.id) {
+        say(why,
+            "the ledger that this job began in was removed or damaged, and none of the job's processes has put it "
+            "back: nothing is granted, for the limit could be exceeded; start the job again");
+        return Step::lost;
+    }
+    if (!first && account->state.load() == AccountState::claimed) return Step::busy;
+    if (!account) account = new_account(request.kind);
+    if (!account) return say(why, "there is no room for one more account"), Step::failed;
+
+    // First the place, then the claim: a claim without a living member is nobody's.
+    Place* place = take_place(account, request.command, why);
+    if (!place) return Step::failed;
+    Member& member = open_.file->members[place->number];
+    membership->terms_ = {request.kind, request.inner, {}, request.limit, request.reserved};
+    memcpy(membership->terms_.name, request.name, strlen(request.name));
+    if (first)
+        set_terms(account, membership->terms_);
+    else
+        adopt_launcher(account, &member);
+    member.state.store(MemberState::live);
+    if (first && request.reserved && !request.inner) {
+        *claim = {open_.file, account, place, known};
+        return Step::claimed;
+    }
+    enter(account, place, membership);
+    return Step::joined;
+}
+
+void Ledger::enter(Account* account, Place* place, Membership* membership) {
+    if (account->state.load() == AccountState::claimed) account->state.store(AccountState::open);
+    place->membership = membership;
+    membership->file_ = open_.file;
+    membership->lanes_ = open_.file->lanes;
+    membership->number_ = place->number;
+    __atomic_store_n(&membership->account_, account, __ATOMIC_RELEASE);
+    membership->remember();
+}
+
+// The place is this process's alone; whoever has the lock next does away with an account without members.
+void Ledger::withdraw(const Claim& claim) {
+    const LockGuard guard(mutex_);
+    if (open_.file == claim.file) drop_place(claim.place);
+}
+
+Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* membership, Committed* committed,
+                    std::uint64_t* available, Failure* why) {
+    if (strlen(request.name) >= sizeof Account::name) return say(why, "the name is too long"), Joined::unavailable;
+    const Deadline deadline(kPatienceToJoin);
+    Claim claim;
+    for (Step step = Step::busy; step == Step::busy;) {
+        {
+            const Locked locked(*this, deadline, why);
+            if (!locked) return Joined::unavailable;
+            step = begin(request, membership, &claim, why);
+        }
+        if (step == Step::joined) return Joined::yes;
+        if (step == Step::lost) return Joined::lost;
+        if (step == Step::failed) return Joined::unavailable;
+        if (step == Step::busy && !deadline.pause())
+            return say(why, "another process of the same job is being admitted"), Joined::unavailable;
+    }
+
+    const std::uint64_t ticket = claim.account->ticket;
+    for (;;) {
+        *committed = {};
+        bool undecided = false;
+        if (!add_foreign(ticket, deadline, committed, &undecided)) {
+            withdraw(claim);
+            return say(why, "other users' ledgers can't be read in time"), Joined::unavailable;
+        }
+        {
+            const Locked locked(*this, deadline, why);
+            if (!locked) break;
+            if (open_.file != claim.file) return say(why, "the ledger was removed"), Joined::unavailable;
+            take_back_dead_locked();
+            add_own(claim.account, ticket, committed, &undecided);
+            if (!undecided || deadline.passed()) {
+                *available = left(in_use, *committed);
+                if (request.reserved <= *available) return enter(claim.account, claim.place, membership), Joined::yes;
+                drop_place(claim.place);
+                claim.account->reserved.store(0);
+                claim.account->state.store(claim.known ? AccountState::open : AccountState::free);
+                return Joined::refused;
+            }
+        }
+        deadline.pause();
+    }
+    withdraw(claim);
+    return Joined::unavailable;
+}
+
+}  // namespace cuslice::ledger

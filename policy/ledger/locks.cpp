@@ -1,0 +1,143 @@
+#include "policy/ledger/locks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "policy/ledger/liveness.h"
+
+namespace cuslice::ledger {
+
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+struct flock one_byte(short type, std::uint64_t byte) {
+    struct flock lock {};
+    lock.l_type = type;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = static_cast<off_t>(byte);
+    lock.l_len = 1;
+    return lock;
+}
+
+std::uint64_t monotonic() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+Deadline::Deadline(unsigned milliseconds) : end_(monotonic() + milliseconds * 1'000'000ull) {}
+
+bool Deadline::passed() const { return monotonic() >= end_; }
+
+bool Deadline::pause() const {
+    if (passed()) return false;
+    const timespec moment{0, 50'000};
+    nanosleep(&moment, nullptr);
+    return true;
+}
+
+bool means_held(int error) { return error == EACCES || error == EAGAIN; }
+
+bool lock_byte_for_process(int file, std::uint64_t byte) {
+    struct flock lock = one_byte(F_WRLCK, byte);
+    return fcntl(file, F_SETLK, &lock) == 0;
+}
+
+LockKind lock_byte(int file, std::uint64_t byte) {
+    struct flock lock = one_byte(F_WRLCK, byte);
+    if (fcntl(file, F_OFD_SETLK, &lock) == 0) return LockKind::open_file;
+    if (means_held(errno)) return LockKind::none;
+    return lock_byte_for_process(file, byte) ? LockKind::process : LockKind::none;
+}
+
+void unlock_byte(int file, std::uint64_t byte, LockKind kind) {
+    struct flock lock = one_byte(F_UNLCK, byte);
+    fcntl(file, kind == LockKind::open_file ? F_OFD_SETLK : F_SETLK, &lock);
+}
+
+LockKind lock_byte_until(int file, std::uint64_t byte, const Deadline& deadline) {
+    for (;;) {
+        const LockKind kind = lock_byte(file, byte);
+        if (kind != LockKind::none || !means_held(errno)) return kind;
+        if (!deadline.pause()) {
+            errno = EAGAIN;
+            return LockKind::none;
+        }
+    }
+}
+
+// Asked as a reader would: whoever merely reads under the byte's lock, as any user may, is nobody's member.
+bool is_locked(int file, std::uint64_t byte, bool* unknown) {
+    struct flock lock = one_byte(F_RDLCK, byte);
+    *unknown = false;
+    if (fcntl(file, F_OFD_GETLK, &lock) == 0) return lock.l_type != F_UNLCK;
+    lock = one_byte(F_RDLCK, byte);
+    if (fcntl(file, F_GETLK, &lock) == 0) return lock.l_type != F_UNLCK;
+    *unknown = true;
+    return false;
+}
+
+std::int32_t locker_of(int file, const Header* header) {
+    struct flock lock = one_byte(F_WRLCK, 0);
+    if (fcntl(file, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return 0;
+    if (lock.l_pid > 0) return lock.l_pid;
+    return header && header->locker > 0 && header->locker_namespace == this_process().pid_namespace ? header->locker
+                                                                                                    : 0;
+}
+
+bool PlaceLock::take(int file, std::uint32_t number) {
+    char path[40];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    const int own = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    const int locked = own < 0 ? file : own;
+    void* memory = mmap(nullptr, kPage, PROT_READ, MAP_SHARED, locked, 0);
+    if (memory != MAP_FAILED && madvise(memory, kPage, MADV_DONTFORK) == 0) {
+        anchor_ = memory;
+        kind_ = lock_byte(locked, byte_of_member(number));
+    } else {
+        anchor_ = memory == MAP_FAILED ? nullptr : memory;
+        kind_ = LockKind::none;
+        errno = ENOMEM;
+    }
+    const int error = errno;
+    if (kind_ != LockKind::open_file && anchor_) munmap(anchor_, kPage), anchor_ = nullptr;
+    if (own >= 0) close(own);
+    // A lock of the process went with that descriptor.
+    if (kind_ == LockKind::process || (kind_ == LockKind::none && !means_held(error)))
+        kind_ = lock_byte_for_process(file, byte_of_member(number)) ? LockKind::process : LockKind::none;
+    else
+        errno = error;
+    return kind_ != LockKind::none;
+}
+
+bool PlaceLock::take_over_exec(int file, std::uint32_t number) {
+    kind_ = lock_byte_for_process(file, byte_of_member(number)) ? LockKind::process : LockKind::none;
+    return kind_ != LockKind::none;
+}
+
+void PlaceLock::give_up(int file, std::uint32_t number) {
+    if (anchor_)
+        munmap(anchor_, kPage);
+    else if (kind_ == LockKind::process)
+        unlock_byte(file, byte_of_member(number), kind_);
+    *this = {};
+}
+
+int out_of_the_way(int file, bool keep_over_exec) {
+    const int moved = fcntl(file, keep_over_exec ? F_DUPFD : F_DUPFD_CLOEXEC, kLeastDescriptor);
+    if (moved >= 0) {
+        close(file);
+        return moved;
+    }
+    if (keep_over_exec) fcntl(file, F_SETFD, 0);
+    return file;
+}
+
+}  // namespace cuslice::ledger

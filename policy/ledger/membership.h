@@ -1,0 +1,88 @@
+#pragma once
+#include "policy/ledger/layout.h"
+#include "policy/mutex.h"
+
+namespace cuslice::ledger {
+
+inline constexpr std::uint64_t kNoLimitBytes = ~0ull;
+
+// What a process wants to be a member of.
+struct Request {
+    AccountKind kind = AccountKind::job;
+    const char* name = "";
+    std::uint64_t limit = kNoLimitBytes;  // bytes
+    std::uint64_t reserved = 0;           // bytes that nobody else shall be promised meanwhile
+    const char* command = nullptr;        // what people know the process by; null: its own name
+    bool inner = false;                   // within another account, whose reservation covers this one
+    std::uint64_t made_in = 0;            // the id of the file in which the launcher made it; 0: not known
+};
+
+// What an account is made with.
+struct Terms {
+    AccountKind kind = AccountKind::job;
+    bool inner = false;
+    char name[sizeof Account::name] = {};
+    std::uint64_t limit = kNoLimitBytes, reserved = 0;  // bytes
+};
+
+// This process's place in one account of one GPU's ledger. Reserving and giving back is lock-free but for a lock of
+// this process alone, and never enters the kernel unless another thread is in the same lane.
+class Membership {
+  public:
+    bool there() const { return account_now() != nullptr; }
+    std::uint64_t limit() const {
+        const std::uint64_t said = account_now()->limit.load(std::memory_order_relaxed);
+        return said >> kMostBits ? limit_of_damaged(said) : said;
+    }
+    std::uint64_t used() const { return __atomic_load_n(&account_now()->total.bytes, __ATOMIC_RELAXED); }
+    const Account& account() const { return *account_now(); }
+    std::uint32_t number() const { return number_; }
+
+    // Takes `bytes` if the account's total stays within its limit less `margin`. False, and nothing has changed, if
+    // not; `*seen` is the total then.
+    bool reserve(std::uint64_t bytes, std::uint64_t margin, std::uint64_t* seen);
+    // What is a fact already, whatever the limit; negative: given back.
+    void change(std::int64_t bytes);
+    // What this member holds, over all its lanes.
+    std::uint64_t held() const;
+
+    // This member keeps memory that it could give back, so many bytes at the moment, and will look at wanted() now and
+    // then.
+    void caches(std::uint64_t bytes);
+    // How often somebody here has asked for that.
+    std::uint32_t wanted() const { return account_now()->wanted.load(std::memory_order_relaxed); }
+    // Asks for so many bytes. False if the other members that keep any do not hold as much. `*state` changes when what
+    // they hold and could give back does.
+    bool want(std::uint64_t bytes, std::uint64_t* state);
+
+    // In a forked child: the place is the parent's.
+    void forget();
+
+  private:
+    friend class Ledger;
+    class InLane;
+
+    // No GPU has 256 TiB: such a limit is none, or text that somebody wrote over it.
+    static constexpr unsigned kMostBits = 48;
+    std::uint64_t limit_of_damaged(std::uint64_t said) const {
+        return said == kNoLimitBytes ? said : __atomic_load_n(&terms_.limit, __ATOMIC_RELAXED);
+    }
+    // Another one once the file was lost and put back.
+    Account* account_now() const { return __atomic_load_n(&account_, __ATOMIC_RELAXED); }
+    // Takes note of the account's terms, in case that the file is lost.
+    void remember();
+    // Goes on in another file, in `number` of account `index`, with what is held here. Under the ledger's lock.
+    void move_to(File* file, std::uint32_t index, std::uint32_t number);
+
+    Account* account_ = nullptr;
+    File* file_ = nullptr;
+    Lane* lanes_ = nullptr;
+    std::uint32_t number_ = 0;
+    Terms terms_;
+    struct alignas(64) LaneMutex {
+        Mutex mutex;
+    };
+    LaneMutex mutexes_[kLanes];
+};
+
+}  // namespace cuslice::ledger

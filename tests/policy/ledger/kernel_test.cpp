@@ -1,0 +1,84 @@
+// Locks that a kernel or a sandbox does not give.
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <cstdio>
+
+#include "tests/catch.h"
+#include "tests/policy/ledger/place.h"
+
+using namespace cuslice::ledger;
+using namespace cuslice::tests;
+
+namespace {
+
+// From now on fcntl's commands [from, to] are refused to this process.
+bool refuse_fcntl(unsigned from, unsigned to, unsigned error) {
+    sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, from, 0, 2),
+        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, to, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog filter{sizeof program / sizeof *program, program};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+// A member on a kernel before 3.15, or under an emulated one.
+std::function<char(char)> old_member(const LedgerFolder& folder) {
+    return [inner = member(folder)](char letter) {
+        if (letter == 'o') return refuse_fcntl(F_OFD_GETLK, F_OFD_SETLKW, EINVAL) ? 'y' : 'n';
+        return inner(letter);
+    };
+}
+
+}  // namespace
+
+TEST_CASE("where the kernel has no locks of open files, those of processes say who lives") {
+    const LedgerFolder folder;
+    Child a(old_member(folder)), b(old_member(folder)), c(member(folder));
+    if (a.ask('o') != 'y') {
+        std::printf("  SKIPPED: no seccomp filter can be set here\n");
+        return;
+    }
+    REQUIRE(b.ask('o') == 'y');
+    for (Child* one : {&a, &b, &c}) REQUIRE(one->ask('j') == 'y');
+    CHECK(a.ask('r') == 'y');
+    for (Child* other : {&b, &c}) {
+        CHECK(other->ask('d') == 'n');
+        CHECK(other->ask('t') == '5');
+    }
+    CHECK(a.ask('c') == 'y');  // its descriptors: /proc says that it lives
+    CHECK(b.ask('d') == 'n');
+    CHECK(c.ask('d') == 'n');
+    CHECK(c.ask('r') == 'n');
+    a.kill();
+    CHECK(b.ask('d') == 'y');
+    CHECK(c.ask('r') == 'y');
+    c.kill();
+    CHECK(b.ask('d') == 'y');
+    CHECK(b.ask('r') == 'y');
+}
+
+TEST_CASE("a sandbox that allows no locks is not taken for a process that holds them") {
+    const LedgerFolder folder;
+    Child child([&](char) {
+        Place place;
+        if (!place.open(folder)) return 'x';
+        if (!refuse_fcntl(F_GETLK, F_SETLKW, EPERM) || !refuse_fcntl(F_OFD_GETLK, F_OFD_SETLKW, EPERM)) return 's';
+        if (place.join("lab", kGiB) != Joined::unavailable) return 'j';
+        return std::string(place.failure.text) == "the ledger can't be locked: Operation not permitted" ? 'y' : 'n';
+    });
+    const char answer = child.ask('j');
+    if (answer == 's')
+        std::printf("  SKIPPED: no seccomp filter can be set here\n");
+    else
+        CHECK(answer == 'y');
+}

@@ -1,0 +1,218 @@
+// What a process holds, where its file, its descriptors or the program that it runs are lost.
+#include <sched.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "tests/catch.h"
+#include "tests/policy/ledger/place.h"
+#include "tests/policy/rounds.h"
+
+using namespace cuslice::ledger;
+using namespace cuslice::tests;
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+void lose(const LedgerFolder& folder, const std::string& how) {
+    if (how == "removed") std::filesystem::remove(folder.file());
+    if (how == "removed with its folder") std::filesystem::remove_all(folder.path);
+    if (how == "replaced") {
+        std::ofstream(folder.path + "/other") << "something else";
+        std::filesystem::rename(folder.path + "/other", folder.file());
+    }
+    if (how == "written over") {
+        std::fstream file(folder.file(), std::ios::in | std::ios::out | std::ios::binary);
+        file << std::string(600, 'e');  // the header, and some accounts
+    }
+}
+
+}  // namespace
+
+TEST_CASE("a ledger that is lost under its members is put back by them, with what they hold") {
+    const LedgerFolder folder;
+    const std::string how = GENERATE("removed", "removed with its folder", "replaced", "written over");
+    CAPTURE(how);
+    Child a(member(folder)), b(member(folder)), c(member(folder));
+    REQUIRE(a.ask('j') == 'y');
+    REQUIRE(b.ask('j') == 'y');
+    REQUIRE(a.ask('r') == 'y');
+    lose(folder, how);
+    a.ask('d');
+    CHECK(a.ask('t') == '5');
+    CHECK(c.ask('j') == 'y');
+    CHECK(c.ask('t') == '5');
+    CHECK(c.ask('r') == 'n');
+    b.ask('d');
+    CHECK(b.ask('t') == '5');
+    CHECK(b.ask('r') == 'n');
+    CHECK(a.ask('g') == 'y');
+    CHECK(b.ask('r') == 'y');
+    CHECK(c.ask('t') == '5');
+    // And what one of them held is taken back there.
+    b.kill();
+    CHECK(a.ask('d') == 'y');
+    CHECK(c.ask('t') == '0');
+}
+
+TEST_CASE("a ledger is put back with the limits and reservations that were in it") {
+    const LedgerFolder folder;
+    Place place;
+    REQUIRE(place.open(folder));
+    REQUIRE(place.join("job", 4 * kGiB, 4 * kGiB, AccountKind::job) == Joined::yes);
+    REQUIRE(place.ledger.set_limit(AccountKind::job, "job", 6 * kGiB));
+    place.ledger.take_back_dead();
+    std::filesystem::remove(folder.file());
+    place.ledger.take_back_dead();
+    CHECK(place.membership.limit() == 6 * kGiB);
+    Child other([&](char) {
+        Place another;
+        return another.open(folder) && another.join("more", 14 * kGiB, 14 * kGiB, AccountKind::job) == Joined::refused
+                   ? static_cast<char>('0' + another.available / kGiB)
+                   : '?';
+    });
+    CHECK(other.ask('j') == static_cast<char>('0' + 12));
+}
+
+TEST_CASE("a limit that somebody wrote text over is not believed") {
+    const LedgerFolder folder;
+    Place place;
+    REQUIRE(place.open(folder));
+    REQUIRE(place.join("lab", 2 * kGiB) == Joined::yes);
+    lose(folder, "written over");
+    CHECK(place.membership.limit() == 2 * kGiB);
+    CHECK_FALSE(place.membership.reserve(3 * kGiB, 0, nullptr));
+    place.ledger.take_back_dead();
+    CHECK(place.membership.limit() == 2 * kGiB);
+    CHECK(place.membership.used() == 0);
+    CHECK(place.membership.reserve(kGiB, 0, nullptr));
+}
+
+TEST_CASE("threads that reserve and give back while the ledger is put back leave an exact count") {
+    const LedgerFolder folder;
+    const int count = rounds(200, 2000);
+    Place place;
+    REQUIRE(place.open(folder));
+    REQUIRE(place.join("lab", 8 * kGiB) == Joined::yes);
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; i++)
+        threads.emplace_back([&] {
+            while (!stop)
+                if (place.membership.reserve(kMiB, 0, nullptr))
+                    place.membership.change(-static_cast<std::int64_t>(kMiB));
+        });
+    int gone = 0;
+    for (int i = 0; i < count; i++) {
+        std::filesystem::remove(folder.file());
+        place.ledger.take_back_dead();
+        gone += !std::filesystem::exists(folder.file());
+    }
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+    CHECK(gone == 0);
+    CHECK(place.membership.used() == 0);
+    CHECK(place.membership.held() == 0);
+}
+
+TEST_CASE("processes killed at random while the ledger is removed again and again: the survivor's count is exact") {
+    const int kills = rounds(200, 5000);
+    const LedgerFolder folder;
+    Place survivor;
+    REQUIRE(survivor.open(folder));
+    REQUIRE(survivor.join("lab", 8 * kGiB) == Joined::yes);
+    REQUIRE(survivor.membership.reserve(kGiB, 0, nullptr));
+    pid_t workers[3] = {};
+    const auto start = [&](pid_t& worker) {
+        worker = fork();
+        if (worker != 0) return;
+        std::mt19937 random(static_cast<unsigned>(getpid()));
+        Place place;
+        if (!place.open(folder) || place.join("lab", 8 * kGiB) != Joined::yes) _exit(1);
+        for (;;) {
+            const std::uint64_t bytes = random() % (3 * kGiB);
+            if (place.membership.reserve(bytes, 0, nullptr) && random() % 4)
+                place.membership.change(-static_cast<std::int64_t>(bytes));
+            else
+                place.ledger.take_back_dead();
+        }
+    };
+    std::mt19937 random(2);
+    for (pid_t& worker : workers) start(worker);
+    int ended = 0;
+    for (int i = 0; i < kills; i++) {
+        usleep(random() % 1500);
+        if (i % 5 == 0) std::filesystem::remove(folder.file());
+        pid_t& worker = workers[random() % 3];
+        ::kill(worker, SIGKILL);
+        int status = 0;
+        waitpid(worker, &status, 0);
+        ended += WIFEXITED(status);
+        survivor.ledger.take_back_dead();
+        start(worker);
+    }
+    for (pid_t& worker : workers) ::kill(worker, SIGKILL), waitpid(worker, nullptr, 0);
+    survivor.ledger.take_back_dead();
+    CHECK(ended == 0);
+    CHECK(std::filesystem::exists(folder.file()));
+    CHECK(survivor.membership.used() == kGiB);
+    CHECK(survivor.membership.held() == kGiB);
+    Child newcomer(member(folder));  // in the file that is there now
+    REQUIRE(newcomer.ask('j') == 'y');
+    CHECK(newcomer.ask('t') == '1');
+}
+
+TEST_CASE("a member that closed every descriptor lives, as seen from another pid namespace too") {
+    const LedgerFolder folder;
+    Child a(member(folder));
+    REQUIRE(a.ask('j') == 'y');
+    REQUIRE(a.ask('r') == 'y');
+    const int here = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+    if (unshare(CLONE_NEWPID) != 0) {
+        std::printf("  SKIPPED: no pid namespace can be made here\n");
+        close(here);
+        return;
+    }
+    {
+        Child b(member(folder));  // process 1 of its namespace
+        REQUIRE(setns(here, CLONE_NEWPID) == 0);
+        close(here);
+        REQUIRE(b.ask('j') == 'y');
+        CHECK(b.ask('d') == 'n');
+        CHECK(a.ask('c') == 'y');
+        CHECK(b.ask('d') == 'n');
+        CHECK(b.ask('t') == '5');
+        CHECK(b.ask('r') == 'n');
+        a.kill();
+        CHECK(b.ask('d') == 'y');
+        CHECK(b.ask('r') == 'y');
+    }
+}
+
+TEST_CASE("groups without members make room for others, the one that was left first") {
+    const LedgerFolder folder;
+    const auto once = [&](const std::string& name, std::uint64_t limit) {
+        Place place;
+        REQUIRE(place.open(folder));
+        CAPTURE(name);
+        REQUIRE(place.join(name.c_str(), limit) == Joined::yes);
+        const std::uint64_t held = place.membership.limit();
+        place.ledger.close();
+        return held;
+    };
+    Place lives;
+    REQUIRE(lives.open(folder));
+    REQUIRE(lives.join("lives", 7 * kGiB) == Joined::yes);
+    for (unsigned i = 0; i < 2 * kAccounts; i++) once("exp" + std::to_string(i), kGiB);
+    // What was left last is still known: its limit holds for who says none.
+    CHECK(once("exp" + std::to_string(2 * kAccounts - 1), kNoLimitBytes) == kGiB);
+    CHECK(once("exp0", kNoLimitBytes) == kNoLimitBytes);
+    CHECK(once("lives", kNoLimitBytes) == 7 * kGiB);
+    Place job;
+    REQUIRE(job.open(folder));
+    CHECK(job.join("job", kGiB, kGiB, AccountKind::job) == Joined::yes);
+}

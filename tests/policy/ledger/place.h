@@ -1,0 +1,150 @@
+// A ledger's folder of a test's own, and processes that have places in it.
+#pragma once
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "policy/ledger/ledger.h"
+
+namespace cuslice::tests {
+
+constexpr std::uint64_t kGiB = 1ull << 30;
+constexpr std::uint64_t kCapacity = 16 * kGiB;
+constexpr const char* kUuid = "GPU-00000000-1111-2222-3333-444444444444";
+
+struct LedgerFolder {
+    LedgerFolder() {
+        char name[] = "/dev/shm/cuslice-test-XXXXXX";
+        path = mkdtemp(name);
+    }
+    ~LedgerFolder() { std::filesystem::remove_all(path); }
+    /// The name of a user's file, which has the version in it since there were two.
+    std::string file_of(unsigned user) const {
+        char name[ledger::kPathBytes];
+        return ledger::ledger_path(path.c_str(), user, kUuid, name) ? name : "";
+    }
+    std::string file() const { return file_of(geteuid()); }
+    std::string path;
+};
+
+// What one process has of the ledger.
+struct Place {
+    ledger::Ledger ledger;
+    ledger::Membership membership;
+    ledger::Committed committed;
+    std::uint64_t available = 0;
+    ledger::Failure failure;
+
+    bool open(const LedgerFolder& folder) {
+        return ledger.open(folder.path.c_str(), kUuid, kCapacity, false, &failure);
+    }
+    ledger::Joined join(const char* name, std::uint64_t limit, std::uint64_t reserved = 0,
+                        ledger::AccountKind kind = ledger::AccountKind::group, std::uint64_t in_use = 0) {
+        ledger::Request request;
+        request.kind = kind;
+        request.name = name;
+        request.limit = limit;
+        request.reserved = reserved;
+        return ledger.join(request, in_use, &membership, &committed, &available, &failure);
+    }
+};
+
+// A process that answers a letter with a letter, until its input ends or it is killed.
+class Child {
+  public:
+    explicit Child(const std::function<char(char)>& answer) {
+        int in[2], out[2];
+        if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) std::abort();
+        pid_ = fork();
+        if (pid_ == 0) {
+            close(in[1]), close(out[0]);
+            for (const int file : parents_) close(file);  // or an older child would never see its input end
+            for (char letter; read(in[0], &letter, 1) == 1;) {
+                letter = answer(letter);
+                if (write(out[1], &letter, 1) != 1) break;
+            }
+            _exit(0);
+        }
+        close(in[0]), close(out[1]);
+        in_ = in[1], out_ = out[0];
+        parents_.insert(parents_.end(), {in_, out_});
+    }
+    ~Child() {
+        end();
+        close(out_);
+        std::erase(parents_, out_);
+    }
+    char ask(char letter) { return tell(letter) ? hear() : '!'; }
+    bool tell(char letter) { return write(in_, &letter, 1) == 1; }
+    char hear() {
+        char answer = '?';
+        return read(out_, &answer, 1) == 1 ? answer : '!';
+    }
+    void kill() {
+        ::kill(pid_, SIGKILL);
+        end();
+    }
+    void end() {
+        if (pid_ <= 0) return;
+        close(in_);
+        std::erase(parents_, in_);
+        waitpid(pid_, nullptr, 0);
+        pid_ = 0;
+    }
+    pid_t pid() const { return pid_; }
+
+  private:
+    static inline std::vector<int> parents_;
+    pid_t pid_ = 0;
+    int in_ = -1, out_ = -1;
+};
+
+// Joins the group "lab" of 8 GiB; r takes 5 GiB, g gives them back, t says the total in GiB.
+inline std::function<char(char)> member(const LedgerFolder& folder, std::uint64_t limit = 8 * kGiB,
+                                        std::uint64_t reserved = 0) {
+    return [&folder, limit, reserved, place = std::make_shared<Place>()](char letter) {
+        switch (letter) {
+            case 'j':
+                if (!place->open(folder)) return 'x';
+                return place->join("lab", limit, reserved) == ledger::Joined::yes ? 'y' : 'n';
+            case 'r':
+                return place->membership.reserve(5 * kGiB, 0, nullptr) ? 'y' : 'n';
+            case 'g':
+                place->membership.change(-static_cast<std::int64_t>(5 * kGiB));
+                return 'y';
+            case 'd':
+                return place->ledger.take_back_dead() ? 'y' : 'n';
+            case 't':
+                return static_cast<char>('0' + place->membership.used() / kGiB);
+            case 'c':  // a program that closes every descriptor it finds
+                for (int file = 3; file < 256; file++)
+                    if (char path[64], target[512]; snprintf(path, sizeof path, "/proc/self/fd/%d", file) > 0) {
+                        const ssize_t length = readlink(path, target, sizeof target - 1);
+                        if (length > 0 &&
+                            std::string(target, static_cast<std::size_t>(length)).find(".ledger") != std::string::npos)
+                            close(file);
+                    }
+                return 'y';
+            case 'f': {  // leaves a child behind that does nothing, and has the parent's mappings and descriptors
+                if (fork() == 0) {
+                    sleep(2);
+                    _exit(0);
+                }
+                return 'y';
+            }
+            default:
+                return '?';
+        }
+    };
+}
+
+}  // namespace cuslice::tests

@@ -1,0 +1,214 @@
+// What anybody may put into the ledgers' folder: it is waited for by nobody, and believed by nobody.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cstring>
+#include <fstream>
+
+#include "tests/catch.h"
+#include "tests/policy/ledger/place.h"
+
+using namespace cuslice::ledger;
+using namespace cuslice::tests;
+
+namespace {
+
+constexpr unsigned kStranger = 60002;
+
+// Far more than is waited for, and far less than what a stranger could keep somebody waiting for.
+constexpr unsigned kGuard = 15;  // seconds
+
+// Keeps a file locked or leased in a process of its own, which may be stopped.
+struct Keeper {
+    Keeper(const std::string& path, bool lease, bool stopped = false)
+        : child([path, lease](char) {
+              signal(SIGIO, SIG_IGN);  // told to give up its lease
+              const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+              struct flock lock {};
+              lock.l_type = F_WRLCK;
+              lock.l_len = 1;
+              return (lease ? fcntl(file, F_SETLEASE, F_WRLCK) : fcntl(file, F_SETLK, &lock)) == 0 ? 'y' : 'n';
+          }) {
+        REQUIRE(child.ask('k') == 'y');
+        if (stopped) {
+            kill(child.pid(), SIGSTOP);
+            int status = 0;
+            waitpid(child.pid(), &status, WUNTRACED);
+            REQUIRE(WIFSTOPPED(status));
+        }
+    }
+    ~Keeper() { child.kill(); }
+    Child child;
+};
+
+// Opens and joins with a reservation, which looks at everybody's files, in a process that is ended if it hangs.
+std::string join_reserving(const LedgerFolder& folder) {
+    int out[2];
+    REQUIRE(pipe(out) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(kGuard);
+        Place place;
+        std::string answer = "joined";
+        if (!place.open(folder) || place.join("job", kGiB, kGiB, AccountKind::job) != Joined::yes)
+            answer = place.failure.text;
+        _exit(write(out[1], answer.data(), answer.size()) < 0);
+    }
+    close(out[1]);
+    std::string text(1024, '\0');
+    const ssize_t count = read(out[0], text.data(), text.size());
+    close(out[0]);
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (!WIFEXITED(status)) return "(hangs)";
+    text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+    return text;
+}
+
+void make_ledger(const LedgerFolder& folder) {
+    Place place;
+    REQUIRE(place.open(folder));
+    place.ledger.close();
+}
+
+std::uint64_t size_of_ledger(const LedgerFolder& folder) {
+    make_ledger(folder);
+    const std::uint64_t size = std::filesystem::file_size(folder.file());
+    std::filesystem::remove(folder.file());
+    return size;
+}
+
+}  // namespace
+
+TEST_CASE("nobody waits for what another user put under their own name") {
+    if (geteuid() != 0) {
+        std::printf("  SKIPPED: only root can leave files of two users\n");
+        return;
+    }
+    const LedgerFolder folder;
+    const std::string path = folder.file_of(kStranger),
+                      what = GENERATE("fifo", "lease", "lock", "folder", "link", "huge");
+    CAPTURE(what);
+    std::unique_ptr<Keeper> keeper;
+    if (what == "fifo") REQUIRE(mkfifo(path.c_str(), 0666) == 0);
+    if (what == "folder") REQUIRE(mkdir(path.c_str(), 0777) == 0);
+    if (what == "link") REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
+    if (what == "huge") {
+        std::ofstream(path) << "x";
+        std::filesystem::resize_file(path, 1ull << 40);
+    }
+    if (what == "lease" || what == "lock") {
+        make_ledger(folder);
+        std::filesystem::rename(folder.file(), path);
+        keeper = std::make_unique<Keeper>(path, what == "lease");
+    }
+    REQUIRE(lchown(path.c_str(), kStranger, kStranger) == 0);
+    CHECK(join_reserving(folder) == "joined");
+}
+
+TEST_CASE("nobody waits for what lies under the own name, and it is said what it is") {
+    const LedgerFolder folder;
+    const std::uint64_t size = size_of_ledger(folder);
+    const std::string path = folder.file(), what = GENERATE("fifo", "folder", "link", "stranger's", "stranger's lock");
+    CAPTURE(what);
+    std::unique_ptr<Keeper> keeper;
+    const bool strangers = what == "stranger's" || what == "stranger's lock";
+    if (strangers && geteuid() != 0) {
+        std::printf("  SKIPPED: only root can leave files of two users\n");
+        return;
+    }
+    if (what == "fifo") REQUIRE(mkfifo(path.c_str(), 0666) == 0);
+    if (what == "folder") REQUIRE(mkdir(path.c_str(), 0777) == 0);
+    if (what == "link") REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
+    if (strangers) {
+        std::ofstream(path) << "x";
+        if (what == "stranger's lock") keeper = std::make_unique<Keeper>(path, false);
+        std::filesystem::resize_file(path, what == "stranger's" ? size : 4096);
+        REQUIRE(chown(path.c_str(), kStranger, kStranger) == 0);
+    }
+    const std::string said = join_reserving(folder);
+    CAPTURE(said);
+    CHECK(said.find(path) != said.npos);
+    if (what == "fifo") CHECK(said == path + " is no regular file");
+    if (strangers) CHECK(said == path + " belongs to user 60002");
+}
+
+TEST_CASE("who has the ledger locked is named, and whether that process is stopped") {
+    const LedgerFolder folder;
+    make_ledger(folder);
+    const bool stopped = GENERATE(false, true);
+    Keeper keeper(folder.file(), false, stopped);
+    const std::string pid = std::to_string(keeper.child.pid());
+    CHECK(join_reserving(folder) == "the ledger is locked by pid " + pid + ", which " +
+                                        (stopped ? "is stopped (kill -CONT lets it go on)" : "does not let go of it"));
+}
+
+TEST_CASE("a lock that could not be had is not waited for again at once") {
+    const LedgerFolder folder;
+    Place place;
+    REQUIRE(place.open(folder));
+    REQUIRE(place.join("lab", kGiB) == Joined::yes);
+    Keeper keeper(folder.file(), false);
+    CHECK_FALSE(place.ledger.take_back_dead());
+    // Twenty of the waits that the first one took, in less than three of them.
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < 20; i++) CHECK_FALSE(place.ledger.take_back_dead());
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::milliseconds(1500));
+}
+
+TEST_CASE("a ledger of another version stays as it is, and is used by its own") {
+    const LedgerFolder folder;
+    const std::string name = std::to_string(geteuid()) + "-" + kUuid;
+    // Before versions had names of their own, and after this one.
+    const std::string others[] = {folder.path + "/" + name + ".ledger",
+                                  folder.path + "/" + name + "." + std::to_string(kVersion + 1) + ".ledger"};
+    for (const std::string& other : others) std::ofstream(other) << "another version's";
+    Place place;
+    REQUIRE(place.open(folder));
+    CHECK(place.ledger.found() == Found::made);
+    CHECK(place.join("lab", kGiB) == Joined::yes);
+    for (const std::string& other : others) {
+        std::ifstream file(other);
+        CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == "another version's");
+    }
+}
+
+TEST_CASE("a ledger takes little space, and more as more processes come") {
+    const LedgerFolder folder;
+    const auto space = [&] {
+        struct stat info {};
+        REQUIRE(stat(folder.file().c_str(), &info) == 0);
+        return static_cast<std::uint64_t>(info.st_blocks) * 512;
+    };
+    std::vector<std::unique_ptr<Place>> places;
+    const auto join = [&] {
+        places.push_back(std::make_unique<Place>());
+        return places.back()->open(folder) && places.back()->join("lab", kGiB) == Joined::yes;
+    };
+    REQUIRE(join());
+    CHECK(space() <= 256 << 10);
+    constexpr std::uint64_t kCount = 500, kBytes = 1 << 20;
+    while (places.size() < kCount) REQUIRE(join());
+    for (const auto& place : places) CHECK(place->membership.reserve(kBytes, 0, nullptr));
+    CHECK(places[0]->membership.used() == kCount * kBytes);
+    CHECK(space() <= 1 << 20);
+    CHECK(std::filesystem::file_size(folder.file()) >= space());
+}
+
+TEST_CASE("where files may not be as large as a ledger it is said, and no signal comes") {
+    const LedgerFolder folder;
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        const rlimit small{64 << 10, RLIM_INFINITY};
+        if (setrlimit(RLIMIT_FSIZE, &small) != 0) _exit(2);
+        Place place;
+        _exit(place.open(folder) || std::string(place.failure.text).find("File too large") == std::string::npos);
+    }
+    waitpid(child, &status, 0);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    CHECK(std::filesystem::is_empty(folder.path));
+}

@@ -1,0 +1,187 @@
+// Programs and the file that they share a slice in: an exec, strangers in the folder, a file that is lost.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+#include "tests/preload/guest.h"
+#include "tests/preload/places.h"
+
+namespace cuslice::tests {
+namespace {
+
+const std::string kLaunch = CUSLICE_TEST_LAUNCH;
+
+std::string bytes(std::uint64_t count) { return std::to_string(count); }
+
+Words launch(const Words& options, const Words& program) {
+    Words words{kLaunch, "run", "--fake", "1xlaptop-2g", "--headroom", "16MiB"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.push_back("--");
+    words.insert(words.end(), program.begin(), program.end());
+    return words;
+}
+
+Words outside(const Folder& books) { return plain({"CUSLICE_FAKE_DIR=" + books.path()}); }
+
+// A command that is ended if it hangs, for far longer than anything here is waited for.
+Outcome run_guarded(Words words, const Words& environment) {
+    words.insert(words.begin(), {"/usr/bin/env", "timeout", "15"});
+    return run(words, environment);
+}
+
+Outcome ps(const Folder& books) {
+    return run_guarded({kLaunch, "ps", "--json", "--fake", "1xlaptop-2g"}, outside(books));
+}
+
+nlohmann::json holders(const Folder& books) { return nlohmann::json::parse(ps(books).out)["processes"]; }
+
+// The user's only ledger.
+std::string ledger_in(const Folder& books) {
+    for (const auto& entry : std::filesystem::directory_iterator(books.path() + "/ledger"))
+        if (entry.path().extension() == ".ledger") return entry.path().string();
+    return "";
+}
+
+}  // namespace
+
+TEST_CASE("what a program held is no more charged once it has become another one") {
+    const Folder books;
+    const std::string group = GENERATE("", "lab");
+    Words options{"--limit", "1GiB"};
+    if (!group.empty()) options.insert(options.end(), {"--group", group});
+    Guest guest(launch(options, Guest::route("linked")), outside(books));
+    std::uint64_t free = 0;
+    for (int image = 0; image < 6; image++) {
+        CAPTURE(image);
+        REQUIRE(guest.code("init") == 0);
+        REQUIRE(guest.code("retain 0") == 0);
+        REQUIRE(guest.code("current 0") == 0);
+        if (image == 0) free = guest.number("info");
+        CHECK(guest.number("info") == free);
+        CHECK(guest.code("alloc x " + bytes(300 << 20)) == 0);
+        for (const auto& row : holders(books)) CHECK(row["used"] == books_of(books.path(), guest.pid()).used);
+        REQUIRE(guest.code("exec linked") == 0);
+    }
+    // Its job's slice is its own all the while.
+    CHECK(guest.code("init") == 0);
+    CHECK(run(launch({"--limit", "1500MiB"}, {"/bin/true"}), outside(books)).exit_code == 75);
+}
+
+TEST_CASE("strangers in the ledgers' folder keep nobody waiting, and ps says what it could not look at") {
+    if (geteuid() != 0) {
+        std::printf("  SKIPPED: only root can leave files of two users\n");
+        return;
+    }
+    const Folder books;
+    REQUIRE(run(launch({"--limit", "1GiB"}, {"/bin/true"}), outside(books)).exit_code == 0);
+    const std::filesystem::path own = ledger_in(books);
+    const bool mine = GENERATE(false, true);
+    CAPTURE(mine);
+    const std::string name = own.filename().string();
+    const std::string path =
+        mine ? own.string() : (own.parent_path() / ("60002" + name.substr(name.find('-')))).string();
+    if (mine) std::filesystem::remove(own);
+    REQUIRE(mkfifo(path.c_str(), 0666) == 0);
+    REQUIRE(chown(path.c_str(), 60002, 60002) == 0);
+    const Outcome started = run_guarded(launch({"--limit", "1GiB"}, {"/bin/echo", "started"}), outside(books));
+    CHECK(started.out == "started\n");
+    CHECK((started.err.find(path) != std::string::npos) == mine);
+    const Outcome listed = ps(books);
+    CHECK(listed.err == "cuslice: ps: " + path + " is no regular file\n");
+    CHECK(listed.exit_code == (mine ? 69 : 0));
+    const Outcome table = run_guarded({kLaunch, "ps", "--fake", "1xlaptop-2g"}, outside(books));
+    CHECK(table.out.find("No job or group") == std::string::npos);
+}
+
+TEST_CASE("a ledger that is lost while its job runs doubles no limit") {
+    const Folder books;
+    Guest a(launch({"--limit", "1GiB"}, Guest::route("linked")), outside(books));
+    REQUIRE(a.code("init") == 0);
+    REQUIRE(a.code("retain 0") == 0);
+    REQUIRE(a.code("current 0") == 0);
+    REQUIRE(a.code("alloc x " + bytes(400 << 20)) == 0);
+    const std::string job = a.ask("getenv CUSLICE_JOB").substr(1);
+    const Words more{"CUSLICE_LIMIT=1GiB", "CUSLICE_HEADROOM=16MiB", "CUSLICE_JOB=" + job};
+    Guest b(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), more));
+    REQUIRE(b.code("init") == 0);
+    const std::string how = GENERATE("removed", "written over");
+    CAPTURE(how);
+    if (how == "removed")
+        std::filesystem::remove(ledger_in(books));
+    else
+        std::fstream(ledger_in(books), std::ios::in | std::ios::out) << std::string(700, 'e');
+    // Nobody of the job has been there since: the one that is new can't know who else is in it.
+    CHECK(b.code("retain 0") == 2);
+    REQUIRE(b.complaints().size() == 1);
+    CHECK(b.complaints()[0].find("was removed or damaged") != std::string::npos);
+    // The limit is not in the file that counts any more.
+    CHECK(a.number("total 0") == 1 << 30);
+    CHECK(a.code("alloc y " + bytes(700 << 20)) == 2);  // looks, and puts it back
+    REQUIRE(b.code("retain 0") == 0);
+    REQUIRE(b.code("current 0") == 0);
+    CHECK(b.number("info") == a.number("info"));
+    CHECK(b.code("alloc y " + bytes(200 << 20)) == 2);
+    CHECK(books_of(books.path(), a.pid()).used + books_of(books.path(), b.pid()).used <= 1 << 30);
+    CHECK(holders(books).size() == 2);
+}
+
+TEST_CASE("no descriptor of a ledger is one that programs take for a stream") {
+    const Folder books;
+    Words words = launch({"--limit", "1GiB"}, {"/bin/ls", "-l", "/proc/self/fd"});
+    std::string line = "exec";
+    for (const std::string& word : words) line += " '" + word + "'";
+    const Outcome outcome = run({"/bin/sh", "-c", line + " <&- 2>&-"}, outside(books));
+    CAPTURE(outcome.out);
+    REQUIRE(outcome.out.find(".ledger") != std::string::npos);
+    for (const std::string& one : split_lines(outcome.out)) {
+        const std::size_t arrow = one.find(" -> ");
+        if (arrow == one.npos || one.find(".ledger") == one.npos) continue;
+        CHECK(std::stoi(one.substr(one.rfind(' ', arrow - 1) + 1)) >= 10);
+    }
+}
+
+TEST_CASE("users of rootless containers have ledgers of their own, named as outside") {
+    const Folder books;
+    std::filesystem::permissions(books.path(), std::filesystem::perms(01777));
+    const auto as = [&](const Words& program, const char* user) {
+        Words words{"/usr/bin/env",   "setpriv", "--reuid",        user, "--regid", user,
+                    "--clear-groups", "unshare", "--map-root-user"};
+        words.insert(words.end(), program.begin(), program.end());
+        return words;
+    };
+    if (geteuid() != 0 || run(as({"/bin/true"}, "60001"), plain()).exit_code != 0) {
+        std::printf("  SKIPPED: no user namespace can be made here\n");
+        return;
+    }
+    const Words there = plain({"CUSLICE_DIR=" + books.path() + "/shared"});
+    std::filesystem::create_directory(books.path() + "/shared");
+    std::filesystem::permissions(books.path() + "/shared", std::filesystem::perms(01777));
+    // Each with books of its own: what is shared is the ledgers' folder alone.
+    const auto in_books = [&](const char* name) {
+        Words environment = there;
+        std::filesystem::create_directory(books.path() + "/" + name);
+        std::filesystem::permissions(books.path() + "/" + name, std::filesystem::perms(0777));
+        environment.push_back("CUSLICE_FAKE_DIR=" + books.path() + "/" + name);
+        return environment;
+    };
+    Guest a(as(launch({"--limit", "1200MiB"}, {"/bin/sh", "-c", "read line; echo up; read line"}), "60001"),
+            in_books("a"));
+    REQUIRE(a.ask("go") == "up");
+    const Outcome b = run(as(launch({"--limit", "1200MiB"}, {"/bin/echo", "started"}), "60002"), in_books("b"));
+    CHECK(b.err.find("cuslice: GPU 0: 1200.0 MiB asked") == 0);
+    CHECK(b.err.find("user 60001") != std::string::npos);
+    CHECK(b.exit_code == 75);
+    std::size_t files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(books.path() + "/shared")) {
+        const std::string name = entry.path().filename().string();
+        files += name.starts_with("60001-") || name.starts_with("60002-");
+    }
+    CHECK(files == 2);
+}
+
+}  // namespace cuslice::tests
