@@ -68,6 +68,7 @@ void set_terms(Account* account, const Terms& terms) {
 // `*undecided`: there is a claim whose fate is not known yet and that comes after `ticket`.
 void Ledger::add_own(const Account* but, std::uint64_t ticket, Committed* committed, bool* undecided) const {
     const File& file = *open_.file;
+    const unsigned self = this_user();
     for (std::uint32_t i = 0; i < kAccounts; i++) {
         const Account& account = file.accounts[i];
         const AccountState state = account.state.load();
@@ -85,7 +86,7 @@ void Ledger::add_own(const Account* but, std::uint64_t ticket, Committed* commit
         else if (state == AccountState::claimed && account.ticket > ticket)
             *undecided = true;
         else
-            add_holder(committed, this_user(), account, *first);
+            add_holder(committed, self, account, *first);
     }
 }
 

@@ -261,9 +261,10 @@ State state_of(const OpenFile& open_file, const char* uuid) {
     return good(open_file.file->header, uuid) ? State::whole : State::damaged;
 }
 
-bool same_file(const char* path, OpenFile* open_file, bool* gone) {
+bool has_descriptor(const OpenFile& open_file) { return is_same(open_file.descriptor, open_file); }
+
+bool open_again(const char* path, OpenFile* open_file, bool* gone) {
     *gone = false;
-    if (is_same(open_file->descriptor, *open_file)) return true;
     const int file = open(path, O_RDWR | kSafely);
     if (!is_same(file, *open_file)) {
         *gone = file >= 0 || errno == ENOENT;

@@ -54,9 +54,10 @@ void leave_to_parent(OpenFile* open_file);
 enum class State : std::uint8_t { whole, gone, damaged, unknown };
 State state_of(const OpenFile& open_file, const char* uuid);
 
-// Makes sure that the descriptor is this file's: a program may have closed all it found. Opens the file again under its
-// name then. False if that can't be done; `*gone`: there is another file by now, or none.
-bool same_file(const char* path, OpenFile* open_file, bool* gone);
+// Whether the descriptor is still this file's: a program may have closed all it found.
+bool has_descriptor(const OpenFile& open_file);
+// Opens the file again under its name. False if that can't be done; `*gone`: there is another file by now, or none.
+bool open_again(const char* path, OpenFile* open_file, bool* gone);
 
 // Takes the space of the members below `count`, and of their lanes. With byte 0 locked.
 bool make_room(const OpenFile& open_file, std::uint32_t count);

@@ -120,12 +120,14 @@ void Ledger::forget() {
 // Makes sure of the descriptor and of the file. One that was removed or overwritten is put back by whoever has a place
 // in it.
 bool Ledger::find_file(const Deadline& deadline, Failure* why) {
-    char path[kPathBytes];
-    if (!ledger_path(folder_, this_user(), uuid_, path)) return false;
     bool gone = false;
-    if (!same_file(path, &open_, &gone) && !gone) {
-        if (why) snprintf(why->text, sizeof why->text, "can't open %s: %s", path, strerror(errno));
-        return false;
+    if (!has_descriptor(open_)) {
+        char path[kPathBytes];
+        if (!ledger_path(folder_, this_user(), uuid_, path)) return false;
+        if (!open_again(path, &open_, &gone) && !gone) {
+            if (why) snprintf(why->text, sizeof why->text, "can't open %s: %s", path, strerror(errno));
+            return false;
+        }
     }
     const State state = gone ? State::gone : state_of(open_, uuid_);
     return (state != State::gone && state != State::damaged) || put_back(deadline, why);

@@ -68,7 +68,7 @@ class Membership {
         return said == kNoLimitBytes ? said : __atomic_load_n(&terms_.limit, __ATOMIC_RELAXED);
     }
     // Another one once the file was lost and put back.
-    Account* account_now() const { return __atomic_load_n(&account_, __ATOMIC_RELAXED); }
+    Account* account_now() const { return __atomic_load_n(&account_, __ATOMIC_ACQUIRE); }
     // Takes note of the account's terms, in case that the file is lost.
     void remember();
     // Goes on in another file, in `number` of account `index`, with what is held here. Under the ledger's lock.

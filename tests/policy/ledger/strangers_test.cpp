@@ -111,7 +111,8 @@ TEST_CASE("nobody waits for what another user put under their own name") {
 TEST_CASE("nobody waits for what lies under the own name, and it is said what it is") {
     const LedgerFolder folder;
     const std::uint64_t size = size_of_ledger(folder);
-    const std::string path = folder.file(), what = GENERATE("fifo", "folder", "link", "stranger's", "stranger's lock");
+    const std::string path = folder.file(),
+                      what = GENERATE("fifo", "folder", "link", "lease", "stranger's", "stranger's lock");
     CAPTURE(what);
     std::unique_ptr<Keeper> keeper;
     const bool strangers = what == "stranger's" || what == "stranger's lock";
@@ -122,6 +123,10 @@ TEST_CASE("nobody waits for what lies under the own name, and it is said what it
     if (what == "fifo") REQUIRE(mkfifo(path.c_str(), 0666) == 0);
     if (what == "folder") REQUIRE(mkdir(path.c_str(), 0777) == 0);
     if (what == "link") REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
+    if (what == "lease") {
+        make_ledger(folder);
+        keeper = std::make_unique<Keeper>(path, true);
+    }
     if (strangers) {
         std::ofstream(path) << "x";
         if (what == "stranger's lock") keeper = std::make_unique<Keeper>(path, false);
