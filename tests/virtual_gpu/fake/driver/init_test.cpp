@@ -4,7 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "tests/catch.h"
 #include "tests/virtual_gpu/fake/driver/gpu.h"
@@ -108,7 +113,16 @@ TEST_CASE("the launcher's question is answered without starting anything") {
     REQUIRE(check != nullptr);
     char message[4096] = "x";
     CHECK(check("2xA100-40G,1xt4", message, sizeof message) == 0);
-    CHECK(std::string(message) == "");
+    // Each GPU's UUID, and the bytes of its first context.
+    std::istringstream lines(message);
+    std::vector<std::string> uuids;
+    std::uint64_t bytes = 0;
+    for (std::string uuid; lines >> uuid >> bytes; uuids.push_back(uuid)) {
+        CHECK(uuid.rfind("GPU-", 0) == 0);
+        CHECK(bytes > 0);
+    }
+    CHECK(lines.eof());
+    CHECK(std::set<std::string>(uuids.begin(), uuids.end()).size() == 3);
     CHECK(check("t5", message, sizeof message) != 0);
     CHECK(std::string(message).rfind("there is no profile 't5'; the profiles are: ", 0) == 0);
     CHECK(check("t5", message, 9) != 0);
