@@ -13,14 +13,12 @@ std::uint64_t up_to_steps(std::uint64_t bytes, std::uint64_t step) {
     return __builtin_add_overflow(bytes, step - 1, &up) ? bytes : up / step * step;
 }
 
-// The allocation that this thread is inside the driver for: also where a longjmp leaves it.
-struct Inside {
+// The allocation that this thread is inside the driver for, where a longjmp leaves it.
+struct LeftBehind {
     MemoryPools* pools = nullptr;
-    CUmemoryPool pool = nullptr;
-    std::uint64_t bytes = 0, at_most = 0;
-    bool on_spare = false;
+    MemoryPools::Inside inside;
 };
-constinit thread_local Inside inside_here;
+constinit thread_local LeftBehind left_behind;
 
 }  // namespace
 
@@ -90,7 +88,7 @@ bool MemoryPools::begin(Growing& growing, Growing::Where where) {
     pool->at_most += growing.at_most_;
     pool->on_spare += where == Growing::Where::on_spare;
     growing.where_ = where;
-    inside_here = {this, growing.pool_, growing.bytes_, growing.at_most_, where == Growing::Where::on_spare};
+    left_behind = {this, growing.inside()};
     return true;
 }
 
@@ -138,11 +136,10 @@ bool MemoryPools::Growing::enter_on_spare(bool wait) {
     }
 }
 
-// With the lock held: this thread has come out of what it was inside for.
-void MemoryPools::come_out() {
-    const Inside ended = inside_here;
-    inside_here = {};
-    Pool* pool = ended.pools == this ? find(ended.pool) : nullptr;
+// With the lock held: this thread has come out of the driver.
+void MemoryPools::come_out(Inside ended) {
+    left_behind = {};
+    Pool* pool = find(ended.pool);
     if (!pool || !pool->inside) return;  // or in a child that the driver has forked here
     pool->inside--;
     pool->asked -= ended.bytes;
@@ -153,7 +150,7 @@ void MemoryPools::come_out() {
 
 // With the lock held.
 void MemoryPools::Growing::end() {
-    if (where_ != Where::outside) pools_.come_out();
+    if (where_ != Where::outside) pools_.come_out(inside());
     where_ = Where::outside;
 }
 
@@ -168,10 +165,10 @@ void MemoryPools::Growing::leave() {
 
 void MemoryPools::leave_locks() {
     mutex_.leave();
-    if (inside_here.pools != this) return;
+    if (left_behind.pools != this) return;
     {
         LockGuard lock(mutex_);
-        come_out();
+        come_out(left_behind.inside);
     }
     ended_.happened();
 }

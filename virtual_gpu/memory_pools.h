@@ -25,6 +25,13 @@ namespace cuslice {
 // go ahead without a reservation, as long as nobody else can take what it relies on.
 class MemoryPools {
   public:
+    // What one allocation may take of a pool while it is inside the driver.
+    struct Inside {
+        CUmemoryPool pool = nullptr;
+        std::uint64_t bytes = 0, at_most = 0;
+        bool on_spare = false;
+    };
+
     // One allocation of `bytes` from a pool, while it may be inside the driver. No lock is held meanwhile.
     class Growing {
       public:
@@ -52,6 +59,7 @@ class MemoryPools {
 
       private:
         friend MemoryPools;
+        Inside inside() const { return {pool_, bytes_, at_most_, where_ == Where::on_spare}; }
         enum class Where : std::uint8_t { outside, reserved, on_spare };
         void end();
         MemoryPools& pools_;
@@ -122,7 +130,7 @@ class MemoryPools {
     bool charge(Pool& pool, const Reading& reading, Budget& budget);
     void charge(Pool& pool, std::uint64_t bytes, Budget& budget);
     bool begin(Growing& growing, Growing::Where where);
-    void come_out();
+    void come_out(Inside ended);
 
     CUdevice device_ = 0;
     Mutex mutex_;  // over pools_

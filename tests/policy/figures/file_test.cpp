@@ -128,7 +128,8 @@ TEST_CASE(
     CHECK(under_limit([&] {
               Failure why;
               ledger::OpenFile file;
-              const bool made = ledger::open_own(folder.path.c_str(), "GPU-1", 1 << 30, false, &file, &why);
+              const bool made =
+                  ledger::open_own(folder.path.c_str(), "GPU-1", 1 << 30, false, ledger::Deadline(2000), &file, &why);
               return !made && says_too_large(why) ? 0 : 1;
           }) == 0);
     CHECK(std::filesystem::is_empty(folder.path));
