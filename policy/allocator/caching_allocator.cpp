@@ -30,12 +30,13 @@ constexpr bool no_use(const Denied& denied) {
     return denied.by == Denied::By::host || denied.by == Denied::By::place || denied.by == Denied::By::failure;
 }
 
-// The segment that this thread takes beside others, which wait for it: also where a longjmp leaves it.
-struct Taking {
-    CachingAllocator* owner = nullptr;
-    std::uint64_t bytes = 0, spare = 0;
+// What others wait for that this thread is doing. A longjmp may leave it half done.
+struct Looking {
+    CachingAllocator* for_memory_of = nullptr;
+    bool takes = false, is_short = false;  // takes a segment beside others; has found that there is no room for one
+    std::uint64_t bytes = 0, spare = 0;    // of the segment
 };
-constinit thread_local Taking taking_here;
+constinit thread_local Looking looking;
 
 }  // namespace
 
@@ -85,7 +86,7 @@ bool CachingAllocator::grow_beside_others(std::uint64_t need, Attempt attempt, s
                 if (!bytes || bytes > room) return false;
                 spare = huge ? 0 : bytes - need;
                 taking_++, taking_bytes_ += bytes, taking_spare_ += spare;
-                taking_here = {this, bytes, spare};
+                looking = {this, true, false, bytes, spare};
             }
         }
         if (!bytes) {
@@ -100,8 +101,8 @@ bool CachingAllocator::grow_beside_others(std::uint64_t need, Attempt attempt, s
 }
 
 void CachingAllocator::end_taking() {
-    const Taking ended = taking_here;
-    taking_here = {};
+    const Looking ended = looking;
+    looking = {};
     {
         LockGuard lock(mutex_);
         taking_--, taking_bytes_ -= ended.bytes, taking_spare_ -= std::min(taking_spare_, ended.spare);
@@ -112,7 +113,14 @@ void CachingAllocator::end_taking() {
 void CachingAllocator::leave_locks() {
     mutex_.leave();
     growing_.leave();
-    if (taking_here.owner == this) end_taking();
+    if (looking.for_memory_of == this) forget_looking();
+}
+
+// Of a thread that looks for memory anew.
+void CachingAllocator::forget_looking() {
+    if (looking.takes) end_taking();
+    if (looking.is_short) short_of_room_.fetch_sub(1, std::memory_order_relaxed);
+    looking = {};
 }
 
 // Until as many segments as are being taken now have come, or been refused.
@@ -139,14 +147,17 @@ template <typename Attempt>
         return attempt(place);
     };
     const Uncancelled uncancelled;  // the driver may be asked
+    if (looking.for_memory_of) looking.for_memory_of->forget_looking();
     if (reuse_parked(false, need > SizeClass::kMost) && tried()) return true;
     std::uint64_t refused = 0;
     if (grow_beside_others(need, attempt, &refused, denied)) return true;
     if (refused && no_use(*denied)) return false;
 
     short_of_room_.fetch_add(1, std::memory_order_relaxed);
+    looking = {this, false, true};
     const bool found = find_where_short(need, attempt, refused, denied);
     short_of_room_.fetch_sub(1, std::memory_order_relaxed);
+    looking = {};
     return found;
 }
 

@@ -172,6 +172,7 @@ class CachingAllocator {
     template <typename Attempt>
     bool grow_beside_others(std::uint64_t need, Attempt attempt, std::uint64_t* refused, Denied* denied);
     void end_taking();
+    void forget_looking();
     template <typename Attempt>
     bool find_where_short(std::uint64_t need, Attempt attempt, std::uint64_t refused, Denied* denied);
     void await_growth();
