@@ -129,6 +129,22 @@ std::uint64_t CachingAllocator::give_back_idle(std::uint64_t bytes, std::uint64_
     return given;
 }
 
+// By whoever is growing. Gives idle huge segments back, so that no more than `most` is held with `bytes` more. Not if
+// that can't be had so, or has been too often; but if there is `no_other_way`, as many of all that are idle as it
+// takes.
+bool CachingAllocator::exchange_idle(std::uint64_t most, std::uint64_t bytes, bool no_other_way) {
+    const std::uint64_t held = reserved(), left = most > bytes ? most - bytes : 0;
+    if (held <= left) return true;
+    if (!no_other_way) {
+        LockGuard lock(mutex_);
+        if (exchanged_ > Growth::kExchanges * told_.allocated.peak) return false;
+        if (segments_.idle_huge_bytes() < held - left) return false;
+    }
+    const std::uint64_t given = give_back_idle(held - left, ~0ull, !no_other_way);
+    if (!no_other_way) exchanged_ += given;
+    return given >= held - left;
+}
+
 // The driver knows when the last of the others lets go of them.
 std::uint64_t CachingAllocator::give_back_worn_out() {
     if (backing_.capturing(backing_.self)) return 0;
