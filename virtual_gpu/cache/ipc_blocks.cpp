@@ -77,8 +77,8 @@ IpcBlocks::File* IpcBlocks::place_of(const CUipcMemHandle& handle, std::uint32_t
     for (File& file : files_)
         for (*slot = 0; *slot < file.used; (*slot)++)
             if (std::memcmp(&file.page->handles[*slot], &handle, sizeof handle) == 0) return &file;
-    File* last = files_.end() - 1;
-    if (files_.size() == 0 || last->used == Page::kSlots) {
+    File* last = files_.size() ? files_.end() - 1 : nullptr;
+    if (!last || last->used == Page::kSlots) {
         if (!make_file()) return nullptr;
         last = files_.end() - 1;
     }
