@@ -100,7 +100,7 @@ TEST_CASE("an image that ends where memory ends, or is none, ends nobody") {
     CHECK(least_size_of_image(at + 1) == 1000);
     for (const char* head : {"\x7f"
                              "ELF",
-                             "\x50\xed\x55\xba", "\xb1\x43\x62\x46", "x"}) {
+                             "\x50\xed\x55\xba", "\xb1\x43\x62\x46", "x   "}) {
         std::memset(pages, 0xff, 4096);
         std::memcpy(pages + 4092, head, 4);
         CHECK(least_size_of_image(pages + 4092) == 0);
