@@ -157,7 +157,6 @@ void Ledger::move_places(const OpenFile& old) {
     take_back_dead_locked();
     for (unsigned i = 0; i < count; i++) {
         Membership* membership = places[i].membership;
-        places[i].lock.give_up(old.descriptor, places[i].number);
         if (!membership || !membership->there()) continue;
         const Terms& terms = membership->terms_;
         Account* account = find(terms.kind, terms.name);
@@ -173,6 +172,9 @@ void Ledger::move_places(const OpenFile& old) {
         open_.file->members[place->number].state.store(MemberState::live);
         membership->move_to(open_.file, index_of(account), place->number);
     }
+    // Only now: whoever is still at the old file would have taken back what this process holds before it was read
+    // there.
+    for (unsigned i = 0; i < count; i++) places[i].lock.give_up(old.descriptor, places[i].number);
 }
 
 // ---- accounts and members -------------------------------------------------------------------------------------------
