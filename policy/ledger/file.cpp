@@ -192,6 +192,14 @@ bool open_existing(const char* folder, const char* uuid, OpenFile* out, Failure*
     return false;
 }
 
+// Gives a new file its name, unless there is one by it. In one step, where the kernel can: whoever is killed between
+// two would leave a second name, by which a file that is removed later looks as if it were still there.
+static bool name(const char* made, const char* path) {
+    constexpr unsigned kNoReplace = 1;
+    if (syscall(SYS_renameat2, AT_FDCWD, made, AT_FDCWD, path, kNoReplace) == 0 || errno == EEXIST) return true;
+    return (errno == ENOSYS || errno == EINVAL) && (link(made, path) == 0 || errno == EEXIST);
+}
+
 bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec,
               const Deadline& deadline, OpenFile* out, Failure* why) {
     char path[kPathBytes], made[kPathBytes];
@@ -226,8 +234,7 @@ bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool
         bool made_one = true;
         if (missing || replace) {
             unlink(made);  // of an earlier process of our pid
-            made_one = make(made, uuid, capacity, why) &&
-                       (replace ? rename(made, path) == 0 : link(made, path) == 0 || errno == EEXIST);
+            made_one = make(made, uuid, capacity, why) && (replace ? rename(made, path) == 0 : name(made, path));
             if (made_one) found = replace ? Found::rebuilt : Found::made;
             const int error = errno;
             unlink(made);
