@@ -86,12 +86,10 @@ TEST_CASE("any waits for the first GPU that has room") {
     CHECK(machine.seen(*first) != machine.seen(*second));
     const std::string free_soon = machine.seen(*second);
     auto waiting = machine.start({"--gpus", "any", "--fraction", "0.6", "--wait"});
-    std::thread end([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(200));
-        second->kill(SIGKILL);
-    });
+    // It has said on which GPUs there is no room.
+    while (waiting->complaints().size() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    second->kill(SIGKILL);
     CHECK(machine.seen(*waiting) == free_soon);
-    end.join();
     CHECK(waiting->complaints().size() == 2);
 }
 

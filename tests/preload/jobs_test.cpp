@@ -276,12 +276,9 @@ TEST_CASE("a slice is reserved for its job: the third of three at 0.4 is refused
     CHECK(run(launch({"--fraction", "0.4", "--wait=50ms"}, {"/bin/echo", "no"}), outside(books)).exit_code == 75);
 
     Guest waiting(launch({"--fraction", "0.4", "--wait"}, guest), outside(books));
-    std::thread end([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(200));
-        first->kill(SIGKILL);
-    });
+    while (waiting.complaints().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    first->kill(SIGKILL);
     CHECK(waiting.code("init") == 0);
-    end.join();
     first.reset();
     const std::string told = waiting.complaints().at(0);
     CHECK(told.find("cuslice: waiting. GPU 0: 800.8 MiB asked") == 0);
