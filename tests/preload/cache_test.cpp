@@ -246,13 +246,13 @@ TEST_CASE("a sleeping program gives idle memory back, and its neighbour gets it"
     REQUIRE(first.code("current 0") == 0);
     REQUIRE(first.code("alloc a " + bytes(900 * kMiB)) == 0);
     REQUIRE(first.code("alloc b 3000") == 0);
-    REQUIRE(first.code("free a") == 0);
-    REQUIRE(first.code("free b") == 0);
-    const auto freed = std::chrono::steady_clock::now();
     Guest second(Guest::route("linked"), raw(kLaptop, books.path()));
     REQUIRE(second.code("init") == 0);
     REQUIRE(second.code("retain 0") == 0);
     REQUIRE(second.code("current 0") == 0);
+    REQUIRE(first.code("free a") == 0);
+    REQUIRE(first.code("free b") == 0);
+    const auto freed = std::chrono::steady_clock::now();
     CHECK(second.code("alloc a " + bytes(900 * kMiB)) == 2);
     while (second.code("alloc a " + bytes(900 * kMiB)) == 2) {
         REQUIRE(std::chrono::steady_clock::now() - freed < std::chrono::seconds(20));
