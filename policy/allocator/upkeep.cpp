@@ -185,8 +185,8 @@ std::uint64_t CachingAllocator::release_idle(std::uint64_t now, std::uint64_t lo
         LockGuard lock(mutex_);
         segments_.note_idle(now);
     }
-    give_back_worn_out();
-    return now > long_enough ? give_back_idle(~0ull, now - long_enough) : 0;
+    const std::uint64_t worn_out = give_back_worn_out();
+    return worn_out + (now > long_enough ? give_back_idle(~0ull, now - long_enough) : 0);
 }
 
 bool CachingAllocator::top_up(Denied* denied) {
