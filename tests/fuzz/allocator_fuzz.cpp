@@ -123,7 +123,9 @@ struct Model {
         if (address) return handed_out(address, bytes);
         expect(denied.by != Denied::By::nobody);
         if (denied.by == Denied::By::failure) return;
-        const std::uint64_t need = bytes > SizeClass::kMost ? bytes : SizeClass::span_bytes(SizeClass::of(bytes));
+        const std::uint64_t more = std::max(bytes, bytes + SizeClass::kUnit - 1);  // no less by an overflow
+        const std::uint64_t whole = more / SizeClass::kUnit * SizeClass::kUnit;
+        const std::uint64_t need = bytes > SizeClass::kMost ? whole : SizeClass::span_bytes(SizeClass::of(bytes));
         // Not with a block at hand. (Spans and huge blocks lie on a boundary, and what is free may not.)
         const std::uint64_t boundary = Growth::huge(need) ? Growth::kGranule : SizeClass::kGranule;
         expect(allocator.statistics().largest_free < std::max(need, need + boundary));
