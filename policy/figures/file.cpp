@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "policy/directory_entry.h"
 #include "policy/guest_file.h"
 #include "policy/ledger/liveness.h"
 
@@ -23,15 +24,6 @@ File* fail(Failure* why, const char* what, const char* path, int error) {
     snprintf(why->text, sizeof why->text, "%s %s: %s", what, path, strerror(error));
     return nullptr;
 }
-
-// As the kernel writes it; readdir of the C library would take the host's malloc.
-struct DirectoryEntry {
-    std::uint64_t inode;
-    std::int64_t offset;
-    unsigned short length;
-    unsigned char type;
-    char name[1];
-};
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "policy/directory_entry.h"
 #include "policy/ledger/locked.h"
 #include "policy/ledger/total.h"
 #include "policy/ledger/users.h"
@@ -97,15 +98,6 @@ struct Reading {
     char entries[4096];
     Account accounts[kAccounts];
     Member members[kMembers];
-};
-
-// As getdents64(2) has it; the C library's opendir takes the host's malloc.
-struct DirectoryEntry {
-    std::uint64_t inode;
-    std::int64_t offset;
-    unsigned short length;
-    unsigned char type;
-    char name[1];
 };
 
 bool read_at(int file, void* to, std::size_t bytes, std::size_t offset) {

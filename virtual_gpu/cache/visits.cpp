@@ -25,7 +25,7 @@ bool remove(PageVector<Row>& rows, Which which) {
 
 // With the lock held.
 void Visits::drop_pin(std::uintptr_t thread) {
-    if (remove(pins_, [&](const Pin& pin) { return pin.thread == thread; }) && ends_.size()) changes_.changed();
+    if (remove(pins_, [&](const Pin& pin) { return pin.thread == thread; }) && ends_.size()) changes_.happened();
 }
 
 bool Visits::enter(const void* what, bool takes) {
@@ -79,14 +79,14 @@ void Visits::finish_end(const void* what) {
     const LockGuard lock(mutex_);
     const std::uintptr_t self = own_thread();
     remove(ends_, [&](const End& end) { return end.what == what && end.thread == self; });
-    changes_.changed();
+    changes_.happened();
 }
 
 void Visits::forget_own() {
     const LockGuard lock(mutex_);
     const std::uintptr_t self = own_thread();
     drop_pin(self);
-    if (remove(ends_, [&](const End& end) { return end.thread == self; })) changes_.changed();
+    if (remove(ends_, [&](const End& end) { return end.thread == self; })) changes_.happened();
 }
 
 Visit::Visit(const void* what, bool takes) : inside_(process().caches().visits().enter(what, takes)) {}

@@ -1,9 +1,9 @@
 #pragma once
 #include <cstdint>
 
+#include "policy/event_count.h"
 #include "policy/mutex.h"
 #include "policy/page_vector.h"
-#include "policy/wait_point.h"
 
 namespace cuslice {
 
@@ -50,7 +50,7 @@ class Visits {
     Mutex mutex_;
     PageVector<Pin> pins_;
     PageVector<End> ends_;
-    WaitPoint changes_;
+    EventCount changes_;
 };
 
 // A context, or what stands for it, that can't end while this lives.
