@@ -17,7 +17,8 @@ class CancellationHold {
     }
     void end() {
         pthread_setcancelstate(state_, nullptr);
-        pthread_setcanceltype(type_, nullptr);
+        if (type_ != PTHREAD_CANCEL_DEFERRED) [[unlikely]]
+            pthread_setcanceltype(type_, nullptr);
     }
 
   private:

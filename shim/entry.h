@@ -62,11 +62,12 @@ inline constexpr struct InsideHook {
 // driver's answer.
 class HookEntry {
   public:
-    [[gnu::always_inline]] HookEntry()
-        : counts_((!hook_frame.stack.any() || !still_inside(&place_)) && process().limits_anything()) {
-        if (!counts_) return;
-        if ((nested_ = hook_frame.stack.any())) [[unlikely]]
-            outer_ = hook_frame;
+    [[gnu::always_inline]] HookEntry() {
+        if (hook_frame.stack.any()) [[unlikely]] {
+            if (still_inside(&place_)) return;
+            if ((nested_ = hook_frame.stack.any())) outer_ = hook_frame;
+        }
+        if (!(counts_ = process().limits_anything())) return;
         hook_frame.stack.begin(&place_);
     }
     [[gnu::always_inline]] ~HookEntry() {
@@ -83,7 +84,7 @@ class HookEntry {
 
   private:
     volatile std::uint64_t place_ = 0;
-    bool counts_, nested_ = false;
+    bool counts_ = false, nested_ = false;
     union {
         HookFrame outer_;  // of a hook on another stack, if nested: whether that has been left can't be told
     };

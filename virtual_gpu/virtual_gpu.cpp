@@ -17,6 +17,13 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
+// So many looks in a row find nothing before they become rare.
+constexpr unsigned kLooksAtOnce = 16;
+constexpr std::uint64_t kUnknown = ~0ull;
+// After so many times that nothing was found, one time of these is worth asking the clock, and CUDA.
+constexpr unsigned kLong = 256, kTimesAsked = 8, kTimesCompared = 64;
+constexpr bool one_of(unsigned times, unsigned vain) { return vain < kLong || vain % times == 0; }
+
 // So many of the process's contexts are counted; a program that has more has its own troubles.
 constexpr std::size_t kMostContexts = 256;
 
@@ -50,6 +57,8 @@ std::int64_t milliseconds_now() {
 }
 
 }  // namespace
+
+constinit std::atomic<bool> VirtualGpu::some_watches_{false};
 
 void VirtualGpu::open(int ordinal, const GpuIdentity& identity, std::uint64_t total, const char* name,
                       const Slice& slice) {
@@ -172,27 +181,40 @@ void VirtualGpu::publish() {
     const std::uint64_t lowest = used + look_after_.load(std::memory_order_relaxed);
     const auto reached = [&](std::uint64_t mark) { return used > mark || bytes > mark - used; };
     if (!reached(std::min(above, lowest))) return look_above_.store(lowest, std::memory_order_relaxed);
-    if (!reached(above) && !worth_looking()) return;
+    if (!reached(above) && (!due() || !worth_looking())) return;
     look();
     // These bytes have been looked at.
     look_above_.fetch_add(std::min(bytes, total_), std::memory_order_relaxed);
 }
 
+// To ask whether a look is worth while costs something, too. A program that has been doing the same for long, so that
+// nothing was found hundreds of times in a row, has the clock asked every eighth time, and CUDA every 64th.
+bool VirtualGpu::due() {
+    const unsigned vain = vain_times_.load(std::memory_order_relaxed) + 1;
+    vain_times_.store(vain, std::memory_order_relaxed);
+    return one_of(kTimesAsked, vain);
+}
+
 // What CUDA says is in use on the GPU, less what is charged here: what others hold and what wasn't seen. Cheap beside
-// NVML. 0 where it isn't known.
+// NVML. kUnknown where it can't be told.
 std::uint64_t VirtualGpu::unseen() const {
     std::uint64_t free = 0, total = 0;
-    return free_memory(&free, &total) ? total - free - used_together() : 0;
+    return free_memory(&free, &total) ? total - free - used_together() : kUnknown;
 }
 
 // A program that takes and gives back the same memory all the time, and takes nothing else, need not pay for a look
-// each time: after a few that found nothing they come in intervals, or when more is in use than at the last one.
+// each time: after a few that found nothing they come in intervals, or when more is in use than at the last one. Where
+// CUDA's own figure can't tell that, the intervals are short.
 bool VirtualGpu::worth_looking() const {
-    constexpr unsigned kAtOnce = 16, kBusyGpu = 1024;
-    constexpr std::int64_t kInterval = 100;  // milliseconds
+    constexpr unsigned kBusyGpu = 1024;
+    constexpr std::int64_t kInterval = 1000, kShortInterval = 100;  // milliseconds
     const unsigned vain = vain_looks_.load(std::memory_order_relaxed);
-    if (vain < kAtOnce || milliseconds_now() - looked_at_.load(std::memory_order_relaxed) >= kInterval) return true;
-    return vain < kBusyGpu && unseen() != unseen_.load(std::memory_order_relaxed);
+    if (vain < kLooksAtOnce) return true;
+    const std::uint64_t last = unseen_.load(std::memory_order_relaxed);
+    const bool compares = last != kUnknown && vain < kBusyGpu;
+    const std::int64_t since = milliseconds_now() - looked_at_.load(std::memory_order_relaxed);
+    if (since >= (compares ? kInterval : kShortInterval)) return true;
+    return compares && one_of(kTimesCompared, vain_times_.load(std::memory_order_relaxed)) && unseen() != last;
 }
 
 void VirtualGpu::look() {
@@ -200,8 +222,9 @@ void VirtualGpu::look() {
     refresh();
     looked_at_.store(milliseconds_now(), std::memory_order_relaxed);
     unseen_.store(unseen(), std::memory_order_relaxed);
-    vain_looks_.store(driver_part() == before ? vain_looks_.load(std::memory_order_relaxed) + 1 : 0,
-                      std::memory_order_relaxed);
+    const bool vain = driver_part() == before;
+    vain_looks_.store(vain ? vain_looks_.load(std::memory_order_relaxed) + 1 : 0, std::memory_order_relaxed);
+    if (!vain) vain_times_.store(0, std::memory_order_relaxed);
 }
 
 void VirtualGpu::refresh(bool trim_pools) {
@@ -221,19 +244,20 @@ void VirtualGpu::refresh_if_stale() {
 }
 
 void VirtualGpu::look_at_cached() {
-    if (!measured() || giving_back_.exchange(true, std::memory_order_acquire)) return;
+    if (!measured()) return;
+    const bool looks = due();
+    if (!looks && !sharing_.joined() && within_limit(nullptr)) return;
+    if (giving_back_.exchange(true, std::memory_order_acquire)) return;
     const Uncancelled locked;
-    if (worth_looking()) look();
+    if (looks && worth_looking()) look();
     if (OverLimit over; !within_limit(&over)) process().caches().trim(*this, over.used - over.ceiling);
     tell_siblings();
     giving_back_.store(false, std::memory_order_release);
 }
 
-// A part's own limit, and where the parts may be more than the GPU's slice together, that one's: charged first and
-// looked at then, so that two parts at once can both be refused, and never both be served.
-bool VirtualGpu::charge(std::uint64_t bytes, OverLimit* why) {
-    if (!budget_.reserve(bytes, why)) return false;
-    if (!first_->whole_limit_) return true;
+// What has just been charged to a part: charged first and looked at then, so that two parts at once can both be
+// refused, and never both be served.
+bool VirtualGpu::fits_in_whole(std::uint64_t bytes, OverLimit* why) {
     const std::uint64_t used = used_together();
     if (used + headroom() <= first_->whole_limit_) return true;
     budget_.roll_back(bytes);
@@ -241,8 +265,8 @@ bool VirtualGpu::charge(std::uint64_t bytes, OverLimit* why) {
     return false;
 }
 
-bool VirtualGpu::try_reserve(std::uint64_t bytes, OverLimit* why) {
-    if (charge(bytes)) return true;
+// A reservation has been refused once.
+bool VirtualGpu::charge_after_looking(std::uint64_t bytes, OverLimit* why) {
     process().look_for_ended(*this);
     refresh();
     sharing_.take_back_dead();
@@ -261,9 +285,7 @@ bool has_limit(const VirtualGpu::Slice& slice) {
 
 }  // namespace
 
-bool VirtualGpu::enter(std::uint64_t bytes, OverLimit* why) {
-    if (entered_.load(std::memory_order_acquire)) [[likely]]
-        return true;
+[[gnu::cold, gnu::noinline]] bool VirtualGpu::enter_now(std::uint64_t bytes, OverLimit* why) {
     const Uncancelled locked;
     const Scratch<Refusal> refusal;
     if (refusal && join(process().sharing(), &*refusal)) return true;
@@ -313,16 +335,8 @@ std::uint64_t VirtualGpu::used_by_all() const {
     return nvml.open(physical().uuid) && nvml.used_by_all(&bytes) == Reading::ok ? bytes : 0;
 }
 
-bool VirtualGpu::reserve_at_once(std::uint64_t bytes) {
-    if (!enter(bytes, nullptr)) return false;
-    look_before(bytes);
-    return charge(bytes);
-}
-
-bool VirtualGpu::reserve(std::uint64_t bytes, OverLimit* why) {
-    if (!enter(bytes, why)) return false;
-    look_before(bytes);
-    if (try_reserve(bytes, why)) return true;
+[[gnu::cold, gnu::noinline]] bool VirtualGpu::reserve_what_shrank(std::uint64_t bytes, OverLimit* why) {
+    if (charge_after_looking(bytes, why)) return true;
     if (caches() && process().caches().trim(*this, bytes) && charge(bytes, why)) return true;
     // A pool that is growing has more than it needs for the moment.
     pools_.await_growth();
@@ -363,9 +377,8 @@ void VirtualGpu::tell_siblings() {
 }
 
 bool VirtualGpu::reserve_segment(std::uint64_t bytes, const ContextCache& cache, OverLimit* why) {
-    if (!enter(bytes, why)) return false;
-    look_before(bytes);
-    if (try_reserve(bytes, why)) return true;
+    if (!ready_for(bytes, why)) return false;
+    if (charge(bytes) || charge_after_looking(bytes, why)) return true;
     if (process().caches().trim(*this, bytes, &cache) && charge(bytes, why)) return true;
     return reserve_of_siblings(bytes, why);
 }
@@ -376,14 +389,6 @@ std::uint64_t VirtualGpu::room() const {
     if (!first_->whole_limit_) return own;
     const std::uint64_t all = used_together() + headroom(), whole = first_->whole_limit_;
     return std::min(own, all < whole ? whole - all : 0);
-}
-
-bool VirtualGpu::within_limit(OverLimit* why) const {
-    if (sharing_.joined()) return !sharing_.budget().over(why);
-    const std::uint64_t used = budget_.used();
-    if (used <= slice_.limit) return true;
-    if (why) *why = {0, used, slice_.limit, 0};
-    return false;
 }
 
 void VirtualGpu::release_later(std::uint64_t bytes) {

@@ -84,7 +84,10 @@ class VirtualGpu {
     // Takes bytes before the driver is asked for them. Before it refuses, it reads again what can have shrunk: pools
     // (which are told to give back what they keep in reserve) and the driver's own part; and has cached memory given
     // back.
-    bool reserve(std::uint64_t bytes, OverLimit* why);
+    bool reserve(std::uint64_t bytes, OverLimit* why) {
+        if (!ready_for(bytes, why)) return false;
+        return charge(bytes) || reserve_what_shrank(bytes, why);
+    }
 
     // The same for a segment of a cache, which does what it can with its own memory.
     bool reserve_segment(std::uint64_t bytes, const ContextCache& cache, OverLimit* why);
@@ -98,10 +101,16 @@ class VirtualGpu {
     std::uint64_t room() const;
 
     // The same without telling pools to give anything back.
-    bool reserve_at_once(std::uint64_t bytes);
+    bool reserve_at_once(std::uint64_t bytes) { return ready_for(bytes, nullptr) && charge(bytes); }
 
     // False if more is held than the limit allows: something took more than was foreseen, and should be undone.
-    bool within_limit(OverLimit* why) const;
+    bool within_limit(OverLimit* why) const {
+        if (sharing_.joined()) return !sharing_.budget().over(why);
+        const std::uint64_t used = budget_.used();
+        if (used <= slice_.limit) return true;
+        if (why) *why = {0, used, slice_.limit, 0};
+        return false;
+    }
 
     // Around a call in which the driver may take or give back memory by itself. Calls of this kind are serialised per
     // GPU only while they are measured, never while the driver works.
@@ -133,7 +142,12 @@ class VirtualGpu {
 
     // Some memory that has no record is part of the driver's from now on: allocations of a pool that is gone, or of
     // another process. Its free makes that part smaller.
-    void watch_frees() { watch_frees_.store(true, std::memory_order_relaxed); }
+    void watch_frees() {
+        watch_frees_.store(true, std::memory_order_relaxed);
+        some_watches_.store(true, std::memory_order_relaxed);
+    }
+    // Whether any GPU is watched: for whoever would have to ask the driver which one it is.
+    static bool some_watches_frees() { return some_watches_.load(std::memory_order_relaxed); }
     bool watches_frees() const { return watch_frees_.load(std::memory_order_relaxed); }
 
     // Reads pools and the driver's part again.
@@ -158,10 +172,25 @@ class VirtualGpu {
     Mutex& mutex() { return mutex_; }
 
   private:
-    bool enter(std::uint64_t bytes, OverLimit* why);
+    bool enter(std::uint64_t bytes, OverLimit* why) {
+        return entered_.load(std::memory_order_acquire) || enter_now(bytes, why);
+    }
+    bool enter_now(std::uint64_t bytes, OverLimit* why);
+    // What comes before any reservation.
+    bool ready_for(std::uint64_t bytes, OverLimit* why) {
+        if (!enter(bytes, why)) [[unlikely]]
+            return false;
+        look_before(bytes);
+        return true;
+    }
     DriverPart::State driver_state() const;
-    bool charge(std::uint64_t bytes, OverLimit* why = nullptr);
-    bool try_reserve(std::uint64_t bytes, OverLimit* why);
+    // A part's own limit, and where the parts may be more than the GPU's slice together, that one's.
+    bool charge(std::uint64_t bytes, OverLimit* why = nullptr) {
+        return budget_.reserve(bytes, why) && (!first_->whole_limit_ || fits_in_whole(bytes, why));
+    }
+    bool fits_in_whole(std::uint64_t bytes, OverLimit* why);
+    bool charge_after_looking(std::uint64_t bytes, OverLimit* why);
+    bool reserve_what_shrank(std::uint64_t bytes, OverLimit* why);
     bool reserve_of_siblings(std::uint64_t bytes, OverLimit* why);
     // Before bytes are reserved: looks at what the driver has taken unasked, if it is time for it. What it takes
     // unasked is seen at the latest when the allocations have grown by as much as was set aside for it, from wherever
@@ -174,6 +203,7 @@ class VirtualGpu {
     }
     void look_now_or_sooner(std::uint64_t used, std::uint64_t bytes);
     std::uint64_t unseen() const;
+    bool due();
     bool worth_looking() const;
     void look();
     void publish();
@@ -212,6 +242,7 @@ class VirtualGpu {
     std::atomic<bool> entered_{false};  // a member of the accounts, or there are none
     std::atomic<bool> stale_{false};
     std::atomic<bool> watch_frees_{false};
+    static constinit std::atomic<bool> some_watches_;
     Mutex mutex_;  // over driver_part_ and what follows from it
     DriverPart driver_part_;
     std::atomic<bool> driver_part_open_{false};
@@ -220,6 +251,7 @@ class VirtualGpu {
     std::atomic<std::uint64_t> look_after_{0};  // bytes granted after which it is
     std::atomic<std::uint64_t> unseen_{0};      // at the last look
     std::atomic<unsigned> vain_looks_{0};       // in a row, that found the driver's part as it was
+    std::atomic<unsigned> vain_times_{0};       // in a row, that it was asked whether to look
     std::atomic<std::int64_t> looked_at_{0};    // milliseconds
     std::atomic<bool> giving_back_{false};
     // The last wait for siblings was in vain: how they stood then, and until when it would be again, in milliseconds.

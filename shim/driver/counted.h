@@ -93,8 +93,9 @@ CUresult counted_free(CUdeviceptr address, GiveBack give_back, Call call) {
         VirtualGpu& gpu = process().gpu(freed.gpu);
         if (is_managed(freed)) gpu.managed_changed(-static_cast<std::int64_t>(freed.bytes));
         give_back(gpu, freed);
-    } else if (VirtualGpu* gpu = result == CUDA_SUCCESS ? process().current().gpu : nullptr) {
-        if (gpu->watches_frees()) gpu->driver_gave_back();
+    } else if (result == CUDA_SUCCESS && VirtualGpu::some_watches_frees()) {
+        VirtualGpu* gpu = process().current().gpu;
+        if (gpu && gpu->watches_frees()) gpu->driver_gave_back();
     }
     hook_frame.freeing = false;
     process().frees().end();
