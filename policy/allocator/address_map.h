@@ -63,10 +63,15 @@ class AddressMap {
 
     // A block's entry says in its uppermost bits, which no pointer uses, in which unit of the granule it begins.
     void set(const Block* block) { blocks_.set(block->address, entry_of(block, block->address)); }
-    // The same of a block that nobody had before: it is noted wherever it reaches over the beginning of 2 MiB.
-    void set_new(const Block* block) {
+    // The same of a block that nobody had before: it is noted wherever it reaches over the beginning of 2 MiB. A note
+    // that is there since it was last used is not made again.
+    void set_new(Block* block) {
         const std::uint64_t end = block->address + block->bytes;
-        over_.set_all(block->address / kSegmentGranule * kSegmentGranule + kSegmentGranule, end, block->address);
+        const std::uint64_t next = (block->address / kSegmentGranule + 1) * kSegmentGranule;
+        if (next < end && block->noted < block->bytes) {
+            over_.set_all(next, end, block->address);
+            block->noted = block->bytes;
+        }
         set(block);
     }
     void set(Span* span) {

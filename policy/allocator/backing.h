@@ -47,6 +47,8 @@ struct Backing {
 
     // The same without waiting.
     Fence (*fence)(void* self, std::uint64_t address) = nullptr;
+    // The same, and asks at once: true if the GPU has come past everything already, and then *fence is none.
+    bool (*past)(void* self, std::uint64_t address, Fence* fence) = nullptr;
     // Whether the GPU has come past it, or with `wait` after it has. Never true on an error. A fence that has been
     // passed is no more.
     bool (*passed)(void* self, Fence fence, bool wait) = nullptr;

@@ -31,6 +31,7 @@ struct Block {
     Block *before = nullptr, *after = nullptr;
     Block *previous = nullptr, *next = nullptr;  // in its bin while it is free
     Segment* segment = nullptr;
+    std::uint64_t noted = 0;  // bytes from its beginning that AddressMap has noted as this block's
     State state = State::free;
     bool marked = false;  // there is more to know of it, elsewhere
 

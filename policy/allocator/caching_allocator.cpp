@@ -293,19 +293,26 @@ std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* deni
     if (options_.reuse == Reuse::strict)
         if (const std::uint64_t address = from_kept(bytes)) return address;
     Changing changing(*this);
+    {
+        LockGuard lock(mutex_);
+        if (const Block* block = take_large(bytes, Segments::Place::proper)) return block->address;
+    }
+    const Block* block = nullptr;
+    const auto attempt = [&](Segments::Place place) { return (block = take_large(bytes, place)) != nullptr; };
+    return find_more_memory(rounded(bytes), attempt, denied) ? block->address : 0;
+}
+
+// With the lock held.
+inline Block* CachingAllocator::take_large(std::uint64_t bytes, Segments::Place place) {
     const std::uint64_t size = rounded(bytes);
-    Block* block = nullptr;
-    const auto attempt = [&](Segments::Place place) {
-        block = segments_.take(size, alignment_of(size), place);
-        if (!block) return false;
-        block->requested = bytes;
-        map_->set_new(block);
-        traffic_.allocate(block->bytes, bytes);
-        moved(block->bytes);
-        note_peaks();
-        return true;
-    };
-    return find_memory(size, attempt, denied) ? block->address : 0;
+    Block* block = segments_.take(size, alignment_of(size), place);
+    if (!block) return nullptr;
+    block->requested = bytes;
+    map_->set_new(block);
+    traffic_.allocate(block->bytes, bytes);
+    moved(block->bytes);
+    note_peaks();
+    return block;
 }
 
 // 0 if this thread keeps none of the size.

@@ -120,6 +120,7 @@ class CachingAllocator {
     [[gnu::always_inline]] std::uint64_t from_magazine(std::uint64_t bytes);
     std::uint64_t allocate_small(std::uint64_t bytes, Denied* denied);
     std::uint64_t allocate_large(std::uint64_t bytes, Denied* denied);
+    Block* take_large(std::uint64_t bytes, Segments::Place place);
     [[gnu::always_inline]] Freed free_small(Span* span, std::uint64_t address, int* error);
     Freed free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested, bool quiet);
     static Freed free_large(AddressMap& map, const AddressMap::Here& here, std::uint64_t address, int* error);
@@ -213,6 +214,7 @@ class CachingAllocator {
     bool too_much_parked(const Batch& batch);
     void number(Batch* batch);
     void return_batch(Batch* batch);
+    bool hand_back(Batch* batch, std::uint64_t life, bool was_queued);
     void keep_own(Batch* batch, std::uint64_t life);
     Batch* next_parked(std::uint64_t life);
     void park_again(Batch* batch, std::uint64_t life);

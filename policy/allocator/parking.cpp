@@ -97,9 +97,7 @@ void CachingAllocator::queue_full(Batch* batch, bool first) {
     const std::uint64_t life = life_.load(std::memory_order_acquire);
     if (first && passed(batch, false)) {
         keep_own(batch, life);
-        LockGuard lock(mutex_);
-        if (!lives(life)) return drop(batch);
-        return_batch(batch);
+        hand_back(batch, life, false);
         return;
     }
     queue(batch, life);
@@ -124,8 +122,10 @@ void CachingAllocator::park_again(Batch* batch, std::uint64_t life) {
 }
 
 bool CachingAllocator::passed(Batch* batch, bool wait) {
-    if (!batch->fence && options_.reuse == Reuse::deferred)
-        batch->fence = backing_.fence(backing_.self, batch->address());
+    if (!batch->fence && options_.reuse == Reuse::deferred) {
+        if (backing_.past(backing_.self, batch->address(), &batch->fence)) return true;
+        if (batch->fence && !wait) return false;
+    }
     if (batch->fence) {
         if (!backing_.passed(backing_.self, batch->fence, wait)) return false;
         batch->fence = 0;
@@ -212,14 +212,21 @@ bool CachingAllocator::reuse_parked(bool wait, bool large) {
         cache->lock.leave();
     }
     Batch* shared = nullptr;
-    bool any = false;
+    bool any = false, alone = false;
     if (wait || large) {
         LockGuard lock(mutex_);
+        alone = !own && !oldest_;
         if (!lives(life)) kept.forget();
         if (lives(life)) std::swap(shared, open_);
         for (; Block* block = kept.take_oldest(); any = true) segments_.give_back(block);
     }
     if (own) queue(own, life);
+    // Mostly nothing waits before it, and it doesn't have to wait either.
+    if (shared && alone && !wait) {
+        if (passed(shared, false)) return hand_back(shared, life, false) || any;
+        queue(shared, life);
+        return any;
+    }
     if (shared) queue(shared, life);
 
     while (Batch* batch = next_parked(life)) {
@@ -231,16 +238,22 @@ bool CachingAllocator::reuse_parked(bool wait, bool large) {
             syncs_.fetch_add(1, std::memory_order_relaxed);
         else
             keep_own(batch, life);
-        LockGuard lock(mutex_);
-        if (!lives(life)) {
-            drop(batch);
-            break;
-        }
-        queued_ -= batch->bytes;
-        return_batch(batch);
+        if (!hand_back(batch, life, true)) break;
         any = true;
     }
     return any;
+}
+
+// Of a batch that the GPU has come past. False if the allocator has been closed meanwhile.
+bool CachingAllocator::hand_back(Batch* batch, std::uint64_t life, bool was_queued) {
+    LockGuard lock(mutex_);
+    if (!lives(life)) {
+        drop(batch);
+        return false;
+    }
+    if (was_queued) queued_ -= batch->bytes;
+    return_batch(batch);
+    return true;
 }
 
 }  // namespace cuslice

@@ -76,6 +76,7 @@ Block* Segments::split(Block* block, std::uint64_t bytes) {
     if (rest->after) rest->after->before = rest;
     block->after = rest;
     block->bytes = bytes;
+    block->noted = 0;  // others may lie in the rest
     return rest;
 }
 

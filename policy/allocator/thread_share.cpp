@@ -20,6 +20,13 @@ constexpr unsigned kPatience = 64;
 // So many requests are turned down after memory was short: what was taken from the threads then is for the others.
 constexpr unsigned kWhileShort = 256;
 
+// The thread's own, with its lock, which it leaves.
+[[gnu::always_inline]] inline void note_kept(ThreadCache& cache, Block* block) {
+    cache.traffic.free(block->bytes, block->requested);
+    block->requested = 0;
+    cache.lock.leave();
+}
+
 }  // namespace
 
 // The rest of this file, with the lock held; and of a cache, by its own thread or with its OwnerLock revoked.
@@ -121,6 +128,10 @@ bool CachingAllocator::keep(Block* block) {
     }
     if (!cache || !cache->lock.enter()) return false;
     const KeptBlocks& kept = cache->kept;
+    if (cache->kept.add(block)) [[likely]] {
+        note_kept(*cache, block);
+        return true;
+    }
     if (kept.limit() < KeptBlocks::kMostBytes && kept.bytes() + block->bytes > kept.limit()) {
         cache->lock.leave();
         keep_more(*cache, block->bytes);
@@ -133,9 +144,7 @@ bool CachingAllocator::keep(Block* block) {
     Block* instead[KeptBlocks::kMost];
     unsigned count = 0;
     while (!cache->kept.add(block)) instead[count++] = cache->kept.take_oldest();
-    cache->traffic.free(block->bytes, block->requested);
-    block->requested = 0;
-    cache->lock.leave();
+    note_kept(*cache, block);
     if (count) {
         LockGuard lock(mutex_);
         while (count) segments_.give_back(instead[--count]);

@@ -20,9 +20,9 @@ inline CUresult answer_denied(Function function, VirtualGpu& gpu, const Denied& 
 using DirectAllocation = CUresult (*)(CUdeviceptr*, std::uint64_t);
 
 // What a thread's own magazine doesn't have. Apart, so that the hook needs few registers where it has.
-[[gnu::noinline]] inline CUresult cached_allocation_slowly(Function function, const Process::Current& current,
-                                                           CUdeviceptr* pointer, std::uint64_t bytes,
-                                                           DirectAllocation direct) {
+template <Function function, DirectAllocation direct>
+[[gnu::noinline]] CUresult cached_allocation_slowly(const Process::Current& current, CUdeviceptr* pointer,
+                                                    std::uint64_t bytes) {
     VirtualGpu& gpu = *current.gpu;
     if (process().caches().better_direct(gpu, bytes)) [[unlikely]] {
         const CUresult result = direct(pointer, bytes);
@@ -40,13 +40,13 @@ using DirectAllocation = CUresult (*)(CUdeviceptr*, std::uint64_t);
 }
 
 // An allocation that may come out of a cache; `direct` makes it of the driver where there is none.
-inline CUresult cached_allocation(Function function, CUdeviceptr* pointer, std::uint64_t bytes,
-                                  DirectAllocation direct) {
+template <Function function, DirectAllocation direct>
+[[gnu::always_inline]] inline CUresult cached_allocation(CUdeviceptr* pointer, std::uint64_t bytes) {
     if (inside_hook || !pointer || !bytes) return direct(pointer, bytes);
     const Process::Current& current = process().current();
     if (!current.cache) return direct(pointer, bytes);
     const std::uint64_t address = current.cache->allocate_at_once(bytes);
-    if (!address) return cached_allocation_slowly(function, current, pointer, bytes, direct);
+    if (!address) return cached_allocation_slowly<function, direct>(current, pointer, bytes);
     *pointer = address;
     return CUDA_SUCCESS;
 }

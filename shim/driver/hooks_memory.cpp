@@ -75,7 +75,7 @@ auto pitch_bytes(const Size* pitch, std::uint64_t width, std::uint64_t height) {
         dptr, [&](CUresult) { return bytesize; },
         [&] {
             if (!process().caches_anything()) return allocate_directly(dptr, bytesize);
-            return cached_allocation(Function::cuMemAlloc_v2, dptr, bytesize, allocate_directly);
+            return cached_allocation<Function::cuMemAlloc_v2, allocate_directly>(dptr, bytesize);
         });
 }
 
@@ -91,7 +91,7 @@ auto pitch_bytes(const Size* pitch, std::uint64_t width, std::uint64_t height) {
 CUSLICE_HOOK cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
     if (ready() != Readiness::ready) return unavailable();
     const auto ways = process().ways();
-    if (ways == Process::kCaching) return cached_allocation(Function::cuMemAlloc_v2, dptr, bytesize, allocate_directly);
+    if (ways == Process::kCaching) return cached_allocation<Function::cuMemAlloc_v2, allocate_directly>(dptr, bytesize);
     return ways == 0 ? allocate_directly(dptr, bytesize) : allocate_recorded(dptr, bytesize);
 }
 

@@ -54,6 +54,14 @@ struct Gpu : MadeUpMemory {
             gpu.out[++gpu.fences] = gpu.time;
             return gpu.fences;
         };
+        b.past = [](void* self, std::uint64_t, Fence* fence) {
+            Gpu& gpu = of(self);
+            *fence = 0;
+            if (gpu.capturing || gpu.sync_error || gpu.no_fences) return false;
+            if (gpu.done >= gpu.time) return true;
+            gpu.out[*fence = ++gpu.fences] = gpu.time;
+            return false;
+        };
         b.passed = [](void* self, Fence fence, bool wait) {
             Gpu& gpu = of(self);
             const auto found = gpu.out.find(fence);

@@ -25,6 +25,7 @@ void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::
     backing.quiesce = quiesce;
     backing.in_context = Caches::in_context;
     backing.fence = fence;
+    backing.past = past;
     backing.passed = passed;
     backing.drop_fence = [](void* self, Fence fence) { kOf(self).set->fences().drop(fence); };
     backing.capturing = [](void* self) { return kOf(self).set->captures().any_for_sure(); };
@@ -43,8 +44,8 @@ void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::
     allocator.open(backing, caches.map(), options);
 }
 
-// Mostly the process has one context, which is current, and captures nothing. Then this and the next two end in a tail
-// call, for which no registers need be saved.
+// Mostly the process has one context, which is current, and captures nothing. Then this and the next three end in a
+// tail call, for which no registers need be saved.
 int ContextCache::quiesce(void* self, std::uint64_t address, bool for_program) {
     auto& cache = *static_cast<ContextCache*>(self);
     Caches& set = *cache.set;
@@ -62,6 +63,17 @@ Fence ContextCache::fence(void* self, std::uint64_t address) {
     if (cache.context == process().contexts().sole() && set.captures().none_known()) [[likely]]
         return set.fences().make(&cache.context, 1);
     return set.fence(cache.context, address);
+}
+
+bool ContextCache::past(void* self, std::uint64_t address, Fence* fence) {
+    auto& cache = *static_cast<ContextCache*>(self);
+    Caches& set = *cache.set;
+    if (cache.context == process().contexts().sole() && set.captures().none_known()) [[likely]]
+        return set.fences().past(cache.context, fence);
+    *fence = set.fence(cache.context, address);
+    if (!*fence || !set.passed(*fence, false)) return false;
+    *fence = 0;
+    return true;
 }
 
 bool ContextCache::passed(void* self, Fence fence, bool wait) {

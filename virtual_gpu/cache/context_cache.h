@@ -25,6 +25,7 @@ struct ContextCache {
   private:
     static int quiesce(void* self, std::uint64_t address, bool for_program);
     static Fence fence(void* self, std::uint64_t address);
+    static bool past(void* self, std::uint64_t address, Fence* fence);
     static bool passed(void* self, Fence fence, bool wait);
     static std::uint64_t take(void* self, std::uint64_t bytes, Denied* denied);
     static bool give_back(void* self, std::uint64_t address, std::uint64_t bytes);

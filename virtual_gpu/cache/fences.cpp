@@ -51,9 +51,7 @@ Fence Fences::make(const CUcontext* contexts, std::size_t count) {
             marks[i] = {contexts[i], spare_event(contexts[i])};
             if (marks[i].event) point->add(marks[i]);
         }
-        point->next = first_;
-        if (first_) first_->previous = point;
-        first_ = point;
+        link(point);
     }
     for (std::size_t i = 0; i < count; i++) {
         if (marks[i].event ? record_spare(point, marks[i]) : record_new(point, marks[i].context)) continue;
@@ -61,6 +59,38 @@ Fence Fences::make(const CUcontext* contexts, std::size_t count) {
         return 0;
     }
     return reinterpret_cast<Fence>(point);
+}
+
+// Mostly the GPU has come past it already, and there need be no point. In this thread's own context the event is in
+// neither list meanwhile: should a context end, it may have gone with it, and nobody uses it again.
+bool Fences::past(CUcontext context, Fence* fence) {
+    CUevent event = nullptr;
+    std::uint64_t ended = 0;
+    if (is_own(context)) {
+        LockGuard lock(mutex_);
+        event = spare_event(context);
+        ended = ended_;
+    }
+    if (!event) {
+        *fence = make(&context, 1);
+        if (!*fence || !passed(*fence, false)) return false;
+        *fence = 0;
+        return true;
+    }
+    const bool recorded = CUSLICE_REAL(cuCtxRecordEvent)(context, event) == CUDA_SUCCESS;
+    const bool past = recorded && CUSLICE_REAL(cuEventQuery)(event) == CUDA_SUCCESS;
+    *fence = 0;
+    LockGuard lock(mutex_);
+    if (ended != ended_) return false;
+    Point* point = recorded && !past ? points_.take() : nullptr;
+    if (point) {
+        point->add({context, event});
+        link(point);
+        *fence = reinterpret_cast<Fence>(point);
+    } else {
+        spare_.push_back({context, event});
+    }
+    return past;
 }
 
 // Of the event that is the point's last one: the driver's answer, or nothing if its context has ended.
@@ -107,6 +137,13 @@ void Fences::drop(Fence fence) {
     recycle(reinterpret_cast<Point*>(fence));
 }
 
+// With the lock held.
+void Fences::link(Point* point) {
+    point->next = first_;
+    if (first_) first_->previous = point;
+    first_ = point;
+}
+
 // With the lock held. Events that the GPU has not come past can be recorded again all the same.
 void Fences::recycle(Point* point) {
     for (std::size_t i = 0; i < point->count; i++) spare_.push_back(point->marks[i]);
@@ -117,6 +154,7 @@ void Fences::recycle(Point* point) {
 
 void Fences::context_ended(CUcontext context) {
     LockGuard lock(mutex_);
+    ended_++;
     for (Point* point = first_; point; point = point->next) {
         for (std::size_t i = point->count; i-- > 0;)
             if (point->marks[i].context == context) point->remove_at(i);

@@ -18,6 +18,8 @@ class Fences {
 
     // Of up to kMostContexts. 0 if none can be made: the driver is older than CUDA 12.5.
     Fence make(const CUcontext* contexts, std::size_t count);
+    // Of one. See Backing::past.
+    bool past(CUcontext context, Fence* fence);
     // See Backing::passed.
     bool passed(Fence fence, bool wait);
     void drop(Fence fence);
@@ -56,12 +58,14 @@ class Fences {
     bool record_new(Point* point, CUcontext context);
     bool record_spare(Point* point, const Mark& mark);
     std::optional<CUresult> ask(Point* point, CUevent event, bool wait);
+    void link(Point* point);
     void recycle(Point* point);
 
     Mutex mutex_;
     Records<Point> points_;
-    Point* first_ = nullptr;  // those that are out
-    PageVector<Mark> spare_;  // events that nobody uses
+    Point* first_ = nullptr;   // those that are out
+    PageVector<Mark> spare_;   // events that nobody uses
+    std::uint64_t ended_ = 0;  // contexts
 };
 
 }  // namespace cuslice

@@ -61,6 +61,17 @@ struct MadeUpMemory {
             if (!m.instant) m.pending.insert(fence);
             return fence;
         };
+        b.past = [](void* self, std::uint64_t, Fence* fence) {
+            MadeUpMemory& m = of(self);
+            std::lock_guard lock(m.mutex);
+            *fence = 0;
+            if (m.capturing || m.no_fences) return false;
+            m.fences++;
+            if (m.instant) return true;
+            *fence = m.fences;
+            m.pending.insert(*fence);
+            return false;
+        };
         b.passed = [](void* self, Fence fence, bool wait) {
             MadeUpMemory& m = of(self);
             std::lock_guard lock(m.mutex);
