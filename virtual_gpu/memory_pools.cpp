@@ -22,7 +22,7 @@ constinit thread_local LeftBehind left_behind;
 
 }  // namespace
 
-bool MemoryPools::read(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint64_t* bytes) const {
+inline bool MemoryPools::read(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint64_t* bytes) const {
     cuuint64_t value = 0;
     const bool reserved = attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
     const CUresult result =
@@ -36,13 +36,14 @@ bool MemoryPools::read(CUmemoryPool pool, CUmemPool_attribute attribute, std::ui
     return true;
 }
 
-MemoryPools::Pool* MemoryPools::find(CUmemoryPool handle) {
+inline MemoryPools::Pool* MemoryPools::find(CUmemoryPool handle) {
     for (Pool& pool : pools_)
         if (pool.handle == handle) return &pool;
     return nullptr;
 }
 
 void MemoryPools::charge(Pool& pool, std::uint64_t bytes, Budget& budget) {
+    if (bytes == pool.charged) return;  // as mostly
     budget.adjust(pool.charged, bytes);
     total_.fetch_add(bytes - pool.charged, std::memory_order_relaxed);
     pool.charged = bytes;
@@ -56,15 +57,19 @@ bool MemoryPools::charge(Pool& pool, const Reading& reading, Budget& budget) {
     return true;
 }
 
-MemoryPools::Reading MemoryPools::read_reserved(CUmemoryPool handle) {
+inline MemoryPools::Reading MemoryPools::read_reserved(CUmemoryPool handle) {
     Reading reading;
     reading.number = readings_.fetch_add(1, std::memory_order_acq_rel) + 1;
     reading.known = read(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reading.bytes);
     return reading;
 }
 
-MemoryPools::Pool* MemoryPools::find_or_add(CUmemoryPool handle) {
-    if (Pool* pool = find(handle)) return pool;
+inline MemoryPools::Pool* MemoryPools::find_or_add(CUmemoryPool handle) {
+    Pool* pool = find(handle);
+    return pool ? pool : add(handle);
+}
+
+[[gnu::cold, gnu::noinline]] MemoryPools::Pool* MemoryPools::add(CUmemoryPool handle) {
     Pool pool{};
     pool.handle = handle;
     pool.step = kBelievedStep;
@@ -74,14 +79,13 @@ MemoryPools::Pool* MemoryPools::find_or_add(CUmemoryPool handle) {
 MemoryPools::Growing::Growing(MemoryPools& pools, CUmemoryPool handle, std::uint64_t bytes)
     : pools_(pools), pool_(handle), bytes_(Budget::charged(bytes)) {
     LockGuard lock(pools.mutex_);
-    const Pool* pool = pools.find_or_add(handle);
+    Pool* pool = pools.find_or_add(handle);
     at_most_ = up_to_steps(bytes_, pool ? pool->step : kBelievedStep);
-    if (pool && !pool->on_spare) pools.begin(*this, Where::reserved);
+    if (pool && !pool->on_spare) pools.begin(pool, *this, Where::reserved);
 }
 
 // With the lock held. Where a pool can't be written down, its allocations rely on their reservations alone.
-bool MemoryPools::begin(Growing& growing, Growing::Where where) {
-    Pool* pool = find(growing.pool_);
+bool MemoryPools::begin(Pool* pool, Growing& growing, Growing::Where where) {
     if (!pool) return where == Growing::Where::reserved;
     pool->inside++;
     pool->asked += growing.bytes_;
@@ -92,11 +96,10 @@ bool MemoryPools::begin(Growing& growing, Growing::Where where) {
     return true;
 }
 
-bool MemoryPools::Growing::enter() {
-    if (where_ == Where::reserved) return true;
+bool MemoryPools::Growing::enter_now() {
     LockGuard lock(pools_.mutex_);
-    const Pool* pool = pools_.find(pool_);
-    return (!pool || !pool->on_spare) && pools_.begin(*this, Where::reserved);
+    Pool* pool = pools_.find(pool_);
+    return (!pool || !pool->on_spare) && pools_.begin(pool, *this, Where::reserved);
 }
 
 void MemoryPools::Growing::enter_when_free() {
@@ -126,10 +129,10 @@ bool MemoryPools::Growing::enter_on_spare(bool wait) {
             return false;
         {
             LockGuard lock(pools_.mutex_);
-            const Pool* pool = pools_.find(pool_);
+            Pool* pool = pools_.find(pool_);
             if (!pool) return false;
             if (pool->ended != ended) continue;  // what that one took may not be in the figure
-            if (pool->asked <= kept - used - bytes_) return pools_.begin(*this, Where::on_spare);
+            if (pool->asked <= kept - used - bytes_) return pools_.begin(pool, *this, Where::on_spare);
         }
         if (waits-- == 0) return false;
         pools_.ended_.wait(seen);
@@ -137,9 +140,8 @@ bool MemoryPools::Growing::enter_on_spare(bool wait) {
 }
 
 // With the lock held: this thread has come out of the driver.
-void MemoryPools::come_out(Inside ended) {
+void MemoryPools::come_out(Pool* pool, const Inside& ended) {
     left_behind = {};
-    Pool* pool = find(ended.pool);
     if (!pool || !pool->inside) return;  // or in a child that the driver has forked here
     pool->inside--;
     pool->asked -= ended.bytes;
@@ -149,8 +151,8 @@ void MemoryPools::come_out(Inside ended) {
 }
 
 // With the lock held.
-void MemoryPools::Growing::end() {
-    if (where_ != Where::outside) pools_.come_out(inside());
+void MemoryPools::Growing::end(Pool* pool) {
+    if (where_ != Where::outside) pools_.come_out(pool, inside());
     where_ = Where::outside;
 }
 
@@ -158,7 +160,7 @@ void MemoryPools::Growing::leave() {
     if (where_ == Where::outside) return;
     {
         LockGuard lock(pools_.mutex_);
-        end();
+        end(pools_.find(pool_));
     }
     pools_.ended_.happened();
 }
@@ -168,7 +170,8 @@ void MemoryPools::leave_locks() {
     if (left_behind.pools != this) return;
     {
         LockGuard lock(mutex_);
-        come_out(left_behind.inside);
+        const Inside inside = left_behind.inside;
+        come_out(find(inside.pool), inside);
     }
     ended_.happened();
 }
@@ -177,8 +180,8 @@ void MemoryPools::Growing::allocated(std::uint64_t reserved, Budget& budget) {
     const Reading now = pools_.read_reserved(pool_);
     {
         LockGuard lock(pools_.mutex_);
-        end();
         Pool* pool = pools_.find_or_add(pool_);
+        end(pool);
         if (!pool) {  // no memory for one more entry: what was reserved stays charged, rather too much than too little
             budget.commit();
         } else {

@@ -24,6 +24,8 @@ namespace cuslice {
 // Near the limit there may be no room for that, while the pool keeps enough that nobody uses. Then the allocation may
 // go ahead without a reservation, as long as nobody else can take what it relies on.
 class MemoryPools {
+    struct Pool;
+
   public:
     // What one allocation may take of a pool while it is inside the driver.
     struct Inside {
@@ -37,7 +39,9 @@ class MemoryPools {
       public:
         // Enters, if it may.
         Growing(MemoryPools& pools, CUmemoryPool pool, std::uint64_t bytes);
-        ~Growing() { leave(); }
+        ~Growing() {
+            if (where_ != Where::outside) leave();
+        }
         Growing(const Growing&) = delete;
         Growing& operator=(const Growing&) = delete;
 
@@ -45,7 +49,7 @@ class MemoryPools {
         std::uint64_t at_most() const { return at_most_; }
 
         // With what it needs reserved, or about to be. False if somebody relies on what the pool has to spare.
-        bool enter();
+        bool enter() { return where_ == Where::reserved || enter_now(); }
         // The same, after waiting until nobody does. From outside.
         void enter_when_free();
         // Without a reservation: false if the pool may have to grow for this allocation, or for one of the others that
@@ -61,7 +65,8 @@ class MemoryPools {
         friend MemoryPools;
         Inside inside() const { return {pool_, bytes_, at_most_, where_ == Where::on_spare}; }
         enum class Where : std::uint8_t { outside, reserved, on_spare };
-        void end();
+        bool enter_now();
+        void end(Pool* pool);
         MemoryPools& pools_;
         CUmemoryPool pool_;
         std::uint64_t bytes_, at_most_ = 0;
@@ -127,10 +132,11 @@ class MemoryPools {
     Reading read_reserved(CUmemoryPool pool);
     Pool* find(CUmemoryPool pool);
     Pool* find_or_add(CUmemoryPool pool);
+    Pool* add(CUmemoryPool pool);
     bool charge(Pool& pool, const Reading& reading, Budget& budget);
     void charge(Pool& pool, std::uint64_t bytes, Budget& budget);
-    bool begin(Growing& growing, Growing::Where where);
-    void come_out(Inside ended);
+    bool begin(Pool* pool, Growing& growing, Growing::Where where);
+    void come_out(Pool* pool, const Inside& ended);
 
     CUdevice device_ = 0;
     Mutex mutex_;  // over pools_
