@@ -8,11 +8,6 @@ namespace cuslice {
 
 namespace {
 
-constexpr std::uint64_t rounded(std::uint64_t bytes) {
-    return bytes > ~0ull - SizeClass::kUnit ? bytes
-                                            : (bytes + SizeClass::kUnit - 1) / SizeClass::kUnit * SizeClass::kUnit;
-}
-
 constexpr std::uint64_t saturated_sum(std::uint64_t a, std::uint64_t b) { return a > ~0ull - b ? ~0ull : a + b; }
 
 // Where a large block begins. Drivers put memory of 2 MiB and more on a boundary of 2 MiB, and promise nothing of what
@@ -290,21 +285,22 @@ bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
 std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* denied) {
     if (backing_.wanted(backing_.self)) help_out();
     const NotInBetween uncancelled;
-    if (options_.reuse == Reuse::strict)
-        if (const std::uint64_t address = from_kept(bytes)) return address;
+    if (const std::uint64_t address = from_kept(bytes)) return address;
     Changing changing(*this);
     {
         LockGuard lock(mutex_);
         if (const Block* block = take_large(bytes, Segments::Place::proper)) return block->address;
     }
+    if (reuse_own_large())
+        if (const std::uint64_t address = from_kept(bytes)) return address;
     const Block* block = nullptr;
     const auto attempt = [&](Segments::Place place) { return (block = take_large(bytes, place)) != nullptr; };
-    return find_more_memory(rounded(bytes), attempt, denied) ? block->address : 0;
+    return find_more_memory(SizeClass::rounded(bytes), attempt, denied) ? block->address : 0;
 }
 
 // With the lock held.
 inline Block* CachingAllocator::take_large(std::uint64_t bytes, Segments::Place place) {
-    const std::uint64_t size = rounded(bytes);
+    const std::uint64_t size = SizeClass::rounded(bytes);
     Block* block = segments_.take(size, alignment_of(size), place);
     if (!block) return nullptr;
     block->requested = bytes;
@@ -313,22 +309,6 @@ inline Block* CachingAllocator::take_large(std::uint64_t bytes, Segments::Place 
     moved(block->bytes);
     note_peaks();
     return block;
-}
-
-// 0 if this thread keeps none of the size.
-std::uint64_t CachingAllocator::from_kept(std::uint64_t bytes) {
-    if (bytes > KeptBlocks::kMostBytes) return 0;
-    ThreadCache* cache = thread_caches;
-    if (!cache || cache->owner != this || !cache->lock.enter()) return 0;
-    const Block* block = nullptr;
-    if (Block* kept = cache->kept.take(rounded(bytes))) {
-        kept->requested = bytes;
-        map_->set(kept);
-        cache->traffic.allocate(kept->bytes, bytes);
-        block = kept;
-    }
-    cache->lock.leave();
-    return block ? block->address : 0;
 }
 
 std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* denied) {
@@ -418,7 +398,7 @@ CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uin
         next = batches_.take();
     }
     if (next && cache && cache->lock.enter()) {
-        Batch* full = take_open(*cache);
+        Batch* full = take_open(*cache, &ThreadCache::open);
         next->add(block, size_class);
         cache->open = next;
         cache->parked.add(size);
@@ -451,19 +431,25 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
     // From here on nobody else can reach the block.
     if (!map_->claim(block, address)) return Freed::invalid;
     const bool marked = block->marked;
-    if (quiet && !marked && keep(block)) return Freed::done;
+    if (!marked && (quiet ? keep(block) : park_own(block))) return Freed::done;
     Changing changing(*this);
     Batch* full = nullptr;
     bool first = false;
+    Fence fence = 0;
+    const bool alone = !quiet && !marked && worth_own_fence(*block);
+    if (alone) {
+        const Uncancelled in_the_driver;
+        quiet = backing_.past(backing_.self, address, &fence);
+    }
     {
         LockGuard lock(mutex_);
-        first = !oldest_;
+        first = !oldest_ && !alone;
         traffic_.free(block->bytes, block->requested);
         moved(block->bytes);
         if (!marked && quiet) {
             segments_.give_back(block);
         } else if (!marked) {
-            full = park(block);
+            full = alone ? park_alone(block, fence) : park(block);
         }
     }
     if (full) queue_full(full, first);

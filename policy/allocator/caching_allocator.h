@@ -127,6 +127,8 @@ class CachingAllocator {
     Freed free_own_large(Block* block, std::uint64_t address, int* error);
     std::uint64_t from_kept(std::uint64_t bytes);
     bool keep(Block* block);
+    bool park_own(Block* block);
+    bool park_own_slowly(ThreadCache& cache, Block* block);
     [[gnu::always_inline]] bool may_free(std::uint64_t address, bool* quiet, int* error);
 
     // Stands at the beginning of what may change the statistics, before any lock. To tell others costs more than the
@@ -204,11 +206,12 @@ class CachingAllocator {
     void enlarge(ThreadCache& cache, unsigned size_class);
     unsigned refill(ThreadCache& cache, unsigned size_class);
     bool make_room(ThreadCache& cache, unsigned size_class);
-    void keep_more(ThreadCache& cache, std::uint64_t bytes);
+    void keep_more(ThreadCache& cache, std::uint64_t wanted);
     template <typename Which>
     void take_from(Which which);
     void take_from_idle();
     bool reuse_parked(bool wait, bool large);
+    bool reuse_own_large();
     bool passed(Batch* batch, bool wait);
     bool quiesce(const Batch& batch);
     bool too_much_parked(const Batch& batch);
@@ -229,7 +232,9 @@ class CachingAllocator {
     void empty(ThreadCache& cache);
     void note_peaks();
     Traffic total_traffic() const;
-    static Batch* take_open(ThreadCache& cache);
+    static Batch* take_open(ThreadCache& cache, Batch* ThreadCache::*which);
+    bool worth_own_fence(const Block& block) const;
+    Batch* park_alone(Block* block, Fence fence);
 
     Backing backing_;
     AddressMap* map_ = nullptr;

@@ -25,10 +25,10 @@ constexpr std::uint64_t kUnfencedShare = 4;  // of what is live
 }  // namespace
 
 // By whoever holds the cache's lock.
-Batch* CachingAllocator::take_open(ThreadCache& cache) {
-    Batch* open = cache.open;
-    cache.open = nullptr;
-    cache.parked.add(0 - cache.parked.get());
+Batch* CachingAllocator::take_open(ThreadCache& cache, Batch* ThreadCache::*which) {
+    if (!(cache.*which) || !(cache.*which)->count) return nullptr;
+    Batch* open = std::exchange(cache.*which, nullptr);
+    cache.parked.add(0 - open->bytes);
     return open;
 }
 
@@ -66,6 +66,85 @@ Batch* CachingAllocator::park(Block* block) {
     block->state = Block::State::parked;
     batch->add(block);
     return if_full(batch);
+}
+
+// A block that is as much as others wait for together need not wait for them.
+bool CachingAllocator::worth_own_fence(const Block& block) const {
+    return options_.reuse == Reuse::deferred && block.bytes >= std::max(kParkedLarge, reserved() / kParkedShare);
+}
+
+// With the lock held. With a fence, if there is one, that was made after it was freed.
+Batch* CachingAllocator::park_alone(Block* block, Fence fence) {
+    Batch* batch = batches_.take();
+    if (!batch) {
+        if (fence) backing_.drop_fence(backing_.self, fence);
+        return park(block);
+    }
+    block->state = Block::State::parked;
+    batch->add(block);
+    batch->fence = fence;
+    return batch;
+}
+
+// Without the lock. Among those of its own thread, which keeps them once the GPU has come past. False if it is too
+// large for that.
+bool CachingAllocator::park_own(Block* block) {
+    if (options_.reuse == Reuse::strict || block->bytes > KeptBlocks::kMostBytes) return false;
+    ThreadCache* cache = thread_caches;
+    if (!cache || cache->owner != this) {
+        const Uncancelled uncancelled;
+        cache = own_cache();
+    }
+    if (!cache || !cache->lock.enter()) return false;
+    Batch* open = cache->open_large;
+    const bool room = open && open->count < Batch::kMost && open->bytes + block->bytes <= cache->kept.limit();
+    if (room) [[likely]] {
+        open->add(block);
+        cache->parked.add(block->bytes);
+        cache->traffic.free(block->bytes, block->requested);
+        block->requested = 0;
+    }
+    cache->lock.leave();
+    return room || park_own_slowly(*cache, block);
+}
+
+// The next batch begins with this block.
+bool CachingAllocator::park_own_slowly(ThreadCache& cache, Block* block) {
+    const Uncancelled uncancelled;
+    const Changing changing(*this);
+    if (!cache.lock.enter()) return false;
+    const std::uint64_t limit = cache.kept.limit(), parked = cache.open_large ? cache.open_large->bytes : 0;
+    cache.lock.leave();
+    if (limit < KeptBlocks::kMostBytes && parked + block->bytes > limit) keep_more(cache, parked + block->bytes);
+    Batch *next = nullptr, *full = nullptr;
+    bool first = false, room = false;
+    {
+        LockGuard lock(mutex_);
+        first = !oldest_;
+        next = batches_.take();
+        moved(block->bytes);
+    }
+    if (!next) return false;
+    if (cache.lock.enter()) {
+        Batch*& open = cache.open_large;
+        room = block->bytes <= cache.kept.limit();
+        if (room && open && (open->count == Batch::kMost || open->bytes + block->bytes > cache.kept.limit()))
+            full = take_open(cache, &ThreadCache::open_large);
+        if (room) {
+            if (!open) open = std::exchange(next, nullptr);
+            open->add(block);
+            cache.parked.add(block->bytes);
+            cache.traffic.free(block->bytes, block->requested);
+            block->requested = 0;
+        }
+        cache.lock.leave();
+    }
+    if (next) {
+        LockGuard lock(mutex_);
+        batches_.give_back(next);
+    }
+    if (full) queue_full(full, first);
+    return room;
 }
 
 // With the lock held: its blocks are no more.
@@ -174,7 +253,10 @@ void CachingAllocator::keep_own(Batch* batch, std::uint64_t life) {
     }
     for (; i < batch->count; i++) {
         const Batch::Parked parked = batch->blocks[i];
-        if (!Batch::large(parked)) {
+        if (Block* block = Batch::large(parked)) {
+            // One that was parked for all threads to have is theirs.
+            if (block->state == Block::State::used && cache->kept.add(block)) continue;
+        } else {
             Magazine& magazine = cache->magazines[Batch::size_class(parked)];
             if (magazine.count < magazine.capacity) {
                 magazine.slots[magazine.count++] = Batch::small(parked);
@@ -204,10 +286,11 @@ bool CachingAllocator::reuse_parked(bool wait, bool large) {
     // The context may end in the meantime, and the allocator be another one's: what was taken out before is no more.
     const std::uint64_t life = life_.load(std::memory_order_acquire);
     ThreadCache* cache = thread_caches;
-    Batch* own = nullptr;
+    Batch *own = nullptr, *own_large = nullptr;
     KeptBlocks kept;
     if (cache && cache->owner == this && cache->lock.enter()) {
-        if (cache->open && (wait || cache->open->bytes >= kWorthAFence)) own = take_open(*cache);
+        if (cache->open && (wait || cache->open->bytes >= kWorthAFence)) own = take_open(*cache, &ThreadCache::open);
+        if (wait || large) own_large = take_open(*cache, &ThreadCache::open_large);
         if (large) kept = cache->kept.take_all();
         cache->lock.leave();
     }
@@ -215,19 +298,21 @@ bool CachingAllocator::reuse_parked(bool wait, bool large) {
     bool any = false, alone = false;
     if (wait || large) {
         LockGuard lock(mutex_);
-        alone = !own && !oldest_;
         if (!lives(life)) kept.forget();
         if (lives(life)) std::swap(shared, open_);
-        for (; Block* block = kept.take_oldest(); any = true) segments_.give_back(block);
+        for (; Block* block = kept.take_newest(); any = true) segments_.give_back(block);
+        alone = !own && !(own_large && shared) && !oldest_;
     }
     if (own) queue(own, life);
+    if (own_large) std::swap(own_large, shared);
     // Mostly nothing waits before it, and it doesn't have to wait either.
     if (shared && alone && !wait) {
         if (passed(shared, false)) return hand_back(shared, life, false) || any;
         queue(shared, life);
         return any;
     }
-    if (shared) queue(shared, life);
+    for (Batch* freed : {shared, own_large})
+        if (freed) queue(freed, life);
 
     while (Batch* batch = next_parked(life)) {
         if (!passed(batch, wait)) {
@@ -242,6 +327,31 @@ bool CachingAllocator::reuse_parked(bool wait, bool large) {
         any = true;
     }
     return any;
+}
+
+// Has this thread keep the large blocks that it has freed, if the GPU has come past them. False if it keeps no more.
+bool CachingAllocator::reuse_own_large() {
+    ThreadCache* cache = thread_caches;
+    if (!cache || cache->owner != this || !cache->open_large) return false;
+    const Uncancelled uncancelled;
+    const std::uint64_t life = life_.load(std::memory_order_acquire);
+    if (!cache->lock.enter()) return false;
+    Batch* batch = take_open(*cache, &ThreadCache::open_large);
+    cache->lock.leave();
+    if (!batch) return false;
+    if (!passed(batch, false)) {
+        queue(batch, life);
+        return false;
+    }
+    keep_own(batch, life);
+    // Empty, it is there for the next ones.
+    if (batch->count || !cache->lock.enter()) return hand_back(batch, life, false);
+    if (lives(life) && !cache->open_large) {
+        batch->clear();
+        cache->open_large = std::exchange(batch, nullptr);
+    }
+    cache->lock.leave();
+    return !batch || hand_back(batch, life, false);
 }
 
 // Of a batch that the GPU has come past. False if the allocator has been closed meanwhile.

@@ -156,8 +156,10 @@ Statistics CachingAllocator::close() {
         for (Magazine& magazine : cache->magazines) magazine.count = magazine.capacity = 0;
         cache->kept = {};
         cache->granted = 0;
-        if (cache->open) batches_.give_back(cache->open);
-        cache->open = nullptr;
+        for (Batch** open : {&cache->open, &cache->open_large}) {
+            if (*open) batches_.give_back(*open);
+            *open = nullptr;
+        }
         cache->parked.add(0 - cache->parked.get());
         if (revoked) cache->lock.restore();
     }

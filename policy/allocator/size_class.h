@@ -14,6 +14,10 @@ class SizeClass {
     static constexpr unsigned kCount = 24;
     static constexpr unsigned kLeastBlocks = 8;
 
+    // Of what is larger than kMost: whole units. What no driver has stays as it is.
+    static constexpr std::uint64_t rounded(std::uint64_t bytes) {
+        return bytes > ~0ull - kUnit ? bytes : (bytes + kUnit - 1) / kUnit * kUnit;
+    }
     // 0 < bytes <= kMost
     static constexpr unsigned of(std::uint64_t bytes) { return kClassOf[(bytes + kUnit - 1) / kUnit]; }
     static constexpr std::uint32_t units(unsigned size_class) { return kUnits[size_class]; }

@@ -42,6 +42,7 @@ struct Batch {
         classes |= kLarge;
         bytes += block->bytes;
     }
+    void clear() { count = classes = 0, bytes = number = 0; }
     // In one of its blocks; it has one.
     std::uint64_t address() const { return blocks[0].address; }
     static Block* large(const Parked& parked) {
@@ -114,7 +115,7 @@ struct Magazine {
 // Few bytes, as blocks that are kept apart are not merged with what is free beside them.
 class KeptBlocks {
   public:
-    static constexpr unsigned kMost = 8;
+    static constexpr unsigned kMost = 40;
     static constexpr std::uint64_t kMostBytes = 4 << 20;
 
     // False if there is no room for it.
@@ -130,7 +131,15 @@ class KeptBlocks {
             if (blocks_[i]->bytes == bytes) return take_at(i);
         return nullptr;
     }
-    Block* take_oldest() { return count_ ? take_at(0) : nullptr; }
+    Block* take_newest() { return count_ ? take_at(count_ - 1) : nullptr; }
+    // The half of them, rounded up, that was freed first. Returns how many.
+    unsigned take_older_half(Block** into) {
+        const unsigned half = (count_ + 1) / 2;
+        for (unsigned i = 0; i < half; i++) bytes_ -= (into[i] = blocks_[i])->bytes;
+        std::copy(blocks_ + half, blocks_ + count_, blocks_);
+        count_ -= half;
+        return half;
+    }
     KeptBlocks take_all() {
         const KeptBlocks all = *this;
         forget();
@@ -151,7 +160,7 @@ class KeptBlocks {
         bytes_ -= block->bytes;
         return block;
     }
-    Block* blocks_[kMost] = {};
+    Block* blocks_[kMost];
     unsigned count_ = 0;
     std::uint64_t bytes_ = 0, limit_ = 0;
 };
@@ -184,8 +193,9 @@ class ThreadCache {
     ThreadCache *next_of_owner = nullptr, *next_of_thread = nullptr;
     Magazine magazines[SizeClass::kCount];
     KeptBlocks kept;
-    Batch* open = nullptr;  // freed, and no fence yet
-    OwnCount parked;        // bytes in it
+    // Freed, and no fence yet: small blocks, and large ones of `kept.limit()` bytes at most.
+    Batch *open = nullptr, *open_large = nullptr;
+    OwnCount parked;  // bytes in both
     Traffic traffic;
     // Under the allocator's lock:
     std::uint64_t granted = 0;          // bytes that it may hold in all magazines and of kept blocks

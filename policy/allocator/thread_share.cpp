@@ -60,7 +60,7 @@ void CachingAllocator::set_capacity(ThreadCache& cache, unsigned size_class, uns
 }
 
 void CachingAllocator::give_up_kept(ThreadCache& cache) {
-    while (Block* block = cache.kept.take_oldest()) segments_.give_back(block);
+    while (Block* block = cache.kept.take_newest()) segments_.give_back(block);
     renounce(cache, cache.kept.limit());
     cache.kept.set_limit(0);
 }
@@ -118,6 +118,22 @@ bool CachingAllocator::make_room(ThreadCache& cache, unsigned size_class) {
     return true;
 }
 
+// 0 if this thread keeps none of the size.
+std::uint64_t CachingAllocator::from_kept(std::uint64_t bytes) {
+    if (bytes > KeptBlocks::kMostBytes) return 0;
+    ThreadCache* cache = thread_caches;
+    if (!cache || cache->owner != this || !cache->lock.enter()) return 0;
+    const Block* block = nullptr;
+    if (Block* kept = cache->kept.take(SizeClass::rounded(bytes))) {
+        kept->requested = bytes;
+        map_->set(kept);
+        cache->traffic.allocate(kept->bytes, bytes);
+        block = kept;
+    }
+    cache->lock.leave();
+    return block ? block->address : 0;
+}
+
 // Without the lock. A block that is in nobody's hands, and that no work can touch. False if it is too large.
 bool CachingAllocator::keep(Block* block) {
     if (block->bytes > KeptBlocks::kMostBytes) return false;
@@ -134,7 +150,7 @@ bool CachingAllocator::keep(Block* block) {
     }
     if (kept.limit() < KeptBlocks::kMostBytes && kept.bytes() + block->bytes > kept.limit()) {
         cache->lock.leave();
-        keep_more(*cache, block->bytes);
+        keep_more(*cache, kept.bytes() + block->bytes);
         if (!cache->lock.enter()) return false;
         if (block->bytes > kept.limit()) {
             cache->lock.leave();
@@ -143,7 +159,7 @@ bool CachingAllocator::keep(Block* block) {
     }
     Block* instead[KeptBlocks::kMost];
     unsigned count = 0;
-    while (!cache->kept.add(block)) instead[count++] = cache->kept.take_oldest();
+    while (!cache->kept.add(block)) count += cache->kept.take_older_half(instead + count);
     note_kept(*cache, block);
     if (count) {
         LockGuard lock(mutex_);
@@ -152,10 +168,11 @@ bool CachingAllocator::keep(Block* block) {
     return true;
 }
 
-// Without the lock, by the cache's own thread: it may keep a large block more, if all threads don't have too much.
-void CachingAllocator::keep_more(ThreadCache& cache, std::uint64_t bytes) {
+// Without the lock, by the cache's own thread: it may keep so many bytes of large blocks, if all threads don't have too
+// much.
+void CachingAllocator::keep_more(ThreadCache& cache, std::uint64_t wanted) {
     LockGuard lock(mutex_);
-    const std::uint64_t wanted = std::min(cache.kept.bytes() + bytes, KeptBlocks::kMostBytes);
+    wanted = std::min(wanted, KeptBlocks::kMostBytes);
     const std::uint64_t limit = cache.kept.limit();
     if (wanted > limit && grant(cache, wanted - limit)) cache.kept.set_limit(wanted);
 }
@@ -164,7 +181,9 @@ void CachingAllocator::keep_more(ThreadCache& cache, std::uint64_t bytes) {
 void CachingAllocator::empty(ThreadCache& cache) {
     for (unsigned c = 0; c < SizeClass::kCount; c++) set_capacity(cache, c, 0);
     give_up_kept(cache);
-    if (Batch* open = take_open(cache)) {
+    for (auto which : {&ThreadCache::open, &ThreadCache::open_large}) {
+        Batch* open = take_open(cache, which);
+        if (!open) continue;
         open->next = oldest_;  // without a fence yet: whoever looks at it next makes one
         oldest_ = open;
         if (!newest_) newest_ = open;
