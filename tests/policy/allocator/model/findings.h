@@ -1,0 +1,36 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <mutex>
+#include <string>
+
+namespace cuslice::model {
+
+// What was not as promised. Threads go on after it: what follows from the first finding shows that it is one.
+class Findings {
+  public:
+    void note(const char* what, std::uint64_t address = 0, std::uint64_t more = 0) {
+        if (count_.fetch_add(1, std::memory_order_relaxed) != 0) return;
+        char text[160];
+        std::snprintf(text, sizeof text, "%s (0x%llx, %llu)", what, static_cast<unsigned long long>(address),
+                      static_cast<unsigned long long>(more));
+        const std::lock_guard lock(mutex_);
+        first_ = text;
+    }
+    void expect(bool holds, const char* what, std::uint64_t address = 0, std::uint64_t more = 0) {
+        if (!holds) note(what, address, more);
+    }
+    unsigned count() const { return count_.load(std::memory_order_relaxed); }
+    std::string first() const {
+        const std::lock_guard lock(mutex_);
+        return first_;
+    }
+
+  private:
+    std::atomic<unsigned> count_{0};
+    mutable std::mutex mutex_;
+    std::string first_;
+};
+
+}  // namespace cuslice::model

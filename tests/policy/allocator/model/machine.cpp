@@ -1,0 +1,239 @@
+#include "tests/policy/allocator/model/machine.h"
+
+#include <algorithm>
+#include <iterator>
+#include <thread>
+
+namespace cuslice::model {
+
+namespace {
+
+// The driver takes its time, in which others get on.
+void linger() {
+    for (std::uint64_t turns = Machine::chance()() % 8; turns > 5; turns--) std::this_thread::yield();
+}
+
+constexpr std::uint64_t kSpace = Shadow::kBytes / Machine::kGpus, kBoundary = 2 * kMiB;
+
+}  // namespace
+
+std::mt19937_64& Machine::chance() {
+    static thread_local std::mt19937_64 random;
+    return random;
+}
+
+Machine::Machine(const Rules& rules, AddressMap& map, Findings& findings)
+    : shadow(findings, work), rules_(rules), map_(map), findings_(findings) {
+    for (unsigned g = 0; g < kGpus; g++) gpus_[g].free[Shadow::kBase + g * kSpace] = kSpace;
+    for (unsigned c = 0; c < kContexts; c++) {
+        contexts_[c].machine = this;
+        contexts_[c].number = c;
+        contexts_[c].allocator = new CachingAllocator;  // threads may hold on to it
+        open(c);
+    }
+}
+
+Machine::~Machine() {
+    for (Context& context : contexts_) {
+        close(context.number);
+        delete context.allocator;
+    }
+}
+
+void Machine::open(unsigned number) {
+    Context& context = contexts_[number];
+    context.lives = true;
+    context.allocator->open(backing(context), map_, rules_.options);
+}
+
+// Its memory is the driver's again only when the allocator has forgotten it: the driver could hand it out.
+void Machine::close(unsigned number) {
+    Context& context = contexts_[number];
+    {
+        const std::lock_guard lock(gpu(context).mutex);
+        if (!context.lives) return;
+        context.lives = false;
+    }
+    context.allocator->close();
+    const std::lock_guard lock(gpu(context).mutex);
+    for (const auto& [address, bytes] : context.segments) {
+        shadow.end_segment(address, bytes, true);
+        for (std::uint64_t at = address; at < address + bytes; at += kBoundary)
+            findings_.expect(!map_.segment(at) && !CachingAllocator::find(map_, at).address,
+                             "an address of a closed allocator is still known", at);
+        put(gpu(context), address, bytes);
+    }
+    context.segments.clear();
+}
+
+void Machine::restart(unsigned number) {
+    close(number);
+    while (contexts_[number].visitors) std::this_thread::yield();
+    const std::lock_guard lock(gpu(contexts_[number]).mutex);
+    open(number);
+}
+
+Backing Machine::backing(Context& context) {
+    Backing b;
+    b.self = &context;
+    b.take = [](void* self, std::uint64_t bytes, Denied* denied) {
+        return of(self).machine->take(of(self), bytes, denied);
+    };
+    b.give_back = [](void* self, std::uint64_t address, std::uint64_t bytes) {
+        return of(self).machine->give_back(of(self), address, bytes);
+    };
+    b.room = [](void* self) { return of(self).machine->room(of(self)); };
+    b.quiesce = [](void* self, std::uint64_t address, bool) { return of(self).machine->quiesce(of(self), address); };
+    b.in_context = [](void*) { return 0; };
+    b.fence = [](void* self, std::uint64_t address) { return of(self).machine->fence(of(self), address); };
+    b.passed = [](void* self, Fence fence, bool wait) { return of(self).machine->passed(fence, wait); };
+    b.drop_fence = [](void* self, Fence fence) {
+        delete reinterpret_cast<Work::Points*>(fence);
+        of(self).machine->fences_out_--;
+    };
+    b.capturing = [](void* self) { return of(self).machine->capturing.load(); };
+    b.wanted = [](void* self) { return of(self).machine->wanted.load(std::memory_order_relaxed); };
+    b.forget = [](void* self, std::uint64_t address) { return of(self).machine->forget(address); };
+    b.thread_began = [](void*) {};
+    return b;
+}
+
+std::uint64_t Machine::take(Context& context, std::uint64_t bytes, Denied* denied) {
+    Gpu& on = gpu(context);
+    for (bool trimmed = false;; trimmed = true) {
+        {
+            const std::lock_guard lock(on.mutex);
+            if (bytes <= rules_.limit - on.held) {
+                denied->by = goes_wrong(rules_.failures) ? Denied::By::failure : Denied::By::driver;
+                denied->error = denied->by == Denied::By::failure ? kFailure : 2;
+                if (denied->by == Denied::By::failure || goes_wrong(rules_.no_memory) || !context.lives) return 0;
+                const std::uint64_t address = place(on, bytes);
+                if (!address) return 0;
+                on.held += bytes;
+                shadow.begin_segment(address, bytes, context.number);
+                context.segments[address] = bytes;
+                return address;
+            }
+        }
+        denied->by = Denied::By::limit;
+        if (trimmed) return 0;
+        for (const Context& other : contexts_) {
+            if (&other == &context || &gpu(other) != &on) continue;
+            const Visit visit(*this, other.number);
+            if (visit) other.allocator->trim(bytes);
+        }
+    }
+}
+
+std::uint64_t Machine::place(Gpu& on, std::uint64_t bytes) {
+    for (const auto& [begin, size] : on.free) {
+        const std::uint64_t at = (begin + kBoundary - 1) / kBoundary * kBoundary + rules_.shift, end = begin + size;
+        if (at + bytes > end) continue;
+        const std::uint64_t before = begin;
+        on.free.erase(before);
+        if (at > before) on.free[before] = at - before;
+        if (end > at + bytes) on.free[at + bytes] = end - at - bytes;
+        return at;
+    }
+    return 0;
+}
+
+// With the lock held.
+void Machine::put(Gpu& on, std::uint64_t address, std::uint64_t bytes) {
+    on.held -= bytes;
+    std::uint64_t begin = address, end = address + bytes;
+    auto after = on.free.lower_bound(address);
+    if (after != on.free.end() && after->first == end) {
+        end += after->second;
+        after = on.free.erase(after);
+    }
+    if (after != on.free.begin() && std::prev(after)->first + std::prev(after)->second == begin) {
+        begin = std::prev(after)->first;
+        on.free.erase(begin);
+    }
+    on.free[begin] = end - begin;
+}
+
+bool Machine::give_back(Context& context, std::uint64_t address, std::uint64_t bytes) {
+    // Of one thread alone: another could have begun to capture just now.
+    findings_.expect(!alone || !capturing, "memory is given back while a stream is captured", address);
+    const std::lock_guard lock(gpu(context).mutex);
+    if (!context.lives) return true;
+    if (goes_wrong(rules_.keeps)) return false;
+    const auto segment = context.segments.find(address);
+    // One of the context's earlier life, if its allocator doesn't keep them apart.
+    if (segment == context.segments.end() || segment->second != bytes) {
+        findings_.note("what is given back is no segment", address, bytes);
+        return true;
+    }
+    context.segments.erase(segment);
+    // The driver's free waits for what may still use it.
+    work.finish(work.given(reach(context.number)));
+    shadow.end_segment(address, bytes, false);
+    put(gpu(context), address, bytes);
+    return true;
+}
+
+std::uint64_t Machine::room(const Context& context) {
+    Gpu& on = gpus_[gpu_of(context.number)];
+    const std::lock_guard lock(on.mutex);
+    return rules_.limit - on.held;
+}
+
+std::uint64_t Machine::held(unsigned number) {
+    const std::lock_guard lock(gpus_[number].mutex);
+    return gpus_[number].held;
+}
+
+int Machine::quiesce(Context& context, std::uint64_t address) {
+    findings_.expect(!alone || shadow.in_segment(address, context.number), "a wait for the work on nobody's memory",
+                     address);
+    if (capturing) return Backing::kNotNow;
+    if (goes_wrong(rules_.errors)) return kError;
+    work.finish(work.given(reach(context.number)));
+    linger();
+    return 0;
+}
+
+Fence Machine::fence(Context& context, std::uint64_t address) {
+    findings_.expect(!alone || shadow.in_segment(address, context.number), "a fence for nobody's memory", address);
+    if (capturing || !rules_.fences || goes_wrong(rules_.errors)) return 0;
+    fences_out_++;
+    linger();
+    return reinterpret_cast<Fence>(new Work::Points(work.given(reach(context.number))));
+}
+
+bool Machine::passed(Fence fence, bool wait) {
+    if (capturing || goes_wrong(rules_.errors)) return false;
+    auto* points = reinterpret_cast<Work::Points*>(fence);
+    if (wait) work.finish(*points);
+    if (!work.past(*points)) return false;
+    delete points;
+    fences_out_--;
+    linger();
+    return true;
+}
+
+void Machine::mark(std::uint64_t address, bool for_good) {
+    const std::lock_guard lock(marks_mutex_);
+    marks_[address] = for_good;
+}
+
+bool Machine::marked_for_good(std::uint64_t address) {
+    const std::lock_guard lock(marks_mutex_);
+    const auto mark = marks_.find(address);
+    return mark != marks_.end() && mark->second;
+}
+
+bool Machine::forget(std::uint64_t address) {
+    const std::lock_guard lock(marks_mutex_);
+    const auto mark = marks_.find(address);
+    findings_.expect(mark != marks_.end(), "a block is forgotten that was not marked", address);
+    if (mark == marks_.end()) return true;
+    const bool for_good = mark->second;
+    marks_.erase(mark);
+    retired += for_good;
+    return !for_good;
+}
+
+}  // namespace cuslice::model
