@@ -28,13 +28,22 @@ Counts counts_of(const Words& words, const Words& environment) {
 struct Churned {
     std::string places = "0";  // GPUs of its contexts, as guest/reuse/program.h says
     unsigned threads = 1;
-    bool captures = false;
+    bool captures = false, peers = false, async_frees = false;
     std::uint64_t operations = 1, seed = 1;
 
     Words words(const std::string& program) const {
-        return {kGuests + "/" + program, places, std::to_string(operations),
-                std::to_string(seed),    kLive,  std::to_string(threads),
-                captures ? "1" : "0"};
+        return {kGuests + "/" + program,
+                places,
+                std::to_string(operations),
+                std::to_string(seed),
+                kLive,
+                std::to_string(threads),
+                captures ? "c"
+                : peers  ? "p"
+                         : "-"};
+    }
+    std::string ways() const {
+        return std::string("-") + (captures ? "c" : "") + (peers ? "p" : "") + (async_frees ? "a" : "");
     }
     Words late(const Words& more = {}) const {
         Words all{"CUSLICE_FAKE_STREAMS=late:" + std::to_string(seed)};
@@ -65,23 +74,34 @@ TEST_CASE("the program is right: without cuslice it reads what it wrote") {
     Churned churned{.places = GENERATE("0", "001")};
     churned.threads = GENERATE(1u, 4u);
     churned.captures = churned.threads == 1;
+    churned.peers = !churned.captures;
     churned.operations = kFixed;
     CHECK(counts_of(churned.words("guest_reuse"), raw("2xt4", books.path(), churned.late())).at("wrong") == 0);
 }
 
 TEST_CASE("cached memory is not handed out while a stream may still use it") {
     const std::string free = GENERATE("strict", "deferred"), allocator = GENERATE("growth", "prealloc");
-    // One context, two on a GPU, one on each of two GPUs, three, and captures and threads; with room to spare and
-    // without.
+    // One context, two on a GPU, one on each of two GPUs, three, and captures, threads and peers; with room to spare
+    // and without.
     const Churned kinds[] = {
-        {"0"}, {"00"}, {"01"}, {"001"}, {"0", 1, true}, {"001", 1, true}, {"0", 4}, {"001", 4},
+        {"0"},
+        {"00"},
+        {"01"},
+        {"001"},
+        {"0", 1, true},
+        {"001", 1, true},
+        {"0", 4},
+        {"001", 4},
+        {"01", 1, false, true},
+        {"001", 4, false, true},
     };
-    const unsigned which = GENERATE(0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u);
+    const unsigned which = GENERATE(0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 9u);
     const Churned& kind = kinds[which];
     const std::string limit = GENERATE("2GiB", "340MiB");
     Churned churned = kind;
     churned.operations = static_cast<std::uint64_t>(rounds(20000, 1'000'000));
     churned.seed = which + 1;
+    churned.async_frees = true;
     CAPTURE(free, allocator, kind.places, kind.threads, kind.captures, limit);
     const Counts counts =
         under_cuslice(churned, {"CUSLICE_ALLOCATOR=" + allocator, "CUSLICE_FREE=" + free, "CUSLICE_LIMIT=" + limit});
@@ -90,6 +110,20 @@ TEST_CASE("cached memory is not handed out while a stream may still use it") {
     CHECK(counts.at("allocations") > churned.operations / 10);
     CHECK(counts.at("looked_at") > churned.operations * 10);
     if (kind.captures) CHECK(counts.at("captures") > 0);
+}
+
+TEST_CASE("cached memory of a part of a GPU is not handed out while another part's stream may still use it") {
+    const std::string free = GENERATE("strict", "deferred"), allocator = GENERATE("growth", "prealloc");
+    Churned churned{.places = GENERATE("01", "001")};
+    churned.threads = GENERATE(1u, 4u);
+    churned.operations = static_cast<std::uint64_t>(rounds(20000, 1'000'000));
+    CAPTURE(free, allocator, churned.places, churned.threads);
+    const Counts counts =
+        under_cuslice(churned, {"CUSLICE_SPLIT=0=2GiB+2GiB", "CUSLICE_ALLOCATOR=" + allocator, "CUSLICE_FREE=" + free});
+    CHECK(counts.at("wrong") == 0);
+    CHECK(counts.at("frees") == counts.at("allocations"));
+    CHECK(counts.at("allocations") > churned.operations / 10);
+    CHECK(counts.at("looked_at") > churned.operations * 10);
 }
 
 TEST_CASE("a thread forks while others allocate from several caches, with hardly any room: nobody waits for ever") {

@@ -148,6 +148,7 @@ int main(int count, char** words) {
             const bool freed = CachingAllocator::free(map, address, &error) == CachingAllocator::Freed::done;
             return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
         },
+        {},
     };
     reuse::print(reuse::run(command, contexts, memory));
     std::uint64_t waits = 0, fences = 0;

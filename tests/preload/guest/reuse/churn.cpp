@@ -31,17 +31,43 @@ Churn::Churn(const std::vector<CUcontext>& places, Memory memory, const Plan& pl
       memory_(std::move(memory)),
       plan_(plan),
       chance_(plan.seed),
-      ring_((REUSE_MUST(cuCtxSetCurrent(places[0])), kBuffers)) {
+      ring_((REUSE_MUST(cuCtxSetCurrent(places[0])), kBuffers), HostRing::Memory::locked),
+      managed_(kBuffers, HostRing::Memory::managed) {
     for (unsigned place = 0; place < places.size(); place++) {
         enter(place);
-        // The legacy default stream, a blocking one, and some that are in order with nobody.
-        for (int i = 0; i < 6; i++) {
-            Stream stream;
-            stream.place = place;
-            stream.can_be_captured = i > 2;
-            if (i > 0) REUSE_MUST(cuStreamCreate(&stream.handle, i == 1 ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
-            REUSE_MUST(cuEventCreate(&stream.event, CU_EVENT_DISABLE_TIMING));
-            streams_.push_back(stream);
+        CUdevice gpu = 0;
+        REUSE_MUST(cuCtxGetDevice(&gpu));
+        gpus_.push_back(gpu);
+        make_streams();
+    }
+    if (plan_.peers) make_peers();
+}
+
+// The legacy default stream, this thread's own default stream and a blocking one, which are in order with the first;
+// and some that are in order with nobody.
+void Churn::make_streams() {
+    CUstream blocking = nullptr;
+    REUSE_MUST(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    std::vector<CUstream> all{nullptr, CU_STREAM_PER_THREAD, blocking};
+    for (int i = 0; i < 4; i++) REUSE_MUST(cuStreamCreate(&all.emplace_back(), CU_STREAM_NON_BLOCKING));
+    for (std::size_t i = 0; i < all.size(); i++) {
+        Stream stream;
+        stream.place = current_;
+        stream.handle = all[i];
+        stream.can_be_captured = i > 3;
+        REUSE_MUST(cuEventCreate(&stream.event, CU_EVENT_DISABLE_TIMING));
+        streams_.push_back(stream);
+    }
+}
+
+void Churn::make_peers() {
+    for (unsigned from = 0; from < places_.size(); from++) {
+        for (unsigned to = 0; to < places_.size(); to++) {
+            if (gpus_[from] == gpus_[to]) continue;
+            enter(from);
+            const CUresult result = cuCtxEnablePeerAccess(places_[to], 0);
+            // By another thread, as it is the contexts' and not this one's.
+            if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) must(result, "cuCtxEnablePeerAccess");
         }
     }
 }
@@ -49,9 +75,11 @@ Churn::Churn(const std::vector<CUcontext>& places, Memory memory, const Plan& pl
 Outcome Churn::run() {
     for (std::uint64_t i = 0; i < plan_.operations; i++) step();
     while (!blocks_.empty()) free(blocks_.size() - 1);
-    ring_.finish();
-    outcome_.wrong = ring_.wrong();
-    outcome_.looked_at = ring_.looked_at();
+    for (HostRing* ring : {&ring_, &managed_}) {
+        ring->finish();
+        outcome_.wrong += ring->wrong();
+        outcome_.looked_at += ring->looked_at();
+    }
     return outcome_;
 }
 
@@ -86,6 +114,13 @@ unsigned Churn::any_stream(unsigned place) {
         const auto found = static_cast<unsigned>(chance_.below(streams_.size()));
         if (streams_[found].place == place && !streams_[found].captured) return found;
     }
+}
+
+// Of the place itself, or with peers of another GPU's.
+unsigned Churn::any_user(unsigned place) {
+    const auto other = static_cast<unsigned>(chance_.below(places_.size()));
+    const bool peer = plan_.peers && gpus_[other] != gpus_[place] && chance_.percent(50);
+    return any_stream(peer ? other : place);
 }
 
 // What `before` has been given by now is done before what `after` is given from now on.
@@ -137,8 +172,14 @@ void Churn::allocate() {
 void Churn::free(std::size_t which) {
     std::swap(blocks_[which], blocks_.back());
     Block& block = blocks_.back();
-    enter(chance_.percent(80) ? block.place : static_cast<unsigned>(chance_.below(places_.size())));
-    must(memory_.free(block.at), "free");
+    if (block.graph != nullptr) REUSE_MUST(cuGraphExecDestroy(block.graph));  // launched or not
+    if (plan_.async_frees && chance_.percent(20)) {
+        enter(streams_[block.home].place);
+        must(memory_.free_async(block.at, streams_[block.home].handle), "free_async");
+    } else {
+        enter(chance_.percent(80) ? block.place : static_cast<unsigned>(chance_.below(places_.size())));
+        must(memory_.free(block.at), "free");
+    }
     outcome_.frees++;
     live_ -= block.bytes;
     blocks_.pop_back();
@@ -150,36 +191,65 @@ void Churn::note_use(HostRing::Buffer& buffer, const Stream& stream) {
 }
 
 void Churn::write(Block& block) {
-    if (chance_.percent(30) || streams_[block.home].place != block.place) move(block, any_stream(block.place));
+    if (block.graph != nullptr && chance_.percent(50)) {
+        move(block, any_stream(block.place));
+        enter(block.place);
+        REUSE_MUST(cuGraphLaunch(block.graph, streams_[block.home].handle));
+        block.pattern = block.graph_pattern;
+        return;
+    }
+    if (chance_.percent(30) || streams_[block.home].place != block.place) move(block, any_user(block.place));
     const Stream& stream = streams_[block.home];
-    const std::size_t bytes = part_bytes(block.bytes);
     block.pattern = new_pattern();
     enter(stream.place);
-    HostRing::Buffer* buffer = nullptr;
-    if (bytes <= kPart && chance_.percent(30)) {
-        buffer = &ring_.take();
-        std::fill_n(buffer->words, bytes / 4, block.pattern);
-    }
+    if (part_bytes(block.bytes) <= kPart && chance_.percent(30)) return fill_from_host(block, stream);
+    fill(block, stream);
+}
+
+// A memset returns before it is done, whatever its function is called.
+void Churn::fill(const Block& block, const Stream& stream) {
+    const std::size_t count = part_bytes(block.bytes) / 4;
+    const bool plain = stream.handle == nullptr && chance_.percent(50);
     for (const std::size_t part : parts(block.bytes)) {
-        if (buffer != nullptr)
-            REUSE_MUST(cuMemcpyHtoDAsync(block.at + part, buffer->words, bytes, stream.handle));
+        if (plain)
+            REUSE_MUST(cuMemsetD32(block.at + part, block.pattern, count));
         else
-            REUSE_MUST(cuMemsetD32Async(block.at + part, block.pattern, bytes / 4, stream.handle));
+            REUSE_MUST(cuMemsetD32Async(block.at + part, block.pattern, count, stream.handle));
     }
-    if (buffer != nullptr) note_use(*buffer, stream);
+}
+
+// From a buffer that is filled now, or by a host function when the stream comes to it.
+void Churn::fill_from_host(const Block& block, const Stream& stream) {
+    const std::size_t bytes = part_bytes(block.bytes);
+    HostRing::Buffer& buffer = chance_.percent(30) ? managed_.take() : ring_.take();
+    buffer.written = block.pattern;
+    const auto write_words = [](void* data) {
+        const auto& filled = *static_cast<HostRing::Buffer*>(data);
+        std::fill_n(filled.words, HostRing::kWords, filled.written);
+    };
+    if (chance_.percent(40))
+        REUSE_MUST(cuLaunchHostFunc(stream.handle, write_words, &buffer));
+    else
+        write_words(&buffer);
+    for (const std::size_t part : parts(block.bytes))
+        REUSE_MUST(cuMemcpyAsync(block.at + part, buffer.at(), bytes, stream.handle));
+    note_use(buffer, stream);
 }
 
 void Churn::read(Block& block) {
     const std::vector<std::size_t> written = parts(block.bytes);
     const std::size_t part = written[chance_.below(written.size())], all = part_bytes(block.bytes);
     const std::size_t bytes = std::min(all, kPart), at = part + chance_.below((all - bytes) / 4 + 1) * 4;
-    if (streams_[block.home].place != block.place) move(block, any_stream(block.place));
+    if (streams_[block.home].place != block.place) move(block, any_user(block.place));
     const Stream& stream = streams_[block.home];
     enter(stream.place);
-    HostRing::Buffer& buffer = ring_.take();
+    HostRing::Buffer& buffer = chance_.percent(20) ? managed_.take() : ring_.take();
     buffer.read = bytes / 4;
     buffer.expected = block.pattern;
-    REUSE_MUST(cuMemcpyDtoHAsync(buffer.words, block.at + at, bytes, stream.handle));
+    if (chance_.percent(50))
+        REUSE_MUST(cuMemcpyDtoHAsync(buffer.words, block.at + at, bytes, stream.handle));
+    else
+        REUSE_MUST(cuMemcpyAsync(buffer.at(), block.at + at, bytes, stream.handle));
     note_use(buffer, stream);
 }
 
@@ -223,14 +293,14 @@ void Churn::capture() {
     for (const std::size_t part : parts(block.bytes))
         REUSE_MUST(cuMemsetD32Async(block.at + part, block.pattern, part_bytes(block.bytes) / 4, stream.handle));
     CUgraph graph = nullptr;
-    CUgraphExec exec = nullptr;
     REUSE_MUST(cuStreamEndCapture(stream.handle, &graph));
     stream.captured = capturing_ = false;
-    REUSE_MUST(cuGraphInstantiate(&exec, graph, 0));
-    move(block, number);
-    REUSE_MUST(cuGraphLaunch(exec, stream.handle));
-    REUSE_MUST(cuGraphExecDestroy(exec));
+    if (block.graph != nullptr) REUSE_MUST(cuGraphExecDestroy(block.graph));
+    REUSE_MUST(cuGraphInstantiate(&block.graph, graph, 0));
     REUSE_MUST(cuGraphDestroy(graph));
+    block.graph_pattern = block.pattern;
+    move(block, number);
+    REUSE_MUST(cuGraphLaunch(block.graph, stream.handle));
     outcome_.captures++;
     blocks_.push_back(block);
 }

@@ -16,12 +16,15 @@ namespace reuse {
 struct Memory {
     std::function<CUresult(unsigned place, CUdeviceptr*, std::size_t)> allocate;  // with the place's context current
     std::function<CUresult(CUdeviceptr)> free;
+    std::function<CUresult(CUdeviceptr, CUstream)> free_async;
 };
 
 struct Plan {
     std::uint64_t operations = 0, seed = 0;
     std::uint64_t most_live = 0;  // bytes
     bool captures = false;        // of one stream at a time, while the others go on
+    bool async_frees = false;     // some in a stream's order
+    bool peers = false;           // other GPUs' streams work on a block where it is, too
     bool waits = true;            // for streams and contexts, now and then
 };
 
@@ -49,6 +52,8 @@ class Churn {
         std::size_t bytes = 0;
         unsigned place = 0, home = 0;
         std::uint32_t pattern = 0;
+        CUgraphExec graph = nullptr;  // writes to it, and can be launched again
+        std::uint32_t graph_pattern = 0;
     };
 
     void step();
@@ -60,8 +65,14 @@ class Churn {
     void capture();
     void wait();
 
+    void fill_from_host(const Block& block, const Stream& stream);
+    void fill(const Block& block, const Stream& stream);
+
+    void make_streams();
+    void make_peers();
     void enter(unsigned place);
     unsigned any_stream(unsigned place);
+    unsigned any_user(unsigned place);
     void order(unsigned before, unsigned after);
     void move(Block& block, unsigned stream);
     void note_use(HostRing::Buffer& buffer, const Stream& stream);
@@ -72,7 +83,8 @@ class Churn {
     Memory memory_;
     Plan plan_;
     Chance chance_;
-    HostRing ring_;
+    HostRing ring_, managed_;
+    std::vector<CUdevice> gpus_;  // of the places
     std::vector<Stream> streams_;
     std::vector<Block> blocks_;
     std::uint64_t live_ = 0;

@@ -2,9 +2,16 @@
 
 namespace reuse {
 
-HostRing::HostRing(std::size_t buffers) {
+HostRing::HostRing(std::size_t buffers, Memory kind) {
+    const std::size_t bytes = buffers * kWords * sizeof(std::uint32_t);
     void* memory = nullptr;
-    REUSE_MUST(cuMemHostAlloc(&memory, buffers * kWords * sizeof(std::uint32_t), CU_MEMHOSTALLOC_PORTABLE));
+    CUdeviceptr managed = 0;
+    if (kind == Memory::locked)
+        REUSE_MUST(cuMemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_PORTABLE));
+    else
+        REUSE_MUST(cuMemAllocManaged(&managed, bytes, CU_MEM_ATTACH_GLOBAL));
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): that is what managed memory is
+    if (managed) memory = reinterpret_cast<void*>(managed);
     for (std::size_t i = 0; i < buffers; i++) {
         Buffer buffer;
         buffer.words = static_cast<std::uint32_t*>(memory) + i * kWords;

@@ -1,5 +1,5 @@
-// Page-locked host buffers in turn, for copies that are still under way. A buffer that was read into is looked at
-// before it is used again: every word of it must be the one that was written.
+// Host buffers in turn, page-locked or managed, for copies that are still under way. A buffer that was read into is
+// looked at before it is used again: every word of it must be the one that was written.
 #pragma once
 
 #include <deque>
@@ -13,14 +13,16 @@ class HostRing {
     static constexpr std::size_t kWords = 1024;
 
     /// In the current context, which is to outlive the ring.
-    explicit HostRing(std::size_t buffers);
+    enum class Memory { locked, managed };
+    HostRing(std::size_t buffers, Memory memory);
 
     struct Buffer {
         std::uint32_t* words = nullptr;
         CUevent done = nullptr;  // of the stream that it was used in last
         std::size_t read = 0;    // so many words are to be `expected` then
         std::uint32_t expected = 0;
-        unsigned place = 0;
+        std::uint32_t written = 0;  // by a host function, before the copy
+        CUdeviceptr at() const { return reinterpret_cast<CUdeviceptr>(words); }
     };
     /// The buffer that was used longest ago, once its copy is done.
     Buffer& take();

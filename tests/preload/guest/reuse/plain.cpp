@@ -29,6 +29,7 @@ int main(int count, char** words) {
     const reuse::Memory memory{
         [](unsigned, CUdeviceptr* out, std::size_t bytes) { return cuMemAlloc(out, bytes); },
         [](CUdeviceptr address) { return cuMemFree(address); },
+        [](CUdeviceptr address, CUstream stream) { return cuMemFreeAsync(address, stream); },
     };
     std::atomic<bool> done{count == reuse::kWords};
     std::thread forking(fork_until, std::cref(done));

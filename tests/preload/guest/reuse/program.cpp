@@ -12,7 +12,10 @@ Command read_command(char** words) {
     command.plan.seed = std::strtoull(words[3], nullptr, 10);
     command.plan.most_live = std::strtoull(words[4], nullptr, 10);
     command.threads = static_cast<unsigned>(std::strtoul(words[5], nullptr, 10));
-    command.plan.captures = words[6][0] == '1';
+    const std::string ways = words[6];
+    command.plan.captures = ways.find('c') != std::string::npos;
+    command.plan.async_frees = ways.find('a') != std::string::npos;
+    command.plan.peers = ways.find('p') != std::string::npos;
     return command;
 }
 

@@ -5,8 +5,10 @@
 
 namespace reuse {
 
-/// PLACES OPERATIONS SEED MOST_LIVE THREADS CAPTURES, where PLACES are GPUs' ordinals with nothing between: 001 is the
-/// primary context of GPU 0, another context on it, and the primary one of GPU 1. Further words are the caller's.
+/// PLACES OPERATIONS SEED MOST_LIVE THREADS WAYS, where PLACES are GPUs' ordinals with nothing between: 001 is the
+/// primary context of GPU 0, another context on it, and the primary one of GPU 1; and WAYS are some of c for captures,
+/// p for peers and a for cuMemFreeAsync, which frees a cache's block (the fake driver's takes a pool's alone), or -.
+/// Further words are the caller's.
 struct Command {
     std::vector<unsigned> ordinals;
     Plan plan;
