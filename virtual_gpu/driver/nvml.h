@@ -172,6 +172,10 @@ struct Utilization {  // nvmlUtilization_t
     unsigned gpu, memory;
 };
 
+struct FbcStats {  // nvmlFBCStats_t
+    unsigned sessions, fps, latency;
+};
+
 struct ProcessInfoV1 {  // nvmlProcessInfo_v1_t
     unsigned pid;
     unsigned long long usedGpuMemory;
@@ -331,6 +335,11 @@ using nvmlDeviceGetProcessUtilization = Return(Device, ProcessUtilizationSample*
 using nvmlDeviceGetUtilizationRates = Return(Device, Utilization*);
 using nvmlDeviceGetEncoderUtilization = GetUtilization;
 using nvmlDeviceGetDecoderUtilization = GetUtilization;
+using nvmlDeviceGetEncoderCapacity = Return(Device, unsigned type, unsigned*);
+using nvmlDeviceGetEncoderStats = Return(Device, unsigned* count, unsigned* fps, unsigned* latency);
+using nvmlDeviceGetEncoderSessions = Return(Device, unsigned* count, void* sessions);
+using nvmlDeviceGetFBCStats = Return(Device, FbcStats*);
+using nvmlDeviceGetFBCSessions = Return(Device, unsigned* count, void* sessions);
 using nvmlDeviceGetTemperature = Return(Device, TemperatureSensor, unsigned*);
 using nvmlDeviceGetTemperatureV = Return(Device, Temperature*);
 using nvmlDeviceGetTemperatureThreshold = Return(Device, TemperatureThreshold, unsigned*);
@@ -359,6 +368,8 @@ using nvmlDeviceSetCpuAffinity = ForDevice;
 using nvmlDeviceClearCpuAffinity = ForDevice;
 using nvmlDeviceGetDisplayMode = GetEnable;
 using nvmlDeviceGetDisplayActive = GetEnable;
+using nvmlDeviceGetAccountingMode = GetEnable;
+using nvmlDeviceGetVirtualizationMode = GetUnsigned;
 using nvmlDeviceGetComputeMode = Return(Device, ComputeMode*);
 using nvmlDeviceGetEccMode = Return(Device, Enable* current, Enable* pending);
 using nvmlDeviceGetTotalEccErrors = Return(Device, MemoryErrorType, EccCounterType, unsigned long long*);

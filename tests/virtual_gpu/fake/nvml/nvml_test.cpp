@@ -50,8 +50,6 @@ functions::nvmlDeviceGetMigMode nvmlDeviceGetMigMode;
 functions::nvmlDeviceGetCpuAffinity nvmlDeviceGetCpuAffinity;
 functions::nvmlDeviceSetCpuAffinity nvmlDeviceSetCpuAffinity;
 functions::nvmlDeviceClearCpuAffinity nvmlDeviceClearCpuAffinity;
-int nvmlDeviceGetDriverModel_v2(Device, int*, int*);
-int nvmlDeviceGetViolationStatus(Device, int, void*);
 functions::nvmlDeviceGetCudaComputeCapability nvmlDeviceGetCudaComputeCapability;
 }
 
@@ -265,22 +263,6 @@ TEST_CASE("every function of the list is exported") {
         INFO(name);
         CHECK(dlsym(RTLD_DEFAULT, name) != nullptr);
     }
-}
-
-TEST_CASE("what no Linux has is refused without a word, and anything else that is missing by name") {
-    std::string said;
-    CHECK(in_child(
-              one_t4,
-              [](const Report& report) {
-                  EXPECT_EQUAL(nvmlInit_v2(), SUCCESS);
-                  const Device device = device_at(report, 0);
-                  int current = 7, pending = 7;
-                  EXPECT_EQUAL(nvmlDeviceGetDriverModel_v2(device, &current, &pending), int{ERROR_NOT_SUPPORTED});
-                  EXPECT_EQUAL(current, 7);
-                  EXPECT_EQUAL(nvmlDeviceGetViolationStatus(device, 0, &current), int{ERROR_NOT_SUPPORTED});
-              },
-              &said) == "");
-    CHECK(said == "cuslice fake NVML: nvmlDeviceGetViolationStatus is not supported\n");
 }
 
 TEST_CASE("all processors are near a device, and its affinity lets a thread run on them") {
