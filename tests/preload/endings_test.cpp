@@ -29,6 +29,28 @@ TEST_CASE("contexts that other threads end leave a thread in its own, and its me
     CHECK(guest.finish() == 0);
 }
 
+// Waiting for their work, making events in them, giving their idle memory back: cuslice does it on its own account.
+TEST_CASE("a context ends while other threads' frees and needs lead into it") {
+    const std::string mode = GENERATE("growth", "prealloc"), free = GENERATE("strict", "deferred");
+    const std::string how = GENERATE("destroy", "release", "reset");
+    CAPTURE(mode, free, how);
+    const Folder books;
+    Guest guest(Guest::route("linked"), sliced("2xt4", books.path(),
+                                               {"CUSLICE_LIMIT=2GiB", "CUSLICE_ALLOCATOR=" + mode,
+                                                "CUSLICE_FREE=" + free, "CUSLICE_IDLE_RELEASE=10ms"}));
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    const Words wrong = split_words(guest.ask("visits 100 " + how));
+    REQUIRE(wrong.size() == 3);
+    CHECK(wrong[1] == "0");
+    if (mode == "growth") CHECK(wrong[2] == "0");
+    CHECK(guest.code("alloc a " + bytes(kGiB)) == 0);
+    CHECK(guest.code("free a") == 0);
+    CHECK(guest.code("release 0") == 0);
+    CHECK(all_books_of(books.path(), guest.pid()).used == 0);
+    CHECK(guest.finish() == 0);
+}
+
 TEST_CASE("a child that is forked while a context ends waits for nobody") {
     const std::string mode = GENERATE("direct", "growth");
     CAPTURE(mode);

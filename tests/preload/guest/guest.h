@@ -41,6 +41,7 @@ using Command = std::function<std::string(Program&, const Words&)>;
 using Commands = std::map<std::string, Command>;
 
 void add_context_commands(Commands& commands);
+void add_ending_commands(Commands& commands);
 void add_graph_commands(Commands& commands);
 void add_host_commands(Commands& commands);
 void add_leave_commands(Commands& commands);

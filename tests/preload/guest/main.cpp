@@ -12,6 +12,7 @@ const Commands& commands() {
     static const Commands all = [] {
         Commands made;
         add_context_commands(made);
+        add_ending_commands(made);
         add_graph_commands(made);
         add_host_commands(made);
         add_leave_commands(made);

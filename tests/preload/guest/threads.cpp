@@ -35,51 +35,6 @@ unsigned storm(Program& p, unsigned seed, std::size_t steps, std::size_t largest
     return bad;
 }
 
-// What went wrong among so many calls: those that found no memory apart from all others.
-struct Wrong {
-    std::atomic<unsigned> short_of_memory{0}, others{0};
-
-    // True if it succeeded.
-    bool count(CUresult result) {
-        if (result != CUDA_SUCCESS) (result == CUDA_ERROR_OUT_OF_MEMORY ? short_of_memory : others)++;
-        return result == CUDA_SUCCESS;
-    }
-    void count_other_than(const Program& p, CUcontext expected) {
-        CUcontext now = nullptr;
-        others += p.driver.cuCtxGetCurrent(&now) != CUDA_SUCCESS || now != expected;
-    }
-};
-
-// A thread that works in its own context while others end theirs.
-void pairs_until(Program& p, std::size_t largest, const std::atomic<bool>& over, Wrong& wrong) {
-    std::mt19937 random(1);
-    wrong.count(p.driver.cuCtxSetCurrent(p.current));
-    while (!over) {
-        CUdeviceptr block = 0;
-        const bool made = wrong.count(p.driver.cuMemAlloc_v2(&block, 1 + random() % largest));
-        wrong.count_other_than(p, p.current);
-        if (made) wrong.count(p.driver.cuMemFree_v2(block));
-    }
-}
-
-// Contexts of a thread's own, begun, used and ended so often, each with a block that ends with it.
-void short_lives(Program& p, std::size_t times, CUdevice device, bool primary, Wrong& wrong) {
-    const Driver& d = p.driver;
-    for (std::size_t i = 0; i < times; ++i) {
-        CUcontext context = nullptr;
-        CUdeviceptr block = 0, left = 0;
-        if (!wrong.count(primary ? d.cuDevicePrimaryCtxRetain(&context, device)
-                                 : d.cuCtxCreate_v2(&context, 0, device)))
-            continue;
-        wrong.count(d.cuCtxSetCurrent(context));
-        if (wrong.count(d.cuMemAlloc_v2(&block, 1 << 20))) wrong.count(d.cuMemFree_v2(block));
-        wrong.count(d.cuMemAlloc_v2(&left, 30000));
-        wrong.count_other_than(p, context);
-        if (primary) wrong.count(d.cuCtxSetCurrent(nullptr));
-        wrong.count(primary ? d.cuDevicePrimaryCtxRelease_v2(device) : d.cuCtxDestroy_v2(context));
-    }
-}
-
 // What a thread does until it is cancelled. Nothing in it allocates or locks but the driver's functions, so that it can
 // be cancelled anywhere.
 struct Victim {
@@ -218,20 +173,6 @@ void add_thread_commands(Commands& commands) {
         done = true;
         other.join();
         return answer(CUDA_SUCCESS, bad.load());
-    };
-    // endings TIMES LARGEST: two threads allocate and free in the current context, while two others begin and end so
-    // many contexts on the same device and on device 1; how many calls went wrong, and how many found no memory
-    commands["endings"] = [](Program& p, const Words& w) {
-        Wrong wrong;
-        std::atomic<bool> over{false};
-        std::vector<std::thread> workers, enders;
-        for (int i = 0; i < 2; ++i) workers.emplace_back([&] { pairs_until(p, number(w.at(1)), over, wrong); });
-        enders.emplace_back([&] { short_lives(p, number(w.at(0)), 0, false, wrong); });
-        enders.emplace_back([&] { short_lives(p, number(w.at(0)), 1, true, wrong); });
-        for (std::thread& thread : enders) thread.join();
-        over = true;
-        for (std::thread& thread : workers) thread.join();
-        return answer(CUDA_SUCCESS, wrong.others.load(), wrong.short_of_memory.load());
     };
     // cancel WHAT deferred|asynchronous COUNT: so many threads, one after the other, are cancelled while they alloc
     // (plain or async), ask for info, retain or start; how many of them were
