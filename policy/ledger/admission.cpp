@@ -186,7 +186,14 @@ bool Ledger::look(std::uint64_t in_use, Committed* committed, std::uint64_t* ava
 
 // ---- places ---------------------------------------------------------------------------------------------------------
 
-Ledger::Place* Ledger::take_place(const Account* account, const char* command, Failure* why) {
+Joiner::Joiner(const char* text) : process(this_process()) {
+    if (text)
+        snprintf(command, sizeof command, "%s", text);
+    else
+        command_of_this_process(command, sizeof command);
+}
+
+Ledger::Place* Ledger::take_place(const Account* account, const Joiner& self, Failure* why) {
     File& file = *open_.file;
     if (mine_count_ == sizeof mine_ / sizeof mine_[0]) return say(why, "too many accounts for one process"), nullptr;
     Place& place = mine_[mine_count_];
@@ -210,21 +217,18 @@ Ledger::Place* Ledger::take_place(const Account* account, const char* command, F
     mine_count_++;
     lock_own_bytes();  // taking a place closes a descriptor
 
-    const ProcessIdentity self = this_process();
     Member& member = file.members[number];
     member.account = index_of(account);
     member.caches.store(0);
-    member.pid = self.pid;
-    member.pid_namespace = self.pid_namespace;
-    member.start_time = self.start_time;
+    member.pid = self.process.pid;
+    member.pid_namespace = self.process.pid_namespace;
+    member.start_time = self.process.start_time;
     member.since = now_realtime();
     member.image = image_number();
     member.lock = place.lock.kind();
     member.role = keep_over_exec_ ? MemberRole::launcher : MemberRole::user;
-    if (command)
-        snprintf(member.command, sizeof member.command, "%s", command);
-    else
-        command_of_this_process(member.command, sizeof member.command);
+    static_assert(sizeof member.command == sizeof self.command);
+    memcpy(member.command, self.command, sizeof member.command);
     for (std::uint32_t lane = 0; lane < kLanes; lane++)
         file.lanes[number * kLanes + lane].last_use.store(now_monotonic_seconds());
     if (number >= file.header.members) file.header.members = number + 1;
@@ -259,8 +263,9 @@ void Ledger::adopt_launcher(const Account* account, Member* member) {
 
 // ---- joining --------------------------------------------------------------------------------------------------------
 
-Ledger::Step Ledger::begin(const Request& request, Membership* membership, Claim* claim, Failure* why) {
-    take_back_dead_locked();
+Ledger::Step Ledger::begin(const Request& request, const Joiner& self, Membership* membership, Claim* claim,
+                           Failure* why) {
+    take_back_some_dead_locked(find(request.kind, request.name));
     Account* account = find(request.kind, request.name);
     const bool known = account != nullptr, first = !account || !has_members(index_of(account));
     if (!known && request.made_in && request.made_in != open_.file->header.id) {
@@ -274,7 +279,8 @@ Ledger::Step Ledger::begin(const Request& request, Membership* membership, Claim
     if (!account) return say(why, "there is no room for one more account"), Step::failed;
 
     // First the place, then the claim: a claim without a living member is nobody's.
-    Place* place = take_place(account, request.command, why);
+    Place* place = take_place(account, self, why);
+    if (!place && take_back_dead_locked()) place = take_place(account, self, why);
     if (!place) return Step::failed;
     Member& member = open_.file->members[place->number];
     membership->terms_ = {request.kind, request.inner, {}, request.limit, request.reserved};
@@ -312,12 +318,13 @@ Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* me
                     std::uint64_t* available, Failure* why) {
     if (strlen(request.name) >= sizeof Account::name) return say(why, "the name is too long"), Joined::unavailable;
     const Deadline deadline(kPatienceToJoin);
+    const Joiner self(request.command);
     Claim claim;
     for (Step step = Step::busy; step == Step::busy;) {
         {
             const Locked locked(*this, deadline, why);
             if (!locked) return Joined::unavailable;
-            step = begin(request, membership, &claim, why);
+            step = begin(request, self, membership, &claim, why);
         }
         if (step == Step::joined) return Joined::yes;
         if (step == Step::lost) return Joined::lost;

@@ -34,7 +34,7 @@ Ledger::Locked::Locked(Ledger& ledger, const Deadline& deadline, Failure* why)
     }
     if (!ledger_.find_file(deadline, why)) return;
     ledger_.lock_own_bytes();
-    kind_ = lock_byte_until(ledger_.open_.descriptor, 0, deadline);
+    kind_ = lock_header_until(ledger_.open_.descriptor, ledger_.open_.file->header, deadline);
     if (kind_ == LockKind::none) {
         if (means_held(errno)) {
             ledger_.not_before_ = now_monotonic_seconds() + kRest;
@@ -46,16 +46,13 @@ Ledger::Locked::Locked(Ledger& ledger, const Deadline& deadline, Failure* why)
     }
     Header& header = ledger_.open_.file->header;
     header.locker_namespace = own_pid_namespace();
-    header.locker = getpid();
+    __atomic_store_n(&header.locker, getpid(), __ATOMIC_SEQ_CST);
     for (unsigned i = 0; i < ledger_.mine_count_; i++)
         if (Membership* membership = ledger_.mine_[i].membership) membership->remember();
 }
 
 Ledger::Locked::~Locked() {
-    if (kind_ != LockKind::none) {
-        ledger_.open_.file->header.locker = 0;
-        unlock_byte(ledger_.open_.descriptor, 0, kind_);
-    }
+    if (kind_ != LockKind::none) unlock_header(ledger_.open_.descriptor, ledger_.open_.file->header, kind_);
     errno = saved_errno_;
 }
 
@@ -154,6 +151,7 @@ void Ledger::move_places(const OpenFile& old) {
     const unsigned count = mine_count_;
     std::copy(mine_, mine_ + count, places);
     mine_count_ = 0;
+    const Joiner self(nullptr);
     take_back_dead_locked();
     for (unsigned i = 0; i < count; i++) {
         Membership* membership = places[i].membership;
@@ -162,7 +160,7 @@ void Ledger::move_places(const OpenFile& old) {
         Account* account = find(terms.kind, terms.name);
         const bool first = !account || !has_members(index_of(account));
         if (!account) account = new_account(terms.kind);
-        Place* place = account ? take_place(account, nullptr, nullptr) : nullptr;
+        Place* place = account ? take_place(account, self, nullptr) : nullptr;
         if (!place) continue;  // it goes on alone
         if (first) {
             set_terms(account, terms);
@@ -205,16 +203,51 @@ bool Ledger::is_dead(const Member& member, std::uint32_t number) const {
     return !lives(member, number, open_.descriptor);
 }
 
-bool Ledger::take_back_dead_locked() {
+// True if the member was dead.
+bool Ledger::take_back_if_dead(std::uint32_t number) {
     File& file = *open_.file;
+    Member& member = file.members[number];
+    if (member.state.load() != MemberState::live || !is_dead(member, number)) return false;
+    if (member.account < kAccounts) take_back(file.accounts[member.account].total, file.lanes, number * kLanes, kLanes);
+    member.state.store(MemberState::free);
+    return true;
+}
+
+bool Ledger::take_back_dead_locked() {
+    const std::uint32_t count = members();
     bool any = false;
-    for (std::uint32_t i = 0; i < file.header.members && i < kMembers; i++) {
-        Member& member = file.members[i];
-        if (member.state.load() != MemberState::live || !is_dead(member, i)) continue;
-        if (member.account < kAccounts) take_back(file.accounts[member.account].total, file.lanes, i * kLanes, kLanes);
-        member.state.store(MemberState::free);
-        any = true;
+    for (std::uint32_t i = 0; i < count; i++) any = take_back_if_dead(i) || any;
+    tidy_accounts();
+    return any;
+}
+
+// For whoever joins an account (null: a new one), which has to know whether anybody is in it, and that no earlier image
+// of this process is in any. Each look at a member is a call of the kernel's; of the others some are looked at, so that
+// the dead don't become many, and where memory is short all of them are.
+void Ledger::take_back_some_dead_locked(const Account* account) {
+    constexpr std::uint32_t kSome = 16;
+    const std::uint32_t count = members();
+    if (count <= kSome) {
+        take_back_dead_locked();
+        return;
     }
+    const File& file = *open_.file;
+    const std::int32_t self = getpid();
+    bool lives = !account;
+    for (std::uint32_t i = 0; i < count; i++) {
+        const Member& member = file.members[i];
+        if (member.state.load() != MemberState::live) continue;
+        const bool asked = !lives && member.account == index_of(account);
+        if ((asked || member.pid == self) && !take_back_if_dead(i) && asked) lives = true;
+    }
+    const auto first = static_cast<std::uint32_t>(now_realtime() / 1000 % count);
+    for (std::uint32_t i = 0; i < kSome; i++) take_back_if_dead((first + i) % count);
+    tidy_accounts();
+}
+
+// What is left of accounts that nobody is in any more.
+void Ledger::tidy_accounts() {
+    File& file = *open_.file;
     for (std::uint32_t i = 0; i < kAccounts; i++) {
         Account& account = file.accounts[i];
         if (account.state.load() == AccountState::free || has_members(i)) continue;
@@ -227,7 +260,6 @@ bool Ledger::take_back_dead_locked() {
         account.state.store(AccountState::open);
         if (!account.left) account.left = now_realtime();
     }
-    return any;
 }
 
 // Groups that nobody is in any more make room, the one that was left first before the others; and living groups leave

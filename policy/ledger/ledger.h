@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "policy/ledger/file.h"
 #include "policy/ledger/liveness.h"
 #include "policy/ledger/membership.h"
@@ -38,6 +40,13 @@ enum class Joined : std::uint8_t {
     refused,      // the reservation does not fit
     unavailable,  // no file, no room for one more, or a lock that its owner does not let go of: see Failure
     lost,         // the launcher made the account in another file, which is gone: see Failure
+};
+
+// What a place says of this process, asked of the kernel before anybody has to wait for it.
+struct Joiner {
+    explicit Joiner(const char* command);  // null: the process's own name
+    ProcessIdentity process;
+    char command[sizeof Member::command];
 };
 
 // One GPU's ledger: this user's file, and what can be read of the others'. Thread-safe; all waiting is bounded.
@@ -111,13 +120,17 @@ class Ledger {
     bool is_mine(std::uint32_t number) const;
     bool is_dead(const Member& member, std::uint32_t number) const;
     bool has_members(std::uint32_t account) const;
+    std::uint32_t members() const { return std::min<std::uint32_t>(open_.file->header.members, kMembers); }
+    bool take_back_if_dead(std::uint32_t number);
     bool take_back_dead_locked();
+    void take_back_some_dead_locked(const Account* account);
+    void tidy_accounts();
 
     // A place in the account for this process, not yet living; null: there is none to be had.
-    Place* take_place(const Account* account, const char* command, Failure* why);
+    Place* take_place(const Account* account, const Joiner& self, Failure* why);
     void adopt_launcher(const Account* account, Member* member);
     void drop_place(Place* place);
-    Step begin(const Request& request, Membership* membership, Claim* claim, Failure* why);
+    Step begin(const Request& request, const Joiner& self, Membership* membership, Claim* claim, Failure* why);
     void enter(Account* account, Place* place, Membership* membership);
     void withdraw(const Claim& claim);
 

@@ -2,10 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "policy/ledger/liveness.h"
 
@@ -32,7 +36,8 @@ std::uint64_t monotonic() {
 
 }  // namespace
 
-Deadline::Deadline(unsigned milliseconds) : end_(monotonic() + milliseconds * 1'000'000ull) {}
+Deadline::Deadline(unsigned milliseconds)
+    : patience_(milliseconds * 1'000'000ull), start_(monotonic()), end_(start_ + patience_) {}
 
 bool Deadline::passed() const { return monotonic() >= end_; }
 
@@ -42,6 +47,8 @@ bool Deadline::pause() const {
     nanosleep(&moment, nullptr);
     return true;
 }
+
+void Deadline::renew() { end_ = std::min(monotonic() + patience_, start_ + kMostRenewed * patience_); }
 
 bool means_held(int error) { return error == EACCES || error == EAGAIN; }
 
@@ -71,6 +78,37 @@ LockKind lock_byte_until(int file, std::uint64_t byte, const Deadline& deadline)
             return LockKind::none;
         }
     }
+}
+
+// Many processes may wait at once, as when all of a job start together: polled for, the lock would cost more than what
+// it is held for. A holder that was killed wakes nobody, so nobody sleeps for long.
+LockKind lock_header_until(int file, Header& header, Deadline deadline) {
+    constexpr long kMostAsleep = 5'000'000;  // nanoseconds
+    std::int32_t last = 0;
+    for (;;) {
+        const LockKind kind = lock_byte(file, 0);
+        if (kind != LockKind::none || !means_held(errno)) return kind;
+        const std::int32_t holder = __atomic_load_n(&header.locker, __ATOMIC_SEQ_CST);
+        if (holder && last && holder != last) deadline.renew();
+        if (holder) last = holder;
+        if (deadline.passed()) {
+            errno = EAGAIN;
+            return LockKind::none;
+        }
+        // It has just been taken, or is about to be let go of, or somebody has it who says nothing.
+        if (!holder) {
+            deadline.pause();
+            continue;
+        }
+        const timespec most{0, kMostAsleep};
+        syscall(SYS_futex, &header.locker, FUTEX_WAIT, holder, &most, nullptr, 0);
+    }
+}
+
+void unlock_header(int file, Header& header, LockKind kind) {
+    __atomic_store_n(&header.locker, 0, __ATOMIC_SEQ_CST);
+    unlock_byte(file, 0, kind);
+    syscall(SYS_futex, &header.locker, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
 // Asked as a reader would: whoever merely reads under the byte's lock, as any user may, is nobody's member.

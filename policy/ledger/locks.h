@@ -11,9 +11,12 @@ class Deadline {
     bool passed() const;
     // Sleeps for a moment. False if the deadline has passed.
     bool pause() const;
+    // What is waited for gets on, and is worth waiting for as long again; in all kMostRenewed times as long.
+    void renew();
 
   private:
-    std::uint64_t end_;  // nanoseconds
+    static constexpr std::uint64_t kMostRenewed = 20;
+    std::uint64_t patience_, start_, end_;  // nanoseconds
 };
 
 // Locks one byte for whoever has this description of the file open; where the kernel or a sandbox knows only locks of
@@ -24,6 +27,10 @@ bool lock_byte_for_process(int file, std::uint64_t byte);
 void unlock_byte(int file, std::uint64_t byte, LockKind kind);
 // Waits until the deadline: its owner may have been stopped.
 LockKind lock_byte_until(int file, std::uint64_t byte, const Deadline& deadline);
+// The same of byte 0, whose holder says in the header who it is, and wakes one of those that wait when it lets go of it
+// by unlock_header. As long as one holder comes after the other, each is waited for.
+LockKind lock_header_until(int file, Header& header, Deadline deadline);
+void unlock_header(int file, Header& header, LockKind kind);
 // Whether an error of locking means that somebody else has the lock.
 bool means_held(int error);
 

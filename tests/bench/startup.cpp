@@ -1,6 +1,8 @@
 // What starting programs costs under cuslice: /bin/true, and a program's first CUDA calls, alone and 300 at once. Runs
 // without cuslice; its children run by turns without and with it.
 //   cuslice_bench_startup <lib/cuslice> <cuslice_bench_first_call> <empty folder for the fake GPU's books>
+// Or in a job, all of whose 300 processes share its limit; then its other children ask NVML what cuslice asks it:
+//   cuslice run --fake 1xh200 --limit 64GiB --dir <folder> -- cuslice_bench_startup <the same words> job
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/resource.h>
@@ -33,11 +35,11 @@ struct Child {
 };
 
 // `go`: the standard input of the child, or -1: it has ours, and what it writes goes where ours goes.
-Child start(const std::string& program, const Variables& variables, int go) {
+Child start(const std::string& program, const Variables& variables, int go, const char* word = nullptr) {
     std::vector<char*> environment;
     for (const std::string& variable : variables) environment.push_back(const_cast<char*>(variable.c_str()));
     environment.push_back(nullptr);
-    char* arguments[] = {const_cast<char*>(program.c_str()), nullptr};
+    char* arguments[] = {const_cast<char*>(program.c_str()), const_cast<char*>(word), nullptr};
 
     Child child;
     int out[2];
@@ -88,6 +90,7 @@ void measure_true(const std::string& library) {
 
 // Of one side: how long each process's first calls took on its own clock, and the processor time of each, in ms.
 struct Side {
+    const char* word = nullptr;  // which the program is given
     std::vector<double> took, processor;
 };
 
@@ -102,7 +105,7 @@ void first_calls(int processes, const std::string& program, const Variables& var
     for (int i = 0; i < processes; i++) {
         Variables own = variables;
         own.push_back("CUSLICE_FAKE_DIR=" + books + "/" + std::to_string(i));
-        children.push_back(start(program, own, go[0]));
+        children.push_back(start(program, own, go[0], side.word));
     }
     close(go[0]);
     char ready;
@@ -127,18 +130,20 @@ void first_calls(int processes, const std::string& program, const Variables& var
 }
 
 struct Sides {
-    Side raw, ours;
+    Side raw, ours, asking{"nvml", {}, {}};  // the last without cuslice, with what it asks NVML
 };
 
+// By turns, in an order that goes round.
 Sides by_turns(int rounds, int processes, const std::string& program, const Variables& raw, const Variables& ours,
                const std::string& books) {
     Sides all;
-    Sides unused;
     for (int round = -1; round < rounds; round++) {
-        Sides& sides = round < 0 ? unused : all;  // the first round warms up
-        for (int turn = 0; turn < 2; turn++) {
-            const bool limited = (round + turn + 2) % 2 == 1;
-            first_calls(processes, program, limited ? ours : raw, books, limited, limited ? sides.ours : sides.raw);
+        Sides unused;  // the first round warms up
+        Sides& sides = round < 0 ? unused : all;
+        for (int turn = 0; turn < 3; turn++) {
+            const int which = (round + turn + 1) % 3;
+            Side& side = which == 0 ? sides.raw : which == 1 ? sides.ours : sides.asking;
+            first_calls(processes, program, which == 1 ? ours : raw, books, which == 1, side);
         }
     }
     return all;
@@ -149,9 +154,38 @@ Comparison sides_of(const std::vector<double>& raw, const std::vector<double>& o
     return {a, b, b - a, percentile(raw, 0.99), percentile(ours, 0.99), percentile(raw, 1), percentile(ours, 1)};
 }
 
+// With fewer cores than processes each waits for the others' turns: what one of them computes is in the figures of all
+// so many times over the cores.
+void print_crowd(const char* what, const Sides& crowd) {
+    for (const double share : {0.5, 0.99})
+        print_extra(std::string(what) + (share < 0.9 ? ": more at p50" : ": more at p99"),
+                    sides_of(crowd.raw.took, crowd.ours.took, share), "ms", Bound::none, 0);
+    print_extra("the same: more than a program that asks NVML as much, p99",
+                sides_of(crowd.asking.took, crowd.ours.took, 0.99), "ms", Bound::at_most, 20);
+    print_extra("the same: more processor time a process, p50",
+                sides_of(crowd.raw.processor, crowd.ours.processor, 0.5), "ms", Bound::none, 0);
+    print_extra("the same: more processor time than one that asks NVML, p50",
+                sides_of(crowd.asking.processor, crowd.ours.processor, 0.5), "ms", Bound::none, 0);
+}
+
+// What the launcher has left to a program of its job: all but the folder of the fake GPU's books, of which each process
+// has its own.
+Variables of_job() {
+    Variables variables;
+    for (char** variable = environ; *variable; variable++) {
+        const std::string text = *variable;
+        const auto begins = [&](const char* with) { return text.rfind(with, 0) == 0; };
+        const bool wanted = begins("CUSLICE_") || begins("LD_");
+        if (wanted && !begins("CUSLICE_FAKE_DIR=")) variables.push_back(text);
+    }
+    return variables;
+}
+
 int main(int count, char** arguments) {
-    if (count != 4) {
-        std::fprintf(stderr, "usage: %s <lib/cuslice> <cuslice_bench_first_call> <folder for the fake GPU's books>\n",
+    const bool job = count == 5 && std::string(arguments[4]) == "job";
+    if (count != 4 && !job) {
+        std::fprintf(stderr,
+                     "usage: %s <lib/cuslice> <cuslice_bench_first_call> <folder for the fake GPU's books> [job]\n",
                      arguments[0]);
         return 64;
     }
@@ -160,19 +194,15 @@ int main(int count, char** arguments) {
     Variables ours = raw;
     ours.insert(ours.end(), {"LD_PRELOAD=" + library, "CUSLICE_LIMIT=64GiB"});
 
-    const Sides crowd = by_turns(7, 300, first_call, raw, ours, arguments[3]);  // on all cores
+    const Sides crowd = by_turns(7, 300, first_call, raw, job ? of_job() : ours, arguments[3]);  // on all cores
+    print_crowd(job ? "first CUDA call, 300 processes of a job at once" : "first CUDA call, 300 processes at once",
+                crowd);
+    if (job) return 0;
     if (!pin(0)) return 1;
     const Sides alone = by_turns(200, 1, first_call, raw, ours, arguments[3]);
     measure_true(library);
     print_extra("first CUDA call, alone: more at p50", sides_of(alone.raw.took, alone.ours.took, 0.5), "ms",
                 Bound::at_most, 5);
-    for (const double share : {0.5, 0.99})
-        print_extra(std::string("first CUDA call, 300 processes at once: more at ") + (share < 0.9 ? "p50" : "p99"),
-                    sides_of(crowd.raw.took, crowd.ours.took, share), "ms", Bound::at_most, 5);
-    // With fewer cores than processes each waits for the others' turns, so that this, times 300, over the cores, is in
-    // the figures above.
-    print_extra("the same: more processor time a process, p50",
-                sides_of(crowd.raw.processor, crowd.ours.processor, 0.5), "ms", Bound::none, 0);
     return 0;
 }
 

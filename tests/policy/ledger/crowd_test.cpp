@@ -1,0 +1,150 @@
+// Many processes at one ledger: nobody is turned away because others were quicker.
+#include <sys/mman.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tests/catch.h"
+#include "tests/policy/ledger/place.h"
+#include "tests/policy/rounds.h"
+
+using namespace cuslice::ledger;
+using namespace cuslice::tests;
+
+namespace {
+
+// As the holder of byte 0 says who it is, in headers that have a place for it.
+template <typename AnyHeader>
+void say_holder(AnyHeader& header, std::int32_t pid) {
+    if constexpr (requires { header.locker; }) __atomic_store_n(&header.locker, pid, __ATOMIC_SEQ_CST);
+}
+
+// Has byte 0 locked, and says every moment that it is another process, for longer than anybody waits for one.
+void hand_on(const std::string& path, int tell) {
+    const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_len = 1;
+    void* memory = mmap(nullptr, sizeof(Header), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED || fcntl(file, F_OFD_SETLKW, &lock) != 0 || write(tell, "h", 1) != 1) _exit(1);
+    auto& header = *static_cast<Header*>(memory);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2500);
+    for (std::int32_t holder = 1; std::chrono::steady_clock::now() < end; holder = holder % 1000 + 1) {
+        say_holder(header, holder);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    say_holder(header, 0);
+    lock.l_type = F_UNLCK;
+    fcntl(file, F_OFD_SETLK, &lock);
+}
+
+}  // namespace
+
+TEST_CASE("who joins waits for a lock that goes from hand to hand, however long") {
+    const LedgerFolder folder;
+    Place first, second;
+    REQUIRE(first.open(folder));
+    REQUIRE(first.join("lab", 8 * kGiB) == Joined::yes);
+    REQUIRE(second.open(folder));
+    int held[2];
+    REQUIRE(pipe2(held, O_CLOEXEC) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        close(held[0]);
+        hand_on(folder.file(), held[1]);
+        _exit(0);
+    }
+    close(held[1]);
+    char letter = 0;
+    REQUIRE(read(held[0], &letter, 1) == 1);
+    INFO(second.failure.text);
+    CHECK(second.join("lab", 8 * kGiB) == Joined::yes);
+    CHECK(waitpid(child, nullptr, 0) == child);
+    close(held[0]);
+}
+
+TEST_CASE("all of a crowd that joins at once share the limit") {
+    constexpr unsigned kProcesses = kSlower > 1 ? 60 : 300;
+    constexpr std::uint64_t kShare = 1 << 20;
+    const LedgerFolder folder;
+    Place own;
+    REQUIRE(own.open(folder));
+    REQUIRE(own.join("lab", kProcesses * kShare) == Joined::yes);
+    int go[2], joined[2], end[2];
+    for (int* both : {go, joined, end}) REQUIRE(pipe2(both, O_CLOEXEC) == 0);
+    std::vector<pid_t> children;
+    for (unsigned i = 0; i < kProcesses; i++) {
+        children.push_back(fork());
+        if (children.back() != 0) continue;
+        for (int* both : {go, end}) close(both[1]);
+        char byte = 'n';
+        Place place;
+        if (read(go[0], &byte, 1) != 0) _exit(1);
+        const bool shares = place.open(folder) && place.join("lab", kProcesses * kShare) == Joined::yes &&
+                            place.membership.reserve(kShare, 0, nullptr);
+        byte = shares ? 'y' : 'n';
+        if (write(joined[1], &byte, 1) != 1 || read(end[0], &byte, 1) != 0) _exit(1);
+        _exit(0);
+    }
+    close(go[1]);
+    unsigned sharing = 0;
+    for (unsigned i = 0; i < kProcesses; i++) {
+        char byte = 'n';
+        REQUIRE(read(joined[0], &byte, 1) == 1);
+        sharing += byte == 'y';
+    }
+    CHECK(sharing == kProcesses);
+    CHECK(own.membership.used() == kProcesses * kShare);
+    CHECK(!own.membership.reserve(kShare, 0, nullptr));
+    close(end[1]);
+    for (const pid_t child : children) CHECK(waitpid(child, nullptr, 0) == child);
+    // And when they have gone all of it can be had.
+    CHECK(own.ledger.take_back_dead());
+    CHECK(own.membership.reserve(kProcesses * kShare, 0, nullptr));
+    for (const int file : {go[0], joined[0], joined[1], end[0]}) close(file);
+}
+
+namespace {
+
+// A process that joins, takes its share, and ends without a word.
+void come_and_go(const LedgerFolder& folder, std::uint64_t share) {
+    const pid_t child = fork();
+    if (child == 0) {
+        Place place;
+        const bool good = place.open(folder) && place.join("lab", 8 * kGiB) == Joined::yes &&
+                          place.membership.reserve(share, 0, nullptr);
+        _exit(good ? 0 : 1);
+    }
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    REQUIRE(status == 0);
+}
+
+}  // namespace
+
+TEST_CASE("whoever joins after a crowd has died finds nothing of it, and the dead don't become many") {
+    constexpr unsigned kLiving = 24, kPassing = 200, kMostDead = 80;
+    constexpr std::uint64_t kShare = 1 << 20;
+    const LedgerFolder folder;
+    std::vector<std::unique_ptr<Child>> living;
+    for (unsigned i = 0; i < kLiving; i++) {
+        living.push_back(std::make_unique<Child>(member(folder)));
+        REQUIRE(living.back()->ask('j') == 'y');
+    }
+    for (unsigned i = 0; i < kPassing; i++) come_and_go(folder, kShare);
+    {
+        Place place;
+        REQUIRE(place.open(folder));
+        REQUIRE(place.join("lab", 8 * kGiB) == Joined::yes);
+        CHECK(place.membership.used() <= kMostDead * kShare);
+        place.ledger.close();
+    }
+    CHECK(living.front()->ask('r') == 'y');
+    for (auto& child : living) child->kill();
+    Place place;
+    REQUIRE(place.open(folder));
+    REQUIRE(place.join("lab", 8 * kGiB) == Joined::yes);
+    CHECK(place.membership.used() == 0);
+    CHECK(place.membership.reserve(8 * kGiB, 0, nullptr));
+}
