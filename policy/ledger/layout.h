@@ -96,7 +96,7 @@ struct Header {
     std::uint32_t room;     // members that there is space for
     // Who has byte 0 locked, which the kernel doesn't tell of locks of open files; 0: nobody.
     std::int32_t locker;
-    std::uint32_t unused;
+    std::uint32_t handed_on;  // how often byte 0 was let go of
     std::uint64_t locker_namespace;
 };
 

@@ -83,14 +83,16 @@ LockKind lock_byte_until(int file, std::uint64_t byte, const Deadline& deadline)
 // Many processes may wait at once, as when all of a job start together: polled for, the lock would cost more than what
 // it is held for. A holder that was killed wakes nobody, so nobody sleeps for long.
 LockKind lock_header_until(int file, Header& header, Deadline deadline) {
-    constexpr long kMostAsleep = 5'000'000;  // nanoseconds
-    std::int32_t last = 0;
+    constexpr long kMostAsleep = 80'000'000;  // nanoseconds
+    long asleep = 5'000'000;
+    std::uint32_t seen = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST);
     for (;;) {
         const LockKind kind = lock_byte(file, 0);
         if (kind != LockKind::none || !means_held(errno)) return kind;
         const std::int32_t holder = __atomic_load_n(&header.locker, __ATOMIC_SEQ_CST);
-        if (holder && last && holder != last) deadline.renew();
-        if (holder) last = holder;
+        const std::uint32_t now = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST);
+        if (now != seen) deadline.renew();
+        seen = now;
         if (deadline.passed()) {
             errno = EAGAIN;
             return LockKind::none;
@@ -100,13 +102,15 @@ LockKind lock_header_until(int file, Header& header, Deadline deadline) {
             deadline.pause();
             continue;
         }
-        const timespec most{0, kMostAsleep};
-        syscall(SYS_futex, &header.locker, FUTEX_WAIT, holder, &most, nullptr, 0);
+        const timespec most{0, asleep};
+        const bool woken = syscall(SYS_futex, &header.locker, FUTEX_WAIT, holder, &most, nullptr, 0) == 0;
+        if (!woken && errno == ETIMEDOUT) asleep = std::min(2 * asleep, kMostAsleep);
     }
 }
 
 void unlock_header(int file, Header& header, LockKind kind) {
     __atomic_store_n(&header.locker, 0, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&header.handed_on, 1, __ATOMIC_SEQ_CST);
     unlock_byte(file, 0, kind);
     syscall(SYS_futex, &header.locker, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }

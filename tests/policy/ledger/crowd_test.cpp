@@ -13,10 +13,11 @@ using namespace cuslice::tests;
 
 namespace {
 
-// As the holder of byte 0 says who it is, in headers that have a place for it.
+// Byte 0 is let go of and locked again by another process, as far as headers have places for that.
 template <typename AnyHeader>
-void say_holder(AnyHeader& header, std::int32_t pid) {
+void hand_on_to(AnyHeader& header, std::int32_t pid) {
     if constexpr (requires { header.locker; }) __atomic_store_n(&header.locker, pid, __ATOMIC_SEQ_CST);
+    if constexpr (requires { header.handed_on; }) __atomic_add_fetch(&header.handed_on, 1, __ATOMIC_SEQ_CST);
 }
 
 // Has byte 0 locked, and says every moment that it is another process, for longer than anybody waits for one.
@@ -31,10 +32,10 @@ void hand_on(const std::string& path, int tell) {
     auto& header = *static_cast<Header*>(memory);
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2500);
     for (std::int32_t holder = 1; std::chrono::steady_clock::now() < end; holder = holder % 1000 + 1) {
-        say_holder(header, holder);
+        hand_on_to(header, holder);
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    say_holder(header, 0);
+    hand_on_to(header, 0);
     lock.l_type = F_UNLCK;
     fcntl(file, F_OFD_SETLK, &lock);
 }
