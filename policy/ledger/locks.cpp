@@ -86,12 +86,13 @@ LockKind lock_header_until(int file, Header& header, Deadline deadline) {
     constexpr long kMostAsleep = 80'000'000;  // nanoseconds
     long asleep = 5'000'000;
     std::uint32_t seen = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST);
-    for (;;) {
+    for (bool first = true;; first = false) {
         const LockKind kind = lock_byte(file, 0);
         if (kind != LockKind::none || !means_held(errno)) return kind;
         const std::int32_t holder = __atomic_load_n(&header.locker, __ATOMIC_SEQ_CST);
         const std::uint32_t now = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST);
-        if (now != seen) deadline.renew();
+        // Up to the first look it was this process that had to wait for a processor.
+        if (first || now != seen) deadline.renew();
         seen = now;
         if (deadline.passed()) {
             errno = EAGAIN;
