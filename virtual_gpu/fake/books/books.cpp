@@ -212,6 +212,7 @@ std::vector<Holder> Books::holders(bool* known) {
         holder.pid = slot.pid;
         holder.live = state == SlotState::Live;
         const auto number = static_cast<std::uint32_t>(&slot - file_->slots);
+        if (holder.live) life_of_owner(slot, number, lock_file_, inode_, &holder.pid_here);
         holder.used = holder.live ? slot.used + inherited(number) : slot.used_at_end.load();
         holder.peak = std::max<std::uint64_t>(slot.peak, holder.used);
         holder.context_bytes = slot.context_bytes;

@@ -17,6 +17,7 @@ std::string books_folder();
 /// What the books say of one process.
 struct Holder {
     int pid = 0;
+    int pid_here = 0;  // in the pid namespace of whoever asks; 0: it is not visible there, or has ended
     bool live = false;
     std::uint64_t used = 0;  // for an ended one: when it ended
     std::uint64_t peak = 0;

@@ -65,14 +65,18 @@ int parent_process(int pid) {
     return static_cast<int>(stat_field(pid, 4, error));
 }
 
-Life life_of_owner(const Slot& slot, unsigned number, int lock_file, std::uint64_t inode) {
+Life life_of_owner(const Slot& slot, unsigned number, int lock_file, std::uint64_t inode, int* pid_here) {
     struct flock lock {};
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
     lock.l_start = 1 + static_cast<off_t>(number);
     lock.l_len = 1;
-    if (fcntl(lock_file, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK) return Life::Lives;
     const int pid = slot.pid.load();
+    if (pid_here != nullptr) *pid_here = pid;
+    if (fcntl(lock_file, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK) {
+        if (pid_here != nullptr) *pid_here = lock.l_pid;
+        return Life::Lives;
+    }
     int error = 0;
     const std::uint64_t start_time = stat_field(pid, 22, error);
     if (error != 0) return without_file(error);

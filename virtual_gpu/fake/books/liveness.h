@@ -20,6 +20,9 @@ enum class Life { Lives, Ended, Unknown };
 /// agrees: same start time, and the file still mapped at the same address (a zombie and an exec'ed image have not).
 /// Unknown where the lock is free and /proc can't be read: there is none here, or no descriptor is left for it.
 /// `lock_file` is a descriptor of the lock file, `inode` the books file's.
-Life life_of_owner(const Slot& slot, unsigned number, int lock_file, std::uint64_t inode);
+///
+/// `pid_here`, if not null: its pid in this process's pid namespace, 0 if it is in none of this one's. The kernel says
+/// it of whoever holds a lock.
+Life life_of_owner(const Slot& slot, unsigned number, int lock_file, std::uint64_t inode, int* pid_here = nullptr);
 
 }  // namespace cuslice::fake

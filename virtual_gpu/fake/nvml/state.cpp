@@ -109,8 +109,10 @@ nvml::Return holders_of(NvmlDevice& device, std::vector<NvmlHolder>& holders) {
         if (&one != &device && one.parent != own) continue;
         if (!one.open()) return nvml::ERROR_UNKNOWN;
         bool known = true;
-        for (const Holder& holder : one.books.holders(&known)) {
-            if (holder.live && holder.contexts > 0) holders.push_back({holder, &one.spec});
+        for (Holder& holder : one.books.holders(&known)) {
+            if (!holder.live || holder.contexts == 0) continue;
+            if (!one.spec.driver.lists_hosts_pids()) holder.pid = holder.pid_here;
+            if (holder.pid != 0) holders.push_back({holder, &one.spec});
         }
         if (!known) return nvml::ERROR_UNKNOWN;
     }

@@ -23,8 +23,11 @@ struct DriverSpec {
     /// True from release 510 on: NVML's total contains the driver's reserved memory, and nvmlDeviceGetMemoryInfo_v2
     /// tells how much that is.
     bool tells_reserved() const { return branch() >= 510; }
-    /// Of a process, the pid that NVML lists. Until 545 that was the host's, whatever namespace asked.
-    std::int64_t listed_pid(std::int64_t pid) const { return branch() < 545 ? pid + process_id_offset : pid; }
+    /// Whether NVML lists processes by the host's pids, whatever namespace asks. Later ones list those that are visible
+    /// in the caller's pid namespace, by their pids there.
+    bool lists_hosts_pids() const { return branch() < 545; }
+    /// Of a process, the pid that NVML lists.
+    std::int64_t listed_pid(std::int64_t pid) const { return lists_hosts_pids() ? pid + process_id_offset : pid; }
 };
 
 enum class DriverKeyKind { Version, Duration, Word, Number, Flag };

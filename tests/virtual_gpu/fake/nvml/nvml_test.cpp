@@ -220,6 +220,60 @@ TEST_CASE("where it can't be seen who lives, NVML answers an error, and nobody's
           }) == "");
 }
 
+TEST_CASE("NVML lists who is visible in the caller's pid namespace, by the pids there") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              int ready[2];
+              EXPECT(pipe(ready) == 0);
+              // Without root's rights, only in a user namespace.
+              if (unshare(CLONE_NEWPID) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) {
+                  std::puts("  SKIPPED: no pid namespace can be made here");
+                  return;
+              }
+              const auto listed = [&] {
+                  std::vector<ProcessInfo> processes(8);
+                  unsigned count = 8;
+                  const Device device = device_at(report, 0);
+                  EXPECT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, processes.data()), SUCCESS);
+                  std::string pids;
+                  for (unsigned i = 0; i < count; i++) pids += std::to_string(processes[i].pid) + " ";
+                  return pids;
+              };
+              const pid_t inner = fork();
+              if (inner == 0) {
+                  EXPECT_EQUAL(getpid(), 1);
+                  use_device(report);
+                  EXPECT(write(ready[1], "x", 1) == 1);
+                  pause();
+              }
+              char byte = 0;
+              EXPECT(read(ready[0], &byte, 1) == 1);
+              EXPECT_EQUAL(listed(), std::to_string(inner) + " ");
+              use_device(report);
+              EXPECT_EQUAL(listed().size(), (std::to_string(inner) + " " + std::to_string(getpid()) + " ").size());
+              kill(inner, SIGKILL);
+              waitpid(inner, nullptr, 0);
+          }) == "");
+    CHECK(in_child(one_t4, [](const Report& report) {
+              if (unshare(CLONE_NEWPID) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) return;
+              use_device(report);
+              const pid_t inner = fork();
+              if (inner == 0) {  // has no context, and can't see its parent
+                  std::vector<ProcessInfo> processes(8);
+                  unsigned count = 8;
+                  const Device device = device_at(report, 0);
+                  EXPECT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, processes.data()), SUCCESS);
+                  EXPECT_EQUAL(count, 0U);
+                  Memory memory{};
+                  EXPECT_EQUAL(nvmlDeviceGetMemoryInfo(device, &memory), SUCCESS);
+                  EXPECT_EQUAL(memory.used, (104 + 250) * MiB + MiB / 4);
+                  _exit(0);
+              }
+              int status = 0;
+              waitpid(inner, &status, 0);
+              EXPECT_EQUAL(status, 0);
+          }) == "");
+}
+
 TEST_CASE("errors are NVML's") {
     std::string said;
     CHECK(in_child(
