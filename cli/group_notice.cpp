@@ -37,7 +37,8 @@ std::vector<Found> living_groups(const std::string& folder, const char* name) {
     for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
         unsigned user = 0;
         char uuid[64];
-        if (!ledger::parse_ledger_name(entry.path().filename().c_str(), &user, uuid) || user != ledger::this_user())
+        if (!ledger::parse_ledger_name(entry.path().filename().c_str(), &user, uuid) ||
+            user != ledger::this_user(folder.c_str()))
             continue;
         ledger::Ledger own;
         ledger::Watched watched;

@@ -48,7 +48,7 @@ bool read_file(const std::string& path, unsigned user, std::vector<char>& bytes,
     if (file >= 0 && ::pread(file, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size())) return true;
     if (missing) return false;
     failures.texts.emplace_back(file < 0 ? why.text : path + ": it was cut short");
-    failures.own = failures.own || user == ledger::this_user();
+    failures.own = failures.own || user == ledger::this_user(path.substr(0, path.rfind('/')).c_str());
     return false;
 }
 
@@ -93,7 +93,7 @@ std::vector<Row> read_all(const std::string& folder, Failures& failures) {
         unsigned user = 0;
         char uuid[64];
         if (!ledger::parse_ledger_name(entry.path().filename().c_str(), &user, uuid)) continue;
-        if (user == ledger::this_user()) {
+        if (user == ledger::this_user(folder.c_str())) {
             ledger::Ledger own;
             ledger::Failure locked;
             if (own.open_existing(folder.c_str(), uuid, nullptr)) own.take_back_dead(&locked);

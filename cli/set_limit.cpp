@@ -53,7 +53,8 @@ int set_limit(const Invocation& invocation) {
     for (const auto& entry : std::filesystem::directory_iterator(path, none)) {
         unsigned user = 0;
         char uuid[64];
-        if (!ledger::parse_ledger_name(entry.path().filename().c_str(), &user, uuid) || user != ledger::this_user())
+        if (!ledger::parse_ledger_name(entry.path().filename().c_str(), &user, uuid) ||
+            user != ledger::this_user(path.c_str()))
             continue;
         GpuIdentity identity;
         std::string(uuid).copy(identity.uuid, sizeof identity.uuid - 1);

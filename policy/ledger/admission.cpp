@@ -69,7 +69,7 @@ void set_terms(Account* account, const Terms& terms) {
 // `*undecided`: there is a claim whose fate is not known yet and that comes after `ticket`.
 void Ledger::add_own(const Account* but, std::uint64_t ticket, Committed* committed, bool* undecided) const {
     const File& file = *open_.file;
-    const unsigned self = this_user();
+    const unsigned self = this_user(folder_);
     for (std::uint32_t i = 0; i < kAccounts; i++) {
         const Account& account = file.accounts[i];
         const AccountState state = account.state.load();
@@ -139,7 +139,7 @@ bool Ledger::add_foreign(std::uint64_t ticket, const Deadline& deadline, Committ
     if (folder < 0) return true;
     void* memory = mmap(nullptr, sizeof(Reading), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     bool all = memory != MAP_FAILED;
-    const unsigned self = this_user();
+    const unsigned self = this_user(folder_);
     while (all) {
         Reading& reading = *static_cast<Reading*>(memory);
         const long count = syscall(SYS_getdents64, folder, reading.entries, sizeof reading.entries);

@@ -177,7 +177,7 @@ bool make_folder(const char* folder, Failure* why) {
 
 bool open_existing(const char* folder, const char* uuid, OpenFile* out, Failure* why) {
     char path[kPathBytes];
-    if (!ledger_path(folder, this_user(), uuid, path)) return false;
+    if (!ledger_path(folder, this_user(folder), uuid, path)) return false;
     const int file = open(path, O_RDWR | kSafely);
     if (file < 0) return fail(why, "can't open", path), false;
     struct stat info {};
@@ -204,7 +204,7 @@ bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool
               const Deadline& deadline, OpenFile* out, Failure* why) {
     char path[kPathBytes], made[kPathBytes];
     const ProcessIdentity self = this_process();
-    if (!ledger_path(folder, this_user(), uuid, path) ||
+    if (!ledger_path(folder, this_user(folder), uuid, path) ||
         static_cast<std::size_t>(snprintf(made, sizeof made, "%s.%d-%llx", path, self.pid,
                                           static_cast<unsigned long long>(self.pid_namespace))) >= sizeof made) {
         errno = ENAMETOOLONG;

@@ -120,7 +120,7 @@ bool Ledger::find_file(const Deadline& deadline, Failure* why) {
     bool gone = false;
     if (!has_descriptor(open_)) {
         char path[kPathBytes];
-        if (!ledger_path(folder_, this_user(), uuid_, path)) return false;
+        if (!ledger_path(folder_, this_user(folder_), uuid_, path)) return false;
         if (!open_again(path, &open_, &gone) && !gone) {
             if (why) snprintf(why->text, sizeof why->text, "can't open %s: %s", path, strerror(errno));
             return false;

@@ -2,9 +2,14 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstddef>
+
+#include "policy/directory_entry.h"
+#include "policy/ledger/file.h"
 
 namespace cuslice::ledger {
 
@@ -30,6 +35,45 @@ Map own_map() {
     return map;
 }
 
+// Whose a file is, as this process sees it; false if it is not there, or no regular file where it has to be one.
+bool owner_of(int folder, const char* name, bool regular, unsigned* owner) {
+    struct stat info {};
+    if (syscall(SYS_newfstatat, folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
+    *owner = info.st_uid;
+    return !regular || S_ISREG(info.st_mode);
+}
+
+// Another number than this one by which the folder has a ledger of this user's; the number itself if there is none.
+unsigned named_in(const char* folder, unsigned number) {
+    const int directory = open(folder, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+    if (directory < 0) return number;
+    unsigned found = number;
+    alignas(DirectoryEntry) char entries[4096];
+    for (;;) {
+        const long count = syscall(SYS_getdents64, directory, entries, sizeof entries);
+        if (count <= 0) break;
+        for (long at = 0; at < count;) {
+            const auto* entry = reinterpret_cast<const DirectoryEntry*>(entries + at);
+            at += entry->length;
+            unsigned user = 0, owner = 0;
+            char uuid[64];
+            if (!parse_ledger_name(entry->name, &user, uuid) || user == number) continue;
+            // The lowest, whatever order they are in.
+            if (owner_of(directory, entry->name, true, &owner) && owner == geteuid() &&
+                (found == number || user < found))
+                found = user;
+        }
+    }
+    close(directory);
+    return found;
+}
+
+// The host's root owns its devices, also in a container, where nobody but root can make any.
+bool is_hosts_root() {
+    unsigned owner = 0;
+    return !owner_of(AT_FDCWD, "/dev/null", false, &owner) || owner == geteuid();
+}
+
 }  // namespace
 
 unsigned outside_of(const char* map, unsigned inside, bool* mapped) {
@@ -48,9 +92,16 @@ unsigned outside_of(const char* map, unsigned inside, bool* mapped) {
     return inside;
 }
 
-unsigned this_user() {
-    bool mapped = false;
-    return outside_of(own_map().text, geteuid(), &mapped);
+unsigned this_user(const char* folder) {
+    const Map map = own_map();
+    bool mapped = false, everybody = false;
+    const unsigned number = outside_of(map.text, geteuid(), &mapped);
+    outside_of(map.text, kLargest, &everybody);
+    if (everybody && *map.text) return number;
+    const unsigned named = named_in(folder, number);
+    if (named != number) return named;
+    // A namespace within one that an ordinary user made, as bwrap's: it mostly gives back the number that was outside.
+    return number == 0 && !is_hosts_root() ? geteuid() : number;
 }
 
 bool belongs_to(unsigned owner, unsigned user) {
@@ -58,7 +109,8 @@ bool belongs_to(unsigned owner, unsigned user) {
     bool mapped = false, everybody = false;
     if (outside_of(map.text, owner, &mapped) == user && mapped) return true;
     outside_of(map.text, kLargest, &everybody);
-    return owner == kUnmapped && !everybody;
+    // What this user owns nobody else has made, whatever the host calls this user.
+    return !everybody && (owner == kUnmapped || owner == geteuid());
 }
 
 }  // namespace cuslice::ledger

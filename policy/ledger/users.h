@@ -4,11 +4,14 @@
 // be user 0: what two of them share is named by who they are outside.
 namespace cuslice::ledger {
 
-// The effective user of this process, as its user namespace's parent knows it.
-unsigned this_user();
+// The effective user of this process, whose ledgers lie in this folder. A user namespace knows its users' numbers in
+// the one around it, which may be another than the host's: there a file of this user's says the number, as nobody else
+// can make one.
+unsigned this_user(const char* folder);
 
 // Whether a file that belongs to `owner`, as this process sees it, may be `user`'s, as this_user() counts. All who have
-// no number in this namespace look the same, and are believed to be who the file's name says.
+// no number in this namespace look the same, and are believed to be who the file's name says; so is this user, whose
+// number there may not be known.
 bool belongs_to(unsigned owner, unsigned user);
 
 // The same for a namespace's map, as /proc/self/uid_map has it: a line "inside outside count" for each range. `mapped`
