@@ -92,6 +92,8 @@ std::uint64_t own_pid_namespace() {
 
 bool is_this_process(const Member& member) {
     if (member.pid != getpid()) return false;  // as it mostly is
+    // Without /proc it can't be told: the first process of each container has the same pid.
+    if (!member.start_time || !member.pid_namespace) return false;
     const ProcessIdentity self = this_process();
     return member.start_time == self.start_time && member.pid_namespace == self.pid_namespace;
 }
