@@ -110,7 +110,7 @@ class Start {
     const std::string folder_, name_, command_;
     const Settings& settings_;
     Patience patience_;
-    bool ledger_failed_ = false;
+    bool ledger_failed_ = false, no_place_ = false;
     std::string made_in_;
 };
 
@@ -119,7 +119,13 @@ void Start::open(Reservation& one, bool needed) {
     if (ledger_failed_) return;
     if (!one.open(folder_)) {
         ledger_failed_ = true;
-        if (needed)
+        no_place_ = needed && one.no_place();
+        if (no_place_)
+            complain("the slice can't be shared between processes: " + one.failure() +
+                         ". Make room there (in a container: docker run --shm-size), name another folder with --dir, "
+                         "or give each process a slice of its own with --per-process",
+                     0);
+        else if (needed)
             complain("the slice can't be shared between processes (" + one.failure() + "): each has one of its own", 0);
     } else if (one.rebuilt()) {
         complain("the ledger in " + folder_ + " was damaged or of another version, and was made anew", 0);
@@ -148,7 +154,7 @@ int Start::take_each(const std::vector<Gpu>& gpus) {
         one.push_back(std::make_unique<Reservation>(gpu, settings_));
         if (one[0]->asked() == 0) continue;
         open(*one[0], true);
-        if (ledger_failed_) return 0;
+        if (ledger_failed_) return no_place_ ? kConfig : 0;
         while (!take(*one[0]))
             if (!patience_.go_on(one)) return complain(patience_.last_word(*one[0]), kRefused);
         keep(one[0]);
@@ -162,6 +168,7 @@ int Start::take_any(const std::vector<Gpu>& gpus, bool reserve, const Gpu** chos
     for (const Gpu& gpu : gpus) {
         all.push_back(std::make_unique<Reservation>(gpu, settings_));
         open(*all.back(), reserve);
+        if (no_place_) return kConfig;
     }
     Reservation* taken = nullptr;
     while (taken == nullptr) {

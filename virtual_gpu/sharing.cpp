@@ -57,8 +57,15 @@ std::uint64_t ledger_of_job(std::string_view made_in, std::string_view uuid) {
 }
 
 bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint64_t in_use, Refusal* refusal) {
+    const std::uint64_t made_in = plan.job_count ? ledger_of_job(plan.made_in.view(), slice.uuid) : 0;
+    refusal->failure = {};
+    if (!ledger_.open(plan.folder.c_str(), slice.uuid, slice.capacity, false, &refusal->failure)) {
+        // What others hold of the limit can't be known: it would be one limit for each process.
+        const bool closed = made_in || refusal->failure.no_place;
+        refusal->how = closed ? ledger::Joined::unreachable : ledger::Joined::unavailable;
+        return !closed;
+    }
     refusal->how = ledger::Joined::unavailable;
-    if (!ledger_.open(plan.folder.c_str(), slice.uuid, slice.capacity, false, &refusal->failure)) return true;
     refusal->rebuilt = ledger_.found() == ledger::Found::rebuilt;
     const unsigned accounts = plan.job_count + (plan.group.empty() ? 0 : 1);
     for (; joined_ < accounts; joined_++) {
@@ -69,7 +76,7 @@ bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint
         // An outer job's limit is known where it began.
         request.limit = group ? slice.group_limit : innermost ? slice.job_limit : ledger::kNoLimitBytes;
         request.inner = joined_ != 0 || group;
-        if (!group && joined_ == 0) request.made_in = ledger_of_job(plan.made_in.view(), slice.uuid);
+        if (!group && joined_ == 0) request.made_in = made_in;
         request.reserved = request.inner || request.limit == ledger::kNoLimitBytes ? 0 : request.limit;
         refusal->asked = request.reserved;
         refusal->how =
@@ -97,7 +104,7 @@ bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, SharedBudget*
                 return true;
             }
         }
-        if (waited >= plan.wait || refusal->how == ledger::Joined::lost) return false;
+        if (waited >= plan.wait || refusal->how != ledger::Joined::refused) return false;
         sleep_milliseconds(kPoll);
     }
 }

@@ -271,7 +271,8 @@ Ledger::Step Ledger::begin(const Request& request, const Joiner& self, Membershi
     if (!known && request.made_in && request.made_in != open_.file->header.id) {
         say(why,
             "the ledger that this job began in was removed or damaged, and none of the job's processes has put it "
-            "back: nothing is granted, for the limit could be exceeded; start the job again");
+            "back, or its folder is not mounted in this container, or the launcher is another user: nothing is "
+            "granted, for the limit could be exceeded; start the job again");
         return Step::lost;
     }
     if (!first && account->state.load() == AccountState::claimed) return Step::busy;

@@ -29,6 +29,8 @@ void fail(Failure* why, const char* what, const char* path) {
     if (why) snprintf(why->text, sizeof why->text, "%s %s: %s", what, path, strerror(errno));
 }
 
+bool means_no_room(int error) { return error == ENOSPC || error == EDQUOT || error == EROFS; }
+
 bool good(const Header& header, const char* uuid) {
     return header.magic == kMagic && header.version == kVersion && header.size == sizeof(File) &&
            header.members <= kMembers && header.room <= kMembers &&
@@ -110,6 +112,7 @@ std::uint64_t new_id() {
 // A whole new file.
 bool make(const char* path, const char* uuid, std::uint64_t capacity, Failure* why) {
     const int file = open(path, O_RDWR | O_CREAT | O_EXCL | kSafely, 0644);
+    if (why) why->no_place = file < 0 && means_no_room(errno);
     if (file < 0) return fail(why, "can't make", path), false;
     Header header{};
     header.magic = kMagic;
@@ -125,10 +128,12 @@ bool make(const char* path, const char* uuid, std::uint64_t capacity, Failure* w
         done = errno == 0 && fill(file, 0, kRoom) &&
                pwrite(file, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header);
     }
-    if (done)
+    if (done) {
         fchmod(file, 0644);  // whatever the host's umask: other users read it
-    else
+    } else {
+        if (why) why->no_place = means_no_room(errno);
         fail(why, "no room for", path);
+    }
     close(file);
     return done;
 }
@@ -171,6 +176,7 @@ bool make_folder(const char* folder, Failure* why) {
         fail(why, anybody ? "everybody may delete files in (chmod +t it)" : "can't use", folder);
         return false;
     }
+    if (why) why->no_place = errno != EEXIST;
     fail(why, "can't make the folder", folder);
     return false;
 }
@@ -204,9 +210,11 @@ bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool
               const Deadline& deadline, OpenFile* out, Failure* why) {
     char path[kPathBytes], made[kPathBytes];
     const ProcessIdentity self = this_process();
+    // Where nobody can tell the namespace, pids alone are not enough for a name.
+    const std::uint64_t space = self.pid_namespace ? self.pid_namespace : image_number();
     if (!ledger_path(folder, this_user(folder), uuid, path) ||
         static_cast<std::size_t>(snprintf(made, sizeof made, "%s.%d-%llx", path, self.pid,
-                                          static_cast<unsigned long long>(self.pid_namespace))) >= sizeof made) {
+                                          static_cast<unsigned long long>(space))) >= sizeof made) {
         errno = ENAMETOOLONG;
         return fail(why, "can't use", folder), false;
     }

@@ -11,6 +11,9 @@ inline constexpr std::size_t kPathBytes = 512;
 // Why a ledger can't be used, for people: what was tried and what the kernel said.
 struct Failure {
     char text[kPathBytes + 128] = {};
+    // The machine has no place for one under this name, as in a container with little or no /dev/shm: whoever was to
+    // share a limit can't. (What another user has put there, or has locked, is no such reason: nobody may stop others.)
+    bool no_place = false;
 };
 
 // What was repaired: said once by whoever asks for it.

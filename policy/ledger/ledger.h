@@ -40,6 +40,7 @@ enum class Joined : std::uint8_t {
     refused,      // the reservation does not fit
     unavailable,  // no file, no room for one more, or a lock that its owner does not let go of: see Failure
     lost,         // the launcher made the account in another file, which is gone: see Failure
+    unreachable,  // there is no file, and what others hold of the limit is in one, or would be: see Failure
 };
 
 // What a place says of this process, asked of the kernel before anybody has to wait for it.

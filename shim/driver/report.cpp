@@ -195,13 +195,19 @@ void report_last_refusals() {
 }
 
 CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
-    const bool lost = refusal.how == ledger::Joined::lost, refused = lost || refusal.how == ledger::Joined::refused;
+    const bool lost = refusal.how == ledger::Joined::lost, unreachable = refusal.how == ledger::Joined::unreachable;
+    const bool refused = lost || unreachable || refusal.how == ledger::Joined::refused;
     const bool alone = refusal.how == ledger::Joined::unavailable;
     if (!refused && ((!alone && !refusal.rebuilt) || !placed.first(gpu))) return CUDA_SUCCESS;
     LogLine line;
     append_gpu(line, gpu);
     if (lost) {
         line.append(": ").append(refusal.failure.text);
+    } else if (unreachable) {
+        line.append(": the slice can't be shared with other processes, and nothing is granted: ");
+        line.append(refusal.failure.text)
+            .append(". Mount the folder of the ledgers into the container, make room for it, ");
+        line.append("or name another one by CUSLICE_DIR for all that share");
     } else if (refused) {
         line.append(": ").append(ledger::describe_refusal(refusal).view());
     } else if (alone) {
