@@ -3,6 +3,7 @@
 # or with sudo. Does nothing where all of it is there. run.sh, test.sh, bench.sh and compat.sh call it themselves.
 #
 #   scripts/setup.sh
+#   scripts/setup.sh tests    with what tests of containers want, which are skipped where it can't be had
 set -euo pipefail
 
 # A program, and the package that brings it. g++ is not enough by itself for cmake's C language, hence gcc.
@@ -10,6 +11,10 @@ programs="gcc:gcc g++:g++ cmake:cmake ninja:ninja-build git:git make:make readel
 # Packages without a program to look for, and a file of theirs by which they are known wherever they came from.
 libraries="libc6-dev:/usr/include/dlfcn.h libtomlplusplus-dev:/usr/include/toml++/toml.h
     nlohmann-json3-dev:/usr/include/nlohmann/json.hpp libcli11-dev:/usr/include/CLI/CLI.hpp"
+
+# Programs that only tests use.
+wanted=""
+[ "${1:-}" != tests ] || wanted="bwrap:bubblewrap runc:runc"
 
 missing=()
 for pair in $programs; do
@@ -55,4 +60,16 @@ have=$(cmake --version | sed -n '1s/.* \([0-9][0-9.]*\).*/\1/p')
 if [ "$(printf '%s\n' 3.25 "$have" | sort -V | head -1)" != 3.25 ]; then
     echo "setup: cmake $have is too old, 3.25 or newer is needed: $(command -v cmake)" >&2
     exit 1
+fi
+
+extra=()
+for pair in $wanted; do
+    PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || extra+=("${pair#*:}")
+done
+if [ ${#extra[@]} -ne 0 ]; then
+    get=(env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
+    [ "$(id -u)" -eq 0 ] || get=(sudo -n "${get[@]}")
+    echo "setup: installing ${extra[*]}"
+    { "${get[@]}" update; "${get[@]}" install -y --no-install-recommends "${extra[@]}"; } </dev/null >/dev/null 2>&1 ||
+        echo "setup: ${extra[*]} can't be installed here; the tests of containers that want them are skipped"
 fi

@@ -19,7 +19,7 @@ esac
 
 # NVIDIA's genuine libraries, which tests compare with where they can be had, and skip by name where they can't. The presets
 # share them; the matrix of all of them runs in dev alone. They are fetched while the compiler is busy.
-scripts/setup.sh
+scripts/setup.sh tests
 items=()
 [ "$preset" = dev ] || items=(driver-535 cudart-12 cudart-13)
 timeout 300 python3 tests/genuine/fetch.py "${items[@]}" </dev/null &

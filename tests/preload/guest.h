@@ -62,6 +62,8 @@ class Guest {
     /// Lines of stderr that begin with "cuslice: ".
     Words complaints();
     void kill(int signal);
+    /// The process that was started for it, as the host counts: the guest, or what starts one in a container.
+    int child() const { return child_; }
 
   private:
     void drain();
