@@ -11,7 +11,7 @@ Usage:
   cuslice run [options] -- program args   start a program in a slice
   cuslice devices [--json] [options]      list the GPUs that such a program would see
   cuslice config [--json] [options]       print the settings that hold, and where each came from
-  cuslice ps [--json]                     list who holds and reserves how much of which GPU
+  cuslice ps [--json]                     list who holds and reserves how much of which GPU, and who waits for it
   cuslice set --group NAME --limit SIZE   change the limit of a group, or of a --job, that is running
   cuslice stats PID [--json]              show what a running program's caching allocators hold
   cuslice --version
@@ -67,6 +67,7 @@ constexpr std::string_view kPs = R"(Usage: cuslice ps [--json] [options]
 
 Lists every process that is part of a job or a group, of all users: what it holds, what its job or group holds together, what is
 reserved for it and its limit, since when it is there, and how long ago it last took memory (IDLE).
+Below are those that wait: at which place in the GPU's queue, for how much, since when, and how often they were passed.
 
 Examples:
   cuslice ps

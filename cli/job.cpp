@@ -4,34 +4,29 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <memory>
-#include <thread>
 
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/launcher_settings.h"
 #include "cli/reservation.h"
 #include "cli/unseen_gpus.h"
+#include "cli/waiting.h"
 #include "config/resolve.h"
 #include "config/split.h"
+#include "policy/kernel_clock.h"
 
 namespace cuslice::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using ledger::Joined;
-using Reservations = std::vector<std::unique_ptr<Reservation>>;
-
-// Between two looks at the ledger, and between two questions to the driver, which take longer.
-constexpr std::chrono::milliseconds kPoll{100}, kQuery{2000};
 
 // One job's name for as long as the machine runs: pids are used again, also by containers at the same time.
 std::string new_name() {
     std::uint64_t random = 0;
     if (getrandom(&random, sizeof random, 0) != static_cast<ssize_t>(sizeof random))
-        random = static_cast<std::uint64_t>(Clock::now().time_since_epoch().count());
+        random = kernel_clock(CLOCK_MONOTONIC);
     char name[48];
     std::snprintf(name, sizeof name, "%d-%08x", ::getpid(), static_cast<unsigned>(random));
     return name;
@@ -44,48 +39,6 @@ bool limits_anything(const Settings& settings) {
     return splits_any(settings);
 }
 
-// What `--wait` allows: how long refusals are met with another try.
-class Patience {
-  public:
-    Patience(const Settings& settings, Machine& machine) : machine_(machine) {
-        if (const Entry* wait = find(settings, Key::wait)) most_ = wait->number;
-    }
-
-    /// What to say of a refusal that stands.
-    std::string last_word(const Reservation& one) const {
-        return said_ ? "gave up waiting. " + one.refusal(true) : one.refusal();
-    }
-
-    // After a refusal: false if it stands. Says once what is being waited for.
-    bool go_on(const Reservations& refused) {
-        const auto now = Clock::now();
-        if (most_ == 0 || (most_ != kForEver && now - start_ >= std::chrono::milliseconds(most_))) return false;
-        if (!said_)
-            for (const auto& one : refused) complain("waiting. " + one->refusal(true), 0);
-        said_ = true;
-        std::this_thread::sleep_for(kPoll);
-        if (now - asked_driver_ < kQuery) return true;
-        asked_driver_ = now;
-        refresh(refused);
-        return true;
-    }
-
-  private:
-    // What others hold outside cuslice only the driver can tell.
-    void refresh(const Reservations& refused) {
-        std::vector<Gpu> gpus;
-        for (const auto& one : refused) gpus.push_back(one->gpu());
-        machine_.refresh(gpus);
-        for (std::size_t i = 0; i < gpus.size(); ++i) refused[i]->set_free(gpus[i].free);
-    }
-
-    Machine& machine_;
-    std::uint64_t most_ = 0;
-    bool said_ = false;
-    const Clock::time_point start_ = Clock::now();
-    Clock::time_point asked_driver_ = start_;
-};
-
 // One job about to begin.
 class Start {
   public:
@@ -94,7 +47,7 @@ class Start {
           name_(new_name()),
           command_(command),
           settings_(settings),
-          patience_(settings, machine) {}
+          waiting_(settings, machine, command) {}
 
     /// What CUSLICE_JOB says of it: its name, and the ledgers in which it was made.
     std::string name() const { return name_ + made_in_; }
@@ -109,7 +62,7 @@ class Start {
 
     const std::string folder_, name_, command_;
     const Settings& settings_;
-    Patience patience_;
+    Waiting waiting_;
     bool ledger_failed_ = false, no_place_ = false;
     std::string made_in_;
 };
@@ -155,8 +108,13 @@ int Start::take_each(const std::vector<Gpu>& gpus) {
         if (one[0]->asked() == 0) continue;
         open(*one[0], true);
         if (ledger_failed_) return no_place_ ? kConfig : 0;
-        while (!take(*one[0]))
-            if (!patience_.go_on(one)) return complain(patience_.last_word(*one[0]), kRefused);
+        while ((one[0]->seen() && !one[0]->fits()) || !take(*one[0])) {
+            if (waiting_.go_on(one)) continue;
+            complain(waiting_.last_word(*one[0]), 0);
+            one[0]->close();
+            return kRefused;
+        }
+        waiting_.ended(*one[0]);
         keep(one[0]);
     }
     return 0;
@@ -170,22 +128,26 @@ int Start::take_any(const std::vector<Gpu>& gpus, bool reserve, const Gpu** chos
         open(*all.back(), reserve);
         if (no_place_) return kConfig;
     }
+    for (const auto& one : all) one->look();
     Reservation* taken = nullptr;
     while (taken == nullptr) {
-        for (const auto& one : all) one->look();
         std::stable_sort(all.begin(), all.end(),
                          [](const auto& a, const auto& b) { return a->available() > b->available(); });
         for (const auto& one : all) {
-            if (taken != nullptr || one->asked() > one->available()) continue;
+            if (taken != nullptr || !one->fits()) continue;
             const bool asks = reserve && !ledger_failed_ && one->asked() != 0;
             if (!asks || take(*one)) taken = one.get();
         }
         // Without a reservation nothing is refused: the library holds the program to its limit.
         if (taken == nullptr && (!reserve || ledger_failed_)) taken = all.front().get();
-        if (taken != nullptr || patience_.go_on(all)) continue;
-        for (const auto& one : all) complain(patience_.last_word(*one), 0);
+        if (taken != nullptr || waiting_.go_on(all)) continue;
+        for (const auto& one : all) {
+            complain(waiting_.last_word(*one), 0);
+            one->close();
+        }
         return kRefused;
     }
+    waiting_.ended(*taken);
     for (const Gpu& gpu : gpus)
         if (gpu.uuid == taken->gpu().uuid) *chosen = &gpu;
     for (auto& one : all) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <tuple>
 
 #include "cli/commands.h"
@@ -15,6 +16,7 @@
 #include "cli/users.h"
 #include "config/resolve.h"
 #include "config/size.h"
+#include "policy/ledger/queue.h"
 #include "policy/ledger/refusal.h"
 #include "policy/ledger/total.h"
 #include "policy/ledger/users.h"
@@ -31,6 +33,20 @@ struct Row {
     std::string command;
     std::uint64_t used = 0, job_used = 0, reserved = 0, limit = 0;
     std::uint64_t since = 0, idle_seconds = 0;
+};
+
+/// One process that waits for a slice of a GPU.
+struct WaitingRow {
+    std::string gpu;
+    ledger::Waiter waiter;
+    unsigned position = 0, past = 0;
+};
+
+/// What the ledgers say.
+struct Found {
+    std::vector<Row> rows;
+    std::vector<WaitingRow> waiting;
+    std::map<std::string, ledger::Granted> granted;  // by GPU
 };
 
 /// What could not be looked at, and why.
@@ -85,9 +101,31 @@ void add_rows(const ledger::File& file, int descriptor, const std::string& uuid,
     }
 }
 
+void add_waiting(const ledger::File& file, int descriptor, const std::string& uuid, unsigned user, Found& found) {
+    const std::uint64_t now = ledger::now_realtime();
+    found.granted[uuid].note_all(file.header.granted, now);
+    for (std::uint32_t i = 0; i < ledger::kTickets; i++)
+        if (ledger::waits(file.tickets[i], i, descriptor))
+            found.waiting.push_back({uuid, ledger::waiter_of(file.tickets[i], user, now)});
+}
+
+// One queue for each GPU, whoever its waiters are.
+void number(Found& found) {
+    std::sort(found.waiting.begin(), found.waiting.end(), [](const WaitingRow& a, const WaitingRow& b) {
+        return std::tie(a.gpu, a.waiter.order, a.waiter.user) < std::tie(b.gpu, b.waiter.order, b.waiter.user);
+    });
+    const WaitingRow* before = nullptr;
+    for (WaitingRow& row : found.waiting) {
+        row.position = before != nullptr && before->gpu == row.gpu ? before->position + 1 : 1;
+        row.past = found.granted[row.gpu].past(row.waiter.order);
+        before = &row;
+    }
+}
+
 // What our own dead held is taken back before anything is shown; of other users' files only the living are.
-std::vector<Row> read_all(const std::string& folder, Failures& failures) {
-    std::vector<Row> rows;
+Found read_all(const std::string& folder, Failures& failures) {
+    Found found;
+    std::vector<Row>& rows = found.rows;
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
         unsigned user = 0;
@@ -102,14 +140,18 @@ std::vector<Row> read_all(const std::string& folder, Failures& failures) {
         }
         std::vector<char> bytes;
         int file = -1;
-        if (read_file(entry.path().string(), user, bytes, file, failures))
-            add_rows(*reinterpret_cast<const ledger::File*>(bytes.data()), file, uuid, user, rows);
+        if (read_file(entry.path().string(), user, bytes, file, failures)) {
+            const auto& content = *reinterpret_cast<const ledger::File*>(bytes.data());
+            add_rows(content, file, uuid, user, rows);
+            add_waiting(content, file, uuid, user, found);
+        }
         if (file >= 0) ::close(file);
     }
     std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
         return std::tie(a.gpu, a.user, a.kind, a.name, a.pid) < std::tie(b.gpu, b.user, b.kind, b.name, b.pid);
     });
-    return rows;
+    number(found);
+    return found;
 }
 
 std::string size_text(std::uint64_t bytes) { return bytes == ledger::kNoLimitBytes ? "-" : format_mib(bytes); }
@@ -128,9 +170,30 @@ std::string as_table(const std::vector<Row>& rows) {
     return format_table(cells);
 }
 
-std::string as_json(const std::vector<Row>& rows) {
-    Json list = Json::array();
-    for (const Row& row : rows) {
+std::string as_table(const std::vector<WaitingRow>& rows) {
+    std::vector<std::vector<std::string>> cells = {
+        {"GPU", "QUEUE", "USER", "PID", "COMMAND", "WANTS", "SINCE", "PASSED"}};
+    for (const WaitingRow& row : rows)
+        cells.push_back({row.gpu.substr(0, 12), std::to_string(row.position), user_name(row.waiter.user),
+                         std::to_string(row.waiter.pid), row.waiter.command, size_text(row.waiter.bytes),
+                         age_text(ledger::seconds_since(row.waiter.since)), std::to_string(row.past)});
+    return format_table(cells);
+}
+
+std::string as_json(const Found& found) {
+    Json list = Json::array(), waiting = Json::array();
+    for (const WaitingRow& row : found.waiting) {
+        waiting.push_back({{"gpu", row.gpu},
+                           {"position", row.position},
+                           {"uid", row.waiter.user},
+                           {"user", user_name(row.waiter.user)},
+                           {"pid", row.waiter.pid},
+                           {"command", row.waiter.command},
+                           {"bytes", row.waiter.bytes},
+                           {"seconds", ledger::seconds_since(row.waiter.since)},
+                           {"passed", row.past}});
+    }
+    for (const Row& row : found.rows) {
         list.push_back({{"gpu", row.gpu},
                         {"uid", row.user},
                         {"user", user_name(row.user)},
@@ -145,7 +208,7 @@ std::string as_json(const std::vector<Row>& rows) {
                         {"seconds", ledger::seconds_since(row.since)},
                         {"idle_seconds", row.idle_seconds}});
     }
-    return json_text({{"version", 1}, {"processes", list}});
+    return json_text({{"version", 1}, {"processes", list}, {"waiting", waiting}});
 }
 
 }  // namespace
@@ -155,16 +218,18 @@ int list_holders(const Invocation& invocation) {
     Settings settings;
     if (!load_launcher(settings, invocation, error)) return complain(error, kConfig);
     Failures failures;
-    const std::vector<Row> rows = read_all(sharing_folder(settings, invocation.environment), failures);
+    const Found found = read_all(sharing_folder(settings, invocation.environment), failures);
     for (const std::string& text : failures.texts) complain("ps: " + text, 0);
     if (invocation.arguments.json)
-        std::fputs(as_json(rows).c_str(), stdout);
-    else if (rows.empty() && !failures.texts.empty())
+        std::fputs(as_json(found).c_str(), stdout);
+    else if (!found.rows.empty())
+        std::fputs(as_table(found.rows).c_str(), stdout);
+    else if (!failures.texts.empty())
         std::puts("Who holds what here could not be seen.");
-    else if (rows.empty())
-        std::puts("No job or group holds or reserves anything here.");
     else
-        std::fputs(as_table(rows).c_str(), stdout);
+        std::puts("No job or group holds or reserves anything here.");
+    if (!invocation.arguments.json && !found.waiting.empty())
+        std::fputs(("\n" + as_table(found.waiting)).c_str(), stdout);
     return failures.own ? kNoGpu : 0;
 }
 

@@ -4,8 +4,14 @@
 
 #include "cli/users.h"
 #include "config/resolve.h"
+#include "config/size.h"
 
 namespace cuslice::cli {
+namespace {
+
+const ledger::Telling kTelling{[](unsigned user) { return FixedText<64>(user_name(user)); }};
+
+}  // namespace
 
 Reservation::Reservation(const Gpu& gpu, const Settings& settings) : gpu_(gpu) {
     const Amount amount = amount_for(settings, identity_of(gpu, gpu.ordinal), gpu.total);
@@ -28,8 +34,13 @@ std::string Reservation::made_in() const {
 
 void Reservation::look() {
     refusal_.in_use = in_use();
-    if (!ledger_.opened() || !ledger_.look(refusal_.in_use, &refusal_.committed, &refusal_.available))
-        refusal_.available = gpu_.total - refusal_.in_use;
+    seen_ = ledger_.opened() && ledger_.look(refusal_.in_use, &refusal_.committed, &refusal_.available);
+    if (!seen_) refusal_.available = gpu_.total - refusal_.in_use;
+}
+
+void Reservation::queue_up(const std::string& command) {
+    refusal_.waiting = true;
+    if (refusal_.asked != 0) ledger_.queue_up(refusal_.asked, command.c_str());
 }
 
 ledger::Joined Reservation::take(const std::string& job, const std::string& command) {
@@ -38,12 +49,25 @@ ledger::Joined Reservation::take(const std::string& job, const std::string& comm
     request.command = command.c_str();
     request.limit = request.reserved = refusal_.asked;
     refusal_.in_use = in_use();
-    return ledger_.join(request, refusal_.in_use, &place_, &refusal_.committed, &refusal_.available, &refusal_.failure);
+    const ledger::Joined how =
+        ledger_.join(request, refusal_.in_use, &place_, &refusal_.committed, &refusal_.available, &refusal_.failure);
+    if (how == ledger::Joined::unavailable) ledger_.leave_queue();  // it goes on without
+    return how;
 }
 
-std::string Reservation::refusal(bool waiting) const {
-    const ledger::Telling telling{[](unsigned user) { return FixedText<64>(user_name(user)); }, waiting};
-    return name() + ": " + std::string(ledger::describe_refusal(refusal_, telling).view());
+std::string Reservation::refusal() const {
+    return name() + ": " + std::string(ledger::describe_refusal(refusal_, kTelling).view());
+}
+
+std::string Reservation::place_in_queue() const {
+    if (!ledger_.queued()) return "without a place in the queue, which is full";
+    const ledger::Queue& queue = refusal_.committed.queue;
+    return "number " + std::to_string(queue.position()) + " of " + std::to_string(queue.total()) + " in the queue";
+}
+
+std::string Reservation::wish() const {
+    return std::string(format_size(refusal_.asked).view()) + " on " + name() + ", " + place_in_queue() + ": " +
+           std::string(ledger::describe_left(refusal_, kTelling).view());
 }
 
 void Reservation::close() {

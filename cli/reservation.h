@@ -35,11 +35,23 @@ class Reservation {
     void set_free(std::optional<std::uint64_t> free) { gpu_.free = free; }
     /// Sees what could be had, without taking it. Without a ledger that is what is free.
     void look();
+    /// Whether the ledger could be looked at.
+    bool seen() const { return seen_; }
+    bool fits() const { return refusal_.asked <= refusal_.available; }
+    /// Waits in the GPU's queue until it is taken or closed, and says so in its ledger.
+    void queue_up(const std::string& command);
+    /// It was passed so often in the queue that what is left is kept for it; not once it steps aside.
+    bool keeps() const { return seen_ && refusal_.committed.keeps; }
+    void step_aside(bool aside) { ledger_.step_aside(aside); }
+    /// "number 2 of 3 in the queue".
+    std::string place_in_queue() const;
+    /// "4.0 GiB on GPU 0, number 2 of 3 in the queue: 1.0 GiB left. Held: …".
+    std::string wish() const;
     /// Reserves the slice for the job of this name.
     ledger::Joined take(const std::string& job, const std::string& command);
     bool taken() const { return place_.there(); }
-    /// "GPU 0: 4.0 GiB asked, 1.0 GiB left. Held: …", with what to try unless it is being waited for.
-    std::string refusal(bool waiting = false) const;
+    /// "GPU 0: 4.0 GiB asked, 1.0 GiB left. Held: …", with what to try unless it was waited for.
+    std::string refusal() const;
     /// Lets go of the ledger, where nothing was taken: no descriptor of ours is to reach the program.
     void close();
 
@@ -50,6 +62,7 @@ class Reservation {
     ledger::Ledger ledger_;
     ledger::Membership place_;
     ledger::Refusal refusal_;
+    bool seen_ = false;
 };
 
 }  // namespace cuslice::cli

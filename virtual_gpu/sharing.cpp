@@ -99,12 +99,19 @@ bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, SharedBudget*
             const LockGuard lock(mutex_);
             if (state_.load(std::memory_order_relaxed) == State::done) return true;
             if (try_join(plan, slice, refusal->in_use, refusal)) {
+                ledger_.leave_queue();  // where it goes on without a reservation
                 if (outer && outer->joined()) budget_.lies_in(*outer);
                 state_.store(State::done, std::memory_order_release);
                 return true;
             }
+            refusal->waiting = plan.wait != 0;
+            if (waited < plan.wait && refusal->how == ledger::Joined::refused) {
+                ledger_.queue_up(refusal->asked, nullptr);
+            } else {
+                ledger_.leave_queue();
+                return false;
+            }
         }
-        if (waited >= plan.wait || refusal->how != ledger::Joined::refused) return false;
         sleep_milliseconds(kPoll);
     }
 }

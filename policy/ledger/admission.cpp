@@ -58,7 +58,6 @@ void set_terms(Account* account, const Terms& terms) {
         account->total.bytes = 0;  // the stamp stays: it is some lane's, and noted there when it is replaced
     }
     if (!known || terms.limit != kNoLimitBytes) account->limit.store(terms.limit);
-    account->ticket = now_realtime();
     account->left = 0;
     account->reserved.store(terms.inner ? 0 : terms.reserved);
     account->state.store(AccountState::claimed);
@@ -66,14 +65,35 @@ void set_terms(Account* account, const Terms& terms) {
 
 // ---- what is committed ----------------------------------------------------------------------------------------------
 
-// `*undecided`: there is a claim whose fate is not known yet and that comes after `ticket`.
-void Ledger::add_own(const Account* but, std::uint64_t ticket, Committed* committed, bool* undecided) const {
+namespace {
+
+// One account, with a member that lives. `*undecided`: there is a claim whose fate is not known yet and that comes
+// after ours. One that comes before ours counts as granted.
+void add_account(const Account& account, unsigned user, const Member& first, Committed* committed, bool* undecided) {
+    if (account.state.load() == AccountState::claimed) {
+        if (account.ticket > committed->queue.order()) {
+            *undecided = true;
+            return;
+        }
+        committed->queue.granted(account.ticket);
+    }
+    committed->queue.drop(user, account.ticket);
+    add_holder(committed, user, account, first);
+}
+
+}  // namespace
+
+void Ledger::add_own(const Account* but, Committed* committed, bool* undecided) const {
     const File& file = *open_.file;
     const unsigned self = this_user(folder_);
+    const std::uint64_t now = now_realtime();
+    committed->queue.granted_all(file.header.granted, now);
+    for (std::uint32_t i = 0; i < kTickets; i++)
+        if ((waiting_.placed && i == waiting_.index) || waits(file.tickets[i], i, open_.descriptor))
+            committed->queue.add(waiter_of(file.tickets[i], self, now));
     for (std::uint32_t i = 0; i < kAccounts; i++) {
         const Account& account = file.accounts[i];
-        const AccountState state = account.state.load();
-        if (state == AccountState::free || account.inner) continue;
+        if (account.state.load() == AccountState::free || account.inner) continue;
         const Member* first = nullptr;
         for (std::uint32_t k = 0; k < file.header.members && k < kMembers; k++) {
             const Member& member = file.members[k];
@@ -84,10 +104,8 @@ void Ledger::add_own(const Account* but, std::uint64_t ticket, Committed* commit
         if (!first) continue;
         if (&account == but)
             committed->used += __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED);
-        else if (state == AccountState::claimed && account.ticket > ticket)
-            *undecided = true;
         else
-            add_holder(committed, self, account, *first);
+            add_account(account, self, *first, committed, undecided);
     }
 }
 
@@ -97,6 +115,7 @@ namespace {
 struct Reading {
     char entries[4096];
     Account accounts[kAccounts];
+    Ticket tickets[kTickets];
     Member members[kMembers];
 };
 
@@ -104,17 +123,22 @@ bool read_at(int file, void* to, std::size_t bytes, std::size_t offset) {
     return pread(file, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
 }
 
-void add_file(int file, unsigned user, std::uint64_t ticket, Reading& reading, Committed* committed, bool* undecided) {
+void add_file(int file, unsigned user, Reading& reading, Committed* committed, bool* undecided) {
     Header header{};
     if (!read_at(file, &header, sizeof header, 0)) return;
     const std::size_t count = std::min(header.members, kMembers);
-    if (!read_at(file, static_cast<void*>(reading.accounts), sizeof reading.accounts, offsetof(File, accounts)) ||
+    // Tickets first: of one who gets what it waits for meanwhile the account is seen, and the ticket is dropped.
+    if (!read_at(file, static_cast<void*>(reading.tickets), sizeof reading.tickets, offsetof(File, tickets)) ||
+        !read_at(file, static_cast<void*>(reading.accounts), sizeof reading.accounts, offsetof(File, accounts)) ||
         !read_at(file, static_cast<void*>(reading.members), count * sizeof(Member), offsetof(File, members)))
         return;
+    const std::uint64_t now = now_realtime();
+    committed->queue.granted_all(header.granted, now);
+    for (std::uint32_t i = 0; i < kTickets; i++)
+        if (waits(reading.tickets[i], i, file)) committed->queue.add(waiter_of(reading.tickets[i], user, now));
     for (std::uint32_t i = 0; i < kAccounts; i++) {
         const Account& account = reading.accounts[i];
-        const AccountState state = account.state.load();
-        if (state == AccountState::free || account.inner) continue;
+        if (account.state.load() == AccountState::free || account.inner) continue;
         const Member* first = nullptr;
         for (std::uint32_t k = 0; k < count; k++) {
             const Member& member = reading.members[k];
@@ -122,11 +146,7 @@ void add_file(int file, unsigned user, std::uint64_t ticket, Reading& reading, C
             first = &member;
             break;
         }
-        if (!first) continue;
-        if (state == AccountState::claimed && account.ticket > ticket)
-            *undecided = true;
-        else
-            add_holder(committed, user, account, *first);
+        if (first) add_account(account, user, *first, committed, undecided);
     }
 }
 
@@ -134,7 +154,7 @@ void add_file(int file, unsigned user, std::uint64_t ticket, Reading& reading, C
 
 // Other users' files of this GPU. Without a lock of ours: a folder may be full of them. False if not all could be read
 // in time.
-bool Ledger::add_foreign(std::uint64_t ticket, const Deadline& deadline, Committed* committed, bool* undecided) const {
+bool Ledger::add_foreign(const Deadline& deadline, Committed* committed, bool* undecided) const {
     const int folder = ::open(folder_, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
     if (folder < 0) return true;
     void* memory = mmap(nullptr, sizeof(Reading), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -156,7 +176,7 @@ bool Ledger::add_foreign(std::uint64_t ticket, const Deadline& deadline, Committ
             bool missing = false;
             const int file = open_foreign(path, user, &missing, nullptr);
             if (file < 0) continue;
-            add_file(file, user, ticket, reading, committed, undecided);
+            add_file(file, user, reading, committed, undecided);
             ::close(file);
         }
     }
@@ -165,22 +185,33 @@ bool Ledger::add_foreign(std::uint64_t ticket, const Deadline& deadline, Committ
     return all;
 }
 
-std::uint64_t Ledger::left(std::uint64_t in_use, const Committed& committed) const {
-    const std::uint64_t outside = in_use > committed.used ? in_use - committed.used : 0;
-    const std::uint64_t gone = committed.promised + outside;
-    return gone < capacity_ ? capacity_ - gone : 0;
+// What is left for this request, and of what is left otherwise, for whom it is kept.
+std::uint64_t Ledger::room(std::uint64_t in_use, Committed* committed) const {
+    const std::uint64_t outside = in_use > committed->used ? in_use - committed->used : 0;
+    const std::uint64_t gone = committed->promised + outside;
+    const std::uint64_t left = gone < capacity_ ? capacity_ - gone : 0;
+    const std::uint64_t possible = outside < capacity_ ? capacity_ - outside : 0;
+    const Waiter* kept_for = nullptr;
+    const std::uint64_t had = committed->queue.room(left, possible, &kept_for);
+    committed->kept = left - had;
+    if (kept_for) committed->kept_for = *kept_for;
+    committed->keeps = waiting_.placed && waiting_.bytes <= possible && committed->queue.past() >= kMostPast;
+    return had;
 }
 
 bool Ledger::look(std::uint64_t in_use, Committed* committed, std::uint64_t* available) {
     const Deadline deadline(kPatienceToJoin);
     bool undecided = false;
     *committed = {};
-    if (!open_.there() || !add_foreign(kNoLimit, deadline, committed, &undecided)) return false;
+    committed->queue.asks(own_order());
+    if (!open_.there() || !add_foreign(deadline, committed, &undecided)) return false;
     const Locked locked(*this, deadline);
     if (!locked) return false;
     take_back_dead_locked();
-    add_own(nullptr, kNoLimit, committed, &undecided);
-    *available = left(in_use, *committed);
+    take_ticket();
+    if (waiting_.placed) committed->queue.asks(waiting_.order);  // a ticket that it has just got, too
+    add_own(nullptr, committed, &undecided);
+    *available = room(in_use, committed);
     return true;
 }
 
@@ -263,8 +294,8 @@ void Ledger::adopt_launcher(const Account* account, Member* member) {
 
 // ---- joining --------------------------------------------------------------------------------------------------------
 
-Ledger::Step Ledger::begin(const Request& request, const Joiner& self, Membership* membership, Claim* claim,
-                           Failure* why) {
+Ledger::Step Ledger::begin(const Request& request, const Joiner& self, bool may_claim, Membership* membership,
+                           Claim* claim, Failure* why) {
     take_back_some_dead_locked(find(request.kind, request.name));
     Account* account = find(request.kind, request.name);
     const bool known = account != nullptr, first = !account || !has_members(index_of(account));
@@ -276,6 +307,8 @@ Ledger::Step Ledger::begin(const Request& request, const Joiner& self, Membershi
         return Step::lost;
     }
     if (!first && account->state.load() == AccountState::claimed) return Step::busy;
+    const bool claims = first && request.reserved && !request.inner;
+    if (claims && !may_claim) return Step::refused;
     if (!account) account = new_account(request.kind);
     if (!account) return say(why, "there is no room for one more account"), Step::failed;
 
@@ -286,12 +319,14 @@ Ledger::Step Ledger::begin(const Request& request, const Joiner& self, Membershi
     Member& member = open_.file->members[place->number];
     membership->terms_ = {request.kind, request.inner, {}, request.limit, request.reserved};
     memcpy(membership->terms_.name, request.name, strlen(request.name));
-    if (first)
+    if (first) {
         set_terms(account, membership->terms_);
-    else
+        take_ticket();
+        account->ticket = waiting_.placed ? waiting_.order : next_order();
+    } else
         adopt_launcher(account, &member);
     member.state.store(MemberState::live);
-    if (first && request.reserved && !request.inner) {
+    if (claims) {
         *claim = {open_.file, account, place, known};
         return Step::claimed;
     }
@@ -320,14 +355,17 @@ Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* me
     if (strlen(request.name) >= sizeof Account::name) return say(why, "the name is too long"), Joined::unavailable;
     const Deadline deadline(kPatienceToJoin);
     const Joiner self(request.command);
+    // Who waits looks before it claims: until a claim is decided, others have to count it as granted.
+    const bool may_claim = !queued() || !look(in_use, committed, available) || request.reserved <= *available;
     Claim claim;
     for (Step step = Step::busy; step == Step::busy;) {
         {
             const Locked locked(*this, deadline, why);
             if (!locked) return Joined::unavailable;
-            step = begin(request, self, membership, &claim, why);
+            step = begin(request, self, may_claim, membership, &claim, why);
         }
         if (step == Step::joined) return Joined::yes;
+        if (step == Step::refused) return Joined::refused;
         if (step == Step::lost) return Joined::lost;
         if (step == Step::failed) return Joined::unavailable;
         if (step == Step::busy && !deadline.pause())
@@ -337,8 +375,9 @@ Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* me
     const std::uint64_t ticket = claim.account->ticket;
     for (;;) {
         *committed = {};
+        committed->queue.asks(ticket);
         bool undecided = false;
-        if (!add_foreign(ticket, deadline, committed, &undecided)) {
+        if (!add_foreign(deadline, committed, &undecided)) {
             withdraw(claim);
             return say(why, "other users' ledgers can't be read in time"), Joined::unavailable;
         }
@@ -347,10 +386,15 @@ Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* me
             if (!locked) break;
             if (open_.file != claim.file) return say(why, "the ledger was removed"), Joined::unavailable;
             take_back_dead_locked();
-            add_own(claim.account, ticket, committed, &undecided);
+            add_own(claim.account, committed, &undecided);
             if (!undecided || deadline.passed()) {
-                *available = left(in_use, *committed);
-                if (request.reserved <= *available) return enter(claim.account, claim.place, membership), Joined::yes;
+                *available = room(in_use, committed);
+                if (request.reserved <= *available) {
+                    note_granted(open_.file->header, ticket);
+                    drop_ticket();
+                    waiting_ = {};
+                    return enter(claim.account, claim.place, membership), Joined::yes;
+                }
                 drop_place(claim.place);
                 claim.account->reserved.store(0);
                 claim.account->state.store(claim.known ? AccountState::open : AccountState::free);

@@ -7,18 +7,22 @@
 // GPU's memory, under which limit, and how much is promised to whom.
 //
 // Its owner's processes map it. Everybody else reads it with pread and believes it only if the file belongs to the user
-// whose number is in its name. Byte 0 of the file is locked (fcntl) while accounts and members change hands, byte 1 + n
-// for as long as member n lives: the kernel lets go of both whatever a process dies of.
+// whose number is in its name. Byte 0 of the file is locked (fcntl) while accounts, members and tickets change hands,
+// byte 1 + n for as long as member n lives, and behind those a byte for as long as the owner of a ticket does: the
+// kernel lets go of all of them whatever a process dies of.
 namespace cuslice::ledger {
 
 inline constexpr std::uint64_t kMagic = 0x7265676465'6c7563;  // "culedger"
-inline constexpr std::uint32_t kVersion = 3;
+inline constexpr std::uint32_t kVersion = 4;
 inline constexpr std::uint32_t kAccounts = 128;
 inline constexpr std::uint32_t kMembers = 2048;
 // So many at first, for which there is space in the file; the rest of it is a hole, and filled by as many at a time.
 inline constexpr std::uint32_t kRoom = 192;
 // Lanes of a member: so many of its threads can change a total at the same time.
 inline constexpr std::uint32_t kLanes = 4;
+inline constexpr std::uint32_t kTickets = 64;
+// Of so many grants the number of the request is known.
+inline constexpr std::uint32_t kLatest = 8;
 
 // A total that many processes change, and who changed it last: lane number in the upper 16 bits, that lane's operation
 // in the others. Both change in one compare-exchange of 16 bytes.
@@ -39,8 +43,8 @@ struct alignas(128) Account {
     AccountKind kind;
     std::uint32_t inner;                // 1: lies within another account, and is not added to what is committed
     std::atomic<std::uint32_t> wanted;  // how often a member was short of memory that others may have cached
-    std::uint64_t ticket;  // CLOCK_REALTIME at the claim, nanoseconds: of two claims at once the earlier wins
-    std::uint64_t left;    // CLOCK_REALTIME when its last member was missed; 0: it has members
+    std::uint64_t ticket;               // the request's number in the queue: of two claims at once the earlier wins
+    std::uint64_t left;                 // CLOCK_REALTIME when its last member was missed; 0: it has members
     char name[64];
 };
 
@@ -86,6 +90,24 @@ struct alignas(256) Lane {
 };
 static_assert(sizeof(Account) == 128 && sizeof(Member) == 128 && sizeof(Lane) == 256);
 
+enum class TicketState : std::uint32_t { free, waiting };
+
+// A process that waits until a reservation can be had. Written by its process alone, except that whoever holds byte 0
+// may end a dead one's.
+struct alignas(128) Ticket {
+    std::atomic<TicketState> state;
+    std::int32_t pid;
+    std::uint64_t pid_namespace, start_time;  // as a member's
+    std::uint64_t since;                      // CLOCK_REALTIME when it began to wait, nanoseconds
+    std::uint64_t order;                // its number: CLOCK_REALTIME then, and later than all before it in this file
+    std::uint64_t bytes;                // that it waits for
+    std::atomic<std::uint64_t> looked;  // CLOCK_REALTIME when it looked last, nanoseconds
+    std::atomic<std::uint32_t> aside;   // 1: something is kept for it on another GPU, so nothing here
+    LockKind lock;
+    char command[48];
+};
+static_assert(sizeof(Ticket) == 128);
+
 struct Header {
     std::uint64_t magic;
     std::uint32_t version, size;
@@ -98,11 +120,14 @@ struct Header {
     std::int32_t locker;
     std::uint32_t handed_on;  // how often byte 0 was let go of
     std::uint64_t locker_namespace;
+    std::uint64_t last_order;        // the last number that a request was given
+    std::uint64_t granted[kLatest];  // the latest requests that were granted, by their numbers, the earliest first
 };
 
 struct File {
     Header header;
     Account accounts[kAccounts];
+    Ticket tickets[kTickets];
     Member members[kMembers];
     Lane lanes[kMembers * kLanes];
 };

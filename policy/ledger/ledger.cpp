@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "policy/ledger/locked.h"
 #include "policy/ledger/total.h"
@@ -61,6 +62,8 @@ void Ledger::lock_own_bytes() {
     for (unsigned i = 0; i < mine_count_; i++)
         if (mine_[i].lock.kind() == LockKind::process)
             lock_byte_for_process(open_.descriptor, byte_of_member(mine_[i].number));
+    if (waiting_.placed && waiting_.lock.kind() == LockKind::process)
+        lock_byte_for_process(open_.descriptor, byte_of_member(place_of_ticket(waiting_.index)));
 }
 
 void Ledger::name_locker(Failure* why) const {
@@ -104,6 +107,8 @@ void Ledger::close() {
     LockGuard guard(mutex_);
     for (unsigned i = 0; i < mine_count_; i++) mine_[i].lock.give_up(open_.descriptor, mine_[i].number);
     mine_count_ = 0;
+    if (open_.there()) drop_ticket();
+    waiting_ = {};
     close_file(&open_);
 }
 
@@ -111,6 +116,7 @@ void Ledger::forget() {
     mutex_.reset();
     for (unsigned i = 0; i < mine_count_; i++) mine_[i].lock.forget();
     mine_count_ = 0;
+    waiting_ = {};
     leave_to_parent(&open_);
 }
 
@@ -153,6 +159,14 @@ void Ledger::move_places(const OpenFile& old) {
     mine_count_ = 0;
     const Joiner self(nullptr);
     take_back_dead_locked();
+    // It keeps its number, and with it its place before all that came later; and so do those who passed others.
+    Granted granted;
+    granted.note_all(open_.file->header.granted, now_realtime());
+    granted.note_all(old.file->header.granted, now_realtime());
+    std::copy(std::begin(granted.orders()), std::end(granted.orders()), open_.file->header.granted);
+    if (waiting_.placed) waiting_.lock.give_up(old.descriptor, place_of_ticket(waiting_.index));
+    waiting_.placed = false;
+    take_ticket();
     for (unsigned i = 0; i < count; i++) {
         Membership* membership = places[i].membership;
         if (!membership || !membership->there()) continue;
@@ -260,6 +274,7 @@ void Ledger::tidy_accounts() {
         account.state.store(AccountState::open);
         if (!account.left) account.left = now_realtime();
     }
+    take_back_tickets();
 }
 
 // Groups that nobody is in any more make room, the one that was left first before the others; and living groups leave

@@ -4,6 +4,7 @@
 #include "policy/ledger/file.h"
 #include "policy/ledger/liveness.h"
 #include "policy/ledger/membership.h"
+#include "policy/ledger/queue.h"
 #include "policy/mutex.h"
 
 namespace cuslice::ledger {
@@ -24,6 +25,10 @@ struct Committed {
     unsigned count = 0, left_out = 0;
     std::uint64_t promised = 0;  // bytes: the sum over accounts of max(reserved, used)
     std::uint64_t used = 0;      // bytes that members hold
+    Queue queue;                 // who waits, as this request sees it
+    std::uint64_t kept = 0;      // bytes that are left, and kept for those who wait
+    Waiter kept_for;             // the first of them
+    bool keeps = false;          // what is left is kept for this request, which waits
 };
 
 // Some accounts at one moment, as their members see them. Filled by watch().
@@ -73,8 +78,19 @@ class Ledger {
                 std::uint64_t* available, Failure* why);
 
     // What could be reserved at this moment, and who stands in the way of more, without asking for any of it. `in_use`
-    // as for join(). False where the ledger's lock can't be had.
+    // as for join(). False where the ledger's lock can't be had. Of a process that waits it says that it still does.
     bool look(std::uint64_t in_use, Committed* committed, std::uint64_t* available);
+
+    // This process waits for so many bytes, from now on and until join() reserves something or leave_queue(): its
+    // ticket says so to all others. It looks again at least every few seconds (kLooksWithin). Where all tickets are
+    // taken, or the lock can't be had, it gets one when it next looks; until then it is as new each time. `command` as
+    // in Request.
+    void queue_up(std::uint64_t bytes, const char* command);
+    void leave_queue();
+    // Whether it has a ticket, and thereby a place in the queue.
+    bool queued() const;
+    // Nothing is to be kept for it here, as something is kept for it on another GPU.
+    void step_aside(bool aside);
 
     // Takes back what dead members held. True if there were any. Also makes sure of this process's own places: of their
     // locks, and that the file is still there. `*why`: where nobody could look.
@@ -98,6 +114,15 @@ class Ledger {
         Membership* membership = nullptr;  // null: the launcher's, which holds nothing
         PlaceLock lock;
     };
+    // What this process waits for, and its ticket.
+    struct Waiting {
+        bool waits = false, placed = false;  // placed: it has a ticket
+        bool aside = false;
+        std::uint32_t index = 0;
+        PlaceLock lock;
+        std::uint64_t bytes = 0, since = 0, order = 0;  // order: 0 until it has had a ticket
+        char command[sizeof Ticket::command] = {};
+    };
     // A place in an account whose reservation is not decided yet.
     struct Claim {
         File* file = nullptr;
@@ -105,7 +130,7 @@ class Ledger {
         Place* place = nullptr;
         bool known = false;  // the account was there before
     };
-    enum class Step : std::uint8_t { joined, lost, failed, busy, claimed };
+    enum class Step : std::uint8_t { joined, lost, failed, busy, refused, claimed };
 
     bool find_file(const Deadline& deadline, Failure* why);
     bool put_back(const Deadline& deadline, Failure* why);
@@ -131,15 +156,22 @@ class Ledger {
     Place* take_place(const Account* account, const Joiner& self, Failure* why);
     void adopt_launcher(const Account* account, Member* member);
     void drop_place(Place* place);
-    Step begin(const Request& request, const Joiner& self, Membership* membership, Claim* claim, Failure* why);
+    Step begin(const Request& request, const Joiner& self, bool may_claim, Membership* membership, Claim* claim,
+               Failure* why);
     void enter(Account* account, Place* place, Membership* membership);
     void withdraw(const Claim& claim);
 
-    void add_own(const Account* but, std::uint64_t ticket, Committed* committed, bool* undecided) const;
-    bool add_foreign(std::uint64_t ticket, const Deadline& deadline, Committed* committed, bool* undecided) const;
-    std::uint64_t left(std::uint64_t in_use, const Committed& committed) const;
+    std::uint64_t next_order();
+    std::uint64_t own_order() const;
+    void take_ticket();
+    void drop_ticket();
+    void take_back_tickets();
 
-    Mutex mutex_;
+    void add_own(const Account* but, Committed* committed, bool* undecided) const;
+    bool add_foreign(const Deadline& deadline, Committed* committed, bool* undecided) const;
+    std::uint64_t room(std::uint64_t in_use, Committed* committed) const;
+
+    mutable Mutex mutex_;
     OpenFile open_;
     std::uint64_t capacity_ = 0;  // bytes
     bool keep_over_exec_ = false;
@@ -147,6 +179,7 @@ class Ledger {
     char uuid_[64] = {};
     Place mine_[8] = {};
     unsigned mine_count_ = 0;
+    Waiting waiting_;
     std::uint64_t not_before_ = 0;  // CLOCK_MONOTONIC, seconds: until then the lock is not waited for again
 };
 

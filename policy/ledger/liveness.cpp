@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "policy/kernel_clock.h"
 #include "policy/ledger/locks.h"
 
 namespace cuslice::ledger {
@@ -25,10 +26,15 @@ std::size_t read_text(const char* path, char* text, std::size_t size) {
     return static_cast<std::size_t>(count);
 }
 
-std::uint64_t nanoseconds(clockid_t clock) {
-    timespec now{};
-    clock_gettime(clock, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * 1000000000u + static_cast<std::uint64_t>(now.tv_nsec);
+// Whether the owner of a place lives, be it a member's or a ticket's.
+template <typename Owner>
+bool owner_lives(const Owner& owner, std::uint32_t place, int file) {
+    bool unknown = false;
+    if (is_locked(file, byte_of_member(place), &unknown)) return true;
+    if (owner.lock == LockKind::open_file && !unknown) return false;
+    const std::uint64_t space = own_pid_namespace();
+    if (!space || owner.pid_namespace != space) return unknown;
+    return owner.start_time && start_time_of(owner.pid) == owner.start_time;
 }
 
 }  // namespace
@@ -110,16 +116,13 @@ bool is_doubled(const File& file, const Member& member) {
     return false;
 }
 
-bool lives(const Member& member, std::uint32_t number, int file) {
-    bool unknown = false;
-    if (is_locked(file, byte_of_member(number), &unknown)) return true;
-    if (member.lock == LockKind::open_file && !unknown) return false;
-    const std::uint64_t space = own_pid_namespace();
-    if (!space || member.pid_namespace != space) return unknown;
-    return member.start_time && start_time_of(member.pid) == member.start_time;
+bool lives(const Member& member, std::uint32_t number, int file) { return owner_lives(member, number, file); }
+
+bool lives(const Ticket& ticket, std::uint32_t index, int file) {
+    return owner_lives(ticket, place_of_ticket(index), file);
 }
 
-std::uint64_t now_realtime() { return nanoseconds(CLOCK_REALTIME); }
+std::uint64_t now_realtime() { return kernel_clock(CLOCK_REALTIME); }
 
 std::uint64_t now_monotonic_seconds() {
     timespec now{};

@@ -35,6 +35,8 @@ bool is_doubled(const File& file, const Member& member);
 // can be lost while the process lives (a program that closes every descriptor), so where it is free /proc is asked,
 // which knows the processes of the same pid namespace. Ours among them.
 bool lives(const Member& member, std::uint32_t number, int file);
+// The same for a ticket.
+bool lives(const Ticket& ticket, std::uint32_t index, int file);
 
 // Nanoseconds since 1970, and seconds of CLOCK_MONOTONIC.
 std::uint64_t now_realtime();

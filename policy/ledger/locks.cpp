@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "policy/kernel_clock.h"
 #include "policy/ledger/liveness.h"
 
 namespace cuslice::ledger {
@@ -28,18 +29,12 @@ struct flock one_byte(short type, std::uint64_t byte) {
     return lock;
 }
 
-std::uint64_t monotonic() {
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
-}
-
 }  // namespace
 
 Deadline::Deadline(unsigned milliseconds)
-    : patience_(milliseconds * 1'000'000ull), start_(monotonic()), end_(start_ + patience_) {}
+    : patience_(milliseconds * 1'000'000ull), start_(kernel_clock(CLOCK_MONOTONIC)), end_(start_ + patience_) {}
 
-bool Deadline::passed() const { return monotonic() >= end_; }
+bool Deadline::passed() const { return kernel_clock(CLOCK_MONOTONIC) >= end_; }
 
 bool Deadline::pause() const {
     if (passed()) return false;
@@ -48,7 +43,9 @@ bool Deadline::pause() const {
     return true;
 }
 
-void Deadline::renew() { end_ = std::min(monotonic() + patience_, start_ + kMostRenewed * patience_); }
+void Deadline::renew() {
+    end_ = std::min(kernel_clock(CLOCK_MONOTONIC) + patience_, start_ + kMostRenewed * patience_);
+}
 
 bool means_held(int error) { return error == EACCES || error == EAGAIN; }
 

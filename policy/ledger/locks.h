@@ -4,7 +4,7 @@
 // Locks on bytes of a ledger's file, and how long they are waited for.
 namespace cuslice::ledger {
 
-// A moment of CLOCK_MONOTONIC that ends all waiting of one operation.
+// A moment of the kernel's CLOCK_MONOTONIC that ends all waiting of one operation.
 class Deadline {
   public:
     explicit Deadline(unsigned milliseconds);
@@ -40,9 +40,12 @@ bool is_locked(int file, std::uint64_t byte, bool* unknown);
 std::int32_t locker_of(int file, const Header* header);
 
 inline std::uint64_t byte_of_member(std::uint32_t number) { return 1 + number; }
+// Tickets are counted behind the members.
+inline std::uint32_t place_of_ticket(std::uint32_t index) { return kMembers + index; }
 
-// A member's byte, locked for as long as this image of the process lives: by a description of the file that nothing but
-// a mapping keeps open, so that neither a descriptor that is closed gives it up nor a forked child keeps it.
+// A member's or a ticket's byte, locked for as long as this image of the process lives: by a description of the file
+// that nothing but a mapping keeps open, so that neither a descriptor that is closed gives it up nor a forked child
+// keeps it.
 class PlaceLock {
   public:
     // `file` is open for writing. False: somebody has the byte locked, or errno says why not.

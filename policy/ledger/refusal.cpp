@@ -12,14 +12,22 @@ namespace {
 using Line = FixedText<1024>;
 constexpr unsigned kMostNamed = 5;
 
-void append_holder(Line& line, const Holder& holder, const Telling& telling) {
-    line.append("pid ").append_number(static_cast<std::uint64_t>(holder.pid)).append(" (");
-    append_printable(line, {holder.command, strnlen(holder.command, sizeof holder.command)});
+// "pid 812 (python, user alice)", of a holder or a waiter.
+template <typename Who>
+void append_who(Line& line, const Who& who, const Telling& telling) {
+    line.append("pid ").append_number(static_cast<std::uint64_t>(who.pid)).append(" (");
+    append_printable(line, {who.command, strnlen(who.command, sizeof who.command)});
     line.append(", user ");
-    const FixedText<64> name = telling.user_name ? telling.user_name(holder.user) : FixedText<64>();
-    name.empty() ? line.append_number(holder.user) : append_printable(line, name.view());
-    line.append(") ");
-    line.append(format_size(holder.reserved > holder.used ? holder.reserved : holder.used).view()).append(" for ");
+    const FixedText<64> name = telling.user_name ? telling.user_name(who.user) : FixedText<64>();
+    name.empty() ? line.append_number(who.user) : append_printable(line, name.view());
+    line.append(")");
+}
+
+void append_holder(Line& line, const Holder& holder, const Telling& telling) {
+    append_who(line, holder, telling);
+    line.append(" ")
+        .append(format_size(holder.reserved > holder.used ? holder.reserved : holder.used).view())
+        .append(" for ");
     line.append(format_age(seconds_since(holder.since)).view());
 }
 
@@ -37,11 +45,19 @@ std::uint64_t seconds_since(std::uint64_t moment) {
     return now > moment ? (now - moment) / 1'000'000'000 : 0;
 }
 
-Line describe_refusal(const Refusal& refusal, const Telling& telling) {
+Line describe_left(const Refusal& refusal, const Telling& telling) {
     Line line;
     const Committed& committed = refusal.committed;
-    line.append(format_size(refusal.asked).view()).append(" asked, ");
-    line.append(format_size(refusal.available).view()).append(" left. Held: ");
+    line.append(format_size(refusal.available + committed.kept).view()).append(" left");
+    if (committed.kept) {
+        line.append(", ");
+        if (refusal.available) line.append(format_size(committed.kept).view()).append(" of it ");
+        append_who(line.append("kept for "), committed.kept_for, telling);
+        line.append(", which has waited for ").append(format_size(committed.kept_for.bytes).view()).append(" for ");
+        line.append(format_age(seconds_since(committed.kept_for.since)).view());
+    }
+    const bool outside = refusal.in_use > committed.used;
+    if (committed.count || outside) line.append(". Held: ");
     unsigned named = 0;
     for (; named < committed.count && named < kMostNamed; named++) {
         if (named) line.append("; ");
@@ -49,11 +65,17 @@ Line describe_refusal(const Refusal& refusal, const Telling& telling) {
     }
     const unsigned more = committed.count - named + committed.left_out;
     if (more) line.append("; ").append_number(more).append(" more");
-    if (refusal.in_use > committed.used) {
+    if (outside) {
         if (named) line.append("; ");
         line.append("outside cuslice ").append(format_size(refusal.in_use - committed.used).view());
     }
-    if (telling.waiting) return line;
+    return line;
+}
+
+Line describe_refusal(const Refusal& refusal, const Telling& telling) {
+    Line line;
+    line.append(format_size(refusal.asked).view()).append(" asked, ").append(describe_left(refusal, telling).view());
+    if (refusal.waiting) return line;
     line.append(". Try --wait");
     constexpr std::uint64_t kMiB = 1 << 20;
     if (refusal.available >= kMiB) line.append(" or --limit ").append_number(refusal.available / kMiB).append("MiB");

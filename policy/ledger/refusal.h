@@ -10,6 +10,7 @@ struct Refusal {
     Committed committed;
     Failure failure;
     bool rebuilt = false;  // the file was damaged or of another version, and was made anew
+    bool waiting = false;  // it was waited for, so there is no advice to do so
     std::uint64_t asked = 0, available = 0, in_use = 0;  // bytes
 };
 
@@ -17,8 +18,6 @@ struct Refusal {
 struct Telling {
     // A user's name, where it can be looked up: not within somebody else's program.
     FixedText<64> (*user_name)(unsigned user) = nullptr;
-    // It is being waited for already: no advice to do so.
-    bool waiting = false;
 };
 
 // "12 s", "3 min", "5 h".
@@ -26,6 +25,10 @@ FixedText<32> format_age(std::uint64_t seconds);
 // Since a moment of CLOCK_REALTIME, in nanoseconds.
 std::uint64_t seconds_since(std::uint64_t moment);
 
+// "4.0 GiB left. Held: pid 812 (python, user alice) 6.0 GiB for 12 min; outside cuslice 3.1 GiB"; and where something
+// is kept for somebody who waits, for whom: "4.0 GiB left, kept for pid 813 (python, user bob), which has waited
+// for 14.0 GiB for 12 s. Held: …".
+FixedText<1024> describe_left(const Refusal& refusal, const Telling& telling = {});
 // "6.0 GiB asked, 4.0 GiB left. Held: pid 812 (python, user alice) 6.0 GiB for 12 min; outside cuslice 3.1 GiB.
 // Try --wait or --limit 4096MiB": what a person needs to know, in one line.
 FixedText<1024> describe_refusal(const Refusal& refusal, const Telling& telling = {});

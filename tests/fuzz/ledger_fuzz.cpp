@@ -72,9 +72,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Request request;
     request.name = "job";
     request.limit = request.reserved = 4 * kBytes;
+    // Who waits has a place in the queue, whatever is in the other tickets, and what it may have is what is there.
+    ledger->queue_up(request.reserved, "fuzz");
+    if (ledger->look(0, &committed, &available)) {
+        expect(available <= ledger->capacity() && committed.kept <= ledger->capacity() - available);
+        expect(committed.queue.position() <= kTickets && committed.queue.total() <= kTickets);
+    }
     const Joined joined = ledger->join(request, 0, place, &committed, &available, &failure);
     watched = {};
     ledger->watch(AccountKind::job, "job", &watched);
+    expect(joined != Joined::yes || !ledger->queued());
+    ledger->leave_queue();
     if (joined != Joined::yes) return 0;
     const std::uint64_t before = place->used(), limit = place->limit();
     if (place->reserve(kBytes, 0, nullptr)) expect(before <= limit && limit - before >= kBytes);

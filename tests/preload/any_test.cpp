@@ -74,8 +74,10 @@ TEST_CASE("where the slice fits on no GPU a line for each says who holds what, a
     CHECK(lines[1].find("cuslice: GPU 1: 1201.2 MiB asked, 600.6 MiB left. Held: pid " +
                         number(static_cast<unsigned>(job->pid()))) == 0);
     CHECK(machine.holders().size() == 1);
-    CHECK(machine.refused({"--gpus", "any", "--fraction", "0.6", "--wait=50ms"}, 75).find("waiting. GPU 0: ") !=
-          std::string::npos);
+    const Words waited = split_lines(machine.refused({"--gpus", "any", "--fraction", "0.6", "--wait=50ms"}, 75));
+    REQUIRE(waited.size() == 4);  // what for, and that it gave up, on each
+    CHECK(waited[0].find("cuslice: waiting for 1201.2 MiB on GPU 0, number 1 of 1 in the queue: 702.0 MiB left. ") ==
+          0);
     CHECK(run(machine.launch({"--gpus", "any", "--limit", "700MiB"}, {"/bin/true"}), machine.outside()).exit_code == 0);
 }
 
@@ -90,7 +92,8 @@ TEST_CASE("any waits for the first GPU that has room") {
     while (waiting->complaints().size() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     second->kill(SIGKILL);
     CHECK(machine.seen(*waiting) == free_soon);
-    CHECK(waiting->complaints().size() == 2);
+    CHECK(waiting->complaints().size() == 3);
+    CHECK(waiting->complaints().back().find("cuslice: GPU " + free_soon + " granted after ") == 0);
 }
 
 TEST_CASE("launchers at the same moment never share what only one of them can have") {

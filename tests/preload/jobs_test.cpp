@@ -281,7 +281,8 @@ TEST_CASE("a slice is reserved for its job: the third of three at 0.4 is refused
     CHECK(waiting.code("init") == 0);
     first.reset();
     const std::string told = waiting.complaints().at(0);
-    CHECK(told.find("cuslice: waiting. GPU 0: 800.8 MiB asked") == 0);
+    CHECK(told.find("cuslice: waiting for 800.8 MiB on GPU 0, number 1 of 1 in the queue: 400.4 MiB left. Held: ") ==
+          0);
     CHECK(told.find("Try ") == std::string::npos);  // it does so already
     CHECK(waiting.code("retain 0") == 0);
 }

@@ -1,0 +1,81 @@
+#include "cli/waiting.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "cli/commands.h"
+#include "config/resolve.h"
+#include "policy/kernel_clock.h"
+
+namespace cuslice::cli {
+namespace {
+
+// Between two looks at the ledger, and between two questions to the driver, which take longer. Nobody is woken: what
+// is waited for is the end of other users' processes too, and a look costs less than a millisecond.
+constexpr std::uint64_t kPoll = 100, kQuery = 2000;  // milliseconds
+
+constexpr std::uint64_t kMillisecond = 1'000'000;  // nanoseconds
+
+std::uint64_t now() { return kernel_clock(CLOCK_MONOTONIC); }
+
+}  // namespace
+
+Waiting::Waiting(const Settings& settings, Machine& machine, std::string command)
+    : machine_(machine), command_(std::move(command)), start_(now()), asked_driver_(start_) {
+    if (const Entry* wait = find(settings, Key::wait)) most_ = wait->number;
+}
+
+void Waiting::begin(const Reservations& refused) {
+    since_ = now();
+    for (const auto& one : refused) {
+        one->queue_up(command_);
+        one->look();
+        complain("waiting for " + one->wish(), 0);
+    }
+}
+
+bool Waiting::go_on(const Reservations& refused) {
+    const std::uint64_t spent = (now() - start_) / kMillisecond;
+    if (most_ == 0 || (most_ != kForEver && spent >= most_)) return false;
+    if (since_ == 0) begin(refused);
+    const std::uint64_t left = most_ == kForEver ? kPoll : most_ - spent;
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::min(kPoll, left)));
+    if (now() - asked_driver_ >= kQuery * kMillisecond) refresh(refused);
+    for (const auto& one : refused) one->look();
+    // On one GPU all that is left is kept for it, once it was passed too often there: not on the others as well.
+    const auto keeps = [this](const auto& one) { return one.get() == kept_ && one->keeps(); };
+    if (std::none_of(refused.begin(), refused.end(), keeps)) {
+        const auto found = std::find_if(refused.begin(), refused.end(), [](const auto& one) { return one->keeps(); });
+        kept_ = found != refused.end() ? found->get() : nullptr;
+    }
+    for (const auto& one : refused) one->step_aside(kept_ != nullptr && one.get() != kept_);
+    return true;
+}
+
+// What others hold outside cuslice only the driver can tell.
+void Waiting::refresh(const Reservations& refused) {
+    std::vector<Gpu> gpus;
+    for (const auto& one : refused) gpus.push_back(one->gpu());
+    machine_.refresh(gpus);
+    for (std::size_t i = 0; i < gpus.size(); ++i) refused[i]->set_free(gpus[i].free);
+    asked_driver_ = now();
+}
+
+void Waiting::ended(const Reservation& taken) {
+    if (since_ == 0) return;
+    const std::uint64_t seconds = (now() - since_) / (1000 * kMillisecond);
+    complain(taken.name() + " granted after " + std::string(ledger::format_age(seconds).view()), 0);
+    since_ = 0;
+    kept_ = nullptr;
+}
+
+std::string Waiting::last_word(const Reservation& one) const {
+    if (since_ == 0) return one.refusal();
+    const std::uint64_t seconds = (now() - since_) / (1000 * kMillisecond);
+    return "gave up waiting after " + std::string(ledger::format_age(seconds).view()) + ", " + one.place_in_queue() +
+           ". " + one.refusal();
+}
+
+}  // namespace cuslice::cli

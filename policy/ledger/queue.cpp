@@ -1,0 +1,78 @@
+#include "policy/ledger/queue.h"
+
+#include <string.h>
+
+#include "policy/ledger/liveness.h"
+
+namespace cuslice::ledger {
+
+void Granted::note(std::uint64_t order) {
+    if (order <= orders_[0]) return;
+    unsigned at = 0;
+    for (; at + 1 < kLatest && orders_[at + 1] < order; at++) orders_[at] = orders_[at + 1];
+    orders_[at] = order;
+}
+
+void Granted::note_all(const std::uint64_t (&orders)[kLatest], std::uint64_t now) {
+    for (const std::uint64_t order : orders)
+        if (order <= now || order - now < kMostAhead) note(order);
+}
+
+unsigned Granted::past(std::uint64_t order) const {
+    unsigned count = 0;
+    for (const std::uint64_t granted : orders_) count += granted > order;
+    return count;
+}
+
+void Queue::add(const Waiter& waiter) {
+    total_++;
+    if (waiter.order >= order_) return;
+    ahead_++;
+    if (waiter.steps_back || !waiter.bytes) return;
+    if (count_ == kMost && front_[kMost - 1].order <= waiter.order) return;
+    unsigned at = count_ < kMost ? count_++ : kMost - 1;
+    for (; at > 0 && front_[at - 1].order > waiter.order; at--) front_[at] = front_[at - 1];
+    front_[at] = waiter;
+}
+
+void Queue::drop(unsigned user, std::uint64_t order) {
+    for (unsigned i = 0; i < count_; i++) {
+        if (front_[i].order != order || front_[i].user != user) continue;
+        for (; i + 1 < count_; i++) front_[i] = front_[i + 1];
+        count_--, ahead_--, total_--;
+        return;
+    }
+}
+
+std::uint64_t Queue::room(std::uint64_t left, std::uint64_t possible, const Waiter** kept_for) const {
+    *kept_for = nullptr;
+    for (unsigned i = 0; i < count_ && left; i++) {
+        const Waiter& waiter = front_[i];
+        if (waiter.bytes > possible) continue;
+        const bool fits = waiter.bytes <= left;
+        if (!fits && granted_.past(waiter.order) < kMostPast) continue;
+        left -= fits ? waiter.bytes : left;
+        if (!*kept_for) *kept_for = &waiter;
+    }
+    return left;
+}
+
+bool waits(const Ticket& ticket, std::uint32_t index, int file) {
+    return ticket.state.load() == TicketState::waiting && lives(ticket, index, file);
+}
+
+Waiter waiter_of(const Ticket& ticket, unsigned user, std::uint64_t now) {
+    Waiter waiter;
+    waiter.user = user;
+    waiter.pid = ticket.pid;
+    waiter.since = ticket.since;
+    waiter.order = ticket.order;
+    waiter.bytes = ticket.bytes;
+    const std::uint64_t looked = ticket.looked.load(), since = now > looked ? now - looked : looked - now;
+    waiter.steps_back = since > kLooksWithin || ticket.aside.load() != 0;
+    memcpy(waiter.command, ticket.command, sizeof waiter.command);
+    waiter.command[sizeof waiter.command - 1] = '\0';
+    return waiter;
+}
+
+}  // namespace cuslice::ledger

@@ -1,0 +1,230 @@
+// `--wait`: launchers that wait for a GPU stand in a queue, which everybody can see and nobody is starved in.
+#include <pwd.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tests/preload/machine.h"
+#include "tests/preload/places.h"
+
+namespace cuslice::tests {
+namespace {
+
+using Json = nlohmann::json;
+
+// So often a request is passed that waits, as docs/sharing.md says.
+constexpr unsigned kMostPast = 3;
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+Json ps(const Machine& machine) {
+    const Outcome outcome = run({kLaunch, "ps", "--json", "--fake", machine.fake}, machine.outside());
+    REQUIRE(outcome.exit_code == 0);
+    return Json::parse(outcome.out);
+}
+
+Json waiting(const Machine& machine) { return ps(machine).value("waiting", Json::array()); }
+
+// Until so many wait, or for a minute: others have to be given time for what they do.
+bool so_many_wait(const Machine& machine, std::size_t count) {
+    for (int i = 0; i < 600; i++) {
+        if (waiting(machine).size() == count) return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    return false;
+}
+
+// A launcher that becomes a program which holds its slice until it is told to end, once it has become it.
+std::unique_ptr<Guest> start(const Machine& machine, const Words& options) {
+    auto guest = machine.start(options);
+    REQUIRE(guest->code("init") == 0);
+    return guest;
+}
+
+// One that has to wait, once it does.
+std::unique_ptr<Guest> queue_up(const Machine& machine, const Words& options, std::size_t place = 1) {
+    auto guest = machine.start(options);
+    REQUIRE(so_many_wait(machine, place));
+    return guest;
+}
+
+std::string user() { return ::getpwuid(::geteuid())->pw_name; }
+
+}  // namespace
+
+TEST_CASE("of one large job and a stream of small ones the large one starts after a bounded number of them") {
+    const Machine machine("1xlaptop-2g");
+    auto first = start(machine, {"--fraction", "0.3"});
+    auto large = queue_up(machine, {"--fraction", "0.9", "--wait"});
+    const bool small_ones_wait = GENERATE(false, true);
+    CAPTURE(small_ones_wait);
+    Words options{"--fraction", "0.3"};
+    if (small_ones_wait) options.push_back("--wait");
+    // Each begins before the one before it has ended, so that the large one never fits.
+    for (unsigned passed = 0; passed < kMostPast; passed++) {
+        CHECK(waiting(machine).at(0)["passed"] == passed);
+        auto next = start(machine, options);
+        CHECK(first->finish() == 0);
+        first = std::move(next);
+    }
+    const Outcome refused = run(machine.launch({"--fraction", "0.3"}, {"/bin/echo", "started"}), machine.outside());
+    CHECK(refused.exit_code == 75);
+    CHECK(refused.out.empty());
+    const auto pid = std::to_string(waiting(machine).at(0)["pid"].get<int>());
+    CHECK(contains(refused.err, "cuslice: GPU 0: 600.6 MiB asked, 1401.4 MiB left, kept for pid " + pid +
+                                    " (guest_linked, user " + user() + "), which has waited for 1801.8 MiB for "));
+    CHECK(contains(refused.err, " s. Held: pid " + std::to_string(first->pid()) + " ("));
+    CHECK(contains(refused.err, ". Try --wait\n"));
+    std::unique_ptr<Guest> later;
+    if (small_ones_wait) later = queue_up(machine, options, 2);
+    CHECK(first->finish() == 0);
+    CHECK(large->code("init") == 0);
+    CHECK(large->code("retain 0") == 0);
+    if (!later) return;
+    CHECK(waiting(machine).at(0)["position"] == 1);
+    CHECK(large->finish() == 0);
+    CHECK(later->code("init") == 0);
+    CHECK(waiting(machine).empty());
+}
+
+TEST_CASE("ps shows who waits: at which place, for how much, and nobody who has given up or ended") {
+    const Machine machine("1xlaptop-2g");
+    auto holder = start(machine, {"--fraction", "0.5"});
+    CHECK(waiting(machine).empty());
+    const std::string odd = machine.books.path() + "/\x1b[31mred\n";  // a name that a terminal would obey
+    REQUIRE(symlink("/bin/cat", odd.c_str()) == 0);
+    auto first = queue_up(machine, {"--fraction", "0.6", "--wait"});
+    auto second = machine.start({"--fraction", "0.7", "--wait=1h"}, {}, {odd});
+    REQUIRE(so_many_wait(machine, 2));
+    const Json now = ps(machine);
+    CHECK(now["processes"].size() == 1);
+    const Json& all = now["waiting"];
+    CHECK(all[0]["gpu"] == machine.uuids[0]);
+    CHECK(all[0]["position"] == 1);
+    CHECK(all[0]["uid"] == geteuid());
+    CHECK(all[0]["user"] == user());
+    CHECK(all[0]["command"] == "guest_linked");
+    CHECK(all[0]["bytes"].get<std::uint64_t>() / kMiB == 1201);
+    CHECK(all[0]["seconds"].is_number());
+    CHECK(all[0]["passed"] == 0);
+    CHECK(all[1]["position"] == 2);
+    CHECK(all[1]["command"] == "\x1b[31mred\n");
+    const std::string table = run({kLaunch, "ps", "--fake", machine.fake}, machine.outside()).out;
+    const Words lines = split_lines(table);
+    REQUIRE(lines.size() == 6);
+    CHECK(lines[2].empty());
+    CHECK(split_words(lines[3]) == Words{"GPU", "QUEUE", "USER", "PID", "COMMAND", "WANTS", "SINCE", "PASSED"});
+    CHECK(contains(lines[5], " 2 "));
+    CHECK(contains(lines[5], "\\x1b[31mred\\x0a"));
+
+    const int signal = GENERATE(SIGKILL, SIGINT);  // as Ctrl-C sends it
+    first->kill(signal);
+    CHECK(first->finish() == 128 + signal);
+    CHECK(waiting(machine).size() == 1);
+    CHECK(waiting(machine).at(0)["position"] == 1);
+    CHECK(holder->finish() == 0);
+    CHECK(second->ask("hello") == "hello");
+    CHECK(waiting(machine).empty());
+}
+
+TEST_CASE("who waits is told what for when it begins, and when it is through or has given up") {
+    const Machine machine("1xlaptop-2g");
+    auto holder = start(machine, {"--fraction", "0.5"});
+    const std::string held = "1001.0 MiB left. Held: pid " + std::to_string(holder->pid()) + " (guest_linked, user " +
+                             user() + ") 1001.0 MiB for ";
+    auto first = queue_up(machine, {"--fraction", "0.6", "--wait"});
+    const Outcome second =
+        run(machine.launch({"--fraction", "0.7", "--wait=300ms"}, {"/bin/echo", "started"}), machine.outside());
+    CHECK(second.exit_code == 75);
+    CHECK(second.out.empty());
+    const Words gave_up = split_lines(second.err);
+    REQUIRE(gave_up.size() == 2);
+    CHECK(gave_up[0].find("cuslice: waiting for 1401.4 MiB on GPU 0, number 2 of 2 in the queue: " + held) == 0);
+    CHECK(gave_up[1].find("cuslice: gave up waiting after ") == 0);
+    CHECK(contains(gave_up[1], ", number 2 of 2 in the queue. GPU 0: 1401.4 MiB asked, " + held));
+    CHECK_FALSE(contains(second.err, "Try "));  // it has done so
+    CHECK(waiting(machine).size() == 1);
+    CHECK(holder->finish() == 0);
+    CHECK(first->code("init") == 0);
+    CHECK(first->finish() == 0);
+    const Words lines = first->complaints();
+    REQUIRE(lines.size() == 2);
+    CHECK(lines[0].find("cuslice: waiting for 1201.2 MiB on GPU 0, number 1 of 1 in the queue: " + held) == 0);
+    CHECK(lines[1].find("cuslice: GPU 0 granted after ") == 0);
+}
+
+TEST_CASE("any waits in the queue of each GPU, and leaves the others when it has one") {
+    const Machine machine("3xlaptop-2g");
+    std::vector<std::unique_ptr<Guest>> holders;
+    for (const char* gpu : {"0", "1", "2"}) holders.push_back(start(machine, {"--gpus", gpu, "--fraction", "0.5"}));
+    auto any = queue_up(machine, {"--gpus", "any", "--fraction", "0.9", "--wait"}, 3);
+    auto behind = queue_up(machine, {"--gpus", "1", "--fraction", "0.8", "--wait"}, 4);
+    CHECK(holders[1]->finish() == 0);
+    CHECK(machine.seen(*any) == "1");
+    const Json left = waiting(machine);
+    REQUIRE(left.size() == 1);
+    CHECK(left[0]["position"] == 1);
+    CHECK(any->finish() == 0);
+    CHECK(machine.seen(*behind) == "1");
+}
+
+TEST_CASE("a job that waits for any GPU is passed as often on one of them, and keeps that one alone") {
+    const Machine machine("2xlaptop-2g");
+    auto first = start(machine, {"--gpus", "0", "--fraction", "0.3"}),
+         second = start(machine, {"--gpus", "1", "--fraction", "0.3"});
+    auto any = queue_up(machine, {"--gpus", "any", "--fraction", "0.9", "--wait"}, 2);
+    for (unsigned passed = 0; passed < kMostPast; passed++)
+        start(machine, {"--gpus", "0", "--fraction", "0.3"})->finish();
+    machine.refused({"--gpus", "0", "--fraction", "0.3"}, 75);
+    // On the other one nothing is kept for it, once it knows.
+    for (unsigned passed = 0, tries = 0; passed < 2 * kMostPast; tries++) {
+        REQUIRE(tries < 1000);
+        const Words launched = machine.launch({"--gpus", "1", "--fraction", "0.3"}, {"/bin/true"});
+        passed += run(launched, machine.outside()).exit_code == 0;
+    }
+    CHECK(first->finish() == 0);
+    CHECK(machine.seen(*any) == "0");
+}
+
+TEST_CASE("a time to wait passes where the C library's clock stands still") {
+    if (!kSanitizer.empty()) {
+        std::printf("  SKIPPED: a sanitizer's runtime has to be preloaded before the clock\n");
+        return;
+    }
+    const Machine machine("1xlaptop-2g");
+    auto holder = start(machine, {"--fraction", "0.5"});
+    Words words{"/usr/bin/timeout", "60"};
+    const Words launched = machine.launch({"--fraction", "0.7", "--wait=200ms"}, {"/bin/echo", "started"});
+    words.insert(words.end(), launched.begin(), launched.end());
+    const Outcome outcome = run(words, machine.outside({"LD_PRELOAD=" + kGuests + "/libguest_clock.so"}));
+    CHECK(outcome.exit_code == 75);
+    CHECK(contains(outcome.err, "gave up waiting"));
+}
+
+TEST_CASE("a program that waits for its slice at its first context stands in the queue, too") {
+    const Machine machine("2xlaptop-2g");
+    auto holder = start(machine, {"--gpus", "1", "--fraction", "0.5"});
+    auto program = start(machine, {"--fraction", "0.7", "--wait=300ms"});
+    CHECK(program->code("retain 1") == 2);
+    CHECK(program->finish() == 0);
+    const Words lines = program->complaints();
+    REQUIRE(lines.size() == 1);
+    CHECK(contains(lines[0], "1401.4 MiB asked, 1001.0 MiB left. Held: "));
+    CHECK_FALSE(contains(lines[0], "Try "));
+
+    auto large = start(machine, {"--fraction", "0.7", "--wait"});
+    int retained = -1;
+    std::thread retaining([&] { retained = large->code("retain 1"); });
+    const bool waits = so_many_wait(machine, 1);
+    const Json all = waiting(machine);
+    CHECK(holder->finish() == 0);
+    retaining.join();
+    CHECK(retained == 0);
+    REQUIRE(waits);
+    CHECK(all.at(0)["command"] == "guest_linked");
+    CHECK(waiting(machine).empty());
+}
+
+}  // namespace cuslice::tests
