@@ -170,7 +170,8 @@ void VirtualGpu::publish() {
     const std::uint64_t room = headroom();
     // A shared limit may be changed by others at any time, and is looked at there.
     sharing_.budget().set_margin(room);
-    budget_.set_ceiling(sharing_.joined() ? Budget::kUnlimited : slice_.limit > room ? slice_.limit - room : 0);
+    const std::uint64_t most = sharing_.joined() ? alone() : slice_.limit;
+    budget_.set_ceiling(most == Budget::kUnlimited ? most : most > room ? most - room : 0);
     look_after_.store(room, std::memory_order_relaxed);
     look_above_.store(budget_.used() + room, std::memory_order_relaxed);
 }
@@ -316,6 +317,8 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     LockGuard lock(part_mutex());
     if (entered_.load(std::memory_order_relaxed)) return true;
     if (sharing_.joined()) budget_.share(sharing_.budget());
+    const bool has_job = own.job_count != 0 || slice_.job_limit == ledger::kNoLimitBytes;
+    process_limit_.store(has_job ? Budget::kUnlimited : slice_.job_limit, std::memory_order_relaxed);
     publish();
     entered_.store(true, std::memory_order_release);
     return true;
@@ -385,7 +388,8 @@ bool VirtualGpu::reserve_segment(std::uint64_t bytes, const ContextCache& cache,
 
 std::uint64_t VirtualGpu::room() const {
     const std::uint64_t used = budget_.used(), ceiling = budget_.ceiling();
-    const std::uint64_t own = sharing_.joined() ? sharing_.budget().room() : used < ceiling ? ceiling - used : 0;
+    std::uint64_t own = used < ceiling ? ceiling - used : 0;
+    if (sharing_.joined()) own = std::min(own, sharing_.budget().room());
     if (!first_->whole_limit_) return own;
     const std::uint64_t all = used_together() + headroom(), whole = first_->whole_limit_;
     return std::min(own, all < whole ? whole - all : 0);

@@ -78,7 +78,7 @@ class VirtualGpu {
 
     // Bytes that may be held: this process's own, or what it shares with others, as it is now.
     std::uint64_t limit() const {
-        return sharing_.joined() ? std::min(sharing_.budget().limit(), total_) : slice_.limit;
+        return sharing_.joined() ? std::min({sharing_.budget().limit(), total_, alone()}) : slice_.limit;
     }
 
     // Takes bytes before the driver is asked for them. Before it refuses, it reads again what can have shrunk: pools
@@ -105,10 +105,10 @@ class VirtualGpu {
 
     // False if more is held than the limit allows: something took more than was foreseen, and should be undone.
     bool within_limit(OverLimit* why) const {
-        if (sharing_.joined()) return !sharing_.budget().over(why);
-        const std::uint64_t used = budget_.used();
-        if (used <= slice_.limit) return true;
-        if (why) *why = {0, used, slice_.limit, 0};
+        if (sharing_.joined() && sharing_.budget().over(why)) return false;
+        const std::uint64_t used = budget_.used(), most = sharing_.joined() ? alone() : slice_.limit;
+        if (used <= most) return true;
+        if (why) *why = {0, used, most, 0};
         return false;
     }
 
@@ -202,6 +202,9 @@ class VirtualGpu {
             look_now_or_sooner(used, bytes);
     }
     void look_now_or_sooner(std::uint64_t used, std::uint64_t bytes);
+    // What this process may hold by itself of a limit that it shares: where the accounts are a group's alone, its own
+    // limit is in none of them.
+    std::uint64_t alone() const { return process_limit_.load(std::memory_order_relaxed); }
     std::uint64_t unseen() const;
     bool due();
     bool worth_looking() const;
@@ -232,6 +235,7 @@ class VirtualGpu {
     char name_[96] = {};
     std::uint64_t total_ = 0;
     Slice slice_;
+    std::atomic<std::uint64_t> process_limit_{Budget::kUnlimited};
 
     Budget budget_;
     GpuSharing sharing_;

@@ -193,6 +193,36 @@ TEST_CASE("jobs of one group share the group's limit, which can be set while the
         "is\n");
 }
 
+TEST_CASE("a process that has a limit of its own keeps to it in a group that has more") {
+    const Folder books;
+    const Words group{"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1200MiB", "CUSLICE_LIMIT=700MiB"};
+    const Words options{"--per-process", "--limit", "700MiB",        "--headroom", "16MiB",
+                        "--group",       "lab",     "--group-limit", "1200MiB"};
+    const bool launched = GENERATE(false, true);
+    CAPTURE(launched);
+    const auto begin = [&] {
+        if (!launched) return in_job(books, group);
+        auto guest = std::make_unique<Guest>(launch(options, Guest::route("linked")), outside(books));
+        REQUIRE(guest->code("init") == 0);
+        return guest;
+    };
+    auto a = begin(), b = begin();
+    REQUIRE(a->code("retain 0") == 0);
+    CHECK(a->number("total 0") == 700 * kMiB);
+    CHECK(a->number("info") == 700 * kMiB - 16 * kMiB - held(books, *a));
+    CHECK(a->code("fill " + bytes(16 * kMiB)) == 2);
+    CHECK(held(books, *a) <= 700 * kMiB);
+    CHECK(held(books, *a) > 660 * kMiB);
+    CHECK(a->code("module m " + bytes(100 * kMiB)) == 2);
+    CHECK(held(books, *a) <= 700 * kMiB);
+    // What is left of the group's is less than the other one's own.
+    REQUIRE(b->code("retain 0") == 0);
+    CHECK(b->code("fill " + bytes(16 * kMiB)) == 2);
+    const std::uint64_t together = held(books, *a) + held(books, *b);
+    CHECK(together <= 1200 * kMiB);
+    CHECK(together > 1160 * kMiB);
+}
+
 TEST_CASE("the limit of a group that its last member has left can't be set: whoever comes next brings one along") {
     const Folder books;
     const auto set = [&](const Words& more) {
