@@ -22,7 +22,7 @@ constinit thread_local LeftBehind left_behind;
 
 }  // namespace
 
-inline bool MemoryPools::read(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint64_t* bytes) const {
+inline CUresult MemoryPools::read(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint64_t* bytes) const {
     cuuint64_t value = 0;
     const bool reserved = attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
     const CUresult result =
@@ -31,9 +31,8 @@ inline bool MemoryPools::read(CUmemoryPool pool, CUmemPool_attribute attribute, 
                   device_, reserved ? CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT : CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT,
                   &value)
             : CUSLICE_REAL(cuMemPoolGetAttribute)(pool, attribute, &value);
-    if (result != CUDA_SUCCESS) return false;
-    *bytes = value;
-    return true;
+    if (result == CUDA_SUCCESS) *bytes = value;
+    return result;
 }
 
 inline MemoryPools::Pool* MemoryPools::find(CUmemoryPool handle) {
@@ -53,6 +52,7 @@ void MemoryPools::charge(Pool& pool, std::uint64_t bytes, Budget& budget) {
 bool MemoryPools::charge(Pool& pool, const Reading& reading, Budget& budget) {
     if (!reading.known || reading.number < pool.read) return false;
     pool.read = reading.number;
+    pool.told = true;
     charge(pool, reading.bytes, budget);
     return true;
 }
@@ -60,7 +60,9 @@ bool MemoryPools::charge(Pool& pool, const Reading& reading, Budget& budget) {
 inline MemoryPools::Reading MemoryPools::read_reserved(CUmemoryPool handle) {
     Reading reading;
     reading.number = readings_.fetch_add(1, std::memory_order_acq_rel) + 1;
-    reading.known = read(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reading.bytes);
+    const CUresult result = read(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reading.bytes);
+    reading.known = result == CUDA_SUCCESS;
+    reading.gone = handle != kGraphs && (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_HANDLE);
     return reading;
 }
 
@@ -124,8 +126,9 @@ bool MemoryPools::Growing::enter_on_spare(bool wait) {
             if (!pool) return false;
             ended = pool->ended;
         }
-        if (!pools_.read(pool_, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) ||
-            !pools_.read(pool_, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &kept) || kept < used || kept - used < bytes_)
+        if (pools_.read(pool_, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) != CUDA_SUCCESS ||
+            pools_.read(pool_, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &kept) != CUDA_SUCCESS || kept < used ||
+            kept - used < bytes_)
             return false;
         {
             LockGuard lock(pools_.mutex_);
@@ -238,7 +241,14 @@ void MemoryPools::refresh(Budget& budget, bool trim) {
         if (may_trim && handle != kGraphs) CUSLICE_REAL(cuMemPoolTrimTo)(handle, 0);
         const Reading now = read_reserved(handle);
         LockGuard lock(mutex_);
-        if (Pool* pool = find(handle)) charge(*pool, now, budget);
+        Pool* pool = find(handle);
+        if (!pool) continue;
+        charge(*pool, now, budget);
+        // It ended with the last context of its GPU, and what it had in reserve with it.
+        if (!now.gone || !pool->told || pool->inside || now.number < pool->read) continue;
+        charge(*pool, 0, budget);
+        pools_.remove_at(static_cast<std::size_t>(pool - pools_.begin()));
+        i--;
     }
 }
 
@@ -258,7 +268,7 @@ bool MemoryPools::knows(CUmemoryPool handle) {
 
 bool MemoryPools::has_allocations(CUmemoryPool handle) const {
     std::uint64_t used = 0;
-    return read(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) && used != 0;
+    return read(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) == CUDA_SUCCESS && used != 0;
 }
 
 std::uint64_t MemoryPools::destroyed(CUmemoryPool handle) {

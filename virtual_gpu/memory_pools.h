@@ -120,15 +120,16 @@ class MemoryPools {
         // on what it has to spare.
         std::uint64_t inside, asked, at_most, on_spare;
         std::uint64_t ended;  // how many have been inside
+        bool told;            // the driver has told its figure before
     };
     // A pool's own figure at some time after `number` was drawn. A thread's growth is in every reading that begins
     // after its allocation; so what is charged is always the one that began last, and no lock is held over the driver's
     // call.
     struct Reading {
         std::uint64_t number = 0, bytes = 0;
-        bool known = false;
+        bool known = false, gone = false;  // gone: the driver knows no such pool
     };
-    bool read(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint64_t* bytes) const;
+    CUresult read(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint64_t* bytes) const;
     Reading read_reserved(CUmemoryPool pool);
     Pool* find(CUmemoryPool pool);
     Pool* find_or_add(CUmemoryPool pool);

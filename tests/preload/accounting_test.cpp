@@ -84,6 +84,27 @@ TEST_CASE("contexts of several threads are counted right, where NVML doesn't lis
     }
 }
 
+TEST_CASE("a pool that ends with its GPU's last context is no longer charged") {
+    const std::string list = GENERATE("listed", "empty");
+    CAPTURE(list);
+    const Folder files;
+    Scene scene(listing(files, list), {});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::uint64_t free = scene.free(), used = scene.held().used;
+    REQUIRE(scene.guest.code("pool p 0") == 0);
+    REQUIRE(scene.guest.code("keep p " + bytes(~0ull)) == 0);
+    REQUIRE(scene.guest.code("alloc a " + bytes(600 * kMiB) + " pool=p") == 0);
+    REQUIRE(scene.guest.code("freeasync a") == 0);
+    REQUIRE(scene.guest.code("sync") == 0);
+    REQUIRE(scene.guest.code("release 0") == 0);
+    REQUIRE(scene.held().used == 0);
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.held().used == used);
+    CHECK(scene.free() == free);
+    CHECK(scene.guest.code("alloc all " + bytes(free)) == 0);
+    CHECK(scene.held().peak <= kGiB);
+}
+
 TEST_CASE("what the driver loads lazily is seen, however much was in use before and freed") {
     const std::string allocator = GENERATE("direct", "growth");
     const Words before = GENERATE(Words{}, Words{"fill 10485760", "freeall"}, Words{"array a 100000 100000 10"},
