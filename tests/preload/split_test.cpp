@@ -135,6 +135,23 @@ TEST_CASE("however many contexts there are, the GPU has one, and none after the 
     CHECK(parts.used(0) == parts.held().used);
 }
 
+TEST_CASE("a part's default pool is there again after the GPU's last context, and holds nothing") {
+    const auto [begin, end] = GENERATE(std::pair{"retain 0", "release 0"}, std::pair{"create 0 0", "destroy 0"});
+    CAPTURE(end);
+    Parts parts(2);
+    for (int round = 0; round < 3; round++) {
+        CAPTURE(round);
+        REQUIRE(parts.guest.code(begin) == 0);
+        CHECK(parts.guest.number("info") == parts.limit() - kHeadroom - parts.held().used);
+        REQUIRE(parts.guest.code("pool default 0") == 0);
+        REQUIRE(parts.guest.code("keep default " + text(~0ull)) == 0);
+        REQUIRE(parts.guest.code("alloc a " + text(500 * kMiB) + " async") == 0);
+        REQUIRE(parts.guest.code("freeasync a") == 0);
+        REQUIRE(parts.guest.code("sync") == 0);
+        REQUIRE(parts.guest.code(end) == 0);
+    }
+}
+
 TEST_CASE("the end of a context frees what was in it, and nothing of the others") {
     Parts parts(3);
     parts.retain_all();

@@ -2,6 +2,7 @@
 #include "virtual_gpu/split/current.h"
 #include "virtual_gpu/split/ending.h"
 #include "virtual_gpu/split/functions.h"
+#include "virtual_gpu/split/pools.h"
 #include "virtual_gpu/split/translate.h"
 
 namespace cuslice {
@@ -41,7 +42,11 @@ CUresult destroy(VirtualContext& context) {
     // Where it is current, it is no longer; the one beneath it is then.
     if (CurrentVirtual::get().context == &context) CurrentVirtual::pop(nullptr);
     virtual_contexts().end(context);
-    if (!company) return CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(device.physical);
+    if (!company) {
+        const CUresult result = CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(device.physical);
+        if (result == CUDA_SUCCESS) forget_pools_if_ended(device.physical);
+        return result;
+    }
     leave_memory(context, device.physical);
     return CUDA_SUCCESS;
 }

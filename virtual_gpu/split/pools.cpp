@@ -84,6 +84,13 @@ void forget_pools_of(CUdevice physical) {
     }
 }
 
+void forget_pools_if_ended(CUdevice physical) {
+    unsigned flags = 0;
+    int active = 0;
+    if (CUSLICE_PHYSICAL(cuDevicePrimaryCtxGetState)(physical, &flags, &active) == CUDA_SUCCESS && !active)
+        forget_pools_of(physical);
+}
+
 namespace split_driver {
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice ordinal) {

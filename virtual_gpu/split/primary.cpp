@@ -20,7 +20,9 @@ CUresult end(VirtualContext& context, Call call) {
         return CUDA_SUCCESS;
     }
     const CUresult result = call();
-    if (result == CUDA_SUCCESS) virtual_contexts().end(context);
+    if (result != CUDA_SUCCESS) return result;
+    virtual_contexts().end(context);
+    forget_pools_if_ended(split().device(context.device)->physical);
     return result;
 }
 
