@@ -23,13 +23,34 @@ CUresult counted_load(Function function, Handle* handle, Least least, Call call,
 void unload_module(CUmodule module) { CUSLICE_REAL(cuModuleUnload)(module); }
 void unload_library(CUlibrary library) { CUSLICE_REAL(cuLibraryUnload)(library); }
 
+// What is unloaded is in a context that need not be the current one: the steps of all GPUs that are in use, from this
+// one on.
+template <typename Call>
+CUresult unload_beside(int ordinal, const VirtualGpu* current, Call& call) {
+    for (; ordinal < process().gpu_count(); ordinal++) {
+        VirtualGpu& gpu = process().gpu(ordinal);
+        if (!gpu.limited() || !gpu.measured() || &gpu == current) continue;
+        if (!gpu.measures_steps()) {
+            const CUresult result = unload_beside(ordinal + 1, current, call);
+            if (result == CUDA_SUCCESS) gpu.driver_gave_back();
+            return result;
+        }
+        DriverPart::Step step = gpu.before_driver_step();
+        const CUresult result = unload_beside(ordinal + 1, current, call);
+        if (result == CUDA_SUCCESS) gpu.after_driver_step(step, nullptr);
+        return result;
+    }
+    return call();
+}
+
 template <typename Call>
 CUresult counted_unload(Call call) {
     const HookEntry entry;
-    VirtualGpu* gpu = entry.counts() ? process().current().gpu : nullptr;
-    if (!gpu || !gpu->limited()) return call();
+    if (!entry.counts()) return call();
+    VirtualGpu* gpu = process().current().gpu;
+    if (!gpu || !gpu->limited()) return unload_beside(0, nullptr, call);
     DriverPart::Step step = gpu->before_driver_step();
-    const CUresult result = call();
+    const CUresult result = unload_beside(0, gpu, call);
     if (result == CUDA_SUCCESS) gpu->after_driver_step(step, nullptr);
     return result;
 }

@@ -84,6 +84,24 @@ TEST_CASE("contexts of several threads are counted right, where NVML doesn't lis
     }
 }
 
+TEST_CASE("a module is given back to its own GPU, whatever context is current at its end") {
+    const std::string list = GENERATE("listed", "empty");
+    const std::string current = GENERATE("retain 1", "current none");
+    const bool split = GENERATE(false, true);  // then the other one is a part of the same GPU
+    CAPTURE(list, current, split);
+    const Folder files;
+    Scene scene(listing(files, list, "count = 2"), split ? Words{"CUSLICE_SPLIT=0=2"} : Words{});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::uint64_t free = scene.free();
+    REQUIRE(scene.guest.code("module m " + bytes(100 * kMiB)) == 0);
+    CHECK(scene.free() == free - 104 * kMiB);
+    REQUIRE(scene.guest.code(current) == 0);
+    REQUIRE(scene.guest.code("unload m") == 0);
+    if (current == "retain 1" && !split) CHECK(scene.guest.number("info") == free);
+    REQUIRE(scene.guest.code("current 0") == 0);
+    CHECK(scene.free() == free);
+}
+
 TEST_CASE("a pool that ends with its GPU's last context is no longer charged") {
     const std::string list = GENERATE("listed", "empty");
     CAPTURE(list);
