@@ -17,8 +17,10 @@ namespace {
 
 // To open a file, which others may be making at the same time.
 constexpr unsigned kPatienceToOpen = 1000;  // milliseconds
-// So long a lock that could not be had is not waited for again.
+// So long a lock that could not be had is not waited for again, and a file that is lost is put back only if that takes
+// no longer than this.
 constexpr std::uint64_t kRest = 5;  // seconds
+constexpr unsigned kBrief = 20;     // milliseconds
 
 void set(char* text, std::size_t size, const char* value) { snprintf(text, size, "%s", value); }
 
@@ -29,16 +31,13 @@ void set(char* text, std::size_t size, const char* value) { snprintf(text, size,
 Ledger::Locked::Locked(Ledger& ledger, const Deadline& deadline, Failure* why)
     : ledger_(ledger), guard_(ledger.mutex_), saved_errno_(errno) {
     if (!ledger_.open_.there()) return;
-    if (now_monotonic_seconds() < ledger_.not_before_) {
-        ledger_.name_locker(why);
-        return;
-    }
-    if (!ledger_.find_file(deadline, why)) return;
+    const bool rests = now_monotonic_seconds() < ledger_.not_before_;
+    if (!ledger_.find_file(rests ? Deadline(kBrief) : deadline, why)) return;
     ledger_.lock_own_bytes();
-    kind_ = lock_header_until(ledger_.open_.descriptor, ledger_.open_.file->header, deadline);
+    kind_ = lock_header_until(ledger_.open_.descriptor, ledger_.open_.file->header, rests ? Deadline(0) : deadline);
     if (kind_ == LockKind::none) {
         if (means_held(errno)) {
-            ledger_.not_before_ = now_monotonic_seconds() + kRest;
+            if (!rests) ledger_.not_before_ = now_monotonic_seconds() + kRest;
             ledger_.name_locker(why);
         } else if (why) {
             snprintf(why->text, sizeof why->text, "the ledger can't be locked: %s", strerror(errno));

@@ -163,6 +163,28 @@ TEST_CASE("a lock that could not be had is not waited for again at once") {
     CHECK(std::chrono::steady_clock::now() - start < std::chrono::milliseconds(1500));
 }
 
+TEST_CASE("once a lock that could not be had is free, the dead are taken back and a lost ledger is put back") {
+    const LedgerFolder folder;
+    Place place;
+    REQUIRE(place.open(folder));
+    REQUIRE(place.join("lab", 8 * kGiB) == Joined::yes);
+    const bool lost = GENERATE(false, true);
+    CAPTURE(lost);
+    {
+        Child other(member(folder));
+        REQUIRE(other.ask('j') == 'y');
+        REQUIRE(other.ask('r') == 'y');
+        Keeper keeper(folder.file(), false);
+        CHECK_FALSE(place.ledger.take_back_dead());
+        other.kill();
+    }
+    CHECK_FALSE(place.membership.reserve(5 * kGiB, 0, nullptr));
+    if (lost) std::filesystem::remove(folder.file());
+    CHECK(place.ledger.take_back_dead() != lost);
+    CHECK(place.membership.reserve(5 * kGiB, 0, nullptr));
+    CHECK(std::filesystem::exists(folder.file()));
+}
+
 TEST_CASE("a ledger of another version stays as it is, and is used by its own") {
     const LedgerFolder folder;
     const std::string name = std::to_string(geteuid()) + "-" + kUuid;
