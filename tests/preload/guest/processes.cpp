@@ -97,6 +97,20 @@ void add_process_commands(Commands& commands) {
         for (int file = 3; file < kMost; ++file) open(w.at(0).c_str(), O_RDWR | O_CREAT | O_APPEND, 0644);
         return answer(CUDA_SUCCESS);
     };
+    // closeall FOLDER: closes every descriptor from 3 on, as daemons do, but the driver's own, which no program
+    // survives the loss of: here they lie in that folder, or are memory
+    commands["closeall"] = [](Program&, const Words& w) {
+        std::vector<int> closed;
+        for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+            std::error_code gone;  // the iterator's own
+            const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+            const int file = std::stoi(entry.path().filename());
+            const bool drivers = target.rfind(w.at(0), 0) == 0 || target.rfind("/memfd:cuslice-fake", 0) == 0;
+            if (!gone && file > 2 && !drivers) closed.push_back(file);
+        }
+        for (const int file : closed) close(file);
+        return answer(CUDA_SUCCESS, closed.size());
+    };
     // filelimit BYTES: as ulimit -f
     commands["filelimit"] = [](Program&, const Words& w) {
         const rlimit most{number(w.at(0)), RLIM_INFINITY};

@@ -1,0 +1,87 @@
+// Where a round of the model happens: a fake machine, its books, the ledgers' folder, and what may be wrong with that.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/preload/guest.h"
+#include "virtual_gpu/fake/books/books.h"
+#include "virtual_gpu/fake/books/layout.h"
+
+namespace cuslice::tests::model {
+
+/// How a program and NVML see each other, times what becomes of what is freed.
+struct Combination {
+    enum class Seen { listed, unlisted, pid_namespace, user_namespace };
+    enum class Mode { direct, strict, deferred, prealloc, split };
+    Seen seen = Seen::listed;
+    Mode mode = Mode::direct;
+
+    std::string name() const;
+    static std::vector<Combination> all();
+};
+
+constexpr unsigned kUsers[] = {60001, 60002};
+
+/// By what the books know a process: the pid that it has for itself, which may be another's in another namespace too,
+/// and when it began.
+using Identity = std::pair<int, std::uint64_t>;
+
+class Place {
+  public:
+    /// `pool_chunk` as the machine's file has it.
+    Place(const Combination& combination, const std::string& pool_chunk);
+    ~Place();
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+    const std::string& fake() const { return fake_; }
+    const std::string& books() const { return books_; }
+    const std::string& ledgers() const { return ledgers_; }
+    unsigned gpus() const { return gpus_; }
+
+    /// What the books say that each process holds. What others made and gave up, and it still has open, is apart from
+    /// that, and left out here. Makes sure of who lives first.
+    std::map<Identity, std::uint64_t> held(unsigned gpu);
+    /// Whether a process has the lock that is the fake driver's own: nobody could be stopped there on a GPU, since
+    /// that is inside the kernel.
+    bool is_in_driver(int pid) const;
+
+    // What happens to the ledgers' folder. Each says what was done.
+    std::string remove_ledgers();
+    std::string put_strangers(std::uint64_t random);
+    std::string lock_ledger(std::uint64_t random);
+    void unlock_ledger();
+    std::string fill();
+    std::string make_read_only();
+    /// Everything as it was, but for ledgers that were removed.
+    void mend();
+    bool is_mended() const { return !full_ && !read_only_ && locked_ < 0; }
+
+    /// Whether this machine lets a test make what a combination needs; otherwise what is missing.
+    static std::string missing(const Combination& combination);
+    /// A mount namespace of this process's own, once; false if there can be none.
+    static bool own_mounts();
+
+  private:
+    struct Gpu {
+        fake::Books books;
+        const fake::BooksFile* file = nullptr;
+        std::string lock_path;
+    };
+    std::vector<std::string> ledger_files() const;
+    void open_books();
+
+    Folder folder_;
+    std::string books_, ledgers_, fake_;
+    unsigned gpus_;
+    std::vector<std::unique_ptr<Gpu>> open_;
+    std::vector<std::string> strangers_;
+    bool mounted_ = false, full_ = false, read_only_ = false;
+    int locked_ = -1;
+};
+
+}  // namespace cuslice::tests::model

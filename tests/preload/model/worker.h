@@ -1,0 +1,71 @@
+// One program of the model: a guest under the real LD_PRELOAD that does what it is told, a line at a time, and that can
+// be stopped, killed, and measured while it answers.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "tests/preload/guest.h"
+
+namespace cuslice::tests::model {
+
+/// What the model finds wrong. Ends the round.
+struct Finding : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+struct Answer {
+    std::string text;
+    bool gone = false;             // the program ended instead
+    std::uint64_t blocked_ms = 0;  // how long it was asleep over it: see Worker::ask
+};
+
+class Worker {
+  public:
+    Worker(const Words& words, const Words& environment);
+    ~Worker();
+    Worker(const Worker&) = delete;
+    Worker& operator=(const Worker&) = delete;
+
+    void send(const std::string& line);
+    /// Waits for the next line; a Finding after kHang seconds.
+    Answer receive();
+    /// Both. The time blocked is the wall clock's less what the program's and the model's own main threads have run and
+    /// have waited for a processor: so a machine that is busy with something else adds nothing to it.
+    Answer ask(const std::string& line);
+
+    /// What it calls itself, which is what the books say of it, and what it is here.
+    int own_pid() const { return own_pid_; }
+    pid_t host_pid() const { return host_pid_; }
+    /// Asks for both anew: after a fork, and at the beginning.
+    void look_who();
+
+    void stop();
+    void go_on();
+    bool is_stopped() const { return stopped_; }
+    /// What each of its threads is waiting for, for people.
+    std::string state() const;
+    /// SIGKILL, and waits until nothing of it is left.
+    void kill();
+    /// Closes its input and waits for its end: the exit code, or 128 and the signal.
+    int finish();
+    const std::string& err();
+
+  private:
+    void drain();
+    int reap();
+
+    pid_t child_ = -1, host_pid_ = -1;
+    int in_ = -1, out_ = -1, error_ = -1, own_pid_ = -1;
+    bool stopped_ = false;
+    std::string pending_, err_;
+};
+
+/// Nanoseconds that a process's main thread has run, and those that it has waited for a processor; 0 where the kernel
+/// doesn't say.
+std::uint64_t ran_or_waited(pid_t pid);
+
+}  // namespace cuslice::tests::model
