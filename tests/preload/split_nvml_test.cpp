@@ -274,13 +274,13 @@ TEST_CASE("functions that name physical GPUs are refused where one is split") {
           "nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlGpuInstanceGetInfo", "nvmlInternalGetExportTable",
           "nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceRemoveGpu_v2", "nvmlEventSetWait_v3"})
         CHECK(s.guest->ask("nvmlcall " + std::string(function) + " 1") == kRefused);
-    REQUIRE(s.guest->ask("nvmlcall nvmlDeviceGetBridgeChipInfo 1") == kRefused);
+    REQUIRE(s.guest->ask("nvmlcall nvmlDeviceGetInforomConfigurationChecksum 1") == kRefused);
     REQUIRE(s.guest->finish() == 0);
     Words asked;
     for (const std::string& line : split_lines(s.guest->err()))
         if (line.find("nvml") != line.npos) asked.push_back(line);
     REQUIRE(asked.size() == 1);
-    CHECK(asked[0].find("nvmlDeviceGetBridgeChipInfo") != std::string::npos);
+    CHECK(asked[0].find("nvmlDeviceGetInforomConfigurationChecksum") != std::string::npos);
 }
 
 TEST_CASE("where nothing is split NVML is asked all of it, and counts physical GPUs") {

@@ -18,10 +18,15 @@ struct Ends {
         Backing backing = a.memory.backing();
         ends = this;
         passed = backing.passed;
+        past = backing.past;
         quiesce = backing.quiesce;
         backing.passed = [](void* self, Fence fence, bool wait) {
             ends->end_if_armed();
             return ends->passed(self, fence, wait) || ends->over;
+        };
+        backing.past = [](void* self, std::uint64_t address, Fence* fence) {
+            ends->end_if_armed();
+            return ends->past(self, address, fence) || ends->over;
         };
         backing.quiesce = [](void* self, std::uint64_t address, bool for_program) {
             if (!for_program) ends->end_if_armed();
@@ -58,6 +63,7 @@ struct Ends {
     CachingAllocator::Options options;
     Allocator a;
     bool (*passed)(void*, Fence, bool) = nullptr;
+    bool (*past)(void*, std::uint64_t, Fence*) = nullptr;
     int (*quiesce)(void*, std::uint64_t, bool) = nullptr;
     bool armed = false, over = false;
     std::uint64_t bytes = 0;

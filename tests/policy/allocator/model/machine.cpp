@@ -86,6 +86,12 @@ Backing Machine::backing(Context& context) {
     b.quiesce = [](void* self, std::uint64_t address, bool) { return of(self).machine->quiesce(of(self), address); };
     b.in_context = [](void*) { return 0; };
     b.fence = [](void* self, std::uint64_t address) { return of(self).machine->fence(of(self), address); };
+    b.past = [](void* self, std::uint64_t address, Fence* fence) {
+        *fence = of(self).machine->fence(of(self), address);
+        if (!*fence || !of(self).machine->passed(*fence, false)) return false;
+        *fence = 0;
+        return true;
+    };
     b.passed = [](void* self, Fence fence, bool wait) { return of(self).machine->passed(fence, wait); };
     b.drop_fence = [](void* self, Fence fence) {
         delete reinterpret_cast<Work::Points*>(fence);

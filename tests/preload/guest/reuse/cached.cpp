@@ -109,6 +109,12 @@ cuslice::Backing backing_of(Place& place) {
     backing.in_context = [](void*) { return 0; };
     backing.wanted = [](void*) { return false; };
     backing.fence = fence;
+    backing.past = [](void* self, std::uint64_t address, Fence* made) {
+        *made = fence(self, address);
+        if (!*made || !passed(self, *made, false)) return false;
+        *made = 0;
+        return true;
+    };
     backing.passed = passed;
     backing.drop_fence = drop;
     backing.forget = [](void*, std::uint64_t) { return true; };
