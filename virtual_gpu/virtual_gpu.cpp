@@ -270,8 +270,7 @@ bool VirtualGpu::fits_in_whole(std::uint64_t bytes, OverLimit* why) {
 bool VirtualGpu::charge_after_looking(std::uint64_t bytes, OverLimit* why) {
     process().look_for_ended(*this);
     refresh();
-    sharing_.take_back_dead();
-    first_->whole_sharing_.take_back_dead();
+    take_back_dead();
     if (charge(bytes)) return true;
     if (pools_.any()) refresh(true);
     return charge(bytes, why);
@@ -428,8 +427,7 @@ bool VirtualGpu::foresee(DriverPart::Step& step, std::uint64_t bytes, OverLimit*
     if (fits(why)) return true;
     process().look_for_ended(*this);
     refresh(pools_.any());
-    sharing_.take_back_dead();
-    first_->whole_sharing_.take_back_dead();
+    take_back_dead();
     return fits(why) || (caches() && process().caches().trim(*this, bytes) && fits(why));
 }
 
@@ -449,6 +447,10 @@ bool VirtualGpu::after_driver_step(DriverPart::Step& step, OverLimit* why) {
     part_mutex().unlock();
     OverLimit over;
     bool fits = within_limit(&over);
+    if (!fits) {
+        take_back_dead();
+        fits = within_limit(&over);
+    }
     // What is cached makes room for what the driver needs itself.
     if (!fits && caches() && process().caches().trim(*this, over.used - over.ceiling)) fits = within_limit(&over);
     if (fits && caches()) process().caches().top_up(*this);

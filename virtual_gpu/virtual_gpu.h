@@ -189,6 +189,11 @@ class VirtualGpu {
         return budget_.reserve(bytes, why) && (!first_->whole_limit_ || fits_in_whole(bytes, why));
     }
     bool fits_in_whole(std::uint64_t bytes, OverLimit* why);
+    // What members of the accounts held that have died.
+    void take_back_dead() {
+        sharing_.take_back_dead();
+        first_->whole_sharing_.take_back_dead();
+    }
     bool charge_after_looking(std::uint64_t bytes, OverLimit* why);
     bool reserve_what_shrank(std::uint64_t bytes, OverLimit* why);
     bool reserve_of_siblings(std::uint64_t bytes, OverLimit* why);

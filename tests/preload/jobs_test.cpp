@@ -93,6 +93,17 @@ TEST_CASE("processes of one job share its limit, and a killed one's part is the 
     CHECK(gone > 0);
 }
 
+TEST_CASE("what a killed member held is there for a context, which is all that another one asks for") {
+    Pair pair;
+    auto& [books, a, b] = pair;
+    REQUIRE(b->code("release 0") == 0);
+    REQUIRE(a->code("fill " + bytes(16 * kMiB)) == 2);
+    CHECK(b->code("retain 0") == 2);
+    a->kill(SIGKILL);
+    a.reset();
+    CHECK(b->code("retain 0") == 0);
+}
+
 TEST_CASE("what a killed member held is shown as free again, also where nobody is refused") {
     Pair pair;
     auto& [books, a, b] = pair;
