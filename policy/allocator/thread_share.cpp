@@ -149,8 +149,9 @@ bool CachingAllocator::keep(Block* block) {
         return true;
     }
     if (kept.limit() < KeptBlocks::kMostBytes && kept.bytes() + block->bytes > kept.limit()) {
+        const std::uint64_t wanted = kept.bytes() + block->bytes;
         cache->lock.leave();
-        keep_more(*cache, kept.bytes() + block->bytes);
+        keep_more(*cache, wanted);
         if (!cache->lock.enter()) return false;
         if (block->bytes > kept.limit()) {
             cache->lock.leave();

@@ -98,7 +98,12 @@ inline bool can_hold(const Like& like) {
 /// A launcher outside preloads the library into the tool as well. runc takes no sanitizer's runtime; and is root's
 /// where its program is another user's, who can't open the books of fake GPUs that root's launcher has looked at.
 inline bool can_pass_on(const Like& like, How how) {
-    if (how != How::outside || std::string(kTool) != "runc") return true;
+    if (how != How::outside) return true;
+    if (kSanitizer == "thread") {
+        std::puts("  SKIPPED: tsan's runtime starts a thread, and who has two can't leave its namespaces");
+        return false;
+    }
+    if (std::string(kTool) != "runc") return true;
     if (!kSanitizer.empty()) std::puts("  SKIPPED: runc doesn't run with a sanitizer's runtime preloaded");
     return kSanitizer.empty() && like.user == 0;
 }

@@ -221,6 +221,10 @@ TEST_CASE("where it can't be seen who lives, NVML answers an error, and nobody's
 }
 
 TEST_CASE("NVML lists who is visible in the caller's pid namespace, by the pids there") {
+#ifdef __SANITIZE_ADDRESS__
+    std::puts("  SKIPPED: the look for leaks starts a process, which a pid namespace without its first one can't");
+    return;
+#endif
     CHECK(in_child(one_t4, [](const Report& report) {
               int ready[2];
               EXPECT(pipe(ready) == 0);
