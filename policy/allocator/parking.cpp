@@ -332,13 +332,12 @@ bool CachingAllocator::reuse_parked(bool wait, bool large) {
 // Has this thread keep the large blocks that it has freed, if the GPU has come past them. False if it keeps no more.
 bool CachingAllocator::reuse_own_large() {
     ThreadCache* cache = thread_caches;
-    if (!cache || cache->owner != this || !cache->open_large) return false;
-    const Uncancelled uncancelled;
     const std::uint64_t life = life_.load(std::memory_order_acquire);
-    if (!cache->lock.enter()) return false;
+    if (options_.reuse == Reuse::strict || !cache || cache->owner != this || !cache->lock.enter()) return false;
     Batch* batch = take_open(*cache, &ThreadCache::open_large);
     cache->lock.leave();
     if (!batch) return false;
+    const Uncancelled uncancelled;
     if (!passed(batch, false)) {
         queue(batch, life);
         return false;
