@@ -125,6 +125,7 @@ TEST_CASE(
               return !make_own(folder.path.c_str(), &why) && says_too_large(why) ? 0 : 1;
           }) == 0);
     CHECK(std::filesystem::is_empty(folder.path));
+#if __has_include("policy/ledger/locks.h")  // where the test is laid over what was before
     CHECK(under_limit([&] {
               Failure why;
               ledger::OpenFile file;
@@ -133,6 +134,7 @@ TEST_CASE(
               return !made && says_too_large(why) ? 0 : 1;
           }) == 0);
     CHECK(std::filesystem::is_empty(folder.path));
+#endif
 }
 
 }  // namespace cuslice::figures
