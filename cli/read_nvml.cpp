@@ -2,6 +2,8 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <system_error>
+#include <thread>
 
 #include "cli/gpu_query.h"
 #include "config/visible.h"
@@ -64,6 +66,17 @@ bool read_gpu(const Nvml& nvml, nvml::Device device, Gpu& gpu) {
     return true;
 }
 
+// The GPU with this index, or its instances.
+std::vector<Gpu> read_all_of(const Nvml& nvml, unsigned index) {
+    std::vector<Gpu> all;
+    std::array<nvml::Device, GpuPlaces::kMost> devices{};
+    for (std::size_t i = 0, count = query_devices_of(nvml, index, devices); i < count; ++i) {
+        Gpu gpu;
+        if (read_gpu(nvml, devices[i], gpu)) all.push_back(gpu);
+    }
+    return all;
+}
+
 }  // namespace
 
 Gpus read_nvml(const std::string& nvml_file, std::size_t most) {
@@ -82,11 +95,21 @@ Gpus read_nvml(const std::string& nvml_file, std::size_t most) {
     nvml.nvmlDeviceGetCount_v2(&count);
     gpus.count = count;
     if (count > most) return gpus;
-    std::array<nvml::Device, GpuPlaces::kMost> devices{};
-    for (std::size_t i = 0, all = query_devices(nvml, devices); i < all; ++i) {
-        Gpu gpu;
-        if (read_gpu(nvml, devices[i], gpu)) gpus.list.push_back(gpu);
+    // NVML may take milliseconds for each answer, and a GPU takes seven: so each has a thread.
+    std::vector<std::vector<Gpu>> read(count);
+    std::vector<std::thread> threads;
+    for (unsigned index = 0; index < count; ++index) {
+        const auto read_one = [&nvml, index, &into = read[index]] { into = read_all_of(nvml, index); };
+        try {
+            threads.emplace_back(read_one);
+        } catch (const std::system_error&) {  // no more threads are to be had
+            read_one();
+        }
     }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::vector<Gpu>& of_one : read)
+        for (const Gpu& gpu : of_one)
+            if (gpus.list.size() < GpuPlaces::kMost) gpus.list.push_back(gpu);
     gpus.count = gpus.list.size();
     return gpus;
 }

@@ -73,25 +73,31 @@ bool query_identity(const Nvml& nvml, nvml::Device gpu, GpuIdentity& identity) {
     return true;
 }
 
-/// All that CUDA can run on: the GPUs in PCI order, in place of one that MIG divides its instances. Returns how many.
+/// What CUDA can run on of the GPU with this index: itself, or its instances where MIG divides it. Returns how many.
+template <typename Nvml>
+std::size_t query_devices_of(const Nvml& nvml, unsigned index, std::span<nvml::Device> devices) {
+    nvml::Device gpu = nullptr, instance = nullptr;
+    unsigned mig = 0, pending = 0, places = 0;
+    if (devices.empty() || nvml.nvmlDeviceGetHandleByIndex_v2(index, &gpu) != nvml::SUCCESS) return 0;
+    if (nvml.nvmlDeviceGetMigMode(gpu, &mig, &pending) != nvml::SUCCESS || mig == 0) {
+        devices[0] = gpu;
+        return 1;
+    }
+    std::size_t count = 0;
+    if (nvml.nvmlDeviceGetMaxMigDeviceCount(gpu, &places) != nvml::SUCCESS) places = 0;
+    for (unsigned place = 0; place < places && count < devices.size(); place++)
+        if (nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, place, &instance) == nvml::SUCCESS)
+            devices[count++] = instance;
+    return count;
+}
+
+/// All that CUDA can run on, in PCI order. Returns how many.
 template <typename Nvml>
 std::size_t query_devices(const Nvml& nvml, std::span<nvml::Device> devices) {
     std::size_t count = 0;
     unsigned gpus = 0;
     if (nvml.nvmlDeviceGetCount_v2(&gpus) != nvml::SUCCESS) return 0;
-    for (unsigned i = 0; i < gpus && count < devices.size(); i++) {
-        nvml::Device gpu = nullptr, instance = nullptr;
-        unsigned mig = 0, pending = 0, places = 0;
-        if (nvml.nvmlDeviceGetHandleByIndex_v2(i, &gpu) != nvml::SUCCESS) continue;
-        if (nvml.nvmlDeviceGetMigMode(gpu, &mig, &pending) != nvml::SUCCESS || mig == 0) {
-            devices[count++] = gpu;
-            continue;
-        }
-        if (nvml.nvmlDeviceGetMaxMigDeviceCount(gpu, &places) != nvml::SUCCESS) places = 0;
-        for (unsigned place = 0; place < places && count < devices.size(); place++)
-            if (nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, place, &instance) == nvml::SUCCESS)
-                devices[count++] = instance;
-    }
+    for (unsigned i = 0; i < gpus; i++) count += query_devices_of(nvml, i, devices.subspan(count));
     return count;
 }
 
