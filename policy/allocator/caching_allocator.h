@@ -197,6 +197,7 @@ class CachingAllocator {
     std::uint64_t give_back_idle(std::uint64_t bytes, std::uint64_t since, bool huge_only = false);
 
     ThreadCache* own_cache();
+    void take_leave(ThreadCache* cache);
     std::uint64_t may_be_kept() const;
     bool grant(ThreadCache& cache, std::uint64_t bytes);
     void renounce(ThreadCache& cache, std::uint64_t bytes);

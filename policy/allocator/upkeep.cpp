@@ -47,20 +47,26 @@ void CachingAllocator::thread_ends() {
     while (ThreadCache* cache = thread_caches) {
         CachingAllocator& owner = *cache->owner;
         thread_caches = cache->next_of_thread;
-        const Changing changing(owner);
-        LockGuard lock(owner.mutex_);
-        cache->lock.leave();  // a thread that was cancelled in there has not
-        owner.empty(*cache);
-        owner.traffic_.add(cache->traffic);
-        owner.moved(kAtOnce);
-        for (ThreadCache** link = &owner.caches_; *link; link = &(*link)->next_of_owner) {
-            if (*link != cache) continue;
-            *link = cache->next_of_owner;
-            break;
-        }
-        cache->next_of_owner = owner.spare_caches_;
-        owner.spare_caches_ = cache;
+        owner.take_leave(cache);
+        // One that was closed may be about to become another context's.
+        if (owner.is_open()) Changing{owner};
     }
+}
+
+// Its thread ends.
+void CachingAllocator::take_leave(ThreadCache* cache) {
+    LockGuard lock(mutex_);
+    cache->lock.leave();  // a thread that was cancelled in there has not
+    empty(*cache);
+    traffic_.add(cache->traffic);
+    moved(kAtOnce);
+    for (ThreadCache** link = &caches_; *link; link = &(*link)->next_of_owner) {
+        if (*link != cache) continue;
+        *link = cache->next_of_owner;
+        break;
+    }
+    cache->next_of_owner = spare_caches_;
+    spare_caches_ = cache;
 }
 
 // With the lock held, of a segment with nothing in it but free and retired blocks. From here on the driver may hand out

@@ -189,7 +189,16 @@ std::uint64_t Caches::now() {
     return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-void Caches::thread_began() { at_thread_end(CachingAllocator::thread_ends); }
+// A thread that ends is a visitor of all of them: none becomes another context's meanwhile.
+void Caches::thread_began() {
+    at_thread_end([] {
+        const Caches& set = process().caches();
+        const unsigned count = set.count_.load(std::memory_order_acquire);
+        for (unsigned i = 0; i < count; i++) set.caches_[i]->visitors.fetch_add(1, std::memory_order_seq_cst);
+        CachingAllocator::thread_ends();
+        for (unsigned i = 0; i < count; i++) set.caches_[i]->visitors.fetch_sub(1, std::memory_order_release);
+    });
+}
 
 // The only feature that needs a thread of ours, and only where it is asked for.
 void Caches::watch_idle(const VirtualGpu& gpu) {
