@@ -7,6 +7,22 @@
 namespace cuslice::tests {
 namespace {
 
+/// The guest's threads have contexts begin and end; afterwards all memory can be had, and nothing is left.
+void check_endings(Guest& guest, const Folder& books, const std::string& command, bool grows) {
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    const Words wrong = split_words(guest.ask(command));
+    REQUIRE(wrong.size() == 3);
+    CHECK(wrong[1] == "0");
+    // With prealloc a new context may need what was just given back for another one's memory.
+    if (grows) CHECK(wrong[2] == "0");
+    CHECK(guest.code("alloc a " + bytes(kGiB)) == 0);
+    CHECK(guest.code("free a") == 0);
+    CHECK(guest.code("release 0") == 0);
+    CHECK(all_books_of(books.path(), guest.pid()).used == 0);
+    CHECK(guest.finish() == 0);
+}
+
 TEST_CASE("contexts that other threads end leave a thread in its own, and its memory alone") {
     const std::string mode = GENERATE("growth", "prealloc"), free = GENERATE("strict", "deferred");
     const std::string largest = GENERATE("30000", "300000");
@@ -15,18 +31,7 @@ TEST_CASE("contexts that other threads end leave a thread in its own, and its me
     Guest guest(
         Guest::route("linked"),
         sliced("2xt4", books.path(), {"CUSLICE_LIMIT=2GiB", "CUSLICE_ALLOCATOR=" + mode, "CUSLICE_FREE=" + free}));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
-    const Words wrong = split_words(guest.ask("endings 300 " + largest));
-    REQUIRE(wrong.size() == 3);
-    CHECK(wrong[1] == "0");
-    // A new context may need what was just given back for another one's memory.
-    if (mode == "growth") CHECK(wrong[2] == "0");
-    CHECK(guest.code("alloc a " + bytes(kGiB)) == 0);
-    CHECK(guest.code("free a") == 0);
-    CHECK(guest.code("release 0") == 0);
-    CHECK(all_books_of(books.path(), guest.pid()).used == 0);
-    CHECK(guest.finish() == 0);
+    check_endings(guest, books, "endings 300 " + largest, mode == "growth");
 }
 
 // Waiting for their work, making events in them, giving their idle memory back: cuslice does it on its own account.
@@ -38,17 +43,7 @@ TEST_CASE("a context ends while other threads' frees and needs lead into it") {
     Guest guest(Guest::route("linked"), sliced("2xt4", books.path(),
                                                {"CUSLICE_LIMIT=2GiB", "CUSLICE_ALLOCATOR=" + mode,
                                                 "CUSLICE_FREE=" + free, "CUSLICE_IDLE_RELEASE=10ms"}));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
-    const Words wrong = split_words(guest.ask("visits 100 " + how));
-    REQUIRE(wrong.size() == 3);
-    CHECK(wrong[1] == "0");
-    if (mode == "growth") CHECK(wrong[2] == "0");
-    CHECK(guest.code("alloc a " + bytes(kGiB)) == 0);
-    CHECK(guest.code("free a") == 0);
-    CHECK(guest.code("release 0") == 0);
-    CHECK(all_books_of(books.path(), guest.pid()).used == 0);
-    CHECK(guest.finish() == 0);
+    check_endings(guest, books, "visits 100 " + how, mode == "growth");
 }
 
 TEST_CASE("a child that is forked while a context ends waits for nobody") {

@@ -94,7 +94,7 @@ Words Guest::route(const std::string& name) {
     return {kGuests + (name == "linked" ? "/guest_linked" : "/guest"), name};
 }
 
-Guest::Guest(const Words& words, const Words& environment) {
+Piped spawn_on_pipes(const Words& words, const Words& environment) {
     int in[2], out[2], err[2];
     if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0)
         throw std::runtime_error("no pipe");
@@ -106,8 +106,8 @@ Guest::Guest(const Words& words, const Words& environment) {
     };
     const std::vector<char*> arguments = pointers(words), lines = pointers(environment);
     signal(SIGPIPE, SIG_IGN);
-    child_ = fork();
-    if (child_ == 0) {
+    const pid_t child = fork();
+    if (child == 0) {
         signal(SIGPIPE, SIG_DFL);
         dup2(in[0], STDIN_FILENO);
         dup2(out[1], STDOUT_FILENO);
@@ -118,10 +118,16 @@ Guest::Guest(const Words& words, const Words& environment) {
     close(in[0]);
     close(out[1]);
     close(err[1]);
-    in_ = in[1];
-    out_ = out[0];
-    error_ = err[0];
-    fcntl(error_, F_SETFL, O_NONBLOCK);
+    fcntl(err[0], F_SETFL, O_NONBLOCK);
+    return {child, in[1], out[0], err[0]};
+}
+
+Guest::Guest(const Words& words, const Words& environment) {
+    const Piped child = spawn_on_pipes(words, environment);
+    child_ = child.pid;
+    in_ = child.in;
+    out_ = child.out;
+    error_ = child.error;
 }
 
 Guest::~Guest() {

@@ -37,6 +37,14 @@ Held books_of(const std::string& folder, int pid, const std::string& uuid = "");
 /// Of all GPUs together; the peak is the sum of theirs.
 Held all_books_of(const std::string& folder, int pid);
 
+/// A program in a child process, and the test's ends of its pipes. `error` doesn't block. SIGPIPE is ignored here from
+/// then on.
+struct Piped {
+    pid_t pid;
+    int in, out, error;
+};
+Piped spawn_on_pipes(const Words& words, const Words& environment);
+
 /// How a line of a guest's begins that was answered as asked.
 class Guest {
   public:

@@ -58,6 +58,13 @@ struct Place {
     }
 };
 
+// It does nothing, and has its parent's mappings and descriptors.
+inline void leave_child_behind() {
+    if (fork() != 0) return;
+    sleep(2);
+    _exit(0);
+}
+
 // A process that answers a letter with a letter, until its input ends or it is killed.
 class Child {
   public:
@@ -134,13 +141,9 @@ inline std::function<char(char)> member(const LedgerFolder& folder, std::uint64_
                             close(file);
                     }
                 return 'y';
-            case 'f': {  // leaves a child behind that does nothing, and has the parent's mappings and descriptors
-                if (fork() == 0) {
-                    sleep(2);
-                    _exit(0);
-                }
+            case 'f':
+                leave_child_behind();
                 return 'y';
-            }
             default:
                 return '?';
         }

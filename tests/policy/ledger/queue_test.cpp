@@ -55,10 +55,7 @@ std::function<char(char)> wants(const LedgerFolder& folder, std::uint64_t gib, s
                 place->ledger.leave_queue();
                 return 'y';
             case 'f':
-                if (fork() == 0) {
-                    sleep(2);
-                    _exit(0);
-                }
+                leave_child_behind();
                 return 'y';
             default:
                 return '?';

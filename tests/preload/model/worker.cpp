@@ -21,13 +21,6 @@ constexpr std::chrono::seconds kHang{120};
 
 using Clock = std::chrono::steady_clock;
 
-std::vector<char*> pointers_of(const Words& texts) {
-    std::vector<char*> all;
-    for (const std::string& text : texts) all.push_back(const_cast<char*>(text.c_str()));
-    all.push_back(nullptr);
-    return all;
-}
-
 // Field 3 (state) and 4 (the parent) of a process's or a thread's stat.
 bool stat_of(const std::string& folder, char& state, pid_t& parent) {
     std::ifstream file(folder + "/stat");
@@ -70,26 +63,11 @@ std::uint64_t ran_or_waited(pid_t pid) {
 }
 
 Worker::Worker(const Words& words, const Words& environment) {
-    int in[2], out[2], err[2];
-    if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0)
-        throw std::runtime_error("no pipe");
-    const std::vector<char*> arguments = pointers_of(words), lines = pointers_of(environment);
-    child_ = fork();
-    if (child_ == 0) {
-        signal(SIGPIPE, SIG_DFL);
-        dup2(in[0], STDIN_FILENO);
-        dup2(out[1], STDOUT_FILENO);
-        dup2(err[1], STDERR_FILENO);
-        execvpe(arguments[0], arguments.data(), lines.data());
-        _exit(125);
-    }
-    close(in[0]);
-    close(out[1]);
-    close(err[1]);
-    in_ = in[1];
-    out_ = out[0];
-    error_ = err[0];
-    fcntl(error_, F_SETFL, O_NONBLOCK);
+    const tests::Piped child = tests::spawn_on_pipes(words, environment);
+    child_ = child.pid;
+    in_ = child.in;
+    out_ = child.out;
+    error_ = child.error;
     look_who();
 }
 
