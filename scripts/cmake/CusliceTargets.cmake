@@ -33,6 +33,9 @@ endfunction()
 
 # A test program on Catch2, whichever major version the distribution has.
 find_package(Catch2 QUIET)
+# Seconds after which a test hangs: many times what the longest one takes under a sanitizer, as the machine may be busy with
+# other things. No test fails of being slow.
+set(CUSLICE_TEST_TIMEOUT 3600)
 function(cuslice_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
   add_executable(${name} ${arg_SOURCES})
@@ -43,7 +46,7 @@ function(cuslice_test name)
     target_link_libraries(${name} PRIVATE cuslice_catch2_main Catch2::Catch2)
   endif()
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${CUSLICE_TEST_TIMEOUT})
 endfunction()
 if(Catch2_FOUND AND Catch2_VERSION VERSION_LESS 3)
   add_library(cuslice_catch2_main STATIC ${PROJECT_SOURCE_DIR}/tests/catch2_main.cpp)
