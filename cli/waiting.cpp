@@ -37,9 +37,11 @@ void Waiting::begin(const Reservations& refused) {
 }
 
 bool Waiting::go_on(const Reservations& refused) {
-    const std::uint64_t spent = (now() - start_) / kMillisecond;
-    if (most_ == 0 || (most_ != kForEver && spent >= most_)) return false;
+    if (most_ == 0) return false;
+    // Also where the time is over by now: that it was waited for is said the same on a busy machine.
     if (since_ == 0) begin(refused);
+    const std::uint64_t spent = (now() - start_) / kMillisecond;
+    if (most_ != kForEver && spent >= most_) return false;
     const std::uint64_t left = most_ == kForEver ? kPoll : most_ - spent;
     std::this_thread::sleep_for(std::chrono::milliseconds(std::min(kPoll, left)));
     if (now() - asked_driver_ >= kQuery * kMillisecond) refresh(refused);
