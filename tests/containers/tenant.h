@@ -11,6 +11,7 @@
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"
 #include "tests/preload/scene.h"
+#include "tests/soon.h"
 
 namespace cuslice::tests {
 
@@ -53,12 +54,8 @@ inline Like with_books(Like like, const Folder& books) {
 
 /// The guest's complaints, as soon as there are so many: runc passes on by itself what its container writes.
 inline Words complaints_of(Guest& guest, std::size_t count) {
-    Words found = guest.complaints();
-    for (int i = 0; i < 200 && found.size() < count; ++i) {
-        ::usleep(50'000);
-        found = guest.complaints();
-    }
-    return found;
+    soon([&] { return guest.complaints().size() >= count; });
+    return guest.complaints();
 }
 
 struct Tenant {

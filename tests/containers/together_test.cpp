@@ -1,7 +1,6 @@
 // Several containers that share the ledgers' folder: one limit for all of them, whatever each lacks; and none is held
 // up by what happens to another.
 #include <signal.h>
-#include <unistd.h>
 
 #include <filesystem>
 
@@ -14,13 +13,9 @@ const Like kKinds[] = {{}, {.users = true}, {.read_only = true}, {.proc = false}
 
 const Words kGroup{"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1GiB"};
 
-// Tries until it is granted, for as long as a machine under load may take to see a process's end.
-bool granted_in_time(Guest& guest, const std::string& line) {
-    for (int i = 0; i < 200; ++i) {
-        if (guest.code(line) == 0) return true;
-        ::usleep(50'000);
-    }
-    return false;
+// Tries until it is granted: a tool that is killed ends before what it has started.
+bool granted_soon(Guest& guest, const std::string& line) {
+    return soon([&] { return guest.code(line) == 0; });
 }
 
 }  // namespace
@@ -58,7 +53,7 @@ TEST_CASE("two containers share one limit, whose processes have the same pids") 
     CHECK(b.guest.code("alloc z " + bytes(190 * kMiB)) == 0);
     CHECK(held_by_all(books.path()) <= kGiB);
     CHECK(b.guest.finish() == 0);
-    CHECK(granted_in_time(a.guest, "alloc y " + bytes(600 * kMiB)));
+    CHECK(granted_soon(a.guest, "alloc y " + bytes(600 * kMiB)));
 }
 
 TEST_CASE("a container's slice is kept from another one's, and free when its processes are killed") {
@@ -82,12 +77,9 @@ TEST_CASE("a container's slice is kept from another one's, and free when its pro
     // Everything at once, the container's first process among them.
     a->signal_all(SIGKILL);
     int code = 75;
-    for (int i = 0; i < 200 && code == 75; ++i) {
-        code = another().exit_code;
-        if (code == 75) ::usleep(50'000);
-    }
+    CHECK(soon([&] { return (code = another().exit_code) != 75; }));
     CHECK(code == 0);
-    CHECK(held_by_all(books.path()) == 0);
+    CHECK(soon([&] { return held_by_all(books.path()) == 0; }));
 }
 
 TEST_CASE("what a killed container held of a shared limit can be had by the others") {
@@ -101,9 +93,9 @@ TEST_CASE("what a killed container held of a shared limit can be had by the othe
     REQUIRE(a.guest.code("alloc x " + bytes(300 * kMiB)) == 0);
     REQUIRE(b.guest.code("alloc x " + bytes(300 * kMiB)) == 2);
     a.signal_all(SIGKILL);
-    CHECK(granted_in_time(b.guest, "alloc x " + bytes(300 * kMiB)));
-    CHECK(granted_in_time(b.guest, "alloc y " + bytes(300 * kMiB)));
-    CHECK(held_by_all(books.path()) == 900 * kMiB);
+    CHECK(granted_soon(b.guest, "alloc x " + bytes(300 * kMiB)));
+    CHECK(granted_soon(b.guest, "alloc y " + bytes(300 * kMiB)));
+    CHECK(soon([&] { return held_by_all(books.path()) == 900 * kMiB; }));
 }
 
 TEST_CASE("nobody waits for a stopped container, which keeps what it holds") {

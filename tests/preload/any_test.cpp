@@ -1,10 +1,8 @@
 // --gpus any: one GPU, the emptiest on which the slice fits.
 #include <signal.h>
 
-#include <chrono>
-#include <thread>
-
 #include "tests/preload/machine.h"
+#include "tests/soon.h"
 
 namespace cuslice::tests {
 namespace {
@@ -89,7 +87,7 @@ TEST_CASE("any waits for the first GPU that has room") {
     const std::string free_soon = machine.seen(*second);
     auto waiting = machine.start({"--gpus", "any", "--fraction", "0.6", "--wait"});
     // It has said on which GPUs there is no room.
-    while (waiting->complaints().size() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    REQUIRE(soon([&] { return waiting->complaints().size() == 2; }));
     second->kill(SIGKILL);
     CHECK(machine.seen(*waiting) == free_soon);
     CHECK(waiting->complaints().size() == 3);

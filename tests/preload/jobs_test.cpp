@@ -4,15 +4,14 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "tests/catch.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
+#include "tests/soon.h"
 
 namespace cuslice::tests {
 namespace {
@@ -45,16 +44,6 @@ nlohmann::json holders(const Folder& books) {
     const Outcome outcome = run({kLaunch, "ps", "--json", "--fake", "1xlaptop-2g"}, outside(books));
     REQUIRE(outcome.exit_code == 0);
     return nlohmann::json::parse(outcome.out)["processes"];
-}
-
-// Until it is so, or for ten seconds: others have to be given time for what they do.
-template <typename Condition>
-bool soon(Condition condition) {
-    for (int i = 0; i < 1000; i++) {
-        if (condition()) return true;
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return false;
 }
 
 // Two processes of one job, each with a context.
@@ -112,12 +101,7 @@ TEST_CASE("what a killed member held is shown as free again, also where nobody i
     REQUIRE(b->number("info") == free - 400 * kMiB);
     a->kill(SIGKILL);
     a.reset();
-    std::uint64_t now = 0;
-    for (int looks = 0; looks < 200 && now <= free; ++looks) {
-        now = b->number("info");
-        usleep(20'000);
-    }
-    CHECK(now > free);  // and what its context took
+    CHECK(soon([&] { return b->number("info") > free; }));  // and what its context took
 }
 
 TEST_CASE("processes that use the same part of a GPU share its limit, and not another part's") {
@@ -317,7 +301,7 @@ TEST_CASE("a slice is reserved for its job: the third of three at 0.4 is refused
     CHECK(run(launch({"--fraction", "0.4", "--wait=50ms"}, {"/bin/echo", "no"}), outside(books)).exit_code == 75);
 
     Guest waiting(launch({"--fraction", "0.4", "--wait"}, guest), outside(books));
-    while (waiting.complaints().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    REQUIRE(soon([&] { return !waiting.complaints().empty(); }));
     first->kill(SIGKILL);
     CHECK(waiting.code("init") == 0);
     first.reset();
@@ -344,6 +328,7 @@ TEST_CASE("the reservation lives as long as its program, and the program's child
     const Folder books;
     const std::string guest = kGuests + "/guest_linked linked";
     const auto reserved = [&] { return holders(books).size(); };
+    pid_t left_behind = 0;
     SECTION("a shell that becomes the program") {
         Guest shell(launch({"--fraction", "0.4"}, {"/bin/sh", "-c", "exec " + guest}), outside(books));
         REQUIRE(shell.code("init") == 0);
@@ -369,12 +354,14 @@ TEST_CASE("the reservation lives as long as its program, and the program's child
         CHECK(shell.code("alloc x 1000") == 0);
     }
     SECTION("a program that leaves a child behind that does not use the GPU") {
-        const Outcome parent =
-            run(launch({"--fraction", "0.4"}, {"/bin/sh", "-c", "sleep 3 >/dev/null 2>&1 & echo $!"}), outside(books));
-        CHECK(parent.exit_code == 0);
+        const std::string script = "sleep 1000 >/dev/null 2>&1 & echo $!";
+        const Outcome parent = run(launch({"--fraction", "0.4"}, {"/bin/sh", "-c", script}), outside(books));
+        REQUIRE(parent.exit_code == 0);
+        left_behind = std::stoi(parent.out);
     }
     CHECK(soon([&] { return reserved() == 0; }));
     CHECK(run(launch({"--fraction", "1"}, {"/bin/true"}), outside(books)).exit_code == 0);
+    if (left_behind) CHECK(kill(left_behind, SIGKILL) == 0);  // it was there all the time
 }
 
 TEST_CASE("on several GPUs a slice is reserved where a context is made, and nowhere else") {

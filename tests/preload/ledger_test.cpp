@@ -30,7 +30,7 @@ Words outside(const Folder& books) { return plain({"CUSLICE_FAKE_DIR=" + books.p
 
 // A command that is ended if it hangs, for far longer than anything here is waited for.
 Outcome run_guarded(Words words, const Words& environment) {
-    words.insert(words.begin(), {"/usr/bin/env", "timeout", "15"});
+    words.insert(words.begin(), {"/usr/bin/env", "timeout", "120"});
     return run(words, environment);
 }
 

@@ -3,11 +3,11 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <thread>
 
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"
+#include "tests/soon.h"
 
 namespace cuslice::tests {
 namespace {
@@ -27,13 +27,8 @@ Json ps(const Machine& machine) {
 
 Json waiting(const Machine& machine) { return ps(machine).value("waiting", Json::array()); }
 
-// Until so many wait, or for a minute: others have to be given time for what they do.
 bool so_many_wait(const Machine& machine, std::size_t count) {
-    for (int i = 0; i < 600; i++) {
-        if (waiting(machine).size() == count) return true;
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    }
-    return false;
+    return soon([&] { return waiting(machine).size() == count; });
 }
 
 // A launcher that becomes a program which holds its slice until it is told to end, once it has become it.

@@ -144,7 +144,7 @@ void add_process_commands(Commands& commands) {
         for (std::size_t i = 0; i < number(w.at(0)) && !bad; ++i) {
             const pid_t child = fork();
             if (child == 0) {
-                alarm(30);  // a child that waits for what nobody ends any more is killed and counted
+                alarm(120);  // a child that waits for what nobody ends any more is killed and counted
                 for (const CUdevice device : {0, 1}) p.driver.cuDevicePrimaryCtxRelease_v2(device);
                 p.driver.cuDevicePrimaryCtxReset_v2(1);
                 p.driver.cuCtxDestroy_v2(p.current);
@@ -173,10 +173,10 @@ void add_process_commands(Commands& commands) {
                 }
             });
         unsigned bad = 0;
-        for (std::size_t i = 0; i < number(w.at(0)); ++i) {
+        for (std::size_t i = 0; i < number(w.at(0)) && !bad; ++i) {
             const pid_t child = fork();
             if (child == 0) {
-                alarm(30);  // a child that waits for a lock which nobody holds any more is killed and counted
+                alarm(120);  // a child that waits for a lock which nobody holds any more is killed and counted
                 _exit(ask_around(p));
             }
             int status = 0;

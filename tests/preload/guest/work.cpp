@@ -12,7 +12,7 @@ std::atomic<bool> let_go{false}, gave_up{false}, done{false};
 
 // Until this program says so. What would wait for ever is to end all the same, and say that it did not get that far.
 void hold(void*) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!let_go && !gave_up) {
         if (std::chrono::steady_clock::now() > end) gave_up = true;
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
