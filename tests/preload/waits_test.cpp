@@ -1,9 +1,8 @@
 // Whom a free waits for where memory is cached: every context that can still touch the block, and nobody else. And that
 // it ends no capture.
-#include <chrono>
-#include <thread>
-
+#include "tests/preload/naps.h"
 #include "tests/preload/scene.h"
+#include "tests/soon.h"
 
 namespace cuslice::tests {
 namespace {
@@ -112,11 +111,11 @@ TEST_CASE("what has been idle for long is not given back while a stream is captu
     const std::uint64_t used = scene.held().used;
     REQUIRE(scene.guest.code("free a") == 0);
     REQUIRE(scene.guest.code(std::string("begin s global") + (newer ? " newer" : "")) == 0);
-    // However long it takes: the capture is whole, and the memory comes back when it is over.
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    // However often it is looked for: the capture is whole, and the memory comes back when it is over.
+    const auto then = naps_of_others(scene.guest.pid());
+    CHECK(soon([&] { return napped_since(scene.guest.pid(), then, 20); }));
     CHECK(scene.guest.code("end s") == 0);
-    while (scene.held().used == used) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    CHECK(scene.held().used < used);
+    CHECK(soon([&] { return scene.held().used < used; }));
 }
 
 }  // namespace cuslice::tests

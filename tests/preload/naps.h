@@ -1,0 +1,47 @@
+// How often a guest's threads have gone to sleep, as the kernel counts it: each pause of a wait is one voluntary
+// switch. So what waits is told from what doesn't without a clock.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include "tests/preload/guest.h"
+
+namespace cuslice::tests {
+
+/// 0 of a thread that has ended.
+inline std::uint64_t naps_of(int pid, int thread) {
+    std::ifstream status("/proc/" + std::to_string(pid) + "/task/" + std::to_string(thread) + "/status");
+    const std::string key = "voluntary_ctxt_switches:";
+    for (std::string line; std::getline(status, line);)
+        if (line.rfind(key, 0) == 0) return std::stoull(line.substr(key.size()));
+    return 0;
+}
+
+/// Of the thread that carries out the commands, which sleeps once for each.
+inline std::uint64_t naps(Guest& guest) {
+    const int pid = guest.pid();
+    return naps_of(pid, pid);
+}
+
+/// Each of the guest's other threads, with its naps: with idle-release one of them looks for what is idle.
+inline std::map<int, std::uint64_t> naps_of_others(int pid) {
+    std::map<int, std::uint64_t> all;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
+        const int thread = std::stoi(task.path().filename());
+        if (thread != pid) all[thread] = naps_of(pid, thread);
+    }
+    return all;
+}
+
+/// Whether each of them has napped so many times more than then.
+inline bool napped_since(int pid, const std::map<int, std::uint64_t>& then, std::uint64_t times) {
+    return !then.empty() && std::all_of(then.begin(), then.end(),
+                                        [&](const auto& one) { return naps_of(pid, one.first) >= one.second + times; });
+}
+
+}  // namespace cuslice::tests
