@@ -1,6 +1,5 @@
 // Threads that need segments at the same time, and a driver that takes its time.
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -9,6 +8,7 @@
 #include "tests/catch.h"
 #include "tests/policy/allocator/made_up_memory.h"
 #include "tests/sleeping.h"
+#include "tests/soon.h"
 
 namespace cuslice {
 namespace {
@@ -21,6 +21,7 @@ struct Meeting : MadeUpMemory {
     std::condition_variable complete;
     unsigned inside = 0, alone = 0;
     unsigned size = 2;
+    bool given_up = false;
     CachingAllocator& allocator = *new CachingAllocator;
 
     Meeting() {
@@ -37,11 +38,15 @@ struct Meeting : MadeUpMemory {
         CachingAllocator::thread_ends();
         delete &allocator;
     }
-    // Who is left waiting for ten seconds was kept alone.
+    // Who is left waiting was kept alone. Nobody waits any more then.
     void wait() {
         std::unique_lock lock(meet);
         if (++inside >= size) return complete.notify_all();
-        if (!complete.wait_for(lock, std::chrono::seconds(10), [&] { return inside >= size; })) alone++;
+        const auto there = [&] { return inside >= size || given_up; };
+        if (complete.wait_for(lock, tests::kLongEnough, there) && !given_up) return;
+        alone++;
+        given_up = true;
+        complete.notify_all();
     }
 };
 

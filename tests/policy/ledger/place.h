@@ -58,19 +58,16 @@ struct Place {
     }
 };
 
-// It does nothing, and has its parent's mappings and descriptors.
-inline void leave_child_behind() {
-    if (fork() != 0) return;
-    sleep(2);
-    _exit(0);
-}
-
 // A process that answers a letter with a letter, until its input ends or it is killed.
 class Child {
   public:
     explicit Child(const std::function<char(char)>& answer) {
         int in[2], out[2];
         if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) std::abort();
+        if (lives_[0] < 0) {
+            if (pipe2(lives_, O_CLOEXEC) != 0) std::abort();
+            parents_.push_back(lives_[1]);
+        }
         pid_ = fork();
         if (pid_ == 0) {
             close(in[1]), close(out[0]);
@@ -108,9 +105,16 @@ class Child {
         pid_ = 0;
     }
     pid_t pid() const { return pid_; }
+    /// In a child: one of its own that does nothing until the test has ended, and has its mappings and descriptors.
+    static void leave_one_behind() {
+        if (fork() != 0) return;
+        char none = 0;
+        _exit(read(lives_[0], &none, 1) < 0);
+    }
 
   private:
     static inline std::vector<int> parents_;
+    static inline int lives_[2] = {-1, -1};  // whose other end the test alone has
     pid_t pid_ = 0;
     int in_ = -1, out_ = -1;
 };
@@ -142,7 +146,7 @@ inline std::function<char(char)> member(const LedgerFolder& folder, std::uint64_
                     }
                 return 'y';
             case 'f':
-                leave_child_behind();
+                Child::leave_one_behind();
                 return 'y';
             default:
                 return '?';
