@@ -124,8 +124,11 @@ CUresult Injection::Meeting::wait() {
         return CUDA_SUCCESS;
     }
     const std::uint64_t round = rounds;
-    if (complete.wait_for(hold, std::chrono::seconds(kPatience), [&] { return rounds != round; })) return CUDA_SUCCESS;
+    complete.wait_for(hold, std::chrono::seconds(kPatience), [&] { return rounds != round || given_up; });
+    if (rounds != round) return CUDA_SUCCESS;
     inside--;
+    given_up = true;
+    complete.notify_all();
     return CUDA_ERROR_TIMEOUT;
 }
 

@@ -48,14 +48,15 @@ class Injection {
         std::unique_ptr<std::atomic<bool>> told;
     };
     /// Where threads wait for each other inside a function. Who is left waiting for kPatience is told that it has timed
-    /// out: nobody else can come in, as with a program that holds a lock over the call.
+    /// out: nobody else can come in, as with a program that holds a lock over the call. Nobody waits any more then.
     struct Meeting {
-        static constexpr int kPatience = 10;  // seconds
+        static constexpr int kPatience = 60;  // seconds
         std::string name;
         std::uint64_t size = 2;
         std::mutex mutex;
         std::condition_variable complete;
         std::uint64_t inside = 0, rounds = 0;
+        bool given_up = false;
 
         CUresult wait();
     };
