@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "tests/catch.h"
+#include "tests/soon.h"
 #include "tests/virtual_gpu/fake/child.h"
 
 using namespace cuslice::fake;
@@ -139,11 +140,18 @@ TEST_CASE("the last figures stay readable after the end") {
 
 TEST_CASE("a process that closes all its files keeps what it holds") {
     CHECK(in_child({}, [](const Report& report) {
+              constexpr int kLast = 255;
+              int closes[2];
+              EXPECT(pipe(closes) == 0);
+              EXPECT(dup2(closes[1], kLast) == kLast);
+              close(closes[1]);
               const pid_t child = holder(report, 700 * MiB, [](Books&) {
-                  for (int file = 3; file < 256; file++) close(file);
+                  for (int file = 3; file <= kLast; file++) close(file);
                   pause();
               });
-              usleep(20000);
+              close(kLast);
+              char byte = 0;
+              EXPECT(read(closes[0], &byte, 1) == 0);  // the child's was the last end to be written to
               Books books;
               open_books(report, books);
               EXPECT_EQUAL(books.used_by_all(), 700 * MiB);
@@ -159,8 +167,7 @@ TEST_CASE("a process that becomes another program gives up what it held") {
               const pid_t child = holder(report, 700 * MiB, [](Books&) { execlp("sleep", "sleep", "100", nullptr); });
               Books books;
               open_books(report, books);
-              for (int i = 0; i < 500 && books.used_by_all() != 0; i++) usleep(10000);
-              EXPECT_EQUAL(books.used_by_all(), std::uint64_t{0});
+              EXPECT(cuslice::tests::soon([&] { return books.used_by_all() == 0; }));
               EXPECT(kill(child, 0) == 0);
               kill(child, SIGKILL);
               wait_for(child);
@@ -169,16 +176,19 @@ TEST_CASE("a process that becomes another program gives up what it held") {
 
 TEST_CASE("a forked child neither keeps nor ends its parent's slot") {
     CHECK(in_child({}, [](const Report& report) {
-              const pid_t child = holder(report, 700 * MiB, [](Books& own) {
+              int ended[2];
+              EXPECT(pipe(ended) == 0);
+              const pid_t child = holder(report, 700 * MiB, [&](Books& own) {
                   if (fork() == 0) {
                       prctl(PR_SET_PDEATHSIG, SIGKILL);
                       own.end_slot();  // as the library does when the child exits
-                      sleep(100);
-                      _exit(0);
+                      EXPECT(write(ended[1], "x", 1) == 1);
+                      pause();
                   }
                   pause();
               });
-              usleep(20000);
+              char byte = 0;
+              EXPECT(read(ended[0], &byte, 1) == 1);
               Books books;
               open_books(report, books);
               EXPECT_EQUAL(books.used_by_all(), 700 * MiB);

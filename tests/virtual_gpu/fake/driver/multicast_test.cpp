@@ -4,9 +4,11 @@
 #include <thread>
 
 #include "tests/catch.h"
+#include "tests/sleeping.h"
 #include "tests/virtual_gpu/fake/driver/gpu.h"
 
 using namespace fake_test;
+using cuslice::tests::await_sleep, cuslice::tests::this_thread;
 
 namespace {
 
@@ -102,11 +104,14 @@ TEST_CASE("whoever binds or maps waits until the team is complete") {
               const CUmemGenericAllocationHandle memory = memory_on(report, 0, 2 * MiB);
               EXPECT_EQUAL(cuMulticastAddDevice(object, 0), CUDA_SUCCESS);
               std::atomic<bool> bound{false};
+              std::atomic<pid_t> binds{0}, maps{0};
               std::thread waiting([&] {
+                  binds = this_thread();
                   EXPECT_EQUAL(cuMulticastBindMem(object, 0, memory, 0, 2 * MiB, 0), CUDA_SUCCESS);
                   bound = true;
               });
-              std::this_thread::sleep_for(std::chrono::milliseconds(20));
+              while (!binds) std::this_thread::yield();
+              await_sleep(binds);
               EXPECT(!bound);
               EXPECT_EQUAL(cuMulticastAddDevice(object, 1), CUDA_SUCCESS);
               waiting.join();
@@ -116,9 +121,11 @@ TEST_CASE("whoever binds or maps waits until the team is complete") {
               std::thread mapping([&] {
                   CUdeviceptr at = 0;
                   EXPECT_EQUAL(cuMemAddressReserve(&at, 2 * MiB, 0, 0, 0), CUDA_SUCCESS);
+                  maps = this_thread();
                   EXPECT_EQUAL(cuMemMap(at, 2 * MiB, 0, second, 0), CUDA_ERROR_INVALID_VALUE);
               });
-              std::this_thread::sleep_for(std::chrono::milliseconds(20));
+              while (!maps) std::this_thread::yield();
+              await_sleep(maps);
               EXPECT_EQUAL(cuMemRelease(second), CUDA_SUCCESS);
               mapping.join();
           }) == "");
