@@ -32,7 +32,7 @@ while [ $# -gt 0 ]; do
     words="$words ${1##*/}"  # without folders, which say nothing to others
     case $1 in
     # Nobody is measured there, and a machine that is busy with other things takes its time.
-    --fake) fake=1xh200 patience=5 ;;
+    --fake) fake=1xh200 patience=20 ;;
     --record) record=${2:?--record needs a file} && shift ;;
     --only) only=,${2:?--only needs a step}, words="$words $2" && shift ;;
     --seconds) seconds=${2:?--seconds needs a number} words="$words $2" && shift ;;
