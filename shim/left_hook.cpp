@@ -41,8 +41,10 @@ void forget_left_hook() {
 
 }  // namespace
 
-// The stack grows down: what is called in there lies below its place, and what lies above has given that back.
-OnStack::Judgement OnStack::judge(const volatile void* here) const {
+// The stack grows down: what is called in there lies below its place, and what lies above has given that back. Where
+// the hook was left another function's frame may lie there by now, and AddressSanitizer would have the read for a
+// mistake.
+[[gnu::no_sanitize("address")]] OnStack::Judgement OnStack::judge(const volatile void* here) const {
     const auto place = reinterpret_cast<std::uintptr_t>(place_), now = reinterpret_cast<std::uintptr_t>(here);
     if (now >= place) return now - place < kOneStack ? Judgement::left : Judgement::unknown;
     if (place - now >= kOneStack) return Judgement::unknown;
