@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
@@ -18,6 +19,9 @@ namespace {
 
 // Nothing that is asked here takes so long by itself: whoever hasn't answered then waits for what will not come.
 constexpr std::chrono::seconds kHang{120};
+
+// Between two looks at a program's threads.
+constexpr std::int64_t kLook = 20;  // milliseconds
 
 using Clock = std::chrono::steady_clock;
 
@@ -55,11 +59,27 @@ pid_t last_of_chain(pid_t pid) {
 
 }  // namespace
 
-std::uint64_t ran_or_waited(pid_t pid) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/schedstat");
-    std::uint64_t ran = 0, waited = 0;
-    file >> ran >> waited;
-    return ran + waited;
+Busy::Busy(pid_t pid) : pid_(pid) {
+    look();
+    for (auto& [number, thread] : threads_) thread.at_first = thread.now;
+}
+
+void Busy::look() {
+    std::error_code gone;
+    for (const auto& task : std::filesystem::directory_iterator(task_folder(pid_), gone)) {
+        std::ifstream file(task.path() / "schedstat");
+        std::uint64_t ran = 0, waited = 0;
+        if (file >> ran >> waited) {
+            Thread& thread = threads_[std::stoi(task.path().filename())];
+            thread.now = std::max(thread.now, ran + waited);  // a number may be given to another one
+        }
+    }
+}
+
+std::uint64_t Busy::nanoseconds() const {
+    std::uint64_t sum = 0;
+    for (const auto& [number, thread] : threads_) sum += thread.now - thread.at_first;
+    return sum;
 }
 
 Worker::Worker(const Words& words, const Words& environment) {
@@ -101,7 +121,7 @@ void Worker::send(const std::string& line) {
     (void)!write(in_, whole.data(), whole.size());
 }
 
-Answer Worker::receive() {
+Answer Worker::receive(const std::function<void()>& look) {
     const auto end = Clock::now() + kHang;
     for (;;) {
         const std::size_t line_end = pending_.find('\n');
@@ -114,7 +134,9 @@ Answer Worker::receive() {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
         if (left <= 0) throw Finding("no answer in " + std::to_string(kHang.count()) + " s");
         pollfd ends[] = {{out_, POLLIN, 0}, {error_, POLLIN, 0}};
-        if (poll(ends, 2, static_cast<int>(left)) < 0 && errno != EINTR) throw std::runtime_error("no poll");
+        const auto moment = static_cast<int>(look ? std::min(left, kLook) : left);
+        if (poll(ends, 2, moment) < 0 && errno != EINTR) throw std::runtime_error("no poll");
+        if (look) look();
         if (ends[1].revents & POLLIN) drain();
         char buffer[4096];
         if (!ends[0].revents) continue;
@@ -125,14 +147,15 @@ Answer Worker::receive() {
 }
 
 Answer Worker::ask(const std::string& line) {
-    const auto busy = [&] { return (host_pid_ > 0 ? ran_or_waited(host_pid_) : 0) + ran_or_waited(getpid()); };
-    const std::uint64_t before = busy();
+    Busy program(host_pid_), model(getpid());
     const auto begun = Clock::now();
     send(line);
-    Answer answer = receive();
+    Answer answer = receive([&] { program.look(); });
     const auto wall =
         static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begun).count());
-    const std::uint64_t now = busy(), spent = now > before ? now - before : 0;
+    program.look();
+    model.look();
+    const std::uint64_t spent = program.nanoseconds() + model.nanoseconds();
     answer.blocked_ms = wall > spent ? (wall - spent) / 1'000'000 : 0;
     return answer;
 }

@@ -5,6 +5,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <stdexcept>
 #include <string>
 
@@ -31,10 +33,10 @@ class Worker {
     Worker& operator=(const Worker&) = delete;
 
     void send(const std::string& line);
-    /// Waits for the next line; a Finding after kHang seconds.
-    Answer receive();
-    /// Both. The time blocked is the wall clock's less what the program's and the model's own main threads have run and
-    /// have waited for a processor: so a machine that is busy with something else adds nothing to it.
+    /// Waits for the next line, and has a look now and then meanwhile; a Finding after kHang seconds.
+    Answer receive(const std::function<void()>& look = {});
+    /// Both. The time blocked is the wall clock's less what the program's and the model's own threads have run and have
+    /// waited for a processor: so a machine that is busy with something else adds nothing to it.
     Answer ask(const std::string& line);
 
     /// What it calls itself, which is what the books say of it, and what it is here.
@@ -64,8 +66,20 @@ class Worker {
     std::string pending_, err_;
 };
 
-/// Nanoseconds that a process's main thread has run, and those that it has waited for a processor; 0 where the kernel
-/// doesn't say.
-std::uint64_t ran_or_waited(pid_t pid);
+/// How long the threads of a process have run and have waited for a processor since this was made, as far as they were
+/// looked at: one that ends between two looks counts as at the first. Nothing where the kernel doesn't say.
+class Busy {
+  public:
+    explicit Busy(pid_t pid);
+    void look();
+    std::uint64_t nanoseconds() const;
+
+  private:
+    struct Thread {
+        std::uint64_t at_first = 0, now = 0;
+    };
+    pid_t pid_;
+    std::map<pid_t, Thread> threads_;
+};
 
 }  // namespace cuslice::tests::model
