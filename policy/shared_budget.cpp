@@ -56,6 +56,12 @@ std::uint64_t SharedBudget::room() const {
     return least;
 }
 
+bool SharedBudget::retired() const {
+    for (unsigned i = 0, n = count(); i < n; i++)
+        if (members_[i].retired()) return true;
+    return outer_ && outer_->retired();
+}
+
 bool SharedBudget::over(OverLimit* why) const {
     for (unsigned i = 0, n = count(); i < n; i++) {
         const std::uint64_t used = members_[i].used(), top = members_[i].limit(), mine = members_[i].held();

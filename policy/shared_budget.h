@@ -35,6 +35,8 @@ class SharedBudget {
     // The smallest limit of all accounts, and what could be had in each of them, less the margin. Bytes.
     std::uint64_t limit() const;
     std::uint64_t room() const;
+    // Whether an account's file is gone and another one is in its place, in which this process is not yet.
+    bool retired() const;
     // True if some account holds more than its limit, with `why` filled.
     bool over(OverLimit* why) const;
 

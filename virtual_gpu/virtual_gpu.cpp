@@ -266,6 +266,11 @@ bool VirtualGpu::fits_in_whole(std::uint64_t bytes, OverLimit* why) {
     return false;
 }
 
+[[gnu::cold, gnu::noinline]] void VirtualGpu::follow_file_now() {
+    const Uncancelled locked;
+    take_back_dead();
+}
+
 // A reservation has been refused once.
 bool VirtualGpu::charge_after_looking(std::uint64_t bytes, OverLimit* why) {
     process().look_for_ended(*this);
@@ -370,6 +375,7 @@ bool VirtualGpu::reserve_of_siblings(std::uint64_t bytes, OverLimit* why) {
 
 bool VirtualGpu::asked_to_trim() {
     if (!sharing_.joined()) return false;
+    follow_file();
     const std::uint32_t now = sharing_.budget().wanted();
     return wanted_seen_.load(std::memory_order_relaxed) != now && wanted_seen_.exchange(now) != now;
 }
@@ -424,6 +430,7 @@ bool VirtualGpu::foresee(DriverPart::Step& step, std::uint64_t bytes, OverLimit*
         *over = {bytes, over->used - std::min(over->used, Budget::charged(bytes)), over->ceiling, over->others};
         return false;
     };
+    follow_file();
     if (fits(why)) return true;
     process().look_for_ended(*this);
     refresh(pools_.any());

@@ -194,6 +194,13 @@ class VirtualGpu {
         sharing_.take_back_dead();
         first_->whole_sharing_.take_back_dead();
     }
+    // Where the accounts' file is gone and has another one in its place: what others hold, and what they ask for, is
+    // there. A reservation finds that out by being refused, and nothing else does.
+    void follow_file() {
+        if (sharing_.joined() && sharing_.budget().retired()) [[unlikely]]
+            follow_file_now();
+    }
+    void follow_file_now();
     bool charge_after_looking(std::uint64_t bytes, OverLimit* why);
     bool reserve_what_shrank(std::uint64_t bytes, OverLimit* why);
     bool reserve_of_siblings(std::uint64_t bytes, OverLimit* why);

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "policy/directory_entry.h"
+#include "policy/ledger/accounts.h"
 #include "policy/ledger/locked.h"
 #include "policy/ledger/total.h"
 #include "policy/ledger/users.h"
@@ -48,20 +49,6 @@ void add_holder(Committed* committed, unsigned user, const Account& account, con
 }
 
 }  // namespace
-
-void set_terms(Account* account, const Terms& terms) {
-    const bool known = account->state.load() != AccountState::free;
-    if (!known) {
-        account->kind = terms.kind;
-        account->inner = terms.inner;
-        memcpy(account->name, terms.name, sizeof account->name);
-        account->total.bytes = 0;  // the stamp stays: it is some lane's, and noted there when it is replaced
-    }
-    if (!known || terms.limit != kNoLimitBytes) account->limit.store(terms.limit);
-    account->left = 0;
-    account->reserved.store(terms.inner ? 0 : terms.reserved);
-    account->state.store(AccountState::claimed);
-}
 
 // ---- what is committed ----------------------------------------------------------------------------------------------
 
@@ -279,10 +266,11 @@ void Ledger::adopt_launcher(const Account* account, Member* member) {
     for (std::uint32_t i = 0; i < file.header.members && i < kMembers; i++) {
         const Member& launcher = file.members[i];
         if (launcher.state.load() != MemberState::live || launcher.account != index_of(account) ||
-            launcher.role != MemberRole::launcher || is_mine(i) || !is_this_process(launcher))
+            !is_launchers(launcher.role) || is_mine(i) || !is_this_process(launcher))
             continue;
         member->since = launcher.since;
         memcpy(member->command, launcher.command, sizeof member->command);
+        if (is_carried(launcher.role)) return;  // it has no lock that an exec would keep, and needs none
         if (mine_count_ == sizeof mine_ / sizeof mine_[0]) return;
         Place& place = mine_[mine_count_];
         place = {};
@@ -309,7 +297,7 @@ Ledger::Step Ledger::begin(const Request& request, const Joiner& self, bool may_
     if (!first && account->state.load() == AccountState::claimed) return Step::busy;
     const bool claims = first && request.reserved && !request.inner;
     if (claims && !may_claim) return Step::refused;
-    if (!account) account = new_account(request.kind);
+    if (!account) account = new_account(*open_.file, request.kind);
     if (!account) return say(why, "there is no room for one more account"), Step::failed;
 
     // First the place, then the claim: a claim without a living member is nobody's.
@@ -337,6 +325,8 @@ Ledger::Step Ledger::begin(const Request& request, const Joiner& self, bool may_
 void Ledger::enter(Account* account, Place* place, Membership* membership) {
     if (account->state.load() == AccountState::claimed) account->state.store(AccountState::open);
     place->membership = membership;
+    membership->open_ = open_;
+    membership->path_ = path_;
     membership->file_ = open_.file;
     membership->lanes_ = open_.file->lanes;
     membership->number_ = place->number;

@@ -12,6 +12,7 @@
 
 #include "config/key.h"
 #include "policy/guest_file.h"
+#include "policy/ledger/carry.h"
 #include "policy/ledger/liveness.h"
 #include "policy/ledger/users.h"
 
@@ -109,11 +110,11 @@ std::uint64_t new_id() {
     return id ? id : 1;
 }
 
-// A whole new file.
-bool make(const char* path, const char* uuid, std::uint64_t capacity, Failure* why) {
+// A whole new file; -1 if there can't be one.
+int make(const char* path, const char* uuid, std::uint64_t capacity, Failure* why) {
     const int file = open(path, O_RDWR | O_CREAT | O_EXCL | kSafely, 0644);
     if (why) why->no_place = file < 0 && means_no_room(errno);
-    if (file < 0) return fail(why, "can't make", path), false;
+    if (file < 0) return fail(why, "can't make", path), -1;
     Header header{};
     header.magic = kMagic;
     header.version = kVersion;
@@ -121,6 +122,7 @@ bool make(const char* path, const char* uuid, std::uint64_t capacity, Failure* w
     header.capacity = capacity;
     header.id = new_id();
     header.room = kRoom;
+    header.unfinished = 1;
     snprintf(header.uuid, sizeof header.uuid, "%s", uuid);
     bool done = may_be_as_large_as(sizeof(File)) && ftruncate(file, sizeof(File)) == 0;
     if (done) {
@@ -130,11 +132,65 @@ bool make(const char* path, const char* uuid, std::uint64_t capacity, Failure* w
     }
     if (done) {
         fchmod(file, 0644);  // whatever the host's umask: other users read it
-    } else {
-        if (why) why->no_place = means_no_room(errno);
-        fail(why, "no room for", path);
+        return file;
     }
+    if (why) why->no_place = means_no_room(errno);
+    fail(why, "no room for", path);
     close(file);
+    return -1;
+}
+
+// Gives a new file its name, unless there is one by it. In one step, where the kernel can: whoever is killed between
+// two would leave a second name, by which a file that is removed later looks as if it were still there.
+bool name(const char* made, const char* path) {
+    constexpr unsigned kNoReplace = 1;
+    if (syscall(SYS_renameat2, AT_FDCWD, made, AT_FDCWD, path, kNoReplace) == 0 || errno == EEXIST) return true;
+    return (errno == ENOSYS || errno == EINVAL) && (link(made, path) == 0 || errno == EEXIST);
+}
+
+// The file that is to get the name.
+struct Making {
+    const char *made, *path, *uuid;
+    std::uint64_t capacity;
+    bool replace;          // what lies under the name now
+    const OpenFile* gone;  // see open_own()
+};
+
+// Makes a new file, with what is in those that were removed, before anybody sees it under its name. True also where
+// another process has given a file that name meanwhile.
+bool put_in_place(const Making& making, Failure* why) {
+    unlink(making.made);  // of an earlier process of our pid
+    OpenFile fresh;
+    fresh.descriptor = make(making.made, making.uuid, making.capacity, why);
+    if (fresh.descriptor < 0) {
+        const int error = errno;
+        unlink(making.made);
+        errno = error;
+        return false;
+    }
+    fresh.file = map(fresh.descriptor);
+    bool done = false;
+    if (fresh.file) {
+        Removed removed(fresh.descriptor, making.path, making.uuid, making.gone);
+        const bool carried = removed.carry_to(fresh);
+        if (!carried && why) why->no_place = true;
+        // Nobody is let in before it has been seen that no other file has had the name in between.
+        lock_byte(fresh.descriptor, 0);
+        if (carried) done = making.replace ? rename(making.made, making.path) == 0 : name(making.made, making.path);
+        const int error = errno;
+        if (carried && !done) removed.restore();
+        if (done) {
+            removed.carry_rest_to(fresh);
+            fresh.file->header.unfinished = 0;
+        }
+        munmap(fresh.file, sizeof(File));
+        errno = carried ? error : ENOSPC;
+    }
+    const int error = errno;
+    if (!done && why && !why->text[0]) fail(why, "can't make", making.path);
+    close(fresh.descriptor);
+    unlink(making.made);
+    errno = error;
     return done;
 }
 
@@ -198,16 +254,8 @@ bool open_existing(const char* folder, const char* uuid, OpenFile* out, Failure*
     return false;
 }
 
-// Gives a new file its name, unless there is one by it. In one step, where the kernel can: whoever is killed between
-// two would leave a second name, by which a file that is removed later looks as if it were still there.
-static bool name(const char* made, const char* path) {
-    constexpr unsigned kNoReplace = 1;
-    if (syscall(SYS_renameat2, AT_FDCWD, made, AT_FDCWD, path, kNoReplace) == 0 || errno == EEXIST) return true;
-    return (errno == ENOSYS || errno == EINVAL) && (link(made, path) == 0 || errno == EEXIST);
-}
-
 bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec,
-              const Deadline& deadline, OpenFile* out, Failure* why) {
+              const Deadline& deadline, OpenFile* out, Failure* why, const OpenFile* gone) {
     char path[kPathBytes], made[kPathBytes];
     const ProcessIdentity self = this_process();
     // Where nobody can tell the namespace, pids alone are not enough for a name.
@@ -241,21 +289,24 @@ bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool
         }
         bool made_one = true;
         if (missing || replace) {
-            unlink(made);  // of an earlier process of our pid
-            made_one = make(made, uuid, capacity, why) && (replace ? rename(made, path) == 0 : name(made, path));
+            made_one = put_in_place({made, path, uuid, capacity, replace, gone}, why);
             if (made_one) found = replace ? Found::rebuilt : Found::made;
-            const int error = errno;
-            unlink(made);
-            errno = error;
         }
+        const int error = errno;
         if (file >= 0) close(file);
-        if (!made_one) {
-            if (why && !why->text[0]) fail(why, "can't make", path);
-            return false;
-        }
+        errno = error;
+        if (!made_one) return false;
     } while (deadline.pause());
     errno = EAGAIN;
     return fail(why, "can't have in time, as another process has it locked or leased:", path), false;
+}
+
+bool map_removed(int file, const char* uuid, OpenFile* out) {
+    struct stat info {};
+    if (file < 0 || !about(file, &info) || !is_ours(info, "", nullptr) || info.st_nlink != 0) return false;
+    File* const mapped = map_good(file, info, uuid);
+    if (mapped) *out = {mapped, file, info.st_dev, info.st_ino, Found::good};
+    return mapped != nullptr;
 }
 
 void close_file(OpenFile* open_file) {
@@ -274,6 +325,14 @@ State state_of(const OpenFile& open_file, const char* uuid) {
     if (!about(open_file.descriptor, &info)) return State::unknown;
     if (info.st_nlink == 0) return State::gone;
     return good(open_file.file->header, uuid) ? State::whole : State::damaged;
+}
+
+bool looks_gone(const OpenFile& open_file, const char* path) {
+    struct stat info {};
+    if (about(open_file.descriptor, &info) && info.st_dev == open_file.device && info.st_ino == open_file.inode)
+        return info.st_nlink == 0;
+    if (syscall(SYS_newfstatat, AT_FDCWD, path, &info, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT;
+    return info.st_dev != open_file.device || info.st_ino != open_file.inode;
 }
 
 bool has_descriptor(const OpenFile& open_file) { return is_same(open_file.descriptor, open_file); }

@@ -42,12 +42,16 @@ unsigned folder_mode(const char* folder);
 // Maps this user's file of a GPU of `capacity` bytes, and makes it if need be: the space is taken before it is used,
 // for a page that can't be had later would be a SIGBUS in the host. A file of another size or with garbage is replaced,
 // its old users keeping what they have mapped. `keep_over_exec`: the descriptor, and with it this process's locks,
-// outlives exec.
+// outlives exec. A file that is made begins with what processes hold that still use one which was removed (carry.h), of
+// which this process may have one mapped: `gone`, or null.
 bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec,
-              const Deadline& deadline, OpenFile* out, Failure* why);
+              const Deadline& deadline, OpenFile* out, Failure* why, const OpenFile* gone = nullptr);
 
 // The same, but only if it is there and good.
 bool open_existing(const char* folder, const char* uuid, OpenFile* out, Failure* why);
+
+// Maps a file of ours that has no name any more. `file` stays the caller's if it is none.
+bool map_removed(int file, const char* uuid, OpenFile* out);
 
 void close_file(OpenFile* open_file);
 // In a forked child: its copy of the descriptor could keep a lock of the parent's.
@@ -59,6 +63,9 @@ State state_of(const OpenFile& open_file, const char* uuid);
 
 // Whether the descriptor is still this file's: a program may have closed all it found.
 bool has_descriptor(const OpenFile& open_file);
+// Whether the descriptor, which the host may have closed, or the name says that the file is gone: without its lock.
+// What can't be told is not gone.
+bool looks_gone(const OpenFile& open_file, const char* path);
 // Opens the file again under its name. False if that can't be done; `*gone`: there is another file by now, or none.
 bool open_again(const char* path, OpenFile* open_file, bool* gone);
 

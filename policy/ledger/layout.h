@@ -61,9 +61,18 @@ enum class LockKind : std::uint32_t {
 enum class MemberRole : std::uint32_t {
     user,      // it holds memory
     launcher,  // it holds a reservation for the program that the launcher becomes
+    // The same of a process that is still in a file which was removed, entered by whoever made this one: nobody has its
+    // byte locked, and /proc says whether the process lives.
+    carried,
+    carried_launcher,
 };
+inline bool is_carried(MemberRole role) { return role == MemberRole::carried || role == MemberRole::carried_launcher; }
+inline bool is_launchers(MemberRole role) {
+    return role == MemberRole::launcher || role == MemberRole::carried_launcher;
+}
 
-// One process in one account. Written by its process alone, except that whoever holds byte 0 may end a dead one's.
+// One process in one account. Written by its process alone, except that whoever holds byte 0 may end a dead one's, and
+// enter and change a carried one.
 struct alignas(128) Member {
     std::atomic<MemberState> state;
     std::uint32_t account;
@@ -122,6 +131,8 @@ struct Header {
     std::uint64_t locker_namespace;
     std::uint64_t last_order;        // the last number that a request was given
     std::uint64_t granted[kLatest];  // the latest requests that were granted, by their numbers, the earliest first
+    // 1: whoever made it has not looked yet for those who went to another file of this name while it was made.
+    std::uint32_t unfinished;
 };
 
 struct File {
@@ -131,6 +142,7 @@ struct File {
     Member members[kMembers];
     Lane lanes[kMembers * kLanes];
 };
+static_assert(offsetof(File, accounts) == 256, "what version 4 has");
 static_assert(kMembers * kLanes < 1 << 16, "a stamp has 16 bits for the lane");
 
 }  // namespace cuslice::ledger

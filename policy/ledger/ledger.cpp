@@ -21,6 +21,8 @@ constexpr unsigned kPatienceToOpen = 1000;  // milliseconds
 // no longer than this.
 constexpr std::uint64_t kRest = 5;  // seconds
 constexpr unsigned kBrief = 20;     // milliseconds
+// A file that was there when its lock was asked for may be gone when it is had.
+constexpr unsigned kTries = 3;
 
 void set(char* text, std::size_t size, const char* value) { snprintf(text, size, "%s", value); }
 
@@ -32,23 +34,40 @@ Ledger::Locked::Locked(Ledger& ledger, const Deadline& deadline, Failure* why)
     : ledger_(ledger), guard_(ledger.mutex_), saved_errno_(errno) {
     if (!ledger_.open_.there()) return;
     const bool rests = now_monotonic_seconds() < ledger_.not_before_;
-    if (!ledger_.find_file(rests ? Deadline(kBrief) : deadline, why)) return;
-    ledger_.lock_own_bytes();
-    kind_ = lock_header_until(ledger_.open_.descriptor, ledger_.open_.file->header, rests ? Deadline(0) : deadline);
-    if (kind_ == LockKind::none) {
-        if (means_held(errno)) {
-            if (!rests) ledger_.not_before_ = now_monotonic_seconds() + kRest;
-            ledger_.name_locker(why);
-        } else if (why) {
-            snprintf(why->text, sizeof why->text, "the ledger can't be locked: %s", strerror(errno));
+    const auto rest = [&] {
+        if (!rests && means_held(errno)) ledger_.not_before_ = now_monotonic_seconds() + kRest;
+    };
+    for (unsigned tries = 0;; tries++) {
+        errno = 0;
+        if (!ledger_.find_file(rests ? Deadline(kBrief) : deadline, rests, why)) {
+            rest();
+            return;
         }
-        return;
+        ledger_.lock_own_bytes();
+        kind_ = lock_header_until(ledger_.open_.descriptor, ledger_.open_.file->header, rests ? Deadline(0) : deadline);
+        if (kind_ == LockKind::none) {
+            rest();
+            if (means_held(errno))
+                name_locker(ledger_.open_, why);
+            else if (why)
+                snprintf(why->text, sizeof why->text, "the ledger can't be locked: %s", strerror(errno));
+            return;
+        }
+        // Whoever put another file in its place meanwhile has not seen what is done in this one from here on.
+        if (tries == kTries || state_of(ledger_.open_, ledger_.uuid_) != State::gone) break;
+        unlock_header(ledger_.open_.descriptor, ledger_.open_.file->header, kind_);
+        kind_ = LockKind::none;
     }
     Header& header = ledger_.open_.file->header;
-    header.locker_namespace = own_pid_namespace();
-    __atomic_store_n(&header.locker, getpid(), __ATOMIC_SEQ_CST);
-    for (unsigned i = 0; i < ledger_.mine_count_; i++)
-        if (Membership* membership = ledger_.mine_[i].membership) membership->remember();
+    if (header.unfinished) ledger_.finish_file();
+    for (unsigned i = 0; i < ledger_.mine_count_; i++) {
+        Membership* membership = ledger_.mine_[i].membership;
+        if (!membership) continue;
+        membership->remember();
+        // A file that is there is nobody's to retire: whoever did thought it was gone.
+        if (membership->retired() && state_of(ledger_.open_, ledger_.uuid_) == State::whole)
+            set_retired(membership->account_->total, false);
+    }
 }
 
 Ledger::Locked::~Locked() {
@@ -65,9 +84,9 @@ void Ledger::lock_own_bytes() {
         lock_byte_for_process(open_.descriptor, byte_of_member(place_of_ticket(waiting_.index)));
 }
 
-void Ledger::name_locker(Failure* why) const {
+void Ledger::name_locker(const OpenFile& file, Failure* why) {
     if (!why) return;
-    const std::int32_t pid = locker_of(open_.descriptor, &open_.file->header);
+    const std::int32_t pid = locker_of(file.descriptor, &file.file->header);
     if (pid <= 0)
         set(why->text, sizeof why->text, "the ledger is locked by a process that does not let go of it");
     else
@@ -77,12 +96,17 @@ void Ledger::name_locker(Failure* why) const {
 
 // ---- the file -------------------------------------------------------------------------------------------------------
 
+void Ledger::set_paths(const char* folder, const char* uuid) {
+    set(folder_, sizeof folder_, folder);
+    set(uuid_, sizeof uuid_, uuid);
+    if (!ledger_path(folder_, this_user(folder_), uuid_, path_)) path_[0] = '\0';
+}
+
 bool Ledger::open(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec, Failure* why) {
     LockGuard guard(mutex_);
     if (open_.there()) return true;
     const int saved_errno = errno;
-    set(folder_, sizeof folder_, folder);
-    set(uuid_, sizeof uuid_, uuid);
+    set_paths(folder, uuid);
     keep_over_exec_ = keep_over_exec;
     const bool done = open_own(folder, uuid, capacity, keep_over_exec, Deadline(kPatienceToOpen), &open_, why);
     if (done) capacity_ = open_.file->header.capacity;
@@ -94,8 +118,7 @@ bool Ledger::open_existing(const char* folder, const char* uuid, Failure* why) {
     LockGuard guard(mutex_);
     if (open_.there()) return true;
     const int saved_errno = errno;
-    set(folder_, sizeof folder_, folder);
-    set(uuid_, sizeof uuid_, uuid);
+    set_paths(folder, uuid);
     const bool done = ledger::open_existing(folder, uuid, &open_, why);
     if (done) capacity_ = open_.file->header.capacity;
     errno = saved_errno;
@@ -119,100 +142,16 @@ void Ledger::forget() {
     leave_to_parent(&open_);
 }
 
-// Makes sure of the descriptor and of the file. One that was removed or overwritten is put back by whoever has a place
-// in it.
-bool Ledger::find_file(const Deadline& deadline, Failure* why) {
-    bool gone = false;
-    if (!has_descriptor(open_)) {
-        char path[kPathBytes];
-        if (!ledger_path(folder_, this_user(folder_), uuid_, path)) return false;
-        if (!open_again(path, &open_, &gone) && !gone) {
-            if (why) snprintf(why->text, sizeof why->text, "can't open %s: %s", path, strerror(errno));
-            return false;
-        }
-    }
-    const State state = gone ? State::gone : state_of(open_, uuid_);
-    return (state != State::gone && state != State::damaged) || put_back(deadline, why);
-}
-
-bool Ledger::put_back(const Deadline& deadline, Failure* why) {
-    OpenFile fresh;
-    if (!open_own(folder_, uuid_, capacity_, keep_over_exec_, deadline, &fresh, why)) return false;
-    const LockKind kind = lock_byte_until(fresh.descriptor, 0, deadline);
-    if (kind == LockKind::none) return close_file(&fresh), false;
-    const OpenFile old = open_;
-    open_ = fresh;
-    move_places(old);
-    unlock_byte(open_.descriptor, 0, kind);
-    // What was mapped stays so: threads may be about to read a figure there.
-    OpenFile descriptor = old;
-    leave_to_parent(&descriptor);
-    return true;
-}
-
-// What this process holds is a fact, in the new file too: nobody is asked whether it fits.
-void Ledger::move_places(const OpenFile& old) {
-    Place places[sizeof mine_ / sizeof mine_[0]];
-    const unsigned count = mine_count_;
-    std::copy(mine_, mine_ + count, places);
-    mine_count_ = 0;
-    const Joiner self(nullptr);
-    take_back_dead_locked();
-    // It keeps its number, and with it its place before all that came later; and so do those who passed others.
-    Granted granted;
-    granted.note_all(open_.file->header.granted, now_realtime());
-    granted.note_all(old.file->header.granted, now_realtime());
-    std::copy(std::begin(granted.orders()), std::end(granted.orders()), open_.file->header.granted);
-    if (waiting_.placed) waiting_.lock.give_up(old.descriptor, place_of_ticket(waiting_.index));
-    waiting_.placed = false;
-    take_ticket();
-    for (unsigned i = 0; i < count; i++) {
-        Membership* membership = places[i].membership;
-        if (!membership || !membership->there()) continue;
-        const Terms& terms = membership->terms_;
-        Account* account = find(terms.kind, terms.name);
-        const bool first = !account || !has_members(index_of(account));
-        if (!account) account = new_account(terms.kind);
-        Place* place = account ? take_place(account, self, nullptr) : nullptr;
-        if (!place) continue;  // it goes on alone
-        if (first) {
-            set_terms(account, terms);
-            account->state.store(AccountState::open);
-        }
-        place->membership = membership;
-        open_.file->members[place->number].state.store(MemberState::live);
-        membership->move_to(open_.file, index_of(account), place->number);
-    }
-    // Only now: whoever is still at the old file would have taken back what this process holds before it was read
-    // there.
-    for (unsigned i = 0; i < count; i++) places[i].lock.give_up(old.descriptor, places[i].number);
-}
-
 // ---- accounts and members -------------------------------------------------------------------------------------------
-
-Account* Ledger::find(AccountKind kind, const char* name) const {
-    for (Account& account : open_.file->accounts)
-        if (account.state.load() != AccountState::free && account.kind == kind &&
-            strncmp(account.name, name, sizeof account.name) == 0)
-            return &account;
-    return nullptr;
-}
 
 bool Ledger::is_mine(std::uint32_t number) const {
     return std::any_of(mine_, mine_ + mine_count_, [&](const Place& place) { return place.number == number; });
 }
 
-bool Ledger::has_members(std::uint32_t account) const {
-    const File& file = *open_.file;
-    for (std::uint32_t i = 0; i < file.header.members && i < kMembers; i++)
-        if (file.members[i].state.load() == MemberState::live && file.members[i].account == account) return true;
-    return false;
-}
-
 // An exec leaves the process as it was for /proc, and nothing of what the program before it held.
 bool Ledger::is_dead(const Member& member, std::uint32_t number) const {
     if (is_mine(number)) return false;
-    if (member.role == MemberRole::user && member.image != image_number() && is_this_process(member)) return true;
+    if (!is_launchers(member.role) && member.image != image_number() && is_this_process(member)) return true;
     return !lives(member, number, open_.descriptor);
 }
 
@@ -274,26 +213,6 @@ void Ledger::tidy_accounts() {
         if (!account.left) account.left = now_realtime();
     }
     take_back_tickets();
-}
-
-// Groups that nobody is in any more make room, the one that was left first before the others; and living groups leave
-// some to jobs.
-Account* Ledger::new_account(AccountKind kind) {
-    constexpr unsigned kMostGroups = kAccounts / 4 * 3;
-    Account *free = nullptr, *left = nullptr;
-    unsigned groups = 0;
-    for (Account& account : open_.file->accounts) {
-        if (account.state.load() == AccountState::free) {
-            if (!free) free = &account;
-            continue;
-        }
-        if (account.kind != AccountKind::group) continue;
-        groups++;
-        if (account.left && !has_members(index_of(&account)) && (!left || account.left < left->left)) left = &account;
-    }
-    if (!free || (kind == AccountKind::group && groups >= kMostGroups)) free = left;
-    if (free) free->state.store(AccountState::free);
-    return free;
 }
 
 bool Ledger::take_back_dead(Failure* why) {

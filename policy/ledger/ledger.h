@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 
+#include "policy/ledger/accounts.h"
 #include "policy/ledger/file.h"
 #include "policy/ledger/liveness.h"
 #include "policy/ledger/membership.h"
@@ -132,20 +133,24 @@ class Ledger {
     };
     enum class Step : std::uint8_t { joined, lost, failed, busy, refused, claimed };
 
-    bool find_file(const Deadline& deadline, Failure* why);
-    bool put_back(const Deadline& deadline, Failure* why);
+    void set_paths(const char* folder, const char* uuid);
+    // `rests`: no lock is waited for.
+    bool find_file(const Deadline& deadline, bool rests, Failure* why);
+    void finish_file();
+    bool put_back(const Deadline& deadline, bool rests, Failure* why);
     void move_places(const OpenFile& old);
+    Place* take_over_carried(std::uint32_t account, const Joiner& self);
+    std::uint32_t find_carried(std::uint32_t account, const Joiner& self) const;
     void lock_own_bytes();
-    void name_locker(Failure* why) const;
+    static void name_locker(const OpenFile& file, Failure* why);
 
-    Account* find(AccountKind kind, const char* name) const;
-    Account* new_account(AccountKind kind);
+    Account* find(AccountKind kind, const char* name) const { return find_account(*open_.file, kind, name); }
     std::uint32_t index_of(const Account* account) const {
         return static_cast<std::uint32_t>(account - open_.file->accounts);
     }
     bool is_mine(std::uint32_t number) const;
     bool is_dead(const Member& member, std::uint32_t number) const;
-    bool has_members(std::uint32_t account) const;
+    bool has_members(std::uint32_t account) const { return ledger::has_members(*open_.file, account); }
     std::uint32_t members() const { return std::min<std::uint32_t>(open_.file->header.members, kMembers); }
     bool take_back_if_dead(std::uint32_t number);
     bool take_back_dead_locked();
@@ -175,7 +180,7 @@ class Ledger {
     OpenFile open_;
     std::uint64_t capacity_ = 0;  // bytes
     bool keep_over_exec_ = false;
-    char folder_[kPathBytes] = {};
+    char folder_[kPathBytes] = {}, path_[kPathBytes] = {};
     char uuid_[64] = {};
     Place mine_[8] = {};
     unsigned mine_count_ = 0;

@@ -105,18 +105,23 @@ bool is_this_process(const Member& member) {
 }
 
 bool is_doubled(const File& file, const Member& member) {
-    if (member.role != MemberRole::launcher) return false;
+    if (!is_launchers(member.role)) return false;
     for (std::uint32_t i = 0; i < file.header.members && i < kMembers; i++) {
         const Member& other = file.members[i];
-        if (other.state.load() == MemberState::live && other.role == MemberRole::user &&
-            other.account == member.account && other.pid == member.pid && other.start_time == member.start_time &&
+        if (other.state.load() == MemberState::live && !is_launchers(other.role) && other.account == member.account &&
+            other.pid == member.pid && other.start_time == member.start_time &&
             other.pid_namespace == member.pid_namespace)
             return true;
     }
     return false;
 }
 
-bool lives(const Member& member, std::uint32_t number, int file) { return owner_lives(member, number, file); }
+// In another pid namespace a carried one's end can't be seen, and what lives must not be taken back.
+bool lives(const Member& member, std::uint32_t number, int file) {
+    if (!is_carried(member.role)) return owner_lives(member, number, file);
+    if (member.pid_namespace != own_pid_namespace()) return true;
+    return member.start_time && start_time_of(member.pid) == member.start_time;
+}
 
 bool lives(const Ticket& ticket, std::uint32_t index, int file) {
     return owner_lives(ticket, place_of_ticket(index), file);

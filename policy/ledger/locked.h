@@ -26,8 +26,6 @@ class Ledger::Locked {
     LockKind kind_ = LockKind::none;
 };
 
-// For an account's first member. With byte 0 locked.
-void set_terms(Account* account, const Terms& terms);
 // Before the request of this number is granted. With byte 0 locked.
 void note_granted(Header& header, std::uint64_t order);
 

@@ -85,7 +85,12 @@ LockKind lock_header_until(int file, Header& header, Deadline deadline) {
     std::uint32_t seen = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST);
     for (bool first = true;; first = false) {
         const LockKind kind = lock_byte(file, 0);
-        if (kind != LockKind::none || !means_held(errno)) return kind;
+        if (kind != LockKind::none) {
+            header.locker_namespace = own_pid_namespace();
+            __atomic_store_n(&header.locker, getpid(), __ATOMIC_SEQ_CST);
+            return kind;
+        }
+        if (!means_held(errno)) return kind;
         const std::int32_t holder = __atomic_load_n(&header.locker, __ATOMIC_SEQ_CST);
         const std::uint32_t now = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST);
         // Up to the first look it was this process that had to wait for a processor.

@@ -1,5 +1,7 @@
 #include "policy/ledger/membership.h"
 
+#include <errno.h>
+
 #include <algorithm>
 
 #include "policy/ledger/liveness.h"
@@ -46,12 +48,27 @@ bool Membership::reserve(std::uint64_t bytes, std::uint64_t margin, std::uint64_
     const std::uint64_t top = limit();
     const std::uint64_t ceiling = top == kNoLimit ? top : top > margin ? top - margin : 0;
     const InLane in(*this);
-    in.lane().last_use.store(now_monotonic_seconds(), std::memory_order_relaxed);
-    if (bytes > INT64_MAX) {
+    const std::uint64_t now = now_monotonic_seconds();
+    bool lost = false;
+    if (in.lane().last_use.load(std::memory_order_relaxed) != now) [[unlikely]] {
+        in.lane().last_use.store(now, std::memory_order_relaxed);
+        lost = is_lost();
+    }
+    if (lost || bytes > INT64_MAX) [[unlikely]] {
         if (seen) *seen = used();
         return false;
     }
-    return ledger::change(account_->total, lanes_, in.number(), static_cast<std::int64_t>(bytes), ceiling, seen);
+    if (ledger::change(account_->total, lanes_, in.number(), static_cast<std::int64_t>(bytes), ceiling, seen))
+        return true;
+    if (seen) *seen &= ~kRetired;
+    return false;
+}
+
+[[gnu::cold, gnu::noinline]] bool Membership::is_lost() const {
+    const int saved_errno = errno;
+    const bool lost = looks_gone(open_, path_);
+    errno = saved_errno;
+    return lost;
 }
 
 void Membership::change(std::int64_t bytes) {
@@ -103,12 +120,15 @@ void Membership::remember() {
 }
 
 // No thread is in a lane meanwhile. Those that read a figure may still do so in the old file, which stays mapped.
-void Membership::move_to(File* file, std::uint32_t index, std::uint32_t number) {
+void Membership::move_to(const OpenFile& open, std::uint32_t index, std::uint32_t number) {
+    File* const file = open.file;
     for (LaneMutex& lane : mutexes_) lane.mutex.lock();
-    const std::uint64_t here = held();
-    if (here)
-        ledger::change(file->accounts[index].total, file->lanes, number * kLanes, static_cast<std::int64_t>(here),
-                       kNoLimit);
+    // Less what the place has already, which was entered for it.
+    std::int64_t more = static_cast<std::int64_t>(held());
+    for (std::uint32_t lane = number * kLanes; lane < (number + 1) * kLanes; lane++)
+        more = plus(more, minus(file->lanes[lane].held.load()));
+    if (more) ledger::change(file->accounts[index].total, file->lanes, number * kLanes, more, kNoLimit);
+    open_ = open;
     file->members[number].caches.store(file_->members[number_].caches.load());
     file_ = file;
     __atomic_store_n(&lanes_, &file->lanes[0], __ATOMIC_RELEASE);

@@ -1,10 +1,12 @@
 #pragma once
+#include "policy/ledger/file.h"
 #include "policy/ledger/layout.h"
+#include "policy/ledger/total.h"
 #include "policy/mutex.h"
 
 namespace cuslice::ledger {
 
-inline constexpr std::uint64_t kNoLimitBytes = ~0ull;
+inline constexpr std::uint64_t kNoLimitBytes = kNoLimit;
 
 // What a process wants to be a member of.
 struct Request {
@@ -34,12 +36,16 @@ class Membership {
         const std::uint64_t said = account_now()->limit.load(std::memory_order_relaxed);
         return said >> kMostBits ? limit_of_damaged(said) : said;
     }
-    std::uint64_t used() const { return __atomic_load_n(&account_now()->total.bytes, __ATOMIC_RELAXED); }
+    std::uint64_t used() const { return __atomic_load_n(&account_now()->total.bytes, __ATOMIC_RELAXED) & ~kRetired; }
+    // Another file has taken the place of this one: everything is refused here until the ledger's lock is taken, with
+    // which this membership goes on there.
+    bool retired() const { return is_retired(account_now()->total); }
     const Account& account() const { return *account_now(); }
     std::uint32_t number() const { return number_; }
 
     // Takes `bytes` if the account's total stays within its limit less `margin`. False, and nothing has changed, if
-    // not; `*seen` is the total then.
+    // not; `*seen` is the total then. Once a second it makes sure that the file is still there, and refuses if it is
+    // not: whoever looks for what the dead held, as before every refusal, finds that out and moves.
     bool reserve(std::uint64_t bytes, std::uint64_t margin, std::uint64_t* seen);
     // What is a fact already, whatever the limit; negative: given back.
     void change(std::int64_t bytes);
@@ -72,9 +78,13 @@ class Membership {
     // Takes note of the account's terms, in case that the file is lost.
     void remember();
     // Goes on in another file, in `number` of account `index`, with what is held here. Under the ledger's lock.
-    void move_to(File* file, std::uint32_t index, std::uint32_t number);
+    void move_to(const OpenFile& file, std::uint32_t index, std::uint32_t number);
+    // The file has been looked for; a lane's mutex is held.
+    bool is_lost() const;
 
     Account* account_ = nullptr;
+    OpenFile open_;               // as it was when this place was taken
+    const char* path_ = nullptr;  // the ledger's
     File* file_ = nullptr;
     Lane* lanes_ = nullptr;
     std::uint32_t number_ = 0;

@@ -10,6 +10,10 @@ namespace cuslice::ledger {
 
 inline constexpr std::uint64_t kSequence = (1ull << 48) - 1;
 inline constexpr std::uint64_t kNoLimit = ~0ull;
+// In the total of an account whose file is gone and has another one in its place: more than any limit, so that whoever
+// is still here is refused, finds the other file and goes on there. In the total, not in the limit, so that a
+// reservation which has read the limit already is refused too.
+inline constexpr std::uint64_t kRetired = 1ull << 62;
 
 // Two loads, not one: what is torn makes the exchange fail, and nothing else is decided on it.
 inline Stamped read(const Stamped& total) {
@@ -44,6 +48,16 @@ inline std::int64_t plus(std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 inline std::int64_t minus(std::int64_t a) { return static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(a)); }
+
+// The stamp stays: the operation that it is of has taken effect, and is still the last one.
+inline void set_retired(Stamped& total, bool retired) {
+    for (;;) {
+        const Stamped now = read(total);
+        const std::uint64_t bytes = retired ? now.bytes | kRetired : now.bytes & ~kRetired;
+        if (bytes == now.bytes || exchange(total, now, {bytes, now.stamp})) return;
+    }
+}
+inline bool is_retired(const Stamped& total) { return __atomic_load_n(&total.bytes, __ATOMIC_RELAXED) & kRetired; }
 
 inline void note_replaced(Lane* lanes, std::uint64_t stamp) {
     if (stamp >> 48 >= kMembers * kLanes) return;  // nobody's: the file was damaged
@@ -82,6 +96,23 @@ inline bool change(Stamped& total, Lane* lanes, std::uint32_t number, std::int64
     if (done) lane.held.store(plus(before, delta), std::memory_order_release);
     lane.completed.store(sequence, std::memory_order_release);
     return done;
+}
+
+// What a lane holds whose process may be at work in it, once the total is retired: nothing more can be reserved then,
+// and what is just being given back may count still.
+inline std::int64_t held_now(const Stamped& total, const Lane& lane, std::uint32_t number) {
+    constexpr unsigned kTries = 1000;  // a file that was written over may say anything
+    for (unsigned i = 0; i < kTries; i++) {
+        const std::uint64_t completed = lane.completed.load();
+        const std::int64_t held = lane.held.load();
+        const std::uint64_t begun = lane.begun.load();
+        if (begun <= completed) return held;
+        const std::int64_t before = lane.before.load(), delta = lane.delta.load();
+        const bool happened =
+            read(total).stamp == (std::uint64_t{number} << 48 | begun) || lane.replaced.load() >= begun;
+        if (lane.begun.load() == begun && lane.completed.load() < begun) return plus(before, happened ? delta : 0);
+    }
+    return lane.held.load();
 }
 
 // Brings the lane of a dead process to where its last operation left the total. May itself be cut short and done again.

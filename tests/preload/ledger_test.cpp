@@ -1,4 +1,5 @@
 // Programs and the file that they share a slice in: an exec, strangers in the folder, a file that is lost.
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -98,7 +99,7 @@ TEST_CASE("strangers in the ledgers' folder keep nobody waiting, and ps says wha
     CHECK(table.out.find("No job or group") == std::string::npos);
 }
 
-TEST_CASE("a ledger that is lost while its job runs doubles no limit") {
+TEST_CASE("a ledger that is written over while its job runs doubles no limit") {
     const Folder books;
     Guest a(launch({"--limit", "1GiB"}, Guest::route("linked")), outside(books));
     REQUIRE(a.code("init") == 0);
@@ -109,12 +110,7 @@ TEST_CASE("a ledger that is lost while its job runs doubles no limit") {
     const Words more{"CUSLICE_LIMIT=1GiB", "CUSLICE_HEADROOM=16MiB", "CUSLICE_JOB=" + job};
     Guest b(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), more));
     REQUIRE(b.code("init") == 0);
-    const std::string how = GENERATE("removed", "written over");
-    CAPTURE(how);
-    if (how == "removed")
-        std::filesystem::remove(ledger_in(books));
-    else
-        std::fstream(ledger_in(books), std::ios::in | std::ios::out) << std::string(700, 'e');
+    std::fstream(ledger_in(books), std::ios::in | std::ios::out) << std::string(700, 'e');
     // Nobody of the job has been there since: the one that is new can't know who else is in it.
     CHECK(b.code("retain 0") == 2);
     REQUIRE(b.complaints().size() == 1);
@@ -128,6 +124,96 @@ TEST_CASE("a ledger that is lost while its job runs doubles no limit") {
     CHECK(b.code("alloc y " + bytes(200 << 20)) == 2);
     CHECK(books_of(books.path(), a.pid()).used + books_of(books.path(), b.pid()).used <= 1 << 30);
     CHECK(holders(books).size() == 2);
+}
+
+TEST_CASE("a ledger that is removed while its job runs doubles no limit, whoever of the job takes memory then") {
+    const Folder books;
+    constexpr std::uint64_t kLimit = 1500ull << 20;
+    Guest idle(launch({"--limit", "1500MiB"}, Guest::route("linked")), outside(books));
+    const std::string job = "CUSLICE_JOB=" + idle.ask("getenv CUSLICE_JOB").substr(1);
+    const Words member{"CUSLICE_LIMIT=1500MiB", "CUSLICE_HEADROOM=16MiB", job};
+    Guest active(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), member));
+    for (Guest* guest : {&idle, &active}) {
+        REQUIRE(guest->code("init") == 0);
+        REQUIRE(guest->code("retain 0") == 0);
+        REQUIRE(guest->code("current 0") == 0);
+    }
+    REQUIRE(idle.code("alloc x " + bytes(400 << 20)) == 0);
+    REQUIRE(active.code("alloc x " + bytes(100 << 20)) == 0);
+    std::filesystem::remove(ledger_in(books));
+    Guest newcomer(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), member));
+    REQUIRE(newcomer.code("init") == 0);
+    REQUIRE(newcomer.code("retain 0") == 0);
+    REQUIRE(newcomer.code("current 0") == 0);
+    const auto together = [&] {
+        std::uint64_t sum = 0;
+        for (Guest* guest : {&idle, &active, &newcomer}) sum += books_of(books.path(), guest->pid()).used;
+        return sum;
+    };
+    CHECK(newcomer.code("fill " + bytes(1 << 20)) == 2);
+    CHECK(together() <= kLimit);
+    CHECK(together() > kLimit - (32 << 20));
+    // Who takes and frees all the while has not noticed either, and is not refused what the limit allows.
+    CHECK(active.code("alloc y " + bytes(64 << 20)) == 2);
+    CHECK(newcomer.code("freeall") == 0);
+    CHECK(active.code("alloc y " + bytes(64 << 20)) == 0);
+    CHECK(active.number("info") == newcomer.number("info"));
+    CHECK(holders(books).size() == 3);
+    SECTION("what the idle one frees then can be had") {
+        CHECK(idle.code("free x") == 0);
+        CHECK(idle.number("info") > 0);  // looks
+        CHECK(newcomer.code("alloc y " + bytes(400 << 20)) == 0);
+    }
+    SECTION("what the idle one held can be had once it is killed") {
+        idle.kill(SIGKILL);
+        idle.finish();
+        CHECK(newcomer.code("alloc y " + bytes(400 << 20)) == 0);
+    }
+    SECTION("and what it held is not charged to the program that it becomes") {
+        CHECK(idle.code("exec linked") == 0);
+        CHECK(idle.code("init") == 0);
+        CHECK(idle.code("retain 0") == 0);
+        CHECK(newcomer.code("alloc y " + bytes(400 << 20)) == 0);
+    }
+    for (Guest* guest : {&idle, &active, &newcomer})
+        for (const std::string& line : guest->complaints()) CHECK(line.find("ledger") == line.npos);
+}
+
+TEST_CASE("a program that takes and frees all the time notices by itself that its ledger was removed") {
+    const Folder books;
+    Guest guest(launch({"--limit", "1GiB"}, Guest::route("linked")), outside(books));
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    REQUIRE(guest.code("current 0") == 0);
+    std::filesystem::remove(ledger_in(books));
+    // Within a second of its own clock; nothing is refused meanwhile.
+    for (int i = 0; i < 6000 && ledger_in(books).empty(); i++) {
+        REQUIRE(guest.code("alloc x " + bytes(1 << 20)) == 0);
+        REQUIRE(guest.code("free x") == 0);
+        usleep(1000);
+    }
+    CHECK_FALSE(ledger_in(books).empty());
+    CHECK(holders(books).size() == 1);
+    CHECK(guest.complaints().empty());
+}
+
+TEST_CASE("a job's reservation outlives its ledger's removal, also where the launcher's program uses no GPU") {
+    const Folder books;
+    Guest guest(launch({"--limit", "1GiB"}, Guest::route("linked")), outside(books));
+    REQUIRE(guest.pid() > 0);
+    std::filesystem::remove(ledger_in(books));
+    CHECK(run(launch({"--limit", "1500MiB"}, {"/bin/true"}), outside(books)).exit_code == 75);
+    REQUIRE(guest.code("exec linked") == 0);
+    CHECK(run(launch({"--limit", "1500MiB"}, {"/bin/true"}), outside(books)).exit_code == 75);
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    CHECK(holders(books).size() == 1);
+    CHECK(run(launch({"--limit", "1500MiB"}, {"/bin/true"}), outside(books)).exit_code == 75);
+    guest.kill(SIGKILL);
+    guest.finish();
+    const Outcome last = run(launch({"--limit", "1500MiB"}, {"/bin/true"}), outside(books));
+    CAPTURE(last.err);
+    CHECK(last.exit_code == 0);
 }
 
 TEST_CASE("no descriptor of a ledger is one that programs take for a stream") {

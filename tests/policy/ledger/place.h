@@ -119,7 +119,7 @@ class Child {
     int in_ = -1, out_ = -1;
 };
 
-// Joins the group "lab" of 8 GiB; r takes 5 GiB, g gives them back, t says the total in GiB.
+// Joins the group "lab" of 8 GiB; r takes 5 GiB, s takes 1, g gives 5 back, t says the total in GiB.
 inline std::function<char(char)> member(const LedgerFolder& folder, std::uint64_t limit = 8 * kGiB,
                                         std::uint64_t reserved = 0) {
     return [&folder, limit, reserved, place = std::make_shared<Place>()](char letter) {
@@ -129,6 +129,8 @@ inline std::function<char(char)> member(const LedgerFolder& folder, std::uint64_
                 return place->join("lab", limit, reserved) == ledger::Joined::yes ? 'y' : 'n';
             case 'r':
                 return place->membership.reserve(5 * kGiB, 0, nullptr) ? 'y' : 'n';
+            case 's':
+                return place->membership.reserve(kGiB, 0, nullptr) ? 'y' : 'n';
             case 'g':
                 place->membership.change(-static_cast<std::int64_t>(5 * kGiB));
                 return 'y';

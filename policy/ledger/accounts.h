@@ -1,0 +1,16 @@
+#pragma once
+#include "policy/ledger/membership.h"
+
+// A file's accounts. With byte 0 locked, or before the file has a name.
+namespace cuslice::ledger {
+
+// Null: there is none of that name.
+Account* find_account(File& file, AccountKind kind, const char* name);
+bool has_members(const File& file, std::uint32_t account);
+// One that is free, or is made so: groups that nobody is in any more make room, the one that was left first before the
+// others; and living groups leave some to jobs. Null: there is none.
+Account* new_account(File& file, AccountKind kind);
+// For an account's first member.
+void set_terms(Account* account, const Terms& terms);
+
+}  // namespace cuslice::ledger

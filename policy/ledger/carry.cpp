@@ -1,0 +1,146 @@
+#include "policy/ledger/carry.h"
+
+#include <string.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "policy/ledger/accounts.h"
+#include "policy/ledger/liveness.h"
+#include "policy/ledger/queue.h"
+#include "policy/ledger/total.h"
+
+namespace cuslice::ledger {
+
+namespace {
+
+bool is_known(const Account& account) {
+    return account.state.load() == AccountState::open &&
+           (account.kind == AccountKind::job || account.kind == AccountKind::group) &&
+           strnlen(account.name, sizeof account.name) < sizeof account.name;
+}
+
+// Whether it is to be entered: a process of this pid namespace that lives and has been granted something.
+bool is_to_be_carried(const OpenFile& gone, std::uint32_t number, Carried which) {
+    const Member& member = gone.file->members[number];
+    if (member.state.load() != MemberState::live || member.account >= kAccounts) return false;
+    if (member.role > MemberRole::carried_launcher || is_carried(member.role) != (which == Carried::entries))
+        return false;
+    if (!member.start_time || member.pid_namespace != own_pid_namespace()) return false;
+    return is_known(gone.file->accounts[member.account]) && lives(member, number, gone.descriptor) &&
+           start_time_of(member.pid) == member.start_time;
+}
+
+std::int64_t held_in(const File& file, std::uint32_t number) {
+    const Stamped& total = file.accounts[file.members[number].account].total;
+    std::int64_t sum = 0;
+    for (std::uint32_t lane = number * kLanes; lane < (number + 1) * kLanes; lane++)
+        sum = plus(sum, held_now(total, file.lanes[lane], lane));
+    return std::max<std::int64_t>(sum, 0);
+}
+
+// The account of the same name, with the terms of the one that is gone if nobody is in it yet.
+Account* same_account(File& file, const Account& gone) {
+    Account* account = find_account(file, gone.kind, gone.name);
+    if (account && has_members(file, static_cast<std::uint32_t>(account - file.accounts))) return account;
+    if (!account) account = new_account(file, gone.kind);
+    if (!account) return nullptr;
+    Terms terms{gone.kind, gone.inner != 0, {}, gone.limit.load(), gone.reserved.load()};
+    static_assert(sizeof terms.name == sizeof gone.name);
+    memcpy(terms.name, gone.name, sizeof terms.name);
+    set_terms(account, terms);
+    account->ticket = gone.ticket;
+    account->state.store(AccountState::open);
+    return account;
+}
+
+// A free place; kMembers: there is none.
+std::uint32_t free_place(const OpenFile& fresh) {
+    std::uint32_t number = 0;
+    while (number < kMembers && fresh.file->members[number].state.load() != MemberState::free) number++;
+    return number < kMembers && make_room(fresh, number + 1) ? number : kMembers;
+}
+
+// First the member, then what it holds: whoever does this again finds the one and completes the other.
+std::uint32_t enter(const OpenFile& fresh, const Member& gone, std::uint32_t account) {
+    const std::uint32_t number = free_place(fresh);
+    if (number == kMembers) return number;
+    Member& member = fresh.file->members[number];
+    member.account = account;
+    member.pid = gone.pid;
+    member.caches.store(0);  // it looks at nothing that is asked of it here
+    member.pid_namespace = gone.pid_namespace;
+    member.start_time = gone.start_time;
+    member.since = gone.since;
+    member.image = gone.image;
+    member.lock = LockKind::none;
+    member.role = is_launchers(gone.role) ? MemberRole::carried_launcher : MemberRole::carried;
+    memcpy(member.command, gone.command, sizeof member.command);
+    if (number >= fresh.file->header.members) fresh.file->header.members = number + 1;
+    member.state.store(MemberState::live);
+    return number;
+}
+
+bool carry_member(const OpenFile& gone, std::uint32_t number, const OpenFile& fresh, Carried which) {
+    File& file = *fresh.file;
+    const Member& member = gone.file->members[number];
+    const Account* account = same_account(file, gone.file->accounts[member.account]);
+    if (!account) return false;
+    const auto index = static_cast<std::uint32_t>(account - file.accounts);
+    std::uint32_t here = 0;
+    const std::uint32_t count = std::min(file.header.members, kMembers);
+    for (; here < count; here++) {
+        const Member& other = file.members[here];
+        if (other.state.load() == MemberState::live && other.account == index && is_same_place(other, member)) break;
+    }
+    // One that has moved says itself what it holds, and its place more than an entry.
+    if (here < count && (!is_carried(file.members[here].role) || which == Carried::entries)) return true;
+    if (here == count) here = enter(fresh, member, index);
+    if (here == kMembers) return false;
+    Stamped& total = file.accounts[index].total;
+    const std::uint32_t lane = here * kLanes;
+    std::int64_t entered = 0;
+    for (std::uint32_t i = lane; i < lane + kLanes; i++) {
+        resolve(total, file.lanes, i);
+        entered = plus(entered, file.lanes[i].held.load());
+        const std::uint64_t used = gone.file->lanes[number * kLanes + i - lane].last_use.load();
+        file.lanes[i].last_use.store(used);
+    }
+    const std::int64_t more = plus(held_in(*gone.file, number), minus(entered));
+    if (more) change(total, file.lanes, lane, more, kNoLimit);
+    return true;
+}
+
+}  // namespace
+
+bool is_same_place(const Member& member, const Member& other) {
+    return member.pid == other.pid && member.start_time == other.start_time && member.image == other.image &&
+           member.pid_namespace == other.pid_namespace && is_launchers(member.role) == is_launchers(other.role);
+}
+
+void set_retired(File& file, bool retired) {
+    for (Account& account : file.accounts)
+        if (account.state.load() != AccountState::free) set_retired(account.total, retired);
+}
+
+bool is_retired(const File& file) {
+    return std::any_of(std::begin(file.accounts), std::end(file.accounts), [](const Account& account) {
+        return account.state.load() != AccountState::free && is_retired(account.total);
+    });
+}
+
+bool carry_over(const OpenFile& gone, const OpenFile& fresh, Carried which) {
+    // Who passed whom in the queue, and numbers that go on where they were.
+    Granted granted;
+    const std::uint64_t now = now_realtime();
+    granted.note_all(fresh.file->header.granted, now);
+    granted.note_all(gone.file->header.granted, now);
+    std::copy(std::begin(granted.orders()), std::end(granted.orders()), fresh.file->header.granted);
+    if (!own_pid_namespace()) return true;
+    const std::uint32_t count = std::min({gone.file->header.members, gone.file->header.room, kMembers});
+    for (std::uint32_t i = 0; i < count; i++)
+        if (is_to_be_carried(gone, i, which) && !carry_member(gone, i, fresh, which)) return false;
+    return true;
+}
+
+}  // namespace cuslice::ledger

@@ -1,0 +1,173 @@
+// Files that were removed while processes use them: /proc shows them as descriptors of a name that is no more.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "policy/directory_entry.h"
+#include "policy/kernel_clock.h"
+#include "policy/ledger/carry.h"
+
+namespace cuslice::ledger {
+
+namespace {
+
+constexpr unsigned kPatience = 20;  // milliseconds, for the lock of a file that is gone: its owner may be stopped
+// For all of /proc, in nanoseconds of this thread's own: a busy machine is no reason to miss anybody.
+constexpr std::uint64_t kMostWork = 500'000'000;
+
+// "/dev/shm/cuslice/1000-GPU-….4.ledger (deleted)", as /proc will have it: by the folder's real name, which is that of
+// a file which lies in it now.
+bool text_of_removed(int made, const char* path, char (&text)[kPathBytes]) {
+    char link[40];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", made);
+    const ssize_t length = readlink(link, text, sizeof text - 1);
+    if (length <= 0) return false;
+    text[length] = '\0';
+    char* const slash = strrchr(text, '/');
+    const char* const name = strrchr(path, '/');
+    if (!slash || !name) return false;
+    const auto left = static_cast<std::size_t>(text + sizeof text - slash);
+    return static_cast<std::size_t>(snprintf(slash, left, "%s (deleted)", name)) < left;
+}
+
+bool is_number(const char* name) { return *name && name[strspn(name, "0123456789")] == '\0'; }
+
+// Calls `visit(name)` for each entry that is a number, until this thread's clock says `end`.
+template <typename Visit>
+void for_each_number(int folder, std::uint64_t end, const Visit& visit) {
+    alignas(DirectoryEntry) char entries[1024];
+    for (long count; (count = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0;)
+        for (long at = 0; at < count;) {
+            const auto* entry = reinterpret_cast<const DirectoryEntry*>(entries + at);
+            at += entry->length;
+            if (kernel_clock(CLOCK_THREAD_CPUTIME_ID) >= end) return;
+            if (is_number(entry->name)) visit(entry->name);
+        }
+}
+
+}  // namespace
+
+// Who leaves one of them for another opens that one first, and leaves under the lock: so once nothing new is seen under
+// the locks of all, nobody is missed.
+Removed::Removed(int made, const char* path, const char* uuid, const OpenFile* own)
+    : uuid_(uuid), looks_(text_of_removed(made, path, text_)) {
+    const int saved_errno = errno;
+    struct stat info {};
+    if (syscall(SYS_fstat, made, &info) == 0) {
+        device_ = info.st_dev;
+        inode_ = info.st_ino;
+    }
+    if (own) add(*own, true);
+    for (bool locked = false;; locked = true) {
+        const unsigned known = count_;
+        look_around();
+        if (count_ == 0 || (locked && known == count_)) break;
+        unlock();
+        lock();
+    }
+    errno = saved_errno;
+}
+
+Removed::~Removed() {
+    const int saved_errno = errno;
+    unlock();
+    for (unsigned i = 0; i < count_; i++)
+        if (!files_[i].own) close_file(&files_[i].open);
+    errno = saved_errno;
+}
+
+void Removed::lock() {
+    std::sort(files_, files_ + count_, [](const One& a, const One& b) { return is_locked_before(a.open, b.open); });
+    for (unsigned i = 0; i < count_; i++)
+        files_[i].lock = lock_header_until(files_[i].open.descriptor, files_[i].open.file->header, Deadline(kPatience));
+}
+
+void Removed::unlock() {
+    for (unsigned i = 0; i < count_; i++) {
+        One& one = files_[i];
+        if (one.lock != LockKind::none) unlock_header(one.open.descriptor, one.open.file->header, one.lock);
+        one.lock = LockKind::none;
+    }
+}
+
+void Removed::add(const OpenFile& file, bool own) { files_[count_++] = {file, LockKind::none, own, false}; }
+
+// Of processes of this user alone: those whose descriptors this one may look at.
+void Removed::look_around() {
+    if (!looks_) return;
+    const int processes = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (processes < 0) return;
+    const std::uint64_t end = kernel_clock(CLOCK_THREAD_CPUTIME_ID) + kMostWork;
+    const uid_t self = geteuid();
+    const std::size_t size = strlen(text_);
+    for_each_number(processes, end, [&](const char* pid) {
+        struct stat info {};
+        if (syscall(SYS_newfstatat, processes, pid, &info, 0) != 0 || info.st_uid != self) return;
+        char name[32];
+        snprintf(name, sizeof name, "%.16s/fd", pid);
+        const int descriptors = openat(processes, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (descriptors < 0) return;
+        for_each_number(descriptors, end, [&](const char* number) {
+            char link[kPathBytes];
+            const ssize_t length = readlinkat(descriptors, number, link, sizeof link);
+            if (length != static_cast<ssize_t>(size) || memcmp(link, text_, size) != 0) return;
+            look_at(descriptors, number);
+        });
+        ::close(descriptors);
+    });
+    ::close(processes);
+}
+
+// One descriptor of one of them, which may be of a file that is known already: that one is not opened again, since a
+// lock of this process would go with any descriptor of the file that is closed.
+void Removed::look_at(int descriptors, const char* number) {
+    struct stat info {};
+    if (count_ == kMost || syscall(SYS_newfstatat, descriptors, number, &info, 0) != 0) return;
+    if (info.st_dev == device_ && info.st_ino == inode_) return;
+    for (unsigned i = 0; i < count_; i++)
+        if (files_[i].open.device == info.st_dev && files_[i].open.inode == info.st_ino) return;
+    const int file = openat(descriptors, number, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    OpenFile found;
+    if (map_removed(file, uuid_, &found)) return add(found, false);
+    if (file >= 0) ::close(file);
+}
+
+bool Removed::carry_to(const OpenFile& fresh) {
+    for (unsigned i = 0; i < count_; i++) {
+        files_[i].retired = is_retired(*files_[i].open.file);
+        set_retired(*files_[i].open.file, true);
+    }
+    // Who has a place in one of them may have been carried to another.
+    for (const Carried which : {Carried::places, Carried::entries})
+        for (unsigned i = 0; i < count_; i++)
+            if (!carry_over(files_[i].open, fresh, which)) return restore(), false;
+    return true;
+}
+
+void Removed::carry_rest_to(const OpenFile& fresh) {
+    const int saved_errno = errno;
+    const unsigned known = count_;
+    look_around();
+    for (unsigned i = known; i < count_; i++) {
+        One& one = files_[i];
+        one.lock = lock_header_until(one.open.descriptor, one.open.file->header, Deadline(kPatience));
+        set_retired(*one.open.file, true);
+    }
+    for (const Carried which : {Carried::places, Carried::entries})
+        for (unsigned i = known; i < count_; i++) carry_over(files_[i].open, fresh, which);
+    errno = saved_errno;
+}
+
+// One that was retired before has had another in its place already, or will have.
+void Removed::restore() {
+    for (unsigned i = 0; i < count_; i++)
+        if (!files_[i].retired) set_retired(*files_[i].open.file, false);
+}
+
+}  // namespace cuslice::ledger

@@ -1,0 +1,292 @@
+// A ledger that is removed under processes that notice nothing: what they hold stays counted in the one that is made.
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+
+#include "policy/ledger/total.h"
+#include "tests/catch.h"
+#include "tests/policy/ledger/place.h"
+#include "tests/policy/rounds.h"
+
+using namespace cuslice::ledger;
+using namespace cuslice::tests;
+
+namespace {
+
+// As the others see it.
+std::uint64_t used_in(const LedgerFolder& folder, const char* name = "lab") {
+    Ledger ledger;
+    Failure failure;
+    Watched watched;
+    REQUIRE(ledger.open_existing(folder.path.c_str(), kUuid, &failure));
+    REQUIRE(ledger.watch(AccountKind::group, name, &watched));
+    const std::uint64_t used = watched.used;
+    ledger.close();
+    return used;
+}
+
+}  // namespace
+
+TEST_CASE("what an idle member of a removed ledger holds is counted in the new one, whoever makes it") {
+    const LedgerFolder folder;
+    const bool by_member = GENERATE(true, false);
+    CAPTURE(by_member);
+    Child idle(member(folder)), other(member(folder)), newcomer(member(folder));
+    REQUIRE(idle.ask('j') == 'y');
+    REQUIRE(other.ask('j') == 'y');
+    REQUIRE(idle.ask('r') == 'y');
+    std::filesystem::remove(folder.file());
+    if (by_member) other.ask('d');
+    REQUIRE(newcomer.ask('j') == 'y');
+    CHECK(newcomer.ask('t') == '5');
+    CHECK(newcomer.ask('r') == 'n');
+    // It is refused in the old one, though nothing there is over the limit, and goes on in the new one.
+    CHECK(idle.ask('s') == 'n');
+    CHECK(idle.ask('d') == 'n');
+    CHECK(idle.ask('s') == 'y');
+    CHECK(newcomer.ask('t') == '6');
+    CHECK(other.ask('r') == 'n');
+    SECTION("and is there again once it is given back") {
+        CHECK(idle.ask('g') == 'y');
+        CHECK(newcomer.ask('r') == 'y');
+        CHECK(newcomer.ask('t') == '6');
+    }
+    SECTION("and once it is killed") {
+        idle.kill();
+        CHECK(newcomer.ask('d') == 'y');
+        CHECK(newcomer.ask('t') == '0');
+        CHECK(newcomer.ask('r') == 'y');
+    }
+}
+
+TEST_CASE("a member that is killed before it has found the new ledger holds nothing there") {
+    const LedgerFolder folder;
+    Child idle(member(folder)), newcomer(member(folder));
+    REQUIRE(idle.ask('j') == 'y');
+    REQUIRE(idle.ask('r') == 'y');
+    std::filesystem::remove(folder.file());
+    REQUIRE(newcomer.ask('j') == 'y');
+    CHECK(newcomer.ask('d') == 'n');
+    CHECK(newcomer.ask('r') == 'n');
+    idle.kill();
+    CHECK(newcomer.ask('d') == 'y');
+    CHECK(newcomer.ask('t') == '0');
+    CHECK(newcomer.ask('r') == 'y');
+}
+
+TEST_CASE("what a member gives back before it has found the new ledger can be had once it has") {
+    const LedgerFolder folder;
+    Child idle(member(folder)), newcomer(member(folder));
+    REQUIRE(idle.ask('j') == 'y');
+    REQUIRE(idle.ask('r') == 'y');
+    std::filesystem::remove(folder.file());
+    REQUIRE(newcomer.ask('j') == 'y');
+    CHECK(idle.ask('g') == 'y');
+    CHECK(newcomer.ask('t') == '5');
+    idle.ask('d');
+    CHECK(newcomer.ask('t') == '0');
+    CHECK(newcomer.ask('r') == 'y');
+    CHECK(idle.ask('r') == 'n');
+}
+
+TEST_CASE("a ledger that is removed again before all have found the first one loses nobody") {
+    const LedgerFolder folder;
+    // Who still has the file of which the idle one is a member: itself; or, where it has closed every descriptor, only
+    // the file that was put back says what it holds.
+    const bool closed = GENERATE(false, true), first_lives = GENERATE(false, true);
+    CAPTURE(closed, first_lives);
+    if (closed && !first_lives) return;
+    Child idle(member(folder)), first(member(folder)), second(member(folder));
+    REQUIRE(idle.ask('j') == 'y');
+    REQUIRE(idle.ask('r') == 'y');
+    std::filesystem::remove(folder.file());
+    REQUIRE(first.ask('j') == 'y');
+    REQUIRE(first.ask('s') == 'y');
+    if (closed) REQUIRE(idle.ask('c') == 'y');
+    std::filesystem::remove(folder.file());
+    if (!first_lives) first.kill();
+    REQUIRE(second.ask('j') == 'y');
+    CHECK(second.ask('t') == (first_lives ? '6' : '5'));
+    CHECK(second.ask('r') == 'n');
+    idle.ask('d');
+    first.ask('d');
+    CHECK(second.ask('t') == (first_lives ? '6' : '5'));
+    CHECK(idle.ask('g') == 'y');
+    CHECK(second.ask('t') == (first_lives ? '1' : '0'));
+}
+
+TEST_CASE("a reservation is carried over to the new ledger, a launcher's as a member's") {
+    const LedgerFolder folder;
+    const bool launcher = GENERATE(false, true);
+    CAPTURE(launcher);
+    const auto holder = [&](char) {
+        static Place place;
+        return place.ledger.open(folder.path.c_str(), kUuid, kCapacity, launcher, &place.failure) &&
+                       place.join("job", 4 * kGiB, 4 * kGiB, AccountKind::job) == Joined::yes &&
+                       place.ledger.set_limit(AccountKind::job, "job", 6 * kGiB)
+                   ? 'y'
+                   : 'n';
+    };
+    Child one(holder);
+    REQUIRE(one.ask('j') == 'y');
+    std::filesystem::remove(folder.file());
+    const auto left = [&] {
+        Place place;
+        REQUIRE(place.open(folder));
+        CHECK(place.join("more", 2 * kCapacity, 2 * kCapacity, AccountKind::job) == Joined::refused);
+        place.ledger.close();
+        return place.available;
+    };
+    CHECK(left() == 12 * kGiB);
+    {
+        Place place;
+        REQUIRE(place.open(folder));
+        REQUIRE(place.join("job", 4 * kGiB, 4 * kGiB, AccountKind::job) == Joined::yes);
+        CHECK(place.membership.limit() == 6 * kGiB);
+        place.ledger.close();
+    }
+    CHECK(left() == 12 * kGiB);
+    one.kill();
+    CHECK(left() == kCapacity);
+}
+
+TEST_CASE("a program that another one has become begins with nothing, whatever was carried over") {
+    const LedgerFolder folder;
+    Child idle(member(folder));
+    REQUIRE(idle.ask('j') == 'y');
+    REQUIRE(idle.ask('r') == 'y');
+    std::filesystem::remove(folder.file());
+    Place place;
+    REQUIRE(place.open(folder));
+    REQUIRE(place.join("lab", 8 * kGiB) == Joined::yes);
+    CHECK(place.membership.used() == 5 * kGiB);
+    // Its entry, as it stands once the process has begun another program.
+    File* file = nullptr;
+    OpenFile open;
+    REQUIRE(open_existing(folder.path.c_str(), kUuid, &open, &place.failure));
+    file = open.file;
+    for (std::uint32_t i = 0; i < file->header.members; i++)
+        if (is_carried(file->members[i].role)) {
+            file->members[i].pid = getpid();
+            file->members[i].start_time = this_process().start_time;
+            file->members[i].image ^= 1;
+        }
+    place.ledger.take_back_dead();
+    CHECK(place.membership.used() == 0);
+    close_file(&open);
+}
+
+TEST_CASE("where no new ledger can be made the members go on in the one that was removed, under its limit") {
+    const LedgerFolder folder;
+    Child a(member(folder)), b(member(folder));
+    REQUIRE(a.ask('j') == 'y');
+    REQUIRE(b.ask('j') == 'y');
+    REQUIRE(a.ask('r') == 'y');
+    std::filesystem::remove(folder.file());
+    // Something else is in its place, which nobody can replace.
+    std::filesystem::create_directory(folder.file());
+    b.ask('d');
+    CHECK(b.ask('t') == '5');
+    CHECK(b.ask('r') == 'n');
+    CHECK(b.ask('s') == 'y');
+    CHECK(a.ask('t') == '6');
+    std::filesystem::remove(folder.file());
+    b.ask('d');
+    Child newcomer(member(folder));
+    REQUIRE(newcomer.ask('j') == 'y');
+    CHECK(newcomer.ask('t') == '6');
+}
+
+TEST_CASE("a ledger that is there is nobody's to retire") {
+    const LedgerFolder folder;
+    Place place;
+    REQUIRE(place.open(folder));
+    REQUIRE(place.join("lab", 8 * kGiB) == Joined::yes);
+    OpenFile open;
+    REQUIRE(open_existing(folder.path.c_str(), kUuid, &open, &place.failure));
+    set_retired(open.file->accounts[0].total, true);
+    CHECK(place.membership.retired());
+    CHECK(place.membership.used() == 0);
+    CHECK_FALSE(place.membership.reserve(kGiB, 0, nullptr));
+    place.ledger.take_back_dead();
+    CHECK(place.membership.reserve(kGiB, 0, nullptr));
+    CHECK(place.membership.used() == kGiB);
+    close_file(&open);
+}
+
+TEST_CASE("a ledger removed again and again under processes that are killed at random: the limit holds all the time") {
+    const int turns = rounds(150, 3000);
+    const LedgerFolder folder;
+    constexpr unsigned kWorkers = 3;
+    // What each holds at least, as it knows itself.
+    void* const memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    auto* const held = static_cast<std::atomic<std::uint64_t>*>(memory);
+    Child idle(member(folder));
+    REQUIRE(idle.ask('j') == 'y');
+    REQUIRE(idle.ask('r') == 'y');
+    pid_t workers[kWorkers] = {};
+    const auto start = [&](unsigned index) {
+        held[index] = 0;
+        workers[index] = fork();
+        if (workers[index] != 0) return;
+        std::mt19937 random(static_cast<unsigned>(getpid()));
+        Place place;
+        // While another one is being admitted it is tried again.
+        while (!place.open(folder)) continue;
+        if (place.join("lab", 8 * kGiB) != Joined::yes) _exit(1);
+        for (;;) {
+            const std::uint64_t bytes = random() % (2 * kGiB);
+            if (!place.membership.reserve(bytes, 0, nullptr)) {
+                place.ledger.take_back_dead();
+                continue;
+            }
+            held[index] = bytes;
+            for (unsigned i = random() % 2000; i > 0; i--) __builtin_ia32_pause();
+            held[index] = 0;
+            place.membership.change(-static_cast<std::int64_t>(bytes));
+        }
+    };
+    for (unsigned i = 0; i < kWorkers; i++) start(i);
+    std::mt19937 random(3);
+    std::uint64_t most = 0;
+    int ended = 0;
+    for (int turn = 0; turn < turns; turn++) {
+        usleep(random() % 1500);
+        if (turn % 3 == 0) std::filesystem::remove(folder.file());
+        if (turn % 2 == 0) {
+            const unsigned one = random() % kWorkers;
+            ::kill(workers[one], SIGKILL);
+            int status = 0;
+            waitpid(workers[one], &status, 0);
+            ended += WIFEXITED(status);
+            start(one);
+        }
+        usleep(random() % 500);
+        // At one moment.
+        std::uint64_t sum = 5 * kGiB;
+        for (const pid_t worker : workers) {
+            ::kill(worker, SIGSTOP);
+            waitpid(worker, nullptr, WUNTRACED);
+        }
+        for (unsigned i = 0; i < kWorkers; i++) sum += held[i];
+        for (const pid_t worker : workers) ::kill(worker, SIGCONT);
+        most = std::max(most, sum);
+    }
+    for (const pid_t worker : workers) ::kill(worker, SIGKILL), waitpid(worker, nullptr, 0);
+    munmap(memory, 4096);
+    CHECK(ended == 0);
+    CHECK(most <= 8 * kGiB);
+    CHECK(most > 6 * kGiB);
+    // And nothing is held but by the one that has slept all the while.
+    Child newcomer(member(folder));
+    REQUIRE(newcomer.ask('j') == 'y');
+    newcomer.ask('d');
+    CHECK(newcomer.ask('t') == '5');
+    CHECK(used_in(folder) == 5 * kGiB);
+    CHECK(idle.ask('g') == 'y');
+    idle.ask('d');
+    CHECK(used_in(folder) == 0);
+}
