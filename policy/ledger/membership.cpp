@@ -48,20 +48,19 @@ bool Membership::reserve(std::uint64_t bytes, std::uint64_t margin, std::uint64_
     const std::uint64_t top = limit();
     const std::uint64_t ceiling = top == kNoLimit ? top : top > margin ? top - margin : 0;
     const InLane in(*this);
-    const std::uint64_t now = now_monotonic_seconds();
-    bool lost = false;
-    if (in.lane().last_use.load(std::memory_order_relaxed) != now) [[unlikely]] {
+    if (const std::uint64_t now = now_monotonic_seconds(); in.lane().last_use.load(std::memory_order_relaxed) != now)
+        [[unlikely]] {
         in.lane().last_use.store(now, std::memory_order_relaxed);
-        lost = is_lost();
+        if (is_lost()) {
+            if (seen) *seen = used();
+            return false;
+        }
     }
-    if (lost || bytes > INT64_MAX) [[unlikely]] {
+    if (bytes > INT64_MAX) {
         if (seen) *seen = used();
         return false;
     }
-    if (ledger::change(account_->total, lanes_, in.number(), static_cast<std::int64_t>(bytes), ceiling, seen))
-        return true;
-    if (seen) *seen &= ~kRetired;
-    return false;
+    return ledger::change(account_->total, lanes_, in.number(), static_cast<std::int64_t>(bytes), ceiling, seen);
 }
 
 [[gnu::cold, gnu::noinline]] bool Membership::is_lost() const {

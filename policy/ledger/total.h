@@ -85,7 +85,7 @@ inline bool change(Stamped& total, Lane* lanes, std::uint32_t number, std::int64
             (now.bytes > ceiling || static_cast<std::uint64_t>(delta) > ceiling - now.bytes)) {
             const Stamped again = read(total);  // a torn value must not refuse
             if (again.bytes != now.bytes || again.stamp != now.stamp) continue;
-            if (seen) *seen = now.bytes;
+            if (seen) *seen = now.bytes & ~kRetired;
             break;
         }
         if (now.stamp >> 48 != number) note_replaced(lanes, now.stamp);

@@ -68,17 +68,21 @@ void Round::fork_and_exec(Member& member) {
         expect(member, "fork", {0});
         member.worker->look_who();
         member.parents.push_back(parent);
+        std::copy(member.closed, member.closed + 2, member.parent_closed);
+        std::copy(member.unseen, member.unseen + 2, member.lost_parent);
         expect(member, "alloc none 1000", {3, 201});
         expect(member, "retain 0", {3});
     }
     const bool unshared = member.unshared && !member.parents.empty();
     expect(member, "exec linked", {0});
     member.unshared = unshared;
+    for (bool* const flags : {member.closed, member.unseen}) flags[0] = flags[1] = false;
     start_cuda(member);
 }
 
 void Round::close_all(Member& member) {
     expect(member, "closeall " + place_.books(), {0});
+    member.closed[0] = member.closed[1] = true;
     allocate(member);
 }
 
@@ -125,20 +129,36 @@ void Round::surroundings() {
     look_again();
 }
 
-void Round::ledgers_went() {
-    for (Member& member : members_) {
-        member.unseen = member.worker != nullptr;
-        member.lost_parent = !member.parents.empty();
-    }
+// Every second program has namespaces of its own.
+bool Round::is_apart() const {
+    return combination_.seen == Combination::Seen::pid_namespace ||
+           combination_.seen == Combination::Seen::user_namespace;
 }
 
-// Whoever is refused something looks whether the ledger is still there. Nobody else does, and until all have looked
-// nobody can know what they hold: docs/sharing.md says so.
+// Whoever makes the new ledger sees who was in the old one by its descriptors and by pid, which is not everybody's:
+// docs/sharing.md says so.
+void Round::ledgers_went() {
+    for (Member& member : members_)
+        for (unsigned gpu = 0; gpu < place_.gpus(); ++gpu) {
+            member.unseen[gpu] = member.unseen[gpu] || (member.worker && (is_apart() || member.closed[gpu]));
+            member.lost_parent[gpu] =
+                member.lost_parent[gpu] || (!member.parents.empty() && (is_apart() || member.parent_closed[gpu]));
+        }
+}
+
+// It was refused something on the GPU that is current, and has looked for the ledger there.
+void Round::looked(Member& member) {
+    if (!place_.is_mended()) return;
+    const unsigned gpu = place_.gpus() > 1 && member.current == "1";
+    member.unseen[gpu] = member.closed[gpu] = false;
+}
+
 void Round::look_again() {
     for (Member& member : members_) {
-        if (!member.unseen || !member.ready || !member.worker || member.worker->is_stopped()) continue;
+        if (!(member.unseen[0] || member.unseen[1]) || !member.ready || !member.worker || member.worker->is_stopped())
+            continue;
         expect(member, "alloc none " + text(kImpossible), {2});
-        if (place_.is_mended()) member.unseen = false;
+        looked(member);
     }
 }
 
@@ -231,7 +251,6 @@ void Round::end() {
         if (!member.worker) continue;
         if (member.worker->is_stopped()) member.worker->go_on();
         if (member.ready) drop_all(member);
-        member.unseen = true;
     }
     for (unsigned user = 0; user < 2; ++user) {
         Member& survivor = members_[2 * user + below(2)];

@@ -213,8 +213,7 @@ void Round::check_books() {
                         fail("program " + std::to_string(member.number) + " holds " + std::to_string(own) + " of " +
                              std::to_string(limits.process) + " bytes on GPU " + std::to_string(gpu));
                     if (member.unshared) continue;
-                    // A parent that waits for its child takes and frees nothing, and so never looks.
-                    all_seen = all_seen && !member.unseen && !(member.lost_parent && pid != pids.back());
+                    all_seen = all_seen && !(pid == pids.back() ? member.unseen : member.lost_parent)[gpu];
                     together += own;
                     inside += more;
                     processes++;

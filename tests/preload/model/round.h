@@ -34,8 +34,9 @@ struct Member {
     bool inside = false;            // stopped in the middle of calls that make contexts or load modules
     std::vector<Identity> parents;  // that wait for it, and hold what they held
     std::size_t read = 0;           // of its stderr
-    bool unseen = false;            // since the ledger was removed: it has not looked for it yet
-    bool lost_parent = false;       // nor will a parent of it
+    // By GPU: it has closed its descriptor of the ledger, and not looked for it since; the ledger was removed when
+    // whoever makes the new one could not see it, and it has not looked since, or a parent of it, which never looks.
+    bool closed[2] = {}, unseen[2] = {}, parent_closed[2] = {}, lost_parent[2] = {};
 };
 
 struct Totals {
@@ -118,6 +119,8 @@ class Round {
     void all_at_once();
     void event(unsigned drawn);
     void ledgers_went();
+    void looked(Member& member);
+    bool is_apart() const;
     void look_again();
     void end();
     void leave(Member& member);

@@ -330,7 +330,7 @@ void Round::ask_around(Member& member) {
         fail("program " + text(member.number) + " is told " + said);
     expect(member, "sync", {0});
     expect(member, "alloc none " + text(std::uint64_t{1} << 40), {2});
-    member.unseen = false;
+    looked(member);
     expect(member, "freeat 4096", {1});
 }
 
