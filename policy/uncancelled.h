@@ -40,6 +40,18 @@ class NotInBetween {
     int type_ = 0;
 };
 
+// Within one of those, where the driver or the kernel is called after all.
+class AlsoUncancelled {
+  public:
+    AlsoUncancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state_); }
+    ~AlsoUncancelled() { pthread_setcancelstate(state_, nullptr); }
+    AlsoUncancelled(const AlsoUncancelled&) = delete;
+    AlsoUncancelled& operator=(const AlsoUncancelled&) = delete;
+
+  private:
+    int state_ = 0;
+};
+
 class Uncancelled {
   public:
     Uncancelled() { hold_.begin(); }

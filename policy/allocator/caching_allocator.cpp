@@ -286,13 +286,16 @@ std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* deni
     if (backing_.wanted(backing_.self)) help_out();
     const NotInBetween uncancelled;
     if (const std::uint64_t address = from_kept(bytes)) return address;
+    // Before the lock where it has been of no use. The list of the free is looked at again once this thread's own
+    // blocks don't serve.
+    if (parked_first(bytes))
+        if (const std::uint64_t address = from_parked(bytes)) return address;
     Changing changing(*this);
     {
         LockGuard lock(mutex_);
         if (const Block* block = take_large(bytes, Segments::Place::proper)) return block->address;
     }
-    if (reuse_own_large())
-        if (const std::uint64_t address = from_kept(bytes)) return address;
+    if (const std::uint64_t address = from_parked(bytes)) return address;
     const Block* block = nullptr;
     const auto attempt = [&](Segments::Place place) { return (block = take_large(bytes, place)) != nullptr; };
     return find_more_memory(SizeClass::rounded(bytes), attempt, denied) ? block->address : 0;

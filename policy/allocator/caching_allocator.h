@@ -126,6 +126,9 @@ class CachingAllocator {
     static Freed free_large(AddressMap& map, const AddressMap::Here& here, std::uint64_t address, int* error);
     Freed free_own_large(Block* block, std::uint64_t address, int* error);
     std::uint64_t from_kept(std::uint64_t bytes);
+    [[gnu::always_inline]] inline std::uint64_t take_kept(ThreadCache& cache, std::uint64_t bytes);
+    bool parked_first(std::uint64_t bytes) const { return thread_caches && thread_caches->none_from <= bytes; }
+    std::uint64_t from_parked(std::uint64_t bytes);
     bool keep(Block* block);
     bool park_own(Block* block);
     bool park_own_slowly(ThreadCache& cache, Block* block);
@@ -212,7 +215,6 @@ class CachingAllocator {
     void take_from(Which which);
     void take_from_idle();
     bool reuse_parked(bool wait, bool large);
-    bool reuse_own_large();
     bool passed(Batch* batch, bool wait);
     bool quiesce(const Batch& batch);
     bool too_much_parked(const Batch& batch);
@@ -286,6 +288,16 @@ inline std::uint64_t CachingAllocator::from_magazine(std::uint64_t bytes) {
     }
     cache->lock.leave();
     return address;
+}
+
+// Of this thread's, with its lock. 0 if it keeps none of the size.
+inline std::uint64_t CachingAllocator::take_kept(ThreadCache& cache, std::uint64_t bytes) {
+    Block* block = cache.kept.take(SizeClass::rounded(bytes));
+    if (!block) return 0;
+    block->requested = bytes;
+    map_->set(block);
+    cache.traffic.allocate(block->bytes, bytes);
+    return block->address;
 }
 
 // Whether the driver lets the program free here and now. `quiet`: no work can still touch what is freed.

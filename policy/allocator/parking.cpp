@@ -245,7 +245,7 @@ void CachingAllocator::keep_own(Batch* batch, std::uint64_t life) {
     if (!lives(life)) return cache->lock.leave();
     std::uint32_t i = 0, left = 0;
     // Mostly they are of one size.
-    if (std::has_single_bit(batch->classes) && batch->classes != Batch::kLarge) {
+    if (!(batch->classes & (batch->classes - 1)) && batch->classes != Batch::kLarge) {
         Magazine& magazine = cache->magazines[std::countr_zero(batch->classes)];
         const std::uint32_t room = std::min<std::uint32_t>(batch->count, magazine.capacity - magazine.count);
         for (; i < room; i++) magazine.slots[magazine.count + i] = Batch::small(batch->blocks[i]);
@@ -329,28 +329,40 @@ bool CachingAllocator::reuse_parked(bool wait, bool large) {
     return any;
 }
 
-// Has this thread keep the large blocks that it has freed, if the GPU has come past them. False if it keeps no more.
-bool CachingAllocator::reuse_own_large() {
+// A block of so many bytes out of the batch of large ones that this thread has filled itself, if the GPU has come past
+// it: the thread keeps the others. 0 if it has none, or the GPU has not. The caller is NotInBetween.
+std::uint64_t CachingAllocator::from_parked(std::uint64_t bytes) {
     ThreadCache* cache = thread_caches;
     const std::uint64_t life = life_.load(std::memory_order_acquire);
-    if (options_.reuse == Reuse::strict || !cache || cache->owner != this || !cache->lock.enter()) return false;
+    if (options_.reuse == Reuse::strict || !cache || cache->owner != this || !cache->lock.enter()) return 0;
+    cache->none_from = ThreadCache::kNotKnown;
     Batch* batch = take_open(*cache, &ThreadCache::open_large);
     cache->lock.leave();
-    if (!batch) return false;
-    const Uncancelled uncancelled;
+    if (!batch) return 0;
+    const AlsoUncancelled in_the_driver;
     if (!passed(batch, false)) {
         queue(batch, life);
-        return false;
+        return 0;
     }
-    keep_own(batch, life);
-    // Empty, it is there for the next ones.
-    if (batch->count || !cache->lock.enter()) return hand_back(batch, life, false);
-    if (lives(life) && !cache->open_large) {
-        batch->clear();
-        cache->open_large = std::exchange(batch, nullptr);
+    std::uint64_t address = 0;
+    if (cache->lock.enter()) {
+        // Whoever closes the allocator empties this cache after it has said so.
+        if (lives(life)) {
+            std::uint32_t left = 0;
+            for (std::uint32_t i = 0; i < batch->count; i++)
+                if (!cache->kept.add(Batch::large(batch->blocks[i]))) batch->blocks[left++] = batch->blocks[i];
+            batch->count = left;
+            if ((address = take_kept(*cache, bytes))) cache->none_from = bytes;
+            // Empty, it is there for the next ones.
+            if (!left && !cache->open_large) {
+                batch->clear();
+                cache->open_large = std::exchange(batch, nullptr);
+            }
+        }
+        cache->lock.leave();
     }
-    cache->lock.leave();
-    return !batch || hand_back(batch, life, false);
+    if (batch) hand_back(batch, life, false);
+    return address;
 }
 
 // Of a batch that the GPU has come past. False if the allocator has been closed meanwhile.

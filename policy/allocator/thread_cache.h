@@ -196,6 +196,9 @@ class ThreadCache {
     // Freed, and no fence yet: small blocks, and large ones of `kept.limit()` bytes at most.
     Batch *open = nullptr, *open_large = nullptr;
     OwnCount parked;  // bytes in both
+    // When this thread looked last there was no free block of so many bytes, and what it had parked itself served.
+    static constexpr std::uint64_t kNotKnown = ~0ull;
+    std::uint64_t none_from = kNotKnown;
     Traffic traffic;
     // Under the allocator's lock:
     std::uint64_t granted = 0;          // bytes that it may hold in all magazines and of kept blocks

@@ -123,15 +123,9 @@ std::uint64_t CachingAllocator::from_kept(std::uint64_t bytes) {
     if (bytes > KeptBlocks::kMostBytes) return 0;
     ThreadCache* cache = thread_caches;
     if (!cache || cache->owner != this || !cache->lock.enter()) return 0;
-    const Block* block = nullptr;
-    if (Block* kept = cache->kept.take(SizeClass::rounded(bytes))) {
-        kept->requested = bytes;
-        map_->set(kept);
-        cache->traffic.allocate(kept->bytes, bytes);
-        block = kept;
-    }
+    const std::uint64_t address = take_kept(*cache, bytes);
     cache->lock.leave();
-    return block ? block->address : 0;
+    return address;
 }
 
 // Without the lock. A block that is in nobody's hands, and that no work can touch. False if it is too large.
