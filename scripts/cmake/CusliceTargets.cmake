@@ -35,7 +35,7 @@ endfunction()
 find_package(Catch2 QUIET)
 # Seconds after which a test hangs: many times what the longest one takes under a sanitizer, as the machine may be busy with
 # other things. No test fails of being slow.
-set(CUSLICE_TEST_TIMEOUT 3600)
+set(CUSLICE_TEST_TIMEOUT 1500)
 function(cuslice_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
   add_executable(${name} ${arg_SOURCES})

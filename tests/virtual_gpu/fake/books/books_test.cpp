@@ -164,7 +164,7 @@ TEST_CASE("a process that closes all its files keeps what it holds") {
 
 TEST_CASE("a process that becomes another program gives up what it held") {
     CHECK(in_child({}, [](const Report& report) {
-              const pid_t child = holder(report, 700 * MiB, [](Books&) { execlp("sleep", "sleep", "100", nullptr); });
+              const pid_t child = holder(report, 700 * MiB, [](Books&) { execlp("sleep", "sleep", "1000", nullptr); });
               Books books;
               open_books(report, books);
               EXPECT(cuslice::tests::soon([&] { return books.used_by_all() == 0; }));
