@@ -285,11 +285,13 @@ bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
 std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* denied) {
     if (backing_.wanted(backing_.self)) help_out();
     const NotInBetween uncancelled;
-    if (const std::uint64_t address = from_kept(bytes)) return address;
-    // Before the lock where it has been of no use. The list of the free is looked at again once this thread's own
-    // blocks don't serve.
-    if (parked_first(bytes))
-        if (const std::uint64_t address = from_parked(bytes)) return address;
+    if (bytes <= KeptBlocks::kMostBytes) {
+        if (const std::uint64_t address = from_kept(bytes)) return address;
+        // Before the lock where it has been of no use. What is free is looked at again once this thread's own blocks
+        // don't serve.
+        if (parked_first(bytes))
+            if (const std::uint64_t address = from_parked(bytes)) return address;
+    }
     Changing changing(*this);
     {
         LockGuard lock(mutex_);

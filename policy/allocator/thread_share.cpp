@@ -118,9 +118,8 @@ bool CachingAllocator::make_room(ThreadCache& cache, unsigned size_class) {
     return true;
 }
 
-// 0 if this thread keeps none of the size.
+// Of KeptBlocks::kMostBytes at most. 0 if this thread keeps none of the size.
 std::uint64_t CachingAllocator::from_kept(std::uint64_t bytes) {
-    if (bytes > KeptBlocks::kMostBytes) return 0;
     ThreadCache* cache = thread_caches;
     if (!cache || cache->owner != this || !cache->lock.enter()) return 0;
     const std::uint64_t address = take_kept(*cache, bytes);
