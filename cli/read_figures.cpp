@@ -19,7 +19,7 @@ std::string proc(int pid, const char* what) { return "/proc/" + std::to_string(p
 
 // The process as it calls itself: in a container its pid is another one there.
 figures::Name name_of(int pid, std::uint64_t start_time) {
-    figures::Name name{ledger::this_process().pid_namespace, pid, start_time};
+    figures::Name name{ledger::read_pid_namespace(), pid, start_time};
     char link[64];  // pid:[4026531836]
     const ssize_t length = ::readlink(proc(pid, "ns/pid").c_str(), link, sizeof link - 1);
     if (length > 5) {

@@ -80,7 +80,7 @@ File* make_own(const char* folder, Failure* why) {
 void remove_dead(const char* folder) {
     const int directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0) return;
-    const std::uint64_t here = ledger::this_process().pid_namespace;
+    const std::uint64_t here = ledger::read_pid_namespace();
     alignas(DirectoryEntry) char buffer[4096];
     for (;;) {
         const long count = syscall(SYS_getdents64, directory, buffer, sizeof buffer);

@@ -257,11 +257,11 @@ bool open_existing(const char* folder, const char* uuid, OpenFile* out, Failure*
 bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec,
               const Deadline& deadline, OpenFile* out, Failure* why, const OpenFile* gone) {
     char path[kPathBytes], made[kPathBytes];
-    const ProcessIdentity self = this_process();
+    const std::uint64_t named = read_pid_namespace();
     // Where nobody can tell the namespace, pids alone are not enough for a name.
-    const std::uint64_t space = self.pid_namespace ? self.pid_namespace : image_number();
+    const std::uint64_t space = named ? named : image_number();
     if (!ledger_path(folder, this_user(folder), uuid, path) ||
-        static_cast<std::size_t>(snprintf(made, sizeof made, "%s.%d-%llx", path, self.pid,
+        static_cast<std::size_t>(snprintf(made, sizeof made, "%s.%d-%llx", path, getpid(),
                                           static_cast<unsigned long long>(space))) >= sizeof made) {
         errno = ENAMETOOLONG;
         return fail(why, "can't use", folder), false;

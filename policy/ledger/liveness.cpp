@@ -50,15 +50,18 @@ std::uint64_t start_time_of(std::int32_t pid) {
     return at ? strtoull(at + 1, nullptr, 10) : 0;
 }
 
+std::uint64_t read_pid_namespace() {
+    char link[64];  // pid:[4026531836]
+    const ssize_t length = readlink("/proc/self/ns/pid", link, sizeof link - 1);
+    if (length <= 5) return 0;
+    link[length] = '\0';
+    return strtoull(link + 5, nullptr, 10);
+}
+
 ProcessIdentity this_process() {
     ProcessIdentity self;
     self.pid = getpid();
-    char link[64];  // pid:[4026531836]
-    const ssize_t length = readlink("/proc/self/ns/pid", link, sizeof link - 1);
-    if (length > 5) {
-        link[length] = '\0';
-        self.pid_namespace = strtoull(link + 5, nullptr, 10);
-    }
+    self.pid_namespace = read_pid_namespace();
     self.start_time = start_time_of(self.pid);
     return self;
 }
@@ -90,7 +93,7 @@ std::uint64_t own_pid_namespace() {
     static std::int32_t asked_by = 0;
     const std::int32_t self = getpid();
     if (__atomic_load_n(&asked_by, __ATOMIC_ACQUIRE) != self) {
-        __atomic_store_n(&here, this_process().pid_namespace, __ATOMIC_RELAXED);
+        __atomic_store_n(&here, read_pid_namespace(), __ATOMIC_RELAXED);
         __atomic_store_n(&asked_by, self, __ATOMIC_RELEASE);
     }
     return __atomic_load_n(&here, __ATOMIC_RELAXED);

@@ -11,6 +11,8 @@ struct ProcessIdentity {
     std::uint64_t start_time = 0;     // clock ticks since boot; 0: /proc does not say
 };
 ProcessIdentity this_process();
+// The part of it that tells where a pid means something.
+std::uint64_t read_pid_namespace();
 
 // Field 22 of /proc/PID/stat; 0 if there is no such process here, or only its zombie.
 std::uint64_t start_time_of(std::int32_t pid);
@@ -26,6 +28,7 @@ bool is_stopped(std::int32_t pid);
 
 // Whether this process is, or was before an exec, the one that the member is of.
 bool is_this_process(const Member& member);
+// What read_pid_namespace() says, asked once by each process.
 std::uint64_t own_pid_namespace();
 
 // The launcher's place, of a process that has one of its own in the same account by now: nothing to be shown.

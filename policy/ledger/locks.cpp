@@ -133,8 +133,8 @@ std::int32_t locker_of(int file, const Header* header) {
     struct flock lock = one_byte(F_WRLCK, 0);
     if (fcntl(file, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return 0;
     if (lock.l_pid > 0) return lock.l_pid;
-    const bool here = header && header->locker > 0 && header->locker_namespace &&
-                      header->locker_namespace == this_process().pid_namespace;
+    const bool here =
+        header && header->locker > 0 && header->locker_namespace && header->locker_namespace == read_pid_namespace();
     return here ? header->locker : 0;
 }
 
