@@ -25,9 +25,10 @@ Life maps_file(int pid, std::uint64_t address, std::uint64_t inode) {
     bool found = false;
     char line[512];
     while (!found && std::fgets(line, sizeof line, maps) != nullptr) {
-        unsigned long start = 0, number = 0;
-        found =
-            std::sscanf(line, "%lx-%*x %*s %*x %*s %lu", &start, &number) == 2 && start == address && number == inode;
+        unsigned long number = 0;
+        // Mostly it is another mapping, which its first number says.
+        found = std::strtoul(line, nullptr, 16) == address &&
+                std::sscanf(line, "%*x-%*x %*s %*x %*s %lu", &number) == 1 && number == inode;
         // A long path: its tail must not be taken for a line.
         while (std::strchr(line, '\n') == nullptr && std::fgets(line, sizeof line, maps) != nullptr) {
         }
