@@ -190,7 +190,10 @@ int main(int count, char** arguments) {
         return 64;
     }
     const std::string folder = arguments[1], first_call = arguments[2], library = folder + "/libcuslice.so";
-    const Variables raw = {"LD_LIBRARY_PATH=" + folder + "/fake", "CUSLICE_FAKE=1xh200"};
+    // The job's GPU is everybody's, as the fake reads what it is like in each process.
+    const char* const fake = job ? getenv("CUSLICE_FAKE") : nullptr;
+    const Variables raw = {"LD_LIBRARY_PATH=" + folder + "/fake",
+                           std::string("CUSLICE_FAKE=") + (fake ? fake : "1xh200")};
     Variables ours = raw;
     ours.insert(ours.end(), {"LD_PRELOAD=" + library, "CUSLICE_LIMIT=64GiB"});
 
