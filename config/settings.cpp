@@ -1,5 +1,7 @@
 #include "config/settings.h"
 
+#include <new>
+
 #include "config/fraction.h"
 #include "config/size.h"
 #include "config/split.h"
@@ -220,7 +222,7 @@ bool Settings::add(const NewEntry& added, Reason& why) {
     entry.selector.text = keep(added.selector.text);
     entry.value = keep(added.value);
     entry.origin = same_origin ? entries_[count_ - 1].origin : keep(added.origin);
-    entries_[count_++] = entry;
+    new (&entries_[count_++]) Entry(entry);
     return true;
 }
 

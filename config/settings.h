@@ -92,7 +92,7 @@ class Settings {
     static constexpr std::size_t kMaxEntries = 256;
     static constexpr std::size_t kTextBytes = 32 * 1024;
 
-    Settings() = default;
+    Settings() {}
     Settings(const Settings&) = delete;
     Settings& operator=(const Settings&) = delete;
 
@@ -114,11 +114,14 @@ class Settings {
   private:
     std::string_view keep(std::string_view text);
 
-    Entry entries_[kMaxEntries];
+    // What is small stands before what is large, of which a process uses the beginning.
     std::size_t count_ = 0;
-    char text_[kTextBytes];
     std::size_t text_size_ = 0;
     std::string_view unreachable_file_;
+    union {
+        Entry entries_[kMaxEntries];  // not made before they are added
+    };
+    char text_[kTextBytes];
 };
 
 /// Adds what one option or variable says: "4GiB", or for a key per GPU "0=4GiB,GPU-5f=2048MiB". `origin` is its name.
