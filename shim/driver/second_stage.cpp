@@ -10,13 +10,12 @@ namespace cuslice {
 namespace {
 
 struct Form {
-    const char* name;
     int version;
     bool per_thread;
 };
 constexpr bool legacy = false, per_thread = true;
 constexpr Form kForms[kFunctionCount] = {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route) {#name, version, stream},
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route) {version, stream},
 #include "virtual_gpu/driver/functions.def"
 #undef CUSLICE_FUNCTION
 };
@@ -25,22 +24,24 @@ enum class Stages : int { unknown, one, two };
 constinit std::atomic<Stages> stages{Stages::unknown};
 constinit std::atomic<void*> handed_out_for[kFunctionCount]{};
 
-void* look_up(const Form& form) {
+void* look_up(std::size_t function) {
+    const Form& form = kForms[function];
+    const char* const name = kFunctions[function].name;
     const cuuint64_t flags =
         form.per_thread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_DEFAULT;
     void* found = nullptr;
-    CUresult result = CUSLICE_PHYSICAL(cuGetProcAddress_v2)(form.name, &found, form.version, flags, nullptr);
-    if (result != CUDA_SUCCESS) result = CUSLICE_PHYSICAL(cuGetProcAddress)(form.name, &found, form.version, flags);
+    CUresult result = CUSLICE_PHYSICAL(cuGetProcAddress_v2)(name, &found, form.version, flags, nullptr);
+    if (result != CUDA_SUCCESS) result = CUSLICE_PHYSICAL(cuGetProcAddress)(name, &found, form.version, flags);
     return result == CUDA_SUCCESS ? found : nullptr;
 }
 
 // One function tells which kind of driver it is. Several threads may fill the table at once, with the same.
 Stages count_stages() {
     constexpr auto kProbe = static_cast<std::size_t>(Function::cuInit);
-    void* const probe = look_up(kForms[kProbe]);
+    void* const probe = look_up(kProbe);
     if (!probe || probe == physical_slot(Function::cuInit)) return Stages::one;
     for (std::size_t i = 0; i < kFunctionCount; i++)
-        if (kForms[i].version > 0 && physical_slot(static_cast<Function>(i))) handed_out_for[i] = look_up(kForms[i]);
+        if (kForms[i].version > 0 && physical_slot(static_cast<Function>(i))) handed_out_for[i] = look_up(i);
     return Stages::two;
 }
 

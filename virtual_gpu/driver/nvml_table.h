@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "virtual_gpu/driver/inside_nvml.h"
+#include "virtual_gpu/driver/names.h"
 #include "virtual_gpu/driver/nvml.h"
 
 namespace cuslice {
@@ -14,12 +15,17 @@ enum class NvmlFunction : std::uint16_t {
 #undef CUSLICE_NVML_FUNCTION
 };
 
-inline constexpr const char* kNvmlFunctions[] = {
-#define CUSLICE_NVML_FUNCTION(name) #name,
+inline constexpr std::size_t kNvmlFunctionCount = 0
+#define CUSLICE_NVML_FUNCTION(name) +1
 #include "virtual_gpu/driver/nvml_functions.def"
 #undef CUSLICE_NVML_FUNCTION
-};
-inline constexpr std::size_t kNvmlFunctionCount = sizeof(kNvmlFunctions) / sizeof(kNvmlFunctions[0]);
+    ;
+
+inline constexpr auto kNvmlFunctions = names<kNvmlFunctionCount>(
+#define CUSLICE_NVML_FUNCTION(name) #name "\0"
+#include "virtual_gpu/driver/nvml_functions.def"
+#undef CUSLICE_NVML_FUNCTION
+);
 
 // The real library's addresses; null where it lacks the function, and everywhere until it is loaded.
 extern "C" void* cuslice_physical_nvml_slots[kNvmlFunctionCount];

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "virtual_gpu/driver/cuda_api.h"
+#include "virtual_gpu/driver/names.h"
 
 namespace cuslice {
 
@@ -25,11 +26,21 @@ struct FunctionInfo {
     const char* name;  // without version and stream suffix, as cuGetProcAddress takes it
 };
 
-inline constexpr FunctionInfo kFunctions[kFunctionCount] = {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route) {#symbol, #name},
+inline constexpr auto kFunctionSymbols = names<kFunctionCount>(
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route) #symbol "\0"
 #include "virtual_gpu/driver/functions.def"
 #undef CUSLICE_FUNCTION
+);
+inline constexpr auto kFunctionNames = names<kFunctionCount>(
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route) #name "\0"
+#include "virtual_gpu/driver/functions.def"
+#undef CUSLICE_FUNCTION
+);
+
+struct FunctionList {
+    FunctionInfo operator[](std::size_t i) const { return {kFunctionSymbols[i], kFunctionNames[i]}; }
 };
+inline constexpr FunctionList kFunctions;
 
 // The real driver's addresses; null where it lacks the function, and everywhere until a driver is loaded. The exported
 // stubs (shim/driver/stubs_x86_64.S) jump through the same table, hence the plain name.
