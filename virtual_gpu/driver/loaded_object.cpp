@@ -1,5 +1,6 @@
 #include "virtual_gpu/driver/loaded_object.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "virtual_gpu/driver/libc.h"
@@ -7,12 +8,6 @@
 namespace cuslice {
 
 namespace {
-
-std::uint32_t gnu_hash_of(const char* name) {
-    std::uint32_t hash = 5381;
-    for (; *name; name++) hash = hash * 33 + static_cast<unsigned char>(*name);
-    return hash;
-}
 
 std::uint32_t sysv_hash_of(const char* name) {
     std::uint32_t hash = 0;
@@ -31,9 +26,11 @@ LoadedObject::LoadedObject(const dl_phdr_info& info)
       base_(info.dlpi_addr),
       segments_(info.dlpi_phdr),
       segment_count_(info.dlpi_phnum) {
-    for (std::size_t i = 0; i < segment_count_; i++)
+    for (std::size_t i = segment_count_; i-- > 0;) {
         if (segments_[i].p_type == PT_DYNAMIC)
             dynamic_ = reinterpret_cast<const ElfW(Dyn)*>(base_ + segments_[i].p_vaddr);
+        if (segments_[i].p_type == PT_LOAD && segments_[i].p_flags & PF_X) code_ = &segments_[i];
+    }
     if (!dynamic_) return;
     const ElfW(Dyn)* named = nullptr;
     for (const ElfW(Dyn)* entry = dynamic_; entry->d_tag != DT_NULL; entry++) {
@@ -77,12 +74,22 @@ bool LoadedObject::needs(const char* soname) const {
 }
 
 bool LoadedObject::holds(const void* address) const {
-    const auto wanted = reinterpret_cast<std::uintptr_t>(address);
-    for (std::size_t i = 0; i < segment_count_; i++) {
-        const std::uintptr_t begin = base_ + segments_[i].p_vaddr;
-        if (segments_[i].p_type == PT_LOAD && wanted >= begin && wanted - begin < segments_[i].p_memsz) return true;
-    }
+    const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(address) - base_;
+    const auto in = [&](const ElfW(Phdr) & segment) { return place - segment.p_vaddr < segment.p_memsz; };
+    if (code_ && in(*code_)) return true;
+    for (std::size_t i = 0; i < segment_count_; i++)
+        if (segments_[i].p_type == PT_LOAD && in(segments_[i])) return true;
     return false;
+}
+
+ModuleRange LoadedObject::range() const {
+    std::uintptr_t begin = ~std::uintptr_t{0}, end = 0;
+    for (std::size_t i = 0; i < segment_count_; i++) {
+        if (segments_[i].p_type != PT_LOAD) continue;
+        begin = std::min(begin, base_ + segments_[i].p_vaddr);
+        end = std::max(end, base_ + segments_[i].p_vaddr + segments_[i].p_memsz);
+    }
+    return end > begin ? ModuleRange{begin, end - begin} : ModuleRange{};
 }
 
 bool LoadedObject::exports(std::uint32_t index, const char* symbol) const {
@@ -102,13 +109,12 @@ void* LoadedObject::address_of(std::uint32_t index) const {
     return reinterpret_cast<void* (*)()>(address)();
 }
 
-void* LoadedObject::find(const char* symbol) const {
+void* LoadedObject::find(const char* symbol, std::uint32_t hash) const {
     if (!symbols_ || !strings_) return nullptr;
     if (gnu_hash_) {
         const std::uint32_t buckets = gnu_hash_[0], first = gnu_hash_[1], filter_words = gnu_hash_[2];
         const std::uint32_t* const bucket = gnu_hash_ + 4 + filter_words * (sizeof(ElfW(Addr)) / sizeof(*gnu_hash_));
         const std::uint32_t* const chain = bucket + buckets;
-        const std::uint32_t hash = gnu_hash_of(symbol);
         std::uint32_t index = buckets ? bucket[hash % buckets] : 0;
         if (index < first || index == 0) return nullptr;
         for (;; index++) {
@@ -137,14 +143,25 @@ bool any_object(bool (*visit)(const LoadedObject&, void*), void* argument) {
     return dl_iterate_phdr(call, &both) != 0;
 }
 
+// Reads the names of the one that it finds alone.
 LoadedObject object_at(const void* address) {
-    LoadedObject found;
-    any_object([&](const LoadedObject& object) {
-        if (!object.holds(address)) return false;
-        found = object;
-        return true;
-    });
-    return found;
+    struct Wanted {
+        const void* address;
+        LoadedObject found;
+    } wanted{address, {}};
+    const auto visit = [](dl_phdr_info* info, std::size_t, void* argument) {
+        auto& search = *static_cast<Wanted*>(argument);
+        const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(search.address) - info->dlpi_addr;
+        for (std::size_t i = 0; i < info->dlpi_phnum; i++) {
+            const ElfW(Phdr)& segment = info->dlpi_phdr[i];
+            if (segment.p_type != PT_LOAD || place - segment.p_vaddr >= segment.p_memsz) continue;
+            search.found = LoadedObject(*info);
+            return 1;
+        }
+        return 0;
+    };
+    dl_iterate_phdr(visit, &wanted);
+    return wanted.found;
 }
 
 LoadedObject object_of(void* handle) {

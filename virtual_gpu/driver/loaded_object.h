@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "virtual_gpu/driver/module_range.h"
+
 namespace cuslice {
 
 // An object of this process as the loader mapped it: its names, what it needs, and the functions that it exports, read
@@ -22,9 +24,16 @@ class LoadedObject {
     const char* soname() const { return soname_; }
     bool needs(const char* soname) const;
     bool holds(const void* address) const;
+    ModuleRange range() const;
     // The address that the object itself exports under this name, in its default version, or null. Its dependencies
-    // are not searched.
-    void* find(const char* symbol) const;
+    // are not searched. `gnu_hash`: the name's, by whoever looks for many names of which it is known beforehand.
+    void* find(const char* symbol) const { return find(symbol, gnu_hash_of(symbol)); }
+    void* find(const char* symbol, std::uint32_t gnu_hash) const;
+    static constexpr std::uint32_t gnu_hash_of(const char* name) {
+        std::uint32_t hash = 5381;
+        for (; *name; name++) hash = hash * 33 + static_cast<unsigned char>(*name);
+        return hash;
+    }
 
   private:
     const void* at(std::uintptr_t address) const;
@@ -42,6 +51,7 @@ class LoadedObject {
     std::uintptr_t base_ = 0;
     const ElfW(Phdr) * segments_ = nullptr;
     std::size_t segment_count_ = 0;
+    const ElfW(Phdr) * code_ = nullptr;  // the first segment that can be executed: most of what is looked for
 };
 
 // Visits the objects of this process in the loader's order: the program, what is preloaded, what they need, what was

@@ -189,12 +189,14 @@ DlopenFunction real_dlopen() {
 }
 
 bool folder_of(const void* address, char* folder, std::size_t size) {
-    Dl_info info;
-    if (!dladdr(address, &info) || !info.dli_fname) return false;
-    const char* slash = std::strrchr(info.dli_fname, '/');
-    if (!slash || static_cast<std::size_t>(slash - info.dli_fname) >= size) return false;
-    std::memcpy(folder, info.dli_fname, static_cast<std::size_t>(slash - info.dli_fname));
-    folder[slash - info.dli_fname] = '\0';
+    // Not dladdr, which looks through all symbols for the one that the address belongs to. But it knows the program's.
+    const char* path = object_at(address).path();
+    Dl_info info{};
+    if (!*path) path = dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
+    const char* slash = std::strrchr(path, '/');
+    if (!slash || static_cast<std::size_t>(slash - path) >= size) return false;
+    std::memcpy(folder, path, static_cast<std::size_t>(slash - path));
+    folder[slash - path] = '\0';
     return true;
 }
 

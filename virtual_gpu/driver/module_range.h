@@ -11,7 +11,4 @@ struct ModuleRange {
     bool has(const void* address) const { return reinterpret_cast<std::uintptr_t>(address) - begin < size; }
 };
 
-// Of the module behind a handle of dlopen's. Empty if the loader doesn't tell.
-ModuleRange range_of_module(void* handle);
-
 }  // namespace cuslice

@@ -44,6 +44,13 @@ TEST_CASE("what a library merely uses or needs is not its own, unlike for dlsym"
     CHECK_FALSE(object.needs("libc.so"));
     CHECK(object.holds(object.find("cuInit")));
     CHECK_FALSE(object.holds(dlsym(handle, "puts")));
+    // From its first segment to its last.
+    Dl_info info{};
+    REQUIRE(dladdr(dlsym(handle, "cuInit"), &info));
+    CHECK(object.range().begin == reinterpret_cast<std::uintptr_t>(info.dli_fbase));
+    CHECK(object.range().has(object.find("cuInit")));
+    CHECK_FALSE(object.range().has(dlsym(handle, "puts")));
+    CHECK(LoadedObject().range().size == 0);
 }
 
 TEST_CASE("every exported function of the C library is where dlsym has it") {
