@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "policy/scratch.h"
 #include "virtual_gpu/driver/nvml_table.h"
+#include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/nvml_query.h"
 
 namespace cuslice {

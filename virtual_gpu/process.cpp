@@ -10,10 +10,10 @@
 
 #include "config/load.h"
 #include "config/resolve.h"
-#include "policy/scratch.h"
 #include "policy/uncancelled.h"
 #include "virtual_gpu/driver/load.h"
 #include "virtual_gpu/driver/locate.h"
+#include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/host_environment.h"
 #include "virtual_gpu/split/nvml.h"

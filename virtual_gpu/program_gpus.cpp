@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "policy/scratch.h"
+#include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/nvml.h"
 #include "virtual_gpu/visible_devices.h"
 

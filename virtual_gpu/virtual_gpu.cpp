@@ -5,8 +5,8 @@
 #include <ctime>
 
 #include "policy/headroom.h"
-#include "policy/scratch.h"
 #include "policy/uncancelled.h"
+#include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/own_pid.h"
 #include "virtual_gpu/process.h"

@@ -8,7 +8,7 @@
 #include "config/load.h"
 #include "config/resolve.h"
 #include "config/split.h"
-#include "policy/scratch.h"
+#include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/nvml.h"
 
 extern char** environ;

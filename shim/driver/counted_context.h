@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "policy/page_vector.h"
-#include "policy/scratch.h"
 #include "shim/driver/counted.h"
 #include "shim/driver/recorded.h"
+#include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/split/ending.h"
 #include "virtual_gpu/split/physical.h"
 

@@ -1,10 +1,10 @@
 // NVML's lists of processes: those that are part of the slice, and nobody else's.
 #include <algorithm>
 
-#include "policy/scratch.h"
 #include "shim/nvml/load.h"
 #include "shim/nvml/slice_seen.h"
 #include "virtual_gpu/driver/nvml_table.h"
+#include "virtual_gpu/driver/scratch.h"
 
 CUSLICE_NVML_HOOK(nvmlDeviceGetComputeRunningProcesses)
 CUSLICE_NVML_HOOK(nvmlDeviceGetComputeRunningProcesses_v2)

@@ -1,25 +1,20 @@
 #pragma once
-#include <sys/mman.h>
-
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
 
+#include "virtual_gpu/driver/scratch.h"
+
 namespace cuslice {
 
-// Room for a path. It is the kernel's memory: a thread of the program may have 16 KiB of stack, and the program's
-// malloc may not be ready for us.
+// Room for a path, which is not the stack's, of which a thread of the program may have 16 KiB, nor malloc's, which may
+// not be ready for us.
 class PathBuffer {
   public:
     static constexpr std::size_t kSize = 4096;  // PATH_MAX
 
-    PathBuffer() {
-        void* memory = mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (memory != MAP_FAILED) text_ = static_cast<char*>(memory);
-    }
-    ~PathBuffer() {
-        if (text_) munmap(text_, kSize);
-    }
+    PathBuffer() : text_(static_cast<char*>(take_scratch(kSize))) {}
+    ~PathBuffer() { give_back_scratch(text_, kSize); }
     PathBuffer(const PathBuffer&) = delete;
     PathBuffer& operator=(const PathBuffer&) = delete;
 
@@ -32,7 +27,7 @@ class PathBuffer {
     const char* text() const { return text_; }
 
   private:
-    char* text_ = nullptr;
+    char* const text_;
 };
 
 }  // namespace cuslice

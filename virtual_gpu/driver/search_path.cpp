@@ -1,6 +1,7 @@
 #include "virtual_gpu/driver/search_path.h"
 
-#include <sys/mman.h>
+#include <cpuid.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,25 +11,48 @@
 #include "virtual_gpu/driver/loader_cache.h"
 #include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/path_buffer.h"
+#include "virtual_gpu/driver/scratch.h"
 
 namespace cuslice {
 
 namespace {
 
-// The last one is the folder itself. The conditions are the x86-64 psABI's, as far as the compiler's runtime knows
-// them: no CPU has AVX2 and BMI2 and lacks the rest of its level.
+constexpr char kLevelsFolder[] = "/glibc-hwcaps";
+
+// The last one is the folder itself.
 struct Level {
     const char* subfolder;
-    bool (*fits)();
+    int number;
+
+    bool is_folder_itself() const { return !*subfolder; }
+    bool fits() const;
 };
 constexpr Level kLevels[] = {
-    {"/glibc-hwcaps/x86-64-v4",
-     [] { return __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") != 0; }},
-    {"/glibc-hwcaps/x86-64-v3", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") != 0; }},
-    {"/glibc-hwcaps/x86-64-v2",
-     [] { return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt") != 0; }},
-    {"", [] { return true; }},
-};
+    {"/glibc-hwcaps/x86-64-v4", 4}, {"/glibc-hwcaps/x86-64-v3", 3}, {"/glibc-hwcaps/x86-64-v2", 2}, {"", 1}};
+
+// The x86-64 psABI's level, by the features that no CPU has without the rest of the level. Not
+// __builtin_cpu_supports(), whose library asks the CPU some ten times in every program that loads us: on a virtual
+// machine each of that is an exit to the host, 60 us in all.
+int level_of_cpu() {
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0, more = 0;
+    constexpr unsigned kV2 = bit_SSE4_2 | bit_POPCNT, kV3 = bit_AVX2 | bit_BMI2, kV4 = bit_AVX512VL | bit_AVX512BW;
+    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || (ecx & kV2) != kV2) return 1;
+    if (!(ecx & bit_OSXSAVE) || !__get_cpuid_count(7, 0, &eax, &more, &ecx, &edx) || (more & kV3) != kV3) return 2;
+    // What the kernel keeps of a thread's registers.
+    constexpr unsigned kAvx = 0x06, kAvx512 = 0xe6;
+    unsigned kept = 0, high = 0;
+    asm("xgetbv" : "=a"(kept), "=d"(high) : "c"(0));
+    if ((kept & kAvx) != kAvx) return 2;
+    return (more & kV4) == kV4 && (kept & kAvx512) == kAvx512 ? 4 : 3;
+}
+
+// Asked only where there is something for it.
+bool Level::fits() const {
+    static int known = 0;  // the same value whoever writes it
+    int level = is_folder_itself() ? number : __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (!level) __atomic_store_n(&known, level = level_of_cpu(), __ATOMIC_RELAXED);
+    return number <= level;
+}
 
 struct Search {
     const char* name;
@@ -37,9 +61,10 @@ struct Search {
     PathBuffer folder, path;
 
     bool in_folder(const char* there, const char* where) {
+        const bool levels = folder.join(there, kLevelsFolder, "") && access(folder.text(), F_OK) == 0;
         for (const Level& level : kLevels)
-            if (level.fits() && folder.join(there, level.subfolder, "/") && path.join(folder.text(), name, "") &&
-                visit(path.text(), where, argument))
+            if ((levels || level.is_folder_itself()) && level.fits() && folder.join(there, level.subfolder, "/") &&
+                path.join(folder.text(), name, "") && visit(path.text(), where, argument))
                 return true;
         return false;
     }
@@ -57,27 +82,25 @@ struct CacheSearch {
         const bool fits = subfolder && file ? std::strncmp(subfolder, self.level.subfolder, file - subfolder) == 0 &&
                                                   self.level.subfolder[file - subfolder] == '\0'
                                             : *self.level.subfolder == '\0';
-        return fits && self.search.visit(path, kInCache, self.search.argument);
+        return fits && self.level.fits() && self.search.visit(path, kInCache, self.search.argument);
     }
 };
 
-// The kernel's memory, as the host's malloc may not be ready for us.
+// Not the host's memory, as its malloc may not be ready for us.
 class Folders {
   public:
     explicit Folders(void* handle) {
         Dl_serinfo need{};
         if (dlinfo(handle, RTLD_DI_SERINFOSIZE, &need) != 0) return;
-        void* memory = mmap(nullptr, need.dls_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (memory == MAP_FAILED) return;
+        void* memory = take_scratch(need.dls_size);
+        if (!memory) return;
         info_ = static_cast<Dl_serinfo*>(memory);
         size_ = need.dls_size;
         info_->dls_size = need.dls_size;
         info_->dls_cnt = need.dls_cnt;
         filled_ = dlinfo(handle, RTLD_DI_SERINFO, info_) == 0;
     }
-    ~Folders() {
-        if (info_) munmap(info_, size_);
-    }
+    ~Folders() { give_back_scratch(info_, size_); }
     Folders(const Folders&) = delete;
     Folders& operator=(const Folders&) = delete;
 
@@ -115,14 +138,13 @@ std::size_t count_defaults() {
 
 bool visit_candidates(std::span<const Dl_serpath> folders, std::size_t defaults, const char* cache_path,
                       const char* name, VisitCandidate visit, void* argument) {
-    __builtin_cpu_init();
     Search search{name, visit, argument, {}, {}};
     const std::size_t before_cache = folders.size() - std::min(defaults, folders.size());
     for (const Dl_serpath& folder : folders.first(before_cache))
         if (search.in_folder(folder.dls_name, kInSearchPath)) return true;
     for (const Level& level : kLevels) {
         CacheSearch in_cache{search, level};
-        if (level.fits() && for_each_in_loader_cache(cache_path, name, CacheSearch::visit, &in_cache)) return true;
+        if (for_each_in_loader_cache(cache_path, name, CacheSearch::visit, &in_cache)) return true;
     }
     for (const Dl_serpath& folder : folders.subspan(before_cache))
         if (search.in_folder(folder.dls_name, kInDefaults)) return true;

@@ -1,6 +1,8 @@
 // The order in which the loader looks for a library.
 #include "virtual_gpu/driver/search_path.h"
 
+#include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 namespace cuslice {
 namespace {
 
+namespace fs = std::filesystem;
 using Tried = std::vector<std::string>;
 
 // Everything that would be tried, "PATH (where)", but for subfolders of other levels than x86-64-v2, which every CPU of
@@ -40,16 +43,43 @@ TEST_CASE("the search path comes first, then the cache, and the default folders 
                                        {tests::kThisMachine, "lib.so", "/fast/glibc-hwcaps/x86-64-v2/lib.so"},
                                        {tests::kThisMachine, "lib.so", "/none/glibc-hwcaps/x86-64-v9/lib.so"},
                                        {tests::kThisMachine, "other.so", "/compat/other.so"}}));
-    CHECK(tried({"/a", "/usr/lib", "/lib", "/usr/lib"}, 2, cache) ==
-          Tried{"/a/glibc-hwcaps/x86-64-v2/lib.so (in the search path)", "/a/lib.so (in the search path)",
-                "/usr/lib/glibc-hwcaps/x86-64-v2/lib.so (in the search path)", "/usr/lib/lib.so (in the search path)",
+    const std::string a = folder.path() + "/a", lib = folder.path() + "/lib", usr = folder.path() + "/usr";
+    for (const std::string& there : {a, lib, usr}) fs::create_directories(there + "/glibc-hwcaps");
+    CHECK(tried({a, usr, lib, usr}, 2, cache) ==
+          Tried{a + "/glibc-hwcaps/x86-64-v2/lib.so (in the search path)", a + "/lib.so (in the search path)",
+                usr + "/glibc-hwcaps/x86-64-v2/lib.so (in the search path)", usr + "/lib.so (in the search path)",
                 "/fast/glibc-hwcaps/x86-64-v2/lib.so (in the loader's cache)", "/compat/lib.so (in the loader's cache)",
-                "/lib/glibc-hwcaps/x86-64-v2/lib.so (in a default folder)", "/lib/lib.so (in a default folder)",
-                "/usr/lib/glibc-hwcaps/x86-64-v2/lib.so (in a default folder)",
-                "/usr/lib/lib.so (in a default folder)"});
-    CHECK(tried({"/a"}, 4, "/nonexistent") ==
-          Tried{"/a/glibc-hwcaps/x86-64-v2/lib.so (in a default folder)", "/a/lib.so (in a default folder)"});
+                lib + "/glibc-hwcaps/x86-64-v2/lib.so (in a default folder)", lib + "/lib.so (in a default folder)",
+                usr + "/glibc-hwcaps/x86-64-v2/lib.so (in a default folder)", usr + "/lib.so (in a default folder)"});
+    CHECK(tried({a}, 4, "/nonexistent") ==
+          Tried{a + "/glibc-hwcaps/x86-64-v2/lib.so (in a default folder)", a + "/lib.so (in a default folder)"});
     CHECK(tried({}, 0, "/nonexistent").empty());
+}
+
+TEST_CASE("a folder without subfolders for CPUs is tried for itself alone") {
+    CHECK(tried({"/nonexistent"}, 0, "/nonexistent") == Tried{"/nonexistent/lib.so (in the search path)"});
+}
+
+TEST_CASE("the CPU's level is the loader's own") {
+    const tests::Folder folder;
+    fs::create_directories(folder.path() + "/glibc-hwcaps");
+    std::string path = folder.path();
+    const Dl_serpath list[] = {{path.data(), 0}};
+    std::string levels;
+    const auto visit = [](const char* tried, const char*, void* argument) {
+        const std::string text = tried, level = "x86-64-";
+        const auto at = text.find(level);
+        if (at != text.npos) *static_cast<std::string*>(argument) += text.substr(at, level.size() + 2) + " ";
+        return false;
+    };
+    visit_candidates(list, 0, "/nonexistent", "lib.so", visit, &levels);
+    // "  x86-64-v3 (supported, searched)", from glibc 2.33 on.
+    std::string loaders;
+    std::istringstream help(tests::run({"/lib64/ld-linux-x86-64.so.2", "--help"}, {}).out);
+    for (std::string line; std::getline(help, line);)
+        if (line.rfind("  x86-64-v", 0) == 0 && line.find("supported") != line.npos) loaders += line.substr(2, 9) + " ";
+    CAPTURE(levels);
+    if (!loaders.empty()) CHECK(levels == loaders);
 }
 
 TEST_CASE("the search ends with the first that is taken") {
