@@ -268,7 +268,11 @@ bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool
     }
     if (!make_folder(folder, why)) return false;
     Found found = Found::good;
-    // Others may be making or replacing it at the same time: whoever is first wins, and all look again.
+    // Others may be making or replacing it at the same time: whoever is first wins, and all look again. So does who has
+    // made one when the time is over.
+    constexpr unsigned kMostMade = 3;
+    unsigned made_count = 0;
+    bool made_one = false;
     do {
         const int file = open(path, O_RDWR | kSafely);
         const bool missing = file < 0 && errno == ENOENT;
@@ -287,16 +291,13 @@ bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool
             // Whoever replaces a bad file holds its lock, and looks once more whether it is still the one to replace.
             replace = !mapped && lock_byte_until(file, 0, deadline) != LockKind::none && still_named(info, path);
         }
-        bool made_one = true;
-        if (missing || replace) {
-            made_one = put_in_place({made, path, uuid, capacity, replace, gone}, why);
-            if (made_one) found = replace ? Found::rebuilt : Found::made;
-        }
+        made_one = (missing || replace) && put_in_place({made, path, uuid, capacity, replace, gone}, why);
+        if (made_one) found = replace ? Found::rebuilt : Found::made;
         const int error = errno;
         if (file >= 0) close(file);
         errno = error;
-        if (!made_one) return false;
-    } while (deadline.pause());
+        if ((missing || replace) && !made_one) return false;
+    } while ((made_one && made_count++ < kMostMade) || deadline.pause());
     errno = EAGAIN;
     return fail(why, "can't have in time, as another process has it locked or leased:", path), false;
 }

@@ -152,7 +152,21 @@ bool Ledger::is_mine(std::uint32_t number) const {
 bool Ledger::is_dead(const Member& member, std::uint32_t number) const {
     if (is_mine(number)) return false;
     if (!is_launchers(member.role) && member.image != image_number() && is_this_process(member)) return true;
+    // Whether a carried one of another pid namespace lives can't be seen. Those who are there see it, and take it back
+    // when they look; where nobody is left who could, it would be held for ever.
+    if (is_carried(member.role) && member.pid_namespace != own_pid_namespace()) return !has_neighbour(member);
     return !lives(member, number, open_.descriptor);
+}
+
+bool Ledger::has_neighbour(const Member& member) const {
+    const std::uint32_t count = members();
+    for (std::uint32_t i = 0; i < count; i++) {
+        const Member& other = open_.file->members[i];
+        if (other.state.load() == MemberState::live && !is_carried(other.role) &&
+            other.pid_namespace == member.pid_namespace && lives(other, i, open_.descriptor))
+            return true;
+    }
+    return false;
 }
 
 // True if the member was dead.

@@ -150,6 +150,7 @@ class Ledger {
     }
     bool is_mine(std::uint32_t number) const;
     bool is_dead(const Member& member, std::uint32_t number) const;
+    bool has_neighbour(const Member& member) const;
     bool has_members(std::uint32_t account) const { return ledger::has_members(*open_.file, account); }
     std::uint32_t members() const { return std::min<std::uint32_t>(open_.file->header.members, kMembers); }
     bool take_back_if_dead(std::uint32_t number);
