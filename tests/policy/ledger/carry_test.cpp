@@ -8,7 +8,6 @@
 #include <memory>
 #include <random>
 
-#include "policy/ledger/total.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
 #include "tests/policy/rounds.h"
@@ -155,32 +154,6 @@ TEST_CASE("a reservation is carried over to the new ledger, a launcher's as a me
     CHECK(left() == kCapacity);
 }
 
-TEST_CASE("a program that another one has become begins with nothing, whatever was carried over") {
-    const LedgerFolder folder;
-    Child idle(member(folder));
-    REQUIRE(idle.ask('j') == 'y');
-    REQUIRE(idle.ask('r') == 'y');
-    std::filesystem::remove(folder.file());
-    Place place;
-    REQUIRE(place.open(folder));
-    REQUIRE(place.join("lab", 8 * kGiB) == Joined::yes);
-    CHECK(place.membership.used() == 5 * kGiB);
-    // Its entry, as it stands once the process has begun another program.
-    File* file = nullptr;
-    OpenFile open;
-    REQUIRE(open_existing(folder.path.c_str(), kUuid, &open, &place.failure));
-    file = open.file;
-    for (std::uint32_t i = 0; i < file->header.members; i++)
-        if (is_carried(file->members[i].role)) {
-            file->members[i].pid = getpid();
-            file->members[i].start_time = this_process().start_time;
-            file->members[i].image ^= 1;
-        }
-    place.ledger.take_back_dead();
-    CHECK(place.membership.used() == 0);
-    close_file(&open);
-}
-
 TEST_CASE("who was carried over in another pid namespace counts as long as somebody is there who sees it end") {
     const LedgerFolder folder;
     const int here = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
@@ -262,23 +235,6 @@ TEST_CASE("where no new ledger can be made the members go on in the one that was
     Child newcomer(member(folder));
     REQUIRE(newcomer.ask('j') == 'y');
     CHECK(newcomer.ask('t') == '6');
-}
-
-TEST_CASE("a ledger that is there is nobody's to retire") {
-    const LedgerFolder folder;
-    Place place;
-    REQUIRE(place.open(folder));
-    REQUIRE(place.join("lab", 8 * kGiB) == Joined::yes);
-    OpenFile open;
-    REQUIRE(open_existing(folder.path.c_str(), kUuid, &open, &place.failure));
-    set_retired(open.file->accounts[0].total, true);
-    CHECK(place.membership.retired());
-    CHECK(place.membership.used() == 0);
-    CHECK_FALSE(place.membership.reserve(kGiB, 0, nullptr));
-    place.ledger.take_back_dead();
-    CHECK(place.membership.reserve(kGiB, 0, nullptr));
-    CHECK(place.membership.used() == kGiB);
-    close_file(&open);
 }
 
 TEST_CASE("a ledger removed again and again under processes that are killed at random: the limit holds all the time") {

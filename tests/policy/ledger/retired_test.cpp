@@ -1,0 +1,87 @@
+// A ledger that has another one in its place: its totals and its members, from within.
+#include "policy/ledger/total.h"
+#include "tests/catch.h"
+#include "tests/policy/ledger/place.h"
+
+using namespace cuslice::ledger;
+using namespace cuslice::tests;
+
+TEST_CASE("nothing more can be had of a total that is retired, and what is given back is taken off") {
+    Stamped total{};
+    static Lane lanes[2];
+    REQUIRE(change(total, lanes, 0, 100, 200));
+    set_retired(total, true);
+    CHECK(is_retired(total));
+    std::uint64_t seen = 0;
+    CHECK_FALSE(change(total, lanes, 1, 1, 200, &seen));
+    CHECK(seen == 100);
+    CHECK(change(total, lanes, 0, -40, 200));
+    CHECK(lanes[0].held.load() == 60);
+    set_retired(total, false);
+    CHECK(total.bytes == 60);
+    CHECK(change(total, lanes, 1, 140, 200));
+}
+
+TEST_CASE("what a lane holds can be told wherever its process stands in an operation") {
+    Stamped total{};
+    static Lane lanes[2];
+    REQUIRE(change(total, lanes, 1, 100, 200));
+    Lane& lane = lanes[1];
+    CHECK(held_now(total, lane, 1) == 100);
+    // It has begun, and is not in the total yet.
+    lane.before.store(100);
+    lane.delta.store(-30);
+    lane.begun.store(2);
+    CHECK(held_now(total, lane, 1) == 100);
+    // It is in the total, and not yet in the lane.
+    const std::uint64_t stamp = total.stamp + 1;
+    total = {70, stamp};
+    CHECK(held_now(total, lane, 1) == 70);
+    // And somebody has replaced its stamp since.
+    note_replaced(lanes, stamp);
+    total = {80, 7};
+    CHECK(held_now(total, lane, 1) == 70);
+}
+
+TEST_CASE("a program that another one has become begins with nothing, whatever was carried over") {
+    const LedgerFolder folder;
+    Child idle(member(folder));
+    REQUIRE(idle.ask('j') == 'y');
+    REQUIRE(idle.ask('r') == 'y');
+    std::filesystem::remove(folder.file());
+    Place place;
+    REQUIRE(place.open(folder));
+    REQUIRE(place.join("lab", 8 * kGiB) == Joined::yes);
+    CHECK(place.membership.used() == 5 * kGiB);
+    // Its entry, as it stands once the process has begun another program.
+    File* file = nullptr;
+    OpenFile open;
+    REQUIRE(open_existing(folder.path.c_str(), kUuid, &open, &place.failure));
+    file = open.file;
+    for (std::uint32_t i = 0; i < file->header.members; i++)
+        if (is_carried(file->members[i].role)) {
+            file->members[i].pid = getpid();
+            file->members[i].start_time = this_process().start_time;
+            file->members[i].image ^= 1;
+        }
+    place.ledger.take_back_dead();
+    CHECK(place.membership.used() == 0);
+    close_file(&open);
+}
+
+TEST_CASE("a ledger that is there is nobody's to retire") {
+    const LedgerFolder folder;
+    Place place;
+    REQUIRE(place.open(folder));
+    REQUIRE(place.join("lab", 8 * kGiB) == Joined::yes);
+    OpenFile open;
+    REQUIRE(open_existing(folder.path.c_str(), kUuid, &open, &place.failure));
+    set_retired(open.file->accounts[0].total, true);
+    CHECK(place.membership.retired());
+    CHECK(place.membership.used() == 0);
+    CHECK_FALSE(place.membership.reserve(kGiB, 0, nullptr));
+    place.ledger.take_back_dead();
+    CHECK(place.membership.reserve(kGiB, 0, nullptr));
+    CHECK(place.membership.used() == kGiB);
+    close_file(&open);
+}
