@@ -37,6 +37,14 @@ const std::string& folder() {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    // Before the file is removed: what a member of it holds would be carried over to the next one.
+    static Ledger* ledger = nullptr;
+    static Membership* place = nullptr;
+    if (ledger) ledger->close();
+    delete ledger;
+    delete place;
+    ledger = nullptr;
+    place = nullptr;
     char path[kPathBytes];
     expect(ledger_path(folder().c_str(), geteuid(), kUuid, path));
     {
@@ -57,11 +65,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     close(file);
 
-    static Ledger* ledger = nullptr;
-    static Membership* place = nullptr;
-    if (ledger) ledger->close();
-    delete ledger;
-    delete place;
     ledger = new Ledger;
     place = new Membership;
     Failure failure;
