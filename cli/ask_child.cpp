@@ -8,12 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
-
-#include "cli/fake_check.h"
-#include "cli/gpu_answer.h"
-#include "cli/gpu_query.h"
 
 namespace cuslice::cli {
 namespace {
@@ -36,16 +31,6 @@ bool read_to_end(int descriptor, Clock::time_point deadline, std::string& text) 
         if (count <= 0) return true;
         text.append(buffer, static_cast<std::size_t>(count));
     }
-}
-
-bool write_all(int descriptor, const std::string& text) {
-    for (std::size_t at = 0; at < text.size();) {
-        const ssize_t count = ::write(descriptor, text.data() + at, text.size() - at);
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) return false;
-        at += static_cast<std::size_t>(count);
-    }
-    return true;
 }
 
 // The child's stdout goes to stderr: a driver that prints must not end up in our output.
@@ -91,24 +76,6 @@ Answer ask_child(const Installation& installation, Environment environment, cons
     }
     if (WIFSIGNALED(status)) return {"the driver ended the query with signal " + std::to_string(WTERMSIG(status)), {}};
     return {{}, text};
-}
-
-int answer_question(const std::vector<std::string>& words) {
-    if (words.size() < 3) return 1;
-    const auto number_in = [](const std::string& word) {
-        int number = -1;
-        std::from_chars(word.data(), word.data() + word.size(), number);
-        return number;
-    };
-    const std::string& question = words[1];
-    std::string text;
-    if (question == kAskDriver)
-        text = write_answer(read_gpus(words[2]));
-    else if (words.size() > 3 && question == kAskNvml)
-        text = write_answer(read_nvml(words[2], static_cast<std::size_t>(number_in(words[3]))));
-    else if (words.size() > 3)
-        text = ask_fake_driver(words[2], words[3]);
-    return write_all(number_in(words[0]), text) ? 0 : 1;
 }
 
 }  // namespace cuslice::cli

@@ -26,7 +26,4 @@ struct Answer {
 Answer ask_child(const Installation& installation, Environment environment, const std::vector<std::string>& question,
                  std::chrono::seconds patience);
 
-/// The child's side: `words` are the descriptor to answer on and the question. Returns the exit code.
-int answer_question(const std::vector<std::string>& words);
-
 }  // namespace cuslice::cli

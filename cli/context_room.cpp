@@ -5,8 +5,8 @@
 #include "cli/commands.h"
 #include "config/resolve.h"
 #include "config/size.h"
-#include "config/split.h"
-#include "policy/headroom.h"
+#include "config/split/plan.h"
+#include "policy/budget/headroom.h"
 
 namespace cuslice::cli {
 namespace {

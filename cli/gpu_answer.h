@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/gpu_query.h"
+#include "cli/gpus.h"
 
 namespace cuslice::cli {
 

@@ -14,8 +14,8 @@
 #include "cli/unseen_gpus.h"
 #include "cli/waiting.h"
 #include "config/resolve.h"
-#include "config/split.h"
-#include "policy/kernel_clock.h"
+#include "config/split/plan.h"
+#include "policy/base/kernel_clock.h"
 
 namespace cuslice::cli {
 namespace {

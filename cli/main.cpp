@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "cli/ask_child.h"
+#include "cli/answer_question.h"
 #include "cli/commands.h"
 #include "cli/descriptors.h"
 #include "cli/exit_codes.h"

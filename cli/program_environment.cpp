@@ -4,7 +4,7 @@
 #include "config/handover.h"
 #include "config/load.h"
 #include "config/resolve.h"
-#include "config/split.h"
+#include "config/split/plan.h"
 
 namespace cuslice::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <memory>
 #include <sstream>
 
-#include "policy/figures/file.h"
+#include "policy/stats/file.h"
 #include "policy/ledger/liveness.h"
 
 namespace cuslice::cli {

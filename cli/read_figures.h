@@ -1,10 +1,10 @@
-// What a running process tells of its caches (policy/figures/).
+// What a running process tells of its caches (policy/stats/).
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "policy/figures/layout.h"
+#include "policy/stats/layout.h"
 
 namespace cuslice::cli {
 

@@ -7,7 +7,7 @@
 
 #include "cli/gpu_query.h"
 #include "config/visible.h"
-#include "virtual_gpu/nvml_query.h"
+#include "virtual_gpu/nvml/nvml_query.h"
 
 namespace cuslice::cli {
 namespace {

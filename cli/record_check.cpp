@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 
+#include "config/handover.h"
 #include "config/load.h"
 #include "config/resolve.h"
 #include "policy/trace/file.h"

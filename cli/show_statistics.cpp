@@ -10,7 +10,7 @@
 #include "config/printable.h"
 #include "config/resolve.h"
 #include "config/size.h"
-#include "policy/figures/file.h"
+#include "policy/stats/file.h"
 
 namespace cuslice::cli {
 namespace {

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "cli/commands.h"
+#include "config/handover.h"
 #include "config/load.h"
 
 namespace cuslice::cli {

@@ -5,6 +5,7 @@
 #include "config/handover.h"
 #include "config/load.h"
 #include "config/resolve.h"
+#include "config/split/identity.h"
 
 namespace cuslice::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "cli/machine.h"
 #include "cli/selection.h"
 #include "config/config_error.h"
-#include "config/split.h"
+#include "config/split/plan.h"
 
 namespace cuslice::cli {
 

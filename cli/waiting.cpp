@@ -7,7 +7,7 @@
 
 #include "cli/commands.h"
 #include "config/resolve.h"
-#include "policy/kernel_clock.h"
+#include "policy/base/kernel_clock.h"
 
 namespace cuslice::cli {
 namespace {

@@ -1,7 +1,5 @@
 #include "config/handover.h"
 
-#include "config/load.h"
-
 namespace cuslice {
 namespace {
 

@@ -14,6 +14,9 @@
 
 namespace cuslice {
 
+/// The variable in which the launcher hands its settings to the library.
+inline constexpr std::string_view kHandOver = "CUSLICE_SETTINGS";
+
 /// Writes the settings into `buffer`, ended by a NUL, and returns the length; 0 if there is no room. Left out are what
 /// is read again wherever it is needed (other tools' variables), what goes by a variable of its own (fake,
 /// fake-kernels), what has been used up (config), and what a stronger setting hides on every GPU.

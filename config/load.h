@@ -8,9 +8,6 @@
 
 namespace cuslice {
 
-/// The variable in which the launcher hands its settings to the library.
-inline constexpr std::string_view kHandOver = "CUSLICE_SETTINGS";
-
 /// The system's file.
 inline constexpr const char* kSystemFile = "/etc/cuslice/cuslice.toml";
 

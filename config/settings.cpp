@@ -4,7 +4,7 @@
 
 #include "config/fraction.h"
 #include "config/size.h"
-#include "config/split.h"
+#include "config/split/value.h"
 #include "config/visible.h"
 
 namespace cuslice {

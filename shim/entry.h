@@ -1,6 +1,6 @@
 #pragma once
-#include "policy/uncancelled.h"
-#include "virtual_gpu/process.h"
+#include "policy/base/uncancelled.h"
+#include "shim/process/process.h"
 
 namespace cuslice {
 

@@ -33,7 +33,7 @@ void forget_left_hook() {
     HookFrame& frame = hook_frame;
     frame.stack.forget();
     if (frame.reserving) frame.reserving->commit();
-    if (frame.freeing) process().frees().end();
+    if (frame.freeing) gpu_state().frees.end();
     frame.reserving = nullptr;
     frame.freeing = false;
     process().leave_locks();

@@ -2,7 +2,7 @@
 // called. And what happens when the program ends.
 #include "shim/driver/report.h"
 #include "shim/log.h"
-#include "virtual_gpu/host_environment.h"
+#include "virtual_gpu/selection/host_environment.h"
 
 namespace cuslice {
 

@@ -7,9 +7,9 @@
 #include <cerrno>
 
 #include "config/resolve.h"
-#include "policy/guest_file.h"
-#include "virtual_gpu/host_environment.h"
-#include "virtual_gpu/process.h"
+#include "policy/base/guest_file.h"
+#include "virtual_gpu/selection/host_environment.h"
+#include "shim/process/process.h"
 
 namespace cuslice {
 

@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <ctime>
 
-#include "policy/mutex.h"
+#include "policy/base/mutex.h"
 #include "shim/log.h"
 #include "virtual_gpu/driver/libc.h"
-#include "virtual_gpu/process.h"
+#include "shim/process/process.h"
 
 namespace cuslice {
 
@@ -54,12 +54,13 @@ unsigned thread_number(std::uintptr_t thread) {
 const char* name_of(const Mutex* mutex) {
     Process& all = process();
     Caches& caches = all.caches();
+    GpuState& state = gpu_state();
     const struct {
         const Mutex* mutex;
         const char* name;
     } known[] = {
-        {&all.contexts().mutex(), "of contexts"},         {&all.physical_memory().mutex(), "of physical memory"},
-        {&all.graph_needs().mutex(), "of graphs' needs"}, {&caches.visits().mutex(), "of visits to contexts"},
+        {&state.contexts.mutex(), "of contexts"},         {&state.physical_memory.mutex(), "of physical memory"},
+        {&state.graph_needs.mutex(), "of graphs' needs"}, {&state.visits.mutex(), "of visits to contexts"},
         {&caches.captures().mutex(), "of captures"},      {&caches.fences().mutex(), "of fences"},
         {&caches.ipc_blocks().mutex(), "of IPC blocks"}};
     for (const auto& one : known)

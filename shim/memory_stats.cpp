@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "include/cuslice.h"
-#include "policy/uncancelled.h"
-#include "virtual_gpu/process.h"
+#include "policy/base/uncancelled.h"
+#include "shim/process/process.h"
 
 namespace cuslice {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "policy/over_limit.h"
+#include "policy/budget/over_limit.h"
 
 namespace cuslice {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "policy/relaxed.h"
+#include "policy/base/relaxed.h"
 
 namespace cuslice {
 

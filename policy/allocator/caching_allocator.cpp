@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "policy/uncancelled.h"
+#include "policy/base/uncancelled.h"
 
 namespace cuslice {
 

@@ -9,8 +9,8 @@
 #include "policy/allocator/spans.h"
 #include "policy/allocator/statistics.h"
 #include "policy/allocator/thread_cache.h"
-#include "policy/event_count.h"
-#include "policy/mutex.h"
+#include "policy/base/event_count.h"
+#include "policy/base/mutex.h"
 
 namespace cuslice {
 

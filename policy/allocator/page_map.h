@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "policy/table_memory.h"
+#include "policy/base/table_memory.h"
 
 namespace cuslice {
 

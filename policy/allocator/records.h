@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <new>
 
-#include "policy/table_memory.h"
+#include "policy/base/table_memory.h"
 
 namespace cuslice {
 

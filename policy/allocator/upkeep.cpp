@@ -4,7 +4,7 @@
 #include <new>
 
 #include "policy/allocator/caching_allocator.h"
-#include "policy/uncancelled.h"
+#include "policy/base/uncancelled.h"
 
 namespace cuslice {
 

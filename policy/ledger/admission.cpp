@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "policy/directory_entry.h"
+#include "policy/base/directory_entry.h"
 #include "policy/ledger/accounts.h"
 #include "policy/ledger/locked.h"
 #include "policy/ledger/total.h"

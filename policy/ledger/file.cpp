@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "config/key.h"
-#include "policy/guest_file.h"
+#include "policy/base/guest_file.h"
 #include "policy/ledger/carry.h"
 #include "policy/ledger/liveness.h"
 #include "policy/ledger/users.h"

@@ -6,7 +6,7 @@
 #include "policy/ledger/liveness.h"
 #include "policy/ledger/membership.h"
 #include "policy/ledger/queue.h"
-#include "policy/mutex.h"
+#include "policy/base/mutex.h"
 
 namespace cuslice::ledger {
 

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "policy/kernel_clock.h"
+#include "policy/base/kernel_clock.h"
 #include "policy/ledger/locks.h"
 
 namespace cuslice::ledger {

@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-#include "policy/kernel_clock.h"
+#include "policy/base/kernel_clock.h"
 #include "policy/ledger/liveness.h"
 
 namespace cuslice::ledger {

@@ -2,7 +2,7 @@
 #include "policy/ledger/file.h"
 #include "policy/ledger/layout.h"
 #include "policy/ledger/total.h"
-#include "policy/mutex.h"
+#include "policy/base/mutex.h"
 
 namespace cuslice::ledger {
 

@@ -9,8 +9,8 @@
 
 #include <algorithm>
 
-#include "policy/directory_entry.h"
-#include "policy/kernel_clock.h"
+#include "policy/base/directory_entry.h"
+#include "policy/base/kernel_clock.h"
 #include "policy/ledger/carry.h"
 
 namespace cuslice::ledger {

@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-#include "policy/directory_entry.h"
+#include "policy/base/directory_entry.h"
 #include "policy/ledger/file.h"
 
 namespace cuslice::ledger {

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "policy/guest_file.h"
+#include "policy/base/guest_file.h"
 #include "policy/trace/row.h"
 
 namespace cuslice::trace {

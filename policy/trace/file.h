@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "config/text.h"
-#include "policy/guest_file.h"
-#include "policy/mutex.h"
+#include "policy/base/guest_file.h"
+#include "policy/base/mutex.h"
 
 namespace cuslice::trace {
 

@@ -11,7 +11,7 @@ std::uint64_t CopyGpus::carrying_out(CUstream stream) {
     CUcontext context = nullptr;
     const bool own = stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
     if (own && CUSLICE_REAL(cuStreamGetCtx)(stream, &context) == CUDA_SUCCESS)
-        if (const CUdevice device = process().contexts().device_of(context); device >= 0) return Reach::bit(device);
+        if (const CUdevice device = gpu_state().contexts.device_of(context); device >= 0) return Reach::bit(device);
     const VirtualGpu* gpu = process().current().gpu;
     return gpu ? Reach::bit(gpu->ordinal()) : 0;
 }

@@ -12,7 +12,7 @@ class CopyGpus {
   public:
     // `stream`: what the function is given, null if that is none.
     explicit CopyGpus(CUstream stream) {
-        if (!process().contexts().sole()) [[unlikely]]
+        if (!gpu_state().contexts.sole()) [[unlikely]]
             noted = carrying_out(stream);
     }
     ~CopyGpus() {

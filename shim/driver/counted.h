@@ -33,7 +33,7 @@ class Reservation {
 
 // Writes down that the program holds what was reserved. False if there is no memory to write it in.
 inline bool record(CUdeviceptr address, std::uint64_t bytes, const Process::Current& current, Kind kind) {
-    return process().allocations().insert({address, Budget::charged(bytes), current.context,
+    return gpu_state().allocations.insert({address, Budget::charged(bytes), current.context,
                                            static_cast<std::uint8_t>(current.gpu->ordinal()),
                                            static_cast<std::uint8_t>(kind)});
 }
@@ -83,12 +83,12 @@ template <typename GiveBack, typename Call>
 CUresult counted_free(CUdeviceptr address, GiveBack give_back, Call call) {
     const HookEntry entry;
     if (!entry.counts()) return call();
-    process().allocations().expect(address);
-    process().frees().begin();
+    gpu_state().allocations.expect(address);
+    gpu_state().frees.begin();
     hook_frame.freeing = true;
     const CUresult result = call();
     // Without a record it is memory of a pool, or none that we counted.
-    const Allocation freed = result == CUDA_SUCCESS ? process().allocations().erase(address) : Allocation{};
+    const Allocation freed = result == CUDA_SUCCESS ? gpu_state().allocations.erase(address) : Allocation{};
     if (freed.address) {
         VirtualGpu& gpu = process().gpu(freed.gpu);
         if (is_managed(freed)) gpu.managed_changed(-static_cast<std::int64_t>(freed.bytes));
@@ -98,7 +98,7 @@ CUresult counted_free(CUdeviceptr address, GiveBack give_back, Call call) {
         if (gpu && gpu->watches_frees()) gpu->driver_gave_back();
     }
     hook_frame.freeing = false;
-    process().frees().end();
+    gpu_state().frees.end();
     return result;
 }
 

@@ -2,11 +2,12 @@
 // What hooks of contexts have in common: a place among those who share the GPU before one, and what goes with its end.
 #include <algorithm>
 
-#include "policy/page_vector.h"
+#include "policy/base/page_vector.h"
 #include "shim/driver/counted.h"
 #include "shim/driver/recorded.h"
 #include "virtual_gpu/driver/scratch.h"
-#include "virtual_gpu/split/ending.h"
+#include "virtual_gpu/gpu/visit.h"
+#include "virtual_gpu/split/context_end.h"
 #include "virtual_gpu/split/physical.h"
 
 namespace cuslice {
@@ -19,7 +20,7 @@ class Ending {
         if (!gpu_) return;
         gpu_->budget().begin_release();
         hook_frame.reserving = &gpu_->budget();
-        process().allocations().erase_context(process().contexts().known_id(context), take, this);
+        gpu_state().allocations.erase_context(gpu_state().contexts.known_id(context), take, this);
     }
     ~Ending() {
         hook_frame.reserving = nullptr;
@@ -34,12 +35,12 @@ class Ending {
                 if (!is_array(allocation)) CUSLICE_PHYSICAL(cuMemFree_v2)(allocation.address);
         if (gpu_) gpu_->managed_changed(-static_cast<std::int64_t>(managed_));
         if (gpu_) gpu_->budget().end_release(bytes_);
-        process().contexts().ended(context_);
+        gpu_state().contexts.ended(context_);
         process().forget_contexts();
     }
     void lives_on() {
         if (!gpu_) return;
-        for (const Allocation& allocation : allocations_) process().allocations().insert(allocation);
+        for (const Allocation& allocation : allocations_) gpu_state().allocations.insert(allocation);
         gpu_->budget().cancel_release();
     }
 
@@ -78,10 +79,10 @@ inline VirtualGpu* gpu_if(bool counts, CUdevice device) { return counts ? proces
 
 // Before a context: the slice may have to be reserved first, among everybody's on this host.
 inline CUresult join_others(VirtualGpu* gpu) {
-    if (!gpu || !gpu->limited() || !process().sharing().any()) return CUDA_SUCCESS;
+    if (!gpu || !gpu->limited() || !gpu_state().sharing.any()) return CUDA_SUCCESS;
     const Scratch<Refusal> refusal;
     if (!refusal) return CUDA_ERROR_OUT_OF_MEMORY;
-    gpu->join(process().sharing(), &*refusal);
+    gpu->join(gpu_state().sharing, &*refusal);
     return answer_place(*gpu, *refusal);
 }
 

@@ -4,7 +4,7 @@
 
 namespace cuslice {
 
-inline PhysicalMemory& pieces() { return process().physical_memory(); }
+inline PhysicalMemory& pieces() { return gpu_state().physical_memory; }
 
 // A piece has ended.
 inline void give_back(int gpu, std::uint64_t bytes, bool elsewhere) {

@@ -4,10 +4,10 @@
 
 #include <cerrno>
 
-#include "policy/guest_file.h"
-#include "policy/page_vector.h"
+#include "policy/base/guest_file.h"
+#include "policy/base/page_vector.h"
 #include "shim/log.h"
-#include "virtual_gpu/process.h"
+#include "shim/process/process.h"
 
 namespace cuslice {
 

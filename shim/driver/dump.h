@@ -1,5 +1,5 @@
 #pragma once
-#include "virtual_gpu/virtual_gpu.h"
+#include "virtual_gpu/gpu/virtual_gpu.h"
 
 namespace cuslice {
 

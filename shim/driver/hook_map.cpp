@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "virtual_gpu/driver/table.h"
-#include "virtual_gpu/process.h"
+#include "shim/process/process.h"
 #include "virtual_gpu/split/physical.h"
 #include "virtual_gpu/split/split.h"
 

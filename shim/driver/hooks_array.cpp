@@ -71,16 +71,16 @@ std::uint64_t least_3d(const Descriptor* d, unsigned levels = 1) {
 template <typename Handle, typename Destroy>
 CUresult counted_destroy(Handle array, Destroy destroy) {
     const auto name = reinterpret_cast<CUdeviceptr>(array);
-    const Allocation known = process().allocations().find(name);
+    const Allocation known = gpu_state().allocations.find(name);
     VirtualGpu* gpu = known.address ? &process().gpu(known.gpu) : process().current().gpu;
     if (!gpu || !gpu->limited()) return destroy(array);
     DriverPart::Step step;
     if (gpu->measures_steps()) step = gpu->before_driver_step();
-    process().frees().begin();
+    gpu_state().frees.begin();
     const CUresult result = destroy(array);
-    const Allocation freed = result == CUDA_SUCCESS ? process().allocations().erase(name) : Allocation{};
+    const Allocation freed = result == CUDA_SUCCESS ? gpu_state().allocations.erase(name) : Allocation{};
     if (freed.address) gpu->budget().release(freed.bytes);
-    process().frees().end();
+    gpu_state().frees.end();
     if (result != CUDA_SUCCESS) return result;
     if (gpu->measures_steps())
         gpu->after_driver_step(step, nullptr);

@@ -3,7 +3,8 @@
 
 #include "shim/driver/counted_context.h"
 #include "shim/driver/export.h"
-#include "virtual_gpu/pushed_context.h"
+#include "virtual_gpu/gpu/pushed_context.h"
+#include "virtual_gpu/gpu/visit.h"
 
 namespace cuslice {
 
@@ -24,7 +25,7 @@ CUresult counted_create(Function function, CUcontext* context, CUdevice device, 
         });
     if (result != CUDA_SUCCESS) return result;
     *context = made;
-    const Contexts::Id id = process().contexts().id_of(made, device);
+    const Contexts::Id id = gpu_state().contexts.id_of(made, device);
     process().forget_contexts();
     if (VirtualGpu* its = process().gpu_of(device)) new_context(*its, made, id);
     return result;
@@ -33,8 +34,8 @@ CUresult counted_create(Function function, CUcontext* context, CUdevice device, 
 template <typename Call>
 CUresult counted_destroy(CUcontext context, Call call) {
     const HookEntry entry;
-    VirtualGpu* gpu = gpu_if(entry.counts(), process().contexts().device_of(context));
-    if (!process().contexts().is_name(context)) return counted_end(gpu, context, nullptr, call);
+    VirtualGpu* gpu = gpu_if(entry.counts(), gpu_state().contexts.device_of(context));
+    if (!gpu_state().contexts.is_name(context)) return counted_end(gpu, context, nullptr, call);
     // A green context's: what a driver makes of that is not documented, but the allocations are the primary context's.
     const ContextEnd end(context);
     const CUresult result = call();
@@ -44,7 +45,7 @@ CUresult counted_destroy(CUcontext context, Call call) {
 
 // Somebody else had made it; if no hook saw that, it is measured while it is current.
 void know_retained(VirtualGpu& gpu, CUcontext context) {
-    if (process().contexts().known_id(context)) return;
+    if (gpu_state().contexts.known_id(context)) return;
     PushedContext during;
     during.push(context);
     process().know_context(&gpu, context, gpu.device());
@@ -109,16 +110,16 @@ CUSLICE_HOOK cuCtxDestroy_v2(CUcontext context) {
 CUSLICE_HOOK cuCtxAttach(CUcontext* context, unsigned flags) {
     if (ready() != Readiness::ready) return unavailable();
     const CUresult result = CUSLICE_REAL(cuCtxAttach)(context, flags);
-    if (result == CUDA_SUCCESS) process().contexts().attached(*context);
+    if (result == CUDA_SUCCESS) gpu_state().contexts.attached(*context);
     return result;
 }
 
 CUSLICE_HOOK cuCtxDetach(CUcontext context) {
     if (ready() != Readiness::ready) return unavailable();
     const auto call = [&] { return CUSLICE_REAL(cuCtxDetach)(context); };
-    if (process().contexts().last_use(context)) return counted_destroy(context, call);
+    if (gpu_state().contexts.last_use(context)) return counted_destroy(context, call);
     const CUresult result = call();
-    if (result == CUDA_SUCCESS) process().contexts().detached(context);
+    if (result == CUDA_SUCCESS) gpu_state().contexts.detached(context);
     return result;
 }
 
@@ -172,7 +173,7 @@ CUSLICE_HOOK cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
         know_retained(*gpu, retained);
         return result;
     }
-    const Contexts::Id id = process().contexts().id_of(retained, device);
+    const Contexts::Id id = gpu_state().contexts.id_of(retained, device);
     process().forget_contexts();
     new_context(*gpu, retained, id);
     return result;

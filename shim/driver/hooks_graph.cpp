@@ -62,10 +62,10 @@ CUresult reserved(Function function, const Bytes& bytes, Call call) {
 
 template <typename Call>
 CUresult counted_launch(Function function, CUgraphExec graph, Call call) {
-    if (process().graph_needs().empty()) return call();
+    if (gpu_state().graph_needs.empty()) return call();
     const HookEntry entry;
     if (!entry.counts()) return call();
-    const Bytes bytes = process().graph_needs().of(graph);
+    const Bytes bytes = gpu_state().graph_needs.of(graph);
     return bytes.any ? reserved(function, bytes, call) : call();
 }
 
@@ -78,7 +78,7 @@ CUresult counted_instance(Function function, CUgraphExec* instance, CUgraph grap
     add_up(graph, &bytes);
     if (!bytes.any) return call();
     const CUresult result = uploads ? reserved(function, bytes, call) : call();
-    if (result != CUDA_SUCCESS || process().graph_needs().instantiated(*instance, bytes)) return result;
+    if (result != CUDA_SUCCESS || gpu_state().graph_needs.instantiated(*instance, bytes)) return result;
     CUSLICE_REAL(cuGraphExecDestroy)(*instance);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -147,13 +147,13 @@ CUSLICE_HOOK cuGraphUpload_ptsz(CUgraphExec graph, CUstream stream) {
 
 CUSLICE_HOOK cuGraphExecDestroy(CUgraphExec graph) {
     if (ready() != Readiness::ready) return unavailable();
-    if (process().graph_needs().empty()) return CUSLICE_REAL(cuGraphExecDestroy)(graph);
+    if (gpu_state().graph_needs.empty()) return CUSLICE_REAL(cuGraphExecDestroy)(graph);
     const Uncancelled locked;
     // Before the driver's end of it, after which another thread can have the same handle.
-    const Bytes bytes = process().graph_needs().of(graph);
-    process().graph_needs().ended(graph);
+    const Bytes bytes = gpu_state().graph_needs.of(graph);
+    gpu_state().graph_needs.ended(graph);
     const CUresult result = CUSLICE_REAL(cuGraphExecDestroy)(graph);
-    if (result != CUDA_SUCCESS && bytes.any) process().graph_needs().instantiated(graph, bytes);
+    if (result != CUDA_SUCCESS && bytes.any) gpu_state().graph_needs.instantiated(graph, bytes);
     return result;
 }
 

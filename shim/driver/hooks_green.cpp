@@ -2,7 +2,8 @@
 // needs for it.
 #include "shim/driver/counted_context.h"
 #include "shim/driver/export.h"
-#include "virtual_gpu/pushed_context.h"
+#include "virtual_gpu/gpu/pushed_context.h"
+#include "virtual_gpu/gpu/visit.h"
 
 namespace cuslice {
 
@@ -42,8 +43,8 @@ CUSLICE_HOOK cuGreenCtxCreate(CUgreenCtx* green, CUdevResourceDesc resources, CU
     const CUcontext primary = active_primary(device);
     gpu->primary().retains++;
     gpu->primary().is(primary);
-    process().contexts().id_of(primary, device);
-    if (context != primary) process().contexts().add_name(context, primary, device);
+    gpu_state().contexts.id_of(primary, device);
+    if (context != primary) gpu_state().contexts.add_name(context, primary, device);
     process().forget_contexts();
     introduce(*gpu, primary);
     return result;
@@ -55,7 +56,7 @@ CUSLICE_HOOK cuGreenCtxDestroy(CUgreenCtx green) {
     if (ready() != Readiness::ready) return unavailable();
     const HookEntry entry;
     const CUcontext context = entry.counts() ? context_of(green) : nullptr;
-    VirtualGpu* gpu = gpu_if(entry.counts(), process().contexts().device_of(context));
+    VirtualGpu* gpu = gpu_if(entry.counts(), gpu_state().contexts.device_of(context));
     const bool last = gpu && gpu->primary().retains.load() <= 1;
     DriverPart::Step step;
     if (gpu && gpu->limited() && !last) step = gpu->before_driver_step();
@@ -66,7 +67,7 @@ CUSLICE_HOOK cuGreenCtxDestroy(CUgreenCtx green) {
     }
     if (result != CUDA_SUCCESS || !gpu) return result;
     if (gpu->limited() && !last) gpu->after_driver_step(step, nullptr);
-    process().contexts().name_ended(context);
+    gpu_state().contexts.name_ended(context);
     process().forget_contexts();
     return result;
 }

@@ -1,11 +1,11 @@
-#include "policy/uncancelled.h"
+#include "policy/base/uncancelled.h"
 #include "shim/driver/export.h"
 #include "shim/entry.h"
 #include "shim/log.h"
 #include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/split/split.h"
-#include "virtual_gpu/visible_devices.h"
+#include "virtual_gpu/selection/visible_devices.h"
 
 namespace cuslice {
 

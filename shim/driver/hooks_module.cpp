@@ -1,7 +1,7 @@
 // Modules and libraries: code and variables that the driver places on the GPU by itself.
 #include "shim/driver/counted.h"
 #include "shim/driver/export.h"
-#include "virtual_gpu/image_size.h"
+#include "virtual_gpu/gpu/image_size.h"
 
 namespace cuslice {
 

@@ -1,4 +1,4 @@
-// Stream-ordered allocation. What counts is what the pools keep from the driver (virtual_gpu/memory_pools.h).
+// Stream-ordered allocation. What counts is what the pools keep from the driver (virtual_gpu/gpu/memory_pools.h).
 #include "shim/driver/cached.h"
 #include "shim/driver/counted_pool.h"
 #include "shim/driver/export.h"

@@ -55,7 +55,7 @@ CUSLICE_HOOK cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
     // Documented for an allocation's base only, but drivers may take any address in it.
     std::size_t size = 0;
     if (!block.address && CUSLICE_REAL(cuMemGetAddressRange_v2)(&base, &size, address) != CUDA_SUCCESS) base = address;
-    process().allocations().change_kind(base, static_cast<std::uint8_t>(Kind::exported));
+    gpu_state().allocations.change_kind(base, static_cast<std::uint8_t>(Kind::exported));
     const std::uint64_t offset = block.address - (block.address ? base : 0);
     if (offset && !process().caches().ipc_blocks().give(handle, offset, block.requested))
         return CUDA_ERROR_OPERATING_SYSTEM;
@@ -99,7 +99,7 @@ CUSLICE_HOOK cuMemGetHandleForAddressRange(void* handle, CUdeviceptr address, si
     CUdeviceptr base = address;
     std::size_t whole = 0;
     CUSLICE_REAL(cuMemGetAddressRange_v2)(&base, &whole, address);
-    process().allocations().change_kind(base, static_cast<std::uint8_t>(Kind::exported));
+    gpu_state().allocations.change_kind(base, static_cast<std::uint8_t>(Kind::exported));
     return result;
 }
 
@@ -108,7 +108,7 @@ CUSLICE_HOOK cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocatio
     if (ready() != Readiness::ready) return unavailable();
     const HookEntry entry;
     const CUresult result = CUSLICE_REAL(cuMemExportToShareableHandle)(shareable, handle, type, flags);
-    if (result == CUDA_SUCCESS && entry.counts()) process().physical_memory().kept_elsewhere(handle);
+    if (result == CUDA_SUCCESS && entry.counts()) gpu_state().physical_memory.kept_elsewhere(handle);
     return result;
 }
 
@@ -123,7 +123,7 @@ CUSLICE_HOOK cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle
             return CUSLICE_REAL(cuMemImportFromShareableHandle)(into, shareable, type);
         },
         [](CUmemGenericAllocationHandle made) { return CUSLICE_REAL(cuMemRelease)(made); });
-    if (result == CUDA_SUCCESS && entry.counts()) process().physical_memory().retained(*handle);
+    if (result == CUDA_SUCCESS && entry.counts()) gpu_state().physical_memory.retained(*handle);
     return result;
 }
 

@@ -12,7 +12,7 @@
 #include "virtual_gpu/driver/load.h"
 #include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/table.h"
-#include "virtual_gpu/host_environment.h"
+#include "virtual_gpu/selection/host_environment.h"
 #include "virtual_gpu/split/split.h"
 
 namespace cuslice {

@@ -1,6 +1,6 @@
 #pragma once
-// What hooks have in common that are written down where the program is recorded (virtual_gpu/recording.h).
-#include "policy/uncancelled.h"
+// What hooks have in common that are written down where the program is recorded (shim/process/recording.h).
+#include "policy/base/uncancelled.h"
 #include "shim/driver/report.h"
 #include "shim/entry.h"
 
@@ -76,7 +76,7 @@ template <typename Call>
 CUresult recorded_end(CUcontext context, Call call) {
     if (!process().records() || !context) return call();
     PageVector<Recording::Block> blocks;
-    process().recording().context_ends(process().contexts().known_id(context), &blocks);
+    process().recording().context_ends(gpu_state().contexts.known_id(context), &blocks);
     const CUresult result = call();
     if (result != CUDA_SUCCESS)
         for (const Recording::Block& block : blocks) process().recording().allocated(block, 0);

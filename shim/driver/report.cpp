@@ -4,14 +4,16 @@
 
 #include <cstdlib>
 
+#include "config/handover.h"
 #include "config/load.h"
 #include "config/size.h"
-#include "policy/refusal_notices.h"
+#include "policy/base/kernel_clock.h"
+#include "policy/budget/refusal_notices.h"
 #include "shim/driver/dump.h"
 #include "shim/log.h"
 #include "virtual_gpu/driver/scratch.h"
-#include "virtual_gpu/process.h"
-#include "virtual_gpu/pushed_context.h"
+#include "shim/process/process.h"
+#include "virtual_gpu/gpu/pushed_context.h"
 #include "virtual_gpu/split/split.h"
 
 namespace cuslice {
@@ -43,13 +45,13 @@ void append_part(LogLine& line, std::string_view who, std::uint64_t bytes, std::
 
 void append_holdings(LogLine& line, const VirtualGpu& gpu, const MemoryPools& pools) {
     Holdings sum{gpu.ordinal(), {}, {}};
-    process().allocations().for_each(add_up, &sum);
+    gpu_state().allocations.for_each(add_up, &sum);
     line.append('(');
     append_part(line, "contexts and modules", gpu.driver_part(), 0);
     for (std::size_t kind = 0; kind < kKindCount; kind++)
         append_part(line, kKinds[kind], sum.bytes[kind], sum.blocks[kind]);
     std::uint64_t pieces = 0;
-    const std::uint64_t created = process().physical_memory().held_on(gpu.ordinal(), &pieces);
+    const std::uint64_t created = gpu_state().physical_memory.held_on(gpu.ordinal(), &pieces);
     append_part(line, "cuMemCreate", created, pieces);
     append_part(line, "memory pools and graphs", pools.charged(), 0);
     if (line.view().back() == '(') line.append("nothing yet");
@@ -148,13 +150,13 @@ bool say_context_too_large(LogLevel level, Function function, const VirtualGpu& 
 CUresult refuse(Function function, VirtualGpu& gpu, const OverLimit& why, std::uint64_t asked) {
     if (why.no_place) {
         const Scratch<Refusal> refusal;
-        if (refusal) gpu.join(process().sharing(), &*refusal);
+        if (refusal) gpu.join(gpu_state().sharing, &*refusal);
         if (refusal) answer_place(gpu, *refusal);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     RefusalNotices& notices = refusals[gpu.ordinal()];
     refused_in.store(getpid(), std::memory_order_relaxed);
-    const bool shown = notices.shows({static_cast<std::uint64_t>(function), why.requested}, Caches::now());
+    const bool shown = notices.shows({static_cast<std::uint64_t>(function), why.requested}, coarse_clock());
     const LogLevel level = shown ? LogLevel::warn : LogLevel::debug;
     if (!wants(level) || say_context_too_large(level, function, gpu, why)) return CUDA_ERROR_OUT_OF_MEMORY;
     LogLine line;
@@ -185,7 +187,7 @@ void report_last_refusals() {
     if (refused_in.load(std::memory_order_relaxed) != getpid()) return;
     for (int i = 0, count = process().gpu_count(); i < count; i++) {
         RefusalNotices::Refused last;
-        if (!refusals[i].ended_by(Caches::now(), &last)) continue;
+        if (!refusals[i].ended_by(coarse_clock(), &last)) continue;
         LogLine line;
         append_gpu(line, process().gpu(i));
         append_hidden(line.append(": "), refusals[i].take_hidden());
@@ -214,7 +216,7 @@ CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
         line.append(": the slice can't be shared with other processes (").append(refusal.failure.text);
         line.append("), so this one has a limit of its own");
     } else {
-        line.append(": the ledger in ").append(process().sharing().folder.view());
+        line.append(": the ledger in ").append(gpu_state().sharing.folder.view());
         line.append(" was damaged or of another version, and was made anew");
     }
     say(LogLevel::warn, line);

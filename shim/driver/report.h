@@ -1,8 +1,8 @@
 #pragma once
-#include "policy/budget.h"
-#include "virtual_gpu/allocation_kind.h"
+#include "policy/budget/budget.h"
+#include "virtual_gpu/gpu/allocation_kind.h"
 #include "virtual_gpu/driver/table.h"
-#include "virtual_gpu/virtual_gpu.h"
+#include "virtual_gpu/gpu/virtual_gpu.h"
 
 namespace cuslice {
 

@@ -6,7 +6,7 @@
 #include "shim/driver/export.h"
 #include "shim/log.h"
 #include "virtual_gpu/driver/libc.h"
-#include "virtual_gpu/split/current.h"
+#include "virtual_gpu/split/current_context.h"
 #include "virtual_gpu/split/physical.h"
 #include "virtual_gpu/split/split.h"
 

@@ -7,7 +7,8 @@
 #include "shim/entry.h"
 #include "virtual_gpu/driver/libc.h"
 #include "virtual_gpu/driver/locate.h"
-#include "virtual_gpu/split/current.h"
+#include "virtual_gpu/driver/real_dlopen.h"
+#include "virtual_gpu/split/current_context.h"
 #include "virtual_gpu/split/split.h"
 
 namespace cuslice {

@@ -5,6 +5,7 @@
 
 #include "shim/loader/runtime_facade.h"
 #include "virtual_gpu/driver/locate.h"
+#include "virtual_gpu/driver/real_dlopen.h"
 
 namespace {
 

@@ -8,6 +8,7 @@
 #include "virtual_gpu/driver/libc.h"
 #include "virtual_gpu/driver/loaded_object.h"
 #include "virtual_gpu/driver/locate.h"
+#include "virtual_gpu/driver/real_dlopen.h"
 #include "virtual_gpu/driver/search_path.h"
 
 // The runtime's door, where it is loaded.

@@ -1,7 +1,7 @@
 // Loading NVML, as seen from an exported function.
 #include "shim/nvml/load.h"
 
-#include "config/split.h"
+#include "config/split/plan.h"
 #include "shim/log.h"
 #include "virtual_gpu/driver/nvml_table.h"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "virtual_gpu/nvml.h"
-#include "virtual_gpu/process.h"
+#include "virtual_gpu/nvml/nvml_gpu.h"
+#include "shim/process/process.h"
 #include "virtual_gpu/split/nvml.h"
 
 namespace cuslice {
@@ -40,7 +40,7 @@ SliceSeen::SliceSeen(nvml::Device device, std::uint64_t physical_total) {
     else if (process().settings().entries().empty() || !NvmlGpu(device).identity(&identity))
         return;
     is_part_ = virtual_device && virtual_device->part.split;
-    const SharingPlan& plan = process().sharing();
+    const SharingPlan& plan = gpu_state().sharing;
     gpu_ = process().find_gpu(identity.uuid);
     if (gpu_) {
         limited_ = gpu_->limited();

@@ -3,7 +3,7 @@
 
 #include "policy/ledger/ledger.h"
 #include "virtual_gpu/driver/nvml.h"
-#include "virtual_gpu/virtual_gpu.h"
+#include "virtual_gpu/gpu/virtual_gpu.h"
 
 namespace cuslice {
 

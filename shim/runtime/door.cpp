@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "virtual_gpu/driver/libc.h"
-#include "virtual_gpu/driver/locate.h"
+#include "virtual_gpu/driver/real_dlopen.h"
 
 namespace cuslice::runtime {
 

@@ -1,7 +1,8 @@
 // cuslice devices, on the stub driver.
 #include <nlohmann/json.hpp>
 
-#include "config/split.h"
+#include "config/split/identity.h"
+#include "config/split/plan.h"
 #include "tests/catch.h"
 #include "tests/cli/child.h"
 #include "tests/cli/tree.h"

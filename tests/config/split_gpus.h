@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "config/split.h"
+#include "config/split/plan.h"
 #include "tests/catch.h"
 
 namespace cuslice {

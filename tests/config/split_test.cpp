@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "config/split/identity.h"
 #include "tests/config/split_gpus.h"
 
 namespace cuslice {

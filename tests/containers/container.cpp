@@ -8,7 +8,7 @@
 #include <map>
 
 #include "tests/preload/machine.h"
-#include "virtual_gpu/fake/books/books.h"
+#include "fake/books/books.h"
 
 namespace cuslice::tests {
 namespace {

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(sys.argv[1])
-FAKE = ROOT / "virtual_gpu/fake"
+FAKE = ROOT / "fake"
 problems = []
 
 

@@ -10,7 +10,8 @@
 #include "config/handover.h"
 #include "config/load.h"
 #include "config/resolve.h"
-#include "config/split.h"
+#include "config/split/identity.h"
+#include "config/split/plan.h"
 #include "config/toml/reader.h"
 #include "config/visible.h"
 

@@ -12,7 +12,7 @@
 #include <stdexcept>
 
 #include "tests/preload/places.h"
-#include "virtual_gpu/fake/books/books.h"
+#include "fake/books/books.h"
 
 namespace cuslice::tests {
 

@@ -6,8 +6,8 @@
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"
 #include "tests/preload/scene.h"
-#include "virtual_gpu/fake/spec/machine.h"
-#include "virtual_gpu/fake/spec/mig.h"
+#include "fake/spec/machine.h"
+#include "fake/spec/mig.h"
 
 namespace cuslice::tests {
 namespace {

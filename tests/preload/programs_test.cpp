@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "tests/preload/scene.h"
-#include "virtual_gpu/fake/books/books.h"
+#include "fake/books/books.h"
 
 namespace cuslice::tests {
 namespace {

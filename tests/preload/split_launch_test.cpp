@@ -2,7 +2,8 @@
 // of virtual ones.
 #include <filesystem>
 
-#include "config/split.h"
+#include "config/split/identity.h"
+#include "config/split/plan.h"
 #include "tests/preload/machine.h"
 
 namespace cuslice::tests {

@@ -1,21 +1,30 @@
 #include "virtual_gpu/cache/caches.h"
 
+#include <algorithm>
 #include <ctime>
 #include <new>
 
-#include "policy/table_memory.h"
-#include "policy/uncancelled.h"
-#include "virtual_gpu/cache/current_context.h"
-#include "virtual_gpu/cache/idle_thread.h"
+#include "policy/base/kernel_clock.h"
+#include "policy/base/table_memory.h"
+#include "policy/base/uncancelled.h"
 #include "virtual_gpu/cache/relaxed_captures.h"
-#include "virtual_gpu/process.h"
+#include "virtual_gpu/gpu/gpu_state.h"
+#include "virtual_gpu/gpu/virtual_gpu.h"
 
 namespace cuslice {
 
-Contexts& Caches::contexts() { return process().contexts(); }
+namespace {
+
+void sleep_for(std::uint64_t milliseconds) {
+    timespec time{static_cast<std::time_t>(milliseconds / 1000), static_cast<long>(milliseconds % 1000 * 1'000'000)};
+    while (nanosleep(&time, &time) != 0) {
+    }
+}
+
+}  // namespace
 
 CachingAllocator* Caches::of(VirtualGpu& gpu, Contexts::Id id) {
-    const CUcontext context = gpu.caches() ? contexts().handle_of(id) : nullptr;
+    const CUcontext context = gpu.caches() ? gpu_state().contexts.handle_of(id) : nullptr;
     if (!context) return nullptr;
     const Uncancelled uncancelled;
     LockGuard lock(mutex_);
@@ -39,7 +48,7 @@ CachingAllocator* Caches::of(VirtualGpu& gpu, Contexts::Id id) {
     }
     if (!closed) return nullptr;
     closed->open(*this, gpu, context, id);
-    publisher_.open(process().sharing().folder.c_str());
+    publisher_.open(gpu_state().sharing.folder.c_str());
     watch_idle(gpu);
     return &closed->allocator;
 }
@@ -57,8 +66,8 @@ bool Caches::prepare(VirtualGpu& gpu, Contexts::Id id, std::uint64_t* missing) {
 }
 
 void Caches::context_ended(CUcontext context) {
-    captures_.context_ended(context);
-    fences_.context_ended(context);
+    quiescence.captures.context_ended(context);
+    quiescence.fences.context_ended(context);
     VirtualGpu* gpu = nullptr;
     {
         LockGuard lock(mutex_);
@@ -67,7 +76,7 @@ void Caches::context_ended(CUcontext context) {
             gpu = cache.gpu;
             // Up to now its peaks were among those of all the contexts that there are.
             const Statistics until = statistics(*gpu), done = cache.allocator.close();
-            notes_.context_ended(cache.id);
+            notes().context_ended(cache.id);
             LockGuard ended(ended_mutex_);
             ended_[gpu->ordinal()].add(done);
             ended_[gpu->ordinal()].take_peaks(until);
@@ -76,7 +85,7 @@ void Caches::context_ended(CUcontext context) {
     if (gpu) changed(*gpu);
 }
 
-Statistics Caches::statistics(const VirtualGpu& gpu, unsigned* open) {
+Statistics Caches::statistics(const VirtualGpu& gpu, unsigned* open) const {
     Statistics sum;
     unsigned count = 0;
     each([&](ContextCache& cache) {
@@ -103,7 +112,7 @@ Contexts::Id Caches::context_of(const CachingAllocator::Found& block) const {
 }
 
 bool Caches::exported(const CachingAllocator::Found& block) {
-    if (!notes_.exported(map_, block.address, context_of(block))) return false;
+    if (!notes().exported(map(), block.address, context_of(block))) return false;
     exported_sizes_.add(block.requested);
     return true;
 }
@@ -113,6 +122,13 @@ bool Caches::room_beside(VirtualGpu& gpu, std::uint64_t bytes) {
     if (gpu.room() >= Budget::charged(bytes)) return true;
     const Uncancelled uncancelled;
     return trim(gpu, bytes) && gpu.room() >= Budget::charged(bytes);
+}
+
+void Caches::changed(VirtualGpu& gpu) {
+    const auto read = [](const void* self, const VirtualGpu& of, unsigned* contexts) {
+        return static_cast<const Caches*>(self)->statistics(of, contexts);
+    };
+    publisher_.changed({this, read}, gpu);
 }
 
 std::uint64_t Caches::trim(VirtualGpu& gpu, std::uint64_t bytes, const ContextCache* except) {
@@ -125,7 +141,7 @@ std::uint64_t Caches::trim(VirtualGpu& gpu, std::uint64_t bytes, const ContextCa
 }
 
 void Caches::top_up(VirtualGpu& gpu) {
-    if (captures_.any_for_sure()) return;
+    if (quiescence.captures.any_for_sure()) return;
     Denied denied;
     const RelaxedCaptures relaxed;
     each([&](ContextCache& cache) {
@@ -141,97 +157,78 @@ std::uint64_t Caches::unused(const VirtualGpu& gpu) const {
     return bytes;
 }
 
-int Caches::in_context(void*) {
-    CUcontext current = nullptr;
-    const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&current);
-    return asked != CUDA_SUCCESS || current ? asked : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-Fence Caches::fence(CUcontext context, CUdeviceptr address) {
-    if (captures_.any()) return 0;
-    CUcontext all[Fences::kMostContexts];
-    const std::size_t count = reach_.list(contexts(), context, address, all, std::size(all));
-    return count <= std::size(all) ? fences_.make(all, count) : 0;
-}
-
-namespace {
-
-CUresult wait_for_work_of(CUcontext context) {
-    const Uncancelled uncancelled;
-    if (driver_slot(Function::cuCtxSynchronize_v2)) {
-        const NamedContext during(context);
-        return during ? CUSLICE_REAL(cuCtxSynchronize_v2)(context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    }
-    const CurrentContext during(context, CurrentContext::Of::known);
-    return during ? CUSLICE_REAL(cuCtxSynchronize)() : CUDA_ERROR_CONTEXT_IS_DESTROYED;
-}
-
-}  // namespace
-
-// A free of the program's is parked where it can't be waited for, and later the driver can be asked again.
-int Caches::quiesce(CUcontext context, CUdeviceptr address, bool for_program) {
-    if (for_program ? captures_.any() : captures_.any_for_sure()) return Backing::kNotNow;
-    CUcontext all[Reach::kMostContexts];
-    const std::size_t count = reach_.list(contexts(), context, address, all, std::size(all));
-    if (count > std::size(all)) return Backing::kNotNow;
-    for (std::size_t i = 0; i < count; i++) {
-        const CUresult result = wait_for_work_of(all[i]);
-        // One that has ended meanwhile has waited for its own work.
-        const bool ended = result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT;
-        if (result != CUDA_SUCCESS && !ended) return result;
-    }
-    return 0;
-}
-
-std::uint64_t Caches::now() {
-    timespec time{};
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
-}
-
 // A thread that ends is a visitor of all of them: none becomes another context's meanwhile.
-void Caches::thread_began() {
-    at_thread_end([] {
-        const Caches& set = process().caches();
-        const unsigned count = set.count_.load(std::memory_order_acquire);
-        for (unsigned i = 0; i < count; i++) set.caches_[i]->visitors.fetch_add(1, std::memory_order_seq_cst);
-        CachingAllocator::thread_ends();
-        for (unsigned i = 0; i < count; i++) set.caches_[i]->visitors.fetch_sub(1, std::memory_order_release);
+void Caches::thread_ends() const {
+    const unsigned count = count_.load(std::memory_order_acquire);
+    for (unsigned i = 0; i < count; i++) caches_[i]->visitors.fetch_add(1, std::memory_order_seq_cst);
+    CachingAllocator::thread_ends();
+    for (unsigned i = 0; i < count; i++) caches_[i]->visitors.fetch_sub(1, std::memory_order_release);
+}
+
+// Four looks in the time that memory may lie idle; and often enough for another process that waits for some of it.
+std::uint64_t Caches::look_after() const {
+    std::uint64_t shortest = ~0ull;
+    each([&](const ContextCache& cache) {
+        if (const std::uint64_t idle = cache.gpu->slice().idle_release) shortest = std::min(shortest, idle);
     });
+    return std::clamp<std::uint64_t>(shortest / 4, 10, 100);
+}
+
+// The idle thread: gives back what a GPU's caches have not used for its `idle-release`, also while the program sleeps.
+void Caches::release_idle() {
+    const RelaxedCaptures relaxed;
+    for (;;) {
+        sleep_for(look_after());
+        each([](ContextCache& cache) {
+            const std::uint64_t idle = cache.gpu->slice().idle_release * 1'000'000, now = coarse_clock();
+            if (!idle) return;
+            if (cache.gpu->asked_to_trim()) return cache.allocator.help_out();
+            // What threads keep for themselves is left to them while anything goes on.
+            const std::uint64_t operations = cache.allocator.operations();
+            const bool asleep = operations == cache.operations_seen;
+            cache.operations_seen = operations;
+            cache.allocator.release_idle(now, idle, asleep);
+        });
+    }
 }
 
 // The only feature that needs a thread of ours, and only where it is asked for.
 void Caches::watch_idle(const VirtualGpu& gpu) {
-    if (gpu.slice().idle_release && !idle_thread_.exchange(true)) start_idle_thread();
+    if (!gpu.slice().idle_release || idle_thread_.exchange(true)) return;
+    const auto run = [](void* self) -> void* {
+        static_cast<Caches*>(self)->release_idle();
+        return nullptr;
+    };
+    start_background_thread(run, this);
 }
 
 void Caches::leave_locks() {
-    visits_.forget_own();
-    for (Mutex* mutex : {&fences_.mutex(), &captures_.mutex(), &mutex_}) mutex->leave();
+    gpu_state().visits.forget_own();
+    for (Mutex* mutex : {&quiescence.fences.mutex(), &quiescence.captures.mutex(), &mutex_}) mutex->leave();
     for (unsigned i = 0, n = count_.load(std::memory_order_acquire); i < n; i++) caches_[i]->allocator.leave_locks();
 }
 
 void Caches::lock_rest() {
-    notes_.lock_all();  // held while a block is looked up
+    notes().lock_all();  // held while a block is looked up
     each([](ContextCache& cache) { cache.allocator.lock(); });
-    captures_.mutex().lock();
-    fences_.mutex().lock();
-    visits_.mutex().lock();
+    quiescence.captures.mutex().lock();
+    quiescence.fences.mutex().lock();
+    gpu_state().visits.mutex().lock();
 }
 
 void Caches::unlock_rest() {
-    visits_.mutex().unlock();
-    fences_.mutex().unlock();
-    captures_.mutex().unlock();
+    gpu_state().visits.mutex().unlock();
+    quiescence.fences.mutex().unlock();
+    quiescence.captures.mutex().unlock();
     each([](ContextCache& cache) { cache.allocator.unlock(); });
-    notes_.unlock_all();
+    notes().unlock_all();
 }
 
 void Caches::forget() {
     publisher_.forget();
     {
-        const LockGuard lock(visits_.mutex());
-        visits_.forget_all();
+        const LockGuard lock(gpu_state().visits.mutex());
+        gpu_state().visits.forget_all();
     }
     each([](ContextCache& cache) { cache.allocator.forget_growing(); });
 }

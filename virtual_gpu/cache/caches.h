@@ -1,22 +1,26 @@
 #pragma once
 #include <atomic>
 
-#include "policy/mutex.h"
-#include "virtual_gpu/cache/captures.h"
+#include "policy/base/mutex.h"
 #include "virtual_gpu/cache/context_cache.h"
 #include "virtual_gpu/cache/exported_sizes.h"
-#include "virtual_gpu/cache/fences.h"
 #include "virtual_gpu/cache/ipc_blocks.h"
-#include "virtual_gpu/cache/notes.h"
 #include "virtual_gpu/cache/publisher.h"
-#include "virtual_gpu/cache/reach.h"
-#include "virtual_gpu/cache/visits.h"
+#include "virtual_gpu/cache/threads.h"
+#include "virtual_gpu/gpu/memory_reclaimer.h"
 
 namespace cuslice {
 
 // The caching allocators of this process, one for each context of a GPU whose mode is not `direct`. Thread-safe.
-class Caches {
+class Caches final : public MemoryReclaimer, private CacheCommons {
   public:
+    constexpr Caches() {
+        tell_changed = [](CacheCommons& self, VirtualGpu& gpu) { static_cast<Caches&>(self).changed(gpu); };
+        thread_began = [](CacheCommons& self) {
+            at_thread_end([](void* caches) { static_cast<Caches*>(caches)->thread_ends(); }, static_cast<Caches*>(&self));
+        };
+    }
+
     // A context's; null if its GPU has none, or there is no memory for one.
     CachingAllocator* of(VirtualGpu& gpu, Contexts::Id id);
 
@@ -27,14 +31,9 @@ class Caches {
     // Within a ContextEnd.
     void context_ended(CUcontext context);
 
-    // Gives back at least `bytes` of what is cached on this GPU, if there is so much, but nothing of `except`. Returns
-    // how much it was.
-    std::uint64_t trim(VirtualGpu& gpu, std::uint64_t bytes, const ContextCache* except = nullptr);
-    // Takes again what a GPU's preallocation had to give back, as far as there is room.
-    void top_up(VirtualGpu& gpu);
-
-    // Bytes on this GPU that are charged and that the program could have.
-    std::uint64_t unused(const VirtualGpu& gpu) const;
+    std::uint64_t trim(VirtualGpu& gpu, std::uint64_t bytes, const ContextCache* except = nullptr) override;
+    void top_up(VirtualGpu& gpu) override;
+    std::uint64_t unused(const VirtualGpu& gpu) const override;
 
     // The context that a block found in one of these is of.
     Contexts::Id context_of(const CachingAllocator::Found& block) const;
@@ -48,31 +47,17 @@ class Caches {
 
     // What this GPU's caches hold, and what they and those of contexts that have ended have done. `open`: how many hold
     // anything now.
-    Statistics statistics(const VirtualGpu& gpu, unsigned* open = nullptr);
+    Statistics statistics(const VirtualGpu& gpu, unsigned* open = nullptr) const;
     // They have changed.
-    void changed(VirtualGpu& gpu) { publisher_.changed(*this, gpu); }
+    void changed(VirtualGpu& gpu);
     Publisher& publisher() { return publisher_; }
 
-    // Waits for all work that can touch the memory of a context, unless a stream is being captured. See
-    // Backing::quiesce.
-    int quiesce(CUcontext context, CUdeviceptr address, bool for_program);
-    static int in_context(void* = nullptr);
-    // The same without waiting.
-    Fence fence(CUcontext context, CUdeviceptr address);
-    // See Backing::passed. Not while a stream is being captured.
-    bool passed(Fence fence, bool wait) {
-        return !(wait ? captures_.any_for_sure() : captures_.any()) && fences_.passed(fence, wait);
-    }
-    static std::uint64_t now();
-    static void thread_began();
-
-    AddressMap& map() { return map_; }
-    Fences& fences() { return fences_; }
-    Captures& captures() { return captures_; }
-    Notes& notes() { return notes_; }
+    AddressMap& map() { return CacheCommons::map; }
+    Captures& captures() { return quiescence.captures; }
+    Fences& fences() { return quiescence.fences; }
+    Reach& reach() { return quiescence.reach; }
+    Notes& notes() { return CacheCommons::notes; }
     IpcBlocks& ipc_blocks() { return ipc_blocks_; }
-    Reach& reach() { return reach_; }
-    Visits& visits() { return visits_; }
 
     // Calls f(ContextCache&) for each that is open. Its context may end meanwhile, but it isn't another one's before f
     // is through with it.
@@ -98,22 +83,18 @@ class Caches {
 
   private:
     static constexpr unsigned kMost = 256;
-    static Contexts& contexts();
     bool room_beside(VirtualGpu& gpu, std::uint64_t bytes);
     void watch_idle(const VirtualGpu& gpu);
+    std::uint64_t look_after() const;
+    void release_idle();
+    void thread_ends() const;
 
-    AddressMap map_;
-    Fences fences_;
-    Captures captures_;
-    Notes notes_;
     IpcBlocks ipc_blocks_;
-    Reach reach_;
     ExportedSizes exported_sizes_;
-    Visits visits_;
     Mutex mutex_;  // over the making and ending of caches
     std::atomic<unsigned> count_{0};
     ContextCache* caches_[kMost] = {};
-    Mutex ended_mutex_;  // over ended_; nothing else is taken under it
+    mutable Mutex ended_mutex_;  // over ended_; nothing else is taken under it
     Statistics ended_[figures::kGpus];
     Publisher publisher_;
     std::atomic<bool> idle_thread_{false};

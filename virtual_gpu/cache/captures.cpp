@@ -1,6 +1,6 @@
 #include "virtual_gpu/cache/captures.h"
 
-#include "virtual_gpu/cache/current_context.h"
+#include "virtual_gpu/gpu/current_context.h"
 
 namespace cuslice {
 

@@ -1,8 +1,8 @@
 #pragma once
 #include <atomic>
 
-#include "policy/mutex.h"
-#include "policy/page_vector.h"
+#include "policy/base/mutex.h"
+#include "policy/base/page_vector.h"
 #include "virtual_gpu/driver/cuda_api.h"
 
 namespace cuslice {

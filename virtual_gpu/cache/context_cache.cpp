@@ -1,19 +1,19 @@
 #include "virtual_gpu/cache/context_cache.h"
 
-#include "policy/uncancelled.h"
-#include "virtual_gpu/allocation_kind.h"
-#include "virtual_gpu/cache/caches.h"
-#include "virtual_gpu/cache/current_context.h"
+#include "policy/base/uncancelled.h"
+#include "virtual_gpu/gpu/allocation_kind.h"
+#include "virtual_gpu/gpu/current_context.h"
 #include "virtual_gpu/cache/relaxed_captures.h"
-#include "virtual_gpu/process.h"
+#include "virtual_gpu/gpu/gpu_state.h"
+#include "virtual_gpu/gpu/virtual_gpu.h"
 
 namespace cuslice {
 
-void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::Id number) {
-    set = &caches;
+void ContextCache::open(CacheCommons& all, VirtualGpu& on, CUcontext in, Contexts::Id number) {
+    commons = &all;
     gpu = &on;
     context = in;
-    gpu_bit = Reach::bit(process().contexts().device_of(in));
+    gpu_bit = Reach::bit(gpu_state().contexts.device_of(in));
     id = number;
     Backing backing;
     backing.self = this;
@@ -23,64 +23,64 @@ void ContextCache::open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::
     static constexpr auto kOf = of;
     backing.room = [](void* self) { return kOf(self).gpu->room(); };
     backing.quiesce = quiesce;
-    backing.in_context = Caches::in_context;
+    backing.in_context = Quiescence::in_context;
     backing.fence = fence;
     backing.past = past;
     backing.passed = passed;
-    backing.drop_fence = [](void* self, Fence fence) { kOf(self).set->fences().drop(fence); };
-    backing.capturing = [](void* self) { return kOf(self).set->captures().any_for_sure(); };
-    backing.forget = [](void* self, std::uint64_t address) { return kOf(self).set->notes().forget(address); };
+    backing.drop_fence = [](void* self, Fence fence) { kOf(self).commons->quiescence.fences.drop(fence); };
+    backing.capturing = [](void* self) { return kOf(self).commons->quiescence.captures.any_for_sure(); };
+    backing.forget = [](void* self, std::uint64_t address) { return kOf(self).commons->notes.forget(address); };
     backing.wanted = [](void* self) { return kOf(self).gpu->asked_to_trim(); };
-    backing.thread_began = [](void*) { Caches::thread_began(); };
+    backing.thread_began = [](void* self) { kOf(self).commons->thread_began(*kOf(self).commons); };
     backing.changed = [](void* self) {
         kOf(self).gpu->look_at_cached();
-        kOf(self).set->changed(*kOf(self).gpu);
+        kOf(self).commons->tell_changed(*kOf(self).commons, *kOf(self).gpu);
     };
     const VirtualGpu::Slice& slice = on.slice();
     CachingAllocator::Options options;
     options.preallocate = slice.allocator == AllocatorMode::prealloc;
     options.reuse =
         slice.free == FreeMode::deferred ? CachingAllocator::Reuse::deferred : CachingAllocator::Reuse::strict;
-    allocator.open(backing, caches.map(), options);
+    allocator.open(backing, all.map, options);
 }
 
 // Mostly the process has one context, which is current, and captures nothing. Then this and the next three end in a
 // tail call, for which no registers need be saved.
 int ContextCache::quiesce(void* self, std::uint64_t address, bool for_program) {
     auto& cache = *static_cast<ContextCache*>(self);
-    Caches& set = *cache.set;
+    Quiescence& work = cache.commons->quiescence;
     CUcontext current = nullptr;
     const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&current);
     if (for_program && !current) return asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_CONTEXT;
-    if (current && current == process().contexts().sole() && set.captures().none_known()) [[likely]]
+    if (current && current == gpu_state().contexts.sole() && work.captures.none_known()) [[likely]]
         return CUSLICE_REAL(cuCtxSynchronize)();
-    return set.quiesce(cache.context, address, for_program);
+    return work.quiesce(cache.context, address, for_program);
 }
 
 Fence ContextCache::fence(void* self, std::uint64_t address) {
     auto& cache = *static_cast<ContextCache*>(self);
-    Caches& set = *cache.set;
-    if (cache.context == process().contexts().sole() && set.captures().none_known()) [[likely]]
-        return set.fences().make(&cache.context, 1);
-    return set.fence(cache.context, address);
+    Quiescence& work = cache.commons->quiescence;
+    if (cache.context == gpu_state().contexts.sole() && work.captures.none_known()) [[likely]]
+        return work.fences.make(&cache.context, 1);
+    return work.fence(cache.context, address);
 }
 
 bool ContextCache::past(void* self, std::uint64_t address, Fence* fence) {
     auto& cache = *static_cast<ContextCache*>(self);
-    Caches& set = *cache.set;
-    if (cache.context == process().contexts().sole() && set.captures().none_known()) [[likely]]
-        return set.fences().past(cache.context, fence);
-    *fence = set.fence(cache.context, address);
-    if (!*fence || !set.passed(*fence, false)) return false;
+    Quiescence& work = cache.commons->quiescence;
+    if (cache.context == gpu_state().contexts.sole() && work.captures.none_known()) [[likely]]
+        return work.fences.past(cache.context, fence);
+    *fence = work.fence(cache.context, address);
+    if (!*fence || !work.passed(*fence, false)) return false;
     *fence = 0;
     return true;
 }
 
 bool ContextCache::passed(void* self, Fence fence, bool wait) {
-    Caches& set = *static_cast<ContextCache*>(self)->set;
-    if (set.captures().none_known()) [[likely]]
-        return set.fences().passed(fence, wait);
-    return set.passed(fence, wait);
+    Quiescence& work = static_cast<ContextCache*>(self)->commons->quiescence;
+    if (work.captures.none_known()) [[likely]]
+        return work.fences.passed(fence, wait);
+    return work.passed(fence, wait);
 }
 
 std::uint64_t ContextCache::take(void* self, std::uint64_t bytes, Denied* denied) {
@@ -99,7 +99,7 @@ std::uint64_t ContextCache::take(void* self, std::uint64_t bytes, Denied* denied
     const bool lives = current && cache.allocator.is_open();
     const CUresult result = lives ? CUSLICE_REAL(cuMemAlloc_v2)(&address, bytes) : CUDA_ERROR_INVALID_CONTEXT;
     const bool made = result == CUDA_SUCCESS;
-    if (made && process().allocations().insert({address, Budget::charged(bytes), cache.id,
+    if (made && gpu_state().allocations.insert({address, Budget::charged(bytes), cache.id,
                                                 static_cast<std::uint8_t>(gpu.ordinal()),
                                                 static_cast<std::uint8_t>(Kind::memory)})) {
         gpu.budget().commit();
@@ -121,12 +121,12 @@ bool ContextCache::give_back(void* self, std::uint64_t address, std::uint64_t) {
     const CurrentContext current(cache.context, CurrentContext::Of::known);
     // If it has ended, so have its memory and the charge for it; there may be another one by its handle.
     if (!current || !cache.allocator.is_open()) return true;
-    process().frees().begin();
+    gpu_state().frees.begin();
     const CUresult result = CUSLICE_REAL(cuMemFree_v2)(address);
-    const Allocation freed = result == CUDA_SUCCESS ? process().allocations().erase(address) : Allocation{};
+    const Allocation freed = result == CUDA_SUCCESS ? gpu_state().allocations.erase(address) : Allocation{};
     if (freed.address)
         is_exported(freed) ? cache.gpu->release_shared(freed.bytes) : cache.gpu->budget().release(freed.bytes);
-    process().frees().end();
+    gpu_state().frees.end();
     return result == CUDA_SUCCESS;
 }
 

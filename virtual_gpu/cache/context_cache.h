@@ -1,17 +1,29 @@
 #pragma once
 #include "policy/allocator/caching_allocator.h"
-#include "virtual_gpu/contexts.h"
+#include "virtual_gpu/cache/notes.h"
+#include "virtual_gpu/cache/quiescence.h"
 #include "virtual_gpu/driver/cuda_api.h"
+#include "virtual_gpu/gpu/contexts.h"
 
 namespace cuslice {
 
-class Caches;
 class VirtualGpu;
+
+// What the caches of all contexts have together.
+struct CacheCommons {
+    Quiescence quiescence;
+    Notes notes;
+    AddressMap map;
+    // What the caches of a GPU hold has changed.
+    void (*tell_changed)(CacheCommons& self, VirtualGpu& gpu) = nullptr;
+    // This thread keeps blocks from now on.
+    void (*thread_began)(CacheCommons& self) = nullptr;
+};
 
 // The caching allocator of one context: its segments are cuMemAlloc's, made in that context and charged to its GPU.
 struct ContextCache {
     CachingAllocator allocator;
-    Caches* set = nullptr;
+    CacheCommons* commons = nullptr;
     VirtualGpu* gpu = nullptr;
     CUcontext context = nullptr;
     std::uint64_t gpu_bit = 0;  // of Reach
@@ -20,7 +32,7 @@ struct ContextCache {
     bool short_said = false;
     std::atomic<unsigned> visitors{0};  // threads that may be in it though its context is another one's, or has ended
 
-    void open(Caches& caches, VirtualGpu& on, CUcontext in, Contexts::Id number);
+    void open(CacheCommons& all, VirtualGpu& on, CUcontext in, Contexts::Id number);
 
   private:
     static int quiesce(void* self, std::uint64_t address, bool for_program);

@@ -1,7 +1,6 @@
 #include "virtual_gpu/cache/fences.h"
 
-#include "virtual_gpu/cache/current_context.h"
-#include "virtual_gpu/process.h"
+#include "virtual_gpu/gpu/current_context.h"
 
 namespace cuslice {
 
@@ -96,7 +95,7 @@ bool Fences::past(CUcontext context, Fence* fence) {
 // Of the event that is the point's last one: the driver's answer, or nothing if its context has ended.
 std::optional<CUresult> Fences::ask(Point* point, CUevent event, bool wait) {
     const auto ask = [&] { return wait ? CUSLICE_REAL(cuEventSynchronize)(event) : CUSLICE_REAL(cuEventQuery)(event); };
-    if (is_own(process().contexts().sole())) [[likely]]
+    if (is_own(gpu_state().contexts.sole())) [[likely]]
         return ask();
     CUcontext context = nullptr;
     {

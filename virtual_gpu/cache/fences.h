@@ -4,8 +4,8 @@
 
 #include "policy/allocator/backing.h"
 #include "policy/allocator/records.h"
-#include "policy/mutex.h"
-#include "policy/page_vector.h"
+#include "policy/base/mutex.h"
+#include "policy/base/page_vector.h"
 #include "virtual_gpu/driver/cuda_api.h"
 
 namespace cuslice {

@@ -1,9 +1,9 @@
 #pragma once
 #include <cstdint>
 
-#include "policy/guest_file.h"
-#include "policy/mutex.h"
-#include "policy/page_vector.h"
+#include "policy/base/guest_file.h"
+#include "policy/base/mutex.h"
+#include "policy/base/page_vector.h"
 #include "virtual_gpu/driver/cuda_api.h"
 
 namespace cuslice {

@@ -2,7 +2,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "policy/allocation_table.h"
+#include "policy/budget/allocation_table.h"
 #include "policy/allocator/caching_allocator.h"
 
 namespace cuslice {

@@ -3,8 +3,8 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "virtual_gpu/cache/caches.h"
-#include "virtual_gpu/process.h"
+#include "policy/base/kernel_clock.h"
+#include "virtual_gpu/gpu/virtual_gpu.h"
 
 namespace cuslice {
 
@@ -20,7 +20,7 @@ const figures::Failure* Publisher::failure() {
     return told_.exchange(true, std::memory_order_relaxed) ? nullptr : &failure_;
 }
 
-void Publisher::changed(Caches& caches, VirtualGpu& gpu) {
+void Publisher::changed(const Source& caches, const VirtualGpu& gpu) {
     figures::File* file = file_.load(std::memory_order_acquire);
     const auto ordinal = static_cast<unsigned>(gpu.ordinal());
     if (!file || ordinal >= figures::kGpus) return;
@@ -37,9 +37,9 @@ void Publisher::changed(Caches& caches, VirtualGpu& gpu) {
     pending.store(0, std::memory_order_release);
 }
 
-void Publisher::write(figures::Gpu& into, Caches& caches, VirtualGpu& gpu) {
+void Publisher::write(figures::Gpu& into, const Source& caches, const VirtualGpu& gpu) {
     unsigned contexts = 0;
-    const Statistics statistics = caches.statistics(gpu, &contexts);
+    const Statistics statistics = caches.read(caches.self, gpu, &contexts);
     const std::uint64_t before = into.sequence.load(std::memory_order_relaxed);
     into.sequence.exchange(before + 1, std::memory_order_acq_rel);  // nothing below comes before it
     if (before == 0) {
@@ -47,7 +47,7 @@ void Publisher::write(figures::Gpu& into, Caches& caches, VirtualGpu& gpu) {
         std::snprintf(into.name, sizeof into.name, "%s", gpu.name());
         into.mode = static_cast<std::uint32_t>(gpu.slice().allocator);
     }
-    into.written = Caches::now() / 1'000'000;
+    into.written = coarse_clock() / 1'000'000;
     into.contexts = contexts;
     into.statistics = statistics;
     into.sequence.store(before + 2, std::memory_order_release);

@@ -1,11 +1,10 @@
 #pragma once
 #include <atomic>
 
-#include "policy/figures/file.h"
+#include "policy/stats/file.h"
 
 namespace cuslice {
 
-class Caches;
 class VirtualGpu;
 
 // Writes what the caches hold into this process's file of figures, for `cuslice stats`. Thread-safe; holds no lock.
@@ -16,14 +15,19 @@ class Publisher {
     // Why there is none. Null, if there is one or it was not asked for yet; and from the second time on.
     const figures::Failure* failure();
 
+    // What the caches of a GPU hold, and how many contexts hold anything.
+    struct Source {
+        const void* self;
+        Statistics (*read)(const void* self, const VirtualGpu& gpu, unsigned* contexts);
+    };
     // The figures of this GPU's caches have changed.
-    void changed(Caches& caches, VirtualGpu& gpu);
+    void changed(const Source& caches, const VirtualGpu& gpu);
 
     // In a forked child: the file is the parent's.
     void forget();
 
   private:
-    void write(figures::Gpu& into, Caches& caches, VirtualGpu& gpu);
+    void write(figures::Gpu& into, const Source& caches, const VirtualGpu& gpu);
 
     std::atomic<figures::File*> file_{nullptr};
     std::atomic<bool> tried_{false}, told_{false};

@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-#include "virtual_gpu/cache/current_context.h"
+#include "virtual_gpu/gpu/current_context.h"
 #include "virtual_gpu/split/split.h"
 
 namespace cuslice {

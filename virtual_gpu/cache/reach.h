@@ -2,7 +2,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "virtual_gpu/contexts.h"
+#include "virtual_gpu/gpu/contexts.h"
 
 namespace cuslice {
 

@@ -1,12 +1,6 @@
 #pragma once
 #include <cstddef>
 
-#include "virtual_gpu/driver/module_range.h"
-
-// Where the real NVML lies, once it is loaded. Its entrance (shim/nvml/stubs_x86_64.S) looks at it, hence the plain
-// name.
-extern "C" cuslice::ModuleRange cuslice_nvml_module;
-
 namespace cuslice {
 
 // Opens the real driver and fills its table. `explicit_path`: the only place to look, or null. Returns false, with the

@@ -170,4 +170,16 @@ LoadedObject object_of(void* handle) {
     return object_at(map->l_ld);  // of each object, its dynamic section alone is known to lie in it
 }
 
+bool folder_of(const void* address, char* folder, std::size_t size) {
+    // Not dladdr, which looks through all symbols for the one that the address belongs to. But it knows the program's.
+    const char* path = object_at(address).path();
+    Dl_info info{};
+    if (!*path) path = dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
+    const char* slash = std::strrchr(path, '/');
+    if (!slash || static_cast<std::size_t>(slash - path) >= size) return false;
+    std::memcpy(folder, path, static_cast<std::size_t>(slash - path));
+    folder[slash - path] = '\0';
+    return true;
+}
+
 }  // namespace cuslice

@@ -69,4 +69,7 @@ bool any_object(Visit visit) {
 LoadedObject object_at(const void* address);
 LoadedObject object_of(void* handle);
 
+// The folder that holds the module with this address in it, without a final slash. False if the loader doesn't know it.
+bool folder_of(const void* address, char* folder, std::size_t size);
+
 }  // namespace cuslice

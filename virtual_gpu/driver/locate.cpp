@@ -11,13 +11,12 @@
 #include "virtual_gpu/driver/libc.h"
 #include "virtual_gpu/driver/loaded_object.h"
 #include "virtual_gpu/driver/path_buffer.h"
+#include "virtual_gpu/driver/real_dlopen.h"
 #include "virtual_gpu/driver/search_path.h"
 
 namespace cuslice {
 
 namespace {
-
-constexpr char kMarker[] = "cuslice_marker";
 
 // What a program opened first, for each borrowed name.
 struct Opened {
@@ -73,16 +72,14 @@ bool copy_path(char (&to)[4096], const char* path) {
 // Keeps the object from being unloaded while it is asked: null if it is gone. The program has an empty path.
 void* hold(const char* path) { return real_dlopen()(*path ? path : nullptr, RTLD_LAZY | RTLD_NOLOAD); }
 
-constexpr char kHere = 0;
-
 // Our own objects: whatever carries the mark, and what lies beside us. The runtime's door needs the driver by its name
 // too.
 class Ours {
   public:
-    Ours() : path_(object_at(&kHere).path()) {}
+    Ours() : path_(object_at(kOwnPlace).path()) {}
 
     bool include(const LoadedObject& object) const {
-        if (object.find(kMarker) || object.holds(&kHere)) return true;
+        if (object.find(kMarker) || object.holds(kOwnPlace)) return true;
         const char *const ours = std::strrchr(path_, '/'), *const theirs = std::strrchr(object.path(), '/');
         return ours && theirs && ours - path_ == theirs - object.path() &&
                std::strncmp(path_, object.path(), static_cast<std::size_t>(ours - path_)) == 0;
@@ -165,41 +162,6 @@ bool find_for(const char* soname, const char* name, const void* caller, Opened& 
 
 }  // namespace
 
-DlopenFunction real_dlopen() {
-    static DlopenFunction function = nullptr;  // the same value whoever writes it
-    DlopenFunction known = __atomic_load_n(&function, __ATOMIC_RELAXED);
-    if (known) return known;
-    // Not by dlsym(RTLD_NEXT): if another library stands before dlsym, the next one is counted from there, and may be
-    // our own. Nor that of another copy of ours, which would hand us itself as the driver.
-    void *next = nullptr, *any = nullptr;
-    bool past = false;
-    any_object([&](const LoadedObject& object) {
-        if (object.holds(&kHere)) {
-            past = true;
-            return false;
-        }
-        void* const symbol = object.find(kMarker) ? nullptr : object.find("dlopen");
-        if (!any) any = symbol;
-        next = past ? symbol : nullptr;
-        return next != nullptr;
-    });
-    known = reinterpret_cast<DlopenFunction>(next ? next : any);
-    __atomic_store_n(&function, known, __ATOMIC_RELAXED);
-    return known;
-}
-
-bool folder_of(const void* address, char* folder, std::size_t size) {
-    // Not dladdr, which looks through all symbols for the one that the address belongs to. But it knows the program's.
-    const char* path = object_at(address).path();
-    Dl_info info{};
-    if (!*path) path = dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
-    const char* slash = std::strrchr(path, '/');
-    if (!slash || static_cast<std::size_t>(slash - path) >= size) return false;
-    std::memcpy(folder, path, static_cast<std::size_t>(slash - path));
-    folder[slash - path] = '\0';
-    return true;
-}
-
 bool in_real_library(const void* address) {
     if (opening_now) return true;
     const LoadedObject object = object_at(address);
@@ -251,7 +213,7 @@ void* open_real_library(const char* soname, const char* explicit_path, char* tex
 bool find_other_copy(char* path, std::size_t size) {
     return any_object([&](const LoadedObject& object) {
         const bool found =
-            object.find(kMarker) && !object.holds(&kHere) && !std::strcmp(object.soname(), "libcuda.so.1");
+            object.find(kMarker) && !object.holds(kOwnPlace) && !std::strcmp(object.soname(), "libcuda.so.1");
         if (found) std::snprintf(path, size, "%s", object.path());
         return found;
     });

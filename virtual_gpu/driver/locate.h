@@ -37,11 +37,4 @@ bool find_other_copy(char* path, std::size_t size);
 // RTLD_DEEPBIND. Whoever uses it directly is not limited. Writes its path; false if there is none.
 bool find_opened_past_us(const char* soname, char* path, std::size_t size);
 
-// The dlopen that would be called if the preloaded library had none: the C library's, or another interposer's.
-using DlopenFunction = void* (*)(const char*, int);
-DlopenFunction real_dlopen();
-
-// The folder that holds the module with this address in it, without a final slash. False if the loader doesn't know it.
-bool folder_of(const void* address, char* folder, std::size_t size);
-
 }  // namespace cuslice

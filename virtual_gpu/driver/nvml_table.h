@@ -3,8 +3,13 @@
 #include <cstdint>
 
 #include "virtual_gpu/driver/inside_nvml.h"
+#include "virtual_gpu/driver/module_range.h"
 #include "virtual_gpu/driver/names.h"
 #include "virtual_gpu/driver/nvml.h"
+
+// Where the real NVML lies, once it is loaded. Its entrance (shim/nvml/stubs_x86_64.S) looks at it, hence the plain
+// name.
+extern "C" cuslice::ModuleRange cuslice_nvml_module;
 
 namespace cuslice {
 

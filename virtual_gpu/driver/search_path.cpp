@@ -9,8 +9,8 @@
 
 #include "virtual_gpu/driver/loaded_object.h"
 #include "virtual_gpu/driver/loader_cache.h"
-#include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/path_buffer.h"
+#include "virtual_gpu/driver/real_dlopen.h"
 #include "virtual_gpu/driver/scratch.h"
 
 namespace cuslice {

@@ -1,6 +1,5 @@
 #include "virtual_gpu/driver/table.h"
 
-#include "virtual_gpu/driver/load.h"
 #include "virtual_gpu/driver/nvml_table.h"
 
 extern "C" {

@@ -1,5 +1,5 @@
 #pragma once
-#include "policy/page_vector.h"
+#include "policy/base/page_vector.h"
 #include "virtual_gpu/split/translate.h"
 
 namespace cuslice {

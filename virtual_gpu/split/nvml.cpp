@@ -1,4 +1,5 @@
 #include "virtual_gpu/split/nvml.h"
+#include "config/split/identity.h"
 #include "virtual_gpu/driver/nvml_table.h"
 
 #include <atomic>

@@ -2,9 +2,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "config/split.h"
+#include "config/split/plan.h"
 #include "virtual_gpu/driver/nvml.h"
-#include "virtual_gpu/program_gpus.h"
+#include "virtual_gpu/selection/program_gpus.h"
 
 namespace cuslice {
 

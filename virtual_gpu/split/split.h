@@ -1,8 +1,5 @@
 #pragma once
-#include <cstdint>
-#include <span>
-
-#include "config/split.h"
+#include "config/split/plan.h"
 #include "virtual_gpu/driver/cuda_api.h"
 
 namespace cuslice {
@@ -19,9 +16,9 @@ namespace cuslice {
 // (contexts.h), whose handles the driver never sees.
 class Split {
   public:
-    // From now on calls come through here. Once, before anybody calls.
-    void install();
+    // Whether calls come through here (install_split).
     bool installed() const { return installed_; }
+    void set_installed() { installed_ = true; }
 
     // One of the GPUs that the program sees.
     struct Device {
@@ -29,9 +26,10 @@ class Split {
         VirtualPart part;
         GpuIdentity identity;  // a part has its own
     };
-    // Which they are: once, after the driver has started and before any of them is used. `physical` in the driver's
-    // order.
-    void open(std::span<const GpuIdentity> physical, const VirtualParts& parts);
+    // The next one, before open().
+    void add(const Device& device) { devices_[count_++] = device; }
+    // All of them are there.
+    void open() { open_ = true; }
     bool is_open() const { return open_; }
 
     int count() const { return count_; }
@@ -46,14 +44,12 @@ class Split {
         return one && other && one->physical == other->physical;
     }
 
-    // Told of each call of a function that is not supported here; set before install().
+    // Which virtual GPU the allocation with this base address was made on and, where it is known, in which context.
+    // False if nothing was written down of it. Set before
+    // install_split().
+    bool (*find_owner)(CUdeviceptr base, int* gpu, CUcontext* context) = nullptr;
+    // Told of each call of a function that is not supported here; set before install_split().
     void (*on_refusal)(const char* symbol) = nullptr;
-
-    // Around fork(), so that no lock is held by a thread that the child does not have.
-    void lock_all();
-    void unlock_all();
-    // Of a thread that has left whatever it was doing by a longjmp.
-    void leave_locks();
 
   private:
     bool installed_ = false, open_ = false;

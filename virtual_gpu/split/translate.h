@@ -3,7 +3,7 @@
 #include <tuple>
 #include <type_traits>
 
-#include "virtual_gpu/split/contexts.h"
+#include "virtual_gpu/split/virtual_context.h"
 #include "virtual_gpu/split/physical.h"
 #include "virtual_gpu/split/split.h"
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "tests/preload/guest/guest.h"
-#include "virtual_gpu/fake/private_driver.h"
+#include "fake/private_driver.h"
 
 namespace guest {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tests/preload/guest.h"
-#include "virtual_gpu/fake/books/books.h"
-#include "virtual_gpu/fake/books/layout.h"
+#include "fake/books/books.h"
+#include "fake/books/layout.h"
 
 namespace cuslice::tests::model {
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "virtual_gpu/fake/books/liveness.h"
+#include "fake/books/liveness.h"
 
 namespace cuslice::tests::model {
 namespace {

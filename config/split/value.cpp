@@ -1,0 +1,112 @@
+#include "config/split/value.h"
+
+#include "config/fraction.h"
+#include "config/size.h"
+
+namespace cuslice {
+namespace {
+
+constexpr unsigned kMostPlace = 9999;
+constexpr std::string_view kRest = "rest";
+
+bool refuse(std::string_view reason, Reason& why) {
+    why.assign(reason);
+    return false;
+}
+
+bool all_digits(std::string_view text) {
+    for (const char digit : text)
+        if (!is_digit(digit)) return false;
+    return !text.empty();
+}
+
+// Stays at `most` + 1 where it is more.
+unsigned count_of(std::string_view digits, unsigned most) {
+    unsigned count = 0;
+    for (const char digit : digits)
+        if (count <= most) count = count * 10 + static_cast<unsigned>(digit - '0');
+    return count <= most ? count : most + 1;
+}
+
+bool is_fraction(std::string_view text) {
+    Fraction unused;
+    Reason why;
+    const bool looks_so = text.find('.') != text.npos || text.find('%') != text.npos;
+    return looks_so && parse_fraction(text, unused, why);
+}
+
+bool read_equal(std::string_view text, unsigned& equal, Reason& why) {
+    constexpr auto kMost = static_cast<unsigned>(kMostParts);
+    equal = count_of(text, kMost);
+    if (equal == 0) return refuse("0 parts leave no GPU: a number from 1, which leaves it whole, to 64", why);
+    if (equal <= kMost) return true;
+    why.assign(text).append(" parts? at most 64; if a size is meant, it needs its unit, as ").append(text);
+    why.append("MiB");
+    return false;
+}
+
+bool read_place(std::string_view text, unsigned& place, Reason& why) {
+    if (!all_digits(text))
+        return refuse("a number is needed after the @, the part's place in the order, as 1GiB@1+2GiB@0", why);
+    place = count_of(text, kMostPlace);
+    return place <= kMostPlace || refuse("a place is a number up to 9999", why);
+}
+
+bool read_part(std::string_view text, WrittenPart& part, Reason& why) {
+    const std::size_t at = text.find('@');
+    if (at != text.npos && !read_place(slice(text, at + 1), part.place, why)) return false;
+    const std::string_view size = slice(text, 0, at);
+    part.rest = size == kRest;
+    if (part.rest) return true;
+    if (size.empty()) return refuse("an empty part: a size is needed on both sides of a plus, as 1GiB+rest", why);
+    if (is_fraction(size)) {
+        why.assign(size).append(" is a fraction: a part is a size, as 1GiB, or the rest; a number alone, as 4, is so ");
+        why.append("many equal parts");
+        return false;
+    }
+    if (!parse_size(size, part.bytes, why)) {
+        if (!is_digit(size[0]) && size[0] != '-') why.append("; or rest, or a number of equal parts");
+        return false;
+    }
+    if (part.bytes >= kLeastPart) return true;
+    why.assign(size).append(" is too little for a GPU: a part has at least 64MiB");
+    return false;
+}
+
+bool read_sizes(std::string_view text, WrittenSplit& written, Reason& why) {
+    for (bool more = true; more;) {
+        const std::size_t plus = text.find('+');
+        more = plus != text.npos;
+        WrittenPart part;
+        if (!read_part(slice(text, 0, plus), part, why)) return false;
+        if (part.rest && written.has_rest())
+            return refuse("rest is there twice: one part can have what the others leave", why);
+        if (written.count == kMostParts) return refuse("more than 64 parts", why);
+        written.parts[written.count++] = part;
+        if ((part.place == kNoPlace) != (written.parts[0].place == kNoPlace))
+            return refuse("either each part has a place in the order, as in 1GiB@1+2GiB@0, or none has", why);
+        text = more ? slice(text, plus + 1) : std::string_view();
+    }
+    return true;
+}
+
+}  // namespace
+
+bool read_split(std::string_view text, WrittenSplit& written, Reason& why) {
+    if (text.empty())
+        return refuse("empty: a number of equal parts is needed, as 4, or sizes, as 1GiB+2GiB or 1GiB+rest", why);
+    if (all_digits(text)) return read_equal(text, written.equal, why);
+    const std::size_t at = text.find('@');
+    if (text.find('+') == text.npos && at != text.npos && all_digits(slice(text, 0, at)))
+        return refuse("equal parts have no places in an order: they are all alike; sizes have, as 1GiB@1+2GiB@0", why);
+    return read_sizes(text, written, why);
+}
+
+bool parse_split(std::string_view text, std::uint64_t& equal, Reason& why) {
+    WrittenSplit written;
+    if (!read_split(text, written, why)) return false;
+    equal = written.equal;
+    return true;
+}
+
+}  // namespace cuslice

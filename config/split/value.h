@@ -1,0 +1,51 @@
+// The value of `split`: its grammar, and what is known of it without a GPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "config/config_error.h"
+#include "config/text.h"
+
+namespace cuslice {
+
+/// Virtual GPUs of a process.
+inline constexpr std::size_t kMostParts = 64;
+inline constexpr std::uint64_t kLeastPart = 64ull << 20;  // bytes
+
+/// A part without a place in the order, which comes after all that have one.
+inline constexpr unsigned kNoPlace = ~0u;
+
+/// One size as it is written.
+struct WrittenPart {
+    /// Of the rest: 0, until its GPU is known.
+    std::uint64_t bytes = 0;
+    unsigned place = kNoPlace;
+    bool rest = false;
+};
+
+/// A value of `split`, taken apart.
+struct WrittenSplit {
+    /// How many equal parts; 0 if there are sizes.
+    unsigned equal = 0;
+    WrittenPart parts[kMostParts];
+    std::size_t count = 0;
+
+    bool has_places() const { return count != 0 && parts[0].place != kNoPlace; }
+    bool has_rest() const {
+        for (std::size_t i = 0; i < count; ++i)
+            if (parts[i].rest) return true;
+        return false;
+    }
+};
+
+/// Reads a value of `split`: a number of equal parts (4; 1 leaves the GPU whole), or sizes with a plus between them, one
+/// of which may be the rest (1GiB+2GiB, 1GiB+rest). All sizes, or none, may have a place in the order of all the
+/// program's GPUs behind them (1GiB@1+2GiB@0). Pure.
+bool read_split(std::string_view text, WrittenSplit& written, Reason& why);
+
+/// The same where only the number of equal parts is wanted: 0 if there are sizes. Pure.
+bool parse_split(std::string_view text, std::uint64_t& equal, Reason& why);
+
+}  // namespace cuslice

@@ -1,0 +1,230 @@
+#include "fake/books/books.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "fake/books/file_lock.h"
+#include "fake/books/liveness.h"
+
+namespace cuslice::fake {
+namespace {
+
+std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
+
+}  // namespace
+
+std::string books_folder() {
+    const char* folder = std::getenv("CUSLICE_FAKE_DIR");
+    if (folder != nullptr && *folder != '\0') return folder;
+    return "/dev/shm/cuslice-fake-" + std::to_string(getuid());
+}
+
+bool Books::map(const std::string& path, bool create, const GpuSpec* gpu, std::string& error) {
+    const int flags = (create ? O_RDWR | O_CREAT : O_RDWR) | O_CLOEXEC;
+    lock_file_ = ::open((path + ".lock").c_str(), flags, 0600);
+    if (lock_file_ < 0) {
+        error = system_error("can't open the fake GPU's books " + path + ".lock");
+        return false;
+    }
+    const FileLock lock(lock_file_);
+    const int file = ::open(path.c_str(), flags, 0600);
+    struct stat info {};
+    if (file < 0 || fstat(file, &info) != 0) {
+        error = system_error("can't open the fake GPU's books " + path);
+        if (file >= 0) close(file);
+        return false;
+    }
+    inode_ = info.st_ino;
+    const bool fresh = info.st_size == 0;
+    // Allocated before it is mapped: a hole on a full file system would be a SIGBUS in the program.
+    const int full = create ? posix_fallocate(file, 0, sizeof(BooksFile)) : 0;
+    void* memory = MAP_FAILED;
+    if (full == 0 && (create || info.st_size >= static_cast<off_t>(sizeof(BooksFile)))) {
+        memory = mmap(nullptr, sizeof(BooksFile), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    }
+    close(file);
+    if (memory == MAP_FAILED) {
+        error = "can't use the fake GPU's books " + path + ": " + std::strerror(full != 0 ? full : errno);
+        return false;
+    }
+    file_ = static_cast<BooksFile*>(memory);
+    BooksHeader& header = file_->header;
+    if (fresh && gpu != nullptr) {
+        header.version = books_version;
+        header.slots = books_slots;
+        header.capacity = gpu->memory;
+        header.index = gpu->index;
+        std::strncpy(header.uuid, uuid_text(*gpu).c_str(), sizeof header.uuid - 1);
+        std::strncpy(header.name, gpu->name.c_str(), sizeof header.name - 1);
+        header.magic = books_magic;
+    }
+    if (header.magic != books_magic || header.version != books_version || header.slots != books_slots) {
+        error = path + " is not the books of a fake GPU of this version; remove it and " + path + ".lock";
+        munmap(memory, sizeof(BooksFile));
+        file_ = nullptr;
+        return false;
+    }
+    capacity_ = gpu != nullptr ? gpu->memory : header.capacity;
+    header.capacity = capacity_;
+    return true;
+}
+
+bool Books::open(const GpuSpec& gpu, std::string& error) {
+    const std::string folder = books_folder();
+    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+        error = system_error("can't make the folder of the fake GPU's books " + folder + " (CUSLICE_FAKE_DIR)");
+        return false;
+    }
+    return map(folder + "/" + uuid_text(gpu), true, &gpu, error);
+}
+
+bool Books::open_existing(const std::string& path, std::string& error) { return map(path, false, nullptr, error); }
+
+void Books::end(Slot& slot, std::uint32_t number) {
+    drop_all(number);
+    slot.used_at_end = slot.used.load();
+    slot.used = 0;
+    slot.claim = 0;
+    slot.ended_order = ++file_->header.ended;
+    slot.state = SlotState::Ended;
+    file_->header.live[number / 64] &= ~(1ULL << number % 64);
+}
+
+bool Books::end_the_dead() {
+    bool known = true;
+    each_live([&](Slot& slot, std::uint32_t number) {
+        if (&slot == slot_) return;
+        const Life life = life_of_owner(slot, number, lock_file_, inode_);
+        if (life == Life::Ended) end(slot, number);
+        known = known && life != Life::Unknown;
+    });
+    return known;
+}
+
+std::uint32_t Books::choose_slot() const {
+    std::uint32_t free = books_slots, oldest = books_slots, ended = 0;
+    for (std::uint32_t i = 0; i < books_slots; i++) {
+        const Slot& slot = file_->slots[i];
+        if (slot.state == SlotState::Free && free == books_slots) free = i;
+        if (slot.state != SlotState::Ended) continue;
+        ended++;
+        if (oldest == books_slots || slot.ended_order < file_->slots[oldest].ended_order) oldest = i;
+    }
+    return ended >= books_kept_ended || free == books_slots ? oldest : free;
+}
+
+bool Books::claim_slot(std::string& error) {
+    const FileLock lock(lock_file_);
+    end_the_dead();
+    const std::uint32_t chosen = choose_slot();
+    if (chosen == books_slots) {
+        error = "the fake GPU has no room for another process: " + std::to_string(books_slots) + " are using it";
+        return false;
+    }
+    if (set_lock(lock_file_, 1 + static_cast<off_t>(chosen), F_WRLCK, F_SETLK) != 0) {
+        error = system_error("can't lock a slot in the fake GPU's books");
+        return false;
+    }
+    slot_ = &file_->slots[chosen];
+    for (auto* word : {&slot_->claim, &slot_->used, &slot_->peak, &slot_->context_bytes, &slot_->module_bytes,
+                       &slot_->used_at_end, &slot_->ended_order}) {
+        *word = 0;
+    }
+    slot_->contexts = 0;
+    slot_->pid = getpid();
+    slot_->start_time = process_start_time(getpid());
+    int ancestor = getpid();
+    for (auto& noted : slot_->ancestors) noted = ancestor = ancestor > 1 ? parent_process(ancestor) : 0;
+    slot_->mapped_at = reinterpret_cast<std::uintptr_t>(file_);
+    slot_->state = SlotState::Live;
+    file_->header.live_words = std::max(file_->header.live_words.load(), chosen / 64 + 1);
+    file_->header.live[chosen / 64] |= 1ULL << chosen % 64;
+    used_ = 0;
+    return true;
+}
+
+void Books::end_slot() {
+    if (slot_ == nullptr || slot_->pid.load() != getpid()) return;  // a forked child's end is not its parent's
+    const FileLock lock(lock_file_);
+    const auto number = static_cast<std::uint32_t>(slot_ - file_->slots);
+    end(*slot_, number);
+    // The process is still there, maybe for long: whoever is given the slot next must be able to lock it.
+    set_lock(lock_file_, 1 + static_cast<off_t>(number), F_UNLCK, F_SETLK);
+}
+
+bool Books::charge_last(std::uint64_t bytes) {
+    const FileLock lock(lock_file_);
+    // Others may hold a claim that they are about to withdraw, and be interrupted meanwhile: as long as what is truly
+    // used leaves room, that is waited for. It takes no lock of theirs, and the dead are ended in between.
+    constexpr int at_once = 100, in_all = at_once + 20000;  // 20,000 naps of 100 µs: 2 s
+    for (int attempt = 0; attempt < in_all; attempt++) {
+        end_the_dead();
+        slot_->claim.store(used_ + bytes, std::memory_order_seq_cst);
+        if (claimed() <= capacity_) {
+            commit(used_ + bytes);
+            return true;
+        }
+        slot_->claim.store(used_, std::memory_order_seq_cst);
+        const std::uint64_t used = used_now();
+        if (used > capacity_ || bytes > capacity_ - used) return false;
+        attempt < at_once ? static_cast<void>(sched_yield()) : static_cast<void>(usleep(100));
+    }
+    return false;
+}
+
+std::uint64_t Books::used_now() const {
+    std::uint64_t sum = 0;
+    each_live([&](const Slot& slot, std::uint32_t) { sum += slot.used.load(std::memory_order_relaxed); });
+    return sum + inherited_by_all();
+}
+
+std::uint64_t Books::used_with_others() {
+    bool dead = false;
+    each_live([&](const Slot& slot, std::uint32_t number) {
+        dead = dead || (&slot != slot_ && life_of_owner(slot, number, lock_file_, inode_) == Life::Ended);
+    });
+    if (dead) {
+        const FileLock lock(lock_file_);
+        end_the_dead();
+    }
+    return used_now();
+}
+
+std::vector<Holder> Books::holders(bool* known) {
+    std::vector<Holder> all;
+    {
+        const FileLock lock(lock_file_);
+        const bool all_known = end_the_dead();
+        if (known != nullptr) *known = all_known;
+    }
+    for (const Slot& slot : file_->slots) {
+        const SlotState state = slot.state;
+        if (state == SlotState::Free) continue;
+        Holder holder;
+        holder.pid = slot.pid;
+        holder.live = state == SlotState::Live;
+        const auto number = static_cast<std::uint32_t>(&slot - file_->slots);
+        if (holder.live) life_of_owner(slot, number, lock_file_, inode_, &holder.pid_here);
+        holder.used = holder.live ? slot.used + inherited(number) : slot.used_at_end.load();
+        holder.peak = std::max<std::uint64_t>(slot.peak, holder.used);
+        holder.context_bytes = slot.context_bytes;
+        holder.module_bytes = slot.module_bytes;
+        holder.contexts = slot.contexts;
+        holder.order = slot.ended_order;
+        for (const auto& ancestor : slot.ancestors) {
+            if (ancestor != 0) holder.ancestors.push_back(ancestor);
+        }
+        all.push_back(holder);
+    }
+    return all;
+}
+
+}  // namespace cuslice::fake

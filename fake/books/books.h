@@ -1,0 +1,148 @@
+#pragma once
+// One process's access to the books of one GPU: claim a slot, charge and release bytes, read what everybody holds.
+
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fake/books/layout.h"
+#include "fake/spec/gpu_spec.h"
+
+namespace cuslice::fake {
+
+/// The folder of the books: CUSLICE_FAKE_DIR, else /dev/shm/cuslice-fake-<uid>.
+std::string books_folder();
+
+/// What the books say of one process.
+struct Holder {
+    int pid = 0;
+    int pid_here = 0;  // in the pid namespace of whoever asks; 0: it is not visible there, or has ended
+    bool live = false;
+    std::uint64_t used = 0;  // for an ended one: when it ended
+    std::uint64_t peak = 0;
+    std::uint64_t context_bytes = 0, module_bytes = 0;
+    unsigned contexts = 0;
+    std::uint64_t order = 0;     // of ended ones: the higher, the later
+    std::vector<int> ancestors;  // the parent first
+};
+
+class Books {
+  public:
+    /// Maps the books of a GPU, creating them if need be. Takes no slot. On failure false and why in `error`.
+    bool open(const GpuSpec& gpu, std::string& error);
+    /// Maps an existing books file to read it.
+    bool open_existing(const std::string& path, std::string& error);
+
+    /// Takes a slot for this process; ends those of the dead. Once, before any charge.
+    bool claim_slot(std::string& error);
+    /// Gives the slot back at the end of the process. Its last figures stay readable until the slot is reused.
+    void end_slot();
+
+    /// Charges bytes to this process if all processes together stay within the capacity; else false and nothing is
+    /// charged. The caller holds the GPU's lock: within a process one thread at a time. No system call while there is
+    /// room.
+    bool charge(std::uint64_t bytes) {
+        const std::uint64_t mine = used_ + bytes;
+        slot_->claim.store(mine, std::memory_order_seq_cst);  // published before the others' claims are read
+        if (claimed() > capacity_) [[unlikely]] {
+            slot_->claim.store(used_, std::memory_order_seq_cst);
+            return charge_last(bytes);
+        }
+        commit(mine);
+        return true;
+    }
+    /// Releases bytes that were charged; the same lock.
+    void release(std::uint64_t bytes) {
+        used_ -= bytes;
+        slot_->used.store(used_, std::memory_order_relaxed);
+        slot_->claim.store(used_, std::memory_order_release);
+    }
+    /// Says which part of what is charged are contexts and modules; the same lock.
+    void note_contexts(std::int64_t bytes, int contexts) {
+        slot_->context_bytes.fetch_add(static_cast<std::uint64_t>(bytes), std::memory_order_relaxed);
+        slot_->contexts.fetch_add(static_cast<unsigned>(contexts), std::memory_order_relaxed);
+    }
+    void note_modules(std::int64_t bytes) {
+        slot_->module_bytes.fetch_add(static_cast<std::uint64_t>(bytes), std::memory_order_relaxed);
+    }
+
+    // Memory that other processes can hold too. Whoever made it pays as long as it has it, then whoever else holds it.
+    // The same lock; `id` is a number that nobody else chooses.
+
+    /// This process's own bytes, charged already, can be held by others from now on. False: no room for one more piece.
+    bool share(std::uint64_t id, std::uint64_t bytes);
+    /// Holds another's piece too; false if the one who made it has it no more.
+    bool hold_from_owner(std::uint64_t id);
+    /// Holds another's piece too, and pays for it if nobody is left who does; false if there is no room for that.
+    bool hold_or_pay(std::uint64_t id, std::uint64_t bytes);
+    /// Holds it no more. Who pays for it passes it on to another holder, if `pass_on`; an owner releases its own
+    /// charge.
+    void drop(std::uint64_t id, bool pass_on);
+
+    /// What all processes hold, in bytes. Any thread. The dead are ended first; without other processes no system call.
+    std::uint64_t used_by_all() {
+        bool alone = true;
+        each_live([&](const Slot& slot, std::uint32_t) { alone = alone && &slot == slot_; });
+        if (!alone || slot_ == nullptr) return used_with_others();
+        return slot_->used.load(std::memory_order_relaxed) + inherited_by_all();
+    }
+    std::uint64_t capacity() const { return capacity_; }
+
+    /// Everybody whose figures are still readable, the living checked. `known`: false if it couldn't be seen of each
+    /// whether it lives; such a one counts as living.
+    std::vector<Holder> holders(bool* known = nullptr);
+    const BooksHeader& header() const { return file_->header; }
+
+  private:
+    /// Calls f(slot, number) for every live slot.
+    template <typename F>
+    void each_live(F&& f) const {
+        const std::uint32_t words = file_->header.live_words.load(std::memory_order_relaxed);
+        for (std::uint32_t word = 0; word < words; word++) {
+            std::uint64_t bits = file_->header.live[word].load(std::memory_order_relaxed);
+            for (; bits != 0; bits &= bits - 1) {
+                const auto number = word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+                f(file_->slots[number], number);
+            }
+        }
+    }
+    std::uint64_t claimed() const {
+        std::uint64_t sum = 0;
+        each_live([&](const Slot& slot, std::uint32_t) { sum += slot.claim.load(std::memory_order_relaxed); });
+        return sum + inherited_by_all();
+    }
+    std::uint32_t own_number() const { return static_cast<std::uint32_t>(slot_ - file_->slots); }
+    SharedPiece* find_piece(std::uint64_t id) const;
+    bool new_piece(std::uint64_t id, std::uint64_t bytes, std::uint32_t payer);
+    void drop_piece(SharedPiece& piece, std::uint32_t number, bool pass_on);
+    /// Of a slot that ends. The caller holds byte 0.
+    void drop_all(std::uint32_t number);
+    /// What a process pays for and did not charge itself; books_slots: all processes.
+    std::uint64_t inherited(std::uint32_t number) const;
+    std::uint64_t inherited_by_all() const {
+        return file_->header.shared_high.load(std::memory_order_relaxed) == 0 ? 0 : inherited(books_slots);
+    }
+    void commit(std::uint64_t mine) {
+        used_ = mine;
+        slot_->used.store(mine, std::memory_order_relaxed);
+        if (mine > slot_->peak.load(std::memory_order_relaxed)) slot_->peak.store(mine, std::memory_order_relaxed);
+    }
+    bool charge_last(std::uint64_t bytes);
+    bool map(const std::string& path, bool create, const GpuSpec* gpu, std::string& error);
+    std::uint64_t used_with_others();
+    std::uint64_t used_now() const;
+    std::uint32_t choose_slot() const;
+    /// Ends the slots of the dead; false if it couldn't be seen of each whether it is. The caller holds byte 0.
+    bool end_the_dead();
+    void end(Slot& slot, std::uint32_t number);
+
+    BooksFile* file_ = nullptr;
+    Slot* slot_ = nullptr;
+    std::uint64_t used_ = 0;  // slot_->used, where no other process's reads disturb it
+    std::uint64_t capacity_ = 0;
+    std::uint64_t inode_ = 0;
+    int lock_file_ = -1;  // never closed: closing any descriptor of it would drop the slot's lock
+};
+
+}  // namespace cuslice::fake

@@ -1,0 +1,87 @@
+#include "fake/books/liveness.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace cuslice::fake {
+namespace {
+
+/// What a file of /proc that couldn't be opened or read says of its process.
+Life without_file(int error) {
+    const bool gone = error == ENOENT || error == ESRCH;
+    return gone && access("/proc/self/stat", R_OK) == 0 ? Life::Ended : Life::Unknown;
+}
+
+Life maps_file(int pid, std::uint64_t address, std::uint64_t inode) {
+    char path[40];
+    std::snprintf(path, sizeof path, "/proc/%d/maps", pid);
+    std::FILE* maps = std::fopen(path, "re");
+    if (maps == nullptr) return without_file(errno);
+    bool found = false;
+    char line[512];
+    while (!found && std::fgets(line, sizeof line, maps) != nullptr) {
+        unsigned long number = 0;
+        // Mostly it is another mapping, which its first number says.
+        found = std::strtoul(line, nullptr, 16) == address &&
+                std::sscanf(line, "%*x-%*x %*s %*x %*s %lu", &number) == 1 && number == inode;
+        // A long path: its tail must not be taken for a line.
+        while (std::strchr(line, '\n') == nullptr && std::fgets(line, sizeof line, maps) != nullptr) {
+        }
+    }
+    std::fclose(maps);
+    return found ? Life::Lives : Life::Ended;
+}
+
+/// A field of /proc/PID/stat, counted as its manual page does; 0, and `error` set, if it can't be read.
+std::uint64_t stat_field(int pid, int wanted, int& error) {
+    char path[40], text[1024];
+    std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    error = 0;
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (size <= 0) error = size == 0 ? ESRCH : errno;
+    if (file >= 0) close(file);
+    if (size <= 0) return 0;
+    text[size] = '\0';
+    // The command's name may hold anything, blanks and brackets too: count from the last bracket.
+    const char* at = std::strrchr(text, ')');
+    for (int field = 2; at != nullptr && field < wanted; field++) at = std::strchr(at + 1, ' ');
+    return at == nullptr ? 0 : std::strtoull(at + 1, nullptr, 10);
+}
+
+}  // namespace
+
+std::uint64_t process_start_time(int pid) {
+    int error = 0;
+    return stat_field(pid, 22, error);
+}
+
+int parent_process(int pid) {
+    int error = 0;
+    return static_cast<int>(stat_field(pid, 4, error));
+}
+
+Life life_of_owner(const Slot& slot, unsigned number, int lock_file, std::uint64_t inode, int* pid_here) {
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = 1 + static_cast<off_t>(number);
+    lock.l_len = 1;
+    const int pid = slot.pid.load();
+    if (pid_here != nullptr) *pid_here = pid;
+    if (fcntl(lock_file, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK) {
+        if (pid_here != nullptr) *pid_here = lock.l_pid;
+        return Life::Lives;
+    }
+    int error = 0;
+    const std::uint64_t start_time = stat_field(pid, 22, error);
+    if (error != 0) return without_file(error);
+    return start_time == slot.start_time.load() ? maps_file(pid, slot.mapped_at.load(), inode) : Life::Ended;
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,28 @@
+#pragma once
+// Whether the owner of a slot still lives.
+
+#include <cstdint>
+
+#include "fake/books/layout.h"
+
+namespace cuslice::fake {
+
+/// Start time of a process in clock ticks since boot, 0 if there is none (or it is not visible here).
+std::uint64_t process_start_time(int pid);
+
+/// The parent of a process, 0 if that can't be seen.
+int parent_process(int pid);
+
+enum class Life { Lives, Ended, Unknown };
+
+/// Whether the owner of a live slot lives and still has this file mapped. The lock answers nearly always; it can be
+/// lost while the owner lives (a program that closes every descriptor), so a free lock is not believed before /proc
+/// agrees: same start time, and the file still mapped at the same address (a zombie and an exec'ed image have not).
+/// Unknown where the lock is free and /proc can't be read: there is none here, or no descriptor is left for it.
+/// `lock_file` is a descriptor of the lock file, `inode` the books file's.
+///
+/// `pid_here`, if not null: its pid in this process's pid namespace, 0 if it is in none of this one's. The kernel says
+/// it of whoever holds a lock.
+Life life_of_owner(const Slot& slot, unsigned number, int lock_file, std::uint64_t inode, int* pid_here = nullptr);
+
+}  // namespace cuslice::fake

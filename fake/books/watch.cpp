@@ -1,0 +1,165 @@
+// watch [--json] -- program args…   runs a program and tells what the fake driver's books say of it and its children
+// watch [--json] --list             tells who holds what on every fake GPU
+//
+// It reads the books alone and goes through nothing of cuslice: what it says is what was really taken. The program's
+// exit status is passed on (126: it could not be started, 127: it was not found, 128 + n: ended by signal n).
+
+#include <dirent.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "fake/books/books.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+struct Row {
+    std::string uuid, name;
+    std::uint64_t capacity = 0;
+    int index = 0;
+    Holder holder;
+};
+
+/// Everybody in every book of the folder, in the order of GPU and process.
+std::vector<Row> read_all() {
+    std::vector<Row> rows;
+    const std::string folder = books_folder();
+    DIR* dir = opendir(folder.c_str());
+    if (dir == nullptr) return rows;
+    while (const dirent* entry = readdir(dir)) {
+        const std::string file = entry->d_name;
+        if (!file.starts_with("GPU-") || file.ends_with(".lock")) continue;
+        Books books;
+        std::string error;
+        if (!books.open_existing(folder + "/" + file, error)) {
+            std::fprintf(stderr, "watch: %s\n", error.c_str());
+            continue;
+        }
+        for (const Holder& holder : books.holders()) {
+            rows.push_back(
+                {books.header().uuid, books.header().name, books.header().capacity, books.header().index, holder});
+        }
+    }
+    closedir(dir);
+    std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+        return std::tie(a.index, a.uuid, a.holder.order, a.holder.pid) <
+               std::tie(b.index, b.uuid, b.holder.order, b.holder.pid);
+    });
+    return rows;
+}
+
+double mib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+std::string escaped(const std::string& text) {
+    std::string out;
+    for (const char c : text) {
+        if (c == '"' || c == '\\') out += '\\';
+        if (static_cast<unsigned char>(c) >= 0x20) out += c;
+    }
+    return out;
+}
+
+void print(const std::vector<Row>& rows, bool json) {
+    if (json) {
+        std::printf("[");
+        for (std::size_t i = 0; i < rows.size(); i++) {
+            const Row& row = rows[i];
+            std::printf(
+                "%s\n  {\"gpu\": %d, \"uuid\": \"%s\", \"name\": \"%s\", \"capacity\": %llu, \"pid\": %d, \"live\": "
+                "%s, "
+                "\"peak\": %llu, \"used\": %llu, \"context\": %llu, \"modules\": %llu, \"contexts\": %u}",
+                i == 0 ? "" : ",", row.index, row.uuid.c_str(), escaped(row.name).c_str(),
+                static_cast<unsigned long long>(row.capacity), row.holder.pid, row.holder.live ? "true" : "false",
+                static_cast<unsigned long long>(row.holder.peak), static_cast<unsigned long long>(row.holder.used),
+                static_cast<unsigned long long>(row.holder.context_bytes),
+                static_cast<unsigned long long>(row.holder.module_bytes), row.holder.contexts);
+        }
+        std::printf("%s]\n", rows.empty() ? "" : "\n");
+        return;
+    }
+    for (const Row& row : rows) {
+        std::printf("GPU %d %s (%.0f MiB): pid %d peak %.2f MiB, %s %.2f MiB, contexts %.2f MiB, modules %.2f MiB\n",
+                    row.index, row.name.c_str(), mib(row.capacity), row.holder.pid, mib(row.holder.peak),
+                    row.holder.live ? "now" : "at exit", mib(row.holder.used), mib(row.holder.context_bytes),
+                    mib(row.holder.module_bytes));
+    }
+}
+
+/// Runs the program to its end.
+int run(char** command, int& child) {
+    child = fork();
+    if (child < 0) {
+        std::fprintf(stderr, "watch: can't start a process: %s\n", std::strerror(errno));
+        return 126;
+    }
+    if (child == 0) {
+        execvp(command[0], command);
+        const bool missing = errno == ENOENT;
+        std::fprintf(stderr, "watch: can't run %s: %s\n", command[0], std::strerror(errno));
+        _exit(missing ? 127 : 126);
+    }
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/// Whether it is the program, or something that it started.
+bool belongs(const Holder& holder, int program) {
+    return holder.pid == program ||
+           std::find(holder.ancestors.begin(), holder.ancestors.end(), program) != holder.ancestors.end();
+}
+
+int usage() {
+    std::fprintf(stderr, "usage: watch [--json] -- program args…\n       watch [--json] --list\n");
+    return 64;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    bool json = false, list = false;
+    int at = 1;
+    for (; at < argc && std::strcmp(argv[at], "--") != 0; at++) {
+        if (std::strcmp(argv[at], "--json") == 0) {
+            json = true;
+        } else if (std::strcmp(argv[at], "--list") == 0) {
+            list = true;
+        } else {
+            return usage();
+        }
+    }
+    std::vector<Row> rows;
+    if (list) {
+        if (at < argc) return usage();
+        for (const Row& row : read_all()) {
+            if (row.holder.live) rows.push_back(row);
+        }
+        print(rows, json);
+        return 0;
+    }
+    if (at + 1 >= argc) return usage();
+
+    // A process number may be used again: what ended before the program started is not its own.
+    std::map<std::string, std::uint64_t> last_end;
+    for (const Row& row : read_all()) last_end[row.uuid] = std::max(last_end[row.uuid], row.holder.order);
+    int program = 0;
+    const int status = run(argv + at + 1, program);
+    for (const Row& row : read_all()) {
+        if (belongs(row.holder, program) && (row.holder.live || row.holder.order > last_end[row.uuid]))
+            rows.push_back(row);
+    }
+    print(rows, json);
+    std::fflush(stdout);
+    return status;
+}

@@ -1,0 +1,31 @@
+#pragma once
+// What follows from a compute capability alone (CUDA C++ Programming Guide, "Compute Capabilities").
+
+#include "fake/spec/gpu_spec.h"
+
+namespace cuslice::fake {
+
+struct Architecture {
+    int capability;  // major * 10 + minor, the first that this row holds for
+    int threads_per_multiprocessor;
+    int blocks_per_multiprocessor;
+    int shared_per_multiprocessor;  // bytes
+    int shared_per_block_optin;     // bytes
+    int registers_per_multiprocessor;
+};
+
+constexpr int max_threads_per_block = 1024;
+constexpr int shared_per_block = 48 << 10;
+constexpr int warp_size = 32;
+constexpr unsigned max_block[3] = {1024, 1024, 64};
+constexpr unsigned max_grid[3] = {2147483647, 65535, 65535};
+
+const Architecture& architecture_of(const GpuSpec& gpu);
+
+/// Whether a GPU can be of a multicast object's team: from Hopper on, where there is NVLink.
+inline bool can_multicast(const GpuSpec& gpu) { return gpu.major >= 9 && gpu.nvlink; }
+
+/// The value of a CUdevice_attribute; false if there is no such attribute.
+bool device_attribute(const GpuSpec& gpu, int attribute, int& value);
+
+}  // namespace cuslice::fake

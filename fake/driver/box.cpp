@@ -1,0 +1,110 @@
+#include "fake/driver/box.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "fake/driver/array.h"
+#include "fake/driver/gate.h"
+#include "fake/driver/work_fault.h"
+
+namespace cuslice::fake {
+namespace {
+
+using Rows = std::vector<std::pair<Pieces, Pieces>>;  // to, from
+
+void touch(const Array& array) {
+    const std::lock_guard hold(array.gpu->lock);
+    const Block block = array.gpu->device.heap.at(array.block);
+    if (block) block.record->touched = true;
+}
+
+/// One row of one end.
+CUresult resolve_row(const BoxEnd& end, std::size_t y, std::size_t z, std::size_t width, Access access,
+                     Pieces& pieces) {
+    if (end.type == CU_MEMORYTYPE_ARRAY) {
+        const Array* array = arrays.find(end.array);
+        if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+        if (array->sparse) CUSLICE_UNSUPPORTED("the contents of sparse arrays");
+        const bool inside = end.x <= array->row && width <= array->row - end.x && y < array->rows && z < array->layers;
+        if (!inside || end.x % array->element != 0 || width % array->element != 0) return CUDA_ERROR_INVALID_VALUE;
+        const Address at = array->at + (z * array->rows + y) * array->row + end.x;
+        pieces.push_back({&array->gpu->device.space, at, width, array->gpu, nullptr});
+        return CUDA_SUCCESS;
+    }
+    const Address at = end.address + (z * end.height + y) * end.pitch + end.x;
+    switch (end.type) {
+        case CU_MEMORYTYPE_HOST:
+            return resolve_end({Side::Host, at, end.gpu}, width, access, pieces);
+        case CU_MEMORYTYPE_DEVICE:
+            return resolve_end({Side::Device, at, end.gpu}, width, access, pieces);
+        case CU_MEMORYTYPE_UNIFIED:
+            return resolve_end({Side::Any, at, end.gpu}, width, access, pieces);
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+/// A pitch of 0 means rows that touch each other; a height of 0 layers that do. The sizes must not wrap around.
+CUresult complete(BoxEnd& end, const Box& box) {
+    if (end.type == CU_MEMORYTYPE_ARRAY) return CUDA_SUCCESS;
+    if (end.pitch == 0) end.pitch = end.x + box.width;
+    if (end.height == 0) end.height = end.y + box.height;
+    const bool rows = box.height > 1 || box.depth > 1;
+    if (rows && (end.pitch < box.width || end.x > end.pitch - box.width)) return CUDA_ERROR_INVALID_VALUE;
+    if (box.depth > 1 && (end.height < box.height || end.y > end.height - box.height)) return CUDA_ERROR_INVALID_VALUE;
+    std::size_t layer = 0, last = 0;
+    const bool wraps = __builtin_mul_overflow(end.pitch, end.height, &layer) ||
+                       __builtin_mul_overflow(layer, end.z + box.depth, &last) || end.address + last < end.address;
+    return wraps ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult check_box(const Box& asked, CUcontext context, CheckedBox& out) {
+    Box box = asked;
+    if (const CUresult bad = complete(box.from, box); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = complete(box.to, box); bad != CUDA_SUCCESS) return bad;
+    auto rows = std::make_shared<Rows>();
+    for (std::size_t z = 0; z < box.depth; z++) {
+        for (std::size_t y = 0; y < box.height; y++) {
+            auto& [to, from] = rows->emplace_back();
+            const CUresult bad_from =
+                resolve_row(box.from, box.from.y + y, box.from.z + z, box.width, Access::Read, from);
+            if (bad_from != CUDA_SUCCESS) return bad_from;
+            const CUresult bad_to = resolve_row(box.to, box.to.y + y, box.to.z + z, box.width, Access::Write, to);
+            if (bad_to != CUDA_SUCCESS) return bad_to;
+        }
+    }
+    if (box.to.type == CU_MEMORYTYPE_ARRAY) touch(*arrays.find(box.to.array));
+    out.to = rows->front().first;
+    out.from = rows->front().second;
+    out.task = [rows, context] {
+        for (const auto& [to, from] : *rows) {
+            if (const CUresult bad = copy_pieces(to, from); bad != CUDA_SUCCESS) return work_failed(context, bad);
+        }
+    };
+    return CUDA_SUCCESS;
+}
+
+CUresult copy_box(const Box& box, const Order& order) {
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    if (box.empty()) return CUDA_SUCCESS;
+    CheckedBox checked;
+    if (const CUresult bad = check_box(box, current_handle, checked); bad != CUDA_SUCCESS) return bad;
+    return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, std::move(checked.task),
+                        {order.stream, order.form, returns_when_done(order, checked.to, checked.from)});
+}
+
+CUresult resolve_array_bytes(CUarray handle, std::size_t offset, std::size_t size, Access access, Pieces& pieces) {
+    const Array* array = arrays.find(handle);
+    if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (array->sparse) CUSLICE_UNSUPPORTED("the contents of sparse arrays");
+    if (array->layers > 1 || offset > array->bytes() || size > array->bytes() - offset) return CUDA_ERROR_INVALID_VALUE;
+    if (access == Access::Write) touch(*array);
+    pieces.push_back({&array->gpu->device.space, array->at + offset, size, array->gpu, nullptr});
+    return CUDA_SUCCESS;
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,48 @@
+#pragma once
+// Captures in progress: which streams belong to one, and what they forbid meanwhile.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+
+#include "fake/driver/graph.h"
+
+namespace cuslice::fake {
+
+struct Stream;
+
+struct Capture {
+    std::atomic<CUstreamCaptureStatus> status{CU_STREAM_CAPTURE_STATUS_ACTIVE};
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    std::uint64_t id = 0;
+    std::thread::id thread;
+    CUstream origin = nullptr;  // the stream that began it, and alone can end it
+    CUgraph graph = nullptr;
+
+    bool active() const { return status.load() == CU_STREAM_CAPTURE_STATUS_ACTIVE; }
+    void invalidate() { status = CU_STREAM_CAPTURE_STATUS_INVALIDATED; }
+};
+
+/// Captures that are in progress in the process, relaxed ones included.
+extern std::atomic<int> captures_in_progress;
+
+/// Starts one in a stream; the stream has none.
+void begin_capture(Stream& stream, CUstreamCaptureMode mode);
+/// The one that a stream belongs to; null if there is none. From any thread, as the driver tells any thread.
+std::shared_ptr<Capture> capture_of(const Stream& stream);
+/// Takes it off every stream that joined it. The graph stays.
+void end_capture(const std::shared_ptr<Capture>& capture);
+
+/// How this thread treats captures of others: cuThreadExchangeStreamCaptureMode.
+CUstreamCaptureMode& thread_capture_mode();
+
+CUresult refuse_unsafe_now();
+
+/// What an allocating, freeing or waiting call asks first: a capture may forbid it, and is invalid then
+/// (cuThreadExchangeStreamCaptureMode documents when).
+inline CUresult refuse_unsafe() {
+    return captures_in_progress.load(std::memory_order_relaxed) == 0 ? CUDA_SUCCESS : refuse_unsafe_now();
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,113 @@
+#include "fake/driver/context.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <vector>
+
+#include "fake/driver/lifetime.h"
+#include "fake/driver/state.h"
+
+namespace cuslice::fake {
+
+constinit ContextTable contexts;
+thread_local constinit CUcontext current_handle = nullptr;
+
+namespace {
+
+using Stack = std::vector<CUcontext>;
+thread_local constinit Stack* stack_below = nullptr;  // what lies under current_handle
+
+/// Frees the stack when its thread ends. A thread_local with a destructor would be checked at every access.
+Stack& stack() {
+    static const pthread_key_t key = [] {
+        pthread_key_t made{};
+        pthread_key_create(&made, [](void* old) { delete static_cast<Stack*>(old); });
+        return made;
+    }();
+    if (stack_below == nullptr) {
+        stack_below = new Stack;
+        pthread_setspecific(key, stack_below);
+    }
+    return *stack_below;
+}
+
+std::atomic<std::uint32_t> last_number{0};
+
+}  // namespace
+
+void push_context(CUcontext handle) {
+    if (current_handle != nullptr) stack().push_back(current_handle);
+    current_handle = handle;
+}
+
+bool pop_context(CUcontext& handle) {
+    if (current_handle == nullptr) return false;
+    handle = current_handle;
+    current_handle = nullptr;
+    if (stack_below != nullptr && !stack_below->empty()) {
+        current_handle = stack_below->back();
+        stack_below->pop_back();
+    }
+    return true;
+}
+
+void set_context(CUcontext handle) {
+    CUcontext old = nullptr;
+    if (handle == nullptr) {
+        pop_context(old);
+    } else {
+        current_handle = handle;
+    }
+}
+
+CUresult create_context(Gpu& gpu, unsigned flags, bool primary, Context*& context) {
+    if (gpu.lost) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    const CUresult opened = gpu.open();
+    if (opened != CUDA_SUCCESS) return opened;
+    if (!gpu.charge(gpu.spec.context)) return CUDA_ERROR_OUT_OF_MEMORY;
+    gpu.books.note_contexts(static_cast<std::int64_t>(gpu.spec.context), 1);
+    if (context == nullptr) {
+        const auto [handle, made] = contexts.create();
+        made->gpu = &gpu;
+        made->handle = handle;
+        made->primary = primary;
+        context = made;
+    }
+    context->number = ++last_number;
+    context->flags = flags;
+    context->active = true;
+    context->fault = CUDA_SUCCESS;
+    context->limits = {{CU_LIMIT_STACK_SIZE, 1024},
+                       {CU_LIMIT_PRINTF_FIFO_SIZE, std::size_t{1} << 20},
+                       {CU_LIMIT_MALLOC_HEAP_SIZE, std::size_t{8} << 20},
+                       {CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 2},
+                       {CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 2048},
+                       {CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 64},
+                       {CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0}};
+    return CUDA_SUCCESS;
+}
+
+Context& create_name(Context& base, CUgreenCtx green) {
+    const auto [handle, name] = contexts.create();
+    name->gpu = base.gpu;
+    name->handle = handle;
+    name->number = ++last_number;
+    name->base = &base;
+    name->green = green;
+    return *name;
+}
+
+void end_context(Context& context) {
+    Gpu& gpu = *context.gpu;
+    context.active = false;
+    end_owned_by(context);
+    gpu.free_all(context.number);
+    gpu.release(gpu.spec.context);
+    gpu.books.note_contexts(-static_cast<std::int64_t>(gpu.spec.context), -1);
+    context.peers.clear();
+    contexts.each([&](CUcontext, Context& other) { other.peers.erase(context.handle); });
+    if (!context.primary) contexts.destroy(context.handle);
+}
+
+}  // namespace cuslice::fake

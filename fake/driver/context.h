@@ -1,0 +1,73 @@
+#pragma once
+// Contexts, and which one is current in each thread.
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "fake/driver/gpu.h"
+#include "fake/driver/handles.h"
+
+namespace cuslice::fake {
+
+struct Context {
+    Gpu* gpu = nullptr;
+    CUcontext handle = nullptr;
+    std::uint32_t number = 0;  // owner of its blocks; never used twice
+    unsigned flags = 0;
+    unsigned api_version = 3020;  // 3010 for the oldest form of cuCtxCreate
+    bool primary = false;
+    bool active = true;  // a primary context keeps its handle while it is reset
+    unsigned attached = 1;
+    std::map<int, std::size_t> limits;
+    CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
+    CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
+    std::set<CUcontext> peers;                  // contexts whose memory it may touch
+    std::atomic<CUresult> fault{CUDA_SUCCESS};  // of work that has failed (work_fault.h)
+    // Of a green context's CUcontext, which is another name of the primary context, with streams of its own.
+    Context* base = nullptr;
+    CUgreenCtx green = nullptr;
+};
+
+using ContextTable = HandleTable<Context, CUcontext, HandleKind::Context>;
+extern ContextTable contexts;
+
+/// The thread's current context as a handle; null if there is none. It may have been destroyed by another thread.
+extern thread_local constinit CUcontext current_handle;
+
+/// What a handle from the program names, a green context's too; null if it has ended.
+inline Context* live_name(CUcontext handle) {
+    Context* context = contexts.find(handle);
+    return context != nullptr && context->active ? context : nullptr;
+}
+
+/// A live context behind a handle from the program, or null. Behind a green context's that is the primary context.
+inline Context* live_context(CUcontext handle) {
+    Context* context = live_name(handle);
+    return context != nullptr && context->base != nullptr ? context->base : context;
+}
+
+/// The thread's current context: CUDA_ERROR_INVALID_CONTEXT if there is none, CUDA_ERROR_CONTEXT_IS_DESTROYED if it is
+/// gone.
+inline CUresult current_context(Context*& context) {
+    if (current_handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    context = live_context(current_handle);
+    return context != nullptr ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+/// Makes a context and charges it; not current anywhere. The driver's lock is held.
+CUresult create_context(Gpu& gpu, unsigned flags, bool primary, Context*& context);
+/// Another name of a primary context, for a green one. The driver's lock is held.
+Context& create_name(Context& base, CUgreenCtx green);
+/// Ends what a context owns and releases what it cost; a primary context keeps its handle. The driver's lock is held.
+void end_context(Context& context);
+
+/// The thread's stack: the top is the current context.
+void push_context(CUcontext handle);
+/// Takes the top off, or returns false if the stack is empty.
+bool pop_context(CUcontext& handle);
+/// Replaces the top; null takes it off.
+void set_context(CUcontext handle);
+
+}  // namespace cuslice::fake

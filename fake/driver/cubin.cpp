@@ -1,0 +1,172 @@
+// Kernels and variables of a cubin: an ELF file for the machine "CUDA".
+
+#include <elf.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "fake/driver/image.h"
+
+namespace cuslice::fake {
+namespace {
+
+constexpr std::uint16_t machine_cuda = 190;
+constexpr unsigned char is_entry = 0x10;  // bit of st_other: a function that can be launched
+constexpr unsigned char is_managed = 0x04;
+
+// Attributes of .nv.info that matter here. Format 4 has a payload of so many bytes, the others carry 16 bits inline.
+constexpr unsigned char info_sized = 4, info_max_threads = 0x05, info_frame_size = 0x11, info_min_stack = 0x12,
+                        info_parameter = 0x17, info_registers = 0x2f;
+
+// From this capability on a kernel's section of shared memory begins with what the hardware keeps of it.
+constexpr int reserves_shared = 90;
+constexpr int reserved_shared_bytes = 1024;
+
+template <typename T>
+T at(const unsigned char* data) {
+    T value;
+    std::memcpy(&value, data, sizeof value);
+    return value;
+}
+
+class Cubin {
+  public:
+    explicit Cubin(const unsigned char* data) : data_(data), header_(at<Elf64_Ehdr>(data)) {}
+
+    bool read(Image& image) {
+        if (header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_machine != machine_cuda) return false;
+        if (header_.e_shentsize != sizeof(Elf64_Shdr) || header_.e_shstrndx >= header_.e_shnum) return false;
+        // The capability moved from the lowest byte of the flags to the second in version 8 of the ABI.
+        const unsigned shift = header_.e_ident[EI_ABIVERSION] >= 8 ? 8 : 0;
+        image.capability = static_cast<int>(header_.e_flags >> shift & 0xff);
+        for (unsigned i = 0; i < header_.e_shnum; i++) {
+            if (section(i).sh_type == SHT_SYMTAB) read_symbols(section(i), image);
+        }
+        read_resources(image);
+        for (KernelInfo& kernel : image.kernels) read_kernel(kernel, image.capability);
+        return true;
+    }
+
+  private:
+    Elf64_Shdr section(unsigned index) const {
+        return at<Elf64_Shdr>(data_ + header_.e_shoff + index * sizeof(Elf64_Shdr));
+    }
+    const char* name_of(const Elf64_Shdr& section_header) const {
+        return reinterpret_cast<const char*>(data_ + section(header_.e_shstrndx).sh_offset + section_header.sh_name);
+    }
+    /// The section of that name; false if there is none.
+    bool find(const std::string& name, Elf64_Shdr& found) const {
+        for (unsigned i = 0; i < header_.e_shnum; i++) {
+            found = section(i);
+            if (name == name_of(found)) return true;
+        }
+        return false;
+    }
+
+    void read_symbols(const Elf64_Shdr& table, Image& image) {
+        const Elf64_Shdr strings = section(table.sh_link);
+        for (std::uint64_t offset = 0; offset + sizeof(Elf64_Sym) <= table.sh_size; offset += sizeof(Elf64_Sym)) {
+            const auto symbol = at<Elf64_Sym>(data_ + table.sh_offset + offset);
+            const char* name = reinterpret_cast<const char*>(data_ + strings.sh_offset + symbol.st_name);
+            if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx >= header_.e_shnum) continue;
+            const unsigned type = ELF64_ST_TYPE(symbol.st_info);
+            if (type == STT_FUNC && (symbol.st_other & is_entry) != 0) {
+                kernel_of_symbol_[static_cast<std::uint32_t>(offset / sizeof(Elf64_Sym))] = image.kernels.size();
+                KernelInfo kernel;
+                kernel.name = name;
+                // Cubins of old tools count registers here alone: in the top byte of the code section's info.
+                if (const auto count = section(symbol.st_shndx).sh_info >> 24; count != 0)
+                    kernel.registers = static_cast<int>(count);
+                image.kernels.push_back(kernel);
+            } else if (type == STT_OBJECT) {
+                read_variable(name, symbol, image);
+            }
+        }
+    }
+
+    void read_variable(const char* name, const Elf64_Sym& symbol, Image& image) {
+        const Elf64_Shdr home = section(symbol.st_shndx);
+        const std::string section_name = name_of(home);
+        const bool constant = section_name.rfind(".nv.constant3", 0) == 0;
+        if (section_name.rfind(".nv.global", 0) != 0 && !constant) return;
+        VariableInfo variable;
+        variable.name = name;
+        variable.size = symbol.st_size;
+        variable.managed = (symbol.st_other & is_managed) != 0;
+        if (home.sh_type != SHT_NOBITS && symbol.st_value + symbol.st_size <= home.sh_size) {
+            const unsigned char* start = data_ + home.sh_offset + symbol.st_value;
+            variable.contents.assign(start, start + symbol.st_size);
+        }
+        image.variables.push_back(std::move(variable));
+    }
+
+    /// Calls f(attribute, payload, size) for each record of a section of attributes that has a payload.
+    template <typename F>
+    void each_record(const Elf64_Shdr& info_section, F&& f) const {
+        const unsigned char* info = data_ + info_section.sh_offset;
+        for (std::uint64_t offset = 0; offset + 4 <= info_section.sh_size;) {
+            const unsigned size = info[offset] == info_sized ? at<std::uint16_t>(info + offset + 2) : 0U;
+            if (offset + 4 + size > info_section.sh_size) break;
+            f(info[offset + 1], info + offset + 4, size);
+            offset += 4 + size;
+        }
+    }
+
+    /// What every kernel takes, by its symbol; and the constants, one bank for all kernels of the image.
+    void read_resources(Image& image) const {
+        Elf64_Shdr found{};
+        if (find(".nv.constant3", found)) {
+            for (KernelInfo& kernel : image.kernels) kernel.const_bytes = static_cast<int>(found.sh_size);
+        }
+        if (!find(".nv.info", found)) return;
+        each_record(found, [&](unsigned attribute, const unsigned char* payload, unsigned size) {
+            if (size < 8) return;
+            const auto kernel = kernel_of_symbol_.find(at<std::uint32_t>(payload));
+            if (kernel == kernel_of_symbol_.end()) return;
+            const auto value = at<std::int32_t>(payload + 4);
+            KernelInfo& info = image.kernels[kernel->second];
+            if (attribute == info_registers) info.registers = value;
+            // The stack with those of the functions that it calls; not known (-1) if they recur.
+            if (attribute == info_frame_size || attribute == info_min_stack)
+                info.local_bytes = std::max(info.local_bytes, value);
+        });
+    }
+
+    void read_kernel(KernelInfo& kernel, int capability) const {
+        Elf64_Shdr found{};
+        if (find(".nv.shared." + kernel.name, found)) {
+            kernel.shared_bytes = static_cast<int>(found.sh_size);
+            if (capability >= reserves_shared)
+                kernel.shared_bytes -= std::min(kernel.shared_bytes, reserved_shared_bytes);
+        }
+        if (!find(".nv.info." + kernel.name, found)) {
+            kernel.parameters_known = false;
+            return;
+        }
+        std::map<unsigned, KernelParameter> parameters;  // the records are in no order
+        each_record(found, [&](unsigned attribute, const unsigned char* payload, unsigned size) {
+            if (size < 12) return;
+            if (attribute == info_parameter) {
+                // index, ordinal, offset; the size is in the top 14 bits of the last word
+                const auto ordinal = at<std::uint16_t>(payload + 4);
+                parameters[ordinal] = {at<std::uint16_t>(payload + 6), at<std::uint32_t>(payload + 8) >> 18};
+            } else if (attribute == info_max_threads) {
+                kernel.max_threads = static_cast<int>(
+                    std::min<std::uint64_t>(1024, std::uint64_t{at<std::uint32_t>(payload)} *
+                                                      at<std::uint32_t>(payload + 4) * at<std::uint32_t>(payload + 8)));
+            }
+        });
+        for (const auto& [ordinal, parameter] : parameters) kernel.parameters.push_back(parameter);
+    }
+
+    std::map<std::uint32_t, std::size_t> kernel_of_symbol_;
+    const unsigned char* data_;
+    Elf64_Ehdr header_;
+};
+
+}  // namespace
+
+bool read_cubin(const unsigned char* data, Image& image) { return Cubin(data).read(image); }
+
+}  // namespace cuslice::fake

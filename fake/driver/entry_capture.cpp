@@ -1,0 +1,107 @@
+// Stream capture: what is submitted becomes nodes of a graph, in order.
+
+#include <utility>
+
+#include "fake/driver/stream_pair.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+bool known(CUstreamCaptureMode mode) { return static_cast<unsigned>(mode) <= CU_STREAM_CAPTURE_MODE_RELAXED; }
+
+CUresult begin(CUstream handle, CUstreamCaptureMode mode, DefaultStream form) {
+    Stream* stream = nullptr;
+    if (!known(mode)) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    if (stream->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;  // documented: the legacy stream can't capture
+    if (stream->capture != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+    begin_capture(*stream, mode);
+    return CUDA_SUCCESS;
+}
+
+CUresult begin_oldest(CUstream handle, DefaultStream form) {
+    return begin(handle, CU_STREAM_CAPTURE_MODE_GLOBAL, form);
+}
+
+CUresult end(CUstream handle, CUgraph* out, DefaultStream form) {
+    Stream* stream = nullptr;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    if (stream->capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+    const std::shared_ptr<Capture> capture = stream->capture;
+    if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != std::this_thread::get_id()) {
+        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    }
+    if (capture->origin != stream->handle) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+    end_capture(capture);
+    *out = nullptr;
+    if (!capture->active()) {
+        destroy_graph(capture->graph);
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    }
+    *out = capture->graph;
+    return CUDA_SUCCESS;
+}
+
+CUresult is_capturing(CUstream handle, CUstreamCaptureStatus* status, DefaultStream form) {
+    Stream* stream = nullptr;
+    if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    const auto capture = capture_of(*stream);
+    *status = capture != nullptr ? capture->status.load() : CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+}
+
+CUresult info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, DefaultStream form) {
+    if (const CUresult bad = is_capturing(handle, status, form); bad != CUDA_SUCCESS) return bad;
+    Stream* stream = nullptr;
+    find_stream(handle, form, stream);
+    if (id != nullptr && stream->capture != nullptr) *id = stream->capture->id;
+    return CUDA_SUCCESS;
+}
+
+/// The nodes that the next one will follow: the last alone, since captures here are sequences.
+CUresult info_2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                const CUgraphNode** nodes, size_t* count, DefaultStream form) {
+    if (const CUresult bad = info(handle, status, id, form); bad != CUDA_SUCCESS) return bad;
+    if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
+    Stream* stream = nullptr;
+    find_stream(handle, form, stream);
+    const Graph& captured = *graphs.find(stream->capture->graph);
+    const bool any = !captured.nodes.empty();
+    if (graph != nullptr) *graph = stream->capture->graph;
+    if (nodes != nullptr) *nodes = any ? &captured.nodes.back() : nullptr;
+    if (count != nullptr) *count = any ? 1 : 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult info_3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                const CUgraphNode** nodes, const CUgraphEdgeData** edges, size_t* count, DefaultStream form) {
+    if (edges != nullptr) *edges = nullptr;
+    return info_2(handle, status, id, graph, nodes, count, form);
+}
+
+}  // namespace
+
+CUSLICE_STREAM_PAIR(cuStreamBeginCapture, begin_oldest, (CUstream stream), stream)
+CUSLICE_STREAM_PAIR(cuStreamBeginCapture_v2, begin, (CUstream stream, CUstreamCaptureMode mode), stream, mode)
+CUSLICE_STREAM_PAIR(cuStreamEndCapture, end, (CUstream stream, CUgraph* graph), stream, graph)
+CUSLICE_STREAM_PAIR(cuStreamIsCapturing, is_capturing, (CUstream stream, CUstreamCaptureStatus* status), stream, status)
+CUSLICE_STREAM_PAIR(cuStreamGetCaptureInfo, info, (CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id),
+                    stream, status, id)
+CUSLICE_STREAM_PAIR(cuStreamGetCaptureInfo_v2, info_2,
+                    (CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                     const CUgraphNode** nodes, size_t* count),
+                    stream, status, id, graph, nodes, count)
+CUSLICE_STREAM_PAIR(cuStreamGetCaptureInfo_v3, info_3,
+                    (CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                     const CUgraphNode** nodes, const CUgraphEdgeData** edges, size_t* count),
+                    stream, status, id, graph, nodes, edges, count)
+
+CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+    CUSLICE_ENTER(cuThreadExchangeStreamCaptureMode)
+    if (mode == nullptr || !known(*mode)) return CUDA_ERROR_INVALID_VALUE;
+    std::swap(*mode, thread_capture_mode());
+    return CUDA_SUCCESS;
+}

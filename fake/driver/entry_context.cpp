@@ -1,0 +1,203 @@
+// Contexts that the program makes, and the current one.
+
+#include "fake/driver/context.h"
+#include "fake/driver/gate.h"
+#include "fake/driver/lifetime.h"
+#include "fake/driver/state.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+CUresult create(CUcontext* out, unsigned flags, CUdevice device, unsigned api_version) {
+    if (out == nullptr || (flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    const unsigned schedule = flags & CU_CTX_SCHED_MASK;
+    if (schedule != 0 && (schedule & (schedule - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    Gpu* gpu = driver().gpu(device);
+    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    const std::lock_guard hold(driver().lock);
+    Context* context = nullptr;
+    if (const CUresult bad = create_context(*gpu, flags, false, context); bad != CUDA_SUCCESS) return bad;
+    context->api_version = api_version;
+    push_context(context->handle);
+    *out = context->handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult destroy(CUcontext handle) {
+    if (Context* context = live_context(handle); context != nullptr && !context->primary) drain_streams(*context);
+    const std::lock_guard hold(driver().lock);
+    Context* context = live_context(handle);
+    if (context == nullptr || context->primary) return CUDA_ERROR_INVALID_CONTEXT;
+    CUcontext top = nullptr;
+    if (current_handle == handle) pop_context(top);
+    end_context(*context);
+    return CUDA_SUCCESS;
+}
+
+CUresult pop(CUcontext* out) {
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUcontext top = nullptr;
+    pop_context(top);
+    if (out != nullptr) *out = top;
+    return CUDA_SUCCESS;
+}
+
+CUresult push(CUcontext handle) {
+    if (live_context(handle) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    push_context(handle);
+    return CUDA_SUCCESS;
+}
+
+/// The context asked for: the current one where the program says null.
+CUresult chosen_context(CUcontext handle, Context*& context) {
+    if (handle == nullptr) return current_context(context);
+    context = live_context(handle);
+    return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+}
+
+CUresult synchronize(CUcontext handle) {
+    Context* context = nullptr;
+    if (const CUresult bad = chosen_context(handle, context); bad != CUDA_SUCCESS) return bad;
+    return synchronize_context(*context);
+}
+
+}  // namespace
+
+CUresult CUDAAPI cuCtxCreate(CUcontext* out, unsigned int flags, CUdevice device) {
+    CUSLICE_ENTER(cuCtxCreate)
+    return create(out, flags, device, 3010);
+}
+
+CUresult CUDAAPI cuCtxCreate_v2(CUcontext* out, unsigned int flags, CUdevice device) {
+    CUSLICE_ENTER(cuCtxCreate_v2)
+    return create(out, flags, device, 3020);
+}
+
+CUresult CUDAAPI cuCtxCreate_v3(CUcontext* out, CUexecAffinityParam* affinity, int count, unsigned int flags,
+                                CUdevice device) {
+    CUSLICE_ENTER(cuCtxCreate_v3)
+    if (count < 0 || (count > 0 && affinity == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    if (count > 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    return create(out, flags, device, 3020);
+}
+
+CUresult CUDAAPI cuCtxCreate_v4(CUcontext* out, CUctxCreateParams* params, unsigned int flags, CUdevice device) {
+    CUSLICE_ENTER(cuCtxCreate_v4)
+    if (params != nullptr && params->numExecAffinityParams > 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    if (params != nullptr && params->cigParams != nullptr) CUSLICE_UNSUPPORTED("cuCtxCreate_v4 with CIG parameters");
+    return create(out, flags, device, 3020);
+}
+
+CUresult CUDAAPI cuCtxDestroy(CUcontext context) {
+    CUSLICE_ENTER(cuCtxDestroy)
+    return destroy(context);
+}
+
+CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
+    CUSLICE_ENTER(cuCtxDestroy_v2)
+    return destroy(context);
+}
+
+CUresult CUDAAPI cuCtxAttach(CUcontext* out, unsigned int flags) {
+    CUSLICE_ENTER(cuCtxAttach)
+    Context* context = nullptr;
+    if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    const std::lock_guard hold(driver().lock);
+    context->attached++;
+    *out = context->handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxDetach(CUcontext handle) {
+    CUSLICE_ENTER(cuCtxDetach)
+    Context* context = live_context(handle);
+    if (context == nullptr || handle != current_handle) return CUDA_ERROR_INVALID_CONTEXT;
+    {
+        const std::lock_guard hold(driver().lock);
+        if (--context->attached > 0) return CUDA_SUCCESS;
+    }
+    return destroy(handle);
+}
+
+CUresult CUDAAPI cuCtxPushCurrent(CUcontext context) {
+    CUSLICE_ENTER(cuCtxPushCurrent)
+    return push(context);
+}
+
+CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext context) {
+    CUSLICE_ENTER(cuCtxPushCurrent_v2)
+    return push(context);
+}
+
+CUresult CUDAAPI cuCtxPopCurrent(CUcontext* out) {
+    CUSLICE_ENTER(cuCtxPopCurrent)
+    return pop(out);
+}
+
+CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext* out) {
+    CUSLICE_ENTER(cuCtxPopCurrent_v2)
+    return pop(out);
+}
+
+CUresult CUDAAPI cuCtxSetCurrent(CUcontext handle) {
+    CUSLICE_ENTER(cuCtxSetCurrent)
+    if (handle != nullptr && live_context(handle) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    set_context(handle);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxGetCurrent(CUcontext* out) {
+    CUSLICE_ENTER(cuCtxGetCurrent)
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *out = current_handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxGetDevice(CUdevice* device) {
+    CUSLICE_ENTER(cuCtxGetDevice)
+    Context* context = nullptr;
+    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    *device = context->gpu->ordinal;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxGetDevice_v2(CUdevice* device, CUcontext handle) {
+    CUSLICE_ENTER(cuCtxGetDevice_v2)
+    Context* context = nullptr;
+    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = chosen_context(handle, context); bad != CUDA_SUCCESS) return bad;
+    *device = context->gpu->ordinal;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxSynchronize() {
+    CUSLICE_ENTER(cuCtxSynchronize)
+    return synchronize(nullptr);
+}
+
+CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext context) {
+    CUSLICE_ENTER(cuCtxSynchronize_v2)
+    return synchronize(context);
+}
+
+CUresult CUDAAPI cuCtxGetApiVersion(CUcontext handle, unsigned int* version) {
+    CUSLICE_ENTER(cuCtxGetApiVersion)
+    Context* context = nullptr;
+    if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = chosen_context(handle, context); bad != CUDA_SUCCESS) return bad;
+    *version = context->api_version;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxGetId(CUcontext handle, unsigned long long* id) {
+    CUSLICE_ENTER(cuCtxGetId)
+    Context* context = nullptr;
+    if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = chosen_context(handle, context); bad != CUDA_SUCCESS) return bad;
+    *id = context->number;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,84 @@
+// Events of all that runs in a context, or in a green one.
+
+#include "fake/driver/event.h"
+#include "fake/driver/gate.h"
+#include "fake/driver/green_context.h"
+#include "fake/driver/stream.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+/// The streams of what a handle names; CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED while one of them captures.
+CUresult streams_of(const Context& name, std::vector<Stream*>& found) {
+    Context& context = name.base != nullptr ? *name.base : *live_context(name.handle);
+    CUresult result = CUDA_SUCCESS;
+    each_stream(context, [&](Stream& stream) {
+        if (name.green != nullptr && stream.green != name.green) return;
+        if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) result = bad;
+        found.push_back(&stream);
+    });
+    return result;
+}
+
+CUresult record(const Context& name, Event* event) {
+    const CUcontext context = name.base != nullptr ? name.base->handle : name.handle;
+    if (event == nullptr || event->context != context) return CUDA_ERROR_INVALID_HANDLE;
+    if (Lane::all_idle() && captures_in_progress == 0 && event->shared == nullptr) {
+        // It is reached at once.
+        if (event->flags & CU_EVENT_DISABLE_TIMING) {
+            event->recorded = true;
+            event->mark = {};
+            return CUDA_SUCCESS;
+        }
+        const Record record = begin_record(*event);
+        record.task();
+        note_record(*event, record, {});
+        return CUDA_SUCCESS;
+    }
+    std::vector<Stream*> all;
+    if (const CUresult bad = streams_of(name, all); bad != CUDA_SUCCESS) return bad;
+    // A lane of its own that waits for all of the context's.
+    const std::vector<Lane::Mark> marks =
+        work_of(name.base != nullptr ? *name.base : *live_context(context), name.green);
+    const auto lane = std::make_shared<Lane>();
+    const Record record = begin_record(*event);
+    lane->submit(record.task, marks);
+    note_record(*event, record, lane->mark());
+    return CUDA_SUCCESS;
+}
+
+CUresult wait(const Context& name, const Event* event) {
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    std::vector<Stream*> all;
+    if (const CUresult bad = streams_of(name, all); bad != CUDA_SUCCESS) return bad;
+    if (event_reached(*event)) return CUDA_SUCCESS;
+    for (Stream* stream : all) wait_in_lane(*stream->lane, *event);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult CUDAAPI cuCtxRecordEvent(CUcontext handle, CUevent event) {
+    CUSLICE_ENTER(cuCtxRecordEvent)
+    const Context* name = live_name(handle);
+    return name == nullptr ? CUDA_ERROR_INVALID_CONTEXT : record(*name, events.find(event));
+}
+
+CUresult CUDAAPI cuCtxWaitEvent(CUcontext handle, CUevent event) {
+    CUSLICE_ENTER(cuCtxWaitEvent)
+    const Context* name = live_name(handle);
+    return name == nullptr ? CUDA_ERROR_INVALID_CONTEXT : wait(*name, events.find(event));
+}
+
+CUresult CUDAAPI cuGreenCtxRecordEvent(CUgreenCtx green, CUevent event) {
+    CUSLICE_ENTER(cuGreenCtxRecordEvent)
+    const Context* name = name_of_green(green);
+    return name == nullptr ? CUDA_ERROR_INVALID_CONTEXT : record(*name, events.find(event));
+}
+
+CUresult CUDAAPI cuGreenCtxWaitEvent(CUgreenCtx green, CUevent event) {
+    CUSLICE_ENTER(cuGreenCtxWaitEvent)
+    const Context* name = name_of_green(green);
+    return name == nullptr ? CUDA_ERROR_INVALID_CONTEXT : wait(*name, events.find(event));
+}

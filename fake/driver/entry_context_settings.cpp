@@ -1,0 +1,115 @@
+// Flags, limits and preferences of the current context.
+
+#include "fake/driver/context.h"
+#include "fake/driver/gate.h"
+#include "fake/driver/state.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+/// The current context, checked together with the place for the answer.
+CUresult context_and(const void* out, Context*& context) {
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return current_context(context);
+}
+
+}  // namespace
+
+CUresult CUDAAPI cuCtxGetFlags(unsigned int* flags) {
+    CUSLICE_ENTER(cuCtxGetFlags)
+    Context* context = nullptr;
+    if (const CUresult bad = context_and(flags, context); bad != CUDA_SUCCESS) return bad;
+    *flags = context->flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxSetFlags(unsigned int flags) {
+    CUSLICE_ENTER(cuCtxSetFlags)
+    Context* context = nullptr;
+    if ((flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    context->flags = flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxGetLimit(size_t* value, CUlimit limit) {
+    CUSLICE_ENTER(cuCtxGetLimit)
+    Context* context = nullptr;
+    if (const CUresult bad = context_and(value, context); bad != CUDA_SUCCESS) return bad;
+    const std::lock_guard hold(driver().lock);
+    const auto found = context->limits.find(limit);
+    if (found == context->limits.end()) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    *value = found->second;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value) {
+    CUSLICE_ENTER(cuCtxSetLimit)
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    const std::lock_guard hold(driver().lock);
+    const auto found = context->limits.find(limit);
+    if (found == context->limits.end()) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    found->second = value;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxGetCacheConfig(CUfunc_cache* config) {
+    CUSLICE_ENTER(cuCtxGetCacheConfig)
+    Context* context = nullptr;
+    if (const CUresult bad = context_and(config, context); bad != CUDA_SUCCESS) return bad;
+    *config = context->cache_config;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxSetCacheConfig(CUfunc_cache config) {
+    CUSLICE_ENTER(cuCtxSetCacheConfig)
+    Context* context = nullptr;
+    if (static_cast<unsigned>(config) > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    context->cache_config = config;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxGetSharedMemConfig(CUsharedconfig* config) {
+    CUSLICE_ENTER(cuCtxGetSharedMemConfig)
+    Context* context = nullptr;
+    if (const CUresult bad = context_and(config, context); bad != CUDA_SUCCESS) return bad;
+    *config = context->shared_config;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxSetSharedMemConfig(CUsharedconfig config) {
+    CUSLICE_ENTER(cuCtxSetSharedMemConfig)
+    Context* context = nullptr;
+    if (static_cast<unsigned>(config) > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    context->shared_config = config;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+    CUSLICE_ENTER(cuCtxGetStreamPriorityRange)
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    if (least != nullptr) *least = 0;
+    if (greatest != nullptr) *greatest = -5;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxGetExecAffinity(CUexecAffinityParam* affinity, CUexecAffinityType type) {
+    CUSLICE_ENTER(cuCtxGetExecAffinity)
+    Context* context = nullptr;
+    if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    if (const CUresult bad = context_and(affinity, context); bad != CUDA_SUCCESS) return bad;
+    affinity->type = type;
+    affinity->param.smCount.val = static_cast<unsigned>(context->gpu->spec.multiprocessors);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxResetPersistingL2Cache() {
+    CUSLICE_ENTER(cuCtxResetPersistingL2Cache)
+    Context* context = nullptr;
+    return current_context(context);  // there is no cache to reset
+}

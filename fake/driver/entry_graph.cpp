@@ -1,0 +1,205 @@
+// Graphs: what captures made, instantiated and launched. Nodes that are added one by one: entry_graph_node.cpp, and
+// those of memory entry_graph_memory.cpp. None can be changed.
+
+#include <algorithm>
+#include <mutex>
+
+#include "fake/driver/graph_memory.h"
+#include "fake/driver/state.h"
+#include "fake/driver/stream_pair.h"
+#include "fake/driver/work_fault.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+constexpr unsigned long long all_flags =
+    CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+    CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+
+CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags) {
+    if (out == nullptr || (flags & ~all_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) CUSLICE_UNSUPPORTED("graphs that devices launch");
+    Graph* graph = graphs.find(handle);
+    if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    // Documented for graphs with memory nodes: one instance at a time. With which error is not.
+    if (graph->has_memory && !graph->instance.expired()) return CUDA_ERROR_INVALID_VALUE;
+    const auto [exec_handle, exec] = graph_execs.create();
+    exec->flags = flags;
+    exec->has_memory = graph->has_memory;
+    exec->objects = std::make_shared<const HeldObjects>(graph->objects);
+    graph->instance = exec->instance = std::make_shared<int>();
+    for (const CUgraphNode node : graph->nodes) {
+        const GraphNode& from = *graph_nodes.find(node);
+        exec->nodes.push_back({from.type, from.task, from.memory});
+    }
+    if (exec->has_memory && (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) {
+        const std::lock_guard hold(driver().lock);
+        if (const CUresult bad = reserve_graph_memory(*exec); bad != CUDA_SUCCESS) {
+            graph_execs.destroy(exec_handle);
+            return bad;
+        }
+    }
+    *out = exec_handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult instantiate_with(CUgraphExec* out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params, DefaultStream) {
+    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult result = instantiate(out, graph, params->flags);
+    params->hErrNode_out = nullptr;
+    params->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+    return result;
+}
+
+CUresult launch(CUgraphExec handle, CUstream stream_handle, DefaultStream form) {
+    Stream* stream = nullptr;
+    const GraphExec* exec = graph_execs.find(handle);
+    if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_stream(stream_handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    Task done;
+    if (exec->has_memory) {
+        if (stream->capture != nullptr) CUSLICE_UNSUPPORTED("capturing the launch of a graph with memory nodes");
+        const std::lock_guard hold(driver().lock);
+        if (const CUresult bad = begin_graph_launch(*exec, done); bad != CUDA_SUCCESS) return bad;
+    }
+    for (const ExecNode& node : exec->nodes) {
+        const CUresult bad = node.type == CU_GRAPH_NODE_TYPE_HOST ? submit_host(*stream, node.task)
+                                                                  : submit(*stream, node.type, node.task);
+        if (bad == CUDA_SUCCESS) continue;
+        if (done) done();
+        return bad;
+    }
+    if (!exec->objects->empty()) {
+        done = [done = std::move(done), objects = exec->objects] {
+            if (done) done();
+        };
+    }
+    if (done) {
+        if (const CUresult bad = submit(*stream, CU_GRAPH_NODE_TYPE_EMPTY, std::move(done)); bad != CUDA_SUCCESS)
+            return bad;
+    }
+    Context* context = live_context(stream->context);
+    return context == nullptr ? CUDA_SUCCESS : fault_of_work(*context);
+}
+
+CUresult upload(CUgraphExec handle, CUstream stream_handle, DefaultStream form) {
+    Stream* stream = nullptr;
+    const GraphExec* exec = graph_execs.find(handle);
+    if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_stream(stream_handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    if (!exec->has_memory) return CUDA_SUCCESS;  // there is nothing else to upload to
+    const std::lock_guard hold(driver().lock);
+    return reserve_graph_memory(*exec);
+}
+
+/// The first `*count` nodes, or how many there are if `out` is null.
+CUresult give_nodes(const std::vector<CUgraphNode>& nodes, CUgraphNode* out, size_t* count) {
+    if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr) {
+        *count = nodes.size();
+        return CUDA_SUCCESS;
+    }
+    const size_t given = std::min(*count, nodes.size());
+    std::copy_n(nodes.begin(), given, out);
+    std::fill(out + given, out + *count, nullptr);
+    *count = given;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult CUDAAPI cuGraphCreate(CUgraph* out, unsigned int flags) {
+    CUSLICE_ENTER(cuGraphCreate)
+    if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    *out = graphs.create().first;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphDestroy(CUgraph graph) {
+    CUSLICE_ENTER(cuGraphDestroy)
+    return destroy_graph(graph) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuGraphClone(CUgraph* out, CUgraph handle) {
+    CUSLICE_ENTER(cuGraphClone)
+    const Graph* graph = graphs.find(handle);
+    if (out == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (graph->has_memory) return CUDA_ERROR_NOT_SUPPORTED;
+    const CUgraph clone = graphs.create(Graph{{}, false, {}, graph->objects}).first;
+    for (const CUgraphNode node : graph->nodes) {
+        const GraphNode& from = *graph_nodes.find(node);
+        append_node(clone, from.type, from.task);
+    }
+    *out = clone;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphAddEmptyNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies, size_t count) {
+    CUSLICE_ENTER(cuGraphAddEmptyNode)
+    Graph* graph = graphs.find(handle);
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = check_dependencies(handle, dependencies, count); bad != CUDA_SUCCESS) return bad;
+    append_node(handle, CU_GRAPH_NODE_TYPE_EMPTY, [] {});
+    *out = graph->nodes.back();
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) {
+    CUSLICE_ENTER(cuGraphGetNodes)
+    const Graph* graph = graphs.find(handle);
+    return graph == nullptr ? CUDA_ERROR_INVALID_VALUE : give_nodes(graph->nodes, nodes, count);
+}
+
+CUresult CUDAAPI cuGraphGetRootNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) {
+    CUSLICE_ENTER(cuGraphGetRootNodes)
+    const Graph* graph = graphs.find(handle);
+    if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto first = graph->nodes.begin();
+    return give_nodes({first, first + (graph->nodes.empty() ? 0 : 1)}, nodes, count);
+}
+
+CUresult CUDAAPI cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
+    CUSLICE_ENTER(cuGraphNodeGetType)
+    const GraphNode* node = graph_nodes.find(handle);
+    if (type == nullptr || node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *type = node->type;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphInstantiate(CUgraphExec* out, CUgraph graph, CUgraphNode* error, char* log, size_t size) {
+    CUSLICE_ENTER(cuGraphInstantiate)
+    if (error != nullptr) *error = nullptr;
+    if (log != nullptr && size > 0) *log = '\0';
+    return instantiate(out, graph, 0);
+}
+
+CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec* out, CUgraph graph, CUgraphNode* error, char* log, size_t size) {
+    CUSLICE_ENTER(cuGraphInstantiate_v2)
+    if (error != nullptr) *error = nullptr;
+    if (log != nullptr && size > 0) *log = '\0';
+    return instantiate(out, graph, 0);
+}
+
+CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph graph, unsigned long long flags) {
+    CUSLICE_ENTER(cuGraphInstantiateWithFlags)
+    return instantiate(out, graph, flags);
+}
+
+CUresult CUDAAPI cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {
+    CUSLICE_ENTER(cuGraphExecGetFlags)
+    const GraphExec* exec = graph_execs.find(handle);
+    if (flags == nullptr || exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *flags = exec->flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
+    CUSLICE_ENTER(cuGraphExecDestroy)
+    return graph_execs.destroy(exec) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUSLICE_STREAM_PAIR(cuGraphInstantiateWithParams, instantiate_with,
+                    (CUgraphExec * out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params), out, graph, params)
+CUSLICE_STREAM_PAIR(cuGraphLaunch, launch, (CUgraphExec exec, CUstream stream), exec, stream)
+CUSLICE_STREAM_PAIR(cuGraphUpload, upload, (CUgraphExec exec, CUstream stream), exec, stream)

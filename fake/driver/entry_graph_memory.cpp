@@ -1,0 +1,128 @@
+// Graphs' memory: allocation and free nodes, and what a device keeps for them.
+
+#include <algorithm>
+#include <cstring>
+
+#include "fake/driver/gate.h"
+#include "fake/driver/graph_memory.h"
+#include "fake/driver/state.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+CUresult add_node(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                  CUDA_MEM_ALLOC_NODE_PARAMS& params) {
+    if (const CUresult bad = check_dependencies(graph, dependencies, count); bad != CUDA_SUCCESS) return bad;
+    const CUmemPoolProps& props = params.poolProps;
+    if (params.bytesize == 0 || props.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+        props.handleTypes != CU_MEM_HANDLE_TYPE_NONE)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (props.location.type != CU_MEM_LOCATION_TYPE_DEVICE) CUSLICE_UNSUPPORTED("graph memory that is not on a device");
+    Gpu* gpu = driver().gpu(props.location.id);
+    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (params.accessDescCount > driver().gpus.size() || (params.accessDescCount > 0 && params.accessDescs == nullptr))
+        return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard hold(driver().lock);
+    Address address = 0;
+    if (const CUresult bad = add_memory_node(graph, *gpu, params.bytesize, address); bad != CUDA_SUCCESS) return bad;
+    params.dptr = address;
+    *out = graphs.find(graph)->nodes.back();
+    return CUDA_SUCCESS;
+}
+
+std::uint64_t* attribute_of(GraphPool& pool, CUgraphMem_attribute attribute) {
+    switch (attribute) {
+        case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
+            return &pool.used;
+        case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
+            return &pool.used_high;
+        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT:
+            return &pool.reserved;
+        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
+            return &pool.reserved_high;
+        default:
+            return nullptr;
+    }
+}
+
+const GraphNode* memory_node(CUgraphNode handle, CUgraphNodeType type) {
+    const GraphNode* node = graph_nodes.find(handle);
+    return node != nullptr && node->type == type && node->memory != nullptr ? node : nullptr;
+}
+
+}  // namespace
+
+CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                                        CUDA_MEM_ALLOC_NODE_PARAMS* params) {
+    CUSLICE_ENTER(cuGraphAddMemAllocNode)
+    if (out == nullptr || params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return add_node(out, graph, dependencies, count, *params);
+}
+
+CUresult CUDAAPI cuGraphAddMemFreeNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                                       CUdeviceptr address) {
+    CUSLICE_ENTER(cuGraphAddMemFreeNode)
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = check_dependencies(graph, dependencies, count); bad != CUDA_SUCCESS) return bad;
+    const std::lock_guard hold(driver().lock);
+    if (const CUresult bad = add_free_node(graph, address); bad != CUDA_SUCCESS) return bad;
+    *out = graphs.find(graph)->nodes.back();
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphMemAllocNodeGetParams(CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS* out) {
+    CUSLICE_ENTER(cuGraphMemAllocNodeGetParams)
+    const GraphNode* node = memory_node(handle, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+    if (out == nullptr || node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *out = {};
+    out->poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    out->poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, node->memory->gpu->ordinal};
+    out->bytesize = node->memory->asked;
+    out->dptr = node->memory->at;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphMemFreeNodeGetParams(CUgraphNode handle, CUdeviceptr* out) {
+    CUSLICE_ENTER(cuGraphMemFreeNodeGetParams)
+    const GraphNode* node = memory_node(handle, CU_GRAPH_NODE_TYPE_MEM_FREE);
+    if (out == nullptr || node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *out = node->memory->at;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuDeviceGraphMemTrim(CUdevice device) {
+    CUSLICE_ENTER(cuDeviceGraphMemTrim)
+    Gpu* gpu = driver().gpu(device);
+    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    const std::lock_guard hold(driver().lock);
+    trim_graph_pool(*gpu);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void* value) {
+    CUSLICE_ENTER(cuDeviceGetGraphMemAttribute)
+    const Gpu* gpu = driver().gpu(device);
+    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    const std::lock_guard hold(driver().lock);
+    const std::uint64_t* figure = attribute_of(graph_pool(*gpu), attribute);
+    if (value == nullptr || figure == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(value, figure, sizeof *figure);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void* value) {
+    CUSLICE_ENTER(cuDeviceSetGraphMemAttribute)
+    const Gpu* gpu = driver().gpu(device);
+    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::uint64_t wanted = 0;
+    std::memcpy(&wanted, value, sizeof wanted);
+    const std::lock_guard hold(driver().lock);
+    GraphPool& pool = graph_pool(*gpu);
+    const bool used = attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH;
+    // A high mark can only be set back.
+    if (wanted != 0 || (!used && attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)) return CUDA_ERROR_INVALID_VALUE;
+    (used ? pool.used_high : pool.reserved_high) = used ? pool.used : pool.reserved;
+    return CUDA_SUCCESS;
+}

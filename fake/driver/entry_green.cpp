@@ -1,0 +1,110 @@
+// Green contexts, and the resources that they are made of.
+
+#include "fake/driver/gate.h"
+#include "fake/driver/green_context.h"
+#include "fake/driver/sm_resource.h"
+#include "fake/driver/state.h"
+#include "fake/driver/stream.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+unsigned all_of(const Gpu& gpu) { return static_cast<unsigned>(gpu.spec.multiprocessors); }
+
+}  // namespace
+
+CUresult CUDAAPI cuDeviceGetDevResource(CUdevice device, CUdevResource* out, CUdevResourceType type) {
+    CUSLICE_ENTER(cuDeviceGetDevResource)
+    const Gpu* gpu = driver().gpu(device);
+    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    return give_resource(gpu->spec, device, all_of(*gpu), type, out);
+}
+
+CUresult CUDAAPI cuCtxGetDevResource(CUcontext handle, CUdevResource* out, CUdevResourceType type) {
+    CUSLICE_ENTER(cuCtxGetDevResource)
+    const Context* name = live_name(handle);
+    if (name == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    const Gpu& gpu = *name->gpu;
+    const Green* green = find_green(name->green);
+    return give_resource(gpu.spec, gpu.ordinal, green == nullptr ? all_of(gpu) : green->multiprocessors, type, out);
+}
+
+CUresult CUDAAPI cuGreenCtxGetDevResource(CUgreenCtx handle, CUdevResource* out, CUdevResourceType type) {
+    CUSLICE_ENTER(cuGreenCtxGetDevResource)
+    const Green* green = find_green(handle);
+    if (green == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    return give_resource(green->gpu->spec, green->gpu->ordinal, green->multiprocessors, type, out);
+}
+
+CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource* result, unsigned int* groups, const CUdevResource* input,
+                                             CUdevResource* remaining, unsigned int flags, unsigned int least) {
+    CUSLICE_ENTER(cuDevSmResourceSplitByCount)
+    constexpr unsigned fine = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING;
+    constexpr unsigned clusters = CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
+    if (groups == nullptr || input == nullptr || (flags & ~(fine | clusters)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & clusters) != 0) CUSLICE_UNSUPPORTED("CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE");
+    int ordinal = 0;
+    if (const CUresult bad = resource_gpu(*input, ordinal); bad != CUDA_SUCCESS) return bad;
+    const Gpu* gpu = driver().gpu(ordinal);
+    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    return split_resource(gpu->spec, result, *groups, *input, remaining, flags == fine, least);
+}
+
+CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc* out, CUdevResource* resources, unsigned int count) {
+    CUSLICE_ENTER(cuDevResourceGenerateDesc)
+    if (out == nullptr || resources == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    return describe_resources(resources, count, *out);
+}
+
+CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc handle, CUdevice device, unsigned int flags) {
+    CUSLICE_ENTER(cuGreenCtxCreate)
+    const ResourceDescription* description = descriptions.find(handle);
+    if (out == nullptr || description == nullptr || flags != CU_GREEN_CTX_DEFAULT_STREAM)
+        return CUDA_ERROR_INVALID_VALUE;
+    Gpu* gpu = driver().gpu(device);
+    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (description->ordinal != device) return CUDA_ERROR_INVALID_VALUE;
+    return create_green(*gpu, description->multiprocessors, *out);
+}
+
+CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx handle) {
+    CUSLICE_ENTER(cuGreenCtxDestroy)
+    return destroy_green(handle);
+}
+
+CUresult CUDAAPI cuCtxFromGreenCtx(CUcontext* out, CUgreenCtx handle) {
+    CUSLICE_ENTER(cuCtxFromGreenCtx)
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const Green* green = find_green(handle);
+    if (green == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    *out = green->name->handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGreenCtxStreamCreate(CUstream* out, CUgreenCtx handle, unsigned int flags, int priority) {
+    CUSLICE_ENTER(cuGreenCtxStreamCreate)
+    if (out == nullptr || flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+    const Context* name = name_of_green(handle);
+    if (name == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    *out = create_stream(*name, flags, priority);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuStreamGetGreenCtx(CUstream handle, CUgreenCtx* out) {
+    CUSLICE_ENTER(cuStreamGetGreenCtx)
+    Stream* stream = nullptr;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_stream(handle, DefaultStream::Legacy, stream); bad != CUDA_SUCCESS) return bad;
+    *out = stream->green;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGreenCtxGetId(CUgreenCtx handle, unsigned long long* id) {
+    CUSLICE_ENTER(cuGreenCtxGetId)
+    if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const Context* name = handle == nullptr ? live_name(current_handle) : name_of_green(handle);
+    if (name == nullptr || name->green == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    *id = name->number;
+    return CUDA_SUCCESS;
+}

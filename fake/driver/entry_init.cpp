@@ -1,0 +1,52 @@
+// Start, version, and the names of errors.
+
+#include <cstddef>
+
+#include "fake/driver/gate.h"
+#include "fake/driver/state.h"
+#include "fake/spec/machine.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+struct ErrorText {
+    CUresult error;
+    const char* name;
+    const char* meaning;
+};
+
+constexpr ErrorText error_texts[] = {
+#define ERROR(code, meaning) {code, #code, meaning},
+#include "fake/driver/errors.def"
+#undef ERROR
+};
+
+CUresult error_text(CUresult error, const char* ErrorText::*part, const char** out) {
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *out = nullptr;
+    for (const ErrorText& text : error_texts) {
+        if (text.error == error) {
+            *out = text.*part;
+            return CUDA_SUCCESS;
+        }
+    }
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
+
+CUresult CUDAAPI cuInit(unsigned int flags) { return flags != 0 ? CUDA_ERROR_INVALID_VALUE : initialise(); }
+
+CUresult CUDAAPI cuDriverGetVersion(int* version) {
+    CUSLICE_ENTER_ANYTIME(cuDriverGetVersion)
+    if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *version = driver_spec().cuda_version();
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGetErrorName(CUresult error, const char** text) { return error_text(error, &ErrorText::name, text); }
+
+CUresult CUDAAPI cuGetErrorString(CUresult error, const char** text) {
+    return error_text(error, &ErrorText::meaning, text);
+}

@@ -1,0 +1,202 @@
+// Launches. Everything is checked as a driver checks it; the kernel itself is not run.
+
+#include <cstring>
+
+#include "fake/driver/architecture.h"
+#include "fake/driver/module.h"
+#include "fake/driver/occupancy.h"
+#include "fake/driver/state.h"
+#include "fake/driver/stream_pair.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+struct Shape {
+    unsigned grid[3], block[3], shared;
+};
+
+CUresult check_shape(const Shape& shape, const Function& function) {
+    std::uint64_t threads = 1;
+    for (int i = 0; i < 3; i++) {
+        if (shape.grid[i] == 0 || shape.grid[i] > max_grid[i] || shape.block[i] == 0 || shape.block[i] > max_block[i]) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        threads *= shape.block[i];
+    }
+    if (threads > max_threads_per_block) return CUDA_ERROR_INVALID_VALUE;
+    if (threads > static_cast<std::uint64_t>(function.info->max_threads)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    return shape.shared > static_cast<unsigned>(function.dynamic_shared) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+/// The arguments come as one pointer for each, or as one buffer named in `extra`.
+CUresult check_arguments(const KernelInfo& info, void** parameters, void** extra) {
+    if (!info.parameters_known) return CUDA_SUCCESS;
+    if (parameters != nullptr && extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (info.parameters.empty()) return CUDA_SUCCESS;
+    if (parameters != nullptr) {
+        // Only as many entries are read as the kernel has parameters: there is no end mark.
+        for (std::size_t i = 0; i < info.parameters.size(); i++) {
+            if (parameters[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
+        }
+        return CUDA_SUCCESS;
+    }
+    if (extra == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const void* buffer = nullptr;
+    std::size_t size = 0;
+    for (void** at = extra; *at != CU_LAUNCH_PARAM_END; at += 2) {
+        if (at[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+            buffer = at[1];
+        } else if (at[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+            if (at[1] == nullptr) return CUDA_ERROR_INVALID_VALUE;
+            std::memcpy(&size, at[1], sizeof size);
+        } else {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+    }
+    return buffer == nullptr || size < info.parameter_bytes() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+/// Whether the GPU can run all blocks of the grid at the same time.
+bool fits_at_once(const Shape& shape, const KernelInfo& info, const GpuSpec& gpu) {
+    const int block = static_cast<int>(shape.block[0] * shape.block[1] * shape.block[2]);
+    const std::uint64_t most =
+        gpu.multiprocessors * static_cast<std::uint64_t>(blocks_per_multiprocessor(info, gpu, block, shape.shared));
+    return std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2] <= most;
+}
+
+void say_skipped() {
+    static std::atomic<bool> said{false};
+    if (said.exchange(true)) return;
+    say("kernels are checked, not run: what they would compute is not there (CUSLICE_FAKE_KERNELS=error refuses them)");
+}
+
+/// All that doesn't depend on a stream; puts the function's code on the device. The driver's lock is held.
+CUresult check_launch(CUfunction handle, const Shape& shape, Context& context, void** parameters, void** extra,
+                      bool cooperative) {
+    Function* function = nullptr;
+    if (const CUresult bad = launchable(handle, context, function); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = check_shape(shape, *function); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = check_arguments(*function->info, parameters, extra); bad != CUDA_SUCCESS) return bad;
+    if (cooperative && !fits_at_once(shape, *function->info, context.gpu->spec))
+        return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    if (driver().kernels_are_errors) CUSLICE_UNSUPPORTED("running kernels (CUSLICE_FAKE_KERNELS=error)");
+    return load_function(*function);
+}
+
+CUresult launch(CUfunction handle, const Shape& shape, CUstream stream_handle, void** parameters, void** extra,
+                bool cooperative, DefaultStream form) {
+    Context* context = nullptr;
+    Stream* stream = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    {
+        const std::lock_guard hold(driver().lock);
+        Function* function = nullptr;
+        if (const CUresult bad = launchable(handle, *context, function); bad != CUDA_SUCCESS) return bad;
+        if (const CUresult bad = find_stream(stream_handle, form, stream); bad != CUDA_SUCCESS) return bad;
+        if (stream->context != context->handle) return CUDA_ERROR_INVALID_HANDLE;
+        const CUresult bad = check_launch(handle, shape, *context, parameters, extra, cooperative);
+        if (bad != CUDA_SUCCESS) return bad;
+    }
+    say_skipped();
+    return submit(*stream, CU_GRAPH_NODE_TYPE_KERNEL, [] {});
+}
+
+/// Attributes that a launch may carry. Those that only tune are taken; those that change what it means are not there.
+CUresult check_attributes(const CUlaunchConfig& config, bool& cooperative) {
+    if (config.numAttrs > 0 && config.attrs == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < config.numAttrs; i++) {
+        const CUlaunchAttribute& attribute = config.attrs[i];
+        switch (static_cast<int>(attribute.id)) {
+            case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+                cooperative = attribute.value.cooperative != 0;
+                break;
+            case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
+                const auto& cluster = attribute.value.clusterDim;
+                if (cluster.x == 0 || cluster.y == 0 || cluster.z == 0 || config.gridDimX % cluster.x != 0 ||
+                    config.gridDimY % cluster.y != 0 || config.gridDimZ % cluster.z != 0) {
+                    return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+                }
+                break;
+            }
+            case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+            case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+            case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+                CUSLICE_UNSUPPORTED("cuLaunchKernelEx with an event or an updatable node");
+            default:
+                break;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult launch_plain(CUfunction function, const Shape& shape, CUstream stream, void** parameters, void** extra,
+                      DefaultStream form) {
+    return launch(function, shape, stream, parameters, extra, false, form);
+}
+
+CUresult launch_cooperative(CUfunction function, const Shape& shape, CUstream stream, void** parameters,
+                            DefaultStream form) {
+    return launch(function, shape, stream, parameters, nullptr, true, form);
+}
+
+CUresult launch_config(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra,
+                       DefaultStream form) {
+    bool cooperative = false;
+    if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = check_attributes(*config, cooperative); bad != CUDA_SUCCESS) return bad;
+    const Shape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
+                      {config->blockDimX, config->blockDimY, config->blockDimZ},
+                      config->sharedMemBytes};
+    return launch(function, shape, config->hStream, parameters, extra, cooperative, form);
+}
+
+}  // namespace
+
+namespace cuslice::fake {
+
+CUresult load_function(Function& function) {
+    if (function.loaded) return CUDA_SUCCESS;
+    Gpu& gpu = *contexts.find(function.context)->gpu;
+    if (!gpu.charge(gpu.spec.lazy_load)) return CUDA_ERROR_OUT_OF_MEMORY;
+    // With the module it goes back.
+    modules.find(function.module)->charged += gpu.spec.lazy_load;
+    gpu.books.note_modules(static_cast<std::int64_t>(gpu.spec.lazy_load));
+    function.loaded = true;
+    return CUDA_SUCCESS;
+}
+
+CUresult check_kernel_node(const CUDA_KERNEL_NODE_PARAMS_v3& params) {
+    Context* context = nullptr;
+    if (params.ctx == nullptr) {
+        if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    } else if (context = live_context(params.ctx); context == nullptr) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    // Documented: the kernel is looked at only where there is no function.
+    const CUfunction function = params.func != nullptr ? params.func : reinterpret_cast<CUfunction>(params.kern);
+    const Shape shape{{params.gridDimX, params.gridDimY, params.gridDimZ},
+                      {params.blockDimX, params.blockDimY, params.blockDimZ},
+                      params.sharedMemBytes};
+    const std::lock_guard hold(driver().lock);
+    const CUresult result = check_launch(function, shape, *context, params.kernelParams, params.extra, false);
+    if (result == CUDA_SUCCESS) say_skipped();
+    return result;
+}
+
+}  // namespace cuslice::fake
+
+CUSLICE_STREAM_PAIR(cuLaunchKernel, launch_plain,
+                    (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                     unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
+                     CUstream stream, void** parameters, void** extra),
+                    function, Shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared}, stream, parameters,
+                    extra)
+CUSLICE_STREAM_PAIR(cuLaunchCooperativeKernel, launch_cooperative,
+                    (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                     unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
+                     CUstream stream, void** parameters),
+                    function, Shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared}, stream, parameters)
+CUSLICE_STREAM_PAIR(cuLaunchKernelEx, launch_config,
+                    (const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra), config,
+                    function, parameters, extra)

@@ -1,0 +1,177 @@
+// Libraries: images that belong to no context until they are used in one.
+
+#include "fake/driver/gate.h"
+#include "fake/driver/image_file.h"
+#include "fake/driver/jit_log.h"
+#include "fake/driver/module.h"
+#include "fake/driver/state.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+CUresult load(CUlibrary* out, const void* data, const JitLog& log) {
+    if (out == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto image = std::make_shared<Image>();
+    const CUresult read = read_image(data, 0, *image);
+    log.write(image->fault);
+    if (read != CUDA_SUCCESS) return read;
+    const std::lock_guard hold(driver().lock);
+    const auto [handle, library] = libraries.create();
+    library->image = std::move(image);
+    *out = handle;
+    return CUDA_SUCCESS;
+}
+
+/// The kernel of that name, with the lock held.
+CUresult find_kernel(CUlibrary handle, const std::string& name, CUkernel& out) {
+    Library* library = libraries.find(handle);
+    if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    const auto known = library->kernels.find(name);
+    if (known != library->kernels.end()) {
+        out = known->second;
+        return CUDA_SUCCESS;
+    }
+    for (const KernelInfo& info : library->image->kernels) {
+        if (info.name != name) continue;
+        const auto [kernel_handle, kernel] = kernels.create();
+        kernel->library = handle;
+        kernel->info = &info;
+        library->kernels[name] = out = kernel_handle;
+        return CUDA_SUCCESS;
+    }
+    say_if_opaque(name, *library->image);
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult find_variable(CUlibrary handle, const char* name, bool managed, Variable& out) {
+    Context* context = nullptr;
+    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    const std::lock_guard hold(driver().lock);
+    CUmodule module = nullptr;
+    if (const CUresult bad = library_module(handle, *context, module); bad != CUDA_SUCCESS) return bad;
+    const auto& variables = modules.find(module)->variables;
+    const auto found = variables.find(name);
+    if (found == variables.end() || found->second.managed != managed) return CUDA_ERROR_NOT_FOUND;
+    out = found->second;
+    return CUDA_SUCCESS;
+}
+
+CUresult get_variable(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name, bool managed) {
+    Variable variable;
+    if (address == nullptr && bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_variable(library, name, managed, variable); bad != CUDA_SUCCESS) return bad;
+    if (address != nullptr) *address = variable.at;
+    if (bytes != nullptr) *bytes = variable.size;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult CUDAAPI cuLibraryLoadData(CUlibrary* out, const void* code, CUjit_option* jit, void** jit_values,
+                                   unsigned int jit_count, CUlibraryOption* options, void**, unsigned int count) {
+    CUSLICE_ENTER(cuLibraryLoadData)
+    JitLog log;
+    if (count > 0 && options == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = log.read(jit_count, jit, jit_values); bad != CUDA_SUCCESS) return bad;
+    return load(out, code, log);
+}
+
+CUresult CUDAAPI cuLibraryLoadFromFile(CUlibrary* out, const char* path, CUjit_option* jit, void** jit_values,
+                                       unsigned int jit_count, CUlibraryOption* options, void**, unsigned int count) {
+    CUSLICE_ENTER(cuLibraryLoadFromFile)
+    JitLog log;
+    std::vector<unsigned char> contents;
+    if (out == nullptr || path == nullptr || (count > 0 && options == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = log.read(jit_count, jit, jit_values); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = read_image_file(path, contents); bad != CUDA_SUCCESS) return bad;
+    return load(out, contents.data(), log);
+}
+
+CUresult CUDAAPI cuLibraryUnload(CUlibrary handle) {
+    CUSLICE_ENTER(cuLibraryUnload)
+    const std::lock_guard hold(driver().lock);
+    Library* library = libraries.find(handle);
+    if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    for (const auto& [name, kernel] : library->kernels) kernels.destroy(kernel);
+    for (const auto& [context, module] : library->modules) unload_module(module);
+    libraries.destroy(handle);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuLibraryGetKernel(CUkernel* out, CUlibrary library, const char* name) {
+    CUSLICE_ENTER(cuLibraryGetKernel)
+    if (out == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard hold(driver().lock);
+    return find_kernel(library, name, *out);
+}
+
+CUresult CUDAAPI cuLibraryGetKernelCount(unsigned int* count, CUlibrary handle) {
+    CUSLICE_ENTER(cuLibraryGetKernelCount)
+    if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard hold(driver().lock);
+    const Library* library = libraries.find(handle);
+    if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    *count = static_cast<unsigned>(library->image->kernels.size());
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuLibraryEnumerateKernels(CUkernel* out, unsigned int room, CUlibrary handle) {
+    CUSLICE_ENTER(cuLibraryEnumerateKernels)
+    if (out == nullptr || room == 0) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard hold(driver().lock);
+    const Library* library = libraries.find(handle);
+    if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    for (const KernelInfo& info : library->image->kernels) {
+        if (room-- == 0) break;
+        if (const CUresult bad = find_kernel(handle, info.name, *out++); bad != CUDA_SUCCESS) return bad;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuLibraryGetModule(CUmodule* out, CUlibrary handle) {
+    CUSLICE_ENTER(cuLibraryGetModule)
+    Context* context = nullptr;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    const std::lock_guard hold(driver().lock);
+    return library_module(handle, *context, *out);
+}
+
+CUresult CUDAAPI cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name) {
+    CUSLICE_ENTER(cuLibraryGetGlobal)
+    return get_variable(address, bytes, library, name, false);
+}
+
+CUresult CUDAAPI cuLibraryGetManaged(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name) {
+    CUSLICE_ENTER(cuLibraryGetManaged)
+    return get_variable(address, bytes, library, name, true);
+}
+
+CUresult CUDAAPI cuKernelGetFunction(CUfunction* out, CUkernel kernel) {
+    CUSLICE_ENTER(cuKernelGetFunction)
+    Context* context = nullptr;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    const std::lock_guard hold(driver().lock);
+    return kernel_function(kernel, *context, *out);
+}
+
+CUresult CUDAAPI cuKernelGetLibrary(CUlibrary* out, CUkernel handle) {
+    CUSLICE_ENTER(cuKernelGetLibrary)
+    const Kernel* kernel = kernels.find(handle);
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    *out = kernel->library;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuKernelGetName(const char** name, CUkernel handle) {
+    CUSLICE_ENTER(cuKernelGetName)
+    const Kernel* kernel = kernels.find(handle);
+    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    *name = kernel->info->name.c_str();
+    return CUDA_SUCCESS;
+}

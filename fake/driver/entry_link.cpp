@@ -1,0 +1,126 @@
+// The linker that programs call at run time. It compiles nothing: PTX texts are put behind each other, which is an
+// image that cuModuleLoadData takes. A cubin can be passed through alone.
+
+#include <cstring>
+#include <string>
+
+#include "fake/driver/gate.h"
+#include "fake/driver/handles.h"
+#include "fake/driver/image.h"
+#include "fake/driver/image_file.h"
+#include "fake/driver/jit_log.h"
+#include "fake/driver/ptx_text.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+struct Link {
+    std::string text;   // of all PTX added so far
+    std::string cubin;  // the one cubin, if that is all there is
+    bool complete = false;
+    JitLog log;  // documented: the buffers last as long as the link
+};
+
+using LinkTable = HandleTable<Link, CUlinkState, HandleKind::Link>;
+constinit LinkTable links;
+
+CUresult create(unsigned count, CUjit_option* options, void** values, CUlinkState* out) {
+    Link link;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = link.log.read(count, options, values); bad != CUDA_SUCCESS) return bad;
+    link.log.write("");
+    *out = links.create(std::move(link)).first;
+    return CUDA_SUCCESS;
+}
+
+CUresult add(CUlinkState handle, CUjitInputType type, const char* data, std::size_t size) {
+    Link* link = links.find(handle);
+    if (link == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (data == nullptr || size == 0 || link->complete) return CUDA_ERROR_INVALID_VALUE;
+    if (type == CU_JIT_INPUT_PTX) {
+        Image image;
+        std::size_t length = size;
+        while (length > 0 && data[length - 1] == '\0') length--;
+        const CUresult read = compile_ptx(data, length, image);
+        link->log.write(image.fault);
+        if (read != CUDA_SUCCESS) return read;
+        if (!link->cubin.empty()) CUSLICE_UNSUPPORTED("linking a cubin with anything else");
+        const std::string_view text(data, length);
+        link->text.append(link->text.empty() ? text : ptx_without_header(text)).append("\n");
+        return CUDA_SUCCESS;
+    }
+    if (type != CU_JIT_INPUT_CUBIN) CUSLICE_UNSUPPORTED("linking objects, libraries and fat binaries");
+    if (!link->text.empty() || !link->cubin.empty()) CUSLICE_UNSUPPORTED("linking a cubin with anything else");
+    Image image;
+    if (size < 64 ||
+        std::memcmp(data,
+                    "\x7f"
+                    "ELF",
+                    4) != 0 ||
+        !read_cubin(reinterpret_cast<const unsigned char*>(data), image)) {
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
+    link->cubin.assign(data, size);
+    return CUDA_SUCCESS;
+}
+
+CUresult add_file(CUlinkState handle, CUjitInputType type, const char* path) {
+    std::vector<unsigned char> contents;
+    if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = read_image_file(path, contents); bad != CUDA_SUCCESS) return bad;
+    return add(handle, type, reinterpret_cast<const char*>(contents.data()), contents.size());
+}
+
+}  // namespace
+
+CUresult CUDAAPI cuLinkCreate(unsigned int count, CUjit_option* options, void** values, CUlinkState* out) {
+    CUSLICE_ENTER(cuLinkCreate)
+    return create(count, options, values, out);
+}
+
+CUresult CUDAAPI cuLinkCreate_v2(unsigned int count, CUjit_option* options, void** values, CUlinkState* out) {
+    CUSLICE_ENTER(cuLinkCreate_v2)
+    return create(count, options, values, out);
+}
+
+CUresult CUDAAPI cuLinkAddData(CUlinkState link, CUjitInputType type, void* data, size_t size, const char*,
+                               unsigned int, CUjit_option*, void**) {
+    CUSLICE_ENTER(cuLinkAddData)
+    return add(link, type, static_cast<const char*>(data), size);
+}
+
+CUresult CUDAAPI cuLinkAddData_v2(CUlinkState link, CUjitInputType type, void* data, size_t size, const char*,
+                                  unsigned int, CUjit_option*, void**) {
+    CUSLICE_ENTER(cuLinkAddData_v2)
+    return add(link, type, static_cast<const char*>(data), size);
+}
+
+CUresult CUDAAPI cuLinkAddFile(CUlinkState link, CUjitInputType type, const char* path, unsigned int, CUjit_option*,
+                               void**) {
+    CUSLICE_ENTER(cuLinkAddFile)
+    return add_file(link, type, path);
+}
+
+CUresult CUDAAPI cuLinkAddFile_v2(CUlinkState link, CUjitInputType type, const char* path, unsigned int, CUjit_option*,
+                                  void**) {
+    CUSLICE_ENTER(cuLinkAddFile_v2)
+    return add_file(link, type, path);
+}
+
+CUresult CUDAAPI cuLinkComplete(CUlinkState handle, void** image, size_t* size) {
+    CUSLICE_ENTER(cuLinkComplete)
+    Link* link = links.find(handle);
+    if (link == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (image == nullptr || (link->text.empty() && link->cubin.empty())) return CUDA_ERROR_INVALID_VALUE;
+    link->complete = true;
+    std::string& out = link->cubin.empty() ? link->text : link->cubin;
+    *image = out.data();  // documented: it belongs to the link and ends with it
+    if (size != nullptr) *size = out.size() + (link->cubin.empty() ? 1 : 0);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuLinkDestroy(CUlinkState link) {
+    CUSLICE_ENTER(cuLinkDestroy)
+    return links.destroy(link) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}

@@ -1,0 +1,32 @@
+// What has a fixed answer.
+
+#include <atomic>
+
+#include "fake/driver/export_table_asker.h"
+#include "fake/driver/gate.h"
+#include "fake/driver/unsupported.h"
+
+using namespace cuslice::fake;
+
+namespace cuslice::fake {
+
+int say_unsupported(const char* name, std::atomic<bool>& said) { return unsupported(name, said); }
+
+}  // namespace cuslice::fake
+
+// NVIDIA's runtime asks here for tables by which the driver proves itself. There is no proof to give.
+CUresult CUDAAPI cuGetExportTable(const void** table, const CUuuid* id) {
+    if (table == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    say_who_asked(__builtin_return_address(0));
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult CUDAAPI cuProfilerStart() {
+    CUSLICE_ENTER(cuProfilerStart)
+    return CUDA_SUCCESS;  // documented to succeed when no profiler is attached
+}
+
+CUresult CUDAAPI cuProfilerStop() {
+    CUSLICE_ENTER(cuProfilerStop)
+    return CUDA_SUCCESS;
+}

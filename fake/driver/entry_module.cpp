@@ -1,0 +1,152 @@
+// Modules: load, look into, unload.
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "fake/driver/gate.h"
+#include "fake/driver/image_file.h"
+#include "fake/driver/jit_log.h"
+#include "fake/driver/module.h"
+#include "fake/driver/state.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+CUresult load(CUmodule* out, const void* data, const JitLog& log = {}) {
+    Context* context = nullptr;
+    if (out == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    const GpuSpec& gpu = context->gpu->spec;
+    auto image = std::make_shared<Image>();
+    const CUresult read = read_image(data, gpu.major * 10 + gpu.minor, *image);
+    log.write(image->fault);
+    if (read != CUDA_SUCCESS) return read;
+    const std::lock_guard hold(driver().lock);
+    return load_module(*context, std::move(image), *out);
+}
+
+CUresult get_global(CUmodule handle, const char* name, Variable& out) {
+    Context* context = nullptr;
+    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    const std::lock_guard hold(driver().lock);
+    const Module* module = modules.find(handle);
+    if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    const auto found = module->variables.find(name);
+    if (found == module->variables.end()) return CUDA_ERROR_NOT_FOUND;
+    out = found->second;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+namespace cuslice::fake {
+
+CUresult read_image_file(const char* path, std::vector<unsigned char>& contents) {
+    std::FILE* file = std::fopen(path, "rbe");
+    if (file == nullptr) return CUDA_ERROR_FILE_NOT_FOUND;
+    unsigned char part[65536];
+    for (std::size_t size = 0; (size = std::fread(part, 1, sizeof part, file)) > 0;) {
+        contents.insert(contents.end(), part, part + size);
+    }
+    std::fclose(file);
+    contents.insert(contents.end(), 64, '\0');  // PTX must end somewhere, and a short file holds no whole header
+    return CUDA_SUCCESS;
+}
+
+}  // namespace cuslice::fake
+
+CUresult CUDAAPI cuModuleLoad(CUmodule* out, const char* path) {
+    CUSLICE_ENTER(cuModuleLoad)
+    std::vector<unsigned char> contents;
+    if (out == nullptr || path == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = read_image_file(path, contents); bad != CUDA_SUCCESS) return bad;
+    return load(out, contents.data());
+}
+
+CUresult CUDAAPI cuModuleLoadData(CUmodule* out, const void* image) {
+    CUSLICE_ENTER(cuModuleLoadData)
+    return load(out, image);
+}
+
+// Other options tune a compiler that isn't run.
+CUresult CUDAAPI cuModuleLoadDataEx(CUmodule* out, const void* image, unsigned int count, CUjit_option* options,
+                                    void** values) {
+    CUSLICE_ENTER(cuModuleLoadDataEx)
+    JitLog log;
+    if (const CUresult bad = log.read(count, options, values); bad != CUDA_SUCCESS) return bad;
+    return load(out, image, log);
+}
+
+CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule* out, const void* image) {
+    CUSLICE_ENTER(cuModuleLoadFatBinary)
+    return load(out, image);
+}
+
+CUresult CUDAAPI cuModuleUnload(CUmodule module) {
+    CUSLICE_ENTER(cuModuleUnload)
+    const std::lock_guard hold(driver().lock);
+    return unload_module(module);
+}
+
+CUresult CUDAAPI cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
+    CUSLICE_ENTER_ANYTIME(cuModuleGetLoadingMode)
+    if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const char* wanted = std::getenv("CUDA_MODULE_LOADING");
+    *mode = wanted != nullptr && std::string_view(wanted) == "EAGER" ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuModuleGetFunction(CUfunction* out, CUmodule handle, const char* name) {
+    CUSLICE_ENTER(cuModuleGetFunction)
+    if (out == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard hold(driver().lock);
+    Module* module = modules.find(handle);
+    if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    return find_function(*module, name, *out);
+}
+
+CUresult CUDAAPI cuModuleGetFunctionCount(unsigned int* count, CUmodule handle) {
+    CUSLICE_ENTER(cuModuleGetFunctionCount)
+    if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard hold(driver().lock);
+    const Module* module = modules.find(handle);
+    if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    *count = static_cast<unsigned>(module->image->kernels.size());
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuModuleEnumerateFunctions(CUfunction* out, unsigned int room, CUmodule handle) {
+    CUSLICE_ENTER(cuModuleEnumerateFunctions)
+    if (out == nullptr || room == 0) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard hold(driver().lock);
+    Module* module = modules.find(handle);
+    if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    for (const KernelInfo& info : module->image->kernels) {
+        if (room-- == 0) break;
+        if (const CUresult bad = find_function(*module, info.name, *out++); bad != CUDA_SUCCESS) return bad;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* bytes, CUmodule module, const char* name) {
+    CUSLICE_ENTER(cuModuleGetGlobal_v2)
+    Variable variable;
+    if (address == nullptr && bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = get_global(module, name, variable); bad != CUDA_SUCCESS) return bad;
+    if (address != nullptr) *address = variable.at;
+    if (bytes != nullptr) *bytes = variable.size;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuModuleGetGlobal(CUdeviceptr_v1* address, unsigned int* bytes, CUmodule module, const char* name) {
+    CUSLICE_ENTER(cuModuleGetGlobal)
+    Variable variable;
+    if (address == nullptr && bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = get_global(module, name, variable); bad != CUDA_SUCCESS) return bad;
+    if (address != nullptr) CUSLICE_UNSUPPORTED("cuModuleGetGlobal with a 32-bit address");
+    *bytes = static_cast<unsigned>(variable.size);
+    return CUDA_SUCCESS;
+}

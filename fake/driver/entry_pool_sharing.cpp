@@ -1,0 +1,120 @@
+// Memory pools between processes: a descriptor stands for the pool, 64 bytes for each allocation in it.
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "fake/driver/gate.h"
+#include "fake/driver/pool.h"
+#include "fake/driver/sharing.h"
+#include "fake/driver/state.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+static_assert(sizeof(SharingTicket) == sizeof(CUmemPoolPtrExportData));
+
+/// What the descriptor of a pool can be read for.
+struct PoolLabel {
+    std::uint64_t magic = 0x4c4f4f5045524143;
+    unsigned char uuid[16] = {};
+    CUmemPoolProps props{};
+};
+
+CUresult export_pool(int& out, CUmemoryPool handle) {
+    const std::lock_guard hold(driver().lock);
+    const Pool* pool = pools.find(handle);
+    if (pool == nullptr || pool->doomed || pool->imported) return CUDA_ERROR_INVALID_VALUE;
+    if ((pool->props.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0) return CUDA_ERROR_INVALID_VALUE;
+    PoolLabel label;
+    label.props = pool->props;
+    std::memcpy(label.uuid, pool->gpu->spec.uuid.data(), sizeof label.uuid);
+    const int file = memfd_create("cuslice-fake-pool", MFD_CLOEXEC);
+    if (file < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+    if (pwrite(file, &label, sizeof label, 0) != static_cast<ssize_t>(sizeof label)) {
+        close(file);
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    }
+    out = file;
+    return CUDA_SUCCESS;
+}
+
+CUresult import_pool(CUmemoryPool& out, int file) {
+    PoolLabel label;
+    const std::uint64_t magic = label.magic;
+    if (pread(file, &label, sizeof label, 0) != static_cast<ssize_t>(sizeof label) || label.magic != magic)
+        return CUDA_ERROR_INVALID_VALUE;
+    Gpu* gpu = gpu_with_uuid(label.uuid);
+    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    const std::lock_guard hold(driver().lock);
+    if (const CUresult bad = gpu->open(); bad != CUDA_SUCCESS) return bad;
+    Pool& pool = new_pool(*gpu);
+    pool.imported = true;
+    pool.props = label.props;
+    pool.props.location.id = gpu->ordinal;
+    out = pool.handle;
+    return CUDA_SUCCESS;
+}
+
+/// Whether the pool that owns a block can be exported; the driver's lock is held.
+bool exportable(std::uint32_t number) {
+    bool found = false;
+    pools.each([&](CUmemoryPool, const Pool& pool) {
+        found = found || (pool.number == number && !pool.imported &&
+                          (pool.props.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0);
+    });
+    return found;
+}
+
+}  // namespace
+
+CUresult CUDAAPI cuMemPoolExportToShareableHandle(void* out, CUmemoryPool pool, CUmemAllocationHandleType type,
+                                                  unsigned long long flags) {
+    CUSLICE_ENTER(cuMemPoolExportToShareableHandle)
+    if (out == nullptr || flags != 0 || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_INVALID_VALUE;
+    return export_pool(*static_cast<int*>(out), pool);
+}
+
+CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool* out, void* handle, CUmemAllocationHandleType type,
+                                                    unsigned long long flags) {
+    CUSLICE_ENTER(cuMemPoolImportFromShareableHandle)
+    if (out == nullptr || flags != 0 || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_INVALID_VALUE;
+    return import_pool(*out, static_cast<int>(reinterpret_cast<std::intptr_t>(handle)));
+}
+
+CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData* out, CUdeviceptr address) {
+    CUSLICE_ENTER(cuMemPoolExportPointer)
+    const Found found = find_block(address);
+    if (out == nullptr || !found || found.base != address || found.record.kind != BlockKind::Pool)
+        return CUDA_ERROR_INVALID_VALUE;
+    {
+        const std::lock_guard hold(driver().lock);
+        if (!exportable(found.record.owner)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    SharingTicket ticket{};
+    if (const CUresult bad = share_block(found, pool_pointer_magic, ticket); bad != CUDA_SUCCESS) return bad;
+    std::memcpy(out, &ticket, sizeof ticket);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool handle, CUmemPoolPtrExportData* data) {
+    CUSLICE_ENTER(cuMemPoolImportPointer)
+    if (out == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::uint32_t number = 0;
+    {
+        const std::lock_guard hold(driver().lock);
+        const Pool* pool = pools.find(handle);
+        if (pool == nullptr || !pool->imported) return CUDA_ERROR_INVALID_VALUE;
+        number = pool->number;
+    }
+    SharingTicket ticket{};
+    std::memcpy(&ticket, data, sizeof ticket);
+    Address address = 0;
+    const CUresult result = open_shared(ticket, pool_pointer_magic, number, address);
+    if (result == CUDA_SUCCESS) *out = address;
+    return result;
+}

@@ -1,0 +1,151 @@
+// Streams: their life, waiting for them, what they are.
+
+#include "fake/driver/green_context.h"
+#include "fake/driver/lifetime.h"
+#include "fake/driver/resolve.h"
+#include "fake/driver/state.h"
+#include "fake/driver/stream_pair.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+CUresult create(CUstream* out, unsigned flags, int priority) {
+    Context* context = nullptr;
+    if (out == nullptr || (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    *out = create_stream(*contexts.find(current_handle), flags, priority);
+    return CUDA_SUCCESS;
+}
+
+/// Work that is under way ends by itself; the handle is gone at once.
+CUresult destroy(CUstream handle) {
+    Stream* stream = streams.find(handle);
+    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (stream->green != nullptr && !live_green(stream->green)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (const auto capture = stream->capture; capture != nullptr && capture->origin == handle) {
+        end_capture(capture);
+        destroy_graph(capture->graph);
+    }
+    leave_work(*stream);
+    return streams.destroy(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult query(CUstream handle, DefaultStream form) {
+    Stream* stream = nullptr;
+    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = refuse_in_capture(*stream); bad != CUDA_SUCCESS) return bad;
+    Lane::look(stream->lane->mark());
+    for (const Lane::Mark& mark : implicit_order(*stream)) Lane::look(mark);
+    return stream->lane->idle() && implicit_order(*stream).empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+CUresult wait_for(CUstream handle, DefaultStream form) {
+    Stream* stream = nullptr;
+    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = synchronize(*stream); bad != CUDA_SUCCESS) return bad;
+    Context* context = live_context(stream->context);
+    if (context != nullptr) stream_synchronized(*context->gpu);
+    return CUDA_SUCCESS;
+}
+
+CUresult get_priority(CUstream handle, int* out, DefaultStream form) {
+    Stream* stream = nullptr;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    *out = stream->priority;
+    return CUDA_SUCCESS;
+}
+
+CUresult get_flags(CUstream handle, unsigned* out, DefaultStream form) {
+    Stream* stream = nullptr;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    *out = stream->flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult get_id(CUstream handle, unsigned long long* out, DefaultStream form) {
+    Stream* stream = nullptr;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    *out = stream->id;
+    return CUDA_SUCCESS;
+}
+
+CUresult get_context(CUstream handle, CUcontext* out, DefaultStream form) {
+    Stream* stream = nullptr;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    *out = stream->green != nullptr ? name_of_green(stream->green)->handle : stream->context;
+    return CUDA_SUCCESS;
+}
+
+CUresult get_context_2(CUstream handle, CUcontext* out, CUgreenCtx* green, DefaultStream form) {
+    Stream* stream = nullptr;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const Context* current = live_name(current_handle);
+    if (handle == CU_STREAM_PER_THREAD && current != nullptr && current->green != nullptr)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    *out = stream->context;
+    if (green != nullptr) *green = stream->green;
+    return CUDA_SUCCESS;
+}
+
+CUresult get_device(CUstream handle, CUdevice* out, DefaultStream form) {
+    Stream* stream = nullptr;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    const Context* context = live_context(stream->context);
+    if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    *out = context->gpu->ordinal;
+    return CUDA_SUCCESS;
+}
+
+CUresult attach_memory(CUstream handle, CUdeviceptr address, size_t length, unsigned flags, DefaultStream form) {
+    Stream* stream = nullptr;
+    const bool one_flag = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
+    if (!one_flag) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    const Found found = find_block(address);
+    if (!found || found.record.kind != BlockKind::Managed || (length != 0 && length != found.record.asked)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;  // the host may touch managed memory here at any time, whatever it is attached to
+}
+
+}  // namespace
+
+CUresult CUDAAPI cuStreamCreate(CUstream* out, unsigned int flags) {
+    CUSLICE_ENTER(cuStreamCreate)
+    return create(out, flags, 0);
+}
+
+CUresult CUDAAPI cuStreamCreateWithPriority(CUstream* out, unsigned int flags, int priority) {
+    CUSLICE_ENTER(cuStreamCreateWithPriority)
+    return create(out, flags, priority);
+}
+
+CUresult CUDAAPI cuStreamDestroy(CUstream stream) {
+    CUSLICE_ENTER(cuStreamDestroy)
+    return destroy(stream);
+}
+
+CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream) {
+    CUSLICE_ENTER(cuStreamDestroy_v2)
+    return destroy(stream);
+}
+
+CUSLICE_STREAM_PAIR(cuStreamQuery, query, (CUstream stream), stream)
+CUSLICE_STREAM_PAIR(cuStreamSynchronize, wait_for, (CUstream stream), stream)
+CUSLICE_STREAM_PAIR(cuStreamGetPriority, get_priority, (CUstream stream, int* out), stream, out)
+CUSLICE_STREAM_PAIR(cuStreamGetFlags, get_flags, (CUstream stream, unsigned int* out), stream, out)
+CUSLICE_STREAM_PAIR(cuStreamGetId, get_id, (CUstream stream, unsigned long long* out), stream, out)
+CUSLICE_STREAM_PAIR(cuStreamGetCtx, get_context, (CUstream stream, CUcontext* out), stream, out)
+CUSLICE_STREAM_PAIR(cuStreamGetCtx_v2, get_context_2, (CUstream stream, CUcontext* out, CUgreenCtx* green), stream, out,
+                    green)
+CUSLICE_STREAM_PAIR(cuStreamGetDevice, get_device, (CUstream stream, CUdevice* out), stream, out)
+CUSLICE_STREAM_PAIR(cuStreamAttachMemAsync, attach_memory,
+                    (CUstream stream, CUdeviceptr address, size_t length, unsigned int flags), stream, address, length,
+                    flags)

@@ -1,0 +1,37 @@
+#include "fake/driver/event.h"
+
+#include "fake/driver/model_time.h"
+
+namespace cuslice::fake {
+
+constinit EventTable events;
+
+Record begin_record(Event& event) {
+    auto time = std::make_shared<std::atomic<std::uint64_t>>(0);
+    if (event.shared == nullptr) return {[time] { *time = model_time(); }, time};
+    return {[shared = event.shared, number = event.shared->begin_record()] { shared->reach(number); }, time};
+}
+
+void note_record(Event& event, const Record& record, Lane::Mark mark) {
+    event.recorded = true;
+    event.time = record.time;
+    event.mark = std::move(mark);
+}
+
+bool event_reached(const Event& event) {
+    if (event.shared != nullptr) return event.shared->reached(event.shared->latest());
+    return !event.recorded || Lane::done(event.mark);
+}
+
+void wait_for_event(const Event& event) {
+    if (event.shared != nullptr) return event.shared->wait(event.shared->latest());
+    Lane::wait(event.mark);
+}
+
+void wait_in_lane(Lane& lane, const Event& event) {
+    if (event.shared == nullptr) return lane.submit([] {}, {event.mark});
+    // Another process may be slow: that may block a thread of the lane's own only.
+    lane.submit_host([shared = event.shared, number = event.shared->latest()] { shared->wait(number); });
+}
+
+}  // namespace cuslice::fake

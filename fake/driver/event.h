@@ -1,0 +1,42 @@
+#pragma once
+// Events.
+
+#include <atomic>
+#include <memory>
+
+#include "fake/driver/capture.h"
+#include "fake/driver/context.h"
+#include "fake/driver/lane.h"
+#include "fake/driver/shared_event.h"
+
+namespace cuslice::fake {
+
+struct Event {
+    CUcontext context = nullptr;
+    unsigned flags = CU_EVENT_DEFAULT;
+    bool recorded = false;
+    Lane::Mark mark;                 // complete when everything before the record is
+    std::weak_ptr<Capture> capture;  // the one that it was recorded in, as long as that lasts
+    /// When the record was reached, in nanoseconds of model time; written by the lane, which may outlive the event.
+    std::shared_ptr<std::atomic<std::uint64_t>> time = std::make_shared<std::atomic<std::uint64_t>>(0);
+    std::shared_ptr<SharedEvent> shared;  // of an event between processes: what is said of it there holds
+};
+
+using EventTable = HandleTable<Event, CUevent, HandleKind::Event>;
+extern EventTable events;
+
+/// A record that has been begun. Whoever begins one submits its task; if that can't be, runs it.
+struct Record {
+    Task task;
+    std::shared_ptr<std::atomic<std::uint64_t>> time;
+};
+Record begin_record(Event& event);
+/// It has been submitted, up to this mark.
+void note_record(Event& event, const Record& record, Lane::Mark mark);
+
+bool event_reached(const Event& event);
+void wait_for_event(const Event& event);
+/// What is submitted to the lane from now on waits for the event, without blocking the caller.
+void wait_in_lane(Lane& lane, const Event& event);
+
+}  // namespace cuslice::fake

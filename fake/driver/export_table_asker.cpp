@@ -1,0 +1,56 @@
+#include "fake/driver/export_table_asker.h"
+
+#include <dlfcn.h>
+#include <sys/auxv.h>
+
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "fake/driver/gate.h"
+
+namespace cuslice::fake {
+namespace {
+
+/// Beginnings of file names: what works without the tables.
+constexpr const char* content[] = {"libnvrtc",         "libnvJitLink", "libnvvm",
+                                   "libnvptxcompiler", "libcuda.so",   "libnvidia-"};
+
+bool works_without(const std::string& path) {
+    const std::string file = path.substr(path.rfind('/') + 1);
+    for (const char* start : content)
+        if (file.rfind(start, 0) == 0) return true;
+    return false;
+}
+
+/// Where the program itself is loaded.
+const void* program() {
+    Dl_info info{};
+    dladdr(reinterpret_cast<const void*>(getauxval(AT_PHDR)), &info);
+    return info.dli_fbase;
+}
+
+/// Whether it is the first time for this module.
+bool first(const void* module) {
+    static constinit std::mutex lock;
+    static auto* said = new std::set<const void*>;
+    const std::lock_guard hold(lock);
+    return said->insert(module).second;
+}
+
+}  // namespace
+
+void say_who_asked(const void* caller) {
+    Dl_info info{};
+    const bool known = dladdr(caller, &info) != 0 && info.dli_fname != nullptr;
+    if (!first(info.dli_fbase)) return;
+    if (!known || info.dli_fbase == program()) {
+        say("a program that carries NVIDIA's own (static) CUDA runtime can't start on the fake GPU; link the shared "
+            "runtime instead: nvcc -cudart shared, or CUDA_RUNTIME_LIBRARY Shared in CMake");
+    } else if (!works_without(info.dli_fname)) {
+        say(std::string(info.dli_fname) +
+            " carries NVIDIA's own CUDA runtime, which needs a GPU; see docs/fake-gpu.md");
+    }
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,75 @@
+#include "fake/driver/gpu.h"
+
+#include <algorithm>
+
+#include "fake/driver/gate.h"
+#include "fake/driver/host_room.h"
+#include "fake/driver/state.h"
+
+namespace cuslice::fake {
+
+CUresult Gpu::open() {
+    if (opened_) return CUDA_SUCCESS;
+    std::string error;
+    if (!books.open(spec, error) || !books.claim_slot(error)) {
+        say(error);
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    }
+    // Addresses are never the limit while 16 times the memory can be reserved; twice is enough to run.
+    if (!device.space.open(spec.memory * 2, spec.memory * 16, driver().high_addresses)) {
+        say("can't reserve addresses for the memory of " + spec.name + " (a ulimit -v?)");
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    }
+    count_file(device.space.file());
+    device.heap.open(device.space.base(), device.space.size());
+    opened_ = true;
+    return CUDA_SUCCESS;
+}
+
+CUresult Gpu::open_region(Region& region) {
+    if (region.space.size() != 0) return CUDA_SUCCESS;
+    const bool done =
+        &region == &low ? region.space.open_low() : region.space.open_shared(spec.memory, spec.memory * 4);
+    if (!done) return CUDA_ERROR_OUT_OF_MEMORY;
+    count_file(region.space.file());
+    region.heap.open(region.space.base(), region.space.size());
+    return CUDA_SUCCESS;
+}
+
+CUresult Gpu::allocate(Region& region, std::uint64_t bytes, BlockKind kind, std::uint32_t owner, Address& out) {
+    if (bytes > capacity()) return CUDA_ERROR_OUT_OF_MEMORY;
+    const std::lock_guard hold(lock);
+    if (!books.charge(rounded(bytes))) return CUDA_ERROR_OUT_OF_MEMORY;
+    const Block block = region.heap.allocate(bytes, kind, owner);
+    if (!block) {
+        books.release(rounded(bytes));
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    out = block.base;
+    return CUDA_SUCCESS;
+}
+
+void Gpu::unshare(Region& region, const Block& block) {
+    const std::uint64_t bytes = (block.record->asked + page_bytes - 1) / page_bytes * page_bytes;
+    if (block.record->adopted) {
+        region.space.give_up(block.base, bytes);
+    } else if (block.record->asked >= page_bytes) {
+        region.space.discard(block.base, block.record->asked);
+    }
+    const auto found = shared.find(block.base);
+    if (found == shared.end()) return;
+    // A pool goes on paying for what is freed to it.
+    books.drop(found->second.id, block.record->kind != BlockKind::Pool);
+    shared.erase(found);
+}
+
+void Gpu::free_all(std::uint32_t owner) {
+    const std::lock_guard hold(lock);
+    for (Region* region : {&device, &managed, &low}) {
+        region->heap.each([&](const Block& block) {
+            if (block.record->owner == owner && block.record->kind != BlockKind::Pool) free_block(*region, block);
+        });
+    }
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,89 @@
+#pragma once
+// One fake GPU inside one process: what it is, its memory, and its share of the books.
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "fake/books/books.h"
+#include "fake/driver/cuda_api.h"
+#include "fake/driver/heap.h"
+#include "fake/driver/memory_space.h"
+#include "fake/driver/sync.h"
+#include "fake/spec/gpu_spec.h"
+
+namespace cuslice::fake {
+
+/// A range of addresses with its contents and its blocks.
+struct Region {
+    MemorySpace space;
+    Heap heap;
+    bool contains(Address at) const { return space.contains(at); }
+};
+
+/// A block that other processes can hold, or that one of them made.
+struct SharedBlock {
+    std::uint64_t id = 0;    // the piece in the books
+    Address pointer = 0;     // what the program got when it opened another's block
+    unsigned opened = 0;     // so often
+    bool from_pool = false;  // freed as a pool's memory is
+};
+
+class Gpu {
+  public:
+    Gpu(GpuSpec what, int number) : spec(std::move(what)), ordinal(number) {}
+
+    const GpuSpec spec;
+    const int ordinal;  // as CUDA counts it, after CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER
+    std::atomic<bool> lost{false};
+
+    /// Opens the books and the memory; at the first context, so that a GPU which is only looked at costs nothing.
+    /// Called with the driver's lock held.
+    CUresult open();
+    bool opened() const { return opened_; }
+    /// Opens the memory that the host may touch, or the one below 4 GiB; with the driver's lock held.
+    CUresult open_region(Region& region);
+
+    /// Charges and allocates: CUDA_ERROR_OUT_OF_MEMORY leaves nothing behind.
+    CUresult allocate(Region& region, std::uint64_t bytes, BlockKind kind, std::uint32_t owner, Address& out);
+    /// Charges bytes that have no address (contexts, modules, pools' chunks).
+    bool charge(std::uint64_t bytes) {
+        const std::lock_guard hold(lock);
+        return books.charge(bytes);
+    }
+    void release(std::uint64_t bytes) {
+        const std::lock_guard hold(lock);
+        books.release(bytes);
+    }
+    /// Frees a block, with the lock held; the bytes too, unless a pool, a graph or another process accounts for them.
+    void free_block(Region& region, const Block& block) {
+        const std::uint64_t bytes = block.record->asked;
+        const bool charged = block.record->kind < BlockKind::Imported && block.record->kind != BlockKind::Pool;
+        if (block.record->shared || block.record->adopted) [[unlikely]]
+            unshare(region, block);
+        else if (block.record->touched && bytes >= page_bytes)
+            region.space.discard(block.base, bytes);
+        region.heap.free(block);
+        if (charged) books.release(rounded(bytes));
+    }
+    /// Frees everything of one owner.
+    void free_all(std::uint32_t owner);
+
+    std::uint64_t capacity() const { return spec.memory; }
+
+    SpinLock lock;  // books' charges and the heaps
+    Books books;
+    Region device;                          // ordinary memory
+    Region managed;                         // memory that the host touches too
+    Region low;                             // memory for 32-bit pointers
+    std::map<Address, SharedBlock> shared;  // by base; with the lock held
+
+  private:
+    /// Of a block that is about to be freed.
+    void unshare(Region& region, const Block& block);
+    bool opened_ = false;
+};
+
+}  // namespace cuslice::fake

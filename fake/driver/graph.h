@@ -1,0 +1,62 @@
+#pragma once
+// Graphs as captures make them: the tasks of their nodes, in order.
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "fake/driver/cuda_api.h"
+#include "fake/driver/handles.h"
+#include "fake/driver/lane.h"
+#include "fake/driver/user_object.h"
+
+namespace cuslice::fake {
+
+using NodeType = CUgraphNodeType;
+
+struct GraphBlock;
+struct Graph;
+struct GraphNode {
+    NodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    Task task;
+    CUgraph graph = nullptr;
+    std::shared_ptr<GraphBlock> memory;  // that it allocates or frees
+};
+using GraphNodeTable = HandleTable<GraphNode, CUgraphNode, HandleKind::GraphNode>;
+
+struct Graph {
+    std::vector<CUgraphNode> nodes;  // in the order in which they run
+    bool has_memory = false;
+    std::weak_ptr<void> instance;  // the one that it has now; looked at if it has memory nodes
+    HeldObjects objects;
+};
+using GraphTable = HandleTable<Graph, CUgraph, HandleKind::Graph>;
+
+struct ExecNode {
+    NodeType type;
+    Task task;
+    std::shared_ptr<GraphBlock> memory;
+};
+
+/// An instantiated graph: a copy of the tasks, which the graph's end does not touch.
+struct GraphExec {
+    std::vector<ExecNode> nodes;
+    unsigned long long flags = 0;
+    bool has_memory = false;
+    std::shared_ptr<void> instance;
+    std::shared_ptr<const HeldObjects> objects;  // a launch holds them as well
+};
+using GraphExecTable = HandleTable<GraphExec, CUgraphExec, HandleKind::GraphExec>;
+
+extern GraphTable graphs;
+extern GraphNodeTable graph_nodes;
+extern GraphExecTable graph_execs;
+
+/// Appends a node; false if the graph is gone.
+bool append_node(CUgraph graph, NodeType type, Task task, std::shared_ptr<GraphBlock> memory = nullptr);
+/// CUDA_ERROR_INVALID_VALUE unless the graph is one and all of these are nodes of it.
+CUresult check_dependencies(CUgraph graph, const CUgraphNode* nodes, std::size_t count);
+/// Ends a graph and its nodes; false if the handle is none.
+bool destroy_graph(CUgraph graph);
+
+}  // namespace cuslice::fake

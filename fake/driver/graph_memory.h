@@ -1,0 +1,52 @@
+#pragma once
+// Memory of graphs. An allocation node has its address from the moment it is made, in every launch the same; memory is
+// taken when the graph is launched (or uploaded), into a pool that the device keeps for its graphs until it is trimmed.
+
+#include <memory>
+
+#include "fake/driver/gpu.h"
+#include "fake/driver/graph.h"
+
+namespace cuslice::fake {
+
+/// What an allocation node stands for: an address, and memory behind it while it is live. It stays as long as a node,
+/// an instance or its own life needs it.
+struct GraphBlock {
+    Gpu* gpu = nullptr;
+    Address at = 0;
+    std::uint64_t asked = 0;
+    CUgraph graph = nullptr;  // whose node it is
+    CUgraph freed_in = nullptr;
+    bool live = false;
+    std::shared_ptr<GraphBlock> alive;  // itself, while it is live
+
+    ~GraphBlock();
+};
+
+/// What a device keeps for its graphs. The driver's lock is held.
+struct GraphPool {
+    std::uint64_t reserved = 0, reserved_high = 0;  // charged; a multiple of the profile's chunk
+    std::uint64_t used = 0, used_high = 0;
+};
+GraphPool& graph_pool(const Gpu& gpu);
+void trim_graph_pool(Gpu& gpu);
+/// The device is reset: nothing is live any more.
+void end_graph_pool(Gpu& gpu);
+
+// The driver's lock is held in all of these.
+
+/// Appends an allocation node to a graph.
+CUresult add_memory_node(CUgraph graph, Gpu& gpu, std::uint64_t bytes, Address& out);
+/// Appends a node that frees what an allocation node made.
+CUresult add_free_node(CUgraph graph, Address address);
+/// True if the address belongs to an allocation node.
+bool is_graph_memory(Address address);
+/// Ends a live allocation that its graph leaves to others; `done` has to run when the stream gets there.
+CUresult free_graph_memory(Address address, Task& done);
+
+/// Takes what an upload of the instance makes sure of.
+CUresult reserve_graph_memory(const GraphExec& exec);
+/// Takes what a launch needs; `done` has to run after its last task.
+CUresult begin_graph_launch(const GraphExec& exec, Task& done);
+
+}  // namespace cuslice::fake

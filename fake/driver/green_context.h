@@ -1,0 +1,29 @@
+#pragma once
+// Green contexts: a part of a GPU's multiprocessors, with streams of its own, in the device's primary context, which
+// each of them retains. Memory, modules and events are the primary context's. What one costs is not documented; here it
+// is charged like a context.
+
+#include "fake/driver/context.h"
+
+namespace cuslice::fake {
+
+struct Green {
+    Gpu* gpu = nullptr;
+    Context* name = nullptr;  // what cuCtxFromGreenCtx gives
+    unsigned multiprocessors = 0;
+    bool charged = true;  // false once the primary context was reset under it
+};
+
+CUresult create_green(Gpu& gpu, unsigned multiprocessors, CUgreenCtx& out);
+/// CUDA_ERROR_INVALID_CONTEXT if the handle is none.
+CUresult destroy_green(CUgreenCtx handle);
+/// The green contexts of a primary context that ends are of no use any more. The driver's lock is held.
+void end_greens(const Context& primary);
+
+Green* find_green(CUgreenCtx handle);
+/// Whether its primary context still is the one that it was made in.
+bool live_green(CUgreenCtx handle);
+/// What cuCtxFromGreenCtx gives, or null if the handle is of none that lives.
+Context* name_of_green(CUgreenCtx handle);
+
+}  // namespace cuslice::fake

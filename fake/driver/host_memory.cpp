@@ -1,0 +1,107 @@
+#include "fake/driver/host_memory.h"
+
+#include <sys/mman.h>
+
+#include <map>
+#include <mutex>
+
+#include "fake/driver/capture.h"
+#include "fake/driver/resolve.h"
+
+namespace cuslice::fake {
+namespace {
+
+constinit std::mutex host_lock;
+std::uint32_t last_id = 0;
+
+std::map<Address, HostBlock>& blocks() {
+    static auto* all = new std::map<Address, HostBlock>;
+    return *all;
+}
+
+/// The block that contains the address, with the lock held.
+HostBlock* find(Address address) {
+    auto above = blocks().upper_bound(address);
+    if (above == blocks().begin()) return nullptr;
+    HostBlock& block = std::prev(above)->second;
+    return address - block.base < block.size ? &block : nullptr;
+}
+
+std::size_t whole_pages(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+
+}  // namespace
+
+CUresult allocate_host(void** out, std::size_t bytes, unsigned flags) {
+    Context* context = nullptr;
+    if (out == nullptr || bytes == 0 || bytes > std::size_t{1} << 46) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
+    void* memory = mmap(nullptr, whole_pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    const std::lock_guard hold(host_lock);
+    const auto base = reinterpret_cast<Address>(memory);
+    blocks()[base] = {base, bytes, flags, false, context->handle, ++last_id};
+    *out = memory;
+    return CUDA_SUCCESS;
+}
+
+CUresult free_host(void* pointer) {
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
+    const std::lock_guard hold(host_lock);
+    const auto found = blocks().find(reinterpret_cast<Address>(pointer));
+    if (found == blocks().end() || found->second.registered) return CUDA_ERROR_INVALID_VALUE;
+    munmap(pointer, whole_pages(found->second.size));
+    blocks().erase(found);
+    return CUDA_SUCCESS;
+}
+
+CUresult register_host(void* pointer, std::size_t bytes, unsigned flags) {
+    Context* context = nullptr;
+    const auto base = reinterpret_cast<Address>(pointer);
+    if (pointer == nullptr || bytes == 0 || base + bytes < base) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
+    if (is_device_address(base)) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard hold(host_lock);
+    const auto next = blocks().lower_bound(base);
+    if (find(base) != nullptr || (next != blocks().end() && next->first - base < bytes)) {
+        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    }
+    blocks()[base] = {base, bytes, flags, true, context->handle, ++last_id};
+    return CUDA_SUCCESS;
+}
+
+CUresult unregister_host(void* pointer) {
+    const std::lock_guard hold(host_lock);
+    const auto found = blocks().find(reinterpret_cast<Address>(pointer));
+    if (found == blocks().end() || !found->second.registered) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    blocks().erase(found);
+    return CUDA_SUCCESS;
+}
+
+bool find_host_block(Address address, HostBlock& block) {
+    const std::lock_guard hold(host_lock);
+    const HostBlock* found = find(address);
+    if (found != nullptr) block = *found;
+    return found != nullptr;
+}
+
+bool host_range_known(Address address, std::size_t size) {
+    HostBlock block;
+    return find_host_block(address, block) && size <= block.size - (address - block.base);
+}
+
+void end_host_memory(CUcontext context) {
+    const std::lock_guard hold(host_lock);
+    for (auto at = blocks().begin(); at != blocks().end();) {
+        const HostBlock& block = at->second;
+        if (block.context != context) {
+            ++at;
+            continue;
+        }
+        if (!block.registered) munmap(reinterpret_cast<void*>(block.base), whole_pages(block.size));
+        at = blocks().erase(at);
+    }
+}
+
+}  // namespace cuslice::fake

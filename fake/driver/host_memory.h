@@ -1,0 +1,31 @@
+#pragma once
+// Page-locked host memory: allocated by the driver, or the program's own and registered.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "fake/driver/context.h"
+
+namespace cuslice::fake {
+
+struct HostBlock {
+    Address base = 0;
+    std::size_t size = 0;
+    unsigned flags = 0;
+    bool registered = false;
+    CUcontext context = nullptr;
+    std::uint32_t id = 0;
+};
+
+CUresult allocate_host(void** out, std::size_t bytes, unsigned flags);
+CUresult free_host(void* pointer);
+CUresult register_host(void* pointer, std::size_t bytes, unsigned flags);
+CUresult unregister_host(void* pointer);
+
+/// The block that contains the address.
+bool find_host_block(Address address, HostBlock& block);
+bool host_range_known(Address address, std::size_t size);
+/// Frees and forgets what belongs to a context that ends.
+void end_host_memory(CUcontext context);
+
+}  // namespace cuslice::fake

@@ -1,0 +1,79 @@
+#pragma once
+// What a module image says of itself: its kernels and variables. Read from PTX text, from a cubin's symbols and
+// .nv.info, or from the parts of a fat binary. Nothing here is executed.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fake/driver/cuda_api.h"
+
+namespace cuslice::fake {
+
+struct KernelParameter {
+    std::size_t offset = 0, size = 0;
+};
+
+struct KernelInfo {
+    std::string name;
+    bool parameters_known = true;  // `.entry name` without a list: whatever a launch passes is taken unread
+    std::vector<KernelParameter> parameters;
+    int max_threads = 1024;
+    int registers = 32;    // PTX does not say; this is what a small kernel takes
+    int shared_bytes = 0;  // static
+    int local_bytes = 0;
+    int const_bytes = 0;
+    bool cluster_required = false;
+
+    std::size_t parameter_bytes() const {
+        return parameters.empty() ? 0 : parameters.back().offset + parameters.back().size;
+    }
+};
+
+struct VariableInfo {
+    std::string name;
+    std::size_t size = 0;
+    std::vector<unsigned char> contents;  // shorter than size: the rest is zero
+    bool managed = false;
+};
+
+/// What a part of a fat binary is for.
+struct Target {
+    bool ptx = false;
+    int capability = 0;
+};
+
+struct Image {
+    std::vector<KernelInfo> kernels;
+    std::vector<VariableInfo> variables;
+    int capability = 0;  // of the code: major * 10 + minor
+    bool is_ptx = false;
+    std::vector<Target> targets;                      // of a fat binary: of all its parts,
+    std::vector<std::shared_ptr<const Image>> parts;  // and those that can be read
+    std::string opaque;                               // why names can't be known; empty if they are
+    std::string fault;  // of a text that was refused: what is wrong with it, with the line
+};
+
+/// Reads an image as cuModuleLoadData takes it, for a device of the given compute capability (major * 10 + minor).
+/// CUDA_ERROR_INVALID_IMAGE: none of the known forms; CUDA_ERROR_INVALID_PTX: a fault in the text, which the image
+/// names;
+/// CUDA_ERROR_NO_BINARY_FOR_GPU: made for other devices. `capability` 0 takes code for any device.
+CUresult read_image(const void* data, int capability, Image& image);
+
+/// A text as a driver's compiler would take or refuse it: check_ptx and read_ptx.
+CUresult compile_ptx(const char* text, std::size_t size, Image& image);
+
+/// The parts, each of which adds to the image.
+bool read_ptx(const char* text, std::size_t size, Image& image);
+bool read_cubin(const unsigned char* data, Image& image);
+
+/// What a device takes of an image: of a fat binary a cubin before PTX, and the newest. Where that part can't be read,
+/// any other that can: all come from one source and have the same names. Null if nothing runs there.
+std::shared_ptr<const Image> image_for(const std::shared_ptr<const Image>& image, int capability);
+
+/// Whether code for one capability runs on a device of another: PTX upwards, cubins within a major version.
+bool runs_on(bool ptx, int code, int device);
+
+}  // namespace cuslice::fake

@@ -1,0 +1,146 @@
+#include "fake/driver/injection.h"
+
+#include <chrono>
+#include <cstring>
+
+#include "fake/duration.h"
+
+namespace cuslice::fake {
+namespace {
+
+constexpr const char* form =
+    "; an item is FUNCTION:N=CUresult (N: 3, 3+ or *), lost:DEVICE@CALLS, delay:FUNCTION=50us or meet:FUNCTION=2, "
+    "items "
+    "are separated by commas";
+
+bool whole_number(const std::string& text, std::uint64_t& number) {
+    if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos) return false;
+    number = std::stoull(text);
+    return true;
+}
+
+}  // namespace
+
+bool Injection::parse(const std::string& text, std::string& error) {
+    for (std::size_t start = 0; start <= text.size();) {
+        const std::size_t comma = std::min(text.find(',', start), text.size());
+        const std::string item = text.substr(start, comma - start);
+        if (!parse_item(item, error)) {
+            error = "CUSLICE_FAKE_INJECT: '" + item + "': " + error + form;
+            return false;
+        }
+        start = comma + 1;
+    }
+    return true;
+}
+
+bool Injection::parse_item(const std::string& item, std::string& error) {
+    const auto colon = item.find(':');
+    const std::string head = item.substr(0, colon), rest = colon == std::string::npos ? "" : item.substr(colon + 1);
+    std::uint64_t number = 0;
+    if (head == "lost") {
+        const auto at = rest.find('@');
+        std::uint64_t device = 0;
+        if (at == std::string::npos || !whole_number(rest.substr(0, at), device) || device > 63 ||
+            !whole_number(rest.substr(at + 1), number)) {
+            error = "lost needs a device and a number of calls, as in lost:1@100";
+            return false;
+        }
+        losses_.push_back({static_cast<int>(device), number, std::make_unique<std::atomic<bool>>(false)});
+        return true;
+    }
+    const auto equals = rest.find('=');
+    const std::string value = equals == std::string::npos ? "" : rest.substr(equals + 1);
+    if (head == "delay") {
+        const std::string name = rest.substr(0, equals);
+        if (name != "*" && !is_driver_function(name)) {
+            error = "the driver has no function '" + name + "'";
+        } else if (!parse_duration(value, number)) {
+            error = "'" + value + "' is not a time, such as 50us (ns, us, ms, s; at most an hour)";
+        } else {
+            delays_.push_back({name, number});
+        }
+        return error.empty();
+    }
+    if (head == "meet") {
+        auto meeting = std::make_unique<Meeting>();
+        meeting->name = rest.substr(0, equals);
+        if (!is_driver_function(meeting->name)) {
+            error = "the driver has no function '" + meeting->name + "'";
+        } else if (!whole_number(value, meeting->size) || meeting->size < 2 || meeting->size > 1000) {
+            error = "'" + value + "' is no number of threads, 2 to 1000";
+        } else {
+            meetings_.push_back(std::move(meeting));
+        }
+        return error.empty();
+    }
+    if (!is_driver_function(head)) {
+        error = "the driver has no function '" + head + "' (names as exported: cuMemAlloc_v2)";
+        return false;
+    }
+    std::string which = rest.substr(0, equals);
+    std::uint64_t first = 1, last = ~0ULL;
+    if (which != "*") {
+        const bool onwards = !which.empty() && which.back() == '+';
+        if (onwards) which.pop_back();
+        if (!whole_number(which, first) || first == 0) {
+            error = "'" + rest.substr(0, equals) + "' says no call";
+            return false;
+        }
+        if (!onwards) last = first;
+    }
+    if (!whole_number(value, number) || number == 0 || number > 999) {
+        error = "'" + value + "' is no CUresult (1 to 999)";
+        return false;
+    }
+    failures_.push_back(
+        {head, first, last, static_cast<CUresult>(number), std::make_unique<std::atomic<std::uint64_t>>(0)});
+    return true;
+}
+
+CUresult Injection::call(const char* name) {
+    calls_.fetch_add(1, std::memory_order_relaxed);
+    for (const Delay& delay : delays_) {
+        if (delay.name == "*" || delay.name == name) pause_for(delay.nanoseconds);
+    }
+    CUresult result = CUDA_SUCCESS;
+    for (const auto& meeting : meetings_) {
+        if (meeting->name == name && result == CUDA_SUCCESS) result = meeting->wait();
+    }
+    for (Failure& failure : failures_) {
+        if (failure.name != name) continue;
+        const std::uint64_t call = failure.calls->fetch_add(1, std::memory_order_relaxed) + 1;
+        if (call >= failure.first && call <= failure.last && result == CUDA_SUCCESS) result = failure.error;
+    }
+    return result;
+}
+
+CUresult Injection::Meeting::wait() {
+    std::unique_lock hold(mutex);
+    if (++inside == size) {
+        inside = 0;
+        rounds++;
+        complete.notify_all();
+        return CUDA_SUCCESS;
+    }
+    const std::uint64_t round = rounds;
+    complete.wait_for(hold, std::chrono::seconds(kPatience), [&] { return rounds != round || given_up; });
+    if (rounds != round) return CUDA_SUCCESS;
+    inside--;
+    given_up = true;
+    complete.notify_all();
+    return CUDA_ERROR_TIMEOUT;
+}
+
+bool Injection::device_lost(int& ordinal) {
+    const std::uint64_t calls = calls_.load(std::memory_order_relaxed);
+    for (Loss& loss : losses_) {
+        if (calls > loss.after && !loss.told->exchange(true)) {
+            ordinal = loss.ordinal;
+            return true;
+        }
+    }
+    return false;
+}
+
+}  // namespace cuslice::fake

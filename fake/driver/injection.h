@@ -1,0 +1,78 @@
+#pragma once
+// Failures on demand: CUSLICE_FAKE_INJECT, a comma list of
+//
+//   cuMemAlloc_v2:3=2          the 3rd call fails with CUresult 2; 3+ from the 3rd on, * every call
+//   lost:1@100                 device 1 is lost after the 100th call of the process, whatever it was
+//   delay:cuMemAlloc_v2=50us   each call takes so much longer (ns, us, ms, s); delay:* each call of any function
+//   meet:cuMemAlloc_v2=2       each call waits in the driver for another one, so that two are in there at the same time
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "fake/driver/cuda_api.h"
+
+namespace cuslice::fake {
+
+class Injection {
+  public:
+    /// Reads the variable's text. On failure false and a message that says what is wrong and what is right.
+    bool parse(const std::string& text, std::string& error);
+
+    /// A call of the function: waits and fails as asked. Any thread.
+    CUresult call(const char* name);
+
+    /// Ordinals of the devices that are lost from now on; each is returned once.
+    bool device_lost(int& ordinal);
+
+    bool empty() const { return failures_.empty() && delays_.empty() && losses_.empty() && meetings_.empty(); }
+
+  private:
+    struct Failure {
+        std::string name;
+        std::uint64_t first, last;
+        CUresult error;
+        std::unique_ptr<std::atomic<std::uint64_t>> calls;
+    };
+    struct Delay {
+        std::string name;
+        std::uint64_t nanoseconds;
+    };
+    struct Loss {
+        int ordinal;
+        std::uint64_t after;
+        std::unique_ptr<std::atomic<bool>> told;
+    };
+    /// Where threads wait for each other inside a function. Who is left waiting for kPatience is told that it has timed
+    /// out: nobody else can come in, as with a program that holds a lock over the call. Nobody waits any more then.
+    struct Meeting {
+        static constexpr int kPatience = 60;  // seconds
+        std::string name;
+        std::uint64_t size = 2;
+        std::mutex mutex;
+        std::condition_variable complete;
+        std::uint64_t inside = 0, rounds = 0;
+        bool given_up = false;
+
+        CUresult wait();
+    };
+    bool parse_item(const std::string& item, std::string& error);
+
+    std::vector<Failure> failures_;
+    std::vector<Delay> delays_;
+    std::vector<Loss> losses_;
+    std::vector<std::unique_ptr<Meeting>> meetings_;
+    std::atomic<std::uint64_t> calls_{0};
+};
+
+/// The one of this process.
+Injection& injection();
+
+/// Whether the driver exports a function of that name.
+bool is_driver_function(const std::string& name);
+
+}  // namespace cuslice::fake

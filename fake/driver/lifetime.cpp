@@ -1,0 +1,62 @@
+#include "fake/driver/lifetime.h"
+
+#include "fake/driver/array.h"
+#include "fake/driver/event.h"
+#include "fake/driver/graph_memory.h"
+#include "fake/driver/green_context.h"
+#include "fake/driver/host_memory.h"
+#include "fake/driver/module.h"
+#include "fake/driver/pool.h"
+#include "fake/driver/state.h"
+#include "fake/driver/stream.h"
+#include "fake/driver/texture.h"
+#include "fake/driver/work_fault.h"
+
+namespace cuslice::fake {
+
+void drain_streams(Context& context) {
+    for (const Lane::Mark& mark : work_of(context)) Lane::wait(mark);
+}
+
+void end_owned_by(Context& context) {
+    streams.each([&](CUstream handle, const Stream& stream) {
+        if (stream.context == context.handle) streams.destroy(handle);
+    });
+    events.each([&](CUevent handle, const Event& event) {
+        if (event.context == context.handle) events.destroy(handle);
+    });
+    forget_default_streams(context);
+    end_modules(context);
+    end_textures(context);
+    end_arrays(context);
+    // With the primary context goes all that belongs to the device and not to a context of its own.
+    if (context.primary) {
+        end_greens(context);
+        end_pools(*context.gpu);
+        end_graph_pool(*context.gpu);
+    }
+    end_host_memory(context.handle);
+    trim_to_thresholds(*context.gpu);
+}
+
+void stream_synchronized(Gpu& gpu) {
+    const std::lock_guard hold(driver().lock);
+    trim_to_thresholds(gpu);
+}
+
+CUresult synchronize_context(Context& context) {
+    CUresult result = CUDA_SUCCESS;
+    if (Lane::all_idle() && captures_in_progress == 0 && !pools_have_held()) return result;
+    each_stream(context, [&](Stream& stream) {
+        if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) result = bad;
+    });
+    if (result != CUDA_SUCCESS) return result;
+    drain_streams(context);
+    {
+        const std::lock_guard hold(driver().lock);
+        trim_to_thresholds(*context.gpu);
+    }
+    return fault_of_work(context);
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,21 @@
+#pragma once
+// What ends with a context, and waiting for all that runs in it.
+
+#include "fake/driver/context.h"
+
+namespace cuslice::fake {
+
+/// Waits for all work in the context's streams. Without the driver's lock, which that work may need.
+void drain_streams(Context& context);
+
+/// Ends the context's streams, events, modules, arrays and host memory. The driver's lock is held and its streams are
+/// drained.
+void end_owned_by(Context& context);
+
+/// Waits for everything that runs in the context and lets its pools shrink.
+CUresult synchronize_context(Context& context);
+
+/// After a stream of the GPU was waited for: its pools may shrink.
+void stream_synchronized(Gpu& gpu);
+
+}  // namespace cuslice::fake

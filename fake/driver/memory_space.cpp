@@ -1,0 +1,229 @@
+#include "fake/driver/memory_space.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+namespace cuslice::fake {
+namespace {
+
+void fill_bytes(unsigned char* to, std::uint32_t pattern, std::size_t phase, std::size_t size) {
+    unsigned char bytes[4];
+    std::memcpy(bytes, &pattern, 4);
+    if (bytes[0] == bytes[1] && bytes[0] == bytes[2] && bytes[0] == bytes[3]) {
+        std::memset(to, bytes[0], size);
+        return;
+    }
+    std::size_t i = 0;
+    for (; i < size && (phase + i) % 4 != 0; i++) to[i] = bytes[(phase + i) % 4];
+    for (; i + 4 <= size; i += 4) std::memcpy(to + i, &pattern, 4);
+    for (; i < size; i++) to[i] = bytes[(phase + i) % 4];
+}
+
+std::size_t within_page(Address address, Address base, std::size_t size) {
+    return std::min(size, page_bytes - (address - base) % page_bytes);
+}
+
+}  // namespace
+
+bool MemorySpace::reserve(std::size_t least, std::size_t wanted, bool low, bool shared) {
+    least = (least + page_bytes - 1) / page_bytes * page_bytes;
+    // A sanitizer or a ulimit leaves less room than the machine has: halve until it fits.
+    for (std::size_t size = std::max(least, wanted / page_bytes * page_bytes); size >= least; size /= 2) {
+        const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (low ? MAP_32BIT : 0);
+        void* range = mmap(nullptr, size + page_bytes, PROT_NONE, flags, -1, 0);
+        if (range == MAP_FAILED) continue;
+        base_ = (reinterpret_cast<Address>(range) + page_bytes - 1) / page_bytes * page_bytes;
+        size_ = size / page_bytes * page_bytes;
+        if (back()) {
+            shared_ = shared;
+            if (!shared) return true;
+            void* seen = mmap(reinterpret_cast<void*>(base_), size_, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file_, 0);
+            if (seen != MAP_FAILED) return true;
+        }
+        munmap(range, size + page_bytes);
+    }
+    size_ = 0;
+    return false;
+}
+
+bool MemorySpace::back() {
+    if (file_ < 0) file_ = memfd_create("cuslice-fake-gpu", MFD_CLOEXEC);
+    if (file_ < 0 || ftruncate(file_, static_cast<off_t>(size_)) != 0) return false;
+    const int flags = MAP_SHARED | MAP_NORESERVE;
+    void* contents = mmap(nullptr, size_, PROT_READ | PROT_WRITE, flags, file_, 0);
+    const std::size_t table = size_ / page_bytes * sizeof(std::uint64_t);
+    void* pages = mmap(nullptr, table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (contents == MAP_FAILED || pages == MAP_FAILED) {
+        if (contents != MAP_FAILED) munmap(contents, size_);
+        if (pages != MAP_FAILED) munmap(pages, table);
+        return false;
+    }
+    // A core dump of a sparse terabyte would be no help to anybody.
+    madvise(contents, size_, MADV_DONTDUMP);
+    contents_ = static_cast<unsigned char*>(contents);
+    pages_ = static_cast<std::atomic<std::uint64_t>*>(pages);
+    return true;
+}
+
+bool MemorySpace::open(std::size_t least, std::size_t wanted, bool high) {
+    if (!reserve(least, wanted, false, false)) return false;
+    if (high) base_ += Address{1} << 49;
+    return true;
+}
+
+bool MemorySpace::open_low() { return reserve(std::size_t{16} << 20, std::size_t{1} << 30, true, false); }
+
+bool MemorySpace::open_shared(std::size_t least, std::size_t wanted) { return reserve(least, wanted, false, true); }
+
+void MemorySpace::make_stored(Address address) {
+    std::atomic<std::uint64_t>& page = page_of(address);
+    if (const std::uint64_t state = state_of(address); state == stored || state == lent) return;
+    const std::lock_guard hold(lock_);
+    const std::uint64_t state = page.load(std::memory_order_relaxed);
+    if (state == lent) return;
+    if ((state & 3) == uniform) {
+        unsigned char* start = contents_ + (address - base_) / page_bytes * page_bytes;
+        fill_bytes(start, static_cast<std::uint32_t>(state >> 32), 0, page_bytes);
+    }
+    page.store(stored, std::memory_order_release);
+}
+
+void MemorySpace::read(Address from, void* to, std::size_t size) {
+    auto* out = static_cast<unsigned char*>(to);
+    while (size > 0) {
+        const std::size_t part = within_page(from, base_, size);
+        const std::uint64_t state = state_of(from);
+        if ((state & 3) == uniform) {
+            fill_bytes(out, static_cast<std::uint32_t>(state >> 32), from % 4, part);
+        } else {
+            std::memcpy(out, at(from), part);  // a clean page is a hole and reads as zeros
+        }
+        from += part;
+        out += part;
+        size -= part;
+    }
+}
+
+void MemorySpace::write(Address to, const void* from, std::size_t size) {
+    const auto* in = static_cast<const unsigned char*>(from);
+    while (size > 0) {
+        const std::size_t part = within_page(to, base_, size);
+        make_stored(to);
+        std::memcpy(at(to), in, part);
+        to += part;
+        in += part;
+        size -= part;
+    }
+}
+
+void MemorySpace::copy(Address to, MemorySpace& source, Address from, std::size_t size) {
+    while (size > 0) {
+        std::size_t part = within_page(to, base_, size);
+        part = within_page(from, source.base_, part);
+        const std::uint64_t state = source.state_of(from);
+        if ((state & 3) == uniform && from % 4 == to % 4) {
+            fill(to, static_cast<std::uint32_t>(state >> 32), part);
+        } else if (state == clean) {
+            fill(to, 0, part);
+        } else {
+            source.make_stored(from);
+            make_stored(to);
+            std::memmove(at(to), source.at(from), part);
+        }
+        to += part;
+        from += part;
+        size -= part;
+    }
+}
+
+void MemorySpace::fill(Address to, std::uint32_t pattern, std::size_t size) {
+    const std::uint64_t wanted = pattern == 0 ? clean : static_cast<std::uint64_t>(pattern) << 32 | uniform;
+    while (size > 0) {
+        const std::size_t whole = (to - base_) % page_bytes == 0 ? size / page_bytes : 0;
+        if (whole > 0 && (shared_ ? pattern == 0 : state_of(to) != lent)) {
+            set_pages(to, whole, wanted);
+            to += whole * page_bytes;
+            size -= whole * page_bytes;
+            continue;
+        }
+        const std::size_t part = within_page(to, base_, size);
+        // The same over what is there already stores nothing.
+        if (state_of(to) != wanted) {
+            make_stored(to);
+            fill_bytes(at(to), pattern, to % 4, part);
+        }
+        to += part;
+        size -= part;
+    }
+}
+
+void MemorySpace::discard(Address from, std::size_t size) {
+    const Address first = (from - base_ + page_bytes - 1) / page_bytes, end = (from - base_ + size) / page_bytes;
+    if (first < end) set_pages(base_ + first * page_bytes, end - first, clean);
+}
+
+void MemorySpace::lend(Address from, std::size_t size) {
+    for (Address page = from; page - from < size; page += page_bytes) {
+        make_stored(page);
+        if (!shared_) page_of(page).store(lent, std::memory_order_release);
+    }
+}
+
+bool MemorySpace::map_contents(Address from, std::size_t size, int file, std::size_t offset) {
+    void* contents = mmap(at(from), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file,
+                          static_cast<off_t>(offset));
+    if (contents == MAP_FAILED) return false;
+    madvise(contents, size, MADV_DONTDUMP);
+    return true;
+}
+
+bool MemorySpace::adopt(Address from, std::size_t size, int file, std::size_t offset) {
+    if (!map_contents(from, size, file, offset)) return false;
+    for (Address page = from; page - from < size; page += page_bytes) {
+        page_of(page).store(lent, std::memory_order_release);
+    }
+    return true;
+}
+
+void MemorySpace::give_up(Address from, std::size_t size) {
+    map_contents(from, size, file_, from - base_);
+    for (Address page = from; page - from < size; page += page_bytes) {
+        page_of(page).store(clean, std::memory_order_release);
+    }
+}
+
+void MemorySpace::set_pages(Address first, std::size_t count, std::uint64_t state) {
+    const std::lock_guard hold(lock_);
+    if (shared_) {
+        punch(first, count * page_bytes);
+        return;
+    }
+    std::atomic<std::uint64_t>* page = &page_of(first);
+    for (std::size_t i = 0; i < count;) {
+        // A run of stored pages is given back with one system call.
+        std::size_t run = 0;
+        while (i + run < count && (page[i + run].load(std::memory_order_relaxed) == stored ||
+                                   page[i + run].load(std::memory_order_relaxed) == lent)) {
+            page[i + run++].store(state, std::memory_order_release);
+        }
+        if (run > 0) {
+            punch(first + i * page_bytes, run * page_bytes);
+            i += run;
+        } else {
+            page[i++].store(state, std::memory_order_release);
+        }
+    }
+}
+
+void MemorySpace::punch(Address from, std::size_t size) {
+    fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from - base_),
+              static_cast<off_t>(size));
+}
+
+}  // namespace cuslice::fake

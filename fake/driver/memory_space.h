@@ -1,0 +1,80 @@
+#pragma once
+// The contents of one GPU's memory. The addresses that programs see are one PROT_NONE range, so that host code which
+// dereferences a device pointer faults. The bytes are in a sparse memfd of the same shape, which this class alone has
+// mapped, elsewhere; a block's bytes lie at its address's offset, so there is no mapping per block. Large uniform
+// fills are kept as a value per page: filling 139 GiB writes a table, not memory.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "fake/driver/sync.h"
+
+namespace cuslice::fake {
+
+using Address = std::uint64_t;
+
+constexpr std::size_t page_bytes = std::size_t{2} << 20;
+
+class MemorySpace {
+  public:
+    /// Reserves addresses for at least `least` bytes, more if there is room (up to `wanted`). False: no address space.
+    /// `high`: programs see them by 2^49 higher, as where the kernel has page tables of five levels.
+    bool open(std::size_t least, std::size_t wanted, bool high = false);
+    /// The same below 4 GiB, for the 32-bit pointers of the oldest functions.
+    bool open_low();
+    /// The same, but host code may touch the addresses (managed memory): then the contents lie at the addresses.
+    bool open_shared(std::size_t least, std::size_t wanted);
+
+    Address base() const { return base_; }
+    std::size_t size() const { return size_; }
+    bool contains(Address at) const { return at - base_ < size_; }
+
+    /// The ranges below must lie inside; nothing is checked. Any thread; a race over the same bytes is the program's.
+    void read(Address from, void* to, std::size_t size);
+    void write(Address to, const void* from, std::size_t size);
+    void copy(Address to, MemorySpace& source, Address from, std::size_t size);
+    /// Repeats the 4-byte pattern, aligned to the address, over the range. A narrower value is repeated by the caller.
+    void fill(Address to, std::uint32_t pattern, std::size_t size);
+    /// Bytes of host memory that writing the range would take; filling it; copying to it.
+    std::size_t write_takes(Address to, std::size_t size) const;
+    std::size_t fill_takes(Address to, std::uint32_t pattern, std::size_t size) const;
+    std::size_t copy_takes(Address to, const MemorySpace& source, Address from, std::size_t size) const;
+    /// Forgets the contents of whole pages and gives their memory back; the edges stay.
+    void discard(Address from, std::size_t size);
+
+    /// From now on the contents of whole pages are always in the file, where another process may map them.
+    void lend(Address from, std::size_t size);
+    int file() const { return file_; }
+    /// Whole pages get the bytes of another file for their contents, from the offset on; and their own again, zeros.
+    bool adopt(Address from, std::size_t size, int file, std::size_t offset);
+    void give_up(Address from, std::size_t size);
+
+  private:
+    // A page's state: clean (zeros, nothing stored), stored (its bytes are in the memfd), lent (the same, and so they
+    // stay: other processes see them), or uniform: pattern << 32 | 2.
+    static constexpr std::uint64_t clean = 0, stored = 1, uniform = 2, lent = 3;
+
+    bool reserve(std::size_t least, std::size_t wanted, bool low, bool shared);
+    bool back();
+    unsigned char* at(Address address) const { return contents_ + (address - base_); }
+    std::atomic<std::uint64_t>& page_of(Address address) const { return pages_[(address - base_) / page_bytes]; }
+    /// Where the host writes too, a page's bytes are always in the memfd, whatever the table says.
+    std::uint64_t state_of(Address address) const {
+        return shared_ ? stored : page_of(address).load(std::memory_order_acquire);
+    }
+    bool map_contents(Address from, std::size_t size, int file, std::size_t offset);
+    void make_stored(Address address);
+    void punch(Address from, std::size_t size);
+    void set_pages(Address first, std::size_t count, std::uint64_t state);
+
+    Address base_ = 0;
+    std::size_t size_ = 0;
+    int file_ = -1;
+    bool shared_ = false;
+    unsigned char* contents_ = nullptr;
+    std::atomic<std::uint64_t>* pages_ = nullptr;
+    SpinLock lock_;  // changes of page states
+};
+
+}  // namespace cuslice::fake

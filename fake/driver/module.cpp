@@ -1,0 +1,213 @@
+#include "fake/driver/module.h"
+
+#include "fake/driver/gate.h"
+#include "fake/driver/state.h"
+
+namespace cuslice::fake {
+
+constinit ModuleTable modules;
+constinit FunctionTable functions;
+constinit KernelTable kernels;
+constinit LibraryTable libraries;
+
+namespace {
+
+/// A variable's memory: managed ones can be touched by the host, as the others cannot.
+CUresult make_variable(Context& context, const VariableInfo& info, Variable& out) {
+    Gpu& gpu = *context.gpu;
+    if (info.managed) {
+        if (const CUresult bad = gpu.open_region(gpu.managed); bad != CUDA_SUCCESS) return bad;
+    }
+    Region& region = info.managed ? gpu.managed : gpu.device;
+    out.size = info.size;
+    out.managed = info.managed;
+    if (info.size == 0) return CUDA_SUCCESS;
+    const CUresult bad = gpu.allocate(region, info.size, BlockKind::Global, context.number, out.at);
+    if (bad != CUDA_SUCCESS) return bad;
+    region.space.fill(out.at, 0, info.size);
+    const std::size_t given = std::min(info.contents.size(), info.size);
+    if (given > 0) region.space.write(out.at, info.contents.data(), given);
+    return CUDA_SUCCESS;
+}
+
+void free_variable(Gpu& gpu, const Variable& variable) {
+    if (variable.size == 0) return;
+    Region& region = variable.managed ? gpu.managed : gpu.device;
+    const std::lock_guard hold(gpu.lock);
+    const Block block = region.heap.at(variable.at);
+    if (block) gpu.free_block(region, block);
+}
+
+void note(Gpu& gpu, const Module& module, int sign) {
+    std::uint64_t bytes = module.charged;
+    for (const auto& [name, variable] : module.variables) bytes += rounded(variable.size);
+    gpu.books.note_modules(sign * static_cast<std::int64_t>(bytes));
+}
+
+void free_variables(Gpu& gpu, const Module& module) {
+    for (const auto& [name, variable] : module.variables) free_variable(gpu, variable);
+}
+
+void end_module(Module& module) {
+    Gpu& gpu = *contexts.find(module.context)->gpu;
+    note(gpu, module, -1);
+    for (const auto& [name, function] : module.functions) functions.destroy(function);
+    free_variables(gpu, module);
+    gpu.release(module.charged);
+    modules.destroy(module.handle);
+}
+
+}  // namespace
+
+CUresult load_module(Context& context, std::shared_ptr<const Image> image, CUmodule& out) {
+    Gpu& gpu = *context.gpu;
+    Module module;
+    module.context = context.handle;
+    module.charged = gpu.spec.module;
+    if (!gpu.charge(module.charged)) return CUDA_ERROR_OUT_OF_MEMORY;
+    for (const VariableInfo& info : image->variables) {
+        Variable variable;
+        if (const CUresult bad = make_variable(context, info, variable); bad != CUDA_SUCCESS) {
+            free_variables(gpu, module);
+            gpu.release(module.charged);
+            return bad;
+        }
+        module.variables[info.name] = variable;
+    }
+    module.image = std::move(image);
+    note(gpu, module, 1);
+    const auto [handle, made] = modules.create(std::move(module));
+    made->handle = handle;
+    out = handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult unload_module(CUmodule handle) {
+    Module* module = modules.find(handle);
+    if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    end_module(*module);
+    return CUDA_SUCCESS;
+}
+
+void end_modules(Context& context) {
+    modules.each([&](CUmodule, Module& module) {
+        if (module.context == context.handle) end_module(module);
+    });
+    libraries.each([&](CUlibrary, Library& library) { library.modules.erase(context.handle); });
+}
+
+void say_if_opaque(const std::string& name, const Image& image) {
+    static std::atomic<bool> said{false};
+    if (image.opaque.empty() || said.exchange(true)) return;
+    say("kernel '" + name + "' was asked for in " + image.opaque +
+        ", which the fake GPU can't read; build with nvcc --no-compress, or load PTX");
+}
+
+CUresult find_function(Module& module, const std::string& name, CUfunction& out) {
+    const auto known = module.functions.find(name);
+    if (known != module.functions.end()) {
+        out = known->second;
+        return CUDA_SUCCESS;
+    }
+    for (const KernelInfo& info : module.image->kernels) {
+        if (info.name != name) continue;
+        const auto [handle, function] = functions.create();
+        function->module = module.handle;
+        function->context = module.context;
+        function->info = &info;
+        function->image = module.image;
+        function->dynamic_shared = (48 << 10) - info.shared_bytes;
+        module.functions[name] = out = handle;
+        return CUDA_SUCCESS;
+    }
+    say_if_opaque(name, *module.image);
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult library_module(CUlibrary handle, Context& context, CUmodule& out) {
+    Library* library = libraries.find(handle);
+    if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    const auto known = library->modules.find(context.handle);
+    if (known != library->modules.end()) {
+        out = known->second;
+        return CUDA_SUCCESS;
+    }
+    const GpuSpec& gpu = context.gpu->spec;
+    std::shared_ptr<const Image> image = image_for(library->image, gpu.major * 10 + gpu.minor);
+    if (image == nullptr) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    if (const CUresult bad = load_module(context, std::move(image), out); bad != CUDA_SUCCESS) return bad;
+    library->modules[context.handle] = out;
+    return CUDA_SUCCESS;
+}
+
+CUresult kernel_function(CUkernel handle, Context& context, CUfunction& out) {
+    const Kernel* kernel = kernels.find(handle);
+    if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUmodule module = nullptr;
+    if (const CUresult bad = library_module(kernel->library, context, module); bad != CUDA_SUCCESS) return bad;
+    return find_function(*modules.find(module), kernel->info->name, out);
+}
+
+CUresult launchable(CUfunction handle, Context& context, Function*& out) {
+    out = functions.find(handle);
+    if (out == nullptr) {
+        CUfunction function = nullptr;
+        const CUresult bad = kernel_function(reinterpret_cast<CUkernel>(handle), context, function);
+        if (bad != CUDA_SUCCESS) return bad;
+        out = functions.find(function);
+    }
+    return out->context == context.handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult kernel_attribute(const KernelInfo& info, const Function* function, const GpuSpec& gpu, bool is_ptx,
+                          int capability, CUfunction_attribute attribute, int& value) {
+    const int device = gpu.major * 10 + gpu.minor;
+    switch (static_cast<int>(attribute)) {
+        case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+            value = info.max_threads;
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+            value = info.shared_bytes;
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+            value = info.const_bytes;
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+            value = info.local_bytes;
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_NUM_REGS:
+            value = info.registers;
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+            value = is_ptx && capability != 0 ? capability : device;
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+            value = is_ptx || capability == 0 ? device : capability;
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
+            value = 0;
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+            value = function != nullptr ? function->dynamic_shared : (48 << 10) - info.shared_bytes;
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+            value = function != nullptr ? function->carveout : -1;
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+            value = info.cluster_required;
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+        case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+        case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+            value = 0;
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+            value = function != nullptr && function->non_portable_cluster;
+            return CUDA_SUCCESS;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+}  // namespace cuslice::fake

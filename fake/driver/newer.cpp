@@ -1,0 +1,57 @@
+#include "fake/driver/newer.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "fake/driver/gate.h"
+#include "fake/spec/machine.h"
+
+extern "C" {
+
+__attribute__((visibility("default"))) CUresult cuFakeNewerDriverFunction(int* effect) {
+    if (!cuslice::fake::newer_driver()) return CUDA_ERROR_NOT_SUPPORTED;
+    if (effect != nullptr) *effect = 20130;
+    return CUDA_SUCCESS;
+}
+
+__attribute__((visibility("default"))) CUresult cuMemAlloc_v3(CUdeviceptr* out, size_t bytes,
+                                                              unsigned long long flags) {
+    if (!cuslice::fake::newer_driver()) return CUDA_ERROR_NOT_SUPPORTED;
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    return cuMemAlloc_v2(out, bytes);
+}
+
+__attribute__((visibility("default"))) CUresult cuMemcpyDtoD_v3(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                                                                unsigned long long flags) {
+    if (!cuslice::fake::newer_driver()) return CUDA_ERROR_NOT_SUPPORTED;
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    return cuMemcpyDtoD_v2(to, from, bytes);
+}
+
+__attribute__((visibility("default"))) CUresult cuStreamBeginFakeRecapture(CUstream stream, CUstreamCaptureMode mode) {
+    if (!cuslice::fake::newer_driver()) return CUDA_ERROR_NOT_SUPPORTED;
+    return cuStreamBeginCapture_v2(stream, mode);
+}
+}
+
+namespace cuslice::fake {
+
+bool newer_driver() {
+    const char* newer = std::getenv("CUSLICE_FAKE_NEWER");
+    constexpr int known_here = 13000;  // what functions.def is made from
+    return (newer != nullptr && std::strcmp(newer, "1") == 0) || driver_spec().cuda_version() > known_here;
+}
+
+std::span<const Exported> newer_functions() {
+    static const Exported rows[] = {
+        {"cuFakeNewerDriverFunction", "cuFakeNewerDriverFunction", 13000, false,
+         reinterpret_cast<void*>(&cuFakeNewerDriverFunction)},
+        {"cuMemAlloc_v3", "cuMemAlloc", 14000, false, reinterpret_cast<void*>(&cuMemAlloc_v3)},
+        {"cuStreamBeginFakeRecapture", "cuStreamBeginFakeRecapture", 14000, false,
+         reinterpret_cast<void*>(&cuStreamBeginFakeRecapture)},
+        {"cuMemcpyDtoD_v3", "cuMemcpyDtoD", 14000, false, reinterpret_cast<void*>(&cuMemcpyDtoD_v3)},
+    };
+    return rows;
+}
+
+}  // namespace cuslice::fake

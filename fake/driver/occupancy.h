@@ -1,0 +1,14 @@
+#pragma once
+// How many blocks of a kernel fit on a multiprocessor.
+
+#include <cstddef>
+
+#include "fake/driver/image.h"
+#include "fake/spec/gpu_spec.h"
+
+namespace cuslice::fake {
+
+/// 0 if not even one block of so many threads and so much dynamic shared memory fits.
+int blocks_per_multiprocessor(const KernelInfo& kernel, const GpuSpec& gpu, int threads, std::size_t dynamic_shared);
+
+}  // namespace cuslice::fake

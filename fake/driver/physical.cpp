@@ -1,0 +1,217 @@
+// Physical memory: its life, and its way into other processes.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <mutex>
+
+#include "fake/driver/array.h"
+#include "fake/driver/host_room.h"
+#include "fake/driver/multicast.h"
+#include "fake/driver/physical_tables.h"
+#include "fake/driver/sharing.h"
+#include "fake/driver/state.h"
+
+namespace cuslice::fake {
+
+constinit PhysicalTable physicals;
+
+namespace {
+
+/// Lies behind the contents in an exportable piece's file, and says what it is.
+struct Label {
+    std::uint64_t magic = 0x5359485045524143;
+    std::uint64_t id = 0, size = 0;
+    unsigned char uuid[16] = {};
+    CUmemAllocationProp prop{};
+};
+
+/// The label of an exported descriptor; false if it is another kind of file.
+bool read_label(int file, Label& label) {
+    struct stat info {};
+    const auto size = static_cast<ssize_t>(sizeof label);
+    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size <= size) return false;
+    const std::uint64_t magic = Label{}.magic;
+    if (pread(file, &label, sizeof label, info.st_size - size) != size || label.magic != magic) return false;
+    return label.size == static_cast<std::uint64_t>(info.st_size - size) && whole(label.size);
+}
+
+/// Gives a new block a file of its own for its contents; with the GPU's lock held.
+bool move_to_file(Gpu& gpu, const Block& block, const Label& label, int& file) {
+    file = memfd_create("cuslice-fake-memory", MFD_CLOEXEC);
+    const auto size = static_cast<off_t>(label.size);
+    const auto label_size = static_cast<ssize_t>(sizeof label);
+    if (file >= 0 && ftruncate(file, size) == 0 && pwrite(file, &label, sizeof label, size) == label_size &&
+        gpu.device.space.adopt(block.base, label.size, file, 0)) {
+        block.record->adopted = true;
+        return true;
+    }
+    if (file >= 0) close(file);
+    return false;
+}
+
+}  // namespace
+
+void drop_if_unused(CUmemGenericAllocationHandle handle, Physical& physical) {
+    if (physical.handles > 0 || physical.mappings > 0) return;
+    Gpu& gpu = *physical.gpu;
+    const Address at = physical.at;
+    if (physical.file >= 0) {
+        forget_file(physical.file);
+        close(physical.file);
+    }
+    physicals.destroy(handle);
+    const std::lock_guard hold(gpu.lock);
+    const Block block = gpu.device.heap.at(at);
+    if (block) gpu.free_block(gpu.device, block);
+}
+
+void give_up_physical(CUmemGenericAllocationHandle handle) {
+    Physical* physical = physicals.find(handle);
+    physical->mappings--;
+    drop_if_unused(handle, *physical);
+}
+
+CUresult create_physical(CUmemGenericAllocationHandle& out, std::size_t size, const CUmemAllocationProp& prop) {
+    if (size == 0 || !whole(size) || prop.type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    if (prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+    Gpu* gpu = driver().gpu(prop.location.id);
+    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    {
+        const std::lock_guard hold(driver().lock);
+        if (const CUresult bad = gpu->open(); bad != CUDA_SUCCESS) return bad;
+    }
+    Address at = 0;
+    // Nobody's: no context's end frees it.
+    if (const CUresult bad = gpu->allocate(gpu->device, size, BlockKind::Physical, 0, at); bad != CUDA_SUCCESS)
+        return bad;
+    Label label;
+    int file = -1;
+    if ((prop.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) {
+        label.id = new_sharing_id();
+        label.size = size;
+        label.prop = prop;
+        std::memcpy(label.uuid, gpu->spec.uuid.data(), sizeof label.uuid);
+        const std::lock_guard hold(gpu->lock);
+        const Block block = gpu->device.heap.at(at);
+        if (!move_to_file(*gpu, block, label, file)) {
+            gpu->free_block(gpu->device, block);
+            return CUDA_ERROR_OPERATING_SYSTEM;
+        }
+    }
+    const auto [handle, physical] = physicals.create();
+    physical->gpu = gpu;
+    physical->at = at;
+    physical->size = size;
+    physical->prop = prop;
+    physical->file = file;
+    physical->id = label.id;
+    if (file >= 0) count_file(file);
+    out = handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult export_physical(CUmemGenericAllocationHandle handle, int& file) {
+    const std::lock_guard hold(tables().lock);
+    const Physical* physical = physicals.find(handle);
+    if (physical == nullptr || physical->handles == 0 || physical->file < 0) return CUDA_ERROR_INVALID_VALUE;
+    Gpu& gpu = *physical->gpu;
+    {
+        const std::lock_guard hold_gpu(gpu.lock);
+        const Block block = gpu.device.heap.at(physical->at);
+        if (!block.record->shared) {
+            if (!gpu.books.share(physical->id, physical->size)) return CUDA_ERROR_OUT_OF_MEMORY;
+            gpu.shared[block.base].id = physical->id;
+            block.record->shared = true;
+        }
+    }
+    file = fcntl(physical->file, F_DUPFD_CLOEXEC, 0);
+    return file >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+CUresult import_physical(CUmemGenericAllocationHandle& out, int file) {
+    Label label;
+    if (!read_label(file, label)) return CUDA_ERROR_INVALID_VALUE;
+    Gpu* gpu = gpu_with_uuid(label.uuid);
+    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    {
+        const std::lock_guard hold(driver().lock);
+        if (const CUresult bad = gpu->open(); bad != CUDA_SUCCESS) return bad;
+    }
+    const std::lock_guard hold(tables().lock);
+    bool known = false;
+    physicals.each([&](CUmemGenericAllocationHandle handle, Physical& physical) {
+        if (known || physical.id != label.id) return;
+        physical.handles++;
+        out = handle;
+        known = true;
+    });
+    if (known) return CUDA_SUCCESS;
+    const std::lock_guard hold_gpu(gpu->lock);
+    if (!gpu->books.hold_or_pay(label.id, label.size)) return CUDA_ERROR_OUT_OF_MEMORY;
+    const Block block = gpu->device.heap.allocate(label.size, BlockKind::Imported, 0);
+    const int own = fcntl(file, F_DUPFD_CLOEXEC, 0);
+    if (!block || own < 0 || !gpu->device.space.adopt(block.base, label.size, own, 0)) {
+        if (block) gpu->device.heap.free(block);
+        if (own >= 0) close(own);
+        gpu->books.drop(label.id, true);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    block.record->adopted = block.record->shared = true;
+    gpu->shared[block.base].id = label.id;
+    const auto [handle, physical] = physicals.create();
+    physical->gpu = gpu;
+    physical->at = block.base;
+    physical->size = label.size;
+    physical->prop = label.prop;
+    physical->prop.location.id = gpu->ordinal;
+    physical->file = own;
+    physical->id = label.id;
+    out = handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult release_physical(CUmemGenericAllocationHandle handle) {
+    const std::lock_guard hold(tables().lock);
+    if (is_multicast(handle)) return release_multicast(handle);
+    Physical* physical = physicals.find(handle);
+    if (physical == nullptr || physical->handles == 0) return CUDA_ERROR_INVALID_VALUE;
+    physical->handles--;
+    drop_if_unused(handle, *physical);
+    return CUDA_SUCCESS;
+}
+
+CUresult physical_properties(CUmemGenericAllocationHandle handle, CUmemAllocationProp& prop) {
+    const std::shared_lock hold(tables().lock);
+    const Physical* physical = physicals.find(handle);
+    if (physical == nullptr || physical->handles == 0) return CUDA_ERROR_INVALID_VALUE;
+    prop = physical->prop;
+    return CUDA_SUCCESS;
+}
+
+std::size_t physical_size(CUmemGenericAllocationHandle handle) {
+    const std::shared_lock hold(tables().lock);
+    const Physical* physical = physicals.find(handle);
+    return physical == nullptr ? 0 : physical->size;
+}
+
+CUresult bind_physical(CUmemGenericAllocationHandle handle, const Gpu& gpu, std::size_t offset, std::size_t tiles) {
+    const std::lock_guard hold(tables().lock);
+    Physical* physical = physicals.find(handle);
+    if (physical == nullptr || physical->handles == 0 || physical->gpu != &gpu) return CUDA_ERROR_INVALID_VALUE;
+    if ((physical->prop.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (offset % tile_bytes != 0 || offset > physical->size || tiles > (physical->size - offset) / tile_bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    physical->mappings += static_cast<unsigned>(tiles);
+    return CUDA_SUCCESS;
+}
+
+void unbind_physical(CUmemGenericAllocationHandle handle) {
+    const std::lock_guard hold(tables().lock);
+    give_up_physical(handle);
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,92 @@
+// Copies and fills of resolved memory, when their turn has come.
+
+#include <algorithm>
+#include <cstring>
+
+#include "fake/driver/host_room.h"
+#include "fake/driver/resolve.h"
+
+namespace cuslice::fake {
+namespace {
+
+bool all_mapped(const Pieces& pieces) {
+    return std::all_of(pieces.begin(), pieces.end(),
+                       [](const Piece& piece) { return piece.mapped == nullptr || *piece.mapped; });
+}
+
+/// The most that writing these can take of the host's memory: all the pages that they touch.
+std::size_t most_taken(const Pieces& pieces) {
+    std::size_t bytes = 0;
+    for (const Piece& piece : pieces)
+        if (piece.space != nullptr) bytes += piece.size + 2 * page_bytes;
+    return bytes;
+}
+
+/// Calls f(target, source, size) for each stretch that lies in one piece of either side.
+template <typename F>
+void each_stretch(const Pieces& to, const Pieces& from, F&& f) {
+    std::size_t i = 0, j = 0, done_to = 0, done_from = 0;
+    while (i < to.size() && j < from.size()) {
+        const std::size_t part = std::min(to[i].size - done_to, from[j].size - done_from);
+        f(Piece{to[i].space, to[i].at + done_to, part}, Piece{from[j].space, from[j].at + done_from, part}, part);
+        done_to += part;
+        done_from += part;
+        if (done_to == to[i].size) i++, done_to = 0;
+        if (done_from == from[j].size) j++, done_from = 0;
+    }
+}
+
+std::size_t copy_takes(const Pieces& to, const Pieces& from) {
+    std::size_t bytes = 0;
+    each_stretch(to, from, [&](const Piece& target, const Piece& source, std::size_t size) {
+        if (target.space == nullptr) return;
+        bytes += source.space == nullptr ? target.space->write_takes(target.at, size)
+                                         : target.space->copy_takes(target.at, *source.space, source.at, size);
+    });
+    return bytes;
+}
+
+std::size_t fill_takes(const Pieces& pieces, std::uint32_t pattern) {
+    std::size_t bytes = 0;
+    for (const Piece& piece : pieces)
+        if (piece.space != nullptr) bytes += piece.space->fill_takes(piece.at, pattern, piece.size);
+    return bytes;
+}
+
+}  // namespace
+
+CUresult copy_pieces(const Pieces& to, const Pieces& from) {
+    if (!all_mapped(to) || !all_mapped(from)) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (!host_has_room(most_taken(to), [&] { return copy_takes(to, from); })) return CUDA_ERROR_OUT_OF_MEMORY;
+    each_stretch(to, from, [](const Piece& target, const Piece& source, std::size_t size) {
+        if (target.space != nullptr && source.space != nullptr) {
+            target.space->copy(target.at, *source.space, source.at, size);
+        } else if (target.space != nullptr) {
+            target.space->write(target.at, reinterpret_cast<const void*>(source.at), size);
+        } else if (source.space != nullptr) {
+            source.space->read(source.at, reinterpret_cast<void*>(target.at), size);
+        } else {
+            std::memmove(reinterpret_cast<void*>(target.at), reinterpret_cast<const void*>(source.at), size);
+        }
+    });
+    return CUDA_SUCCESS;
+}
+
+CUresult fill_pieces(const Pieces& pieces, std::uint32_t pattern) {
+    if (!all_mapped(pieces)) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (!host_has_room(most_taken(pieces), [&] { return fill_takes(pieces, pattern); }))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    for (const Piece& piece : pieces) {
+        if (piece.space != nullptr) {
+            piece.space->fill(piece.at, pattern, piece.size);
+            continue;
+        }
+        unsigned char bytes[4];
+        std::memcpy(bytes, &pattern, 4);
+        auto* to = reinterpret_cast<unsigned char*>(piece.at);
+        for (std::size_t i = 0; i < piece.size; i++) to[i] = bytes[(piece.at + i) % 4];
+    }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,75 @@
+#include "fake/driver/resolve.h"
+
+#include <algorithm>
+
+#include "fake/driver/host_memory.h"
+#include "fake/driver/state.h"
+#include "fake/driver/virtual_memory.h"
+
+namespace cuslice::fake {
+namespace {
+
+Region* region_of(Gpu& gpu, Address address) {
+    for (Region* region : {&gpu.device, &gpu.managed, &gpu.low}) {
+        if (region->contains(address)) return region;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+int accessing_gpu() {
+    Context* context = nullptr;
+    return current_context(context) == CUDA_SUCCESS ? context->gpu->ordinal : -1;
+}
+
+Found find_block(Address address) {
+    for (const auto& gpu : driver().gpus) {
+        Region* region = region_of(*gpu, address);
+        if (region == nullptr) continue;
+        const std::lock_guard hold(gpu->lock);
+        const Block block = region->heap.find(address);
+        return block ? Found{gpu.get(), region, block.base, *block.record} : Found{};
+    }
+    return {};
+}
+
+bool is_device_address(Address address) {
+    for (const auto& gpu : driver().gpus) {
+        if (gpu->device.contains(address) || gpu->low.contains(address)) return true;
+    }
+    return in_reserved_addresses(address);
+}
+
+CUresult resolve_device(Address address, std::size_t size, Access access, Pieces& pieces, int from_gpu) {
+    for (const auto& gpu : driver().gpus) {
+        Region* region = region_of(*gpu, address);
+        if (region == nullptr) continue;
+        const std::lock_guard hold(gpu->lock);
+        const Block block = region->heap.find(address);
+        if (!block || size > block.record->asked - (address - block.base)) return CUDA_ERROR_INVALID_VALUE;
+        if (access == Access::Write) block.record->touched = true;
+        pieces.push_back({&region->space, address, size, gpu.get(), nullptr});
+        return CUDA_SUCCESS;
+    }
+    if (in_reserved_addresses(address)) return resolve_mapped(address, size, access, pieces, from_gpu);
+    if (!host_range_known(address, size)) return CUDA_ERROR_INVALID_VALUE;
+    pieces.push_back({nullptr, address, size, nullptr, nullptr});
+    return CUDA_SUCCESS;
+}
+
+CUresult resolve_host(const void* pointer, std::size_t size, Pieces& pieces) {
+    const auto address = reinterpret_cast<Address>(pointer);
+    if (pointer == nullptr || address + size < address) return CUDA_ERROR_INVALID_VALUE;
+    if (is_device_address(address) || is_device_address(address + size - 1)) return CUDA_ERROR_INVALID_VALUE;
+    pieces.push_back({nullptr, address, size, nullptr, nullptr});
+    return CUDA_SUCCESS;
+}
+
+CUresult resolve_any(Address address, std::size_t size, Access access, Pieces& pieces, int from_gpu) {
+    if (is_device_address(address) || find_block(address))
+        return resolve_device(address, size, access, pieces, from_gpu);
+    return resolve_host(reinterpret_cast<const void*>(address), size, pieces);
+}
+
+}  // namespace cuslice::fake

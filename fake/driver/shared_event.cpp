@@ -1,0 +1,141 @@
+#include "fake/driver/shared_event.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "fake/books/liveness.h"
+#include "fake/driver/sharing.h"
+
+namespace cuslice::fake {
+
+struct SharedEvent::Page {
+    std::uint64_t id;
+    std::atomic<std::uint32_t> begun, reached;
+    std::atomic<std::int32_t> recorder;           // who has begun the latest record
+    std::atomic<std::uint64_t> recorder_started;  // field 22 of /proc/PID/stat: pids are used again
+};
+
+namespace {
+
+constexpr std::uint32_t magic = 0x45504943;
+
+/// What a CUipcEventHandle holds here.
+struct Ticket {
+    std::uint32_t magic;
+    std::int32_t pid, file;
+    std::int32_t reserved;
+    std::uint64_t id;
+    unsigned char unused[40];
+};
+static_assert(sizeof(Ticket) == sizeof(CUipcEventHandle));
+
+/// Numbers go round.
+bool at_least(std::uint32_t number, std::uint32_t other) { return static_cast<std::int32_t>(number - other) >= 0; }
+
+/// A zombie has been killed already.
+bool lives(int pid, std::uint64_t started) {
+    if (process_start_time(pid) != started) return false;
+    std::string line;
+    std::getline(std::ifstream("/proc/" + std::to_string(pid) + "/stat"), line);
+    const std::size_t state = line.rfind(')');
+    return state != std::string::npos && line.size() > state + 2 && line[state + 2] != 'Z' && line[state + 2] != 'X';
+}
+
+void futex(const std::atomic<std::uint32_t>& word, int what, std::uint32_t value, const timespec* timeout) {
+    syscall(SYS_futex, reinterpret_cast<const std::uint32_t*>(&word), what, value, timeout, nullptr, 0);
+}
+
+}  // namespace
+
+std::shared_ptr<SharedEvent> SharedEvent::make() {
+    const int file = memfd_create("cuslice-fake-event", MFD_CLOEXEC);
+    void* memory = MAP_FAILED;
+    if (file >= 0 && ftruncate(file, sizeof(Page)) == 0)
+        memory = mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) {
+        if (file >= 0) close(file);
+        return nullptr;
+    }
+    auto* page = static_cast<Page*>(memory);
+    page->id = new_sharing_id();
+    return std::shared_ptr<SharedEvent>(new SharedEvent(page, file));
+}
+
+CUresult SharedEvent::open(const CUipcEventHandle& handle, std::shared_ptr<SharedEvent>& out) {
+    Ticket ticket;
+    std::memcpy(&ticket, &handle, sizeof ticket);
+    if (ticket.magic != magic) return CUDA_ERROR_INVALID_HANDLE;
+    // As with memory: a process can't open what it exported itself.
+    if (ticket.pid == getpid()) return CUDA_ERROR_INVALID_CONTEXT;
+    const std::string path = "/proc/" + std::to_string(ticket.pid) + "/fd/" + std::to_string(ticket.file);
+    const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (file < 0) return CUDA_ERROR_INVALID_HANDLE;
+    struct stat info {};
+    void* memory = MAP_FAILED;
+    if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == sizeof(Page))
+        memory = mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (memory == MAP_FAILED) return CUDA_ERROR_INVALID_HANDLE;
+    auto* page = static_cast<Page*>(memory);
+    if (page->id != ticket.id) {  // the descriptor's number has been used again
+        munmap(memory, sizeof(Page));
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    out.reset(new SharedEvent(page, -1));
+    return CUDA_SUCCESS;
+}
+
+SharedEvent::~SharedEvent() {
+    munmap(page_, sizeof(Page));
+    if (file_ >= 0) close(file_);
+}
+
+bool SharedEvent::handle(CUipcEventHandle& out) const {
+    if (file_ < 0) return false;
+    Ticket ticket{};
+    ticket.magic = magic;
+    ticket.pid = getpid();
+    ticket.file = file_;
+    ticket.id = page_->id;
+    std::memcpy(&out, &ticket, sizeof ticket);
+    return true;
+}
+
+std::uint32_t SharedEvent::begin_record() {
+    page_->recorder_started = process_start_time(getpid());
+    page_->recorder = getpid();
+    return page_->begun.fetch_add(1) + 1;
+}
+
+void SharedEvent::reach(std::uint32_t number) {
+    std::uint32_t now = page_->reached;
+    while (!at_least(now, number) && !page_->reached.compare_exchange_weak(now, number)) {
+    }
+    futex(page_->reached, FUTEX_WAKE, INT_MAX, nullptr);
+}
+
+std::uint32_t SharedEvent::latest() const { return page_->begun; }
+
+bool SharedEvent::reached(std::uint32_t number) const {
+    return at_least(page_->reached, number) || !lives(page_->recorder, page_->recorder_started);
+}
+
+void SharedEvent::wait(std::uint32_t number) const {
+    constexpr timespec moment = {0, 10'000'000};
+    for (;;) {
+        const std::uint32_t now = page_->reached;
+        if (reached(number)) return;
+        futex(page_->reached, FUTEX_WAIT, now, &moment);
+    }
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,155 @@
+#include "fake/driver/sharing.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "fake/driver/state.h"
+
+namespace cuslice::fake {
+namespace {
+
+constexpr std::uint64_t page_floor(std::uint64_t at) { return at / page_bytes * page_bytes; }
+
+/// The owner's file, as long as the owner lives; -1 otherwise.
+int open_file_of(const SharingTicket& ticket) {
+    const std::string path = "/proc/" + std::to_string(ticket.pid) + "/fd/" + std::to_string(ticket.file);
+    const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    struct stat info {};
+    if (file < 0) return -1;
+    const auto end = static_cast<off_t>(ticket.offset + ticket.size);
+    if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size >= end) return file;
+    close(file);
+    return -1;
+}
+
+/// The block that an import of this process begins with; with the lock held.
+std::map<Address, SharedBlock>::iterator import_at(Gpu& gpu, Address pointer, bool from_pool) {
+    const Block block = gpu.device.heap.find(pointer);
+    if (!block || block.record->kind != BlockKind::Imported) return gpu.shared.end();
+    const auto found = gpu.shared.find(block.base);
+    const bool same = found != gpu.shared.end() && found->second.pointer == pointer;
+    return same && found->second.from_pool == from_pool ? found : gpu.shared.end();
+}
+
+Gpu* gpu_around(Address pointer) {
+    for (const auto& gpu : driver().gpus) {
+        if (gpu->device.contains(pointer)) return gpu.get();
+    }
+    return nullptr;
+}
+
+/// A block of this process whose contents are the file's; with the lock held.
+CUresult adopt_block(Gpu& gpu, const SharingTicket& ticket, int file, std::uint32_t owner, Block& block) {
+    const std::uint64_t first = page_floor(ticket.offset);
+    const std::uint64_t bytes = page_floor(ticket.offset + ticket.size + page_bytes - 1) - first;
+    block = gpu.device.heap.allocate(bytes, BlockKind::Imported, owner);
+    if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!gpu.device.space.adopt(block.base, bytes, file, first)) {
+        gpu.device.heap.free(block);
+        return CUDA_ERROR_MAP_FAILED;
+    }
+    block.record->adopted = block.record->shared = true;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+std::uint64_t new_sharing_id() {
+    std::uint64_t id = 0;
+    while (id == 0) {
+        if (getrandom(&id, sizeof id, 0) != sizeof id) id = 0;
+    }
+    return id;
+}
+
+Gpu* gpu_with_uuid(const unsigned char* uuid) {
+    for (const auto& gpu : driver().gpus) {
+        if (std::memcmp(gpu->spec.uuid.data(), uuid, 16) == 0) return gpu.get();
+    }
+    return nullptr;
+}
+
+CUresult share_block(const Found& found, std::uint32_t magic, SharingTicket& ticket) {
+    Gpu& gpu = *found.gpu;
+    const std::lock_guard hold(gpu.lock);
+    const Block block = found.region->heap.at(found.base);
+    if (!block) return CUDA_ERROR_INVALID_VALUE;
+    SharedBlock& entry = gpu.shared[block.base];
+    if (!block.record->shared) {
+        entry.id = new_sharing_id();
+        if (!gpu.books.share(entry.id, rounded(block.record->asked))) {
+            gpu.shared.erase(block.base);
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        block.record->shared = true;
+        const std::uint64_t end = block.base + block.record->asked;
+        const std::uint64_t first = page_floor(block.base);
+        found.region->space.lend(first, page_floor(end + page_bytes - 1) - first);
+    }
+    ticket = {};
+    ticket.magic = magic;
+    ticket.pid = getpid();
+    ticket.id = entry.id;
+    ticket.offset = block.base - found.region->space.base();
+    ticket.size = block.record->asked;
+    ticket.file = found.region->space.file();
+    std::memcpy(ticket.uuid, gpu.spec.uuid.data(), sizeof ticket.uuid);
+    return CUDA_SUCCESS;
+}
+
+CUresult open_shared(const SharingTicket& ticket, std::uint32_t magic, std::uint32_t owner, Address& out) {
+    if (ticket.magic != magic || ticket.size == 0 || ticket.offset + ticket.size < ticket.size)
+        return CUDA_ERROR_INVALID_HANDLE;
+    // Seen of drivers: a process can't open what it exported itself.
+    if (ticket.pid == getpid()) return CUDA_ERROR_INVALID_CONTEXT;
+    Gpu* gpu = gpu_with_uuid(ticket.uuid);
+    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    const std::lock_guard hold_driver(driver().lock);
+    if (const CUresult bad = gpu->open(); bad != CUDA_SUCCESS) return bad;
+    const std::lock_guard hold(gpu->lock);
+    for (auto& [base, entry] : gpu->shared) {
+        const Block block = gpu->device.heap.at(base);
+        if (entry.id != ticket.id || !block || block.record->owner != owner) continue;
+        entry.opened++;
+        out = entry.pointer;
+        return CUDA_SUCCESS;
+    }
+    const int file = open_file_of(ticket);
+    if (file < 0) return CUDA_ERROR_INVALID_HANDLE;
+    Block block;
+    CUresult result = CUDA_ERROR_INVALID_HANDLE;
+    if (gpu->books.hold_from_owner(ticket.id)) {
+        result = adopt_block(*gpu, ticket, file, owner, block);
+        if (result != CUDA_SUCCESS) gpu->books.drop(ticket.id, true);
+    }
+    close(file);
+    if (result != CUDA_SUCCESS) return result;
+    out = block.base + ticket.offset % page_bytes;
+    gpu->shared[block.base] = {ticket.id, out, 1, magic == pool_pointer_magic};
+    return CUDA_SUCCESS;
+}
+
+CUresult close_shared(Address pointer, bool from_pool) {
+    Gpu* gpu = gpu_around(pointer);
+    if (gpu == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard hold(gpu->lock);
+    const auto found = import_at(*gpu, pointer, from_pool);
+    if (found == gpu->shared.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (--found->second.opened == 0) gpu->free_block(gpu->device, gpu->device.heap.at(found->first));
+    return CUDA_SUCCESS;
+}
+
+bool is_pool_import(Address pointer) {
+    Gpu* gpu = gpu_around(pointer);
+    if (gpu == nullptr) return false;
+    const std::lock_guard hold(gpu->lock);
+    return import_at(*gpu, pointer, true) != gpu->shared.end();
+}
+
+}  // namespace cuslice::fake

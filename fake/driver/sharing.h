@@ -1,0 +1,39 @@
+#pragma once
+// Memory of one process in another. A block's contents are in a file (memory_space.h), which the other process maps in
+// the place of a block of its own; what leads there is a ticket of 64 bytes for memory that has an address, and a
+// descriptor for physical memory, which has a file to itself.
+
+#include "fake/driver/resolve.h"
+
+namespace cuslice::fake {
+
+/// What a CUipcMemHandle or a CUmemPoolPtrExportData holds here.
+struct SharingTicket {
+    std::uint32_t magic;
+    std::int32_t pid;
+    std::uint64_t id;            // the piece in the books
+    std::uint64_t offset, size;  // in the file
+    std::int32_t file;           // the owner's descriptor
+    std::int32_t reserved;
+    unsigned char uuid[16];
+    std::uint64_t unused;
+};
+static_assert(sizeof(SharingTicket) == 64);
+
+constexpr std::uint32_t ipc_magic = 0x43504943, pool_pointer_magic = 0x50504943;
+
+/// A number that nobody else chooses; not 0.
+std::uint64_t new_sharing_id();
+/// The visible GPU with this UUID, or null.
+Gpu* gpu_with_uuid(const unsigned char* uuid);
+
+/// Lets other processes open a block that starts at its address; once more is the same ticket again.
+CUresult share_block(const Found& found, std::uint32_t magic, SharingTicket& ticket);
+/// Opens another process's block, or once more what is open in this context (or pool) already.
+CUresult open_shared(const SharingTicket& ticket, std::uint32_t magic, std::uint32_t owner, Address& out);
+/// Gives one opening back; the last one ends the block. CUDA_ERROR_INVALID_VALUE if the address is none.
+CUresult close_shared(Address pointer, bool from_pool);
+/// The block of open_shared that a program knows by this address, as it may be freed by it.
+bool is_pool_import(Address pointer);
+
+}  // namespace cuslice::fake

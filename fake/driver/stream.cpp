@@ -1,0 +1,234 @@
+#include "fake/driver/stream.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include "fake/driver/green_context.h"
+#include "fake/driver/model_time.h"
+#include "fake/driver/work_fault.h"
+
+namespace cuslice::fake {
+
+constinit StreamTable streams;
+
+namespace {
+
+constexpr int least_priority = 0, greatest_priority = -5;
+
+std::atomic<std::uint64_t> last_id{0};
+constinit std::mutex defaults_lock;
+
+/// The default streams of one context or green context. Kept until the context is: another thread may be using one.
+struct Defaults {
+    CUcontext context = nullptr;  // the primary one of a green context
+    std::unique_ptr<Stream> legacy;
+    std::map<std::thread::id, std::unique_ptr<Stream>> per_thread;
+};
+
+std::map<std::uint32_t, Defaults>& defaults() {
+    static auto* all = new std::map<std::uint32_t, Defaults>;
+    return *all;
+}
+
+/// The work of a stream that has ended.
+struct Left {
+    CUcontext context = nullptr;
+    CUgreenCtx green = nullptr;
+    bool blocking = false;
+    std::shared_ptr<Lane> lane;
+};
+
+/// With the lock held.
+std::vector<Left>& left() {
+    static auto* all = new std::vector<Left>;
+    std::erase_if(*all, [](const Left& one) { return one.lane->idle(); });
+    return *all;
+}
+
+CUcontext context_of(const Context& name) { return name.base != nullptr ? name.base->handle : name.handle; }
+
+/// With the lock held.
+Defaults& defaults_of(const Context& name) {
+    Defaults& found = defaults()[name.number];
+    found.context = context_of(name);
+    return found;
+}
+
+std::unique_ptr<Stream> new_default(const Context& name, CUstream handle) {
+    auto stream = std::make_unique<Stream>();
+    stream->handle = handle;
+    stream->context = context_of(name);
+    stream->green = name.green;
+    stream->legacy = handle == CU_STREAM_LEGACY;
+    stream->id = ++last_id;
+    return stream;
+}
+
+Stream& per_thread_stream(const Context& name) {
+    const std::lock_guard hold(defaults_lock);
+    auto& mine = defaults_of(name).per_thread[std::this_thread::get_id()];
+    if (mine == nullptr) mine = new_default(name, CU_STREAM_PER_THREAD);
+    return *mine;
+}
+
+}  // namespace
+
+int clamped_priority(int priority) { return std::clamp(priority, greatest_priority, least_priority); }
+
+CUstream create_stream(const Context& name, unsigned flags, int priority) {
+    // Complete before it can be found: another thread may be waiting for all streams of the context.
+    Stream made;
+    made.context = context_of(name);
+    made.green = name.green;
+    made.flags = flags;
+    made.priority = clamped_priority(priority);
+    made.id = ++last_id;
+    const auto [handle, stream] = streams.create(std::move(made));
+    stream->handle = handle;
+    return handle;
+}
+
+Stream& legacy_stream(const Context& name) {
+    const std::lock_guard hold(defaults_lock);
+    auto& legacy = defaults_of(name).legacy;
+    if (legacy == nullptr) legacy = new_default(name, CU_STREAM_LEGACY);
+    return *legacy;
+}
+
+void forget_default_streams(const Context& context) {
+    const std::lock_guard hold(defaults_lock);
+    std::erase_if(defaults(), [&](const auto& entry) { return entry.second.context == context.handle; });
+}
+
+CUresult find_stream(CUstream handle, DefaultStream form, Stream*& stream) {
+    if (handle != nullptr && handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD) {
+        stream = streams.find(handle);
+        if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+        return stream->green == nullptr || live_green(stream->green) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    }
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    const bool per_thread = handle == CU_STREAM_PER_THREAD || (handle == nullptr && form == DefaultStream::PerThread);
+    const Context& name = *contexts.find(current_handle);
+    stream = per_thread ? &per_thread_stream(name) : &legacy_stream(name);
+    return CUDA_SUCCESS;
+}
+
+void each_stream(Context& context, const std::function<void(Stream&)>& f) {
+    streams.each([&](CUstream, Stream& stream) {
+        if (stream.context == context.handle) f(stream);
+    });
+    std::vector<Stream*> own;
+    {
+        const std::lock_guard hold(defaults_lock);
+        for (auto& [number, found] : defaults()) {
+            if (found.context != context.handle) continue;
+            if (found.legacy != nullptr) own.push_back(found.legacy.get());
+            for (auto& [thread, stream] : found.per_thread) own.push_back(stream.get());
+        }
+    }
+    for (Stream* stream : own) f(*stream);
+}
+
+std::vector<Lane::Mark> implicit_order(Stream& stream) {
+    std::vector<Lane::Mark> marks;
+    Context* context = live_context(stream.context);
+    if (context == nullptr || !stream.blocking()) return marks;
+    if (!stream.legacy) {
+        // A green context has a default stream of its own.
+        const Context* name = stream.green == nullptr ? context : name_of_green(stream.green);
+        if (name == nullptr) return marks;
+        Stream& legacy = legacy_stream(*name);
+        if (!legacy.lane->idle()) marks.push_back(legacy.lane->mark());
+        return marks;
+    }
+    each_stream(*context, [&](Stream& other) {
+        if (&other == &stream || other.green != stream.green) return;
+        if (other.blocking() && !other.lane->idle()) marks.push_back(other.lane->mark());
+    });
+    const std::lock_guard hold(defaults_lock);
+    for (const Left& one : left())
+        if (one.context == context->handle && one.blocking && one.green == stream.green)
+            marks.push_back(one.lane->mark());
+    return marks;
+}
+
+void leave_work(const Stream& stream) {
+    if (stream.lane->idle()) return;
+    const std::lock_guard hold(defaults_lock);
+    left().push_back({stream.context, stream.green, stream.blocking(), stream.lane});
+}
+
+std::vector<Lane::Mark> work_of(Context& context, CUgreenCtx green) {
+    std::vector<Lane::Mark> marks;
+    each_stream(context, [&](Stream& stream) {
+        if (green == nullptr || stream.green == green) marks.push_back(stream.lane->mark());
+    });
+    const std::lock_guard hold(defaults_lock);
+    for (const Left& one : left())
+        if (one.context == context.handle && (green == nullptr || one.green == green))
+            marks.push_back(one.lane->mark());
+    return marks;
+}
+
+/// Work in the legacy stream would have to wait for a stream that captures: both are refused.
+static CUresult refuse_implicit_order(Stream& stream) {
+    Context* context = stream.legacy && captures_in_progress != 0 ? live_context(stream.context) : nullptr;
+    CUresult result = CUDA_SUCCESS;
+    if (context == nullptr) return result;
+    each_stream(*context, [&](Stream& other) {
+        if (other.capture == nullptr || !other.blocking() || other.green != stream.green) return;
+        other.capture->invalidate();
+        result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    });
+    return result;
+}
+
+namespace {
+
+/// Work that a GPU does itself takes model time; what only keeps an order takes none.
+Task with_model_time(NodeType type, Task task) {
+    if (type != CU_GRAPH_NODE_TYPE_KERNEL && type != CU_GRAPH_NODE_TYPE_MEMCPY && type != CU_GRAPH_NODE_TYPE_MEMSET)
+        return task;
+    return [task = std::move(task)] {
+        task();
+        spend_model_time();
+    };
+}
+
+}  // namespace
+
+CUresult submit(Stream& stream, NodeType type, Task task) {
+    if (stream.capture != nullptr) {
+        if (!stream.capture->active()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+        return append_node(stream.capture->graph, type, std::move(task)) ? CUDA_SUCCESS
+                                                                         : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    }
+    if (const CUresult bad = refuse_implicit_order(stream); bad != CUDA_SUCCESS) return bad;
+    stream.lane->submit(with_model_time(type, std::move(task)), implicit_order(stream));
+    return CUDA_SUCCESS;
+}
+
+CUresult submit_host(Stream& stream, Task task) {
+    if (stream.capture != nullptr) return submit(stream, CU_GRAPH_NODE_TYPE_HOST, std::move(task));
+    if (const CUresult bad = refuse_implicit_order(stream); bad != CUDA_SUCCESS) return bad;
+    stream.lane->submit_host(std::move(task), implicit_order(stream));
+    return CUDA_SUCCESS;
+}
+
+CUresult refuse_in_capture(Stream& stream) {
+    if (stream.capture == nullptr) return CUDA_SUCCESS;
+    stream.capture->invalidate();
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+CUresult synchronize(Stream& stream) {
+    if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) return bad;
+    for (const Lane::Mark& mark : implicit_order(stream)) Lane::wait(mark);
+    stream.lane->wait();
+    Context* context = live_context(stream.context);
+    return context == nullptr ? CUDA_SUCCESS : fault_of_work(*context);
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,86 @@
+#pragma once
+// Streams: explicit ones, and the default ones of every context.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fake/driver/capture.h"
+#include "fake/driver/context.h"
+#include "fake/driver/lane.h"
+
+namespace cuslice::fake {
+
+/// What cuStreamSetAttribute keeps: it tunes kernels, which aren't run.
+struct StreamSettings {
+    CUaccessPolicyWindow window{};
+    CUsynchronizationPolicy synchronization = CU_SYNC_POLICY_AUTO;
+    CUlaunchMemSyncDomainMap domains{};
+    CUlaunchMemSyncDomain domain = CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT;
+};
+
+struct Stream {
+    CUstream handle = nullptr;
+    CUcontext context = nullptr;
+    CUgreenCtx green = nullptr;  // the green context that it was made in
+    unsigned flags = CU_STREAM_DEFAULT;
+    int priority = 0;
+    std::uint64_t id = 0;
+    bool legacy = false;
+    std::shared_ptr<Lane> lane = std::make_shared<Lane>();
+    std::shared_ptr<Capture> capture;
+    StreamSettings settings;
+
+    /// Whether work here and work in the legacy default stream wait for each other.
+    bool blocking() const { return (flags & CU_STREAM_NON_BLOCKING) == 0; }
+};
+
+using StreamTable = HandleTable<Stream, CUstream, HandleKind::Stream>;
+extern StreamTable streams;
+
+/// A priority as streams have it: documented to be clamped.
+int clamped_priority(int priority);
+
+/// Which default stream a null handle means: the form of the function says.
+enum class DefaultStream { Legacy, PerThread };
+
+/// The stream behind a handle from the program: CUDA_ERROR_INVALID_HANDLE if there is none, else the error of the
+/// current context, which default streams belong to.
+CUresult find_stream(CUstream handle, DefaultStream form, Stream*& stream);
+
+/// Makes a stream in what a handle names: a context, or a green one.
+CUstream create_stream(const Context& name, unsigned flags, int priority);
+
+/// The legacy default stream of what a handle names.
+Stream& legacy_stream(const Context& name);
+
+/// Ends the default streams of a context that ends, its green ones' too; nothing may be running in them.
+void forget_default_streams(const Context& context);
+
+/// Runs the task in the stream's order, or makes it a node of the graph that is being captured.
+CUresult submit(Stream& stream, NodeType type, Task task);
+/// The same for a host function.
+CUresult submit_host(Stream& stream, Task task);
+
+/// What has to be done before work that is submitted now: the implicit order with the legacy default stream.
+std::vector<Lane::Mark> implicit_order(Stream& stream);
+
+/// Waits for the stream; CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (and the capture is invalid) while it captures.
+CUresult synchronize(Stream& stream);
+
+/// An operation that no capture allows: invalidates the one in progress.
+CUresult refuse_in_capture(Stream& stream);
+
+/// The stream ends before its work does: who waits for the context waits for that work too.
+void leave_work(const Stream& stream);
+
+/// All that has been given to the context up to now, or to its green context alone if there is one: in its streams and
+/// in those that have ended.
+std::vector<Lane::Mark> work_of(Context& context, CUgreenCtx green = nullptr);
+
+/// Calls f(stream) for every stream of the context, default ones and those of its green contexts included.
+void each_stream(Context& context, const std::function<void(Stream&)>& f);
+
+}  // namespace cuslice::fake

@@ -1,0 +1,26 @@
+#pragma once
+// Texture and surface objects: what they read is checked and kept. Kernels, which would read it, aren't run.
+
+#include "fake/driver/context.h"
+
+namespace cuslice::fake {
+
+struct Texture {
+    CUcontext context = nullptr;
+    CUDA_RESOURCE_DESC resource{};
+    CUDA_TEXTURE_DESC texture{};
+    bool has_view = false;
+    CUDA_RESOURCE_VIEW_DESC view{};
+};
+using TextureTable = HandleTable<Texture, CUtexObject, HandleKind::Texture>;
+
+struct Surface {
+    CUcontext context = nullptr;
+    CUDA_RESOURCE_DESC resource{};
+};
+using SurfaceTable = HandleTable<Surface, CUsurfObject, HandleKind::Surface>;
+
+/// Ends those of a context that ends.
+void end_textures(const Context& context);
+
+}  // namespace cuslice::fake

@@ -1,0 +1,134 @@
+#include "fake/driver/transfer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "fake/driver/host_memory.h"
+#include "fake/driver/work_fault.h"
+
+namespace cuslice::fake {
+namespace {
+
+/// A value repeated to 4 bytes, as MemorySpace::fill takes it.
+std::uint32_t repeated(std::uint32_t value, unsigned element) {
+    if (element == 1) return (value & 0xff) * 0x01010101U;
+    if (element == 2) return (value & 0xffff) * 0x00010001U;
+    return value;
+}
+
+/// Managed memory is the host's as well.
+bool on_host(const Pieces& pieces) {
+    return std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) {
+        return piece.space == nullptr || (piece.gpu != nullptr && piece.space == &piece.gpu->managed.space);
+    });
+}
+
+bool pageable(const Pieces& pieces) {
+    return std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) {
+        return piece.space == nullptr && !host_range_known(piece.at, piece.size);
+    });
+}
+
+/// What becomes of work that fails when it is done.
+void told(CUcontext context, CUresult result) {
+    if (result != CUDA_SUCCESS) work_failed(context, result);
+}
+
+/// A copy of the bytes as they are now, which lives as long as the task.
+Task copy_staged(const Pieces& to, const Pieces& from, std::size_t bytes) {
+    auto stage = std::make_shared<std::vector<unsigned char>>(bytes);
+    const Pieces staged{{nullptr, reinterpret_cast<Address>(stage->data()), bytes, nullptr, nullptr}};
+    copy_pieces(staged, from);
+    return [to, staged, stage, context = current_handle] { told(context, copy_pieces(to, staged)); };
+}
+
+}  // namespace
+
+Task copy_task(Pieces to, Pieces from) {
+    return [to = std::move(to), from = std::move(from), context = current_handle] {
+        told(context, copy_pieces(to, from));
+    };
+}
+
+bool returns_when_done(const Order& order, const Pieces& to, const Pieces& from) {
+    if (!Lane::late()) return order.wait;
+    // Between device memory nothing waits, whatever the function's name, and host memory that isn't page-locked can't
+    // be left to the GPU.
+    const bool to_host = on_host(to), from_host = on_host(from);
+    if (!to_host && !from_host) return false;
+    return order.wait || (to_host && from_host) || pageable(to) || pageable(from);
+}
+
+CUresult resolve_end(const End& end, std::size_t size, Access access, Pieces& pieces) {
+    switch (end.side) {
+        case Side::Device:
+            return resolve_device(end.address, size, access, pieces, end.gpu);
+        case Side::Host:
+            return resolve_host(reinterpret_cast<const void*>(end.address), size, pieces);
+        default:
+            return resolve_any(end.address, size, access, pieces, end.gpu);
+    }
+}
+
+CUresult run_transfer(NodeType type, Task task, const Order& order) {
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    Stream* stream = nullptr;
+    if (const CUresult bad = find_stream(order.stream, order.form, stream); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = submit(*stream, type, std::move(task)); bad != CUDA_SUCCESS) return bad;
+    if (order.wait && stream->capture == nullptr) stream->lane->wait();
+    return fault_of_work(*context);
+}
+
+CUresult copy_linear(const End& to, const End& from, std::size_t bytes, const Order& order) {
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    Stream* stream = nullptr;
+    if (const CUresult bad = find_stream(order.stream, order.form, stream); bad != CUDA_SUCCESS) return bad;
+    if (bytes == 0) return CUDA_SUCCESS;
+    Pieces source, target;
+    if (const CUresult bad = resolve_end(from, bytes, Access::Read, source); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = resolve_end(to, bytes, Access::Write, target); bad != CUDA_SUCCESS) return bad;
+    // A copy from pageable memory has read it when it returns, and need not have written anything.
+    if (Lane::late() && !order.wait && stream->capture == nullptr && pageable(source) && !on_host(target))
+        return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, copy_staged(target, source, bytes), order);
+    return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, copy_task(target, source),
+                        {order.stream, order.form, returns_when_done(order, target, source)});
+}
+
+CUresult check_fill(const Fill& fill, CUcontext context, int gpu, CheckedFill& out) {
+    std::size_t row = 0, all = 0;
+    if (__builtin_mul_overflow(fill.width, std::size_t{fill.element}, &row)) return CUDA_ERROR_INVALID_VALUE;
+    if (fill.to % fill.element != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (fill.height > 1 && (fill.pitch < row || fill.pitch % fill.element != 0)) return CUDA_ERROR_INVALID_VALUE;
+    out.task = [] {};
+    if (row == 0 || fill.height == 0) return CUDA_SUCCESS;
+    if (__builtin_mul_overflow(fill.height - 1, fill.pitch, &all) || __builtin_add_overflow(all, row, &all))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (fill.height == 1 || fill.pitch == row) {
+        if (const CUresult bad = resolve_device(fill.to, all, Access::Write, out.rows, gpu); bad != CUDA_SUCCESS)
+            return bad;
+    } else {
+        for (std::size_t y = 0; y < fill.height; y++) {
+            const CUresult bad = resolve_device(fill.to + y * fill.pitch, row, Access::Write, out.rows, gpu);
+            if (bad != CUDA_SUCCESS) return bad;
+        }
+    }
+    const auto rows = std::make_shared<Pieces>(out.rows);
+    out.task = [rows, pattern = repeated(fill.value, fill.element), context] {
+        told(context, fill_pieces(*rows, pattern));
+    };
+    return CUDA_SUCCESS;
+}
+
+CUresult fill_rows(const Fill& fill, const Order& order) {
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CheckedFill checked;
+    if (const CUresult bad = check_fill(fill, current_handle, accessing_gpu(), checked); bad != CUDA_SUCCESS)
+        return bad;
+    const bool wait = checked.rows.empty() ? order.wait : returns_when_done(order, checked.rows, {});
+    return run_transfer(CU_GRAPH_NODE_TYPE_MEMSET, std::move(checked.task), {order.stream, order.form, wait});
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,61 @@
+#pragma once
+// Copies and fills as the entries ask for them: checked, then run in a stream's order.
+
+#include "fake/driver/resolve.h"
+#include "fake/driver/stream.h"
+
+namespace cuslice::fake {
+
+/// What an end of a copy is said to be.
+enum class Side { Device, Host, Any };
+
+struct End {
+    Side side;
+    Address address;
+    int gpu;  // that reaches for it: the current context's, or the one that a copy between peers names
+};
+inline End device_end(Address address, int gpu = accessing_gpu()) { return {Side::Device, address, gpu}; }
+inline End host_end(const void* pointer) { return {Side::Host, reinterpret_cast<Address>(pointer), -1}; }
+inline End any_end(Address address) { return {Side::Any, address, accessing_gpu()}; }
+
+/// Where and how a transfer runs: in which stream, and whether the call returns when it is done.
+struct Order {
+    CUstream stream;
+    DefaultStream form;
+    bool wait;
+};
+inline Order synchronous(DefaultStream form) { return {nullptr, form, true}; }
+inline Order in_stream(CUstream stream, DefaultStream form) { return {stream, form, false}; }
+
+CUresult resolve_end(const End& end, std::size_t size, Access access, Pieces& pieces);
+
+CUresult copy_linear(const End& to, const End& from, std::size_t bytes, const Order& order);
+
+/// `height` rows of `width` elements of 1, 2 or 4 bytes; the pitch is in bytes.
+struct Fill {
+    Address to;
+    std::size_t pitch;
+    std::uint32_t value;
+    unsigned element;
+    std::size_t width, height;
+};
+CUresult fill_rows(const Fill& fill, const Order& order);
+
+/// What a fill does when its turn comes, and where. A fault is the context's, and the GPU reaches for the memory.
+struct CheckedFill {
+    Task task;
+    Pieces rows;  // none if there is nothing to fill
+};
+CUresult check_fill(const Fill& fill, CUcontext context, int gpu, CheckedFill& out);
+
+/// Whether a transfer between these returns only when it is done, given what its function says: where work is late, as
+/// documented in "API synchronization behavior".
+bool returns_when_done(const Order& order, const Pieces& to, const Pieces& from);
+
+/// A copy between resolved pieces, which fails in the current context.
+Task copy_task(Pieces to, Pieces from);
+
+/// Runs a checked transfer.
+CUresult run_transfer(NodeType type, Task task, const Order& order);
+
+}  // namespace cuslice::fake

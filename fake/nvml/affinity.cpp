@@ -1,0 +1,47 @@
+// Which processors are near a device: all of them, since there is no device.
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "fake/nvml/answer.h"
+
+using namespace cuslice::fake;
+using namespace cuslice::nvml;
+
+namespace {
+
+constexpr unsigned bits_of_word = 8 * sizeof(unsigned long);
+
+bool exists(unsigned processor) {
+    return processor < static_cast<unsigned>(std::max(sysconf(_SC_NPROCESSORS_CONF), 1L));
+}
+
+/// Lets the calling thread run on all processors; those that its control group doesn't have stay out.
+Return run_anywhere(Device handle) {
+    return with_device(handle, &handle, [](const NvmlDevice&) {
+        cpu_set_t all;
+        CPU_ZERO(&all);
+        for (unsigned i = 0; i < CPU_SETSIZE && exists(i); i++) CPU_SET(i, &all);
+        return sched_setaffinity(0, sizeof all, &all) == 0 ? SUCCESS : ERROR_UNKNOWN;
+    });
+}
+
+}  // namespace
+
+CUSLICE_NVML(nvmlDeviceGetCpuAffinity);
+Return nvmlDeviceGetCpuAffinity(Device handle, unsigned words, unsigned long* mask) {
+    return with_device(handle, mask, [&](const NvmlDevice&) {
+        if (words == 0) return ERROR_INVALID_ARGUMENT;
+        std::fill_n(mask, words, 0UL);
+        for (unsigned i = 0; i < words * bits_of_word && exists(i); i++)
+            mask[i / bits_of_word] |= 1UL << (i % bits_of_word);
+        return SUCCESS;
+    });
+}
+
+CUSLICE_NVML(nvmlDeviceSetCpuAffinity);
+Return nvmlDeviceSetCpuAffinity(Device handle) { return run_anywhere(handle); }
+CUSLICE_NVML(nvmlDeviceClearCpuAffinity);
+Return nvmlDeviceClearCpuAffinity(Device handle) { return run_anywhere(handle); }

@@ -1,0 +1,13 @@
+#pragma once
+// What tells one board from another beside UUID and PCI address.
+
+#include <string>
+
+#include "fake/spec/gpu_spec.h"
+
+namespace cuslice::fake {
+
+/// The board's serial number, derived from the UUID; empty where boards have none.
+std::string serial_of(const GpuSpec& spec);
+
+}  // namespace cuslice::fake

@@ -1,0 +1,122 @@
+#include "fake/nvml/state.h"
+
+#include <cstring>
+
+#include "fake/duration.h"
+#include "fake/nvml/log.h"
+#include "fake/spec/machine.h"
+#include "fake/spec/mig.h"
+
+namespace cuslice::fake {
+namespace {
+
+// Handles are numbers, not addresses: "NVML", then the position.
+constexpr std::uint64_t handle_mark = 0x4e564d4c00000000ULL;
+
+}  // namespace
+
+Nvml& nvml_state() {
+    static auto* one = new Nvml;
+    return *one;
+}
+
+bool NvmlDevice::open() {
+    const std::lock_guard hold(nvml_state().lock);
+    std::string error;
+    if (!opened) {
+        opened = books.open(spec, error);
+        if (!opened) nvml_say(error);
+    }
+    return opened;
+}
+
+nvml::Return Nvml::start(unsigned flags) {
+    constexpr unsigned all = nvml::INIT_FLAG_NO_GPUS | nvml::INIT_FLAG_NO_ATTACH | nvml::INIT_FLAG_FORCE_INIT;
+    if ((flags & ~all) != 0) return nvml::ERROR_INVALID_ARGUMENT;
+    const std::lock_guard hold(count_lock_);
+    if (!read_) {
+        std::string error;
+        MachineSpec machine;
+        if (!machine_from_environment(machine, error)) {
+            nvml_say(error);
+            return nvml::ERROR_DRIVER_NOT_LOADED;
+        }
+        gpus_ = machine.size();
+        std::size_t instances = 0;
+        for (const GpuSpec& gpu : machine) instances += gpu.mig.size();
+        devices_ = std::vector<NvmlDevice>(gpus_ + instances);
+        for (std::size_t i = 0, next = gpus_; i < gpus_; i++) {
+            unsigned place = 0;
+            for (GpuSpec& instance : instances_of(machine[i])) {
+                devices_[next].spec = std::move(instance);
+                devices_[next].parent = i;
+                devices_[next++].place = place++;
+            }
+            devices_[i].spec = std::move(machine[i]);
+        }
+        read_ = true;
+    }
+    starts_++;
+    pause_for(devices_.front().spec.driver.nvml_time);
+    return nvml::SUCCESS;
+}
+
+nvml::Return Nvml::stop() {
+    const std::lock_guard hold(count_lock_);
+    if (starts_ == 0) return nvml::ERROR_UNINITIALIZED;
+    starts_--;
+    return nvml::SUCCESS;
+}
+
+bool Nvml::started() {
+    std::uint64_t pause = 0;
+    {
+        const std::lock_guard hold(count_lock_);
+        if (starts_ == 0) return false;
+        pause = devices_.front().spec.driver.nvml_time;
+    }
+    pause_for(pause);
+    return true;
+}
+
+std::size_t Nvml::instance(std::size_t gpu, unsigned place) const {
+    for (std::size_t i = gpus_; i < devices_.size(); i++) {
+        if (devices_[i].parent == gpu && devices_[i].place == place) return i;
+    }
+    return NvmlDevice::none;
+}
+
+nvml::Device Nvml::handle(std::size_t index) const { return reinterpret_cast<nvml::Device>(handle_mark + index); }
+
+nvml::Return Nvml::find(nvml::Device handle, NvmlDevice*& device) {
+    if (!started()) return nvml::ERROR_UNINITIALIZED;
+    const std::uint64_t index = reinterpret_cast<std::uint64_t>(handle) - handle_mark;
+    if (index >= devices_.size()) return nvml::ERROR_INVALID_ARGUMENT;
+    device = &devices_[index];
+    return nvml::SUCCESS;
+}
+
+nvml::Return copy_text(const std::string& text, char* out, unsigned size) {
+    if (out == nullptr) return nvml::ERROR_INVALID_ARGUMENT;
+    if (size < text.size() + 1) return nvml::ERROR_INSUFFICIENT_SIZE;
+    std::memcpy(out, text.c_str(), text.size() + 1);
+    return nvml::SUCCESS;
+}
+
+nvml::Return holders_of(NvmlDevice& device, std::vector<NvmlHolder>& holders) {
+    const std::size_t own = nvml_state().place_of(device);
+    for (NvmlDevice& one : nvml_state().devices()) {
+        if (&one != &device && one.parent != own) continue;
+        if (!one.open()) return nvml::ERROR_UNKNOWN;
+        bool known = true;
+        for (Holder& holder : one.books.holders(&known)) {
+            if (!holder.live || holder.contexts == 0) continue;
+            if (!one.spec.driver.lists_hosts_pids()) holder.pid = holder.pid_here;
+            if (holder.pid != 0) holders.push_back({holder, &one.spec});
+        }
+        if (!known) return nvml::ERROR_UNKNOWN;
+    }
+    return nvml::SUCCESS;
+}
+
+}  // namespace cuslice::fake

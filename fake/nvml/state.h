@@ -1,0 +1,76 @@
+#pragma once
+// The management library's view: the machine of CUSLICE_FAKE in PCI order, and the books of each GPU.
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "virtual_gpu/driver/nvml.h"
+#include "fake/books/books.h"
+#include "fake/spec/gpu_spec.h"
+
+// What is defined here is what a program looks up.
+#define CUSLICE_NVML_EXPORT extern "C" __attribute__((visibility("default")))
+
+/// Declares an exported function with the signature that driver/nvml.h gives it; its definition follows.
+#define CUSLICE_NVML(name) CUSLICE_NVML_EXPORT cuslice::nvml::functions::name name
+
+namespace cuslice::fake {
+
+struct NvmlDevice {
+    static constexpr std::size_t none = ~std::size_t{0};
+
+    GpuSpec spec;
+    std::size_t parent = none;  // of a MIG instance, the place of the GPU that it is a part of
+    unsigned place = 0;         // of a MIG instance, its place among the GPU's
+    Books books;
+    bool opened = false;
+    /// The books, opened at the first question; false if they can't be.
+    bool open();
+};
+
+class Nvml {
+  public:
+    /// Counts an nvmlInit; the first reads CUSLICE_FAKE. Devices keep their handles from then on.
+    nvml::Return start(unsigned flags);
+    /// Takes one back.
+    nvml::Return stop();
+    bool started();
+
+    /// The GPUs in PCI order, and behind them the MIG instances of all of them.
+    std::vector<NvmlDevice>& devices() { return devices_; }
+    /// How many GPUs there are; instances are none.
+    std::size_t gpus() const { return gpus_; }
+    /// The place of a GPU's instance; NvmlDevice::none if it has no such one.
+    std::size_t instance(std::size_t gpu, unsigned place) const;
+    std::size_t place_of(const NvmlDevice& device) const { return static_cast<std::size_t>(&device - devices_.data()); }
+    nvml::Device handle(std::size_t index) const;
+    /// The device behind a handle: ERROR_UNINITIALIZED, ERROR_INVALID_ARGUMENT if it is none that this library gave.
+    nvml::Return find(nvml::Device handle, NvmlDevice*& device);
+
+    std::mutex lock;  // the books' first opening
+
+  private:
+    std::mutex count_lock_;
+    int starts_ = 0;
+    bool read_ = false;
+    std::vector<NvmlDevice> devices_;
+    std::size_t gpus_ = 0;
+};
+
+/// The process's one; never destroyed.
+Nvml& nvml_state();
+
+/// Copies text as NVML does: ERROR_INSUFFICIENT_SIZE if it doesn't fit with its end.
+nvml::Return copy_text(const std::string& text, char* out, unsigned size);
+
+/// Somebody who has a context on a device now.
+struct NvmlHolder {
+    Holder holder;
+    const GpuSpec* spec;  // of the GPU or the instance
+};
+
+/// Everybody who has a context on the device, or on one of its instances.
+nvml::Return holders_of(NvmlDevice& device, std::vector<NvmlHolder>& holders);
+
+}  // namespace cuslice::fake

@@ -1,0 +1,14 @@
+// Every function of nvml_functions.def, weak: those that no other file here defines answer ERROR_NOT_SUPPORTED. They
+// need no signature: all return a code, the caller cleans up its arguments, and the first one is looked at only where
+// it is known to be a device (refused.cpp).
+
+#include "fake/nvml/log.h"
+
+#define CUSLICE_NVML_FUNCTION(name)                                                                \
+    extern "C" __attribute__((weak, visibility("default"))) int name(cuslice::nvml::Device first); \
+    extern "C" int name(cuslice::nvml::Device first) {                                             \
+        static constinit std::atomic<bool> said{false};                                            \
+        return cuslice::fake::nvml_refuse(#name, first, said);                                     \
+    }
+#include "virtual_gpu/driver/nvml_functions.def"
+#undef CUSLICE_NVML_FUNCTION

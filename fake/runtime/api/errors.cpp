@@ -1,0 +1,44 @@
+// Errors: names, texts, and the last one of a thread.
+
+#include "fake/runtime/state.h"
+
+namespace {
+
+struct Text {
+    cudaError_t code;
+    const char* name;
+    const char* text;
+};
+
+constexpr Text texts[] = {
+#define CUSLICE_CUDART_ERROR(name, text) {name, #name, text},
+#include "fake/runtime/errors.def"
+#undef CUSLICE_CUDART_ERROR
+};
+
+const Text* find(cudaError_t code) {
+    for (const Text& text : texts) {
+        if (text.code == code) {
+            return &text;
+        }
+    }
+    return nullptr;
+}
+
+constexpr const char* unrecognized = "unrecognized error code";
+
+}  // namespace
+
+const char* cudaGetErrorName(cudaError_t error) {
+    const Text* text = find(error);
+    return text == nullptr ? unrecognized : text->name;
+}
+
+const char* cudaGetErrorString(cudaError_t error) {
+    const Text* text = find(error);
+    return text == nullptr ? unrecognized : text->text;
+}
+
+cudaError_t cudaGetLastError() { return cuslice::fake::last_error(true); }
+
+cudaError_t cudaPeekAtLastError() { return cuslice::fake::last_error(false); }

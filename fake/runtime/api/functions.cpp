@@ -1,0 +1,147 @@
+// Kernels as objects: attributes and occupancy.
+
+#include "fake/runtime/launch_config.h"
+#include "fake/runtime/modules.h"
+#include "fake/runtime/registry.h"
+#include "fake/runtime/state.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+/// Finds the driver's function for `kernel` and hands it to `call`.
+template <class Call>
+cudaError_t with_function(const void* kernel, Call call) {
+    return in_context([&] {
+        CUfunction function = nullptr;
+        const cudaError_t error = function_of(kernel, &function);
+        return error != cudaSuccess ? error : as_error(call(function));
+    });
+}
+
+}  // namespace
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
+    if (attributes == nullptr) {
+        return record(cudaErrorInvalidValue);
+    }
+    return with_function(kernel, [&](CUfunction function) {
+        cudaFuncAttributes found{};
+        int shared = 0;
+        int constant = 0;
+        int local = 0;
+        const struct {
+            CUfunction_attribute attribute;
+            int* value;
+        } wanted[] = {
+            {CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &shared},
+            {CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES, &constant},
+            {CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, &local},
+            {CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &found.maxThreadsPerBlock},
+            {CU_FUNC_ATTRIBUTE_NUM_REGS, &found.numRegs},
+            {CU_FUNC_ATTRIBUTE_PTX_VERSION, &found.ptxVersion},
+            {CU_FUNC_ATTRIBUTE_BINARY_VERSION, &found.binaryVersion},
+            {CU_FUNC_ATTRIBUTE_CACHE_MODE_CA, &found.cacheModeCA},
+            {CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, &found.maxDynamicSharedSizeBytes},
+            {CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, &found.preferredShmemCarveout},
+            {CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET, &found.clusterDimMustBeSet},
+            {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, &found.requiredClusterWidth},
+            {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, &found.requiredClusterHeight},
+            {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, &found.requiredClusterDepth},
+            {CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, &found.clusterSchedulingPolicyPreference},
+            {CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, &found.nonPortableClusterSizeAllowed},
+        };
+        for (const auto& one : wanted) {
+            const CUresult result = CU(cuFuncGetAttribute, 2020)(one.value, one.attribute, function);
+            if (result != CUDA_SUCCESS) {
+                return result;
+            }
+        }
+        found.sharedSizeBytes = static_cast<size_t>(shared);
+        found.constSizeBytes = static_cast<size_t>(constant);
+        found.localSizeBytes = static_cast<size_t>(local);
+        *attributes = found;
+        return CUDA_SUCCESS;
+    });
+}
+
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+    return with_function(kernel, [&](CUfunction function) {
+        return CU(cuFuncSetAttribute, 9000)(function, static_cast<CUfunction_attribute>(attribute), value);
+    });
+}
+
+cudaError_t cudaFuncSetCacheConfig(const void* kernel, cudaFuncCache config) {
+    return with_function(kernel, [&](CUfunction function) {
+        return CU(cuFuncSetCacheConfig, 3000)(function, static_cast<CUfunc_cache>(config));
+    });
+}
+
+cudaError_t cudaFuncSetSharedMemConfig(const void* kernel, cudaSharedMemConfig config) {
+    return with_function(kernel, [&](CUfunction function) {
+        return CU(cuFuncSetSharedMemConfig, 4020)(function, static_cast<CUsharedconfig>(config));
+    });
+}
+
+cudaError_t cudaFuncGetName(const char** name, const void* kernel) {
+    if (name == nullptr) {
+        return record(cudaErrorInvalidValue);
+    }
+    Lock held;
+    const Kernel* const found = find_kernel(kernel);
+    if (found == nullptr) {
+        return record(cudaErrorInvalidDeviceFunction);
+    }
+    *name = found->name;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, const void* symbol) {
+    if (function == nullptr) {
+        return record(cudaErrorInvalidValue);
+    }
+    return with_function(symbol, [&](CUfunction found) {
+        *function = found;
+        return CUDA_SUCCESS;
+    });
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* kernel, int block_size,
+                                                                   size_t shared_bytes, unsigned int flags) {
+    return with_function(kernel, [&](CUfunction function) {
+        return CU(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000)(blocks, function, block_size,
+                                                                              shared_bytes, flags);
+    });
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel, int block_size,
+                                                          size_t shared_bytes) {
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, kernel, block_size, shared_bytes,
+                                                                  cudaOccupancyDefault);
+}
+
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* kernel, int blocks, int block_size) {
+    return with_function(kernel, [&](CUfunction function) {
+        return CU(cuOccupancyAvailableDynamicSMemPerBlock, 10020)(bytes, function, blocks, block_size);
+    });
+}
+
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* kernel, const cudaLaunchConfig_t* config) {
+    if (config == nullptr) {
+        return record(cudaErrorInvalidValue);
+    }
+    return with_function(kernel, [&](CUfunction function) {
+        const CUlaunchConfig wanted = driver_config(*config);
+        return CU(cuOccupancyMaxPotentialClusterSize, 11070)(size, function, &wanted);
+    });
+}
+
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* kernel, const cudaLaunchConfig_t* config) {
+    if (config == nullptr) {
+        return record(cudaErrorInvalidValue);
+    }
+    return with_function(kernel, [&](CUfunction function) {
+        const CUlaunchConfig wanted = driver_config(*config);
+        return CU(cuOccupancyMaxActiveClusters, 11070)(clusters, function, &wanted);
+    });
+}

@@ -1,0 +1,160 @@
+// Nodes that a program adds to a graph one by one.
+
+#include "fake/runtime/graph_nodes.h"
+
+#include "fake/runtime/copy_box.h"
+#include "fake/runtime/modules.h"
+#include "fake/runtime/report.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+/// Adds a copy or fill, which the driver wants to know the context of.
+template <class Add>
+cudaError_t in_this_context(Add add) {
+    CUcontext context = nullptr;
+    const CUresult result = CU(cuCtxGetCurrent, 4000)(&context);
+    return as_error(result == CUDA_SUCCESS ? add(context) : result);
+}
+
+CUDA_MEMSET_NODE_PARAMS driver_fill(const cudaMemsetParams& fill) {
+    return {address(fill.dst), fill.pitch, fill.value, fill.elementSize, fill.width, fill.height};
+}
+
+}  // namespace
+
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                   size_t count, const cudaKernelNodeParams* parameters) {
+    if (parameters == nullptr) {
+        return record(cudaErrorInvalidValue);
+    }
+    return in_context([&] {
+        CUDA_KERNEL_NODE_PARAMS launch{};
+        const cudaError_t error = function_of(parameters->func, &launch.func);
+        if (error != cudaSuccess) {
+            return error;
+        }
+        launch.gridDimX = parameters->gridDim.x;
+        launch.gridDimY = parameters->gridDim.y;
+        launch.gridDimZ = parameters->gridDim.z;
+        launch.blockDimX = parameters->blockDim.x;
+        launch.blockDimY = parameters->blockDim.y;
+        launch.blockDimZ = parameters->blockDim.z;
+        launch.sharedMemBytes = parameters->sharedMemBytes;
+        launch.kernelParams = parameters->kernelParams;
+        launch.extra = parameters->extra;
+        const CUDA_KERNEL_NODE_PARAMS* const given = &launch;
+        return as_error(CU(cuGraphAddKernelNode, 12000)(node, graph, dependencies, count, given));
+    });
+}
+
+cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                   size_t count, const cudaMemcpy3DParms* parameters) {
+    if (parameters == nullptr || !is_direction(parameters->kind)) {
+        return record(parameters == nullptr ? cudaErrorInvalidValue : cudaErrorInvalidMemcpyDirection);
+    }
+    return in_context([&] {
+        CUDA_MEMCPY3D copy{};
+        const cudaError_t error = describe_box(copy, *parameters, parameters->kind);
+        return error != cudaSuccess ? error : in_this_context([&](CUcontext context) {
+            const CUDA_MEMCPY3D* const given = &copy;
+            return CU(cuGraphAddMemcpyNode, 10000)(node, graph, dependencies, count, given, context);
+        });
+    });
+}
+
+cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                     size_t count, void* destination, const void* source, size_t bytes,
+                                     cudaMemcpyKind kind) {
+    cudaMemcpy3DParms copy{};
+    copy.srcPtr = {const_cast<void*>(source), bytes, bytes, 1};
+    copy.dstPtr = {destination, bytes, bytes, 1};
+    copy.extent = {bytes, 1, 1};
+    copy.kind = kind;
+    return cudaGraphAddMemcpyNode(node, graph, dependencies, count, &copy);
+}
+
+cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                   size_t count, const cudaMemsetParams* parameters) {
+    if (parameters == nullptr) {
+        return record(cudaErrorInvalidValue);
+    }
+    return in_context([&] {
+        return in_this_context([&](CUcontext context) {
+            const CUDA_MEMSET_NODE_PARAMS fill = driver_fill(*parameters);
+            const CUDA_MEMSET_NODE_PARAMS* const given = &fill;
+            return CU(cuGraphAddMemsetNode, 10000)(node, graph, dependencies, count, given, context);
+        });
+    });
+}
+
+cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                 size_t count, const cudaHostNodeParams* parameters) {
+    return in_context(CU(cuGraphAddHostNode, 10000), node, graph, dependencies, count,
+                      same_layout<const CUDA_HOST_NODE_PARAMS>(parameters));
+}
+
+cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                     size_t count, cudaMemAllocNodeParams* parameters) {
+    return in_context(CU(cuGraphAddMemAllocNode, 11040), node, graph, dependencies, count,
+                      same_layout<CUDA_MEM_ALLOC_NODE_PARAMS>(parameters));
+}
+
+cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                    size_t count, void* pointer) {
+    return in_context(CU(cuGraphAddMemFreeNode, 11040), node, graph, dependencies, count, address(pointer));
+}
+
+cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node, cudaMemAllocNodeParams* parameters) {
+    return in_context(CU(cuGraphMemAllocNodeGetParams, 11040), node,
+                      same_layout<CUDA_MEM_ALLOC_NODE_PARAMS>(parameters));
+}
+
+cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void* pointer) {
+    return in_context(CU(cuGraphMemFreeNodeGetParams, 11040), node, static_cast<CUdeviceptr*>(pointer));
+}
+
+cudaError_t cuslice::fake::add_graph_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                          const cudaGraphEdgeData* edges, size_t count,
+                                          cudaGraphNodeParams* parameters) {
+    if (parameters == nullptr) {
+        return record(cudaErrorInvalidValue);
+    }
+    static constexpr cudaGraphEdgeData plain{};
+    for (size_t i = 0; edges != nullptr && i < count; ++i) {
+        if (std::memcmp(&edges[i], &plain, sizeof plain) != 0) {
+            return record(cudaErrorNotSupported);
+        }
+    }
+    switch (parameters->type) {
+        case cudaGraphNodeTypeKernel: {
+            const cudaKernelNodeParamsV2& kernel = parameters->kernel;
+            const cudaKernelNodeParams launch{kernel.func,           kernel.gridDim,      kernel.blockDim,
+                                              kernel.sharedMemBytes, kernel.kernelParams, kernel.extra};
+            return cudaGraphAddKernelNode(node, graph, dependencies, count, &launch);
+        }
+        case cudaGraphNodeTypeMemcpy:
+            if (parameters->memcpy.flags != 0) {
+                return record(cudaErrorInvalidValue);
+            }
+            return cudaGraphAddMemcpyNode(node, graph, dependencies, count, &parameters->memcpy.copyParams);
+        case cudaGraphNodeTypeMemset:
+            return cudaGraphAddMemsetNode(node, graph, dependencies, count,
+                                          same_layout<cudaMemsetParams>(&parameters->memset));
+        case cudaGraphNodeTypeHost:
+            return cudaGraphAddHostNode(node, graph, dependencies, count,
+                                        same_layout<cudaHostNodeParams>(&parameters->host));
+        case cudaGraphNodeTypeEmpty:
+            return cudaGraphAddEmptyNode(node, graph, dependencies, count);
+        case cudaGraphNodeTypeMemAlloc:
+            return cudaGraphAddMemAllocNode(node, graph, dependencies, count,
+                                            same_layout<cudaMemAllocNodeParams>(&parameters->alloc));
+        case cudaGraphNodeTypeMemFree:
+            return cudaGraphAddMemFreeNode(node, graph, dependencies, count, parameters->free.dptr);
+        default:
+            say("fake CUDA runtime: cudaGraphAddNode of type %d is not supported; it fails with error 801",
+                static_cast<int>(parameters->type));
+            return record(cudaErrorNotSupported);
+    }
+}

@@ -1,0 +1,118 @@
+// Device and managed memory, and host memory that the device can reach.
+
+#include "fake/runtime/state.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+/// Runs `call` with a place for a device address, and hands the address on as a pointer if it succeeds.
+template <class Call>
+cudaError_t allocate(void** pointer, Call call) {
+    if (pointer == nullptr) {
+        return record(cudaErrorInvalidValue);
+    }
+    return in_context([&] {
+        CUdeviceptr found = 0;
+        const cudaError_t error = as_error(call(&found));
+        if (error == cudaSuccess) {
+            *pointer = reinterpret_cast<void*>(found);
+        }
+        return error;
+    });
+}
+
+/// The element size that cuMemAllocPitch aligns rows for: the one that suits all of 4, 8 and 16 (cuda.h).
+constexpr unsigned pitch_element_bytes = 16;
+
+}  // namespace
+
+cudaError_t cudaMalloc(void** pointer, size_t size) {
+    // The runtime answers zero bytes with success and no memory; the driver refuses them.
+    return allocate(pointer,
+                    [&](CUdeviceptr* found) { return size == 0 ? CUDA_SUCCESS : CU(cuMemAlloc, 3020)(found, size); });
+}
+
+cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
+    if (pitch == nullptr) {
+        return record(cudaErrorInvalidValue);
+    }
+    return allocate(pointer, [&](CUdeviceptr* found) {
+        if (width == 0 || height == 0) {
+            *pitch = 0;
+            return CUDA_SUCCESS;
+        }
+        return CU(cuMemAllocPitch, 3020)(found, pitch, width, height, pitch_element_bytes);
+    });
+}
+
+cudaError_t cudaMalloc3D(cudaPitchedPtr* pitched, cudaExtent extent) {
+    size_t rows = 0;
+    if (pitched == nullptr || __builtin_mul_overflow(extent.height, extent.depth, &rows)) {
+        return record(cudaErrorInvalidValue);
+    }
+    void* pointer = nullptr;
+    size_t pitch = 0;
+    const cudaError_t error = cudaMallocPitch(&pointer, &pitch, extent.width, rows);
+    if (error == cudaSuccess) {
+        *pitched = {pointer, pitch, extent.width, extent.height};
+    }
+    return error;
+}
+
+cudaError_t cudaMallocManaged(void** pointer, size_t size, unsigned int flags) {
+    return allocate(pointer, [&](CUdeviceptr* found) { return CU(cuMemAllocManaged, 6000)(found, size, flags); });
+}
+
+cudaError_t cudaFree(void* pointer) {
+    // cudaFree(0) is how many programs make the context.
+    return in_context([&] { return pointer == nullptr ? CUDA_SUCCESS : CU(cuMemFree, 3020)(address(pointer)); });
+}
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) { return in_context(CU(cuMemGetInfo, 3020), free, total); }
+
+cudaError_t cudaHostAlloc(void** pointer, size_t size, unsigned int flags) {
+    if (pointer == nullptr) {
+        return record(cudaErrorInvalidValue);
+    }
+    return in_context([&] {
+        if (size == 0) {
+            *pointer = nullptr;
+            return CUDA_SUCCESS;
+        }
+        return CU(cuMemHostAlloc, 2020)(pointer, size, flags);
+    });
+}
+
+cudaError_t cudaMallocHost(void** pointer, size_t size) { return cudaHostAlloc(pointer, size, cudaHostAllocDefault); }
+
+cudaError_t cudaFreeHost(void* pointer) {
+    return in_context([&] { return pointer == nullptr ? CUDA_SUCCESS : CU(cuMemFreeHost, 2000)(pointer); });
+}
+
+cudaError_t cudaHostRegister(void* pointer, size_t size, unsigned int flags) {
+    return in_context(CU(cuMemHostRegister, 6050), pointer, size, flags);
+}
+
+cudaError_t cudaHostUnregister(void* pointer) { return in_context(CU(cuMemHostUnregister, 4000), pointer); }
+
+cudaError_t cudaHostGetDevicePointer(void** device_pointer, void* pointer, unsigned int flags) {
+    return allocate(device_pointer,
+                    [&](CUdeviceptr* found) { return CU(cuMemHostGetDevicePointer, 3020)(found, pointer, flags); });
+}
+
+cudaError_t cudaHostGetFlags(unsigned int* flags, void* pointer) {
+    return in_context(CU(cuMemHostGetFlags, 2030), flags, pointer);
+}
+
+cudaError_t cudaMemRangeGetAttribute(void* data, size_t data_size, cudaMemRangeAttribute attribute, const void* pointer,
+                                     size_t count) {
+    return in_context(CU(cuMemRangeGetAttribute, 8000), data, data_size, static_cast<CUmem_range_attribute>(attribute),
+                      address(pointer), count);
+}
+
+cudaError_t cudaMemRangeGetAttributes(void** data, size_t* data_sizes, cudaMemRangeAttribute* attributes,
+                                      size_t attribute_count, const void* pointer, size_t count) {
+    return in_context(CU(cuMemRangeGetAttributes, 8000), data, data_sizes,
+                      reinterpret_cast<CUmem_range_attribute*>(attributes), attribute_count, address(pointer), count);
+}

@@ -1,0 +1,202 @@
+// Texture and surface objects. Members that CUDA 12's structures lack (flags, reserved) are neither read nor written.
+
+#include "fake/runtime/array_format.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+cudaError_t to_driver(const cudaResourceDesc& from, CUDA_RESOURCE_DESC& to) {
+    to.resType = static_cast<CUresourcetype>(from.resType);
+    switch (from.resType) {
+        case cudaResourceTypeArray:
+            to.res.array.hArray = reinterpret_cast<CUarray>(from.res.array.array);
+            return cudaSuccess;
+        case cudaResourceTypeMipmappedArray:
+            to.res.mipmap.hMipmappedArray = reinterpret_cast<CUmipmappedArray>(from.res.mipmap.mipmap);
+            return cudaSuccess;
+        case cudaResourceTypeLinear:
+            to.res.linear.devPtr = address(from.res.linear.devPtr);
+            to.res.linear.sizeInBytes = from.res.linear.sizeInBytes;
+            return to_driver_format(from.res.linear.desc, &to.res.linear.format, &to.res.linear.numChannels);
+        case cudaResourceTypePitch2D:
+            to.res.pitch2D.devPtr = address(from.res.pitch2D.devPtr);
+            to.res.pitch2D.width = from.res.pitch2D.width;
+            to.res.pitch2D.height = from.res.pitch2D.height;
+            to.res.pitch2D.pitchInBytes = from.res.pitch2D.pitchInBytes;
+            return to_driver_format(from.res.pitch2D.desc, &to.res.pitch2D.format, &to.res.pitch2D.numChannels);
+        default:
+            return cudaErrorInvalidValue;
+    }
+}
+
+cudaError_t from_driver(const CUDA_RESOURCE_DESC& from, cudaResourceDesc& to) {
+    to.resType = static_cast<cudaResourceType>(from.resType);
+    switch (to.resType) {
+        case cudaResourceTypeArray:
+            to.res.array.array = reinterpret_cast<cudaArray_t>(from.res.array.hArray);
+            return cudaSuccess;
+        case cudaResourceTypeMipmappedArray:
+            to.res.mipmap.mipmap = reinterpret_cast<cudaMipmappedArray_t>(from.res.mipmap.hMipmappedArray);
+            return cudaSuccess;
+        case cudaResourceTypeLinear:
+            to.res.linear.devPtr = reinterpret_cast<void*>(from.res.linear.devPtr);
+            to.res.linear.sizeInBytes = from.res.linear.sizeInBytes;
+            return from_driver_format(from.res.linear.format, from.res.linear.numChannels, &to.res.linear.desc);
+        default:
+            to.res.pitch2D.devPtr = reinterpret_cast<void*>(from.res.pitch2D.devPtr);
+            to.res.pitch2D.width = from.res.pitch2D.width;
+            to.res.pitch2D.height = from.res.pitch2D.height;
+            to.res.pitch2D.pitchInBytes = from.res.pitch2D.pitchInBytes;
+            return from_driver_format(from.res.pitch2D.format, from.res.pitch2D.numChannels, &to.res.pitch2D.desc);
+    }
+}
+
+CUDA_TEXTURE_DESC to_driver(const cudaTextureDesc& from) {
+    CUDA_TEXTURE_DESC to{};
+    for (int i = 0; i < 3; ++i) {
+        to.addressMode[i] = static_cast<CUaddress_mode>(from.addressMode[i]);
+    }
+    to.filterMode = static_cast<CUfilter_mode>(from.filterMode);
+    to.flags = (from.readMode == cudaReadModeElementType ? CU_TRSF_READ_AS_INTEGER : 0U) |
+               (from.normalizedCoords != 0 ? CU_TRSF_NORMALIZED_COORDINATES : 0U) |
+               (from.sRGB != 0 ? CU_TRSF_SRGB : 0U) |
+               (from.disableTrilinearOptimization != 0 ? CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION : 0U) |
+               (from.seamlessCubemap != 0 ? CU_TRSF_SEAMLESS_CUBEMAP : 0U);
+    to.maxAnisotropy = from.maxAnisotropy;
+    to.mipmapFilterMode = static_cast<CUfilter_mode>(from.mipmapFilterMode);
+    to.mipmapLevelBias = from.mipmapLevelBias;
+    to.minMipmapLevelClamp = from.minMipmapLevelClamp;
+    to.maxMipmapLevelClamp = from.maxMipmapLevelClamp;
+    std::copy_n(from.borderColor, 4, to.borderColor);
+    return to;
+}
+
+cudaTextureDesc from_driver(const CUDA_TEXTURE_DESC& from) {
+    cudaTextureDesc to{};
+    for (int i = 0; i < 3; ++i) {
+        to.addressMode[i] = static_cast<cudaTextureAddressMode>(from.addressMode[i]);
+    }
+    to.filterMode = static_cast<cudaTextureFilterMode>(from.filterMode);
+    to.readMode = (from.flags & CU_TRSF_READ_AS_INTEGER) != 0 ? cudaReadModeElementType : cudaReadModeNormalizedFloat;
+    to.normalizedCoords = (from.flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
+    to.sRGB = (from.flags & CU_TRSF_SRGB) != 0;
+    to.disableTrilinearOptimization = (from.flags & CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION) != 0;
+    to.seamlessCubemap = (from.flags & CU_TRSF_SEAMLESS_CUBEMAP) != 0;
+    to.maxAnisotropy = from.maxAnisotropy;
+    to.mipmapFilterMode = static_cast<cudaTextureFilterMode>(from.mipmapFilterMode);
+    to.mipmapLevelBias = from.mipmapLevelBias;
+    to.minMipmapLevelClamp = from.minMipmapLevelClamp;
+    to.maxMipmapLevelClamp = from.maxMipmapLevelClamp;
+    std::copy_n(from.borderColor, 4, to.borderColor);
+    return to;
+}
+
+CUDA_RESOURCE_VIEW_DESC to_driver(const cudaResourceViewDesc& from) {
+    CUDA_RESOURCE_VIEW_DESC to{};
+    to.format = static_cast<CUresourceViewFormat>(from.format);
+    to.width = from.width;
+    to.height = from.height;
+    to.depth = from.depth;
+    to.firstMipmapLevel = from.firstMipmapLevel;
+    to.lastMipmapLevel = from.lastMipmapLevel;
+    to.firstLayer = from.firstLayer;
+    to.lastLayer = from.lastLayer;
+    return to;
+}
+
+void from_driver(const CUDA_RESOURCE_VIEW_DESC& from, cudaResourceViewDesc& to) {
+    to.format = static_cast<cudaResourceViewFormat>(from.format);
+    to.width = from.width;
+    to.height = from.height;
+    to.depth = from.depth;
+    to.firstMipmapLevel = from.firstMipmapLevel;
+    to.lastMipmapLevel = from.lastMipmapLevel;
+    to.firstLayer = from.firstLayer;
+    to.lastLayer = from.lastLayer;
+}
+
+/// Asks for a description in the driver's form, and hands it to `give`.
+template <class Description, class Ask, class Give>
+cudaError_t described(const void* out, Ask ask, Give give) {
+    if (out == nullptr) {
+        return record(cudaErrorInvalidValue);
+    }
+    return in_context([&] {
+        Description found{};
+        const CUresult result = ask(&found);
+        return result == CUDA_SUCCESS ? give(found) : as_error(result);
+    });
+}
+
+}  // namespace
+
+cudaError_t cudaCreateTextureObject(cudaTextureObject_t* object, const cudaResourceDesc* resource,
+                                    const cudaTextureDesc* texture, const cudaResourceViewDesc* view) {
+    if (object == nullptr || resource == nullptr || texture == nullptr) {
+        return record(cudaErrorInvalidValue);
+    }
+    return in_context([&] {
+        CUDA_RESOURCE_DESC what{};
+        const cudaError_t error = to_driver(*resource, what);
+        if (error != cudaSuccess) {
+            return error;
+        }
+        const CUDA_TEXTURE_DESC how = to_driver(*texture);
+        const CUDA_RESOURCE_VIEW_DESC seen = view != nullptr ? to_driver(*view) : CUDA_RESOURCE_VIEW_DESC{};
+        const CUDA_RESOURCE_DESC* const what_given = &what;
+        const CUDA_TEXTURE_DESC* const how_given = &how;
+        const CUDA_RESOURCE_VIEW_DESC* const seen_given = view != nullptr ? &seen : nullptr;
+        return as_error(CU(cuTexObjectCreate, 5000)(object, what_given, how_given, seen_given));
+    });
+}
+
+cudaError_t cudaDestroyTextureObject(cudaTextureObject_t object) {
+    return in_context(CU(cuTexObjectDestroy, 5000), object);
+}
+
+cudaError_t cudaGetTextureObjectResourceDesc(cudaResourceDesc* out, cudaTextureObject_t object) {
+    return described<CUDA_RESOURCE_DESC>(
+        out, [&](CUDA_RESOURCE_DESC* found) { return CU(cuTexObjectGetResourceDesc, 5000)(found, object); },
+        [&](const CUDA_RESOURCE_DESC& found) { return from_driver(found, *out); });
+}
+
+cudaError_t cudaGetTextureObjectTextureDesc(cudaTextureDesc* out, cudaTextureObject_t object) {
+    return described<CUDA_TEXTURE_DESC>(
+        out, [&](CUDA_TEXTURE_DESC* found) { return CU(cuTexObjectGetTextureDesc, 5000)(found, object); },
+        [&](const CUDA_TEXTURE_DESC& found) {
+            *out = from_driver(found);
+            return cudaSuccess;
+        });
+}
+
+cudaError_t cudaGetTextureObjectResourceViewDesc(cudaResourceViewDesc* out, cudaTextureObject_t object) {
+    return described<CUDA_RESOURCE_VIEW_DESC>(
+        out, [&](CUDA_RESOURCE_VIEW_DESC* found) { return CU(cuTexObjectGetResourceViewDesc, 5000)(found, object); },
+        [&](const CUDA_RESOURCE_VIEW_DESC& found) {
+            from_driver(found, *out);
+            return cudaSuccess;
+        });
+}
+
+cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t* object, const cudaResourceDesc* resource) {
+    if (object == nullptr || resource == nullptr) {
+        return record(cudaErrorInvalidValue);
+    }
+    return in_context([&] {
+        CUDA_RESOURCE_DESC what{};
+        const cudaError_t error = to_driver(*resource, what);
+        const CUDA_RESOURCE_DESC* const given = &what;
+        return error != cudaSuccess ? error : as_error(CU(cuSurfObjectCreate, 5000)(object, given));
+    });
+}
+
+cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t object) {
+    return in_context(CU(cuSurfObjectDestroy, 5000), object);
+}
+
+cudaError_t cudaGetSurfaceObjectResourceDesc(cudaResourceDesc* out, cudaSurfaceObject_t object) {
+    return described<CUDA_RESOURCE_DESC>(
+        out, [&](CUDA_RESOURCE_DESC* found) { return CU(cuSurfObjectGetResourceDesc, 5000)(found, object); },
+        [&](const CUDA_RESOURCE_DESC& found) { return from_driver(found, *out); });
+}

@@ -1,0 +1,171 @@
+#include "fake/runtime/modules.h"
+
+#include "fake/runtime/ptx.h"
+#include "fake/runtime/state.h"
+
+#include <cstdlib>
+
+namespace cuslice::fake {
+namespace {
+
+/// The compute capability of the current context's GPU: 75 is 7.5.
+CUresult current_capability(int* capability) {
+    CUdevice device = 0;
+    int major = 0;
+    int minor = 0;
+    CUresult result = CU(cuCtxGetDevice, 2000)(&device);
+    if (result == CUDA_SUCCESS) {
+        result = CU(cuDeviceGetAttribute, 2000)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+    }
+    if (result == CUDA_SUCCESS) {
+        result = CU(cuDeviceGetAttribute, 2000)(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+    }
+    *capability = major * 10 + minor;
+    return result;
+}
+
+/// Finds or loads the binary's module in the current context. Holds Lock.
+CUresult module_of(Binary* binary, CUmodule* module) {
+    CUcontext context = nullptr;
+    unsigned long long id = 0;
+    CUresult result = CU(cuCtxGetCurrent, 4000)(&context);
+    if (result == CUDA_SUCCESS) {
+        result = CU(cuCtxGetId, 12000)(context, &id);
+    }
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    for (LoadedModule* loaded = binary->loaded; loaded != nullptr; loaded = loaded->next) {
+        if (loaded->context == context && loaded->context_id == id) {
+            *module = loaded->module;
+            return CUDA_SUCCESS;
+        }
+    }
+    int capability = 0;
+    if (result = current_capability(&capability); result != CUDA_SUCCESS) {
+        return result;
+    }
+    auto* loaded = static_cast<LoadedModule*>(std::malloc(sizeof(LoadedModule)));
+    char* ptx = loaded == nullptr ? nullptr : synthesize_ptx(*binary, capability);
+    if (ptx == nullptr) {
+        std::free(loaded);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    const PrivateDriver* own = private_driver();
+    result = own != nullptr ? own->load_module(module, ptx) : CU(cuModuleLoadData, 2000)(module, ptx);
+    std::free(ptx);
+    if (result != CUDA_SUCCESS) {
+        std::free(loaded);
+        return result;
+    }
+    *loaded = {binary->loaded, context, id, *module};
+    binary->loaded = loaded;
+    return CUDA_SUCCESS;
+}
+
+CUresult make_managed_locked(Variable* variable) {
+    if (variable->shadow == nullptr || variable->managed != 0) {
+        return CUDA_SUCCESS;
+    }
+    const CUresult result = CU(cuMemAllocManaged, 6000)(&variable->managed, variable->size, CU_MEM_ATTACH_GLOBAL);
+    if (result == CUDA_SUCCESS) {
+        *variable->shadow = reinterpret_cast<void*>(variable->managed);
+        CU(cuCtxGetCurrent, 4000)(&variable->owner);
+    }
+    return result;
+}
+
+}  // namespace
+
+cudaError_t function_of(const void* kernel, CUfunction* function) {
+    Lock held;
+    const Kernel* const found = find_kernel(kernel);
+    if (found == nullptr) {
+        // From CUDA 12 on a kernel of cudaLibraryGetKernel or of the driver API may stand here. The driver knows its
+        // handles and refuses any other value.
+        *function = static_cast<CUfunction>(const_cast<void*>(kernel));
+        int ignored = 0;
+        const bool known = kernel != nullptr && CU(cuFuncGetAttribute, 2020)(&ignored, CU_FUNC_ATTRIBUTE_NUM_REGS,
+                                                                             *function) == CUDA_SUCCESS;
+        return known ? cudaSuccess : cudaErrorInvalidDeviceFunction;
+    }
+    CUmodule module = nullptr;
+    CUresult result = module_of(found->binary, &module);
+    if (result == CUDA_SUCCESS) {
+        result = CU(cuModuleGetFunction, 2000)(function, module, found->name);
+    }
+    return as_error(result);
+}
+
+cudaError_t address_of(const void* symbol, CUdeviceptr* address, std::size_t* bytes) {
+    Lock held;
+    Variable* const variable = find_variable(symbol);
+    if (variable == nullptr) {
+        return cudaErrorInvalidSymbol;
+    }
+    if (variable->shadow != nullptr) {
+        const CUresult result = make_managed_locked(variable);
+        *address = variable->managed;
+        *bytes = variable->size;
+        return as_error(result);
+    }
+    CUmodule module = nullptr;
+    CUresult result = module_of(variable->binary, &module);
+    if (result == CUDA_SUCCESS) {
+        result = CU(cuModuleGetGlobal, 3020)(address, bytes, module, variable->name);
+    }
+    return as_error(result);
+}
+
+cudaError_t make_managed(Binary* binary) {
+    Lock held;
+    for (Variable* variable = binary->variables; variable != nullptr; variable = variable->next) {
+        if (const CUresult result = make_managed_locked(variable); result != CUDA_SUCCESS) {
+            return as_error(result);
+        }
+    }
+    return cudaSuccess;
+}
+
+void unload_binary(Binary* binary) {
+    for (LoadedModule* loaded = binary->loaded; loaded != nullptr; loaded = loaded->next) {
+        unsigned long long id = 0;
+        // A context that is gone took its modules with it.
+        if (CU(cuCtxGetId, 12000)(loaded->context, &id) != CUDA_SUCCESS || id != loaded->context_id) {
+            continue;
+        }
+        if (CU(cuCtxPushCurrent, 4000)(loaded->context) == CUDA_SUCCESS) {
+            CU(cuModuleUnload, 2000)(loaded->module);
+            CUcontext popped = nullptr;
+            CU(cuCtxPopCurrent, 4000)(&popped);
+        }
+    }
+    for (Variable* variable = binary->variables; variable != nullptr; variable = variable->next) {
+        if (variable->managed != 0) {
+            CU(cuMemFree, 3020)(variable->managed);
+        }
+    }
+}
+
+void forget_modules(CUcontext context) {
+    for (Binary* binary = first_binary(); binary != nullptr; binary = binary->next) {
+        for (LoadedModule** link = &binary->loaded; *link != nullptr;) {
+            if ((*link)->context == context) {
+                LoadedModule* const gone = *link;
+                *link = gone->next;
+                std::free(gone);
+            } else {
+                link = &(*link)->next;
+            }
+        }
+        // Managed memory belongs to the context in which it was made; the next use makes it anew.
+        for (Variable* variable = binary->variables; variable != nullptr; variable = variable->next) {
+            if (variable->owner == context) {
+                variable->managed = 0;
+                variable->owner = nullptr;
+            }
+        }
+    }
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "fake/runtime/registry.h"
+
+#include <cuda_runtime_api.h>
+
+namespace cuslice::fake {
+
+/// The driver's function for a kernel, in the current context; its module is loaded there at first use. `kernel` is
+/// what a program has for it: the host address, a cudaKernel_t or the driver's own handle, which the driver then
+/// judges. cudaErrorInvalidDeviceFunction: null, or registered by nobody and no handle. Thread-safe; the context is
+/// current.
+cudaError_t function_of(const void* kernel, CUfunction* function);
+
+/// Address and size in bytes of a variable in the current context. cudaErrorInvalidSymbol: not registered. Thread-safe.
+cudaError_t address_of(const void* symbol, CUdeviceptr* address, std::size_t* bytes);
+
+/// Gives every managed variable of the binary its memory. Holds no lock.
+cudaError_t make_managed(Binary* binary);
+
+/// Unloads what was loaded of the binary, before its code is gone (dlclose, exit). Holds Lock.
+void unload_binary(Binary* binary);
+
+/// The context is gone with all that was loaded into it. Holds Lock.
+void forget_modules(CUcontext context);
+
+}  // namespace cuslice::fake

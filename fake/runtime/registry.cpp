@@ -1,0 +1,93 @@
+#include "fake/runtime/registry.h"
+
+#include "fake/runtime/pointer_map.h"
+
+namespace cuslice::fake {
+namespace {
+
+constinit PointerMap<Kernel> kernels;
+constinit PointerMap<Variable> variables;
+constinit Binary* binaries = nullptr;
+
+template <class Node>
+void free_list(Node* node) {
+    while (node != nullptr) {
+        Node* const next = node->next;
+        std::free(node);
+        node = next;
+    }
+}
+
+}  // namespace
+
+Binary* add_binary() {
+    auto* binary = static_cast<Binary*>(std::calloc(1, sizeof(Binary)));
+    if (binary != nullptr) {
+        binary->next = binaries;
+        if (binaries != nullptr) {
+            binaries->previous = binary;
+        }
+        binaries = binary;
+    }
+    return binary;
+}
+
+void remove_binary(Binary* binary) {
+    for (Kernel* kernel = binary->kernels; kernel != nullptr; kernel = kernel->next) {
+        kernels.erase(kernel->host, kernel);
+    }
+    for (Variable* variable = binary->variables; variable != nullptr; variable = variable->next) {
+        variables.erase(variable->host, variable);
+    }
+    (binary->previous != nullptr ? binary->previous->next : binaries) = binary->next;
+    if (binary->next != nullptr) {
+        binary->next->previous = binary->previous;
+    }
+    free_list(binary->kernels);
+    free_list(binary->variables);
+    free_list(binary->loaded);
+    std::free(binary);
+}
+
+bool add_kernel(Binary* binary, const void* host, const char* name) {
+    auto* kernel = static_cast<Kernel*>(std::malloc(sizeof(Kernel)));
+    if (kernel == nullptr || !kernels.insert(host, kernel)) {
+        std::free(kernel);
+        return false;
+    }
+    *kernel = {binary->kernels, binary, host, name};
+    binary->kernels = kernel;
+    return true;
+}
+
+bool add_variable(Binary* binary, const void* host, const char* name, std::size_t size, void** shadow) {
+    auto* variable = static_cast<Variable*>(std::malloc(sizeof(Variable)));
+    if (variable == nullptr || !variables.insert(host, variable)) {
+        std::free(variable);
+        return false;
+    }
+    *variable = {binary->variables, binary, host, name, size, shadow, 0, nullptr};
+    binary->variables = variable;
+    return true;
+}
+
+Kernel* find_kernel(const void* host) { return kernels.find(host); }
+
+Variable* find_variable(const void* host) {
+    if (Variable* found = variables.find(host); found != nullptr) {
+        return found;
+    }
+    // A managed variable is also known by the address that its shadow holds. Programs have few.
+    for (Binary* binary = binaries; binary != nullptr && host != nullptr; binary = binary->next) {
+        for (Variable* variable = binary->variables; variable != nullptr; variable = variable->next) {
+            if (variable->managed != 0 && reinterpret_cast<const void*>(variable->managed) == host) {
+                return variable;
+            }
+        }
+    }
+    return nullptr;
+}
+
+Binary* first_binary() { return binaries; }
+
+}  // namespace cuslice::fake

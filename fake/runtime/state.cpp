@@ -1,0 +1,254 @@
+#include "fake/runtime/state.h"
+
+#include "fake/runtime/modules.h"
+#include "fake/runtime/version.h"
+
+#include <cstdlib>
+
+namespace cuslice::fake {
+namespace {
+
+struct Device {
+    CUdevice handle;
+    CUcontext primary;    ///< valid while retained
+    unsigned generation;  ///< counts this runtime's resets, so that other threads notice
+    bool retained;
+};
+
+struct Thread {
+    int chosen;        ///< the device of cudaSetDevice
+    CUcontext bound;   ///< the primary context that this runtime made current here
+    int bound_device;  ///< its device
+    unsigned bound_generation;
+    cudaError_t last_error;
+};
+
+pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+constinit std::atomic<bool> tried{false};
+constinit cudaError_t start_error = cudaSuccess;
+constinit Device* devices = nullptr;
+constinit int count = 0;
+thread_local constinit Thread thread{};
+
+void lock() { pthread_mutex_lock(&mutex); }
+void unlock() { pthread_mutex_unlock(&mutex); }
+
+cudaError_t start_locked() {
+    // A child forked while another thread holds the lock must find it free.
+    pthread_atfork(lock, unlock, unlock);
+    if (!open_driver()) {
+        return cudaErrorInsufficientDriver;
+    }
+    int version = 0;
+    if (CU(cuDriverGetVersion, 2020)(&version) != CUDA_SUCCESS || version / 1000 < runtime_version() / 1000) {
+        return cudaErrorInsufficientDriver;
+    }
+    if (const CUresult result = CU(cuInit, 2000)(0U); result != CUDA_SUCCESS) {
+        return as_error(result);
+    }
+    int found = 0;
+    if (const CUresult result = CU(cuDeviceGetCount, 2000)(&found); result != CUDA_SUCCESS) {
+        return as_error(result);
+    }
+    if (found <= 0) {
+        return cudaErrorNoDevice;
+    }
+    devices = static_cast<Device*>(std::calloc(found, sizeof(Device)));
+    if (devices == nullptr) {
+        return cudaErrorMemoryAllocation;
+    }
+    for (int ordinal = 0; ordinal < found; ++ordinal) {
+        if (const CUresult result = CU(cuDeviceGet, 2000)(&devices[ordinal].handle, ordinal); result != CUDA_SUCCESS) {
+            return as_error(result);
+        }
+    }
+    count = found;
+    return cudaSuccess;
+}
+
+cudaError_t retain(Device& device, CUcontext* context, unsigned* generation) {
+    Lock held;
+    if (!device.retained) {
+        const PrivateDriver* own = private_driver();
+        const CUresult result = own != nullptr ? own->retain_primary(&device.primary, device.handle)
+                                               : CU(cuDevicePrimaryCtxRetain, 7000)(&device.primary, device.handle);
+        if (result != CUDA_SUCCESS) {
+            return as_error(result);
+        }
+        device.retained = true;
+    }
+    *context = device.primary;
+    *generation = device.generation;
+    return cudaSuccess;
+}
+
+cudaError_t bind(int ordinal) {
+    CUcontext context = nullptr;
+    unsigned generation = 0;
+    cudaError_t error = retain(devices[ordinal], &context, &generation);
+    if (error != cudaSuccess) {
+        return error;
+    }
+    error = as_error(CU(cuCtxSetCurrent, 4000)(context));
+    if (error == cudaSuccess) {
+        thread.bound = context;
+        thread.bound_device = ordinal;
+        thread.bound_generation = generation;
+    }
+    return error;
+}
+
+/// True where the current context is one that this runtime bound here, and that has been reset since.
+bool outdated(CUcontext current) {
+    if (current != thread.bound) {
+        return false;
+    }
+    Lock held;
+    return devices[thread.bound_device].generation != thread.bound_generation;
+}
+
+bool is_sticky(cudaError_t error) {
+    switch (
+        error) {  // "the process must be terminated" or "leaves the process in an inconsistent state" (driver_types.h)
+        case cudaErrorECCUncorrectable:
+        case cudaErrorNvlinkUncorrectable:
+        case cudaErrorContained:
+        case cudaErrorIllegalAddress:
+        case cudaErrorLaunchTimeout:
+        case cudaErrorAssert:
+        case cudaErrorHardwareStackError:
+        case cudaErrorIllegalInstruction:
+        case cudaErrorMisalignedAddress:
+        case cudaErrorInvalidAddressSpace:
+        case cudaErrorInvalidPc:
+        case cudaErrorLaunchFailure:
+        case cudaErrorTensorMemoryLeak:
+        case cudaErrorExternalDevice:
+            return true;
+        default:
+            return false;
+    }
+}
+
+}  // namespace
+
+Lock::Lock() {
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
+    lock();
+}
+
+Lock::~Lock() {
+    unlock();
+    pthread_setcancelstate(cancel_state_, nullptr);
+}
+
+cudaError_t start() {
+    if (!tried.load(std::memory_order_acquire)) {
+        Lock held;
+        if (!tried.load(std::memory_order_relaxed)) {
+            start_error = start_locked();
+            tried.store(true, std::memory_order_release);
+        }
+    }
+    return start_error;
+}
+
+cudaError_t enter() {
+    if (const cudaError_t error = start(); error != cudaSuccess) {
+        return error;
+    }
+    CUcontext current = nullptr;
+    if (const CUresult result = CU(cuCtxGetCurrent, 4000)(&current); result != CUDA_SUCCESS) {
+        return as_error(result);
+    }
+    return current == nullptr || outdated(current) ? bind(thread.chosen) : cudaSuccess;
+}
+
+int device_count() { return count; }
+
+cudaError_t device_handle(int ordinal, CUdevice* device) {
+    if (ordinal < 0 || ordinal >= count) {
+        return cudaErrorInvalidDevice;
+    }
+    *device = devices[ordinal].handle;
+    return cudaSuccess;
+}
+
+cudaError_t current_device(int* ordinal) {
+    CUcontext current = nullptr;
+    if (const CUresult result = CU(cuCtxGetCurrent, 4000)(&current); result != CUDA_SUCCESS) {
+        return as_error(result);
+    }
+    if (current == nullptr || current == thread.bound) {
+        *ordinal = thread.chosen;
+        return cudaSuccess;
+    }
+    // A context that the program made current through the driver API decides.
+    CUdevice device = 0;
+    if (const CUresult result = CU(cuCtxGetDevice, 2000)(&device); result != CUDA_SUCCESS) {
+        return as_error(result);
+    }
+    for (int i = 0; i < count; ++i) {
+        if (devices[i].handle == device) {
+            *ordinal = i;
+            return cudaSuccess;
+        }
+    }
+    return cudaErrorInvalidDevice;
+}
+
+cudaError_t choose_device(int ordinal) {
+    if (ordinal < 0 || ordinal >= count) {
+        return cudaErrorInvalidDevice;
+    }
+    const cudaError_t error = bind(ordinal);
+    if (error == cudaSuccess) {
+        thread.chosen = ordinal;
+    }
+    return error;
+}
+
+cudaError_t primary_context(int ordinal, CUcontext* context) {
+    if (ordinal < 0 || ordinal >= count) {
+        return cudaErrorInvalidDevice;
+    }
+    unsigned generation = 0;
+    return retain(devices[ordinal], context, &generation);
+}
+
+cudaError_t reset_device(int ordinal) {
+    Device& device = devices[ordinal];
+    Lock held;
+    const CUresult result = CU(cuDevicePrimaryCtxReset, 11000)(device.handle);
+    if (result != CUDA_SUCCESS) {
+        return as_error(result);
+    }
+    if (device.retained) {
+        // "Resetting the primary context does not release it" (cuda.h): our own hold on it ends here.
+        const PrivateDriver* own = private_driver();
+        own != nullptr ? own->release_primary(device.handle) : CU(cuDevicePrimaryCtxRelease, 11000)(device.handle);
+        forget_modules(device.primary);
+        device.retained = false;
+    }
+    ++device.generation;
+    return cudaSuccess;
+}
+
+cudaError_t record(cudaError_t error) {
+    if (error != cudaSuccess && error != cudaErrorNotReady && !is_sticky(thread.last_error)) {
+        thread.last_error = error;
+    }
+    return error;
+}
+
+cudaError_t last_error(bool clear) {
+    const cudaError_t error = thread.last_error;
+    if (clear && !is_sticky(error)) {
+        thread.last_error = cudaSuccess;
+    }
+    return error;
+}
+
+void forget_last_error() { thread.last_error = cudaSuccess; }
+
+}  // namespace cuslice::fake

@@ -1,0 +1,80 @@
+#pragma once
+// What one fake GPU is: the values of its profile, after the overrides of the user's file. Plain data; read once when
+// the library starts and never changed.
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fake/spec/driver_spec.h"
+
+namespace cuslice::fake {
+
+using Uuid = std::array<unsigned char, 16>;
+
+struct PciAddress {
+    unsigned domain = 0, bus = 0, device = 0;
+    bool operator==(const PciAddress&) const = default;
+};
+
+/// Sizes are bytes, clocks MHz, power watts.
+struct GpuSpec {
+    std::string profile;  // the profile's file name without .toml
+    std::string name;     // as cuDeviceGetName and nvidia-smi show it
+    Uuid uuid{};
+    PciAddress pci;
+    int index = 0;  // position in PCI order, NVML's index
+
+    std::uint64_t memory = 0;      // what cuDeviceTotalMem reports
+    std::uint64_t reserved = 0;    // kept by the driver for itself: NVML's total is memory + reserved
+    std::uint64_t context = 0;     // charged for each context
+    std::uint64_t module = 0;      // charged for each loaded module, beside its variables
+    std::uint64_t lazy_load = 0;   // charged at the first launch of each function
+    std::uint64_t pool_chunk = 0;  // memory pools grow in steps of this
+
+    int major = 0, minor = 0;  // compute capability
+    std::uint64_t multiprocessors = 0;
+    std::uint64_t cores_per_multiprocessor = 0;
+    std::uint64_t clock = 0, memory_clock = 0;
+    std::uint64_t memory_bus_width = 0;  // bits
+    std::uint64_t l2_cache = 0;
+    std::uint64_t copy_engines = 0;
+    std::uint64_t power_limit = 0;
+    std::uint64_t pcie_generation = 0, pcie_width = 0;
+    std::uint64_t pci_device_id = 0;  // device << 16 | vendor
+    std::string brand;                // geforce, tesla, nvidia, quadro, titan
+    bool ecc = false;
+    bool nvlink = false;      // peers see each other through NVLink
+    bool fan = false;         // false: passively cooled, NVML's fan functions are not supported
+    bool integrated = false;  // its memory is the host's
+
+    std::vector<std::string> mig;  // the profiles of its MIG instances, "1g.18gb"; none: MIG is not enabled
+    bool is_instance = false;      // it is a MIG instance itself (mig.h)
+    unsigned gpu_instance = 0, compute_instance = 0;  // of an instance
+
+    DriverSpec driver;  // the machine's: every GPU of it has the same
+};
+
+/// The machine: every fake GPU in PCI order.
+using MachineSpec = std::vector<GpuSpec>;
+
+/// "GPU-5f1c0a3e-…", as nvidia-smi writes it.
+std::string uuid_text(const Uuid& uuid);
+
+/// The same of a GPU, or "MIG-5f1c0a3e-…" of an instance.
+std::string uuid_text(const GpuSpec& gpu);
+
+/// A random-looking UUID (version 4), always the same for the same text.
+Uuid made_up_uuid(const std::string& text);
+
+/// "0000:81:00.0", the form of cuDeviceGetPCIBusId.
+std::string pci_text(const PciAddress& pci);
+
+/// Reads "81:00.0", "0000:81:00", "00000000:81:00.0"; false if it is none of these.
+bool parse_pci(const std::string& text, PciAddress& pci);
+
+/// Reads "GPU-5f1c0a3e-…" in full, with or without GPU-; false if it is not one.
+bool parse_uuid(const std::string& text, Uuid& uuid);
+
+}  // namespace cuslice::fake

@@ -1,0 +1,26 @@
+#pragma once
+#include <sys/syscall.h>
+#include <time.h>
+
+#include <cstdint>
+
+namespace cuslice {
+
+// A clock of the kernel's, in nanoseconds: CLOCK_MONOTONIC or CLOCK_REALTIME. Not by the C library's function, in whose
+// place a library such as libfaketime may stand: a wait that ends by a clock which stands still never ends. A system
+// call, so not for what is done often.
+inline std::uint64_t kernel_clock(clockid_t clock) {
+    timespec now{};
+    long result = SYS_clock_gettime;
+    asm volatile("syscall" : "+a"(result) : "D"(static_cast<long>(clock)), "S"(&now) : "rcx", "r11", "memory");
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// CLOCK_MONOTONIC_COARSE, in nanoseconds, for what is done often.
+inline std::uint64_t coarse_clock() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace cuslice

@@ -1,0 +1,90 @@
+#include "policy/base/table_memory.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "policy/base/mutex.h"
+
+namespace cuslice {
+
+namespace {
+
+constexpr std::size_t kHugePage = 2 << 20;
+// Blocks from here on share huge pages, a chunk of them at a time; smaller ones belong to programs with few
+// allocations, whose memory we don't want to spend.
+constexpr std::size_t kSmallestShared = 64 << 10;
+constexpr std::size_t kChunk = 4 * kHugePage;
+
+void* map(std::size_t bytes) {
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? nullptr : memory;
+}
+
+// Mapped on a huge page's boundary, by mapping more and giving both ends back.
+char* map_huge(std::size_t bytes) {
+    char* memory = static_cast<char*>(map(bytes + kHugePage));
+    if (!memory) return nullptr;
+    const std::size_t before = (kHugePage - reinterpret_cast<std::uintptr_t>(memory) % kHugePage) % kHugePage;
+    if (before) munmap(memory, before);
+    munmap(memory + before + bytes, kHugePage - before);
+    madvise(memory + before, bytes, MADV_HUGEPAGE);
+    return memory + before;
+}
+
+struct FreeBlock {
+    FreeBlock* next;
+};
+
+constinit Mutex mutex;
+constinit char* chunk = nullptr;
+constinit std::size_t chunk_left = 0;
+constinit FreeBlock* free_blocks[64] = {};
+
+FreeBlock*& free_list(std::size_t bytes) { return free_blocks[__builtin_ctzll(bytes)]; }
+
+char* take_shared(std::size_t bytes) {
+    LockGuard lock(mutex);
+    if (FreeBlock* block = free_list(bytes)) {
+        free_list(bytes) = block->next;
+        std::memset(static_cast<void*>(block), 0, bytes);
+        return reinterpret_cast<char*>(block);
+    }
+    if (chunk_left < bytes) {
+        char* more = map_huge(kChunk);
+        if (!more) return nullptr;
+        chunk = more;  // the rest of the old one is less than a block of today's size: lost
+        chunk_left = kChunk;
+    }
+    char* block = chunk;
+    chunk += bytes;
+    chunk_left -= bytes;
+    return block;
+}
+
+}  // namespace
+
+void* take_table_memory(std::size_t bytes) {
+    const int saved_errno = errno;
+    void* memory = bytes < kSmallestShared ? map(bytes) : bytes < kChunk ? take_shared(bytes) : map_huge(bytes);
+    errno = saved_errno;
+    return memory;
+}
+
+void give_back_table_memory(void* memory, std::size_t bytes) {
+    if (!memory) return;
+    const int saved_errno = errno;
+    if (bytes < kSmallestShared || bytes >= kChunk) {
+        munmap(memory, bytes);
+    } else {
+        LockGuard lock(mutex);
+        auto* block = static_cast<FreeBlock*>(memory);
+        block->next = free_list(bytes);
+        free_list(bytes) = block;
+    }
+    errno = saved_errno;
+}
+
+}  // namespace cuslice

@@ -1,0 +1,123 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "policy/budget/over_limit.h"
+#include "policy/budget/shared_budget.h"
+
+namespace cuslice {
+
+// How many bytes of one GPU may be held, and how many are. Charged before the driver is asked:
+//
+//     reserve → the driver's allocation → commit, or roll_back
+//     the driver's free → release
+//     begin_release → the end of a context → end_release, or cancel_release
+//
+// An operation between its two ends is "in flight": its bytes are charged although the driver may not hold them yet (or
+// any more), so that a comparison with the driver's own figure means something only while none is (see settled()).
+//
+// Where the limit is shared with other processes, the same is charged to the accounts it is shared in, after this one:
+// both allow a reservation, or neither is charged.
+//
+// One 64-bit word holds both, and a generation that every new operation changes, so that every step is one atomic
+// operation. Bytes are counted in units of 512, the granularity at which drivers hand memory out. Lock-free and safe
+// from any thread.
+class Budget {
+  public:
+    static constexpr std::uint64_t kUnit = 512;
+    static constexpr std::uint64_t kUnlimited = ~0ull;
+
+    // Bytes as they are charged: rounded up to whole units; saturates instead of wrapping.
+    static constexpr std::uint64_t charged(std::uint64_t bytes) {
+        constexpr std::uint64_t most = kMostUnits * kUnit;
+        return bytes > most ? most : (bytes + kUnit - 1) / kUnit * kUnit;
+    }
+
+    void set_ceiling(std::uint64_t bytes) { ceiling_.store(bytes, std::memory_order_relaxed); }
+    std::uint64_t ceiling() const { return ceiling_.load(std::memory_order_relaxed); }
+    std::uint64_t used() const { return units(state_.load(std::memory_order_acquire)) * kUnit; }
+
+    // From now on all that is charged here is charged there too; what is charged already, at once. Before any other
+    // thread can reserve.
+    void share(SharedBudget& shared) {
+        shared.change(static_cast<std::int64_t>(used()));
+        shared_.store(&shared, std::memory_order_release);
+    }
+    // In a forked child.
+    void unshare() { shared_.store(nullptr, std::memory_order_release); }
+
+    // Takes `bytes` if they fit under the ceiling. On refusal nothing has changed and *why says what stood in the way.
+    bool reserve(std::uint64_t bytes, OverLimit* why = nullptr) {
+        const std::uint64_t want = charged(bytes), top = ceiling();
+        std::uint64_t state = state_.load(std::memory_order_relaxed);
+        for (;;) {
+            const std::uint64_t now = units(state) * kUnit;
+            // In subtraction form: a huge request must not wrap round to a small sum.
+            if (now > top || want > top - now || want / kUnit > kMostUnits - units(state)) {
+                if (why) *why = {bytes, now, top, 0};
+                return false;
+            }
+            if (state_.compare_exchange_weak(state, state + want / kUnit + kBegin, std::memory_order_acq_rel,
+                                             std::memory_order_relaxed))
+                break;
+        }
+        SharedBudget* shared = shared_.load(std::memory_order_acquire);
+        if (!shared || shared->reserve(want, why)) return true;
+        if (why) why->requested = bytes;
+        give_back(want / kUnit + kOneInFlight);
+        return false;
+    }
+    void commit() { state_.fetch_sub(kOneInFlight, std::memory_order_release); }
+    void roll_back(std::uint64_t bytes) { end_release(bytes); }
+
+    // What the driver has been given back.
+    void release(std::uint64_t bytes) {
+        give_back(charged(bytes) / kUnit);
+        change_shared(-static_cast<std::int64_t>(charged(bytes)));
+    }
+
+    void begin_release() { state_.fetch_add(kBegin, std::memory_order_acquire); }
+    void end_release(std::uint64_t bytes) {
+        give_back(charged(bytes) / kUnit + kOneInFlight);
+        change_shared(-static_cast<std::int64_t>(charged(bytes)));
+    }
+    void cancel_release() { commit(); }
+
+    // Charges or gives back what is a fact already, whatever the ceiling: the driver's own part, a pool's reserve.
+    // Afterwards the total may be over the ceiling, and every reservation is refused until it is not.
+    void adjust(std::uint64_t old_bytes, std::uint64_t new_bytes) {
+        state_.fetch_add(charged(new_bytes) / kUnit - charged(old_bytes) / kUnit, std::memory_order_acq_rel);
+        change_shared(static_cast<std::int64_t>(charged(new_bytes) - charged(old_bytes)));
+    }
+
+    // A moment of the total. settled(): nothing was in flight then, and nothing has happened since.
+    struct Snapshot {
+        std::uint64_t state = 0;
+        std::uint64_t used() const { return units(state) * kUnit; }
+    };
+    Snapshot snapshot() const { return {state_.load(std::memory_order_acquire)}; }
+    bool settled(const Snapshot& since) const {
+        return (since.state & kAllInFlight) == 0 && state_.load(std::memory_order_acquire) == since.state;
+    }
+
+  private:
+    // From the low end: 38 bits of units (128 TiB), 12 of operations in flight, and the generation, which may wrap. It
+    // is there because an allocation that comes and goes leaves the total as it was.
+    static constexpr std::uint64_t kOneInFlight = 1ull << 38;
+    static constexpr std::uint64_t kOneGeneration = 1ull << 50;
+    static constexpr std::uint64_t kBegin = kOneInFlight + kOneGeneration;
+    static constexpr std::uint64_t kAllInFlight = kOneGeneration - kOneInFlight;
+    static constexpr std::uint64_t kMostUnits = kOneInFlight - 1;
+    static constexpr std::uint64_t units(std::uint64_t state) { return state & kMostUnits; }
+
+    void give_back(std::uint64_t from_state) { state_.fetch_sub(from_state, std::memory_order_release); }
+    void change_shared(std::int64_t bytes) {
+        if (SharedBudget* shared = shared_.load(std::memory_order_acquire)) shared->change(bytes);
+    }
+
+    alignas(64) std::atomic<std::uint64_t> state_{0};
+    std::atomic<std::uint64_t> ceiling_{kUnlimited};
+    std::atomic<SharedBudget*> shared_{nullptr};
+};
+
+}  // namespace cuslice

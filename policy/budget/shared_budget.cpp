@@ -1,0 +1,111 @@
+#include "policy/budget/shared_budget.h"
+
+#include <algorithm>
+
+namespace cuslice {
+
+ledger::Joined SharedBudget::join(ledger::Ledger& ledger, const ledger::Request& request, std::uint64_t in_use,
+                                  ledger::Committed* committed, std::uint64_t* available, ledger::Failure* why) {
+    const unsigned next = count();
+    if (next == kMost) return ledger::Joined::unavailable;
+    const ledger::Joined joined = ledger.join(request, in_use, &members_[next], committed, available, why);
+    if (joined == ledger::Joined::yes) count_.store(next + 1, std::memory_order_release);
+    return joined;
+}
+
+bool SharedBudget::reserve(std::uint64_t bytes, OverLimit* why) {
+    if (!reserve_here(bytes, why)) return false;
+    if (!outer_ || outer_->reserve(bytes, why)) return true;
+    for (unsigned i = 0, n = count(); i < n; i++) members_[i].change(-static_cast<std::int64_t>(bytes));
+    return false;
+}
+
+bool SharedBudget::reserve_here(std::uint64_t bytes, OverLimit* why) {
+    const std::uint64_t margin = margin_.load(std::memory_order_relaxed);
+    for (unsigned i = 0, n = count(); i < n; i++) {
+        std::uint64_t seen = 0;
+        if (members_[i].reserve(bytes, margin, &seen)) continue;
+        if (why) {
+            const std::uint64_t mine = members_[i].held(), top = members_[i].limit();
+            *why = {bytes, seen, top > margin ? top - margin : 0, seen > mine ? seen - mine : 0};
+        }
+        while (i-- > 0) members_[i].change(-static_cast<std::int64_t>(bytes));
+        return false;
+    }
+    return true;
+}
+
+void SharedBudget::change(std::int64_t bytes) {
+    for (unsigned i = 0, n = count(); i < n; i++) members_[i].change(bytes);
+    if (outer_) outer_->change(bytes);
+}
+
+std::uint64_t SharedBudget::limit() const {
+    std::uint64_t least = outer_ ? outer_->limit() : ledger::kNoLimitBytes;
+    for (unsigned i = 0, n = count(); i < n; i++) least = std::min(least, members_[i].limit());
+    return least;
+}
+
+std::uint64_t SharedBudget::room() const {
+    const std::uint64_t margin = margin_.load(std::memory_order_relaxed);
+    std::uint64_t least = outer_ ? outer_->room() : ledger::kNoLimitBytes;
+    for (unsigned i = 0, n = count(); i < n; i++) {
+        const std::uint64_t top = members_[i].limit(), gone = members_[i].used() + margin;
+        least = std::min(least, top > gone ? top - gone : 0);
+    }
+    return least;
+}
+
+bool SharedBudget::retired() const {
+    for (unsigned i = 0, n = count(); i < n; i++)
+        if (members_[i].retired()) return true;
+    return outer_ && outer_->retired();
+}
+
+bool SharedBudget::over(OverLimit* why) const {
+    for (unsigned i = 0, n = count(); i < n; i++) {
+        const std::uint64_t used = members_[i].used(), top = members_[i].limit(), mine = members_[i].held();
+        if (used <= top) continue;
+        if (why) *why = {0, used, top, used > mine ? used - mine : 0};
+        return true;
+    }
+    return outer_ && outer_->over(why);
+}
+
+void SharedBudget::caches(std::uint64_t bytes) {
+    for (unsigned i = 0, n = count(); i < n; i++) members_[i].caches(bytes);
+    if (outer_) outer_->caches(bytes);
+}
+
+std::uint32_t SharedBudget::wanted() const {
+    std::uint32_t sum = outer_ ? outer_->wanted() : 0;
+    for (unsigned i = 0, n = count(); i < n; i++) sum += members_[i].wanted();
+    return sum;
+}
+
+bool SharedBudget::want(std::uint64_t bytes, std::uint64_t* state) {
+    bool asked = false;
+    *state = 0;
+    return ask(bytes, &asked, state) && asked;
+}
+
+// False if an account is short of more than its other members could give back.
+bool SharedBudget::ask(std::uint64_t bytes, bool* asked, std::uint64_t* state) {
+    const std::uint64_t margin = margin_.load(std::memory_order_relaxed);
+    for (unsigned i = 0, n = count(); i < n; i++) {
+        const std::uint64_t limit = members_[i].limit(), gone = members_[i].used() + margin;
+        const std::uint64_t left = limit > gone ? limit - gone : 0;
+        if (bytes <= left) continue;
+        if (bytes > limit || !members_[i].want(gone + bytes - limit, state)) return false;
+        *asked = true;
+    }
+    return !outer_ || outer_->ask(bytes, asked, state);
+}
+
+void SharedBudget::forget() {
+    outer_ = nullptr;
+    count_.store(0, std::memory_order_release);
+    for (ledger::Membership& member : members_) member.forget();
+}
+
+}  // namespace cuslice

@@ -1,0 +1,64 @@
+#pragma once
+#include <cstdint>
+
+#include "policy/ledger/ledger.h"
+#include "policy/budget/over_limit.h"
+
+namespace cuslice {
+
+// What one process has in accounts that it shares with others: its job's, an outer job's, a group's. A reservation is
+// made in all of them or in none. Thread-safe once joined; joining is the caller's to serialise.
+class SharedBudget {
+  public:
+    static constexpr unsigned kMost = 4;
+
+    bool joined() const { return count_.load(std::memory_order_acquire) != 0; }
+
+    // Becomes a member of one more account of `ledger`, which is open.
+    ledger::Joined join(ledger::Ledger& ledger, const ledger::Request& request, std::uint64_t in_use,
+                        ledger::Committed* committed, std::uint64_t* available, ledger::Failure* why);
+
+    // What is in these accounts is in those of `outer`, too: a part's of a GPU in the whole GPU's. Before any
+    // reservation; `outer` has joined its own.
+    void lies_in(SharedBudget& outer) { outer_ = &outer; }
+
+    // Bytes of every account's limit that are kept free for what the driver takes by itself.
+    void set_margin(std::uint64_t bytes) {
+        margin_.store(bytes, std::memory_order_relaxed);
+        if (outer_) outer_->set_margin(bytes);
+    }
+
+    bool reserve(std::uint64_t bytes, OverLimit* why);
+    // A fact already, whatever the limits; negative: given back.
+    void change(std::int64_t bytes);
+
+    // The smallest limit of all accounts, and what could be had in each of them, less the margin. Bytes.
+    std::uint64_t limit() const;
+    std::uint64_t room() const;
+    // Whether an account's file is gone and another one is in its place, in which this process is not yet.
+    bool retired() const;
+    // True if some account holds more than its limit, with `why` filled.
+    bool over(OverLimit* why) const;
+
+    // See Membership: over all accounts.
+    void caches(std::uint64_t bytes);
+    std::uint32_t wanted() const;
+    // Asks the others for what is missing to reserve `bytes`. False if they could not give back so much.
+    bool want(std::uint64_t bytes, std::uint64_t* state);
+
+    // In a forked child, whose places these are not.
+    void forget();
+
+  private:
+    unsigned count() const { return count_.load(std::memory_order_acquire); }
+
+    bool reserve_here(std::uint64_t bytes, OverLimit* why);
+    bool ask(std::uint64_t bytes, bool* asked, std::uint64_t* state);
+
+    SharedBudget* outer_ = nullptr;
+    ledger::Membership members_[kMost];
+    std::atomic<unsigned> count_{0};
+    std::atomic<std::uint64_t> margin_{0};
+};
+
+}  // namespace cuslice

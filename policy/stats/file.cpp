@@ -1,0 +1,99 @@
+#include "policy/stats/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "policy/base/directory_entry.h"
+#include "policy/base/guest_file.h"
+#include "policy/ledger/liveness.h"
+
+namespace cuslice::figures {
+
+namespace {
+
+constexpr char kEnd[] = ".figures";
+
+File* fail(Failure* why, const char* what, const char* path, int error) {
+    snprintf(why->text, sizeof why->text, "%s %s: %s", what, path, strerror(error));
+    return nullptr;
+}
+
+}  // namespace
+
+void write_name(const Name& name, NameText& text) {
+    snprintf(text, sizeof text, "%llu-%d-%llu%s", static_cast<unsigned long long>(name.pid_namespace), name.pid,
+             static_cast<unsigned long long>(name.start_time), kEnd);
+}
+
+bool parse_name(const char* text, Name* name) {
+    std::uint64_t numbers[3];
+    const char* at = text;
+    for (unsigned i = 0; i < 3; i++) {
+        char* end = nullptr;
+        if (*at < '0' || *at > '9') return false;
+        numbers[i] = strtoull(at, &end, 10);
+        if (i < 2 && *end != '-') return false;
+        at = end + (i < 2 ? 1 : 0);
+    }
+    if (strcmp(at, kEnd) != 0 || numbers[1] > 0x7fffffffu) return false;
+    *name = {numbers[0], static_cast<std::int32_t>(numbers[1]), numbers[2]};
+    return true;
+}
+
+File* make_own(const char* folder, Failure* why) {
+    if (!ledger::make_folder(folder, why)) return nullptr;
+    const ledger::ProcessIdentity self = ledger::this_process();
+    if (!self.start_time || !self.pid_namespace) return fail(why, "can't tell which process this is,", "/proc", ENOENT);
+    NameText name;
+    write_name({self.pid_namespace, self.pid, self.start_time}, name);
+    char path[ledger::kPathBytes];
+    if (static_cast<std::size_t>(snprintf(path, sizeof path, "%s/%s", folder, name)) >= sizeof path)
+        return fail(why, "can't use", folder, ENAMETOOLONG);
+    if (!file_may_have(sizeof(File))) return fail(why, "no room for", path, EFBIG);
+    remove_dead(folder);
+    unlink(path);  // of what this process was before an exec
+    const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (file < 0) return fail(why, "can't make", path, errno);
+    fchmod(file, 0644);  // whatever the host's umask
+    const int full = posix_fallocate(file, 0, sizeof(File));
+    void* memory = full == 0 ? mmap(nullptr, sizeof(File), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+    const int error = full != 0 ? full : errno;
+    close(file);
+    if (memory == MAP_FAILED) {
+        unlink(path);
+        return fail(why, "no room for", path, error);
+    }
+    auto* made = static_cast<File*>(memory);
+    made->size = sizeof(File);
+    made->version = kVersion;
+    made->magic = kMagic;
+    return made;
+}
+
+void remove_dead(const char* folder) {
+    const int directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) return;
+    const std::uint64_t here = ledger::read_pid_namespace();
+    alignas(DirectoryEntry) char buffer[4096];
+    for (;;) {
+        const long count = syscall(SYS_getdents64, directory, buffer, sizeof buffer);
+        if (count <= 0) break;
+        for (long at = 0; at < count;) {
+            const auto* entry = reinterpret_cast<const DirectoryEntry*>(buffer + at);
+            at += entry->length;
+            Name name;
+            if (!parse_name(entry->name, &name) || name.pid_namespace != here) continue;
+            if (ledger::start_time_of(name.pid) != name.start_time) unlinkat(directory, entry->name, 0);
+        }
+    }
+    close(directory);
+}
+
+}  // namespace cuslice::figures

@@ -1,0 +1,31 @@
+#pragma once
+#include "policy/stats/layout.h"
+#include "policy/ledger/file.h"
+
+namespace cuslice::figures {
+
+using ledger::Failure;
+
+// Which process a file is of. A pid alone comes back; with the time of its start it never does.
+struct Name {
+    std::uint64_t pid_namespace = 0;  // the inode of /proc/PID/ns/pid: where `pid` means something
+    std::int32_t pid = 0;
+    std::uint64_t start_time = 0;  // field 22 of /proc/PID/stat
+};
+
+using NameText = char[96];
+
+// "4026531836-812-31415.figures"
+void write_name(const Name& name, NameText& text);
+// False for what is no such file's.
+bool parse_name(const char* text, Name* name);
+
+// Makes this process's file in the folder and maps it, for as long as it lives. All of its space is taken first: a page
+// that can't be had later would be a SIGBUS in the host. Null if it can't be had.
+File* make_own(const char* folder, Failure* why);
+
+// Removes files whose processes are gone, as far as this user may. Of those in other pid namespaces nothing can be said
+// from here.
+void remove_dead(const char* folder);
+
+}  // namespace cuslice::figures

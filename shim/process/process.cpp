@@ -1,0 +1,446 @@
+#include "shim/process/process.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "config/load.h"
+#include "config/resolve.h"
+#include "config/split/identity.h"
+#include "policy/base/uncancelled.h"
+#include "virtual_gpu/driver/load.h"
+#include "virtual_gpu/driver/loaded_object.h"
+#include "virtual_gpu/driver/locate.h"
+#include "virtual_gpu/driver/scratch.h"
+#include "virtual_gpu/driver/table.h"
+#include "virtual_gpu/selection/host_environment.h"
+#include "virtual_gpu/split/nvml.h"
+#include "virtual_gpu/split/physical.h"
+#include "virtual_gpu/split/dispatch.h"
+#include "shim/process/toml_module.h"
+#include "virtual_gpu/selection/visible_devices.h"
+
+namespace cuslice {
+
+namespace {
+
+// Raw storage, as the GPUs' is.
+alignas(Settings) unsigned char settings_storage[sizeof(Settings)];
+
+class Loading {
+  public:
+    explicit Loading(Mutex& mutex) : lock_(mutex) { Process::loading_now = true; }
+    ~Loading() { Process::loading_now = false; }
+
+  private:
+    Uncancelled uncancelled_;
+    LockGuard lock_;
+};
+
+// The folder of the driver in use, beside which its NVML lies if it is not the system's.
+bool folder_in(const char* path, char* folder, std::size_t size) {
+    const char* slash = std::strrchr(path, '/');
+    if (!slash || static_cast<std::size_t>(slash - path) >= size) return false;
+    std::memcpy(folder, path, static_cast<std::size_t>(slash - path));
+    folder[slash - path] = '\0';
+    return true;
+}
+
+}  // namespace
+
+constinit Process the_process;
+constinit thread_local bool Process::loading_now = false;
+alignas(VirtualGpu) unsigned char Process::gpu_storage_[kMostGpus * sizeof(VirtualGpu)];
+
+const Settings& Process::settings() const { return *reinterpret_cast<const Settings*>(settings_storage); }
+
+bool Process::read_settings() {
+    auto& settings = *new (settings_storage) Settings;
+    const HostEnvironment environment;
+    if (!load_guest(settings, environment.lines(), open_toml_module, kSystemFile, error_)) return false;
+    gpu_state().sharing = plan_sharing(settings, environment.lines());
+    may_cache_ = chooses_cache(settings);
+    return true;
+}
+
+// What lies below asks the process through these.
+void Process::connect() {
+    GpuState& state = gpu_state();
+    state.reclaimer = &caches_;
+    state.start_nvml = [] { return process().start_nvml(); };
+    state.look_for_ended = [](VirtualGpu& gpu) { process().look_for_ended(gpu); };
+    split().find_owner = [](CUdeviceptr base, int* gpu, CUcontext* context) {
+        const Allocation known = gpu_state().allocations.find(base);
+        if (!known.address) return false;
+        *gpu = known.gpu;
+        *context = gpu_state().contexts.handle_of(known.context);
+        return true;
+    };
+}
+
+Readiness Process::load() {
+    if (const Readiness known = readiness(); known != Readiness::not_yet) return known;
+    Loading loading(mutex_);
+    if (const Readiness known = readiness(); known != Readiness::not_yet) return known;
+    pthread_atfork(before_fork, after_fork, after_fork_in_child);
+
+    Readiness answer = Readiness::bad_configuration;
+    if (read_settings()) {
+        static char path[4096];  // with the lock held; constructors of the driver's want the stack
+        const char* explicit_path = nullptr;
+        if (find(settings(), Key::fake)) {
+            // The fake GPU's driver lies in a folder beside this library; `fake` wins over `driver`.
+            constexpr const char kFake[] = "/fake/libcuda.so.1";
+            if (folder_of(&the_process, path, sizeof(path) - sizeof(kFake))) std::strcat(path, kFake);
+            explicit_path = path;
+        } else if (const Entry* driver = find(settings(), Key::driver)) {
+            std::snprintf(path, sizeof(path), "%.*s", static_cast<int>(driver->value.size()), driver->value.data());
+            explicit_path = path;
+        }
+        past_us_ = find_opened_past_us("libcuda.so.1", path_past_us_, sizeof(path_past_us_));
+        answer = load_driver(explicit_path, driver_text_, sizeof(driver_text_), &driver_found_) ? Readiness::ready
+                                                                                                : Readiness::no_driver;
+        connect();
+        if (answer == Readiness::ready && splits_any(settings())) install_split();
+    }
+    readiness_.store(answer, std::memory_order_release);
+    return answer;
+}
+
+// The library is opened without a lock: what its constructors do is not ours to hold others up for.
+bool Process::load_nvml() {
+    if (const int known = nvml_.load(std::memory_order_acquire)) return known == 1;
+    if (load() == Readiness::bad_configuration) return false;
+    char folder[512], text[512];
+    const bool chosen = find(settings(), Key::driver) || find(settings(), Key::fake);
+    const bool beside = (chosen || readiness() == Readiness::ready) && folder_in(driver_text_, folder, sizeof(folder));
+    const bool loaded = ::cuslice::load_nvml(beside ? folder : nullptr, chosen, text, sizeof(text));
+    const Loading loading(mutex_);
+    if (const int known = nvml_.load(std::memory_order_acquire)) return known == 1;
+    if (loaded) splits_any(settings()) ? virtual_nvml().install() : publish_nvml();
+    nvml_.store(loaded ? 1 : 2, std::memory_order_release);
+    return loaded;
+}
+
+bool Process::start_nvml() {
+    return load_nvml() && nvml_initialise() && (!splits_any(settings()) || open_virtual_nvml());
+}
+
+// CUDA may not have started, and may never: NVML alone says what there is.
+bool Process::open_virtual_nvml() {
+    if (virtual_nvml().is_open()) return true;
+    struct Found {
+        ProgramGpus gpus;
+        VirtualParts parts;
+        ConfigError error;
+    };
+    const Scratch<Found> found;
+    if (!found) return false;
+    ProgramGpus& gpus = found->gpus;
+    const HostEnvironment environment;
+    const bool fits = gpus.read(settings(), environment.lines(), found->error) &&
+                      plan_split(settings(), gpus.all(), {gpus.totals, gpus.count}, found->parts, found->error);
+    const Loading loading(mutex_);
+    if (virtual_nvml().is_open()) return true;
+    if (!fits) return fail_closed(found->error);
+    program_gpus_ = gpus;
+    virtual_nvml().open(program_gpus_, found->parts);
+    return true;
+}
+
+VirtualGpu::Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t total) const {
+    VirtualGpu::Slice slice;
+    const Amount amount = amount_for(settings(), identity, total);
+    slice.limited = amount.limited;
+    slice.limit = amount.bytes;
+    slice.origin.assign(amount.origin);
+    if (amount.limited) slice.job_limit = amount.bytes;
+    if (const auto group = group_limit_for(settings(), identity); group && !gpu_state().sharing.group.empty()) {
+        slice.group_limit = std::min(*group, total);
+        if (!slice.limited || slice.group_limit < slice.limit) slice.limit = slice.group_limit;
+        if (!slice.limited) slice.origin.assign(find(settings(), Key::group_limit, identity)->origin);
+        slice.limited = true;
+    }
+    const AllocatorChoice choice = allocator_for(settings(), identity);
+    slice.allocator = choice.mode;
+    slice.free = choice.free;
+    slice.idle_release = choice.idle_release;
+    if (choice.mode != AllocatorMode::direct && !slice.limited) {
+        // All there is, none of it set aside; counted all the same.
+        slice.limited = slice.own_headroom = true;
+        slice.limit = total;
+        slice.origin.assign(choice.origin);
+    }
+    if (const auto own = headroom_for(settings(), identity)) {
+        slice.own_headroom = true;
+        slice.headroom = *own;
+    }
+    return slice;
+}
+
+VirtualGpu::Slice Process::slice_of(const VirtualPart& part, const GpuIdentity& physical, std::uint64_t total) const {
+    VirtualGpu::Slice slice = slice_of(physical, total);
+    if (!part.split) return slice;
+    slice.limited = true;
+    slice.limit = slice.job_limit = part.bytes;
+    slice.group_limit = std::min(slice.group_limit, part.bytes);
+    // A whole GPU that nothing limits sets nothing aside; a part has a limit.
+    const auto own = headroom_for(settings(), physical);
+    slice.own_headroom = own.has_value();
+    slice.headroom = own.value_or(0);
+    slice.origin.assign(find(settings(), Key::split, physical)->origin);
+    return slice;
+}
+
+bool Process::identify(CUdevice device, GpuIdentity* identity) const {
+    CUuuid uuid{};
+    if (CUSLICE_PHYSICAL(cuDeviceGetUuid_v2)(&uuid, device) != CUDA_SUCCESS &&
+        CUSLICE_PHYSICAL(cuDeviceGetUuid)(&uuid, device) != CUDA_SUCCESS)
+        return false;
+    char name[256] = "";
+    CUSLICE_PHYSICAL(cuDeviceGetName)(name, sizeof(name), device);
+    write_uuid(uuid.bytes, name, identity->uuid);
+    if (CUSLICE_PHYSICAL(cuDeviceGetPCIBusId)(identity->pci, sizeof(identity->pci), device) != CUDA_SUCCESS)
+        identity->pci[0] = '\0';
+    return true;
+}
+
+// All GPUs of the host as NVML has them, in PCI order.
+std::size_t Process::list_gpus(std::span<GpuIdentity> all) {
+    std::size_t count = 0;
+    if (start_nvml())
+        for (const NvmlGpus gpus; const NvmlGpu& gpu : gpus.view())
+            if (count < all.size() && gpu.identity(&all[count])) count++;
+    return count;
+}
+
+bool Process::choose_gpus(VisibleText& list, bool* set) {
+    if (gpus_open_.load(std::memory_order_acquire)) return true;
+    struct Host {
+        ConfigError error;
+        GpuIdentity all[kMostGpus];
+    };
+    const Scratch<Host> host;
+    if (!host) return no_memory();
+    const std::size_t count = resolves_gpus(settings(), HostEnvironment().lines()) ? list_gpus(host->all) : 0;
+    if (readiness() == Readiness::bad_configuration) return false;
+    const std::span<const GpuIdentity> all(host->all, count);
+    if (split().installed() ? list_physical(all, list, set, host->error) : choose_visible(all, host->error))
+        return true;
+    const Loading loading(mutex_);
+    return fail_closed(host->error);
+}
+
+// Which GPUs the variable is to name is worked out of what it says now. Where another thread has changed it meanwhile,
+// it is worked out again.
+bool Process::choose_visible(std::span<const GpuIdentity> all, ConfigError& error) {
+    for (;;) {
+        const Scratch<VisibleDevices> visible;
+        if (!visible) return error.set("cuslice", "there is no memory to choose GPUs in");
+        if (!visible->decide(settings(), all, HostEnvironment().lines(), error)) return false;
+        const Loading loading(mutex_);
+        if (gpus_open_.load(std::memory_order_relaxed) || visible->apply()) return true;
+    }
+}
+
+// What NVML has been shown to be split is what the driver is to bring up, where GPUs can be chosen in more than one
+// way.
+bool Process::list_physical(std::span<const GpuIdentity> all, VisibleText& list, bool* set, ConfigError& error) {
+    if (!start_nvml()) {
+        if (readiness() == Readiness::bad_configuration) {
+            error = error_;
+            return false;
+        }
+        return physical_list(settings(), all, HostEnvironment().lines(), list, set, error);
+    }
+    *set = program_gpus_.chosen;
+    for (const GpuIdentity& gpu : program_gpus_.all())
+        if (*set) append_visible(list, gpu.uuid);
+    return true;
+}
+
+// Indices count all GPUs of the host in PCI order, whatever CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER make of them
+// here, so only NVML can tell which GPU is meant. It is loaded only if somebody names a GPU.
+bool Process::check_selectors(std::span<GpuIdentity> visible, ConfigError& error) {
+    bool named = false;
+    for (const Entry& entry : settings().entries()) named = named || entry.selector.kind != GpuSelector::Kind::every;
+    if (!named) return true;
+
+    struct Host {
+        GpuIdentity all[kMostGpus];
+    };
+    const Scratch<Host> host;
+    GpuIdentity* const all = host ? host->all : nullptr;
+    const std::size_t count = host ? list_gpus(host->all) : 0;
+    if (count == 0) {
+        for (const Entry& entry : settings().entries())
+            if (entry.selector.kind == GpuSelector::Kind::index)
+                return error.set(
+                    entry.origin, entry.selector.text,
+                    "GPUs can't be told by their index where NVML is missing; name it by UUID (GPU-…) or PCI id");
+        return check_against(settings(), visible, false, error);
+    }
+    for (GpuIdentity& mine : visible)
+        for (std::size_t k = 0; k < count; k++)
+            if (std::strcmp(all[k].uuid, mine.uuid) == 0) mine = all[k];
+    return check_against(settings(), {all, count}, true, error);
+}
+
+// With the lock held. The driver may have started by now, and would serve a program that doesn't look at what cuInit
+// returned.
+bool Process::fail_closed(const ConfigError& error) {
+    if (readiness() == Readiness::bad_configuration) return false;
+    error_ = error;
+    driver_refused.store(true, std::memory_order_relaxed);
+    readiness_.store(Readiness::bad_configuration, std::memory_order_release);
+    return false;
+}
+
+bool Process::no_memory() {
+    ConfigError error;
+    error.set("cuslice", "there is no memory to list GPUs in");
+    const Loading loading(mutex_);
+    return fail_closed(error);
+}
+
+// What the program is to count as GPUs: the driver's own, unless some are split.
+bool Process::choose_parts(FoundGpus& found, ConfigError& error) {
+    if (!split().installed()) {
+        for (std::size_t i = 0; i < found.count; i++) found.parts.add({.gpu = static_cast<std::uint8_t>(i)});
+        return true;
+    }
+    const bool listed = start_nvml();
+    if (readiness() == Readiness::bad_configuration) {
+        error = error_;
+        return false;
+    }
+    if (!(listed ? split_visible(found, error)
+                 : plan_split(settings(), found.gpus(), found.sizes(), found.parts, error)))
+        return false;
+    struct Virtual {
+        GpuIdentity identities[VirtualParts::kMost];
+    };
+    const Scratch<Virtual> scratch;
+    if (!scratch) return error.set("cuslice", "there is no memory to list GPUs in");
+    GpuIdentity* const identities = scratch->identities;
+    std::size_t count = 0;
+    for (const VirtualPart& part : found.parts.view()) identities[count++] = identity_of_virtual(part, found.gpus());
+    const HostEnvironment environment;
+    const auto value = [&](std::string_view name) { return variable(environment.lines(), name); };
+    const std::string_view list = own_list(value(kChosenVariable), value(kCudaVisible));
+    found.parts = visible_parts({identities, count}, found.parts, list);
+    return true;
+}
+
+// NVML shows parts of the program's GPUs, and CUDA the same in the same order: those whose GPU the driver has. The
+// driver's totals are what an allocation can come from.
+bool Process::split_visible(FoundGpus& found, ConfigError& error) {
+    const ProgramGpus& program = program_gpus_;
+    std::uint64_t known[ProgramGpus::kMost];
+    int ordinals[ProgramGpus::kMost];
+    for (std::size_t place = 0; place < program.count; place++) {
+        known[place] = program.totals[place];
+        ordinals[place] = -1;
+    }
+    for (std::size_t i = 0; i < found.count; i++) {
+        const int place = program.find(found.identities[i].uuid);
+        if (place < 0 && !program.chosen)
+            return error.set("split", found.identities[i].uuid,
+                             "NVML doesn't list this GPU, so its place among the virtual ones is not known: choose "
+                             "GPUs with gpus");
+        if (place < 0) continue;
+        found.identities[i] = program.identities[place];
+        known[place] = found.totals[i];
+        ordinals[place] = static_cast<int>(i);
+    }
+    VirtualParts all;
+    if (!plan_split(settings(), program.all(), {known, program.count}, all, error)) return false;
+    for (VirtualPart part : all.view()) {
+        const int ordinal = ordinals[part.gpu];
+        part.gpu = static_cast<std::uint8_t>(ordinal);
+        if (ordinal >= 0) found.parts.add(part);
+    }
+    return true;
+}
+
+void Process::open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& physical, std::uint64_t total) {
+    char name[96] = "";
+    CUSLICE_PHYSICAL(cuDeviceGetName)(name, sizeof(name), part.gpu);
+    VirtualGpu& opened = *new (&gpu(ordinal)) VirtualGpu;
+    const VirtualGpu::Slice slice = slice_of(part, physical, total);
+    if (!part.split) return opened.open(ordinal, physical, total, name, slice);
+    opened.open(ordinal, split().device(ordinal)->identity, total, name, slice);
+    VirtualGpu* sibling = nullptr;
+    std::uint64_t together = 0;
+    for (int i = 0; i < split().count(); i++) {
+        if (!split().siblings(i, ordinal)) continue;
+        together += split().device(i)->part.bytes;
+        if (i < ordinal) sibling = &gpu(i);
+    }
+    VirtualGpu::Slice whole = slice_of(physical, total);
+    whole.limit = std::min(whole.limit, total);
+    opened.open_part(physical, sibling, whole, together);
+}
+
+// What the driver and NVML say of them.
+bool Process::find_gpus(FoundGpus& found, ConfigError& error) {
+    int count = 0;
+    if (CUSLICE_PHYSICAL(cuDeviceGetCount)(&count) != CUDA_SUCCESS) count = 0;
+    if (count > kMostGpus)
+        return error.set("cuslice", "this process sees more than 64 GPUs, which is more than cuslice can limit");
+    found.count = static_cast<std::size_t>(count);
+    for (int i = 0; i < count; i++) {
+        identify(i, &found.identities[i]);
+        // A GPU whose memory isn't known has none to give where there is a limit.
+        std::size_t total = 0;
+        if (CUSLICE_PHYSICAL(cuDeviceTotalMem_v2)(&total, i) == CUDA_SUCCESS) found.totals[i] = total;
+    }
+    return check_selectors(found.gpus(), error) && choose_parts(found, error);
+}
+
+bool Process::open_gpus() {
+    if (gpus_open_.load(std::memory_order_acquire)) return true;
+    struct Opening {
+        FoundGpus found;
+        ConfigError error;
+    };
+    const Scratch<Opening> opening;
+    if (!opening) return no_memory();
+    FoundGpus& found = opening->found;
+    const bool fits = find_gpus(found, opening->error);
+    const Loading loading(mutex_);
+    if (gpus_open_.load(std::memory_order_relaxed)) return true;
+    if (!fits) return fail_closed(opening->error);
+    if (split().installed()) open_split(found.gpus(), found.parts);
+
+    bool limits = false, caching = false;
+    int count = 0;
+    for (const VirtualPart& part : found.parts.view()) {
+        open_gpu(count, part, found.identities[part.gpu], found.totals[part.gpu]);
+        limits = limits || gpu(count).limited();
+        caching = caching || gpu(count).caches();
+        count++;
+    }
+    const std::string_view record = has_more_rights() ? std::string_view() : record_file(settings());
+    if (!record.empty()) recording_.start(record);
+    limits_.store(limits || !record.empty(), std::memory_order_relaxed);
+    ways_.store(static_cast<unsigned char>((caching ? kCaching : 0) | (record.empty() ? 0 : kRecording)),
+                std::memory_order_relaxed);
+    gpu_count_.store(count, std::memory_order_release);
+    gpus_open_.store(true, std::memory_order_release);
+    return true;
+}
+
+VirtualGpu* Process::gpu_of(CUdevice device) { return device >= 0 && device < gpu_count() ? &gpu(device) : nullptr; }
+
+VirtualGpu* Process::find_gpu(const char* uuid) {
+    for (int i = 0, n = gpu_count(); i < n; i++)
+        if (std::strcmp(gpu(i).identity().uuid, uuid) == 0) return &gpu(i);
+    return nullptr;
+}
+
+}  // namespace cuslice

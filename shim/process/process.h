@@ -1,0 +1,194 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "config/config_error.h"
+#include "config/settings.h"
+#include "config/split/plan.h"
+#include "policy/base/mutex.h"
+#include "virtual_gpu/cache/caches.h"
+#include "virtual_gpu/driver/table.h"
+#include "virtual_gpu/gpu/gpu_state.h"
+#include "virtual_gpu/selection/program_gpus.h"
+#include "shim/process/recording.h"
+#include "virtual_gpu/gpu/virtual_gpu.h"
+
+namespace cuslice {
+
+// Where a process stands with cuslice. Nothing is read or opened before the first call.
+enum class Readiness : int {
+    not_yet,
+    ready,
+    no_driver,          // programs that merely look for a GPU go on
+    bad_configuration,  // nothing is loaded, so nothing can be allocated: fail closed
+};
+
+// Everything that cuslice knows in this process. One of them, never destroyed: threads may still call while the program
+// ends.
+class Process {
+  public:
+    static constexpr int kMostGpus = 64;
+
+    // Reads the configuration and loads the driver, the first time. Thread-safe.
+    Readiness load();
+    Readiness readiness() const { return readiness_.load(std::memory_order_acquire); }
+
+    // No lock of ours is held while NVML or the driver is asked: NVML may take seconds, start processes, or never
+    // answer.
+
+    // Before the driver's own cuInit: sees to it that CUDA_VISIBLE_DEVICES says what the program is to see, as long as
+    // the GPUs are not open. False if the settings do not fit the GPUs; error() then says why, and nothing can be
+    // allocated. Thread-safe.
+    // Where GPUs are split the variable is the program's to choose among virtual GPUs; then `list` is what the driver
+    // is to read there during its cuInit, or with *set false nothing (VisibleDuringInit).
+    bool choose_gpus(VisibleText& list, bool* set);
+
+    // After the driver's own cuInit succeeded: which GPUs there are and what of each is allowed, the first time.
+    // False if the settings do not fit the GPUs; error() then says why, and from now on nothing can be allocated.
+    // Thread-safe.
+    bool open_gpus();
+
+    // Loads the real NVML, the first time. False if there is none. Thread-safe.
+    bool load_nvml();
+
+    // The same, and initialises it, where that wasn't done: False if it can't be initialised now; it is tried again
+    // next time. Where GPUs are split it shows the virtual ones from then on; if the settings do not fit the GPUs the
+    // answer is false, and readiness() and error() say so. Thread-safe.
+    bool start_nvml();
+
+    // What is allowed on a GPU, whoever asks: CUDA has it by its ordinal, NVML by its handle.
+    VirtualGpu::Slice slice_of(const GpuIdentity& identity, std::uint64_t total) const;
+    // The same of a virtual GPU; the identity and the total are the physical one's.
+    VirtualGpu::Slice slice_of(const VirtualPart& part, const GpuIdentity& physical, std::uint64_t total) const;
+
+    const Settings& settings() const;
+    const ConfigError& error() const { return error_; }
+    // The driver that was loaded, or why none was.
+    const char* driver_text() const { return driver_text_; }
+    // How the driver was found: completes "found …".
+    const char* driver_found() const { return driver_found_; }
+    // A driver that was in the process before, opened past us; null if there was none.
+    const char* driver_past_us() const { return past_us_ ? path_past_us_ : nullptr; }
+
+    int gpu_count() const { return gpu_count_.load(std::memory_order_acquire); }
+    VirtualGpu& gpu(int ordinal) { return reinterpret_cast<VirtualGpu*>(gpu_storage_)[ordinal]; }
+    VirtualGpu* gpu_of(CUdevice device);
+    VirtualGpu* find_gpu(const char* uuid);
+    // True once some GPU has a limit, or a recording is made: otherwise nothing is counted and every hook is one jump.
+    bool limits_anything() const { return limits_.load(std::memory_order_relaxed); }
+    // True if the settings have some GPU's freed memory kept, whether it is here or not. Known once the settings are,
+    // which is long before the GPUs.
+    bool may_cache() const { return may_cache_; }
+    // True once some GPU's freed memory is kept.
+    bool caches_anything() const { return ways() & kCaching; }
+    // True while allocations are written down.
+    bool records() const { return ways() & kRecording; }
+    // What an allocation may have to pass through, of both of these: for whoever can't afford to ask twice.
+    enum : unsigned char { kCaching = 1, kRecording = 2 };
+    unsigned char ways() const { return ways_.load(std::memory_order_relaxed); }
+    void stop_recording() { ways_.fetch_and(kCaching, std::memory_order_relaxed); }
+
+    // The thread's current context, and its GPU. `gpu` is null if there is none, or before the GPUs are open.
+    struct Current {
+        VirtualGpu* gpu = nullptr;
+        Contexts::Id context = 0;
+        CachingAllocator* cache = nullptr;  // where the GPU's mode has one
+    };
+    // Of the calling thread, until it asks again.
+    const Current& current() {
+        CUcontext now = nullptr;
+        LastContext& last = last_context;
+        const bool asked = CUSLICE_REAL(cuCtxGetCurrent)(&now) == CUDA_SUCCESS && now;
+        if (asked && last.context == now && last.epoch == context_epoch_.load(std::memory_order_acquire)) [[likely]]
+            return last.current;
+        return look_up(asked ? now : nullptr);
+    }
+    // A context that is there, and maybe nobody saw begin: NVIDIA's runtime is believed to make its own where no hook
+    // is. Then it is measured here, and whoever set `on_new_context` is told. Its number.
+    Contexts::Id know_context(VirtualGpu* gpu, CUcontext context, CUdevice device);
+    void (*on_new_context)(VirtualGpu& gpu, CUcontext context, Contexts::Id id) = nullptr;
+
+    // A primary context may have ended where no hook was, and what was in it with it: looked for before anything is
+    // refused.
+    void look_for_ended(VirtualGpu& gpu);
+
+    // A context has ended: what was in it is nobody's any more. `gpu` may be null. Within a ContextEnd.
+    void forget_context(VirtualGpu* gpu, CUcontext context);
+
+    // A context ended, so that its handle may come back for another GPU.
+    void forget_contexts() { context_epoch_.fetch_add(1, std::memory_order_release); }
+
+    // While a thread loads it may fork: drivers start nvidia-modprobe. It must not wait for itself then.
+    static constinit thread_local bool loading_now;
+
+    // This thread has left whatever it was doing by a longjmp: what it held over calls of the driver is free again.
+    void leave_locks();
+
+    Caches& caches() { return caches_; }
+    Recording& recording() { return recording_; }
+
+  private:
+    // The context that this thread asked for last: most threads stay with one.
+    struct LastContext {
+        CUcontext context;
+        Current current;
+        std::uint32_t epoch;
+    };
+    static constinit thread_local LastContext last_context;
+    const Current& look_up(CUcontext now);
+
+    // The driver's GPUs, in its order, and what the program is to count as GPUs.
+    struct FoundGpus {
+        std::size_t count = 0;
+        GpuIdentity identities[kMostGpus];
+        std::uint64_t totals[kMostGpus] = {};  // bytes; 0: not known
+        VirtualParts parts;
+
+        std::span<GpuIdentity> gpus() { return {identities, count}; }
+        std::span<const std::uint64_t> sizes() const { return {totals, count}; }
+    };
+
+    void connect();
+    bool read_settings();
+    bool identify(CUdevice device, GpuIdentity* identity) const;
+    std::size_t list_gpus(std::span<GpuIdentity> all);
+    bool find_gpus(FoundGpus& found, ConfigError& error);
+    bool choose_parts(FoundGpus& found, ConfigError& error);
+    bool split_visible(FoundGpus& found, ConfigError& error);
+    bool open_virtual_nvml();
+    bool list_physical(std::span<const GpuIdentity> all, VisibleText& list, bool* set, ConfigError& error);
+    bool choose_visible(std::span<const GpuIdentity> all, ConfigError& error);
+    void open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& physical, std::uint64_t total);
+    bool check_selectors(std::span<GpuIdentity> visible, ConfigError& error);
+    bool fail_closed(const ConfigError& error);
+    bool no_memory();
+    static void before_fork();
+    static void after_fork();
+    static void after_fork_in_child();
+
+    Mutex mutex_;
+    std::atomic<Readiness> readiness_{Readiness::not_yet};
+    std::atomic<int> gpu_count_{0};
+    std::atomic<bool> limits_{false};
+    std::atomic<unsigned char> ways_{0};
+    std::atomic<std::uint32_t> context_epoch_{1};
+    std::atomic<int> nvml_{0};  // 0: not tried, 1: loaded, 2: none
+    std::atomic<bool> gpus_open_{false};
+    bool may_cache_ = false, past_us_ = false;
+    ConfigError error_;
+    const char* driver_found_ = "";
+    char driver_text_[512] = {}, path_past_us_[512] = {};
+
+    ProgramGpus program_gpus_;  // where some are split, and NVML is there
+    Caches caches_;
+    Recording recording_;
+
+    // Raw storage, so that an unused library is pages of zeros and no constructor.
+    alignas(VirtualGpu) static unsigned char gpu_storage_[kMostGpus * sizeof(VirtualGpu)];
+};
+
+// Every hook asks for it several times, so it is no call.
+extern constinit Process the_process;
+inline Process& process() { return the_process; }
+
+}  // namespace cuslice

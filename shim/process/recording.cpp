@@ -1,0 +1,135 @@
+#include "shim/process/recording.h"
+
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace cuslice {
+
+namespace {
+
+constexpr std::uint64_t kUnit = AllocationTable::kUnit;
+
+// The table counts in units. By how much a size is short of them is kept in the numbers that are the caller's own.
+Allocation packed(const Recording::Block& block) {
+    const std::uint64_t rounded = (block.bytes + kUnit - 1) / kUnit * kUnit, short_of = rounded - block.bytes;
+    return {block.address, rounded, block.context, static_cast<std::uint8_t>(short_of % 64),
+            static_cast<std::uint8_t>(short_of / 64)};
+}
+Recording::Block unpacked(const Allocation& allocation) {
+    const std::uint64_t short_of = allocation.kind * 64u + allocation.gpu;
+    return {allocation.address, allocation.bytes - short_of, allocation.context};
+}
+
+// Asked once: a child writes no rows.
+std::uint32_t this_thread() {
+    static constinit thread_local std::uint32_t number = 0;
+    if (!number) number = static_cast<std::uint32_t>(syscall(SYS_gettid));
+    return number;
+}
+
+trace::Row row_of(trace::Action action, std::uint64_t address, std::uint64_t bytes, std::uint64_t stream) {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return {this_thread(),
+            static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000,
+            action,
+            address,
+            bytes,
+            stream};
+}
+
+}  // namespace
+
+void Recording::start(std::string_view file) {
+    name_ = file;
+    state_.store(State::no_file_yet, std::memory_order_release);
+}
+
+void Recording::allocated(const Block& block, std::uint64_t stream) {
+    if (!on()) return;
+    trace::RowText rows;
+    if (const Allocation before = blocks_.erase(block.address); before.address)
+        append_row(rows, row_of(trace::Action::free, before.address, unpacked(before).bytes, 0));
+    if (!blocks_.insert(packed(block))) return end(Reason("there is no memory to remember sizes in"));
+    append_row(rows, row_of(trace::Action::allocate, block.address, block.bytes, stream));
+    write(rows);
+}
+
+void Recording::refused(std::uint64_t bytes, std::uint64_t stream) {
+    if (!on()) return;
+    trace::RowText row;
+    append_row(row, row_of(trace::Action::allocate_failure, 0, bytes, stream));
+    write(row);
+}
+
+bool Recording::freed(std::uint64_t address, std::uint64_t stream, Block* block) {
+    if (!on()) return false;
+    const Allocation found = blocks_.erase(address);
+    if (!found.address) return false;
+    *block = unpacked(found);
+    trace::RowText row;
+    append_row(row, row_of(trace::Action::free, address, block->bytes, stream));
+    write(row);
+    return true;
+}
+
+void Recording::context_ends(Contexts::Id context, PageVector<Block>* blocks) {
+    if (!on()) return;
+    const auto take = [](const Allocation& allocation, void* into) {
+        static_cast<PageVector<Block>*>(into)->push_back(unpacked(allocation));
+    };
+    blocks_.erase_context(context, take, blocks);
+    for (const Block& block : *blocks) {
+        trace::RowText row;
+        append_row(row, row_of(trace::Action::free, block.address, block.bytes, 0));
+        write(row);
+    }
+}
+
+bool Recording::make_file() {
+    if (state() == State::open) return true;
+    const LockGuard lock(mutex_);
+    if (state() != State::no_file_yet) return state() == State::open;
+    Reason why;
+    if (!file_.make(name_, why)) return end(why), false;
+    state_.store(State::open, std::memory_order_release);
+    news_.store(true, std::memory_order_release);
+    return true;
+}
+
+// Looked at again before each row: once a row is missing, what follows makes no sense.
+void Recording::write(const trace::RowText& rows) {
+    Reason why;
+    if (!on() || !make_file()) return;
+    switch (file_.append(rows.view(), why)) {
+        case trace::File::Appended::done:
+            return;
+        case trace::File::Appended::not_ours:
+            return state_.store(State::off, std::memory_order_release);
+        case trace::File::Appended::failed:
+            return end(why);
+    }
+}
+
+void Recording::end(const Reason& why) {
+    State now = state();
+    do
+        if (now != State::no_file_yet && now != State::open) return;
+    while (!state_.compare_exchange_weak(now, State::ending, std::memory_order_acq_rel));
+    failure_ = why;
+    state_.store(State::ended, std::memory_order_release);
+    news_.store(true, std::memory_order_release);
+}
+
+const Reason* Recording::failure() {
+    return state() == State::ended && !told_end_.exchange(true, std::memory_order_relaxed) ? &failure_ : nullptr;
+}
+
+const trace::Path* Recording::begun() {
+    return state() == State::open && !told_begun_.exchange(true, std::memory_order_relaxed) ? &file_.path() : nullptr;
+}
+
+void Recording::forget() { state_.store(State::off, std::memory_order_release); }
+
+}  // namespace cuslice

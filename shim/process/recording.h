@@ -1,0 +1,65 @@
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "policy/budget/allocation_table.h"
+#include "policy/base/page_vector.h"
+#include "policy/trace/file.h"
+#include "policy/trace/row.h"
+#include "virtual_gpu/gpu/contexts.h"
+
+namespace cuslice {
+
+// What the program allocates and frees, written into a file as it happens (key `record`), and the sizes of what is
+// live, since a free names none. Rows are written by the threads that they are of, without a lock. Thread-safe.
+class Recording {
+  public:
+    struct Block {
+        std::uint64_t address = 0;
+        std::uint64_t bytes = 0;   // as asked for; below 2^44
+        Contexts::Id context = 0;  // whose end frees it; 0: none
+    };
+
+    // From now on. The file is made by the first row, so that a process that allocates nothing has none.
+    void start(std::string_view file);
+
+    // After the allocation. What was at the address has gone in a way that nobody saw, and is freed by this.
+    void allocated(const Block& block, std::uint64_t stream);
+    void refused(std::uint64_t bytes, std::uint64_t stream);
+
+    // Before the free: afterwards another thread may have the address already. False if there is no such block;
+    // otherwise `block` can be given to `allocated` again, if the free fails.
+    bool freed(std::uint64_t address, std::uint64_t stream, Block* block);
+
+    // The same for all blocks of a context that is about to end.
+    void context_ends(Contexts::Id context, PageVector<Block>* blocks);
+
+    // What there is to tell, once each: it ended, and why; or which file it is. Null where there is nothing.
+    const Reason* failure();
+    const trace::Path* begun();
+    // Whether one of them may be there.
+    bool take_news() {
+        return news_.load(std::memory_order_acquire) && news_.exchange(false, std::memory_order_acq_rel);
+    }
+
+    // In a forked child, in which the driver answers no call: it has nothing to write, and asks for no lock either.
+    void forget();
+
+  private:
+    enum class State : int { off, no_file_yet, open, ending, ended };
+    State state() const { return state_.load(std::memory_order_acquire); }
+    bool on() const { return state() == State::no_file_yet || state() == State::open; }
+    bool make_file();
+    void write(const trace::RowText& rows);
+    void end(const Reason& why);
+
+    std::atomic<State> state_{State::off};
+    std::atomic<bool> news_{false}, told_begun_{false}, told_end_{false};
+    std::string_view name_;
+    Mutex mutex_;  // over making the file
+    trace::File file_;
+    Reason failure_;
+    AllocationTable blocks_;
+};
+
+}  // namespace cuslice

@@ -1,0 +1,103 @@
+// The watcher: what it says of a program is what the books say, and it ends as the program does.
+
+#include <cuda.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/fake/child.h"
+
+namespace {
+
+constexpr const char* program_mark = "CUSLICE_WATCHED_PROGRAM";
+
+/// Runs a shell command; its standard output, and its exit status in `status`.
+std::string output_of(const std::string& command, int& status) {
+    std::string text;
+    std::FILE* pipe = popen(command.c_str(), "r");
+    char part[4096];
+    for (size_t size = 0; (size = std::fread(part, 1, sizeof part, pipe)) > 0;) text.append(part, size);
+    const int ended = pclose(pipe);
+    status = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+    return text;
+}
+
+/// This program again, as the one that is watched: takes 100 MiB, gives back 60.
+const struct Watched {
+    Watched() {
+        if (std::getenv(program_mark) == nullptr) return;
+        CUcontext context = nullptr;
+        CUdeviceptr a = 0, b = 0;
+        const bool good = cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
+                          cuCtxSetCurrent(context) == CUDA_SUCCESS && cuMemAlloc(&a, 40 << 20) == CUDA_SUCCESS &&
+                          cuMemAlloc(&b, 60 << 20) == CUDA_SUCCESS && cuMemFree(b) == CUDA_SUCCESS;
+        if (std::getenv("CUSLICE_WATCHED_KILLS_ITSELF") != nullptr) abort();
+        _exit(good ? 42 : 1);
+    }
+} watched;
+
+std::string self() {
+    char path[4096];
+    const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
+    return {path, static_cast<size_t>(size)};
+}
+
+/// The command line that watches this program.
+std::string watching(const fake_test::Folder& folder, const std::string& before, const std::string& program) {
+    return "CUSLICE_FAKE=laptop-2g CUSLICE_FAKE_DIR=" + folder.path() + " " + program_mark + "=1 " + before +
+           " " WATCH " --json -- " + program + " 2>/dev/null";
+}
+
+}  // namespace
+
+TEST_CASE("peak, rest and context of the program are told, with its exit status") {
+    const fake_test::Folder folder;
+    int status = 0;
+    const std::string text = output_of(watching(folder, "", self()), status);
+    CHECK(status == 42);
+    CHECK(text.find("\"peak\": " + std::to_string(400 << 20)) != std::string::npos);
+    CHECK(text.find("\"used\": " + std::to_string(340 << 20)) != std::string::npos);
+    CHECK(text.find("\"context\": " + std::to_string(300 << 20)) != std::string::npos);
+    CHECK(text.find("\"live\": false") != std::string::npos);
+}
+
+TEST_CASE("a grandchild is told too, and another's process is not") {
+    const fake_test::Folder folder;
+    int status = 0;
+    output_of(watching(folder, "", self()), status);  // leaves an ended slot behind
+    const std::string text = output_of(watching(folder, "", "sh -c 'sh -c " + self() + "; exit 7'"), status);
+    CHECK(status == 7);
+    CHECK(text.find("\"peak\"") != std::string::npos);
+    CHECK(text.find("\"peak\"") == text.rfind("\"peak\""));
+}
+
+TEST_CASE("a program that dies is told with what it held") {
+    const fake_test::Folder folder;
+    int status = 0;
+    const std::string text = output_of(watching(folder, "CUSLICE_WATCHED_KILLS_ITSELF=1", self()), status);
+    CHECK(status == 128 + 6);
+    CHECK(text.find("\"used\": " + std::to_string(340 << 20)) != std::string::npos);
+}
+
+TEST_CASE("what can't be run is said in the exit status") {
+    const fake_test::Folder folder;
+    int status = 0;
+    output_of(watching(folder, "", "/no/such/program"), status);
+    CHECK(status == 127);
+    output_of(watching(folder, "", "/"), status);
+    CHECK(status == 126);
+    output_of(std::string(WATCH) + " 2>/dev/null", status);
+    CHECK(status == 64);
+}
+
+TEST_CASE("--list shows the living alone") {
+    const fake_test::Folder folder;
+    int status = 0;
+    output_of(watching(folder, "", self()), status);
+    CHECK(output_of("CUSLICE_FAKE_DIR=" + folder.path() + " " WATCH " --json --list", status) == "[]\n");
+    CHECK(status == 0);
+}

@@ -1,0 +1,160 @@
+// Cubins and fat binaries, made here byte by byte as the tools write them.
+
+#include "fake/driver/image.h"
+
+#include <cstring>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/fake/driver/made_up_cubin.h"
+
+using namespace cuslice::fake;
+using fake_test::Cubin;
+
+namespace {
+
+template <typename T>
+void put(std::string& out, T value) {
+    out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+/// An entry of a fat binary.
+std::string entry(unsigned short kind, unsigned capability, unsigned long long flags, const std::string& code) {
+    std::string out;
+    put<unsigned short>(out, kind);
+    put<unsigned short>(out, 0x101);
+    put<unsigned>(out, 64);
+    put<unsigned long long>(out, code.size());
+    put<unsigned long long>(out, 0);
+    put<unsigned short>(out, 0);
+    put<unsigned short>(out, 9);
+    put<unsigned>(out, capability);
+    put<unsigned long long>(out, 0);
+    put<unsigned long long>(out, flags);
+    put<unsigned long long>(out, 0);
+    put<unsigned long long>(out, 0);
+    return out + code;
+}
+
+std::string container(const std::string& entries) {
+    std::string out;
+    put<unsigned>(out, 0xba55ed50);
+    put<unsigned short>(out, 1);
+    put<unsigned short>(out, 16);
+    put<unsigned long long>(out, entries.size());
+    return out + entries;
+}
+
+}  // namespace
+
+TEST_CASE("a cubin tells its kernels, their parameters and limits, and its variables") {
+    for (const unsigned char abi : {7, 8}) {
+        const std::string cubin = Cubin(86, abi).bytes();
+        Image image;
+        REQUIRE(read_image(cubin.data(), 86, image) == CUDA_SUCCESS);
+        CHECK(image.capability == 86);
+        REQUIRE(image.kernels.size() == 1);
+        const KernelInfo& kernel = image.kernels[0];
+        CHECK(kernel.name == "kernel");
+        CHECK(kernel.registers == 18);
+        CHECK(kernel.max_threads == 256);
+        CHECK(kernel.shared_bytes == 512);
+        REQUIRE(kernel.parameters.size() == 2);
+        CHECK(kernel.parameters[0].size == 8);
+        CHECK(kernel.parameters[1].offset == 8);
+        CHECK(kernel.parameters[1].size == 4);
+        REQUIRE(image.variables.size() == 1);
+        CHECK(image.variables[0].name == "answer");
+        CHECK(image.variables[0].contents == std::vector<unsigned char>{42, 0, 0, 0});
+    }
+}
+
+TEST_CASE("a kernel's registers and memory are read where the cubin has them") {
+    for (const unsigned capability : {80U, 90U, 120U}) {
+        const std::string cubin = Cubin(capability, 8).bytes();
+        Image image;
+        REQUIRE(read_image(cubin.data(), static_cast<int>(capability), image) == CUDA_SUCCESS);
+        REQUIRE(image.kernels.size() == 1);
+        CHECK(image.kernels[0].registers == 18);
+        CHECK(image.kernels[0].shared_bytes == 512);
+        CHECK(image.kernels[0].const_bytes == 80);
+        CHECK(image.kernels[0].local_bytes == (capability >= 90 ? 64 : 0));
+    }
+}
+
+TEST_CASE("code runs on the devices that it was made for") {
+    const std::string cubin = Cubin(80, 8).bytes();
+    Image image;
+    CHECK(read_image(cubin.data(), 86, image) == CUDA_SUCCESS);
+    CHECK(read_image(cubin.data(), 90, image) == CUDA_ERROR_NO_BINARY_FOR_GPU);
+    CHECK(read_image(cubin.data(), 75, image) == CUDA_ERROR_NO_BINARY_FOR_GPU);
+    CHECK(runs_on(true, 75, 90));
+    CHECK_FALSE(runs_on(true, 90, 75));
+    std::string other = cubin;
+    other[18] = 62;  // x86-64
+    CHECK(read_image(other.data(), 80, image) == CUDA_ERROR_INVALID_IMAGE);
+}
+
+TEST_CASE("a fat binary is read from a part that isn't compressed") {
+    const std::string ptx = ".version 8.0\n.target sm_80\n.visible .entry from_ptx() { ret; }\n";
+    Image image;
+    const std::string both =
+        container(entry(1, 80, 0x8011, "zzzz") + entry(2, 75, 0x11, Cubin(75, 8).bytes()) + entry(1, 80, 0x11, ptx));
+    REQUIRE(read_image(both.data(), 75, image) == CUDA_SUCCESS);
+    CHECK(image.opaque.empty());
+    REQUIRE(image.kernels.size() == 1);
+    CHECK(image.kernels[0].name == "kernel");
+    REQUIRE(read_image(both.data(), 86, image) == CUDA_SUCCESS);  // the cubin is for another device
+    CHECK(image.kernels[0].name == "from_ptx");
+    CHECK(read_image(both.data(), 70, image) == CUDA_ERROR_NO_BINARY_FOR_GPU);
+
+    const std::string text = container(entry(1, 80, 0x11, ptx));
+    image = {};
+    REQUIRE(read_image(text.data(), 86, image) == CUDA_SUCCESS);
+    CHECK(image.kernels[0].name == "from_ptx");
+
+    const std::string packed = container(entry(1, 80, 0x2011, "zzzz"));
+    image = {};
+    REQUIRE(read_image(packed.data(), 86, image) == CUDA_SUCCESS);
+    CHECK_FALSE(image.opaque.empty());
+
+    struct {
+        unsigned magic = 0x466243b1, version = 1;
+        const void* data = nullptr;
+        void* name = nullptr;
+    } wrapper;
+    wrapper.data = text.data();
+    image = {};
+    REQUIRE(read_image(&wrapper, 86, image) == CUDA_SUCCESS);
+    CHECK(image.kernels[0].name == "from_ptx");
+}
+
+TEST_CASE("of a fat binary's parts the one that the device takes is read") {
+    const std::string ptx = ".version 8.0\n.target sm_80\n.visible .entry kernel() { .shared .b8 s[7]; ret; }\n";
+    const std::string several = container(entry(2, 75, 0x11, Cubin(75, 8).bytes()) + entry(1, 80, 0x11, ptx) +
+                                          entry(2, 90, 0x11, Cubin(90, 8).bytes()) + entry(2, 100, 0x8011, "zzzz"));
+    for (const auto& [device, code, is_ptx] :
+         {std::tuple{75, 75, false}, {86, 80, true}, {90, 90, false}, {100, 80, true}, {120, 80, true}}) {
+        Image image;
+        REQUIRE(read_image(several.data(), device, image) == CUDA_SUCCESS);
+        CHECK(image.capability == code);
+        CHECK(image.is_ptx == is_ptx);
+        // A library is read before its devices are known.
+        const auto library = std::make_shared<Image>();
+        REQUIRE(read_image(several.data(), 0, *library) == CUDA_SUCCESS);
+        const auto chosen = image_for(library, device);
+        REQUIRE(chosen != nullptr);
+        CHECK(chosen->capability == code);
+        CHECK(chosen->kernels[0].shared_bytes == (is_ptx ? 7 : 512));
+        CHECK(image_for(library, 70) == nullptr);
+    }
+}
+
+TEST_CASE("a container that runs past its end is refused") {
+    std::string broken = container(entry(1, 80, 0x11, "text"));
+    broken[16 + 8] = 0x7f;  // the entry is longer than the container
+    Image image;
+    CHECK(read_image(broken.data(), 86, image) == CUDA_ERROR_INVALID_IMAGE);
+}

@@ -1,0 +1,116 @@
+// Failures on demand.
+
+#include <time.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/catch.h"
+#include "tests/fake/driver/gpu.h"
+
+using namespace fake_test;
+
+namespace {
+
+Environment injecting(const std::string& what) { return {{"CUSLICE_FAKE", "2xt4"}, {"CUSLICE_FAKE_INJECT", what}}; }
+
+/// The line that a malformed value gets.
+std::string complaint(const std::string& what) {
+    std::string said;
+    const std::string failed = in_child(
+        injecting(what), [](const Report& report) { EXPECT_EQUAL(cuInit(0), CUDA_ERROR_SYSTEM_NOT_READY); }, &said);
+    return failed + said;
+}
+
+}  // namespace
+
+TEST_CASE("the nth call fails, from the nth on, or every one") {
+    CHECK(in_child(injecting("cuMemAlloc_v2:3=2,cuMemFree_v2:2+=700,cuCtxSynchronize:*=719"), [](const Report& report) {
+              use_device(report);
+              CUdeviceptr pointer[5];
+              for (int i = 0; i < 5; i++) {
+                  EXPECT_EQUAL(cuMemAlloc(&pointer[i], 512), i == 2 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
+              }
+              EXPECT_EQUAL(cuMemFree(pointer[0]), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemFree(pointer[1]), CUDA_ERROR_ILLEGAL_ADDRESS);
+              EXPECT_EQUAL(cuMemFree(pointer[1]), CUDA_ERROR_ILLEGAL_ADDRESS);
+              EXPECT_EQUAL(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
+              EXPECT_EQUAL(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
+          }) == "");
+}
+
+TEST_CASE("cuInit itself can fail") {
+    CHECK(in_child(injecting("cuInit:*=100"),
+                   [](const Report& report) { EXPECT_EQUAL(cuInit(0), CUDA_ERROR_NO_DEVICE); }) == "");
+}
+
+TEST_CASE("a device is lost after so many calls, and the others are not") {
+    CHECK(in_child(injecting("lost:1@50"), [](const Report& report) {
+              const CUcontext lost = use_device(report, 1);
+              CUcontext other = nullptr;
+              for (int i = 0; i < 60; i++) cuCtxSynchronize();
+              CUdeviceptr pointer = 0;
+              EXPECT_EQUAL(cuMemAlloc(&pointer, 512), CUDA_ERROR_DEVICE_UNAVAILABLE);
+              EXPECT_EQUAL(cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+              EXPECT_EQUAL(cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);  // it is there already
+              use_device(report, 0);
+              EXPECT_EQUAL(cuMemAlloc(&pointer, 512), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuCtxSetCurrent(lost), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemAlloc(&pointer, 512), CUDA_ERROR_DEVICE_UNAVAILABLE);
+              EXPECT_EQUAL(cuCtxCreate(&other, nullptr, 0, 1), CUDA_ERROR_DEVICE_UNAVAILABLE);
+          }) == "");
+}
+
+TEST_CASE("a delay makes each call take that long") {
+    CHECK(in_child(injecting("delay:cuMemAlloc_v2=20ms"), [](const Report& report) {
+              use_device(report);
+              timespec before{}, after{};
+              CUdeviceptr pointer = 0;
+              clock_gettime(CLOCK_MONOTONIC, &before);
+              EXPECT_EQUAL(cuMemAlloc(&pointer, 512), CUDA_SUCCESS);
+              clock_gettime(CLOCK_MONOTONIC, &after);
+              EXPECT((after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec >= 20000000);
+          }) == "");
+}
+
+TEST_CASE("calls that are to meet wait in the driver for each other, as many rounds as there are") {
+    CHECK(in_child(injecting("meet:cuMemAlloc_v2=2"), [](const Report& report) {
+              use_device(report);
+              CUcontext context = nullptr;
+              EXPECT_EQUAL(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+              std::atomic<int> inside{0}, alone{0};
+              const auto allocate = [&] {
+                  cuCtxSetCurrent(context);
+                  for (int round = 1; round <= 3; round++) {
+                      CUdeviceptr pointer = 0;
+                      inside++;
+                      alone += cuMemAlloc(&pointer, 512) != CUDA_SUCCESS || inside < 2 * round;
+                  }
+              };
+              std::thread other(allocate);
+              allocate();
+              other.join();
+              EXPECT_EQUAL(alone.load(), 0);
+          }) == "");
+}
+
+TEST_CASE("what is malformed makes cuInit fail with one line that says why") {
+    const std::string form =
+        "; an item is FUNCTION:N=CUresult (N: 3, 3+ or *), lost:DEVICE@CALLS, delay:FUNCTION=50us or meet:FUNCTION=2, "
+        "items are separated by commas\n";
+    const std::string start = "cuslice fake GPU: CUSLICE_FAKE_INJECT: ";
+    CHECK(complaint("cuMemAlloc:x=2") == start + "'cuMemAlloc:x=2': 'x' says no call" + form);
+    CHECK(complaint("cuNonsense:1=2") ==
+          start + "'cuNonsense:1=2': the driver has no function 'cuNonsense' (names as exported: cuMemAlloc_v2)" +
+              form);
+    CHECK(complaint("cuMemAlloc_v2:1=0") == start + "'cuMemAlloc_v2:1=0': '0' is no CUresult (1 to 999)" + form);
+    CHECK(complaint("cuMemAlloc_v2:0=2") == start + "'cuMemAlloc_v2:0=2': '0' says no call" + form);
+    CHECK(complaint("lost:1") ==
+          start + "'lost:1': lost needs a device and a number of calls, as in lost:1@100" + form);
+    CHECK(complaint("delay:cuMemAlloc_v2=50") ==
+          start + "'delay:cuMemAlloc_v2=50': '50' is not a time, such as 50us (ns, us, ms, s; at most an hour)" + form);
+    CHECK(complaint("meet:cuMemAlloc_v2=1") ==
+          start + "'meet:cuMemAlloc_v2=1': '1' is no number of threads, 2 to 1000" + form);
+    CHECK(complaint("cuInit:1=2,,") ==
+          start + "'': the driver has no function '' (names as exported: cuMemAlloc_v2)" + form);
+}

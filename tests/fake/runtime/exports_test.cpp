@@ -1,0 +1,78 @@
+// Every name that NVIDIA's libraries export is there, with its version, and what isn't supported fails by name.
+
+#include <dlfcn.h>
+
+#include <set>
+#include <sstream>
+
+#include "tests/fake/runtime/scenario.h"
+
+using namespace cuslice::tests;
+
+namespace {
+
+struct Export {
+    const char* name;
+    bool refused;
+};
+
+constexpr bool defined = false;
+constexpr bool refused = true;
+
+#define CUSLICE_CUDART_EXPORT(name, state) {#name, state},
+constexpr Export exports_12[] = {
+#include "fake/runtime/exports_12.def"
+};
+constexpr Export exports_13[] = {
+#include "fake/runtime/exports_13.def"
+};
+
+std::vector<Export> exports(int major) {
+    return major == 12 ? std::vector<Export>(std::begin(exports_12), std::end(exports_12))
+                       : std::vector<Export>(std::begin(exports_13), std::end(exports_13));
+}
+
+}  // namespace
+
+SCENARIO_IN_CHILD("every name of the genuine library is exported with the genuine version") {
+    const std::string soname = "libcudart.so." + std::to_string(runtime_major());
+    void* const library = ::dlopen(soname.c_str(), RTLD_NOW);
+    REQUIRE(library != nullptr);
+    CHECK(exports(runtime_major()).size() == (runtime_major() == 12 ? 435u : 422u));
+    for (const Export& one : exports(runtime_major())) {
+        INFO(one.name);
+        CHECK(::dlvsym(library, one.name, soname.c_str()) != nullptr);
+    }
+}
+
+SCENARIO_IN_CHILD("a function that is not supported says so and fails") {
+    // Called with no arguments that mean anything: it must not look at them.
+    for (const Export& one : exports(runtime_major())) {
+        if (!one.refused) continue;
+        INFO(one.name);
+        const auto function =
+            reinterpret_cast<int (*)(void*, void*, void*, void*, void*, void*)>(runtime_function(one.name));
+        RT(cudaGetLastError)();
+        CHECK(function(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr) == cudaErrorNotSupported);
+        CHECK(function(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr) == cudaErrorNotSupported);
+        CHECK(RT(cudaGetLastError)() == cudaErrorNotSupported);
+    }
+}
+
+TEST_CASE("the line for a function that is not supported comes once") {
+    for (const int major : {12, 13}) {
+        const Outcome outcome = run_scenario("child: a function that is not supported says so and fails", major);
+        std::set<std::string> lines;
+        std::istringstream text(outcome.err);
+        std::size_t count = 0;
+        for (std::string line; std::getline(text, line); ++count) lines.insert(line);
+        std::size_t expected = 0;
+        for (const Export& one : exports(major)) {
+            if (!one.refused) continue;
+            ++expected;
+            CHECK(lines.count("cuslice: fake CUDA runtime " + std::to_string(major) + ": " + one.name +
+                              " is not supported; it fails with cudaErrorNotSupported (801)") == 1);
+        }
+        CHECK(count == expected);
+    }
+}

@@ -1,0 +1,96 @@
+// Launches: what the driver checks, as the runtime tells it. No kernel runs.
+
+#include "tests/fake/runtime/registered.h"
+
+using namespace cuslice::tests;
+
+SCENARIO_IN_CHILD("a launch is checked") {
+    Registered code;
+    int value = 1;
+    void* arguments[] = {&value, &value};
+    const auto launch = RT(cudaLaunchKernel);
+    CHECK(launch(&code.fill, dim3(10), dim3(128), arguments, 0, nullptr) == cudaSuccess);
+    CHECK(launch(&code.bump, dim3(1), dim3(1), nullptr, 0, nullptr) == cudaSuccess);
+    CHECK(launch(&code.bump_again, dim3(1), dim3(1), nullptr, 0, nullptr) == cudaSuccess);
+    CHECK(RT(cudaDeviceSynchronize)() == cudaSuccess);
+    CHECK(launch(&code.bump, dim3(1), dim3(2048), nullptr, 0, nullptr) == cudaErrorInvalidConfiguration);
+    CHECK(launch(&code.bump, dim3(0), dim3(1), nullptr, 0, nullptr) == cudaErrorInvalidConfiguration);
+    CHECK(RT(cudaGetLastError)() == cudaErrorInvalidConfiguration);
+    CHECK(launch(&code.counter, dim3(1), dim3(1), nullptr, 0, nullptr) == cudaErrorInvalidDeviceFunction);
+    CHECK(launch(nullptr, dim3(1), dim3(1), nullptr, 0, nullptr) == cudaErrorInvalidDeviceFunction);
+    const auto bad_stream = reinterpret_cast<cudaStream_t>(&value);
+    CHECK(launch(&code.bump, dim3(1), dim3(1), nullptr, 0, bad_stream) == cudaErrorInvalidResourceHandle);
+}
+
+SCENARIO_IN_CHILD("a launch may go through a kernel's handle or a configuration") {
+    Registered code;
+    cudaKernel_t kernel = nullptr;
+    const auto get = reinterpret_cast<cudaError_t (*)(cudaKernel_t*, const void*)>(runtime_function("__cudaGetKernel"));
+    const auto launch = reinterpret_cast<cudaError_t (*)(cudaKernel_t, dim3, dim3, void**, size_t, cudaStream_t)>(
+        runtime_function("__cudaLaunchKernel"));
+    REQUIRE(get(&kernel, &code.bump) == cudaSuccess);
+    CHECK(launch(kernel, dim3(1), dim3(32), nullptr, 0, nullptr) == cudaSuccess);
+    CHECK(get(&kernel, &code.counter) == cudaErrorInvalidDeviceFunction);
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(2);
+    config.blockDim = dim3(64);
+    CHECK(RT(cudaLaunchKernelExC)(&config, &code.bump, nullptr) == cudaSuccess);
+    config.blockDim = dim3(4096);
+    CHECK(RT(cudaLaunchKernelExC)(&config, &code.bump, nullptr) == cudaErrorInvalidConfiguration);
+    cudaFunction_t function = nullptr;
+    CHECK(RT(cudaGetFuncBySymbol)(&function, &code.bump) == cudaSuccess);
+    CHECK(function != nullptr);
+    // From CUDA 12 on the driver's own handle may stand for the kernel.
+    CHECK(RT(cudaLaunchKernel)(function, dim3(1), dim3(1), nullptr, 0, nullptr) == cudaSuccess);
+}
+
+SCENARIO_IN_CHILD("configurations are kept in a stack") {
+    using Push = unsigned (*)(dim3, dim3, size_t, void*);
+    using Pop = cudaError_t (*)(dim3*, dim3*, size_t*, void*);
+    const auto push = reinterpret_cast<Push>(runtime_function("__cudaPushCallConfiguration"));
+    const auto pop = reinterpret_cast<Pop>(runtime_function("__cudaPopCallConfiguration"));
+    dim3 grid;
+    dim3 block;
+    size_t shared = 0;
+    cudaStream_t stream = nullptr;
+    CHECK(push(dim3(1, 2, 3), dim3(4, 5, 6), 7, cudaStreamPerThread) == 0);
+    CHECK(push(dim3(8), dim3(9), 10, nullptr) == 0);
+    CHECK(pop(&grid, &block, &shared, &stream) == cudaSuccess);
+    CHECK(grid.x == 8);
+    CHECK(shared == 10);
+    CHECK(stream == nullptr);
+    CHECK(pop(&grid, &block, &shared, &stream) == cudaSuccess);
+    CHECK(grid.z == 3);
+    CHECK(block.y == 5);
+    CHECK(shared == 7);
+    CHECK(stream == cudaStreamPerThread);
+    CHECK(pop(&grid, &block, &shared, &stream) == cudaErrorMissingConfiguration);
+}
+
+SCENARIO_IN_CHILD("a kernel has attributes and an occupancy") {
+    Registered code;
+    cudaFuncAttributes attributes{};
+    REQUIRE(RT(cudaFuncGetAttributes)(&attributes, &code.fill) == cudaSuccess);
+    CHECK(attributes.maxThreadsPerBlock > 0);
+    CHECK(RT(cudaFuncSetAttribute)(&code.fill, cudaFuncAttributeMaxDynamicSharedMemorySize, 1024) == cudaSuccess);
+    int blocks = 0;
+    CHECK(RT(cudaOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, &code.fill, 128, 0) == cudaSuccess);
+    CHECK(blocks > 0);
+    const char* name = nullptr;
+    CHECK(RT(cudaFuncGetName)(&name, &code.fill) == cudaSuccess);
+    CHECK(std::string(name) == "_Z4fillPii");
+    CHECK(RT(cudaFuncGetAttributes)(&attributes, &code.counter) == cudaErrorInvalidDeviceFunction);
+}
+
+SCENARIO_IN_CHILD("a kernel's code is what was made for the GPU that it is on") {
+    // By these CUB chooses how it launches, and refuses to launch code that is older than any it knows.
+    Registered code;
+    cudaFuncAttributes attributes{};
+    REQUIRE(RT(cudaFuncGetAttributes)(&attributes, &code.fill) == cudaSuccess);
+    CHECK(attributes.ptxVersion == 80);
+    CHECK(attributes.binaryVersion == 80);
+    REQUIRE(RT(cudaSetDevice)(2) == cudaSuccess);
+    REQUIRE(RT(cudaFuncGetAttributes)(&attributes, &code.fill) == cudaSuccess);
+    CHECK(attributes.ptxVersion == 75);
+    CHECK(attributes.binaryVersion == 75);
+}

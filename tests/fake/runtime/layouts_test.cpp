@@ -1,0 +1,90 @@
+// Structures that differ between 11, 12 and 13: each function writes its own size and not a byte more.
+
+#include <algorithm>
+#include <array>
+
+#include "tests/fake/runtime/scenario.h"
+#include "fake/runtime/device_properties.h"
+
+using namespace cuslice::tests;
+using cuslice::fake::DeviceProperties12;
+
+namespace {
+
+constexpr unsigned char canary = 0xa5;
+
+/// How many bytes from the front on `write` has written, whatever was there before.
+template <class Write>
+size_t bytes_written(Write write) {
+    alignas(16) std::array<unsigned char, 2048> once;
+    alignas(16) std::array<unsigned char, 2048> again;
+    once.fill(canary);
+    again.fill(static_cast<unsigned char>(~canary));
+    REQUIRE(write(once.data()) == cudaSuccess);
+    REQUIRE(write(again.data()) == cudaSuccess);
+    size_t end = 0;
+    for (size_t i = 0; i < once.size(); ++i) {
+        if (once[i] != canary || again[i] != static_cast<unsigned char>(~canary)) end = i + 1;
+    }
+    // A byte that a structure has and nobody writes would show the canary.
+    CHECK(std::equal(once.begin(), once.begin() + static_cast<long>(end), again.begin()));
+    return end;
+}
+
+using GetProperties = cudaError_t (*)(void*, int);
+using GetAttributes = cudaError_t (*)(void*, const void*);
+
+}  // namespace
+
+SCENARIO_IN_CHILD("device properties have the size of their version") {
+    const auto get = reinterpret_cast<GetProperties>(runtime_function("cudaGetDeviceProperties"));
+    const size_t plain = bytes_written([&](void* place) { return get(place, 0); });
+    if (runtime_major() == 13) {
+        CHECK(plain == 1008);
+        return;
+    }
+    CHECK(plain == 728);
+    const auto get_v2 = reinterpret_cast<GetProperties>(runtime_function("cudaGetDeviceProperties_v2"));
+    CHECK(bytes_written([&](void* place) { return get_v2(place, 0); }) == 1032);
+    // The older layout is the beginning of the newer one.
+    DeviceProperties12 older{};
+    DeviceProperties12 newer{};
+    REQUIRE(get(&older, 2) == cudaSuccess);
+    REQUIRE(get_v2(&newer, 2) == cudaSuccess);
+    CHECK(std::equal(reinterpret_cast<char*>(&older), reinterpret_cast<char*>(&older) + 728,
+                     reinterpret_cast<char*>(&newer)));
+    CHECK(newer.memoryPoolsSupported == 1);
+    CHECK(newer.clockRate > 0);
+}
+
+SCENARIO_IN_CHILD("pointer attributes have the size of their version") {
+    void* pointer = nullptr;
+    REQUIRE(RT(cudaMalloc)(&pointer, 4096) == cudaSuccess);
+    const auto get = reinterpret_cast<GetAttributes>(runtime_function("cudaPointerGetAttributes"));
+    CHECK(bytes_written([&](void* place) { return get(place, pointer); }) == (runtime_major() == 12 ? 24u : 88u));
+}
+
+SCENARIO_IN_CHILD("a pointer tells what it is") {
+    const auto inspect = [](const void* pointer) {
+        cudaPointerAttributes found{};
+        REQUIRE(RT(cudaPointerGetAttributes)(&found, pointer) == cudaSuccess);
+        return found;
+    };
+    void* device = nullptr;
+    void* host = nullptr;
+    void* managed = nullptr;
+    int own = 0;
+    REQUIRE(RT(cudaMalloc)(&device, 4096) == cudaSuccess);
+    REQUIRE(RT(cudaMallocHost)(&host, 4096) == cudaSuccess);
+    REQUIRE(RT(cudaMallocManaged)(&managed, 4096, cudaMemAttachGlobal) == cudaSuccess);
+    CHECK(inspect(static_cast<char*>(device) + 100).type == cudaMemoryTypeDevice);
+    CHECK(inspect(static_cast<char*>(device) + 100).devicePointer == static_cast<char*>(device) + 100);
+    CHECK(inspect(device).hostPointer == nullptr);
+    CHECK(inspect(host).type == cudaMemoryTypeHost);
+    CHECK(inspect(host).hostPointer == host);
+    CHECK(inspect(managed).type == cudaMemoryTypeManaged);
+    CHECK(inspect(managed).devicePointer == managed);
+    CHECK(inspect(&own).type == cudaMemoryTypeUnregistered);
+    CHECK(inspect(&own).hostPointer == &own);
+    CHECK(RT(cudaGetLastError)() == cudaSuccess);
+}

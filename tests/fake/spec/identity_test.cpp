@@ -1,0 +1,27 @@
+#include "tests/catch.h"
+#include "fake/spec/gpu_spec.h"
+
+using namespace cuslice::fake;
+
+TEST_CASE("PCI addresses are read in every usual form") {
+    PciAddress pci;
+    for (const char* text : {"0000:81:00.0", "00000000:81:00.0", "81:00.0", "81:00", "0000:81:00"}) {
+        INFO(text);
+        pci = {};
+        CHECK(parse_pci(text, pci));
+        CHECK(pci == PciAddress{0, 0x81, 0});
+    }
+    for (const char* text : {"", "81", "81:00.1", "0000:81:00.0x", "zz:00.0"}) {
+        INFO(text);
+        CHECK_FALSE(parse_pci(text, pci));
+    }
+}
+
+TEST_CASE("a UUID survives being written and read") {
+    Uuid uuid{}, read{};
+    for (size_t i = 0; i < uuid.size(); i++) uuid[i] = static_cast<unsigned char>(17 * i);
+    CHECK(parse_uuid(uuid_text(uuid), read));
+    CHECK(read == uuid);
+    CHECK_FALSE(parse_uuid("GPU-0123", read));
+    CHECK_FALSE(parse_uuid(uuid_text(uuid) + "0", read));
+}

@@ -1,0 +1,140 @@
+#include "policy/stats/file.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "policy/ledger/file.h"
+#include "policy/ledger/liveness.h"
+#include "tests/catch.h"
+
+namespace cuslice::figures {
+
+namespace {
+
+struct Folder {
+    Folder() {
+        char name[] = "/tmp/cuslice-test-XXXXXX";
+        path = mkdtemp(name);
+    }
+    ~Folder() { std::filesystem::remove_all(path); }
+    std::string path;
+};
+
+std::string text_of(const Name& name) {
+    NameText text;
+    write_name(name, text);
+    return text;
+}
+
+// In a child that may have no file of more than 4 KiB: what it returns, or 128 and the signal that ended it.
+template <typename Act>
+int under_limit(Act act) {
+    const pid_t child = fork();
+    if (child == 0) {
+        const rlimit limit{4096, 4096};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        _exit(act());
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+bool says_too_large(const Failure& why) { return std::string(why.text).find("File too large") != std::string::npos; }
+
+void touch(const std::string& path) { std::ofstream(path).put('x'); }
+
+}  // namespace
+
+TEST_CASE("a file's name says which process it is of, and comes back as it was") {
+    const Name name{4026531836, 812, 31415};
+    CHECK(text_of(name) == "4026531836-812-31415.figures");
+    Name back;
+    REQUIRE(parse_name(text_of(name).c_str(), &back));
+    CHECK(back.pid_namespace == name.pid_namespace);
+    CHECK(back.pid == name.pid);
+    CHECK(back.start_time == name.start_time);
+    for (const char* wrong :
+         {"", ".figures", "1-2.figures", "1-2-3", "1-2-3.ledger", "1-2-3.figures.bak", "1--2-3.figures",
+          "1-2-3-4.figures", "a-2-3.figures", "1-2-x.figures", "1-4294967296-3.figures", "1000-GPU-5f1c.ledger"}) {
+        CAPTURE(wrong);
+        CHECK_FALSE(parse_name(wrong, &back));
+    }
+}
+
+TEST_CASE("a file is whole when it is there, everybody's to read, and made anew for another program of the process") {
+    const Folder folder;
+    Failure why;
+    const mode_t before = umask(077);
+    File* file = make_own(folder.path.c_str(), &why);
+    umask(before);
+    REQUIRE(file);
+    CHECK(file->magic == kMagic);
+    CHECK(file->size == sizeof(File));
+    const ledger::ProcessIdentity self = ledger::this_process();
+    const std::string path = folder.path + "/" + text_of({self.pid_namespace, self.pid, self.start_time});
+    struct stat info {};
+    REQUIRE(::stat(path.c_str(), &info) == 0);
+    CHECK((info.st_mode & 0777) == 0644);
+    CHECK(static_cast<std::uint64_t>(info.st_blocks) * 512 >= sizeof(File));
+    file->gpus[3].sequence = 2;
+    File* again = make_own(folder.path.c_str(), &why);
+    REQUIRE(again);
+    CHECK(again->gpus[3].sequence == 0);
+    CHECK(file->gpus[3].sequence == 2);
+}
+
+TEST_CASE("the files of the dead go, those of the living and of other pid namespaces stay, and what is no such file") {
+    const Folder folder;
+    const ledger::ProcessIdentity self = ledger::this_process();
+    const std::string own = text_of({self.pid_namespace, self.pid, self.start_time});
+    const std::string earlier = text_of({self.pid_namespace, self.pid, self.start_time - 1});  // had our pid
+    const std::string gone = text_of({self.pid_namespace, 0x7fffffff, 1});
+    const std::string elsewhere = text_of({self.pid_namespace + 1, 0x7fffffff, 1});
+    for (const std::string& name : {own, earlier, gone, elsewhere, std::string("1000-GPU-5f.ledger")})
+        touch(folder.path + "/" + name);
+    remove_dead(folder.path.c_str());
+    const auto there = [&](const std::string& name) { return std::filesystem::exists(folder.path + "/" + name); };
+    CHECK(there(own));
+    CHECK_FALSE(there(earlier));
+    CHECK_FALSE(there(gone));
+    CHECK(there(elsewhere));
+    CHECK(there("1000-GPU-5f.ledger"));
+    remove_dead("/nowhere");
+}
+
+TEST_CASE("where no file can be made the reason names it") {
+    const Folder folder;
+    touch(folder.path + "/file");
+    Failure why;
+    CHECK_FALSE(make_own((folder.path + "/file").c_str(), &why));
+    CHECK(std::string(why.text).find("can't use " + folder.path + "/file") == 0);
+}
+
+TEST_CASE(
+    "a file that may not be as large as it would be is not made, be it figures or a ledger, and ends no process") {
+    const Folder folder;
+    CHECK(under_limit([&] {
+              Failure why;
+              return !make_own(folder.path.c_str(), &why) && says_too_large(why) ? 0 : 1;
+          }) == 0);
+    CHECK(std::filesystem::is_empty(folder.path));
+#if __has_include("policy/ledger/locks.h")  // where the test is laid over what was before
+    CHECK(under_limit([&] {
+              Failure why;
+              ledger::OpenFile file;
+              const bool made =
+                  ledger::open_own(folder.path.c_str(), "GPU-1", 1 << 30, false, ledger::Deadline(2000), &file, &why);
+              return !made && says_too_large(why) ? 0 : 1;
+          }) == 0);
+    CHECK(std::filesystem::is_empty(folder.path));
+#endif
+}
+
+}  // namespace cuslice::figures

@@ -1,0 +1,127 @@
+// What the variables of a module take at least, from images as tools write them, and from what is none.
+#include "virtual_gpu/gpu/image_size.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/fake/driver/made_up_cubin.h"
+#include "virtual_gpu/gpu/ptx_size.h"
+
+using namespace cuslice;
+
+namespace {
+
+constexpr char kHead[] = ".version 8.0\n.target sm_80\n.address_size 64\n";
+
+std::uint64_t ptx(const std::string& text) { return least_size_of_image((kHead + text).c_str()); }
+
+}  // namespace
+
+TEST_CASE("the variables of a PTX text that a compiler has to keep are added up") {
+    CHECK(ptx(".visible .global .align 4 .b8 big[64424509440];\n") == 64424509440ull);
+    CHECK(ptx(".visible .global .align 8 .f64 table[3][5];") == 120);
+    CHECK(ptx(".visible .global .u32 one; .weak .global .v4 .f32 four[2];") == 4 + 32);
+    CHECK(ptx(".visible .global .align 1 .b8 text[6] = {104, 101, 108, 108, 111, 0};\n.visible .global .b16 x;") == 8);
+    CHECK(ptx(".visible .global .u32 a[2], b[3];") == 20);
+    // What may be left out, lies elsewhere, or is none.
+    CHECK(ptx(".global .b8 unused[100];") == 0);
+    CHECK(ptx(".extern .global .b8 elsewhere[100];") == 0);
+    CHECK(ptx(".visible .global .attribute(.managed) .b8 hosts[100];") == 0);
+    CHECK(ptx(".visible .const .b8 constant[100];") == 0);
+    CHECK(ptx("// .visible .global .b8 a[100];\n/* .visible .global .b8 b[100]; */") == 0);
+    CHECK(ptx(".file 1 \";.visible .global .b8 c[100];\"\n") == 0);
+    CHECK(ptx(".visible .entry k(.param .u64 .ptr .global .align 4 p) { ld.global.u32 %r1, [%rd1]; ret; }\n"
+              ".visible .global .b8 after[7];") == 7);
+    CHECK(ptx(".visible .global .b8 huge[99999999999999999999999];") == 0);
+}
+
+TEST_CASE("a cubin's variables are added up, and a fat binary takes what each of its parts does") {
+    using fake_test::Cubin;
+    const std::string cubin = Cubin(90, 8).bytes(), text = std::string(kHead) + ".visible .global .b8 a[1000];";
+    CHECK(least_size_of_image(cubin.data()) == 4);
+    const auto part = [](unsigned short kind, std::uint64_t flags, const std::string& code) {
+        std::string entry(64, '\0');
+        const std::uint32_t head = 64;
+        const std::uint64_t size = code.size();
+        std::memcpy(entry.data(), &kind, sizeof kind);
+        std::memcpy(entry.data() + 4, &head, sizeof head);
+        std::memcpy(entry.data() + 8, &size, sizeof size);
+        std::memcpy(entry.data() + 40, &flags, sizeof flags);
+        return entry + code;
+    };
+    const auto least = [](const std::string& parts) {
+        std::string all("\x50\xed\x55\xba\x01\x00\x10\x00", 8);
+        const std::uint64_t size = parts.size();
+        all.append(reinterpret_cast<const char*>(&size), sizeof size);
+        all += parts;
+        struct {
+            std::uint32_t magic = 0x466243b1, version = 1;
+            const void* container;
+            const void* name = nullptr;
+        } wrapper;
+        wrapper.container = all.data();
+        CHECK(least_size_of_image(&wrapper) == least_size_of_image(all.data()));
+        return least_size_of_image(all.data());
+    };
+    constexpr std::uint64_t kCompressed = 0x2000;
+    CHECK(least(part(2, 0, cubin)) == 4);
+    CHECK(least(part(1, 0, text)) == 1000);
+    CHECK(least(part(2, 0, cubin) + part(1, 0, text)) == 4);
+    CHECK(least(part(1, 0, text) + part(2, kCompressed, cubin)) == 0);
+    CHECK(least("") == 0);
+}
+
+TEST_CASE("a PTX text may be cut anywhere") {
+    const std::string text = std::string(kHead) +
+                             ".visible .global .align 4 .b8 a[1000]; // note\n.visible .entry k() { ret; }\n"
+                             "/* c */ .weak .global .f64 b[4] = {1.0, 2.0};";
+    for (std::size_t cut = 0; cut <= text.size(); cut++) {
+        PtxSize size;
+        size.add(std::string_view(text).substr(0, cut));
+        size.add(std::string_view(text).substr(cut));
+        CHECK(size.bytes() == 1032);
+    }
+}
+
+TEST_CASE("an image that ends where memory ends, or is none, ends nobody") {
+    auto* pages = static_cast<char*>(mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    REQUIRE(mprotect(pages + 4096, 4096, PROT_NONE) == 0);
+    const std::string text = std::string(kHead) + ".visible .global .b8 a[1000];";
+    char* at = pages + 4096 - text.size() - 1;
+    std::memcpy(at, text.c_str(), text.size() + 1);
+    CHECK(least_size_of_image(at) == 1000);
+    std::memcpy(at + 1, text.c_str(), text.size());  // without its end
+    CHECK(least_size_of_image(at + 1) == 1000);
+    for (const char* head : {"\x7f"
+                             "ELF",
+                             "\x50\xed\x55\xba", "\xb1\x43\x62\x46", "x   "}) {
+        std::memset(pages, 0xff, 4096);
+        std::memcpy(pages + 4092, head, 4);
+        CHECK(least_size_of_image(pages + 4092) == 0);
+        std::memcpy(pages, head, 4);
+        CHECK(least_size_of_image(pages) == 0);
+    }
+    CHECK(least_size_of_image(pages + 4096) == 0);
+    CHECK(least_size_of_image(nullptr) == 0);
+    munmap(pages, 8192);
+}
+
+TEST_CASE("a file is read as memory is, and one that isn't there takes nothing") {
+    char path[] = "/tmp/cuslice-image-XXXXXX";
+    const int file = mkstemp(path);
+    REQUIRE(file >= 0);
+    const std::string text = std::string(kHead) + std::string(9000, ' ') + ".visible .global .b8 a[1000];";
+    REQUIRE(write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    close(file);
+    CHECK(least_size_of_image_file(path) == 1000);
+    std::remove(path);
+    CHECK(least_size_of_image_file(path) == 0);
+    CHECK(least_size_of_image_file("/dev/null") == 0);
+    CHECK(least_size_of_image_file(nullptr) == 0);
+}

@@ -1,0 +1,209 @@
+#include "virtual_gpu/gpu/physical_memory.h"
+
+#include <map>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "tests/catch.h"
+
+using cuslice::PhysicalMemory;
+
+namespace {
+
+std::vector<std::pair<int, std::uint64_t>> freed;
+void note(int gpu, std::uint64_t bytes, bool) { freed.emplace_back(gpu, bytes); }
+
+struct Books : PhysicalMemory {
+    Books() { freed.clear(); }
+    void drop(Handle handle) { release_done(release(handle), note); }
+    void undo(CUdeviceptr address, std::uint64_t bytes) {
+        Unmapping gone;
+        unmap(address, bytes, &gone);
+        unmap_done(&gone, note);
+    }
+};
+
+constexpr std::uint64_t kPage = 2 << 20;
+
+}  // namespace
+
+TEST_CASE("memory ends with its last handle and its last mapping, in either order") {
+    Books books;
+    REQUIRE(books.created(7, kPage, 1));
+    SECTION("released while mapped") {
+        REQUIRE(books.mapped(0x1000000, kPage, 7));
+        books.drop(7);
+        CHECK(freed.empty());
+        books.undo(0x1000000, kPage);
+    }
+    SECTION("unmapped while held") {
+        REQUIRE(books.mapped(0x1000000, kPage, 7));
+        books.undo(0x1000000, kPage);
+        CHECK(freed.empty());
+        books.drop(7);
+    }
+    SECTION("held twice") {
+        books.retained(7);
+        books.drop(7);
+        CHECK(freed.empty());
+        books.drop(7);
+    }
+    SECTION("mapped twice") {
+        REQUIRE(books.mapped(0x1000000, kPage, 7));
+        REQUIRE(books.mapped(0x9000000, kPage, 7));
+        books.drop(7);
+        books.undo(0x9000000, kPage);
+        CHECK(freed.empty());
+        books.undo(0x1000000, kPage);
+    }
+    CHECK(freed == std::vector<std::pair<int, std::uint64_t>>{{1, kPage}});
+}
+
+TEST_CASE("one unmapping undoes all mappings in its range and no other") {
+    Books books;
+    for (std::uint64_t i = 0; i < 4; i++) {
+        REQUIRE(books.created(10 + i, kPage, 0));
+        REQUIRE(books.mapped(0x10000000 + i * kPage, kPage, 10 + i));
+        books.drop(10 + i);
+    }
+    books.undo(0x10000000 + kPage, 2 * kPage);
+    CHECK(freed.size() == 2);
+    books.undo(0x10000000, 4 * kPage);
+    CHECK(freed.size() == 4);
+}
+
+TEST_CASE("what the driver refused did not happen") {
+    Books books;
+    REQUIRE(books.created(7, kPage, 0));
+    REQUIRE(books.mapped(0x1000000, kPage, 7));
+    books.release_failed(books.release(7));
+    PhysicalMemory::Unmapping gone;
+    books.unmap(0x1000000, kPage, &gone);
+    books.unmap_failed(&gone);
+    books.undo(0x1000000, kPage);
+    CHECK(freed.empty());
+    books.drop(7);
+    CHECK(freed.size() == 1);
+}
+
+TEST_CASE("what is bound to a multicast object lives until it is unbound or the object ends") {
+    Books books;
+    const std::uint64_t object = 50, at = 4 * kPage;
+    REQUIRE(books.created_object(object));
+    REQUIRE(books.created(7, kPage, 1));
+    REQUIRE(books.created(8, kPage, 0));
+    REQUIRE(books.mapped(0x1000000, kPage, 7));
+    SECTION("unbound") {
+        REQUIRE(books.bound(object, at, kPage, 7));
+        books.drop(7);
+        books.undo(0x1000000, kPage);
+        CHECK(freed.empty());
+        CHECK_FALSE(books.unbind(object, 0, at).noted);  // bound there is another GPU's
+        CHECK_FALSE(books.unbind(object, 1, 0).noted);
+        books.unbind_failed(books.unbind(object, 1, at));
+        CHECK(freed.empty());
+        books.unbind_done(books.unbind(object, 1, at), note);
+        books.drop(object);
+    }
+    SECTION("bound by an address") {
+        CHECK(books.bound_at(object, at, kPage, 0x1000000 - 1));
+        CHECK(books.bound_at(object, at, kPage, 0x1000000 + kPage));
+        CHECK_FALSE(books.unbind(object, 1, at).noted);
+        REQUIRE(books.bound_at(object, at, kPage / 2, 0x1000000 + kPage / 2));
+        books.drop(7);
+        books.undo(0x1000000, kPage);
+        CHECK(freed.empty());
+        books.drop(object);
+    }
+    SECTION("the object is released while it is mapped") {
+        REQUIRE(books.bound(object, at, kPage, 7));
+        REQUIRE(books.mapped(0x9000000, 8 * kPage, object));
+        books.drop(7);
+        books.undo(0x1000000, kPage);
+        books.drop(object);
+        CHECK(freed.empty());
+        books.undo(0x9000000, 8 * kPage);
+    }
+    CHECK(freed == std::vector<std::pair<int, std::uint64_t>>{{1, kPage}});
+    books.drop(8);
+    CHECK(freed.size() == 2);
+}
+
+TEST_CASE("what is bound to another process's multicast object may be kept elsewhere") {
+    Books books;
+    static bool elsewhere = false;
+    REQUIRE(books.created(7, kPage, 1));
+    REQUIRE(books.bound(99, 0, kPage, 7));
+    books.release_done(books.release(7), [](int, std::uint64_t, bool kept) { elsewhere = kept; });
+    CHECK(elsewhere);
+}
+
+TEST_CASE("memory that was not noted is passed over") {
+    Books books;
+    books.retained(99);
+    CHECK(books.mapped(0x1000000, kPage, 99));
+    books.undo(0x1000000, kPage);
+    books.drop(99);
+    CHECK(freed.empty());
+}
+
+TEST_CASE("random programs agree with a model") {
+    std::mt19937_64 random(20261121);
+    Books books;
+    struct Piece {
+        int handles = 1, mappings = 0;
+    };
+    std::map<std::uint64_t, Piece> model;
+    std::map<std::uint64_t, std::uint64_t> mappings;  // address → handle
+    std::uint64_t next = 1;
+    std::size_t ended = 0;
+    const auto end_if_unused = [&](std::uint64_t handle) {
+        if (model[handle].handles || model[handle].mappings) return;
+        model.erase(handle);
+        ended++;
+    };
+    for (int i = 0; i < 100'000; i++) {
+        const auto any = [&] { return std::next(model.begin(), static_cast<long>(random() % model.size()))->first; };
+        switch (model.size() < 3 ? 0 : random() % 5) {
+            case 0:
+                if (model.size() > 200) break;
+                REQUIRE(books.created(next, kPage, 3));
+                model[next++] = {};
+                break;
+            case 1: {
+                const std::uint64_t handle = any();
+                if (!model[handle].handles) break;
+                books.retained(handle);
+                model[handle].handles++;
+                break;
+            }
+            case 2: {
+                const std::uint64_t handle = any();
+                if (!model[handle].handles) break;
+                books.drop(handle);
+                model[handle].handles--;
+                end_if_unused(handle);
+                break;
+            }
+            case 3: {
+                const std::uint64_t handle = any(), address = (1 + random() % 500) * kPage;
+                if (mappings.contains(address)) break;
+                REQUIRE(books.mapped(address, kPage, handle));
+                mappings[address] = handle;
+                model[handle].mappings++;
+                break;
+            }
+            default: {
+                if (mappings.empty()) break;
+                const auto it = std::next(mappings.begin(), static_cast<long>(random() % mappings.size()));
+                const std::uint64_t handle = it->second;
+                books.undo(it->first, kPage);
+                mappings.erase(it);
+                model[handle].mappings--;
+                end_if_unused(handle);
+            }
+        }
+        REQUIRE(freed.size() == ended);
+    }
+}

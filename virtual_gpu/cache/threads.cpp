@@ -1,0 +1,58 @@
+// Threads, for which nothing of libpthread may be linked: before glibc 2.34 it is a library of its own, which a program
+// without threads has not loaded.
+#include "virtual_gpu/cache/threads.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <atomic>
+
+#include "policy/base/mutex.h"
+#include "virtual_gpu/driver/libc.h"
+
+namespace cuslice {
+
+namespace {
+
+template <typename Type>
+Type* of_libpthread(const char* name, Type*) {
+    return reinterpret_cast<Type*>(dlsym(RTLD_DEFAULT, name));
+}
+#define CUSLICE_LIBPTHREAD(name) of_libpthread(#name, static_cast<decltype(&::name)>(nullptr))
+
+constinit std::atomic<pthread_key_t> key{0};
+constinit std::atomic<int> key_state{0};  // 1: made, 2: there are no threads
+constinit Mutex key_mutex;
+
+}  // namespace
+
+void start_background_thread(void* (*body)(void*), void* argument) {
+    const auto create = CUSLICE_LIBPTHREAD(pthread_create);
+    const auto detach = CUSLICE_LIBPTHREAD(pthread_detach);
+    const auto mask = CUSLICE_LIBPTHREAD(pthread_sigmask);
+    if (!create || !detach || !mask) return;
+    sigset_t all, before;
+    sigfillset(&all);
+    mask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    if (create(&thread, nullptr, body, argument) == 0) detach(thread);
+    mask(SIG_SETMASK, &before, nullptr);
+}
+
+void at_thread_end(void (*last)(void*), void* argument) {
+    const auto set = CUSLICE_LIBPTHREAD(pthread_setspecific);
+    if (key_state.load(std::memory_order_acquire) == 0) {
+        LockGuard lock(key_mutex);
+        if (key_state.load(std::memory_order_relaxed) == 0) {
+            const auto create = CUSLICE_LIBPTHREAD(pthread_key_create);
+            pthread_key_t made = 0;
+            const bool there = set && create && create(&made, last) == 0;
+            key.store(made, std::memory_order_relaxed);
+            key_state.store(there ? 1 : 2, std::memory_order_release);
+        }
+    }
+    if (key_state.load(std::memory_order_acquire) == 1)
+        set(key.load(std::memory_order_relaxed), argument);
+}
+
+}  // namespace cuslice

@@ -1,0 +1,38 @@
+#include "virtual_gpu/driver/real_dlopen.h"
+
+#include "virtual_gpu/driver/loaded_object.h"
+
+namespace cuslice {
+
+namespace {
+
+constexpr char kHere = 0;
+
+}  // namespace
+
+constinit const void* const kOwnPlace = &kHere;
+
+DlopenFunction real_dlopen() {
+    static DlopenFunction function = nullptr;  // the same value whoever writes it
+    DlopenFunction known = __atomic_load_n(&function, __ATOMIC_RELAXED);
+    if (known) return known;
+    // Not by dlsym(RTLD_NEXT): if another library stands before dlsym, the next one is counted from there, and may be
+    // our own. Nor that of another copy of ours, which would hand us itself as the driver.
+    void *next = nullptr, *any = nullptr;
+    bool past = false;
+    any_object([&](const LoadedObject& object) {
+        if (object.holds(kOwnPlace)) {
+            past = true;
+            return false;
+        }
+        void* const symbol = object.find(kMarker) ? nullptr : object.find("dlopen");
+        if (!any) any = symbol;
+        next = past ? symbol : nullptr;
+        return next != nullptr;
+    });
+    known = reinterpret_cast<DlopenFunction>(next ? next : any);
+    __atomic_store_n(&function, known, __ATOMIC_RELAXED);
+    return known;
+}
+
+}  // namespace cuslice

@@ -1,0 +1,14 @@
+#pragma once
+
+namespace cuslice {
+
+// Exported by this library and by other copies of it.
+inline constexpr char kMarker[] = "cuslice_marker";
+// An address in this library.
+extern const void* const kOwnPlace;
+
+// The dlopen that would be called if the preloaded library had none: the C library's, or another interposer's.
+using DlopenFunction = void* (*)(const char*, int);
+DlopenFunction real_dlopen();
+
+}  // namespace cuslice

@@ -1,0 +1,116 @@
+#include "virtual_gpu/gpu/contexts.h"
+
+namespace cuslice {
+
+Contexts::Entry* Contexts::find(CUcontext context) {
+    for (Entry& entry : entries_)
+        if (entry.context == context) return &entry;
+    return nullptr;
+}
+
+// Null if there are too many.
+Contexts::Entry* Contexts::add(const Entry& entry) {
+    if (Entry* free = find(nullptr)) {
+        *free = entry;
+        return free;
+    }
+    return entries_.size() < 0xffff && entries_.push_back(entry) ? entries_.end() - 1 : nullptr;
+}
+
+Contexts::Id Contexts::number_of(const Entry* entry) const {
+    if (!entry) return 0;
+    return entry->number ? entry->number : static_cast<Id>(entry - entries_.begin() + 1);
+}
+
+Contexts::Id Contexts::id_of(CUcontext context, CUdevice device) {
+    LockGuard lock(mutex_);
+    const Entry* entry = find(context);
+    if (!entry) entry = add({context, device, 1, 0});
+    count();
+    return number_of(entry);
+}
+
+// With the lock held.
+void Contexts::count() {
+    CUcontext sole = nullptr;
+    for (const Entry& entry : entries_) {
+        if (!entry.context || entry.number) continue;
+        if (sole) return sole_.store(nullptr, std::memory_order_release);
+        sole = entry.context;
+    }
+    sole_.store(sole, std::memory_order_release);
+}
+
+std::size_t Contexts::list(CUcontext* into, std::size_t most, CUdevice* devices) {
+    LockGuard lock(mutex_);
+    std::size_t there = 0;
+    for (const Entry& entry : entries_) {
+        if (!entry.context || entry.number || there++ >= most) continue;
+        into[there - 1] = entry.context;
+        if (devices) devices[there - 1] = entry.device;
+    }
+    return there;
+}
+
+bool Contexts::any_on(CUdevice device) {
+    LockGuard lock(mutex_);
+    for (const Entry& entry : entries_)
+        if (entry.context && entry.device == device) return true;
+    return false;
+}
+
+CUcontext Contexts::handle_of(Id id) {
+    LockGuard lock(mutex_);
+    return id && id <= entries_.size() ? entries_[id - 1u].context : nullptr;
+}
+
+Contexts::Id Contexts::known_id(CUcontext context) {
+    LockGuard lock(mutex_);
+    return number_of(context ? find(context) : nullptr);
+}
+
+void Contexts::add_name(CUcontext name, CUcontext context, CUdevice device) {
+    LockGuard lock(mutex_);
+    if (const Id number = number_of(find(context)); number && !find(name)) add({name, device, 1, number});
+}
+
+void Contexts::name_ended(CUcontext name) {
+    LockGuard lock(mutex_);
+    if (Entry* entry = name ? find(name) : nullptr; entry && entry->number) *entry = {};
+}
+
+bool Contexts::is_name(CUcontext context) {
+    LockGuard lock(mutex_);
+    const Entry* entry = context ? find(context) : nullptr;
+    return entry && entry->number;
+}
+
+void Contexts::attached(CUcontext context) {
+    LockGuard lock(mutex_);
+    if (Entry* entry = find(context)) entry->uses++;
+}
+
+bool Contexts::last_use(CUcontext context) {
+    LockGuard lock(mutex_);
+    const Entry* entry = find(context);
+    return entry && entry->uses == 1;
+}
+
+void Contexts::detached(CUcontext context) {
+    LockGuard lock(mutex_);
+    if (Entry* entry = find(context)) entry->uses--;
+}
+
+void Contexts::ended(CUcontext context) {
+    LockGuard lock(mutex_);
+    if (Entry* entry = context ? find(context) : nullptr) *entry = {};
+    count();
+}
+
+CUdevice Contexts::device_of(CUcontext context) {
+    LockGuard lock(mutex_);
+    const Entry* entry = context ? find(context) : nullptr;
+    return entry ? entry->device : -1;
+}
+
+}  // namespace cuslice

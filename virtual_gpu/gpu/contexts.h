@@ -1,0 +1,67 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "policy/base/mutex.h"
+#include "policy/base/page_vector.h"
+#include "virtual_gpu/driver/cuda_api.h"
+
+namespace cuslice {
+
+// The contexts that are in use, on which GPU each is, and a small number for each, by which allocations name it. A
+// context can be attached to several times (cuCtxAttach) and ends with the last use. Thread-safe.
+class Contexts {
+  public:
+    using Id = std::uint16_t;  // 0: none
+
+    // The context's number; it gets one if it has none. 0 if there are more than 65,535 of them.
+    Id id_of(CUcontext context, CUdevice device);
+    // Its number if it has one.
+    Id known_id(CUcontext context);
+
+    // Another name of a context, which has its number and its allocations: a green context's. It is known until it ends
+    // itself, however its context ends.
+    void add_name(CUcontext name, CUcontext context, CUdevice device);
+    void name_ended(CUcontext name);
+    bool is_name(CUcontext context);
+
+    void attached(CUcontext context);
+    // True if giving up one use ends the context; the use itself is given up by `detached` once the driver has agreed.
+    bool last_use(CUcontext context);
+    void detached(CUcontext context);
+    // The number is free for another context from now on.
+    void ended(CUcontext context);
+    // -1 if the context is not known.
+    CUdevice device_of(CUcontext context);
+
+    // The context with this number; null if there is none.
+    CUcontext handle_of(Id id);
+
+    // The contexts that there are, without their other names, up to `most` of them, and where it is wanted on which GPU
+    // each is. Returns how many there are.
+    std::size_t list(CUcontext* into, std::size_t most, CUdevice* devices = nullptr);
+    // Whether there is one on this GPU.
+    bool any_on(CUdevice device);
+    // The context, if there is only one. Costs a load.
+    CUcontext sole() const { return sole_.load(std::memory_order_acquire); }
+
+    Mutex& mutex() { return mutex_; }
+
+  private:
+    struct Entry {
+        CUcontext context;  // null: the number is free
+        CUdevice device;
+        std::uint32_t uses;
+        Id number;  // of the context that this is another name of; 0: it is one itself
+    };
+    Entry* find(CUcontext context);
+    void count();
+    Entry* add(const Entry& entry);
+    Id number_of(const Entry* entry) const;
+
+    Mutex mutex_;
+    PageVector<Entry> entries_;
+    std::atomic<CUcontext> sole_{nullptr};
+};
+
+}  // namespace cuslice

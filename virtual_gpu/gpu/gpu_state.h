@@ -1,0 +1,37 @@
+#pragma once
+#include "policy/budget/allocation_table.h"
+#include "policy/budget/in_flight.h"
+#include "virtual_gpu/gpu/contexts.h"
+#include "virtual_gpu/gpu/graph_needs.h"
+#include "virtual_gpu/gpu/memory_reclaimer.h"
+#include "virtual_gpu/gpu/physical_memory.h"
+#include "virtual_gpu/gpu/sharing.h"
+#include "virtual_gpu/gpu/visits.h"
+
+namespace cuslice {
+
+// What this process has on all its GPUs: contexts, allocations, and what is still under way. One of them, as the
+// driver's own tables are; never destroyed: threads may still call while the program ends. Each part is thread-safe.
+struct GpuState {
+    AllocationTable allocations;
+    InFlight frees;  // frees that the driver may have carried out and the budgets don't show yet
+    Contexts contexts;
+    Visits visits;
+    PhysicalMemory physical_memory;
+    GraphNeeds graph_needs;
+    SharingPlan sharing;  // which accounts the settings name
+
+    // What GPUs ask of the process. Set before the first GPU is opened.
+    MemoryReclaimer* reclaimer = nullptr;
+    // Loads and initialises NVML, where that was not done. False if there is none, or not now.
+    bool (*start_nvml)() = nullptr;
+    // A primary context may have ended where no hook was, and what was in it with it: looked for before anything is
+    // refused.
+    void (*look_for_ended)(VirtualGpu& gpu) = nullptr;
+};
+
+// Every hook asks for it several times, so it is no call.
+extern constinit GpuState the_gpu_state;
+inline GpuState& gpu_state() { return the_gpu_state; }
+
+}  // namespace cuslice

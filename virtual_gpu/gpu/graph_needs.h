@@ -1,0 +1,46 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "policy/base/mutex.h"
+#include "policy/base/page_vector.h"
+#include "virtual_gpu/driver/cuda_api.h"
+
+namespace cuslice {
+
+// What instantiated graphs need of memory at each launch. Only those with allocation nodes are here. Thread-safe.
+class GraphNeeds {
+  public:
+    static constexpr int kMostGpus = 64;
+
+    // Bytes on each GPU, the most that a launch can take: the sum over the allocation nodes. A driver may let nodes
+    // that follow each other have the same memory, but nothing says when.
+    struct Bytes {
+        std::uint64_t on[kMostGpus] = {};
+        bool any = false;
+    };
+
+    // Whether there is any, without a lock.
+    bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
+
+    // False if there is no memory to write it down in.
+    bool instantiated(CUgraphExec graph, const Bytes& bytes);
+    void ended(CUgraphExec graph);
+    Bytes of(CUgraphExec graph);
+
+    Mutex& mutex() { return mutex_; }
+
+  private:
+    struct Need {
+        CUgraphExec graph;
+        std::int64_t gpu;
+        std::uint64_t bytes;
+    };
+    std::size_t first_of(CUgraphExec graph) const;
+
+    Mutex mutex_;
+    PageVector<Need> needs_;  // sorted by graph
+    std::atomic<std::size_t> count_{0};
+};
+
+}  // namespace cuslice

@@ -1,0 +1,202 @@
+#include "virtual_gpu/gpu/image_size.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "virtual_gpu/gpu/ptx_size.h"
+
+namespace cuslice {
+
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+// Some bytes of memory, or of a file, as far as they can be read.
+class Source {
+  public:
+    explicit Source(const void* memory) : memory_(reinterpret_cast<std::uintptr_t>(memory)) {}
+    explicit Source(int file) : file_(file) {}
+
+    // How many bytes were read.
+    std::size_t read(std::uint64_t offset, void* into, std::size_t size) const {
+        if (file_ >= 0) {
+            const ssize_t got = pread(file_, into, size, static_cast<off_t>(offset));
+            return got > 0 ? static_cast<std::size_t>(got) : 0;
+        }
+        // The kernel says what isn't there; a load of ours would fault.
+        const iovec here{into, size}, there{reinterpret_cast<void*>(memory_ + offset), size};
+        const ssize_t got = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
+        return got > 0 ? static_cast<std::size_t>(got) : 0;
+    }
+    template <typename T>
+    bool read(std::uint64_t offset, T* value) const {
+        return read(offset, value, sizeof *value) == sizeof *value;
+    }
+    // Up to where memory may end.
+    std::size_t to_page_end(std::uint64_t offset) const {
+        return file_ >= 0 ? kPage : kPage - (memory_ + offset) % kPage;
+    }
+    Source from(std::uint64_t offset) const {
+        Source source = *this;
+        source.memory_ += offset;
+        return source;
+    }
+
+  private:
+    std::uintptr_t memory_ = 0;
+    int file_ = -1;
+};
+
+constexpr std::uint16_t kMachineCuda = 190;
+constexpr unsigned char kManaged = 0x04;  // bit of st_other: its memory is managed
+constexpr std::uint32_t kWrapper = 0x466243b1, kContainer = 0xba55ed50;
+constexpr std::uint64_t kCompressed = 0x2000 | 0x8000;  // LZ4, Zstandard
+
+// Of a fat binary, as nvcc writes it: a wrapper in the program, which points to a container of entries.
+struct Wrapper {
+    std::uint32_t magic, version;
+    const void* container;
+    const void* name;
+};
+struct Container {
+    std::uint32_t magic;
+    std::uint16_t version, header_size;
+    std::uint64_t size;
+};
+struct Entry {
+    std::uint16_t kind, attributes;  // kind 1: PTX, 2: cubin
+    std::uint32_t header_size;
+    std::uint64_t size;
+    std::uint32_t compressed_size, reserved;
+    std::uint16_t minor, major;
+    std::uint32_t capability, name_offset, name_size;
+    std::uint64_t flags, reserved2, uncompressed_size;
+};
+static_assert(sizeof(Entry) == 64);
+
+// The sections that variables lie in: few, whatever else there is.
+struct Sections {
+    static constexpr unsigned kMost = 8;
+    unsigned indices[kMost], count = 0;
+    bool has(unsigned index) const { return std::find(indices, indices + count, index) != indices + count; }
+};
+
+std::uint64_t add_up_symbols(const Source& source, const Elf64_Shdr& table, const Sections& sections) {
+    std::uint64_t bytes = 0;
+    Elf64_Sym symbols[64];
+    for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size;) {
+        const std::uint64_t left = table.sh_size - at;
+        const std::size_t got =
+            source.read(table.sh_offset + at, symbols, std::min<std::uint64_t>(sizeof symbols, left)) /
+            sizeof(Elf64_Sym);
+        if (!got) break;
+        for (std::size_t i = 0; i < got; i++)
+            if (ELF64_ST_TYPE(symbols[i].st_info) == STT_OBJECT && !(symbols[i].st_other & kManaged) &&
+                sections.has(symbols[i].st_shndx))
+                bytes = std::max(bytes, bytes + symbols[i].st_size);
+        at += got * sizeof(Elf64_Sym);
+    }
+    return bytes;
+}
+
+std::uint64_t size_of_cubin(const Source& source) {
+    Elf64_Ehdr header;
+    Elf64_Shdr names, section;
+    const auto section_at = [&](unsigned index, Elf64_Shdr* into) {
+        return source.read(header.e_shoff + index * sizeof(Elf64_Shdr), into);
+    };
+    if (!source.read(0, &header) || header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != kMachineCuda ||
+        header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shstrndx >= header.e_shnum ||
+        !section_at(header.e_shstrndx, &names))
+        return 0;
+    constexpr char kName[] = ".nv.global";
+    constexpr std::uint64_t kWritable = SHF_ALLOC | SHF_WRITE;
+    Sections sections;
+    for (unsigned i = 0; i < header.e_shnum && sections.count < Sections::kMost; i++) {
+        char name[sizeof kName - 1];
+        if (section_at(i, &section) && (section.sh_flags & kWritable) == kWritable &&
+            source.read(names.sh_offset + section.sh_name, &name) && std::memcmp(name, kName, sizeof name) == 0)
+            sections.indices[sections.count++] = i;
+    }
+    std::uint64_t bytes = 0;
+    for (unsigned i = 0; sections.count && i < header.e_shnum; i++)
+        if (section_at(i, &section) && section.sh_type == SHT_SYMTAB)
+            bytes += add_up_symbols(source, section, sections);
+    return bytes;
+}
+
+std::uint64_t size_of_ptx(const Source& source, std::uint64_t size) {
+    PtxSize ptx;
+    char text[kPage];
+    for (std::uint64_t at = 0; at < size;) {
+        const std::size_t got = source.read(at, text, std::min<std::uint64_t>(source.to_page_end(at), size - at));
+        const std::size_t length = strnlen(text, got);
+        ptx.add({text, length});
+        if (!got || length < got) break;
+        at += got;
+    }
+    return ptx.bytes();
+}
+
+// Which of its parts is loaded is the driver's to choose; so it is what each takes.
+std::uint64_t size_of_container(const Source& source) {
+    Container container;
+    if (!source.read(0, &container) || container.magic != kContainer || container.header_size < sizeof container)
+        return 0;
+    std::uint64_t least = ~0ull;
+    const std::uint64_t end = container.header_size + container.size;
+    for (std::uint64_t at = container.header_size; at + sizeof(Entry) <= end && least;) {
+        Entry entry;
+        if (!source.read(at, &entry) || entry.header_size < sizeof entry || entry.size > end - at) return 0;
+        const Source part = source.from(at + entry.header_size);
+        const bool readable = (entry.flags & kCompressed) == 0;
+        least = std::min(least, !readable         ? 0
+                                : entry.kind == 1 ? size_of_ptx(part, entry.size)
+                                : entry.kind == 2 ? size_of_cubin(part)
+                                                  : 0);
+        at += entry.header_size + entry.size;
+    }
+    return least == ~0ull ? 0 : least;
+}
+
+std::uint64_t size_of(const Source& source) {
+    unsigned char first[4];
+    if (source.read(0, first, sizeof first) < 2) return 0;
+    if (std::memcmp(first, ELFMAG, SELFMAG) == 0) return size_of_cubin(source);
+    std::uint32_t magic;
+    std::memcpy(&magic, first, sizeof magic);
+    Wrapper wrapper;
+    if (magic == kWrapper) return source.read(0, &wrapper) ? size_of_container(Source(wrapper.container)) : 0;
+    if (magic == kContainer) return size_of_container(source);
+    return size_of_ptx(source, ~0ull);
+}
+
+}  // namespace
+
+std::uint64_t least_size_of_image(const void* image) {
+    const int saved_errno = errno;
+    const std::uint64_t bytes = image ? size_of(Source(image)) : 0;
+    errno = saved_errno;
+    return bytes;
+}
+
+std::uint64_t least_size_of_image_file(const char* path) {
+    const int saved_errno = errno;
+    // Not to wait for whoever writes to a FIFO: that is the driver's to do.
+    const int file = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    std::uint64_t bytes = 0;
+    if (file >= 0) {
+        bytes = size_of(Source(file));
+        close(file);
+    }
+    errno = saved_errno;
+    return bytes;
+}
+
+}  // namespace cuslice

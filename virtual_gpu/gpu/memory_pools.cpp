@@ -1,0 +1,284 @@
+#include "virtual_gpu/gpu/memory_pools.h"
+
+#include <algorithm>
+
+#include "virtual_gpu/driver/table.h"
+
+namespace cuslice {
+
+namespace {
+
+std::uint64_t up_to_steps(std::uint64_t bytes, std::uint64_t step) {
+    std::uint64_t up = 0;
+    return __builtin_add_overflow(bytes, step - 1, &up) ? bytes : up / step * step;
+}
+
+// The allocation that this thread is inside the driver for, where a longjmp leaves it.
+struct LeftBehind {
+    MemoryPools* pools = nullptr;
+    MemoryPools::Inside inside;
+};
+constinit thread_local LeftBehind left_behind;
+
+}  // namespace
+
+inline CUresult MemoryPools::read(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint64_t* bytes) const {
+    cuuint64_t value = 0;
+    const bool reserved = attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
+    const CUresult result =
+        pool == kGraphs
+            ? CUSLICE_REAL(cuDeviceGetGraphMemAttribute)(
+                  device_, reserved ? CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT : CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT,
+                  &value)
+            : CUSLICE_REAL(cuMemPoolGetAttribute)(pool, attribute, &value);
+    if (result == CUDA_SUCCESS) *bytes = value;
+    return result;
+}
+
+inline MemoryPools::Pool* MemoryPools::find(CUmemoryPool handle) {
+    for (Pool& pool : pools_)
+        if (pool.handle == handle) return &pool;
+    return nullptr;
+}
+
+void MemoryPools::charge(Pool& pool, std::uint64_t bytes, Budget& budget) {
+    if (bytes == pool.charged) return;  // as mostly
+    budget.adjust(pool.charged, bytes);
+    total_.fetch_add(bytes - pool.charged, std::memory_order_relaxed);
+    pool.charged = bytes;
+}
+
+// False if it can't be had, or one that began later has been charged.
+bool MemoryPools::charge(Pool& pool, const Reading& reading, Budget& budget) {
+    if (!reading.known || reading.number < pool.read) return false;
+    pool.read = reading.number;
+    pool.told = true;
+    charge(pool, reading.bytes, budget);
+    return true;
+}
+
+inline MemoryPools::Reading MemoryPools::read_reserved(CUmemoryPool handle) {
+    Reading reading;
+    reading.number = readings_.fetch_add(1, std::memory_order_acq_rel) + 1;
+    const CUresult result = read(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reading.bytes);
+    reading.known = result == CUDA_SUCCESS;
+    reading.gone = handle != kGraphs && (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_HANDLE);
+    return reading;
+}
+
+inline MemoryPools::Pool* MemoryPools::find_or_add(CUmemoryPool handle) {
+    Pool* pool = find(handle);
+    return pool ? pool : add(handle);
+}
+
+[[gnu::cold, gnu::noinline]] MemoryPools::Pool* MemoryPools::add(CUmemoryPool handle) {
+    Pool pool{};
+    pool.handle = handle;
+    pool.step = kBelievedStep;
+    return pools_.push_back(pool) ? pools_.end() - 1 : nullptr;
+}
+
+MemoryPools::Growing::Growing(MemoryPools& pools, CUmemoryPool handle, std::uint64_t bytes)
+    : pools_(pools), pool_(handle), bytes_(Budget::charged(bytes)) {
+    LockGuard lock(pools.mutex_);
+    Pool* pool = pools.find_or_add(handle);
+    at_most_ = up_to_steps(bytes_, pool ? pool->step : kBelievedStep);
+    if (pool && !pool->on_spare) pools.begin(pool, *this, Where::reserved);
+}
+
+// With the lock held. Where a pool can't be written down, its allocations rely on their reservations alone.
+bool MemoryPools::begin(Pool* pool, Growing& growing, Growing::Where where) {
+    if (!pool) return where == Growing::Where::reserved;
+    pool->inside++;
+    pool->asked += growing.bytes_;
+    pool->at_most += growing.at_most_;
+    pool->on_spare += where == Growing::Where::on_spare;
+    growing.where_ = where;
+    left_behind = {this, growing.inside()};
+    return true;
+}
+
+bool MemoryPools::Growing::enter_now() {
+    LockGuard lock(pools_.mutex_);
+    Pool* pool = pools_.find(pool_);
+    return (!pool || !pool->on_spare) && pools_.begin(pool, *this, Where::reserved);
+}
+
+void MemoryPools::Growing::enter_when_free() {
+    for (;;) {
+        const std::uint32_t seen = pools_.ended_.now();
+        if (enter()) return;
+        pools_.ended_.wait(seen);
+    }
+}
+
+// What the others inside have asked for may be in the pool's figure already or not, and they may take it of what is to
+// spare although they needn't. Whoever comes later keeps out.
+bool MemoryPools::Growing::enter_on_spare(bool wait) {
+    constexpr int kPatience = 64;
+    leave();
+    for (int waits = wait ? kPatience : 0;;) {
+        const std::uint32_t seen = pools_.ended_.now();
+        std::uint64_t ended = 0, kept = 0, used = 0;
+        {
+            LockGuard lock(pools_.mutex_);
+            const Pool* pool = pools_.find(pool_);
+            if (!pool) return false;
+            ended = pool->ended;
+        }
+        if (pools_.read(pool_, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) != CUDA_SUCCESS ||
+            pools_.read(pool_, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &kept) != CUDA_SUCCESS || kept < used ||
+            kept - used < bytes_)
+            return false;
+        {
+            LockGuard lock(pools_.mutex_);
+            Pool* pool = pools_.find(pool_);
+            if (!pool) return false;
+            if (pool->ended != ended) continue;  // what that one took may not be in the figure
+            if (pool->asked <= kept - used - bytes_) return pools_.begin(pool, *this, Where::on_spare);
+        }
+        if (waits-- == 0) return false;
+        pools_.ended_.wait(seen);
+    }
+}
+
+// With the lock held: this thread has come out of the driver.
+void MemoryPools::come_out(Pool* pool, const Inside& ended) {
+    left_behind = {};
+    if (!pool || !pool->inside) return;  // or in a child that the driver has forked here
+    pool->inside--;
+    pool->asked -= ended.bytes;
+    pool->at_most -= ended.at_most;
+    pool->on_spare -= ended.on_spare;
+    pool->ended++;
+}
+
+// With the lock held.
+void MemoryPools::Growing::end(Pool* pool) {
+    if (where_ != Where::outside) pools_.come_out(pool, inside());
+    where_ = Where::outside;
+}
+
+void MemoryPools::Growing::leave() {
+    if (where_ == Where::outside) return;
+    {
+        LockGuard lock(pools_.mutex_);
+        end(pools_.find(pool_));
+    }
+    pools_.ended_.happened();
+}
+
+void MemoryPools::leave_locks() {
+    mutex_.leave();
+    if (left_behind.pools != this) return;
+    {
+        LockGuard lock(mutex_);
+        const Inside inside = left_behind.inside;
+        come_out(find(inside.pool), inside);
+    }
+    ended_.happened();
+}
+
+void MemoryPools::Growing::allocated(std::uint64_t reserved, Budget& budget) {
+    const Reading now = pools_.read_reserved(pool_);
+    {
+        LockGuard lock(pools_.mutex_);
+        Pool* pool = pools_.find_or_add(pool_);
+        end(pool);
+        if (!pool) {  // no memory for one more entry: what was reserved stays charged, rather too much than too little
+            budget.commit();
+        } else {
+            const std::uint64_t before = pool->charged;
+            const bool charged = pools_.charge(*pool, now, budget);
+            if (!now.known) {
+                pool->read = std::max(pool->read, now.number);
+                pools_.charge(*pool, before + reserved, budget);
+            }
+            budget.end_release(reserved);  // only now, so that the total never dips below the truth
+
+            // All that was not charged yet is this one's, and of those inside.
+            const std::uint64_t grown = charged && now.bytes > before ? now.bytes - before : 0;
+            if (grown > pool->at_most + up_to_steps(bytes_, pool->step))
+                pool->step = up_to_steps(grown - pool->at_most - bytes_, kBelievedStep);  // more than was believed
+            else if (grown && grown < pool->step)
+                pool->step = grown;
+        }
+    }
+    pools_.ended_.happened();
+}
+
+void MemoryPools::await_growth() {
+    std::uint32_t seen = ended_.now();
+    std::uint64_t inside = 0;
+    {
+        LockGuard lock(mutex_);
+        for (const Pool& pool : pools_) inside += pool.inside;
+    }
+    for (; inside; inside--) {
+        {
+            LockGuard lock(mutex_);
+            bool any = false;
+            for (const Pool& pool : pools_) any = any || pool.inside;
+            if (!any) return;
+        }
+        ended_.wait(seen);
+        seen = ended_.now();
+    }
+}
+
+// Without the lock while the driver is asked. A pool that comes or goes meanwhile may be passed over.
+void MemoryPools::refresh(Budget& budget, bool trim) {
+    for (std::size_t i = 0;; i++) {
+        CUmemoryPool handle = nullptr;
+        bool may_trim = trim;
+        {
+            LockGuard lock(mutex_);
+            if (i >= pools_.size()) return;
+            handle = pools_[i].handle;
+            may_trim = trim && !pools_[i].on_spare;
+        }
+        if (may_trim && handle == kGraphs) CUSLICE_REAL(cuDeviceGraphMemTrim)(device_);
+        if (may_trim && handle != kGraphs) CUSLICE_REAL(cuMemPoolTrimTo)(handle, 0);
+        const Reading now = read_reserved(handle);
+        LockGuard lock(mutex_);
+        Pool* pool = find(handle);
+        if (!pool) continue;
+        charge(*pool, now, budget);
+        // It ended with the last context of its GPU, and what it had in reserve with it.
+        if (!now.gone || !pool->told || pool->inside || now.number < pool->read) continue;
+        charge(*pool, 0, budget);
+        pools_.remove_at(static_cast<std::size_t>(pool - pools_.begin()));
+        i--;
+    }
+}
+
+void MemoryPools::forget() {
+    for (Pool& pool : pools_) pool.inside = pool.asked = pool.at_most = pool.on_spare = 0;
+}
+
+void MemoryPools::created(CUmemoryPool handle) {
+    LockGuard lock(mutex_);
+    find_or_add(handle);
+}
+
+bool MemoryPools::knows(CUmemoryPool handle) {
+    LockGuard lock(mutex_);
+    return find(handle) != nullptr;
+}
+
+bool MemoryPools::has_allocations(CUmemoryPool handle) const {
+    std::uint64_t used = 0;
+    return read(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) == CUDA_SUCCESS && used != 0;
+}
+
+std::uint64_t MemoryPools::destroyed(CUmemoryPool handle) {
+    LockGuard lock(mutex_);
+    Pool* pool = find(handle);
+    if (!pool) return 0;
+    const std::uint64_t charged = pool->charged;
+    total_.fetch_sub(charged, std::memory_order_relaxed);
+    pools_.remove_at(static_cast<std::size_t>(pool - pools_.begin()));
+    return charged;
+}
+
+}  // namespace cuslice

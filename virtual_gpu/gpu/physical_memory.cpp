@@ -1,0 +1,190 @@
+#include "virtual_gpu/gpu/physical_memory.h"
+
+#include <algorithm>
+
+namespace cuslice {
+
+std::size_t PhysicalMemory::piece_at(Handle handle) const {
+    const auto less = [](const Piece& piece, Handle wanted) { return piece.handle < wanted; };
+    return static_cast<std::size_t>(std::lower_bound(pieces_.begin(), pieces_.end(), handle, less) - pieces_.begin());
+}
+
+std::size_t PhysicalMemory::mapping_at(std::uint64_t address) const {
+    const auto less = [](const Mapping& mapping, std::uint64_t wanted) { return mapping.address < wanted; };
+    return static_cast<std::size_t>(std::lower_bound(mappings_.begin(), mappings_.end(), address, less) -
+                                    mappings_.begin());
+}
+
+PhysicalMemory::Piece* PhysicalMemory::find(Handle handle) {
+    const std::size_t i = piece_at(handle);
+    return i < pieces_.size() && pieces_[i].handle == handle ? &pieces_[i] : nullptr;
+}
+
+// A piece that nothing keeps alive leaves the books.
+bool PhysicalMemory::take_if_unused(Handle handle, Piece* ended) {
+    const std::size_t i = piece_at(handle);
+    if (i == pieces_.size() || pieces_[i].handle != handle || pieces_[i].handles || pieces_[i].mappings) return false;
+    *ended = pieces_[i];
+    pieces_.erase_at(i);
+    return true;
+}
+
+bool PhysicalMemory::created(Handle handle, std::uint64_t bytes, int gpu) {
+    LockGuard lock(mutex_);
+    return pieces_.insert_at(piece_at(handle), {handle, bytes, 1, 0, gpu, false});
+}
+
+void PhysicalMemory::retained(Handle handle) {
+    LockGuard lock(mutex_);
+    if (Piece* piece = find(handle)) piece->handles++;
+}
+
+void PhysicalMemory::kept_elsewhere(Handle handle) {
+    LockGuard lock(mutex_);
+    if (Piece* piece = find(handle)) piece->elsewhere = true;
+}
+
+PhysicalMemory::Change PhysicalMemory::release(Handle handle) {
+    LockGuard lock(mutex_);
+    Piece* piece = find(handle);
+    if (!piece || !piece->handles) return {};
+    piece->handles--;
+    return {handle, 0, 0, true};
+}
+
+void PhysicalMemory::release_failed(const Change& change) {
+    if (change.noted) retained(change.handle);
+}
+
+void PhysicalMemory::release_done(const Change& change, OnFreed on_freed) {
+    if (change.noted) end_if_unused(change.handle, on_freed);
+}
+
+void PhysicalMemory::end_if_unused(Handle handle, OnFreed on_freed) {
+    Piece ended{};
+    {
+        LockGuard lock(mutex_);
+        if (!take_if_unused(handle, &ended)) return;
+    }
+    if (ended.gpu < 0) return end_bindings_of(ended, on_freed);
+    on_freed(ended.gpu, ended.bytes, ended.elsewhere);
+}
+
+bool PhysicalMemory::mapped(CUdeviceptr address, std::uint64_t bytes, Handle handle) {
+    LockGuard lock(mutex_);
+    Piece* piece = find(handle);
+    if (!piece) return true;
+    if (!mappings_.insert_at(mapping_at(address), {address, bytes, handle})) return false;
+    piece->mappings++;
+    return true;
+}
+
+std::uint64_t PhysicalMemory::held_on(int gpu, std::uint64_t* pieces) {
+    LockGuard lock(mutex_);
+    std::uint64_t bytes = 0;
+    for (const Piece& piece : pieces_) {
+        if (piece.gpu != gpu) continue;
+        bytes += piece.bytes;
+        ++*pieces;
+    }
+    return bytes;
+}
+
+void PhysicalMemory::unmap(CUdeviceptr address, std::uint64_t bytes, Unmapping* gone) {
+    LockGuard lock(mutex_);
+    const std::size_t i = mapping_at(address);
+    while (i < mappings_.size() && mappings_[i].address - address < bytes) {
+        const Mapping mapping = mappings_[i];
+        if (!gone->mappings.push_back({mapping.handle, mapping.address, mapping.bytes, true})) return;
+        mappings_.erase_at(i);
+    }
+}
+
+void PhysicalMemory::unmap_failed(Unmapping* gone) {
+    LockGuard lock(mutex_);
+    for (const Change& m : gone->mappings) mappings_.insert_at(mapping_at(m.address), {m.address, m.bytes, m.handle});
+    gone->mappings.release();
+}
+
+void PhysicalMemory::unmap_done(Unmapping* gone, OnFreed on_freed) {
+    for (const Change& mapping : gone->mappings) {
+        {
+            LockGuard lock(mutex_);
+            if (Piece* piece = find(mapping.handle)) piece->mappings--;
+        }
+        end_if_unused(mapping.handle, on_freed);
+    }
+    gone->mappings.release();
+}
+
+// With the lock held.
+bool PhysicalMemory::insert_binding(const Binding& binding) {
+    Piece* piece = find(binding.memory);
+    if (!piece) return true;
+    if (!find(binding.object)) {
+        piece->elsewhere = true;
+        return true;
+    }
+    if (!bindings_.push_back(binding)) return false;
+    piece->mappings++;
+    return true;
+}
+
+bool PhysicalMemory::bound(Handle object, std::uint64_t offset, std::uint64_t bytes, Handle memory) {
+    LockGuard lock(mutex_);
+    return insert_binding({object, memory, offset, bytes});
+}
+
+bool PhysicalMemory::bound_at(Handle object, std::uint64_t offset, std::uint64_t bytes, CUdeviceptr address) {
+    LockGuard lock(mutex_);
+    const std::size_t i = mapping_at(address + 1);
+    if (i == 0 || address - mappings_[i - 1].address >= mappings_[i - 1].bytes) return true;
+    return insert_binding({object, mappings_[i - 1].handle, offset, bytes});
+}
+
+PhysicalMemory::Unbinding PhysicalMemory::unbind(Handle object, int gpu, std::uint64_t offset) {
+    LockGuard lock(mutex_);
+    for (std::size_t i = 0; i < bindings_.size(); i++) {
+        const Binding binding = bindings_[i];
+        const Piece* piece = find(binding.memory);
+        if (binding.object != object || binding.offset != offset || !piece || piece->gpu != gpu) continue;
+        bindings_.remove_at(i);
+        return {object, binding.memory, offset, binding.bytes, true};
+    }
+    return {};
+}
+
+void PhysicalMemory::unbind_failed(const Unbinding& binding) {
+    LockGuard lock(mutex_);
+    if (binding.noted) bindings_.push_back({binding.object, binding.memory, binding.offset, binding.bytes});
+}
+
+void PhysicalMemory::unbind_done(const Unbinding& binding, OnFreed on_freed) {
+    if (!binding.noted) return;
+    {
+        LockGuard lock(mutex_);
+        if (Piece* piece = find(binding.memory)) piece->mappings--;
+    }
+    end_if_unused(binding.memory, on_freed);
+}
+
+void PhysicalMemory::end_bindings_of(const Piece& object, OnFreed on_freed) {
+    for (;;) {
+        Handle memory = 0;
+        {
+            LockGuard lock(mutex_);
+            std::size_t i = 0;
+            while (i < bindings_.size() && bindings_[i].object != object.handle) i++;
+            if (i == bindings_.size()) return;
+            memory = bindings_[i].memory;
+            bindings_.remove_at(i);
+            Piece* piece = find(memory);
+            if (!piece) continue;
+            piece->mappings--;
+            piece->elsewhere = piece->elsewhere || object.elsewhere;
+        }
+        end_if_unused(memory, on_freed);
+    }
+}
+
+}  // namespace cuslice

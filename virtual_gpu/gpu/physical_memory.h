@@ -1,0 +1,103 @@
+#pragma once
+#include <cstdint>
+
+#include "policy/base/mutex.h"
+#include "policy/base/page_vector.h"
+#include "virtual_gpu/driver/cuda_api.h"
+
+namespace cuslice {
+
+// Memory of the virtual memory API (cuMemCreate). A piece of it lives until its last handle is released and its last
+// mapping or binding undone, in whichever order; only then does it stop counting. Pieces that were not noted here
+// (another process's, or memory of the host) are passed over everywhere. Thread-safe.
+class PhysicalMemory {
+  public:
+    using Handle = CUmemGenericAllocationHandle;
+
+    // Called, without a lock held, for each piece that ends. `elsewhere`: another process or an array may keep it
+    // alive.
+    using OnFreed = void (*)(int gpu, std::uint64_t bytes, bool elsewhere);
+
+    // False if there is no memory to write it down in.
+    bool created(Handle handle, std::uint64_t bytes, int gpu);
+    // One more handle to a piece that is mapped (cuMemRetainAllocationHandle).
+    void retained(Handle handle);
+    // Other processes or arrays can hold it from now on, which is not seen here.
+    void kept_elsewhere(Handle handle);
+
+    // Around the driver's calls: the change is noted before, because afterwards another thread can have the same handle
+    // or address again, and taken back if the driver refused.
+    struct Change {
+        Handle handle = 0;
+        std::uint64_t address = 0, bytes = 0;
+        bool noted = false;
+    };
+    Change release(Handle handle);
+    void release_failed(const Change& change);
+    void release_done(const Change& change, OnFreed on_freed);
+
+    bool mapped(CUdeviceptr address, std::uint64_t bytes, Handle handle);
+
+    // All mappings that lie in the range leave the books; unmap_done gives up what they kept alive, unmap_failed puts
+    // them back.
+    struct Unmapping {
+        PageVector<Change> mappings;
+    };
+    void unmap(CUdeviceptr address, std::uint64_t bytes, Unmapping* gone);
+    void unmap_failed(Unmapping* gone);
+    void unmap_done(Unmapping* gone, OnFreed on_freed);
+
+    // Multicast objects: they take nothing themselves, and what is bound to one is kept alive until it is unbound or
+    // the object ends, as a piece does. An object that was not noted here is another process's; what is bound to it is
+    // kept elsewhere. False if there is no memory to write it down in.
+    bool created_object(Handle object) { return created(object, 0, -1); }
+    bool bound(Handle object, std::uint64_t offset, std::uint64_t bytes, Handle memory);
+    // The same of what is mapped at an address.
+    bool bound_at(Handle object, std::uint64_t offset, std::uint64_t bytes, CUdeviceptr address);
+    // What is bound on a GPU, named by its offset, leaves the books.
+    struct Unbinding {
+        Handle object = 0, memory = 0;
+        std::uint64_t offset = 0, bytes = 0;
+        bool noted = false;
+    };
+    Unbinding unbind(Handle object, int gpu, std::uint64_t offset);
+    void unbind_failed(const Unbinding& binding);
+    void unbind_done(const Unbinding& binding, OnFreed on_freed);
+
+    // Bytes that count on a GPU, and in how many pieces.
+    std::uint64_t held_on(int gpu, std::uint64_t* pieces);
+
+    Mutex& mutex() { return mutex_; }
+
+  private:
+    struct Piece {
+        Handle handle;
+        std::uint64_t bytes;
+        std::uint32_t handles, mappings;
+        std::int32_t gpu;
+        bool elsewhere;
+    };
+    struct Mapping {
+        std::uint64_t address, bytes;
+        Handle handle;
+    };
+    // Both sorted by their first member, and found by halving.
+    struct Binding {
+        Handle object, memory;
+        std::uint64_t offset, bytes;
+    };
+    std::size_t piece_at(Handle handle) const;
+    std::size_t mapping_at(std::uint64_t address) const;
+    Piece* find(Handle handle);
+    bool take_if_unused(Handle handle, Piece* ended);
+    bool insert_binding(const Binding& binding);
+    void end_if_unused(Handle handle, OnFreed on_freed);
+    void end_bindings_of(const Piece& object, OnFreed on_freed);
+
+    Mutex mutex_;
+    PageVector<Piece> pieces_;
+    PageVector<Mapping> mappings_;
+    PageVector<Binding> bindings_;  // in no order: there are few
+};
+
+}  // namespace cuslice

@@ -1,0 +1,149 @@
+#include "virtual_gpu/gpu/sharing.h"
+
+#include <time.h>
+
+#include <algorithm>
+
+#include "config/load.h"
+#include "config/resolve.h"
+#include "policy/base/uncancelled.h"
+
+namespace cuslice {
+
+namespace {
+
+constexpr std::uint64_t kPoll = 100;  // milliseconds between two looks while waiting
+
+void sleep_milliseconds(std::uint64_t count) {
+    const timespec pause{static_cast<time_t>(count / 1000), static_cast<long>(count % 1000 * 1'000'000)};
+    nanosleep(&pause, nullptr);
+}
+
+}  // namespace
+
+SharingPlan plan_sharing(const Settings& settings, const char* const* environment) {
+    SharingPlan plan;
+    if (const Entry* group = find(settings, Key::group)) plan.group.assign(group->value);
+    if (const Entry* wait = find(settings, Key::wait)) plan.wait = wait->number;
+    plan.folder = sharing_folder(settings, variable(environment, kFakeFolderVariable));
+    std::string_view jobs = variable(environment, kJobVariable);
+    while (!jobs.empty() && plan.job_count < SharingPlan::kMostJobs) {
+        const std::size_t comma = std::min(jobs.find(','), jobs.size());
+        std::string_view job = jobs.substr(0, comma);
+        const std::string_view name = job.substr(0, job.find('@'));
+        job.remove_prefix(name.size());
+        if (plan.job_count == 0) plan.made_in.assign(job);
+        plan.jobs[plan.job_count++].assign(name);
+        jobs.remove_prefix(std::min(comma + 1, jobs.size()));
+    }
+    return plan;
+}
+
+std::uint64_t ledger_of_job(std::string_view made_in, std::string_view uuid) {
+    constexpr std::size_t kDigits = 16;
+    while (!made_in.empty()) {
+        made_in.remove_prefix(1);  // the @
+        std::string_view one = made_in.substr(0, made_in.find('@'));
+        made_in.remove_prefix(one.size());
+        if (one.size() != uuid.size() + 1 + kDigits || one.substr(0, uuid.size()) != uuid || one[uuid.size()] != '=')
+            continue;
+        one.remove_prefix(uuid.size() + 1);
+        std::uint64_t id = 0;
+        for (const char digit : one)
+            id = id * 16 + static_cast<unsigned>(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+        return id;
+    }
+    return 0;
+}
+
+bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint64_t in_use, Refusal* refusal) {
+    const std::uint64_t made_in = plan.job_count ? ledger_of_job(plan.made_in.view(), slice.uuid) : 0;
+    refusal->failure = {};
+    if (!ledger_.open(plan.folder.c_str(), slice.uuid, slice.capacity, false, &refusal->failure)) {
+        // What others hold of the limit can't be known: it would be one limit for each process.
+        const bool closed = made_in || refusal->failure.no_place;
+        refusal->how = closed ? ledger::Joined::unreachable : ledger::Joined::unavailable;
+        return !closed;
+    }
+    refusal->how = ledger::Joined::unavailable;
+    refusal->rebuilt = ledger_.found() == ledger::Found::rebuilt;
+    const unsigned accounts = plan.job_count + (plan.group.empty() ? 0 : 1);
+    for (; joined_ < accounts; joined_++) {
+        const bool group = joined_ == plan.job_count, innermost = joined_ + 1 == plan.job_count;
+        ledger::Request request;
+        request.kind = group ? ledger::AccountKind::group : ledger::AccountKind::job;
+        request.name = group ? plan.group.c_str() : plan.jobs[joined_].c_str();
+        // An outer job's limit is known where it began.
+        request.limit = group ? slice.group_limit : innermost ? slice.job_limit : ledger::kNoLimitBytes;
+        request.inner = joined_ != 0 || group;
+        if (!group && joined_ == 0) request.made_in = made_in;
+        request.reserved = request.inner || request.limit == ledger::kNoLimitBytes ? 0 : request.limit;
+        refusal->asked = request.reserved;
+        refusal->how =
+            budget_.join(ledger_, request, in_use, &refusal->committed, &refusal->available, &refusal->failure);
+        if (refusal->how == ledger::Joined::refused || refusal->how == ledger::Joined::lost) return false;
+        if (refusal->how == ledger::Joined::unavailable) return true;
+    }
+    return true;
+}
+
+// What is in use is asked of NVML, and other jobs are waited for, without the lock.
+bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, SharedBudget* outer, std::uint64_t (*in_use)(void*),
+                      void* argument, Refusal* refusal) {
+    refusal->how = ledger::Joined::yes;
+    if (!plan.any()) return true;
+    for (std::uint64_t waited = 0;; waited += kPoll) {
+        if (state_.load(std::memory_order_acquire) == State::done) return true;
+        refusal->in_use = in_use(argument);
+        {
+            const LockGuard lock(mutex_);
+            if (state_.load(std::memory_order_relaxed) == State::done) return true;
+            if (try_join(plan, slice, refusal->in_use, refusal)) {
+                ledger_.leave_queue();  // where it goes on without a reservation
+                if (outer && outer->joined()) budget_.lies_in(*outer);
+                state_.store(State::done, std::memory_order_release);
+                return true;
+            }
+            refusal->waiting = plan.wait != 0;
+            if (waited < plan.wait && refusal->how == ledger::Joined::refused) {
+                ledger_.queue_up(refusal->asked, nullptr);
+            } else {
+                ledger_.leave_queue();
+                return false;
+            }
+        }
+        sleep_milliseconds(kPoll);
+    }
+}
+
+// The file stays open: closing it would give up the place that this process may have in it, or take later.
+bool GpuSharing::watch(const SharingPlan& plan, const char* uuid, ledger::Watched* watched) {
+    if (!plan.any()) return false;
+    if (!ledger_.opened() && !ledger_.open_existing(plan.folder.c_str(), uuid, nullptr)) return false;
+    bool any = false;
+    for (unsigned i = 0; i < plan.job_count; i++)
+        any = ledger_.watch(ledger::AccountKind::job, plan.jobs[i].c_str(), watched) || any;
+    if (!plan.group.empty()) any = ledger_.watch(ledger::AccountKind::group, plan.group.c_str(), watched) || any;
+    return any;
+}
+
+void GpuSharing::take_back_dead_now_and_then() {
+    if (!joined()) return;
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    const std::int64_t tenth = now.tv_sec * 10 + now.tv_nsec / 100'000'000;
+    if (looked_.load(std::memory_order_relaxed) == tenth || looked_.exchange(tenth, std::memory_order_relaxed) == tenth)
+        return;
+    const Uncancelled locked;
+    take_back_dead();
+}
+
+void GpuSharing::forget() {
+    mutex_.reset();
+    joined_ = 0;
+    state_.store(State::not_yet, std::memory_order_release);
+    budget_.forget();
+    ledger_.forget();
+}
+
+}  // namespace cuslice

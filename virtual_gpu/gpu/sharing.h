@@ -1,0 +1,78 @@
+#pragma once
+#include <cstdint>
+
+#include "config/settings.h"
+#include "config/text.h"
+#include "policy/budget/budget.h"
+#include "policy/ledger/ledger.h"
+#include "policy/ledger/refusal.h"
+#include "policy/base/mutex.h"
+
+namespace cuslice {
+
+using ledger::Refusal;
+
+// With whom this process shares its slices: the jobs it is part of, and a group.
+struct SharingPlan {
+    static constexpr unsigned kMostJobs = 3;
+    FixedText<64> jobs[kMostJobs];  // outermost first
+    unsigned job_count = 0;
+    FixedText<1024> made_in;  // "@UUID=id" for each ledger in which the launcher made the outermost
+    FixedText<64> group;
+    FixedText<512> folder;
+    std::uint64_t wait = 0;  // milliseconds; kForEver
+
+    bool any() const { return job_count != 0 || !group.empty(); }
+};
+
+SharingPlan plan_sharing(const Settings& settings, const char* const* environment);
+
+// The id of this GPU's ledger in which the launcher made the outermost job; 0 if it made it in none.
+std::uint64_t ledger_of_job(std::string_view made_in, std::string_view uuid);
+
+// One GPU's part in it. Thread-safe.
+class GpuSharing {
+  public:
+    struct Slice {
+        const char* uuid;
+        std::uint64_t capacity;     // bytes
+        std::uint64_t job_limit;    // bytes; kNoLimitBytes: the job's own is not limited
+        std::uint64_t group_limit;  // bytes; kNoLimitBytes: whatever the group's is
+    };
+
+    // Before the first context on the GPU: opens the ledger and joins every account, the first time. False if the slice
+    // is refused. Where there is no ledger to be had the process goes on alone, and `refusal` says why.
+    // `in_use(argument)`: bytes that everybody holds on the GPU, 0 if that is not known.
+    // What is charged to the accounts is charged to those of `outer`, too; it may be null.
+    bool join(const SharingPlan& plan, const Slice& slice, SharedBudget* outer, std::uint64_t (*in_use)(void*),
+              void* argument, Refusal* refusal);
+
+    // What the accounts hold, and who is in them, whether this process has joined them or only watches. False where
+    // there is none of them.
+    bool watch(const SharingPlan& plan, const char* uuid, ledger::Watched* watched);
+
+    bool joined() const { return budget_.joined(); }
+    SharedBudget& budget() { return budget_; }
+    const SharedBudget& budget() const { return budget_; }
+    // What dead members held is taken back. True if there was something.
+    bool take_back_dead() { return joined() && ledger_.take_back_dead(); }
+    // The same before a figure is shown, which programs may ask for all the time: ten times a second at most.
+    void take_back_dead_now_and_then();
+
+    // In a forked child: all of it is the parent's.
+    void forget();
+
+  private:
+    enum class State : int { not_yet, done };
+
+    bool try_join(const SharingPlan& plan, const Slice& slice, std::uint64_t in_use, Refusal* refusal);
+
+    Mutex mutex_;  // over joining
+    std::atomic<State> state_{State::not_yet};
+    std::atomic<std::int64_t> looked_{0};  // when the dead were looked for last: tenths of a second
+    unsigned joined_ = 0;                  // accounts so far
+    ledger::Ledger ledger_;
+    SharedBudget budget_;
+};
+
+}  // namespace cuslice

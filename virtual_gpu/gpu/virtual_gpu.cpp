@@ -1,0 +1,484 @@
+#include "virtual_gpu/gpu/virtual_gpu.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+
+#include "policy/budget/headroom.h"
+#include "policy/base/uncancelled.h"
+#include "virtual_gpu/driver/scratch.h"
+#include "virtual_gpu/driver/table.h"
+#include "virtual_gpu/nvml/own_pid.h"
+#include "virtual_gpu/gpu/gpu_state.h"
+
+namespace cuslice {
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+// So many looks in a row find nothing before they become rare.
+constexpr unsigned kLooksAtOnce = 16;
+constexpr std::uint64_t kUnknown = ~0ull;
+// After so many times that nothing was found, one time of these is worth asking the clock, and CUDA.
+constexpr unsigned kLong = 256, kTimesAsked = 8, kTimesCompared = 64;
+constexpr bool one_of(unsigned times, unsigned vain) { return vain < kLong || vain % times == 0; }
+
+// So many of the process's contexts are counted; a program that has more has its own troubles.
+constexpr std::size_t kMostContexts = 256;
+
+// The most that a first context is believed to take where neither NVML nor a figure from before it is to be had: what
+// TensorFlow leaves to the driver and its libraries, by compute capability (its MinSystemMemory).
+std::uint64_t first_context_at_most(CUdevice device) {
+    int major = 0;
+    CUSLICE_REAL(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+    return (major <= 6 ? 500 : major == 7 ? 1050 : major == 8 ? 1536 : 1800) * kMiB;
+}
+
+// Where the GPU's memory is the host's, every program of the host moves its free memory.
+bool free_memory(std::uint64_t* free, std::uint64_t* total) {
+    std::size_t free_now = 0, total_now = 0;
+    CUdevice device = 0;
+    int shared_with_host = 0;
+    if (CUSLICE_REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS &&
+        CUSLICE_REAL(cuDeviceGetAttribute)(&shared_with_host, CU_DEVICE_ATTRIBUTE_INTEGRATED, device) == CUDA_SUCCESS &&
+        shared_with_host)
+        return false;
+    if (CUSLICE_REAL(cuMemGetInfo_v2)(&free_now, &total_now) != CUDA_SUCCESS) return false;
+    *free = free_now;
+    *total = total_now;
+    return true;
+}
+
+std::int64_t milliseconds_now() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
+}  // namespace
+
+constinit std::atomic<bool> VirtualGpu::some_watches_{false};
+
+void VirtualGpu::open(int ordinal, const GpuIdentity& identity, std::uint64_t total, const char* name,
+                      const Slice& slice) {
+    ordinal_ = ordinal;
+    pools_.open(ordinal);
+    identity_ = identity;
+    total_ = total;
+    slice_ = slice;
+    slice_.limit = std::min(slice.limit, total);
+    std::snprintf(name_, sizeof(name_), "%s", name);
+    if (limited()) publish();
+}
+
+void VirtualGpu::open_part(const GpuIdentity& physical, VirtualGpu* sibling, const Slice& whole,
+                           std::uint64_t together) {
+    is_part_ = true;
+    whole_ = whole;
+    whole_limit_ = together > whole.limit ? whole.limit : 0;
+    physical_ = physical;
+    if (!sibling) return;
+    first_ = sibling->first_;
+    next_part_ = first_->next_part_;
+    first_->next_part_ = this;
+    for (VirtualGpu* other = first_; other; other = other->next_part_) {
+        if (other == this) continue;
+        others_[other_count_++] = &other->budget_;
+        other->others_[other->other_count_++] = &budget_;
+    }
+}
+
+std::uint64_t VirtualGpu::managed() const {
+    std::uint64_t bytes = 0;
+    for (const VirtualGpu* part = first_; part; part = part->next_part_)
+        bytes += part->managed_.load(std::memory_order_relaxed);
+    return bytes;
+}
+
+std::uint64_t VirtualGpu::used_together() const {
+    std::uint64_t bytes = budget_.used();
+    for (std::size_t i = 0; i < other_count_; i++) bytes += others_[i]->used();
+    return bytes;
+}
+
+// Not before the first context: a process that only counts GPUs does not pay for NVML.
+void VirtualGpu::open_driver_part() {
+    if (measured()) return;
+    NvmlGpu nvml;
+    const bool there = gpu_state().start_nvml() && nvml.open(physical().uuid);
+    const unsigned pid = there ? pid_in_nvml(pid_facts()) : 0;
+    const std::uint64_t at_most = first_context_at_most(device());
+    LockGuard lock(part_mutex());
+    if (measured()) return;
+    // All of a physical GPU's at once.
+    for (VirtualGpu* part = first_; part; part = part->next_part_) {
+        part->driver_part_.open(nvml, pid, free_memory, at_most, gpu_state().frees, part_mutex());
+        part->driver_part_open_.store(true, std::memory_order_release);
+    }
+}
+
+DriverPart::State VirtualGpu::driver_state() const {
+    DriverPart::State state{managed()};
+    state.steps = driver_part_.step_count();
+    CUcontext contexts[kMostContexts];
+    CUdevice devices[kMostContexts];
+    const std::size_t there = std::min(gpu_state().contexts.list(contexts, kMostContexts, devices), kMostContexts);
+    for (const VirtualGpu* part = first_; part; part = part->next_part_)
+        for (std::size_t i = 0; i < there; i++) state.contexts += devices[i] == part->device();
+    // Those of parts are one, really.
+    if (is_part_) state.contexts = std::min(state.contexts, 1u);
+    return state;
+}
+
+DriverPart::Budgets VirtualGpu::budgets() {
+    DriverPart::Budgets all{budget_, {others_, other_count_}};
+    all.reread = [](void* self) {
+        for (VirtualGpu* part = static_cast<VirtualGpu*>(self)->first_; part; part = part->next_part_)
+            part->pools_.refresh(part->budget_, false);
+    };
+    all.self = this;
+    return all;
+}
+
+// What others of the same job or group hold, as the ledger has it.
+std::uint64_t VirtualGpu::used_by_others() {
+    ledger::Watched all;
+    if (driver_part_.exact() || !sharing_.watch(gpu_state().sharing, identity_.uuid, &all)) return 0;
+    const std::uint64_t own = sharing_.joined() ? budget_.used() : 0;
+    return all.used - std::min(all.used, own);
+}
+
+void VirtualGpu::meet_context() {
+    open_driver_part();
+    DriverPart::State state = driver_state();
+    state.contexts = std::max(state.contexts, 1u);
+    state.of_others = used_by_others();
+    driver_part_.meet(state, budgets());
+    const LockGuard lock(part_mutex());
+    publish();
+}
+
+std::uint64_t VirtualGpu::headroom() const {
+    if (slice_.own_headroom) return slice_.headroom;
+    return derived_headroom(driver_part());
+}
+
+// Makes what was measured take effect: the ceiling for reservations, and when to measure next.
+void VirtualGpu::publish() {
+    __atomic_store_n(&driver_bytes_, driver_part_.measured(), __ATOMIC_RELAXED);
+    const std::uint64_t room = headroom();
+    // A shared limit may be changed by others at any time, and is looked at there.
+    sharing_.budget().set_margin(room);
+    const std::uint64_t most = sharing_.joined() ? alone() : slice_.limit;
+    budget_.set_ceiling(most == Budget::kUnlimited ? most : most > room ? most - room : 0);
+    look_after_.store(room, std::memory_order_relaxed);
+    look_above_.store(budget_.used() + room, std::memory_order_relaxed);
+}
+
+// More is in use than at the last look, or less was meanwhile.
+[[gnu::cold, gnu::noinline]] void VirtualGpu::look_now_or_sooner(std::uint64_t used, std::uint64_t bytes) {
+    const std::uint64_t above = look_above_.load(std::memory_order_relaxed);
+    const std::uint64_t lowest = used + look_after_.load(std::memory_order_relaxed);
+    const auto reached = [&](std::uint64_t mark) { return used > mark || bytes > mark - used; };
+    if (!reached(std::min(above, lowest))) return look_above_.store(lowest, std::memory_order_relaxed);
+    if (!reached(above) && (!due() || !worth_looking())) return;
+    look();
+    // These bytes have been looked at.
+    look_above_.fetch_add(std::min(bytes, total_), std::memory_order_relaxed);
+}
+
+// To ask whether a look is worth while costs something, too. A program that has been doing the same for long, so that
+// nothing was found hundreds of times in a row, has the clock asked every eighth time, and CUDA every 64th.
+bool VirtualGpu::due() {
+    const unsigned vain = vain_times_.load(std::memory_order_relaxed) + 1;
+    vain_times_.store(vain, std::memory_order_relaxed);
+    return one_of(kTimesAsked, vain);
+}
+
+// What CUDA says is in use on the GPU, less what is charged here: what others hold and what wasn't seen. Cheap beside
+// NVML. kUnknown where it can't be told.
+std::uint64_t VirtualGpu::unseen() const {
+    std::uint64_t free = 0, total = 0;
+    return free_memory(&free, &total) ? total - free - used_together() : kUnknown;
+}
+
+// A program that takes and gives back the same memory all the time, and takes nothing else, need not pay for a look
+// each time: after a few that found nothing they come in intervals, or when more is in use than at the last one. Where
+// CUDA's own figure can't tell that, the intervals are short.
+bool VirtualGpu::worth_looking() const {
+    constexpr unsigned kBusyGpu = 1024;
+    constexpr std::int64_t kInterval = 1000, kShortInterval = 100;  // milliseconds
+    const unsigned vain = vain_looks_.load(std::memory_order_relaxed);
+    if (vain < kLooksAtOnce) return true;
+    const std::uint64_t last = unseen_.load(std::memory_order_relaxed);
+    const bool compares = last != kUnknown && vain < kBusyGpu;
+    const std::int64_t since = milliseconds_now() - looked_at_.load(std::memory_order_relaxed);
+    if (since >= (compares ? kInterval : kShortInterval)) return true;
+    return compares && one_of(kTimesCompared, vain_times_.load(std::memory_order_relaxed)) && unseen() != last;
+}
+
+void VirtualGpu::look() {
+    const std::uint64_t before = driver_part();
+    refresh();
+    looked_at_.store(milliseconds_now(), std::memory_order_relaxed);
+    unseen_.store(unseen(), std::memory_order_relaxed);
+    const bool vain = driver_part() == before;
+    vain_looks_.store(vain ? vain_looks_.load(std::memory_order_relaxed) + 1 : 0, std::memory_order_relaxed);
+    if (!vain) vain_times_.store(0, std::memory_order_relaxed);
+}
+
+void VirtualGpu::refresh(bool trim_pools) {
+    const bool stale = stale_.exchange(false, std::memory_order_relaxed);
+    pools_.refresh(budget_, trim_pools);  // first: the driver's part is what is left after everything else
+    // What was stale stays so if something was in flight, such as the operation that asks.
+    if (measured() && !driver_part_.refresh(driver_state(), budgets()) && stale)
+        stale_.store(true, std::memory_order_relaxed);
+    LockGuard lock(part_mutex());
+    publish();
+}
+
+void VirtualGpu::refresh_if_stale() {
+    if (!stale_.load(std::memory_order_relaxed)) return;
+    const Uncancelled locked;
+    refresh();
+}
+
+void VirtualGpu::look_at_cached() {
+    if (!measured()) return;
+    const bool looks = due();
+    if (!looks && !sharing_.joined() && within_limit(nullptr)) return;
+    if (giving_back_.exchange(true, std::memory_order_acquire)) return;
+    const Uncancelled locked;
+    if (looks && worth_looking()) look();
+    if (OverLimit over; !within_limit(&over)) gpu_state().reclaimer->trim(*this, over.used - over.ceiling);
+    tell_siblings();
+    giving_back_.store(false, std::memory_order_release);
+}
+
+// What has just been charged to a part: charged first and looked at then, so that two parts at once can both be
+// refused, and never both be served.
+bool VirtualGpu::fits_in_whole(std::uint64_t bytes, OverLimit* why) {
+    const std::uint64_t used = used_together();
+    if (used + headroom() <= first_->whole_limit_) return true;
+    budget_.roll_back(bytes);
+    if (why) *why = {bytes, used - Budget::charged(bytes), first_->whole_limit_, 0};
+    return false;
+}
+
+[[gnu::cold, gnu::noinline]] void VirtualGpu::follow_file_now() {
+    const Uncancelled locked;
+    take_back_dead();
+}
+
+// A reservation has been refused once.
+bool VirtualGpu::charge_after_looking(std::uint64_t bytes, OverLimit* why) {
+    gpu_state().look_for_ended(*this);
+    refresh();
+    take_back_dead();
+    if (charge(bytes)) return true;
+    if (pools_.any()) refresh(true);
+    return charge(bytes, why);
+}
+
+namespace {
+
+// A mode alone limits nothing that others could share.
+bool has_limit(const VirtualGpu::Slice& slice) {
+    return slice.job_limit != ledger::kNoLimitBytes || slice.group_limit != ledger::kNoLimitBytes;
+}
+
+}  // namespace
+
+[[gnu::cold, gnu::noinline]] bool VirtualGpu::enter_now(std::uint64_t bytes, OverLimit* why) {
+    const Uncancelled locked;
+    const Scratch<Refusal> refusal;
+    if (refusal && join(gpu_state().sharing, &*refusal)) return true;
+    if (why) *why = {bytes, 0, 0, 0, true};
+    return false;
+}
+
+bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
+    refusal->how = ledger::Joined::yes;
+    if (entered_.load(std::memory_order_acquire)) return true;
+    if (!limited() || !has_limit(slice_) || !plan.any()) {
+        entered_.store(true, std::memory_order_release);
+        return true;
+    }
+    gpu_state().start_nvml();
+    if (is_part_ && !join_whole(plan, refusal)) return false;
+    // What the parts of a GPU have of it has been asked of the whole one, and so has a group.
+    const auto in_use = [](void* self) {
+        return static_cast<VirtualGpu*>(self)->is_part_ ? 0 : static_cast<VirtualGpu*>(self)->used_by_all();
+    };
+    SharingPlan own = plan;
+    if (is_part_) own.group.clear();
+    const GpuSharing::Slice shared{identity_.uuid, total_, slice_.job_limit, slice_.group_limit};
+    SharedBudget* outer = is_part_ ? &first_->whole_sharing_.budget() : nullptr;
+    if (!sharing_.join(own, shared, outer, in_use, this, refusal)) return false;
+    if (caches() && sharing_.joined()) sharing_.budget().caches(0);
+    // The driver's part may have been charged already, and changes only under this lock.
+    LockGuard lock(part_mutex());
+    if (entered_.load(std::memory_order_relaxed)) return true;
+    if (sharing_.joined()) budget_.share(sharing_.budget());
+    const bool has_job = own.job_count != 0 || slice_.job_limit == ledger::kNoLimitBytes;
+    process_limit_.store(has_job ? Budget::kUnlimited : slice_.job_limit, std::memory_order_relaxed);
+    publish();
+    entered_.store(true, std::memory_order_release);
+    return true;
+}
+
+// The accounts of the physical GPU, in which everybody sees what the parts hold: once for all of them.
+bool VirtualGpu::join_whole(const SharingPlan& plan, Refusal* refusal) {
+    const auto in_use = [](void* self) { return static_cast<VirtualGpu*>(self)->used_by_all(); };
+    const GpuSharing::Slice shared{physical().uuid, total_, whole_.job_limit, whole_.group_limit};
+    return first_->whole_sharing_.join(plan, shared, nullptr, in_use, this, refusal);
+}
+
+// On the physical GPU, in bytes; 0 where that isn't known.
+std::uint64_t VirtualGpu::used_by_all() const {
+    NvmlGpu nvml;
+    std::uint64_t bytes = 0;
+    return nvml.open(physical().uuid) && nvml.used_by_all(&bytes) == Reading::ok ? bytes : 0;
+}
+
+[[gnu::cold, gnu::noinline]] bool VirtualGpu::reserve_what_shrank(std::uint64_t bytes, OverLimit* why) {
+    if (charge_after_looking(bytes, why)) return true;
+    if (caches() && gpu_state().reclaimer->trim(*this, bytes) && charge(bytes, why)) return true;
+    // A pool that is growing has more than it needs for the moment.
+    pools_.await_growth();
+    return charge(bytes, why) || reserve_of_siblings(bytes, why);
+}
+
+// What other processes have cached of the limit that they share with this one. They give it back at their next slow
+// step, or when their own thread looks; who does neither is not waited for long, and not again soon after as long as
+// nothing has changed there.
+bool VirtualGpu::reserve_of_siblings(std::uint64_t bytes, OverLimit* why) {
+    constexpr int kTries = 100;
+    constexpr long kPause = 2'000'000;        // nanoseconds
+    constexpr std::int64_t kNotAgain = 1000;  // milliseconds
+    std::uint64_t state = 0;
+    if (!sharing_.joined() || !sharing_.budget().want(Budget::charged(bytes), &state)) return false;
+    wanted_seen_.store(sharing_.budget().wanted(), std::memory_order_relaxed);
+    const bool in_vain = siblings_.load(std::memory_order_relaxed) == state;
+    if (in_vain && milliseconds_now() < no_wait_until_.load(std::memory_order_relaxed)) return false;
+    for (int i = 0; i < kTries; i++) {
+        timespec pause{0, kPause};
+        nanosleep(&pause, nullptr);
+        if (charge(bytes, why)) return true;
+    }
+    sharing_.budget().want(Budget::charged(bytes), &state);
+    siblings_.store(state, std::memory_order_relaxed);
+    no_wait_until_.store(milliseconds_now() + kNotAgain, std::memory_order_relaxed);
+    return false;
+}
+
+bool VirtualGpu::asked_to_trim() {
+    if (!sharing_.joined()) return false;
+    follow_file();
+    const std::uint32_t now = sharing_.budget().wanted();
+    return wanted_seen_.load(std::memory_order_relaxed) != now && wanted_seen_.exchange(now) != now;
+}
+
+void VirtualGpu::tell_siblings() {
+    if (sharing_.joined()) sharing_.budget().caches(gpu_state().reclaimer->unused(*this));
+}
+
+bool VirtualGpu::reserve_segment(std::uint64_t bytes, const ContextCache& cache, OverLimit* why) {
+    if (!ready_for(bytes, why)) return false;
+    if (charge(bytes) || charge_after_looking(bytes, why)) return true;
+    if (gpu_state().reclaimer->trim(*this, bytes, &cache) && charge(bytes, why)) return true;
+    return reserve_of_siblings(bytes, why);
+}
+
+std::uint64_t VirtualGpu::room() const {
+    const std::uint64_t used = budget_.used(), ceiling = budget_.ceiling();
+    std::uint64_t own = used < ceiling ? ceiling - used : 0;
+    if (sharing_.joined()) own = std::min(own, sharing_.budget().room());
+    if (!first_->whole_limit_) return own;
+    const std::uint64_t all = used_together() + headroom(), whole = first_->whole_limit_;
+    return std::min(own, all < whole ? whole - all : 0);
+}
+
+void VirtualGpu::release_later(std::uint64_t bytes) {
+    LockGuard lock(part_mutex());
+    if (!driver_part_.takes_over(bytes)) return budget_.release(bytes);
+    publish();
+    driver_gave_back();
+}
+
+void VirtualGpu::release_shared(std::uint64_t bytes) {
+    LockGuard lock(part_mutex());
+    if (!driver_part_.takes_over(bytes)) return;
+    publish();
+    driver_gave_back();
+}
+
+DriverPart::Step VirtualGpu::before_driver_step(bool makes_context) {
+    open_driver_part();
+    pools_.refresh(budget_, false);
+    return driver_part_.before(budgets(), makes_context);
+}
+
+// Charged first and looked at then, so that two at once can both be refused, and never both be served.
+bool VirtualGpu::foresee(DriverPart::Step& step, std::uint64_t bytes, OverLimit* why) {
+    const auto fits = [&](OverLimit* over) {
+        const LockGuard lock(part_mutex());
+        driver_part_.foresee(step, bytes);
+        if (within_limit(over)) return true;
+        driver_part_.take_back(step);
+        *over = {bytes, over->used - std::min(over->used, Budget::charged(bytes)), over->ceiling, over->others};
+        return false;
+    };
+    follow_file();
+    if (fits(why)) return true;
+    gpu_state().look_for_ended(*this);
+    refresh(pools_.any());
+    take_back_dead();
+    return fits(why) || (caches() && gpu_state().reclaimer->trim(*this, bytes) && fits(why));
+}
+
+bool VirtualGpu::after_driver_step(DriverPart::Step& step, OverLimit* why) {
+    pools_.refresh(budget_, false);
+    const std::uint64_t before = driver_part();
+    DriverPart::State state = driver_state();
+    if (!step.known()) state.of_others = used_by_others();
+    driver_part_.after(step, state, budgets());
+    part_mutex().lock();
+    publish();
+    if (driver_part_.unsettled()) driver_gave_back();
+    const std::uint64_t now = driver_part_.measured(), more = now > before ? now - before : 0;
+    // What went may have been charged to another part.
+    for (VirtualGpu* part = first_; part; part = part->next_part_)
+        if (part != this) part->driver_gave_back();
+    part_mutex().unlock();
+    OverLimit over;
+    bool fits = within_limit(&over);
+    if (!fits) {
+        take_back_dead();
+        fits = within_limit(&over);
+    }
+    // What is cached makes room for what the driver needs itself.
+    if (!fits && caches() && gpu_state().reclaimer->trim(*this, over.used - over.ceiling)) fits = within_limit(&over);
+    if (fits && caches()) gpu_state().reclaimer->top_up(*this);
+    if (!fits && why) *why = {more, over.used - more, over.ceiling, over.others};
+    return fits;
+}
+
+MemoryView VirtualGpu::view(std::uint64_t physical_free) {
+    enter(0, nullptr);
+    sharing_.take_back_dead_now_and_then();
+    first_->whole_sharing_.take_back_dead_now_and_then();
+    if (stale_.load(std::memory_order_relaxed)) {
+        refresh_if_stale();
+    } else if (pools_.any()) {
+        const Uncancelled locked;
+        pools_.refresh(budget_, false);
+    }
+    const MemoryView view{std::min(room(), physical_free), limit()};
+    if (!caches()) return view;
+    const Uncancelled locked;
+    return {view.free + gpu_state().reclaimer->unused(*this), view.total};
+}
+
+}  // namespace cuslice

@@ -1,0 +1,115 @@
+#include "virtual_gpu/nvml/nvml_gpu.h"
+
+#include <cstring>
+
+#include "virtual_gpu/driver/nvml_table.h"
+#include "virtual_gpu/driver/scratch.h"
+#include "virtual_gpu/nvml/nvml_query.h"
+
+namespace cuslice {
+
+namespace {
+
+using ListProcesses = nvml::functions::GetProcesses;
+
+// Room for more processes than a GPU can serve; a list that is longer all the same counts as no answer.
+Reading find_process(void* slot, nvml::Device gpu, unsigned pid, std::uint64_t* bytes) {
+    constexpr unsigned kMost = 512;
+    struct List {
+        nvml::ProcessInfo processes[kMost];
+    };
+    const Scratch<List> all;
+    if (!slot || !all) return Reading::failed;
+    unsigned count = kMost;
+    const auto list = detail::real_nvml_function(static_cast<ListProcesses*>(nullptr), slot);
+    if (list(gpu, &count, all->processes) != nvml::SUCCESS) return Reading::failed;
+    for (unsigned i = 0; i < count && i < kMost; i++) {
+        const nvml::ProcessInfo& process = all->processes[i];
+        if (process.pid != pid) continue;
+        if (process.usedGpuMemory == nvml::VALUE_NOT_AVAILABLE) return Reading::failed;
+        *bytes = process.usedGpuMemory;
+        return Reading::ok;
+    }
+    return Reading::absent;
+}
+
+void* first_of(NvmlFunction newest, NvmlFunction older) {
+    void* slot = physical_nvml_slot(newest);
+    return slot ? slot : physical_nvml_slot(older);  // drivers before 510 have only _v2
+}
+
+// NVML's functions as nvml_query.h calls them.
+struct PhysicalNvml {
+#define CUSLICE_METHOD(name)                              \
+    template <typename... Arguments>                      \
+    nvml::Return name(Arguments... arguments) const {     \
+        return CUSLICE_PHYSICAL_NVML(name)(arguments...); \
+    }
+    CUSLICE_NVML_QUERY_FUNCTIONS(CUSLICE_METHOD)
+#undef CUSLICE_METHOD
+};
+
+}  // namespace
+
+// Several libraries in a process may initialise NVML; it counts them. We never shut it down. Threads that come at once
+// may each initialise it, which needs no lock and does no harm.
+bool nvml_initialise() {
+    static bool done = false;
+    if (__atomic_load_n(&done, __ATOMIC_ACQUIRE)) return true;
+    if (CUSLICE_PHYSICAL_NVML(nvmlInit_v2)() != nvml::SUCCESS) return false;
+    __atomic_store_n(&done, true, __ATOMIC_RELEASE);
+    return true;
+}
+
+bool NvmlGpu::open(const char* uuid) {
+    if (!nvml_initialise() || CUSLICE_PHYSICAL_NVML(nvmlDeviceGetHandleByUUID)(uuid, &handle_) != nvml::SUCCESS)
+        handle_ = nullptr;
+    return handle_ != nullptr;
+}
+
+Reading NvmlGpu::used_by_process(unsigned pid, std::uint64_t* bytes) const {
+    if (!handle_) return Reading::failed;
+    const Reading compute = find_process(first_of(NvmlFunction::nvmlDeviceGetComputeRunningProcesses_v3,
+                                                  NvmlFunction::nvmlDeviceGetComputeRunningProcesses_v2),
+                                         handle_, pid, bytes);
+    if (compute != Reading::absent) return compute;
+    // A client of MPS is in a list of its own.
+    const Reading mps = find_process(first_of(NvmlFunction::nvmlDeviceGetMPSComputeRunningProcesses_v3,
+                                              NvmlFunction::nvmlDeviceGetMPSComputeRunningProcesses_v2),
+                                     handle_, pid, bytes);
+    return mps == Reading::ok ? Reading::ok : Reading::absent;
+}
+
+Reading NvmlGpu::used_by_all(std::uint64_t* bytes, std::uint64_t* total) const {
+    GpuMemory memory;
+    if (!handle_ || query_memory(PhysicalNvml(), handle_, memory) != nvml::SUCCESS) return Reading::failed;
+    *bytes = memory.used;
+    if (total) *total = memory.total;
+    return Reading::ok;
+}
+
+bool NvmlGpu::identity(GpuIdentity* identity) const {
+    return handle_ && query_identity(PhysicalNvml(), handle_, *identity);
+}
+
+bool NvmlGpu::name(char* text, unsigned size) const {
+    return handle_ && CUSLICE_PHYSICAL_NVML(nvmlDeviceGetName)(handle_, text, size) == nvml::SUCCESS;
+}
+
+NvmlGpus::NvmlGpus() {
+    nvml::Device handles[kMost];
+    if (nvml_initialise()) count_ = query_devices(PhysicalNvml(), handles);
+    for (std::size_t i = 0; i < count_; i++) list_[i] = NvmlGpu(handles[i]);
+}
+
+bool nvml_one_model() {
+    char first[96], other[96];
+    const NvmlGpus gpus;
+    for (const NvmlGpu& gpu : gpus.view()) {
+        char(&name)[96] = &gpu == gpus.view().data() ? first : other;
+        if (!gpu.name(name, sizeof(name)) || std::strcmp(first, name) != 0) return false;
+    }
+    return !gpus.view().empty();
+}
+
+}  // namespace cuslice

@@ -1,0 +1,53 @@
+#include "virtual_gpu/selection/host_environment.h"
+
+#include <sys/auxv.h>
+
+#include "config/handover.h"
+#include "config/load.h"
+
+extern char** environ;
+
+namespace cuslice {
+
+namespace {
+
+constexpr const char* kNothing[] = {nullptr};
+
+constinit PageVector<char> kept_text;  // lines, each with its NUL
+constinit PageVector<std::size_t> kept_lines;
+
+const char* const* now() { return environ ? environ : kNothing; }
+
+bool keep(std::string_view line) {
+    const std::size_t start = kept_text.size();
+    for (const char c : line)
+        if (!kept_text.push_back(c)) return false;
+    return kept_text.push_back('\0') && kept_lines.push_back(start);
+}
+
+std::string_view name_of(std::string_view line) { return slice(line, 0, line.find('=')); }
+
+}  // namespace
+
+bool has_more_rights() { return getauxval(AT_SECURE) != 0; }
+
+void keep_handed_on() {
+    if (has_more_rights() || !variable(now(), kHandOver).data()) return;
+    for (const char* const* line = now(); *line; line++)
+        if (starts_with(*line, "CUSLICE_")) keep(*line);
+}
+
+bool was_cleared() { return kept_lines.size() != 0 && !variable(now(), kHandOver).data(); }
+
+HostEnvironment::HostEnvironment() : lines_(has_more_rights() ? kNothing : now()) {
+    if (has_more_rights() || !was_cleared()) return;
+    bool whole = true;
+    for (const char* const* line = lines_; *line; line++) whole = whole && merged_.push_back(*line);
+    for (const std::size_t start : kept_lines) {
+        const char* const line = kept_text.begin() + start;
+        if (!variable(lines_, name_of(line)).data()) whole = whole && merged_.push_back(line);
+    }
+    if (whole && merged_.push_back(nullptr)) lines_ = merged_.begin();
+}
+
+}  // namespace cuslice

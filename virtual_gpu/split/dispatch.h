@@ -1,0 +1,21 @@
+#pragma once
+#include <span>
+
+#include "virtual_gpu/split/split.h"
+
+namespace cuslice {
+
+// Puts this folder's functions into the driver's table. Once, before anybody calls.
+void install_split();
+
+// Which GPUs the program sees: once, after the driver has started and before any of them is used. `physical` in the
+// driver's order.
+void open_split(std::span<const GpuIdentity> physical, const VirtualParts& parts);
+
+// Around fork(), so that no lock is held by a thread that the child does not have.
+void lock_split();
+void unlock_split();
+// Of a thread that has left whatever it was doing by a longjmp.
+void leave_split_locks();
+
+}  // namespace cuslice

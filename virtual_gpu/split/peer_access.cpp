@@ -1,0 +1,39 @@
+#include "virtual_gpu/split/peer_access.h"
+
+namespace cuslice {
+
+constinit PeerAccess the_peer_access;
+
+PeerAccess::Pair* PeerAccess::find(std::uint64_t from, std::uint64_t to) {
+    for (Pair& pair : pairs_)
+        if (pair.from == from && pair.to == to) return &pair;
+    return nullptr;
+}
+
+bool PeerAccess::allow(const Pair& pair, bool* first) {
+    LockGuard lock(mutex_);
+    *first = true;
+    for (const Pair& other : pairs_)
+        *first = *first && (other.real_from != pair.real_from || other.real_to != pair.real_to);
+    return !find(pair.from, pair.to) && pairs_.push_back(pair);
+}
+
+bool PeerAccess::forbid(std::uint64_t from, std::uint64_t to, bool* last) {
+    LockGuard lock(mutex_);
+    Pair* pair = find(from, to);
+    if (!pair) return false;
+    const Pair was = *pair;
+    pairs_.remove_at(static_cast<std::size_t>(pair - pairs_.begin()));
+    *last = true;
+    for (const Pair& other : pairs_)
+        *last = *last && (other.real_from != was.real_from || other.real_to != was.real_to);
+    return true;
+}
+
+void PeerAccess::ended(std::uint64_t context) {
+    LockGuard lock(mutex_);
+    for (std::size_t i = pairs_.size(); i-- > 0;)
+        if (pairs_[i].from == context || pairs_[i].to == context) pairs_.remove_at(i);
+}
+
+}  // namespace cuslice

@@ -1,0 +1,33 @@
+#pragma once
+#include <cstdint>
+
+#include "policy/base/mutex.h"
+#include "policy/base/page_vector.h"
+#include "virtual_gpu/driver/cuda_api.h"
+
+namespace cuslice {
+
+// Which context may reach which other one's memory, by the numbers of virtual contexts. Several pairs of virtual
+// contexts can be one pair of real ones, which the driver is told of once. Thread-safe.
+class PeerAccess {
+  public:
+    struct Pair {
+        std::uint64_t from, to;
+        CUcontext real_from, real_to;
+    };
+    // False if it is allowed already, or there is no memory. `first`: the real ones had not been told before.
+    bool allow(const Pair& pair, bool* first);
+    // False if it is not allowed. `last`: no other pair needs the real ones' any more.
+    bool forbid(std::uint64_t from, std::uint64_t to, bool* last);
+    void ended(std::uint64_t context);
+    Mutex& mutex() { return mutex_; }
+
+  private:
+    Pair* find(std::uint64_t from, std::uint64_t to);
+    Mutex mutex_;
+    PageVector<Pair> pairs_;
+};
+
+extern constinit PeerAccess the_peer_access;
+
+}  // namespace cuslice

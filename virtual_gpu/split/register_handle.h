@@ -1,0 +1,32 @@
+#pragma once
+// Streams, modules and arrays: the driver makes them in the real context, and they end with the virtual one.
+#include "virtual_gpu/split/current_context.h"
+#include "virtual_gpu/split/handle_registry.h"
+#include "virtual_gpu/split/translate.h"
+
+namespace cuslice {
+
+// A thing that the driver is to make in the current context.
+template <typename Handle, typename Call, typename Destroy>
+CUresult make_registered(HandleKind kind, Handle* handle, Call call, Destroy destroy) {
+    const CUresult result = call();
+    if (result != CUDA_SUCCESS) return result;
+    const VirtualContexts::Meaning now = CurrentVirtual::get();
+    if (handle_registry().add(*handle, kind, CurrentVirtual::device(),
+                          now.context ? std::uint64_t{now.context->number} : 0))
+        return result;
+    destroy(*handle);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// Its number may be another's as soon as the driver has it back.
+template <typename Handle, typename Call>
+CUresult destroy_registered(HandleKind kind, Handle handle, Call call) {
+    const HandleOwner owner = handle_registry().find(handle, kind);
+    handle_registry().remove(handle, kind);
+    const CUresult result = call();
+    if (result != CUDA_SUCCESS && owner.known) handle_registry().add(handle, kind, owner.device, owner.context);
+    return result;
+}
+
+}  // namespace cuslice

@@ -1,0 +1,192 @@
+// Stream-ordered memory: each virtual GPU has a default pool of its own, as a GPU has.
+#include "virtual_gpu/split/stream_ordered.h"
+#include "virtual_gpu/split/current_context.h"
+#include "virtual_gpu/split/functions.h"
+#include "virtual_gpu/split/handle_registry.h"
+#include "virtual_gpu/split/stream.h"
+#include "virtual_gpu/split/translate.h"
+
+namespace cuslice {
+
+namespace {
+
+struct Pools {
+    CUmemoryPool preset = nullptr;  // made when first asked for; never destroyed, as a driver's isn't
+    CUmemoryPool chosen = nullptr;  // null: the preset one
+};
+
+// Over both arrays' contents. The driver is called with it held: two threads that ask first are to get one pool.
+constinit Mutex pools_mutex;
+constinit Pools pools_of[VirtualParts::kMost];
+
+// With the lock held.
+CUresult preset_of(int ordinal, CUmemoryPool* pool) {
+    Pools& pools = pools_of[ordinal];
+    if (!pools.preset) {
+        CUmemPoolProps properties{};
+        properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+        properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, split().device(ordinal)->physical};
+        const CUresult result = CUSLICE_PHYSICAL(cuMemPoolCreate)(&pools.preset, &properties);
+        if (result != CUDA_SUCCESS) return result;
+        handle_registry().add(pools.preset, HandleKind::pool, ordinal, 0);
+    }
+    *pool = pools.preset;
+    return CUDA_SUCCESS;
+}
+
+CUresult chosen_of(int ordinal, CUmemoryPool* pool) {
+    LockGuard lock(pools_mutex);
+    if (!pools_of[ordinal].chosen) return preset_of(ordinal, pool);
+    *pool = pools_of[ordinal].chosen;
+    return CUDA_SUCCESS;
+}
+
+bool is_preset(CUmemoryPool pool) {
+    LockGuard lock(pools_mutex);
+    for (const Pools& pools : pools_of)
+        if (pool && pools.preset == pool) return true;
+    return false;
+}
+
+CUresult choose(int ordinal, CUmemoryPool pool) {
+    const HandleOwner owner = handle_registry().find(pool, HandleKind::pool);
+    if (!owner.known || owner.device != ordinal) return CUDA_ERROR_INVALID_VALUE;
+    LockGuard lock(pools_mutex);
+    pools_of[ordinal].chosen = pool;
+    return CUDA_SUCCESS;
+}
+
+bool names_gpu(const CUmemLocation* location, CUmemAllocationType type) {
+    return split().is_open() && location && location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
+           type == CU_MEM_ALLOCATION_TYPE_PINNED;
+}
+
+template <typename Call>
+CUresult allocate(CUdeviceptr* address, CUstream stream, Call from_pool) {
+    const int ordinal = device_of(stream);
+    CUmemoryPool pool = nullptr;
+    if (ordinal < 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!address) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult result = chosen_of(ordinal, &pool);
+    return result == CUDA_SUCCESS ? from_pool(pool) : result;
+}
+
+}  // namespace
+
+Mutex& virtual_pools_mutex() { return pools_mutex; }
+
+void forget_pools_of(CUdevice physical) {
+    LockGuard lock(pools_mutex);
+    for (int i = 0; i < split().count(); i++) {
+        if (split().device(i)->physical != physical) continue;
+        if (pools_of[i].preset) handle_registry().remove(pools_of[i].preset, HandleKind::pool);
+        pools_of[i] = {};
+    }
+}
+
+void forget_pools_if_ended(CUdevice physical) {
+    unsigned flags = 0;
+    int active = 0;
+    if (CUSLICE_PHYSICAL(cuDevicePrimaryCtxGetState)(physical, &flags, &active) == CUDA_SUCCESS && !active)
+        forget_pools_of(physical);
+}
+
+namespace split_driver {
+
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice ordinal) {
+    if (!split().is_open() || !pool) return CUSLICE_PHYSICAL(cuDeviceGetDefaultMemPool)(pool, ordinal);
+    if (!split().device(ordinal)) return CUSLICE_PHYSICAL(cuDeviceGetDefaultMemPool)(pool, CU_DEVICE_INVALID);
+    LockGuard lock(pools_mutex);
+    return preset_of(ordinal, pool);
+}
+
+CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice ordinal) {
+    if (!split().is_open() || !pool) return CUSLICE_PHYSICAL(cuDeviceGetMemPool)(pool, ordinal);
+    return split().device(ordinal) ? chosen_of(ordinal, pool) : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool pool) {
+    if (!split().is_open()) return CUSLICE_PHYSICAL(cuDeviceSetMemPool)(ordinal, pool);
+    return split().device(ordinal) ? choose(ordinal, pool) : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+    if (names_gpu(location, type)) return split_driver::cuDeviceGetDefaultMemPool(pool, location->id);
+    return CUSLICE_PHYSICAL(cuMemGetDefaultMemPool)(pool, location, type);
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+    if (names_gpu(location, type)) return split_driver::cuDeviceGetMemPool(pool, location->id);
+    return CUSLICE_PHYSICAL(cuMemGetMemPool)(pool, location, type);
+}
+
+CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
+    if (names_gpu(location, type)) return split_driver::cuDeviceSetMemPool(location->id, pool);
+    return CUSLICE_PHYSICAL(cuMemSetMemPool)(location, type, pool);
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* wish) {
+    if (!wish) return CUSLICE_PHYSICAL(cuMemPoolCreate)(pool, wish);
+    CUmemPoolProps real = *wish;
+    to_physical(real.location);
+    const CUresult result = CUSLICE_PHYSICAL(cuMemPoolCreate)(pool, &real);
+    if (result != CUDA_SUCCESS || wish->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        handle_registry().add(*pool, HandleKind::pool, wish->location.id, 0))
+        return result;
+    CUSLICE_PHYSICAL(cuMemPoolDestroy)(*pool);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+    if (is_preset(pool)) return CUDA_ERROR_INVALID_VALUE;
+    const HandleOwner owner = handle_registry().find(pool, HandleKind::pool);
+    handle_registry().remove(pool, HandleKind::pool);
+    const CUresult result = CUSLICE_PHYSICAL(cuMemPoolDestroy)(pool);
+    if (!owner.known) return result;
+    if (result != CUDA_SUCCESS) {
+        handle_registry().add(pool, HandleKind::pool, owner.device, 0);
+        return result;
+    }
+    // Where it was the chosen one the preset one is, from now on.
+    LockGuard lock(pools_mutex);
+    if (pools_of[owner.device].chosen == pool) pools_of[owner.device].chosen = nullptr;
+    return result;
+}
+
+// A part of the pool's own GPU reaches it already. The driver is asked for the others.
+CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* wishes, size_t count) {
+    const HandleOwner owner = handle_registry().find(pool, HandleKind::pool);
+    for (std::size_t i = 0; wishes && i < count; i++) {
+        CUmemAccessDesc wish = wishes[i];
+        if (wish.location.type == CU_MEM_LOCATION_TYPE_DEVICE && owner.known && wish.location.id != owner.device &&
+            split().siblings(wish.location.id, owner.device))
+            continue;
+        to_physical(wish.location);
+        const CUresult result = CUSLICE_PHYSICAL(cuMemPoolSetAccess)(pool, &wish, 1);
+        if (result != CUDA_SUCCESS) return result;
+    }
+    return wishes && count ? CUDA_SUCCESS : CUSLICE_PHYSICAL(cuMemPoolSetAccess)(pool, wishes, count);
+}
+
+CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLocation* location) {
+    if (!location) return CUSLICE_PHYSICAL(cuMemPoolGetAccess)(flags, pool, location);
+    CUmemLocation real = *location;
+    to_physical(real);
+    return CUSLICE_PHYSICAL(cuMemPoolGetAccess)(flags, pool, &real);
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
+    return allocate(address, stream, [&](CUmemoryPool pool) {
+        return CUSLICE_PHYSICAL(cuMemAllocFromPoolAsync)(address, bytes, pool, stream);
+    });
+}
+
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes, CUstream stream) {
+    return allocate(address, stream, [&](CUmemoryPool pool) {
+        return CUSLICE_PHYSICAL(cuMemAllocFromPoolAsync_ptsz)(address, bytes, pool, stream);
+    });
+}
+
+}  // namespace split_driver
+
+}  // namespace cuslice

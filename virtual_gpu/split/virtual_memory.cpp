@@ -1,0 +1,93 @@
+// Physical memory by the piece (cuMemCreate), and who may reach it.
+#include "virtual_gpu/split/access.h"
+#include "virtual_gpu/split/current_context.h"
+#include "virtual_gpu/split/functions.h"
+#include "virtual_gpu/split/handle_registry.h"
+#include "virtual_gpu/split/translate.h"
+
+namespace cuslice {
+
+namespace {
+
+const void* as_handle(CUmemGenericAllocationHandle piece) { return reinterpret_cast<const void*>(piece); }
+
+// Whether a physical place is several virtual GPUs.
+bool names_parts(const CUmemLocation& location) {
+    int parts = 0;
+    for (int i = 0; location.type == CU_MEM_LOCATION_TYPE_DEVICE && i < split().count(); i++)
+        parts += split().device(i)->physical == location.id;
+    return parts > 1;
+}
+
+// Asks for no less than there is anywhere in the range already. Each step is a page of it or less.
+void keep_access(CUdeviceptr address, std::size_t bytes, CUmemAccessDesc& wish) {
+    constexpr std::size_t kStep = 2 << 20;
+    for (std::size_t at = 0; at < bytes && wish.flags < CU_MEM_ACCESS_FLAGS_PROT_READWRITE; at += kStep) {
+        unsigned long long now = 0;
+        if (CUSLICE_PHYSICAL(cuMemGetAccess)(&now, &wish.location, address + at) != CUDA_SUCCESS) return;
+        if (now > static_cast<unsigned long long>(wish.flags)) wish.flags = static_cast<CUmemAccess_flags>(now);
+    }
+}
+
+}  // namespace
+
+namespace split_driver {
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle* piece, size_t bytes, const CUmemAllocationProp* wish,
+                     unsigned long long flags) {
+    if (!wish) return CUSLICE_PHYSICAL(cuMemCreate)(piece, bytes, wish, flags);
+    CUmemAllocationProp real = *wish;
+    to_physical(real.location);
+    const CUresult result = CUSLICE_PHYSICAL(cuMemCreate)(piece, bytes, &real, flags);
+    if (result != CUDA_SUCCESS || wish->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        handle_registry().add(as_handle(*piece), HandleKind::piece, wish->location.id, 0))
+        return result;
+    CUSLICE_PHYSICAL(cuMemRelease)(*piece);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle piece) {
+    const CUresult result = CUSLICE_PHYSICAL(cuMemRelease)(piece);
+    CUmemAllocationProp properties;
+    // There may be more handles of it, which are the same number.
+    if (result == CUDA_SUCCESS &&
+        CUSLICE_PHYSICAL(cuMemGetAllocationPropertiesFromHandle)(&properties, piece) != CUDA_SUCCESS)
+        handle_registry().remove(as_handle(piece), HandleKind::piece);
+    return result;
+}
+
+// What one of several parts had is not taken from it when another one is given less, or nothing.
+CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* wishes, size_t count) {
+    PhysicalAccess real(wishes, count);
+    if (!real.complete()) return CUDA_ERROR_OUT_OF_MEMORY;
+    for (CUmemAccessDesc& wish : real)
+        if (names_parts(wish.location)) keep_access(address, bytes, wish);
+    return CUSLICE_PHYSICAL(cuMemSetAccess)(address, bytes, real.get(), wishes ? real.size() : count);
+}
+
+CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr address) {
+    if (!location) return CUSLICE_PHYSICAL(cuMemGetAccess)(flags, location, address);
+    CUmemLocation real = *location;
+    to_physical(real);
+    return CUSLICE_PHYSICAL(cuMemGetAccess)(flags, &real, address);
+}
+
+CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* wish,
+                                       CUmemAllocationGranularity_flags which) {
+    if (!wish) return CUSLICE_PHYSICAL(cuMemGetAllocationGranularity)(granularity, wish, which);
+    CUmemAllocationProp real = *wish;
+    to_physical(real.location);
+    return CUSLICE_PHYSICAL(cuMemGetAllocationGranularity)(granularity, &real, which);
+}
+
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties, CUmemGenericAllocationHandle piece) {
+    const CUresult result = CUSLICE_PHYSICAL(cuMemGetAllocationPropertiesFromHandle)(properties, piece);
+    if (result != CUDA_SUCCESS || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return result;
+    const HandleOwner owner = handle_registry().find(as_handle(piece), HandleKind::piece);
+    properties->location.id = owner.known ? owner.device : shown(properties->location.id);
+    return result;
+}
+
+}  // namespace split_driver
+
+}  // namespace cuslice
