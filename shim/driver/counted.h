@@ -1,41 +1,31 @@
 #pragma once
 #include "shim/driver/report.h"
 #include "shim/entry.h"
+#include "virtual_gpu/gpu/charged_allocation.h"
 
 namespace cuslice {
 
-// Bytes taken from a GPU's budget and not yet the program's: given back unless kept.
-class Reservation {
+// A reservation that is rolled back too if the hook is left by a longjmp (left_hook.cpp).
+class HookReservation : public Reservation {
   public:
-    Reservation(VirtualGpu& gpu, std::uint64_t bytes) : gpu_(gpu), bytes_(bytes) {
+    HookReservation(VirtualGpu& gpu, std::uint64_t bytes) : Reservation(gpu.budget(), bytes) {
         hook_frame.reserving = &gpu.budget();
     }
-    ~Reservation() {
-        hook_frame.reserving = nullptr;
-        if (!kept_) gpu_.budget().roll_back(bytes_);
-    }
-    Reservation(const Reservation&) = delete;
-    Reservation& operator=(const Reservation&) = delete;
+    ~HookReservation() { hook_frame.reserving = nullptr; }
 
-    void keep() {
-        kept_ = true;
+    void commit() {
         hook_frame.reserving = nullptr;
-        gpu_.budget().commit();
+        Reservation::commit();
     }
-    // Somebody else has settled the account.
-    void disown() { kept_ = true; }
-
-  private:
-    VirtualGpu& gpu_;
-    std::uint64_t bytes_;
-    bool kept_ = false;
 };
 
-// Writes down that the program holds what was reserved. False if there is no memory to write it in.
-inline bool record(CUdeviceptr address, std::uint64_t bytes, const Process::Current& current, Kind kind) {
-    return gpu_state().allocations.insert({address, Budget::charged(bytes), current.context,
-                                           static_cast<std::uint8_t>(current.gpu->ordinal()),
-                                           static_cast<std::uint8_t>(kind)});
+// Writes down that the program holds what was reserved. CUDA_ERROR_OUT_OF_MEMORY if there is no host memory to write
+// it in.
+inline CUresult record(CUdeviceptr address, std::uint64_t bytes, const Process::Current& current, Kind kind) {
+    const bool noted = gpu_state().allocations.insert({address, Budget::charged(bytes), current.context,
+                                                       static_cast<std::uint8_t>(current.gpu->ordinal()),
+                                                       static_cast<std::uint8_t>(kind)});
+    return noted ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 // The driver may have less than the limit allows, because the caches hold it. True if they have given anything back,
@@ -60,46 +50,43 @@ CUresult counted_allocation(Function function, Kind kind, std::uint64_t bytes, P
     if (!gpu || !gpu->limited()) return call();
     OverLimit why;
     if (!gpu->reserve(bytes, &why)) return refuse(function, *gpu, why);
-    Reservation reservation(*gpu, bytes);
-    const CUresult result = ask_driver(*gpu, bytes, call);
-    if (result != CUDA_SUCCESS) return result;
-    if (!record(*pointer, bytes, current, kind)) {
-        free(*pointer);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    if (kind == Kind::managed) gpu->managed_changed(static_cast<std::int64_t>(Budget::charged(bytes)));
-    reservation.keep();
-    return result;
+    HookReservation reservation(*gpu, bytes);
+    return charged_allocation(
+        reservation, [&] { return ask_driver(*gpu, bytes, call); },
+        [&] {
+            const CUresult recorded = record(*pointer, bytes, current, kind);
+            if (recorded == CUDA_SUCCESS && kind == Kind::managed)
+                gpu->managed_changed(static_cast<std::int64_t>(Budget::charged(bytes)));
+            return recorded;
+        },
+        [&] { free(*pointer); });
 }
 
-inline void free_now(VirtualGpu& gpu, const Allocation& freed) {
-    is_exported(freed) ? gpu.release_shared(freed.bytes) : gpu.budget().release(freed.bytes);
-}
-
-// The shape of every hook that frees: first the driver, then the record, then the bytes. Between the first two another
-// thread may get the address again and record it, which the table keeps apart. (Looking the record up first would cost
-// a miss of the cache before the driver's own; so both are under way together.)
+// The shape of every hook that frees. (Looking the record up first would cost a miss of the cache before the driver's
+// own; so both are under way together.)
 template <typename GiveBack, typename Call>
 CUresult counted_free(CUdeviceptr address, GiveBack give_back, Call call) {
     const HookEntry entry;
     if (!entry.counts()) return call();
     gpu_state().allocations.expect(address);
-    gpu_state().frees.begin();
-    hook_frame.freeing = true;
-    const CUresult result = call();
-    // Without a record it is memory of a pool, or none that we counted.
-    const Allocation freed = result == CUDA_SUCCESS ? gpu_state().allocations.erase(address) : Allocation{};
-    if (freed.address) {
-        VirtualGpu& gpu = process().gpu(freed.gpu);
-        if (is_managed(freed)) gpu.managed_changed(-static_cast<std::int64_t>(freed.bytes));
-        give_back(gpu, freed);
-    } else if (result == CUDA_SUCCESS && VirtualGpu::some_watches_frees()) {
-        VirtualGpu* gpu = process().current().gpu;
-        if (gpu && gpu->watches_frees()) gpu->driver_gave_back();
-    }
-    hook_frame.freeing = false;
-    gpu_state().frees.end();
-    return result;
+    return charged_free(
+        address,
+        [&] {
+            hook_frame.freeing = true;
+            return call();
+        },
+        [&](CUresult result, const Allocation& freed) {
+            // Without a record it is memory of a pool, or none that we counted.
+            if (freed.address) {
+                VirtualGpu& gpu = process().gpu(freed.gpu);
+                if (is_managed(freed)) gpu.managed_changed(-static_cast<std::int64_t>(freed.bytes));
+                give_back(gpu, freed);
+            } else if (result == CUDA_SUCCESS && VirtualGpu::some_watches_frees()) {
+                VirtualGpu* gpu = process().current().gpu;
+                if (gpu && gpu->watches_frees()) gpu->driver_gave_back();
+            }
+            hook_frame.freeing = false;
+        });
 }
 
 constexpr bool makes_context(Function function) {

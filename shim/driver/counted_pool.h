@@ -26,7 +26,7 @@ CUresult counted_from_pool(Function function, VirtualGpu* gpu, CUmemoryPool pool
             gpu->budget().begin_release();
         }
     }
-    Reservation reservation(*gpu, reserved);
+    HookReservation reservation(*gpu, reserved);
     const CUresult result = ask_driver(*gpu, bytes, call);
     if (result != CUDA_SUCCESS) return result;
     growing.allocated(reserved, gpu->budget());

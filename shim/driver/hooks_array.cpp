@@ -76,11 +76,11 @@ CUresult counted_destroy(Handle array, Destroy destroy) {
     if (!gpu || !gpu->limited()) return destroy(array);
     DriverPart::Step step;
     if (gpu->measures_steps()) step = gpu->before_driver_step();
-    gpu_state().frees.begin();
-    const CUresult result = destroy(array);
-    const Allocation freed = result == CUDA_SUCCESS ? gpu_state().allocations.erase(name) : Allocation{};
-    if (freed.address) gpu->budget().release(freed.bytes);
-    gpu_state().frees.end();
+    const CUresult result = charged_free(
+        name, [&] { return destroy(array); },
+        [&](CUresult, const Allocation& freed) {
+            if (freed.address) gpu->budget().release(freed.bytes);
+        });
     if (result != CUDA_SUCCESS) return result;
     if (gpu->measures_steps())
         gpu->after_driver_step(step, nullptr);
@@ -101,15 +101,13 @@ CUresult counted_create(Function function, Handle* array, std::uint64_t least, C
         gpu->budget().begin_release();
     else if (!gpu->reserve(least, &why))
         return refuse(function, *gpu, why);
-    Reservation reservation(*gpu, least);
+    HookReservation reservation(*gpu, least);
     Handle made = nullptr;
-    const CUresult result = ask_driver(*gpu, least ? least : ~0ull, [&] { return call(&made); });
+    const CUresult result = charged_allocation(
+        reservation, [&] { return ask_driver(*gpu, least ? least : ~0ull, [&] { return call(&made); }); },
+        [&] { return record(reinterpret_cast<CUdeviceptr>(made), least, current, Kind::array); },
+        [&] { destroy(made); });
     if (result != CUDA_SUCCESS) return result;
-    if (!record(reinterpret_cast<CUdeviceptr>(made), least, current, Kind::array)) {
-        destroy(made);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    reservation.keep();
     if (gpu->after_driver_step(step, &why)) {
         *array = made;
         return result;

@@ -32,24 +32,20 @@ CUresult counted_pitch(Function function, std::uint64_t width, std::uint64_t hei
     if (!gpu || !gpu->limited() || !expected_pitch_bytes(width, height, &expected)) return call();
     OverLimit why;
     if (!gpu->reserve(expected, &why)) return refuse(function, *gpu, why);
-    Reservation reservation(*gpu, expected);
-    const CUresult result = ask_driver(*gpu, expected, call);
-    if (result != CUDA_SUCCESS) return result;
-
-    const std::uint64_t padded = static_cast<std::uint64_t>(*pitch) * height;
-    const std::uint64_t more = padded > expected ? Budget::charged(padded) - Budget::charged(expected) : 0;
-    if (!gpu->reserve(more, &why)) {
-        free(*pointer);
-        return refuse(function, *gpu, why);
-    }
-    Reservation padding(*gpu, more);
-    if (!record(*pointer, padded, current, Kind::pitch)) {
-        free(*pointer);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    reservation.keep();
-    padding.keep();
-    if (padded < expected) gpu->budget().adjust(expected, padded);
+    HookReservation reservation(*gpu, expected);
+    std::uint64_t padded = 0;
+    const auto record_padded = [&] {
+        padded = static_cast<std::uint64_t>(*pitch) * height;
+        const std::uint64_t more = padded > expected ? Budget::charged(padded) - Budget::charged(expected) : 0;
+        if (!gpu->reserve(more, &why)) return refuse(function, *gpu, why);
+        HookReservation padding(*gpu, more);
+        const CUresult recorded = record(*pointer, padded, current, Kind::pitch);
+        if (recorded == CUDA_SUCCESS) padding.commit();
+        return recorded;
+    };
+    const CUresult result = charged_allocation(
+        reservation, [&] { return ask_driver(*gpu, expected, call); }, record_padded, [&] { free(*pointer); });
+    if (result == CUDA_SUCCESS && padded < expected) gpu->budget().adjust(expected, padded);
     return result;
 }
 
@@ -67,7 +63,7 @@ auto pitch_bytes(const Size* pitch, std::uint64_t width, std::uint64_t height) {
 }
 
 [[gnu::noinline]] CUresult free_directly(CUdeviceptr address) {
-    return counted_free(address, free_now, [&] { return CUSLICE_REAL(cuMemFree_v2)(address); });
+    return counted_free(address, release_freed, [&] { return CUSLICE_REAL(cuMemFree_v2)(address); });
 }
 
 [[gnu::cold, gnu::noinline]] CUresult allocate_recorded(CUdeviceptr* dptr, size_t bytesize) {
@@ -147,7 +143,7 @@ CUSLICE_HOOK cuMemFree_v2(CUdeviceptr dptr) {
 CUSLICE_HOOK cuMemFree(CUdeviceptr_v1 dptr) {
     if (ready() != Readiness::ready) return unavailable();
     return recorded_free(dptr, 0,
-                         [&] { return counted_free(dptr, free_now, [&] { return CUSLICE_REAL(cuMemFree)(dptr); }); });
+                         [&] { return counted_free(dptr, release_freed, [&] { return CUSLICE_REAL(cuMemFree)(dptr); }); });
 }
 
 }  // namespace cuslice

@@ -44,15 +44,11 @@ CUSLICE_HOOK cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, cons
     if (!gpu || !gpu->limited()) return call();
     OverLimit why;
     if (!gpu->reserve(size, &why)) return refuse(Function::cuMemCreate, *gpu, why);
-    Reservation reservation(*gpu, size);
-    const CUresult result = ask_driver(*gpu, size, call);
-    if (result != CUDA_SUCCESS) return result;
-    if (!pieces().created(*handle, size, gpu->ordinal())) {
-        CUSLICE_REAL(cuMemRelease)(*handle);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    reservation.keep();
-    return result;
+    HookReservation reservation(*gpu, size);
+    return charged_allocation(
+        reservation, [&] { return ask_driver(*gpu, size, call); },
+        [&] { return pieces().created(*handle, size, gpu->ordinal()) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY; },
+        [&] { CUSLICE_REAL(cuMemRelease)(*handle); });
 }
 
 CUSLICE_HOOK cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {

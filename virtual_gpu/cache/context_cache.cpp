@@ -4,7 +4,7 @@
 #include "virtual_gpu/gpu/allocation_kind.h"
 #include "virtual_gpu/gpu/current_context.h"
 #include "virtual_gpu/cache/relaxed_captures.h"
-#include "virtual_gpu/gpu/gpu_state.h"
+#include "virtual_gpu/gpu/charged_allocation.h"
 #include "virtual_gpu/gpu/virtual_gpu.h"
 
 namespace cuslice {
@@ -97,16 +97,18 @@ std::uint64_t ContextCache::take(void* self, std::uint64_t bytes, Denied* denied
     // Until it is written down whose the segment is.
     const CurrentContext current(cache.context, CurrentContext::Of::known, true);
     const bool lives = current && cache.allocator.is_open();
-    const CUresult result = lives ? CUSLICE_REAL(cuMemAlloc_v2)(&address, bytes) : CUDA_ERROR_INVALID_CONTEXT;
-    const bool made = result == CUDA_SUCCESS;
-    if (made && gpu_state().allocations.insert({address, Budget::charged(bytes), cache.id,
-                                                static_cast<std::uint8_t>(gpu.ordinal()),
-                                                static_cast<std::uint8_t>(Kind::memory)})) {
-        gpu.budget().commit();
-        return address;
-    }
-    if (made) CUSLICE_REAL(cuMemFree_v2)(address);
-    gpu.budget().roll_back(bytes);
+    bool made = false;
+    Reservation reservation(gpu.budget(), bytes);
+    const CUresult result = charged_allocation(
+        reservation, [&] { return lives ? CUSLICE_REAL(cuMemAlloc_v2)(&address, bytes) : CUDA_ERROR_INVALID_CONTEXT; },
+        [&] {
+            made = true;
+            const Allocation segment{address, Budget::charged(bytes), cache.id,
+                                     static_cast<std::uint8_t>(gpu.ordinal()), static_cast<std::uint8_t>(Kind::memory)};
+            return gpu_state().allocations.insert(segment) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+        },
+        [&] { CUSLICE_REAL(cuMemFree_v2)(address); });
+    if (result == CUDA_SUCCESS) return address;
     denied->by = made                                 ? Denied::By::host
                  : result == CUDA_ERROR_OUT_OF_MEMORY ? Denied::By::driver
                                                       : Denied::By::failure;
@@ -121,13 +123,10 @@ bool ContextCache::give_back(void* self, std::uint64_t address, std::uint64_t) {
     const CurrentContext current(cache.context, CurrentContext::Of::known);
     // If it has ended, so have its memory and the charge for it; there may be another one by its handle.
     if (!current || !cache.allocator.is_open()) return true;
-    gpu_state().frees.begin();
-    const CUresult result = CUSLICE_REAL(cuMemFree_v2)(address);
-    const Allocation freed = result == CUDA_SUCCESS ? gpu_state().allocations.erase(address) : Allocation{};
-    if (freed.address)
-        is_exported(freed) ? cache.gpu->release_shared(freed.bytes) : cache.gpu->budget().release(freed.bytes);
-    gpu_state().frees.end();
-    return result == CUDA_SUCCESS;
+    const auto release = [&](CUresult, const Allocation& freed) {
+        if (freed.address) release_freed(*cache.gpu, freed);
+    };
+    return charged_free(address, [&] { return CUSLICE_REAL(cuMemFree_v2)(address); }, release) == CUDA_SUCCESS;
 }
 
 }  // namespace cuslice
