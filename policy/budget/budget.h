@@ -54,7 +54,7 @@ class Budget {
             const std::uint64_t now = units(state) * kUnit;
             // In subtraction form: a huge request must not wrap round to a small sum.
             if (now > top || want > top - now || want / kUnit > kMostUnits - units(state)) {
-                if (why) *why = {bytes, now, top, 0};
+                if (why) *why = {.requested = bytes, .used = now, .ceiling = top};
                 return false;
             }
             if (state_.compare_exchange_weak(state, state + want / kUnit + kBegin, std::memory_order_acq_rel,

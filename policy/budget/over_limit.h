@@ -3,12 +3,22 @@
 
 namespace cuslice {
 
+// Whose limit refused a reservation.
+enum class LimitOf : std::uint8_t {
+    process,    // this process's own, on this GPU or this part of one
+    job,        // that the job's processes share
+    group,      // that the group's processes share
+    whole_gpu,  // the physical GPU's, which its parts share
+};
+
 // Why a reservation was refused, in bytes.
 struct OverLimit {
     std::uint64_t requested = 0;
     std::uint64_t used = 0;
-    std::uint64_t ceiling = 0;
-    std::uint64_t others = 0;  // part of `used` that other processes hold, who share the limit
+    std::uint64_t ceiling = 0;  // what could be granted: the limit less headroom
+    std::uint64_t others = 0;   // part of `used` that other processes hold, who share the limit
+    std::uint64_t limit = 0;    // 0: the caller's to fill in
+    LimitOf of = LimitOf::process;
     bool no_place = false;     // the slice itself is refused: others who share the GPU have it (ledger/refusal.h)
 };
 

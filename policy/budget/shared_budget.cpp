@@ -16,6 +16,7 @@ ledger::Joined SharedBudget::join(ledger::Ledger& ledger, const ledger::Request&
 bool SharedBudget::reserve(std::uint64_t bytes, OverLimit* why) {
     if (!reserve_here(bytes, why)) return false;
     if (!outer_ || outer_->reserve(bytes, why)) return true;
+    if (why && why->of == LimitOf::job) why->of = LimitOf::whole_gpu;
     for (unsigned i = 0, n = count(); i < n; i++) members_[i].change(-static_cast<std::int64_t>(bytes));
     return false;
 }
@@ -27,7 +28,7 @@ bool SharedBudget::reserve_here(std::uint64_t bytes, OverLimit* why) {
         if (members_[i].reserve(bytes, margin, &seen)) continue;
         if (why) {
             const std::uint64_t mine = members_[i].held(), top = members_[i].limit();
-            *why = {bytes, seen, top > margin ? top - margin : 0, seen > mine ? seen - mine : 0};
+            *why = {bytes, seen, top > margin ? top - margin : 0, seen > mine ? seen - mine : 0, top, of(i)};
         }
         while (i-- > 0) members_[i].change(-static_cast<std::int64_t>(bytes));
         return false;
@@ -66,10 +67,12 @@ bool SharedBudget::over(OverLimit* why) const {
     for (unsigned i = 0, n = count(); i < n; i++) {
         const std::uint64_t used = members_[i].used(), top = members_[i].limit(), mine = members_[i].held();
         if (used <= top) continue;
-        if (why) *why = {0, used, top, used > mine ? used - mine : 0};
+        if (why) *why = {0, used, top, used > mine ? used - mine : 0, top, of(i)};
         return true;
     }
-    return outer_ && outer_->over(why);
+    if (!outer_ || !outer_->over(why)) return false;
+    if (why && why->of == LimitOf::job) why->of = LimitOf::whole_gpu;
+    return true;
 }
 
 void SharedBudget::caches(std::uint64_t bytes) {

@@ -52,6 +52,9 @@ class SharedBudget {
   private:
     unsigned count() const { return count_.load(std::memory_order_acquire); }
 
+    LimitOf of(unsigned i) const {
+        return members_[i].account().kind == ledger::AccountKind::group ? LimitOf::group : LimitOf::job;
+    }
     bool reserve_here(std::uint64_t bytes, OverLimit* why);
     bool ask(std::uint64_t bytes, bool* asked, std::uint64_t* state);
 

@@ -164,14 +164,15 @@ CUresult refuse(Function function, VirtualGpu& gpu, const OverLimit& why, std::u
     line.append(": ").append(kFunctions[static_cast<std::size_t>(function)].symbol).append(" is refused ");
     if (asked && asked < why.requested) line.append(format_size(asked).view()).append(", for which it may take ");
     line.append(format_size(why.requested).view()).append(": ").append(format_size(why.used).view()).append(" of ");
-    line.append(format_size(gpu.limit()).view()).append(" are in use ");
+    line.append(format_size(why.limit).view()).append(" are in use ");
+    if (why.of == LimitOf::whole_gpu) line.append("on the whole GPU, by this part ");
     append_holdings(line, gpu, gpu.pools());
     if (why.others)
         line.append(", ").append(format_size(why.others).view()).append(" by other processes (cuslice ps shows them)");
     line.append(", ")
         .append(format_size(gpu.headroom()).view())
         .append(" kept free for the driver (headroom); the limit is from ");
-    line.append(gpu.slice().origin.view()).append(". Free some memory, or raise the limit");
+    line.append(gpu.origin_of(why.of)).append(". Free some memory, or raise the limit");
     if (const std::uint64_t hidden = shown ? notices.take_hidden() : 0)
         append_hidden(line.append(". Before this one, "), hidden);
     say(level, line);

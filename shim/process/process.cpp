@@ -161,8 +161,9 @@ VirtualGpu::Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t t
     if (amount.limited) slice.job_limit = amount.bytes;
     if (const auto group = group_limit_for(settings(), identity); group && !gpu_state().sharing.group.empty()) {
         slice.group_limit = std::min(*group, total);
+        slice.group_origin.assign(find(settings(), Key::group_limit, identity)->origin);
         if (!slice.limited || slice.group_limit < slice.limit) slice.limit = slice.group_limit;
-        if (!slice.limited) slice.origin.assign(find(settings(), Key::group_limit, identity)->origin);
+        if (!slice.limited) slice.origin.assign(slice.group_origin.view());
         slice.limited = true;
     }
     const AllocatorChoice choice = allocator_for(settings(), identity);

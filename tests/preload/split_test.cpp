@@ -107,6 +107,33 @@ TEST_CASE("each part allocates to its own limit and no further") {
     CHECK(parts.guest.complaints().size() == 3);
 }
 
+TEST_CASE("parts that are more than their GPU together are refused by the GPU's limit, which the message names") {
+    const Folder books;
+    const Words settings{"CUSLICE_LIMIT=1200MiB", "CUSLICE_SPLIT=0=1GiB+1GiB", "CUSLICE_OVERSUBSCRIBE=yes",
+                         "CUSLICE_HEADROOM=16MiB"};
+    Guest guest(Guest::route("linked"), sliced(kGpu, books.path(), settings));
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    REQUIRE(guest.code("retain 1") == 0);
+    REQUIRE(guest.code("current 0") == 0);
+    REQUIRE(guest.code("alloc first " + text(600 * kMiB)) == 0);
+    REQUIRE(guest.code("current 1") == 0);
+    const std::uint64_t free = guest.number("info");
+    REQUIRE(free < 400 * kMiB);
+    // Within the part, and not within the GPU; and the refusal leaves nothing behind.
+    for (int i = 0; i < 3; i++) CHECK(guest.code("alloc more " + text(400 * kMiB)) == 2);
+    CHECK(guest.number("info") == free);
+    CHECK(books_of(books.path(), guest.pid()).peak <= 1200 * kMiB);
+    CHECK(guest.code("alloc rest " + text(free)) == 0);
+    CHECK(books_of(books.path(), guest.pid()).used <= 1200 * kMiB);
+    CHECK(guest.finish() == 0);
+    const Words said = guest.complaints();
+    REQUIRE(said.size() == 1);
+    CAPTURE(said[0]);
+    CHECK(said[0].find(" of 1200.0 MiB are in use on the whole GPU, by this part (") != std::string::npos);
+    CHECK(said[0].find("the limit is from CUSLICE_LIMIT. ") != std::string::npos);
+}
+
 TEST_CASE("however many contexts there are, the GPU has one, and none after the last of them") {
     Parts parts(4);
     CHECK(parts.held().contexts == 0);

@@ -262,7 +262,14 @@ bool VirtualGpu::fits_in_whole(std::uint64_t bytes, OverLimit* why) {
     const std::uint64_t used = used_together();
     if (used + headroom() <= first_->whole_limit_) return true;
     budget_.roll_back(bytes);
-    if (why) *why = {bytes, used - Budget::charged(bytes), first_->whole_limit_, 0};
+    if (why) {
+        const std::uint64_t room = headroom(), most = first_->whole_limit_;
+        *why = {.requested = bytes,
+                .used = used - Budget::charged(bytes),
+                .ceiling = most > room ? most - room : 0,
+                .limit = most,
+                .of = LimitOf::whole_gpu};
+    }
     return false;
 }
 
@@ -294,7 +301,7 @@ bool has_limit(const VirtualGpu::Slice& slice) {
     const Uncancelled locked;
     const Scratch<Refusal> refusal;
     if (refusal && join(gpu_state().sharing, &*refusal)) return true;
-    if (why) *why = {bytes, 0, 0, 0, true};
+    if (why) *why = {.requested = bytes, .no_place = true};
     return false;
 }
 
@@ -427,7 +434,8 @@ bool VirtualGpu::foresee(DriverPart::Step& step, std::uint64_t bytes, OverLimit*
         driver_part_.foresee(step, bytes);
         if (within_limit(over)) return true;
         driver_part_.take_back(step);
-        *over = {bytes, over->used - std::min(over->used, Budget::charged(bytes)), over->ceiling, over->others};
+        over->requested = bytes;
+        over->used -= std::min(over->used, Budget::charged(bytes));
         return false;
     };
     follow_file();
@@ -461,7 +469,10 @@ bool VirtualGpu::after_driver_step(DriverPart::Step& step, OverLimit* why) {
     // What is cached makes room for what the driver needs itself.
     if (!fits && caches() && gpu_state().reclaimer->trim(*this, over.used - over.ceiling)) fits = within_limit(&over);
     if (fits && caches()) gpu_state().reclaimer->top_up(*this);
-    if (!fits && why) *why = {more, over.used - more, over.ceiling, over.others};
+    if (fits || !why) return fits;
+    *why = over;
+    why->requested = more;
+    why->used -= more;
     return fits;
 }
 

@@ -32,7 +32,7 @@ class VirtualGpu {
         std::uint64_t limit = 0;                            // bytes, of what nvidia-smi shows for the process
         bool own_headroom = false;                          // false: derived from what the driver takes by itself
         std::uint64_t headroom = 0;                         // bytes
-        FixedText<128> origin;                              // where the limit came from, for people
+        FixedText<128> origin, group_origin;                // where the limits came from, for people
         std::uint64_t job_limit = ledger::kNoLimitBytes;    // bytes: `limit`, unless only a group has one
         std::uint64_t group_limit = ledger::kNoLimitBytes;  // bytes
         AllocatorMode allocator = AllocatorMode::direct;
@@ -58,6 +58,12 @@ class VirtualGpu {
     bool limited() const { return slice_.limited; }
     // Whether freed memory is kept for later.
     bool caches() const { return slice_.allocator != AllocatorMode::direct; }
+
+    // Where the limit came from that has refused something, for people.
+    std::string_view origin_of(LimitOf limit) const {
+        const Slice& slice = limit == LimitOf::whole_gpu || (is_part_ && limit == LimitOf::group) ? first_->whole_ : slice_;
+        return limit == LimitOf::group ? slice.group_origin.view() : slice.origin.view();
+    }
 
     // Becomes a member of the accounts that this slice is shared in, the first time: before the first context, or where
     // nobody saw that one begin, before the first byte that is reserved. False if others stand in the way, which
@@ -106,9 +112,9 @@ class VirtualGpu {
     // False if more is held than the limit allows: something took more than was foreseen, and should be undone.
     bool within_limit(OverLimit* why) const {
         if (sharing_.joined() && sharing_.budget().over(why)) return false;
-        const std::uint64_t used = budget_.used(), most = sharing_.joined() ? alone() : slice_.limit;
+        const std::uint64_t used = budget_.used(), most = own_limit();
         if (used <= most) return true;
-        if (why) *why = {0, used, most, 0};
+        if (why) *why = {.used = used, .ceiling = most, .limit = most};
         return false;
     }
 
@@ -186,7 +192,11 @@ class VirtualGpu {
     DriverPart::State driver_state() const;
     // A part's own limit, and where the parts may be more than the GPU's slice together, that one's.
     bool charge(std::uint64_t bytes, OverLimit* why = nullptr) {
-        return budget_.reserve(bytes, why) && (!first_->whole_limit_ || fits_in_whole(bytes, why));
+        if (!budget_.reserve(bytes, why)) [[unlikely]] {
+            if (why && !why->limit) why->limit = own_limit();
+            return false;
+        }
+        return !first_->whole_limit_ || fits_in_whole(bytes, why);
     }
     bool fits_in_whole(std::uint64_t bytes, OverLimit* why);
     // What members of the accounts held that have died.
@@ -217,6 +227,7 @@ class VirtualGpu {
     // What this process may hold by itself of a limit that it shares: where the accounts are a group's alone, its own
     // limit is in none of them.
     std::uint64_t alone() const { return process_limit_.load(std::memory_order_relaxed); }
+    std::uint64_t own_limit() const { return sharing_.joined() ? alone() : slice_.limit; }
     std::uint64_t unseen() const;
     bool due();
     bool worth_looking() const;
