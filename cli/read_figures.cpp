@@ -9,8 +9,8 @@
 #include <memory>
 #include <sstream>
 
-#include "policy/stats/file.h"
 #include "policy/ledger/liveness.h"
+#include "policy/stats/file.h"
 
 namespace cuslice::cli {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "config/resolve.h"
 #include "policy/base/guest_file.h"
-#include "virtual_gpu/selection/host_environment.h"
 #include "shim/process/process.h"
+#include "virtual_gpu/selection/host_environment.h"
 
 namespace cuslice {
 

@@ -9,8 +9,8 @@
 
 #include "policy/base/mutex.h"
 #include "shim/log.h"
-#include "virtual_gpu/driver/libc.h"
 #include "shim/process/process.h"
+#include "virtual_gpu/driver/libc.h"
 
 namespace cuslice {
 

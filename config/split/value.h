@@ -40,8 +40,8 @@ struct WrittenSplit {
     }
 };
 
-/// Reads a value of `split`: a number of equal parts (4; 1 leaves the GPU whole), or sizes with a plus between them, one
-/// of which may be the rest (1GiB+2GiB, 1GiB+rest). All sizes, or none, may have a place in the order of all the
+/// Reads a value of `split`: a number of equal parts (4; 1 leaves the GPU whole), or sizes with a plus between them,
+/// one of which may be the rest (1GiB+2GiB, 1GiB+rest). All sizes, or none, may have a place in the order of all the
 /// program's GPUs behind them (1GiB@1+2GiB@0). Pure.
 bool read_split(std::string_view text, WrittenSplit& written, Reason& why);
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "virtual_gpu/driver/nvml.h"
 #include "fake/books/books.h"
 #include "fake/spec/gpu_spec.h"
+#include "virtual_gpu/driver/nvml.h"
 
 // What is defined here is what a program looks up.
 #define CUSLICE_NVML_EXPORT extern "C" __attribute__((visibility("default")))

@@ -19,7 +19,7 @@ struct OverLimit {
     std::uint64_t others = 0;   // part of `used` that other processes hold, who share the limit
     std::uint64_t limit = 0;    // 0: the caller's to fill in
     LimitOf of = LimitOf::process;
-    bool no_place = false;     // the slice itself is refused: others who share the GPU have it (ledger/refusal.h)
+    bool no_place = false;  // the slice itself is refused: others who share the GPU have it (ledger/refusal.h)
 };
 
 }  // namespace cuslice

@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
-#include "policy/ledger/ledger.h"
 #include "policy/budget/over_limit.h"
+#include "policy/ledger/ledger.h"
 
 namespace cuslice {
 

@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "policy/ledger/accounts.h"
+#include "policy/base/mutex.h"
 #include "policy/ledger/file.h"
 #include "policy/ledger/liveness.h"
 #include "policy/ledger/membership.h"
 #include "policy/ledger/queue.h"
-#include "policy/base/mutex.h"
 
 namespace cuslice::ledger {
 

@@ -3,6 +3,7 @@
 #include "policy/ledger/layout.h"
 #include "policy/ledger/total.h"
 #include "policy/base/mutex.h"
+#include "policy/ledger/layout.h"
 
 namespace cuslice::ledger {
 

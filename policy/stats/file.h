@@ -1,6 +1,6 @@
 #pragma once
-#include "policy/stats/layout.h"
 #include "policy/ledger/file.h"
+#include "policy/stats/layout.h"
 
 namespace cuslice::figures {
 

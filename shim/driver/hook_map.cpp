@@ -3,8 +3,8 @@
 #include <cstring>
 #include <iterator>
 
-#include "virtual_gpu/driver/table.h"
 #include "shim/process/process.h"
+#include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/split/physical.h"
 #include "virtual_gpu/split/split.h"
 

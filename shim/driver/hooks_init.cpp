@@ -4,8 +4,8 @@
 #include "shim/log.h"
 #include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/driver/table.h"
-#include "virtual_gpu/split/split.h"
 #include "virtual_gpu/selection/visible_devices.h"
+#include "virtual_gpu/split/split.h"
 
 namespace cuslice {
 

@@ -142,8 +142,8 @@ CUSLICE_HOOK cuMemFree_v2(CUdeviceptr dptr) {
 
 CUSLICE_HOOK cuMemFree(CUdeviceptr_v1 dptr) {
     if (ready() != Readiness::ready) return unavailable();
-    return recorded_free(dptr, 0,
-                         [&] { return counted_free(dptr, release_freed, [&] { return CUSLICE_REAL(cuMemFree)(dptr); }); });
+    return recorded_free(
+        dptr, 0, [&] { return counted_free(dptr, release_freed, [&] { return CUSLICE_REAL(cuMemFree)(dptr); }); });
 }
 
 }  // namespace cuslice

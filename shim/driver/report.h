@@ -1,7 +1,7 @@
 #pragma once
 #include "policy/budget/budget.h"
-#include "virtual_gpu/gpu/allocation_kind.h"
 #include "virtual_gpu/driver/table.h"
+#include "virtual_gpu/gpu/allocation_kind.h"
 #include "virtual_gpu/gpu/virtual_gpu.h"
 
 namespace cuslice {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "virtual_gpu/nvml/nvml_gpu.h"
 #include "shim/process/process.h"
+#include "virtual_gpu/nvml/nvml_gpu.h"
 #include "virtual_gpu/split/nvml.h"
 
 namespace cuslice {

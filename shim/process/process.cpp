@@ -12,17 +12,17 @@
 #include "config/resolve.h"
 #include "config/split/identity.h"
 #include "policy/base/uncancelled.h"
+#include "shim/process/toml_module.h"
 #include "virtual_gpu/driver/load.h"
 #include "virtual_gpu/driver/loaded_object.h"
 #include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/selection/host_environment.h"
+#include "virtual_gpu/selection/visible_devices.h"
+#include "virtual_gpu/split/dispatch.h"
 #include "virtual_gpu/split/nvml.h"
 #include "virtual_gpu/split/physical.h"
-#include "virtual_gpu/split/dispatch.h"
-#include "shim/process/toml_module.h"
-#include "virtual_gpu/selection/visible_devices.h"
 
 namespace cuslice {
 

@@ -6,12 +6,12 @@
 #include "config/settings.h"
 #include "config/split/plan.h"
 #include "policy/base/mutex.h"
+#include "shim/process/recording.h"
 #include "virtual_gpu/cache/caches.h"
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/gpu/gpu_state.h"
-#include "virtual_gpu/selection/program_gpus.h"
-#include "shim/process/recording.h"
 #include "virtual_gpu/gpu/virtual_gpu.h"
+#include "virtual_gpu/selection/program_gpus.h"
 
 namespace cuslice {
 

@@ -1,8 +1,8 @@
 // Which context is current, on which GPU, and what becomes of those whose beginning or end no hook has seen.
 #include "policy/base/page_vector.h"
 #include "policy/base/uncancelled.h"
-#include "virtual_gpu/gpu/allocation_kind.h"
 #include "shim/process/process.h"
+#include "virtual_gpu/gpu/allocation_kind.h"
 #include "virtual_gpu/gpu/visit.h"
 #include "virtual_gpu/split/context_end.h"
 #include "virtual_gpu/split/physical.h"

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "policy/budget/allocation_table.h"
 #include "policy/base/page_vector.h"
+#include "policy/budget/allocation_table.h"
 #include "policy/trace/file.h"
 #include "policy/trace/row.h"
 #include "virtual_gpu/gpu/contexts.h"

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <map>
 
-#include "tests/preload/machine.h"
 #include "fake/books/books.h"
+#include "tests/preload/machine.h"
 
 namespace cuslice::tests {
 namespace {

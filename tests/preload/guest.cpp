@@ -11,8 +11,8 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "tests/preload/places.h"
 #include "fake/books/books.h"
+#include "tests/preload/places.h"
 
 namespace cuslice::tests {
 

@@ -2,12 +2,12 @@
 // exact there as elsewhere, and what can't be had is refused by name.
 #include <algorithm>
 
+#include "fake/spec/machine.h"
+#include "fake/spec/mig.h"
 #include "tests/catch.h"
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"
 #include "tests/preload/scene.h"
-#include "fake/spec/machine.h"
-#include "fake/spec/mig.h"
 
 namespace cuslice::tests {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "tests/preload/scene.h"
 #include "fake/books/books.h"
+#include "tests/preload/scene.h"
 
 namespace cuslice::tests {
 namespace {

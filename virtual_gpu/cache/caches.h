@@ -17,7 +17,8 @@ class Caches final : public MemoryReclaimer, private CacheCommons {
     constexpr Caches() {
         tell_changed = [](CacheCommons& self, VirtualGpu& gpu) { static_cast<Caches&>(self).changed(gpu); };
         thread_began = [](CacheCommons& self) {
-            at_thread_end([](void* caches) { static_cast<Caches*>(caches)->thread_ends(); }, static_cast<Caches*>(&self));
+            at_thread_end([](void* caches) { static_cast<Caches*>(caches)->thread_ends(); },
+                          static_cast<Caches*>(&self));
         };
     }
 

@@ -1,10 +1,10 @@
 #include "virtual_gpu/cache/context_cache.h"
 
 #include "policy/base/uncancelled.h"
-#include "virtual_gpu/gpu/allocation_kind.h"
-#include "virtual_gpu/gpu/current_context.h"
 #include "virtual_gpu/cache/relaxed_captures.h"
+#include "virtual_gpu/gpu/allocation_kind.h"
 #include "virtual_gpu/gpu/charged_allocation.h"
+#include "virtual_gpu/gpu/current_context.h"
 #include "virtual_gpu/gpu/virtual_gpu.h"
 
 namespace cuslice {
@@ -107,7 +107,8 @@ std::uint64_t ContextCache::take(void* self, std::uint64_t bytes, Denied* denied
                                      static_cast<std::uint8_t>(gpu.ordinal()), static_cast<std::uint8_t>(Kind::memory)};
             return gpu_state().allocations.insert(segment) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
         },
-        [&] { CUSLICE_REAL(cuMemFree_v2)(address); });
+        [&] { CUSLICE_REAL(cuMemFree_v2)
+              (address); });
     if (result == CUDA_SUCCESS) return address;
     denied->by = made                                 ? Denied::By::host
                  : result == CUDA_ERROR_OUT_OF_MEMORY ? Denied::By::driver
@@ -126,7 +127,8 @@ bool ContextCache::give_back(void* self, std::uint64_t address, std::uint64_t) {
     const auto release = [&](CUresult, const Allocation& freed) {
         if (freed.address) release_freed(*cache.gpu, freed);
     };
-    return charged_free(address, [&] { return CUSLICE_REAL(cuMemFree_v2)(address); }, release) == CUDA_SUCCESS;
+    return charged_free(
+               address, [&] { return CUSLICE_REAL(cuMemFree_v2)(address); }, release) == CUDA_SUCCESS;
 }
 
 }  // namespace cuslice

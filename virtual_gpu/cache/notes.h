@@ -2,8 +2,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "policy/budget/allocation_table.h"
 #include "policy/allocator/caching_allocator.h"
+#include "policy/budget/allocation_table.h"
 
 namespace cuslice {
 

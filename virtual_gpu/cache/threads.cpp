@@ -51,8 +51,7 @@ void at_thread_end(void (*last)(void*), void* argument) {
             key_state.store(there ? 1 : 2, std::memory_order_release);
         }
     }
-    if (key_state.load(std::memory_order_acquire) == 1)
-        set(key.load(std::memory_order_relaxed), argument);
+    if (key_state.load(std::memory_order_acquire) == 1) set(key.load(std::memory_order_relaxed), argument);
 }
 
 }  // namespace cuslice

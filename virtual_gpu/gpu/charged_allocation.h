@@ -13,10 +13,10 @@ namespace cuslice {
 //                                               or: undo, and roll back
 //     charged_free: the driver's free → erase the record → release
 
-// `reservation`, a Reservation or a class of it, holds what was reserved. `call` is the driver's allocation, `record` writes down who has it and returns
-// CUDA_SUCCESS, or why the allocation can't stay; then `undo` gives it back to the driver. Returns the driver's status,
-// or that of `record`. Whatever is returned but CUDA_SUCCESS, the budget is as it was before the reservation once that
-// is gone.
+// `reservation`, a Reservation or a class of it, holds what was reserved. `call` is the driver's allocation, `record`
+// writes down who has it and returns CUDA_SUCCESS, or why the allocation can't stay; then `undo` gives it back to the
+// driver. Returns the driver's status, or that of `record`. Whatever is returned but CUDA_SUCCESS, the budget is as it
+// was before the reservation once that is gone.
 template <typename Held, typename Call, typename Record, typename Undo>
 CUresult charged_allocation(Held& reservation, Call call, Record record, Undo undo) {
     CUresult result = call();

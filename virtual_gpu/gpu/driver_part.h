@@ -3,9 +3,9 @@
 #include <span>
 #include <utility>
 
+#include "policy/base/mutex.h"
 #include "policy/budget/budget.h"
 #include "policy/budget/in_flight.h"
-#include "policy/base/mutex.h"
 #include "virtual_gpu/nvml/nvml_gpu.h"
 
 namespace cuslice {

@@ -1,10 +1,10 @@
 #pragma once
 #include <cstdint>
 
-#include "policy/budget/budget.h"
 #include "policy/base/event_count.h"
 #include "policy/base/mutex.h"
 #include "policy/base/page_vector.h"
+#include "policy/budget/budget.h"
 #include "virtual_gpu/driver/cuda_api.h"
 
 namespace cuslice {

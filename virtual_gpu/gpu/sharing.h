@@ -3,10 +3,10 @@
 
 #include "config/settings.h"
 #include "config/text.h"
+#include "policy/base/mutex.h"
 #include "policy/budget/budget.h"
 #include "policy/ledger/ledger.h"
 #include "policy/ledger/refusal.h"
-#include "policy/base/mutex.h"
 
 namespace cuslice {
 

@@ -8,8 +8,8 @@
 #include "policy/base/uncancelled.h"
 #include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/driver/table.h"
-#include "virtual_gpu/nvml/own_pid.h"
 #include "virtual_gpu/gpu/gpu_state.h"
+#include "virtual_gpu/nvml/own_pid.h"
 
 namespace cuslice {
 

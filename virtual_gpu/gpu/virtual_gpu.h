@@ -5,9 +5,9 @@
 #include "config/gpu_selector.h"
 #include "config/settings.h"
 #include "config/text.h"
+#include "policy/base/mutex.h"
 #include "policy/budget/allocation_table.h"
 #include "policy/budget/budget.h"
-#include "policy/base/mutex.h"
 #include "virtual_gpu/gpu/driver_part.h"
 #include "virtual_gpu/gpu/memory_pools.h"
 #include "virtual_gpu/gpu/primary_context.h"
@@ -61,7 +61,8 @@ class VirtualGpu {
 
     // Where the limit came from that has refused something, for people.
     std::string_view origin_of(LimitOf limit) const {
-        const Slice& slice = limit == LimitOf::whole_gpu || (is_part_ && limit == LimitOf::group) ? first_->whole_ : slice_;
+        const Slice& slice =
+            limit == LimitOf::whole_gpu || (is_part_ && limit == LimitOf::group) ? first_->whole_ : slice_;
         return limit == LimitOf::group ? slice.group_origin.view() : slice.origin.view();
     }
 

@@ -8,7 +8,9 @@ namespace {
 
 template <typename Call>
 CUresult make_array(CUarray* array, Call call) {
-    return make_registered(HandleKind::array, array, call, [](CUarray made) { CUSLICE_PHYSICAL(cuArrayDestroy)(made); });
+    return make_registered(HandleKind::array, array, call, [](CUarray made) {
+        CUSLICE_PHYSICAL(cuArrayDestroy)(made);
+    });
 }
 
 }  // namespace
@@ -45,7 +47,8 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray* array, const CUDA_ARRAY3D_DESC
 }
 
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray array) {
-    return destroy_registered(HandleKind::mipmap, array, [&] { return CUSLICE_PHYSICAL(cuMipmappedArrayDestroy)(array); });
+    return destroy_registered(HandleKind::mipmap, array,
+                              [&] { return CUSLICE_PHYSICAL(cuMipmappedArrayDestroy)(array); });
 }
 
 }  // namespace split_driver

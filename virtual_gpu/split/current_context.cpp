@@ -65,7 +65,8 @@ int CurrentVirtual::device() {
     const VirtualContexts::Meaning now = get();
     if (!now.real) return -1;
     if (now.context) return now.context->device;
-    if (const HandleOwner made = handle_registry().find(now.real, HandleKind::green_context); made.known) return made.device;
+    if (const HandleOwner made = handle_registry().find(now.real, HandleKind::green_context); made.known)
+        return made.device;
     CUdevice physical = -1;
     return CUSLICE_PHYSICAL(cuCtxGetDevice)(&physical) == CUDA_SUCCESS ? split().first_of(physical) : -1;
 }

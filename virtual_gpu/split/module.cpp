@@ -8,7 +8,9 @@ namespace {
 
 template <typename Call>
 CUresult make_module(CUmodule* module, Call call) {
-    return make_registered(HandleKind::module, module, call, [](CUmodule made) { CUSLICE_PHYSICAL(cuModuleUnload)(made); });
+    return make_registered(HandleKind::module, module, call, [](CUmodule made) {
+        CUSLICE_PHYSICAL(cuModuleUnload)(made);
+    });
 }
 
 }  // namespace

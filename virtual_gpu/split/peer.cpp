@@ -1,8 +1,8 @@
 // GPUs and each other. Parts of one GPU reach each other's memory, whatever is allowed: they have one context. What is
 // allowed is kept all the same, as programs ask and are told when they do it twice.
-#include "virtual_gpu/split/peer_access.h"
 #include "virtual_gpu/split/current_context.h"
 #include "virtual_gpu/split/functions.h"
+#include "virtual_gpu/split/peer_access.h"
 #include "virtual_gpu/split/translate.h"
 
 namespace cuslice {

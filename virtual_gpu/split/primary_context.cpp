@@ -1,6 +1,6 @@
 // Each virtual GPU's primary context: a share in the physical one's.
-#include "virtual_gpu/split/current_context.h"
 #include "virtual_gpu/split/context_end.h"
+#include "virtual_gpu/split/current_context.h"
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/stream_ordered.h"
 #include "virtual_gpu/split/translate.h"

@@ -13,7 +13,7 @@ CUresult make_registered(HandleKind kind, Handle* handle, Call call, Destroy des
     if (result != CUDA_SUCCESS) return result;
     const VirtualContexts::Meaning now = CurrentVirtual::get();
     if (handle_registry().add(*handle, kind, CurrentVirtual::device(),
-                          now.context ? std::uint64_t{now.context->number} : 0))
+                              now.context ? std::uint64_t{now.context->number} : 0))
         return result;
     destroy(*handle);
     return CUDA_ERROR_OUT_OF_MEMORY;

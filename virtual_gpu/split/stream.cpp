@@ -10,7 +10,9 @@ namespace {
 
 template <typename Call>
 CUresult make_stream(CUstream* stream, Call call) {
-    return make_registered(HandleKind::stream, stream, call, [](CUstream made) { CUSLICE_PHYSICAL(cuStreamDestroy_v2)(made); });
+    return make_registered(HandleKind::stream, stream, call, [](CUstream made) {
+        CUSLICE_PHYSICAL(cuStreamDestroy_v2)(made);
+    });
 }
 
 CUcontext context_of(CUstream stream, CUcontext real) {

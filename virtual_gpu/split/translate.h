@@ -3,9 +3,9 @@
 #include <tuple>
 #include <type_traits>
 
-#include "virtual_gpu/split/virtual_context.h"
 #include "virtual_gpu/split/physical.h"
 #include "virtual_gpu/split/split.h"
+#include "virtual_gpu/split/virtual_context.h"
 
 namespace cuslice {
 

@@ -1,5 +1,5 @@
-#include "tests/catch.h"
 #include "fake/driver/handles.h"
+#include "tests/catch.h"
 
 #include <set>
 #include <thread>

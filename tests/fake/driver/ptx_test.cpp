@@ -1,7 +1,7 @@
-#include "tests/catch.h"
-#include "tests/fake/driver/sample_ptx.h"
 #include "fake/driver/image.h"
 #include "fake/driver/ptx_text.h"
+#include "tests/catch.h"
+#include "tests/fake/driver/sample_ptx.h"
 
 using namespace cuslice::fake;
 

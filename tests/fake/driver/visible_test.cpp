@@ -1,9 +1,9 @@
 #include <random>
 
 #include "config/visible.h"
-#include "tests/catch.h"
 #include "fake/driver/state.h"
 #include "fake/spec/mig.h"
+#include "tests/catch.h"
 
 using namespace cuslice::fake;
 

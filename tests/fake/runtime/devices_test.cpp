@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "tests/fake/runtime/scenario.h"
 #include "fake/runtime/device_properties.h"
+#include "tests/fake/runtime/scenario.h"
 
 using namespace cuslice::tests;
 using cuslice::fake::DeviceProperties12;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "tests/fake/runtime/scenario.h"
 #include "fake/runtime/device_properties.h"
+#include "tests/fake/runtime/scenario.h"
 
 using namespace cuslice::tests;
 using cuslice::fake::DeviceProperties12;

@@ -1,5 +1,5 @@
-#include "tests/catch.h"
 #include "fake/spec/gpu_spec.h"
+#include "tests/catch.h"
 
 using namespace cuslice::fake;
 

@@ -4,10 +4,10 @@
 
 #include <fstream>
 
-#include "tests/catch.h"
-#include "tests/fake/child.h"
 #include "fake/spec/keys.h"
 #include "fake/spec/mig.h"
+#include "tests/catch.h"
+#include "tests/fake/child.h"
 
 using namespace cuslice::fake;
 

@@ -2,7 +2,9 @@
 #include <cstdio>
 #include <cstring>
 
+// First: it includes cuda.h with the old versions of functions under their own names.
 #include "tests/preload/guest/guest.h"
+
 #include "fake/private_driver.h"
 
 namespace guest {

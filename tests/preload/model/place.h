@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "tests/preload/guest.h"
 #include "fake/books/books.h"
 #include "fake/books/layout.h"
+#include "tests/preload/guest.h"
 
 namespace cuslice::tests::model {
 
