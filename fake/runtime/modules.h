@@ -21,7 +21,4 @@ cudaError_t make_managed(Binary* binary);
 /// Unloads what was loaded of the binary, before its code is gone (dlclose, exit). Holds Lock.
 void unload_binary(Binary* binary);
 
-/// The context is gone with all that was loaded into it. Holds Lock.
-void forget_modules(CUcontext context);
-
 }  // namespace cuslice::fake

@@ -88,6 +88,25 @@ Variable* find_variable(const void* host) {
     return nullptr;
 }
 
-Binary* first_binary() { return binaries; }
+void forget_modules(CUcontext context) {
+    for (Binary* binary = binaries; binary != nullptr; binary = binary->next) {
+        for (LoadedModule** link = &binary->loaded; *link != nullptr;) {
+            if ((*link)->context == context) {
+                LoadedModule* const gone = *link;
+                *link = gone->next;
+                std::free(gone);
+            } else {
+                link = &(*link)->next;
+            }
+        }
+        // Managed memory belongs to the context in which it was made; the next use makes it anew.
+        for (Variable* variable = binary->variables; variable != nullptr; variable = variable->next) {
+            if (variable->owner == context) {
+                variable->managed = 0;
+                variable->owner = nullptr;
+            }
+        }
+    }
+}
 
 }  // namespace cuslice::fake

@@ -55,7 +55,7 @@ bool add_variable(Binary* binary, const void* host, const char* name, std::size_
 Kernel* find_kernel(const void* host);
 Variable* find_variable(const void* host);
 
-/// The first in a list of all binaries.
-Binary* first_binary();
+/// The context is gone with all that was loaded into it.
+void forget_modules(CUcontext context);
 
 }  // namespace cuslice::fake

@@ -1,6 +1,6 @@
 #include "fake/runtime/state.h"
 
-#include "fake/runtime/modules.h"
+#include "fake/runtime/registry.h"
 #include "fake/runtime/version.h"
 
 #include <cstdlib>
