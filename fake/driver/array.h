@@ -2,11 +2,16 @@
 // Arrays: memory that is read by position. Here they lie row by row; what they take is rounded as other memory is. The
 // levels of a mipmapped array lie one after the other in one block.
 
+#include <array>
+#include <map>
 #include <vector>
 
 #include "fake/driver/context.h"
 
 namespace cuslice::fake {
+
+/// A tile of a sparse array by its place in the array; a layer is a place in z.
+using TilePlace = std::array<std::size_t, 3>;
 
 struct Array {
     Gpu* gpu = nullptr;
@@ -20,6 +25,8 @@ struct Array {
     std::size_t row = 0;      // bytes
     std::size_t rows = 0;     // in each layer
     std::size_t layers = 0;
+    /// What is bound to the tiles of a sparse one; the driver's lock is held.
+    std::map<TilePlace, CUmemGenericAllocationHandle> tiles;
 
     std::size_t bytes() const { return row * rows * layers; }
 };
@@ -41,10 +48,9 @@ CUresult shape_array(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Array& array);
 /// Frees the block of an array that ends.
 void free_array_block(Gpu& gpu, Address block);
 
-/// Sparse arrays consist of tiles of so many bytes; their extents in elements depend on the element's size.
-constexpr std::size_t tile_bytes = std::size_t{64} << 10;
-/// Gives up what is bound to an array that ends.
-void unbind_tiles(CUarray array);
+/// Gives up what is bound to one tile, or to all tiles of an array that ends. The driver's lock is held.
+void unbind_tile(Array& array, const TilePlace& place);
+void unbind_tiles(Array& array);
 
 /// Ends the arrays of a context that ends.
 void end_arrays(Context& context);

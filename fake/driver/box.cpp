@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/array.h"
-#include "fake/driver/gate.h"
 #include "fake/driver/work_fault.h"
 
 namespace cuslice::fake {

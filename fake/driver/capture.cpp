@@ -1,17 +1,14 @@
 #include "fake/driver/capture.h"
 
-#include <mutex>
 #include <set>
-
-#include "fake/driver/stream.h"
 
 namespace cuslice::fake {
 
 constinit std::atomic<int> captures_in_progress{0};
+constinit std::mutex captures_lock;
 
 namespace {
 
-constinit std::mutex captures_lock;
 std::atomic<std::uint64_t> last_id{0};
 thread_local constinit CUstreamCaptureMode mode_of_thread = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
@@ -31,31 +28,19 @@ bool forbids(const Capture& capture) {
 
 CUstreamCaptureMode& thread_capture_mode() { return mode_of_thread; }
 
-void begin_capture(Stream& stream, CUstreamCaptureMode mode) {
+std::shared_ptr<Capture> add_capture(CUstream origin, CUstreamCaptureMode mode) {
     auto capture = std::make_shared<Capture>();
     capture->mode = mode;
     capture->id = ++last_id;
     capture->thread = std::this_thread::get_id();
-    capture->origin = stream.handle;
+    capture->origin = origin;
     capture->graph = graphs.create().first;
-    const std::lock_guard hold(captures_lock);
-    stream.capture = capture;
-    captures().insert(std::move(capture));
+    captures().insert(capture);
     captures_in_progress++;
+    return capture;
 }
 
-std::shared_ptr<Capture> capture_of(const Stream& stream) {
-    const std::lock_guard hold(captures_lock);
-    return stream.capture;
-}
-
-void end_capture(const std::shared_ptr<Capture>& capture) {
-    const std::lock_guard hold(captures_lock);
-    contexts.each([&](CUcontext, Context& context) {
-        each_stream(context, [&](Stream& stream) {
-            if (stream.capture == capture) stream.capture = nullptr;
-        });
-    });
+void remove_capture(const std::shared_ptr<Capture>& capture) {
     if (captures().erase(capture) != 0) captures_in_progress--;
 }
 

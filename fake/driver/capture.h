@@ -1,16 +1,15 @@
 #pragma once
-// Captures in progress: which streams belong to one, and what they forbid meanwhile.
+// Captures in progress, and what they forbid meanwhile.
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <thread>
 
 #include "fake/driver/graph.h"
 
 namespace cuslice::fake {
-
-struct Stream;
 
 struct Capture {
     std::atomic<CUstreamCaptureStatus> status{CU_STREAM_CAPTURE_STATUS_ACTIVE};
@@ -27,12 +26,11 @@ struct Capture {
 /// Captures that are in progress in the process, relaxed ones included.
 extern std::atomic<int> captures_in_progress;
 
-/// Starts one in a stream; the stream has none.
-void begin_capture(Stream& stream, CUstreamCaptureMode mode);
-/// The one that a stream belongs to; null if there is none. From any thread, as the driver tells any thread.
-std::shared_ptr<Capture> capture_of(const Stream& stream);
-/// Takes it off every stream that joined it. The graph stays.
-void end_capture(const std::shared_ptr<Capture>& capture);
+/// Which captures are in progress, and which one a stream belongs to.
+extern std::mutex captures_lock;
+/// A new one, and its end; the graph stays. With the lock held.
+std::shared_ptr<Capture> add_capture(CUstream origin, CUstreamCaptureMode mode);
+void remove_capture(const std::shared_ptr<Capture>& capture);
 
 /// How this thread treats captures of others: cuThreadExchangeStreamCaptureMode.
 CUstreamCaptureMode& thread_capture_mode();

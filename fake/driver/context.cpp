@@ -5,9 +5,6 @@
 #include <atomic>
 #include <vector>
 
-#include "fake/driver/lifetime.h"
-#include "fake/driver/state.h"
-
 namespace cuslice::fake {
 
 constinit ContextTable contexts;
@@ -96,18 +93,6 @@ Context& create_name(Context& base, CUgreenCtx green) {
     name->base = &base;
     name->green = green;
     return *name;
-}
-
-void end_context(Context& context) {
-    Gpu& gpu = *context.gpu;
-    context.active = false;
-    end_owned_by(context);
-    gpu.free_all(context.number);
-    gpu.release(gpu.spec.context);
-    gpu.books.note_contexts(-static_cast<std::int64_t>(gpu.spec.context), -1);
-    context.peers.clear();
-    contexts.each([&](CUcontext, Context& other) { other.peers.erase(context.handle); });
-    if (!context.primary) contexts.destroy(context.handle);
 }
 
 }  // namespace cuslice::fake

@@ -60,8 +60,6 @@ inline CUresult current_context(Context*& context) {
 CUresult create_context(Gpu& gpu, unsigned flags, bool primary, Context*& context);
 /// Another name of a primary context, for a green one. The driver's lock is held.
 Context& create_name(Context& base, CUgreenCtx green);
-/// Ends what a context owns and releases what it cost; a primary context keeps its handle. The driver's lock is held.
-void end_context(Context& context);
 
 /// The thread's stack: the top is the current context.
 void push_context(CUcontext handle);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "fake/driver/stream_capture.h"
 #include "fake/driver/stream_pair.h"
 
 using namespace cuslice::fake;

@@ -1,7 +1,7 @@
 // Contexts that the program makes, and the current one.
 
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/context.h"
-#include "fake/driver/gate.h"
 #include "fake/driver/lifetime.h"
 #include "fake/driver/state.h"
 

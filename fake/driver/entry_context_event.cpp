@@ -1,7 +1,7 @@
 // Events of all that runs in a context, or in a green one.
 
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/event.h"
-#include "fake/driver/gate.h"
 #include "fake/driver/green_context.h"
 #include "fake/driver/stream.h"
 

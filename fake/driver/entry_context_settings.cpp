@@ -1,7 +1,7 @@
 // Flags, limits and preferences of the current context.
 
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/context.h"
-#include "fake/driver/gate.h"
 #include "fake/driver/state.h"
 
 using namespace cuslice::fake;

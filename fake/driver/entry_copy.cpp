@@ -1,6 +1,6 @@
 // Copies of one range of bytes: every direction, older and newer forms, legacy and per-thread default stream.
 
-#include "fake/driver/gate.h"
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/transfer.h"
 
 using namespace cuslice::fake;

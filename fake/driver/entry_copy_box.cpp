@@ -1,7 +1,7 @@
 // Copies of rows and boxes, and of bytes in arrays: older and newer forms, legacy and per-thread default stream.
 
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/box.h"
-#include "fake/driver/gate.h"
 
 using namespace cuslice::fake;
 

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/architecture.h"
-#include "fake/driver/gate.h"
 #include "fake/driver/state.h"
 
 using namespace cuslice::fake;

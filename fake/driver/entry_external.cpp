@@ -6,8 +6,10 @@
 #include <map>
 #include <mutex>
 
+#include "fake/driver/api_prologue.h"
+#include "fake/driver/context.h"
 #include "fake/driver/external.h"
-#include "fake/driver/gate.h"
+#include "fake/driver/physical.h"
 #include "fake/driver/state.h"
 #include "fake/driver/virtual_memory.h"
 

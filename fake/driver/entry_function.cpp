@@ -1,7 +1,7 @@
 // Functions and kernels: what they are, and what can be set on them.
 
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/architecture.h"
-#include "fake/driver/gate.h"
 #include "fake/driver/module.h"
 #include "fake/driver/state.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "fake/driver/gate.h"
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/graph_memory.h"
 #include "fake/driver/state.h"
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/box.h"
-#include "fake/driver/gate.h"
 #include "fake/driver/module.h"
 
 using namespace cuslice::fake;

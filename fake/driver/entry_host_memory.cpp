@@ -1,6 +1,6 @@
 // Page-locked host memory.
 
-#include "fake/driver/gate.h"
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/host_memory.h"
 
 using namespace cuslice::fake;

@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
-#include "fake/driver/gate.h"
-#include "fake/driver/state.h"
+#include "fake/driver/api_prologue.h"
+#include "fake/driver/initialise.h"
 #include "fake/spec/machine.h"
 
 using namespace cuslice::fake;

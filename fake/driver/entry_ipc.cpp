@@ -2,8 +2,9 @@
 
 #include <cstring>
 
+#include "fake/driver/addresses.h"
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/event.h"
-#include "fake/driver/gate.h"
 #include "fake/driver/sharing.h"
 #include "fake/driver/state.h"
 

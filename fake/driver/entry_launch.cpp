@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "fake/driver/architecture.h"
+#include "fake/driver/log.h"
 #include "fake/driver/module.h"
 #include "fake/driver/occupancy.h"
 #include "fake/driver/state.h"

@@ -1,6 +1,6 @@
 // Libraries: images that belong to no context until they are used in one.
 
-#include "fake/driver/gate.h"
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/image_file.h"
 #include "fake/driver/jit_log.h"
 #include "fake/driver/module.h"

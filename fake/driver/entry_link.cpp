@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "fake/driver/gate.h"
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/handles.h"
 #include "fake/driver/image.h"
 #include "fake/driver/image_file.h"

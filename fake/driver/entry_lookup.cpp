@@ -7,9 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fake/driver/gate.h"
-#include "fake/driver/injection.h"
-#include "fake/driver/lookup.h"
+#include "fake/driver/api_prologue.h"
+#include "fake/driver/exported_functions.h"
 #include "fake/driver/newer.h"
 #include "fake/hidden_symbols.h"
 #include "fake/private_driver.h"
@@ -115,13 +114,6 @@ namespace cuslice::fake {
 /// Programs that look for symbols themselves are to find what the driver's version has.
 [[gnu::constructor]] void hide_newer_functions() {
     if (driver_spec().cuda_version() < newest_version()) hide_symbols(is_hidden);
-}
-
-bool is_driver_function(const std::string& name) {
-    for (const Exported& row : exported_functions()) {
-        if (name == row.symbol) return true;
-    }
-    return false;
 }
 
 }  // namespace cuslice::fake

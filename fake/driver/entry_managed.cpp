@@ -1,7 +1,7 @@
 // Hints about managed memory. They change where memory lies, never what is in it; here it lies in one place, so that a
 // good hint has nothing more to do.
 
-#include "fake/driver/resolve.h"
+#include "fake/driver/addresses.h"
 #include "fake/driver/state.h"
 #include "fake/driver/stream_pair.h"
 

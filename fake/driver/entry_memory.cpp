@@ -1,12 +1,12 @@
 // Device memory: allocate, free, how much there is.
 
+#include "fake/driver/addresses.h"
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/capture.h"
 #include "fake/driver/context.h"
 #include "fake/driver/external.h"
-#include "fake/driver/gate.h"
 #include "fake/driver/graph_memory.h"
 #include "fake/driver/pool.h"
-#include "fake/driver/resolve.h"
 #include "fake/driver/sharing.h"
 #include "fake/driver/state.h"
 

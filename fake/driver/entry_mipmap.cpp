@@ -4,17 +4,11 @@
 #include <bit>
 #include <mutex>
 
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/array.h"
-#include "fake/driver/gate.h"
 #include "fake/driver/state.h"
 
 using namespace cuslice::fake;
-
-namespace cuslice::fake {
-
-constinit MipmappedArrayTable mipmapped_arrays;
-
-}  // namespace cuslice::fake
 
 namespace {
 

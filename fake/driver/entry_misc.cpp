@@ -1,18 +1,9 @@
 // What has a fixed answer.
 
-#include <atomic>
-
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/export_table_asker.h"
-#include "fake/driver/gate.h"
-#include "fake/driver/unsupported.h"
 
 using namespace cuslice::fake;
-
-namespace cuslice::fake {
-
-int say_unsupported(const char* name, std::atomic<bool>& said) { return unsupported(name, said); }
-
-}  // namespace cuslice::fake
 
 // NVIDIA's runtime asks here for tables by which the driver proves itself. There is no proof to give.
 CUresult CUDAAPI cuGetExportTable(const void** table, const CUuuid* id) {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "fake/driver/gate.h"
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/image_file.h"
 #include "fake/driver/jit_log.h"
 #include "fake/driver/module.h"

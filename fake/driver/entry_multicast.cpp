@@ -1,6 +1,8 @@
 // Multicast objects.
 
-#include "fake/driver/gate.h"
+#include "fake/driver/addresses.h"
+#include "fake/driver/api_prologue.h"
+#include "fake/driver/mappings.h"
 #include "fake/driver/multicast.h"
 
 using namespace cuslice::fake;

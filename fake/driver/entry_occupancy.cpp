@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/architecture.h"
-#include "fake/driver/gate.h"
 #include "fake/driver/module.h"
 #include "fake/driver/occupancy.h"
 #include "fake/driver/state.h"

@@ -1,7 +1,7 @@
 // Peer access: recorded and checked. Copies between devices need none; what would is device code, which isn't run.
 
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/context.h"
-#include "fake/driver/gate.h"
 #include "fake/driver/state.h"
 
 using namespace cuslice::fake;

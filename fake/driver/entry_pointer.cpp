@@ -5,11 +5,11 @@
 #include <cstring>
 #include <optional>
 
+#include "fake/driver/addresses.h"
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/context.h"
-#include "fake/driver/gate.h"
 #include "fake/driver/host_memory.h"
 #include "fake/driver/pool.h"
-#include "fake/driver/resolve.h"
 #include "fake/driver/state.h"
 #include "fake/driver/virtual_memory.h"
 

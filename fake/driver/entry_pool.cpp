@@ -3,9 +3,9 @@
 #include <cstring>
 #include <set>
 
+#include "fake/driver/addresses.h"
 #include "fake/driver/graph_memory.h"
 #include "fake/driver/pool.h"
-#include "fake/driver/resolve.h"
 #include "fake/driver/sharing.h"
 #include "fake/driver/state.h"
 #include "fake/driver/stream_pair.h"

@@ -5,7 +5,8 @@
 
 #include <cstring>
 
-#include "fake/driver/gate.h"
+#include "fake/driver/addresses.h"
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/pool.h"
 #include "fake/driver/sharing.h"
 #include "fake/driver/state.h"

@@ -1,6 +1,6 @@
 // Fills: 8, 16 and 32 bits, rows, older and newer forms, legacy and per-thread default stream.
 
-#include "fake/driver/gate.h"
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/transfer.h"
 
 using namespace cuslice::fake;

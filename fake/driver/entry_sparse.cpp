@@ -1,13 +1,11 @@
 // Sparse arrays: tiles of 64 KiB, to which memory of a tile pool is bound piece by piece.
 
-#include <array>
-#include <map>
 #include <mutex>
 
 #include "fake/driver/array.h"
+#include "fake/driver/physical.h"
 #include "fake/driver/state.h"
 #include "fake/driver/stream_pair.h"
-#include "fake/driver/virtual_memory.h"
 
 using namespace cuslice::fake;
 
@@ -34,15 +32,6 @@ Extent tile_of(const Array& array) {
     }
 }
 
-/// A tile by its place in the array; a layer is a place in z.
-using Place = std::array<std::size_t, 3>;
-using Bound = std::map<Place, CUmemGenericAllocationHandle>;
-/// What is bound; the driver's lock is held.
-std::map<CUarray, Bound>& bound() {
-    static auto* all = new std::map<CUarray, Bound>;
-    return *all;
-}
-
 /// The tiles of one dimension's range, which begins at one and ends at one or at the array's end.
 bool tiles_in(std::size_t offset, std::size_t extent, std::size_t tile, std::size_t whole, std::size_t& first,
               std::size_t& end) {
@@ -53,7 +42,7 @@ bool tiles_in(std::size_t offset, std::size_t extent, std::size_t tile, std::siz
     return true;
 }
 
-CUresult places_of(const CUarrayMapInfo& info, const Array& array, std::vector<Place>& places) {
+CUresult places_of(const CUarrayMapInfo& info, const Array& array, std::vector<TilePlace>& places) {
     const auto& level = info.subresource.sparseLevel;
     const Extent tile = tile_of(array);
     const bool layered = (array.descriptor.Flags & CUDA_ARRAY3D_LAYERED) != 0;
@@ -75,23 +64,16 @@ CUresult places_of(const CUarrayMapInfo& info, const Array& array, std::vector<P
     return CUDA_SUCCESS;
 }
 
-void unbind(Bound& tiles, const Place& place) {
-    const auto found = tiles.find(place);
-    if (found == tiles.end()) return;
-    unbind_physical(found->second);
-    tiles.erase(found);
-}
-
 CUresult map_one(const CUarrayMapInfo& info, const Gpu& gpu) {
     if (info.flags != 0 || info.reserved[0] != 0 || info.reserved[1] != 0) return CUDA_ERROR_INVALID_VALUE;
     if (info.resourceType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY) CUSLICE_UNSUPPORTED("sparse mipmapped arrays");
-    const Array* array = arrays.find(info.resource.array);
+    Array* array = arrays.find(info.resource.array);
     if (info.resourceType != CU_RESOURCE_TYPE_ARRAY || array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (!array->sparse || array->gpu != &gpu || info.deviceBitMask != 1U << gpu.ordinal ||
         info.subresourceType != CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    std::vector<Place> places;
+    std::vector<TilePlace> places;
     if (const CUresult bad = places_of(info, *array, places); bad != CUDA_SUCCESS) return bad;
     const CUmemGenericAllocationHandle memory = info.memHandle.memHandle;
     const bool maps = info.memOperationType == CU_MEM_OPERATION_TYPE_MAP;
@@ -102,10 +84,9 @@ CUresult map_one(const CUarrayMapInfo& info, const Gpu& gpu) {
     } else if (info.memOperationType != CU_MEM_OPERATION_TYPE_UNMAP || memory != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    Bound& tiles = bound()[info.resource.array];
-    for (const Place& place : places) {
-        unbind(tiles, place);
-        if (maps) tiles[place] = memory;
+    for (const TilePlace& place : places) {
+        unbind_tile(*array, place);
+        if (maps) array->tiles[place] = memory;
     }
     return CUDA_SUCCESS;
 }
@@ -126,17 +107,6 @@ CUresult map_arrays(CUarrayMapInfo* list, unsigned count, CUstream handle, Defau
 }
 
 }  // namespace
-
-namespace cuslice::fake {
-
-void unbind_tiles(CUarray array) {
-    const auto found = bound().find(array);
-    if (found == bound().end()) return;
-    for (const auto& [place, memory] : found->second) unbind_physical(memory);
-    bound().erase(found);
-}
-
-}  // namespace cuslice::fake
 
 CUresult CUDAAPI cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* out, CUarray handle) {
     CUSLICE_ENTER(cuArrayGetSparseProperties)

@@ -1,9 +1,10 @@
 // Streams: their life, waiting for them, what they are.
 
+#include "fake/driver/addresses.h"
 #include "fake/driver/green_context.h"
 #include "fake/driver/lifetime.h"
-#include "fake/driver/resolve.h"
 #include "fake/driver/state.h"
+#include "fake/driver/stream_capture.h"
 #include "fake/driver/stream_pair.h"
 
 using namespace cuslice::fake;

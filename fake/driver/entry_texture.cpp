@@ -1,16 +1,13 @@
 // Texture and surface objects.
 
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/array.h"
-#include "fake/driver/gate.h"
 #include "fake/driver/resolve.h"
 #include "fake/driver/texture.h"
 
 using namespace cuslice::fake;
 
 namespace {
-
-constinit TextureTable textures;
-constinit SurfaceTable surfaces;
 
 constexpr unsigned all_texture_flags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
                                        CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP;
@@ -100,19 +97,6 @@ bool good_view(const CUDA_RESOURCE_VIEW_DESC& view, CUresourcetype type) {
 }
 
 }  // namespace
-
-namespace cuslice::fake {
-
-void end_textures(const Context& context) {
-    textures.each([&](CUtexObject handle, const Texture& texture) {
-        if (texture.context == context.handle) textures.destroy(handle);
-    });
-    surfaces.each([&](CUsurfObject handle, const Surface& surface) {
-        if (surface.context == context.handle) surfaces.destroy(handle);
-    });
-}
-
-}  // namespace cuslice::fake
 
 CUresult CUDAAPI cuTexObjectCreate(CUtexObject* out, const CUDA_RESOURCE_DESC* resource,
                                    const CUDA_TEXTURE_DESC* texture, const CUDA_RESOURCE_VIEW_DESC* view) {

@@ -1,6 +1,6 @@
 // Objects that graphs keep alive.
 
-#include "fake/driver/gate.h"
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/graph.h"
 
 using namespace cuslice::fake;

@@ -1,6 +1,8 @@
 // Virtual memory management.
 
-#include "fake/driver/gate.h"
+#include "fake/driver/api_prologue.h"
+#include "fake/driver/mappings.h"
+#include "fake/driver/physical.h"
 #include "fake/driver/state.h"
 #include "fake/driver/virtual_memory.h"
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "fake/driver/gate.h"
+#include "fake/driver/log.h"
 
 namespace cuslice::fake {
 namespace {

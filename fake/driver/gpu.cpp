@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "fake/driver/gate.h"
 #include "fake/driver/host_room.h"
-#include "fake/driver/state.h"
+#include "fake/driver/log.h"
 
 namespace cuslice::fake {
 
@@ -16,7 +15,7 @@ CUresult Gpu::open() {
         return CUDA_ERROR_OPERATING_SYSTEM;
     }
     // Addresses are never the limit while 16 times the memory can be reserved; twice is enough to run.
-    if (!device.space.open(spec.memory * 2, spec.memory * 16, driver().high_addresses)) {
+    if (!device.space.open(spec.memory * 2, spec.memory * 16, high_addresses_)) {
         say("can't reserve addresses for the memory of " + spec.name + " (a ulimit -v?)");
         return CUDA_ERROR_OPERATING_SYSTEM;
     }

@@ -33,7 +33,8 @@ struct SharedBlock {
 
 class Gpu {
   public:
-    Gpu(GpuSpec what, int number) : spec(std::move(what)), ordinal(number) {}
+    /// `high`: programs see its memory at high addresses (memory_space.h).
+    Gpu(GpuSpec what, int number, bool high) : spec(std::move(what)), ordinal(number), high_addresses_(high) {}
 
     const GpuSpec spec;
     const int ordinal;  // as CUDA counts it, after CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER
@@ -83,6 +84,7 @@ class Gpu {
   private:
     /// Of a block that is about to be freed.
     void unshare(Region& region, const Block& block);
+    const bool high_addresses_;
     bool opened_ = false;
 };
 

@@ -1,9 +1,5 @@
 #include "fake/driver/green_context.h"
 
-#include "fake/driver/primary.h"
-#include "fake/driver/state.h"
-#include "fake/driver/stream.h"
-
 namespace cuslice::fake {
 namespace {
 
@@ -16,42 +12,25 @@ void give_back(Green& green) {
     green.gpu->books.note_contexts(-static_cast<std::int64_t>(green.gpu->spec.context), -1);
 }
 
-void drain_streams_of(CUgreenCtx handle, Context& primary) {
-    for (const Lane::Mark& mark : work_of(primary, handle)) Lane::wait(mark);
-}
-
 }  // namespace
 
-CUresult create_green(Gpu& gpu, unsigned multiprocessors, CUgreenCtx& out) {
-    const std::lock_guard hold(driver().lock);
-    Context* primary = nullptr;
-    if (const CUresult bad = retain_primary(gpu, primary); bad != CUDA_SUCCESS) return bad;
-    if (!gpu.charge(gpu.spec.context)) {
-        release_primary(gpu);  // made just now, or somebody else's: nothing of ours runs in it
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+CUresult create_green(Context& primary, unsigned multiprocessors, CUgreenCtx& out) {
+    Gpu& gpu = *primary.gpu;
+    if (!gpu.charge(gpu.spec.context)) return CUDA_ERROR_OUT_OF_MEMORY;
     gpu.books.note_contexts(static_cast<std::int64_t>(gpu.spec.context), 1);
     const auto [handle, green] = greens.create();
     green->gpu = &gpu;
     green->multiprocessors = multiprocessors;
-    green->name = &create_name(*primary, handle);
+    green->name = &create_name(primary, handle);
     out = handle;
     return CUDA_SUCCESS;
 }
 
-CUresult destroy_green(CUgreenCtx handle) {
-    Green* green = greens.find(handle);
-    if (green == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    if (live_green(handle)) drain_streams_of(handle, *green->name->base);
-    drain_primary(*green->gpu, true);
-    const std::lock_guard hold(driver().lock);
-    if ((green = greens.find(handle)) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    Gpu& gpu = *green->gpu;
-    give_back(*green);
-    contexts.destroy(green->name->handle);
+void destroy_green(CUgreenCtx handle) {
+    Green& green = *greens.find(handle);
+    give_back(green);
+    contexts.destroy(green.name->handle);
     greens.destroy(handle);
-    release_primary(gpu);  // the program may have released it more often than it retained it
-    return CUDA_SUCCESS;
 }
 
 void end_greens(const Context& primary) {

@@ -14,9 +14,10 @@ struct Green {
     bool charged = true;  // false once the primary context was reset under it
 };
 
-CUresult create_green(Gpu& gpu, unsigned multiprocessors, CUgreenCtx& out);
-/// CUDA_ERROR_INVALID_CONTEXT if the handle is none.
-CUresult destroy_green(CUgreenCtx handle);
+/// Makes one in a primary context that the caller has retained for it, and charges it. The driver's lock is held.
+CUresult create_green(Context& primary, unsigned multiprocessors, CUgreenCtx& out);
+/// Ends a live handle and gives back what it cost. The driver's lock is held.
+void destroy_green(CUgreenCtx handle);
 /// The green contexts of a primary context that ends are of no use any more. The driver's lock is held.
 void end_greens(const Context& primary);
 

@@ -5,8 +5,8 @@
 #include <map>
 #include <mutex>
 
+#include "fake/driver/addresses.h"
 #include "fake/driver/capture.h"
-#include "fake/driver/resolve.h"
 
 namespace cuslice::fake {
 namespace {

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "fake/driver/gate.h"
+#include "fake/driver/log.h"
 #include "fake/spec/keys.h"
 
 namespace cuslice::fake {

@@ -21,11 +21,16 @@ bool whole_number(const std::string& text, std::uint64_t& number) {
 
 }  // namespace
 
-bool Injection::parse(const std::string& text, std::string& error) {
+Injection& injection() {
+    static auto* one = new Injection;
+    return *one;
+}
+
+bool Injection::parse(const std::string& text, IsFunction is_function, std::string& error) {
     for (std::size_t start = 0; start <= text.size();) {
         const std::size_t comma = std::min(text.find(',', start), text.size());
         const std::string item = text.substr(start, comma - start);
-        if (!parse_item(item, error)) {
+        if (!parse_item(item, is_function, error)) {
             error = "CUSLICE_FAKE_INJECT: '" + item + "': " + error + form;
             return false;
         }
@@ -34,7 +39,7 @@ bool Injection::parse(const std::string& text, std::string& error) {
     return true;
 }
 
-bool Injection::parse_item(const std::string& item, std::string& error) {
+bool Injection::parse_item(const std::string& item, IsFunction is_function, std::string& error) {
     const auto colon = item.find(':');
     const std::string head = item.substr(0, colon), rest = colon == std::string::npos ? "" : item.substr(colon + 1);
     std::uint64_t number = 0;
@@ -53,7 +58,7 @@ bool Injection::parse_item(const std::string& item, std::string& error) {
     const std::string value = equals == std::string::npos ? "" : rest.substr(equals + 1);
     if (head == "delay") {
         const std::string name = rest.substr(0, equals);
-        if (name != "*" && !is_driver_function(name)) {
+        if (name != "*" && !is_function(name)) {
             error = "the driver has no function '" + name + "'";
         } else if (!parse_duration(value, number)) {
             error = "'" + value + "' is not a time, such as 50us (ns, us, ms, s; at most an hour)";
@@ -65,7 +70,7 @@ bool Injection::parse_item(const std::string& item, std::string& error) {
     if (head == "meet") {
         auto meeting = std::make_unique<Meeting>();
         meeting->name = rest.substr(0, equals);
-        if (!is_driver_function(meeting->name)) {
+        if (!is_function(meeting->name)) {
             error = "the driver has no function '" + meeting->name + "'";
         } else if (!whole_number(value, meeting->size) || meeting->size < 2 || meeting->size > 1000) {
             error = "'" + value + "' is no number of threads, 2 to 1000";
@@ -74,7 +79,7 @@ bool Injection::parse_item(const std::string& item, std::string& error) {
         }
         return error.empty();
     }
-    if (!is_driver_function(head)) {
+    if (!is_function(head)) {
         error = "the driver has no function '" + head + "' (names as exported: cuMemAlloc_v2)";
         return false;
     }

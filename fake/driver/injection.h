@@ -20,8 +20,10 @@ namespace cuslice::fake {
 
 class Injection {
   public:
+    /// Tells the names of the driver's functions from others.
+    using IsFunction = bool (*)(const std::string& name);
     /// Reads the variable's text. On failure false and a message that says what is wrong and what is right.
-    bool parse(const std::string& text, std::string& error);
+    bool parse(const std::string& text, IsFunction is_function, std::string& error);
 
     /// A call of the function: waits and fails as asked. Any thread.
     CUresult call(const char* name);
@@ -60,7 +62,7 @@ class Injection {
 
         CUresult wait();
     };
-    bool parse_item(const std::string& item, std::string& error);
+    bool parse_item(const std::string& item, IsFunction is_function, std::string& error);
 
     std::vector<Failure> failures_;
     std::vector<Delay> delays_;
@@ -71,8 +73,5 @@ class Injection {
 
 /// The one of this process.
 Injection& injection();
-
-/// Whether the driver exports a function of that name.
-bool is_driver_function(const std::string& name);
 
 }  // namespace cuslice::fake

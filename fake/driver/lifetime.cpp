@@ -14,9 +14,7 @@
 
 namespace cuslice::fake {
 
-void drain_streams(Context& context) {
-    for (const Lane::Mark& mark : work_of(context)) Lane::wait(mark);
-}
+namespace {
 
 void end_owned_by(Context& context) {
     streams.each([&](CUstream handle, const Stream& stream) {
@@ -37,6 +35,24 @@ void end_owned_by(Context& context) {
     }
     end_host_memory(context.handle);
     trim_to_thresholds(*context.gpu);
+}
+
+}  // namespace
+
+void drain_streams(Context& context) {
+    for (const Lane::Mark& mark : work_of(context)) Lane::wait(mark);
+}
+
+void end_context(Context& context) {
+    Gpu& gpu = *context.gpu;
+    context.active = false;
+    end_owned_by(context);
+    gpu.free_all(context.number);
+    gpu.release(gpu.spec.context);
+    gpu.books.note_contexts(-static_cast<std::int64_t>(gpu.spec.context), -1);
+    context.peers.clear();
+    contexts.each([&](CUcontext, Context& other) { other.peers.erase(context.handle); });
+    if (!context.primary) contexts.destroy(context.handle);
 }
 
 void stream_synchronized(Gpu& gpu) {

@@ -8,9 +8,9 @@ namespace cuslice::fake {
 /// Waits for all work in the context's streams. Without the driver's lock, which that work may need.
 void drain_streams(Context& context);
 
-/// Ends the context's streams, events, modules, arrays and host memory. The driver's lock is held and its streams are
-/// drained.
-void end_owned_by(Context& context);
+/// Ends what a context owns (its streams, events, modules, arrays and host memory) and releases what it cost; a primary
+/// context keeps its handle. The driver's lock is held and its streams are drained.
+void end_context(Context& context);
 
 /// Waits for everything that runs in the context and lets its pools shrink.
 CUresult synchronize_context(Context& context);

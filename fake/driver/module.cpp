@@ -1,6 +1,6 @@
 #include "fake/driver/module.h"
 
-#include "fake/driver/gate.h"
+#include "fake/driver/log.h"
 #include "fake/driver/state.h"
 
 namespace cuslice::fake {

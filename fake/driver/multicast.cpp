@@ -4,7 +4,9 @@
 #include <condition_variable>
 
 #include "fake/driver/architecture.h"
-#include "fake/driver/physical_tables.h"
+#include "fake/driver/handles.h"
+#include "fake/driver/mappings.h"
+#include "fake/driver/physical.h"
 #include "fake/driver/state.h"
 
 namespace cuslice::fake {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "fake/driver/virtual_memory.h"
+#include "fake/driver/gpu.h"
 
 namespace cuslice::fake {
 
@@ -33,7 +33,7 @@ CUresult bind_memory(CUmemGenericAllocationHandle handle, std::size_t offset, CU
 CUresult bind_address(CUmemGenericAllocationHandle handle, std::size_t offset, Address address, std::size_t size);
 CUresult unbind_memory(CUmemGenericAllocationHandle handle, CUdevice device, std::size_t offset, std::size_t size);
 
-// For mappings of multicast objects. The lock of physical_tables.h is held.
+// For mappings of multicast objects. The lock of mappings.h is held.
 
 bool is_multicast(CUmemGenericAllocationHandle handle);
 /// 0 if the handle has been released.

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "fake/driver/gate.h"
+#include "fake/driver/cuda_api.h"
 #include "fake/spec/machine.h"
 
 extern "C" {

@@ -5,7 +5,7 @@
 
 #include <span>
 
-#include "fake/driver/lookup.h"
+#include "fake/driver/exported_functions.h"
 
 namespace cuslice::fake {
 

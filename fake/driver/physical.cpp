@@ -1,4 +1,4 @@
-// Physical memory: its life, and its way into other processes.
+#include "fake/driver/physical.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -8,10 +8,8 @@
 #include <cstring>
 #include <mutex>
 
-#include "fake/driver/array.h"
 #include "fake/driver/host_room.h"
-#include "fake/driver/multicast.h"
-#include "fake/driver/physical_tables.h"
+#include "fake/driver/mappings.h"
 #include "fake/driver/sharing.h"
 #include "fake/driver/state.h"
 
@@ -171,16 +169,6 @@ CUresult import_physical(CUmemGenericAllocationHandle& out, int file) {
     physical->file = own;
     physical->id = label.id;
     out = handle;
-    return CUDA_SUCCESS;
-}
-
-CUresult release_physical(CUmemGenericAllocationHandle handle) {
-    const std::lock_guard hold(tables().lock);
-    if (is_multicast(handle)) return release_multicast(handle);
-    Physical* physical = physicals.find(handle);
-    if (physical == nullptr || physical->handles == 0) return CUDA_ERROR_INVALID_VALUE;
-    physical->handles--;
-    drop_if_unused(handle, *physical);
     return CUDA_SUCCESS;
 }
 

@@ -1,10 +1,9 @@
-// Copies and fills of resolved memory, when their turn has come.
+#include "fake/driver/pieces.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "fake/driver/host_room.h"
-#include "fake/driver/resolve.h"
 
 namespace cuslice::fake {
 namespace {

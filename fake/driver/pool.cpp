@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include "fake/driver/lifetime.h"
-#include "fake/driver/resolve.h"
 #include "fake/driver/state.h"
 
 namespace cuslice::fake {

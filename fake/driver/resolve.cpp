@@ -1,44 +1,17 @@
 #include "fake/driver/resolve.h"
 
-#include <algorithm>
-
+#include "fake/driver/addresses.h"
+#include "fake/driver/context.h"
 #include "fake/driver/host_memory.h"
+#include "fake/driver/mappings.h"
 #include "fake/driver/state.h"
 #include "fake/driver/virtual_memory.h"
 
 namespace cuslice::fake {
-namespace {
-
-Region* region_of(Gpu& gpu, Address address) {
-    for (Region* region : {&gpu.device, &gpu.managed, &gpu.low}) {
-        if (region->contains(address)) return region;
-    }
-    return nullptr;
-}
-
-}  // namespace
 
 int accessing_gpu() {
     Context* context = nullptr;
     return current_context(context) == CUDA_SUCCESS ? context->gpu->ordinal : -1;
-}
-
-Found find_block(Address address) {
-    for (const auto& gpu : driver().gpus) {
-        Region* region = region_of(*gpu, address);
-        if (region == nullptr) continue;
-        const std::lock_guard hold(gpu->lock);
-        const Block block = region->heap.find(address);
-        return block ? Found{gpu.get(), region, block.base, *block.record} : Found{};
-    }
-    return {};
-}
-
-bool is_device_address(Address address) {
-    for (const auto& gpu : driver().gpus) {
-        if (gpu->device.contains(address) || gpu->low.contains(address)) return true;
-    }
-    return in_reserved_addresses(address);
 }
 
 CUresult resolve_device(Address address, std::size_t size, Access access, Pieces& pieces, int from_gpu) {

@@ -3,7 +3,7 @@
 // the place of a block of its own; what leads there is a ticket of 64 bytes for memory that has an address, and a
 // descriptor for physical memory, which has a file to itself.
 
-#include "fake/driver/resolve.h"
+#include "fake/driver/addresses.h"
 
 namespace cuslice::fake {
 

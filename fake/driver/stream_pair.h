@@ -1,7 +1,7 @@
 #pragma once
 // A function that takes a stream has two exported forms, which differ in what a null stream means.
 
-#include "fake/driver/gate.h"
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/stream.h"
 
 /// Defines `name` and `name_ptsz` with the parameter list `parameters` (in brackets); both call `function` with the

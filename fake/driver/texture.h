@@ -13,12 +13,14 @@ struct Texture {
     CUDA_RESOURCE_VIEW_DESC view{};
 };
 using TextureTable = HandleTable<Texture, CUtexObject, HandleKind::Texture>;
+extern TextureTable textures;
 
 struct Surface {
     CUcontext context = nullptr;
     CUDA_RESOURCE_DESC resource{};
 };
 using SurfaceTable = HandleTable<Surface, CUsurfObject, HandleKind::Surface>;
+extern SurfaceTable surfaces;
 
 /// Ends those of a context that ends.
 void end_textures(const Context& context);

@@ -1,34 +1,9 @@
-// Every function of functions.def, weak: those that no entry_*.cpp defines answer CUDA_ERROR_NOT_SUPPORTED and say
-// their name once. And the table of all their addresses. NVIDIA's header is not included here: a function without a
-// definition elsewhere needs no signature, since all of them return a CUresult and the caller cleans up its arguments.
-
 #include "fake/driver/unsupported.h"
 
-#include "fake/driver/lookup.h"
-
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route)            \
-    extern "C" __attribute__((weak, visibility("default"))) int symbol(); \
-    extern "C" int symbol() {                                             \
-        static std::atomic<bool> said{false};                             \
-        return cuslice::fake::say_unsupported(#symbol, said);             \
-    }
-#include "virtual_gpu/driver/functions.def"
-#undef CUSLICE_FUNCTION
+#include "fake/driver/api_prologue.h"
 
 namespace cuslice::fake {
-namespace {
 
-constexpr bool legacy = false, per_thread = true;
-
-const Exported all[] = {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route) \
-    {#symbol, #name, version, stream, reinterpret_cast<void*>(&::symbol)},
-#include "virtual_gpu/driver/functions.def"
-#undef CUSLICE_FUNCTION
-};
-
-}  // namespace
-
-std::span<const Exported> exported_functions() { return all; }
+int say_unsupported(const char* name, std::atomic<bool>& said) { return unsupported(name, said); }
 
 }  // namespace cuslice::fake

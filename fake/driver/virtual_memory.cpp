@@ -1,22 +1,16 @@
-// Reserved addresses, and what is mapped at them.
-
 #include "fake/driver/virtual_memory.h"
 
 #include <sys/mman.h>
 
 #include <mutex>
 
-#include "fake/driver/gate.h"
+#include "fake/driver/api_prologue.h"
+#include "fake/driver/mappings.h"
 #include "fake/driver/multicast.h"
-#include "fake/driver/physical_tables.h"
+#include "fake/driver/physical.h"
 #include "fake/driver/state.h"
 
 namespace cuslice::fake {
-
-Tables& tables() {
-    static auto* one = new Tables;
-    return *one;
-}
 
 namespace {
 
@@ -62,6 +56,16 @@ CUresult free_addresses(Address address, std::size_t size) {
     if (inside != tables().mappings.end() && inside->first - address < size) return CUDA_ERROR_INVALID_VALUE;
     munmap(found->second.range, found->second.range_size);
     tables().reservations.erase(found);
+    return CUDA_SUCCESS;
+}
+
+CUresult release_physical(CUmemGenericAllocationHandle handle) {
+    const std::lock_guard hold(tables().lock);
+    if (is_multicast(handle)) return release_multicast(handle);
+    Physical* physical = physicals.find(handle);
+    if (physical == nullptr || physical->handles == 0) return CUDA_ERROR_INVALID_VALUE;
+    physical->handles--;
+    drop_if_unused(handle, *physical);
     return CUDA_SUCCESS;
 }
 
@@ -143,11 +147,6 @@ CUresult retain_physical(Address address, CUmemGenericAllocationHandle& out) {
     if (is_multicast(out)) return retain_multicast(out);
     physicals.find(out)->handles++;
     return CUDA_SUCCESS;
-}
-
-bool in_reserved_addresses(Address address) {
-    const std::shared_lock hold(tables().lock);
-    return around(tables().reservations, address) != tables().reservations.end();
 }
 
 CUresult resolve_mapped(Address address, std::size_t size, Access access, Pieces& pieces, int from_gpu) {

@@ -1,10 +1,9 @@
-// CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER.
+#include "fake/driver/visible.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
-#include "fake/driver/state.h"
 #include "fake/spec/mig.h"
 
 namespace cuslice::fake {

@@ -39,7 +39,7 @@ ALLOWED = {
 ROOTS = ("include", "config", "policy", "virtual_gpu", "shim", "fake", "cli", "tests")
 SOURCES = (".cpp", ".h", ".c", ".S", ".inc", ".cu", ".py", ".sh")
 # Circles within these are still to be broken.
-CIRCLES_LEFT = ("policy/ledger/", "fake/driver/")
+CIRCLES_LEFT = ("policy/ledger/",)
 MOST_LINES = 500
 
 

@@ -1,7 +1,7 @@
 #include <random>
 
 #include "config/visible.h"
-#include "fake/driver/state.h"
+#include "fake/driver/visible.h"
 #include "fake/spec/mig.h"
 #include "tests/catch.h"
 

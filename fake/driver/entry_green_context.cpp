@@ -1,7 +1,8 @@
 // Green contexts, and the resources that they are made of.
 
-#include "fake/driver/gate.h"
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/green_context.h"
+#include "fake/driver/primary_context.h"
 #include "fake/driver/sm_resource.h"
 #include "fake/driver/state.h"
 #include "fake/driver/stream.h"
@@ -11,6 +12,31 @@ using namespace cuslice::fake;
 namespace {
 
 unsigned all_of(const Gpu& gpu) { return static_cast<unsigned>(gpu.spec.multiprocessors); }
+
+CUresult create(Gpu& gpu, unsigned multiprocessors, CUgreenCtx& out) {
+    const std::lock_guard hold(driver().lock);
+    Context* primary = nullptr;
+    if (const CUresult bad = retain_primary(gpu, primary); bad != CUDA_SUCCESS) return bad;
+    const CUresult result = create_green(*primary, multiprocessors, out);
+    // Made just now, or somebody else's: nothing of ours runs in it.
+    if (result != CUDA_SUCCESS) release_primary(gpu);
+    return result;
+}
+
+CUresult destroy(CUgreenCtx handle) {
+    const Green* green = find_green(handle);
+    if (green == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (live_green(handle)) {
+        for (const Lane::Mark& mark : work_of(*green->name->base, handle)) Lane::wait(mark);
+    }
+    drain_primary(*green->gpu, true);
+    const std::lock_guard hold(driver().lock);
+    if ((green = find_green(handle)) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    const Gpu& gpu = *green->gpu;
+    destroy_green(handle);
+    release_primary(gpu);  // the program may have released it more often than it retained it
+    return CUDA_SUCCESS;
+}
 
 }  // namespace
 
@@ -65,12 +91,12 @@ CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc handle, CUd
     Gpu* gpu = driver().gpu(device);
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     if (description->ordinal != device) return CUDA_ERROR_INVALID_VALUE;
-    return create_green(*gpu, description->multiprocessors, *out);
+    return create(*gpu, description->multiprocessors, *out);
 }
 
 CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx handle) {
     CUSLICE_ENTER(cuGreenCtxDestroy)
-    return destroy_green(handle);
+    return destroy(handle);
 }
 
 CUresult CUDAAPI cuCtxFromGreenCtx(CUcontext* out, CUgreenCtx handle) {

@@ -1,18 +1,20 @@
 #pragma once
-// The tables of virtual memory management, which its parts share: reservations, mappings, physical memory. One lock is
-// over all of them and over the multicast objects, since a mapping of one and a binding to the other end together.
+// The tables of virtual memory management: which addresses are reserved, and what is mapped at them. One lock is over
+// both, over physical memory and over multicast objects, since a mapping of one and a binding to the other end
+// together.
 
 #include <atomic>
 #include <map>
 #include <memory>
 #include <shared_mutex>
 
-#include "fake/driver/virtual_memory.h"
+#include "fake/driver/cuda_api.h"
+#include "fake/driver/memory_space.h"
 
 namespace cuslice::fake {
 
-using PhysicalTable = HandleTable<Physical, CUmemGenericAllocationHandle, HandleKind::Physical>;
-extern PhysicalTable physicals;
+/// Granularity of sizes, offsets and addresses.
+constexpr std::size_t virtual_granularity = page_bytes;
 
 struct Reservation {
     std::size_t size = 0;
@@ -27,7 +29,7 @@ struct Mapping {
     std::shared_ptr<std::atomic<bool>> mapped = std::make_shared<std::atomic<bool>>(true);
 };
 
-/// Both tables, and the lock that every function of virtual_memory.h and multicast.h takes.
+/// Both tables, and the lock that every function of physical.h, multicast.h and virtual_memory.h takes.
 struct Tables {
     std::shared_mutex lock;
     std::map<Address, Reservation> reservations;
@@ -47,9 +49,7 @@ typename Map::iterator around(Map& map, Address address) {
 
 inline bool whole(std::size_t value) { return value % virtual_granularity == 0; }
 
-/// Frees the memory when nobody has it any more; with the lock held.
-void drop_if_unused(CUmemGenericAllocationHandle handle, Physical& physical);
-/// One binding or mapping less; with the lock held.
-void give_up_physical(CUmemGenericAllocationHandle handle);
+/// True if the address lies in reserved addresses, mapped or not. Takes the lock.
+bool in_reserved_addresses(Address address);
 
 }  // namespace cuslice::fake

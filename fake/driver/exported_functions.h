@@ -2,6 +2,7 @@
 // Everything that this library exports, from functions.def.
 
 #include <span>
+#include <string>
 
 namespace cuslice::fake {
 
@@ -14,5 +15,7 @@ struct Exported {
 };
 
 std::span<const Exported> exported_functions();
+/// Whether the driver exports a function of that name.
+bool is_driver_function(const std::string& name);
 
 }  // namespace cuslice::fake

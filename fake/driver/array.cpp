@@ -1,0 +1,90 @@
+#include "fake/driver/array.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "fake/driver/api_prologue.h"
+#include "fake/driver/physical.h"
+
+namespace cuslice::fake {
+
+constinit ArrayTable arrays;
+constinit MipmappedArrayTable mipmapped_arrays;
+
+namespace {
+
+constexpr unsigned all_flags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
+                               CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT | CUDA_ARRAY3D_SPARSE;
+
+std::size_t format_bytes(CUarray_format format) {
+    switch (format) {
+        case CU_AD_FORMAT_UNSIGNED_INT8:
+        case CU_AD_FORMAT_SIGNED_INT8:
+            return 1;
+        case CU_AD_FORMAT_UNSIGNED_INT16:
+        case CU_AD_FORMAT_SIGNED_INT16:
+        case CU_AD_FORMAT_HALF:
+            return 2;
+        case CU_AD_FORMAT_UNSIGNED_INT32:
+        case CU_AD_FORMAT_SIGNED_INT32:
+        case CU_AD_FORMAT_FLOAT:
+            return 4;
+        default:
+            return 0;
+    }
+}
+
+}  // namespace
+
+CUresult shape_array(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Array& array) {
+    const unsigned channels = descriptor.NumChannels;
+    if (descriptor.Width == 0 || (channels != 1 && channels != 2 && channels != 4)) return CUDA_ERROR_INVALID_VALUE;
+    if (descriptor.Width > 131072 || descriptor.Height > 131072 || descriptor.Depth > 16384)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (descriptor.Height == 0 && descriptor.Depth != 0 && (descriptor.Flags & CUDA_ARRAY3D_LAYERED) == 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if ((descriptor.Flags & ~all_flags) != 0) CUSLICE_UNSUPPORTED("deferred arrays and those for video");
+    const std::size_t bytes = format_bytes(descriptor.Format);
+    if (bytes == 0) CUSLICE_UNSUPPORTED("arrays of planar, normalized and block-compressed formats");
+    array.descriptor = descriptor;
+    array.element = bytes * channels;
+    array.row = descriptor.Width * array.element;
+    array.rows = std::max<std::size_t>(descriptor.Height, 1);
+    array.layers = std::max<std::size_t>(descriptor.Depth, 1);
+    return CUDA_SUCCESS;
+}
+
+void free_array_block(Gpu& gpu, Address at) {
+    const std::lock_guard hold(gpu.lock);
+    const Block block = gpu.device.heap.at(at);
+    if (block) gpu.free_block(gpu.device, block);
+}
+
+void unbind_tile(Array& array, const TilePlace& place) {
+    const auto found = array.tiles.find(place);
+    if (found == array.tiles.end()) return;
+    unbind_physical(found->second);
+    array.tiles.erase(found);
+}
+
+void unbind_tiles(Array& array) {
+    for (const auto& [place, memory] : array.tiles) unbind_physical(memory);
+    array.tiles.clear();
+}
+
+void end_arrays(Context& context) {
+    arrays.each([&](CUarray handle, Array& array) {
+        if (array.context != context.handle) return;
+        if (array.sparse) unbind_tiles(array);
+        if (!array.is_level && !array.sparse) free_array_block(*array.gpu, array.block);
+        arrays.destroy(handle);
+    });
+    mipmapped_arrays.each([&](CUmipmappedArray handle, MipmappedArray& mipmap) {
+        if (mipmap.context != context.handle) return;
+        free_array_block(*mipmap.gpu, mipmap.block);
+        mipmapped_arrays.destroy(handle);
+    });
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,9 @@
+#include "fake/driver/log.h"
+
+#include "fake/log_line.h"
+
+namespace cuslice::fake {
+
+void say(const std::string& line) { write_line("cuslice fake GPU: " + line); }
+
+}  // namespace cuslice::fake

@@ -1,0 +1,11 @@
+#pragma once
+// Lines for people: to CUSLICE_FAKE_LOG if that is set, else to stderr.
+
+#include <string>
+
+namespace cuslice::fake {
+
+/// Writes one line, "cuslice fake GPU: …".
+void say(const std::string& line);
+
+}  // namespace cuslice::fake

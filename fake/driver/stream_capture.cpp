@@ -1,0 +1,25 @@
+#include "fake/driver/stream_capture.h"
+
+namespace cuslice::fake {
+
+void begin_capture(Stream& stream, CUstreamCaptureMode mode) {
+    const std::lock_guard hold(captures_lock);
+    stream.capture = add_capture(stream.handle, mode);
+}
+
+std::shared_ptr<Capture> capture_of(const Stream& stream) {
+    const std::lock_guard hold(captures_lock);
+    return stream.capture;
+}
+
+void end_capture(const std::shared_ptr<Capture>& capture) {
+    const std::lock_guard hold(captures_lock);
+    contexts.each([&](CUcontext, Context& context) {
+        each_stream(context, [&](Stream& stream) {
+            if (stream.capture == capture) stream.capture = nullptr;
+        });
+    });
+    remove_capture(capture);
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,17 @@
+#include "fake/driver/texture.h"
+
+namespace cuslice::fake {
+
+constinit TextureTable textures;
+constinit SurfaceTable surfaces;
+
+void end_textures(const Context& context) {
+    textures.each([&](CUtexObject handle, const Texture& texture) {
+        if (texture.context == context.handle) textures.destroy(handle);
+    });
+    surfaces.each([&](CUsurfObject handle, const Surface& surface) {
+        if (surface.context == context.handle) surfaces.destroy(handle);
+    });
+}
+
+}  // namespace cuslice::fake
