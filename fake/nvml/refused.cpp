@@ -1,5 +1,4 @@
-// What this library doesn't have, and NVIDIA's library refuses, too, on a GPU of this kind: it is refused without a
-// word.
+#include "fake/nvml/refused.h"
 
 #include <algorithm>
 #include <string_view>
@@ -11,8 +10,9 @@ namespace {
 
 using cuslice::fake::GpuSpec;
 
-// What NVIDIA's nvml.h (of CUDA 13) says of ERROR_NOT_SUPPORTED, and of the products that a function is for. Each takes
-// a device first, if it begins with nvmlDevice.
+// What NVIDIA's library refuses, too, on a GPU of this kind, by what its nvml.h (of CUDA 13) says of
+// ERROR_NOT_SUPPORTED and of the products that a function is for. It is refused without a word. Each takes a device
+// first, if it begins with nvmlDevice.
 struct Refused {
     std::string_view name;
     bool (*of)(const GpuSpec&);
@@ -116,18 +116,23 @@ const Refused* find_refused(std::string_view name) {
     return found == std::end(refused) ? nullptr : found;
 }
 
+int unsupported(const char* name, std::atomic<bool>& said) {
+    if (!cuslice::fake::nvml_state().started()) return cuslice::nvml::ERROR_UNINITIALIZED;
+    if (!said.exchange(true)) cuslice::fake::nvml_say(std::string(name) + " is not supported");
+    return cuslice::nvml::ERROR_NOT_SUPPORTED;
+}
+
 }  // namespace
 
 namespace cuslice::fake {
 
 int nvml_refuse(const char* name, nvml::Device first, std::atomic<bool>& said) {
     const Refused* known = find_refused(name);
-    if (known == nullptr) return nvml_unsupported(name, said);
+    if (known == nullptr) return unsupported(name, said);
     if (known->name.substr(0, 10) != "nvmlDevice")
         return answered(nvml_state().started() ? nvml::ERROR_NOT_SUPPORTED : nvml::ERROR_UNINITIALIZED);
     return with_device(first, name, [&](const NvmlDevice& device) {
-        return known->of(device.spec) ? nvml::ERROR_NOT_SUPPORTED
-                                      : static_cast<nvml::Return>(nvml_unsupported(name, said));
+        return known->of(device.spec) ? nvml::ERROR_NOT_SUPPORTED : static_cast<nvml::Return>(unsupported(name, said));
     });
 }
 

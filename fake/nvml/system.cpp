@@ -2,9 +2,7 @@
 
 #include <cstdio>
 
-#include "fake/log_line.h"
 #include "fake/nvml/answer.h"
-#include "fake/nvml/log.h"
 #include "fake/spec/machine.h"
 
 using namespace cuslice::fake;
@@ -64,18 +62,6 @@ Return give_cuda_version(int* version) {
 }
 
 }  // namespace
-
-namespace cuslice::fake {
-
-void nvml_say(const std::string& line) { write_line("cuslice fake NVML: " + line); }
-
-int nvml_unsupported(const char* name, std::atomic<bool>& said) {
-    if (!nvml_state().started()) return ERROR_UNINITIALIZED;
-    if (!said.exchange(true)) nvml_say(std::string(name) + " is not supported");
-    return ERROR_NOT_SUPPORTED;
-}
-
-}  // namespace cuslice::fake
 
 CUSLICE_NVML(nvmlInit);
 CUSLICE_NVML(nvmlInit_v2);

@@ -2,7 +2,7 @@
 // need no signature: all return a code, the caller cleans up its arguments, and the first one is looked at only where
 // it is known to be a device (refused.cpp).
 
-#include "fake/nvml/log.h"
+#include "fake/nvml/refused.h"
 
 #define CUSLICE_NVML_FUNCTION(name)                                                                \
     extern "C" __attribute__((weak, visibility("default"))) int name(cuslice::nvml::Device first); \
