@@ -27,9 +27,13 @@ clean() { for one in ${made[@]+"${made[@]}"}; do git worktree remove --force "$o
 [ -n "${KEEP:-}" ] || trap clean EXIT
 git worktree prune
 
-# A path of the old tree becomes what it is here. Modification times are kept where nothing changed, for a second run.
+# A path of the old tree becomes what it is here, or was at a commit ($2). Modification times are kept where nothing changed, for a second run.
 lay_over() {
     git -C "$tree" ls-files -z -- "$1" | (cd "$tree" && xargs -0r rm -f --)
+    if [ -n "$2" ]; then
+        git archive "$2" -- "$1" | tar --extract --directory="$tree"
+        return
+    fi
     git ls-files -z --cached --others --exclude-standard -- "$1" |
         while IFS= read -r -d '' file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done |
         tar --create --null --files-from=- | tar --extract --directory="$tree"
@@ -46,8 +50,9 @@ prepare() { # a section: its checkout becomes the one that is built and run
     made+=("$tree")
     [ -e "$tree" ] || git worktree add --quiet --detach "$tree" "$commit"
     git -C "$tree" checkout --quiet --force --detach "$commit"
-    local path
-    for path in $(paths take "$1"); do lay_over "$path"; done
+    local path from
+    from=$(paths from "$1")
+    for path in $(paths take "$1"); do lay_over "$path" "$from"; done
     for path in $(paths leave "$1"); do git -C "$tree" checkout --quiet "$commit" -- "$path"; done
     say "configuring $commit for [$1]; the programs' own words are in $log"
     local options
@@ -134,5 +139,5 @@ while IFS='|' read -r finding program name; do
     run_row "$program" "$name"
     case $result in fails | hangs) ;; *) bad=1 ;; esac
     echo "| $finding | $program: $name | $result |"
-done < <(grep -vE '^(#|take |leave |configure )|^$' "$list")
+done < <(grep -vE '^(#|from |take |leave |configure )|^$' "$list")
 exit "$bad"

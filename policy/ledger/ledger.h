@@ -1,8 +1,8 @@
 #pragma once
 #include <algorithm>
 
-#include "policy/ledger/accounts.h"
 #include "policy/base/mutex.h"
+#include "policy/ledger/accounts.h"
 #include "policy/ledger/file.h"
 #include "policy/ledger/liveness.h"
 #include "policy/ledger/membership.h"

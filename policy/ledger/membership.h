@@ -1,9 +1,8 @@
 #pragma once
+#include "policy/base/mutex.h"
 #include "policy/ledger/file.h"
 #include "policy/ledger/layout.h"
 #include "policy/ledger/total.h"
-#include "policy/base/mutex.h"
-#include "policy/ledger/layout.h"
 
 namespace cuslice::ledger {
 

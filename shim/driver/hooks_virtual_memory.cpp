@@ -48,8 +48,10 @@ CUSLICE_HOOK cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, cons
     return charged_allocation(
         reservation, [&] { return ask_driver(*gpu, size, call); },
         [&] { return pieces().created(*handle, size, gpu->ordinal()) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY; },
-        [&] { CUSLICE_REAL(cuMemRelease)
-              (*handle); });
+        [&] {
+            CUSLICE_REAL(cuMemRelease)
+            (*handle);
+        });
 }
 
 CUSLICE_HOOK cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {

@@ -11,8 +11,8 @@
 #include "policy/budget/refusal_notices.h"
 #include "shim/driver/dump.h"
 #include "shim/log.h"
-#include "virtual_gpu/driver/scratch.h"
 #include "shim/process/process.h"
+#include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/gpu/pushed_context.h"
 #include "virtual_gpu/split/split.h"
 

@@ -107,8 +107,10 @@ std::uint64_t ContextCache::take(void* self, std::uint64_t bytes, Denied* denied
                                      static_cast<std::uint8_t>(gpu.ordinal()), static_cast<std::uint8_t>(Kind::memory)};
             return gpu_state().allocations.insert(segment) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
         },
-        [&] { CUSLICE_REAL(cuMemFree_v2)
-              (address); });
+        [&] {
+            CUSLICE_REAL(cuMemFree_v2)
+            (address);
+        });
     if (result == CUDA_SUCCESS) return address;
     denied->by = made                                 ? Denied::By::host
                  : result == CUDA_ERROR_OUT_OF_MEMORY ? Denied::By::driver

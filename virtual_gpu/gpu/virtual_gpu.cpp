@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <ctime>
 
-#include "policy/budget/headroom.h"
 #include "policy/base/uncancelled.h"
+#include "policy/budget/headroom.h"
 #include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/gpu/gpu_state.h"

@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "tests/catch.h"
-#include "tests/soon.h"
 #include "tests/fake/child.h"
+#include "tests/soon.h"
 
 using namespace cuslice::fake;
 using fake_test::in_child;

@@ -4,8 +4,8 @@
 #include <thread>
 
 #include "tests/catch.h"
-#include "tests/sleeping.h"
 #include "tests/fake/driver/gpu.h"
+#include "tests/sleeping.h"
 
 using namespace fake_test;
 using cuslice::tests::await_sleep, cuslice::tests::this_thread;
