@@ -1,7 +1,7 @@
 // Finding the real library of a name that is borrowed. LD_LIBRARY_PATH is read by the loader when a program starts, so
 // each search is made by this program started anew.
-#include "virtual_gpu/driver/loaded_object.h"
 #include "virtual_gpu/driver/locate.h"
+#include "virtual_gpu/driver/loaded_object.h"
 
 #include <dlfcn.h>
 
