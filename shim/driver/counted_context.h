@@ -71,7 +71,7 @@ CUresult counted_end(VirtualGpu* gpu, CUcontext context, const PrimaryContext* p
         if (result == CUDA_SUCCESS && context && process().caches_anything()) process().caches().context_ended(context);
         result == CUDA_SUCCESS ? ending.ended() : ending.lives_on();
     }
-    if (result == CUDA_SUCCESS && gpu && gpu->limited()) gpu->after_driver_step(step, nullptr);
+    if (result == CUDA_SUCCESS && gpu && gpu->limited()) gpu->after_context_end(step);
     return result;
 }
 
@@ -128,7 +128,7 @@ CUresult counted_release(VirtualGpu* gpu, Call call) {
     }
     hook_frame.reserving = nullptr;
     if (counts) gpu->budget().cancel_release();
-    if (counts && ended) gpu->after_driver_step(step, nullptr);
+    if (counts && ended) gpu->after_context_end(step);
     return result;
 }
 

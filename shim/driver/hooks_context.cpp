@@ -17,6 +17,7 @@ CUresult counted_create(Function function, CUcontext* context, CUdevice device, 
     VirtualGpu* gpu = gpu_if(entry.counts(), device);
     if (const CUresult refused = join_others(gpu); refused != CUDA_SUCCESS) return refused;
     CUcontext made = nullptr;
+    const MakingContext making;
     const CUresult result = counted_step(
         function, gpu, [&] { return call(context ? &made : nullptr); },
         [&] {

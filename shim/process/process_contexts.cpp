@@ -29,6 +29,7 @@ Contexts::Id Process::know_context(VirtualGpu* gpu, CUcontext context, CUdevice 
     if (const Contexts::Id id = gpu_state().contexts.known_id(context)) return id;
     if (!gpu || !gpu->limited()) return gpu_state().contexts.id_of(context, device);
     const Uncancelled uncancelled;
+    const MakingContext making;
     gpu->meet_context();
     const Contexts::Id id = gpu_state().contexts.id_of(context, device);
     if (active_primary(device) == context) gpu->primary().is(context);

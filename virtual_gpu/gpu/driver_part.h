@@ -122,6 +122,14 @@ class DriverPart {
         return true;
     }
 
+    // No context of this process is on the GPU any more, so nothing is there but what is on its way back. What others
+    // have blurred steps by goes with that. Not where NVML has a figure. With the lock held.
+    void none_left(Budget& budget) {
+        base_ = contexts_least_ = 0;
+        unsettled_ = false;
+        set(taken_over_, budget);
+    }
+
     // As it is charged, and without what is foreseen for calls under way; the latter with the lock held.
     std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
     std::uint64_t measured() const { return bytes() - foreseen_; }
@@ -129,6 +137,8 @@ class DriverPart {
     std::uint64_t step_count() const { return step_count_.load(std::memory_order_acquire); }
     // The last look at what was measured found no quiet moment. With the lock held.
     bool unsettled() const { return unsettled_; }
+    // No step is under way. With the lock held.
+    bool at_rest() const { return open_steps_ == 0; }
     bool exact() const { return source_.load(std::memory_order_relaxed) == Source::process; }
 
   private:

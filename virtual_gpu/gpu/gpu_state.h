@@ -1,4 +1,6 @@
 #pragma once
+#include <atomic>
+
 #include "policy/budget/allocation_table.h"
 #include "policy/budget/in_flight.h"
 #include "virtual_gpu/gpu/contexts.h"
@@ -16,6 +18,7 @@ struct GpuState {
     AllocationTable allocations;
     InFlight frees;  // frees that the driver may have carried out and the budgets don't show yet
     Contexts contexts;
+    std::atomic<unsigned> contexts_being_made{0};  // by calls that were caught, and not in `contexts` yet
     Visits visits;
     PhysicalMemory physical_memory;
     GraphNeeds graph_needs;
@@ -33,5 +36,14 @@ struct GpuState {
 // Every hook asks for it several times, so it is no call.
 extern constinit GpuState the_gpu_state;
 inline GpuState& gpu_state() { return the_gpu_state; }
+
+// Stands around a call that makes a context, until that is in GpuState::contexts.
+class MakingContext {
+  public:
+    MakingContext() { gpu_state().contexts_being_made.fetch_add(1); }
+    ~MakingContext() { gpu_state().contexts_being_made.fetch_sub(1); }
+    MakingContext(const MakingContext&) = delete;
+    MakingContext& operator=(const MakingContext&) = delete;
+};
 
 }  // namespace cuslice

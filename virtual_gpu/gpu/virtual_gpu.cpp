@@ -421,61 +421,6 @@ void VirtualGpu::release_shared(std::uint64_t bytes) {
     driver_gave_back();
 }
 
-DriverPart::Step VirtualGpu::before_driver_step(bool makes_context) {
-    open_driver_part();
-    pools_.refresh(budget_, false);
-    return driver_part_.before(budgets(), makes_context);
-}
-
-// Charged first and looked at then, so that two at once can both be refused, and never both be served.
-bool VirtualGpu::foresee(DriverPart::Step& step, std::uint64_t bytes, OverLimit* why) {
-    const auto fits = [&](OverLimit* over) {
-        const LockGuard lock(part_mutex());
-        driver_part_.foresee(step, bytes);
-        if (within_limit(over)) return true;
-        driver_part_.take_back(step);
-        over->requested = bytes;
-        over->used -= std::min(over->used, Budget::charged(bytes));
-        return false;
-    };
-    follow_file();
-    if (fits(why)) return true;
-    gpu_state().look_for_ended(*this);
-    refresh(pools_.any());
-    take_back_dead();
-    return fits(why) || (caches() && gpu_state().reclaimer->trim(*this, bytes) && fits(why));
-}
-
-bool VirtualGpu::after_driver_step(DriverPart::Step& step, OverLimit* why) {
-    pools_.refresh(budget_, false);
-    const std::uint64_t before = driver_part();
-    DriverPart::State state = driver_state();
-    if (!step.known()) state.of_others = used_by_others();
-    driver_part_.after(step, state, budgets());
-    part_mutex().lock();
-    publish();
-    if (driver_part_.unsettled()) driver_gave_back();
-    const std::uint64_t now = driver_part_.measured(), more = now > before ? now - before : 0;
-    // What went may have been charged to another part.
-    for (VirtualGpu* part = first_; part; part = part->next_part_)
-        if (part != this) part->driver_gave_back();
-    part_mutex().unlock();
-    OverLimit over;
-    bool fits = within_limit(&over);
-    if (!fits) {
-        take_back_dead();
-        fits = within_limit(&over);
-    }
-    // What is cached makes room for what the driver needs itself.
-    if (!fits && caches() && gpu_state().reclaimer->trim(*this, over.used - over.ceiling)) fits = within_limit(&over);
-    if (fits && caches()) gpu_state().reclaimer->top_up(*this);
-    if (fits || !why) return fits;
-    *why = over;
-    why->requested = more;
-    why->used -= more;
-    return fits;
-}
-
 MemoryView VirtualGpu::view(std::uint64_t physical_free) {
     enter(0, nullptr);
     sharing_.take_back_dead_now_and_then();

@@ -129,6 +129,8 @@ class VirtualGpu {
     bool foresee(DriverPart::Step& step, std::uint64_t bytes, OverLimit* why);
     // False if the total is over the limit now, so that the caller can undo what it did.
     bool after_driver_step(DriverPart::Step& step, OverLimit* why);
+    // The same after the end of a context, which may have been the last.
+    void after_context_end(DriverPart::Step& step);
 
     // After cuMemFree and the like: no context of this GPU is needed for any of these.
     Budget& budget() { return budget_; }
@@ -191,6 +193,7 @@ class VirtualGpu {
         return true;
     }
     DriverPart::State driver_state() const;
+    std::uint64_t steps_of_all() const;
     // A part's own limit, and where the parts may be more than the GPU's slice together, that one's.
     bool charge(std::uint64_t bytes, OverLimit* why = nullptr) {
         if (!budget_.reserve(bytes, why)) [[unlikely]] {

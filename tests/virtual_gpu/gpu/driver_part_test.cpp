@@ -332,6 +332,31 @@ TEST_CASE("what others give back in the instant of a step leaves the contexts th
     CHECK(scene.part.bytes() == 0);
 }
 
+TEST_CASE("with the last context goes what others have blurred its steps by, but not what is on its way back") {
+    Scene scene;
+    scene.listable = false;
+    scene.open();
+    scene.grow(300 * kMiB);
+    DriverPart::Step load = scene.part.before(scene.budget);
+    machine.all += 91 * kMiB;  // another process's, in the instant of the step
+    scene.part.after(load, {0, 1}, scene.budget);
+    scene.allocate(64 * kMiB);
+    scene.budget.release(64 * kMiB);
+    REQUIRE(scene.part.takes_over(64 * kMiB));
+    scene.budget.adjust(0, 64 * kMiB);
+    DriverPart::Step end = scene.part.before(scene.budget);
+    machine.all -= 300 * kMiB;
+    scene.part.after(end, {}, scene.budget);
+    CHECK(scene.part.bytes() == 155 * kMiB);
+    scene.part.none_left(scene.budget);
+    CHECK(scene.budget.used() == 64 * kMiB);
+    // The next context is measured from here.
+    DriverPart::Step again = scene.part.before(scene.budget);
+    machine.all += 300 * kMiB;
+    scene.part.after(again, {0, 1}, scene.budget);
+    CHECK(scene.part.bytes() == 364 * kMiB);
+}
+
 TEST_CASE("contexts that were counted before one ended don't hold its memory") {
     Scene scene;
     scene.listable = false;
