@@ -230,13 +230,11 @@ void Ledger::tidy_accounts() {
 }
 
 bool Ledger::take_back_dead(Failure* why) {
-    if (!open_.there()) return false;
     const Locked locked(*this, Deadline(kPatience), why);
     return locked && take_back_dead_locked();
 }
 
 bool Ledger::watch(AccountKind kind, const char* name, Watched* watched) {
-    if (!open_.there()) return false;
     const Locked locked(*this, Deadline(kPatience));
     if (!locked) return false;
     take_back_dead_locked();
@@ -259,7 +257,6 @@ bool Ledger::watch(AccountKind kind, const char* name, Watched* watched) {
 }
 
 bool Ledger::set_limit(AccountKind kind, const char* name, std::uint64_t limit) {
-    if (!open_.there()) return false;
     const Locked locked(*this, Deadline(kPatience));
     if (!locked) return false;
     Account* account = find(kind, name);

@@ -69,7 +69,10 @@ class Ledger {
     std::uint64_t id() const { return open_.file->header.id; }
     // For a process that goes on without it. Not while it has a membership.
     void close();
-    bool opened() const { return open_.there(); }
+    bool opened() const {
+        const LockGuard lock(mutex_);
+        return open_.there();
+    }
     Found found() const { return open_.found; }
 
     // Makes this process a member. `in_use`: bytes that are in use on the GPU by everybody, as NVML has it; 0 where
