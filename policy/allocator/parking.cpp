@@ -245,8 +245,9 @@ void CachingAllocator::keep_own(Batch* batch, std::uint64_t life) {
     if (!lives(life)) return cache->lock.leave();
     std::uint32_t i = 0, left = 0;
     // Mostly they are of one size.
-    if (!(batch->classes & (batch->classes - 1)) && batch->classes != Batch::kLarge) {
-        Magazine& magazine = cache->magazines[std::countr_zero(batch->classes)];
+    const std::uint32_t classes = batch->classes;
+    if (classes && !(classes & (classes - 1)) && classes != Batch::kLarge) {
+        Magazine& magazine = cache->magazines[std::countr_zero(classes)];
         const std::uint32_t room = std::min<std::uint32_t>(batch->count, magazine.capacity - magazine.count);
         for (; i < room; i++) magazine.slots[magazine.count + i] = Batch::small(batch->blocks[i]);
         magazine.count = static_cast<std::uint16_t>(magazine.count + room);
