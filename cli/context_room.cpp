@@ -37,7 +37,7 @@ void look_at_limit(const Settings& settings, const Gpu& gpu, const GpuIdentity& 
     if (!amount.limited || amount.bytes >= need.least) return;
     complain(beginning(gpu, need, "a limit") + std::string(amount.origin) + " gives " + text_of(amount.bytes) +
                  (amount.bytes < need.context ? ", so the program's first context will be refused"
-                                              : ", so nothing can be allocated beside it"),
+                                              : ", so nothing else can be allocated"),
              0);
 }
 

@@ -31,7 +31,7 @@ Environment without_library(const Environment& environment, const Settings& sett
 
 // The library's rule: beside the driver where one was named, if it is there, else wherever the loader finds it.
 std::string nvml_file(const Settings& settings, const Installation& installation) {
-    const std::string name = "libnvidia-ml.so.1";
+    std::string name = "libnvidia-ml.so.1";
     if (find(settings, Key::fake)) return installation.fake_folder + "/" + name;
     const Entry* const driver = find(settings, Key::driver);
     if (driver == nullptr) return name;

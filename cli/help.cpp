@@ -8,11 +8,11 @@ namespace {
 constexpr std::string_view kWhole = R"(cuslice: a slice of a GPU for every CUDA program
 
 Usage:
-  cuslice run [options] -- program args   start a program in a slice
+  cuslice run [options] -- program args   run a program in a slice
   cuslice devices [--json] [options]      list the GPUs that such a program would see
-  cuslice config [--json] [options]       print the settings that hold, and where each came from
-  cuslice ps [--json]                     list who holds and reserves how much of which GPU, and who waits for it
-  cuslice set --group NAME --limit SIZE   change the limit of a group, or of a --job, that is running
+  cuslice config [--json] [options]       print the effective settings and where each came from
+  cuslice ps [--json]                     list who holds, reserves and waits for GPU memory
+  cuslice set --group NAME --limit SIZE   change the limit of a running group, or of a --job
   cuslice stats PID [--json]              show what a running program's caching allocators hold
   cuslice --version
 
@@ -23,13 +23,14 @@ Examples:
   cuslice run --split 0=4 -- ./a.out      four virtual GPUs out of one
   cuslice run --fake 4xh200 -- ./a.out    on a machine without a GPU
 
-Each command explains itself: cuslice run --help
+Each command has its own help: cuslice run --help
 )";
 
 constexpr std::string_view kRun = R"(Usage: cuslice run [options] -- program args
 
-Starts a program that gets a slice of each GPU's memory: it sees the slice as the whole, and an allocation past it fails as on
-a full GPU. The launcher becomes the program (same process id); what the program starts is in a slice too.
+Runs a program in a slice of each GPU's memory. The program sees the slice as the whole GPU, and an
+allocation past it fails as on a full GPU. The launcher becomes the program (same process id), and
+every process that the program starts is in a slice too.
 
 Examples:
   cuslice run --fraction 0.4 -- python train.py
@@ -43,9 +44,9 @@ Examples:
 
 constexpr std::string_view kDevices = R"(Usage: cuslice devices [--json] [options]
 
-Lists the GPUs that a program started with the same options would see: its CUDA ordinal, the GPU's index in PCI order (by which
-settings name it), name, UUID, PCI id, total and free memory, the limit that the program sees as its total, and where that
-limit came from.
+Lists the GPUs that a program started with the same options would see: CUDA ordinal, index in PCI
+order (by which settings name the GPU), name, UUID, PCI id, total and free memory, the limit that the
+program sees as its total, and where that limit came from.
 
 Examples:
   cuslice devices
@@ -56,7 +57,8 @@ Examples:
 
 constexpr std::string_view kConfigHelp = R"(Usage: cuslice config [--json] [options]
 
-Prints the settings that hold, per GPU where they are set so, where each came from, and which files were looked at.
+Prints the effective settings (per GPU where they differ), where each came from, and which files were
+read or looked for.
 
 Examples:
   cuslice config
@@ -65,9 +67,10 @@ Examples:
 
 constexpr std::string_view kPs = R"(Usage: cuslice ps [--json] [options]
 
-Lists every process that is part of a job or a group, of all users: what it holds, what its job or group holds together, what is
-reserved for it and its limit, since when it is there, and how long ago it last took memory (IDLE).
-Below are those that wait: at which place in the GPU's queue, for how much, since when, and how often they were passed.
+Lists every process of a job or a group, of all users: the memory it holds, what its job or group
+holds in total, its reservation and its limit, when it joined, and how long ago it last allocated
+(IDLE). Below are the waiting processes: position in the GPU's queue, size, waiting time, and how
+often others went first.
 
 Examples:
   cuslice ps
@@ -77,8 +80,8 @@ Examples:
 constexpr std::string_view kSet = R"(Usage: cuslice set --group NAME --limit SIZE
        cuslice set --job NAME --limit SIZE
 
-Gives a group or a job of yours, named as cuslice ps names it, another limit on every GPU, or with GPU-5f=4GiB on one. Programs that run
-are held to it from their next allocation on; nothing is taken away from them.
+Changes the limit of one of your groups or jobs, named as in cuslice ps, on every GPU, or on one with
+GPU-5f=4GiB. It applies to running programs from their next allocation; no memory is taken away.
 
 Examples:
   cuslice set --group lab --limit 8GiB
@@ -87,8 +90,9 @@ Examples:
 
 constexpr std::string_view kStats = R"(Usage: cuslice stats PID [--json] [options]
 
-Shows what the caching allocators of a running process of yours hold on each GPU, where its allocator is growth or prealloc, and what they
-have done: bytes that the program holds, bytes that they have from the driver, and when these figures were written.
+Shows, for one of your running processes with the allocator growth or prealloc, what its caching
+allocators hold on each GPU: bytes allocated to the program, bytes reserved from the driver, counters,
+and when these figures were written.
 
 Examples:
   cuslice stats 812
@@ -96,31 +100,34 @@ Examples:
 )";
 
 constexpr std::string_view kValues = R"(
-A size needs its unit, in any case: KiB MiB GiB TiB (Ki or K is the same as KiB, and so on; KB MB GB TB are powers of 1000). A fraction is above 0 and at
-most 1, or a percentage. A GPU is named by the index that cuslice devices and nvidia-smi print, the start of its UUID, its
-PCI id, or * for every GPU, whatever --gpus and CUDA_VISIBLE_DEVICES make of them. fraction and limit for the same GPU from one
-source are an error. --gpus chooses among what CUDA_VISIBLE_DEVICES leaves; what the program sets itself counts in its list.
+A size needs a unit, in upper or lower case: KiB MiB GiB TiB (K or Ki means KiB, and so on; KB MB GB
+TB are powers of 1000). A fraction is above 0 and at most 1, or a percentage. A GPU is named by its
+index in cuslice devices and nvidia-smi, the start of its UUID, its PCI id, or * for every GPU,
+regardless of --gpus and CUDA_VISIBLE_DEVICES. Giving both fraction and limit for one GPU in one
+source is an error. --gpus chooses among the GPUs that CUDA_VISIBLE_DEVICES leaves; a list that the
+program sets itself counts in the list of --gpus.
 
-Sources, strongest first: options, CUSLICE_* variables, the file of --config or CUSLICE_CONFIG, ./cuslice.toml,
-~/.config/cuslice/cuslice.toml ($XDG_CONFIG_HOME), /etc/cuslice/cuslice.toml, CUDA_DEVICE_MEMORY_LIMIT[_i] (HAMi),
-CUDA_MPS_PINNED_DEVICE_MEM_LIMIT (MPS). The system's file may set ceilings, which nothing raises.
+Sources, highest priority first: options, CUSLICE_* variables, the file of --config or CUSLICE_CONFIG,
+./cuslice.toml, ~/.config/cuslice/cuslice.toml ($XDG_CONFIG_HOME), /etc/cuslice/cuslice.toml,
+CUDA_DEVICE_MEMORY_LIMIT[_i] (HAMi), CUDA_MPS_PINNED_DEVICE_MEM_LIMIT (MPS). The system's file may set
+ceilings, which no other source can raise.
 )";
 
 constexpr std::string_view kExitRun = R"(
-Exit codes: the program's own; 64 the command line is not understood; 75 the slice is taken by others; 78 a setting is wrong;
-nothing was started then; 126 the program was found but cannot be started; 127 there is no such program.
+Exit codes: the program's own. If the program was not started: 64 invalid command line; 75 others
+hold the memory; 78 invalid setting; 126 the program can't be executed; 127 program not found.
 )";
 constexpr std::string_view kExitDevices = R"(
-Exit codes: 0; 64 the command line is not understood; 69 there is no driver or no GPU; 78 a setting is wrong.
+Exit codes: 0; 64 invalid command line; 69 no driver or no GPU; 78 invalid setting.
 )";
 constexpr std::string_view kExitSet = R"(
-Exit codes: 0; 64 the command line is not understood; 69 there is no such job or group; 78 a setting is wrong.
+Exit codes: 0; 64 invalid command line; 69 no such job or group; 78 invalid setting.
 )";
 constexpr std::string_view kExitStats = R"(
-Exit codes: 0; 64 the command line is not understood; 69 there is no such process, or it keeps no cache; 78 a setting is wrong.
+Exit codes: 0; 64 invalid command line; 69 no such process, or it keeps no cache; 78 invalid setting.
 )";
 constexpr std::string_view kExitConfig = R"(
-Exit codes: 0; 64 the command line is not understood; 78 a setting is wrong.
+Exit codes: 0; 64 invalid command line; 78 invalid setting.
 )";
 
 // A table of a command's options, each with its explanation on the next line.

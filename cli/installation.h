@@ -15,7 +15,7 @@ struct Installation {
     /// libcuslice.so
     std::string library;
     /// libcuslice-runtime.so, which stands before the CUDA runtime where GPUs are split.
-    std::string runtime_door;
+    std::string runtime_shim;
     /// The folder of the fake GPU's libraries.
     std::string fake_folder;
 

@@ -74,14 +74,16 @@ void Start::open(Reservation& one, bool needed) {
         ledger_failed_ = true;
         no_place_ = needed && one.no_place();
         if (no_place_)
-            complain("the slice can't be shared between processes: " + one.failure() +
+            complain("the limit can't be shared between processes: " + one.failure() +
                          ". Make room there (in a container: docker run --shm-size), name another folder with --dir, "
-                         "or give each process a slice of its own with --per-process",
+                         "or give each process a limit of its own with --per-process",
                      0);
         else if (needed)
-            complain("the slice can't be shared between processes (" + one.failure() + "): each has one of its own", 0);
+            complain(
+                "the limit can't be shared between processes (" + one.failure() + "): each process has it to itself",
+                0);
     } else if (one.rebuilt()) {
-        complain("the ledger in " + folder_ + " was damaged or of another version, and was made anew", 0);
+        complain("the ledger in " + folder_ + " was damaged or of another version and has been recreated", 0);
     }
 }
 

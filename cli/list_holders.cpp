@@ -16,6 +16,7 @@
 #include "cli/users.h"
 #include "config/resolve.h"
 #include "config/size.h"
+#include "policy/base/kernel_clock.h"
 #include "policy/ledger/queue.h"
 #include "policy/ledger/refusal.h"
 #include "policy/ledger/total.h"
@@ -85,16 +86,16 @@ void add_rows(const ledger::File& file, int descriptor, const std::string& uuid,
         row.command.assign(member.command, strnlen(member.command, sizeof member.command));
         std::int64_t held = 0;
         std::uint64_t last_use = 0;
-        for (std::uint32_t lane = 0; lane < ledger::kLanes; lane++) {
-            held = ledger::plus(held, file.lanes[i * ledger::kLanes + lane].held.load());
-            last_use = std::max(last_use, file.lanes[i * ledger::kLanes + lane].last_use.load());
+        for (std::uint32_t stripe = 0; stripe < ledger::kStripes; stripe++) {
+            held = ledger::plus(held, file.stripes[i * ledger::kStripes + stripe].held.load());
+            last_use = std::max(last_use, file.stripes[i * ledger::kStripes + stripe].last_use.load());
         }
         row.used = held > 0 ? static_cast<std::uint64_t>(held) : 0;
         row.job_used = account.total.bytes;
         row.reserved = account.reserved.load();
         row.limit = account.limit.load();
         row.since = member.since;
-        const std::uint64_t now = ledger::now_monotonic_seconds();
+        const std::uint64_t now = now_monotonic_seconds();
         // Both in whole seconds, of two clocks: nobody is idle for longer than since the beginning.
         row.idle_seconds = std::min(now > last_use ? now - last_use : 0, ledger::seconds_since(row.since));
         rows.push_back(row);
@@ -102,7 +103,7 @@ void add_rows(const ledger::File& file, int descriptor, const std::string& uuid,
 }
 
 void add_waiting(const ledger::File& file, int descriptor, const std::string& uuid, unsigned user, Found& found) {
-    const std::uint64_t now = ledger::now_realtime();
+    const std::uint64_t now = now_realtime();
     found.granted[uuid].note_all(file.header.granted, now);
     for (std::uint32_t i = 0; i < ledger::kTickets; i++)
         if (ledger::waits(file.tickets[i], i, descriptor))

@@ -46,7 +46,7 @@ Gpus Machine::ask_all(std::size_t most) const {
 }
 
 const Gpus& Machine::all() {
-    if (!all_) all_ = ask_all(GpuPlaces::kMost);
+    if (!all_) all_ = ask_all(GpuPlaces::kMax);
     return *all_;
 }
 
@@ -114,7 +114,7 @@ std::optional<Gpu> Machine::unlisted(const std::string& uuid) {
 }
 
 void Machine::refresh(std::vector<Gpu>& gpus) {
-    const Gpus now = ask_all(GpuPlaces::kMost);
+    const Gpus now = ask_all(GpuPlaces::kMax);
     for (Gpu& gpu : gpus)
         if (const Gpu* same = find_gpu(now.list, gpu.uuid)) gpu.free = same->free;
 }

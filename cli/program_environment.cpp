@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kPreload = "LD_PRELOAD";
 constexpr std::string_view kLibraryPath = "LD_LIBRARY_PATH";
 // One string of an environment may have 128 KiB with its name (MAX_ARG_STRLEN).
-constexpr std::size_t kMostHandOver = 120 * 1024;
+constexpr std::size_t kMaxHandOver = std::size_t{120} * 1024;
 
 std::vector<std::string> split(const std::string& list, const char* separators) {
     std::vector<std::string> parts;
@@ -65,7 +65,7 @@ void remove_preload(Environment& environment) {
 bool prepare_environment(Environment& environment, const Settings& settings, const Installation& installation,
                          ConfigError& error) {
     // Written first: if it does not fit, nothing has been changed yet.
-    std::string handover(kMostHandOver, '\0');
+    std::string handover(kMaxHandOver, '\0');
     const std::size_t length = write_handover(settings, handover);
     if (length == 0) return error.set(kHandOver, "too many settings to hand on: at most 120 KiB of text");
     handover.resize(length);
@@ -74,7 +74,7 @@ bool prepare_environment(Environment& environment, const Settings& settings, con
     environment.set(kHandOver, handover);
     const bool fake = find(settings, Key::fake) != nullptr;
     std::string preload = installation.library;
-    if (splits_any(settings)) preload += ":" + installation.runtime_door;
+    if (splits_any(settings)) preload += ":" + installation.runtime_shim;
     if (fake) {
         // Before LD_LIBRARY_PATH the loader asks the DT_RPATH of who needs a library, and PyTorch's leads to NVIDIA's
         // runtime. One that is there already, by its SONAME, comes before both.

@@ -17,21 +17,21 @@ class Nvml {
   public:
     explicit Nvml(void* library)
         :
-#define CUSLICE_MEMBER(name) name##_(look_up<nvml::functions::name>(library, #name)),
+#define CUSLICE_MEMBER(name) name##_(look_up<decltype(::name)>(library, #name)),
           CUSLICE_NVML_QUERY_FUNCTIONS(CUSLICE_MEMBER)
 #undef CUSLICE_MEMBER
-              init_(look_up<nvml::functions::nvmlInit_v2>(library, "nvmlInit_v2")),
-          error_(look_up<nvml::functions::nvmlErrorString>(library, "nvmlErrorString")) {
+              init_(look_up<decltype(::nvmlInit_v2)>(library, "nvmlInit_v2")),
+          error_(look_up<decltype(::nvmlErrorString)>(library, "nvmlErrorString")) {
     }
 
-    nvml::Return init() const { return init_ == nullptr ? nvml::ERROR_FUNCTION_NOT_FOUND : init_(); }
-    std::string text_of(nvml::Return code) const {
+    nvmlReturn_t init() const { return init_ == nullptr ? NVML_ERROR_FUNCTION_NOT_FOUND : init_(); }
+    std::string text_of(nvmlReturn_t code) const {
         return error_ == nullptr ? "error " + std::to_string(static_cast<int>(code)) : error_(code);
     }
-#define CUSLICE_METHOD(name)                                                                \
-    template <typename... Arguments>                                                        \
-    nvml::Return name(Arguments... arguments) const {                                       \
-        return name##_ == nullptr ? nvml::ERROR_FUNCTION_NOT_FOUND : name##_(arguments...); \
+#define CUSLICE_METHOD(name)                                                               \
+    template <typename... Arguments>                                                       \
+    nvmlReturn_t name(Arguments... arguments) const {                                      \
+        return name##_ == nullptr ? NVML_ERROR_FUNCTION_NOT_FOUND : name##_(arguments...); \
     }
     CUSLICE_NVML_QUERY_FUNCTIONS(CUSLICE_METHOD)
 #undef CUSLICE_METHOD
@@ -42,25 +42,25 @@ class Nvml {
         return reinterpret_cast<Function*>(::dlsym(library, name));
     }
 
-#define CUSLICE_MEMBER(name) nvml::functions::name* name##_;
+#define CUSLICE_MEMBER(name) decltype(::name)* name##_;
     CUSLICE_NVML_QUERY_FUNCTIONS(CUSLICE_MEMBER)
 #undef CUSLICE_MEMBER
-    nvml::functions::nvmlInit_v2* init_;
-    nvml::functions::nvmlErrorString* error_;
+    decltype(::nvmlInit_v2)* init_;
+    decltype(::nvmlErrorString)* error_;
 };
 
 // False if this one can't be named. One without figures of its memory (it is the host's) has none here either.
-bool read_gpu(const Nvml& nvml, nvml::Device device, Gpu& gpu) {
+bool read_gpu(const Nvml& nvml, nvmlDevice_t device, Gpu& gpu) {
     GpuIdentity identity;
     GpuMemory memory;
-    std::array<char, nvml::DEVICE_NAME_V2_BUFFER_SIZE> name{};
+    std::array<char, NVML_DEVICE_NAME_V2_BUFFER_SIZE> name{};
     if (!query_identity(nvml, device, identity)) return false;
-    if (nvml.nvmlDeviceGetName(device, name.data(), static_cast<unsigned>(name.size())) != nvml::SUCCESS) return false;
+    if (nvml.nvmlDeviceGetName(device, name.data(), static_cast<unsigned>(name.size())) != NVML_SUCCESS) return false;
     gpu.ordinal = identity.index;
     gpu.uuid = identity.uuid;
     gpu.pci = identity.pci;
     gpu.name = name.data();
-    if (query_memory(nvml, device, memory) != nvml::SUCCESS) return true;
+    if (query_memory(nvml, device, memory) != NVML_SUCCESS) return true;
     gpu.total = memory.total;
     gpu.free = memory.used < memory.total ? memory.total - memory.used : 0;
     return true;
@@ -69,7 +69,7 @@ bool read_gpu(const Nvml& nvml, nvml::Device device, Gpu& gpu) {
 // The GPU with this index, or its instances.
 std::vector<Gpu> read_all_of(const Nvml& nvml, unsigned index) {
     std::vector<Gpu> all;
-    std::array<nvml::Device, GpuPlaces::kMost> devices{};
+    std::array<nvmlDevice_t, GpuPlaces::kMax> devices{};
     for (std::size_t i = 0, count = query_devices_of(nvml, index, devices); i < count; ++i) {
         Gpu gpu;
         if (read_gpu(nvml, devices[i], gpu)) all.push_back(gpu);
@@ -87,7 +87,7 @@ Gpus read_nvml(const std::string& nvml_file, std::size_t most) {
         return gpus;
     }
     const Nvml nvml(library);
-    if (const nvml::Return code = nvml.init(); code != nvml::SUCCESS) {
+    if (const nvmlReturn_t code = nvml.init(); code != NVML_SUCCESS) {
         gpus.failure = "NVML says: " + nvml.text_of(code);
         return gpus;
     }
@@ -109,7 +109,7 @@ Gpus read_nvml(const std::string& nvml_file, std::size_t most) {
     for (std::thread& thread : threads) thread.join();
     for (const std::vector<Gpu>& of_one : read)
         for (const Gpu& gpu : of_one)
-            if (gpus.list.size() < GpuPlaces::kMost) gpus.list.push_back(gpu);
+            if (gpus.list.size() < GpuPlaces::kMax) gpus.list.push_back(gpu);
     gpus.count = gpus.list.size();
     return gpus;
 }

@@ -104,15 +104,13 @@ int run_program(const Invocation& invocation) {
     const Reach reach = look_at_reach(program.path);
     if (!reach.why_not.empty()) complain(reach.why_not, 0);
     say_unserved(invocation.environment);
-    if (settings.unreachable_file().size() != 0 && log_for(settings).level != LogLevel::warn)
-        complain(
-            std::string(settings.unreachable_file()) + ": not looked for: a folder on the way to it can't be entered",
-            0);
+    if (!settings.unreachable_file().empty() && log_for(settings).level != LogLevel::warn)
+        complain(std::string(settings.unreachable_file()) + ": skipped: a folder on its path can't be entered", 0);
     // Where the library doesn't come, there is no split to be seen either, and the line above has said so.
     if (selection.split && reach.why_not.empty() && carries_static_runtime(program.path))
         complain(program.path +
-                     ": carries the static CUDA runtime: it sees each split GPU as one, with the memory of "
-                     "its first part. Relink it with -cudart shared",
+                     ": is linked with the static CUDA runtime, which sees each split GPU as one, with the memory "
+                     "of its first part. Relink it with -cudart shared",
                  0);
     const std::string command = program.path.substr(program.path.find_last_of('/') + 1);
     if (selection.split && command == "torchrun")

@@ -68,7 +68,7 @@ bool select_gpus(const Settings& settings, const Environment& environment, Machi
     }
 
     const std::vector<Gpu> known = known_gpus(machine, std::string(gpus->value));
-    if (known.size() > GpuPlaces::kMost)
+    if (known.size() > GpuPlaces::kMax)
         return error.set(gpus->origin, gpus->value, "at most 64 GPUs can be told apart");
     const auto visible = environment.get(kCudaVisible);
     std::vector<GpuIdentity> identities;
@@ -95,7 +95,7 @@ bool select_gpus(const Settings& settings, const Environment& environment, Machi
 }
 
 void select_one(Selection& selection, const Gpu& gpu) {
-    const Gpu one = gpu;  // perhaps among those that go
+    const Gpu one = gpu;  // NOLINT(performance-unnecessary-copy-initialization): perhaps among those that go
     selection.gpus = {one};
     selection.how = Selection::How::listed;
 }

@@ -5,7 +5,7 @@
 #include "cli/exit_codes.h"
 #include "cli/json.h"
 #include "cli/launcher_settings.h"
-#include "cli/read_figures.h"
+#include "cli/read_stats.h"
 #include "cli/table.h"
 #include "config/printable.h"
 #include "config/resolve.h"
@@ -24,7 +24,7 @@ constexpr NamedTally kTallies[] = {{"allocated", &Statistics::allocated},
                                    {"active", &Statistics::active},
                                    {"reserved", &Statistics::reserved}};
 
-std::string mode_of(const GpuFigures& gpu) {
+std::string mode_of(const GpuStats& gpu) {
     constexpr const char* kModes[] = {"direct", "growth", "prealloc"};
     return gpu.mode < std::size(kModes) ? kModes[gpu.mode] : "?";
 }
@@ -35,12 +35,12 @@ std::string ago(std::uint64_t milliseconds) {
     return std::to_string(milliseconds / 1000) + "." + std::to_string(milliseconds % 1000 / 100) + " s ago";
 }
 
-std::string as_table(int pid, const ProcessFigures& process) {
+std::string as_table(int pid, const ProcessStats& process) {
     std::vector<std::vector<std::string>> tallies = {{"GPU", "BYTES", "CURRENT", "PEAK", "ALLOCATED", "FREED"}};
     std::vector<std::vector<std::string>> counts = {{"GPU", "MODE", "CONTEXTS", "ALLOCATIONS", "FREES", "SEGMENTS",
                                                      "RETRIES", "OOMS", "SYNCS", "LARGEST FREE", "OWN MEMORY",
                                                      "WRITTEN"}};
-    for (const GpuFigures& gpu : process.gpus) {
+    for (const GpuStats& gpu : process.gpus) {
         const Statistics& s = gpu.statistics;
         const std::string start = gpu.uuid.substr(0, 12);  // enough to name a GPU by
         for (const NamedTally& row : kTallies) {
@@ -61,9 +61,9 @@ std::string as_table(int pid, const ProcessFigures& process) {
            "later.\n";
 }
 
-std::string as_json(int pid, const ProcessFigures& process) {
+std::string as_json(int pid, const ProcessStats& process) {
     Json gpus = Json::array();
-    for (const GpuFigures& gpu : process.gpus) {
+    for (const GpuStats& gpu : process.gpus) {
         const Statistics& s = gpu.statistics;
         Json one = {{"gpu", gpu.uuid}, {"name", gpu.name}, {"allocator", mode_of(gpu)}, {"contexts", gpu.contexts}};
         for (const NamedTally& row : kTallies) {
@@ -94,9 +94,9 @@ int show_statistics(const Invocation& invocation) {
     Settings settings;
     if (!load_launcher(settings, invocation, error)) return complain(error, kConfig);
     const std::string folder = sharing_folder(settings, invocation.environment);
-    figures::remove_dead(folder.c_str());
+    stats::remove_dead(folder.c_str());
     const int pid = invocation.arguments.pid;
-    const ProcessFigures process = read_figures(folder, pid);
+    const ProcessStats process = read_stats(folder, pid);
     if (!process.failure.empty()) return complain(process.failure, kNoGpu);
     std::fputs((invocation.arguments.json ? as_json(pid, process) : as_table(pid, process)).c_str(), stdout);
     return 0;

@@ -1,4 +1,4 @@
-// Whether a program carries NVIDIA's static runtime, which no door can be put before.
+// Whether a program carries NVIDIA's static runtime, which no shim can be put before.
 #pragma once
 
 #include <string>

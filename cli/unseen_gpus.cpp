@@ -95,9 +95,10 @@ void say_unlimited(const Settings& settings, const Gpu& chosen) {
         if (!is_amount(entry.key) || !names_one(entry) || entry.rank.level != 0) continue;
         Reason gpu;
         append_gpu(identity, "", gpu);
-        complain(std::string("no limit on GPU ").append(gpu.view()) + ", which was chosen: " +
-                     std::string(entry.origin) + " says " + std::string(entry.selector.text) + "=" +
-                     std::string(entry.value) + " and nothing of the others; without a GPU before it it is for each",
+        complain(std::string("no limit on GPU ").append(gpu.view()) +
+                     ", which was chosen: " + std::string(entry.origin) + " says " + std::string(entry.selector.text) +
+                     "=" + std::string(entry.value) +
+                     ", and nothing sets one for the others; without a GPU, a limit is for every GPU",
                  0);
         return;
     }

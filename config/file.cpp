@@ -14,7 +14,7 @@ namespace cuslice {
 namespace {
 
 // Far more than any settings need; a device or a mistaken name must not fill the host's memory.
-constexpr std::size_t kMostBytes = 1024 * 1024;
+constexpr std::size_t kMaxBytes = std::size_t{1024} * 1024;
 
 void explain_errno(int code, Reason& why) {
     why.assign("cannot be read: ");
@@ -59,11 +59,11 @@ class OpenFile {
 class Pages {
   public:
     Pages() {
-        void* const at = ::mmap(nullptr, kMostBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void* const at = ::mmap(nullptr, kMaxBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         at_ = at == MAP_FAILED ? nullptr : static_cast<char*>(at);
     }
     ~Pages() {
-        if (at_ != nullptr) ::munmap(at_, kMostBytes);
+        if (at_ != nullptr) ::munmap(at_, kMaxBytes);
     }
     Pages(const Pages&) = delete;
     Pages& operator=(const Pages&) = delete;
@@ -75,8 +75,8 @@ class Pages {
 };
 
 bool read_all(int descriptor, char* to, std::size_t& size, Reason& why) {
-    for (size = 0; size < kMostBytes;) {
-        const ssize_t count = ::read(descriptor, to + size, kMostBytes - size);
+    for (size = 0; size < kMaxBytes;) {
+        const ssize_t count = ::read(descriptor, to + size, kMaxBytes - size);
         if (count == 0) return true;
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) {

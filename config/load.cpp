@@ -7,7 +7,7 @@
 namespace cuslice {
 namespace {
 
-// The fake driver takes its GPUs from the environment, which a guest must not write to.
+// The fake driver takes its GPUs from the environment, which a preloaded library must not write to.
 bool check_fake(const Settings& settings, ConfigError& error) {
     for (const Key key : {Key::fake, Key::fake_kernels}) {
         const Entry* entry = find(settings, key);
@@ -48,8 +48,8 @@ Path user_file(const char* const* environment) {
     return path;
 }
 
-bool load_guest(Settings& settings, const char* const* environment, OpenToml open_toml, const char* system_file,
-                ConfigError& error) {
+bool load_in_program(Settings& settings, const char* const* environment, OpenToml open_toml, const char* system_file,
+                     ConfigError& error) {
     // The launcher has read the files; reading them again could only disagree with what it showed and checked.
     const std::string_view handed_on = variable(environment, kHandOver);
     if (handed_on.data() != nullptr) {

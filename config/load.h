@@ -19,8 +19,8 @@ using OpenToml = cuslice_toml_parse_function* (*)(Reason& why);
 /// and the system's file; in both cases the environment (CUSLICE_*), CUSLICE_CONFIG's file and other tools' variables.
 /// Never the current folder. `environment` ends with a nullptr. On failure `error` says why; `settings` then holds a
 /// part and is not to be used. Not for two threads at once.
-bool load_guest(Settings& settings, const char* const* environment, OpenToml open_toml, const char* system_file,
-                ConfigError& error);
+bool load_in_program(Settings& settings, const char* const* environment, OpenToml open_toml, const char* system_file,
+                     ConfigError& error);
 
 /// The parts of it, for the launcher.
 /// CUSLICE_* of the environment, except CUSLICE_SETTINGS and the fake GPU's own; an unknown one is refused.

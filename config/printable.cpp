@@ -23,8 +23,8 @@ Character first_of(std::string_view text) {
         if ((byte(i) & 0xc0) != 0x80) return {};
         code = code << 6 | (byte(i) & 0x3f);
     }
-    constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (code < kLeast[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return {};
+    constexpr std::uint32_t kMin[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (code < kMin[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return {};
     return {code, length};
 }
 

@@ -44,7 +44,7 @@ struct Rank {
     Source source = Source::flag;
     std::uint8_t level = 0;
 
-    auto operator<=>(const Rank&) const = default;
+    auto operator<=>(const Rank&) const = default;  // NOLINT(modernize-use-nullptr): there is no pointer
 };
 
 /// One setting. The texts belong to the Settings that hold it.
@@ -90,7 +90,7 @@ bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& au
 class Settings {
   public:
     static constexpr std::size_t kMaxEntries = 256;
-    static constexpr std::size_t kTextBytes = 32 * 1024;
+    static constexpr std::size_t kTextBytes = std::size_t{32} * 1024;
 
     Settings() {}
     Settings(const Settings&) = delete;

@@ -124,7 +124,7 @@ bool find_one(const GpusQuestion& question, std::string_view name, std::size_t& 
 }  // namespace
 
 bool GpuPlaces::add(std::size_t place) {
-    if (count_ == kMost || allows(*this, place)) return false;
+    if (count_ == kMax || allows(*this, place)) return false;
     places_[count_++] = static_cast<std::uint8_t>(place);
     return true;
 }
@@ -158,10 +158,10 @@ bool count_in_chosen(std::string_view chosen, std::string_view variable, Visible
         return true;
     }
     if (!counts_gpus(variable)) return false;
-    std::string_view uuids[GpuPlaces::kMost];
+    std::string_view uuids[GpuPlaces::kMax];
     int count = 0;
     Items items(chosen);
-    for (std::string_view item; items.next(item) && count < static_cast<int>(GpuPlaces::kMost);)
+    for (std::string_view item; items.next(item) && count < static_cast<int>(GpuPlaces::kMax);)
         if (!item.empty()) uuids[count++] = item;
     const GpuPlaces places = read_list(variable, [&](std::string_view item) {
         const int index = index_of(item);
@@ -177,11 +177,11 @@ std::string_view own_list(std::string_view chosen, std::string_view variable) {
 
 bool parse_gpus(std::string_view text, Reason& why) {
     if (text.empty() || text == kAnyGpu) return true;
-    GpuSelector selectors[GpuPlaces::kMost];
+    GpuSelector selectors[GpuPlaces::kMax];
     std::size_t count = 0;
     Items items(text);
     for (std::string_view item; items.next(item);) {
-        if (count == GpuPlaces::kMost) {
+        if (count == GpuPlaces::kMax) {
             why.assign("at most 64 GPUs");
             return false;
         }
@@ -206,7 +206,7 @@ bool parse_gpus(std::string_view text, Reason& why) {
 bool resolve_gpus(const GpusQuestion& question, GpuPlaces& chosen, ConfigError& error) {
     chosen.clear();
     if (question.value.empty()) return true;
-    std::string_view names[GpuPlaces::kMost];
+    std::string_view names[GpuPlaces::kMax];
     Items items(question.value);
     for (std::string_view item; items.next(item);) {
         std::size_t place = 0;

@@ -22,7 +22,7 @@ inline constexpr std::string_view kAnyGpu = "any";
 /// Places in a list of GPUs, in the order in which a program sees them.
 class GpuPlaces {
   public:
-    static constexpr std::size_t kMost = 64;
+    static constexpr std::size_t kMax = 64;
 
     /// False, and nothing is added, if it is there already or there is no more room.
     bool add(std::size_t place);
@@ -31,12 +31,12 @@ class GpuPlaces {
     std::span<const std::uint8_t> view() && = delete;
 
   private:
-    std::uint8_t places_[kMost] = {};
+    std::uint8_t places_[kMax] = {};
     std::size_t count_ = 0;
 };
 
 /// A list of whole UUIDs, as CUDA_VISIBLE_DEVICES takes it.
-using VisibleText = FixedText<GpuPlaces::kMost * sizeof(GpuIdentity::uuid)>;
+using VisibleText = FixedText<GpuPlaces::kMax * sizeof(GpuIdentity::uuid)>;
 void append_visible(VisibleText& list, std::string_view uuid);
 
 /// What CUDA makes visible of `gpus`, which are in CUDA's own order, if CUDA_VISIBLE_DEVICES is `variable`; all of them

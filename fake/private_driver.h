@@ -7,11 +7,19 @@
 
 namespace cuslice::fake {
 
+/// What a thread and its process have, seen past the API: no gate, no injected failure, nothing that is counted.
+struct PrivateState {
+    unsigned depth = 0;     // contexts on the calling thread's stack
+    unsigned contexts = 0;  // of the process, on all GPUs
+};
+
 struct PrivateDriver {
     decltype(&::cuDevicePrimaryCtxRetain) retain_primary;
     decltype(&::cuDevicePrimaryCtxRelease_v2) release_primary;
     decltype(&::cuModuleLoadData) load_module;
-    CUresult(CUDAAPI* begin_capture)(CUstream, CUstreamCaptureMode);  // for tests alone
+    // For tests alone.
+    CUresult(CUDAAPI* begin_capture)(CUstream, CUstreamCaptureMode);
+    PrivateState (*state)();  // after cuInit
 };
 
 /// The name by which cuGetProcAddress gives it, whatever version is asked for. No driver of NVIDIA's has it.

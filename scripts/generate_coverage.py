@@ -20,38 +20,44 @@ PAGE = ROOT / "docs/coverage.md"
 
 # What a file of hooks does with its calls.
 HOW = {
-    "array": "its elements are charged before the driver is asked, until it is destroyed; padding is measured as the"
-    " driver's part",
-    "capture": "takes no memory: while a stream is captured, caches neither wait for the GPU nor record events",
-    "context": "the driver's part is measured around the call; a context, or a larger limit of one, that does not fit is"
-    " undone and refused; the end of a context gives back every allocation in it",
-    "copy": "a copy that begins in a cache's segment and is not within one block of the program's is refused, as the driver"
-    " refuses one past an allocation's end",
+    "context": "the driver footprint is measured around the call. A context, or a larger limit of one, that does not fit is"
+    " undone and refused. The end of a context gives back every allocation in it",
+    "device": "answers with the slice",
+    "entry_point": "asks the driver, and replaces the pointer that comes back by the hook's, if there is one",
+    "external": "opening another process's memory is measured, since its owner pays for it, and undone and refused if the"
+    " driver counts it here and it does not fit",
     "graph": "what an instance's allocation nodes need is charged before it is launched or uploaded, or the launch is"
-    " refused; then what the device keeps for graphs counts, as a memory pool's reserved bytes do",
-    "graph_nodes": "so is a node that copies or fills, when it is given its parameters",
-    "green": "the driver's part is measured around the call; a green context that does not fit is undone and refused. Its"
-    " allocations are the primary context's, and end with the last use of that",
+    " refused. What the device then keeps for graphs counts like a memory pool's reserved bytes",
+    "graph_node": "a node that copies or fills is checked as the copy or memset is, when it is given its parameters",
+    "green_context": "the driver footprint is measured around the call. A green context that does not fit is undone and"
+    " refused. Its allocations are the primary context's, and end with the last use of that",
     "init": "opens the GPUs and works out each one's slice; fails if a setting is wrong",
-    "lookup": "the driver is asked, and the pointer that comes back is exchanged for the hook's, if there is one",
-    "memory": "charged before the driver is asked, at the size asked for in steps of 512 bytes, until it is freed; where"
-    " the GPU's `allocator` caches, cuMemAlloc_v2 is a cache's, and the cache's segments are charged so",
-    "memset": "so is a memset",
-    "module": "the variables that its image tells of are charged before the driver is asked; then the driver's part is"
-    " measured, and one that does not fit is undone and refused",
-    "multicast": "what is bound stays charged until it is unbound or the object is gone; what the driver takes for an object"
-    " itself is measured when a device is added, and after a binding noticed at the next measurement",
-    "pointer": "takes no memory: of a block out of a cache, the driver's answer is corrected to what it would be of an"
-    " allocation, and a block that is about to be pinned is not used again",
-    "pool": "charged before the driver is asked, then the pool's reserved bytes count; they are read again before a"
-    " refusal",
-    "sharing": "exported memory stays charged when it is freed, until the driver's figure says that no other process holds"
-    " it; opening another's is measured, since its owner pays for it, and undone and refused if the driver counts it here"
-    " and it does not fit",
-    "view": "answers with the slice",
+    "memory": "charged before the driver is asked, at the size asked for in steps of 512 bytes, until it is freed. Where"
+    " the GPU's `allocator` caches, cuMemAlloc_v2 is served by a cache, and the cache's segments are charged instead",
+    "memory_array": "charged with its elements before the driver is asked, until it is destroyed; padding is measured with"
+    " the driver footprint",
+    "memory_copy": "refused if it begins in a cache's segment and is not within one block of the program's, as the driver"
+    " refuses a copy past an allocation's end",
+    "memory_info": "answers with the slice, and for a block of a cache as for an allocation",
+    "memory_ipc": "exported memory stays charged after its free until the driver's figure says that no other process holds"
+    " it. Opening another process's memory is measured, since its owner pays for it, and undone and refused if the driver"
+    " counts it here and it does not fit",
+    "memory_set": "the same check for a memset",
+    "module": "the variables that its image names are charged before the driver is asked. Then the driver footprint is"
+    " measured, and a module that does not fit is undone and refused",
+    "multicast": "memory that is bound stays charged until it is unbound or the object is gone. What the driver takes for"
+    " the object itself is measured when a device is added, and after a binding noticed at the next measurement",
+    "stream": "takes no memory. Noted, because caches may neither wait for the GPU nor record events while a stream is"
+    " captured",
+    "stream_ordered": "charged before the driver is asked; then the pool's reserved bytes count. They are read again before"
+    " a refusal. An imported pointer is measured, and undone and refused if the driver counts it here and it does not fit",
+    "unified": "takes no memory. For a block of a cache the driver's answer is corrected to that for an allocation, and a"
+    " block that is about to be pinned is not used again",
     "virtual_memory": "charged from cuMemCreate until the last handle and the last mapping are gone; what was bound to a"
-    " sparse array or exported, until the driver's figure says so",
+    " sparse array or exported, until the driver's figure says that it is gone; what is imported is measured, and undone"
+    " and refused if the driver counts it here and it does not fit",
 }
+HOW |= {"library": HOW["module"], "primary_context": HOW["context"]}
 
 # Functions that pass through although they can take memory on the GPU, or make the driver take it.
 UNCOUNTED = {
@@ -64,28 +70,34 @@ UNCOUNTED = {
 
 HEAD = """# What is caught, and what is counted
 
-*Written by `scripts/generate_coverage.py` from the list of the driver's functions; the tests fail when it is old.*
+*`scripts/generate_coverage.py` writes this page from the list of the driver's functions. A test
+fails when the page is out of date.*
 
-{total} functions of the CUDA driver are exported by `libcuslice.so`, the forms for per-thread default streams and the old
-forms each by itself: {hooked} are hooked, {checked} are checked, {passed} pass through. A function that passes through is the
-driver's own pointer to whoever asks `cuGetProcAddress`, and one jump to whoever calls the exported symbol. So is one that is
-checked, unless the settings have some GPU's memory cached ([the allocator](allocator.md)). Functions of a newer driver that are
-not listed here reach programs through `cuGetProcAddress`, not through `dlsym` ([boundaries](boundaries.md)).
+`libcuslice.so` exports {total} functions of the CUDA driver; forms for per-thread default streams and
+old forms count each by itself. {hooked} are hooked, {checked} are checked, {passed} pass through.
+
+- A function that **passes through** is the driver's own pointer for programs that ask
+  `cuGetProcAddress`, and one jump for programs that call the exported symbol.
+- A **checked** function passes through, too, unless the settings have some GPU's memory cached
+  ([the allocator](allocator.md)).
+- Functions of a newer driver that are not listed here reach programs through `cuGetProcAddress`,
+  not through `dlsym` ([boundaries](boundaries.md)).
 
 """
 
 UNCOUNTED_HEAD = """
 ## Not counted at the call
 
-These can take memory on the GPU and pass through in this version. Where NVML lists the process, what they took is
-noticed at the next measurement (a refusal, a context or module call, or when the allocations have grown by the
-headroom) and comes out of the allocations after it. Where NVML doesn't, it is not counted.
+These can take memory on the GPU and pass through in this version. Where NVML lists the process,
+cuslice notices what they took at the next measurement (a refusal, a context or module call, or when
+the allocations have grown by the headroom), and the allocations after it have that much less. Where
+NVML doesn't, it is not counted.
 
 | what | functions |
 |---|---|
 """
 
-ROW = re.compile(r"^CUSLICE_FUNCTION\((\w+), (\w+), (\d+), (\w+), (\w+)\)", re.M)
+ROW = re.compile(r"^CUSLICE_FUNCTION\((\w+), (\w+), (\d+), (\w+), (\w+), \w+\)", re.M)
 
 
 def fail(message):
@@ -101,7 +113,7 @@ def hook_files():
     files = {}
     for path in sorted((ROOT / "shim/driver").glob("hooks_*.cpp")):
         word = path.stem.removeprefix("hooks_")
-        symbols = re.findall(r"^CUSLICE_(?:HOOK |CHECKED\()(cu\w+)[(,]", path.read_text(), re.M)
+        symbols = re.findall(r"^CUSLICE_(?:HOOK(?:_\w+)?|CHECKED)\((cu\w+)[,)]", path.read_text(), re.M)
         if symbols and word not in HOW:
             fail(f"say in HOW what {path.name} does with its calls")
         files.update(dict.fromkeys(symbols, word))
@@ -115,9 +127,9 @@ def by_file(title, rows, files):
     text = f"## {title}\n\n| what happens | functions, with the CUDA version that brought each form |\n|---|---|\n"
     symbols = collections.defaultdict(list)
     for symbol, _, version, _, _ in rows:
-        symbols[files[symbol]].append(f"`{symbol}` {since(int(version))}")
-    for word in sorted(symbols):
-        text += f"| {HOW[word]} | {', '.join(symbols[word])} |\n"
+        symbols[HOW[files[symbol]]].append(f"`{symbol}` {since(int(version))}")
+    for how, forms in symbols.items():
+        text += f"| {how} | {', '.join(forms)} |\n"
     return text
 
 

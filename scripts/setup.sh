@@ -4,10 +4,14 @@
 #
 #   scripts/setup.sh
 #   scripts/setup.sh tests    with what tests of containers want, which are skipped where it can't be had
+#   scripts/setup.sh checks   with clang, clang-format and clang-tidy, without which continuous integration fails
 set -euo pipefail
 
 # A program, and the package that brings it. g++ is not enough by itself for cmake's C language, hence gcc.
 programs="gcc:gcc g++:g++ cmake:cmake ninja:ninja-build git:git make:make readelf:binutils file:file python3:python3"
+# Version 14, which Debian 12 and Ubuntu 24.04 both have: others format and warn differently.
+checks=""
+[ "${1:-}" != checks ] || checks="clang++:clang clang++-14:clang-14 clang-format-14:clang-format-14 clang-tidy-14:clang-tidy-14"
 # Packages without a program to look for, and a file of theirs by which they are known wherever they came from.
 libraries="libc6-dev:/usr/include/dlfcn.h libtomlplusplus-dev:/usr/include/toml++/toml.h
     nlohmann-json3-dev:/usr/include/nlohmann/json.hpp libcli11-dev:/usr/include/CLI/CLI.hpp"
@@ -17,13 +21,16 @@ wanted=""
 [ "${1:-}" != tests ] || wanted="bwrap:bubblewrap runc:runc"
 
 missing=()
-for pair in $programs; do
+for pair in $programs $checks; do
     command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
 done
 for pair in $libraries; do
     [ -e "${pair#*:}" ] || missing+=("${pair%%:*}")
 done
 ls /usr/include/catch2/catch*.hpp >/dev/null 2>&1 || missing+=(catch2)
+# clang++ alone has no sanitizers and no libFuzzer.
+[ -z "$checks" ] || ls "$(clang++ -print-resource-dir 2>/dev/null)"/lib/*/libclang_rt.fuzzer*.a >/dev/null 2>&1 ||
+    missing+=(libclang-rt-dev)
 # Debian's own python3 comes in parts. One from elsewhere is whole, and its packages would not be the system's.
 parts=$(python3 -c 'import importlib.util as u; print(*[m for m in ("ensurepip", "pip") if not u.find_spec(m)])' 2>/dev/null ||
         echo "ensurepip pip")

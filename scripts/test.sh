@@ -4,6 +4,7 @@
 #   scripts/test.sh                 the preset dev, in build/dev
 #   scripts/test.sh asan            another preset: asan or tsan
 #   scripts/test.sh dev -R route    more words go to ctest: here only the tests whose name contains `route`
+#   scripts/test.sh dev -LE slow    without the slow ones; labels are the folders of tests/, and what cases are tagged with
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -33,4 +34,6 @@ wait "$fetching" ||
 plain=()
 [ "$preset" != tsan ] || ! setarch -R true 2>/dev/null || plain=(setarch -R)
 
+# ctest's record of how long tests took grows with each run by those whose name has spaces, and is of no use to them.
+rm -f "build/$preset/Testing/Temporary/CTestCostData.txt"
 exec "${plain[@]}" ctest --preset "$preset" --no-tests=error --parallel "$(nproc)" "$@" </dev/null

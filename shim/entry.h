@@ -1,5 +1,5 @@
 #pragma once
-#include "policy/base/uncancelled.h"
+#include "policy/base/cancellation.h"
 #include "shim/process/process.h"
 
 namespace cuslice {
@@ -35,7 +35,7 @@ class OnStack {
     std::uint64_t number_ = 0;
     void* const* returns_at_ = nullptr;
     const void* returns_to_ = nullptr;
-    CancellationHold cancellation_;
+    CancellationDisabler cancellation_;
 };
 
 // The thread's outermost hook that counts.

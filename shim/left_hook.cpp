@@ -36,7 +36,7 @@ void forget_left_hook() {
     if (frame.freeing) gpu_state().frees.end();
     frame.reserving = nullptr;
     frame.freeing = false;
-    process().leave_locks();
+    process().leave();
 }
 
 }  // namespace

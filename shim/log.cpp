@@ -7,7 +7,7 @@
 #include <cerrno>
 
 #include "config/resolve.h"
-#include "policy/base/guest_file.h"
+#include "policy/base/own_descriptors.h"
 #include "shim/process/process.h"
 #include "virtual_gpu/selection/host_environment.h"
 

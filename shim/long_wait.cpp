@@ -9,7 +9,6 @@
 
 #include "policy/base/mutex.h"
 #include "shim/log.h"
-#include "shim/process/process.h"
 #include "virtual_gpu/driver/libc.h"
 
 namespace cuslice {
@@ -21,7 +20,7 @@ extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start[];
 extern "C" __attribute__((visibility("hidden"))) const char _end[];
 
 constexpr std::uint64_t kLong = 5000;  // milliseconds
-constexpr unsigned kMostLines = 16;
+constexpr unsigned kMaxLines = 16;
 constinit std::atomic<unsigned> lines{0};
 
 using CpuClock = int (*)(unsigned long thread, clockid_t* clock);
@@ -51,32 +50,36 @@ unsigned thread_number(std::uintptr_t thread) {
     return ask(thread, &clock) == 0 ? ~static_cast<unsigned>(clock >> 3) : 0;
 }
 
-const char* name_of(const Mutex* mutex) {
-    Process& all = process();
-    Caches& caches = all.caches();
-    GpuState& state = gpu_state();
-    const struct {
-        const Mutex* mutex;
-        const char* name;
-    } known[] = {
-        {&state.contexts.mutex(), "of contexts"},         {&state.physical_memory.mutex(), "of physical memory"},
-        {&state.graph_needs.mutex(), "of graphs' needs"}, {&state.visits.mutex(), "of visits to contexts"},
-        {&caches.captures().mutex(), "of captures"},      {&caches.fences().mutex(), "of fences"},
-        {&caches.ipc_blocks().mutex(), "of IPC blocks"}};
-    for (const auto& one : known)
-        if (one.mutex == mutex) return one.name;
-    for (int i = 0; i < all.gpu_count(); i++)
-        if (mutex == &all.gpu(i).mutex()) return "of a GPU's own part";
-    return "at";
+const char* name_of(LockRank rank) {
+    switch (rank) {
+        case LockRank::contexts:
+            return "of contexts";
+        case LockRank::physical_memory:
+            return "of physical memory";
+        case LockRank::graph_needs:
+            return "of graphs' needs";
+        case LockRank::visits:
+            return "of visits to contexts";
+        case LockRank::captures:
+            return "of captures";
+        case LockRank::fences:
+            return "of fences";
+        case LockRank::ipc_blocks:
+            return "of IPC blocks";
+        case LockRank::driver_footprint:
+            return "of a GPU's own part";
+        default:
+            return "at";
+    }
 }
 
 void tell(const LongWait& wait) {
-    if (lines.fetch_add(1, std::memory_order_relaxed) >= kMostLines) return;
+    if (lines.fetch_add(1, std::memory_order_relaxed) >= kMaxLines) return;
     const int saved_errno = errno;
     LogLine line;
     line.append("thread ").append_number(static_cast<std::uint64_t>(syscall(SYS_gettid)));
     line.append(" has waited ").append_number(wait.milliseconds / 1000).append(" s for the lock ");
-    line.append(name_of(wait.mutex)).append(' ');
+    line.append(name_of(wait.mutex->rank())).append(' ');
     append_place(line, wait.mutex);
     append_place(line.append(", in code at "), wait.waiting_at);
     if (const unsigned holder = thread_number(wait.holder))

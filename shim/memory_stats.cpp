@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "include/cuslice.h"
-#include "policy/base/uncancelled.h"
+#include "policy/base/cancellation.h"
 #include "shim/process/process.h"
 
 namespace cuslice {
@@ -12,17 +12,17 @@ namespace cuslice {
 namespace {
 
 // How large the structure was in the first version.
-constexpr std::size_t kLeastSize = offsetof(cuslice_stats, own_memory) + sizeof(cuslice_stats::own_memory);
+constexpr std::size_t kMinSize = offsetof(cuslice_stats, own_memory) + sizeof(cuslice_stats::own_memory);
 
 cuslice_tally tally_of(const Tally& tally) { return {tally.current, tally.peak, tally.allocated, tally.freed}; }
 
 int memory_stats(int device, cuslice_stats* stats) {
-    if (!stats || stats->size < kLeastSize) return CUDA_ERROR_INVALID_VALUE;
+    if (!stats || stats->size < kMinSize) return CUDA_ERROR_INVALID_VALUE;
     if (!process().gpu_count()) return CUDA_ERROR_NOT_INITIALIZED;
     const VirtualGpu* gpu = process().gpu_of(device);
     if (!gpu) return CUDA_ERROR_INVALID_DEVICE;
     if (!gpu->caches() || !process().caches_anything()) return CUDA_ERROR_NOT_SUPPORTED;
-    const Uncancelled uncancelled;
+    const DisableCancellation uncancelled;
     const Statistics s = process().caches().statistics(*gpu);
     cuslice_stats all{};
     all.allocated = tally_of(s.allocated);

@@ -39,8 +39,8 @@ void write_uuid(std::string_view gpu, unsigned part, char (&uuid)[sizeof(GpuIden
 // is free as far as is known. A host has at most 256 domains there and 64 parts of each GPU.
 std::uint32_t domain_of(const GpuIdentity& gpu, std::uint32_t domain, unsigned part) {
     constexpr std::uint32_t kFirst = 0xc000, kCount = 0x4000;
-    if (domain < kCount / VirtualParts::kMost && part < VirtualParts::kMost)
-        return kFirst + domain * static_cast<std::uint32_t>(VirtualParts::kMost) + part;
+    if (domain < kCount / VirtualParts::kMax && part < VirtualParts::kMax)
+        return kFirst + domain * static_cast<std::uint32_t>(VirtualParts::kMax) + part;
     return kFirst + static_cast<std::uint32_t>(hash_part(kFirstStart, gpu.uuid, part) % kCount);
 }
 
@@ -48,7 +48,7 @@ void write_pci(const GpuIdentity& gpu, unsigned part, char (&pci)[sizeof(GpuIden
     const std::string_view own = gpu.pci;
     const std::size_t colon = own.find(':');
     std::uint32_t domain = 0;
-    if (colon == own.npos || colon > 8) return;
+    if (colon > 8) return;  // or there is none
     for (const char digit : slice(own, 0, colon)) {
         const char lower = to_lower(digit);
         if (!is_hex_digit(lower)) return;

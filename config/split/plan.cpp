@@ -46,7 +46,7 @@ Reason& append_equal(const Task& task, std::uint64_t parts, Reason& why) {
 class Ordered {
   public:
     bool add(const VirtualPart& part, unsigned place) {
-        if (count_ == VirtualParts::kMost) return false;
+        if (count_ == VirtualParts::kMax) return false;
         std::size_t at = count_++;
         for (; at > 0 && places_[at - 1] > place; --at) {
             parts_[at] = parts_[at - 1];
@@ -59,8 +59,8 @@ class Ordered {
     std::span<const VirtualPart> view() const { return {parts_, count_}; }
 
   private:
-    VirtualPart parts_[VirtualParts::kMost];
-    unsigned places_[VirtualParts::kMost];
+    VirtualPart parts_[VirtualParts::kMax];
+    unsigned places_[VirtualParts::kMax];
     std::size_t count_ = 0;
 };
 
@@ -68,11 +68,11 @@ bool split_equally(const Task& task, WrittenSplit& written, ConfigError& error) 
     const std::uint64_t each = task.slice.bytes / written.equal / kEqualPartStep * kEqualPartStep;
     written.count = written.equal;
     for (std::size_t i = 0; i < written.count; ++i) written.parts[i].bytes = each;
-    if (each >= kLeastPart) return true;
+    if (each >= kMinPart) return true;
     Reason why;
     append_slice(task, why.append_number(written.equal).append(" parts of "));
     why.append(" have ").append(format_size(each).view()).append(" each: a part has at least 64MiB");
-    const std::uint64_t most = task.slice.bytes / kLeastPart;
+    const std::uint64_t most = task.slice.bytes / kMinPart;
     if (most > 1) why.append("; at most ").append_number(most).append(" parts");
     return refuse_plan(task, why, error);
 }
@@ -107,7 +107,7 @@ bool split_by_size(const Task& task, WrittenSplit& written, ConfigError& error) 
     for (std::size_t i = 0; i < written.count; ++i) {
         if (!written.parts[i].rest) continue;
         written.parts[i].bytes = slice - sum;
-        if (slice - sum >= kLeastPart) continue;
+        if (slice - sum >= kMinPart) continue;
         Reason why;
         why.append("the rest of ");
         append_slice(task, why).append(" is ").append(format_size(slice - sum).view());
@@ -150,7 +150,7 @@ bool hidden(const Settings& settings, const Entry& entry) {
 }  // namespace
 
 bool VirtualParts::add(const VirtualPart& part) {
-    if (count_ == kMost) return false;
+    if (count_ == kMax) return false;
     parts_[count_++] = part;
     return true;
 }
@@ -169,7 +169,7 @@ bool plan_split(const Settings& settings, std::span<const GpuIdentity> gpus, std
     Ordered ordered;
     const GpuIdentity* first = nullptr;  // of those that are split
     bool has_places = false;
-    for (std::size_t i = 0; i < gpus.size() && i < VirtualParts::kMost; ++i) {
+    for (std::size_t i = 0; i < gpus.size() && i < VirtualParts::kMax; ++i) {
         const auto place = static_cast<std::uint8_t>(i);
         const Entry* entry = find(settings, Key::split, gpus[i]);
         if (entry == nullptr || entry->number == 1) {

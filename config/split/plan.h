@@ -24,7 +24,7 @@ struct VirtualPart {
 /// The virtual GPUs of a process, in the order in which the program counts them.
 class VirtualParts {
   public:
-    static constexpr std::size_t kMost = kMostParts;
+    static constexpr std::size_t kMax = kMaxParts;
 
     /// False, and nothing is added, if there is no more room.
     bool add(const VirtualPart& part);
@@ -32,7 +32,7 @@ class VirtualParts {
     std::span<const VirtualPart> view() && = delete;
 
   private:
-    VirtualPart parts_[kMost];
+    VirtualPart parts_[kMax];
     std::size_t count_ = 0;
 };
 
@@ -41,8 +41,8 @@ bool splits_any(const Settings& settings);
 
 /// What the settings make of `gpus`, whose memory is `totals` bytes. Where any GPU's parts have places, all must; they
 /// come first in that order, those with the same place as they are written, and whole GPUs after them. Refused: parts
-/// that are more than the GPU's slice together (with `oversubscribe`: any of them alone), or less than kLeastPart each;
-/// more virtual GPUs than VirtualParts::kMost. Pure.
+/// that are more than the GPU's slice together (with `oversubscribe`: any of them alone), or less than kMinPart each;
+/// more virtual GPUs than VirtualParts::kMax. Pure.
 bool plan_split(const Settings& settings, std::span<const GpuIdentity> gpus, std::span<const std::uint64_t> totals,
                 VirtualParts& parts, ConfigError& error);
 /// Equal parts are multiples of this, which is what a driver hands out.

@@ -6,7 +6,7 @@
 namespace cuslice {
 namespace {
 
-constexpr unsigned kMostPlace = 9999;
+constexpr unsigned kMaxPlace = 9999;
 constexpr std::string_view kRest = "rest";
 
 bool refuse(std::string_view reason, Reason& why) {
@@ -36,10 +36,10 @@ bool is_fraction(std::string_view text) {
 }
 
 bool read_equal(std::string_view text, unsigned& equal, Reason& why) {
-    constexpr auto kMost = static_cast<unsigned>(kMostParts);
-    equal = count_of(text, kMost);
+    constexpr auto kMax = static_cast<unsigned>(kMaxParts);
+    equal = count_of(text, kMax);
     if (equal == 0) return refuse("0 parts leave no GPU: a number from 1, which leaves it whole, to 64", why);
-    if (equal <= kMost) return true;
+    if (equal <= kMax) return true;
     why.assign(text).append(" parts? at most 64; if a size is meant, it needs its unit, as ").append(text);
     why.append("MiB");
     return false;
@@ -48,8 +48,8 @@ bool read_equal(std::string_view text, unsigned& equal, Reason& why) {
 bool read_place(std::string_view text, unsigned& place, Reason& why) {
     if (!all_digits(text))
         return refuse("a number is needed after the @, the part's place in the order, as 1GiB@1+2GiB@0", why);
-    place = count_of(text, kMostPlace);
-    return place <= kMostPlace || refuse("a place is a number up to 9999", why);
+    place = count_of(text, kMaxPlace);
+    return place <= kMaxPlace || refuse("a place is a number up to 9999", why);
 }
 
 bool read_part(std::string_view text, WrittenPart& part, Reason& why) {
@@ -68,7 +68,7 @@ bool read_part(std::string_view text, WrittenPart& part, Reason& why) {
         if (!is_digit(size[0]) && size[0] != '-') why.append("; or rest, or a number of equal parts");
         return false;
     }
-    if (part.bytes >= kLeastPart) return true;
+    if (part.bytes >= kMinPart) return true;
     why.assign(size).append(" is too little for a GPU: a part has at least 64MiB");
     return false;
 }
@@ -81,7 +81,7 @@ bool read_sizes(std::string_view text, WrittenSplit& written, Reason& why) {
         if (!read_part(slice(text, 0, plus), part, why)) return false;
         if (part.rest && written.has_rest())
             return refuse("rest is there twice: one part can have what the others leave", why);
-        if (written.count == kMostParts) return refuse("more than 64 parts", why);
+        if (written.count == kMaxParts) return refuse("more than 64 parts", why);
         written.parts[written.count++] = part;
         if ((part.place == kNoPlace) != (written.parts[0].place == kNoPlace))
             return refuse("either each part has a place in the order, as in 1GiB@1+2GiB@0, or none has", why);

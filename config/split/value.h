@@ -11,8 +11,8 @@
 namespace cuslice {
 
 /// Virtual GPUs of a process.
-inline constexpr std::size_t kMostParts = 64;
-inline constexpr std::uint64_t kLeastPart = 64ull << 20;  // bytes
+inline constexpr std::size_t kMaxParts = 64;
+inline constexpr std::uint64_t kMinPart = 64ull << 20;  // bytes
 
 /// A part without a place in the order, which comes after all that have one.
 inline constexpr unsigned kNoPlace = ~0u;
@@ -29,7 +29,7 @@ struct WrittenPart {
 struct WrittenSplit {
     /// How many equal parts; 0 if there are sizes.
     unsigned equal = 0;
-    WrittenPart parts[kMostParts];
+    WrittenPart parts[kMaxParts];
     std::size_t count = 0;
 
     bool has_places() const { return count != 0 && parts[0].place != kNoPlace; }

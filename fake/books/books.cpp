@@ -109,10 +109,11 @@ bool Books::end_the_dead() {
     return known;
 }
 
-std::uint32_t Books::choose_slot() const {
+std::uint32_t Books::choose_slot(const std::bitset<books_slots>& taken) const {
     std::uint32_t free = books_slots, oldest = books_slots, ended = 0;
     for (std::uint32_t i = 0; i < books_slots; i++) {
         const Slot& slot = file_->slots[i];
+        if (taken[i]) continue;
         if (slot.state == SlotState::Free && free == books_slots) free = i;
         if (slot.state != SlotState::Ended) continue;
         ended++;
@@ -124,14 +125,21 @@ std::uint32_t Books::choose_slot() const {
 bool Books::claim_slot(std::string& error) {
     const FileLock lock(lock_file_);
     end_the_dead();
-    const std::uint32_t chosen = choose_slot();
-    if (chosen == books_slots) {
-        error = "the fake GPU has no room for another process: " + std::to_string(books_slots) + " are using it";
-        return false;
-    }
-    if (set_lock(lock_file_, 1 + static_cast<off_t>(chosen), F_WRLCK, F_SETLK) != 0) {
-        error = system_error("can't lock a slot in the fake GPU's books");
-        return false;
+    // Byte 0 can be lost to an unlock by another thread of its holder's process, such as NVML's, so that somebody may
+    // be claiming a slot that is still free to look at.
+    std::bitset<books_slots> taken;
+    std::uint32_t chosen = 0;
+    for (;; taken.set(chosen)) {
+        chosen = choose_slot(taken);
+        if (chosen == books_slots) {
+            error = "the fake GPU has no room for another process: " + std::to_string(books_slots) + " are using it";
+            return false;
+        }
+        if (set_lock(lock_file_, 1 + static_cast<off_t>(chosen), F_WRLCK, F_SETLK) == 0) break;
+        if (errno != EAGAIN && errno != EACCES) {
+            error = system_error("can't lock a slot in the fake GPU's books");
+            return false;
+        }
     }
     slot_ = &file_->slots[chosen];
     for (auto* word : {&slot_->claim, &slot_->used, &slot_->peak, &slot_->context_bytes, &slot_->module_bytes,

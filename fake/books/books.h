@@ -2,6 +2,7 @@
 // One process's access to the books of one GPU: claim a slot, charge and release bytes, read what everybody holds.
 
 #include <bit>
+#include <bitset>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -63,6 +64,8 @@ class Books {
         slot_->context_bytes.fetch_add(static_cast<std::uint64_t>(bytes), std::memory_order_relaxed);
         slot_->contexts.fetch_add(static_cast<unsigned>(contexts), std::memory_order_relaxed);
     }
+    /// This process's contexts.
+    unsigned contexts() const { return slot_ != nullptr ? slot_->contexts.load(std::memory_order_relaxed) : 0; }
     void note_modules(std::int64_t bytes) {
         slot_->module_bytes.fetch_add(static_cast<std::uint64_t>(bytes), std::memory_order_relaxed);
     }
@@ -132,7 +135,7 @@ class Books {
     bool map(const std::string& path, bool create, const GpuSpec* gpu, std::string& error);
     std::uint64_t used_with_others();
     std::uint64_t used_now() const;
-    std::uint32_t choose_slot() const;
+    std::uint32_t choose_slot(const std::bitset<books_slots>& taken) const;
     /// Ends the slots of the dead; false if it couldn't be seen of each whether it is. The caller holds byte 0.
     bool end_the_dead();
     void end(Slot& slot, std::uint32_t number);

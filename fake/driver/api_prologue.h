@@ -6,6 +6,7 @@
 
 #include "fake/driver/cuda_api.h"
 #include "fake/driver/gate.h"
+#include "virtual_gpu/driver/parameters.h"
 
 namespace cuslice::fake {
 
@@ -17,18 +18,22 @@ CUresult unsupported(const char* name, std::atomic<bool>& said);
 
 }  // namespace cuslice::fake
 
-/// First statement of every entry; its function's own name.
-#define CUSLICE_ENTER(name)                                                                             \
-    if (::cuslice::fake::gate.load(std::memory_order_relaxed) != 0) [[unlikely]] {                      \
-        if (const CUresult refused = ::cuslice::fake::pass_gate(#name, false); refused != CUDA_SUCCESS) \
-            return refused;                                                                             \
-    }
+/// Defines a function of the driver's: CUSLICE_ENTRY(cuMemFree_v2, address) { ... }. The body runs once the call may be
+/// made; the parameters' types are those of cuda.h.
+#define CUSLICE_ENTRY(name, ...) CUSLICE_ENTRY_BEHIND(false, name, __VA_ARGS__)
+/// The same of a function that works before cuInit.
+#define CUSLICE_ENTRY_ANYTIME(name, ...) CUSLICE_ENTRY_BEHIND(true, name, __VA_ARGS__)
 
-/// The same for a function that works before cuInit.
-#define CUSLICE_ENTER_ANYTIME(name)                                                                                    \
-    if (::cuslice::fake::gate.load(std::memory_order_relaxed) != 0) [[unlikely]] {                                     \
-        if (const CUresult refused = ::cuslice::fake::pass_gate(#name, true); refused != CUDA_SUCCESS) return refused; \
-    }
+#define CUSLICE_ENTRY_BEHIND(anytime, name, ...)                                       \
+    static CUresult entered_##name(CUSLICE_PARAMETERS(name, __VA_ARGS__));             \
+    CUresult CUDAAPI name(CUSLICE_PARAMETERS(name, __VA_ARGS__)) {                     \
+        if (::cuslice::fake::gate.load(std::memory_order_relaxed) != 0) [[unlikely]] { \
+            const CUresult refused = ::cuslice::fake::pass_gate(#name, anytime);       \
+            if (refused != CUDA_SUCCESS) return refused;                               \
+        }                                                                              \
+        return entered_##name(__VA_ARGS__);                                            \
+    }                                                                                  \
+    [[gnu::always_inline]] inline CUresult entered_##name(CUSLICE_PARAMETERS(name, __VA_ARGS__))
 
 /// Answers an argument or a flag that this driver's form of a function does not have.
 #define CUSLICE_UNSUPPORTED(what)                           \

@@ -87,4 +87,20 @@ void end_arrays(Context& context) {
     });
 }
 
+TileExtent tile_of(const Array& array) {
+    const bool flat = array.descriptor.Depth == 0 || (array.descriptor.Flags & CUDA_ARRAY3D_LAYERED) != 0;
+    switch (array.element) {
+        case 1:
+            return flat ? TileExtent{256, 256, 1} : TileExtent{64, 32, 32};
+        case 2:
+            return flat ? TileExtent{256, 128, 1} : TileExtent{32, 32, 32};
+        case 4:
+            return flat ? TileExtent{128, 128, 1} : TileExtent{32, 32, 16};
+        case 8:
+            return flat ? TileExtent{128, 64, 1} : TileExtent{32, 16, 16};
+        default:
+            return flat ? TileExtent{64, 64, 1} : TileExtent{16, 16, 16};
+    }
+}
+
 }  // namespace cuslice::fake

@@ -55,4 +55,10 @@ void unbind_tiles(Array& array);
 /// Ends the arrays of a context that ends.
 void end_arrays(Context& context);
 
+/// How many elements a tile of a sparse array has: the shapes that graphics APIs call standard.
+struct TileExtent {
+    std::size_t width, height, depth;
+};
+TileExtent tile_of(const Array& array);
+
 }  // namespace cuslice::fake

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "fake/driver/graph.h"
+#include "fake/driver/sync.h"
 
 namespace cuslice::fake {
 
@@ -21,6 +22,30 @@ struct Capture {
 
     bool active() const { return status.load() == CU_STREAM_CAPTURE_STATUS_ACTIVE; }
     void invalidate() { status = CU_STREAM_CAPTURE_STATUS_INVALIDATED; }
+};
+
+/// The capture that a stream is part of, if any. Other threads look at it and end it: what is got stays as long as it
+/// is held.
+class CaptureOfStream {
+  public:
+    CaptureOfStream() = default;
+    CaptureOfStream(CaptureOfStream&& other) noexcept : capture_(other.get()) {}
+    CaptureOfStream& operator=(std::shared_ptr<Capture> capture) {
+        const std::lock_guard hold(lock_);
+        capture_.swap(capture);
+        return *this;
+    }
+    std::shared_ptr<Capture> get() const {
+        const std::lock_guard hold(lock_);
+        return capture_;
+    }
+    operator std::shared_ptr<Capture>() const { return get(); }
+    std::shared_ptr<Capture> operator->() const { return get(); }
+    bool operator==(const std::shared_ptr<Capture>& other) const { return get() == other; }
+
+  private:
+    mutable SpinLock lock_;
+    std::shared_ptr<Capture> capture_;
 };
 
 /// Captures that are in progress in the process, relaxed ones included.

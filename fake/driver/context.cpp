@@ -49,6 +49,11 @@ bool pop_context(CUcontext& handle) {
     return true;
 }
 
+unsigned stack_depth() {
+    const std::size_t below = stack_below != nullptr ? stack_below->size() : 0;
+    return static_cast<unsigned>(below) + (current_handle != nullptr ? 1 : 0);
+}
+
 void set_context(CUcontext handle) {
     CUcontext old = nullptr;
     if (handle == nullptr) {

@@ -65,6 +65,8 @@ Context& create_name(Context& base, CUgreenCtx green);
 void push_context(CUcontext handle);
 /// Takes the top off, or returns false if the stack is empty.
 bool pop_context(CUcontext& handle);
+/// How many are on it.
+unsigned stack_depth();
 /// Replaces the top; null takes it off.
 void set_context(CUcontext handle);
 

@@ -65,43 +65,27 @@ CUresult synchronize(CUcontext handle) {
 
 }  // namespace
 
-CUresult CUDAAPI cuCtxCreate(CUcontext* out, unsigned int flags, CUdevice device) {
-    CUSLICE_ENTER(cuCtxCreate)
-    return create(out, flags, device, 3010);
-}
+CUSLICE_ENTRY(cuCtxCreate, out, flags, device) { return create(out, flags, device, 3010); }
 
-CUresult CUDAAPI cuCtxCreate_v2(CUcontext* out, unsigned int flags, CUdevice device) {
-    CUSLICE_ENTER(cuCtxCreate_v2)
-    return create(out, flags, device, 3020);
-}
+CUSLICE_ENTRY(cuCtxCreate_v2, out, flags, device) { return create(out, flags, device, 3020); }
 
-CUresult CUDAAPI cuCtxCreate_v3(CUcontext* out, CUexecAffinityParam* affinity, int count, unsigned int flags,
-                                CUdevice device) {
-    CUSLICE_ENTER(cuCtxCreate_v3)
+CUSLICE_ENTRY(cuCtxCreate_v3, out, affinity, count, flags, device) {
     if (count < 0 || (count > 0 && affinity == nullptr)) return CUDA_ERROR_INVALID_VALUE;
     if (count > 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     return create(out, flags, device, 3020);
 }
 
-CUresult CUDAAPI cuCtxCreate_v4(CUcontext* out, CUctxCreateParams* params, unsigned int flags, CUdevice device) {
-    CUSLICE_ENTER(cuCtxCreate_v4)
+CUSLICE_ENTRY(cuCtxCreate_v4, out, params, flags, device) {
     if (params != nullptr && params->numExecAffinityParams > 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     if (params != nullptr && params->cigParams != nullptr) CUSLICE_UNSUPPORTED("cuCtxCreate_v4 with CIG parameters");
     return create(out, flags, device, 3020);
 }
 
-CUresult CUDAAPI cuCtxDestroy(CUcontext context) {
-    CUSLICE_ENTER(cuCtxDestroy)
-    return destroy(context);
-}
+CUSLICE_ENTRY(cuCtxDestroy, context) { return destroy(context); }
 
-CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
-    CUSLICE_ENTER(cuCtxDestroy_v2)
-    return destroy(context);
-}
+CUSLICE_ENTRY(cuCtxDestroy_v2, context) { return destroy(context); }
 
-CUresult CUDAAPI cuCtxAttach(CUcontext* out, unsigned int flags) {
-    CUSLICE_ENTER(cuCtxAttach)
+CUSLICE_ENTRY(cuCtxAttach, out, flags) {
     Context* context = nullptr;
     if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
@@ -111,8 +95,7 @@ CUresult CUDAAPI cuCtxAttach(CUcontext* out, unsigned int flags) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxDetach(CUcontext handle) {
-    CUSLICE_ENTER(cuCtxDetach)
+CUSLICE_ENTRY(cuCtxDetach, handle) {
     Context* context = live_context(handle);
     if (context == nullptr || handle != current_handle) return CUDA_ERROR_INVALID_CONTEXT;
     {
@@ -122,42 +105,27 @@ CUresult CUDAAPI cuCtxDetach(CUcontext handle) {
     return destroy(handle);
 }
 
-CUresult CUDAAPI cuCtxPushCurrent(CUcontext context) {
-    CUSLICE_ENTER(cuCtxPushCurrent)
-    return push(context);
-}
+CUSLICE_ENTRY(cuCtxPushCurrent, context) { return push(context); }
 
-CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext context) {
-    CUSLICE_ENTER(cuCtxPushCurrent_v2)
-    return push(context);
-}
+CUSLICE_ENTRY(cuCtxPushCurrent_v2, context) { return push(context); }
 
-CUresult CUDAAPI cuCtxPopCurrent(CUcontext* out) {
-    CUSLICE_ENTER(cuCtxPopCurrent)
-    return pop(out);
-}
+CUSLICE_ENTRY(cuCtxPopCurrent, out) { return pop(out); }
 
-CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext* out) {
-    CUSLICE_ENTER(cuCtxPopCurrent_v2)
-    return pop(out);
-}
+CUSLICE_ENTRY(cuCtxPopCurrent_v2, out) { return pop(out); }
 
-CUresult CUDAAPI cuCtxSetCurrent(CUcontext handle) {
-    CUSLICE_ENTER(cuCtxSetCurrent)
+CUSLICE_ENTRY(cuCtxSetCurrent, handle) {
     if (handle != nullptr && live_context(handle) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     set_context(handle);
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxGetCurrent(CUcontext* out) {
-    CUSLICE_ENTER(cuCtxGetCurrent)
+CUSLICE_ENTRY(cuCtxGetCurrent, out) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *out = current_handle;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxGetDevice(CUdevice* device) {
-    CUSLICE_ENTER(cuCtxGetDevice)
+CUSLICE_ENTRY(cuCtxGetDevice, device) {
     Context* context = nullptr;
     if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
@@ -165,8 +133,7 @@ CUresult CUDAAPI cuCtxGetDevice(CUdevice* device) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxGetDevice_v2(CUdevice* device, CUcontext handle) {
-    CUSLICE_ENTER(cuCtxGetDevice_v2)
+CUSLICE_ENTRY(cuCtxGetDevice_v2, device, handle) {
     Context* context = nullptr;
     if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = chosen_context(handle, context); bad != CUDA_SUCCESS) return bad;
@@ -174,18 +141,11 @@ CUresult CUDAAPI cuCtxGetDevice_v2(CUdevice* device, CUcontext handle) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxSynchronize() {
-    CUSLICE_ENTER(cuCtxSynchronize)
-    return synchronize(nullptr);
-}
+CUSLICE_ENTRY(cuCtxSynchronize) { return synchronize(nullptr); }
 
-CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext context) {
-    CUSLICE_ENTER(cuCtxSynchronize_v2)
-    return synchronize(context);
-}
+CUSLICE_ENTRY(cuCtxSynchronize_v2, context) { return synchronize(context); }
 
-CUresult CUDAAPI cuCtxGetApiVersion(CUcontext handle, unsigned int* version) {
-    CUSLICE_ENTER(cuCtxGetApiVersion)
+CUSLICE_ENTRY(cuCtxGetApiVersion, handle, version) {
     Context* context = nullptr;
     if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = chosen_context(handle, context); bad != CUDA_SUCCESS) return bad;
@@ -193,8 +153,7 @@ CUresult CUDAAPI cuCtxGetApiVersion(CUcontext handle, unsigned int* version) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxGetId(CUcontext handle, unsigned long long* id) {
-    CUSLICE_ENTER(cuCtxGetId)
+CUSLICE_ENTRY(cuCtxGetId, handle, id) {
     Context* context = nullptr;
     if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = chosen_context(handle, context); bad != CUDA_SUCCESS) return bad;

@@ -1,4 +1,4 @@
-// Events of all that runs in a context, or in a green one.
+// Events of all that runs in a context.
 
 #include "fake/driver/api_prologue.h"
 #include "fake/driver/event.h"
@@ -21,7 +21,11 @@ CUresult streams_of(const Context& name, std::vector<Stream*>& found) {
     return result;
 }
 
-CUresult record(const Context& name, Event* event) {
+}  // namespace
+
+namespace cuslice::fake {
+
+CUresult record_in(const Context& name, Event* event) {
     const CUcontext context = name.base != nullptr ? name.base->handle : name.handle;
     if (event == nullptr || event->context != context) return CUDA_ERROR_INVALID_HANDLE;
     if (Lane::all_idle() && captures_in_progress == 0 && event->shared == nullptr) {
@@ -48,7 +52,7 @@ CUresult record(const Context& name, Event* event) {
     return CUDA_SUCCESS;
 }
 
-CUresult wait(const Context& name, const Event* event) {
+CUresult wait_in(const Context& name, const Event* event) {
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     std::vector<Stream*> all;
     if (const CUresult bad = streams_of(name, all); bad != CUDA_SUCCESS) return bad;
@@ -57,28 +61,14 @@ CUresult wait(const Context& name, const Event* event) {
     return CUDA_SUCCESS;
 }
 
-}  // namespace
+}  // namespace cuslice::fake
 
-CUresult CUDAAPI cuCtxRecordEvent(CUcontext handle, CUevent event) {
-    CUSLICE_ENTER(cuCtxRecordEvent)
+CUSLICE_ENTRY(cuCtxRecordEvent, handle, event) {
     const Context* name = live_name(handle);
-    return name == nullptr ? CUDA_ERROR_INVALID_CONTEXT : record(*name, events.find(event));
+    return name == nullptr ? CUDA_ERROR_INVALID_CONTEXT : record_in(*name, events.find(event));
 }
 
-CUresult CUDAAPI cuCtxWaitEvent(CUcontext handle, CUevent event) {
-    CUSLICE_ENTER(cuCtxWaitEvent)
+CUSLICE_ENTRY(cuCtxWaitEvent, handle, event) {
     const Context* name = live_name(handle);
-    return name == nullptr ? CUDA_ERROR_INVALID_CONTEXT : wait(*name, events.find(event));
-}
-
-CUresult CUDAAPI cuGreenCtxRecordEvent(CUgreenCtx green, CUevent event) {
-    CUSLICE_ENTER(cuGreenCtxRecordEvent)
-    const Context* name = name_of_green(green);
-    return name == nullptr ? CUDA_ERROR_INVALID_CONTEXT : record(*name, events.find(event));
-}
-
-CUresult CUDAAPI cuGreenCtxWaitEvent(CUgreenCtx green, CUevent event) {
-    CUSLICE_ENTER(cuGreenCtxWaitEvent)
-    const Context* name = name_of_green(green);
-    return name == nullptr ? CUDA_ERROR_INVALID_CONTEXT : wait(*name, events.find(event));
+    return name == nullptr ? CUDA_ERROR_INVALID_CONTEXT : wait_in(*name, events.find(event));
 }

@@ -16,16 +16,14 @@ CUresult context_and(const void* out, Context*& context) {
 
 }  // namespace
 
-CUresult CUDAAPI cuCtxGetFlags(unsigned int* flags) {
-    CUSLICE_ENTER(cuCtxGetFlags)
+CUSLICE_ENTRY(cuCtxGetFlags, flags) {
     Context* context = nullptr;
     if (const CUresult bad = context_and(flags, context); bad != CUDA_SUCCESS) return bad;
     *flags = context->flags;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxSetFlags(unsigned int flags) {
-    CUSLICE_ENTER(cuCtxSetFlags)
+CUSLICE_ENTRY(cuCtxSetFlags, flags) {
     Context* context = nullptr;
     if ((flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
@@ -33,8 +31,7 @@ CUresult CUDAAPI cuCtxSetFlags(unsigned int flags) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxGetLimit(size_t* value, CUlimit limit) {
-    CUSLICE_ENTER(cuCtxGetLimit)
+CUSLICE_ENTRY(cuCtxGetLimit, value, limit) {
     Context* context = nullptr;
     if (const CUresult bad = context_and(value, context); bad != CUDA_SUCCESS) return bad;
     const std::lock_guard hold(driver().lock);
@@ -44,8 +41,7 @@ CUresult CUDAAPI cuCtxGetLimit(size_t* value, CUlimit limit) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value) {
-    CUSLICE_ENTER(cuCtxSetLimit)
+CUSLICE_ENTRY(cuCtxSetLimit, limit, value) {
     Context* context = nullptr;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
     const std::lock_guard hold(driver().lock);
@@ -55,16 +51,14 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxGetCacheConfig(CUfunc_cache* config) {
-    CUSLICE_ENTER(cuCtxGetCacheConfig)
+CUSLICE_ENTRY(cuCtxGetCacheConfig, config) {
     Context* context = nullptr;
     if (const CUresult bad = context_and(config, context); bad != CUDA_SUCCESS) return bad;
     *config = context->cache_config;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxSetCacheConfig(CUfunc_cache config) {
-    CUSLICE_ENTER(cuCtxSetCacheConfig)
+CUSLICE_ENTRY(cuCtxSetCacheConfig, config) {
     Context* context = nullptr;
     if (static_cast<unsigned>(config) > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
@@ -72,16 +66,14 @@ CUresult CUDAAPI cuCtxSetCacheConfig(CUfunc_cache config) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxGetSharedMemConfig(CUsharedconfig* config) {
-    CUSLICE_ENTER(cuCtxGetSharedMemConfig)
+CUSLICE_ENTRY(cuCtxGetSharedMemConfig, config) {
     Context* context = nullptr;
     if (const CUresult bad = context_and(config, context); bad != CUDA_SUCCESS) return bad;
     *config = context->shared_config;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxSetSharedMemConfig(CUsharedconfig config) {
-    CUSLICE_ENTER(cuCtxSetSharedMemConfig)
+CUSLICE_ENTRY(cuCtxSetSharedMemConfig, config) {
     Context* context = nullptr;
     if (static_cast<unsigned>(config) > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
@@ -89,8 +81,7 @@ CUresult CUDAAPI cuCtxSetSharedMemConfig(CUsharedconfig config) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxGetStreamPriorityRange(int* least, int* greatest) {
-    CUSLICE_ENTER(cuCtxGetStreamPriorityRange)
+CUSLICE_ENTRY(cuCtxGetStreamPriorityRange, least, greatest) {
     Context* context = nullptr;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
     if (least != nullptr) *least = 0;
@@ -98,8 +89,7 @@ CUresult CUDAAPI cuCtxGetStreamPriorityRange(int* least, int* greatest) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxGetExecAffinity(CUexecAffinityParam* affinity, CUexecAffinityType type) {
-    CUSLICE_ENTER(cuCtxGetExecAffinity)
+CUSLICE_ENTRY(cuCtxGetExecAffinity, affinity, type) {
     Context* context = nullptr;
     if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     if (const CUresult bad = context_and(affinity, context); bad != CUDA_SUCCESS) return bad;
@@ -108,8 +98,7 @@ CUresult CUDAAPI cuCtxGetExecAffinity(CUexecAffinityParam* affinity, CUexecAffin
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxResetPersistingL2Cache() {
-    CUSLICE_ENTER(cuCtxResetPersistingL2Cache)
+CUSLICE_ENTRY(cuCtxResetPersistingL2Cache) {
     Context* context = nullptr;
     return current_context(context);  // there is no cache to reset
 }

@@ -10,13 +10,6 @@ using namespace cuslice::fake;
 
 namespace {
 
-/// The GPU of an ordinal, checked together with the place for the answer.
-CUresult device_and(const void* out, CUdevice device, Gpu*& gpu) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    gpu = driver().gpu(device);
-    return gpu == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
-}
-
 CUresult get_uuid(CUuuid* out, CUdevice device) {
     Gpu* gpu = nullptr;
     if (const CUresult bad = device_and(out, device, gpu); bad != CUDA_SUCCESS) return bad;
@@ -31,63 +24,46 @@ CUresult copy_text(char* out, int size, const std::string& text) {
     return CUDA_SUCCESS;
 }
 
-/// Peers reach each other over NVLink where both have it, else over PCI Express from Pascal on.
-bool peers(const GpuSpec& a, const GpuSpec& b) {
-    return a.uuid != b.uuid && a.major >= 6 && b.major >= 6 && a.major == b.major;
-}
-
 }  // namespace
 
-CUresult CUDAAPI cuDeviceGetCount(int* count) {
-    CUSLICE_ENTER(cuDeviceGetCount)
+CUSLICE_ENTRY(cuDeviceGetCount, count) {
     if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *count = static_cast<int>(driver().gpus.size());
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDeviceGet(CUdevice* device, int ordinal) {
-    CUSLICE_ENTER(cuDeviceGet)
+CUSLICE_ENTRY(cuDeviceGet, device, ordinal) {
     Gpu* gpu = nullptr;
     if (const CUresult bad = device_and(device, ordinal, gpu); bad != CUDA_SUCCESS) return bad;
     *device = ordinal;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDeviceGetName(char* name, int len, CUdevice device) {
-    CUSLICE_ENTER(cuDeviceGetName)
+CUSLICE_ENTRY(cuDeviceGetName, name, len, device) {
     Gpu* gpu = nullptr;
     if (const CUresult bad = device_and(name, device, gpu); bad != CUDA_SUCCESS) return bad;
     return copy_text(name, len, gpu->spec.name);
 }
 
-CUresult CUDAAPI cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
-    CUSLICE_ENTER(cuDeviceGetUuid)
-    return get_uuid(uuid, device);
-}
+CUSLICE_ENTRY(cuDeviceGetUuid, uuid, device) { return get_uuid(uuid, device); }
 
-CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
-    CUSLICE_ENTER(cuDeviceGetUuid_v2)
-    return get_uuid(uuid, device);
-}
+CUSLICE_ENTRY(cuDeviceGetUuid_v2, uuid, device) { return get_uuid(uuid, device); }
 
-CUresult CUDAAPI cuDeviceGetLuid(char* luid, unsigned int* mask, CUdevice device) {
-    CUSLICE_ENTER(cuDeviceGetLuid)
+CUSLICE_ENTRY(cuDeviceGetLuid, luid, mask, device) {
     Gpu* gpu = nullptr;
     if (const CUresult bad = device_and(luid, device, gpu); bad != CUDA_SUCCESS) return bad;
     if (mask == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return CUDA_ERROR_NOT_SUPPORTED;  // Windows alone has LUIDs
 }
 
-CUresult CUDAAPI cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
-    CUSLICE_ENTER(cuDeviceTotalMem_v2)
+CUSLICE_ENTRY(cuDeviceTotalMem_v2, bytes, device) {
     Gpu* gpu = nullptr;
     if (const CUresult bad = device_and(bytes, device, gpu); bad != CUDA_SUCCESS) return bad;
     *bytes = gpu->capacity();
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDeviceTotalMem(unsigned int* bytes, CUdevice device) {
-    CUSLICE_ENTER(cuDeviceTotalMem)
+CUSLICE_ENTRY(cuDeviceTotalMem, bytes, device) {
     Gpu* gpu = nullptr;
     if (const CUresult bad = device_and(bytes, device, gpu); bad != CUDA_SUCCESS) return bad;
     // 32 bits: what does not fit is said as the most that does.
@@ -95,8 +71,7 @@ CUresult CUDAAPI cuDeviceTotalMem(unsigned int* bytes, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
-    CUSLICE_ENTER(cuDeviceGetAttribute)
+CUSLICE_ENTRY(cuDeviceGetAttribute, value, attribute, device) {
     Gpu* gpu = nullptr;
     if (const CUresult bad = device_and(value, device, gpu); bad != CUDA_SUCCESS) return bad;
     int found = 0;
@@ -105,8 +80,7 @@ CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, 
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
-    CUSLICE_ENTER(cuDeviceComputeCapability)
+CUSLICE_ENTRY(cuDeviceComputeCapability, major, minor, device) {
     Gpu* gpu = nullptr;
     if (const CUresult bad = device_and(major, device, gpu); bad != CUDA_SUCCESS) return bad;
     if (minor == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -115,8 +89,7 @@ CUresult CUDAAPI cuDeviceComputeCapability(int* major, int* minor, CUdevice devi
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDeviceGetProperties(CUdevprop* prop, CUdevice device) {
-    CUSLICE_ENTER(cuDeviceGetProperties)
+CUSLICE_ENTRY(cuDeviceGetProperties, prop, device) {
     Gpu* gpu = nullptr;
     if (const CUresult bad = device_and(prop, device, gpu); bad != CUDA_SUCCESS) return bad;
     const auto value = [&](CUdevice_attribute attribute) {
@@ -139,15 +112,13 @@ CUresult CUDAAPI cuDeviceGetProperties(CUdevprop* prop, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDeviceGetPCIBusId(char* id, int len, CUdevice device) {
-    CUSLICE_ENTER(cuDeviceGetPCIBusId)
+CUSLICE_ENTRY(cuDeviceGetPCIBusId, id, len, device) {
     Gpu* gpu = nullptr;
     if (const CUresult bad = device_and(id, device, gpu); bad != CUDA_SUCCESS) return bad;
     return copy_text(id, len, pci_text(gpu->spec.pci));
 }
 
-CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice* device, const char* id) {
-    CUSLICE_ENTER(cuDeviceGetByPCIBusId)
+CUSLICE_ENTRY(cuDeviceGetByPCIBusId, device, id) {
     PciAddress pci;
     if (device == nullptr || id == nullptr || !parse_pci(id, pci)) return CUDA_ERROR_INVALID_VALUE;
     for (const auto& gpu : driver().gpus) {
@@ -158,46 +129,7 @@ CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice* device, const char* id) {
     return CUDA_ERROR_INVALID_DEVICE;
 }
 
-CUresult CUDAAPI cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
-    CUSLICE_ENTER(cuDeviceCanAccessPeer)
-    Gpu *gpu = nullptr, *other = nullptr;
-    if (const CUresult bad = device_and(can, device, gpu); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = device_and(can, peer, other); bad != CUDA_SUCCESS) return bad;
-    *can = peers(gpu->spec, other->spec);
-    return CUDA_SUCCESS;
-}
-
-CUresult CUDAAPI cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice source,
-                                         CUdevice target) {
-    CUSLICE_ENTER(cuDeviceGetP2PAttribute)
-    Gpu *gpu = nullptr, *other = nullptr;
-    if (const CUresult bad = device_and(value, source, gpu); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = device_and(value, target, other); bad != CUDA_SUCCESS) return bad;
-    if (gpu == other) return CUDA_ERROR_INVALID_DEVICE;
-    const bool reachable = peers(gpu->spec, other->spec);
-    const bool linked = reachable && gpu->spec.nvlink && other->spec.nvlink;
-    switch (static_cast<int>(attribute)) {
-        case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
-            *value = linked ? 0 : 1;
-            return CUDA_SUCCESS;
-        case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
-        case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
-            *value = reachable;
-            return CUDA_SUCCESS;
-        case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
-            *value = linked;
-            return CUDA_SUCCESS;
-        case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED:
-            *value = 0;
-            return CUDA_SUCCESS;
-        default:
-            return CUDA_ERROR_INVALID_VALUE;
-    }
-}
-
-CUresult CUDAAPI cuDeviceGetTexture1DLinearMaxWidth(size_t* width, CUarray_format format, unsigned channels,
-                                                    CUdevice device) {
-    CUSLICE_ENTER(cuDeviceGetTexture1DLinearMaxWidth)
+CUSLICE_ENTRY(cuDeviceGetTexture1DLinearMaxWidth, width, format, channels, device) {
     Gpu* gpu = nullptr;
     if (const CUresult bad = device_and(width, device, gpu); bad != CUDA_SUCCESS) return bad;
     const bool known = format == CU_AD_FORMAT_UNSIGNED_INT8 || format == CU_AD_FORMAT_SIGNED_INT8 ||
@@ -209,8 +141,7 @@ CUresult CUDAAPI cuDeviceGetTexture1DLinearMaxWidth(size_t* width, CUarray_forma
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDeviceGetExecAffinitySupport(int* supported, CUexecAffinityType type, CUdevice device) {
-    CUSLICE_ENTER(cuDeviceGetExecAffinitySupport)
+CUSLICE_ENTRY(cuDeviceGetExecAffinitySupport, supported, type, device) {
     Gpu* gpu = nullptr;
     if (const CUresult bad = device_and(supported, device, gpu); bad != CUDA_SUCCESS) return bad;
     if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_INVALID_VALUE;

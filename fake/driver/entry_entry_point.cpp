@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "fake/driver/api_prologue.h"
+#include "fake/driver/context.h"
 #include "fake/driver/exported_functions.h"
 #include "fake/driver/newer.h"
+#include "fake/driver/state.h"
 #include "fake/hidden_symbols.h"
 #include "fake/private_driver.h"
 #include "fake/spec/machine.h"
@@ -81,11 +83,18 @@ struct Answer {
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 };
 
+PrivateState private_state() {
+    PrivateState state{.depth = stack_depth()};
+    const std::lock_guard hold(driver().lock);
+    for (const auto& gpu : driver().gpus) state.contexts += gpu->books.contexts();
+    return state;
+}
+
 /// The newest form that is no newer than the version asked for. A function that has per-thread forms answers the
 /// per-thread flag with those alone; one that has none answers with the only forms there are.
 Answer look_up(const char* name, int version, cuuint64_t flags) {
     static constexpr PrivateDriver private_driver{&cuDevicePrimaryCtxRetain, &cuDevicePrimaryCtxRelease_v2,
-                                                  &cuModuleLoadData, &cuStreamBeginCapture_v2};
+                                                  &cuModuleLoadData, &cuStreamBeginCapture_v2, private_state};
     if (std::strcmp(name, kPrivateDriver) == 0)
         return {const_cast<PrivateDriver*>(&private_driver), CU_GET_PROC_ADDRESS_SUCCESS};
     const std::vector<const Exported*> rows = rows_of(name);
@@ -118,8 +127,7 @@ namespace cuslice::fake {
 
 }  // namespace cuslice::fake
 
-CUresult CUDAAPI cuGetProcAddress(const char* symbol, void** pfn, int version, cuuint64_t flags) {
-    CUSLICE_ENTER_ANYTIME(cuGetProcAddress)
+CUSLICE_ENTRY_ANYTIME(cuGetProcAddress, symbol, pfn, version, flags) {
     if (symbol == nullptr || pfn == nullptr || !valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
     const Answer answer = look_up(symbol, version, flags);
     if (answer.address == nullptr) return CUDA_ERROR_NOT_FOUND;
@@ -127,9 +135,7 @@ CUresult CUDAAPI cuGetProcAddress(const char* symbol, void** pfn, int version, c
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuGetProcAddress_v2(const char* symbol, void** pfn, int version, cuuint64_t flags,
-                                     CUdriverProcAddressQueryResult* status) {
-    CUSLICE_ENTER_ANYTIME(cuGetProcAddress_v2)
+CUSLICE_ENTRY_ANYTIME(cuGetProcAddress_v2, symbol, pfn, version, flags, status) {
     if (symbol == nullptr || pfn == nullptr || !valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
     const Answer answer = look_up(symbol, version, flags);
     *pfn = answer.address;

@@ -27,7 +27,7 @@ CUresult record(CUevent handle, CUstream stream_handle, unsigned flags, DefaultS
         record.task();
         return result;
     }
-    event->capture = stream->capture;
+    event->capture = stream->capture.get();
     note_record(*event, record, stream->lane->mark());
     // Other processes can't make ours get on: for them it goes on by itself.
     if (event->shared != nullptr && Lane::late()) std::thread([mark = event->mark] { Lane::wait(mark); }).detach();
@@ -35,24 +35,6 @@ CUresult record(CUevent handle, CUstream stream_handle, unsigned flags, DefaultS
 }
 
 CUresult record_plain(CUevent event, CUstream stream, DefaultStream form) { return record(event, stream, 0, form); }
-
-/// Work that is submitted to the stream later waits for the event; one that was never recorded is no obstacle.
-CUresult wait_event(CUstream handle, CUevent event_handle, unsigned flags, DefaultStream form) {
-    Stream* stream = nullptr;
-    const Event* event = events.find(event_handle);
-    if ((flags & ~unsigned{CU_EVENT_WAIT_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
-    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (const auto capture = event->capture.lock()) {
-        // Waiting for captured work makes a stream part of the capture. Its nodes run one after the other in any case.
-        if (stream->capture == nullptr && !stream->legacy) stream->capture = capture;
-        return stream->capture == capture ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-    }
-    if (event_reached(*event)) return CUDA_SUCCESS;
-    if (stream->capture != nullptr) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-    wait_in_lane(*stream->lane, *event);
-    return CUDA_SUCCESS;
-}
 
 CUresult destroy(CUevent event) { return events.destroy(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE; }
 
@@ -71,8 +53,7 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
 
 }  // namespace
 
-CUresult CUDAAPI cuEventCreate(CUevent* out, unsigned int flags) {
-    CUSLICE_ENTER(cuEventCreate)
+CUSLICE_ENTRY(cuEventCreate, out, flags) {
     Context* context = nullptr;
     constexpr unsigned all = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     if (out == nullptr || (flags & ~all) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -89,24 +70,14 @@ CUresult CUDAAPI cuEventCreate(CUevent* out, unsigned int flags) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuEventDestroy(CUevent event) {
-    CUSLICE_ENTER(cuEventDestroy)
-    return destroy(event);
-}
+CUSLICE_ENTRY(cuEventDestroy, event) { return destroy(event); }
 
-CUresult CUDAAPI cuEventDestroy_v2(CUevent event) {
-    CUSLICE_ENTER(cuEventDestroy_v2)
-    return destroy(event);
-}
+CUSLICE_ENTRY(cuEventDestroy_v2, event) { return destroy(event); }
 
-CUSLICE_STREAM_PAIR(cuEventRecord, record_plain, (CUevent event, CUstream stream), event, stream)
-CUSLICE_STREAM_PAIR(cuEventRecordWithFlags, record, (CUevent event, CUstream stream, unsigned int flags), event, stream,
-                    flags)
-CUSLICE_STREAM_PAIR(cuStreamWaitEvent, wait_event, (CUstream stream, CUevent event, unsigned int flags), stream, event,
-                    flags)
+CUSLICE_STREAM_PAIR(cuEventRecord, record_plain, event, stream)
+CUSLICE_STREAM_PAIR(cuEventRecordWithFlags, record, event, stream, flags)
 
-CUresult CUDAAPI cuEventQuery(CUevent handle) {
-    CUSLICE_ENTER(cuEventQuery)
+CUSLICE_ENTRY(cuEventQuery, handle) {
     const Event* event = events.find(handle);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
@@ -114,8 +85,7 @@ CUresult CUDAAPI cuEventQuery(CUevent handle) {
     return event_reached(*event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-CUresult CUDAAPI cuEventSynchronize(CUevent handle) {
-    CUSLICE_ENTER(cuEventSynchronize)
+CUSLICE_ENTRY(cuEventSynchronize, handle) {
     const Event* event = events.find(handle);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
@@ -126,12 +96,6 @@ CUresult CUDAAPI cuEventSynchronize(CUevent handle) {
     return fault_of_work(*context);
 }
 
-CUresult CUDAAPI cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
-    CUSLICE_ENTER(cuEventElapsedTime)
-    return elapsed(milliseconds, start, end);
-}
+CUSLICE_ENTRY(cuEventElapsedTime, milliseconds, start, end) { return elapsed(milliseconds, start, end); }
 
-CUresult CUDAAPI cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
-    CUSLICE_ENTER(cuEventElapsedTime_v2)
-    return elapsed(milliseconds, start, end);
-}
+CUSLICE_ENTRY(cuEventElapsedTime_v2, milliseconds, start, end) { return elapsed(milliseconds, start, end); }

@@ -131,13 +131,17 @@ CUresult check_attributes(const CUlaunchConfig& config, bool& cooperative) {
     return CUDA_SUCCESS;
 }
 
-CUresult launch_plain(CUfunction function, const Shape& shape, CUstream stream, void** parameters, void** extra,
-                      DefaultStream form) {
+CUresult launch_plain(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                      unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void** parameters,
+                      void** extra, DefaultStream form) {
+    const Shape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared};
     return launch(function, shape, stream, parameters, extra, false, form);
 }
 
-CUresult launch_cooperative(CUfunction function, const Shape& shape, CUstream stream, void** parameters,
+CUresult launch_cooperative(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                            unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void** parameters,
                             DefaultStream form) {
+    const Shape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared};
     return launch(function, shape, stream, parameters, nullptr, true, form);
 }
 
@@ -187,17 +191,8 @@ CUresult check_kernel_node(const CUDA_KERNEL_NODE_PARAMS_v3& params) {
 
 }  // namespace cuslice::fake
 
-CUSLICE_STREAM_PAIR(cuLaunchKernel, launch_plain,
-                    (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-                     unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
-                     CUstream stream, void** parameters, void** extra),
-                    function, Shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared}, stream, parameters,
-                    extra)
-CUSLICE_STREAM_PAIR(cuLaunchCooperativeKernel, launch_cooperative,
-                    (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-                     unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
-                     CUstream stream, void** parameters),
-                    function, Shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared}, stream, parameters)
-CUSLICE_STREAM_PAIR(cuLaunchKernelEx, launch_config,
-                    (const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra), config,
-                    function, parameters, extra)
+CUSLICE_STREAM_PAIR(cuLaunchKernel, launch_plain, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
+                    stream, parameters, extra)
+CUSLICE_STREAM_PAIR(cuLaunchCooperativeKernel, launch_cooperative, function, grid_x, grid_y, grid_z, block_x, block_y,
+                    block_z, shared, stream, parameters)
+CUSLICE_STREAM_PAIR(cuLaunchKernelEx, launch_config, config, function, parameters, extra)

@@ -64,8 +64,7 @@ bool free_external_buffer(Address address) {
 
 }  // namespace cuslice::fake
 
-CUresult CUDAAPI cuImportExternalMemory(CUexternalMemory* out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* handle) {
-    CUSLICE_ENTER(cuImportExternalMemory)
+CUSLICE_ENTRY(cuImportExternalMemory, out, handle) {
     Context* context = nullptr;
     if (out == nullptr || handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
@@ -86,9 +85,7 @@ CUresult CUDAAPI cuImportExternalMemory(CUexternalMemory* out, const CUDA_EXTERN
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuExternalMemoryGetMappedBuffer(CUdeviceptr* out, CUexternalMemory handle,
-                                                 const CUDA_EXTERNAL_MEMORY_BUFFER_DESC* buffer) {
-    CUSLICE_ENTER(cuExternalMemoryGetMappedBuffer)
+CUSLICE_ENTRY(cuExternalMemoryGetMappedBuffer, out, handle, buffer) {
     if (out == nullptr || buffer == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
     const External* external = externals.find(handle);
@@ -104,8 +101,7 @@ CUresult CUDAAPI cuExternalMemoryGetMappedBuffer(CUdeviceptr* out, CUexternalMem
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDestroyExternalMemory(CUexternalMemory handle) {
-    CUSLICE_ENTER(cuDestroyExternalMemory)
+CUSLICE_ENTRY(cuDestroyExternalMemory, handle) {
     const std::lock_guard hold(driver().lock);
     const External* external = externals.find(handle);
     if (external == nullptr) return CUDA_ERROR_INVALID_HANDLE;

@@ -109,20 +109,15 @@ CUresult give_nodes(const std::vector<CUgraphNode>& nodes, CUgraphNode* out, siz
 
 }  // namespace
 
-CUresult CUDAAPI cuGraphCreate(CUgraph* out, unsigned int flags) {
-    CUSLICE_ENTER(cuGraphCreate)
+CUSLICE_ENTRY(cuGraphCreate, out, flags) {
     if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     *out = graphs.create().first;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuGraphDestroy(CUgraph graph) {
-    CUSLICE_ENTER(cuGraphDestroy)
-    return destroy_graph(graph) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
+CUSLICE_ENTRY(cuGraphDestroy, graph) { return destroy_graph(graph) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
 
-CUresult CUDAAPI cuGraphClone(CUgraph* out, CUgraph handle) {
-    CUSLICE_ENTER(cuGraphClone)
+CUSLICE_ENTRY(cuGraphClone, out, handle) {
     const Graph* graph = graphs.find(handle);
     if (out == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (graph->has_memory) return CUDA_ERROR_NOT_SUPPORTED;
@@ -135,8 +130,7 @@ CUresult CUDAAPI cuGraphClone(CUgraph* out, CUgraph handle) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuGraphAddEmptyNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies, size_t count) {
-    CUSLICE_ENTER(cuGraphAddEmptyNode)
+CUSLICE_ENTRY(cuGraphAddEmptyNode, out, handle, dependencies, count) {
     Graph* graph = graphs.find(handle);
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = check_dependencies(handle, dependencies, count); bad != CUDA_SUCCESS) return bad;
@@ -145,61 +139,48 @@ CUresult CUDAAPI cuGraphAddEmptyNode(CUgraphNode* out, CUgraph handle, const CUg
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) {
-    CUSLICE_ENTER(cuGraphGetNodes)
+CUSLICE_ENTRY(cuGraphGetNodes, handle, nodes, count) {
     const Graph* graph = graphs.find(handle);
     return graph == nullptr ? CUDA_ERROR_INVALID_VALUE : give_nodes(graph->nodes, nodes, count);
 }
 
-CUresult CUDAAPI cuGraphGetRootNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) {
-    CUSLICE_ENTER(cuGraphGetRootNodes)
+CUSLICE_ENTRY(cuGraphGetRootNodes, handle, nodes, count) {
     const Graph* graph = graphs.find(handle);
     if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const auto first = graph->nodes.begin();
     return give_nodes({first, first + (graph->nodes.empty() ? 0 : 1)}, nodes, count);
 }
 
-CUresult CUDAAPI cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
-    CUSLICE_ENTER(cuGraphNodeGetType)
+CUSLICE_ENTRY(cuGraphNodeGetType, handle, type) {
     const GraphNode* node = graph_nodes.find(handle);
     if (type == nullptr || node == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *type = node->type;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuGraphInstantiate(CUgraphExec* out, CUgraph graph, CUgraphNode* error, char* log, size_t size) {
-    CUSLICE_ENTER(cuGraphInstantiate)
+CUSLICE_ENTRY(cuGraphInstantiate, out, graph, error, log, size) {
     if (error != nullptr) *error = nullptr;
     if (log != nullptr && size > 0) *log = '\0';
     return instantiate(out, graph, 0);
 }
 
-CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec* out, CUgraph graph, CUgraphNode* error, char* log, size_t size) {
-    CUSLICE_ENTER(cuGraphInstantiate_v2)
+CUSLICE_ENTRY(cuGraphInstantiate_v2, out, graph, error, log, size) {
     if (error != nullptr) *error = nullptr;
     if (log != nullptr && size > 0) *log = '\0';
     return instantiate(out, graph, 0);
 }
 
-CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph graph, unsigned long long flags) {
-    CUSLICE_ENTER(cuGraphInstantiateWithFlags)
-    return instantiate(out, graph, flags);
-}
+CUSLICE_ENTRY(cuGraphInstantiateWithFlags, out, graph, flags) { return instantiate(out, graph, flags); }
 
-CUresult CUDAAPI cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {
-    CUSLICE_ENTER(cuGraphExecGetFlags)
+CUSLICE_ENTRY(cuGraphExecGetFlags, handle, flags) {
     const GraphExec* exec = graph_execs.find(handle);
     if (flags == nullptr || exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *flags = exec->flags;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
-    CUSLICE_ENTER(cuGraphExecDestroy)
-    return graph_execs.destroy(exec) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
+CUSLICE_ENTRY(cuGraphExecDestroy, exec) { return graph_execs.destroy(exec) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
 
-CUSLICE_STREAM_PAIR(cuGraphInstantiateWithParams, instantiate_with,
-                    (CUgraphExec * out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params), out, graph, params)
-CUSLICE_STREAM_PAIR(cuGraphLaunch, launch, (CUgraphExec exec, CUstream stream), exec, stream)
-CUSLICE_STREAM_PAIR(cuGraphUpload, upload, (CUgraphExec exec, CUstream stream), exec, stream)
+CUSLICE_STREAM_PAIR(cuGraphInstantiateWithParams, instantiate_with, out, graph, params)
+CUSLICE_STREAM_PAIR(cuGraphLaunch, launch, exec, stream)
+CUSLICE_STREAM_PAIR(cuGraphUpload, upload, exec, stream)

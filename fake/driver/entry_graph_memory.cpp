@@ -53,16 +53,12 @@ const GraphNode* memory_node(CUgraphNode handle, CUgraphNodeType type) {
 
 }  // namespace
 
-CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                        CUDA_MEM_ALLOC_NODE_PARAMS* params) {
-    CUSLICE_ENTER(cuGraphAddMemAllocNode)
+CUSLICE_ENTRY(cuGraphAddMemAllocNode, out, graph, dependencies, count, params) {
     if (out == nullptr || params == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return add_node(out, graph, dependencies, count, *params);
 }
 
-CUresult CUDAAPI cuGraphAddMemFreeNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                       CUdeviceptr address) {
-    CUSLICE_ENTER(cuGraphAddMemFreeNode)
+CUSLICE_ENTRY(cuGraphAddMemFreeNode, out, graph, dependencies, count, address) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = check_dependencies(graph, dependencies, count); bad != CUDA_SUCCESS) return bad;
     const std::lock_guard hold(driver().lock);
@@ -71,8 +67,7 @@ CUresult CUDAAPI cuGraphAddMemFreeNode(CUgraphNode* out, CUgraph graph, const CU
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuGraphMemAllocNodeGetParams(CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS* out) {
-    CUSLICE_ENTER(cuGraphMemAllocNodeGetParams)
+CUSLICE_ENTRY(cuGraphMemAllocNodeGetParams, handle, out) {
     const GraphNode* node = memory_node(handle, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
     if (out == nullptr || node == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *out = {};
@@ -83,16 +78,14 @@ CUresult CUDAAPI cuGraphMemAllocNodeGetParams(CUgraphNode handle, CUDA_MEM_ALLOC
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuGraphMemFreeNodeGetParams(CUgraphNode handle, CUdeviceptr* out) {
-    CUSLICE_ENTER(cuGraphMemFreeNodeGetParams)
+CUSLICE_ENTRY(cuGraphMemFreeNodeGetParams, handle, out) {
     const GraphNode* node = memory_node(handle, CU_GRAPH_NODE_TYPE_MEM_FREE);
     if (out == nullptr || node == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *out = node->memory->at;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDeviceGraphMemTrim(CUdevice device) {
-    CUSLICE_ENTER(cuDeviceGraphMemTrim)
+CUSLICE_ENTRY(cuDeviceGraphMemTrim, device) {
     Gpu* gpu = driver().gpu(device);
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     const std::lock_guard hold(driver().lock);
@@ -100,8 +93,7 @@ CUresult CUDAAPI cuDeviceGraphMemTrim(CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void* value) {
-    CUSLICE_ENTER(cuDeviceGetGraphMemAttribute)
+CUSLICE_ENTRY(cuDeviceGetGraphMemAttribute, device, attribute, value) {
     const Gpu* gpu = driver().gpu(device);
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     const std::lock_guard hold(driver().lock);
@@ -111,8 +103,7 @@ CUresult CUDAAPI cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attrib
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void* value) {
-    CUSLICE_ENTER(cuDeviceSetGraphMemAttribute)
+CUSLICE_ENTRY(cuDeviceSetGraphMemAttribute, device, attribute, value) {
     const Gpu* gpu = driver().gpu(device);
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;

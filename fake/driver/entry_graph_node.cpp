@@ -107,18 +107,14 @@ CUresult add_any(const Place& place, const CUgraphEdgeData* edges, CUgraphNodePa
 
 }  // namespace
 
-CUresult CUDAAPI cuGraphAddKernelNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                      const CUDA_KERNEL_NODE_PARAMS_v1* params) {
-    CUSLICE_ENTER(cuGraphAddKernelNode)
+CUSLICE_ENTRY(cuGraphAddKernelNode, out, graph, dependencies, count, params) {
     if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUDA_KERNEL_NODE_PARAMS_v3 newer{};
     std::memcpy(&newer, params, sizeof *params);  // later forms added members at the end
     return add_kernel({out, graph, dependencies, count}, newer);
 }
 
-CUresult CUDAAPI cuGraphAddKernelNode_v2(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                         const CUDA_KERNEL_NODE_PARAMS_v2* params) {
-    CUSLICE_ENTER(cuGraphAddKernelNode_v2)
+CUSLICE_ENTRY(cuGraphAddKernelNode_v2, out, graph, dependencies, count, params) {
     if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUDA_KERNEL_NODE_PARAMS_v3 newer{};
     static_assert(sizeof newer == sizeof *params);
@@ -126,36 +122,26 @@ CUresult CUDAAPI cuGraphAddKernelNode_v2(CUgraphNode* out, CUgraph graph, const 
     return add_kernel({out, graph, dependencies, count}, newer);
 }
 
-CUresult CUDAAPI cuGraphAddMemcpyNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                      const CUDA_MEMCPY3D* copy, CUcontext context) {
-    CUSLICE_ENTER(cuGraphAddMemcpyNode)
+CUSLICE_ENTRY(cuGraphAddMemcpyNode, out, graph, dependencies, count, copy, context) {
     if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return add_copy({out, graph, dependencies, count}, *copy, context);
 }
 
-CUresult CUDAAPI cuGraphAddMemsetNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                      const CUDA_MEMSET_NODE_PARAMS* params, CUcontext context) {
-    CUSLICE_ENTER(cuGraphAddMemsetNode)
+CUSLICE_ENTRY(cuGraphAddMemsetNode, out, graph, dependencies, count, params, context) {
     if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return add_fill({out, graph, dependencies, count}, {params->dst, params->pitch, params->value, params->elementSize,
                                                         params->width, params->height, context});
 }
 
-CUresult CUDAAPI cuGraphAddHostNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                    const CUDA_HOST_NODE_PARAMS* params) {
-    CUSLICE_ENTER(cuGraphAddHostNode)
+CUSLICE_ENTRY(cuGraphAddHostNode, out, graph, dependencies, count, params) {
     if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return add_host({out, graph, dependencies, count}, params->fn, params->userData);
 }
 
-CUresult CUDAAPI cuGraphAddNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                CUgraphNodeParams* params) {
-    CUSLICE_ENTER(cuGraphAddNode)
+CUSLICE_ENTRY(cuGraphAddNode, out, graph, dependencies, count, params) {
     return add_any({out, graph, dependencies, count}, nullptr, params);
 }
 
-CUresult CUDAAPI cuGraphAddNode_v2(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
-                                   const CUgraphEdgeData* edges, size_t count, CUgraphNodeParams* params) {
-    CUSLICE_ENTER(cuGraphAddNode_v2)
+CUSLICE_ENTRY(cuGraphAddNode_v2, out, graph, dependencies, edges, count, params) {
     return add_any({out, graph, dependencies, count}, edges, params);
 }

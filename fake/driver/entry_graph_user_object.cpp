@@ -5,26 +5,17 @@
 
 using namespace cuslice::fake;
 
-CUresult CUDAAPI cuUserObjectCreate(CUuserObject* out, void* data, CUhostFn destroy, unsigned int references,
-                                    unsigned int flags) {
-    CUSLICE_ENTER(cuUserObjectCreate)
+CUSLICE_ENTRY(cuUserObjectCreate, out, data, destroy, references, flags) {
     // Documented: the one flag has to be given.
     if (out == nullptr || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) return CUDA_ERROR_INVALID_VALUE;
     return create_user_object(data, destroy, references, *out);
 }
 
-CUresult CUDAAPI cuUserObjectRetain(CUuserObject object, unsigned int count) {
-    CUSLICE_ENTER(cuUserObjectRetain)
-    return retain_user_object(object, count);
-}
+CUSLICE_ENTRY(cuUserObjectRetain, object, count) { return retain_user_object(object, count); }
 
-CUresult CUDAAPI cuUserObjectRelease(CUuserObject object, unsigned int count) {
-    CUSLICE_ENTER(cuUserObjectRelease)
-    return release_user_object(object, count);
-}
+CUSLICE_ENTRY(cuUserObjectRelease, object, count) { return release_user_object(object, count); }
 
-CUresult CUDAAPI cuGraphRetainUserObject(CUgraph handle, CUuserObject object, unsigned int count, unsigned int flags) {
-    CUSLICE_ENTER(cuGraphRetainUserObject)
+CUSLICE_ENTRY(cuGraphRetainUserObject, handle, object, count, flags) {
     Graph* graph = graphs.find(handle);
     if (graph == nullptr || (flags & ~unsigned{CU_GRAPH_USER_OBJECT_MOVE}) != 0) return CUDA_ERROR_INVALID_VALUE;
     // With the flag the caller's references become the graph's. Whether there are as many is looked at either way.
@@ -34,8 +25,7 @@ CUresult CUDAAPI cuGraphRetainUserObject(CUgraph handle, CUuserObject object, un
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuGraphReleaseUserObject(CUgraph handle, CUuserObject object, unsigned int count) {
-    CUSLICE_ENTER(cuGraphReleaseUserObject)
+CUSLICE_ENTRY(cuGraphReleaseUserObject, handle, object, count) {
     Graph* graph = graphs.find(handle);
     return graph == nullptr ? CUDA_ERROR_INVALID_VALUE : graph->objects.release(object, count);
 }

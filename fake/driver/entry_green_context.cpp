@@ -1,6 +1,7 @@
 // Green contexts, and the resources that they are made of.
 
 #include "fake/driver/api_prologue.h"
+#include "fake/driver/event.h"
 #include "fake/driver/green_context.h"
 #include "fake/driver/primary_context.h"
 #include "fake/driver/sm_resource.h"
@@ -40,15 +41,13 @@ CUresult destroy(CUgreenCtx handle) {
 
 }  // namespace
 
-CUresult CUDAAPI cuDeviceGetDevResource(CUdevice device, CUdevResource* out, CUdevResourceType type) {
-    CUSLICE_ENTER(cuDeviceGetDevResource)
+CUSLICE_ENTRY(cuDeviceGetDevResource, device, out, type) {
     const Gpu* gpu = driver().gpu(device);
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     return give_resource(gpu->spec, device, all_of(*gpu), type, out);
 }
 
-CUresult CUDAAPI cuCtxGetDevResource(CUcontext handle, CUdevResource* out, CUdevResourceType type) {
-    CUSLICE_ENTER(cuCtxGetDevResource)
+CUSLICE_ENTRY(cuCtxGetDevResource, handle, out, type) {
     const Context* name = live_name(handle);
     if (name == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     const Gpu& gpu = *name->gpu;
@@ -56,16 +55,13 @@ CUresult CUDAAPI cuCtxGetDevResource(CUcontext handle, CUdevResource* out, CUdev
     return give_resource(gpu.spec, gpu.ordinal, green == nullptr ? all_of(gpu) : green->multiprocessors, type, out);
 }
 
-CUresult CUDAAPI cuGreenCtxGetDevResource(CUgreenCtx handle, CUdevResource* out, CUdevResourceType type) {
-    CUSLICE_ENTER(cuGreenCtxGetDevResource)
+CUSLICE_ENTRY(cuGreenCtxGetDevResource, handle, out, type) {
     const Green* green = find_green(handle);
     if (green == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     return give_resource(green->gpu->spec, green->gpu->ordinal, green->multiprocessors, type, out);
 }
 
-CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource* result, unsigned int* groups, const CUdevResource* input,
-                                             CUdevResource* remaining, unsigned int flags, unsigned int least) {
-    CUSLICE_ENTER(cuDevSmResourceSplitByCount)
+CUSLICE_ENTRY(cuDevSmResourceSplitByCount, result, groups, input, remaining, flags, least) {
     constexpr unsigned fine = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING;
     constexpr unsigned clusters = CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
     if (groups == nullptr || input == nullptr || (flags & ~(fine | clusters)) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -77,14 +73,12 @@ CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource* result, unsigned int
     return split_resource(gpu->spec, result, *groups, *input, remaining, flags == fine, least);
 }
 
-CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc* out, CUdevResource* resources, unsigned int count) {
-    CUSLICE_ENTER(cuDevResourceGenerateDesc)
+CUSLICE_ENTRY(cuDevResourceGenerateDesc, out, resources, count) {
     if (out == nullptr || resources == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
     return describe_resources(resources, count, *out);
 }
 
-CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc handle, CUdevice device, unsigned int flags) {
-    CUSLICE_ENTER(cuGreenCtxCreate)
+CUSLICE_ENTRY(cuGreenCtxCreate, out, handle, device, flags) {
     const ResourceDescription* description = descriptions.find(handle);
     if (out == nullptr || description == nullptr || flags != CU_GREEN_CTX_DEFAULT_STREAM)
         return CUDA_ERROR_INVALID_VALUE;
@@ -94,13 +88,9 @@ CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc handle, CUd
     return create(*gpu, description->multiprocessors, *out);
 }
 
-CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx handle) {
-    CUSLICE_ENTER(cuGreenCtxDestroy)
-    return destroy(handle);
-}
+CUSLICE_ENTRY(cuGreenCtxDestroy, handle) { return destroy(handle); }
 
-CUresult CUDAAPI cuCtxFromGreenCtx(CUcontext* out, CUgreenCtx handle) {
-    CUSLICE_ENTER(cuCtxFromGreenCtx)
+CUSLICE_ENTRY(cuCtxFromGreenCtx, out, handle) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const Green* green = find_green(handle);
     if (green == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
@@ -108,8 +98,7 @@ CUresult CUDAAPI cuCtxFromGreenCtx(CUcontext* out, CUgreenCtx handle) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuGreenCtxStreamCreate(CUstream* out, CUgreenCtx handle, unsigned int flags, int priority) {
-    CUSLICE_ENTER(cuGreenCtxStreamCreate)
+CUSLICE_ENTRY(cuGreenCtxStreamCreate, out, handle, flags, priority) {
     if (out == nullptr || flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
     const Context* name = name_of_green(handle);
     if (name == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
@@ -117,8 +106,7 @@ CUresult CUDAAPI cuGreenCtxStreamCreate(CUstream* out, CUgreenCtx handle, unsign
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuStreamGetGreenCtx(CUstream handle, CUgreenCtx* out) {
-    CUSLICE_ENTER(cuStreamGetGreenCtx)
+CUSLICE_ENTRY(cuStreamGetGreenCtx, handle, out) {
     Stream* stream = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = find_stream(handle, DefaultStream::Legacy, stream); bad != CUDA_SUCCESS) return bad;
@@ -126,11 +114,20 @@ CUresult CUDAAPI cuStreamGetGreenCtx(CUstream handle, CUgreenCtx* out) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuGreenCtxGetId(CUgreenCtx handle, unsigned long long* id) {
-    CUSLICE_ENTER(cuGreenCtxGetId)
+CUSLICE_ENTRY(cuGreenCtxGetId, handle, id) {
     if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const Context* name = handle == nullptr ? live_name(current_handle) : name_of_green(handle);
     if (name == nullptr || name->green == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     *id = name->number;
     return CUDA_SUCCESS;
+}
+
+CUSLICE_ENTRY(cuGreenCtxRecordEvent, green, event) {
+    const Context* name = name_of_green(green);
+    return name == nullptr ? CUDA_ERROR_INVALID_CONTEXT : record_in(*name, events.find(event));
+}
+
+CUSLICE_ENTRY(cuGreenCtxWaitEvent, green, event) {
+    const Context* name = name_of_green(green);
+    return name == nullptr ? CUDA_ERROR_INVALID_CONTEXT : wait_in(*name, events.find(event));
 }

@@ -1,6 +1,4 @@
-// Start, version, and the names of errors.
-
-#include <cstddef>
+// Start and version.
 
 #include "fake/driver/api_prologue.h"
 #include "fake/driver/initialise.h"
@@ -8,45 +6,10 @@
 
 using namespace cuslice::fake;
 
-namespace {
-
-struct ErrorText {
-    CUresult error;
-    const char* name;
-    const char* meaning;
-};
-
-constexpr ErrorText error_texts[] = {
-#define ERROR(code, meaning) {code, #code, meaning},
-#include "fake/driver/errors.def"
-#undef ERROR
-};
-
-CUresult error_text(CUresult error, const char* ErrorText::*part, const char** out) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *out = nullptr;
-    for (const ErrorText& text : error_texts) {
-        if (text.error == error) {
-            *out = text.*part;
-            return CUDA_SUCCESS;
-        }
-    }
-    return CUDA_ERROR_INVALID_VALUE;
-}
-
-}  // namespace
-
 CUresult CUDAAPI cuInit(unsigned int flags) { return flags != 0 ? CUDA_ERROR_INVALID_VALUE : initialise(); }
 
-CUresult CUDAAPI cuDriverGetVersion(int* version) {
-    CUSLICE_ENTER_ANYTIME(cuDriverGetVersion)
+CUSLICE_ENTRY_ANYTIME(cuDriverGetVersion, version) {
     if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *version = driver_spec().cuda_version();
     return CUDA_SUCCESS;
-}
-
-CUresult CUDAAPI cuGetErrorName(CUresult error, const char** text) { return error_text(error, &ErrorText::name, text); }
-
-CUresult CUDAAPI cuGetErrorString(CUresult error, const char** text) {
-    return error_text(error, &ErrorText::meaning, text);
 }

@@ -69,18 +69,14 @@ CUresult get_variable(CUdeviceptr* address, size_t* bytes, CUlibrary library, co
 
 }  // namespace
 
-CUresult CUDAAPI cuLibraryLoadData(CUlibrary* out, const void* code, CUjit_option* jit, void** jit_values,
-                                   unsigned int jit_count, CUlibraryOption* options, void**, unsigned int count) {
-    CUSLICE_ENTER(cuLibraryLoadData)
+CUSLICE_ENTRY(cuLibraryLoadData, out, code, jit, jit_values, jit_count, options, values, count) {
     JitLog log;
     if (count > 0 && options == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = log.read(jit_count, jit, jit_values); bad != CUDA_SUCCESS) return bad;
     return load(out, code, log);
 }
 
-CUresult CUDAAPI cuLibraryLoadFromFile(CUlibrary* out, const char* path, CUjit_option* jit, void** jit_values,
-                                       unsigned int jit_count, CUlibraryOption* options, void**, unsigned int count) {
-    CUSLICE_ENTER(cuLibraryLoadFromFile)
+CUSLICE_ENTRY(cuLibraryLoadFromFile, out, path, jit, jit_values, jit_count, options, values, count) {
     JitLog log;
     std::vector<unsigned char> contents;
     if (out == nullptr || path == nullptr || (count > 0 && options == nullptr)) return CUDA_ERROR_INVALID_VALUE;
@@ -89,8 +85,7 @@ CUresult CUDAAPI cuLibraryLoadFromFile(CUlibrary* out, const char* path, CUjit_o
     return load(out, contents.data(), log);
 }
 
-CUresult CUDAAPI cuLibraryUnload(CUlibrary handle) {
-    CUSLICE_ENTER(cuLibraryUnload)
+CUSLICE_ENTRY(cuLibraryUnload, handle) {
     const std::lock_guard hold(driver().lock);
     Library* library = libraries.find(handle);
     if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -100,15 +95,13 @@ CUresult CUDAAPI cuLibraryUnload(CUlibrary handle) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuLibraryGetKernel(CUkernel* out, CUlibrary library, const char* name) {
-    CUSLICE_ENTER(cuLibraryGetKernel)
+CUSLICE_ENTRY(cuLibraryGetKernel, out, library, name) {
     if (out == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
     return find_kernel(library, name, *out);
 }
 
-CUresult CUDAAPI cuLibraryGetKernelCount(unsigned int* count, CUlibrary handle) {
-    CUSLICE_ENTER(cuLibraryGetKernelCount)
+CUSLICE_ENTRY(cuLibraryGetKernelCount, count, handle) {
     if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
     const Library* library = libraries.find(handle);
@@ -117,8 +110,7 @@ CUresult CUDAAPI cuLibraryGetKernelCount(unsigned int* count, CUlibrary handle) 
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuLibraryEnumerateKernels(CUkernel* out, unsigned int room, CUlibrary handle) {
-    CUSLICE_ENTER(cuLibraryEnumerateKernels)
+CUSLICE_ENTRY(cuLibraryEnumerateKernels, out, room, handle) {
     if (out == nullptr || room == 0) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
     const Library* library = libraries.find(handle);
@@ -130,8 +122,7 @@ CUresult CUDAAPI cuLibraryEnumerateKernels(CUkernel* out, unsigned int room, CUl
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuLibraryGetModule(CUmodule* out, CUlibrary handle) {
-    CUSLICE_ENTER(cuLibraryGetModule)
+CUSLICE_ENTRY(cuLibraryGetModule, out, handle) {
     Context* context = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
@@ -139,18 +130,15 @@ CUresult CUDAAPI cuLibraryGetModule(CUmodule* out, CUlibrary handle) {
     return library_module(handle, *context, *out);
 }
 
-CUresult CUDAAPI cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name) {
-    CUSLICE_ENTER(cuLibraryGetGlobal)
+CUSLICE_ENTRY(cuLibraryGetGlobal, address, bytes, library, name) {
     return get_variable(address, bytes, library, name, false);
 }
 
-CUresult CUDAAPI cuLibraryGetManaged(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name) {
-    CUSLICE_ENTER(cuLibraryGetManaged)
+CUSLICE_ENTRY(cuLibraryGetManaged, address, bytes, library, name) {
     return get_variable(address, bytes, library, name, true);
 }
 
-CUresult CUDAAPI cuKernelGetFunction(CUfunction* out, CUkernel kernel) {
-    CUSLICE_ENTER(cuKernelGetFunction)
+CUSLICE_ENTRY(cuKernelGetFunction, out, kernel) {
     Context* context = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
@@ -158,8 +146,7 @@ CUresult CUDAAPI cuKernelGetFunction(CUfunction* out, CUkernel kernel) {
     return kernel_function(kernel, *context, *out);
 }
 
-CUresult CUDAAPI cuKernelGetLibrary(CUlibrary* out, CUkernel handle) {
-    CUSLICE_ENTER(cuKernelGetLibrary)
+CUSLICE_ENTRY(cuKernelGetLibrary, out, handle) {
     const Kernel* kernel = kernels.find(handle);
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -167,8 +154,7 @@ CUresult CUDAAPI cuKernelGetLibrary(CUlibrary* out, CUkernel handle) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuKernelGetName(const char** name, CUkernel handle) {
-    CUSLICE_ENTER(cuKernelGetName)
+CUSLICE_ENTRY(cuKernelGetName, name, handle) {
     const Kernel* kernel = kernels.find(handle);
     if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;

@@ -1,4 +1,4 @@
-// Device memory: allocate, free, how much there is.
+// Device memory: allocate and free.
 
 #include "fake/driver/addresses.h"
 #include "fake/driver/api_prologue.h"
@@ -99,58 +99,27 @@ CUresult free_memory(Address address) {
     return CUDA_SUCCESS;
 }
 
-/// What the host's programs hold of the memory that an integrated GPU shares with them: it changes at any time.
-std::uint64_t host_use(const GpuSpec& gpu) {
-    static std::atomic<unsigned> looks{0};
-    if (!gpu.integrated) return 0;
-    constexpr std::uint64_t base = 4ULL << 30, step = 64ULL << 20;
-    return base + looks.fetch_add(1, std::memory_order_relaxed) * 5 % 8 * step;
-}
-
-CUresult info(std::uint64_t& free, std::uint64_t& total) {
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) [[unlikely]]
-        return bad;
-    total = context->gpu->capacity();
-    const std::uint64_t used = context->gpu->books.used_by_all() + host_use(context->gpu->spec);
-    free = used < total ? total - used : 0;
-    return CUDA_SUCCESS;
-}
-
-unsigned clipped(std::uint64_t bytes) { return bytes > 0xffffffffULL ? 0xffffffffU : static_cast<unsigned>(bytes); }
-
 }  // namespace
 
-CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
-    CUSLICE_ENTER(cuMemAlloc_v2)
-    return allocate(out, bytes);
-}
+CUSLICE_ENTRY(cuMemAlloc_v2, out, bytes) { return allocate(out, bytes); }
 
-CUresult CUDAAPI cuMemAlloc(CUdeviceptr_v1* out, unsigned int bytes) {
-    CUSLICE_ENTER(cuMemAlloc)
-    return allocate_low(out, bytes);
-}
+CUSLICE_ENTRY(cuMemAlloc, out, bytes) { return allocate_low(out, bytes); }
 
-CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width, size_t height,
-                                    unsigned int element) {
-    CUSLICE_ENTER(cuMemAllocPitch_v2)
+CUSLICE_ENTRY(cuMemAllocPitch_v2, out, pitch, width, height, element) {
     if (pitch == nullptr || !element_size(element)) return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = allocate(out, pitched(width, height));
     if (result == CUDA_SUCCESS) *pitch = pitch_of(width);
     return result;
 }
 
-CUresult CUDAAPI cuMemAllocPitch(CUdeviceptr_v1* out, unsigned* pitch, unsigned width, unsigned height,
-                                 unsigned element) {
-    CUSLICE_ENTER(cuMemAllocPitch)
+CUSLICE_ENTRY(cuMemAllocPitch, out, pitch, width, height, element) {
     if (pitch == nullptr || !element_size(element)) return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = allocate_low(out, pitched(width, height));
     if (result == CUDA_SUCCESS) *pitch = static_cast<unsigned>(pitch_of(width));
     return result;
 }
 
-CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
-    CUSLICE_ENTER(cuMemAllocManaged)
+CUSLICE_ENTRY(cuMemAllocManaged, out, bytes, flags) {
     Context* context = nullptr;
     if (out == nullptr || bytes == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -172,30 +141,6 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned int 
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
-    CUSLICE_ENTER(cuMemFree_v2)
-    return free_memory(address);
-}
+CUSLICE_ENTRY(cuMemFree_v2, address) { return free_memory(address); }
 
-CUresult CUDAAPI cuMemFree(CUdeviceptr_v1 address) {
-    CUSLICE_ENTER(cuMemFree)
-    return free_memory(address);
-}
-
-CUresult CUDAAPI cuMemGetInfo_v2(size_t* free, size_t* total) {
-    CUSLICE_ENTER(cuMemGetInfo_v2)
-    std::uint64_t left = 0, all = 0;
-    if (const CUresult bad = info(left, all); bad != CUDA_SUCCESS) return bad;
-    if (free != nullptr) *free = left;
-    if (total != nullptr) *total = all;
-    return CUDA_SUCCESS;
-}
-
-CUresult CUDAAPI cuMemGetInfo(unsigned int* free, unsigned int* total) {
-    CUSLICE_ENTER(cuMemGetInfo)
-    std::uint64_t left = 0, all = 0;
-    if (const CUresult bad = info(left, all); bad != CUDA_SUCCESS) return bad;
-    if (free != nullptr) *free = clipped(left);
-    if (total != nullptr) *total = clipped(all);
-    return CUDA_SUCCESS;
-}
+CUSLICE_ENTRY(cuMemFree, address) { return free_memory(address); }

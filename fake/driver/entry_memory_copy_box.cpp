@@ -1,13 +1,11 @@
 // Copies of rows and boxes, and of bytes in arrays: older and newer forms, legacy and per-thread default stream.
 
-#include "fake/driver/api_prologue.h"
 #include "fake/driver/box.h"
+#include "fake/driver/stream_pair.h"
 
 using namespace cuslice::fake;
 
 namespace {
-
-constexpr DefaultStream legacy = DefaultStream::Legacy, per_thread = DefaultStream::PerThread;
 
 /// The end that a copy reads from or writes to; every form of the structure has these members.
 template <typename Copy>
@@ -35,12 +33,6 @@ BoxEnd target(const Copy& copy) {
 }
 
 template <typename Copy>
-CUresult copy_2d(const Copy* copy, const Order& order) {
-    if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return copy_box({source(*copy), target(*copy), copy->WidthInBytes, copy->Height, 1}, order);
-}
-
-template <typename Copy>
 CUresult describe_3d(const Copy& copy, int from_gpu, int to_gpu, Box& box) {
     if (copy.srcLOD != 0 || copy.dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
     BoxEnd from = source(copy), to = target(copy);
@@ -54,47 +46,70 @@ CUresult describe_3d(const Copy& copy, int from_gpu, int to_gpu, Box& box) {
     return CUDA_SUCCESS;
 }
 
-template <typename Copy>
-CUresult copy_3d(const Copy* copy, const Order& order, int from_gpu = accessing_gpu(), int to_gpu = accessing_gpu()) {
-    Box box;
+constexpr auto rows = [](const auto* copy, auto... stream) {
     if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = describe_3d(*copy, from_gpu, to_gpu, box); bad != CUDA_SUCCESS) return bad;
+    return copy_box({source(*copy), target(*copy), copy->WidthInBytes, copy->Height, 1}, order_of(stream...));
+};
+
+template <typename Copy>
+CUresult copy_3d(const Copy& copy, int from_gpu, int to_gpu, const Order& order) {
+    Box box;
+    if (const CUresult bad = describe_3d(copy, from_gpu, to_gpu, box); bad != CUDA_SUCCESS) return bad;
     return copy_box(box, order);
 }
 
-CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* copy, const Order& order) {
+constexpr auto boxes = [](const auto* copy, auto... stream) {
+    if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return copy_3d(*copy, accessing_gpu(), accessing_gpu(), order_of(stream...));
+};
+/// Between contexts: both must live, whichever is current.
+constexpr auto boxes_between = [](const CUDA_MEMCPY3D_PEER* copy, auto... stream) {
     if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const Context *from = live_context(copy->srcContext), *to = live_context(copy->dstContext);
     if (from == nullptr || to == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    return copy_3d(copy, order, from->gpu->ordinal, to->gpu->ordinal);
-}
-
-/// One end of a copy of bytes: an array from an offset on, or memory.
-struct Bytes {
-    CUarray array = nullptr;
-    std::size_t offset = 0;
-    End end{};
+    return copy_3d(*copy, from->gpu->ordinal, to->gpu->ordinal, order_of(stream...));
 };
-Bytes in_array(CUarray array, std::size_t offset) { return {array, offset, {}}; }
-Bytes in_memory(const End& end) { return {nullptr, 0, end}; }
 
-CUresult resolve(const Bytes& bytes, bool array, std::size_t size, Access access, Pieces& pieces) {
-    return array ? resolve_array_bytes(bytes.array, bytes.offset, size, access, pieces)
-                 : resolve_end(bytes.end, size, access, pieces);
+/// Bytes in an array, from an offset on.
+struct InArray {
+    CUarray array;
+    std::size_t offset;
+};
+CUresult resolve(const InArray& bytes, std::size_t size, Access access, Pieces& pieces) {
+    return resolve_array_bytes(bytes.array, bytes.offset, size, access, pieces);
+}
+CUresult resolve(const End& bytes, std::size_t size, Access access, Pieces& pieces) {
+    return resolve_end(bytes, size, access, pieces);
 }
 
-template <bool to_array, bool from_array>
-CUresult copy_bytes(const Bytes& to, const Bytes& from, std::size_t size, const Order& order) {
+template <typename To, typename From>
+CUresult copy_bytes(const To& to, const From& from, std::size_t size, const Order& order) {
     Context* context = nullptr;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
     if (size == 0) return CUDA_SUCCESS;
     Pieces source_pieces, target_pieces;
-    if (const CUresult bad = resolve(from, from_array, size, Access::Read, source_pieces); bad != CUDA_SUCCESS)
-        return bad;
-    if (const CUresult bad = resolve(to, to_array, size, Access::Write, target_pieces); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = resolve(from, size, Access::Read, source_pieces); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = resolve(to, size, Access::Write, target_pieces); bad != CUDA_SUCCESS) return bad;
     return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, copy_task(target_pieces, source_pieces),
                         {order.stream, order.form, returns_when_done(order, target_pieces, source_pieces)});
 }
+
+constexpr auto host_to_array = [](CUarray to, std::size_t offset, const void* from, std::size_t size, auto... stream) {
+    return copy_bytes(InArray{to, offset}, host_end(from), size, order_of(stream...));
+};
+constexpr auto array_to_host = [](void* to, CUarray from, std::size_t offset, std::size_t size, auto... stream) {
+    return copy_bytes(host_end(to), InArray{from, offset}, size, order_of(stream...));
+};
+constexpr auto device_to_array = [](CUarray to, std::size_t offset, Address from, std::size_t size, auto... stream) {
+    return copy_bytes(InArray{to, offset}, device_end(from), size, order_of(stream...));
+};
+constexpr auto array_to_device = [](Address to, CUarray from, std::size_t offset, std::size_t size, auto... stream) {
+    return copy_bytes(device_end(to), InArray{from, offset}, size, order_of(stream...));
+};
+constexpr auto array_to_array = [](CUarray to, std::size_t to_offset, CUarray from, std::size_t from_offset,
+                                   std::size_t size, auto... stream) {
+    return copy_bytes(InArray{to, to_offset}, InArray{from, from_offset}, size, order_of(stream...));
+};
 
 }  // namespace
 
@@ -104,206 +119,50 @@ CUresult box_of(const CUDA_MEMCPY3D& copy, int gpu, Box& box) { return describe_
 
 }  // namespace cuslice::fake
 
-CUresult CUDAAPI cuMemcpy2D(const CUDA_MEMCPY2D_v1* copy) {
-    CUSLICE_ENTER(cuMemcpy2D)
-    return copy_2d(copy, synchronous(legacy));
-}
+CUSLICE_STREAM_FORM(cuMemcpy2D, rows, copy)
+CUSLICE_STREAM_FORM(cuMemcpy2D_v2, rows, copy)
+CUSLICE_STREAM_FORM(cuMemcpy2D_v2_ptds, rows, copy)
+CUSLICE_STREAM_FORM(cuMemcpy2DAsync, rows, copy, stream)
+CUSLICE_STREAM_FORM(cuMemcpy2DAsync_v2, rows, copy, stream)
+CUSLICE_STREAM_FORM(cuMemcpy2DAsync_v2_ptsz, rows, copy, stream)
+CUSLICE_STREAM_FORM(cuMemcpy2DUnaligned, rows, copy)
+CUSLICE_STREAM_FORM(cuMemcpy2DUnaligned_v2, rows, copy)
+CUSLICE_STREAM_FORM(cuMemcpy2DUnaligned_v2_ptds, rows, copy)
 
-CUresult CUDAAPI cuMemcpy2D_v2(const CUDA_MEMCPY2D* copy) {
-    CUSLICE_ENTER(cuMemcpy2D_v2)
-    return copy_2d(copy, synchronous(legacy));
-}
+CUSLICE_STREAM_FORM(cuMemcpy3D, boxes, copy)
+CUSLICE_STREAM_FORM(cuMemcpy3D_v2, boxes, copy)
+CUSLICE_STREAM_FORM(cuMemcpy3D_v2_ptds, boxes, copy)
+CUSLICE_STREAM_FORM(cuMemcpy3DAsync, boxes, copy, stream)
+CUSLICE_STREAM_FORM(cuMemcpy3DAsync_v2, boxes, copy, stream)
+CUSLICE_STREAM_FORM(cuMemcpy3DAsync_v2_ptsz, boxes, copy, stream)
 
-CUresult CUDAAPI cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D* copy) {
-    CUSLICE_ENTER(cuMemcpy2D_v2_ptds)
-    return copy_2d(copy, synchronous(per_thread));
-}
+CUSLICE_STREAM_FORM(cuMemcpy3DPeer, boxes_between, copy)
+CUSLICE_STREAM_FORM(cuMemcpy3DPeer_ptds, boxes_between, copy)
+CUSLICE_STREAM_FORM(cuMemcpy3DPeerAsync, boxes_between, copy, stream)
+CUSLICE_STREAM_FORM(cuMemcpy3DPeerAsync_ptsz, boxes_between, copy, stream)
 
-CUresult CUDAAPI cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1* copy, CUstream stream) {
-    CUSLICE_ENTER(cuMemcpy2DAsync)
-    return copy_2d(copy, in_stream(stream, legacy));
-}
+CUSLICE_STREAM_FORM(cuMemcpyHtoA, host_to_array, to, offset, from, bytes)
+CUSLICE_STREAM_FORM(cuMemcpyHtoA_v2, host_to_array, to, offset, from, bytes)
+CUSLICE_STREAM_FORM(cuMemcpyHtoA_v2_ptds, host_to_array, to, offset, from, bytes)
+CUSLICE_STREAM_FORM(cuMemcpyHtoAAsync, host_to_array, to, offset, from, bytes, stream)
+CUSLICE_STREAM_FORM(cuMemcpyHtoAAsync_v2, host_to_array, to, offset, from, bytes, stream)
+CUSLICE_STREAM_FORM(cuMemcpyHtoAAsync_v2_ptsz, host_to_array, to, offset, from, bytes, stream)
 
-CUresult CUDAAPI cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {
-    CUSLICE_ENTER(cuMemcpy2DAsync_v2)
-    return copy_2d(copy, in_stream(stream, legacy));
-}
+CUSLICE_STREAM_FORM(cuMemcpyAtoH, array_to_host, to, from, offset, bytes)
+CUSLICE_STREAM_FORM(cuMemcpyAtoH_v2, array_to_host, to, from, offset, bytes)
+CUSLICE_STREAM_FORM(cuMemcpyAtoH_v2_ptds, array_to_host, to, from, offset, bytes)
+CUSLICE_STREAM_FORM(cuMemcpyAtoHAsync, array_to_host, to, from, offset, bytes, stream)
+CUSLICE_STREAM_FORM(cuMemcpyAtoHAsync_v2, array_to_host, to, from, offset, bytes, stream)
+CUSLICE_STREAM_FORM(cuMemcpyAtoHAsync_v2_ptsz, array_to_host, to, from, offset, bytes, stream)
 
-CUresult CUDAAPI cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D* copy, CUstream stream) {
-    CUSLICE_ENTER(cuMemcpy2DAsync_v2_ptsz)
-    return copy_2d(copy, in_stream(stream, per_thread));
-}
+CUSLICE_STREAM_FORM(cuMemcpyDtoA, device_to_array, to, offset, from, bytes)
+CUSLICE_STREAM_FORM(cuMemcpyDtoA_v2, device_to_array, to, offset, from, bytes)
+CUSLICE_STREAM_FORM(cuMemcpyDtoA_v2_ptds, device_to_array, to, offset, from, bytes)
 
-CUresult CUDAAPI cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1* copy) {
-    CUSLICE_ENTER(cuMemcpy2DUnaligned)
-    return copy_2d(copy, synchronous(legacy));
-}
+CUSLICE_STREAM_FORM(cuMemcpyAtoD, array_to_device, to, from, offset, bytes)
+CUSLICE_STREAM_FORM(cuMemcpyAtoD_v2, array_to_device, to, from, offset, bytes)
+CUSLICE_STREAM_FORM(cuMemcpyAtoD_v2_ptds, array_to_device, to, from, offset, bytes)
 
-CUresult CUDAAPI cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* copy) {
-    CUSLICE_ENTER(cuMemcpy2DUnaligned_v2)
-    return copy_2d(copy, synchronous(legacy));
-}
-
-CUresult CUDAAPI cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D* copy) {
-    CUSLICE_ENTER(cuMemcpy2DUnaligned_v2_ptds)
-    return copy_2d(copy, synchronous(per_thread));
-}
-
-CUresult CUDAAPI cuMemcpy3D(const CUDA_MEMCPY3D_v1* copy) {
-    CUSLICE_ENTER(cuMemcpy3D)
-    return copy_3d(copy, synchronous(legacy));
-}
-
-CUresult CUDAAPI cuMemcpy3D_v2(const CUDA_MEMCPY3D* copy) {
-    CUSLICE_ENTER(cuMemcpy3D_v2)
-    return copy_3d(copy, synchronous(legacy));
-}
-
-CUresult CUDAAPI cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D* copy) {
-    CUSLICE_ENTER(cuMemcpy3D_v2_ptds)
-    return copy_3d(copy, synchronous(per_thread));
-}
-
-CUresult CUDAAPI cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1* copy, CUstream stream) {
-    CUSLICE_ENTER(cuMemcpy3DAsync)
-    return copy_3d(copy, in_stream(stream, legacy));
-}
-
-CUresult CUDAAPI cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream stream) {
-    CUSLICE_ENTER(cuMemcpy3DAsync_v2)
-    return copy_3d(copy, in_stream(stream, legacy));
-}
-
-CUresult CUDAAPI cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D* copy, CUstream stream) {
-    CUSLICE_ENTER(cuMemcpy3DAsync_v2_ptsz)
-    return copy_3d(copy, in_stream(stream, per_thread));
-}
-
-CUresult CUDAAPI cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* copy) {
-    CUSLICE_ENTER(cuMemcpy3DPeer)
-    return copy_3d_peer(copy, synchronous(legacy));
-}
-
-CUresult CUDAAPI cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER* copy) {
-    CUSLICE_ENTER(cuMemcpy3DPeer_ptds)
-    return copy_3d_peer(copy, synchronous(per_thread));
-}
-
-CUresult CUDAAPI cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
-    CUSLICE_ENTER(cuMemcpy3DPeerAsync)
-    return copy_3d_peer(copy, in_stream(stream, legacy));
-}
-
-CUresult CUDAAPI cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
-    CUSLICE_ENTER(cuMemcpy3DPeerAsync_ptsz)
-    return copy_3d_peer(copy, in_stream(stream, per_thread));
-}
-
-CUresult CUDAAPI cuMemcpyHtoA(CUarray to, unsigned int offset, const void* from, unsigned int bytes) {
-    CUSLICE_ENTER(cuMemcpyHtoA)
-    return copy_bytes<true, false>(in_array(to, offset), in_memory(host_end(from)), bytes, synchronous(legacy));
-}
-
-CUresult CUDAAPI cuMemcpyHtoA_v2(CUarray to, size_t offset, const void* from, size_t bytes) {
-    CUSLICE_ENTER(cuMemcpyHtoA_v2)
-    return copy_bytes<true, false>(in_array(to, offset), in_memory(host_end(from)), bytes, synchronous(legacy));
-}
-
-CUresult CUDAAPI cuMemcpyHtoA_v2_ptds(CUarray to, size_t offset, const void* from, size_t bytes) {
-    CUSLICE_ENTER(cuMemcpyHtoA_v2_ptds)
-    return copy_bytes<true, false>(in_array(to, offset), in_memory(host_end(from)), bytes, synchronous(per_thread));
-}
-
-CUresult CUDAAPI cuMemcpyHtoAAsync(CUarray to, unsigned int offset, const void* from, unsigned int bytes,
-                                   CUstream stream) {
-    CUSLICE_ENTER(cuMemcpyHtoAAsync)
-    return copy_bytes<true, false>(in_array(to, offset), in_memory(host_end(from)), bytes, in_stream(stream, legacy));
-}
-
-CUresult CUDAAPI cuMemcpyHtoAAsync_v2(CUarray to, size_t offset, const void* from, size_t bytes, CUstream stream) {
-    CUSLICE_ENTER(cuMemcpyHtoAAsync_v2)
-    return copy_bytes<true, false>(in_array(to, offset), in_memory(host_end(from)), bytes, in_stream(stream, legacy));
-}
-
-CUresult CUDAAPI cuMemcpyHtoAAsync_v2_ptsz(CUarray to, size_t offset, const void* from, size_t bytes, CUstream stream) {
-    CUSLICE_ENTER(cuMemcpyHtoAAsync_v2_ptsz)
-    return copy_bytes<true, false>(in_array(to, offset), in_memory(host_end(from)), bytes,
-                                   in_stream(stream, per_thread));
-}
-
-CUresult CUDAAPI cuMemcpyAtoH(void* to, CUarray from, unsigned int offset, unsigned int bytes) {
-    CUSLICE_ENTER(cuMemcpyAtoH)
-    return copy_bytes<false, true>(in_memory(host_end(to)), in_array(from, offset), bytes, synchronous(legacy));
-}
-
-CUresult CUDAAPI cuMemcpyAtoH_v2(void* to, CUarray from, size_t offset, size_t bytes) {
-    CUSLICE_ENTER(cuMemcpyAtoH_v2)
-    return copy_bytes<false, true>(in_memory(host_end(to)), in_array(from, offset), bytes, synchronous(legacy));
-}
-
-CUresult CUDAAPI cuMemcpyAtoH_v2_ptds(void* to, CUarray from, size_t offset, size_t bytes) {
-    CUSLICE_ENTER(cuMemcpyAtoH_v2_ptds)
-    return copy_bytes<false, true>(in_memory(host_end(to)), in_array(from, offset), bytes, synchronous(per_thread));
-}
-
-CUresult CUDAAPI cuMemcpyAtoHAsync(void* to, CUarray from, unsigned int offset, unsigned int bytes, CUstream stream) {
-    CUSLICE_ENTER(cuMemcpyAtoHAsync)
-    return copy_bytes<false, true>(in_memory(host_end(to)), in_array(from, offset), bytes, in_stream(stream, legacy));
-}
-
-CUresult CUDAAPI cuMemcpyAtoHAsync_v2(void* to, CUarray from, size_t offset, size_t bytes, CUstream stream) {
-    CUSLICE_ENTER(cuMemcpyAtoHAsync_v2)
-    return copy_bytes<false, true>(in_memory(host_end(to)), in_array(from, offset), bytes, in_stream(stream, legacy));
-}
-
-CUresult CUDAAPI cuMemcpyAtoHAsync_v2_ptsz(void* to, CUarray from, size_t offset, size_t bytes, CUstream stream) {
-    CUSLICE_ENTER(cuMemcpyAtoHAsync_v2_ptsz)
-    return copy_bytes<false, true>(in_memory(host_end(to)), in_array(from, offset), bytes,
-                                   in_stream(stream, per_thread));
-}
-
-CUresult CUDAAPI cuMemcpyDtoA(CUarray to, unsigned int offset, CUdeviceptr_v1 from, unsigned int bytes) {
-    CUSLICE_ENTER(cuMemcpyDtoA)
-    return copy_bytes<true, false>(in_array(to, offset), in_memory(device_end(from)), bytes, synchronous(legacy));
-}
-
-CUresult CUDAAPI cuMemcpyDtoA_v2(CUarray to, size_t offset, CUdeviceptr from, size_t bytes) {
-    CUSLICE_ENTER(cuMemcpyDtoA_v2)
-    return copy_bytes<true, false>(in_array(to, offset), in_memory(device_end(from)), bytes, synchronous(legacy));
-}
-
-CUresult CUDAAPI cuMemcpyDtoA_v2_ptds(CUarray to, size_t offset, CUdeviceptr from, size_t bytes) {
-    CUSLICE_ENTER(cuMemcpyDtoA_v2_ptds)
-    return copy_bytes<true, false>(in_array(to, offset), in_memory(device_end(from)), bytes, synchronous(per_thread));
-}
-
-CUresult CUDAAPI cuMemcpyAtoD(CUdeviceptr_v1 to, CUarray from, unsigned int offset, unsigned int bytes) {
-    CUSLICE_ENTER(cuMemcpyAtoD)
-    return copy_bytes<false, true>(in_memory(device_end(to)), in_array(from, offset), bytes, synchronous(legacy));
-}
-
-CUresult CUDAAPI cuMemcpyAtoD_v2(CUdeviceptr to, CUarray from, size_t offset, size_t bytes) {
-    CUSLICE_ENTER(cuMemcpyAtoD_v2)
-    return copy_bytes<false, true>(in_memory(device_end(to)), in_array(from, offset), bytes, synchronous(legacy));
-}
-
-CUresult CUDAAPI cuMemcpyAtoD_v2_ptds(CUdeviceptr to, CUarray from, size_t offset, size_t bytes) {
-    CUSLICE_ENTER(cuMemcpyAtoD_v2_ptds)
-    return copy_bytes<false, true>(in_memory(device_end(to)), in_array(from, offset), bytes, synchronous(per_thread));
-}
-
-CUresult CUDAAPI cuMemcpyAtoA(CUarray to, unsigned int to_offset, CUarray from, unsigned int from_offset,
-                              unsigned int bytes) {
-    CUSLICE_ENTER(cuMemcpyAtoA)
-    return copy_bytes<true, true>(in_array(to, to_offset), in_array(from, from_offset), bytes, synchronous(legacy));
-}
-
-CUresult CUDAAPI cuMemcpyAtoA_v2(CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t bytes) {
-    CUSLICE_ENTER(cuMemcpyAtoA_v2)
-    return copy_bytes<true, true>(in_array(to, to_offset), in_array(from, from_offset), bytes, synchronous(legacy));
-}
-
-CUresult CUDAAPI cuMemcpyAtoA_v2_ptds(CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t bytes) {
-    CUSLICE_ENTER(cuMemcpyAtoA_v2_ptds)
-    return copy_bytes<true, true>(in_array(to, to_offset), in_array(from, from_offset), bytes, synchronous(per_thread));
-}
+CUSLICE_STREAM_FORM(cuMemcpyAtoA, array_to_array, to, to_offset, from, from_offset, bytes)
+CUSLICE_STREAM_FORM(cuMemcpyAtoA_v2, array_to_array, to, to_offset, from, from_offset, bytes)
+CUSLICE_STREAM_FORM(cuMemcpyAtoA_v2_ptds, array_to_array, to, to_offset, from, from_offset, bytes)

@@ -25,47 +25,33 @@ CUresult device_pointer(Address& out, void* pointer, unsigned flags) {
 
 }  // namespace
 
-CUresult CUDAAPI cuMemAllocHost(void** out, unsigned int bytes) {
-    CUSLICE_ENTER(cuMemAllocHost)
-    return allocate_host(out, bytes, 0);
-}
+CUSLICE_ENTRY(cuMemAllocHost, out, bytes) { return allocate_host(out, bytes, 0); }
 
-CUresult CUDAAPI cuMemAllocHost_v2(void** out, size_t bytes) {
-    CUSLICE_ENTER(cuMemAllocHost_v2)
-    return allocate_host(out, bytes, 0);
-}
+CUSLICE_ENTRY(cuMemAllocHost_v2, out, bytes) { return allocate_host(out, bytes, 0); }
 
-CUresult CUDAAPI cuMemHostAlloc(void** out, size_t bytes, unsigned int flags) {
-    CUSLICE_ENTER(cuMemHostAlloc)
+CUSLICE_ENTRY(cuMemHostAlloc, out, bytes, flags) {
     if ((flags & ~all_alloc_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
     return allocate_host(out, bytes, flags);
 }
 
-CUresult CUDAAPI cuMemFreeHost(void* pointer) {
-    CUSLICE_ENTER(cuMemFreeHost)
+CUSLICE_ENTRY(cuMemFreeHost, pointer) {
     if (pointer == nullptr) return CUDA_SUCCESS;
     return free_host(pointer);
 }
 
-CUresult CUDAAPI cuMemHostRegister(void* pointer, size_t bytes, unsigned int flags) {
-    CUSLICE_ENTER(cuMemHostRegister)
+CUSLICE_ENTRY(cuMemHostRegister, pointer, bytes, flags) {
     if ((flags & ~all_register_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
     return register_host(pointer, bytes, flags);
 }
 
-CUresult CUDAAPI cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned int flags) {
-    CUSLICE_ENTER(cuMemHostRegister_v2)
+CUSLICE_ENTRY(cuMemHostRegister_v2, pointer, bytes, flags) {
     if ((flags & ~all_register_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
     return register_host(pointer, bytes, flags);
 }
 
-CUresult CUDAAPI cuMemHostUnregister(void* pointer) {
-    CUSLICE_ENTER(cuMemHostUnregister)
-    return unregister_host(pointer);
-}
+CUSLICE_ENTRY(cuMemHostUnregister, pointer) { return unregister_host(pointer); }
 
-CUresult CUDAAPI cuMemHostGetFlags(unsigned int* flags, void* pointer) {
-    CUSLICE_ENTER(cuMemHostGetFlags)
+CUSLICE_ENTRY(cuMemHostGetFlags, flags, pointer) {
     HostBlock block;
     if (flags == nullptr || !find_host_block(reinterpret_cast<Address>(pointer), block))
         return CUDA_ERROR_INVALID_VALUE;
@@ -74,8 +60,7 @@ CUresult CUDAAPI cuMemHostGetFlags(unsigned int* flags, void* pointer) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemHostGetDevicePointer_v2(CUdeviceptr* out, void* pointer, unsigned int flags) {
-    CUSLICE_ENTER(cuMemHostGetDevicePointer_v2)
+CUSLICE_ENTRY(cuMemHostGetDevicePointer_v2, out, pointer, flags) {
     Address address = 0;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = device_pointer(address, pointer, flags);
@@ -83,8 +68,7 @@ CUresult CUDAAPI cuMemHostGetDevicePointer_v2(CUdeviceptr* out, void* pointer, u
     return result;
 }
 
-CUresult CUDAAPI cuMemHostGetDevicePointer(CUdeviceptr_v1* out, void* pointer, unsigned int flags) {
-    CUSLICE_ENTER(cuMemHostGetDevicePointer)
+CUSLICE_ENTRY(cuMemHostGetDevicePointer, out, pointer, flags) {
     Address address = 0;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = device_pointer(address, pointer, flags);

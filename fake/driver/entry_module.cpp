@@ -58,49 +58,37 @@ CUresult read_image_file(const char* path, std::vector<unsigned char>& contents)
 
 }  // namespace cuslice::fake
 
-CUresult CUDAAPI cuModuleLoad(CUmodule* out, const char* path) {
-    CUSLICE_ENTER(cuModuleLoad)
+CUSLICE_ENTRY(cuModuleLoad, out, path) {
     std::vector<unsigned char> contents;
     if (out == nullptr || path == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = read_image_file(path, contents); bad != CUDA_SUCCESS) return bad;
     return load(out, contents.data());
 }
 
-CUresult CUDAAPI cuModuleLoadData(CUmodule* out, const void* image) {
-    CUSLICE_ENTER(cuModuleLoadData)
-    return load(out, image);
-}
+CUSLICE_ENTRY(cuModuleLoadData, out, image) { return load(out, image); }
 
 // Other options tune a compiler that isn't run.
-CUresult CUDAAPI cuModuleLoadDataEx(CUmodule* out, const void* image, unsigned int count, CUjit_option* options,
-                                    void** values) {
-    CUSLICE_ENTER(cuModuleLoadDataEx)
+CUSLICE_ENTRY(cuModuleLoadDataEx, out, image, count, options, values) {
     JitLog log;
     if (const CUresult bad = log.read(count, options, values); bad != CUDA_SUCCESS) return bad;
     return load(out, image, log);
 }
 
-CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule* out, const void* image) {
-    CUSLICE_ENTER(cuModuleLoadFatBinary)
-    return load(out, image);
-}
+CUSLICE_ENTRY(cuModuleLoadFatBinary, out, image) { return load(out, image); }
 
-CUresult CUDAAPI cuModuleUnload(CUmodule module) {
-    CUSLICE_ENTER(cuModuleUnload)
+CUSLICE_ENTRY(cuModuleUnload, module) {
     const std::lock_guard hold(driver().lock);
     return unload_module(module);
 }
 
-CUresult CUDAAPI cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
-    CUSLICE_ENTER_ANYTIME(cuModuleGetLoadingMode)
+CUSLICE_ENTRY_ANYTIME(cuModuleGetLoadingMode, mode) {
     if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const char* wanted = std::getenv("CUDA_MODULE_LOADING");
     *mode = wanted != nullptr && std::string_view(wanted) == "EAGER" ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuModuleGetFunction(CUfunction* out, CUmodule handle, const char* name) {
-    CUSLICE_ENTER(cuModuleGetFunction)
+CUSLICE_ENTRY(cuModuleGetFunction, out, handle, name) {
     if (out == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
     Module* module = modules.find(handle);
@@ -108,8 +96,7 @@ CUresult CUDAAPI cuModuleGetFunction(CUfunction* out, CUmodule handle, const cha
     return find_function(*module, name, *out);
 }
 
-CUresult CUDAAPI cuModuleGetFunctionCount(unsigned int* count, CUmodule handle) {
-    CUSLICE_ENTER(cuModuleGetFunctionCount)
+CUSLICE_ENTRY(cuModuleGetFunctionCount, count, handle) {
     if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
     const Module* module = modules.find(handle);
@@ -118,8 +105,7 @@ CUresult CUDAAPI cuModuleGetFunctionCount(unsigned int* count, CUmodule handle) 
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuModuleEnumerateFunctions(CUfunction* out, unsigned int room, CUmodule handle) {
-    CUSLICE_ENTER(cuModuleEnumerateFunctions)
+CUSLICE_ENTRY(cuModuleEnumerateFunctions, out, room, handle) {
     if (out == nullptr || room == 0) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
     Module* module = modules.find(handle);
@@ -131,8 +117,7 @@ CUresult CUDAAPI cuModuleEnumerateFunctions(CUfunction* out, unsigned int room, 
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* bytes, CUmodule module, const char* name) {
-    CUSLICE_ENTER(cuModuleGetGlobal_v2)
+CUSLICE_ENTRY(cuModuleGetGlobal_v2, address, bytes, module, name) {
     Variable variable;
     if (address == nullptr && bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = get_global(module, name, variable); bad != CUDA_SUCCESS) return bad;
@@ -141,8 +126,7 @@ CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* bytes, CUmod
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuModuleGetGlobal(CUdeviceptr_v1* address, unsigned int* bytes, CUmodule module, const char* name) {
-    CUSLICE_ENTER(cuModuleGetGlobal)
+CUSLICE_ENTRY(cuModuleGetGlobal, address, bytes, module, name) {
     Variable variable;
     if (address == nullptr && bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = get_global(module, name, variable); bad != CUDA_SUCCESS) return bad;

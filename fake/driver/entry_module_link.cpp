@@ -74,42 +74,23 @@ CUresult add_file(CUlinkState handle, CUjitInputType type, const char* path) {
 
 }  // namespace
 
-CUresult CUDAAPI cuLinkCreate(unsigned int count, CUjit_option* options, void** values, CUlinkState* out) {
-    CUSLICE_ENTER(cuLinkCreate)
-    return create(count, options, values, out);
-}
+CUSLICE_ENTRY(cuLinkCreate, count, options, values, out) { return create(count, options, values, out); }
 
-CUresult CUDAAPI cuLinkCreate_v2(unsigned int count, CUjit_option* options, void** values, CUlinkState* out) {
-    CUSLICE_ENTER(cuLinkCreate_v2)
-    return create(count, options, values, out);
-}
+CUSLICE_ENTRY(cuLinkCreate_v2, count, options, values, out) { return create(count, options, values, out); }
 
-CUresult CUDAAPI cuLinkAddData(CUlinkState link, CUjitInputType type, void* data, size_t size, const char*,
-                               unsigned int, CUjit_option*, void**) {
-    CUSLICE_ENTER(cuLinkAddData)
+CUSLICE_ENTRY(cuLinkAddData, link, type, data, size, name, count, options, values) {
     return add(link, type, static_cast<const char*>(data), size);
 }
 
-CUresult CUDAAPI cuLinkAddData_v2(CUlinkState link, CUjitInputType type, void* data, size_t size, const char*,
-                                  unsigned int, CUjit_option*, void**) {
-    CUSLICE_ENTER(cuLinkAddData_v2)
+CUSLICE_ENTRY(cuLinkAddData_v2, link, type, data, size, name, count, options, values) {
     return add(link, type, static_cast<const char*>(data), size);
 }
 
-CUresult CUDAAPI cuLinkAddFile(CUlinkState link, CUjitInputType type, const char* path, unsigned int, CUjit_option*,
-                               void**) {
-    CUSLICE_ENTER(cuLinkAddFile)
-    return add_file(link, type, path);
-}
+CUSLICE_ENTRY(cuLinkAddFile, link, type, path, count, options, values) { return add_file(link, type, path); }
 
-CUresult CUDAAPI cuLinkAddFile_v2(CUlinkState link, CUjitInputType type, const char* path, unsigned int, CUjit_option*,
-                                  void**) {
-    CUSLICE_ENTER(cuLinkAddFile_v2)
-    return add_file(link, type, path);
-}
+CUSLICE_ENTRY(cuLinkAddFile_v2, link, type, path, count, options, values) { return add_file(link, type, path); }
 
-CUresult CUDAAPI cuLinkComplete(CUlinkState handle, void** image, size_t* size) {
-    CUSLICE_ENTER(cuLinkComplete)
+CUSLICE_ENTRY(cuLinkComplete, handle, image, size) {
     Link* link = links.find(handle);
     if (link == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (image == nullptr || (link->text.empty() && link->cubin.empty())) return CUDA_ERROR_INVALID_VALUE;
@@ -120,7 +101,4 @@ CUresult CUDAAPI cuLinkComplete(CUlinkState handle, void** image, size_t* size) 
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuLinkDestroy(CUlinkState link) {
-    CUSLICE_ENTER(cuLinkDestroy)
-    return links.destroy(link) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
+CUSLICE_ENTRY(cuLinkDestroy, link) { return links.destroy(link) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE; }

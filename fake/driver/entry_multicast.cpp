@@ -7,43 +7,29 @@
 
 using namespace cuslice::fake;
 
-CUresult CUDAAPI cuMulticastCreate(CUmemGenericAllocationHandle* out, const CUmulticastObjectProp* prop) {
-    CUSLICE_ENTER(cuMulticastCreate)
+CUSLICE_ENTRY(cuMulticastCreate, out, prop) {
     if (out == nullptr || prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (prop->handleTypes != 0) CUSLICE_UNSUPPORTED("cuMulticastCreate of an object that is exported");
     return create_multicast(*out, *prop);
 }
 
-CUresult CUDAAPI cuMulticastAddDevice(CUmemGenericAllocationHandle handle, CUdevice device) {
-    CUSLICE_ENTER(cuMulticastAddDevice)
-    return add_to_team(handle, device);
-}
+CUSLICE_ENTRY(cuMulticastAddDevice, handle, device) { return add_to_team(handle, device); }
 
-CUresult CUDAAPI cuMulticastBindMem(CUmemGenericAllocationHandle handle, size_t offset,
-                                    CUmemGenericAllocationHandle memory, size_t memory_offset, size_t size,
-                                    unsigned long long flags) {
-    CUSLICE_ENTER(cuMulticastBindMem)
+CUSLICE_ENTRY(cuMulticastBindMem, handle, offset, memory, memory_offset, size, flags) {
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     return bind_memory(handle, offset, memory, memory_offset, size);
 }
 
-CUresult CUDAAPI cuMulticastBindAddr(CUmemGenericAllocationHandle handle, size_t offset, CUdeviceptr address,
-                                     size_t size, unsigned long long flags) {
-    CUSLICE_ENTER(cuMulticastBindAddr)
+CUSLICE_ENTRY(cuMulticastBindAddr, handle, offset, address, size, flags) {
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     const Found found = find_block(address);
     if (found && found.record.kind == BlockKind::Pool) CUSLICE_UNSUPPORTED("cuMulticastBindAddr of a pool's memory");
     return bind_address(handle, offset, address, size);
 }
 
-CUresult CUDAAPI cuMulticastUnbind(CUmemGenericAllocationHandle handle, CUdevice device, size_t offset, size_t size) {
-    CUSLICE_ENTER(cuMulticastUnbind)
-    return unbind_memory(handle, device, offset, size);
-}
+CUSLICE_ENTRY(cuMulticastUnbind, handle, device, offset, size) { return unbind_memory(handle, device, offset, size); }
 
-CUresult CUDAAPI cuMulticastGetGranularity(size_t* granularity, const CUmulticastObjectProp* prop,
-                                           CUmulticastGranularity_flags option) {
-    CUSLICE_ENTER(cuMulticastGetGranularity)
+CUSLICE_ENTRY(cuMulticastGetGranularity, granularity, prop, option) {
     if (granularity == nullptr || prop == nullptr || prop->numDevices == 0 ||
         static_cast<unsigned>(option) > CU_MULTICAST_GRANULARITY_RECOMMENDED) {
         return CUDA_ERROR_INVALID_VALUE;

@@ -93,33 +93,23 @@ int blocks_per_multiprocessor(const KernelInfo& kernel, const GpuSpec& gpu, int 
 
 }  // namespace cuslice::fake
 
-CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int threads,
-                                                             size_t shared) {
-    CUSLICE_ENTER(cuOccupancyMaxActiveBlocksPerMultiprocessor)
+CUSLICE_ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessor, blocks, function, threads, shared) {
     return active_blocks(blocks, function, threads, shared, 0);
 }
 
-CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function, int threads,
-                                                                      size_t shared, unsigned int flags) {
-    CUSLICE_ENTER(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)
+CUSLICE_ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, blocks, function, threads, shared, flags) {
     return active_blocks(blocks, function, threads, shared, flags);
 }
 
-CUresult CUDAAPI cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction function,
-                                                  CUoccupancyB2DSize shared_of, size_t shared, int limit) {
-    CUSLICE_ENTER(cuOccupancyMaxPotentialBlockSize)
+CUSLICE_ENTRY(cuOccupancyMaxPotentialBlockSize, grid, block, function, shared_of, shared, limit) {
     return best_block(grid, block, function, shared_of, shared, limit, 0);
 }
 
-CUresult CUDAAPI cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, CUfunction function,
-                                                           CUoccupancyB2DSize shared_of, size_t shared, int limit,
-                                                           unsigned int flags) {
-    CUSLICE_ENTER(cuOccupancyMaxPotentialBlockSizeWithFlags)
+CUSLICE_ENTRY(cuOccupancyMaxPotentialBlockSizeWithFlags, grid, block, function, shared_of, shared, limit, flags) {
     return best_block(grid, block, function, shared_of, shared, limit, flags);
 }
 
-CUresult CUDAAPI cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction handle, int blocks, int threads) {
-    CUSLICE_ENTER(cuOccupancyAvailableDynamicSMemPerBlock)
+CUSLICE_ENTRY(cuOccupancyAvailableDynamicSMemPerBlock, bytes, handle, blocks, threads) {
     Asked asked;
     if (bytes == nullptr || blocks <= 0 || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);

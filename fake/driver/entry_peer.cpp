@@ -6,8 +6,50 @@
 
 using namespace cuslice::fake;
 
-CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peer_handle, unsigned int flags) {
-    CUSLICE_ENTER(cuCtxEnablePeerAccess)
+namespace {
+
+/// Peers reach each other over NVLink where both have it, else over PCI Express from Pascal on.
+bool peers(const GpuSpec& a, const GpuSpec& b) {
+    return a.uuid != b.uuid && a.major >= 6 && b.major >= 6 && a.major == b.major;
+}
+
+}  // namespace
+
+CUSLICE_ENTRY(cuDeviceCanAccessPeer, can, device, peer) {
+    Gpu *gpu = nullptr, *other = nullptr;
+    if (const CUresult bad = device_and(can, device, gpu); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = device_and(can, peer, other); bad != CUDA_SUCCESS) return bad;
+    *can = peers(gpu->spec, other->spec);
+    return CUDA_SUCCESS;
+}
+
+CUSLICE_ENTRY(cuDeviceGetP2PAttribute, value, attribute, source, target) {
+    Gpu *gpu = nullptr, *other = nullptr;
+    if (const CUresult bad = device_and(value, source, gpu); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = device_and(value, target, other); bad != CUDA_SUCCESS) return bad;
+    if (gpu == other) return CUDA_ERROR_INVALID_DEVICE;
+    const bool reachable = peers(gpu->spec, other->spec);
+    const bool linked = reachable && gpu->spec.nvlink && other->spec.nvlink;
+    switch (static_cast<int>(attribute)) {
+        case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
+            *value = linked ? 0 : 1;
+            return CUDA_SUCCESS;
+        case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
+        case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
+            *value = reachable;
+            return CUDA_SUCCESS;
+        case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
+            *value = linked;
+            return CUDA_SUCCESS;
+        case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED:
+            *value = 0;
+            return CUDA_SUCCESS;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUSLICE_ENTRY(cuCtxEnablePeerAccess, peer_handle, flags) {
     Context* context = nullptr;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -21,8 +63,7 @@ CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peer_handle, unsigned int flags
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext peer_handle) {
-    CUSLICE_ENTER(cuCtxDisablePeerAccess)
+CUSLICE_ENTRY(cuCtxDisablePeerAccess, peer_handle) {
     Context* context = nullptr;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
     const std::lock_guard hold(driver().lock);

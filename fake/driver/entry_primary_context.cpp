@@ -41,8 +41,7 @@ CUresult set_flags(CUdevice device, unsigned flags) {
 
 }  // namespace
 
-CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice device) {
-    CUSLICE_ENTER(cuDevicePrimaryCtxRetain)
+CUSLICE_ENTRY(cuDevicePrimaryCtxRetain, out, device) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Gpu* gpu = driver().gpu(device);
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
@@ -53,38 +52,19 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
-    CUSLICE_ENTER(cuDevicePrimaryCtxRelease)
-    return release(device);
-}
+CUSLICE_ENTRY(cuDevicePrimaryCtxRelease, device) { return release(device); }
 
-CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) {
-    CUSLICE_ENTER(cuDevicePrimaryCtxRelease_v2)
-    return release(device);
-}
+CUSLICE_ENTRY(cuDevicePrimaryCtxRelease_v2, device) { return release(device); }
 
-CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice device) {
-    CUSLICE_ENTER(cuDevicePrimaryCtxReset)
-    return reset(device);
-}
+CUSLICE_ENTRY(cuDevicePrimaryCtxReset, device) { return reset(device); }
 
-CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device) {
-    CUSLICE_ENTER(cuDevicePrimaryCtxReset_v2)
-    return reset(device);
-}
+CUSLICE_ENTRY(cuDevicePrimaryCtxReset_v2, device) { return reset(device); }
 
-CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
-    CUSLICE_ENTER(cuDevicePrimaryCtxSetFlags)
-    return set_flags(device, flags);
-}
+CUSLICE_ENTRY(cuDevicePrimaryCtxSetFlags, device, flags) { return set_flags(device, flags); }
 
-CUresult CUDAAPI cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) {
-    CUSLICE_ENTER(cuDevicePrimaryCtxSetFlags_v2)
-    return set_flags(device, flags);
-}
+CUSLICE_ENTRY(cuDevicePrimaryCtxSetFlags_v2, device, flags) { return set_flags(device, flags); }
 
-CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice device, unsigned int* flags, int* active) {
-    CUSLICE_ENTER(cuDevicePrimaryCtxGetState)
+CUSLICE_ENTRY(cuDevicePrimaryCtxGetState, device, flags, active) {
     Gpu* gpu = driver().gpu(device);
     if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;

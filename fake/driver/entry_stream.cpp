@@ -1,6 +1,7 @@
 // Streams: their life, waiting for them, what they are.
 
 #include "fake/driver/addresses.h"
+#include "fake/driver/event.h"
 #include "fake/driver/green_context.h"
 #include "fake/driver/lifetime.h"
 #include "fake/driver/state.h"
@@ -24,7 +25,7 @@ CUresult destroy(CUstream handle) {
     Stream* stream = streams.find(handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (stream->green != nullptr && !live_green(stream->green)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    if (const auto capture = stream->capture; capture != nullptr && capture->origin == handle) {
+    if (const auto capture = stream->capture.get(); capture != nullptr && capture->origin == handle) {
         end_capture(capture);
         destroy_graph(capture->graph);
     }
@@ -116,37 +117,50 @@ CUresult attach_memory(CUstream handle, CUdeviceptr address, size_t length, unsi
     return CUDA_SUCCESS;  // the host may touch managed memory here at any time, whatever it is attached to
 }
 
+/// Work that is submitted to the stream later waits for the event; one that was never recorded is no obstacle.
+CUresult wait_event(CUstream handle, CUevent event_handle, unsigned flags, DefaultStream form) {
+    Stream* stream = nullptr;
+    const Event* event = events.find(event_handle);
+    if ((flags & ~unsigned{CU_EVENT_WAIT_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (const auto capture = event->capture.lock()) {
+        // Waiting for captured work makes a stream part of the capture. Its nodes run one after the other in any case.
+        if (stream->capture == nullptr && !stream->legacy) stream->capture = capture;
+        return stream->capture == capture ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    }
+    if (event_reached(*event)) return CUDA_SUCCESS;
+    if (stream->capture != nullptr) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    wait_in_lane(*stream->lane, *event);
+    return CUDA_SUCCESS;
+}
+
+CUresult add_callback(CUstream handle, CUstreamCallback callback, void* data, unsigned flags, DefaultStream form) {
+    Stream* stream = nullptr;
+    if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = refuse_in_capture(*stream); bad != CUDA_SUCCESS) return bad;
+    return submit_host(*stream, [handle, callback, data] { callback(handle, CUDA_SUCCESS, data); });
+}
+
 }  // namespace
 
-CUresult CUDAAPI cuStreamCreate(CUstream* out, unsigned int flags) {
-    CUSLICE_ENTER(cuStreamCreate)
-    return create(out, flags, 0);
-}
+CUSLICE_ENTRY(cuStreamCreate, out, flags) { return create(out, flags, 0); }
 
-CUresult CUDAAPI cuStreamCreateWithPriority(CUstream* out, unsigned int flags, int priority) {
-    CUSLICE_ENTER(cuStreamCreateWithPriority)
-    return create(out, flags, priority);
-}
+CUSLICE_ENTRY(cuStreamCreateWithPriority, out, flags, priority) { return create(out, flags, priority); }
 
-CUresult CUDAAPI cuStreamDestroy(CUstream stream) {
-    CUSLICE_ENTER(cuStreamDestroy)
-    return destroy(stream);
-}
+CUSLICE_ENTRY(cuStreamDestroy, stream) { return destroy(stream); }
 
-CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream) {
-    CUSLICE_ENTER(cuStreamDestroy_v2)
-    return destroy(stream);
-}
+CUSLICE_ENTRY(cuStreamDestroy_v2, stream) { return destroy(stream); }
 
-CUSLICE_STREAM_PAIR(cuStreamQuery, query, (CUstream stream), stream)
-CUSLICE_STREAM_PAIR(cuStreamSynchronize, wait_for, (CUstream stream), stream)
-CUSLICE_STREAM_PAIR(cuStreamGetPriority, get_priority, (CUstream stream, int* out), stream, out)
-CUSLICE_STREAM_PAIR(cuStreamGetFlags, get_flags, (CUstream stream, unsigned int* out), stream, out)
-CUSLICE_STREAM_PAIR(cuStreamGetId, get_id, (CUstream stream, unsigned long long* out), stream, out)
-CUSLICE_STREAM_PAIR(cuStreamGetCtx, get_context, (CUstream stream, CUcontext* out), stream, out)
-CUSLICE_STREAM_PAIR(cuStreamGetCtx_v2, get_context_2, (CUstream stream, CUcontext* out, CUgreenCtx* green), stream, out,
-                    green)
-CUSLICE_STREAM_PAIR(cuStreamGetDevice, get_device, (CUstream stream, CUdevice* out), stream, out)
-CUSLICE_STREAM_PAIR(cuStreamAttachMemAsync, attach_memory,
-                    (CUstream stream, CUdeviceptr address, size_t length, unsigned int flags), stream, address, length,
-                    flags)
+CUSLICE_STREAM_PAIR(cuStreamQuery, query, stream)
+CUSLICE_STREAM_PAIR(cuStreamSynchronize, wait_for, stream)
+CUSLICE_STREAM_PAIR(cuStreamGetPriority, get_priority, stream, out)
+CUSLICE_STREAM_PAIR(cuStreamGetFlags, get_flags, stream, out)
+CUSLICE_STREAM_PAIR(cuStreamGetId, get_id, stream, out)
+CUSLICE_STREAM_PAIR(cuStreamGetCtx, get_context, stream, out)
+CUSLICE_STREAM_PAIR(cuStreamGetCtx_v2, get_context_2, stream, out, green)
+CUSLICE_STREAM_PAIR(cuStreamGetDevice, get_device, stream, out)
+CUSLICE_STREAM_PAIR(cuStreamAttachMemAsync, attach_memory, stream, address, length, flags)
+CUSLICE_STREAM_PAIR(cuStreamWaitEvent, wait_event, stream, event, flags)
+CUSLICE_STREAM_PAIR(cuStreamAddCallback, add_callback, stream, callback, data, flags)

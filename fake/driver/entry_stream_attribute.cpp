@@ -96,9 +96,6 @@ CUresult copy(CUstream to_handle, CUstream from_handle, DefaultStream form) {
 
 }  // namespace
 
-CUSLICE_STREAM_PAIR(cuStreamSetAttribute, set,
-                    (CUstream stream, CUstreamAttrID attribute, const CUstreamAttrValue* value), stream, attribute,
-                    value)
-CUSLICE_STREAM_PAIR(cuStreamGetAttribute, get, (CUstream stream, CUstreamAttrID attribute, CUstreamAttrValue* value),
-                    stream, attribute, value)
-CUSLICE_STREAM_PAIR(cuStreamCopyAttributes, copy, (CUstream to, CUstream from), to, from)
+CUSLICE_STREAM_PAIR(cuStreamSetAttribute, set, stream, attribute, value)
+CUSLICE_STREAM_PAIR(cuStreamGetAttribute, get, stream, attribute, value)
+CUSLICE_STREAM_PAIR(cuStreamCopyAttributes, copy, to, from)

@@ -85,23 +85,15 @@ CUresult info_3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, 
 
 }  // namespace
 
-CUSLICE_STREAM_PAIR(cuStreamBeginCapture, begin_oldest, (CUstream stream), stream)
-CUSLICE_STREAM_PAIR(cuStreamBeginCapture_v2, begin, (CUstream stream, CUstreamCaptureMode mode), stream, mode)
-CUSLICE_STREAM_PAIR(cuStreamEndCapture, end, (CUstream stream, CUgraph* graph), stream, graph)
-CUSLICE_STREAM_PAIR(cuStreamIsCapturing, is_capturing, (CUstream stream, CUstreamCaptureStatus* status), stream, status)
-CUSLICE_STREAM_PAIR(cuStreamGetCaptureInfo, info, (CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id),
-                    stream, status, id)
-CUSLICE_STREAM_PAIR(cuStreamGetCaptureInfo_v2, info_2,
-                    (CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                     const CUgraphNode** nodes, size_t* count),
-                    stream, status, id, graph, nodes, count)
-CUSLICE_STREAM_PAIR(cuStreamGetCaptureInfo_v3, info_3,
-                    (CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                     const CUgraphNode** nodes, const CUgraphEdgeData** edges, size_t* count),
-                    stream, status, id, graph, nodes, edges, count)
+CUSLICE_STREAM_PAIR(cuStreamBeginCapture, begin_oldest, stream)
+CUSLICE_STREAM_PAIR(cuStreamBeginCapture_v2, begin, stream, mode)
+CUSLICE_STREAM_PAIR(cuStreamEndCapture, end, stream, graph)
+CUSLICE_STREAM_PAIR(cuStreamIsCapturing, is_capturing, stream, status)
+CUSLICE_STREAM_PAIR(cuStreamGetCaptureInfo, info, stream, status, id)
+CUSLICE_STREAM_PAIR(cuStreamGetCaptureInfo_v2, info_2, stream, status, id, graph, nodes, count)
+CUSLICE_STREAM_PAIR(cuStreamGetCaptureInfo_v3, info_3, stream, status, id, graph, nodes, edges, count)
 
-CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-    CUSLICE_ENTER(cuThreadExchangeStreamCaptureMode)
+CUSLICE_ENTRY(cuThreadExchangeStreamCaptureMode, mode) {
     if (mode == nullptr || !known(*mode)) return CUDA_ERROR_INVALID_VALUE;
     std::swap(*mode, thread_capture_mode());
     return CUDA_SUCCESS;

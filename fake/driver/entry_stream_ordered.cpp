@@ -187,14 +187,11 @@ bool on_device(const CUmemLocation* location, CUmemAllocationType type) {
 
 }  // namespace
 
-CUSLICE_STREAM_PAIR(cuMemAllocAsync, allocate_async, (CUdeviceptr * out, size_t bytes, CUstream stream), out, bytes,
-                    stream)
-CUSLICE_STREAM_PAIR(cuMemAllocFromPoolAsync, allocate_from_pool,
-                    (CUdeviceptr * out, size_t bytes, CUmemoryPool pool, CUstream stream), out, bytes, pool, stream)
-CUSLICE_STREAM_PAIR(cuMemFreeAsync, free_async, (CUdeviceptr address, CUstream stream), address, stream)
+CUSLICE_STREAM_PAIR(cuMemAllocAsync, allocate_async, out, bytes, stream)
+CUSLICE_STREAM_PAIR(cuMemAllocFromPoolAsync, allocate_from_pool, out, bytes, pool, stream)
+CUSLICE_STREAM_PAIR(cuMemFreeAsync, free_async, address, stream)
 
-CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
-    CUSLICE_ENTER(cuMemPoolCreate)
+CUSLICE_ENTRY(cuMemPoolCreate, out, props) {
     if (out == nullptr || props == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
     if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE) CUSLICE_UNSUPPORTED("cuMemPoolCreate in host memory");
@@ -210,16 +207,14 @@ CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props)
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool handle) {
-    CUSLICE_ENTER(cuMemPoolDestroy)
+CUSLICE_ENTRY(cuMemPoolDestroy, handle) {
     const std::lock_guard hold(driver().lock);
     Pool* pool = pools.find(handle);
     if (pool == nullptr || pool->doomed || pool->is_default) return CUDA_ERROR_INVALID_VALUE;
     return destroy_pool(*pool);
 }
 
-CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool handle, size_t keep) {
-    CUSLICE_ENTER(cuMemPoolTrimTo)
+CUSLICE_ENTRY(cuMemPoolTrimTo, handle, keep) {
     const std::lock_guard hold(driver().lock);
     Pool* pool = pools.find(handle);
     if (pool == nullptr || pool->doomed) return CUDA_ERROR_INVALID_VALUE;
@@ -227,24 +222,21 @@ CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool handle, size_t keep) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
-    CUSLICE_ENTER(cuMemPoolGetAttribute)
+CUSLICE_ENTRY(cuMemPoolGetAttribute, handle, attribute, value) {
     const std::lock_guard hold(driver().lock);
     const Pool* pool = pools.find(handle);
     if (pool == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return get_attribute(*pool, attribute, value);
 }
 
-CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
-    CUSLICE_ENTER(cuMemPoolSetAttribute)
+CUSLICE_ENTRY(cuMemPoolSetAttribute, handle, attribute, value) {
     const std::lock_guard hold(driver().lock);
     Pool* pool = pools.find(handle);
     if (pool == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return set_attribute(*pool, attribute, value);
 }
 
-CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* access, size_t count) {
-    CUSLICE_ENTER(cuMemPoolSetAccess)
+CUSLICE_ENTRY(cuMemPoolSetAccess, handle, access, count) {
     const std::lock_guard hold(driver().lock);
     Pool* pool = pools.find(handle);
     if (pool == nullptr || access == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -258,8 +250,7 @@ CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* 
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle, CUmemLocation* location) {
-    CUSLICE_ENTER(cuMemPoolGetAccess)
+CUSLICE_ENTRY(cuMemPoolGetAccess, flags, handle, location) {
     const std::lock_guard hold(driver().lock);
     const Pool* pool = pools.find(handle);
     if (pool == nullptr || flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -273,35 +264,23 @@ CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handl
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool* out, CUdevice device) {
-    CUSLICE_ENTER(cuDeviceGetDefaultMemPool)
-    return default_of(out, device);
-}
+CUSLICE_ENTRY(cuDeviceGetDefaultMemPool, out, device) { return default_of(out, device); }
 
-CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool* out, CUdevice device) {
-    CUSLICE_ENTER(cuDeviceGetMemPool)
-    return current_of(out, device);
-}
+CUSLICE_ENTRY(cuDeviceGetMemPool, out, device) { return current_of(out, device); }
 
-CUresult CUDAAPI cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
-    CUSLICE_ENTER(cuDeviceSetMemPool)
-    return set_current(device, pool);
-}
+CUSLICE_ENTRY(cuDeviceSetMemPool, device, pool) { return set_current(device, pool); }
 
-CUresult CUDAAPI cuMemGetDefaultMemPool(CUmemoryPool* out, CUmemLocation* location, CUmemAllocationType type) {
-    CUSLICE_ENTER(cuMemGetDefaultMemPool)
+CUSLICE_ENTRY(cuMemGetDefaultMemPool, out, location, type) {
     if (!on_device(location, type)) CUSLICE_UNSUPPORTED("cuMemGetDefaultMemPool of anything but a device's memory");
     return default_of(out, location->id);
 }
 
-CUresult CUDAAPI cuMemGetMemPool(CUmemoryPool* out, CUmemLocation* location, CUmemAllocationType type) {
-    CUSLICE_ENTER(cuMemGetMemPool)
+CUSLICE_ENTRY(cuMemGetMemPool, out, location, type) {
     if (!on_device(location, type)) CUSLICE_UNSUPPORTED("cuMemGetMemPool of anything but a device's memory");
     return current_of(out, location->id);
 }
 
-CUresult CUDAAPI cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
-    CUSLICE_ENTER(cuMemSetMemPool)
+CUSLICE_ENTRY(cuMemSetMemPool, location, type, pool) {
     if (!on_device(location, type)) CUSLICE_UNSUPPORTED("cuMemSetMemPool of anything but a device's memory");
     return set_current(location->id, pool);
 }

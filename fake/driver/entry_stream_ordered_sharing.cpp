@@ -71,24 +71,19 @@ bool exportable(std::uint32_t number) {
 
 }  // namespace
 
-CUresult CUDAAPI cuMemPoolExportToShareableHandle(void* out, CUmemoryPool pool, CUmemAllocationHandleType type,
-                                                  unsigned long long flags) {
-    CUSLICE_ENTER(cuMemPoolExportToShareableHandle)
+CUSLICE_ENTRY(cuMemPoolExportToShareableHandle, out, pool, type, flags) {
     if (out == nullptr || flags != 0 || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
     return export_pool(*static_cast<int*>(out), pool);
 }
 
-CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool* out, void* handle, CUmemAllocationHandleType type,
-                                                    unsigned long long flags) {
-    CUSLICE_ENTER(cuMemPoolImportFromShareableHandle)
+CUSLICE_ENTRY(cuMemPoolImportFromShareableHandle, out, handle, type, flags) {
     if (out == nullptr || flags != 0 || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
     return import_pool(*out, static_cast<int>(reinterpret_cast<std::intptr_t>(handle)));
 }
 
-CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData* out, CUdeviceptr address) {
-    CUSLICE_ENTER(cuMemPoolExportPointer)
+CUSLICE_ENTRY(cuMemPoolExportPointer, out, address) {
     const Found found = find_block(address);
     if (out == nullptr || !found || found.base != address || found.record.kind != BlockKind::Pool)
         return CUDA_ERROR_INVALID_VALUE;
@@ -102,8 +97,7 @@ CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData* out, CUdeviceptr
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool handle, CUmemPoolPtrExportData* data) {
-    CUSLICE_ENTER(cuMemPoolImportPointer)
+CUSLICE_ENTRY(cuMemPoolImportPointer, out, handle, data) {
     if (out == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::uint32_t number = 0;
     {

@@ -1,4 +1,4 @@
-// Texture and surface objects.
+// Texture objects.
 
 #include "fake/driver/api_prologue.h"
 #include "fake/driver/array.h"
@@ -58,26 +58,6 @@ CUresult check_pitched(const Context& context, const CUDA_RESOURCE_DESC& resourc
     return check_memory(context, pitched.devPtr, (pitched.height - 1) * pitched.pitchInBytes + pitched.width * element);
 }
 
-CUresult check_resource(const Context& context, const CUDA_RESOURCE_DESC& resource) {
-    if (resource.flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    switch (resource.resType) {
-        case CU_RESOURCE_TYPE_ARRAY: {
-            const Array* array = arrays.find(resource.res.array.hArray);
-            return array != nullptr && array->gpu == context.gpu ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-        }
-        case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: {
-            const MipmappedArray* array = mipmapped_arrays.find(resource.res.mipmap.hMipmappedArray);
-            return array != nullptr && array->gpu == context.gpu ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-        }
-        case CU_RESOURCE_TYPE_LINEAR:
-            return check_linear(context, resource);
-        case CU_RESOURCE_TYPE_PITCH2D:
-            return check_pitched(context, resource);
-        default:
-            return CUDA_ERROR_INVALID_VALUE;
-    }
-}
-
 bool good_texture(const CUDA_TEXTURE_DESC& texture, CUresourcetype type) {
     if ((texture.flags & ~all_texture_flags) != 0) return false;
     for (const CUaddress_mode mode : texture.addressMode)
@@ -98,9 +78,31 @@ bool good_view(const CUDA_RESOURCE_VIEW_DESC& view, CUresourcetype type) {
 
 }  // namespace
 
-CUresult CUDAAPI cuTexObjectCreate(CUtexObject* out, const CUDA_RESOURCE_DESC* resource,
-                                   const CUDA_TEXTURE_DESC* texture, const CUDA_RESOURCE_VIEW_DESC* view) {
-    CUSLICE_ENTER(cuTexObjectCreate)
+namespace cuslice::fake {
+
+CUresult check_resource(const Context& context, const CUDA_RESOURCE_DESC& resource) {
+    if (resource.flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    switch (resource.resType) {
+        case CU_RESOURCE_TYPE_ARRAY: {
+            const Array* array = arrays.find(resource.res.array.hArray);
+            return array != nullptr && array->gpu == context.gpu ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        }
+        case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: {
+            const MipmappedArray* array = mipmapped_arrays.find(resource.res.mipmap.hMipmappedArray);
+            return array != nullptr && array->gpu == context.gpu ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        }
+        case CU_RESOURCE_TYPE_LINEAR:
+            return check_linear(context, resource);
+        case CU_RESOURCE_TYPE_PITCH2D:
+            return check_pitched(context, resource);
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+}  // namespace cuslice::fake
+
+CUSLICE_ENTRY(cuTexObjectCreate, out, resource, texture, view) {
     Context* context = nullptr;
     if (out == nullptr || resource == nullptr || texture == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
@@ -117,57 +119,27 @@ CUresult CUDAAPI cuTexObjectCreate(CUtexObject* out, const CUDA_RESOURCE_DESC* r
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuTexObjectDestroy(CUtexObject texture) {
-    CUSLICE_ENTER(cuTexObjectDestroy)
+CUSLICE_ENTRY(cuTexObjectDestroy, texture) {
     return textures.destroy(texture) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult CUDAAPI cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* out, CUtexObject handle) {
-    CUSLICE_ENTER(cuTexObjectGetResourceDesc)
+CUSLICE_ENTRY(cuTexObjectGetResourceDesc, out, handle) {
     const Texture* texture = textures.find(handle);
     if (out == nullptr || texture == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *out = texture->resource;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* out, CUtexObject handle) {
-    CUSLICE_ENTER(cuTexObjectGetTextureDesc)
+CUSLICE_ENTRY(cuTexObjectGetTextureDesc, out, handle) {
     const Texture* texture = textures.find(handle);
     if (out == nullptr || texture == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *out = texture->texture;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* out, CUtexObject handle) {
-    CUSLICE_ENTER(cuTexObjectGetResourceViewDesc)
+CUSLICE_ENTRY(cuTexObjectGetResourceViewDesc, out, handle) {
     const Texture* texture = textures.find(handle);
     if (out == nullptr || texture == nullptr || !texture->has_view) return CUDA_ERROR_INVALID_VALUE;
     *out = texture->view;
-    return CUDA_SUCCESS;
-}
-
-CUresult CUDAAPI cuSurfObjectCreate(CUsurfObject* out, const CUDA_RESOURCE_DESC* resource) {
-    CUSLICE_ENTER(cuSurfObjectCreate)
-    Context* context = nullptr;
-    if (out == nullptr || resource == nullptr || resource->resType != CU_RESOURCE_TYPE_ARRAY)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = check_resource(*context, *resource); bad != CUDA_SUCCESS) return bad;
-    const Array* array = arrays.find(resource->res.array.hArray);
-    if ((array->descriptor.Flags & CUDA_ARRAY3D_SURFACE_LDST) == 0) return CUDA_ERROR_INVALID_VALUE;
-    *out = surfaces.create(Surface{context->handle, *resource}).first;
-    return CUDA_SUCCESS;
-}
-
-CUresult CUDAAPI cuSurfObjectDestroy(CUsurfObject surface) {
-    CUSLICE_ENTER(cuSurfObjectDestroy)
-    return surfaces.destroy(surface) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult CUDAAPI cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC* out, CUsurfObject handle) {
-    CUSLICE_ENTER(cuSurfObjectGetResourceDesc)
-    const Surface* surface = surfaces.find(handle);
-    if (out == nullptr || surface == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *out = surface->resource;
     return CUDA_SUCCESS;
 }

@@ -55,18 +55,9 @@ CUresult advise(CUdeviceptr address, size_t size, CUmem_advise advice, const CUm
 
 }  // namespace
 
-CUSLICE_STREAM_PAIR(cuMemPrefetchAsync, prefetch_to,
-                    (CUdeviceptr address, size_t size, CUdevice device, CUstream stream), address, size, device, stream)
-CUSLICE_STREAM_PAIR(cuMemPrefetchAsync_v2, prefetch,
-                    (CUdeviceptr address, size_t size, CUmemLocation place, unsigned int flags, CUstream stream),
-                    address, size, place, flags, stream)
+CUSLICE_STREAM_PAIR(cuMemPrefetchAsync, prefetch_to, address, size, device, stream)
+CUSLICE_STREAM_PAIR(cuMemPrefetchAsync_v2, prefetch, address, size, place, flags, stream)
 
-CUresult CUDAAPI cuMemAdvise(CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice device) {
-    CUSLICE_ENTER(cuMemAdvise)
-    return advise(address, size, advice, place_of(device));
-}
+CUSLICE_ENTRY(cuMemAdvise, address, size, advice, device) { return advise(address, size, advice, place_of(device)); }
 
-CUresult CUDAAPI cuMemAdvise_v2(CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation place) {
-    CUSLICE_ENTER(cuMemAdvise_v2)
-    return advise(address, size, advice, place);
-}
+CUSLICE_ENTRY(cuMemAdvise_v2, address, size, advice, place) { return advise(address, size, advice, place); }

@@ -8,9 +8,7 @@
 
 using namespace cuslice::fake;
 
-CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t alignment, CUdeviceptr,
-                                     unsigned long long flags) {
-    CUSLICE_ENTER(cuMemAddressReserve)
+CUSLICE_ENTRY(cuMemAddressReserve, out, size, alignment, hint, flags) {
     Address address = 0;
     if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = reserve_addresses(address, size, alignment);  // the wanted address is a hint, not taken
@@ -18,14 +16,9 @@ CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t align
     return result;
 }
 
-CUresult CUDAAPI cuMemAddressFree(CUdeviceptr address, size_t size) {
-    CUSLICE_ENTER(cuMemAddressFree)
-    return free_addresses(address, size);
-}
+CUSLICE_ENTRY(cuMemAddressFree, address, size) { return free_addresses(address, size); }
 
-CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle* out, size_t size, const CUmemAllocationProp* prop,
-                             unsigned long long flags) {
-    CUSLICE_ENTER(cuMemCreate)
+CUSLICE_ENTRY(cuMemCreate, out, size, prop, flags) {
     if (out == nullptr || prop == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if ((prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
         CUSLICE_UNSUPPORTED("cuMemCreate of memory that is exported as anything but a file descriptor");
@@ -33,53 +26,37 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle* out, size_t size, con
     return create_physical(*out, size, *prop);
 }
 
-CUresult CUDAAPI cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle,
-                                              CUmemAllocationHandleType type, unsigned long long flags) {
-    CUSLICE_ENTER(cuMemExportToShareableHandle)
+CUSLICE_ENTRY(cuMemExportToShareableHandle, out, handle, type, flags) {
     if (out == nullptr || flags != 0 || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
     return export_physical(handle, *static_cast<int*>(out));
 }
 
-CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void* os_handle,
-                                                CUmemAllocationHandleType type) {
-    CUSLICE_ENTER(cuMemImportFromShareableHandle)
+CUSLICE_ENTRY(cuMemImportFromShareableHandle, out, os_handle, type) {
     if (out == nullptr || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_INVALID_VALUE;
     return import_physical(*out, static_cast<int>(reinterpret_cast<std::intptr_t>(os_handle)));
 }
 
-CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle) {
-    CUSLICE_ENTER(cuMemRelease)
-    return release_physical(handle);
-}
+CUSLICE_ENTRY(cuMemRelease, handle) { return release_physical(handle); }
 
-CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-                          unsigned long long flags) {
-    CUSLICE_ENTER(cuMemMap)
+CUSLICE_ENTRY(cuMemMap, address, size, offset, handle, flags) {
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     return map_physical(address, size, offset, handle);
 }
 
-CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size) {
-    CUSLICE_ENTER(cuMemUnmap)
-    return unmap_physical(address, size);
-}
+CUSLICE_ENTRY(cuMemUnmap, address, size) { return unmap_physical(address, size); }
 
-CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc* access, size_t count) {
-    CUSLICE_ENTER(cuMemSetAccess)
+CUSLICE_ENTRY(cuMemSetAccess, address, size, access, count) {
     if (access == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
     return set_mapped_access(address, size, access, count);
 }
 
-CUresult CUDAAPI cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr address) {
-    CUSLICE_ENTER(cuMemGetAccess)
+CUSLICE_ENTRY(cuMemGetAccess, flags, location, address) {
     if (flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return get_mapped_access(address, *location, *flags);
 }
 
-CUresult CUDAAPI cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop,
-                                               CUmemAllocationGranularity_flags option) {
-    CUSLICE_ENTER(cuMemGetAllocationGranularity)
+CUSLICE_ENTRY(cuMemGetAllocationGranularity, granularity, prop, option) {
     if (granularity == nullptr || prop == nullptr ||
         static_cast<unsigned>(option) > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -91,15 +68,12 @@ CUresult CUDAAPI cuMemGetAllocationGranularity(size_t* granularity, const CUmemA
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop,
-                                                        CUmemGenericAllocationHandle handle) {
-    CUSLICE_ENTER(cuMemGetAllocationPropertiesFromHandle)
+CUSLICE_ENTRY(cuMemGetAllocationPropertiesFromHandle, prop, handle) {
     if (prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return physical_properties(handle, *prop);
 }
 
-CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, void* address) {
-    CUSLICE_ENTER(cuMemRetainAllocationHandle)
+CUSLICE_ENTRY(cuMemRetainAllocationHandle, out, address) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return retain_physical(reinterpret_cast<Address>(address), *out);
 }

@@ -34,6 +34,10 @@ Record begin_record(Event& event);
 /// It has been submitted, up to this mark.
 void note_record(Event& event, const Record& record, Lane::Mark mark);
 
+/// Records an event, or waits for one, in all streams of a context, or of the green one that it is the name of.
+CUresult record_in(const Context& name, Event* event);
+CUresult wait_in(const Context& name, const Event* event);
+
 bool event_reached(const Event& event);
 void wait_for_event(const Event& event);
 /// What is submitted to the lane from now on waits for the event, without blocking the caller.

@@ -6,14 +6,13 @@
 
 #include "fake/driver/unsupported.h"
 
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route)            \
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split)     \
     extern "C" __attribute__((weak, visibility("default"))) int symbol(); \
     extern "C" int symbol() {                                             \
         static std::atomic<bool> said{false};                             \
         return cuslice::fake::say_unsupported(#symbol, said);             \
     }
 #include "virtual_gpu/driver/functions.def"
-#undef CUSLICE_FUNCTION
 
 namespace cuslice::fake {
 namespace {
@@ -21,10 +20,9 @@ namespace {
 constexpr bool legacy = false, per_thread = true;
 
 const Exported all[] = {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route) \
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) \
     {#symbol, #name, version, stream, reinterpret_cast<void*>(&::symbol)},
 #include "virtual_gpu/driver/functions.def"
-#undef CUSLICE_FUNCTION
 };
 
 }  // namespace

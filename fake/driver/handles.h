@@ -91,7 +91,15 @@ class HandleTable {
         return true;
     }
 
-    /// Calls f(handle, object) for every live object; f may destroy it.
+    /// Calls f(handle, object) for every live object, and keeps other threads from making and ending one meanwhile; f
+    /// must not do so either.
+    template <typename F>
+    void each_held(F&& f) {
+        const std::lock_guard hold(lock_);
+        each(f);
+    }
+
+    /// Calls f(handle, object) for every live object; f may destroy it. No other thread may.
     template <typename F>
     void each(F&& f) {
         const std::uint32_t size = size_.load(std::memory_order_acquire);

@@ -10,9 +10,9 @@ namespace {
 
 // More is never queued, in all lanes together: a GPU takes no more either, and a program that never waits must not fill
 // the host's memory.
-constexpr std::size_t kMostQueued = 1024;
+constexpr std::size_t kMaxQueued = 1024;
 // The most that one look, or one submission too many, lets a lane get on.
-constexpr std::uint64_t kMostAtOnce = 16;
+constexpr std::uint64_t kMaxAtOnce = 16;
 
 // With the lock held, all of these.
 std::size_t queued = 0;
@@ -51,10 +51,10 @@ void Lane::enqueue_late(Item item, Hold& hold) {
     queue_.push_back(std::move(item));
     queued++;
     // Which lane gets on, and how far, is chance. One that can't, as its host function blocks, is passed over.
-    for (std::size_t tries = 0; queued > kMostQueued && tries < 64; tries++) {
+    for (std::size_t tries = 0; queued > kMaxQueued && tries < 64; tries++) {
         const std::uint64_t chance = random_number();
         const std::shared_ptr<Lane> lane = busy()[chance % busy().size()];
-        for (std::uint64_t i = 0; i <= (chance >> 32) % kMostAtOnce; i++)
+        for (std::uint64_t i = 0; i <= (chance >> 32) % kMaxAtOnce; i++)
             if (!advance(lane, hold, Host::aside)) break;
     }
 }
@@ -117,7 +117,7 @@ void Lane::look(const Mark& mark) {
     const std::uint64_t chance = random_number();
     if (chance % 4 == 0) advance(busy().empty() ? mark.lane : busy()[(chance >> 8) % busy().size()], hold, Host::aside);
     if (chance % 2 == 0) return;
-    for (std::uint64_t i = 0; i <= (chance >> 32) % kMostAtOnce; i++)
+    for (std::uint64_t i = 0; i <= (chance >> 32) % kMaxAtOnce; i++)
         if (mark.lane->completed_ >= mark.ticket || !advance(mark.lane, hold, Host::aside)) return;
 }
 

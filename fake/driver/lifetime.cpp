@@ -16,13 +16,18 @@ namespace cuslice::fake {
 
 namespace {
 
+// Other threads may be making and ending such of other contexts.
+template <typename Table, typename Handle>
+void end_those_of(CUcontext context, Table& table, std::vector<Handle> owned = {}) {
+    table.each_held([&](Handle handle, const auto& object) {
+        if (object.context == context) owned.push_back(handle);
+    });
+    for (Handle handle : owned) table.destroy(handle);
+}
+
 void end_owned_by(Context& context) {
-    streams.each([&](CUstream handle, const Stream& stream) {
-        if (stream.context == context.handle) streams.destroy(handle);
-    });
-    events.each([&](CUevent handle, const Event& event) {
-        if (event.context == context.handle) events.destroy(handle);
-    });
+    end_those_of<StreamTable, CUstream>(context.handle, streams);
+    end_those_of<EventTable, CUevent>(context.handle, events);
     forget_default_streams(context);
     end_modules(context);
     end_textures(context);

@@ -30,51 +30,52 @@ std::size_t within_page(Address address, Address base, std::size_t size) {
 
 }  // namespace
 
-bool MemorySpace::reserve(std::size_t least, std::size_t wanted, bool low, bool shared) {
+bool MemorySpace::reserve(std::size_t least, std::size_t wanted, bool low, bool shared, Address shift) {
     least = (least + page_bytes - 1) / page_bytes * page_bytes;
     // A sanitizer or a ulimit leaves less room than the machine has: halve until it fits.
     for (std::size_t size = std::max(least, wanted / page_bytes * page_bytes); size >= least; size /= 2) {
         const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (low ? MAP_32BIT : 0);
         void* range = mmap(nullptr, size + page_bytes, PROT_NONE, flags, -1, 0);
         if (range == MAP_FAILED) continue;
-        base_ = (reinterpret_cast<Address>(range) + page_bytes - 1) / page_bytes * page_bytes;
-        size_ = size / page_bytes * page_bytes;
-        if (back()) {
-            shared_ = shared;
-            if (!shared) return true;
-            void* seen = mmap(reinterpret_cast<void*>(base_), size_, PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file_, 0);
-            if (seen != MAP_FAILED) return true;
+        const Address base = (reinterpret_cast<Address>(range) + page_bytes - 1) / page_bytes * page_bytes;
+        const std::size_t whole = size / page_bytes * page_bytes;
+        if (back(whole)) {
+            void* seen = !shared ? range
+                                 : mmap(reinterpret_cast<void*>(base), whole, PROT_READ | PROT_WRITE,
+                                        MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file_, 0);
+            if (seen != MAP_FAILED) {
+                shared_ = shared;
+                base_ = base + shift;
+                size_.store(whole, std::memory_order_release);
+                return true;
+            }
         }
         munmap(range, size + page_bytes);
     }
-    size_ = 0;
     return false;
 }
 
-bool MemorySpace::back() {
+bool MemorySpace::back(std::size_t size) {
     if (file_ < 0) file_ = memfd_create("cuslice-fake-gpu", MFD_CLOEXEC);
-    if (file_ < 0 || ftruncate(file_, static_cast<off_t>(size_)) != 0) return false;
+    if (file_ < 0 || ftruncate(file_, static_cast<off_t>(size)) != 0) return false;
     const int flags = MAP_SHARED | MAP_NORESERVE;
-    void* contents = mmap(nullptr, size_, PROT_READ | PROT_WRITE, flags, file_, 0);
-    const std::size_t table = size_ / page_bytes * sizeof(std::uint64_t);
+    void* contents = mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, file_, 0);
+    const std::size_t table = size / page_bytes * sizeof(std::uint64_t);
     void* pages = mmap(nullptr, table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (contents == MAP_FAILED || pages == MAP_FAILED) {
-        if (contents != MAP_FAILED) munmap(contents, size_);
+        if (contents != MAP_FAILED) munmap(contents, size);
         if (pages != MAP_FAILED) munmap(pages, table);
         return false;
     }
     // A core dump of a sparse terabyte would be no help to anybody.
-    madvise(contents, size_, MADV_DONTDUMP);
+    madvise(contents, size, MADV_DONTDUMP);
     contents_ = static_cast<unsigned char*>(contents);
     pages_ = static_cast<std::atomic<std::uint64_t>*>(pages);
     return true;
 }
 
 bool MemorySpace::open(std::size_t least, std::size_t wanted, bool high) {
-    if (!reserve(least, wanted, false, false)) return false;
-    if (high) base_ += Address{1} << 49;
-    return true;
+    return reserve(least, wanted, false, false, high ? Address{1} << 49 : 0);
 }
 
 bool MemorySpace::open_low() { return reserve(std::size_t{16} << 20, std::size_t{1} << 30, true, false); }

@@ -27,8 +27,12 @@ class MemorySpace {
     bool open_shared(std::size_t least, std::size_t wanted);
 
     Address base() const { return base_; }
-    std::size_t size() const { return size_; }
-    bool contains(Address at) const { return at - base_ < size_; }
+    std::size_t size() const { return size_.load(std::memory_order_acquire); }
+    /// Any thread, also while another one opens it: nothing is in it until it is open.
+    bool contains(Address at) const {
+        const std::size_t size = this->size();
+        return size != 0 && at - base_ < size;
+    }
 
     /// The ranges below must lie inside; nothing is checked. Any thread; a race over the same bytes is the program's.
     void read(Address from, void* to, std::size_t size);
@@ -55,8 +59,8 @@ class MemorySpace {
     // stay: other processes see them), or uniform: pattern << 32 | 2.
     static constexpr std::uint64_t clean = 0, stored = 1, uniform = 2, lent = 3;
 
-    bool reserve(std::size_t least, std::size_t wanted, bool low, bool shared);
-    bool back();
+    bool reserve(std::size_t least, std::size_t wanted, bool low, bool shared, Address shift = 0);
+    bool back(std::size_t size);
     unsigned char* at(Address address) const { return contents_ + (address - base_); }
     std::atomic<std::uint64_t>& page_of(Address address) const { return pages_[(address - base_) / page_bytes]; }
     /// Where the host writes too, a page's bytes are always in the memfd, whatever the table says.
@@ -69,7 +73,7 @@ class MemorySpace {
     void set_pages(Address first, std::size_t count, std::uint64_t state);
 
     Address base_ = 0;
-    std::size_t size_ = 0;
+    std::atomic<std::size_t> size_{0};  // set last: with it everything else is
     int file_ = -1;
     bool shared_ = false;
     unsigned char* contents_ = nullptr;

@@ -87,4 +87,8 @@ CUresult check_kernel_node(const CUDA_KERNEL_NODE_PARAMS_v3& params);
 CUresult kernel_attribute(const KernelInfo& info, const Function* function, const GpuSpec& gpu, bool is_ptx,
                           int capability, CUfunction_attribute attribute, int& value);
 
+/// Where a kernel's parameter is, and its size if that is asked for.
+CUresult parameter_info(const KernelInfo& info, std::size_t index, std::size_t* offset, std::size_t* size);
+CUresult set_attribute(Function& function, CUfunction_attribute attribute, int value);
+
 }  // namespace cuslice::fake

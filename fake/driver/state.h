@@ -25,4 +25,11 @@ struct Driver {
 /// Filled by cuInit (initialise.h), valid to the end of the process; never destroyed.
 Driver& driver();
 
+/// The GPU of an ordinal, checked together with the place for the answer.
+inline CUresult device_and(const void* out, CUdevice device, Gpu*& gpu) {
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    gpu = driver().gpu(device);
+    return gpu == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
 }  // namespace cuslice::fake

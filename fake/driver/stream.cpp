@@ -115,21 +115,26 @@ CUresult find_stream(CUstream handle, DefaultStream form, Stream*& stream) {
     return CUDA_SUCCESS;
 }
 
-void each_stream(Context& context, const std::function<void(Stream&)>& f) {
-    streams.each([&](CUstream, Stream& stream) {
-        if (stream.context == context.handle) f(stream);
+/// Those of one context, or of all.
+static void each_stream_in(CUcontext context, const std::function<void(Stream&)>& f) {
+    streams.each_held([&](CUstream, Stream& stream) {
+        if (context == nullptr || stream.context == context) f(stream);
     });
     std::vector<Stream*> own;
     {
         const std::lock_guard hold(defaults_lock);
         for (auto& [number, found] : defaults()) {
-            if (found.context != context.handle) continue;
+            if (context != nullptr && found.context != context) continue;
             if (found.legacy != nullptr) own.push_back(found.legacy.get());
             for (auto& [thread, stream] : found.per_thread) own.push_back(stream.get());
         }
     }
     for (Stream* stream : own) f(*stream);
 }
+
+void each_stream(Context& context, const std::function<void(Stream&)>& f) { each_stream_in(context.handle, f); }
+
+void each_stream(const std::function<void(Stream&)>& f) { each_stream_in(nullptr, f); }
 
 std::vector<Lane::Mark> implicit_order(Stream& stream) {
     std::vector<Lane::Mark> marks;
@@ -178,8 +183,9 @@ static CUresult refuse_implicit_order(Stream& stream) {
     CUresult result = CUDA_SUCCESS;
     if (context == nullptr) return result;
     each_stream(*context, [&](Stream& other) {
-        if (other.capture == nullptr || !other.blocking() || other.green != stream.green) return;
-        other.capture->invalidate();
+        const auto capture = other.capture.get();
+        if (capture == nullptr || !other.blocking() || other.green != stream.green) return;
+        capture->invalidate();
         result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     });
     return result;
@@ -200,10 +206,10 @@ Task with_model_time(NodeType type, Task task) {
 }  // namespace
 
 CUresult submit(Stream& stream, NodeType type, Task task) {
-    if (stream.capture != nullptr) {
-        if (!stream.capture->active()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-        return append_node(stream.capture->graph, type, std::move(task)) ? CUDA_SUCCESS
-                                                                         : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (const auto capture = stream.capture.get()) {
+        if (!capture->active()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+        return append_node(capture->graph, type, std::move(task)) ? CUDA_SUCCESS
+                                                                  : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
     if (const CUresult bad = refuse_implicit_order(stream); bad != CUDA_SUCCESS) return bad;
     stream.lane->submit(with_model_time(type, std::move(task)), implicit_order(stream));
@@ -218,8 +224,9 @@ CUresult submit_host(Stream& stream, Task task) {
 }
 
 CUresult refuse_in_capture(Stream& stream) {
-    if (stream.capture == nullptr) return CUDA_SUCCESS;
-    stream.capture->invalidate();
+    const auto capture = stream.capture.get();
+    if (capture == nullptr) return CUDA_SUCCESS;
+    capture->invalidate();
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 

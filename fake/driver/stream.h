@@ -30,7 +30,7 @@ struct Stream {
     std::uint64_t id = 0;
     bool legacy = false;
     std::shared_ptr<Lane> lane = std::make_shared<Lane>();
-    std::shared_ptr<Capture> capture;
+    CaptureOfStream capture;
     StreamSettings settings;
 
     /// Whether work here and work in the legacy default stream wait for each other.
@@ -81,6 +81,9 @@ void leave_work(const Stream& stream);
 std::vector<Lane::Mark> work_of(Context& context, CUgreenCtx green = nullptr);
 
 /// Calls f(stream) for every stream of the context, default ones and those of its green contexts included.
+/// f neither makes nor ends a stream.
 void each_stream(Context& context, const std::function<void(Stream&)>& f);
+/// The same for those of all contexts.
+void each_stream(const std::function<void(Stream&)>& f);
 
 }  // namespace cuslice::fake

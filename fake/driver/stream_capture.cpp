@@ -9,15 +9,13 @@ void begin_capture(Stream& stream, CUstreamCaptureMode mode) {
 
 std::shared_ptr<Capture> capture_of(const Stream& stream) {
     const std::lock_guard hold(captures_lock);
-    return stream.capture;
+    return stream.capture.get();
 }
 
 void end_capture(const std::shared_ptr<Capture>& capture) {
     const std::lock_guard hold(captures_lock);
-    contexts.each([&](CUcontext, Context& context) {
-        each_stream(context, [&](Stream& stream) {
-            if (stream.capture == capture) stream.capture = nullptr;
-        });
+    each_stream([&](Stream& stream) {
+        if (stream.capture == capture) stream.capture = nullptr;
     });
     remove_capture(capture);
 }

@@ -1,17 +1,25 @@
 #pragma once
-// A function that takes a stream has two exported forms, which differ in what a null stream means.
+// Families of functions that differ in what a null stream means, in their arguments' widths, or in a stream at the end.
+
+#include <string_view>
 
 #include "fake/driver/api_prologue.h"
 #include "fake/driver/stream.h"
 
-/// Defines `name` and `name_ptsz` with the parameter list `parameters` (in brackets); both call `function` with the
-/// arguments that follow and, last, which default stream is meant.
-#define CUSLICE_STREAM_PAIR(name, function, parameters, ...)                     \
-    CUresult CUDAAPI name parameters {                                           \
-        CUSLICE_ENTER(name)                                                      \
-        return function(__VA_ARGS__, ::cuslice::fake::DefaultStream::Legacy);    \
-    }                                                                            \
-    CUresult CUDAAPI name##_ptsz parameters {                                    \
-        CUSLICE_ENTER(name##_ptsz)                                               \
-        return function(__VA_ARGS__, ::cuslice::fake::DefaultStream::PerThread); \
-    }
+namespace cuslice::fake {
+
+/// What a null stream means to a function: its name says so.
+constexpr DefaultStream default_stream_of(std::string_view function) {
+    return function.ends_with("_ptds") || function.ends_with("_ptsz") ? DefaultStream::PerThread
+                                                                      : DefaultStream::Legacy;
+}
+
+}  // namespace cuslice::fake
+
+/// Defines `name`, which calls `function` with its arguments and, last, which default stream is meant.
+#define CUSLICE_STREAM_FORM(name, function, ...) \
+    CUSLICE_ENTRY(name, __VA_ARGS__) { return function(__VA_ARGS__, ::cuslice::fake::default_stream_of(#name)); }
+/// Both forms of a function that takes a stream.
+#define CUSLICE_STREAM_PAIR(name, function, ...)     \
+    CUSLICE_STREAM_FORM(name, function, __VA_ARGS__) \
+    CUSLICE_STREAM_FORM(name##_ptsz, function, __VA_ARGS__)

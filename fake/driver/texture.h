@@ -22,6 +22,8 @@ struct Surface {
 using SurfaceTable = HandleTable<Surface, CUsurfObject, HandleKind::Surface>;
 extern SurfaceTable surfaces;
 
+/// Whether what an object is to read exists.
+CUresult check_resource(const Context& context, const CUDA_RESOURCE_DESC& resource);
 /// Ends those of a context that ends.
 void end_textures(const Context& context);
 

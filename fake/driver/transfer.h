@@ -24,8 +24,9 @@ struct Order {
     DefaultStream form;
     bool wait;
 };
-inline Order synchronous(DefaultStream form) { return {nullptr, form, true}; }
-inline Order in_stream(CUstream stream, DefaultStream form) { return {stream, form, false}; }
+/// Of a function without a stream, which returns when it is done, and of one with a stream.
+inline Order order_of(DefaultStream form) { return {nullptr, form, true}; }
+inline Order order_of(CUstream stream, DefaultStream form) { return {stream, form, false}; }
 
 CUresult resolve_end(const End& end, std::size_t size, Access access, Pieces& pieces);
 

@@ -19,29 +19,26 @@ bool exists(unsigned processor) {
 }
 
 /// Lets the calling thread run on all processors; those that its control group doesn't have stay out.
-Return run_anywhere(Device handle) {
+nvmlReturn_t run_anywhere(nvmlDevice_t handle) {
     return with_device(handle, &handle, [](const NvmlDevice&) {
         cpu_set_t all;
         CPU_ZERO(&all);
         for (unsigned i = 0; i < CPU_SETSIZE && exists(i); i++) CPU_SET(i, &all);
-        return sched_setaffinity(0, sizeof all, &all) == 0 ? SUCCESS : ERROR_UNKNOWN;
+        return sched_setaffinity(0, sizeof all, &all) == 0 ? NVML_SUCCESS : NVML_ERROR_UNKNOWN;
     });
 }
 
 }  // namespace
 
-CUSLICE_NVML(nvmlDeviceGetCpuAffinity);
-Return nvmlDeviceGetCpuAffinity(Device handle, unsigned words, unsigned long* mask) {
+CUSLICE_NVML(nvmlDeviceGetCpuAffinity, handle, words, mask) {
     return with_device(handle, mask, [&](const NvmlDevice&) {
-        if (words == 0) return ERROR_INVALID_ARGUMENT;
+        if (words == 0) return NVML_ERROR_INVALID_ARGUMENT;
         std::fill_n(mask, words, 0UL);
         for (unsigned i = 0; i < words * bits_of_word && exists(i); i++)
             mask[i / bits_of_word] |= 1UL << (i % bits_of_word);
-        return SUCCESS;
+        return NVML_SUCCESS;
     });
 }
 
-CUSLICE_NVML(nvmlDeviceSetCpuAffinity);
-Return nvmlDeviceSetCpuAffinity(Device handle) { return run_anywhere(handle); }
-CUSLICE_NVML(nvmlDeviceClearCpuAffinity);
-Return nvmlDeviceClearCpuAffinity(Device handle) { return run_anywhere(handle); }
+CUSLICE_NVML(nvmlDeviceSetCpuAffinity, handle) { return run_anywhere(handle); }
+CUSLICE_NVML(nvmlDeviceClearCpuAffinity, handle) { return run_anywhere(handle); }

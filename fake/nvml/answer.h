@@ -7,29 +7,27 @@
 
 #include "fake/nvml/state.h"
 
-CUSLICE_NVML(nvmlErrorString);
-
 namespace cuslice::fake {
 
 /// What NVML's functions do on their way out: the text of an error is looked up for the log.
-inline nvml::Return answered(nvml::Return result) {
-    if (result != nvml::SUCCESS) ::nvmlErrorString(result);
+inline nvmlReturn_t answered(nvmlReturn_t result) {
+    if (result != NVML_SUCCESS) ::nvmlErrorString(result);
     return result;
 }
 
 /// Calls f(device) for a good handle and a place for the answer; else says what is wrong.
 template <typename F>
-nvml::Return with_device(nvml::Device handle, const void* out, F&& f) {
+nvmlReturn_t with_device(nvmlDevice_t handle, const void* out, F&& f) {
     NvmlDevice* device = nullptr;
-    if (const nvml::Return bad = nvml_state().find(handle, device); bad != nvml::SUCCESS) return answered(bad);
-    return answered(out == nullptr ? nvml::ERROR_INVALID_ARGUMENT : f(*device));
+    if (const nvmlReturn_t bad = nvml_state().find(handle, device); bad != NVML_SUCCESS) return answered(bad);
+    return answered(out == nullptr ? NVML_ERROR_INVALID_ARGUMENT : f(*device));
 }
 
 /// Writes an answer, whatever its width.
 template <typename T, typename V>
-nvml::Return give(T* out, V value) {
+nvmlReturn_t give(T* out, V value) {
     *out = static_cast<T>(value);
-    return nvml::SUCCESS;
+    return NVML_SUCCESS;
 }
 
 }  // namespace cuslice::fake

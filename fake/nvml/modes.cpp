@@ -7,18 +7,18 @@ using namespace cuslice::nvml;
 
 namespace {
 
-Return flag(Device handle, Enable* out, Enable value) {
+nvmlReturn_t flag(nvmlDevice_t handle, nvmlEnableState_t* out, nvmlEnableState_t value) {
     return with_device(handle, out, [&](const NvmlDevice&) {
         *out = value;
-        return SUCCESS;
+        return NVML_SUCCESS;
     });
 }
 
 /// What can be asked of an instance and not of a GPU.
 template <typename F>
-Return of_instance(Device handle, const void* out, F&& f) {
+nvmlReturn_t of_instance(nvmlDevice_t handle, const void* out, F&& f) {
     return with_device(handle, out, [&](const NvmlDevice& device) {
-        return device.spec.is_instance ? f(device) : ERROR_INVALID_ARGUMENT;
+        return device.spec.is_instance ? f(device) : NVML_ERROR_INVALID_ARGUMENT;
     });
 }
 
@@ -27,86 +27,72 @@ bool has_mig(const GpuSpec& gpu) { return gpu.major >= 8 && gpu.brand == "nvidia
 
 }  // namespace
 
-CUSLICE_NVML(nvmlDeviceGetPersistenceMode);
-Return nvmlDeviceGetPersistenceMode(Device handle, Enable* out) { return flag(handle, out, FEATURE_ENABLED); }
-CUSLICE_NVML(nvmlDeviceGetDisplayMode);
-Return nvmlDeviceGetDisplayMode(Device handle, Enable* out) { return flag(handle, out, FEATURE_DISABLED); }
-CUSLICE_NVML(nvmlDeviceGetDisplayActive);
-Return nvmlDeviceGetDisplayActive(Device handle, Enable* out) { return flag(handle, out, FEATURE_DISABLED); }
+CUSLICE_NVML(nvmlDeviceGetPersistenceMode, handle, out) { return flag(handle, out, NVML_FEATURE_ENABLED); }
+CUSLICE_NVML(nvmlDeviceGetDisplayMode, handle, out) { return flag(handle, out, NVML_FEATURE_DISABLED); }
+CUSLICE_NVML(nvmlDeviceGetDisplayActive, handle, out) { return flag(handle, out, NVML_FEATURE_DISABLED); }
 
-CUSLICE_NVML(nvmlDeviceGetComputeMode);
-Return nvmlDeviceGetComputeMode(Device handle, ComputeMode* out) {
+CUSLICE_NVML(nvmlDeviceGetComputeMode, handle, out) {
     return with_device(handle, out, [&](const NvmlDevice&) {
-        *out = COMPUTEMODE_DEFAULT;
-        return SUCCESS;
+        *out = NVML_COMPUTEMODE_DEFAULT;
+        return NVML_SUCCESS;
     });
 }
 
-CUSLICE_NVML(nvmlDeviceGetEccMode);
-Return nvmlDeviceGetEccMode(Device handle, Enable* current, Enable* pending) {
+CUSLICE_NVML(nvmlDeviceGetEccMode, handle, current, pending) {
     return with_device(handle, current, [&](const NvmlDevice& device) {
-        if (pending == nullptr) return ERROR_INVALID_ARGUMENT;
-        if (!device.spec.ecc) return ERROR_NOT_SUPPORTED;
-        *current = *pending = FEATURE_ENABLED;
-        return SUCCESS;
+        if (pending == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+        if (!device.spec.ecc) return NVML_ERROR_NOT_SUPPORTED;
+        *current = *pending = NVML_FEATURE_ENABLED;
+        return NVML_SUCCESS;
     });
 }
 
-CUSLICE_NVML(nvmlDeviceGetTotalEccErrors);
-Return nvmlDeviceGetTotalEccErrors(Device handle, MemoryErrorType type, EccCounterType counter,
-                                   unsigned long long* out) {
+CUSLICE_NVML(nvmlDeviceGetTotalEccErrors, handle, type, counter, out) {
     return with_device(handle, out, [&](const NvmlDevice& device) {
-        if (static_cast<unsigned>(type) > 1 || static_cast<unsigned>(counter) > 1) return ERROR_INVALID_ARGUMENT;
-        if (!device.spec.ecc) return ERROR_NOT_SUPPORTED;
+        if (static_cast<unsigned>(type) > 1 || static_cast<unsigned>(counter) > 1) return NVML_ERROR_INVALID_ARGUMENT;
+        if (!device.spec.ecc) return NVML_ERROR_NOT_SUPPORTED;
         *out = 0;
-        return SUCCESS;
+        return NVML_SUCCESS;
     });
 }
 
-CUSLICE_NVML(nvmlDeviceGetMigMode);
-Return nvmlDeviceGetMigMode(Device handle, unsigned* current, unsigned* pending) {
+CUSLICE_NVML(nvmlDeviceGetMigMode, handle, current, pending) {
     return with_device(handle, current, [&](const NvmlDevice& device) {
-        if (pending == nullptr || device.spec.is_instance) return ERROR_INVALID_ARGUMENT;
-        if (!has_mig(device.spec)) return ERROR_NOT_SUPPORTED;
+        if (pending == nullptr || device.spec.is_instance) return NVML_ERROR_INVALID_ARGUMENT;
+        if (!has_mig(device.spec)) return NVML_ERROR_NOT_SUPPORTED;
         *current = *pending = device.spec.mig.empty() ? 0 : 1;
-        return SUCCESS;
+        return NVML_SUCCESS;
     });
 }
 
-CUSLICE_NVML(nvmlDeviceGetMaxMigDeviceCount);
-Return nvmlDeviceGetMaxMigDeviceCount(Device handle, unsigned* out) {
+CUSLICE_NVML(nvmlDeviceGetMaxMigDeviceCount, handle, out) {
     constexpr unsigned most = 7;
     return with_device(handle, out,
                        [&](const NvmlDevice& device) { return give(out, has_mig(device.spec) ? most : 0); });
 }
 
-CUSLICE_NVML(nvmlDeviceIsMigDeviceHandle);
-Return nvmlDeviceIsMigDeviceHandle(Device handle, unsigned* out) {
+CUSLICE_NVML(nvmlDeviceIsMigDeviceHandle, handle, out) {
     return with_device(handle, out,
                        [&](const NvmlDevice& device) { return give(out, device.spec.is_instance ? 1 : 0); });
 }
 
-CUSLICE_NVML(nvmlDeviceGetMigDeviceHandleByIndex);
-Return nvmlDeviceGetMigDeviceHandleByIndex(Device handle, unsigned index, Device* out) {
+CUSLICE_NVML(nvmlDeviceGetMigDeviceHandleByIndex, handle, index, out) {
     return with_device(handle, out, [&](const NvmlDevice& device) {
-        if (device.spec.is_instance) return ERROR_INVALID_ARGUMENT;
-        if (device.spec.mig.empty()) return ERROR_NOT_SUPPORTED;
+        if (device.spec.is_instance) return NVML_ERROR_INVALID_ARGUMENT;
+        if (device.spec.mig.empty()) return NVML_ERROR_NOT_SUPPORTED;
         const std::size_t place = nvml_state().instance(nvml_state().place_of(device), index);
-        return place == NvmlDevice::none ? ERROR_NOT_FOUND : give(out, nvml_state().handle(place));
+        return place == NvmlDevice::none ? NVML_ERROR_NOT_FOUND : give(out, nvml_state().handle(place));
     });
 }
 
-CUSLICE_NVML(nvmlDeviceGetDeviceHandleFromMigDeviceHandle);
-Return nvmlDeviceGetDeviceHandleFromMigDeviceHandle(Device handle, Device* out) {
+CUSLICE_NVML(nvmlDeviceGetDeviceHandleFromMigDeviceHandle, handle, out) {
     return of_instance(handle, out,
                        [&](const NvmlDevice& device) { return give(out, nvml_state().handle(device.parent)); });
 }
 
-CUSLICE_NVML(nvmlDeviceGetGpuInstanceId);
-Return nvmlDeviceGetGpuInstanceId(Device handle, unsigned* out) {
+CUSLICE_NVML(nvmlDeviceGetGpuInstanceId, handle, out) {
     return of_instance(handle, out, [&](const NvmlDevice& device) { return give(out, device.spec.gpu_instance); });
 }
-CUSLICE_NVML(nvmlDeviceGetComputeInstanceId);
-Return nvmlDeviceGetComputeInstanceId(Device handle, unsigned* out) {
+CUSLICE_NVML(nvmlDeviceGetComputeInstanceId, handle, out) {
     return of_instance(handle, out, [&](const NvmlDevice& device) { return give(out, device.spec.compute_instance); });
 }

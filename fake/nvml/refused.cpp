@@ -117,22 +117,22 @@ const Refused* find_refused(std::string_view name) {
 }
 
 int unsupported(const char* name, std::atomic<bool>& said) {
-    if (!cuslice::fake::nvml_state().started()) return cuslice::nvml::ERROR_UNINITIALIZED;
+    if (!cuslice::fake::nvml_state().started()) return NVML_ERROR_UNINITIALIZED;
     if (!said.exchange(true)) cuslice::fake::nvml_say(std::string(name) + " is not supported");
-    return cuslice::nvml::ERROR_NOT_SUPPORTED;
+    return NVML_ERROR_NOT_SUPPORTED;
 }
 
 }  // namespace
 
 namespace cuslice::fake {
 
-int nvml_refuse(const char* name, nvml::Device first, std::atomic<bool>& said) {
+int nvml_refuse(const char* name, nvmlDevice_st* first, std::atomic<bool>& said) {
     const Refused* known = find_refused(name);
     if (known == nullptr) return unsupported(name, said);
     if (known->name.substr(0, 10) != "nvmlDevice")
-        return answered(nvml_state().started() ? nvml::ERROR_NOT_SUPPORTED : nvml::ERROR_UNINITIALIZED);
+        return answered(nvml_state().started() ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_UNINITIALIZED);
     return with_device(first, name, [&](const NvmlDevice& device) {
-        return known->of(device.spec) ? nvml::ERROR_NOT_SUPPORTED : static_cast<nvml::Return>(unsupported(name, said));
+        return known->of(device.spec) ? NVML_ERROR_NOT_SUPPORTED : static_cast<nvmlReturn_t>(unsupported(name, said));
     });
 }
 

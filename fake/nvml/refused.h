@@ -3,12 +3,13 @@
 
 #include <atomic>
 
-#include "virtual_gpu/driver/nvml.h"
+// Not nvml.h: unsupported.cpp defines with other types what that declares.
+struct nvmlDevice_st;
 
 namespace cuslice::fake {
 
-/// Answers for such a function: says its name once, returns ERROR_NOT_SUPPORTED. Without a word where NVIDIA's library
-/// answers so too. `first`: what the function is given first, a device if its name begins with nvmlDevice.
-int nvml_refuse(const char* name, nvml::Device first, std::atomic<bool>& said);
+/// Answers for such a function: says its name once, returns NVML_ERROR_NOT_SUPPORTED. Without a word where NVIDIA's
+/// library answers so too. `first`: what the function is given first, a device if its name begins with nvmlDevice.
+int nvml_refuse(const char* name, nvmlDevice_st* first, std::atomic<bool>& said);
 
 }  // namespace cuslice::fake

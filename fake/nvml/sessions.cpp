@@ -8,66 +8,57 @@ using namespace cuslice::nvml;
 
 namespace {
 
-enum Encoder : unsigned { H264 = 0, HEVC = 1, AV1 = 2 };
-
 /// By NVIDIA's table of what can be encoded where ("Video Encode and Decode GPU Support Matrix"): the large chips for
 /// data centres of Ampere, Hopper and Blackwell have no encoder, and AV1 came with Ada.
-bool has_encoder(const GpuSpec& gpu, unsigned type) {
+bool has_encoder(const GpuSpec& gpu, nvmlEncoderType_t type) {
     const int capability = gpu.major * 10 + gpu.minor;
     if (capability == 80 || capability == 90 || capability == 100) return false;
-    return type == AV1 ? capability >= 89 : true;
+    return type == NVML_ENCODER_QUERY_AV1 ? capability >= 89 : true;
 }
 
 /// No sessions. As documented, a size of 0 asks how many there are.
-Return no_sessions(unsigned* count) { return give(count, 0); }
+nvmlReturn_t no_sessions(unsigned* count) { return give(count, 0); }
 
 }  // namespace
 
-CUSLICE_NVML(nvmlDeviceGetEncoderCapacity);
-Return nvmlDeviceGetEncoderCapacity(Device handle, unsigned type, unsigned* out) {
+CUSLICE_NVML(nvmlDeviceGetEncoderCapacity, handle, type, out) {
     constexpr unsigned all = 100;
     return with_device(handle, out, [&](const NvmlDevice& device) {
-        if (type > AV1) return ERROR_INVALID_ARGUMENT;
-        return has_encoder(device.spec, type) ? give(out, all) : ERROR_NOT_SUPPORTED;
+        if (static_cast<unsigned>(type) > NVML_ENCODER_QUERY_AV1) return NVML_ERROR_INVALID_ARGUMENT;
+        return has_encoder(device.spec, type) ? give(out, all) : NVML_ERROR_NOT_SUPPORTED;
     });
 }
 
-CUSLICE_NVML(nvmlDeviceGetEncoderStats);
-Return nvmlDeviceGetEncoderStats(Device handle, unsigned* count, unsigned* fps, unsigned* latency) {
+CUSLICE_NVML(nvmlDeviceGetEncoderStats, handle, count, fps, latency) {
     return with_device(handle, count, [&](const NvmlDevice&) {
-        if (fps == nullptr || latency == nullptr) return ERROR_INVALID_ARGUMENT;
+        if (fps == nullptr || latency == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
         *fps = *latency = 0;
         return no_sessions(count);
     });
 }
 
-CUSLICE_NVML(nvmlDeviceGetEncoderSessions);
-Return nvmlDeviceGetEncoderSessions(Device handle, unsigned* count, void*) {
+CUSLICE_NVML(nvmlDeviceGetEncoderSessions, handle, count, sessions) {
     return with_device(handle, count, [&](const NvmlDevice& device) {
-        return has_encoder(device.spec, H264) ? no_sessions(count) : ERROR_NOT_SUPPORTED;
+        return has_encoder(device.spec, NVML_ENCODER_QUERY_H264) ? no_sessions(count) : NVML_ERROR_NOT_SUPPORTED;
     });
 }
 
-CUSLICE_NVML(nvmlDeviceGetFBCStats);
-Return nvmlDeviceGetFBCStats(Device handle, FbcStats* out) {
+CUSLICE_NVML(nvmlDeviceGetFBCStats, handle, out) {
     return with_device(handle, out, [&](const NvmlDevice&) {
         *out = {};
-        return SUCCESS;
+        return NVML_SUCCESS;
     });
 }
 
-CUSLICE_NVML(nvmlDeviceGetFBCSessions);
-Return nvmlDeviceGetFBCSessions(Device handle, unsigned* count, void*) {
+CUSLICE_NVML(nvmlDeviceGetFBCSessions, handle, count, sessions) {
     return with_device(handle, count, [&](const NvmlDevice&) { return no_sessions(count); });
 }
 
-CUSLICE_NVML(nvmlDeviceGetVirtualizationMode);
-Return nvmlDeviceGetVirtualizationMode(Device handle, unsigned* out) {
+CUSLICE_NVML(nvmlDeviceGetVirtualizationMode, handle, out) {
     constexpr unsigned none = 0;
     return with_device(handle, out, [&](const NvmlDevice&) { return give(out, none); });
 }
 
-CUSLICE_NVML(nvmlDeviceGetAccountingMode);
-Return nvmlDeviceGetAccountingMode(Device handle, Enable* out) {
-    return with_device(handle, out, [&](const NvmlDevice&) { return give(out, FEATURE_DISABLED); });
+CUSLICE_NVML(nvmlDeviceGetAccountingMode, handle, out) {
+    return with_device(handle, out, [&](const NvmlDevice&) { return give(out, NVML_FEATURE_DISABLED); });
 }

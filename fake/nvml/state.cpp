@@ -30,16 +30,16 @@ bool NvmlDevice::open() {
     return opened;
 }
 
-nvml::Return Nvml::start(unsigned flags) {
-    constexpr unsigned all = nvml::INIT_FLAG_NO_GPUS | nvml::INIT_FLAG_NO_ATTACH | nvml::INIT_FLAG_FORCE_INIT;
-    if ((flags & ~all) != 0) return nvml::ERROR_INVALID_ARGUMENT;
+nvmlReturn_t Nvml::start(unsigned flags) {
+    constexpr unsigned all = NVML_INIT_FLAG_NO_GPUS | NVML_INIT_FLAG_NO_ATTACH | nvml::kInitFlagForceInit;
+    if ((flags & ~all) != 0) return NVML_ERROR_INVALID_ARGUMENT;
     const std::lock_guard hold(count_lock_);
     if (!read_) {
         std::string error;
         MachineSpec machine;
         if (!machine_from_environment(machine, error)) {
             nvml_say(error);
-            return nvml::ERROR_DRIVER_NOT_LOADED;
+            return NVML_ERROR_DRIVER_NOT_LOADED;
         }
         gpus_ = machine.size();
         std::size_t instances = 0;
@@ -58,14 +58,14 @@ nvml::Return Nvml::start(unsigned flags) {
     }
     starts_++;
     pause_for(devices_.front().spec.driver.nvml_time);
-    return nvml::SUCCESS;
+    return NVML_SUCCESS;
 }
 
-nvml::Return Nvml::stop() {
+nvmlReturn_t Nvml::stop() {
     const std::lock_guard hold(count_lock_);
-    if (starts_ == 0) return nvml::ERROR_UNINITIALIZED;
+    if (starts_ == 0) return NVML_ERROR_UNINITIALIZED;
     starts_--;
-    return nvml::SUCCESS;
+    return NVML_SUCCESS;
 }
 
 bool Nvml::started() {
@@ -86,37 +86,37 @@ std::size_t Nvml::instance(std::size_t gpu, unsigned place) const {
     return NvmlDevice::none;
 }
 
-nvml::Device Nvml::handle(std::size_t index) const { return reinterpret_cast<nvml::Device>(handle_mark + index); }
+nvmlDevice_t Nvml::handle(std::size_t index) const { return reinterpret_cast<nvmlDevice_t>(handle_mark + index); }
 
-nvml::Return Nvml::find(nvml::Device handle, NvmlDevice*& device) {
-    if (!started()) return nvml::ERROR_UNINITIALIZED;
+nvmlReturn_t Nvml::find(nvmlDevice_t handle, NvmlDevice*& device) {
+    if (!started()) return NVML_ERROR_UNINITIALIZED;
     const std::uint64_t index = reinterpret_cast<std::uint64_t>(handle) - handle_mark;
-    if (index >= devices_.size()) return nvml::ERROR_INVALID_ARGUMENT;
+    if (index >= devices_.size()) return NVML_ERROR_INVALID_ARGUMENT;
     device = &devices_[index];
-    return nvml::SUCCESS;
+    return NVML_SUCCESS;
 }
 
-nvml::Return copy_text(const std::string& text, char* out, unsigned size) {
-    if (out == nullptr) return nvml::ERROR_INVALID_ARGUMENT;
-    if (size < text.size() + 1) return nvml::ERROR_INSUFFICIENT_SIZE;
+nvmlReturn_t copy_text(const std::string& text, char* out, unsigned size) {
+    if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    if (size < text.size() + 1) return NVML_ERROR_INSUFFICIENT_SIZE;
     std::memcpy(out, text.c_str(), text.size() + 1);
-    return nvml::SUCCESS;
+    return NVML_SUCCESS;
 }
 
-nvml::Return holders_of(NvmlDevice& device, std::vector<NvmlHolder>& holders) {
+nvmlReturn_t holders_of(NvmlDevice& device, std::vector<NvmlHolder>& holders) {
     const std::size_t own = nvml_state().place_of(device);
     for (NvmlDevice& one : nvml_state().devices()) {
         if (&one != &device && one.parent != own) continue;
-        if (!one.open()) return nvml::ERROR_UNKNOWN;
+        if (!one.open()) return NVML_ERROR_UNKNOWN;
         bool known = true;
         for (Holder& holder : one.books.holders(&known)) {
             if (!holder.live || holder.contexts == 0) continue;
             if (!one.spec.driver.lists_hosts_pids()) holder.pid = holder.pid_here;
             if (holder.pid != 0) holders.push_back({holder, &one.spec});
         }
-        if (!known) return nvml::ERROR_UNKNOWN;
+        if (!known) return NVML_ERROR_UNKNOWN;
     }
-    return nvml::SUCCESS;
+    return NVML_SUCCESS;
 }
 
 }  // namespace cuslice::fake

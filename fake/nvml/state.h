@@ -7,13 +7,15 @@
 
 #include "fake/books/books.h"
 #include "fake/spec/gpu_spec.h"
+// What NVIDIA's header declares is what a program looks up.
+#pragma GCC visibility push(default)
 #include "virtual_gpu/driver/nvml.h"
+#pragma GCC visibility pop
+#include "virtual_gpu/driver/parameters.h"
 
-// What is defined here is what a program looks up.
-#define CUSLICE_NVML_EXPORT extern "C" __attribute__((visibility("default")))
-
-/// Declares an exported function with the signature that driver/nvml.h gives it; its definition follows.
-#define CUSLICE_NVML(name) CUSLICE_NVML_EXPORT cuslice::nvml::functions::name name
+/// Defines an exported function: CUSLICE_NVML(nvmlShutdown) { ... }. The parameters' types are those of NVIDIA's
+/// header.
+#define CUSLICE_NVML(name, ...) nvmlReturn_t name(CUSLICE_PARAMETERS(name, __VA_ARGS__))
 
 namespace cuslice::fake {
 
@@ -32,9 +34,9 @@ struct NvmlDevice {
 class Nvml {
   public:
     /// Counts an nvmlInit; the first reads CUSLICE_FAKE. Devices keep their handles from then on.
-    nvml::Return start(unsigned flags);
+    nvmlReturn_t start(unsigned flags);
     /// Takes one back.
-    nvml::Return stop();
+    nvmlReturn_t stop();
     bool started();
 
     /// The GPUs in PCI order, and behind them the MIG instances of all of them.
@@ -44,9 +46,9 @@ class Nvml {
     /// The place of a GPU's instance; NvmlDevice::none if it has no such one.
     std::size_t instance(std::size_t gpu, unsigned place) const;
     std::size_t place_of(const NvmlDevice& device) const { return static_cast<std::size_t>(&device - devices_.data()); }
-    nvml::Device handle(std::size_t index) const;
+    nvmlDevice_t handle(std::size_t index) const;
     /// The device behind a handle: ERROR_UNINITIALIZED, ERROR_INVALID_ARGUMENT if it is none that this library gave.
-    nvml::Return find(nvml::Device handle, NvmlDevice*& device);
+    nvmlReturn_t find(nvmlDevice_t handle, NvmlDevice*& device);
 
     std::mutex lock;  // the books' first opening
 
@@ -62,7 +64,7 @@ class Nvml {
 Nvml& nvml_state();
 
 /// Copies text as NVML does: ERROR_INSUFFICIENT_SIZE if it doesn't fit with its end.
-nvml::Return copy_text(const std::string& text, char* out, unsigned size);
+nvmlReturn_t copy_text(const std::string& text, char* out, unsigned size);
 
 /// Somebody who has a context on a device now.
 struct NvmlHolder {
@@ -71,6 +73,6 @@ struct NvmlHolder {
 };
 
 /// Everybody who has a context on the device, or on one of its instances.
-nvml::Return holders_of(NvmlDevice& device, std::vector<NvmlHolder>& holders);
+nvmlReturn_t holders_of(NvmlDevice& device, std::vector<NvmlHolder>& holders);
 
 }  // namespace cuslice::fake

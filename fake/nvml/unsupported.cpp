@@ -4,11 +4,10 @@
 
 #include "fake/nvml/refused.h"
 
-#define CUSLICE_NVML_FUNCTION(name)                                                                \
-    extern "C" __attribute__((weak, visibility("default"))) int name(cuslice::nvml::Device first); \
-    extern "C" int name(cuslice::nvml::Device first) {                                             \
-        static constinit std::atomic<bool> said{false};                                            \
-        return cuslice::fake::nvml_refuse(#name, first, said);                                     \
+#define CUSLICE_NVML_FUNCTION(name, split)                                                  \
+    extern "C" __attribute__((weak, visibility("default"))) int name(nvmlDevice_st* first); \
+    extern "C" int name(nvmlDevice_st* first) {                                             \
+        static constinit std::atomic<bool> said{false};                                     \
+        return cuslice::fake::nvml_refuse(#name, first, said);                              \
     }
 #include "virtual_gpu/driver/nvml_functions.def"
-#undef CUSLICE_NVML_FUNCTION

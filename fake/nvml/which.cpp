@@ -8,23 +8,19 @@
 using namespace cuslice::fake;
 using namespace cuslice::nvml;
 
-CUSLICE_NVML(nvmlDeviceGetCount_v2);
-CUSLICE_NVML(nvmlDeviceGetHandleByIndex_v2);
-CUSLICE_NVML(nvmlDeviceGetHandleByPciBusId_v2);
-
 namespace {
 
 /// The GPU, or the MIG instance, for which `is` holds; `missing` if there is none.
 template <typename Is>
-Return by(Device* out, Return missing, Is&& is) {
+nvmlReturn_t by(nvmlDevice_t* out, nvmlReturn_t missing, Is&& is) {
     unsigned count = 0;
-    if (const Return bad = nvmlDeviceGetCount_v2(&count); bad != SUCCESS) return bad;
-    if (out == nullptr) return answered(ERROR_INVALID_ARGUMENT);
+    if (const nvmlReturn_t bad = nvmlDeviceGetCount_v2(&count); bad != NVML_SUCCESS) return bad;
+    if (out == nullptr) return answered(NVML_ERROR_INVALID_ARGUMENT);
     for (unsigned i = 0; i < count; i++) {
-        Device handle = nullptr;
+        nvmlDevice_t handle = nullptr;
         NvmlDevice* device = nullptr;
-        if (const Return bad = nvmlDeviceGetHandleByIndex_v2(i, &handle); bad != SUCCESS) return bad;
-        if (const Return bad = nvml_state().find(handle, device); bad != SUCCESS) return answered(bad);
+        if (const nvmlReturn_t bad = nvmlDeviceGetHandleByIndex_v2(i, &handle); bad != NVML_SUCCESS) return bad;
+        if (const nvmlReturn_t bad = nvml_state().find(handle, device); bad != NVML_SUCCESS) return answered(bad);
         const std::size_t gpu = nvml_state().place_of(*device);
         std::size_t found = is(device->spec) ? gpu : NvmlDevice::none;
         for (unsigned place = 0; found == NvmlDevice::none && place < device->spec.mig.size(); place++) {
@@ -33,20 +29,20 @@ Return by(Device* out, Return missing, Is&& is) {
         }
         if (found == NvmlDevice::none) continue;
         *out = nvml_state().handle(found);
-        return SUCCESS;
+        return NVML_SUCCESS;
     }
     return answered(missing);
 }
 
-Return by_uuid(const char* text, Device* out) {
-    if (text == nullptr) return ERROR_INVALID_ARGUMENT;
-    return by(out, ERROR_NOT_FOUND, [&](const GpuSpec& spec) { return uuid_text(spec) == text; });
+nvmlReturn_t by_uuid(const char* text, nvmlDevice_t* out) {
+    if (text == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    return by(out, NVML_ERROR_NOT_FOUND, [&](const GpuSpec& spec) { return uuid_text(spec) == text; });
 }
 
-Return by_pci(const char* text, Device* out) {
+nvmlReturn_t by_pci(const char* text, nvmlDevice_t* out) {
     PciAddress pci;
-    if (text == nullptr || !parse_pci(text, pci)) return ERROR_INVALID_ARGUMENT;
-    return by(out, ERROR_NOT_FOUND, [&](const GpuSpec& spec) { return spec.pci == pci; });
+    if (text == nullptr || !parse_pci(text, pci)) return NVML_ERROR_INVALID_ARGUMENT;
+    return by(out, NVML_ERROR_NOT_FOUND, [&](const GpuSpec& spec) { return spec.pci == pci; });
 }
 
 }  // namespace
@@ -63,47 +59,41 @@ std::string serial_of(const GpuSpec& spec) {
 
 }  // namespace cuslice::fake
 
-CUSLICE_NVML(nvmlDeviceGetCount);
-Return nvmlDeviceGetCount(unsigned* count) { return nvmlDeviceGetCount_v2(count); }
-Return nvmlDeviceGetCount_v2(unsigned* count) {
-    if (!nvml_state().started()) return answered(ERROR_UNINITIALIZED);
-    if (count == nullptr) return answered(ERROR_INVALID_ARGUMENT);
+CUSLICE_NVML(nvmlDeviceGetCount, count) { return nvmlDeviceGetCount_v2(count); }
+CUSLICE_NVML(nvmlDeviceGetCount_v2, count) {
+    if (!nvml_state().started()) return answered(NVML_ERROR_UNINITIALIZED);
+    if (count == nullptr) return answered(NVML_ERROR_INVALID_ARGUMENT);
     *count = static_cast<unsigned>(nvml_state().gpus());
-    return SUCCESS;
+    return NVML_SUCCESS;
 }
 
-CUSLICE_NVML(nvmlDeviceGetHandleByIndex);
-Return nvmlDeviceGetHandleByIndex(unsigned index, Device* out) { return nvmlDeviceGetHandleByIndex_v2(index, out); }
-Return nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* out) {
-    if (!nvml_state().started()) return answered(ERROR_UNINITIALIZED);
-    if (out == nullptr || index >= nvml_state().gpus()) return answered(ERROR_INVALID_ARGUMENT);
+CUSLICE_NVML(nvmlDeviceGetHandleByIndex, index, out) { return nvmlDeviceGetHandleByIndex_v2(index, out); }
+CUSLICE_NVML(nvmlDeviceGetHandleByIndex_v2, index, out) {
+    if (!nvml_state().started()) return answered(NVML_ERROR_UNINITIALIZED);
+    if (out == nullptr || index >= nvml_state().gpus()) return answered(NVML_ERROR_INVALID_ARGUMENT);
     *out = nvml_state().handle(index);
-    return SUCCESS;
+    return NVML_SUCCESS;
 }
 
-CUSLICE_NVML(nvmlDeviceGetHandleByUUID);
-Return nvmlDeviceGetHandleByUUID(const char* uuid, Device* out) { return by_uuid(uuid, out); }
-CUSLICE_NVML(nvmlDeviceGetHandleByPciBusId);
-Return nvmlDeviceGetHandleByPciBusId(const char* id, Device* out) { return nvmlDeviceGetHandleByPciBusId_v2(id, out); }
-Return nvmlDeviceGetHandleByPciBusId_v2(const char* id, Device* out) { return by_pci(id, out); }
+CUSLICE_NVML(nvmlDeviceGetHandleByUUID, uuid, out) { return by_uuid(uuid, out); }
+CUSLICE_NVML(nvmlDeviceGetHandleByPciBusId, id, out) { return nvmlDeviceGetHandleByPciBusId_v2(id, out); }
+CUSLICE_NVML(nvmlDeviceGetHandleByPciBusId_v2, id, out) { return by_pci(id, out); }
 
-CUSLICE_NVML(nvmlDeviceGetHandleByUUIDV);
-Return nvmlDeviceGetHandleByUUIDV(const cuslice::nvml::Uuid* uuid, Device* out) {
-    if (uuid == nullptr) return ERROR_INVALID_ARGUMENT;
-    if (uuid->version != struct_version<cuslice::nvml::Uuid>(1)) return ERROR_ARGUMENT_VERSION_MISMATCH;
-    if (uuid->type == UUID_TYPE_ASCII) {
+CUSLICE_NVML(nvmlDeviceGetHandleByUUIDV, uuid, out) {
+    if (uuid == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    if (uuid->version != struct_version<nvmlUUID_v1_t>(1)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    if (uuid->type == NVML_UUID_TYPE_ASCII) {
         char text[sizeof uuid->value.str + 1] = {};
         std::memcpy(text, uuid->value.str, sizeof uuid->value.str);
         return by_uuid(text, out);
     }
-    if (uuid->type != UUID_TYPE_BINARY) return ERROR_INVALID_ARGUMENT;
-    return by(out, ERROR_NOT_FOUND, [&](const GpuSpec& spec) {
+    if (uuid->type != NVML_UUID_TYPE_BINARY) return NVML_ERROR_INVALID_ARGUMENT;
+    return by(out, NVML_ERROR_NOT_FOUND, [&](const GpuSpec& spec) {
         return std::memcmp(spec.uuid.data(), uuid->value.bytes, spec.uuid.size()) == 0;
     });
 }
 
-CUSLICE_NVML(nvmlDeviceGetHandleBySerial);
-Return nvmlDeviceGetHandleBySerial(const char* serial, Device* out) {
-    if (serial == nullptr || *serial == '\0') return ERROR_INVALID_ARGUMENT;
-    return by(out, ERROR_NOT_FOUND, [&](const GpuSpec& spec) { return serial_of(spec) == serial; });
+CUSLICE_NVML(nvmlDeviceGetHandleBySerial, serial, out) {
+    if (serial == nullptr || *serial == '\0') return NVML_ERROR_INVALID_ARGUMENT;
+    return by(out, NVML_ERROR_NOT_FOUND, [&](const GpuSpec& spec) { return serial_of(spec) == serial; });
 }

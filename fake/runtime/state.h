@@ -99,6 +99,7 @@ inline CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdevi
 /// A structure of the runtime's as the driver's structure of the same layout.
 template <class To, class From>
 To* same_layout(From* from) {
+    // NOLINTNEXTLINE(misc-redundant-expression): a size may be the number that an alignment is
     static_assert(sizeof(To) == sizeof(From) && alignof(To) == alignof(From));
     static_assert(std::is_standard_layout_v<To> && std::is_standard_layout_v<From>);
     return reinterpret_cast<To*>(from);

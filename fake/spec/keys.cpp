@@ -13,9 +13,9 @@ struct Unit {
     const char* name;
     std::uint64_t bytes;
 };
-constexpr Unit units[] = {{"KiB", KiB}, {"MiB", MiB},        {"GiB", GiB},       {"TiB", TiB},
-                          {"K", KiB},   {"M", MiB},          {"G", GiB},         {"T", TiB},
-                          {"KB", 1000}, {"MB", 1000 * 1000}, {"GB", 1000000000}, {"TB", 1000000000000},
+constexpr Unit units[] = {{"KiB", KiB}, {"MiB", MiB},    {"GiB", GiB},       {"TiB", TiB},
+                          {"K", KiB},   {"M", MiB},      {"G", GiB},         {"T", TiB},
+                          {"KB", 1000}, {"MB", 1000000}, {"GB", 1000000000}, {"TB", 1000000000000},
                           {"B", 1}};
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "fake/spec/mig.h"
 
+#include <cmath>
 #include <cstdio>
 
 namespace cuslice::fake {
@@ -19,7 +20,7 @@ bool read_share(const std::string& text, const GpuSpec& gpu, Share& share) {
         end != static_cast<int>(text.size()) || share.compute < 1 || share.compute > compute_slices)
         return false;
     const double slice = static_cast<double>(gpu.memory + gpu.reserved) / (1 << 30) / memory_slices;
-    share.memory = static_cast<unsigned>(gigabytes / slice + 0.5);
+    share.memory = static_cast<unsigned>(std::lround(gigabytes / slice));
     return share.memory >= 1 && share.memory <= memory_slices;
 }
 

@@ -57,7 +57,7 @@ class TableReader {
         for (const auto& [name, node] : table) {
             const auto& keys = driver_keys();
             const auto key =
-                std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return name.str() == k.name; });
+                std::find_if(keys.begin(), keys.end(), [text = name.str()](const auto& k) { return text == k.name; });
             if (key == keys.end()) {
                 std::string known;
                 for (const DriverKey& one : keys) known += (known.empty() ? "" : ", ") + std::string(one.name);

@@ -9,7 +9,7 @@ namespace cuslice {
 // Which segment an address is in, and which block begins there: of all allocators of the process. Readable at any time.
 class AddressMap {
   public:
-    static constexpr std::uint64_t kSegmentGranule = Growth::kGranule;
+    static constexpr std::uint64_t kSegmentGranule = GrowthPolicy::kGranule;
     // Segments end here at the latest. On x86-64 and arm64 most processes' addresses do.
     static constexpr std::uint64_t kEnd = PageMap<kSegmentGranule>::kEnd;
 

@@ -57,7 +57,7 @@ class Bins {
         const auto column = static_cast<unsigned>(std::bit_width(rows_[row])) - 1;
         std::uint64_t most = 0;
         int compared = 0;
-        for (const Block* block = first_[row * kColumns + column]; block && compared < kMostCompared; compared++) {
+        for (const Block* block = first_[row * kColumns + column]; block && compared < kMaxCompared; compared++) {
             most = std::max<std::uint64_t>(most, block->bytes);
             block = block->next;
         }
@@ -66,7 +66,7 @@ class Bins {
 
   private:
     static constexpr unsigned kColumns = 32, kRows = 36;
-    static constexpr int kMostCompared = 16;
+    static constexpr int kMaxCompared = 16;
 
     static unsigned bin_of(std::uint64_t bytes) {
         const std::uint64_t units = bytes / SizeClass::kUnit;
@@ -80,7 +80,7 @@ class Bins {
         int compared = 0;
         for (Block* block = first_[bin]; block; block = block->next) {
             if (block->bytes >= bytes && (!best || block->bytes < best->bytes)) best = block;
-            if (best && (best->bytes == bytes || ++compared >= kMostCompared)) break;
+            if (best && (best->bytes == bytes || ++compared >= kMaxCompared)) break;
         }
         return best;
     }

@@ -14,7 +14,7 @@ struct Segment {
     std::uint64_t idle_since = 0;          // nanoseconds of the backing's clock; 0: not seen idle yet
     CachingAllocator* owner = nullptr;
     std::uint64_t begin = 0, end = 0;  // the part that is cut into blocks
-    std::uint64_t retired = 0;         // bytes
+    std::uint64_t abandoned = 0;       // bytes
     bool huge = false;                 // taken for one huge block
     Block* first = nullptr;
     Segment *previous = nullptr, *next = nullptr;
@@ -22,8 +22,8 @@ struct Segment {
 
 // A piece of a segment. A segment is its blocks, without gaps, each knowing its neighbours.
 struct Block {
-    // retired: the program's no more, and nobody's again.
-    enum class State : std::uint8_t { free, used, span, parked, retired };
+    // abandoned: the program's no more, and nobody's again.
+    enum class State : std::uint8_t { free, used, span, deferred, abandoned };
 
     std::uint64_t address = 0;
     Relaxed<std::uint64_t> bytes;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "policy/base/uncancelled.h"
+#include "policy/base/cancellation.h"
 
 namespace cuslice {
 
@@ -16,8 +16,8 @@ constexpr std::uint64_t saturated_sum(std::uint64_t a, std::uint64_t b) { return
 // would be lost in between.
 constexpr std::uint64_t alignment_of(std::uint64_t bytes) {
     constexpr std::uint64_t kHostPage = 4096;
-    if (bytes < Growth::kGranule) return kHostPage;
-    return Growth::huge(bytes) ? Growth::kGranule : SizeClass::kGranule;
+    if (bytes < GrowthPolicy::kGranule) return kHostPage;
+    return GrowthPolicy::huge(bytes) ? GrowthPolicy::kGranule : SizeClass::kGranule;
 }
 
 // Whether it would be denied again, however little is asked for.
@@ -63,7 +63,7 @@ bool CachingAllocator::find_memory(std::uint64_t need, Attempt attempt, Denied* 
 template <typename Attempt>
 bool CachingAllocator::grow_beside_others(std::uint64_t need, Attempt attempt, std::uint64_t* refused, Denied* denied) {
     if (options_.preallocate) return false;
-    const bool huge = Growth::huge(need);
+    const bool huge = GrowthPolicy::huge(need);
     for (;;) {
         if (short_of_room_.load(std::memory_order_relaxed)) return false;
         const std::uint64_t room = backing_.room(backing_.self);
@@ -76,8 +76,9 @@ bool CachingAllocator::grow_beside_others(std::uint64_t need, Attempt attempt, s
                 taking_spare_ -= need;
             } else {
                 const std::uint64_t held = segments_.bytes() + taking_bytes_, soon = taking_bytes_ - taking_spare_;
-                const std::uint64_t wanted = huge ? Growth::least(need) : Growth::next(need, held, last_segment_, room);
-                bytes = Growth::within(enough(saturated_sum(soon, need), huge, room, held), held, wanted, need);
+                const std::uint64_t wanted =
+                    huge ? GrowthPolicy::least(need) : GrowthPolicy::next(need, held, last_segment_, room);
+                bytes = GrowthPolicy::within(enough(saturated_sum(soon, need), huge, room, held), held, wanted, need);
                 if (!bytes || bytes > room) return false;
                 spare = huge ? 0 : bytes - need;
                 taking_++, taking_bytes_ += bytes, taking_spare_ += spare;
@@ -105,9 +106,7 @@ void CachingAllocator::end_taking() {
     grown_.happened();
 }
 
-void CachingAllocator::leave_locks() {
-    mutex_.leave();
-    growing_.leave();
+void CachingAllocator::leave() {
     if (looking.for_memory_of == this) forget_looking();
 }
 
@@ -141,9 +140,9 @@ template <typename Attempt>
         LockGuard lock(mutex_);
         return attempt(place);
     };
-    const Uncancelled uncancelled;  // the driver may be asked
+    const DisableCancellation uncancelled;  // the driver may be asked
     if (looking.for_memory_of) looking.for_memory_of->forget_looking();
-    if (reuse_parked(false, need > SizeClass::kMost) && tried()) return true;
+    if (reuse_deferred(false, need > SizeClass::kMax) && tried()) return true;
     std::uint64_t refused = 0;
     if (grow_beside_others(need, attempt, &refused, denied)) return true;
     if (refused && no_use(*denied)) return false;
@@ -166,32 +165,32 @@ bool CachingAllocator::find_where_short(std::uint64_t need, Attempt attempt, std
     };
     LockGuard growing(growing_);
     if (tried()) return true;  // somebody else has grown meanwhile
-    const bool huge = Growth::huge(need) && !options_.preallocate;
+    const bool huge = GrowthPolicy::huge(need) && !options_.preallocate;
     const std::uint64_t room = backing_.room(backing_.self);
-    std::uint64_t wanted = Growth::least(need), most = 0;
+    std::uint64_t wanted = GrowthPolicy::least(need), most = 0;
     {
         LockGuard lock(mutex_);
-        if (!huge) wanted = Growth::next(need, segments_.bytes(), last_segment_, room);
+        if (!huge) wanted = GrowthPolicy::next(need, segments_.bytes(), last_segment_, room);
         most = enough(need, huge, room, segments_.bytes());
     }
-    std::uint64_t bytes = Growth::within(most, reserved(), wanted, need);
+    std::uint64_t bytes = GrowthPolicy::within(most, reserved(), wanted, need);
     if (!bytes) {
         place = Segments::Place::in_use;
         if (tried()) return true;
-        const std::uint64_t fewest = Growth::fewest(wanted, need);
+        const std::uint64_t fewest = GrowthPolicy::fewest(wanted, need);
         if (!exchange_idle(most, fewest, false)) {
             place = Segments::Place::any;
             if (tried()) return true;
             exchange_idle(most, fewest, true);
         }
-        bytes = std::max(fewest, Growth::within(most, reserved(), wanted, need));
+        bytes = std::max(fewest, GrowthPolicy::within(most, reserved(), wanted, need));
     }
     place = Segments::Place::any;
     bool found = false;
     const auto serve = [&] { return found = attempt(place); };
     const auto after_denial = [&](std::uint64_t denied_bytes) {
-        const std::uint64_t least = Growth::least(need);
-        if (denied->by == Denied::By::driver) return Growth::after_refusal(denied_bytes, need);
+        const std::uint64_t least = GrowthPolicy::least(need);
+        if (denied->by == Denied::By::driver) return GrowthPolicy::after_refusal(denied_bytes, need);
         return denied_bytes > least ? least : 0;
     };
     if (refused && bytes >= refused) bytes = after_denial(refused);
@@ -207,7 +206,7 @@ bool CachingAllocator::find_where_short(std::uint64_t need, Attempt attempt, std
     flush_caches(true);
     await_growth();
     if (!(found = tried()) && give_back_worn_out() + give_back_idle(~0ull, ~0ull) &&
-        add_segment(Growth::least(need), huge, denied, serve))
+        add_segment(GrowthPolicy::least(need), huge, denied, serve))
         take_rest(denied);
     count_short_of_memory(found);
     return found;
@@ -225,7 +224,7 @@ std::uint64_t CachingAllocator::enough(std::uint64_t need, bool huge, std::uint6
     if (!huge && !segments_.huge_bytes()) return ~0ull;
     const std::uint64_t out = total_traffic().out();
     const std::uint64_t live = std::max(told_.allocated.peak, saturated_sum(out, need));
-    return std::min(Growth::enough(live), saturated_sum(held, room));
+    return std::min(GrowthPolicy::enough(live), saturated_sum(held, room));
 }
 
 // `serve` is called with the lock held, before anybody else can have of the segment: they could
@@ -284,22 +283,25 @@ bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
 
 std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* denied) {
     if (backing_.wanted(backing_.self)) help_out();
-    const NotInBetween uncancelled;
-    if (bytes <= KeptBlocks::kMostBytes) {
+    const DeferCancellation uncancelled;
+    if (bytes <= KeptBlocks::kMaxBytes) {
         if (const std::uint64_t address = from_kept(bytes)) return address;
         // Before the lock where it has been of no use. What is free is looked at again once this thread's own blocks
         // don't serve.
-        if (parked_first(bytes))
-            if (const std::uint64_t address = from_parked(bytes)) return address;
+        if (deferred_first(bytes))
+            if (const std::uint64_t address = from_deferred(bytes)) return address;
     }
     Changing changing(*this);
     {
         LockGuard lock(mutex_);
         if (const Block* block = take_large(bytes, Segments::Place::proper)) return block->address;
     }
-    if (const std::uint64_t address = from_parked(bytes)) return address;
+    if (const std::uint64_t address = from_deferred(bytes)) return address;
     const Block* block = nullptr;
-    const auto attempt = [&](Segments::Place place) { return (block = take_large(bytes, place)) != nullptr; };
+    const auto attempt = [&](Segments::Place place) {
+        mutex_.is_held();
+        return (block = take_large(bytes, place)) != nullptr;
+    };
     return find_more_memory(SizeClass::rounded(bytes), attempt, denied) ? block->address : 0;
 }
 
@@ -317,7 +319,7 @@ inline Block* CachingAllocator::take_large(std::uint64_t bytes, Segments::Place 
 }
 
 std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* denied) {
-    const Uncancelled uncancelled;
+    const DisableCancellation uncancelled;
     if (backing_.wanted(backing_.self)) help_out();
     const Changing changing(*this);
     const unsigned size_class = SizeClass::of(bytes);
@@ -327,11 +329,13 @@ std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* deni
     if (const std::uint64_t address = from_magazine(bytes)) return address;
     SmallBlock block;
     const auto take = [&] {
+        mutex_.is_held();
         if (!spans_.take(size_class, &block, 1)) return false;
         moved((1 + (cache ? refill(*cache, size_class) : 0)) * size);
         return true;
     };
     const auto take_new = [&](Segments::Place place) {
+        mutex_.is_held();
         return take() || (spans_.make(size_class, this, place) && take());
     };
     {
@@ -339,7 +343,7 @@ std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* deni
         take();
         note_peaks();
     }
-    if (!block.address && reuse_parked(false, false)) {
+    if (!block.address && reuse_deferred(false, false)) {
         if (const std::uint64_t address = from_magazine(bytes)) return address;
         LockGuard lock(mutex_);
         take();
@@ -361,7 +365,7 @@ std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* deni
 
 CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested,
                                                             bool quiet) {
-    const Uncancelled uncancelled;
+    const DisableCancellation uncancelled;
     const Changing changing(*this);
     const unsigned size_class = span->size_class;
     const std::uint64_t size = SizeClass::bytes(size_class);
@@ -406,7 +410,7 @@ CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uin
         Batch* full = take_open(*cache, &ThreadCache::open);
         next->add(block, size_class);
         cache->open = next;
-        cache->parked.add(size);
+        cache->deferred.add(size);
         cache->lock.leave();
         if (full) queue_full(full, first);
         return Freed::done;
@@ -415,7 +419,7 @@ CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uin
     {
         LockGuard lock(mutex_);
         if (next) batches_.give_back(next);
-        full = park(block, size_class);
+        full = defer(block, size_class);
     }
     if (full) queue_full(full, first);
     return Freed::done;
@@ -432,18 +436,18 @@ CachingAllocator::Freed CachingAllocator::free_large(AddressMap& map, const Addr
 CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint64_t address, int* error) {
     bool quiet = false;
     if (!may_free(address, &quiet, error)) return Freed::failed;
-    const NotInBetween uncancelled;
+    const DeferCancellation uncancelled;
     // From here on nobody else can reach the block.
     if (!map_->claim(block, address)) return Freed::invalid;
     const bool marked = block->marked;
-    if (!marked && (quiet ? keep(block) : park_own(block))) return Freed::done;
+    if (!marked && (quiet ? keep(block) : defer_own(block))) return Freed::done;
     Changing changing(*this);
     Batch* full = nullptr;
     bool first = false;
     Fence fence = 0;
     const bool alone = !quiet && !marked && worth_own_fence(*block);
     if (alone) {
-        const Uncancelled in_the_driver;
+        const DisableCancellation in_the_driver;
         quiet = backing_.past(backing_.self, address, &fence);
     }
     {
@@ -454,7 +458,7 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
         if (!marked && quiet) {
             segments_.give_back(block);
         } else if (!marked) {
-            full = alone ? park_alone(block, fence) : park(block);
+            full = alone ? defer_alone(block, fence) : defer(block);
         }
     }
     if (full) queue_full(full, first);
@@ -464,12 +468,12 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
     {
         LockGuard lock(mutex_);
         if (!reusable) {
-            segments_.retire(block);
-            retired_ += block->bytes;
+            segments_.abandon(block);
+            abandoned_ += block->bytes;
         } else if (quiet) {
             segments_.give_back(block);
         } else {
-            full = park(block);
+            full = defer(block);
         }
     }
     if (full) queue_full(full, first);
@@ -477,11 +481,11 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
     return Freed::done;
 }
 
-void CachingAllocator::retire(std::uint64_t bytes, std::uint64_t requested) {
-    const Uncancelled uncancelled;
+void CachingAllocator::abandon(std::uint64_t bytes, std::uint64_t requested) {
+    const DisableCancellation uncancelled;
     LockGuard lock(mutex_);
     traffic_.free(bytes, requested);
-    retired_ += bytes;
+    abandoned_ += bytes;
 }
 
 }  // namespace cuslice

@@ -26,9 +26,9 @@ extern constinit thread_local ThreadCache* thread_caches;
 //
 // Of larger blocks a thread keeps the few that it has freed last, for its next allocation of the same size.
 //
-// A freed block may still be in use by the GPU. `strict` waits for the GPU in free(); `deferred` parks the block in a
+// A freed block may still be in use by the GPU. `strict` waits for the GPU in free(); `deferred` defers the block in a
 // batch, makes one fence for all of it, and lets nobody have it before the GPU has come past. While a stream is
-// captured neither can be done, and freed blocks are parked until it can.
+// captured neither can be done, and freed blocks are deferred until it can.
 //
 // Thread-safe, but open(). Never calls the backing while holding mutex_.
 class CachingAllocator {
@@ -40,7 +40,7 @@ class CachingAllocator {
     };
 
     // Before any other use, or after close().
-    void open(const Backing& backing, AddressMap& map, const Options& options);
+    void open(const Backing& backing, AddressMap& map, const Options& options) CUSLICE_UNCHECKED;
     // Its context is gone, and with it its segments. No thread may be allocating or freeing in it; one that trims it or
     // looks at it finds nothing more to do. Returns what it has done in its time; the next one's begins with nothing.
     Statistics close();
@@ -51,10 +51,10 @@ class CachingAllocator {
     std::uint64_t allocate(std::uint64_t bytes, Denied* denied) {
         if (const std::uint64_t address = allocate_at_once(bytes)) [[likely]]
             return address;
-        return bytes > SizeClass::kMost ? allocate_large(bytes, denied) : allocate_small(bytes, denied);
+        return bytes > SizeClass::kMax ? allocate_large(bytes, denied) : allocate_small(bytes, denied);
     }
     // The same out of this thread's own magazine, or 0.
-    std::uint64_t allocate_at_once(std::uint64_t bytes) { return bytes <= SizeClass::kMost ? from_magazine(bytes) : 0; }
+    std::uint64_t allocate_at_once(std::uint64_t bytes) { return bytes <= SizeClass::kMax ? from_magazine(bytes) : 0; }
 
     enum class Freed : std::uint8_t {
         done,
@@ -106,32 +106,26 @@ class CachingAllocator {
     // A thread ends: its caches go back to where they are from.
     static void thread_ends();
 
-    // Around fork(), with nothing of the allocator in use in the child ever again; the lock of growing, which is held
-    // over calls of the driver, is not waited for.
-    void lock() { mutex_.lock(); }
-    void unlock() { mutex_.unlock(); }
-    // In the child: whoever grows is in the parent.
-    void forget_growing() { growing_.reset(); }
-    // Of a thread that has left whatever it was doing by a longjmp.
-    void leave_locks();
+    // Of a thread that has left whatever it was doing by a longjmp, with no lock any more.
+    void leave();
 
   private:
     // What a program calls most of all; a call of it would be a tenth of its time.
     [[gnu::always_inline]] std::uint64_t from_magazine(std::uint64_t bytes);
     std::uint64_t allocate_small(std::uint64_t bytes, Denied* denied);
     std::uint64_t allocate_large(std::uint64_t bytes, Denied* denied);
-    Block* take_large(std::uint64_t bytes, Segments::Place place);
+    Block* take_large(std::uint64_t bytes, Segments::Place place) CUSLICE_REQUIRES(mutex_);
     [[gnu::always_inline]] Freed free_small(Span* span, std::uint64_t address, int* error);
     Freed free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested, bool quiet);
     static Freed free_large(AddressMap& map, const AddressMap::Here& here, std::uint64_t address, int* error);
     Freed free_own_large(Block* block, std::uint64_t address, int* error);
     std::uint64_t from_kept(std::uint64_t bytes);
     [[gnu::always_inline]] inline std::uint64_t take_kept(ThreadCache& cache, std::uint64_t bytes);
-    bool parked_first(std::uint64_t bytes) const { return thread_caches && thread_caches->none_from <= bytes; }
-    std::uint64_t from_parked(std::uint64_t bytes);
+    bool deferred_first(std::uint64_t bytes) const { return thread_caches && thread_caches->none_from <= bytes; }
+    std::uint64_t from_deferred(std::uint64_t bytes);
     bool keep(Block* block);
-    bool park_own(Block* block);
-    bool park_own_slowly(ThreadCache& cache, Block* block);
+    bool defer_own(Block* block);
+    bool defer_own_slowly(ThreadCache& cache, Block* block);
     [[gnu::always_inline]] bool may_free(std::uint64_t address, bool* quiet, int* error);
 
     // Stands at the beginning of what may change the statistics, before any lock. To tell others costs more than the
@@ -157,7 +151,7 @@ class CachingAllocator {
     static constexpr std::uint64_t kSeldom = 1024, kOftenWorth = 64;
     static constexpr std::uint64_t kAtOnce = 1ull << 62;
     // With the lock held: so many bytes are in other hands now.
-    void moved(std::uint64_t bytes) {
+    void moved(std::uint64_t bytes) CUSLICE_REQUIRES(mutex_) {
         const std::uint64_t before = moved_.load(std::memory_order_relaxed);
         moved_.store(before < kAtOnce ? before + bytes : kAtOnce, std::memory_order_relaxed);
     }
@@ -167,7 +161,7 @@ class CachingAllocator {
         backing_.changed(backing_.self);
     }
 
-    void retire(std::uint64_t bytes, std::uint64_t requested);
+    void abandon(std::uint64_t bytes, std::uint64_t requested);
     // Whether it has not been closed since this was read from life_.
     bool lives(std::uint64_t life) const { return life_.load(std::memory_order_acquire) == life && is_open(); }
 
@@ -182,62 +176,63 @@ class CachingAllocator {
     template <typename Attempt>
     bool find_where_short(std::uint64_t need, Attempt attempt, std::uint64_t refused, Denied* denied);
     void await_growth();
-    bool take_rest(Denied* denied);
+    bool take_rest(Denied* denied) CUSLICE_REQUIRES(growing_);
     template <typename Serve>
     bool add_segment(std::uint64_t bytes, bool huge, Denied* denied, Serve serve);
     bool add_segment(std::uint64_t bytes, Denied* denied);
-    std::uint64_t enough(std::uint64_t need, bool huge, std::uint64_t room, std::uint64_t held) const;
+    std::uint64_t enough(std::uint64_t need, bool huge, std::uint64_t room, std::uint64_t held) const
+        CUSLICE_REQUIRES(mutex_);
     void count_short_of_memory(bool found);
-    bool exchange_idle(std::uint64_t most, std::uint64_t bytes, bool no_other_way);
+    bool exchange_idle(std::uint64_t most, std::uint64_t bytes, bool no_other_way) CUSLICE_REQUIRES(growing_);
     // A segment that nobody uses any more, and which the backing is to have back.
     struct Detached {
         Segment* segment = nullptr;
         std::uint64_t life = 0;
     };
-    Detached detach(Segment* segment);
+    Detached detach(Segment* segment) CUSLICE_REQUIRES(mutex_);
     std::uint64_t give_back(const Detached& detached);
     std::uint64_t give_back_worn_out();
     std::uint64_t give_back_idle(std::uint64_t bytes, std::uint64_t since, bool huge_only = false);
 
     ThreadCache* own_cache();
     void take_leave(ThreadCache* cache);
-    std::uint64_t may_be_kept() const;
-    bool grant(ThreadCache& cache, std::uint64_t bytes);
-    void renounce(ThreadCache& cache, std::uint64_t bytes);
-    void set_capacity(ThreadCache& cache, unsigned size_class, unsigned capacity);
-    void give_up_kept(ThreadCache& cache);
-    void make_way(ThreadCache& cache, unsigned size_class);
-    void enlarge(ThreadCache& cache, unsigned size_class);
-    unsigned refill(ThreadCache& cache, unsigned size_class);
-    bool make_room(ThreadCache& cache, unsigned size_class);
+    std::uint64_t may_be_kept() const CUSLICE_REQUIRES(mutex_);
+    bool grant(ThreadCache& cache, std::uint64_t bytes) CUSLICE_REQUIRES(mutex_);
+    void renounce(ThreadCache& cache, std::uint64_t bytes) CUSLICE_REQUIRES(mutex_);
+    void set_capacity(ThreadCache& cache, unsigned size_class, unsigned capacity) CUSLICE_REQUIRES(mutex_);
+    void give_up_kept(ThreadCache& cache) CUSLICE_REQUIRES(mutex_);
+    void make_way(ThreadCache& cache, unsigned size_class) CUSLICE_REQUIRES(mutex_);
+    void enlarge(ThreadCache& cache, unsigned size_class) CUSLICE_REQUIRES(mutex_);
+    unsigned refill(ThreadCache& cache, unsigned size_class) CUSLICE_REQUIRES(mutex_);
+    bool make_room(ThreadCache& cache, unsigned size_class) CUSLICE_REQUIRES(mutex_);
     void keep_more(ThreadCache& cache, std::uint64_t wanted);
     template <typename Which>
-    void take_from(Which which);
-    void take_from_idle();
-    bool reuse_parked(bool wait, bool large);
+    void take_from(Which which) CUSLICE_REQUIRES(mutex_);
+    void take_from_idle() CUSLICE_REQUIRES(mutex_);
+    bool reuse_deferred(bool wait, bool large);
     bool passed(Batch* batch, bool wait);
     bool quiesce(const Batch& batch);
-    bool too_much_parked(const Batch& batch);
-    void number(Batch* batch);
-    void return_batch(Batch* batch);
+    bool too_much_deferred(const Batch& batch);
+    void number(Batch* batch) CUSLICE_REQUIRES(mutex_);
+    void return_batch(Batch* batch) CUSLICE_REQUIRES(mutex_);
     bool hand_back(Batch* batch, std::uint64_t life, bool was_queued);
     void keep_own(Batch* batch, std::uint64_t life);
-    Batch* next_parked(std::uint64_t life);
-    void park_again(Batch* batch, std::uint64_t life);
-    void drop(Batch* batch);
-    Batch* park(const SmallBlock& block, unsigned size_class);
-    Batch* park(Block* block);
-    Batch* parking_place();
-    Batch* if_full(Batch* batch);
+    Batch* next_deferred(std::uint64_t life);
+    void defer_again(Batch* batch, std::uint64_t life);
+    void drop(Batch* batch) CUSLICE_REQUIRES(mutex_);
+    Batch* defer(const SmallBlock& block, unsigned size_class) CUSLICE_REQUIRES(mutex_);
+    Batch* defer(Block* block) CUSLICE_REQUIRES(mutex_);
+    Batch* deferral_place() CUSLICE_REQUIRES(mutex_);
+    Batch* if_full(Batch* batch) CUSLICE_REQUIRES(mutex_);
     [[gnu::always_inline]] inline void queue(Batch* batch, std::uint64_t life);
     void queue_full(Batch* batch, bool first);
     void flush_caches(bool wait);
-    void empty(ThreadCache& cache);
-    void note_peaks();
-    Traffic total_traffic() const;
+    void empty(ThreadCache& cache) CUSLICE_REQUIRES(mutex_);
+    void note_peaks() CUSLICE_REQUIRES(mutex_);
+    Traffic total_traffic() const CUSLICE_REQUIRES(mutex_);
     static Batch* take_open(ThreadCache& cache, Batch* ThreadCache::*which);
     bool worth_own_fence(const Block& block) const;
-    Batch* park_alone(Block* block, Fence fence);
+    Batch* defer_alone(Block* block, Fence fence) CUSLICE_REQUIRES(mutex_);
 
     Backing backing_;
     AddressMap* map_ = nullptr;
@@ -247,26 +242,31 @@ class CachingAllocator {
 
     // Where memory is short one thread at a time gives idle segments back and takes others: nobody else is to have what
     // comes of it. Before mutex_, if both.
-    Mutex growing_;
-    std::atomic<unsigned> short_of_room_{0};  // threads that want it
-    EventCount grown_;                        // a segment that was being taken is there, or was refused
-    alignas(64) mutable Mutex mutex_;         // over everything below
-    Segments segments_;
-    Spans spans_{segments_};
-    Records<Batch> batches_;
-    Batch* open_ = nullptr;  // freed large blocks, and no fence yet
-    Batch *oldest_ = nullptr, *newest_ = nullptr;
-    std::uint64_t last_number_ = 0, quiet_up_to_ = 0;  // numbers of batches
-    ThreadCache* caches_ = nullptr;
-    ThreadCache* spare_caches_ = nullptr;
-    std::uint64_t cache_memory_ = 0;
-    Traffic traffic_;  // large blocks, threads that have ended, and whoever had no cache
-    std::uint64_t last_segment_ = 0, queued_ = 0, retired_ = 0, exchanged_ = 0;  // bytes
+    Mutex growing_{LockRank::growing};
+    std::atomic<unsigned> short_of_room_{0};                // threads that want it
+    EventCount grown_;                                      // a segment that was being taken is there, or was refused
+    alignas(64) mutable Mutex mutex_{LockRank::allocator};  // over everything below
+    Segments segments_ CUSLICE_GUARDED_BY(mutex_);
+    Spans spans_ CUSLICE_GUARDED_BY(mutex_){segments_};
+    Records<Batch> batches_ CUSLICE_GUARDED_BY(mutex_);
+    Batch* open_ CUSLICE_GUARDED_BY(mutex_) = nullptr;  // freed large blocks, and no fence yet
+    Batch *oldest_ CUSLICE_GUARDED_BY(mutex_) = nullptr, *newest_ CUSLICE_GUARDED_BY(mutex_) = nullptr;
+    std::uint64_t last_number_ CUSLICE_GUARDED_BY(mutex_) = 0, quiet_up_to_
+                                                               CUSLICE_GUARDED_BY(mutex_) = 0;  // numbers of batches
+    ThreadCache* caches_ CUSLICE_GUARDED_BY(mutex_) = nullptr;
+    ThreadCache* spare_caches_ CUSLICE_GUARDED_BY(mutex_) = nullptr;
+    std::uint64_t cache_memory_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    Traffic traffic_ CUSLICE_GUARDED_BY(mutex_);  // large blocks, threads that have ended, and whoever had no cache
+    std::uint64_t last_segment_ CUSLICE_GUARDED_BY(mutex_) = 0, queued_ CUSLICE_GUARDED_BY(mutex_) = 0,
+                                abandoned_ CUSLICE_GUARDED_BY(mutex_) = 0,
+                                exchanged_ CUSLICE_GUARDED_BY(mutex_) = 0;  // bytes
     // Of segments that are being taken beside each other: how many, their bytes, and what will be left in them.
-    std::uint64_t taking_ = 0, taking_bytes_ = 0, taking_spare_ = 0;
-    std::uint64_t granted_ = 0;                       // bytes that threads may keep to themselves
-    unsigned short_of_memory_ = 0, turned_down_ = 0;  // see grant()
-    Statistics told_;                                 // what is counted as it happens
+    std::uint64_t taking_ CUSLICE_GUARDED_BY(mutex_) = 0, taking_bytes_ CUSLICE_GUARDED_BY(mutex_) = 0,
+                          taking_spare_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    std::uint64_t granted_ CUSLICE_GUARDED_BY(mutex_) = 0;  // bytes that threads may keep to themselves
+    unsigned short_of_memory_ CUSLICE_GUARDED_BY(mutex_) = 0, turned_down_
+                                                              CUSLICE_GUARDED_BY(mutex_) = 0;  // see grant()
+    Statistics told_ CUSLICE_GUARDED_BY(mutex_);  // what is counted as it happens
     std::atomic<std::uint64_t> reserved_{0}, syncs_{0}, moved_{0}, tells_{0};
     std::atomic<std::uint64_t> life_{0};  // how often it was opened and closed
     std::atomic<bool> open_now_{false};
@@ -321,7 +321,7 @@ inline CachingAllocator::Freed CachingAllocator::free_small(Span* span, std::uin
     } while (!word.compare_exchange_weak(live, Span::kNone, std::memory_order_acq_rel, std::memory_order_relaxed));
     const std::uint32_t requested = live & Span::kRequested;
     if (live & Span::kMarked && !backing_.forget(backing_.self, address)) {
-        retire(SizeClass::bytes(span->size_class), requested);
+        abandon(SizeClass::bytes(span->size_class), requested);
         return Freed::done;
     }
 
@@ -337,9 +337,9 @@ inline CachingAllocator::Freed CachingAllocator::free_small(Span* span, std::uin
                 cache->lock.leave();
                 return Freed::done;
             }
-        } else if (Batch* open = cache->open; open && open->count < Batch::kMost && open->bytes < Batch::kMostBytes) {
+        } else if (Batch* open = cache->open; open && open->count < Batch::kMax && open->bytes < Batch::kMaxBytes) {
             open->add(SmallBlock{address, &word}, size_class);
-            cache->parked.add(bytes);
+            cache->deferred.add(bytes);
             cache->traffic.free(bytes, requested);
             cache->lock.leave();
             return Freed::done;

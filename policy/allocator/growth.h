@@ -13,7 +13,7 @@ namespace cuslice {
 // A huge block has a segment to itself, of just its size. Its size may be another one in a program's next step, and
 // segments don't join; but one that holds nothing else is idle once the block is freed, and can be exchanged for one
 // that fits.
-struct Growth {
+struct GrowthPolicy {
     static constexpr std::uint64_t kGranule = 2 << 20;  // drivers hand out memory in these
     static constexpr std::uint64_t kDoubleTo = 8 << 20;
     static constexpr std::uint64_t kShare = 6;

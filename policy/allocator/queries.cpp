@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "policy/allocator/caching_allocator.h"
-#include "policy/base/uncancelled.h"
+#include "policy/base/cancellation.h"
 
 namespace cuslice {
 
@@ -30,22 +30,22 @@ Traffic CachingAllocator::total_traffic() const {
 }
 
 void CachingAllocator::note_peaks() {
-    const std::uint64_t held = segments_.bytes(), parked = queued_ + (open_ ? open_->bytes : 0);
+    const std::uint64_t held = segments_.bytes(), deferred = queued_ + (open_ ? open_->bytes : 0);
     // No more can be out than is in use: mostly that says enough.
     const std::uint64_t used = held - segments_.free_bytes();
-    if (used <= told_.active.peak && used <= parked + std::min(told_.allocated.peak, told_.requested.peak)) {
+    if (used <= told_.active.peak && used <= deferred + std::min(told_.allocated.peak, told_.requested.peak)) {
         told_.reserved.peak = std::max(told_.reserved.peak, held);
         return;
     }
     const Traffic total = total_traffic();
     // Whatever threads say of themselves, no more than there is can be out.
     const std::uint64_t allocated = std::min(total.out(), held);
-    raise(told_, allocated, std::min(total.requested_out(), allocated), std::min(allocated + parked, held), held);
+    raise(told_, allocated, std::min(total.requested_out(), allocated), std::min(allocated + deferred, held), held);
 }
 
 std::uint64_t CachingAllocator::unused() const {
     LockGuard lock(mutex_);
-    const std::uint64_t there = segments_.bytes() - retired_;
+    const std::uint64_t there = segments_.bytes() - abandoned_;
     return there - std::min(total_traffic().out(), there);
 }
 
@@ -67,10 +67,10 @@ Statistics CachingAllocator::statistics() {
     now.requested.allocated = total.requested_allocated.get();
     now.requested.current = std::min(total.requested_out(), now.allocated.current);
     now.requested.freed = now.requested.allocated - now.requested.current;
-    std::uint64_t parked = queued_ + (open_ ? open_->bytes : 0);
+    std::uint64_t deferred = queued_ + (open_ ? open_->bytes : 0);
     // A thread's own batch is read as it is filled: a moment's figure.
-    for (const ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) parked += cache->parked.get();
-    now.active.current = std::min(now.allocated.current + parked, held);
+    for (const ThreadCache* cache = caches_; cache; cache = cache->next_of_owner) deferred += cache->deferred.get();
+    now.active.current = std::min(now.allocated.current + deferred, held);
     now.active.allocated = now.allocated.allocated;
     now.active.freed = now.active.allocated - now.active.current;
     now.reserved.current = held;
@@ -160,7 +160,7 @@ Statistics CachingAllocator::close() {
             if (*open) batches_.give_back(*open);
             *open = nullptr;
         }
-        cache->parked.add(0 - cache->parked.get());
+        cache->deferred.add(0 - cache->deferred.get());
         if (revoked) cache->lock.restore();
     }
     if (open_) batches_.give_back(open_);
@@ -193,7 +193,7 @@ Statistics CachingAllocator::close() {
         tally->current = 0;
     }
     done.segments = done.largest_free = done.own_memory = 0;
-    queued_ = retired_ = last_segment_ = exchanged_ = granted_ = 0;
+    queued_ = abandoned_ = last_segment_ = exchanged_ = granted_ = 0;
     short_of_memory_ = turned_down_ = 0;
     return done;
 }

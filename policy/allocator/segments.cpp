@@ -85,8 +85,8 @@ std::uint64_t bytes_of(const Block* neighbour) { return neighbour ? std::uint64_
 }  // namespace
 
 Block* Segments::best(std::uint64_t bytes, Place place) const {
-    if (Growth::huge(bytes))
-        if (Block* block = idle_huge_.best(bytes); block && Growth::suits(block->bytes, bytes)) return block;
+    if (GrowthPolicy::huge(bytes))
+        if (Block* block = idle_huge_.best(bytes); block && GrowthPolicy::suits(block->bytes, bytes)) return block;
     if (Block* block = shared_.best(bytes)) return block;
     if (place == Place::proper) return nullptr;
     if (Block* block = huge_in_use_.best(bytes)) return block;
@@ -149,16 +149,16 @@ void Segments::give_back(Block* block) {
     bins_of(block).add(block);
 }
 
-void Segments::retire(Block* block) {
-    block->state = Block::State::retired;
-    block->segment->retired += block->bytes;
+void Segments::abandon(Block* block) {
+    block->state = Block::State::abandoned;
+    block->segment->abandoned += block->bytes;
 }
 
 Segment* Segments::worn_out() const {
     for (Segment* segment = first_; segment; segment = segment->next) {
-        bool used = !segment->retired;
+        bool used = !segment->abandoned;
         for (const Block* block = segment->first; block && !used; block = block->after)
-            used = block->state != Block::State::free && block->state != Block::State::retired;
+            used = block->state != Block::State::free && block->state != Block::State::abandoned;
         if (!used) return segment;
     }
     return nullptr;

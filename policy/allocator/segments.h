@@ -31,8 +31,8 @@ class Segments {
     // The block is free again.
     void give_back(Block* block);
     // The block is nobody's any more and never will be.
-    void retire(Block* block);
-    // A segment in which nothing but retired blocks is left, if there is one.
+    void abandon(Block* block);
+    // A segment in which nothing but abandoned blocks is left, if there is one.
     Segment* worn_out() const;
     // Notes of every idle segment that it is, if it has not been noted since it was used.
     void note_idle(std::uint64_t now);

@@ -4,26 +4,26 @@
 
 namespace cuslice {
 
-// Sizes up to kMost are rounded up to one of kCount: every unit up to 4 KiB, then four to a doubling, so that no more
-// than a fifth of a block is lost. Blocks of one class are cut from spans, which hold at least kLeastBlocks.
+// Sizes up to kMax are rounded up to one of kCount: every unit up to 4 KiB, then four to a doubling, so that no more
+// than a fifth of a block is lost. Blocks of one class are cut from spans, which hold at least kMinBlocks.
 class SizeClass {
   public:
     static constexpr std::uint64_t kUnit = 512;          // bytes; what drivers round to
-    static constexpr std::uint64_t kMost = 64 << 10;     // bytes
+    static constexpr std::uint64_t kMax = 64 << 10;      // bytes
     static constexpr std::uint64_t kGranule = 64 << 10;  // bytes; spans are whole granules on a granule's boundary
     static constexpr unsigned kCount = 24;
-    static constexpr unsigned kLeastBlocks = 8;
+    static constexpr unsigned kMinBlocks = 8;
 
-    // Of what is larger than kMost: whole units. What no driver has stays as it is.
+    // Of what is larger than kMax: whole units. What no driver has stays as it is.
     static constexpr std::uint64_t rounded(std::uint64_t bytes) {
         return bytes > ~0ull - kUnit ? bytes : (bytes + kUnit - 1) / kUnit * kUnit;
     }
-    // 0 < bytes <= kMost
+    // 0 < bytes <= kMax
     static constexpr unsigned of(std::uint64_t bytes) { return kClassOf[(bytes + kUnit - 1) / kUnit]; }
     static constexpr std::uint32_t units(unsigned size_class) { return kUnits[size_class]; }
     static constexpr std::uint64_t bytes(unsigned size_class) { return kUnits[size_class] * kUnit; }
     static constexpr std::uint64_t span_bytes(unsigned size_class) {
-        const std::uint64_t least = bytes(size_class) * kLeastBlocks;
+        const std::uint64_t least = bytes(size_class) * kMinBlocks;
         return (least + kGranule - 1) / kGranule * kGranule;
     }
     static constexpr std::uint32_t blocks(unsigned size_class) {
@@ -40,7 +40,7 @@ class SizeClass {
     static constexpr std::array<std::uint32_t, kCount> kUnits = {1,  2,  3,  4,  5,  6,  7,  8,  10, 12, 14,  16,
                                                                  20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128};
     static constexpr auto kClassOf = [] {
-        std::array<std::uint8_t, kMost / kUnit + 1> table{};
+        std::array<std::uint8_t, kMax / kUnit + 1> table{};
         for (unsigned units = 1, c = 0; units < table.size(); units++) {
             if (units > kUnits[c]) c++;
             table[units] = static_cast<std::uint8_t>(c);

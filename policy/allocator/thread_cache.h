@@ -13,8 +13,8 @@ class CachingAllocator;
 
 // Freed blocks that a GPU may still be using, until a fence has been passed.
 struct Batch {
-    static constexpr unsigned kMost = 124;
-    static constexpr std::uint64_t kMostBytes = 1 << 20;  // of a thread's small blocks
+    static constexpr unsigned kMax = 124;
+    static constexpr std::uint64_t kMaxBytes = 1 << 20;  // of a thread's small blocks
 
     Batch* next = nullptr;
     Fence fence = 0;  // 0: none could be made yet
@@ -24,13 +24,13 @@ struct Batch {
     std::uint64_t number = 0;  // in the order in which batches came to wait; 0: it doesn't yet
     // A small block, with its class in the bits that are 0 in every address, or a larger one's Block instead of the
     // word.
-    struct Parked {
+    struct Deferred {
         std::uint64_t address;
         std::uintptr_t word;
     };
     static constexpr std::uint32_t kLarge = 1u << 31;
     static_assert(SizeClass::kCount <= SizeClass::kUnit && SizeClass::kCount < 31);
-    Parked blocks[kMost];
+    Deferred blocks[kMax];
 
     void add(const SmallBlock& block, unsigned size_class) {
         blocks[count++] = {block.address | size_class, reinterpret_cast<std::uintptr_t>(block.word)};
@@ -45,13 +45,14 @@ struct Batch {
     void clear() { count = classes = 0, bytes = number = 0; }
     // In one of its blocks; it has one.
     std::uint64_t address() const { return blocks[0].address; }
-    static Block* large(const Parked& parked) {
-        return parked.word & 1 ? reinterpret_cast<Block*>(parked.word - 1) : nullptr;
+    static Block* large(const Deferred& deferred) {
+        return deferred.word & 1 ? reinterpret_cast<Block*>(deferred.word - 1) : nullptr;
     }
-    static SmallBlock small(const Parked& parked) {
-        return {parked.address & ~(SizeClass::kUnit - 1), reinterpret_cast<std::atomic<std::uint32_t>*>(parked.word)};
+    static SmallBlock small(const Deferred& deferred) {
+        return {deferred.address & ~(SizeClass::kUnit - 1),
+                reinterpret_cast<std::atomic<std::uint32_t>*>(deferred.word)};
     }
-    static unsigned size_class(const Parked& small) { return small.address % SizeClass::kUnit; }
+    static unsigned size_class(const Deferred& small) { return small.address % SizeClass::kUnit; }
 };
 
 // A count that one thread writes and any thread reads.
@@ -115,12 +116,12 @@ struct Magazine {
 // Few bytes, as blocks that are kept apart are not merged with what is free beside them.
 class KeptBlocks {
   public:
-    static constexpr unsigned kMost = 40;
-    static constexpr std::uint64_t kMostBytes = 4 << 20;
+    static constexpr unsigned kMax = 40;
+    static constexpr std::uint64_t kMaxBytes = 4 << 20;
 
     // False if there is no room for it.
     bool add(Block* block) {
-        if (count_ == kMost || block->bytes > limit_ - bytes_) return false;
+        if (count_ == kMax || block->bytes > limit_ - bytes_) return false;
         blocks_[count_++] = block;
         bytes_ += block->bytes;
         return true;
@@ -160,7 +161,7 @@ class KeptBlocks {
         bytes_ -= block->bytes;
         return block;
     }
-    Block* blocks_[kMost];
+    Block* blocks_[kMax];
     unsigned count_ = 0;
     std::uint64_t bytes_ = 0, limit_ = 0;
 };
@@ -195,8 +196,8 @@ class ThreadCache {
     KeptBlocks kept;
     // Freed, and no fence yet: small blocks, and large ones of `kept.limit()` bytes at most.
     Batch *open = nullptr, *open_large = nullptr;
-    OwnCount parked;  // bytes in both
-    // When this thread looked last there was no free block of so many bytes, and what it had parked itself served.
+    OwnCount deferred;  // bytes in both
+    // When this thread looked last there was no free block of so many bytes, and what it had deferred itself served.
     static constexpr std::uint64_t kNotKnown = ~0ull;
     std::uint64_t none_from = kNotKnown;
     Traffic traffic;

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "policy/allocator/caching_allocator.h"
-#include "policy/base/uncancelled.h"
+#include "policy/base/cancellation.h"
 
 namespace cuslice {
 
@@ -11,7 +11,7 @@ namespace {
 // All threads together may keep this much, or this share of what is held if that is more. Each has its part of it when
 // it needs more for the first time, in small steps: what a thread is granted is what its magazines can hold, so that
 // only refills and flushes count anything.
-constexpr std::uint64_t kLeastKept = 4 << 20;
+constexpr std::uint64_t kMinKept = 4 << 20;
 constexpr std::uint64_t kKeptShare = 16;
 
 // So many requests are turned down before it is looked whether some threads have been idle meanwhile.
@@ -30,7 +30,7 @@ constexpr unsigned kWhileShort = 256;
 }  // namespace
 
 // The rest of this file, with the lock held; and of a cache, by its own thread or with its OwnerLock revoked.
-std::uint64_t CachingAllocator::may_be_kept() const { return std::max(kLeastKept, segments_.bytes() / kKeptShare); }
+std::uint64_t CachingAllocator::may_be_kept() const { return std::max(kMinKept, segments_.bytes() / kKeptShare); }
 
 bool CachingAllocator::grant(ThreadCache& cache, std::uint64_t bytes) {
     if (short_of_memory_) {
@@ -118,7 +118,7 @@ bool CachingAllocator::make_room(ThreadCache& cache, unsigned size_class) {
     return true;
 }
 
-// Of KeptBlocks::kMostBytes at most. 0 if this thread keeps none of the size.
+// Of KeptBlocks::kMaxBytes at most. 0 if this thread keeps none of the size.
 std::uint64_t CachingAllocator::from_kept(std::uint64_t bytes) {
     ThreadCache* cache = thread_caches;
     if (!cache || cache->owner != this || !cache->lock.enter()) return 0;
@@ -129,10 +129,10 @@ std::uint64_t CachingAllocator::from_kept(std::uint64_t bytes) {
 
 // Without the lock. A block that is in nobody's hands, and that no work can touch. False if it is too large.
 bool CachingAllocator::keep(Block* block) {
-    if (block->bytes > KeptBlocks::kMostBytes) return false;
+    if (block->bytes > KeptBlocks::kMaxBytes) return false;
     ThreadCache* cache = thread_caches;
     if (!cache || cache->owner != this) {
-        const Uncancelled uncancelled;
+        const DisableCancellation uncancelled;
         cache = own_cache();
     }
     if (!cache || !cache->lock.enter()) return false;
@@ -141,7 +141,7 @@ bool CachingAllocator::keep(Block* block) {
         note_kept(*cache, block);
         return true;
     }
-    if (kept.limit() < KeptBlocks::kMostBytes && kept.bytes() + block->bytes > kept.limit()) {
+    if (kept.limit() < KeptBlocks::kMaxBytes && kept.bytes() + block->bytes > kept.limit()) {
         const std::uint64_t wanted = kept.bytes() + block->bytes;
         cache->lock.leave();
         keep_more(*cache, wanted);
@@ -151,7 +151,7 @@ bool CachingAllocator::keep(Block* block) {
             return false;
         }
     }
-    Block* instead[KeptBlocks::kMost];
+    Block* instead[KeptBlocks::kMax];
     unsigned count = 0;
     while (!cache->kept.add(block)) count += cache->kept.take_older_half(instead + count);
     note_kept(*cache, block);
@@ -166,7 +166,7 @@ bool CachingAllocator::keep(Block* block) {
 // much.
 void CachingAllocator::keep_more(ThreadCache& cache, std::uint64_t wanted) {
     LockGuard lock(mutex_);
-    wanted = std::min(wanted, KeptBlocks::kMostBytes);
+    wanted = std::min(wanted, KeptBlocks::kMaxBytes);
     const std::uint64_t limit = cache.kept.limit();
     if (wanted > limit && grant(cache, wanted - limit)) cache.kept.set_limit(wanted);
 }
@@ -218,10 +218,10 @@ void CachingAllocator::take_from_idle() {
 void CachingAllocator::flush_caches(bool wait) {
     {
         LockGuard lock(mutex_);
-        take_from([](ThreadCache& cache) { return cache.granted || cache.parked.get(); });
+        take_from([](ThreadCache& cache) { return cache.granted || cache.deferred.get(); });
         if (wait) short_of_memory_ = kWhileShort;
     }
-    reuse_parked(wait, true);
+    reuse_deferred(wait, true);
     LockGuard lock(mutex_);
     spans_.trim();
 }

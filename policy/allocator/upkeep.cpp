@@ -4,7 +4,7 @@
 #include <new>
 
 #include "policy/allocator/caching_allocator.h"
-#include "policy/base/uncancelled.h"
+#include "policy/base/cancellation.h"
 
 namespace cuslice {
 
@@ -69,10 +69,10 @@ void CachingAllocator::take_leave(ThreadCache* cache) {
     spare_caches_ = cache;
 }
 
-// With the lock held, of a segment with nothing in it but free and retired blocks. From here on the driver may hand out
-// its addresses again, so nothing is known of them any more.
+// With the lock held, of a segment with nothing in it but free and abandoned blocks. From here on the driver may hand
+// out its addresses again, so nothing is known of them any more.
 CachingAllocator::Detached CachingAllocator::detach(Segment* segment) {
-    retired_ -= segment->retired;
+    abandoned_ -= segment->abandoned;
     map_->remove(segment->begin, segment->end);
     segments_.take_out(segment);
     reserved_.store(segments_.bytes(), std::memory_order_relaxed);
@@ -97,7 +97,7 @@ std::uint64_t CachingAllocator::give_back(const Detached& detached) {
     }
     segments_.put_back(segment);
     segment->idle_since = 0;
-    retired_ += segment->retired;
+    abandoned_ += segment->abandoned;
     reserved_.store(segments_.bytes(), std::memory_order_relaxed);
     told_.segments_given_back--;
     told_.reserved.freed -= bytes;
@@ -143,18 +143,21 @@ bool CachingAllocator::exchange_idle(std::uint64_t most, std::uint64_t bytes, bo
     if (held <= left) return true;
     if (!no_other_way) {
         LockGuard lock(mutex_);
-        if (exchanged_ > Growth::kExchanges * told_.allocated.peak) return false;
+        if (exchanged_ > GrowthPolicy::kExchanges * told_.allocated.peak) return false;
         if (segments_.idle_huge_bytes() < held - left) return false;
     }
     const std::uint64_t given = give_back_idle(held - left, ~0ull, !no_other_way);
-    if (!no_other_way) exchanged_ += given;
+    if (!no_other_way) {
+        LockGuard lock(mutex_);
+        exchanged_ += given;
+    }
     return given >= held - left;
 }
 
 // The driver knows when the last of the others lets go of them.
 std::uint64_t CachingAllocator::give_back_worn_out() {
     if (backing_.capturing(backing_.self)) return 0;
-    const Uncancelled uncancelled;
+    const DisableCancellation uncancelled;
     for (std::uint64_t given = 0;;) {
         Detached detached;
         {
@@ -179,7 +182,7 @@ std::uint64_t CachingAllocator::trim(std::uint64_t bytes) {
 
 void CachingAllocator::help_out() {
     if (backing_.capturing(backing_.self)) return;
-    const Uncancelled uncancelled;
+    const DisableCancellation uncancelled;
     flush_caches(false);
     give_back_idle(~0ull, ~0ull);
 }
@@ -206,14 +209,14 @@ bool CachingAllocator::top_up(Denied* denied) {
 bool CachingAllocator::take_rest(Denied* denied) {
     if (!options_.preallocate) return true;
     constexpr std::uint64_t kSmall = 64 << 20;
-    const std::uint64_t all = backing_.room(backing_.self) / Growth::kGranule * Growth::kGranule;
+    const std::uint64_t all = backing_.room(backing_.self) / GrowthPolicy::kGranule * GrowthPolicy::kGranule;
     std::uint64_t left = all;
     while (left) {
         const bool last = left <= kSmall || left <= all / 8;
-        std::uint64_t bytes = last ? left : left / 2 / Growth::kGranule * Growth::kGranule;
+        std::uint64_t bytes = last ? left : left / 2 / GrowthPolicy::kGranule * GrowthPolicy::kGranule;
         while (!add_segment(bytes, denied)) {
             if (denied->by != Denied::By::driver) return left < all;
-            bytes = Growth::after_refusal(bytes, 1);
+            bytes = GrowthPolicy::after_refusal(bytes, 1);
             if (!bytes) return left < all;
         }
         left -= std::min(left, bytes);

@@ -16,11 +16,21 @@ inline std::uint64_t kernel_clock(clockid_t clock) {
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+// Nanoseconds since 1970.
+inline std::uint64_t now_realtime() { return kernel_clock(CLOCK_REALTIME); }
+
 // CLOCK_MONOTONIC_COARSE, in nanoseconds, for what is done often.
 inline std::uint64_t coarse_clock() {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// The same in seconds.
+inline std::uint64_t now_monotonic_seconds() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return static_cast<std::uint64_t>(now.tv_sec);
 }
 
 }  // namespace cuslice

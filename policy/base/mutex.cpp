@@ -20,6 +20,8 @@ constinit std::atomic<std::uint64_t> long_wait{0};  // milliseconds
 
 }  // namespace
 
+constinit LockList the_lock_list;
+
 void watch_long_waits(void (*tell)(const LongWait&), std::uint64_t milliseconds) {
     long_wait.store(milliseconds, std::memory_order_relaxed);
     tell_long_wait.store(tell, std::memory_order_release);
@@ -40,7 +42,8 @@ bool Mutex::spin() {
 }
 
 [[gnu::noinline]] void Mutex::lock_slowly() {
-    if ((state_.load(std::memory_order_relaxed) & ~std::uintptr_t{kWaitedFor}) == own_thread()) return;
+    if (is_own()) return;
+    if (state_.load(std::memory_order_relaxed) == kNew) the_lock_list.enlist(*this);
     if (spin()) return;
     const int saved_errno = errno;
     LongWait wait;
@@ -56,6 +59,12 @@ bool Mutex::spin() {
         }
     }
     errno = saved_errno;
+}
+
+[[gnu::noinline]] bool Mutex::try_lock_first() {
+    the_lock_list.enlist(*this);
+    std::uintptr_t expected = kFree;
+    return state_.compare_exchange_strong(expected, own_thread(), std::memory_order_acquire);
 }
 
 // Until the state is another one, or for no reason.
@@ -76,6 +85,80 @@ void Mutex::wake_one() {
     const int saved_errno = errno;
     syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
     errno = saved_errno;
+}
+
+// A thread that has come so far has not had the lock yet. So whoever holds enlisting_ meets no lock that somebody else
+// has and that isn't in the list. A signal handler may come in here a second time.
+void LockList::enlist(Mutex& mutex) {
+    std::uintptr_t expected = Mutex::kNew;
+    if (mutex.rank_ != LockRank::enlisting) {
+        const LockGuard lock(enlisting_);
+        if (!mutex.enlisted_.exchange(true, std::memory_order_relaxed)) {
+            std::atomic<Mutex*>& first = first_[static_cast<unsigned>(mutex.rank_)];
+            mutex.next_ = first.load(std::memory_order_relaxed);
+            while (!first.compare_exchange_weak(mutex.next_, &mutex, std::memory_order_release)) {
+            }
+            count_.fetch_add(1, std::memory_order_relaxed);
+        }
+    }
+    mutex.state_.compare_exchange_strong(expected, Mutex::kFree, std::memory_order_release);
+}
+
+template <typename Visit>
+void LockList::each(LockRank rank, Visit visit) {
+    Mutex* at = first_[static_cast<unsigned>(rank)].load(std::memory_order_acquire);
+    for (; at; at = at->next_) visit(*at);
+}
+
+template <typename Visit>
+void LockList::each(Visit visit) {
+    for (unsigned rank = 0; rank < kRanks; rank++) each(static_cast<LockRank>(rank), visit);
+}
+
+// What this thread has, it had before the fork, and has after it: a driver forks while it makes a context.
+void LockList::take(Mutex& mutex) {
+    if (mutex.is_own()) return;
+    mutex.lock_in_any_order();
+    mutex.forking_.store(true, std::memory_order_relaxed);
+}
+
+void LockList::give_back(Mutex& mutex) {
+    if (!mutex.is_own() || !mutex.forking_.load(std::memory_order_relaxed)) return;
+    mutex.forking_.store(false, std::memory_order_relaxed);
+    mutex.unlock();
+}
+
+// With every lock of the list another thread may be about to have one that is new. Then it is all done again.
+void LockList::take() {
+    for (;;) {
+        const unsigned known = count_.load(std::memory_order_relaxed);
+        for (unsigned rank = 0; rank < kRanks; rank++)
+            if (const auto one = static_cast<LockRank>(rank); fork_waits_for(one))
+                each(one, [](Mutex& mutex) { take(mutex); });
+        take(enlisting_);
+        if (count_.load(std::memory_order_relaxed) == known) return;
+        give_back();
+    }
+}
+
+// The last rank first: who waits for the first one comes by none before all are free.
+void LockList::give_back() {
+    give_back(enlisting_);
+    for (unsigned rank = kRanks; rank-- > 0;) each(static_cast<LockRank>(rank), [](Mutex& mutex) { give_back(mutex); });
+}
+
+void LockList::free_others() {
+    each([](Mutex& mutex) {
+        if (!fork_waits_for(mutex.rank_) && !mutex.is_own())
+            mutex.state_.store(Mutex::kFree, std::memory_order_relaxed);
+    });
+}
+
+void LockList::leave() {
+    each([](Mutex& mutex) CUSLICE_UNCHECKED {
+        if (mutex.is_own()) mutex.unlock();
+    });
+    if constexpr (LockOrder::kChecked) LockOrder::left();
 }
 
 }  // namespace cuslice

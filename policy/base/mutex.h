@@ -2,6 +2,10 @@
 #include <atomic>
 #include <cstdint>
 
+#include "policy/base/lock_order.h"
+#include "policy/base/lock_rank.h"
+#include "policy/base/thread_annotations.h"
+
 namespace cuslice {
 
 // The address of the thread's control block: what pthread_self() returns, without a call. Costs what a constant costs.
@@ -11,39 +15,60 @@ inline std::uintptr_t own_thread() {
     return self;
 }
 
-// A lock of eight bytes for the inside of somebody else's process: no initialisation, no destruction, nothing
-// allocated, and no pthread symbol whose version moved between C libraries. Threads of one process only. Not recursive.
-// A waiter spins for a moment and then sleeps in the kernel (futex), so that a preempted holder is not spun upon. A
-// thread that finds itself the holder has left whatever it was doing by a longjmp, and goes on as the holder.
-class Mutex {
+// A lock for the inside of somebody else's process: no initialisation, no destruction, nothing allocated, and no
+// pthread symbol whose version moved between C libraries. Threads of one process only. Not recursive. A waiter spins
+// for a moment and then sleeps in the kernel (futex), so that a preempted holder is not spun upon. A thread that finds
+// itself the holder has left whatever it was doing by a longjmp, and goes on as the holder.
+//
+// Whoever locks it first enlists it (LockList). In a process that forks by that list its memory is never given back.
+class CUSLICE_CAPABILITY Mutex {
   public:
-    void lock() {
+    constexpr explicit Mutex(LockRank rank) : rank_(rank) {}
+    Mutex(const Mutex&) = delete;
+    Mutex& operator=(const Mutex&) = delete;
+
+    void lock() CUSLICE_ACQUIRE() CUSLICE_UNCHECKED {
+        if constexpr (LockOrder::kChecked) LockOrder::taking(this, rank_);
+        lock_in_any_order();
+    }
+    bool try_lock() CUSLICE_TRY_ACQUIRE(true) CUSLICE_UNCHECKED {
+        std::uintptr_t expected = kFree;
+        const bool had = state_.compare_exchange_strong(expected, own_thread(), std::memory_order_acquire) ||
+                         (expected == kNew && try_lock_first());
+        if constexpr (LockOrder::kChecked)
+            if (had) LockOrder::took(this, rank_);
+        return had;
+    }
+    void unlock() CUSLICE_RELEASE() CUSLICE_UNCHECKED {
+        if constexpr (LockOrder::kChecked) LockOrder::gave_back(this);
+        if (state_.exchange(kFree, std::memory_order_release) & kWaitedFor) wake_one();
+    }
+    // What clang can't see: this thread has it.
+    void is_held() const CUSLICE_ASSERT_HELD() {}
+    LockRank rank() const { return rank_; }
+
+  private:
+    friend class LockList;
+    // Otherwise it is who holds it, and the bit if anybody may be asleep. New: it is not enlisted yet.
+    enum : std::uintptr_t { kFree = 0, kWaitedFor = 1, kNew = 2 };
+    bool is_own() const {
+        return (state_.load(std::memory_order_relaxed) & ~std::uintptr_t{kWaitedFor}) == own_thread();
+    }
+    void lock_in_any_order() {
         std::uintptr_t expected = kFree;
         if (!state_.compare_exchange_strong(expected, own_thread(), std::memory_order_acquire)) lock_slowly();
     }
-    // Of a thread that has left whatever it was doing by a longjmp: unlocks it if it is this thread's.
-    void leave() {
-        if ((state_.load(std::memory_order_relaxed) & ~std::uintptr_t{kWaitedFor}) == own_thread()) unlock();
-    }
-    // In a forked child, where whoever held it does not exist.
-    void reset() { state_.store(kFree, std::memory_order_relaxed); }
-
-    bool try_lock() {
-        std::uintptr_t expected = kFree;
-        return state_.compare_exchange_strong(expected, own_thread(), std::memory_order_acquire);
-    }
-    void unlock() {
-        if (state_.exchange(kFree, std::memory_order_release) & kWaitedFor) wake_one();
-    }
-
-  private:
-    // Otherwise it is who holds it, and the bit if anybody may be asleep.
-    enum : std::uintptr_t { kFree = 0, kWaitedFor = 1 };
+    bool try_lock_first();
     bool spin();
     void lock_slowly();
     void sleep(std::uintptr_t state, struct LongWait* wait);
     void wake_one();
-    std::atomic<std::uintptr_t> state_{kFree};
+
+    std::atomic<std::uintptr_t> state_{kNew};
+    Mutex* next_ = nullptr;  // in the list of its rank
+    const LockRank rank_;
+    std::atomic<bool> enlisted_{false};
+    std::atomic<bool> forking_{false};  // a thread that forks has taken it
 };
 
 // A lock that one thread has been waiting for for long.
@@ -56,10 +81,47 @@ struct LongWait {
 // From now on each wait of this length is told, once, by the thread that waits. It holds no more locks than before.
 void watch_long_waits(void (*tell)(const LongWait&), std::uint64_t milliseconds);
 
-class LockGuard {
+// The locks that anybody has had so far, for a process that forks: in a child nobody else is there to unlock one.
+// Thread-safe.
+class LockList {
   public:
-    explicit LockGuard(Mutex& mutex) : mutex_(mutex) { mutex_.lock(); }
-    ~LockGuard() { mutex_.unlock(); }
+    constexpr LockList() = default;
+    LockList(const LockList&) = delete;
+    LockList& operator=(const LockList&) = delete;
+
+    // Before a fork: takes all that a fork waits for (fork_waits_for) and that this thread doesn't have already, and
+    // keeps others from being enlisted.
+    void take();
+    // After it, in the parent and in the child: gives back what take() took.
+    void give_back();
+    // In the child, after that: those that a fork doesn't wait for are free, but for this thread's own.
+    void free_others();
+    // Of a thread that has left whatever it was doing by a longjmp: unlocks what it has.
+    void leave() CUSLICE_UNCHECKED;
+
+    // Before the lock is had for the first time.
+    void enlist(Mutex& mutex);
+
+  private:
+    static constexpr unsigned kRanks = static_cast<unsigned>(LockRank::kCount);
+    template <typename Visit>
+    void each(LockRank rank, Visit visit);
+    template <typename Visit>
+    void each(Visit visit);
+    static void take(Mutex& mutex);
+    static void give_back(Mutex& mutex) CUSLICE_UNCHECKED;
+
+    std::atomic<Mutex*> first_[kRanks] = {};  // nothing ever leaves them
+    std::atomic<unsigned> count_{0};
+    Mutex enlisting_{LockRank::enlisting};
+};
+
+extern constinit LockList the_lock_list;
+
+class CUSLICE_SCOPED_CAPABILITY LockGuard {
+  public:
+    explicit LockGuard(Mutex& mutex) CUSLICE_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
+    ~LockGuard() CUSLICE_RELEASE() { mutex_.unlock(); }
     LockGuard(const LockGuard&) = delete;
     LockGuard& operator=(const LockGuard&) = delete;
 

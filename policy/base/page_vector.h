@@ -48,7 +48,8 @@ class PageVector {
   private:
     bool grow() {
         const int saved_errno = errno;
-        const std::size_t bytes = capacity_ ? capacity_ * sizeof(T) * 2 : 4096;
+        const std::size_t first = sizeof(T) > 4096 ? sizeof(T) : 4096;
+        const std::size_t bytes = capacity_ ? capacity_ * sizeof(T) * 2 : first;
         void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         errno = saved_errno;
         if (memory == MAP_FAILED) return false;

@@ -38,12 +38,12 @@ struct FreeBlock {
     FreeBlock* next;
 };
 
-constinit Mutex mutex;
-constinit char* chunk = nullptr;
-constinit std::size_t chunk_left = 0;
-constinit FreeBlock* free_blocks[64] = {};
+constinit Mutex mutex{LockRank::table_memory};
+constinit char* chunk CUSLICE_GUARDED_BY(mutex) = nullptr;
+constinit std::size_t chunk_left CUSLICE_GUARDED_BY(mutex) = 0;
+constinit FreeBlock* free_blocks[64] CUSLICE_GUARDED_BY(mutex) = {};
 
-FreeBlock*& free_list(std::size_t bytes) { return free_blocks[__builtin_ctzll(bytes)]; }
+FreeBlock*& free_list(std::size_t bytes) CUSLICE_REQUIRES(mutex) { return free_blocks[__builtin_ctzll(bytes)]; }
 
 char* take_shared(std::size_t bytes) {
     LockGuard lock(mutex);

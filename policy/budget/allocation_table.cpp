@@ -160,11 +160,4 @@ void AllocationTable::for_each(void (*visit)(const Allocation&, void*), void* ar
     }
 }
 
-void AllocationTable::lock_all() {
-    for (Shard& shard : shards_) shard.mutex.lock();
-}
-void AllocationTable::unlock_all() {
-    for (Shard& shard : shards_) shard.mutex.unlock();
-}
-
 }  // namespace cuslice

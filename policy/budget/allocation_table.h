@@ -29,7 +29,7 @@ class AllocationTable {
     bool insert(const Allocation& allocation);
 
     // Says that erase(address) will follow soon, so that the cache line is on its way.
-    void expect(std::uint64_t address) const {
+    void expect(std::uint64_t address) const CUSLICE_UNCHECKED {
         const Shard& shard = shards_[hash(address) >> 58];
         if (const Bucket* buckets = __atomic_load_n(&shard.buckets, __ATOMIC_RELAXED))
             __builtin_prefetch(
@@ -53,10 +53,6 @@ class AllocationTable {
     // Calls visit for every allocation, a shard at a time: a moment's picture, not one instant's.
     void for_each(void (*visit)(const Allocation&, void*), void* argument) const;
 
-    // Around fork(), so that no lock is held by a thread that the child does not have.
-    void lock_all();
-    void unlock_all();
-
   private:
     struct Entry {
         std::uint64_t address;
@@ -69,17 +65,18 @@ class AllocationTable {
         bool full() const { return entries[3].address != 0; }
     };
     struct alignas(64) Shard {
-        mutable Mutex mutex;
-        Bucket* buckets = nullptr;
-        std::size_t bucket_count = 0;  // a power of two
-        std::size_t count = 0;
+        mutable Mutex mutex{LockRank::table};
+        Bucket* buckets CUSLICE_GUARDED_BY(mutex) = nullptr;
+        std::size_t bucket_count CUSLICE_GUARDED_BY(mutex) = 0;  // a power of two
+        std::size_t count CUSLICE_GUARDED_BY(mutex) = 0;
 
-        bool grow();
-        std::size_t home(std::uint64_t address) const;
-        void put(const Entry& entry);
-        void supersede(std::uint64_t address);
-        Entry* find(std::uint64_t address, std::size_t* bucket) const;  // a superseded one first
-        void remove(Entry* entry, std::size_t bucket);
+        bool grow() CUSLICE_REQUIRES(mutex);
+        std::size_t home(std::uint64_t address) const CUSLICE_REQUIRES(mutex);
+        void put(const Entry& entry) CUSLICE_REQUIRES(mutex);
+        void supersede(std::uint64_t address) CUSLICE_REQUIRES(mutex);
+        Entry* find(std::uint64_t address, std::size_t* bucket) const
+            CUSLICE_REQUIRES(mutex);  // a superseded one first
+        void remove(Entry* entry, std::size_t bucket) CUSLICE_REQUIRES(mutex);
     };
     static constexpr std::size_t kShards = 64;
 

@@ -29,7 +29,7 @@ class Budget {
 
     // Bytes as they are charged: rounded up to whole units; saturates instead of wrapping.
     static constexpr std::uint64_t charged(std::uint64_t bytes) {
-        constexpr std::uint64_t most = kMostUnits * kUnit;
+        constexpr std::uint64_t most = kMaxUnits * kUnit;
         return bytes > most ? most : (bytes + kUnit - 1) / kUnit * kUnit;
     }
 
@@ -53,7 +53,7 @@ class Budget {
         for (;;) {
             const std::uint64_t now = units(state) * kUnit;
             // In subtraction form: a huge request must not wrap round to a small sum.
-            if (now > top || want > top - now || want / kUnit > kMostUnits - units(state)) {
+            if (now > top || want > top - now || want / kUnit > kMaxUnits - units(state)) {
                 if (why) *why = {.requested = bytes, .used = now, .ceiling = top};
                 return false;
             }
@@ -83,7 +83,7 @@ class Budget {
     }
     void cancel_release() { commit(); }
 
-    // Charges or gives back what is a fact already, whatever the ceiling: the driver's own part, a pool's reserve.
+    // Charges or gives back what is a fact already, whatever the ceiling: the driver's own footprint, a pool's reserve.
     // Afterwards the total may be over the ceiling, and every reservation is refused until it is not.
     void adjust(std::uint64_t old_bytes, std::uint64_t new_bytes) {
         state_.fetch_add(charged(new_bytes) / kUnit - charged(old_bytes) / kUnit, std::memory_order_acq_rel);
@@ -107,8 +107,8 @@ class Budget {
     static constexpr std::uint64_t kOneGeneration = 1ull << 50;
     static constexpr std::uint64_t kBegin = kOneInFlight + kOneGeneration;
     static constexpr std::uint64_t kAllInFlight = kOneGeneration - kOneInFlight;
-    static constexpr std::uint64_t kMostUnits = kOneInFlight - 1;
-    static constexpr std::uint64_t units(std::uint64_t state) { return state & kMostUnits; }
+    static constexpr std::uint64_t kMaxUnits = kOneInFlight - 1;
+    static constexpr std::uint64_t units(std::uint64_t state) { return state & kMaxUnits; }
 
     void give_back(std::uint64_t from_state) { state_.fetch_sub(from_state, std::memory_order_release); }
     void change_shared(std::int64_t bytes) {

@@ -7,13 +7,13 @@ namespace cuslice {
 
 // Drivers are believed to hand small allocations out of blocks of 2 MiB, and so to hold up to that much more than was
 // asked of them (not measured here yet).
-inline constexpr std::uint64_t kLeastHeadroom = 2 << 20;
+inline constexpr std::uint64_t kMinHeadroom = 2 << 20;
 // The share of what the driver has taken so far that it may yet take unasked (lazily loaded kernels, local memory).
 inline constexpr std::uint64_t kHeadroomShare = 8;
 
 // `taken`: bytes that the driver has taken so far, for contexts and modules.
 constexpr std::uint64_t derived_headroom(std::uint64_t taken) {
-    return taken / kHeadroomShare > kLeastHeadroom ? taken / kHeadroomShare : kLeastHeadroom;
+    return taken / kHeadroomShare > kMinHeadroom ? taken / kHeadroomShare : kMinHeadroom;
 }
 
 }  // namespace cuslice

@@ -7,7 +7,7 @@ namespace cuslice {
 ledger::Joined SharedBudget::join(ledger::Ledger& ledger, const ledger::Request& request, std::uint64_t in_use,
                                   ledger::Committed* committed, std::uint64_t* available, ledger::Failure* why) {
     const unsigned next = count();
-    if (next == kMost) return ledger::Joined::unavailable;
+    if (next == kMax) return ledger::Joined::unavailable;
     const ledger::Joined joined = ledger.join(request, in_use, &members_[next], committed, available, why);
     if (joined == ledger::Joined::yes) count_.store(next + 1, std::memory_order_release);
     return joined;

@@ -10,7 +10,7 @@ namespace cuslice {
 // made in all of them or in none. Thread-safe once joined; joining is the caller's to serialise.
 class SharedBudget {
   public:
-    static constexpr unsigned kMost = 4;
+    static constexpr unsigned kMax = 4;
 
     bool joined() const { return count_.load(std::memory_order_acquire) != 0; }
 
@@ -59,7 +59,7 @@ class SharedBudget {
     bool ask(std::uint64_t bytes, bool* asked, std::uint64_t* state);
 
     SharedBudget* outer_ = nullptr;
-    ledger::Membership members_[kMost];
+    ledger::Membership members_[kMax];
     std::atomic<unsigned> count_{0};
     std::atomic<std::uint64_t> margin_{0};
 };

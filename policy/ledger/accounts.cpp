@@ -19,7 +19,7 @@ bool has_members(const File& file, std::uint32_t account) {
 }
 
 Account* new_account(File& file, AccountKind kind) {
-    constexpr unsigned kMostGroups = kAccounts / 4 * 3;
+    constexpr unsigned kMaxGroups = kAccounts / 4 * 3;
     Account *free = nullptr, *left = nullptr;
     unsigned groups = 0;
     for (std::uint32_t i = 0; i < kAccounts; i++) {
@@ -32,7 +32,7 @@ Account* new_account(File& file, AccountKind kind) {
         groups++;
         if (account.left && !has_members(file, i) && (!left || account.left < left->left)) left = &account;
     }
-    if (!free || (kind == AccountKind::group && groups >= kMostGroups)) free = left;
+    if (!free || (kind == AccountKind::group && groups >= kMaxGroups)) free = left;
     if (free) free->state.store(AccountState::free);
     return free;
 }
@@ -43,7 +43,7 @@ void set_terms(Account* account, const Terms& terms) {
         account->kind = terms.kind;
         account->inner = terms.inner;
         memcpy(account->name, terms.name, sizeof account->name);
-        account->total.bytes = 0;  // the stamp stays: it is some lane's, and noted there when it is replaced
+        account->total.bytes = 0;  // the stamp stays: it is some stripe's, and noted there when it is replaced
     }
     if (!known || terms.limit != kNoLimitBytes) account->limit.store(terms.limit);
     account->left = 0;

@@ -1,8 +1,18 @@
 #pragma once
-#include "policy/ledger/membership.h"
+#include "policy/ledger/total.h"
 
 // A file's accounts. With byte 0 locked, or before the file has a name.
 namespace cuslice::ledger {
+
+inline constexpr std::uint64_t kNoLimitBytes = kNoLimit;
+
+// What an account is made with.
+struct Terms {
+    AccountKind kind = AccountKind::job;
+    bool inner = false;
+    char name[sizeof Account::name] = {};
+    std::uint64_t limit = kNoLimitBytes, reserved = 0;  // bytes
+};
 
 // Null: there is none of that name.
 Account* find_account(File& file, AccountKind kind, const char* name);

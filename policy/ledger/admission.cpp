@@ -9,8 +9,10 @@
 #include <algorithm>
 
 #include "policy/base/directory_entry.h"
+#include "policy/base/kernel_clock.h"
 #include "policy/ledger/accounts.h"
-#include "policy/ledger/locked.h"
+#include "policy/ledger/ledger.h"
+#include "policy/ledger/process_identity.h"
 #include "policy/ledger/total.h"
 #include "policy/ledger/users.h"
 
@@ -34,7 +36,7 @@ void add_holder(Committed* committed, unsigned user, const Account& account, con
     const std::uint64_t used = __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED);
     committed->used += used;
     committed->promised += promised(account);
-    if (committed->count == Committed::kMost) {
+    if (committed->count == Committed::kMax) {
         committed->left_out++;
         return;
     }
@@ -182,7 +184,7 @@ std::uint64_t Ledger::room(std::uint64_t in_use, Committed* committed) const {
     const std::uint64_t had = committed->queue.room(left, possible, &kept_for);
     committed->kept = left - had;
     if (kept_for) committed->kept_for = *kept_for;
-    committed->keeps = waiting_.placed && waiting_.bytes <= possible && committed->queue.past() >= kMostPast;
+    committed->keeps = waiting_.placed && waiting_.bytes <= possible && committed->queue.past() >= kMaxPast;
     return had;
 }
 
@@ -191,7 +193,7 @@ bool Ledger::look(std::uint64_t in_use, Committed* committed, std::uint64_t* ava
     bool undecided = false;
     *committed = {};
     committed->queue.asks(own_order());
-    if (!open_.there() || !add_foreign(deadline, committed, &undecided)) return false;
+    if (!opened() || !add_foreign(deadline, committed, &undecided)) return false;
     const Locked locked(*this, deadline);
     if (!locked) return false;
     take_back_dead_locked();
@@ -217,6 +219,7 @@ Ledger::Place* Ledger::take_place(const Account* account, const Joiner& self, Fa
     Place& place = mine_[mine_count_];
     place = {};
     const auto lock = [&](std::uint32_t number) {
+        mutex_.is_held();
         return keep_over_exec_ ? place.lock.take_over_exec(open_.descriptor, number)
                                : place.lock.take(open_.descriptor, number);
     };
@@ -247,8 +250,8 @@ Ledger::Place* Ledger::take_place(const Account* account, const Joiner& self, Fa
     member.role = keep_over_exec_ ? MemberRole::launcher : MemberRole::user;
     static_assert(sizeof member.command == sizeof self.command);
     memcpy(member.command, self.command, sizeof member.command);
-    for (std::uint32_t lane = 0; lane < kLanes; lane++)
-        file.lanes[number * kLanes + lane].last_use.store(now_monotonic_seconds());
+    for (std::uint32_t stripe = 0; stripe < kStripes; stripe++)
+        file.stripes[number * kStripes + stripe].last_use.store(now_monotonic_seconds());
     if (number >= file.header.members) file.header.members = number + 1;
     return &place;
 }
@@ -328,7 +331,7 @@ void Ledger::enter(Account* account, Place* place, Membership* membership) {
     membership->open_ = open_;
     membership->path_ = path_;
     membership->file_ = open_.file;
-    membership->lanes_ = open_.file->lanes;
+    membership->stripes_ = open_.file->stripes;
     membership->number_ = place->number;
     __atomic_store_n(&membership->account_, account, __ATOMIC_RELEASE);
     membership->remember();

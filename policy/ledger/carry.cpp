@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <iterator>
 
+#include "policy/base/kernel_clock.h"
 #include "policy/ledger/accounts.h"
 #include "policy/ledger/liveness.h"
+#include "policy/ledger/process_identity.h"
 #include "policy/ledger/queue.h"
 #include "policy/ledger/total.h"
 
@@ -34,8 +36,8 @@ bool is_to_be_carried(const OpenFile& gone, std::uint32_t number, Carried which)
 std::int64_t held_in(const File& file, std::uint32_t number) {
     const Stamped& total = file.accounts[file.members[number].account].total;
     std::int64_t sum = 0;
-    for (std::uint32_t lane = number * kLanes; lane < (number + 1) * kLanes; lane++)
-        sum = plus(sum, held_now(total, file.lanes[lane], lane));
+    for (std::uint32_t stripe = number * kStripes; stripe < (number + 1) * kStripes; stripe++)
+        sum = plus(sum, held_now(total, file.stripes[stripe], stripe));
     return std::max<std::int64_t>(sum, 0);
 }
 
@@ -98,16 +100,16 @@ bool carry_member(const OpenFile& gone, std::uint32_t number, const OpenFile& fr
     if (here == count) here = enter(fresh, member, index);
     if (here == kMembers) return false;
     Stamped& total = file.accounts[index].total;
-    const std::uint32_t lane = here * kLanes;
+    const std::uint32_t stripe = here * kStripes;
     std::int64_t entered = 0;
-    for (std::uint32_t i = lane; i < lane + kLanes; i++) {
-        resolve(total, file.lanes, i);
-        entered = plus(entered, file.lanes[i].held.load());
-        const std::uint64_t used = gone.file->lanes[number * kLanes + i - lane].last_use.load();
-        file.lanes[i].last_use.store(used);
+    for (std::uint32_t i = stripe; i < stripe + kStripes; i++) {
+        resolve(total, file.stripes, i);
+        entered = plus(entered, file.stripes[i].held.load());
+        const std::uint64_t used = gone.file->stripes[number * kStripes + i - stripe].last_use.load();
+        file.stripes[i].last_use.store(used);
     }
     const std::int64_t more = plus(held_in(*gone.file, number), minus(entered));
-    if (more) change(total, file.lanes, lane, more, kNoLimit);
+    if (more) change(total, file.stripes, stripe, more, kNoLimit);
     return true;
 }
 

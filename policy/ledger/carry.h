@@ -1,5 +1,6 @@
 #pragma once
 #include "policy/ledger/file.h"
+#include "policy/ledger/folder.h"
 
 // A file that is gone, and those who are still in it: the file that takes its place begins with what they hold.
 //
@@ -48,7 +49,7 @@ class Removed {
     void restore();
 
   private:
-    static constexpr unsigned kMost = 8;
+    static constexpr unsigned kMax = 8;
     void add(const OpenFile& file, bool own);
     void lock();
     void unlock();
@@ -61,7 +62,7 @@ class Removed {
         bool own = false;      // not to be closed
         bool retired = false;  // before
     };
-    One files_[kMost];
+    One files_[kMax];
     unsigned count_ = 0;
     const char* const uuid_;
     char text_[kPathBytes];  // as /proc has their name

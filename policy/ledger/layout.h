@@ -18,14 +18,14 @@ inline constexpr std::uint32_t kAccounts = 128;
 inline constexpr std::uint32_t kMembers = 2048;
 // So many at first, for which there is space in the file; the rest of it is a hole, and filled by as many at a time.
 inline constexpr std::uint32_t kRoom = 192;
-// Lanes of a member: so many of its threads can change a total at the same time.
-inline constexpr std::uint32_t kLanes = 4;
+// Stripes of a member: so many of its threads can change a total at the same time.
+inline constexpr std::uint32_t kStripes = 4;
 inline constexpr std::uint32_t kTickets = 64;
 // Of so many grants the number of the request is known.
 inline constexpr std::uint32_t kLatest = 8;
 
-// A total that many processes change, and who changed it last: lane number in the upper 16 bits, that lane's operation
-// in the others. Both change in one compare-exchange of 16 bytes.
+// A total that many processes change, and who changed it last: stripe number in the upper 16 bits, that stripe's
+// operation in the others. Both change in one compare-exchange of 16 bytes.
 struct alignas(16) Stamped {
     std::uint64_t bytes;
     std::uint64_t stamp;
@@ -34,7 +34,7 @@ struct alignas(16) Stamped {
 enum class AccountState : std::uint32_t { free, claimed, open };
 enum class AccountKind : std::uint32_t { job, group };
 
-// What several processes share one limit in. `total` is always the sum of what its members' lanes hold.
+// What several processes share one limit in. `total` is always the sum of what its members' stripes hold.
 struct alignas(128) Account {
     Stamped total;
     std::atomic<std::uint64_t> limit;     // bytes; ~0: none
@@ -87,17 +87,17 @@ struct alignas(128) Member {
     char command[48];
 };
 
-// What one member took and gave back, the only truth of what it holds: a sum over its lanes. A lane is written by one
-// thread at a time. Its last operation can be told to have happened or not wherever its process died in it.
-struct alignas(256) Lane {
-    std::atomic<std::int64_t> held;               // bytes; negative where another lane took what this one gave back
+// What one member took and gave back, the only truth of what it holds: a sum over its stripes. A stripe is written by
+// one thread at a time. Its last operation can be told to have happened or not wherever its process died in it.
+struct alignas(256) Stripe {
+    std::atomic<std::int64_t> held;               // bytes; negative where another stripe took what this one gave back
     std::atomic<std::uint64_t> begun, completed;  // numbers of its last operations
     std::atomic<std::int64_t> before, delta;      // of the one that was begun last
     std::atomic<std::uint64_t> last_use;          // CLOCK_MONOTONIC at the last reservation, seconds
-    // By others: the last of this lane's stamps that somebody has replaced.
+    // By others: the last of this stripe's stamps that somebody has replaced.
     alignas(128) std::atomic<std::uint64_t> replaced;
 };
-static_assert(sizeof(Account) == 128 && sizeof(Member) == 128 && sizeof(Lane) == 256);
+static_assert(sizeof(Account) == 128 && sizeof(Member) == 128 && sizeof(Stripe) == 256);
 
 enum class TicketState : std::uint32_t { free, waiting };
 
@@ -140,9 +140,9 @@ struct File {
     Account accounts[kAccounts];
     Ticket tickets[kTickets];
     Member members[kMembers];
-    Lane lanes[kMembers * kLanes];
+    Stripe stripes[kMembers * kStripes];
 };
 static_assert(offsetof(File, accounts) == 256, "what version 4 has");
-static_assert(kMembers * kLanes < 1 << 16, "a stamp has 16 bits for the lane");
+static_assert(kMembers * kStripes < 1 << 16, "a stamp has 16 bits for the stripe");
 
 }  // namespace cuslice::ledger

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <iterator>
 
-#include "policy/ledger/locked.h"
+#include "policy/base/kernel_clock.h"
+#include "policy/ledger/own_file.h"
+#include "policy/ledger/process_identity.h"
 #include "policy/ledger/total.h"
 #include "policy/ledger/users.h"
 
@@ -30,18 +32,26 @@ void set(char* text, std::size_t size, const char* value) { snprintf(text, size,
 
 // ---- the lock -------------------------------------------------------------------------------------------------------
 
-Ledger::Locked::Locked(Ledger& ledger, const Deadline& deadline, Failure* why)
+Ledger::Locked::Locked(Ledger& ledger, const Deadline& deadline, Failure* why, Removed removed)
     : ledger_(ledger), guard_(ledger.mutex_), saved_errno_(errno) {
     if (!ledger_.open_.there()) return;
     const bool rests = now_monotonic_seconds() < ledger_.not_before_;
     const auto rest = [&] {
+        ledger_.mutex_.is_held();
         if (!rests && means_held(errno)) ledger_.not_before_ = now_monotonic_seconds() + kRest;
     };
+    bool stays = false;  // in the removed file
     for (unsigned tries = 0;; tries++) {
         errno = 0;
         if (!ledger_.find_file(rests ? Deadline(kBrief) : deadline, rests, why)) {
-            rest();
-            return;
+            const int error = errno;
+            stays = removed == Removed::will_do && !means_held(error) &&
+                    state_of(ledger_.open_, ledger_.uuid_) == State::gone;
+            if (!stays) {
+                errno = error;
+                rest();
+                return;
+            }
         }
         ledger_.lock_own_bytes();
         kind_ = lock_header_until(ledger_.open_.descriptor, ledger_.open_.file->header, rests ? Deadline(0) : deadline);
@@ -54,12 +64,12 @@ Ledger::Locked::Locked(Ledger& ledger, const Deadline& deadline, Failure* why)
             return;
         }
         // Whoever put another file in its place meanwhile has not seen what is done in this one from here on.
-        if (tries == kTries || state_of(ledger_.open_, ledger_.uuid_) != State::gone) break;
+        if (stays || tries == kTries || state_of(ledger_.open_, ledger_.uuid_) != State::gone) break;
         unlock_header(ledger_.open_.descriptor, ledger_.open_.file->header, kind_);
         kind_ = LockKind::none;
     }
     Header& header = ledger_.open_.file->header;
-    if (header.unfinished) ledger_.finish_file();
+    if (header.unfinished && !stays) ledger_.finish_file();
     for (unsigned i = 0; i < ledger_.mine_count_; i++) {
         Membership* membership = ledger_.mine_[i].membership;
         if (!membership) continue;
@@ -96,19 +106,21 @@ void Ledger::name_locker(const OpenFile& file, Failure* why) {
 
 // ---- the file -------------------------------------------------------------------------------------------------------
 
-void Ledger::set_paths(const char* folder, const char* uuid) {
+unsigned Ledger::set_paths(const char* folder, const char* uuid) {
     set(folder_, sizeof folder_, folder);
     set(uuid_, sizeof uuid_, uuid);
-    if (!ledger_path(folder_, this_user(folder_), uuid_, path_)) path_[0] = '\0';
+    const unsigned user = this_user(folder_);
+    if (!ledger_path(folder_, user, uuid_, path_)) path_[0] = '\0';
+    return user;
 }
 
 bool Ledger::open(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec, Failure* why) {
     LockGuard guard(mutex_);
     if (open_.there()) return true;
     const int saved_errno = errno;
-    set_paths(folder, uuid);
+    const unsigned user = set_paths(folder, uuid);
     keep_over_exec_ = keep_over_exec;
-    const bool done = open_own(folder, uuid, capacity, keep_over_exec, Deadline(kPatienceToOpen), &open_, why);
+    const bool done = open_own(folder, user, uuid, capacity, keep_over_exec, Deadline(kPatienceToOpen), &open_, why);
     if (done) capacity_ = open_.file->header.capacity;
     errno = saved_errno;
     return done;
@@ -135,11 +147,12 @@ void Ledger::close() {
 }
 
 void Ledger::forget() {
-    mutex_.reset();
+    LockGuard guard(mutex_);
     for (unsigned i = 0; i < mine_count_; i++) mine_[i].lock.forget();
     mine_count_ = 0;
     waiting_ = {};
     leave_to_parent(&open_);
+    forget_pid_namespace();
 }
 
 // ---- accounts and members -------------------------------------------------------------------------------------------
@@ -174,7 +187,8 @@ bool Ledger::take_back_if_dead(std::uint32_t number) {
     File& file = *open_.file;
     Member& member = file.members[number];
     if (member.state.load() != MemberState::live || !is_dead(member, number)) return false;
-    if (member.account < kAccounts) take_back(file.accounts[member.account].total, file.lanes, number * kLanes, kLanes);
+    if (member.account < kAccounts)
+        take_back(file.accounts[member.account].total, file.stripes, number * kStripes, kStripes);
     member.state.store(MemberState::free);
     return true;
 }
@@ -188,12 +202,13 @@ bool Ledger::take_back_dead_locked() {
 }
 
 // For whoever joins an account (null: a new one), which has to know whether anybody is in it, and that no earlier image
-// of this process is in any. Each look at a member is a call of the kernel's; of the others some are looked at, so that
-// the dead don't become many, and where memory is short all of them are.
+// of this process is in any. Each look at a member is a call of the kernel's, which walks all locks of the file; of the
+// others some are looked at, so that the dead don't become many: at most one of kSome, where each join leaves one
+// behind. Where memory is short all of them are.
 void Ledger::take_back_some_dead_locked(const Account* account) {
-    constexpr std::uint32_t kSome = 16;
+    constexpr std::uint32_t kSome = 4, kFew = 16;
     const std::uint32_t count = members();
-    if (count <= kSome) {
+    if (count <= kFew) {
         take_back_dead_locked();
         return;
     }
@@ -230,12 +245,12 @@ void Ledger::tidy_accounts() {
 }
 
 bool Ledger::take_back_dead(Failure* why) {
-    const Locked locked(*this, Deadline(kPatience), why);
+    const Locked locked(*this, Deadline(kPatience), why, Locked::Removed::will_do);
     return locked && take_back_dead_locked();
 }
 
 bool Ledger::watch(AccountKind kind, const char* name, Watched* watched) {
-    const Locked locked(*this, Deadline(kPatience));
+    const Locked locked(*this, Deadline(kPatience), nullptr, Locked::Removed::will_do);
     if (!locked) return false;
     take_back_dead_locked();
     const File& file = *open_.file;
@@ -251,7 +266,7 @@ bool Ledger::watch(AccountKind kind, const char* name, Watched* watched) {
         const Member& member = file.members[i];
         if (member.state.load() != MemberState::live || &file.accounts[member.account % kAccounts] != account) continue;
         if (is_doubled(file, member)) continue;
-        if (watched->count < Watched::kMost) watched->pids[watched->count++] = member.pid;
+        if (watched->count < Watched::kMax) watched->pids[watched->count++] = member.pid;
     }
     return true;
 }

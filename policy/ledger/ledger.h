@@ -4,8 +4,11 @@
 #include "policy/base/mutex.h"
 #include "policy/ledger/accounts.h"
 #include "policy/ledger/file.h"
+#include "policy/ledger/folder.h"
 #include "policy/ledger/liveness.h"
+#include "policy/ledger/locks.h"
 #include "policy/ledger/membership.h"
+#include "policy/ledger/process_identity.h"
 #include "policy/ledger/queue.h"
 
 namespace cuslice::ledger {
@@ -21,8 +24,8 @@ struct Holder {
 
 // How much of a GPU is promised to whom, over all users.
 struct Committed {
-    static constexpr unsigned kMost = 64;
-    Holder holders[kMost];
+    static constexpr unsigned kMax = 64;
+    Holder holders[kMax];
     unsigned count = 0, left_out = 0;
     std::uint64_t promised = 0;  // bytes: the sum over accounts of max(reserved, used)
     std::uint64_t used = 0;      // bytes that members hold
@@ -34,11 +37,11 @@ struct Committed {
 
 // Some accounts at one moment, as their members see them. Filled by watch().
 struct Watched {
-    static constexpr unsigned kMost = 512;
+    static constexpr unsigned kMax = 512;
     std::uint64_t limit = kNoLimitBytes;  // bytes; of the account that has least left
     std::uint64_t used = 0;               // of the same
     unsigned count = 0;
-    std::int32_t pids[kMost] = {};  // of all
+    std::int32_t pids[kMax] = {};  // of all
 };
 
 enum class Joined : std::uint8_t {
@@ -66,14 +69,20 @@ class Ledger {
     bool open_existing(const char* folder, const char* uuid, Failure* why);
     std::uint64_t capacity() const { return capacity_; }
     // Another file under the same name has another.
-    std::uint64_t id() const { return open_.file->header.id; }
+    std::uint64_t id() const {
+        const LockGuard lock(mutex_);
+        return open_.file->header.id;
+    }
     // For a process that goes on without it. Not while it has a membership.
     void close();
     bool opened() const {
         const LockGuard lock(mutex_);
         return open_.there();
     }
-    Found found() const { return open_.found; }
+    Found found() const {
+        const LockGuard lock(mutex_);
+        return open_.found;
+    }
 
     // Makes this process a member. `in_use`: bytes that are in use on the GPU by everybody, as NVML has it; 0 where
     // that is not known. On refusal `*committed` says who stands in the way and `*available` what could be had. The
@@ -111,7 +120,30 @@ class Ledger {
     void forget();
 
   private:
-    class Locked;
+    // For a lock that is held while accounts change hands, which takes microseconds; its owner may have been stopped.
+    static constexpr unsigned kPatience = 500;  // milliseconds
+
+    // While it lives, no other thread and no other process moves accounts or members.
+    class CUSLICE_SCOPED_CAPABILITY Locked {
+      public:
+        // Where a file was removed and no other can be made in its place (no room, something else of that name):
+        // whether the removed one will do, in which the members meet until then. It does not for those who join.
+        enum class Removed : bool { is_no_use, will_do };
+        // `*why` says why it can't be had, and who has it.
+        Locked(Ledger& ledger, const Deadline& deadline, Failure* why = nullptr, Removed removed = Removed::is_no_use)
+            CUSLICE_ACQUIRE(ledger.mutex_);
+        ~Locked() CUSLICE_RELEASE();
+        Locked(const Locked&) = delete;
+        Locked& operator=(const Locked&) = delete;
+        explicit operator bool() const { return kind_ != LockKind::none; }
+
+      private:
+        Ledger& ledger_;
+        LockGuard guard_;
+        int saved_errno_;
+        LockKind kind_ = LockKind::none;
+    };
+
     // One of this process's members.
     struct Place {
         std::uint32_t number = 0;
@@ -136,60 +168,70 @@ class Ledger {
     };
     enum class Step : std::uint8_t { joined, lost, failed, busy, refused, claimed };
 
-    void set_paths(const char* folder, const char* uuid);
+    // The user whose file it is.
+    unsigned set_paths(const char* folder, const char* uuid) CUSLICE_REQUIRES(mutex_);
     // `rests`: no lock is waited for.
-    bool find_file(const Deadline& deadline, bool rests, Failure* why);
-    void finish_file();
-    bool put_back(const Deadline& deadline, bool rests, Failure* why);
-    void move_places(const OpenFile& old);
-    Place* take_over_carried(std::uint32_t account, const Joiner& self);
-    std::uint32_t find_carried(std::uint32_t account, const Joiner& self) const;
-    void lock_own_bytes();
+    bool find_file(const Deadline& deadline, bool rests, Failure* why) CUSLICE_REQUIRES(mutex_);
+    void finish_file() CUSLICE_REQUIRES(mutex_);
+    bool put_back(const Deadline& deadline, bool rests, Failure* why) CUSLICE_REQUIRES(mutex_);
+    void move_places(const OpenFile& old) CUSLICE_REQUIRES(mutex_);
+    Place* take_over_carried(std::uint32_t account, const Joiner& self) CUSLICE_REQUIRES(mutex_);
+    std::uint32_t find_carried(std::uint32_t account, const Joiner& self) const CUSLICE_REQUIRES(mutex_);
+    void lock_own_bytes() CUSLICE_REQUIRES(mutex_);
     static void name_locker(const OpenFile& file, Failure* why);
 
-    Account* find(AccountKind kind, const char* name) const { return find_account(*open_.file, kind, name); }
-    std::uint32_t index_of(const Account* account) const {
+    Account* find(AccountKind kind, const char* name) const CUSLICE_REQUIRES(mutex_) {
+        return find_account(*open_.file, kind, name);
+    }
+    std::uint32_t index_of(const Account* account) const CUSLICE_REQUIRES(mutex_) {
         return static_cast<std::uint32_t>(account - open_.file->accounts);
     }
-    bool is_mine(std::uint32_t number) const;
-    bool is_dead(const Member& member, std::uint32_t number) const;
-    bool has_neighbour(const Member& member) const;
-    bool has_members(std::uint32_t account) const { return ledger::has_members(*open_.file, account); }
-    std::uint32_t members() const { return std::min<std::uint32_t>(open_.file->header.members, kMembers); }
-    bool take_back_if_dead(std::uint32_t number);
-    bool take_back_dead_locked();
-    void take_back_some_dead_locked(const Account* account);
-    void tidy_accounts();
+    bool is_mine(std::uint32_t number) const CUSLICE_REQUIRES(mutex_);
+    bool is_dead(const Member& member, std::uint32_t number) const CUSLICE_REQUIRES(mutex_);
+    bool has_neighbour(const Member& member) const CUSLICE_REQUIRES(mutex_);
+    bool has_members(std::uint32_t account) const CUSLICE_REQUIRES(mutex_) {
+        return ledger::has_members(*open_.file, account);
+    }
+    std::uint32_t members() const CUSLICE_REQUIRES(mutex_) {
+        return std::min<std::uint32_t>(open_.file->header.members, kMembers);
+    }
+    bool take_back_if_dead(std::uint32_t number) CUSLICE_REQUIRES(mutex_);
+    bool take_back_dead_locked() CUSLICE_REQUIRES(mutex_);
+    void take_back_some_dead_locked(const Account* account) CUSLICE_REQUIRES(mutex_);
+    void tidy_accounts() CUSLICE_REQUIRES(mutex_);
 
     // A place in the account for this process, not yet living; null: there is none to be had.
-    Place* take_place(const Account* account, const Joiner& self, Failure* why);
-    void adopt_launcher(const Account* account, Member* member);
-    void drop_place(Place* place);
+    Place* take_place(const Account* account, const Joiner& self, Failure* why) CUSLICE_REQUIRES(mutex_);
+    void adopt_launcher(const Account* account, Member* member) CUSLICE_REQUIRES(mutex_);
+    void drop_place(Place* place) CUSLICE_REQUIRES(mutex_);
     Step begin(const Request& request, const Joiner& self, bool may_claim, Membership* membership, Claim* claim,
-               Failure* why);
-    void enter(Account* account, Place* place, Membership* membership);
+               Failure* why) CUSLICE_REQUIRES(mutex_);
+    void enter(Account* account, Place* place, Membership* membership) CUSLICE_REQUIRES(mutex_);
     void withdraw(const Claim& claim);
 
-    std::uint64_t next_order();
+    // Before the request of this number is granted.
+    static void note_granted(Header& header, std::uint64_t order);
+    std::uint64_t next_order() CUSLICE_REQUIRES(mutex_);
     std::uint64_t own_order() const;
-    void take_ticket();
-    void drop_ticket();
-    void take_back_tickets();
+    void take_ticket() CUSLICE_REQUIRES(mutex_);
+    void drop_ticket() CUSLICE_REQUIRES(mutex_);
+    void take_back_tickets() CUSLICE_REQUIRES(mutex_);
 
-    void add_own(const Account* but, Committed* committed, bool* undecided) const;
+    void add_own(const Account* but, Committed* committed, bool* undecided) const CUSLICE_REQUIRES(mutex_);
     bool add_foreign(const Deadline& deadline, Committed* committed, bool* undecided) const;
-    std::uint64_t room(std::uint64_t in_use, Committed* committed) const;
+    std::uint64_t room(std::uint64_t in_use, Committed* committed) const CUSLICE_REQUIRES(mutex_);
 
-    mutable Mutex mutex_;
-    OpenFile open_;
+    mutable Mutex mutex_{LockRank::ledger};
+    OpenFile open_ CUSLICE_GUARDED_BY(mutex_);
     std::uint64_t capacity_ = 0;  // bytes
-    bool keep_over_exec_ = false;
+    bool keep_over_exec_ CUSLICE_GUARDED_BY(mutex_) = false;
     char folder_[kPathBytes] = {}, path_[kPathBytes] = {};
     char uuid_[64] = {};
-    Place mine_[8] = {};
-    unsigned mine_count_ = 0;
-    Waiting waiting_;
-    std::uint64_t not_before_ = 0;  // CLOCK_MONOTONIC, seconds: until then the lock is not waited for again
+    Place mine_[8] CUSLICE_GUARDED_BY(mutex_) = {};
+    unsigned mine_count_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    Waiting waiting_ CUSLICE_GUARDED_BY(mutex_);
+    std::uint64_t not_before_ CUSLICE_GUARDED_BY(mutex_) =
+        0;  // CLOCK_MONOTONIC, seconds: until then the lock is not waited for again
 };
 
 }  // namespace cuslice::ledger

@@ -12,7 +12,7 @@
 #include <algorithm>
 
 #include "policy/base/kernel_clock.h"
-#include "policy/ledger/liveness.h"
+#include "policy/ledger/process_identity.h"
 
 namespace cuslice::ledger {
 
@@ -43,9 +43,7 @@ bool Deadline::pause() const {
     return true;
 }
 
-void Deadline::renew() {
-    end_ = std::min(kernel_clock(CLOCK_MONOTONIC) + patience_, start_ + kMostRenewed * patience_);
-}
+void Deadline::renew() { end_ = std::min(kernel_clock(CLOCK_MONOTONIC) + patience_, start_ + kMaxRenewed * patience_); }
 
 bool means_held(int error) { return error == EACCES || error == EAGAIN; }
 
@@ -80,7 +78,7 @@ LockKind lock_byte_until(int file, std::uint64_t byte, const Deadline& deadline)
 // Many processes may wait at once, as when all of a job start together: polled for, the lock would cost more than what
 // it is held for. A holder that was killed wakes nobody, so nobody sleeps for long.
 LockKind lock_header_until(int file, Header& header, Deadline deadline) {
-    constexpr long kMostAsleep = 80'000'000;  // nanoseconds
+    constexpr long kMaxAsleep = 80'000'000;  // nanoseconds
     long asleep = 5'000'000;
     std::uint32_t seen = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST);
     for (bool first = true;; first = false) {
@@ -107,7 +105,7 @@ LockKind lock_header_until(int file, Header& header, Deadline deadline) {
         }
         const timespec most{0, asleep};
         const bool woken = syscall(SYS_futex, &header.locker, FUTEX_WAIT, holder, &most, nullptr, 0) == 0;
-        if (!woken && errno == ETIMEDOUT) asleep = std::min(2 * asleep, kMostAsleep);
+        if (!woken && errno == ETIMEDOUT) asleep = std::min(2 * asleep, kMaxAsleep);
     }
 }
 
@@ -177,7 +175,7 @@ void PlaceLock::give_up(int file, std::uint32_t number) {
 }
 
 int out_of_the_way(int file, bool keep_over_exec) {
-    const int moved = fcntl(file, keep_over_exec ? F_DUPFD : F_DUPFD_CLOEXEC, kLeastDescriptor);
+    const int moved = fcntl(file, keep_over_exec ? F_DUPFD : F_DUPFD_CLOEXEC, kMinDescriptor);
     if (moved >= 0) {
         close(file);
         return moved;

@@ -11,11 +11,11 @@ class Deadline {
     bool passed() const;
     // Sleeps for a moment. False if the deadline has passed.
     bool pause() const;
-    // What is waited for gets on, and is worth waiting for as long again; in all kMostRenewed times as long.
+    // What is waited for gets on, and is worth waiting for as long again; in all kMaxRenewed times as long.
     void renew();
 
   private:
-    static constexpr std::uint64_t kMostRenewed = 20;
+    static constexpr std::uint64_t kMaxRenewed = 20;
     std::uint64_t patience_, start_, end_;  // nanoseconds
 };
 
@@ -63,7 +63,7 @@ class PlaceLock {
 };
 
 // The lowest descriptor that one of ours may have: 0 to 2 are streams of the host, and scripts choose those up to 9.
-inline constexpr int kLeastDescriptor = 10;
+inline constexpr int kMinDescriptor = 10;
 // The same file under a number that the host leaves alone. `file` is closed.
 int out_of_the_way(int file, bool keep_over_exec);
 

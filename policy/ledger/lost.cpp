@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <iterator>
 
+#include "policy/base/kernel_clock.h"
 #include "policy/ledger/carry.h"
-#include "policy/ledger/locked.h"
+#include "policy/ledger/ledger.h"
+#include "policy/ledger/own_file.h"
+#include "policy/ledger/process_identity.h"
 #include "policy/ledger/total.h"
 
 namespace cuslice::ledger {
@@ -14,15 +17,16 @@ namespace cuslice::ledger {
 // Makes sure of the descriptor and of the file. One that was removed or overwritten is put back by whoever has a place
 // in it.
 bool Ledger::find_file(const Deadline& deadline, bool rests, Failure* why) {
-    bool gone = false;
-    if (!has_descriptor(open_)) {
+    State state = state_of(open_, uuid_);
+    if (state == State::unknown) {
         if (!path_[0]) return false;
+        bool gone = false;
         if (!open_again(path_, &open_, &gone) && !gone) {
             if (why) snprintf(why->text, sizeof why->text, "can't open %s: %s", path_, strerror(errno));
             return false;
         }
+        state = gone ? State::gone : state_of(open_, uuid_);
     }
-    const State state = gone ? State::gone : state_of(open_, uuid_);
     return (state != State::gone && state != State::damaged) || put_back(deadline, rests, why);
 }
 
@@ -90,8 +94,8 @@ Ledger::Place* Ledger::take_over_carried(std::uint32_t account, const Joiner& se
     place.number = number;
     mine_count_++;
     lock_own_bytes();  // taking a place closes a descriptor
-    for (std::uint32_t lane = number * kLanes; lane < (number + 1) * kLanes; lane++)
-        resolve(file.accounts[account].total, file.lanes, lane);  // of whoever wrote it, and was killed over it
+    for (std::uint32_t stripe = number * kStripes; stripe < (number + 1) * kStripes; stripe++)
+        resolve(file.accounts[account].total, file.stripes, stripe);  // of whoever wrote it, and was killed over it
     file.members[number].lock = place.lock.kind();
     file.members[number].role = keep_over_exec_ ? MemberRole::launcher : MemberRole::user;
     return &place;
@@ -153,7 +157,7 @@ void Ledger::move_places(const OpenFile& old) {
         membership->move_to(open_, index_of(account), place->number);
         // Where somebody has the byte of its entry locked it has a place beside it.
         for (std::uint32_t more; (more = find_carried(index_of(account), self)) != kMembers;) {
-            take_back(account->total, open_.file->lanes, more * kLanes, kLanes);
+            take_back(account->total, open_.file->stripes, more * kStripes, kStripes);
             open_.file->members[more].state.store(MemberState::free);
         }
     }

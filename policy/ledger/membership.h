@@ -1,12 +1,10 @@
 #pragma once
 #include "policy/base/mutex.h"
+#include "policy/ledger/accounts.h"
 #include "policy/ledger/file.h"
-#include "policy/ledger/layout.h"
 #include "policy/ledger/total.h"
 
 namespace cuslice::ledger {
-
-inline constexpr std::uint64_t kNoLimitBytes = kNoLimit;
 
 // What a process wants to be a member of.
 struct Request {
@@ -19,22 +17,14 @@ struct Request {
     std::uint64_t made_in = 0;            // the id of the file in which the launcher made it; 0: not known
 };
 
-// What an account is made with.
-struct Terms {
-    AccountKind kind = AccountKind::job;
-    bool inner = false;
-    char name[sizeof Account::name] = {};
-    std::uint64_t limit = kNoLimitBytes, reserved = 0;  // bytes
-};
-
 // This process's place in one account of one GPU's ledger. Reserving and giving back is lock-free but for a lock of
-// this process alone, and never enters the kernel unless another thread is in the same lane.
+// this process alone, and never enters the kernel unless another thread is in the same stripe.
 class Membership {
   public:
     bool there() const { return account_now() != nullptr; }
     std::uint64_t limit() const {
         const std::uint64_t said = account_now()->limit.load(std::memory_order_relaxed);
-        return said >> kMostBits ? limit_of_damaged(said) : said;
+        return said >> kMaxBits ? limit_of_damaged(said) : said;
     }
     std::uint64_t used() const { return __atomic_load_n(&account_now()->total.bytes, __ATOMIC_RELAXED) & ~kRetired; }
     // Another file has taken the place of this one: everything is refused here until the ledger's lock is taken, with
@@ -49,7 +39,7 @@ class Membership {
     bool reserve(std::uint64_t bytes, std::uint64_t margin, std::uint64_t* seen);
     // What is a fact already, whatever the limit; negative: given back.
     void change(std::int64_t bytes);
-    // What this member holds, over all its lanes.
+    // What this member holds, over all its stripes.
     std::uint64_t held() const;
 
     // This member keeps memory that it could give back, so many bytes at the moment, and will look at wanted() now and
@@ -66,10 +56,10 @@ class Membership {
 
   private:
     friend class Ledger;
-    class InLane;
+    class InStripe;
 
     // No GPU has 256 TiB: such a limit is none, or text that somebody wrote over it.
-    static constexpr unsigned kMostBits = 48;
+    static constexpr unsigned kMaxBits = 48;
     std::uint64_t limit_of_damaged(std::uint64_t said) const {
         return said == kNoLimitBytes ? said : __atomic_load_n(&terms_.limit, __ATOMIC_RELAXED);
     }
@@ -78,21 +68,21 @@ class Membership {
     // Takes note of the account's terms, in case that the file is lost.
     void remember();
     // Goes on in another file, in `number` of account `index`, with what is held here. Under the ledger's lock.
-    void move_to(const OpenFile& file, std::uint32_t index, std::uint32_t number);
-    // The file has been looked for; a lane's mutex is held.
+    void move_to(const OpenFile& file, std::uint32_t index, std::uint32_t number) CUSLICE_UNCHECKED;  // in loops
+    // The file has been looked for; a stripe's mutex is held.
     bool is_lost() const;
 
     Account* account_ = nullptr;
     OpenFile open_;               // as it was when this place was taken
     const char* path_ = nullptr;  // the ledger's
     File* file_ = nullptr;
-    Lane* lanes_ = nullptr;
+    Stripe* stripes_ = nullptr;
     std::uint32_t number_ = 0;
     Terms terms_;
-    struct alignas(64) LaneMutex {
-        Mutex mutex;
+    struct alignas(64) StripeMutex {
+        Mutex mutex{LockRank::stripe};
     };
-    LaneMutex mutexes_[kLanes];
+    StripeMutex mutexes_[kStripes];
 };
 
 }  // namespace cuslice::ledger

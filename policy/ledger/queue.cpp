@@ -15,7 +15,7 @@ void Granted::note(std::uint64_t order) {
 
 void Granted::note_all(const std::uint64_t (&orders)[kLatest], std::uint64_t now) {
     for (const std::uint64_t order : orders)
-        if (order <= now || order - now < kMostAhead) note(order);
+        if (order <= now || order - now < kMaxAhead) note(order);
 }
 
 unsigned Granted::past(std::uint64_t order) const {
@@ -29,8 +29,8 @@ void Queue::add(const Waiter& waiter) {
     if (waiter.order >= order_) return;
     ahead_++;
     if (waiter.steps_back || !waiter.bytes) return;
-    if (count_ == kMost && front_[kMost - 1].order <= waiter.order) return;
-    unsigned at = count_ < kMost ? count_++ : kMost - 1;
+    if (count_ == kMax && front_[kMax - 1].order <= waiter.order) return;
+    unsigned at = count_ < kMax ? count_++ : kMax - 1;
     for (; at > 0 && front_[at - 1].order > waiter.order; at--) front_[at] = front_[at - 1];
     front_[at] = waiter;
 }
@@ -50,7 +50,7 @@ std::uint64_t Queue::room(std::uint64_t left, std::uint64_t possible, const Wait
         const Waiter& waiter = front_[i];
         if (waiter.bytes > possible) continue;
         const bool fits = waiter.bytes <= left;
-        if (!fits && granted_.past(waiter.order) < kMostPast) continue;
+        if (!fits && granted_.past(waiter.order) < kMaxPast) continue;
         left -= fits ? waiter.bytes : left;
         if (!*kept_for) *kept_for = &waiter;
     }

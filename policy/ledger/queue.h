@@ -8,13 +8,13 @@
 namespace cuslice::ledger {
 
 // So many later requests may be granted past one that waits.
-inline constexpr unsigned kMostPast = 3;
+inline constexpr unsigned kMaxPast = 3;
 // A waiter that has not looked for so long, because it is stopped or hangs, keeps its place, and nothing is kept for
 // it. Longer than the launcher waits for NVML's answer between two looks.
 inline constexpr std::uint64_t kLooksWithin = 20'000'000'000;  // nanoseconds
 // No number is later than the clock by more than this, which allows for a clock that was set back. One that is was
 // written by nobody.
-inline constexpr std::uint64_t kMostAhead = 86'400'000'000'000;  // nanoseconds
+inline constexpr std::uint64_t kMaxAhead = 86'400'000'000'000;  // nanoseconds
 
 struct Waiter {
     unsigned user = 0;
@@ -31,7 +31,7 @@ struct Waiter {
 class Granted {
   public:
     void note(std::uint64_t order);
-    // Those that a file has, which may be anything: what is later than `now` and kMostAhead is no number.
+    // Those that a file has, which may be anything: what is later than `now` and kMaxAhead is no number.
     void note_all(const std::uint64_t (&orders)[kLatest], std::uint64_t now);
     unsigned past(std::uint64_t order) const;
     const std::uint64_t (&orders() const)[kLatest] { return orders_; }
@@ -45,7 +45,7 @@ class Queue {
   public:
     // So many of those in front are looked at one by one. Whatever passed the last of them passed the others too, so
     // once it has been passed too often, so have all of them.
-    static constexpr unsigned kMost = 16;
+    static constexpr unsigned kMax = 16;
 
     // Which request it is that asks: until it is said, one behind all others.
     void asks(std::uint64_t order) { order_ = order; }
@@ -69,7 +69,7 @@ class Queue {
 
   private:
     std::uint64_t order_ = ~0ull;
-    Waiter front_[kMost];  // the oldest first, of those for whom something may be kept
+    Waiter front_[kMax];  // the oldest first, of those for whom something may be kept
     unsigned count_ = 0, ahead_ = 0, total_ = 0;
     Granted granted_;
 };

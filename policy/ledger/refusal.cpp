@@ -4,13 +4,14 @@
 
 #include "config/printable.h"
 #include "config/size.h"
+#include "policy/base/kernel_clock.h"
 
 namespace cuslice::ledger {
 
 namespace {
 
 using Line = FixedText<1024>;
-constexpr unsigned kMostNamed = 5;
+constexpr unsigned kMaxNamed = 5;
 
 // "pid 812 (python, user alice)", of a holder or a waiter.
 template <typename Who>
@@ -52,14 +53,14 @@ Line describe_left(const Refusal& refusal, const Telling& telling) {
     if (committed.kept) {
         line.append(", ");
         if (refusal.available) line.append(format_size(committed.kept).view()).append(" of it ");
-        append_who(line.append("kept for "), committed.kept_for, telling);
+        append_who(line.append("reserved for "), committed.kept_for, telling);
         line.append(", which has waited for ").append(format_size(committed.kept_for.bytes).view()).append(" for ");
         line.append(format_age(seconds_since(committed.kept_for.since)).view());
     }
     const bool outside = refusal.in_use > committed.used;
     if (committed.count || outside) line.append(". Held: ");
     unsigned named = 0;
-    for (; named < committed.count && named < kMostNamed; named++) {
+    for (; named < committed.count && named < kMaxNamed; named++) {
         if (named) line.append("; ");
         append_holder(line, committed.holders[named], telling);
     }
@@ -74,7 +75,8 @@ Line describe_left(const Refusal& refusal, const Telling& telling) {
 
 Line describe_refusal(const Refusal& refusal, const Telling& telling) {
     Line line;
-    line.append(format_size(refusal.asked).view()).append(" asked, ").append(describe_left(refusal, telling).view());
+    line.append(format_size(refusal.asked).view()).append(" requested, ");
+    line.append(describe_left(refusal, telling).view());
     if (refusal.waiting) return line;
     line.append(". Try --wait");
     constexpr std::uint64_t kMiB = 1 << 20;

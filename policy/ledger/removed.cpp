@@ -12,6 +12,7 @@
 #include "policy/base/directory_entry.h"
 #include "policy/base/kernel_clock.h"
 #include "policy/ledger/carry.h"
+#include "policy/ledger/locks.h"
 
 namespace cuslice::ledger {
 
@@ -19,7 +20,7 @@ namespace {
 
 constexpr unsigned kPatience = 20;  // milliseconds, for the lock of a file that is gone: its owner may be stopped
 // For all of /proc, in nanoseconds of this thread's own: a busy machine is no reason to miss anybody.
-constexpr std::uint64_t kMostWork = 500'000'000;
+constexpr std::uint64_t kMaxWork = 500'000'000;
 
 // "/dev/shm/cuslice/1000-GPU-….4.ledger (deleted)", as /proc will have it: by the folder's real name, which is that of
 // a file which lies in it now.
@@ -103,7 +104,7 @@ void Removed::look_around() {
     if (!looks_) return;
     const int processes = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (processes < 0) return;
-    const std::uint64_t end = kernel_clock(CLOCK_THREAD_CPUTIME_ID) + kMostWork;
+    const std::uint64_t end = kernel_clock(CLOCK_THREAD_CPUTIME_ID) + kMaxWork;
     const uid_t self = geteuid();
     const std::size_t size = strlen(text_);
     for_each_number(processes, end, [&](const char* pid) {
@@ -128,7 +129,7 @@ void Removed::look_around() {
 // lock of this process would go with any descriptor of the file that is closed.
 void Removed::look_at(int descriptors, const char* number) {
     struct stat info {};
-    if (count_ == kMost || syscall(SYS_newfstatat, descriptors, number, &info, 0) != 0) return;
+    if (count_ == kMax || syscall(SYS_newfstatat, descriptors, number, &info, 0) != 0) return;
     if (info.st_dev == device_ && info.st_ino == inode_) return;
     for (unsigned i = 0; i < count_; i++)
         if (files_[i].open.device == info.st_dev && files_[i].open.inode == info.st_ino) return;

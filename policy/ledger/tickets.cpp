@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <iterator>
 
+#include "policy/base/kernel_clock.h"
 #include "policy/ledger/ledger.h"
-#include "policy/ledger/locked.h"
 
 namespace cuslice::ledger {
 
-void note_granted(Header& header, std::uint64_t order) {
+void Ledger::note_granted(Header& header, std::uint64_t order) {
     Granted granted;
     granted.note_all(header.granted, now_realtime());
     granted.note(order);
@@ -22,7 +22,7 @@ void note_granted(Header& header, std::uint64_t order) {
 std::uint64_t Ledger::next_order() {
     std::uint64_t& last = open_.file->header.last_order;
     const std::uint64_t now = now_realtime();
-    last = last >= now && last - now < kMostAhead / 2 ? last + 1 : now;
+    last = last >= now && last - now < kMaxAhead / 2 ? last + 1 : now;
     return last;
 }
 
@@ -83,7 +83,10 @@ void Ledger::take_back_tickets() {
 }
 
 void Ledger::queue_up(std::uint64_t bytes, const char* command) {
-    if (!open_.there() || waiting_.waits) return;
+    {
+        const LockGuard guard(mutex_);
+        if (!open_.there() || waiting_.waits) return;
+    }
     const Locked locked(*this, Deadline(kPatience));
     waiting_.waits = true;
     waiting_.bytes = bytes;

@@ -3,8 +3,8 @@
 
 // A total in memory that processes share, any of which may be killed in any instruction without a byte being lost.
 //
-// Before a lane changes the total it writes down what it is about to do; the change itself replaces total and stamp in
-// one instruction. Whoever replaces another's stamp first notes in that one's lane that it was there. So of a dead
+// Before a stripe changes the total it writes down what it is about to do; the change itself replaces total and stamp
+// in one instruction. Whoever replaces another's stamp first notes in that one's stripe that it was there. So of a dead
 // process's last operation it can be told whether it took effect: its stamp is in the total, or somebody noted it.
 namespace cuslice::ledger {
 
@@ -59,24 +59,25 @@ inline void set_retired(Stamped& total, bool retired) {
 }
 inline bool is_retired(const Stamped& total) { return __atomic_load_n(&total.bytes, __ATOMIC_RELAXED) & kRetired; }
 
-inline void note_replaced(Lane* lanes, std::uint64_t stamp) {
-    if (stamp >> 48 >= kMembers * kLanes) return;  // nobody's: the file was damaged
-    std::atomic<std::uint64_t>& noted = lanes[stamp >> 48].replaced;
+inline void note_replaced(Stripe* stripes, std::uint64_t stamp) {
+    if (stamp >> 48 >= std::uint64_t{kMembers} * kStripes) return;  // nobody's: the file was damaged
+    std::atomic<std::uint64_t>& noted = stripes[stamp >> 48].replaced;
     const std::uint64_t sequence = stamp & kSequence;
     std::uint64_t known = noted.load(std::memory_order_relaxed);
     while (known < sequence && !noted.compare_exchange_weak(known, sequence)) continue;
 }
 
-// Adds `delta` to the total and to lane `number`. A positive one is refused (false, and nothing has changed, `*seen`
-// says what was there) if the total would be over `ceiling`. One thread at a time for each lane; any number of lanes.
-inline bool change(Stamped& total, Lane* lanes, std::uint32_t number, std::int64_t delta, std::uint64_t ceiling,
+// Adds `delta` to the total and to stripe `number`. A positive one is refused (false, and nothing has changed, `*seen`
+// says what was there) if the total would be over `ceiling`. One thread at a time for each stripe; any number of
+// stripes.
+inline bool change(Stamped& total, Stripe* stripes, std::uint32_t number, std::int64_t delta, std::uint64_t ceiling,
                    std::uint64_t* seen = nullptr) {
-    Lane& lane = lanes[number];
-    const std::uint64_t sequence = lane.completed.load(std::memory_order_relaxed) + 1;
-    const std::int64_t before = lane.held.load(std::memory_order_relaxed);
-    lane.delta.store(delta, std::memory_order_relaxed);
-    lane.before.store(before, std::memory_order_relaxed);
-    lane.begun.store(sequence, std::memory_order_release);
+    Stripe& stripe = stripes[number];
+    const std::uint64_t sequence = stripe.completed.load(std::memory_order_relaxed) + 1;
+    const std::int64_t before = stripe.held.load(std::memory_order_relaxed);
+    stripe.delta.store(delta, std::memory_order_relaxed);
+    stripe.before.store(before, std::memory_order_relaxed);
+    stripe.begun.store(sequence, std::memory_order_release);
     const std::uint64_t stamp = std::uint64_t{number} << 48 | sequence;
     bool done = false;
     for (unsigned pause = 64;; pause = pause < 256 ? pause * 2 : pause) {
@@ -88,53 +89,54 @@ inline bool change(Stamped& total, Lane* lanes, std::uint32_t number, std::int64
             if (seen) *seen = now.bytes & ~kRetired;
             break;
         }
-        if (now.stamp >> 48 != number) note_replaced(lanes, now.stamp);
+        if (now.stamp >> 48 != number) note_replaced(stripes, now.stamp);
         done = exchange(total, now, {now.bytes + static_cast<std::uint64_t>(delta), stamp});
         if (done) break;
         for (unsigned i = 0; i < pause; i++) __builtin_ia32_pause();
     }
-    if (done) lane.held.store(plus(before, delta), std::memory_order_release);
-    lane.completed.store(sequence, std::memory_order_release);
+    if (done) stripe.held.store(plus(before, delta), std::memory_order_release);
+    stripe.completed.store(sequence, std::memory_order_release);
     return done;
 }
 
-// What a lane holds whose process may be at work in it, once the total is retired: nothing more can be reserved then,
+// What a stripe holds whose process may be at work in it, once the total is retired: nothing more can be reserved then,
 // and what is just being given back may count still.
-inline std::int64_t held_now(const Stamped& total, const Lane& lane, std::uint32_t number) {
+inline std::int64_t held_now(const Stamped& total, const Stripe& stripe, std::uint32_t number) {
     constexpr unsigned kTries = 1000;  // a file that was written over may say anything
     for (unsigned i = 0; i < kTries; i++) {
-        const std::uint64_t completed = lane.completed.load();
-        const std::int64_t held = lane.held.load();
-        const std::uint64_t begun = lane.begun.load();
+        const std::uint64_t completed = stripe.completed.load();
+        const std::int64_t held = stripe.held.load();
+        const std::uint64_t begun = stripe.begun.load();
         if (begun <= completed) return held;
-        const std::int64_t before = lane.before.load(), delta = lane.delta.load();
+        const std::int64_t before = stripe.before.load(), delta = stripe.delta.load();
         const bool happened =
-            read(total).stamp == (std::uint64_t{number} << 48 | begun) || lane.replaced.load() >= begun;
-        if (lane.begun.load() == begun && lane.completed.load() < begun) return plus(before, happened ? delta : 0);
+            read(total).stamp == (std::uint64_t{number} << 48 | begun) || stripe.replaced.load() >= begun;
+        if (stripe.begun.load() == begun && stripe.completed.load() < begun) return plus(before, happened ? delta : 0);
     }
-    return lane.held.load();
+    return stripe.held.load();
 }
 
-// Brings the lane of a dead process to where its last operation left the total. May itself be cut short and done again.
-inline void resolve(const Stamped& total, Lane* lanes, std::uint32_t number) {
-    Lane& lane = lanes[number];
-    const std::uint64_t sequence = lane.begun.load();
-    if (sequence <= lane.completed.load()) return;
+// Brings the stripe of a dead process to where its last operation left the total. May itself be cut short and done
+// again.
+inline void resolve(const Stamped& total, Stripe* stripes, std::uint32_t number) {
+    Stripe& stripe = stripes[number];
+    const std::uint64_t sequence = stripe.begun.load();
+    if (sequence <= stripe.completed.load()) return;
     const std::uint64_t stamp = std::uint64_t{number} << 48 | sequence;
-    const bool happened = read_whole(total).stamp == stamp || lane.replaced.load() >= sequence;
-    lane.held.store(plus(lane.before.load(), happened ? lane.delta.load() : 0));
-    lane.completed.store(sequence);
+    const bool happened = read_whole(total).stamp == stamp || stripe.replaced.load() >= sequence;
+    stripe.held.store(plus(stripe.before.load(), happened ? stripe.delta.load() : 0));
+    stripe.completed.store(sequence);
 }
 
-// Takes what a dead process's lanes, `count` of them from `first` on, held out of the total. May itself be cut short
-// and done again. Lanes that gave back what others took come first, so that the total is never less than the living
+// Takes what a dead process's stripes, `count` of them from `first` on, held out of the total. May itself be cut short
+// and done again. Stripes that gave back what others took come first, so that the total is never less than the living
 // hold.
-inline void take_back(Stamped& total, Lane* lanes, std::uint32_t first, std::uint32_t count) {
-    for (std::uint32_t i = 0; i < count; i++) resolve(total, lanes, first + i);
+inline void take_back(Stamped& total, Stripe* stripes, std::uint32_t first, std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; i++) resolve(total, stripes, first + i);
     for (const bool negative : {true, false})
         for (std::uint32_t i = 0; i < count; i++) {
-            const std::int64_t held = lanes[first + i].held.load();
-            if (held && (held < 0) == negative) change(total, lanes, first + i, minus(held), kNoLimit);
+            const std::int64_t held = stripes[first + i].held.load();
+            if (held && (held < 0) == negative) change(total, stripes, first + i, minus(held), kNoLimit);
         }
 }
 

@@ -9,7 +9,7 @@
 #include <cstddef>
 
 #include "policy/base/directory_entry.h"
-#include "policy/ledger/file.h"
+#include "policy/ledger/folder.h"
 
 namespace cuslice::ledger {
 

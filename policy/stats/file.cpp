@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "policy/base/directory_entry.h"
-#include "policy/base/guest_file.h"
-#include "policy/ledger/liveness.h"
+#include "policy/base/own_descriptors.h"
+#include "policy/ledger/process_identity.h"
 
-namespace cuslice::figures {
+namespace cuslice::stats {
 
 namespace {
 
@@ -96,4 +96,4 @@ void remove_dead(const char* folder) {
     close(directory);
 }
 
-}  // namespace cuslice::figures
+}  // namespace cuslice::stats

@@ -1,8 +1,8 @@
 #pragma once
-#include "policy/ledger/file.h"
+#include "policy/ledger/folder.h"
 #include "policy/stats/layout.h"
 
-namespace cuslice::figures {
+namespace cuslice::stats {
 
 using ledger::Failure;
 
@@ -28,4 +28,4 @@ File* make_own(const char* folder, Failure* why);
 // from here.
 void remove_dead(const char* folder);
 
-}  // namespace cuslice::figures
+}  // namespace cuslice::stats

@@ -6,7 +6,7 @@
 
 // What a process tells others of its caches: a file of its own beside the ledgers, which it maps and writes, and which
 // others of the same user read. Nothing depends on it.
-namespace cuslice::figures {
+namespace cuslice::stats {
 
 inline constexpr std::uint64_t kMagic = 0x73657275'67696663;  // "cfigures"
 inline constexpr std::uint32_t kVersion = 1;
@@ -30,4 +30,4 @@ struct File {
     Gpu gpus[kGpus];
 };
 
-}  // namespace cuslice::figures
+}  // namespace cuslice::stats

@@ -8,14 +8,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "policy/base/guest_file.h"
+#include "policy/base/own_descriptors.h"
 #include "policy/trace/row.h"
 
 namespace cuslice::trace {
 
 namespace {
 
-constexpr unsigned kMostNames = 100;
+constexpr unsigned kMaxNames = 100;
 constexpr int kWipeOnFork = 18;  // MADV_WIPEONFORK, which older headers don't know
 
 // The C library's stat carries a version that old ones lack.
@@ -85,7 +85,7 @@ bool File::try_to_make(std::string_view name, Reason& why) {
         if (path_.cut()) return fail(why, "can't make", path_, ENAMETOOLONG);
         file = open_named(true);
         if (file >= 0) break;
-        if (errno != EEXIST || attempt + 1 == kMostNames) return fail(why, "can't make", path_, errno);
+        if (errno != EEXIST || attempt + 1 == kMaxNames) return fail(why, "can't make", path_, errno);
         // A pipe could stop the program, or end it by a signal when its reader goes.
         struct stat info {};
         if (!about(path_.c_str(), &info) || S_ISREG(info.st_mode)) continue;

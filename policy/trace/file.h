@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "config/text.h"
-#include "policy/base/guest_file.h"
 #include "policy/base/mutex.h"
+#include "policy/base/own_descriptors.h"
 
 namespace cuslice::trace {
 
@@ -49,7 +49,7 @@ class File {
     FileIdentity identity_;
     std::atomic<int> file_{-1};
     std::atomic<std::uint64_t> written_{0};
-    Mutex mutex_;  // over opening it again
+    Mutex mutex_{LockRank::trace_file};  // over opening it again
 };
 
 }  // namespace cuslice::trace

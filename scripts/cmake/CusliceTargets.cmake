@@ -6,6 +6,9 @@ target_compile_options(cuslice_flags INTERFACE -Wall -Wextra -Wshadow -Wpedantic
 if(CUSLICE_WERROR)
   target_compile_options(cuslice_flags INTERFACE -Werror)
 endif()
+if(CUSLICE_LOCK_ORDER)
+  target_compile_definitions(cuslice_flags INTERFACE CUSLICE_CHECK_LOCK_ORDER)
+endif()
 if(CUSLICE_SANITIZE)
   target_compile_options(cuslice_flags INTERFACE -fsanitize=${CUSLICE_SANITIZE} -fno-omit-frame-pointer
                                                  -fno-sanitize-recover=undefined
@@ -17,9 +20,9 @@ if(CUSLICE_SANITIZE)
 endif()
 
 # Code that runs inside somebody else's process: no exceptions, no RTTI, nothing of libstdc++ at run time.
-add_library(cuslice_guest_flags INTERFACE)
-target_link_libraries(cuslice_guest_flags INTERFACE cuslice_flags)
-target_compile_options(cuslice_guest_flags INTERFACE
+add_library(cuslice_preload_flags INTERFACE)
+target_link_libraries(cuslice_preload_flags INTERFACE cuslice_flags)
+target_compile_options(cuslice_preload_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics>
   -ftls-model=initial-exec)
 
@@ -31,25 +34,71 @@ function(cuslice_place target folder)
   install(TARGETS ${target} RUNTIME DESTINATION ${folder} LIBRARY DESTINATION ${folder} NAMELINK_SKIP)
 endfunction()
 
-# A test program on Catch2, whichever major version the distribution has.
+# A test program on Catch2, whichever major version the distribution has. Each of its cases is a test of CTest's, named
+# "<name>: <case>"; what is left out is shown as skipped (tests/catch2_main.cpp).
 find_package(Catch2 QUIET)
+if(Catch2_FOUND)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+endif()
 # Seconds after which a test hangs: many times what the longest one takes under a sanitizer, as the machine may be busy with
 # other things. No test fails of being slow.
 set(CUSLICE_TEST_TIMEOUT 1500)
-function(cuslice_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
-  add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE cuslice_flags ${arg_LIBRARIES})
-  if(Catch2_VERSION VERSION_GREATER_EQUAL 3)
-    target_link_libraries(${name} PRIVATE Catch2::Catch2WithMain)
-  else()
-    target_link_libraries(${name} PRIVATE cuslice_catch2_main Catch2::Catch2)
+
+# tsan can't place its shadow where the kernel spreads mappings very widely. Off where that may be turned off, for the build's
+# look at the cases; scripts/test.sh does the same for the tests.
+set(cuslice_case_launcher "")
+if(CUSLICE_SANITIZE MATCHES "thread")
+  execute_process(COMMAND setarch -R true RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+  if(NOT failed)
+    set(cuslice_case_launcher setarch -R)
   endif()
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${CUSLICE_TEST_TIMEOUT})
+endif()
+
+# The cases of a test program, as tests of CTest's. What a case is tagged with is a label of its test.
+#   PREFIX       stands before each name; the program's if it isn't given
+#   WITHOUT      the cases with this tag are left out
+#   LABELS       of all of them; the folder in tests/ is one too
+#   PROPERTIES   of all of them, as set_tests_properties takes them
+function(cuslice_cases program)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PREFIX;WITHOUT" "LABELS;PROPERTIES")
+  if(NOT arg_PREFIX)
+    set(arg_PREFIX ${program})
+  endif()
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests OUTPUT_VARIABLE folder)
+  string(REGEX REPLACE "/.*" "" folder ${folder})
+  list(PREPEND arg_LABELS ${folder})
+  list(JOIN arg_LABELS "," labels)
+  list(PREPEND arg_PROPERTIES TIMEOUT ${CUSLICE_TEST_TIMEOUT} SKIP_RETURN_CODE 77)
+  set(words --prefix ${arg_PREFIX} --labels ${labels})
+  if(arg_WITHOUT)
+    list(APPEND words --without ${arg_WITHOUT})
+  endif()
+  while(arg_PROPERTIES)
+    list(POP_FRONT arg_PROPERTIES key value)
+    list(APPEND words --property ${key} ${value})
+  endwhile()
+  set(cases ${CMAKE_CURRENT_BINARY_DIR}/${arg_PREFIX}_cases.cmake)
+  set(script ${PROJECT_SOURCE_DIR}/scripts/cmake/discover_cases.py)
+  add_custom_command(TARGET ${program} POST_BUILD BYPRODUCTS ${cases} VERBATIM
+    COMMAND ${Python3_EXECUTABLE} ${script} --file ${cases} ${words} -- ${cuslice_case_launcher} $<TARGET_FILE:${program}>)
+  set_property(TARGET ${program} APPEND PROPERTY LINK_DEPENDS ${script})
+  # A program that was not built is a test that can't be run, so that it isn't missed.
+  set(include ${CMAKE_CURRENT_BINARY_DIR}/${arg_PREFIX}_include.cmake)
+  file(WRITE ${include} "if(EXISTS \"${cases}\")\n  include(\"${cases}\")\nelse()\n"
+                        "  add_test(${arg_PREFIX}_was_not_built ${program})\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${include})
 endfunction()
-if(Catch2_FOUND AND Catch2_VERSION VERSION_LESS 3)
+
+# A test program and its cases: LABELS and PROPERTIES as above.
+function(cuslice_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES;LABELS;PROPERTIES")
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE cuslice_flags ${arg_LIBRARIES} cuslice_catch2_main)
+  cuslice_cases(${name} LABELS ${arg_LABELS} PROPERTIES ${arg_PROPERTIES})
+endfunction()
+if(Catch2_FOUND)
   add_library(cuslice_catch2_main STATIC ${PROJECT_SOURCE_DIR}/tests/catch2_main.cpp)
+  target_include_directories(cuslice_catch2_main PRIVATE ${PROJECT_SOURCE_DIR})
   # Not ours to look for mistakes in, and instrumented it takes minutes to compile.
   target_link_libraries(cuslice_catch2_main PUBLIC Catch2::Catch2)
   target_compile_options(cuslice_catch2_main PRIVATE -O0)

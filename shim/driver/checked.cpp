@@ -3,27 +3,22 @@
 
 namespace cuslice {
 
-namespace {
-
-void* checked_of(Function function) {
+// What CUSLICE_CHECKED defines for a function; null for the others.
+static void* checked_of(Function function) {
     switch (function) {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route) CUSLICE_ROUTE_##route(symbol)
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) CUSLICE_ROUTE_##route(symbol)
 #define CUSLICE_ROUTE_pass(symbol)
 #define CUSLICE_ROUTE_hook(symbol)
 #define CUSLICE_ROUTE_checked(symbol) \
-    case Function::symbol:            \
-        return checked_##symbol();
+    case Function::symbol: {          \
+        void* checked_##symbol();     \
+        return checked_##symbol();    \
+    }
 #include "virtual_gpu/driver/functions.def"
-#undef CUSLICE_FUNCTION
-#undef CUSLICE_ROUTE_pass
-#undef CUSLICE_ROUTE_hook
-#undef CUSLICE_ROUTE_checked
         default:
             return nullptr;
     }
 }
-
-}  // namespace
 
 extern "C" {
 // Empty until the first call, as the table of the driver's own addresses is.
@@ -33,7 +28,8 @@ __attribute__((visibility("hidden"))) void* cuslice_resolve_driver(unsigned inde
 
 __attribute__((visibility("hidden"))) void* cuslice_resolve_checked(unsigned index) {
     void* const real = cuslice_resolve_driver(index);
-    if (!real || real != cuslice_driver_slots[index]) return real;  // something that says why there is none
+    // Otherwise it is something that says why there is none.
+    if (!real || real != filled_driver_slot(index)) return real;
     void* const target = process().may_cache() ? checked_of(static_cast<Function>(index)) : real;
     __atomic_store_n(&cuslice_checked_slots[index], target, __ATOMIC_RELEASE);
     return target;

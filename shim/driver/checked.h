@@ -9,24 +9,13 @@ namespace cuslice {
 // they pass through. What is exported is a stub, which jumps to the one or the other; so where nothing is cached, a
 // checked function costs what one costs that passes through.
 
-// One for each, which gives its checked_call.
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route) CUSLICE_ROUTE_##route(symbol)
-#define CUSLICE_ROUTE_pass(symbol)
-#define CUSLICE_ROUTE_hook(symbol)
-#define CUSLICE_ROUTE_checked(symbol) void* checked_##symbol();
-#include "virtual_gpu/driver/functions.def"
-#undef CUSLICE_FUNCTION
-#undef CUSLICE_ROUTE_pass
-#undef CUSLICE_ROUTE_hook
-#undef CUSLICE_ROUTE_checked
-
 template <Function kFunction, auto kInBounds, typename... Arguments>
 CUresult CUDAAPI checked_call(Arguments... arguments) {
     if (process().caches_anything()) {
         const CopyGpus gpus(stream_among(arguments...));
         if (!kInBounds(arguments...)) return CUDA_ERROR_INVALID_VALUE;
     }
-    return detail::RealFunction<Arguments...>{kFunction}(arguments...);
+    return detail::RealFunction<kFunction, Arguments...>{}(arguments...);
 }
 
 template <Function kFunction, auto kInBounds, typename... Arguments>

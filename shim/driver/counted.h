@@ -54,6 +54,7 @@ CUresult counted_allocation(Function function, Kind kind, std::uint64_t bytes, P
     return charged_allocation(
         reservation, [&] { return ask_driver(*gpu, bytes, call); },
         [&] {
+            // A driver that succeeds has written there. NOLINTNEXTLINE(clang-analyzer-core.NullDereference)
             const CUresult recorded = record(*pointer, bytes, current, kind);
             if (recorded == CUDA_SUCCESS && kind == Kind::managed)
                 gpu->managed_changed(static_cast<std::int64_t>(Budget::charged(bytes)));
@@ -108,28 +109,30 @@ template <typename Call, typename Undo>
 CUresult counted_step(Function function, VirtualGpu* gpu, Call call, Undo undo, std::uint64_t least = 0) {
     if (!gpu || !gpu->limited()) return call();
     OverLimit why;
-    DriverPart::Step step = gpu->before_driver_step(makes_context(function));
+    DriverFootprint::Step step = gpu->before_driver_step(makes_context(function));
     if (least && !gpu->foresee(step, least, &why)) return refuse(function, *gpu, why);
     CUresult result = call();
     if (made_room(result, *gpu, ~0ull)) result = call();  // how much it needs is the driver's to know
     if (result != CUDA_SUCCESS) return result;
     if (gpu->after_driver_step(step, &why)) return result;
     const CUresult refusal = refuse(function, *gpu, why);
-    DriverPart::Step back = gpu->before_driver_step();
+    DriverFootprint::Step back = gpu->before_driver_step();
     undo();
     gpu->after_driver_step(back, nullptr);
     return refusal;
 }
 
-// The same where something is made: `call` is given where the driver puts it, `undo` what it was. The program's own
+// The same where something is made: `make` is given where the driver puts it, `undo` what it was. The program's own
 // place is written once it is to be had.
-template <typename Handle, typename Call, typename Undo>
-CUresult counted_making(Function function, VirtualGpu* gpu, Handle* into, Call call, Undo undo) {
+template <typename Make, typename Undo, typename Handle, typename... Arguments>
+CUresult counted_making(Make make, Undo undo, VirtualGpu* gpu, Handle* into, const Arguments&... arguments) {
     Handle made{};
     const CUresult result = counted_step(
-        function, gpu, [&] { return call(into ? &made : nullptr); }, [&] { undo(made); });
+        make.function, gpu, [&] { return make(into ? &made : nullptr, arguments...); }, [&] { undo(made); });
     if (result == CUDA_SUCCESS) *into = made;
     return result;
 }
+
+inline VirtualGpu* current_gpu(const HookEntry& entry) { return entry.counts() ? process().current().gpu : nullptr; }
 
 }  // namespace cuslice

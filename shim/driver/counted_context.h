@@ -61,7 +61,7 @@ class Ending {
 // when we know nothing of it; `primary`, if it isn't the primary one.
 template <typename Call>
 CUresult counted_end(VirtualGpu* gpu, CUcontext context, const PrimaryContext* primary, Call call) {
-    DriverPart::Step step;
+    DriverFootprint::Step step;
     if (gpu && gpu->limited()) step = gpu->before_driver_step();
     CUresult result;
     {
@@ -109,7 +109,7 @@ CUresult counted_release(VirtualGpu* gpu, Call call) {
     CUresult result = CUDA_SUCCESS;
     if (released_one_of_several(primary, call, &result)) return result;
     const bool counts = gpu->limited();
-    DriverPart::Step step;
+    DriverFootprint::Step step;
     if (counts) step = gpu->before_driver_step();
     if (counts) gpu->budget().begin_release();
     hook_frame.reserving = counts ? &gpu->budget() : nullptr;

@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-#include "policy/base/guest_file.h"
+#include "policy/base/own_descriptors.h"
 #include "policy/base/page_vector.h"
 #include "shim/log.h"
 #include "shim/process/process.h"

@@ -1,5 +1,24 @@
 #pragma once
-#include "virtual_gpu/driver/cuda_api.h"
+#include "shim/entry.h"
+#include "virtual_gpu/driver/parameters.h"
+#include "virtual_gpu/driver/table.h"
 
-// Before the definition of every hook. Its type is checked against cuda.h by the declaration there.
-#define CUSLICE_HOOK extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI
+// Defines the hook of a driver function: CUSLICE_HOOK(cuMemFree_v2, address) { ... }. The parameters' types are those
+// of cuda.h. The body runs once settings and driver are loaded; without a driver the hook answers that there is none.
+#define CUSLICE_HOOK(symbol, ...) \
+    CUSLICE_HOOK_BEHIND(if (ready() != Readiness::ready) return unavailable();, symbol, __VA_ARGS__)
+
+// For the hooks that have an answer of their own without a driver, and so look themselves.
+#define CUSLICE_HOOK_ANYTIME(symbol, ...) CUSLICE_HOOK_BEHIND(, symbol, __VA_ARGS__)
+
+// The hook of one of several forms: `function` is given the driver's own function and the arguments.
+#define CUSLICE_HOOK_FORM(symbol, function, ...) \
+    CUSLICE_HOOK(symbol, __VA_ARGS__) { return function(CUSLICE_REAL(symbol), __VA_ARGS__); }
+
+#define CUSLICE_HOOK_BEHIND(check, symbol, ...)                                \
+    static CUresult hooked_##symbol(CUSLICE_PARAMETERS(symbol, __VA_ARGS__));  \
+    extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI symbol( \
+        CUSLICE_PARAMETERS(symbol, __VA_ARGS__)) {                             \
+        check return hooked_##symbol(__VA_ARGS__);                             \
+    }                                                                          \
+    [[gnu::always_inline]] inline CUresult hooked_##symbol(CUSLICE_PARAMETERS(symbol, __VA_ARGS__))

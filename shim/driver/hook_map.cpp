@@ -1,7 +1,6 @@
 #include "shim/driver/hook_map.h"
 
 #include <cstring>
-#include <iterator>
 
 #include "shim/process/process.h"
 #include "virtual_gpu/driver/table.h"
@@ -12,42 +11,17 @@ namespace cuslice {
 
 namespace {
 
-struct Hook {
-    Function function;
-    void* address;
-};
-
-// The functions whose route is `hook`. A missing definition is a link error, a wrong signature a compile error.
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route) CUSLICE_ROUTE_##route(symbol)
-#define CUSLICE_ROUTE_pass(symbol)
-#define CUSLICE_ROUTE_hook(symbol) {Function::symbol, reinterpret_cast<void*>(&::symbol)},
-#define CUSLICE_ROUTE_checked(symbol)
-const Hook kHooks[] = {
+// What the library exports in the place of functions that don't pass through. A missing definition is a link error.
+void* const kExported[] = {
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) CUSLICE_EXPORTED_##route(symbol),
+#define CUSLICE_EXPORTED_pass(symbol) nullptr
+#define CUSLICE_EXPORTED_hook(symbol) reinterpret_cast<void*>(&::symbol)
+#define CUSLICE_EXPORTED_checked(symbol) reinterpret_cast<void*>(&::symbol)
 #include "virtual_gpu/driver/functions.def"
 };
-#undef CUSLICE_ROUTE_hook
-#undef CUSLICE_ROUTE_checked
 
-// Those whose route is `checked`.
-#define CUSLICE_ROUTE_hook(symbol)
-#define CUSLICE_ROUTE_checked(symbol) {Function::symbol, reinterpret_cast<void*>(&::symbol)},
-const Hook kChecked[] = {
-#include "virtual_gpu/driver/functions.def"
-};
-#undef CUSLICE_FUNCTION
-#undef CUSLICE_ROUTE_hook
-#undef CUSLICE_ROUTE_checked
-
-constexpr const char* kHookedNames[] = {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route) CUSLICE_ROUTE_##route(name)
-#define CUSLICE_ROUTE_hook(name) #name,
-#define CUSLICE_ROUTE_checked(name)
-#include "virtual_gpu/driver/functions.def"
-#undef CUSLICE_FUNCTION
-#undef CUSLICE_ROUTE_hook
-#undef CUSLICE_ROUTE_checked
-#undef CUSLICE_ROUTE_pass
-};
+constexpr auto kHooks = functions_of_route<Route::hook>();
+constexpr auto kChecked = functions_of_route<Route::checked>();
 
 constinit HookMap the_map{};
 constinit std::atomic<bool> built{false};
@@ -63,22 +37,23 @@ const HookMap& hook_map() {
 }
 
 void HookMap::build() {
-    static_assert(std::size(kHooks) + std::size(kChecked) <= kMostHooks);
-    const auto add = [&](const Hook& hook) {
-        const void* real = physical_slot(hook.function);
+    static_assert(kHooks.size() + kChecked.size() <= kMaxHooks);
+    const auto add = [&](Function function, void* hook) {
+        const void* real = physical_slot(function);
         if (!real) return;
         std::size_t i = home(real);
         for (const void* there; (there = rows_[i].real.load(std::memory_order_relaxed)) && there != real;)
             i = (i + 1) % kRows;
         rows_[i].real.store(real, std::memory_order_relaxed);
-        rows_[i].hook.store(hook.address, std::memory_order_relaxed);
+        rows_[i].hook.store(hook, std::memory_order_relaxed);
     };
+    const auto add_exported = [&](Function function) { add(function, kExported[static_cast<std::size_t>(function)]); };
     // Beneath the hooks, where GPUs are split.
     for (std::size_t i = 0; i < kFunctionCount; i++)
-        if (split_from_slots[i]) add({static_cast<Function>(i), cuslice_driver_slots[i]});
-    for (const Hook& hook : kHooks) add(hook);
+        if (split_from_slots[i]) add(static_cast<Function>(i), filled_driver_slot(i));
+    for (const Function hook : kHooks) add_exported(hook);
     if (!process().may_cache()) return;
-    for (const Hook& hook : kChecked) add(hook);
+    for (const Function checked : kChecked) add_exported(checked);
 }
 
 void* HookMap::hook_for(const void* real) const {
@@ -90,10 +65,9 @@ void* HookMap::hook_for(const void* real) const {
 }
 
 int HookMap::hooked_name(const char* name) {
-    static_assert(std::size(kHookedNames) <= kMostHooks);
     int index = 0;
-    for (const char* hooked : kHookedNames) {
-        if (std::strcmp(hooked, name) == 0) return index;
+    for (const Function hook : kHooks) {
+        if (std::strcmp(kFunctions[static_cast<std::size_t>(hook)].name, name) == 0) return index;
         index++;
     }
     return -1;

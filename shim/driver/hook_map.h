@@ -9,7 +9,7 @@ namespace cuslice {
 // cached those whose route is `checked`.
 class HookMap {
   public:
-    static constexpr std::size_t kMostHooks = 256;
+    static constexpr std::size_t kMaxHooks = 256;
 
     // Fills an empty map from the driver's table. Several threads may do so at once: each puts the same pairs in the
     // same order and so in the same places. (No lock: one that another thread holds at a fork is held in the child for
@@ -19,7 +19,7 @@ class HookMap {
     // Our hook for the driver's function at this address; null if none stands before it.
     void* hook_for(const void* real) const;
 
-    // A number below kMostHooks if some form of the function with this name (as cuGetProcAddress takes it: no version,
+    // A number below kMaxHooks if some form of the function with this name (as cuGetProcAddress takes it: no version,
     // no stream suffix) has the route `hook`, the same for the same name; else -1.
     static int hooked_name(const char* name);
 
@@ -31,7 +31,7 @@ class HookMap {
         std::atomic<const void*> real{nullptr};
         std::atomic<void*> hook{nullptr};
     };
-    static constexpr std::size_t kRows = 4 * kMostHooks;  // sparse, and a power of two
+    static constexpr std::size_t kRows = 4 * kMaxHooks;  // sparse, and a power of two
     static std::size_t home(const void* real) { return (reinterpret_cast<std::uintptr_t>(real) >> 4) % kRows; }
 
     Row rows_[kRows];

@@ -60,24 +60,25 @@ CUresult reserved(Function function, const Bytes& bytes, Call call) {
     return Launch{function, bytes, plain, &call}.from(0);
 }
 
-template <typename Call>
-CUresult counted_launch(Function function, CUgraphExec graph, Call call) {
+constexpr auto counted_launch = [](auto real, CUgraphExec graph, CUstream stream) {
+    const auto call = [&] { return real(graph, stream); };
     if (gpu_state().graph_needs.empty()) return call();
     const HookEntry entry;
     if (!entry.counts()) return call();
     const Bytes bytes = gpu_state().graph_needs.of(graph);
-    return bytes.any ? reserved(function, bytes, call) : call();
-}
+    return bytes.any ? reserved(real.function, bytes, call) : call();
+};
 
 // `uploads`: the instance takes its memory here already.
-template <typename Call>
-CUresult counted_instance(Function function, CUgraphExec* instance, CUgraph graph, bool uploads, Call call) {
+template <typename Real, typename... Arguments>
+CUresult counted_instance(Real real, bool uploads, CUgraphExec* instance, CUgraph graph, Arguments... arguments) {
+    const auto call = [&] { return real(instance, graph, arguments...); };
     const HookEntry entry;
     if (!entry.counts()) return call();
     Bytes bytes;
     add_up(graph, &bytes);
     if (!bytes.any) return call();
-    const CUresult result = uploads ? reserved(function, bytes, call) : call();
+    const CUresult result = uploads ? reserved(real.function, bytes, call) : call();
     if (result != CUDA_SUCCESS || gpu_state().graph_needs.instantiated(*instance, bytes)) return result;
     CUSLICE_REAL(cuGraphExecDestroy)(*instance);
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -85,70 +86,33 @@ CUresult counted_instance(Function function, CUgraphExec* instance, CUgraph grap
 
 bool uploads(unsigned long long flags) { return (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0; }
 
+constexpr auto instantiate = [](auto real, CUgraphExec* instance, CUgraph graph, auto... error) {
+    return counted_instance(real, false, instance, graph, error...);
+};
+constexpr auto instantiate_with = [](auto real, CUgraphExec* instance, CUgraph graph,
+                                     CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
+    return counted_instance(real, params && uploads(params->flags), instance, graph, params);
+};
+
 }  // namespace
 
-CUSLICE_HOOK cuGraphInstantiate(CUgraphExec* instance, CUgraph graph, CUgraphNode* error_node, char* log,
-                                size_t log_size) {
-    if (ready() != Readiness::ready) return unavailable();
-    return counted_instance(Function::cuGraphInstantiate, instance, graph, false, [&] {
-        return CUSLICE_REAL(cuGraphInstantiate)(instance, graph, error_node, log, log_size);
-    });
+CUSLICE_HOOK_FORM(cuGraphInstantiate, instantiate, instance, graph, error_node, log, log_size)
+CUSLICE_HOOK_FORM(cuGraphInstantiate_v2, instantiate, instance, graph, error_node, log, log_size)
+CUSLICE_HOOK_FORM(cuGraphInstantiateWithParams, instantiate_with, instance, graph, params)
+CUSLICE_HOOK_FORM(cuGraphInstantiateWithParams_ptsz, instantiate_with, instance, graph, params)
+
+CUSLICE_HOOK(cuGraphInstantiateWithFlags, instance, graph, flags) {
+    return counted_instance(CUSLICE_REAL(cuGraphInstantiateWithFlags), uploads(flags), instance, graph, flags);
 }
 
-CUSLICE_HOOK cuGraphInstantiate_v2(CUgraphExec* instance, CUgraph graph, CUgraphNode* error_node, char* log,
-                                   size_t log_size) {
-    if (ready() != Readiness::ready) return unavailable();
-    return counted_instance(Function::cuGraphInstantiate_v2, instance, graph, false, [&] {
-        return CUSLICE_REAL(cuGraphInstantiate_v2)(instance, graph, error_node, log, log_size);
-    });
-}
+CUSLICE_HOOK_FORM(cuGraphLaunch, counted_launch, graph, stream)
+CUSLICE_HOOK_FORM(cuGraphLaunch_ptsz, counted_launch, graph, stream)
+CUSLICE_HOOK_FORM(cuGraphUpload, counted_launch, graph, stream)
+CUSLICE_HOOK_FORM(cuGraphUpload_ptsz, counted_launch, graph, stream)
 
-CUSLICE_HOOK cuGraphInstantiateWithFlags(CUgraphExec* instance, CUgraph graph, unsigned long long flags) {
-    if (ready() != Readiness::ready) return unavailable();
-    return counted_instance(Function::cuGraphInstantiateWithFlags, instance, graph, uploads(flags),
-                            [&] { return CUSLICE_REAL(cuGraphInstantiateWithFlags)(instance, graph, flags); });
-}
-
-CUSLICE_HOOK cuGraphInstantiateWithParams(CUgraphExec* instance, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
-    if (ready() != Readiness::ready) return unavailable();
-    return counted_instance(Function::cuGraphInstantiateWithParams, instance, graph, params && uploads(params->flags),
-                            [&] { return CUSLICE_REAL(cuGraphInstantiateWithParams)(instance, graph, params); });
-}
-
-CUSLICE_HOOK cuGraphInstantiateWithParams_ptsz(CUgraphExec* instance, CUgraph graph,
-                                               CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
-    if (ready() != Readiness::ready) return unavailable();
-    return counted_instance(Function::cuGraphInstantiateWithParams_ptsz, instance, graph,
-                            params && uploads(params->flags),
-                            [&] { return CUSLICE_REAL(cuGraphInstantiateWithParams_ptsz)(instance, graph, params); });
-}
-
-CUSLICE_HOOK cuGraphLaunch(CUgraphExec graph, CUstream stream) {
-    if (ready() != Readiness::ready) return unavailable();
-    return counted_launch(Function::cuGraphLaunch, graph, [&] { return CUSLICE_REAL(cuGraphLaunch)(graph, stream); });
-}
-
-CUSLICE_HOOK cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) {
-    if (ready() != Readiness::ready) return unavailable();
-    return counted_launch(Function::cuGraphLaunch_ptsz, graph,
-                          [&] { return CUSLICE_REAL(cuGraphLaunch_ptsz)(graph, stream); });
-}
-
-CUSLICE_HOOK cuGraphUpload(CUgraphExec graph, CUstream stream) {
-    if (ready() != Readiness::ready) return unavailable();
-    return counted_launch(Function::cuGraphUpload, graph, [&] { return CUSLICE_REAL(cuGraphUpload)(graph, stream); });
-}
-
-CUSLICE_HOOK cuGraphUpload_ptsz(CUgraphExec graph, CUstream stream) {
-    if (ready() != Readiness::ready) return unavailable();
-    return counted_launch(Function::cuGraphUpload_ptsz, graph,
-                          [&] { return CUSLICE_REAL(cuGraphUpload_ptsz)(graph, stream); });
-}
-
-CUSLICE_HOOK cuGraphExecDestroy(CUgraphExec graph) {
-    if (ready() != Readiness::ready) return unavailable();
+CUSLICE_HOOK(cuGraphExecDestroy, graph) {
     if (gpu_state().graph_needs.empty()) return CUSLICE_REAL(cuGraphExecDestroy)(graph);
-    const Uncancelled locked;
+    const DisableCancellation locked;
     // Before the driver's end of it, after which another thread can have the same handle.
     const Bytes bytes = gpu_state().graph_needs.of(graph);
     gpu_state().graph_needs.ended(graph);

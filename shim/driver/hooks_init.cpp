@@ -1,4 +1,4 @@
-#include "policy/base/uncancelled.h"
+#include "policy/base/cancellation.h"
 #include "shim/driver/export.h"
 #include "shim/entry.h"
 #include "shim/log.h"
@@ -19,10 +19,10 @@ CUresult start(unsigned flags, std::string_view list, bool set) {
 
 }  // namespace
 
-CUSLICE_HOOK cuInit(unsigned flags) {
+CUSLICE_HOOK_ANYTIME(cuInit, flags) {
     // Drivers open files and start programs here; a thread that is cancelled in the middle of it would leave their
     // locks behind.
-    const Uncancelled starting;
+    const DisableCancellation starting;
     switch (ready()) {
         case Readiness::ready:
             break;

@@ -84,15 +84,14 @@ auto pitch_bytes(const Size* pitch, std::uint64_t width, std::uint64_t height) {
 
 }  // namespace
 
-CUSLICE_HOOK cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
-    if (ready() != Readiness::ready) return unavailable();
-    const auto ways = process().ways();
-    if (ways == Process::kCaching) return cached_allocation<Function::cuMemAlloc_v2, allocate_directly>(dptr, bytesize);
-    return ways == 0 ? allocate_directly(dptr, bytesize) : allocate_recorded(dptr, bytesize);
+CUSLICE_HOOK(cuMemAlloc_v2, dptr, bytesize) {
+    const auto features = process().features();
+    if (features == Process::kCaching)
+        return cached_allocation<Function::cuMemAlloc_v2, allocate_directly>(dptr, bytesize);
+    return features == 0 ? allocate_directly(dptr, bytesize) : allocate_recorded(dptr, bytesize);
 }
 
-CUSLICE_HOOK cuMemAlloc(CUdeviceptr_v1* dptr, unsigned bytesize) {
-    if (ready() != Readiness::ready) return unavailable();
+CUSLICE_HOOK(cuMemAlloc, dptr, bytesize) {
     return recorded_allocation(
         dptr, [&](CUresult) { return bytesize; },
         [&] {
@@ -102,8 +101,7 @@ CUSLICE_HOOK cuMemAlloc(CUdeviceptr_v1* dptr, unsigned bytesize) {
         });
 }
 
-CUSLICE_HOOK cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pitch, size_t width, size_t height, unsigned element_size) {
-    if (ready() != Readiness::ready) return unavailable();
+CUSLICE_HOOK(cuMemAllocPitch_v2, dptr, pitch, width, height, element_size) {
     return recorded_allocation(dptr, pitch_bytes(pitch, width, height), [&] {
         return counted_pitch(
             Function::cuMemAllocPitch_v2, width, height, dptr, pitch,
@@ -111,9 +109,7 @@ CUSLICE_HOOK cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pitch, size_t width, 
     });
 }
 
-CUSLICE_HOOK cuMemAllocPitch(CUdeviceptr_v1* dptr, unsigned* pitch, unsigned width, unsigned height,
-                             unsigned element_size) {
-    if (ready() != Readiness::ready) return unavailable();
+CUSLICE_HOOK(cuMemAllocPitch, dptr, pitch, width, height, element_size) {
     return recorded_allocation(dptr, pitch_bytes(pitch, width, height), [&] {
         return counted_pitch(
             Function::cuMemAllocPitch, width, height, dptr, pitch,
@@ -121,8 +117,7 @@ CUSLICE_HOOK cuMemAllocPitch(CUdeviceptr_v1* dptr, unsigned* pitch, unsigned wid
     });
 }
 
-CUSLICE_HOOK cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned flags) {
-    if (ready() != Readiness::ready) return unavailable();
+CUSLICE_HOOK(cuMemAllocManaged, dptr, bytesize, flags) {
     return recorded_allocation(
         dptr, [&](CUresult) { return bytesize; },
         [&] {
@@ -132,16 +127,14 @@ CUSLICE_HOOK cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned flag
         });
 }
 
-CUSLICE_HOOK cuMemFree_v2(CUdeviceptr dptr) {
-    if (ready() != Readiness::ready) return unavailable();
-    const auto ways = process().ways();
+CUSLICE_HOOK(cuMemFree_v2, dptr) {
+    const auto features = process().features();
     CUresult result;
-    if (ways == Process::kCaching && cached_free(dptr, &result)) return result;
-    return ways & Process::kRecording ? free_recorded(dptr) : free_directly(dptr);
+    if (features == Process::kCaching && cached_free(dptr, &result)) return result;
+    return features & Process::kRecording ? free_recorded(dptr) : free_directly(dptr);
 }
 
-CUSLICE_HOOK cuMemFree(CUdeviceptr_v1 dptr) {
-    if (ready() != Readiness::ready) return unavailable();
+CUSLICE_HOOK(cuMemFree, dptr) {
     return recorded_free(
         dptr, 0, [&] { return counted_free(dptr, release_freed, [&] { return CUSLICE_REAL(cuMemFree)(dptr); }); });
 }

@@ -17,8 +17,7 @@ void bound_on(CUmemGenericAllocationHandle memory) {
 
 }  // namespace
 
-CUSLICE_HOOK cuMulticastCreate(CUmemGenericAllocationHandle* object, const CUmulticastObjectProp* properties) {
-    if (ready() != Readiness::ready) return unavailable();
+CUSLICE_HOOK(cuMulticastCreate, object, properties) {
     const HookEntry entry;
     const CUresult result = CUSLICE_REAL(cuMulticastCreate)(object, properties);
     if (result != CUDA_SUCCESS || !entry.counts() || pieces().created_object(*object)) return result;
@@ -27,20 +26,17 @@ CUSLICE_HOOK cuMulticastCreate(CUmemGenericAllocationHandle* object, const CUmul
 }
 
 // What the driver takes for it counts, but nothing can undo it: a device is of the team as long as the object lives.
-CUSLICE_HOOK cuMulticastAddDevice(CUmemGenericAllocationHandle object, CUdevice device) {
-    if (ready() != Readiness::ready) return unavailable();
+CUSLICE_HOOK(cuMulticastAddDevice, object, device) {
     const HookEntry entry;
     VirtualGpu* gpu = entry.counts() ? process().gpu_of(device) : nullptr;
     if (!gpu || !gpu->limited()) return CUSLICE_REAL(cuMulticastAddDevice)(object, device);
-    DriverPart::Step step = gpu->before_driver_step();
+    DriverFootprint::Step step = gpu->before_driver_step();
     const CUresult result = CUSLICE_REAL(cuMulticastAddDevice)(object, device);
     if (result == CUDA_SUCCESS) gpu->after_driver_step(step, nullptr);
     return result;
 }
 
-CUSLICE_HOOK cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t offset, CUmemGenericAllocationHandle memory,
-                                size_t memory_offset, size_t size, unsigned long long flags) {
-    if (ready() != Readiness::ready) return unavailable();
+CUSLICE_HOOK(cuMulticastBindMem, object, offset, memory, memory_offset, size, flags) {
     const HookEntry entry;
     const CUresult result = CUSLICE_REAL(cuMulticastBindMem)(object, offset, memory, memory_offset, size, flags);
     if (result != CUDA_SUCCESS || !entry.counts()) return result;
@@ -53,9 +49,7 @@ CUSLICE_HOOK cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t offs
 }
 
 // Memory of a pool can be bound like this too: the pool's reserved bytes count.
-CUSLICE_HOOK cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t offset, CUdeviceptr address, size_t size,
-                                 unsigned long long flags) {
-    if (ready() != Readiness::ready) return unavailable();
+CUSLICE_HOOK(cuMulticastBindAddr, object, offset, address, size, flags) {
     const HookEntry entry;
     const CUresult result = CUSLICE_REAL(cuMulticastBindAddr)(object, offset, address, size, flags);
     if (result != CUDA_SUCCESS || !entry.counts()) return result;
@@ -67,8 +61,7 @@ CUSLICE_HOOK cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t off
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUSLICE_HOOK cuMulticastUnbind(CUmemGenericAllocationHandle object, CUdevice device, size_t offset, size_t size) {
-    if (ready() != Readiness::ready) return unavailable();
+CUSLICE_HOOK(cuMulticastUnbind, object, device, offset, size) {
     const HookEntry entry;
     if (!entry.counts()) return CUSLICE_REAL(cuMulticastUnbind)(object, device, offset, size);
     const PhysicalMemory::Unbinding binding = pieces().unbind(object, device, offset);

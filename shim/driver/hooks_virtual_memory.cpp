@@ -14,30 +14,20 @@ VirtualGpu* gpu_of(const CUmemAllocationProp* properties) {
 // Tiles of sparse arrays hold memory as mappings do. Which of them do is the driver's to know: a piece that was bound
 // once is asked of its figure when its handles and mappings are gone. Noted before the call: another thread may release
 // it.
-template <typename Call>
-CUresult counted_binding(const CUarrayMapInfo* list, unsigned count, Call call) {
+constexpr auto counted_binding = [](auto real, CUarrayMapInfo* list, unsigned count, CUstream stream) {
     const HookEntry entry;
-    if (!entry.counts() || !list) return call();
+    if (!entry.counts() || !list) return real(list, count, stream);
     for (unsigned i = 0; i < count; i++)
         if (list[i].memOperationType == CU_MEM_OPERATION_TYPE_MAP) pieces().kept_elsewhere(list[i].memHandle.memHandle);
-    return imported_given_back(call());
-}
+    return imported_given_back(real(list, count, stream));
+};
 
 }  // namespace
 
-CUSLICE_HOOK cuMemMapArrayAsync(CUarrayMapInfo* list, unsigned count, CUstream stream) {
-    if (ready() != Readiness::ready) return unavailable();
-    return counted_binding(list, count, [&] { return CUSLICE_REAL(cuMemMapArrayAsync)(list, count, stream); });
-}
+CUSLICE_HOOK_FORM(cuMemMapArrayAsync, counted_binding, list, count, stream)
+CUSLICE_HOOK_FORM(cuMemMapArrayAsync_ptsz, counted_binding, list, count, stream)
 
-CUSLICE_HOOK cuMemMapArrayAsync_ptsz(CUarrayMapInfo* list, unsigned count, CUstream stream) {
-    if (ready() != Readiness::ready) return unavailable();
-    return counted_binding(list, count, [&] { return CUSLICE_REAL(cuMemMapArrayAsync_ptsz)(list, count, stream); });
-}
-
-CUSLICE_HOOK cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* properties,
-                         unsigned long long flags) {
-    if (ready() != Readiness::ready) return unavailable();
+CUSLICE_HOOK(cuMemCreate, handle, size, properties, flags) {
     const HookEntry entry;
     const auto call = [&] { return CUSLICE_REAL(cuMemCreate)(handle, size, properties, flags); };
     VirtualGpu* gpu = entry.counts() ? gpu_of(properties) : nullptr;
@@ -54,16 +44,14 @@ CUSLICE_HOOK cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, cons
         });
 }
 
-CUSLICE_HOOK cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
-    if (ready() != Readiness::ready) return unavailable();
+CUSLICE_HOOK(cuMemRetainAllocationHandle, handle, address) {
     const HookEntry entry;
     const CUresult result = CUSLICE_REAL(cuMemRetainAllocationHandle)(handle, address);
     if (result == CUDA_SUCCESS && entry.counts()) pieces().retained(*handle);
     return result;
 }
 
-CUSLICE_HOOK cuMemRelease(CUmemGenericAllocationHandle handle) {
-    if (ready() != Readiness::ready) return unavailable();
+CUSLICE_HOOK(cuMemRelease, handle) {
     const HookEntry entry;
     if (!entry.counts()) return CUSLICE_REAL(cuMemRelease)(handle);
     const PhysicalMemory::Change change = pieces().release(handle);
@@ -76,9 +64,7 @@ CUSLICE_HOOK cuMemRelease(CUmemGenericAllocationHandle handle) {
     return result;
 }
 
-CUSLICE_HOOK cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-                      unsigned long long flags) {
-    if (ready() != Readiness::ready) return unavailable();
+CUSLICE_HOOK(cuMemMap, address, size, offset, handle, flags) {
     const HookEntry entry;
     const CUresult result = CUSLICE_REAL(cuMemMap)(address, size, offset, handle, flags);
     if (result != CUDA_SUCCESS || !entry.counts() || pieces().mapped(address, size, handle)) return result;
@@ -86,8 +72,7 @@ CUSLICE_HOOK cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGene
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUSLICE_HOOK cuMemUnmap(CUdeviceptr address, size_t size) {
-    if (ready() != Readiness::ready) return unavailable();
+CUSLICE_HOOK(cuMemUnmap, address, size) {
     const HookEntry entry;
     if (!entry.counts()) return CUSLICE_REAL(cuMemUnmap)(address, size);
     PhysicalMemory::Unmapping gone;
@@ -98,6 +83,22 @@ CUSLICE_HOOK cuMemUnmap(CUdeviceptr address, size_t size) {
         pieces().unmap_done(&gone, give_back);
     else
         pieces().unmap_failed(&gone);
+    return result;
+}
+
+CUSLICE_HOOK(cuMemExportToShareableHandle, shareable, handle, type, flags) {
+    const HookEntry entry;
+    const CUresult result = CUSLICE_REAL(cuMemExportToShareableHandle)(shareable, handle, type, flags);
+    if (result == CUDA_SUCCESS && entry.counts()) gpu_state().physical_memory.kept_elsewhere(handle);
+    return result;
+}
+
+// In the process that made the memory, this is one more handle to it; drivers may give the same number again.
+CUSLICE_HOOK(cuMemImportFromShareableHandle, handle, shareable, type) {
+    const HookEntry entry;
+    const CUresult result = counted_making(CUSLICE_REAL(cuMemImportFromShareableHandle), CUSLICE_REAL(cuMemRelease),
+                                           current_gpu(entry), handle, shareable, type);
+    if (result == CUDA_SUCCESS && entry.counts()) gpu_state().physical_memory.retained(*handle);
     return result;
 }
 

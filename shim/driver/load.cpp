@@ -61,7 +61,7 @@ void report_other_copy() {
     char path[512];
     if (!find_other_copy(path, sizeof(path))) return;
     LogLine line("cuslice is preloaded twice: ");
-    say(LogLevel::warn, line.append(path).append(" does nothing here. Name one libcuslice.so in LD_PRELOAD"));
+    say(LogLevel::warn, line.append(path).append(" is ignored. Name one libcuslice.so in LD_PRELOAD"));
 }
 
 void report(Readiness readiness) {
@@ -70,12 +70,11 @@ void report(Readiness readiness) {
     if (const char* past_us = process().driver_past_us(); past_us && what_was_asked()) {
         LogLine line;
         say(LogLevel::warn, line.append(past_us).append(
-                                " was opened past cuslice (with RTLD_DEEPBIND): what calls it directly has no limit"));
+                                " was loaded past cuslice (RTLD_DEEPBIND): code that calls it directly has no limit"));
     }
     if (was_cleared()) {
-        LogLine line(
-            "the program has cleared its environment: the settings that cuslice run gave it still hold here, ");
-        say(LogLevel::warn, line.append("but programs that it starts have none"));
+        LogLine line("the program has cleared its environment: its settings from cuslice run still hold, ");
+        say(LogLevel::warn, line.append("but the programs that it starts have none"));
     }
     if (readiness != Readiness::ready) return report_no_driver();
     LogLine line;
@@ -85,7 +84,7 @@ void report(Readiness readiness) {
                             .append(process().driver_found()));
     if (const std::string_view file = process().settings().unreachable_file(); !file.empty()) {
         LogLine passed_over;
-        passed_over.append(file).append(": not looked for: a folder on the way to it can't be entered");
+        passed_over.append(file).append(": skipped: a folder on its path can't be entered");
         say(LogLevel::info, passed_over);
     }
 }
@@ -93,9 +92,9 @@ void report(Readiness readiness) {
 [[gnu::noinline]] void report_missing_function(unsigned index) {
     LogLine line;
     say(LogLevel::warn, line.append(kFunctions[index].symbol)
-                            .append(" was called, which the driver ")
+                            .append(" was called, but the driver ")
                             .append(process().driver_text())
-                            .append(" does not have; a newer driver does"));
+                            .append(" does not have it; a newer driver does"));
 }
 
 }  // namespace
@@ -113,8 +112,9 @@ Readiness load_and_report() {
 
 // For the exported stubs of functions that pass through, when their slot is empty: what to jump to instead.
 extern "C" __attribute__((visibility("hidden"))) void* cuslice_resolve_driver(unsigned index) {
-    if (ready() != Readiness::ready) return reinterpret_cast<void*>(&not_loaded);
-    if (void* real = __atomic_load_n(&cuslice_driver_slots[index], __ATOMIC_ACQUIRE)) return real;
+    const Readiness now = ready();
+    if (void* real = driver_slot(index)) return real;
+    if (now != Readiness::ready) return reinterpret_cast<void*>(&not_loaded);
     if (!named_missing[index].exchange(true, std::memory_order_relaxed)) report_missing_function(index);
     return reinterpret_cast<void*>(&not_in_this_driver);
 }

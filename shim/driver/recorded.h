@@ -1,6 +1,6 @@
 #pragma once
 // What hooks have in common that are written down where the program is recorded (shim/process/recording.h).
-#include "policy/base/uncancelled.h"
+#include "policy/base/cancellation.h"
 #include "shim/driver/report.h"
 #include "shim/entry.h"
 

@@ -47,7 +47,7 @@ void append_holdings(LogLine& line, const VirtualGpu& gpu, const MemoryPools& po
     Holdings sum{gpu.ordinal(), {}, {}};
     gpu_state().allocations.for_each(add_up, &sum);
     line.append('(');
-    append_part(line, "contexts and modules", gpu.driver_part(), 0);
+    append_part(line, "contexts and modules", gpu.driver_footprint(), 0);
     for (std::size_t kind = 0; kind < kKindCount; kind++)
         append_part(line, kKinds[kind], sum.bytes[kind], sum.blocks[kind]);
     std::uint64_t pieces = 0;
@@ -64,24 +64,25 @@ class OncePerGpu {
     bool first(const VirtualGpu& gpu) { return !said_[gpu.ordinal()].exchange(true, std::memory_order_relaxed); }
 
   private:
-    std::atomic<bool> said_[Process::kMostGpus]{};
+    std::atomic<bool> said_[Process::kMaxGpus]{};
 };
-constinit OncePerGpu introduced, placed, short_of, unmapped, unmeasured, unlimited;
+constinit OncePerGpu logged, placed, short_of, unmapped, unmeasured, unlimited;
 
-constinit RefusalNotices refusals[Process::kMostGpus];
+constinit RefusalNotices refusals[Process::kMaxGpus];
 constinit std::atomic<pid_t> refused_in{0};  // a forked child has its parent's notices
 
 // One more than the index that NVML had; 0: it was not asked, -1: it had none.
-constinit std::atomic<int> known_indices[Process::kMostGpus]{};
+constinit std::atomic<int> known_indices[Process::kMaxGpus]{};
 
 // As nvidia-smi counts. The settings may not have needed it so far; a line for a person is worth asking NVML.
 int index_of(const VirtualGpu& gpu) {
-    if (gpu.physical().index >= 0) return gpu.physical().index;
+    const GpuIdentity& identity = gpu.physical().identity();
+    if (identity.index >= 0) return identity.index;
     std::atomic<int>& known = known_indices[gpu.ordinal()];
     if (const int index = known.load(std::memory_order_relaxed)) return index > 0 ? index - 1 : -1;
     NvmlGpu nvml;
     GpuIdentity seen;
-    const bool there = process().start_nvml() && nvml.open(gpu.physical().uuid) && nvml.identity(&seen);
+    const bool there = process().start_nvml() && nvml.open(identity.uuid) && nvml.identity(&seen);
     known.store(there ? seen.index + 1 : -1, std::memory_order_relaxed);
     return there ? seen.index : -1;
 }
@@ -100,15 +101,14 @@ void append_gpu(LogLine& line, const VirtualGpu& gpu) {
     if (const int index = index_of(gpu); index >= 0)
         line.append_number(static_cast<std::uint64_t>(index));
     else
-        line.append(gpu.physical().uuid);
-    const bool is_part = &gpu.physical() != &gpu.identity();
-    line.append(is_part ? ", " : " (").append(gpu.name()).append(')');
+        line.append(gpu.physical().identity().uuid);
+    line.append(gpu.physical().is_split() ? ", " : " (").append(gpu.name()).append(')');
 }
 
-// "3 refusals on this GPU were not shown"
+// "3 refusals on this GPU were not logged"
 void append_hidden(LogLine& line, std::uint64_t count) {
     line.append_number(count).append(count == 1 ? " refusal on this GPU was" : " refusals on this GPU were");
-    line.append(" not shown");
+    line.append(" not logged");
 }
 
 // What a cache has that the program can't: it explains a refusal below the limit.
@@ -117,12 +117,12 @@ void say_cached(LogLevel level, const VirtualGpu& gpu) {
     const Statistics s = process().caches().statistics(gpu, &contexts);
     LogLine line;
     append_gpu(line, gpu);
-    line.append(": its cache holds ").append(format_size(s.reserved.current).view()).append(" in ");
+    line.append(": the cache holds ").append(format_size(s.reserved.current).view()).append(" in ");
     line.append_number(s.segments).append(s.segments == 1 ? " segment: " : " segments: ");
-    line.append(format_size(s.allocated.current).view()).append(" are the program's, ");
-    line.append(format_size(s.active.current - s.allocated.current).view())
-        .append(" wait for the GPU, the largest free ");
-    line.append("piece is ").append(format_size(s.largest_free).view());
+    line.append(format_size(s.allocated.current).view()).append(" allocated, ");
+    line.append(format_size(s.active.current - s.allocated.current).view());
+    line.append(" freed but possibly in use by the GPU; the largest free block is ");
+    line.append(format_size(s.largest_free).view());
     say(level, line);
 }
 
@@ -133,14 +133,14 @@ bool say_context_too_large(LogLevel level, Function function, const VirtualGpu& 
     if (!context || why.requested <= gpu.limit()) return false;
     constexpr std::uint64_t kMiB = 1 << 20;
     LogLine line;
+    line.append("out of memory on ");
     append_gpu(line, gpu);
-    line.append(": ").append(symbol).append(" is refused: a context on this GPU takes ");
+    line.append(": ").append(symbol).append(" failed: a context on this GPU takes ");
     line.append(format_size(why.requested).view()).append(", more than the limit of ");
     line.append(format_size(gpu.limit()).view()).append(" from ").append(gpu.slice().origin.view());
-    line.append("; with ")
-        .append(format_size(gpu.headroom()).view())
-        .append(" kept free for the driver (headroom) it ");
-    line.append("has to be at least ").append_number((why.requested + gpu.headroom()) / kMiB + 1).append("MiB");
+    line.append(". With ").append(format_size(gpu.headroom()).view());
+    line.append(" kept for the driver (headroom), the limit must be at least ");
+    line.append_number((why.requested + gpu.headroom()) / kMiB + 1).append("MiB");
     say(level, line);
     return true;
 }
@@ -159,22 +159,22 @@ CUresult refuse(Function function, VirtualGpu& gpu, const OverLimit& why, std::u
     const bool shown = notices.shows({static_cast<std::uint64_t>(function), why.requested}, coarse_clock());
     const LogLevel level = shown ? LogLevel::warn : LogLevel::debug;
     if (!wants(level) || say_context_too_large(level, function, gpu, why)) return CUDA_ERROR_OUT_OF_MEMORY;
-    LogLine line;
+    LogLine line("out of memory on ");
     append_gpu(line, gpu);
-    line.append(": ").append(kFunctions[static_cast<std::size_t>(function)].symbol).append(" is refused ");
-    if (asked && asked < why.requested) line.append(format_size(asked).view()).append(", for which it may take ");
-    line.append(format_size(why.requested).view()).append(": ").append(format_size(why.used).view()).append(" of ");
-    line.append(format_size(why.limit).view()).append(" are in use ");
-    if (why.of == LimitOf::whole_gpu) line.append("on the whole GPU, by this part ");
+    line.append(": ").append(kFunctions[static_cast<std::size_t>(function)].symbol).append(" tried to allocate ");
+    if (asked && asked < why.requested) line.append(format_size(asked).view()).append(", which may take ");
+    line.append(format_size(why.requested).view()).append("; ").append(format_size(why.used).view()).append(" of the ");
+    line.append(format_size(why.limit).view()).append(" limit");
+    if (why.of == LimitOf::whole_gpu) line.append(" of the whole GPU");
+    line.append(" are in use ");
+    if (why.of == LimitOf::whole_gpu) line.append("by this part ");
     append_holdings(line, gpu, gpu.pools());
     if (why.others)
-        line.append(", ").append(format_size(why.others).view()).append(" by other processes (cuslice ps shows them)");
-    line.append(", ")
-        .append(format_size(gpu.headroom()).view())
-        .append(" kept free for the driver (headroom); the limit is from ");
-    line.append(gpu.origin_of(why.of)).append(". Free some memory, or raise the limit");
+        line.append(", ").append(format_size(why.others).view()).append(" by other processes (see cuslice ps)");
+    line.append(", and ").append(format_size(gpu.headroom()).view()).append(" are kept for the driver (headroom). ");
+    line.append("The limit is from ").append(gpu.origin_of(why.of)).append(". Free memory, or raise the limit");
     if (const std::uint64_t hidden = shown ? notices.take_hidden() : 0)
-        append_hidden(line.append(". Before this one, "), hidden);
+        append_hidden(line.append(". Before this, "), hidden);
     say(level, line);
     if (gpu.caches() && process().caches_anything()) {
         say_cached(level, gpu);
@@ -192,8 +192,8 @@ void report_last_refusals() {
         LogLine line;
         append_gpu(line, process().gpu(i));
         append_hidden(line.append(": "), refusals[i].take_hidden());
-        line.append("; the last, just before the program's end, was ").append(kFunctions[last.what].symbol);
-        say(LogLevel::warn, line.append(" with ").append(format_size(last.bytes).view()));
+        line.append("; the last one before the program ended was ").append(kFunctions[last.what].symbol);
+        say(LogLevel::warn, line.append(" of ").append(format_size(last.bytes).view()));
     }
 }
 
@@ -207,18 +207,17 @@ CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
     if (lost) {
         line.append(": ").append(refusal.failure.text);
     } else if (unreachable) {
-        line.append(": the slice can't be shared with other processes, and nothing is granted: ");
-        line.append(refusal.failure.text)
-            .append(". Mount the folder of the ledgers into the container, make room for it, ");
-        line.append("or name another one by CUSLICE_DIR for all that share");
+        line.append(": the limit can't be shared with other processes, so every allocation fails: ");
+        line.append(refusal.failure.text).append(". Mount the ledger folder into the container, make room for it, ");
+        line.append("or set CUSLICE_DIR to another folder for all processes that share the limit");
     } else if (refused) {
         line.append(": ").append(ledger::describe_refusal(refusal).view());
     } else if (alone) {
-        line.append(": the slice can't be shared with other processes (").append(refusal.failure.text);
-        line.append("), so this one has a limit of its own");
+        line.append(": the limit can't be shared with other processes (").append(refusal.failure.text);
+        line.append("), so this process has the limit to itself");
     } else {
         line.append(": the ledger in ").append(gpu_state().sharing.folder.view());
-        line.append(" was damaged or of another version, and was made anew");
+        line.append(" was damaged or of another version and has been recreated");
     }
     say(LogLevel::warn, line);
     return refused ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
@@ -229,7 +228,7 @@ void report_no_map(const VirtualGpu& gpu) {
     LogLine line;
     append_gpu(line, gpu);
     line.append(
-        ": the driver's memory lies at addresses from 2^49 on, which the caching allocator has no map of: "
+        ": the driver's memory lies at addresses from 2^49 on, which the caching allocator can't map: "
         "allocations go to the driver, and nothing is cached");
     say(LogLevel::warn, line);
 }
@@ -238,13 +237,13 @@ void report_missing(const VirtualGpu& gpu, std::uint64_t bytes) {
     if (!short_of.first(gpu)) return;
     LogLine line;
     append_gpu(line, gpu);
-    line.append(": the driver has not all of the slice: ").append(format_size(bytes).view());
-    line.append(" of it could not be preallocated");
+    line.append(": ").append(format_size(bytes).view());
+    line.append(" of the limit could not be preallocated: the driver is out of memory");
     say(LogLevel::warn, line);
 }
 
 void report_unpublished() {
-    const figures::Failure* why = process().caches().publisher().failure();
+    const stats::Failure* why = process().caches().publisher().failure();
     if (!why) return;
     LogLine line("cuslice stats can't show this process: ");
     line.append(why->text);
@@ -259,7 +258,7 @@ void report_recording() {
     }
     if (const Reason* why = process().recording().failure()) {
         process().stop_recording();
-        LogLine line("nothing more is recorded, and the program goes on: ");
+        LogLine line("recording has stopped, and the program goes on: ");
         say(LogLevel::warn, line.append(why->view()));
     }
 }
@@ -270,18 +269,18 @@ namespace {
 void say_unmeasured(const VirtualGpu& gpu) {
     int shared_with_host = 0;
     CUSLICE_REAL(cuDeviceGetAttribute)(&shared_with_host, CU_DEVICE_ATTRIBUTE_INTEGRATED, gpu.ordinal());
-    if (!shared_with_host || !gpu.limited() || gpu.driver_part() != 0 || !unmeasured.first(gpu)) return;
+    if (!shared_with_host || !gpu.limited() || gpu.driver_footprint() != 0 || !unmeasured.first(gpu)) return;
     LogLine line;
     append_gpu(line, gpu);
-    line.append(": NVML has no figure of this process, and the memory is the host's, so contexts and modules are not ")
-        .append("counted: leave room for them with headroom, which is ")
+    line.append(": NVML does not report this process's memory, and the GPU uses host memory, so contexts and modules ")
+        .append("are not counted: leave room for them with headroom, which is ")
         .append(format_size(gpu.headroom()).view());
     say(LogLevel::warn, line);
 }
 
 bool is_seen(const GpuSelector& selector) {
     for (int i = 0; i < process().gpu_count(); i++)
-        if (selector.matches(process().gpu(i).physical())) return true;
+        if (selector.matches(process().gpu(i).physical().identity())) return true;
     return false;
 }
 
@@ -298,7 +297,7 @@ void say_unlimited(const VirtualGpu& gpu) {
         LogLine line;
         append_gpu(line, gpu);
         line.append(": no limit; ").append(entry.origin).append(" sets one for '").append(entry.selector.text);
-        say(LogLevel::warn, line.append("', which is a GPU that this program doesn't see"));
+        say(LogLevel::warn, line.append("', a GPU that this program doesn't see"));
     }
 }
 
@@ -309,16 +308,16 @@ std::string_view short_pci(std::string_view pci) {
 
 }  // namespace
 
-void introduce(VirtualGpu& gpu, CUcontext context) {
+void log_slice(VirtualGpu& gpu, CUcontext context) {
     say_unmeasured(gpu);
     say_unlimited(gpu);
-    if (!wants(LogLevel::info) || !introduced.first(gpu)) return;
+    if (!wants(LogLevel::info) || !logged.first(gpu)) return;
     std::size_t free = 0, total = 0;
     LogLine line("virtual ");
     line.append_number(static_cast<std::uint64_t>(gpu.ordinal())).append(" → physical ");
     if (const int index = index_of(gpu); index >= 0) line.append_number(static_cast<std::uint64_t>(index)).append(", ");
     line.append(gpu.identity().uuid).append(", ").append(gpu.name()).append(", ").append(short_pci(gpu.identity().pci));
-    line.append(", total ").append(format_size(gpu.physical_total()).view());
+    line.append(", total ").append(format_size(gpu.physical().total()).view());
     PushedContext during;
     const bool known = during.push(context) && CUSLICE_REAL(cuMemGetInfo_v2)(&free, &total) == CUDA_SUCCESS;
     during.pop();

@@ -34,6 +34,6 @@ void report_unpublished();
 void report_recording();
 
 // Says once for each GPU, for those who asked for it (log = info), which it is and what is allowed.
-void introduce(VirtualGpu& gpu, CUcontext context);
+void log_slice(VirtualGpu& gpu, CUcontext context);
 
 }  // namespace cuslice

@@ -10,7 +10,7 @@
 #include "virtual_gpu/split/physical.h"
 #include "virtual_gpu/split/split.h"
 
-// The runtime's door, where it is loaded.
+// The runtime shim, where it is loaded.
 extern "C" __attribute__((weak)) void* cuslice_runtime_12[];
 
 namespace cuslice {
@@ -37,29 +37,29 @@ bool is_program(const Dl_info& module) {
            (!map->l_name || !*map->l_name);
 }
 
-// Where the program's own calls of a runtime have no door: it is in the program itself or older than 12, or the door
+// Where the program's own calls of a runtime have no shim: it is in the program itself or older than 12, or the shim
 // isn't loaded. One inside a library works on what is current, and needs none.
 void say_once(const Dl_info& module) {
     const char* version = runtime_version(module);
-    const bool has_door = version && (std::strncmp(version, "12", 2) == 0 || std::strncmp(version, "13", 2) == 0);
-    if (!(version || is_program(module)) || (has_door && cuslice_runtime_12) || said.exchange(true)) return;
+    const bool has_shim = version && (std::strncmp(version, "12", 2) == 0 || std::strncmp(version, "13", 2) == 0);
+    if (!(version || is_program(module)) || (has_shim && cuslice_runtime_12) || said.exchange(true)) return;
     LogLine line;
     line.append("the CUDA runtime in ").append(module.dli_fname);
     line.append(" sees each split GPU as one, with the memory of its first part");
     say(LogLevel::warn,
-        has_door ? line.append(": libcuslice-runtime.so has to be in LD_PRELOAD, too, as cuslice run puts it there")
+        has_shim ? line.append(": libcuslice-runtime.so has to be in LD_PRELOAD, too, as cuslice run puts it there")
                  : line.append(", as it is not the shared one of CUDA 12 or 13 (docs/virtual-gpus.md)"));
 }
 
 // The virtual GPU that a physical one stands for, in this thread.
-CUdevice meant(CUdevice physical) { return shown(physical); }
+CUdevice to_part(CUdevice physical) { return to_virtual(physical); }
 
-bool meant(CUmemLocation& location) {
-    if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) location.id = meant(location.id);
+bool to_part(CUmemLocation& location) {
+    if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) location.id = to_part(location.id);
     return location.type != CU_MEM_LOCATION_TYPE_DEVICE || location.id >= 0;
 }
 
-CUcontext real_of(CUcontext handle) { return virtual_contexts().of(handle).real; }
+CUcontext real_of(CUcontext handle) { return virtual_contexts().resolve(handle).real; }
 
 CUdevice physical_of(int ordinal) {
     const Split::Device* device = split().device(ordinal);
@@ -67,7 +67,7 @@ CUdevice physical_of(int ordinal) {
 }
 
 // What a runtime holds of a physical GPU's context it holds of the part that its thread was on.
-constinit std::atomic<unsigned> retained[VirtualParts::kMost]{};
+constinit std::atomic<unsigned> retained[VirtualParts::kMax]{};
 
 int retained_part(CUdevice physical) {
     const auto give_up = [&](int part) {
@@ -77,7 +77,7 @@ int retained_part(CUdevice physical) {
         }
         return count != 0;
     };
-    const int here = meant(physical);
+    const int here = to_part(physical);
     if (give_up(here)) return here;
     for (int i = 0; i < split().count(); i++)
         if (give_up(i)) return i;
@@ -89,7 +89,7 @@ int retained_part(CUdevice physical) {
 namespace seen {
 
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-    const int part = meant(device);
+    const int part = to_part(device);
     const CUresult result = ::cuDevicePrimaryCtxRetain(context, part);
     if (result != CUDA_SUCCESS) return result;
     retained[part].fetch_add(1, std::memory_order_relaxed);
@@ -102,39 +102,41 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
 CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) {
     return ::cuDevicePrimaryCtxRelease_v2(retained_part(device));
 }
-CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice device) { return ::cuDevicePrimaryCtxReset(meant(device)); }
-CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device) { return ::cuDevicePrimaryCtxReset_v2(meant(device)); }
-CUresult CUDAAPI cuDeviceTotalMem(unsigned* bytes, CUdevice device) { return ::cuDeviceTotalMem(bytes, meant(device)); }
+CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice device) { return ::cuDevicePrimaryCtxReset(to_part(device)); }
+CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device) { return ::cuDevicePrimaryCtxReset_v2(to_part(device)); }
+CUresult CUDAAPI cuDeviceTotalMem(unsigned* bytes, CUdevice device) {
+    return ::cuDeviceTotalMem(bytes, to_part(device));
+}
 CUresult CUDAAPI cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
-    return ::cuDeviceTotalMem_v2(bytes, meant(device));
+    return ::cuDeviceTotalMem_v2(bytes, to_part(device));
 }
 
 CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx* green, CUdevResourceDesc resources, CUdevice device, unsigned flags) {
-    return ::cuGreenCtxCreate(green, resources, meant(device), flags);
+    return ::cuGreenCtxCreate(green, resources, to_part(device), flags);
 }
 
 CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle* piece, size_t bytes, const CUmemAllocationProp* wish,
                              unsigned long long flags) {
     if (!wish) return ::cuMemCreate(piece, bytes, wish, flags);
     CUmemAllocationProp ours = *wish;
-    return meant(ours.location) ? ::cuMemCreate(piece, bytes, &ours, flags) : CUDA_ERROR_INVALID_DEVICE;
+    return to_part(ours.location) ? ::cuMemCreate(piece, bytes, &ours, flags) : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* wish) {
     if (!wish) return ::cuMemPoolCreate(pool, wish);
     CUmemPoolProps ours = *wish;
-    return meant(ours.location) ? ::cuMemPoolCreate(pool, &ours) : CUDA_ERROR_INVALID_DEVICE;
+    return to_part(ours.location) ? ::cuMemPoolCreate(pool, &ours) : CUDA_ERROR_INVALID_DEVICE;
 }
 
 // Not hooks, but each part's own all the same.
 CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
-    return CUSLICE_REAL(cuDeviceGetDefaultMemPool)(pool, meant(device));
+    return CUSLICE_REAL(cuDeviceGetDefaultMemPool)(pool, to_part(device));
 }
 CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
-    return CUSLICE_REAL(cuDeviceGetMemPool)(pool, meant(device));
+    return CUSLICE_REAL(cuDeviceGetMemPool)(pool, to_part(device));
 }
 CUresult CUDAAPI cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
-    return CUSLICE_REAL(cuDeviceSetMemPool)(meant(device), pool);
+    return CUSLICE_REAL(cuDeviceSetMemPool)(to_part(device), pool);
 }
 
 void correct(CUpointer_attribute attribute, void* data) {
@@ -218,7 +220,7 @@ void* runtime_form(const void* real, void* hook) {
         if (physical_slot(function) == real) return hook;
     // Contexts and GPUs as the driver has them, where no hook counts anything.
     for (std::size_t i = 0; i < kFunctionCount; i++)
-        if (split_from_slots[i] == real && cuslice_driver_slots[i] == hook) return split_from_slots[i];
+        if (split_from_slots[i] == real && filled_driver_slot(i) == hook) return split_from_slots[i];
     return hook;
 }
 

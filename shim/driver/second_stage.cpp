@@ -13,12 +13,7 @@ struct Form {
     int version;
     bool per_thread;
 };
-constexpr bool legacy = false, per_thread = true;
-constexpr Form kForms[kFunctionCount] = {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route) {version, stream},
-#include "virtual_gpu/driver/functions.def"
-#undef CUSLICE_FUNCTION
-};
+constexpr auto kForms = table_of_functions([](const FunctionRow& row) { return Form{row.version, row.per_thread}; });
 
 enum class Stages : int { unknown, one, two };
 constinit std::atomic<Stages> stages{Stages::unknown};

@@ -1,4 +1,4 @@
-// What the runtime's door asks (shim/runtime/).
+// What the runtime shim asks (shim/runtime/).
 #include "shim/runtime/split_view.h"
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace cuslice {
 
 namespace {
 
-constinit std::atomic<bool> held[VirtualParts::kMost]{};
+constinit std::atomic<bool> held[VirtualParts::kMax]{};
 
 // The runtime's own use of a primary context. A reset has ended it, and the next use begins it anew. Threads that come
 // at once may use it twice, which does no harm: it lives as long as the process.
@@ -42,7 +42,7 @@ constexpr SplitView kView{
             const Split::Device* device = split().device(ordinal);
             return device ? device->physical : -1;
         },
-    .shown = [](int physical) { return shown(CUdevice{physical}); },
+    .shown = [](int physical) { return to_virtual(CUdevice{physical}); },
     .current = CurrentVirtual::device,
     .siblings = [](int a, int b) { return split().siblings(a, b); },
     .make_current = make_current,

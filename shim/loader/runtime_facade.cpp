@@ -11,7 +11,7 @@
 #include "virtual_gpu/driver/real_dlopen.h"
 #include "virtual_gpu/driver/search_path.h"
 
-// The runtime's door, where it is loaded.
+// The runtime shim, where it is loaded.
 extern "C" __attribute__((weak)) void* cuslice_runtime_12[];
 
 namespace cuslice {

@@ -1,10 +1,6 @@
 // NVML's view of a GPU's memory: the slice, in the same figures as CUDA's.
 #include "shim/nvml/load.h"
 #include "shim/nvml/slice_seen.h"
-#include "virtual_gpu/driver/nvml_table.h"
-
-CUSLICE_NVML_HOOK(nvmlDeviceGetMemoryInfo)
-CUSLICE_NVML_HOOK(nvmlDeviceGetMemoryInfo_v2)
 
 namespace cuslice {
 
@@ -15,7 +11,7 @@ struct NvmlView {
 };
 
 // The slice of the GPU behind a handle; false where there is none, and NVML's answer stands.
-bool slice_view(nvml::Device device, std::uint64_t physical_total, std::uint64_t physical_free, NvmlView* view) {
+bool slice_view(nvmlDevice_t device, std::uint64_t physical_total, std::uint64_t physical_free, NvmlView* view) {
     const SliceSeen seen(device, physical_total);
     if (!seen.limited()) return false;
     *view = {seen.total(), seen.free(physical_free), seen.used()};
@@ -28,21 +24,19 @@ bool slice_view(nvml::Device device, std::uint64_t physical_total, std::uint64_t
 
 using namespace cuslice;
 
-nvml::Return CUSLICE_NVML_HOOKED(nvmlDeviceGetMemoryInfo)(nvml::Device device, nvml::Memory* memory) {
-    if (const nvml::Return loaded = nvml_ready(); loaded != nvml::SUCCESS) return loaded;
-    const nvml::Return result = CUSLICE_REAL_NVML(nvmlDeviceGetMemoryInfo)(device, memory);
+CUSLICE_NVML_HOOK(nvmlDeviceGetMemoryInfo, device, memory) {
+    const nvmlReturn_t result = CUSLICE_REAL_NVML(nvmlDeviceGetMemoryInfo)(device, memory);
     NvmlView view;
-    if (result == nvml::SUCCESS && slice_view(device, memory->total, memory->free, &view))
+    if (result == NVML_SUCCESS && slice_view(device, memory->total, memory->free, &view))
         *memory = {view.total, view.free, view.used};
     return result;
 }
 
-nvml::Return CUSLICE_NVML_HOOKED(nvmlDeviceGetMemoryInfo_v2)(nvml::Device device, nvml::MemoryV2* memory) {
-    if (const nvml::Return loaded = nvml_ready(); loaded != nvml::SUCCESS) return loaded;
-    const nvml::Return result = CUSLICE_REAL_NVML(nvmlDeviceGetMemoryInfo_v2)(device, memory);
+CUSLICE_NVML_HOOK(nvmlDeviceGetMemoryInfo_v2, device, memory) {
+    const nvmlReturn_t result = CUSLICE_REAL_NVML(nvmlDeviceGetMemoryInfo_v2)(device, memory);
     NvmlView view;
     // What the driver keeps for itself is outside every slice, so a slice has no reserved part.
-    if (result == nvml::SUCCESS && slice_view(device, memory->total, memory->free, &view))
+    if (result == NVML_SUCCESS && slice_view(device, memory->total, memory->free, &view))
         *memory = {memory->version, view.total, 0, view.free, view.used};
     return result;
 }

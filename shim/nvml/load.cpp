@@ -12,40 +12,43 @@ namespace {
 constinit std::atomic<bool> refusal_said{false};
 constinit std::atomic<bool> named_missing[kNvmlFunctionCount]{};
 
-nvml::Return no_library() { return nvml::ERROR_LIBRARY_NOT_FOUND; }
-nvml::Return bad_configuration() { return nvml::ERROR_INVALID_ARGUMENT; }
+nvmlReturn_t no_library() { return NVML_ERROR_LIBRARY_NOT_FOUND; }
+nvmlReturn_t bad_configuration() { return NVML_ERROR_INVALID_ARGUMENT; }
+nvmlReturn_t not_in_this_library() { return NVML_ERROR_FUNCTION_NOT_FOUND; }
 
 }  // namespace
 
-// What a function answers that this library lacks; the entrance knows it, too.
-extern "C" __attribute__((visibility("hidden"))) nvml::Return cuslice_nvml_lacks() {
-    return nvml::ERROR_FUNCTION_NOT_FOUND;
-}
-
-nvml::Return nvml_ready() {
-    if (ready() == Readiness::bad_configuration) return nvml::ERROR_INVALID_ARGUMENT;
-    return process().load_nvml() ? nvml::SUCCESS : nvml::ERROR_LIBRARY_NOT_FOUND;
+nvmlReturn_t nvml_ready() {
+    if (ready() == Readiness::bad_configuration) return NVML_ERROR_INVALID_ARGUMENT;
+    return process().load_nvml() ? NVML_SUCCESS : NVML_ERROR_LIBRARY_NOT_FOUND;
 }
 
 // Only NVML's list tells whether the settings fit.
-nvml::Return virtual_nvml_ready() {
-    if (!splits_any(process().settings()) || process().start_nvml()) return nvml::SUCCESS;
-    if (process().readiness() != Readiness::bad_configuration) return nvml::ERROR_UNKNOWN;
+nvmlReturn_t virtual_nvml_ready() {
+    if (!splits_any(process().settings()) || process().start_nvml()) return NVML_SUCCESS;
+    if (process().readiness() != Readiness::bad_configuration) return NVML_ERROR_UNKNOWN;
     if (!refusal_said.exchange(true, std::memory_order_relaxed)) say_to_stderr(line_of(process().error()).view());
-    return nvml::ERROR_INVALID_ARGUMENT;
+    return NVML_ERROR_INVALID_ARGUMENT;
 }
 
 // For the exported stubs, when their slot is empty: what to jump to instead.
 extern "C" __attribute__((visibility("hidden"))) void* cuslice_resolve_nvml(unsigned index) {
-    if (const nvml::Return loaded = nvml_ready(); loaded != nvml::SUCCESS)
-        return reinterpret_cast<void*>(loaded == nvml::ERROR_LIBRARY_NOT_FOUND ? &no_library : &bad_configuration);
-    if (void* real = __atomic_load_n(&cuslice_nvml_slots[index], __ATOMIC_ACQUIRE)) return real;
+    const nvmlReturn_t loaded = nvml_ready();
+    if (void* real = nvml_slot(index)) return real;
+    if (loaded != NVML_SUCCESS)
+        return reinterpret_cast<void*>(loaded == NVML_ERROR_LIBRARY_NOT_FOUND ? &no_library : &bad_configuration);
     if (!named_missing[index].exchange(true, std::memory_order_relaxed)) {
         LogLine line;
         say(LogLevel::info,
-            line.append(kNvmlFunctions[index]).append(" was called, which the NVML of this driver does not have"));
+            line.append(kNvmlFunctions[index]).append(" was called, but this driver's NVML does not have it"));
     }
-    return reinterpret_cast<void*>(&cuslice_nvml_lacks);
+    return reinterpret_cast<void*>(&not_in_this_library);
+}
+
+// The same for what NVML calls itself.
+extern "C" __attribute__((visibility("hidden"))) void* cuslice_resolve_physical_nvml(unsigned index) {
+    void* const real = physical_nvml_slot(index);
+    return real ? real : reinterpret_cast<void*>(&not_in_this_library);
 }
 
 }  // namespace cuslice

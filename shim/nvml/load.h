@@ -1,22 +1,33 @@
 #pragma once
 #include "shim/entry.h"
-#include "virtual_gpu/driver/nvml.h"
+#include "virtual_gpu/driver/nvml_table.h"
+#include "virtual_gpu/driver/parameters.h"
 
-// The hook that stands before a function of NVML's: CUSLICE_NVML_HOOK(name) declares it, with the type that
-// driver/nvml.h gives it, and its definition follows under the name CUSLICE_NVML_HOOKED(name). By that name the
-// entrance finds it (stubs_x86_64.S), where only a program's calls come through.
+// Defines the hook of an NVML function: CUSLICE_NVML_HOOK(nvmlInit) { ... }. The parameters' types are those of
+// NVIDIA's header. The body runs once settings and NVML are loaded; else the hook answers why they aren't. The entrance
+// finds it by the name CUSLICE_NVML_HOOKED(nvmlInit) (stubs_x86_64.S), where only a program's calls come through.
 #define CUSLICE_NVML_HOOKED(name) cuslice_nvml_hook_##name
-#define CUSLICE_NVML_HOOK(name) \
-    extern "C" __attribute__((visibility("hidden"))) ::cuslice::nvml::functions::name CUSLICE_NVML_HOOKED(name);
+#define CUSLICE_NVML_HOOK(name, ...)                                                         \
+    static nvmlReturn_t hooked_##name(CUSLICE_PARAMETERS(name, __VA_ARGS__));                \
+    extern "C" __attribute__((visibility("hidden"))) nvmlReturn_t CUSLICE_NVML_HOOKED(name)( \
+        CUSLICE_PARAMETERS(name, __VA_ARGS__)) {                                             \
+        const nvmlReturn_t loaded = ::cuslice::nvml_ready();                                 \
+        return loaded == NVML_SUCCESS ? hooked_##name(__VA_ARGS__) : loaded;                 \
+    }                                                                                        \
+    nvmlReturn_t hooked_##name(CUSLICE_PARAMETERS(name, __VA_ARGS__))
+
+// The hook of one of several forms: `function` is given what a call of it goes to, and the arguments.
+#define CUSLICE_NVML_HOOK_FORM(name, function, ...) \
+    CUSLICE_NVML_HOOK(name, __VA_ARGS__) { return function(CUSLICE_REAL_NVML(name) __VA_OPT__(, ) __VA_ARGS__); }
 
 namespace cuslice {
 
 // Loads configuration and NVML before the first hooked call; initialising it is the program's business. SUCCESS, or
 // what the hook has to return.
-nvml::Return nvml_ready();
+nvmlReturn_t nvml_ready();
 
 // Where GPUs are split, and NVML is initialised: sees to it that it shows the virtual ones. SUCCESS, or what the hook
 // has to return.
-nvml::Return virtual_nvml_ready();
+nvmlReturn_t virtual_nvml_ready();
 
 }  // namespace cuslice

@@ -3,36 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "shim/process/process.h"
+#include "shim/process/watchers.h"
 #include "virtual_gpu/nvml/nvml_gpu.h"
 #include "virtual_gpu/split/nvml.h"
 
 namespace cuslice {
 
-namespace {
-
-// For GPUs that this process has not opened, one each; never closed, see GpuSharing::watch.
-struct Watcher {
-    char uuid[48];
-    GpuSharing sharing;
-};
-constinit Mutex mutex;
-constinit Watcher watchers[Process::kMostGpus]{};
-
-GpuSharing* watcher_of(const char* uuid) {
-    LockGuard lock(mutex);
-    for (Watcher& watcher : watchers) {
-        if (!watcher.uuid[0]) std::memcpy(watcher.uuid, uuid, strnlen(uuid, sizeof watcher.uuid - 1));
-        if (std::strcmp(watcher.uuid, uuid) == 0) return &watcher.sharing;
-    }
-    return nullptr;
-}
-
-}  // namespace
-
-SliceSeen::SliceSeen(nvml::Device device, std::uint64_t physical_total) {
+SliceSeen::SliceSeen(nvmlDevice_t device, std::uint64_t physical_total) {
     GpuIdentity identity;
     const VirtualNvmlDevice* virtual_device = virtual_nvml().find(device);
     if (virtual_device)
@@ -55,9 +34,8 @@ SliceSeen::SliceSeen(nvml::Device device, std::uint64_t physical_total) {
             physical_total = virtual_device->total;
         else
             NvmlGpu(device).used_by_all(&used, &physical_total);
-        const VirtualGpu::Slice slice =
-            is_part_ ? process().slice_of(virtual_device->part, *virtual_device->gpu, physical_total)
-                     : process().slice_of(identity, physical_total);
+        const Slice slice = is_part_ ? process().slice_of(virtual_device->part, *virtual_device->gpu, physical_total)
+                                     : process().slice_of(identity, physical_total);
         limited_ = slice.limited;
         total_ = slice.limit;
         GpuSharing* watcher = limited_ && plan.any() ? watcher_of(identity.uuid) : nullptr;
@@ -84,7 +62,7 @@ bool SliceSeen::has(unsigned pid) const {
 
 // NVML's figure is what a process holds on the physical GPU, of all its parts.
 std::uint64_t SliceSeen::held_by(unsigned pid, std::uint64_t physical) const {
-    if (!is_part_ || physical == nvml::VALUE_NOT_AVAILABLE) return physical;
+    if (!is_part_ || physical == nvml::kValueNotAvailable) return physical;
     return pid == static_cast<unsigned>(getpid()) ? own() : std::min(physical, used_);
 }
 

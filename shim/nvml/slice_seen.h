@@ -13,7 +13,7 @@ namespace cuslice {
 class SliceSeen {
   public:
     // `physical_total`: of the GPU, in bytes; 0 where it is not known.
-    SliceSeen(nvml::Device device, std::uint64_t physical_total);
+    SliceSeen(nvmlDevice_t device, std::uint64_t physical_total);
 
     bool limited() const { return limited_; }
     std::uint64_t total() const { return total_; }

@@ -12,6 +12,7 @@
 
     .text
     resolver cuslice_resolve_nvml_stub, cuslice_resolve_nvml
+    resolver cuslice_resolve_physical_nvml_stub, cuslice_resolve_physical_nvml
 
     .type nvml_entrance, @function
     .p2align 4
@@ -30,13 +31,12 @@ nvml_entrance:                                          /* r11: the function's p
     leaq cuslice_nvml_slots(%rip), %r10
     movq (%r10, %r11, 8), %r10
     testq %r10, %r10
-    je cuslice_resolve_nvml_stub                        /* not loaded yet, or not in this library */
+    je cuslice_resolve_nvml_stub                        /* not looked up yet, or not in this library */
 1:  jmp *%r10
 2:  leaq cuslice_physical_nvml_slots(%rip), %r10
     movq (%r10, %r11, 8), %r10
     testq %r10, %r10
-    jne 1b
-    leaq cuslice_nvml_lacks(%rip), %r10
+    je cuslice_resolve_physical_nvml_stub               /* not looked up yet, or not in this library */
     jmp *%r10
     .size nvml_entrance, . - nvml_entrance
 
@@ -52,9 +52,8 @@ nvml_entrance:                                          /* r11: the function's p
     .size \name, . - \name
     .set slot, slot + 1
 .endm
-#define CUSLICE_NVML_FUNCTION(name) nvml name
+#define CUSLICE_NVML_FUNCTION(name, split) nvml name
 #include "virtual_gpu/driver/nvml_functions.def"
-#undef CUSLICE_NVML_FUNCTION
 
 /* The hooks of this folder (load.h), in the order of the table; 0 where there is none. */
     .section .data.rel.ro, "aw"
@@ -65,7 +64,7 @@ nvml_hooks:
     .hidden cuslice_nvml_hook_\name
     .quad cuslice_nvml_hook_\name
 .endm
-#define CUSLICE_NVML_FUNCTION(name) hook_of name
+#define CUSLICE_NVML_FUNCTION(name, split) hook_of name
 #include "virtual_gpu/driver/nvml_functions.def"
 
     object_notes

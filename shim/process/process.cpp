@@ -11,11 +11,12 @@
 #include "config/load.h"
 #include "config/resolve.h"
 #include "config/split/identity.h"
-#include "policy/base/uncancelled.h"
+#include "policy/base/cancellation.h"
 #include "shim/process/toml_module.h"
 #include "virtual_gpu/driver/load.h"
 #include "virtual_gpu/driver/loaded_object.h"
 #include "virtual_gpu/driver/locate.h"
+#include "virtual_gpu/driver/nvml_table.h"
 #include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/selection/host_environment.h"
@@ -31,13 +32,13 @@ namespace {
 // Raw storage, as the GPUs' is.
 alignas(Settings) unsigned char settings_storage[sizeof(Settings)];
 
+// While a thread loads it may fork: drivers start nvidia-modprobe. Its own lock it has then already (LockList::take).
 class Loading {
   public:
-    explicit Loading(Mutex& mutex) : lock_(mutex) { Process::loading_now = true; }
-    ~Loading() { Process::loading_now = false; }
+    explicit Loading(Mutex& mutex) : lock_(mutex) {}
 
   private:
-    Uncancelled uncancelled_;
+    DisableCancellation uncancelled_;
     LockGuard lock_;
 };
 
@@ -53,15 +54,15 @@ bool folder_in(const char* path, char* folder, std::size_t size) {
 }  // namespace
 
 constinit Process the_process;
-constinit thread_local bool Process::loading_now = false;
-alignas(VirtualGpu) unsigned char Process::gpu_storage_[kMostGpus * sizeof(VirtualGpu)];
+alignas(VirtualGpu) unsigned char Process::gpu_storage_[kMaxGpus * sizeof(VirtualGpu)];
+alignas(PhysicalGpu) unsigned char Process::physical_gpu_storage_[kMaxGpus * sizeof(PhysicalGpu)];
 
 const Settings& Process::settings() const { return *reinterpret_cast<const Settings*>(settings_storage); }
 
 bool Process::read_settings() {
     auto& settings = *new (settings_storage) Settings;
     const HostEnvironment environment;
-    if (!load_guest(settings, environment.lines(), open_toml_module, kSystemFile, error_)) return false;
+    if (!load_in_program(settings, environment.lines(), open_toml_module, kSystemFile, error_)) return false;
     gpu_state().sharing = plan_sharing(settings, environment.lines());
     may_cache_ = chooses_cache(settings);
     return true;
@@ -95,7 +96,8 @@ Readiness Process::load() {
         if (find(settings(), Key::fake)) {
             // The fake GPU's driver lies in a folder beside this library; `fake` wins over `driver`.
             constexpr const char kFake[] = "/fake/libcuda.so.1";
-            if (folder_of(&the_process, path, sizeof(path) - sizeof(kFake))) std::strcat(path, kFake);
+            if (folder_of(&the_process, path, sizeof(path) - sizeof(kFake)))
+                std::memcpy(path + std::strlen(path), kFake, sizeof(kFake));
             explicit_path = path;
         } else if (const Entry* driver = find(settings(), Key::driver)) {
             std::snprintf(path, sizeof(path), "%.*s", static_cast<int>(driver->value.size()), driver->value.data());
@@ -118,12 +120,15 @@ bool Process::load_nvml() {
     char folder[512], text[512];
     const bool chosen = find(settings(), Key::driver) || find(settings(), Key::fake);
     const bool beside = (chosen || readiness() == Readiness::ready) && folder_in(driver_text_, folder, sizeof(folder));
-    const bool loaded = ::cuslice::load_nvml(beside ? folder : nullptr, chosen, text, sizeof(text));
+    void* const library = open_nvml(beside ? folder : nullptr, chosen, text, sizeof(text));
     const Loading loading(mutex_);
     if (const int known = nvml_.load(std::memory_order_acquire)) return known == 1;
-    if (loaded) splits_any(settings()) ? virtual_nvml().install() : publish_nvml();
-    nvml_.store(loaded ? 1 : 2, std::memory_order_release);
-    return loaded;
+    if (library) {
+        ::cuslice::load_nvml(library);
+        splits_any(settings()) ? virtual_nvml().install() : publish_nvml();
+    }
+    nvml_.store(library ? 1 : 2, std::memory_order_release);
+    return library;
 }
 
 bool Process::start_nvml() {
@@ -152,8 +157,8 @@ bool Process::open_virtual_nvml() {
     return true;
 }
 
-VirtualGpu::Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t total) const {
-    VirtualGpu::Slice slice;
+Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t total) const {
+    Slice slice;
     const Amount amount = amount_for(settings(), identity, total);
     slice.limited = amount.limited;
     slice.limit = amount.bytes;
@@ -183,8 +188,8 @@ VirtualGpu::Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t t
     return slice;
 }
 
-VirtualGpu::Slice Process::slice_of(const VirtualPart& part, const GpuIdentity& physical, std::uint64_t total) const {
-    VirtualGpu::Slice slice = slice_of(physical, total);
+Slice Process::slice_of(const VirtualPart& part, const GpuIdentity& physical, std::uint64_t total) const {
+    Slice slice = slice_of(physical, total);
     if (!part.split) return slice;
     slice.limited = true;
     slice.limit = slice.job_limit = part.bytes;
@@ -223,7 +228,7 @@ bool Process::choose_gpus(VisibleText& list, bool* set) {
     if (gpus_open_.load(std::memory_order_acquire)) return true;
     struct Host {
         ConfigError error;
-        GpuIdentity all[kMostGpus];
+        GpuIdentity all[kMaxGpus];
     };
     const Scratch<Host> host;
     if (!host) return no_memory();
@@ -272,7 +277,7 @@ bool Process::check_selectors(std::span<GpuIdentity> visible, ConfigError& error
     if (!named) return true;
 
     struct Host {
-        GpuIdentity all[kMostGpus];
+        GpuIdentity all[kMaxGpus];
     };
     const Scratch<Host> host;
     GpuIdentity* const all = host ? host->all : nullptr;
@@ -323,7 +328,7 @@ bool Process::choose_parts(FoundGpus& found, ConfigError& error) {
                  : plan_split(settings(), found.gpus(), found.sizes(), found.parts, error)))
         return false;
     struct Virtual {
-        GpuIdentity identities[VirtualParts::kMost];
+        GpuIdentity identities[VirtualParts::kMax];
     };
     const Scratch<Virtual> scratch;
     if (!scratch) return error.set("cuslice", "there is no memory to list GPUs in");
@@ -341,8 +346,8 @@ bool Process::choose_parts(FoundGpus& found, ConfigError& error) {
 // driver's totals are what an allocation can come from.
 bool Process::split_visible(FoundGpus& found, ConfigError& error) {
     const ProgramGpus& program = program_gpus_;
-    std::uint64_t known[ProgramGpus::kMost];
-    int ordinals[ProgramGpus::kMost];
+    std::uint64_t known[ProgramGpus::kMax];
+    int ordinals[ProgramGpus::kMax];
     for (std::size_t place = 0; place < program.count; place++) {
         known[place] = program.totals[place];
         ordinals[place] = -1;
@@ -368,30 +373,31 @@ bool Process::split_visible(FoundGpus& found, ConfigError& error) {
     return true;
 }
 
-void Process::open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& physical, std::uint64_t total) {
+void Process::open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& identity, std::uint64_t total) {
     char name[96] = "";
     CUSLICE_PHYSICAL(cuDeviceGetName)(name, sizeof(name), part.gpu);
-    VirtualGpu& opened = *new (&gpu(ordinal)) VirtualGpu;
-    const VirtualGpu::Slice slice = slice_of(part, physical, total);
-    if (!part.split) return opened.open(ordinal, physical, total, name, slice);
-    opened.open(ordinal, split().device(ordinal)->identity, total, name, slice);
-    VirtualGpu* sibling = nullptr;
+    PhysicalGpu& physical = reinterpret_cast<PhysicalGpu*>(physical_gpu_storage_)[part.gpu];
     std::uint64_t together = 0;
-    for (int i = 0; i < split().count(); i++) {
+    bool is_first = true;
+    for (int i = 0; part.split && i < split().count(); i++) {
         if (!split().siblings(i, ordinal)) continue;
         together += split().device(i)->part.bytes;
-        if (i < ordinal) sibling = &gpu(i);
+        is_first = is_first && i >= ordinal;
     }
-    VirtualGpu::Slice whole = slice_of(physical, total);
-    whole.limit = std::min(whole.limit, total);
-    opened.open_part(physical, sibling, whole, together);
+    if (is_first) {
+        (new (&physical) PhysicalGpu)->open(identity, total);
+        if (part.split) physical.split(slice_of(identity, total), together);
+    }
+    const Split::Device* device = part.split ? split().device(ordinal) : nullptr;
+    const GpuIdentity& shown = device ? device->identity : identity;
+    (new (&gpu(ordinal)) VirtualGpu)->open(ordinal, shown, physical, name, slice_of(part, identity, total));
 }
 
 // What the driver and NVML say of them.
 bool Process::find_gpus(FoundGpus& found, ConfigError& error) {
     int count = 0;
     if (CUSLICE_PHYSICAL(cuDeviceGetCount)(&count) != CUDA_SUCCESS) count = 0;
-    if (count > kMostGpus)
+    if (count > kMaxGpus)
         return error.set("cuslice", "this process sees more than 64 GPUs, which is more than cuslice can limit");
     found.count = static_cast<std::size_t>(count);
     for (int i = 0; i < count; i++) {
@@ -429,8 +435,8 @@ bool Process::open_gpus() {
     const std::string_view record = has_more_rights() ? std::string_view() : record_file(settings());
     if (!record.empty()) recording_.start(record);
     limits_.store(limits || !record.empty(), std::memory_order_relaxed);
-    ways_.store(static_cast<unsigned char>((caching ? kCaching : 0) | (record.empty() ? 0 : kRecording)),
-                std::memory_order_relaxed);
+    features_.store(static_cast<unsigned char>((caching ? kCaching : 0) | (record.empty() ? 0 : kRecording)),
+                    std::memory_order_relaxed);
     gpu_count_.store(count, std::memory_order_release);
     gpus_open_.store(true, std::memory_order_release);
     return true;

@@ -27,7 +27,7 @@ enum class Readiness : int {
 // ends.
 class Process {
   public:
-    static constexpr int kMostGpus = 64;
+    static constexpr int kMaxGpus = 64;
 
     // Reads the configuration and loads the driver, the first time. Thread-safe.
     Readiness load();
@@ -57,9 +57,9 @@ class Process {
     bool start_nvml();
 
     // What is allowed on a GPU, whoever asks: CUDA has it by its ordinal, NVML by its handle.
-    VirtualGpu::Slice slice_of(const GpuIdentity& identity, std::uint64_t total) const;
+    Slice slice_of(const GpuIdentity& identity, std::uint64_t total) const;
     // The same of a virtual GPU; the identity and the total are the physical one's.
-    VirtualGpu::Slice slice_of(const VirtualPart& part, const GpuIdentity& physical, std::uint64_t total) const;
+    Slice slice_of(const VirtualPart& part, const GpuIdentity& physical, std::uint64_t total) const;
 
     const Settings& settings() const;
     const ConfigError& error() const { return error_; }
@@ -80,13 +80,13 @@ class Process {
     // which is long before the GPUs.
     bool may_cache() const { return may_cache_; }
     // True once some GPU's freed memory is kept.
-    bool caches_anything() const { return ways() & kCaching; }
+    bool caches_anything() const { return features() & kCaching; }
     // True while allocations are written down.
-    bool records() const { return ways() & kRecording; }
+    bool records() const { return features() & kRecording; }
     // What an allocation may have to pass through, of both of these: for whoever can't afford to ask twice.
     enum : unsigned char { kCaching = 1, kRecording = 2 };
-    unsigned char ways() const { return ways_.load(std::memory_order_relaxed); }
-    void stop_recording() { ways_.fetch_and(kCaching, std::memory_order_relaxed); }
+    unsigned char features() const { return features_.load(std::memory_order_relaxed); }
+    void stop_recording() { features_.fetch_and(kCaching, std::memory_order_relaxed); }
 
     // The thread's current context, and its GPU. `gpu` is null if there is none, or before the GPUs are open.
     struct Current {
@@ -118,11 +118,8 @@ class Process {
     // A context ended, so that its handle may come back for another GPU.
     void forget_contexts() { context_epoch_.fetch_add(1, std::memory_order_release); }
 
-    // While a thread loads it may fork: drivers start nvidia-modprobe. It must not wait for itself then.
-    static constinit thread_local bool loading_now;
-
-    // This thread has left whatever it was doing by a longjmp: what it held over calls of the driver is free again.
-    void leave_locks();
+    // This thread has left whatever it was doing by a longjmp: what it held is free again.
+    void leave();
 
     Caches& caches() { return caches_; }
     Recording& recording() { return recording_; }
@@ -140,8 +137,8 @@ class Process {
     // The driver's GPUs, in its order, and what the program is to count as GPUs.
     struct FoundGpus {
         std::size_t count = 0;
-        GpuIdentity identities[kMostGpus];
-        std::uint64_t totals[kMostGpus] = {};  // bytes; 0: not known
+        GpuIdentity identities[kMaxGpus];
+        std::uint64_t totals[kMaxGpus] = {};  // bytes; 0: not known
         VirtualParts parts;
 
         std::span<GpuIdentity> gpus() { return {identities, count}; }
@@ -158,7 +155,7 @@ class Process {
     bool open_virtual_nvml();
     bool list_physical(std::span<const GpuIdentity> all, VisibleText& list, bool* set, ConfigError& error);
     bool choose_visible(std::span<const GpuIdentity> all, ConfigError& error);
-    void open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& physical, std::uint64_t total);
+    void open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& identity, std::uint64_t total);
     bool check_selectors(std::span<GpuIdentity> visible, ConfigError& error);
     bool fail_closed(const ConfigError& error);
     bool no_memory();
@@ -166,11 +163,11 @@ class Process {
     static void after_fork();
     static void after_fork_in_child();
 
-    Mutex mutex_;
+    Mutex mutex_{LockRank::process};
     std::atomic<Readiness> readiness_{Readiness::not_yet};
     std::atomic<int> gpu_count_{0};
     std::atomic<bool> limits_{false};
-    std::atomic<unsigned char> ways_{0};
+    std::atomic<unsigned char> features_{0};
     std::atomic<std::uint32_t> context_epoch_{1};
     std::atomic<int> nvml_{0};  // 0: not tried, 1: loaded, 2: none
     std::atomic<bool> gpus_open_{false};
@@ -184,7 +181,8 @@ class Process {
     Recording recording_;
 
     // Raw storage, so that an unused library is pages of zeros and no constructor.
-    alignas(VirtualGpu) static unsigned char gpu_storage_[kMostGpus * sizeof(VirtualGpu)];
+    alignas(VirtualGpu) static unsigned char gpu_storage_[kMaxGpus * sizeof(VirtualGpu)];
+    alignas(PhysicalGpu) static unsigned char physical_gpu_storage_[kMaxGpus * sizeof(PhysicalGpu)];  // as CUDA counts
 };
 
 // Every hook asks for it several times, so it is no call.

@@ -1,6 +1,6 @@
 // Which context is current, on which GPU, and what becomes of those whose beginning or end no hook has seen.
+#include "policy/base/cancellation.h"
 #include "policy/base/page_vector.h"
-#include "policy/base/uncancelled.h"
 #include "shim/process/process.h"
 #include "virtual_gpu/gpu/allocation_kind.h"
 #include "virtual_gpu/gpu/visit.h"
@@ -28,7 +28,7 @@ const Process::Current& Process::look_up(CUcontext now) {
 Contexts::Id Process::know_context(VirtualGpu* gpu, CUcontext context, CUdevice device) {
     if (const Contexts::Id id = gpu_state().contexts.known_id(context)) return id;
     if (!gpu || !gpu->limited()) return gpu_state().contexts.id_of(context, device);
-    const Uncancelled uncancelled;
+    const DisableCancellation uncancelled;
     const MakingContext making;
     gpu->meet_context();
     const Contexts::Id id = gpu_state().contexts.id_of(context, device);

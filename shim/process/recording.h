@@ -42,7 +42,7 @@ class Recording {
         return news_.load(std::memory_order_acquire) && news_.exchange(false, std::memory_order_acq_rel);
     }
 
-    // In a forked child, in which the driver answers no call: it has nothing to write, and asks for no lock either.
+    // In a forked child, in which the driver answers no call: it has nothing to write.
     void forget();
 
   private:
@@ -56,7 +56,7 @@ class Recording {
     std::atomic<State> state_{State::off};
     std::atomic<bool> news_{false}, told_begun_{false}, told_end_{false};
     std::string_view name_;
-    Mutex mutex_;  // over making the file
+    Mutex mutex_{LockRank::recording};  // over making the file
     trace::File file_;
     Reason failure_;
     AllocationTable blocks_;

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "shim/runtime/door.h"
+#include "shim/runtime/runtime_shim.h"
 
 namespace cuslice::runtime {
 

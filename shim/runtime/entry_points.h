@@ -1,10 +1,10 @@
 #pragma once
 // The driver's functions, asked for through the runtime: the program's view of them, not the runtime's.
-#include "shim/runtime/door.h"
+#include "shim/runtime/runtime_shim.h"
 
 namespace cuslice::runtime {
 
-// The runtime says whether there is one, and the driver's door which.
+// The runtime says whether there is one, and the driver shim which.
 inline void exchange(const char* name, void** function, int version, cuuint64_t flags) {
     void* ours = nullptr;
     CUdriverProcAddressQueryResult known = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;

@@ -1,6 +1,6 @@
 #pragma once
 // Graph nodes that allocate.
-#include "shim/runtime/door.h"
+#include "shim/runtime/runtime_shim.h"
 
 namespace cuslice::runtime {
 

@@ -1,7 +1,7 @@
 #pragma once
-// GPUs and each other. Which part may reach which is kept by the driver's door.
+// GPUs and each other. Which part may reach which is kept by the driver shim.
 #include "shim/runtime/devices.h"
-#include "shim/runtime/door.h"
+#include "shim/runtime/runtime_shim.h"
 
 namespace cuslice::runtime {
 

@@ -1,6 +1,6 @@
 #pragma once
 // Whose a pointer or a stream is, and where managed memory is to be.
-#include "shim/runtime/door.h"
+#include "shim/runtime/runtime_shim.h"
 
 namespace cuslice::runtime {
 

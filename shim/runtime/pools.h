@@ -1,7 +1,7 @@
 #pragma once
-// Memory pools are the driver's, by the same handles and structures: each part has its own, which the driver's door
+// Memory pools are the driver's, by the same handles and structures: each part has its own, which the driver shim
 // knows.
-#include "shim/runtime/door.h"
+#include "shim/runtime/runtime_shim.h"
 
 namespace cuslice::runtime {
 

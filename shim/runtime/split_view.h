@@ -1,6 +1,6 @@
 #pragma once
 
-// What the runtime's door (libcuslice-runtime.so) asks of the preloaded library. Both are of one build.
+// What the runtime shim (libcuslice-runtime.so) asks of the preloaded library. Both are of one build.
 namespace cuslice {
 
 struct SplitView {

@@ -8,7 +8,7 @@ namespace cuslice::bench {
 namespace {
 
 constexpr int kKills = 500;
-constexpr std::uint64_t kGiB = 1ull << 30, kLimit = 8 * kGiB, kMost = 5 * kGiB;
+constexpr std::uint64_t kGiB = 1ull << 30, kLimit = 8 * kGiB, kMax = 5 * kGiB;
 constexpr double kTarget = 10;  // ms
 
 // Milliseconds from the signal to the reservation. Nothing waits for the kernel to be done with the dead: a refusal
@@ -16,7 +16,7 @@ constexpr double kTarget = 10;  // ms
 double reserve_after_kill(Place& place, pid_t victim) {
     const std::int64_t start = now_ns();
     kill(victim, SIGKILL);
-    while (!place.membership.reserve(kMost, 0, nullptr)) {
+    while (!place.membership.reserve(kMax, 0, nullptr)) {
         place.ledger.take_back_dead();
         if (now_ns() - start > 10'000'000'000) {
             std::fprintf(stderr, "bench: what a killed process held does not come back\n");
@@ -40,13 +40,13 @@ void measure_kills() {
         const pid_t victim = beside(1, [](auto begun) {
             static Place own;
             own.join("kills", kLimit);
-            if (!own.membership.reserve(kMost, 0, nullptr)) _exit(1);
+            if (!own.membership.reserve(kMax, 0, nullptr)) _exit(1);
             begun();
             for (;;) own.pair();
         });
         usleep(random() % 2000);
         times.push_back(reserve_after_kill(place, victim));
-        place.membership.change(-static_cast<std::int64_t>(kMost));
+        place.membership.change(-static_cast<std::int64_t>(kMax));
     }
     const std::string name = "ledger: a killed process's bytes had by another, ";
     print({name + "p50", percentile(times, 0.5), "ms", Bound::at_most, kTarget, {}});

@@ -87,7 +87,7 @@ bool read_recorded(std::istream& text, Trace& trace, std::string& why) {
 }
 
 Trace random_allocations(std::uint64_t most, std::size_t operations, std::uint64_t seed) {
-    constexpr std::uint64_t kMostHeld = 16'000 * kMiB;
+    constexpr std::uint64_t kMaxHeld = 16'000 * kMiB;
     std::mt19937_64 random(seed);
     Writer writer;
     struct Live {
@@ -98,7 +98,7 @@ Trace random_allocations(std::uint64_t most, std::size_t operations, std::uint64
     std::uint64_t held = 0;
     for (std::size_t i = 0; i < operations; i++) {
         const std::uint64_t bytes = 1 + random() % most;
-        if (live.empty() || (random() % 100 < 73 && held + bytes < kMostHeld)) {
+        if (live.empty() || (random() % 100 < 73 && held + bytes < kMaxHeld)) {
             live.push_back({writer.take(bytes), bytes});
             held += bytes;
         } else {

@@ -71,14 +71,14 @@ def main():
     # By its own folder it shows where the loader's default ones begin.
     expect(dynamic(driver_facade).get("RUNPATH") == ["$ORIGIN"], f"libcuda.so: RUNPATH {dynamic(driver_facade).get('RUNPATH')}")
 
-    # The runtime's door and its facades: their names are the runtime's, and no SONAME is.
+    # The runtime shim and its facades: their names are the runtime's, and no SONAME is.
     runtime = source / "shim/runtime/functions.def"
     both = listed(runtime, r"^CUSLICE_RUNTIME_(?:BOTH|FORMS)\((\w+)\)")
     of = {v: both | listed(runtime, r"^CUSLICE_RUNTIME\((\w+), " + v + r"\)") for v in ("12", "13")}
-    door = libraries / "libcuslice-runtime.so"
+    shim = libraries / "libcuslice-runtime.so"
     tables = {"cuslice_runtime_12", "cuslice_runtime_13", "libcudart.so.12", "libcudart.so.13"}
-    expect(exports(door) == of["12"] | of["13"] | tables, f"{door.name}: exports {sorted(exports(door) ^ (of['12'] | of['13'] | tables))}")
-    for path in (door, *(libraries / f"libcuslice-cudart{v}.so" for v in of)):
+    expect(exports(shim) == of["12"] | of["13"] | tables, f"{shim.name}: exports {sorted(exports(shim) ^ (of['12'] | of['13'] | tables))}")
+    for path in (shim, *(libraries / f"libcuslice-cudart{v}.so" for v in of)):
         newer = sorted(v for v in versions(path) if v > NEWEST)
         expect(not newer, f"{path.name}: needs GLIBC_{newer}, newer than {NEWEST}")
         names = dynamic(path).get("SONAME", [])
@@ -91,7 +91,7 @@ def main():
 
     functions = source / "virtual_gpu/driver"
     driver = listed(functions / "functions.def", r"^CUSLICE_FUNCTION\((\w+),")
-    management = listed(functions / "nvml_functions.def", r"^CUSLICE_NVML_FUNCTION\((\w+)\)")
+    management = listed(functions / "nvml_functions.def", r"^CUSLICE_NVML_FUNCTION\((\w+),")
     expect(len(driver) == 674, f"functions.def: {len(driver)} functions, not 674")
     should = driver | management | {"dlopen", "cuslice_marker", "cuslice_memory_stats", "cuslice_split_view"}
     there = exports(library)

@@ -7,6 +7,7 @@
 #include "tests/catch.h"
 #include "tests/cli/child.h"
 #include "tests/cli/tree.h"
+#include "tests/skip.h"
 
 namespace cuslice::tests {
 
@@ -162,7 +163,7 @@ TEST_CASE("the loader as the program, and a loader by another name, are no reaso
 
 TEST_CASE("a set-user-ID program is started, with a line that says that it gets no slice") {
     if (::geteuid() != 0) {
-        WARN("only root can make a program of another user: not tested");
+        skip("only root can make a program of another user");
         return;
     }
     const Folder folder;

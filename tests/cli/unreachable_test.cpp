@@ -47,7 +47,7 @@ TEST_CASE(
     CHECK(closed.err.empty());
     const Outcome told = stranger.run({"--log=info"});
     CHECK(told.out == "started\n");
-    CHECK(told.err == "cuslice: " + stranger.file() + ": not looked for: a folder on the way to it can't be entered\n");
+    CHECK(told.err == "cuslice: " + stranger.file() + ": skipped: a folder on its path can't be entered\n");
 
     stranger.close_home(0755);
     const Outcome there = stranger.run({});

@@ -27,8 +27,8 @@ TEST_CASE("a variable of HAMi or MPS that asks for more than a limit of memory i
     CHECK(said({"CUDA_TASK_PRIORITY=1"}) == "cuslice: CUDA_TASK_PRIORITY: 1" + kMemory);
     CHECK(said({"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25"}) == "cuslice: CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: 25" + kMemory);
     CHECK(said({"CUDA_OVERSUBSCRIBE=true"}) ==
-          "cuslice: CUDA_OVERSUBSCRIBE: true: has no effect here: cuslice does not extend a GPU into host memory; what "
-          "doesn't fit the limit is refused\n");
+          "cuslice: CUDA_OVERSUBSCRIBE: true: has no effect here: cuslice does not extend a GPU into host memory; an "
+          "allocation past the limit fails\n");
     CHECK(said({"CUDA_DISABLE_CONTROL=true"}).starts_with("cuslice: CUDA_DISABLE_CONTROL: true: has no effect here: "));
     CHECK(said({"ACTIVE_OOM_KILLER=true"}).starts_with("cuslice: ACTIVE_OOM_KILLER: true: has no effect here: "));
 }

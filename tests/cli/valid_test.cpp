@@ -123,7 +123,7 @@ void check_handed_on(const Settings& settings, const Row& row, const Valid& vali
     REQUIRE(cli::prepare_environment(environment, settings, installation, error));
     const auto lines = environment.pointers();
     Settings guest;
-    const bool loaded = load_guest(guest, lines.data(), parser, row.system_file().c_str(), error);
+    const bool loaded = load_in_program(guest, lines.data(), parser, row.system_file().c_str(), error);
     INFO(line_of(error).view());
     REQUIRE(loaded);
     if (ask == "fake" || ask == "fake-kernels") {

@@ -38,7 +38,8 @@ std::string guest(const std::vector<std::string>& environment, const Folder& fol
     Settings settings;
     ConfigError error;
     const std::string system = folder.path() + "/system.toml";
-    if (!load_guest(settings, lines.data(), open, system.c_str(), error)) return std::string(line_of(error).view());
+    if (!load_in_program(settings, lines.data(), open, system.c_str(), error))
+        return std::string(line_of(error).view());
     const Amount amount = amount_for(settings, kGpu, 8 * kGiB);
     return std::to_string(amount.bytes) + " by " + std::string(amount.origin);
 }

@@ -129,7 +129,7 @@ TEST_CASE("a hand-over that does not fit is not written at all") {
     CHECK(write_handover(settings, buffer) == 0);
 }
 
-TEST_CASE("a hand-over with any byte changed is read or refused, with the variable's name") {
+TEST_CASE("a hand-over with any byte changed is read or refused, with the variable's name", "[fuzz]") {
     const std::string good = "1;flag.0 limit * 4GiB --limit;system-file.1 ceiling.limit 0 8GiB ceiling%20/x:1:1";
     std::mt19937 random(4);
     int refused = 0;

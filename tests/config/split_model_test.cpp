@@ -279,7 +279,7 @@ class Combinations {
 
 }  // namespace
 
-TEST_CASE("list, split, order, limit and the program's own list compose as in the model") {
+TEST_CASE("list, split, order, limit and the program's own list compose as in the model", "[fuzz]") {
     for (const unsigned count : {2u, 3u}) {
         const Counts counts = Combinations(count).run();
         CHECK(counts.looked_at > 10'000);

@@ -160,7 +160,7 @@ TEST_CASE("a part's identity is its own, comes from the GPU's alone, and looks l
             gpu.pci[5] = "0123456789abcdef"[device];
             gpu.uuid[6] = pci[5];
             gpu.uuid[7] = pci[3];
-            for (unsigned part = 0; part < VirtualParts::kMost; ++part) {
+            for (unsigned part = 0; part < VirtualParts::kMax; ++part) {
                 const GpuIdentity own = identity_of_part(gpu, part);
                 const std::string uuid = own.uuid, id = own.pci;
                 REQUIRE(uuid.size() == 40);
@@ -179,9 +179,9 @@ TEST_CASE("a part's identity is its own, comes from the GPU's alone, and looks l
                 REQUIRE(id == again.pci);
             }
         }
-    CHECK(uuids.size() == pci_texts.size() * 16 * VirtualParts::kMost);
+    CHECK(uuids.size() == pci_texts.size() * 16 * VirtualParts::kMax);
     // Two of the three are one domain, on other buses or on the same.
-    CHECK(pcis.size() == 2 * 16 * VirtualParts::kMost);
+    CHECK(pcis.size() == 2 * 16 * VirtualParts::kMax);
     // Written down, so that no later version gives other names to what books and scripts know.
     CHECK(uuid_of(0, 0) == "GPU-28538188-c0a0-8430-9270-17eeb4821016");
     CHECK(uuid_of(0, 1) == "GPU-9ec5b123-2c4e-8851-a326-f47e424675d9");

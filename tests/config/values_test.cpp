@@ -144,7 +144,7 @@ TEST_CASE("the distance between names counts letters added, dropped, changed and
     CHECK(edit_distance(std::string(1000, 'x'), std::string(1000, 'y')) == 48);
 }
 
-TEST_CASE("the readers stand any bytes") {
+TEST_CASE("the readers stand any bytes", "[fuzz]") {
     static constexpr char kBytes[] = "0123456789.%=,:;- /*abefGMTKiBUPFInfowarndebugauto\0\xff\n";
     const std::string_view kAlphabet(kBytes, sizeof kBytes - 1);
     std::mt19937 random(3);

@@ -261,7 +261,7 @@ std::optional<Texts> seen_by_code(const std::vector<GpuIdentity>& gpus, const st
 
 }  // namespace
 
-TEST_CASE("outer list, gpus and the program's own list compose as in the model") {
+TEST_CASE("outer list, gpus and the program's own list compose as in the model", "[fuzz]") {
     unsigned combinations = 0, refused = 0;
     for (int count = 2; count <= 4; ++count) {
         const auto gpus = machine(count);

@@ -9,6 +9,7 @@
 
 #include "fake/books/books.h"
 #include "tests/preload/machine.h"
+#include "tests/skip.h"
 
 namespace cuslice::tests {
 namespace {
@@ -71,10 +72,7 @@ bool can_make(const Like& like) {
     };
     const std::string why = why_not(like);
     if (why.empty()) return true;
-    std::printf("  SKIPPED: no such container can be made here (%s): %s\n", text_of(like).c_str(), why.c_str());
-    // An ordinary user's have to be in a user namespace. What ctest looks for, to say that all was skipped:
-    if (!why_not({}).empty() && !why_not({.users = true}).empty())
-        std::printf("  SKIPPED: %s: no container can be made here at all\n", kTool);
+    skip("no such container can be made here (" + text_of(like) + "): " + why);
     return false;
 }
 

@@ -1,5 +1,6 @@
 // Namespaces within namespaces, in orders that no runtime makes.
 #include "tests/containers/tenant.h"
+#include "tests/skip.h"
 
 namespace cuslice::tests {
 namespace {
@@ -14,7 +15,7 @@ const Words kIpc{"/usr/bin/unshare", "--ipc", "--uts", "--cgroup", "--net", "--m
 
 bool possible(const Words& words) {
     const Outcome outcome = run(joined(words, {"/bin/true"}), plain());
-    if (outcome.exit_code != 0) std::printf("  SKIPPED: such namespaces can't be made here: %s", outcome.err.c_str());
+    if (outcome.exit_code != 0) skip("such namespaces can't be made here: " + outcome.err);
     return outcome.exit_code == 0;
 }
 

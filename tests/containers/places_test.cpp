@@ -35,7 +35,7 @@ TEST_CASE("where a container has no room for the ledger, a job isn't started, an
     const Outcome refused = started({}, usual());
     CHECK(refused.exit_code == 78);
     CHECK(refused.out.empty());
-    CHECK(refused.err.find("cuslice: the slice can't be shared between processes: " + cause(like)) == 0);
+    CHECK(refused.err.find("cuslice: the limit can't be shared between processes: " + cause(like)) == 0);
     CHECK(refused.err.find("--dir") != std::string::npos);
     CHECK(refused.err.find("--per-process") != std::string::npos);
     CHECK(split_lines(refused.err).size() == 1);
@@ -66,7 +66,7 @@ TEST_CASE("a job's process in a container that can't reach the job's ledger is g
     CHECK(tenant.guest.code("retain 0") == 2);
     const Words complaints = complaints_of(tenant.guest, 1);
     REQUIRE(complaints.size() == 1);
-    CHECK(complaints[0].find("the slice can't be shared with other processes, and nothing is granted: ") !=
+    CHECK(complaints[0].find("the limit can't be shared with other processes, so every allocation fails: ") !=
           std::string::npos);
     CHECK(held_by_all(books.path()) == 0);
 }

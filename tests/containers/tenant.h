@@ -11,6 +11,7 @@
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"
 #include "tests/preload/scene.h"
+#include "tests/skip.h"
 #include "tests/soon.h"
 
 namespace cuslice::tests {
@@ -86,7 +87,7 @@ struct Tenant {
 /// Sanitizers read /proc before anything else runs, and end a program that has none.
 inline bool can_hold(const Like& like) {
     if (!like.proc && !kSanitizer.empty()) {
-        std::printf("  SKIPPED: a sanitizer's runtime needs /proc (%s)\n", text_of(like).c_str());
+        skip("a sanitizer's runtime needs /proc (" + text_of(like) + ")");
         return false;
     }
     return can_make(like);
@@ -97,11 +98,11 @@ inline bool can_hold(const Like& like) {
 inline bool can_pass_on(const Like& like, How how) {
     if (how != How::outside) return true;
     if (kSanitizer == "thread") {
-        std::puts("  SKIPPED: tsan's runtime starts a thread, and who has two can't leave its namespaces");
+        skip("tsan's runtime starts a thread, and who has two can't leave its namespaces");
         return false;
     }
     if (std::string(kTool) != "runc") return true;
-    if (!kSanitizer.empty()) std::puts("  SKIPPED: runc doesn't run with a sanitizer's runtime preloaded");
+    if (!kSanitizer.empty()) skip("runc doesn't run with a sanitizer's runtime preloaded");
     return kSanitizer.empty() && like.user == 0;
 }
 

@@ -73,7 +73,7 @@ TEST_CASE("a container's slice is kept from another one's, and free when its pro
     const Outcome refused = another();
     CHECK(refused.exit_code == 75);
     CHECK(refused.out.empty());
-    CHECK(refused.err.find("cuslice: GPU 0: 1024.0 MiB asked, 978.0 MiB left. Held: pid ") == 0);
+    CHECK(refused.err.find("cuslice: GPU 0: 1024.0 MiB requested, 978.0 MiB left. Held: pid ") == 0);
     // Everything at once, the container's first process among them.
     a->signal_all(SIGKILL);
     int code = 75;

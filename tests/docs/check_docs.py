@@ -2,10 +2,14 @@
 """Holds the documents against the sources:  check_docs.py ROOT
 
 - docs/coverage.md is what scripts/generate_coverage.py writes;
+- docs/images/ has the pictures that its draw.py draws;
 - every relative link leads to a file, and to a heading if it names one;
 - docs/fake-gpu.md names every key of a fake GPU's file, every profile, and every variable of the fake GPU;
 - every variable CUSLICE_… that a source names is in a document;
-- every option in a cuslice command of any document exists.
+- every option in a cuslice command of any document exists;
+- every file and folder that docs/architecture.md and docs/design/ name exists, and so does each function in the walks
+  of an allocation, in its file;
+- no line is longer than 100 columns, but rows of tables, output of programs and what is generated.
 """
 import pathlib
 import re
@@ -14,6 +18,12 @@ import sys
 
 ROOT = pathlib.Path(sys.argv[1])
 FAKE = ROOT / "fake"
+MOST_COLUMNS = 100
+# Sections that are older than this rule, and are wrapped when they are next changed: (document, heading).
+WIDE_SECTIONS = {
+    ("docs/performance.md", "## Against an earlier commit"),
+    ("docs/performance.md", "## 300 first calls of a job"),
+}
 problems = []
 
 
@@ -32,11 +42,11 @@ def anchors(path):
     return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
 
 
-def check_coverage():
-    command = [sys.executable, ROOT / "scripts/generate_coverage.py", "--check"]
-    run = subprocess.run(command, capture_output=True, text=True)
-    if run.returncode:
-        problems.append(run.stdout + run.stderr.strip())
+def check_generated():
+    for script in "scripts/generate_coverage.py", "docs/images/draw.py":
+        run = subprocess.run([sys.executable, ROOT / script, "--check"], capture_output=True, text=True)
+        if run.returncode:
+            problems.append(run.stdout + run.stderr.strip())
 
 
 def check_links():
@@ -97,7 +107,79 @@ def check_options():
         problems.append("no cuslice command was found in the documents: this check is blind")
 
 
-for check in check_coverage, check_links, check_fake_gpu, check_variables, check_options:
+def check_paths():
+    """`a/b.h` and `a/b/` are paths of this repository, or of what is installed and built."""
+    documents = [ROOT / "docs/architecture.md", *sorted((ROOT / "docs/design").glob("*.md"))]
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "build"}
+    found = 0
+    for document in documents:
+        for path in re.findall(r"`([\w./-]+/[\w.-]*)`", prose(document.read_text())):
+            if path.split("/")[0] not in folders:
+                continue
+            found += 1
+            there = (ROOT / path).is_dir() or (ROOT / path).is_file()
+            # A component is named without its ending: a header and its .cpp.
+            if not there and "." not in path.split("/")[-1]:
+                there = (ROOT / f"{path}.h").is_file()
+            if not there:
+                problems.append(f"{document.relative_to(ROOT)}: there is no {path}")
+    if not found:
+        problems.append("no path was found in the documents: this check is blind")
+
+
+def check_walks():
+    """The lists ```walk NAME of docs/architecture.md: a line is `file: function`, `driver: function` or `beside: file…`.
+
+    That they are what is really called, tests/walks/ finds out.
+    """
+    text = (ROOT / "docs/architecture.md").read_text()
+    walks = re.findall(r"^```walk (\S+)\n(.*?)^```", text, re.M | re.S)
+    for name, stops in walks:
+        for stop in stops.splitlines():
+            where = f"docs/architecture.md: the walk {name}: {stop}"
+            path, _, function = stop.partition(": ")
+            if path == "driver":
+                continue
+            if path == "beside":
+                missing = [file for file in function.split() if not (ROOT / file).is_file()]
+                problems.extend(f"{where}: there is no {file}" for file in missing)
+                continue
+            if not function or not (ROOT / path).is_file():
+                problems.append(f"{where}: there is no such file")
+            elif not re.search(rf"\b(CUSLICE_HOOK\()?{function.split('::')[-1]}[(,]", (ROOT / path).read_text()):
+                problems.append(f"{where}: there is no such function in it")
+    if not walks:
+        problems.append("docs/architecture.md has no walk of an allocation: this check is blind")
+
+
+def lines_to_measure(document):
+    """Numbered: no rows of tables, no blocks of code without a language, which show output, nothing generated."""
+    name = str(document.relative_to(ROOT))
+    language = None
+    generated = wide = False
+    for number, line in enumerate(document.read_text().split("\n"), 1):
+        if fence := re.match(r"\s*```(.*)", line):
+            language = fence[1] if language is None else None
+            continue
+        if line.startswith("<!-- generated"):
+            generated = "begin" in line
+        if language is None and line.startswith("## "):
+            wide = (name, line) in WIDE_SECTIONS
+        if not (generated or wide or language == "" or line.lstrip().startswith("|")):
+            yield number, line
+
+
+def check_widths():
+    more = [ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
+    for document in [*documents(), *more]:
+        for number, line in lines_to_measure(document):
+            if len(line) > MOST_COLUMNS:
+                where = f"{document.relative_to(ROOT)}:{number}"
+                problems.append(f"{where}: {len(line)} columns, at most {MOST_COLUMNS}")
+
+
+for check in (check_generated, check_links, check_fake_gpu, check_variables, check_options, check_paths, check_walks,
+              check_widths):
     check()
 print("\n".join(problems) or f"{len(documents())} documents agree with the sources")
 sys.exit(bool(problems))

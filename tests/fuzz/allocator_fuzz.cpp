@@ -100,7 +100,7 @@ struct Model {
         std::uint64_t end, freed;  // when; ~0: it is never to be handed out again
     };
     std::multimap<std::uint64_t, Piece> freed;  // that the GPU has not come past
-    bool retired = false;
+    bool abandoned = false;
 
     void open() { allocator.open(gpu.asynchronous(), shared_map(), options); }
 
@@ -133,9 +133,9 @@ struct Model {
         if (denied.by == Denied::By::failure) return;
         const std::uint64_t more = std::max(bytes, bytes + SizeClass::kUnit - 1);  // no less by an overflow
         const std::uint64_t whole = more / SizeClass::kUnit * SizeClass::kUnit;
-        const std::uint64_t need = bytes > SizeClass::kMost ? whole : SizeClass::span_bytes(SizeClass::of(bytes));
+        const std::uint64_t need = bytes > SizeClass::kMax ? whole : SizeClass::span_bytes(SizeClass::of(bytes));
         // Not with a block at hand. (Spans and huge blocks lie on a boundary, and what is free may not.)
-        const std::uint64_t boundary = Growth::huge(need) ? Growth::kGranule : SizeClass::kGranule;
+        const std::uint64_t boundary = GrowthPolicy::huge(need) ? GrowthPolicy::kGranule : SizeClass::kGranule;
         expect(allocator.statistics().largest_free < std::max(need, need + boundary));
     }
 
@@ -156,7 +156,7 @@ struct Model {
         }
         expect(result == Freed::done && gpu.noted.count(address) == 0);
         const bool never = is_noted && gpu.keep_marked;
-        retired = retired || never;
+        abandoned = abandoned || never;
         // Its segment may be gone with it.
         const bool anybodys = !gpu_has(address);
         expect(CachingAllocator::holds(shared_map(), address, 1) == anybodys);
@@ -188,7 +188,7 @@ struct Model {
         const std::uint64_t given =
             all ? allocator.trim(bytes) : allocator.release_idle(gpu.clock, bytes >> 1 & 63, bytes & 1);
         expect(before - gpu.held == given);
-        const bool nothing_left = all && bytes == ~0ull && live.empty() && !retired;
+        const bool nothing_left = all && bytes == ~0ull && live.empty() && !abandoned;
         if (nothing_left && !gpu.capturing && !gpu.sync_error && !gpu.takes_nothing_back) expect(gpu.held == 0);
     }
 
@@ -205,7 +205,7 @@ struct Model {
         gpu.live.clear(), gpu.noted.clear();
         gpu.held = 0;
         live.clear(), freed.clear();
-        retired = false;
+        abandoned = false;
     }
 
     void check() {
@@ -222,7 +222,7 @@ struct Model {
 std::uint64_t size_of(Input& input) {
     const std::uint64_t kind = input.byte(), word = input.word();
     if (kind == 255) return ~0ull - word;
-    if (kind < 150) return word % (SizeClass::kMost >> kind % 8) + 1;
+    if (kind < 150) return word % (SizeClass::kMax >> kind % 8) + 1;
     return ((word % 256 + 1) << (10 + kind % 15)) - (kind % 3);
 }
 

@@ -84,7 +84,7 @@ void split(const Settings& settings) {
         names.emplace_back(identity.uuid);
         there |= 1u << part.gpu;
         if (!part.split) continue;
-        expect(part.bytes >= kLeastPart && part.part < part.parts && part.bytes <= left[part.gpu]);
+        expect(part.bytes >= kMinPart && part.part < part.parts && part.bytes <= left[part.gpu]);
         if (over == nullptr || over->number == 0) left[part.gpu] -= part.bytes;
     }
     expect(there == 7);

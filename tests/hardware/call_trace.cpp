@@ -22,18 +22,17 @@
 
 extern "C" {
 // By number, as in functions.def: what is exported here, and NVIDIA's.
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route) extern const char check_stub_##symbol[] __asm__(#symbol);
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) \
+    extern const char check_stub_##symbol[] __asm__(#symbol);
 #include "virtual_gpu/driver/functions.def"
-#undef CUSLICE_FUNCTION
 __attribute__((visibility("hidden"))) const void* check_traced(unsigned number);
 }
 
 namespace {
 
 enum Number : unsigned {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route) k_##symbol,
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) k_##symbol,
 #include "virtual_gpu/driver/functions.def"
-#undef CUSLICE_FUNCTION
     kCount
 };
 
@@ -42,9 +41,8 @@ struct Traced {
     const void* stub;
 };
 const Traced kTraced[] = {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route) {#symbol, check_stub_##symbol},
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) {#symbol, check_stub_##symbol},
 #include "virtual_gpu/driver/functions.def"
-#undef CUSLICE_FUNCTION
 };
 
 void* the_real[kCount];

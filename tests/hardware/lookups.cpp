@@ -29,9 +29,8 @@ struct Row {
 constexpr bool legacy = false, per_thread = true, pass = false, hook = true,
                checked = false;  // passes through, as nothing is cached here
 constexpr Row kRows[] = {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route) {#symbol, #name, version, stream, route},
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) {#symbol, #name, version, stream, route},
 #include "virtual_gpu/driver/functions.def"
-#undef CUSLICE_FUNCTION
 };
 
 /// "libcuda.so.580.95.05+0x1a2b30": comparable between processes, unlike the address.

@@ -14,40 +14,40 @@ Function* find(const char* name) {
     return library ? reinterpret_cast<Function*>(dlsym(library, name)) : nullptr;
 }
 
-#define NVML(name) (find<nvml::functions::name>(#name))
+#define NVML(name) (find<decltype(::name)>(#name))
 
-std::vector<nvml::Device> devices() {
-    std::vector<nvml::Device> all;
+std::vector<nvmlDevice_t> devices() {
+    std::vector<nvmlDevice_t> all;
     unsigned count = 0;
-    if (!has_management() || NVML(nvmlDeviceGetCount_v2)(&count) != nvml::SUCCESS) return all;
+    if (!has_management() || NVML(nvmlDeviceGetCount_v2)(&count) != NVML_SUCCESS) return all;
     for (unsigned i = 0; i < count; i++) {
-        nvml::Device device = nullptr;
-        if (NVML(nvmlDeviceGetHandleByIndex_v2)(i, &device) == nvml::SUCCESS) all.push_back(device);
+        nvmlDevice_t device = nullptr;
+        if (NVML(nvmlDeviceGetHandleByIndex_v2)(i, &device) == NVML_SUCCESS) all.push_back(device);
     }
     return all;
 }
 
-nvml::Device device_of(const char* uuid) {
-    nvml::Device device = nullptr;
-    if (!has_management() || NVML(nvmlDeviceGetHandleByUUID)(uuid, &device) != nvml::SUCCESS) return nullptr;
+nvmlDevice_t device_of(const char* uuid) {
+    nvmlDevice_t device = nullptr;
+    if (!has_management() || NVML(nvmlDeviceGetHandleByUUID)(uuid, &device) != NVML_SUCCESS) return nullptr;
     return device;
 }
 
-std::optional<std::uint64_t> held_on(nvml::Device device, pid_t pid) {
-    auto* list = find<nvml::functions::GetProcesses>("nvmlDeviceGetComputeRunningProcesses_v3");
-    if (!list) list = find<nvml::functions::GetProcesses>("nvmlDeviceGetComputeRunningProcesses_v2");
-    std::vector<nvml::ProcessInfo> processes(1024);
+std::optional<std::uint64_t> held_on(nvmlDevice_t device, pid_t pid) {
+    auto* list = NVML(nvmlDeviceGetComputeRunningProcesses_v3);
+    if (!list) list = NVML(nvmlDeviceGetComputeRunningProcesses_v2);
+    std::vector<nvmlProcessInfo_t> processes(1024);
     auto count = static_cast<unsigned>(processes.size());
-    if (!device || !list || list(device, &count, processes.data()) != nvml::SUCCESS) return {};
+    if (!device || !list || list(device, &count, processes.data()) != NVML_SUCCESS) return {};
     for (unsigned i = 0; i < count; i++)
-        if (processes[i].pid == static_cast<unsigned>(pid) && processes[i].usedGpuMemory != nvml::VALUE_NOT_AVAILABLE)
+        if (processes[i].pid == static_cast<unsigned>(pid) && processes[i].usedGpuMemory != nvml::kValueNotAvailable)
             return processes[i].usedGpuMemory;
     return {};
 }
 
-std::optional<std::uint64_t> used_on(nvml::Device device) {
-    nvml::Memory memory{};
-    if (!device || NVML(nvmlDeviceGetMemoryInfo)(device, &memory) != nvml::SUCCESS) return {};
+std::optional<std::uint64_t> used_on(nvmlDevice_t device) {
+    nvmlMemory_t memory{};
+    if (!device || NVML(nvmlDeviceGetMemoryInfo)(device, &memory) != NVML_SUCCESS) return {};
     return memory.used;
 }
 
@@ -62,17 +62,17 @@ std::optional<int> management_status() {
     return status;
 }
 
-bool has_management() { return management_status() == nvml::SUCCESS; }
+bool has_management() { return management_status() == NVML_SUCCESS; }
 
 std::string driver_version() {
-    char text[nvml::SYSTEM_DRIVER_VERSION_BUFFER_SIZE] = {};
-    if (!has_management() || NVML(nvmlSystemGetDriverVersion)(text, sizeof text) != nvml::SUCCESS) return "unknown";
+    char text[NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE] = {};
+    if (!has_management() || NVML(nvmlSystemGetDriverVersion)(text, sizeof text) != NVML_SUCCESS) return "unknown";
     return text;
 }
 
 std::optional<std::uint64_t> process_bytes(pid_t pid) {
     std::optional<std::uint64_t> sum;
-    for (nvml::Device device : devices()) sum = plus(sum, held_on(device, pid));
+    for (nvmlDevice_t device : devices()) sum = plus(sum, held_on(device, pid));
     return sum;
 }
 
@@ -80,7 +80,7 @@ std::optional<std::uint64_t> process_bytes(pid_t pid, const char* uuid) { return
 
 std::optional<std::uint64_t> used_bytes() {
     std::optional<std::uint64_t> sum;
-    for (nvml::Device device : devices()) sum = plus(sum, used_on(device));
+    for (nvmlDevice_t device : devices()) sum = plus(sum, used_on(device));
     return sum;
 }
 

@@ -163,9 +163,10 @@ TEST_CASE("what can't fit is refused before the driver has it, and takes no neig
     const Words said = scene.guest.complaints();
     REQUIRE(said.size() == 3);  // the two arrays are of one size
     // The figures are those of what is there.
-    CHECK(said[0].find(" is refused 1024.0 MiB: ") != std::string::npos);
+    CHECK(said[0].find(" tried to allocate 1024.0 MiB; ") != std::string::npos);
     for (const std::string& line : said)
-        CHECK(line.find(": 300.0 MiB of 1024.0 MiB are in use (contexts and modules 300.0 MiB") != std::string::npos);
+        CHECK(line.find("; 300.0 MiB of the 1024.0 MiB limit are in use (contexts and modules 300.0 MiB") !=
+              std::string::npos);
     // What fits does, to the last byte that is kept for nobody.
     CHECK(scene.guest.code("array a " + bytes(free / 16 / 1024) + " 1024 0") == 0);
     CHECK(scene.held().peak <= kGiB);

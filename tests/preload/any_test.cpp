@@ -51,8 +51,8 @@ TEST_CASE("a limit for another GPU than the one that any finds is no limit, and 
     REQUIRE(lines.size() == 1);
     CHECK(lines[0] ==
           "cuslice: no limit on GPU 1 " + machine.uuids[1] +
-              ", which was chosen: --limit says 0=1GiB and nothing of the others; without a GPU before it it is "
-              "for each");
+              ", which was chosen: --limit says 0=1GiB, and nothing sets one for the others; without a GPU, a limit "
+              "is for every GPU");
     auto limited = machine.start({"--gpus", "any", "--limit", "1GiB"});
     CHECK(machine.seen(*limited) == "1");
     CHECK(limited->finish() == 0);
@@ -67,9 +67,9 @@ TEST_CASE("where the slice fits on no GPU a line for each says who holds what, a
     const Words lines = split_lines(machine.refused({"--gpus", "any", "--fraction", "0.6"}, 75));
     REQUIRE(lines.size() == 2);
     CHECK(lines[0] ==
-          "cuslice: GPU 0: 1201.2 MiB asked, 702.0 MiB left. Held: outside cuslice 1300.0 MiB. Try --wait or "
+          "cuslice: GPU 0: 1201.2 MiB requested, 702.0 MiB left. Held: outside cuslice 1300.0 MiB. Try --wait or "
           "--limit 702MiB");
-    CHECK(lines[1].find("cuslice: GPU 1: 1201.2 MiB asked, 600.6 MiB left. Held: pid " +
+    CHECK(lines[1].find("cuslice: GPU 1: 1201.2 MiB requested, 600.6 MiB left. Held: pid " +
                         number(static_cast<unsigned>(job->pid()))) == 0);
     CHECK(machine.holders().size() == 1);
     const Words waited = split_lines(machine.refused({"--gpus", "any", "--fraction", "0.6", "--wait=50ms"}, 75));

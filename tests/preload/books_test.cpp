@@ -64,7 +64,7 @@ TEST_CASE("a context that doesn't fit is refused by name and undone") {
     CHECK(scene.held().used == 0);
     const Words said = scene.guest.complaints();
     REQUIRE(said.size() == 2);
-    CHECK(said[0].find("cuDevicePrimaryCtxRetain is refused") != std::string::npos);
+    CHECK(said[0].find("cuDevicePrimaryCtxRetain failed") != std::string::npos);
     CHECK(said[1].find("cuCtxCreate") != std::string::npos);
     CHECK(said[0].find("512.0 MiB") != std::string::npos);
 }
@@ -81,7 +81,7 @@ TEST_CASE("a module that doesn't fit is refused by name and undone; one that doe
     CHECK(scene.held().used == before.used);
     const Words said = scene.guest.complaints();
     REQUIRE(said.size() == 1);
-    CHECK(said[0].find("cuModuleLoadData is refused 400.0 MiB") != std::string::npos);
+    CHECK(said[0].find("cuModuleLoadData tried to allocate 400.0 MiB") != std::string::npos);
     CHECK(scene.guest.code("unload small") == 0);
     CHECK(scene.held().used == used + 500 * kMiB);
     // What the module took can be had again.
@@ -204,7 +204,7 @@ TEST_CASE("releasing and resetting the primary context ends its allocations, and
     CHECK(scene.held().used + 64 * kMiB > kGiB);
 }
 
-// Managed memory may be on the host or on the GPU, so while it lives the driver's own part is known within a range
+// Managed memory may be on the host or on the GPU, so while it lives the driver's own footprint is known within a range
 // only; before anything is refused it is measured again, and then it is exact.
 TEST_CASE("a module that comes and goes while managed memory lives is out of the count at the next refusal") {
     Scene scene("1xlaptop-2g", {});

@@ -66,7 +66,7 @@ TEST_CASE("the driver's own memory: every copy and memset stays within its alloc
     CHECK(symbols == checked_symbols());
 }
 
-TEST_CASE("cached memory: every copy and memset stays within its block, and answers as the driver does") {
+TEST_CASE("cached memory: every copy and memset stays within its block, and answers as the driver does", "[slow]") {
     const std::string allocator = GENERATE("growth", "prealloc"), free = GENERATE("strict", "deferred");
     const unsigned which = GENERATE(0u, 1u, 2u);
     if (which == 2 && (allocator == "prealloc" || free == "deferred"))

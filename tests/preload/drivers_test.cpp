@@ -7,6 +7,7 @@
 #include "tests/catch.h"
 #include "tests/preload/lookups.h"
 #include "tests/preload/scene.h"
+#include "tests/skip.h"
 
 namespace cuslice::tests {
 namespace {
@@ -46,7 +47,7 @@ struct Container {
     // Whether this machine lets tests make pid namespaces.
     static bool possible() {
         const bool can = run(command({"/bin/true"}), plain()).exit_code == 0;
-        if (!can) std::puts("  SKIPPED: no pid namespace can be made here");
+        if (!can) skip("no pid namespace can be made here");
         return can;
     }
     Container()

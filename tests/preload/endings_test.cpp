@@ -34,6 +34,17 @@ TEST_CASE("contexts that other threads end leave a thread in its own, and its me
     check_endings(guest, books, "endings 300 " + largest, mode == "growth");
 }
 
+// Whether a stream is still captured is asked of the driver on cuslice's own account, by whoever needs memory.
+TEST_CASE("a stream ends while other threads ask whether it is captured") {
+    const std::string free = GENERATE("strict", "deferred");
+    CAPTURE(free);
+    const Folder books;
+    Guest guest(
+        Guest::route("linked"),
+        sliced("2xt4", books.path(), {"CUSLICE_LIMIT=2GiB", "CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=" + free}));
+    check_endings(guest, books, "streams 2000", true);
+}
+
 // Waiting for their work, making events in them, giving their idle memory back: cuslice does it on its own account.
 TEST_CASE("a context ends while other threads' frees and needs lead into it") {
     const std::string mode = GENERATE("growth", "prealloc"), free = GENERATE("strict", "deferred");

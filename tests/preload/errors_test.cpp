@@ -4,6 +4,7 @@
 #include "tests/catch.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
+#include "tests/skip.h"
 
 namespace cuslice::tests {
 namespace {
@@ -195,7 +196,7 @@ TEST_CASE("without a driver CUDA has no device, and programs that merely look go
     Guest guest(Guest::route("linked"), environment);
     const int init = guest.code("init");
     if (how == "searched" && init != 100) {
-        std::printf("  SKIPPED: no driver to be found, as there is one here\n");
+        skip("no driver to be found, as there is one here");
         return;
     }
     CHECK(init == 100);

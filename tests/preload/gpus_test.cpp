@@ -79,7 +79,7 @@ TEST_CASE("the slice is reserved at once on every GPU that gpus names") {
     REQUIRE(guest->code("init") == 0);
     CHECK(machine.holders().size() == 2);
     const std::string refused = machine.refused({"--gpus", "1,2", "--fraction", "0.6"}, 75);
-    CHECK(refused.find("cuslice: GPU 2: 1201.2 MiB asked, 800.8 MiB left. Held: pid ") == 0);
+    CHECK(refused.find("cuslice: GPU 2: 1201.2 MiB requested, 800.8 MiB left. Held: pid ") == 0);
     CHECK(machine.holders().size() == 2);  // GPU 1 is not kept by the job that did not start
     CHECK(run(machine.launch({"--gpus", "1,0", "--fraction", "0.6"}, {"/bin/true"}), machine.outside()).exit_code == 0);
     CHECK(run(machine.launch({"--gpus", "2", "--fraction", "0.4"}, {"/bin/true"}), machine.outside()).exit_code == 0);
@@ -295,8 +295,7 @@ TEST_CASE("without the launcher a limit for a GPU that the program doesn't see i
     const Words lines = said({"CUSLICE_LIMIT=0=1GiB"});
     REQUIRE(lines.size() == 1);
     CHECK(lines[0].starts_with("cuslice: GPU 1 ("));
-    CHECK(lines[0].ends_with(
-        "): no limit; CUSLICE_LIMIT sets one for '0', which is a GPU that this program doesn't see"));
+    CHECK(lines[0].ends_with("): no limit; CUSLICE_LIMIT sets one for '0', a GPU that this program doesn't see"));
     CHECK(said({"CUDA_DEVICE_MEMORY_LIMIT_0=1g"}).size() == 1);
     // A rank of several, whose own GPU has a limit.
     CHECK(said({"CUSLICE_LIMIT=0=1GiB,1=1GiB"}).empty());

@@ -54,7 +54,7 @@ TEST_CASE("a green context that does not fit is undone, and with it the primary 
     CHECK(scene.held().used == 0);
     CHECK(scene.held().contexts == 0);
     REQUIRE(scene.guest.complaints().size() == 1);
-    CHECK(scene.guest.complaints()[0].find("cuGreenCtxCreate is refused 1200.0 MiB") != std::string::npos);
+    CHECK(scene.guest.complaints()[0].find("cuGreenCtxCreate tried to allocate 1200.0 MiB") != std::string::npos);
     CHECK(scene.guest.code("retain 0") == 0);
     CHECK(scene.free() == kGiB - 616 * kMiB);
 }

@@ -57,6 +57,9 @@ class Guest {
 
     /// Sends a line and returns the answer's line. "(gone)" if the guest ended instead.
     std::string ask(const std::string& line);
+    /// The guest looks whether each call that is refused leaves everything as it was, and ask() throws if not. Leaves
+    /// out what this one's refusals may change: "free", "stack" or "out". `why` is for whoever reads the test.
+    void let_change(const std::string& what, const std::string& why);
     /// The same, of an answer that begins with a number: a CUresult; -1 if it is none.
     int code(const std::string& line);
     /// The number at this place of the answer, counted from 0.

@@ -5,6 +5,7 @@
 #include "tests/catch.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
+#include "tests/skip.h"
 
 namespace cuslice::tests {
 namespace {
@@ -75,7 +76,7 @@ std::vector<Case> cases() {
 TEST_CASE("programs without CUDA are the same byte for byte") {
     for (const Case& one : cases()) {
         if (!there(one.program)) {
-            std::printf("  SKIPPED: %s, which is not here\n", one.program);
+            skip(std::string(one.program) + ", which is not here");
             continue;
         }
         CAPTURE(one.program);

@@ -71,7 +71,7 @@ TEST_CASE("processes of one job share its limit, and a killed one's part is the 
     CHECK(b->code("fill " + bytes(16 * kMiB)) == 2);
     CHECK(held(books, *a) + held(books, *b) <= 1500 * kMiB);
     CHECK(held(books, *a) + held(books, *b) + (16 + 16) * kMiB > 1500 * kMiB);
-    CHECK(b->complaints().at(0).find("by other processes (cuslice ps shows them)") != std::string::npos);
+    CHECK(b->complaints().at(0).find("by other processes (see cuslice ps)") != std::string::npos);
     const std::uint64_t gone = held(books, *a);
     SECTION("killed") { a->kill(SIGKILL); }
     SECTION("ended") { CHECK(a->finish() == 0); }
@@ -266,8 +266,8 @@ TEST_CASE("who joins a living group with another limit is told which one holds, 
     REQUIRE(lines.size() == 1);
     CHECK(lines[0] ==
           "cuslice: group lab: on " + uuid +
-              " its limit is 1200.0 MiB, and stays so, not 1500.0 MiB as asked here; cuslice set --group lab "
-              "--limit 1500MiB changes it");
+              " its limit is 1200.0 MiB and stays so; the 1500.0 MiB given here are ignored. To change it: cuslice "
+              "set --group lab --limit 1500MiB");
 
     // Not where the limit is the GPU's memory either way, nor where no member is left.
     CHECK(run({kLaunch, "set", "--group", "lab", "--limit", "2002MiB", "--fake", "1xlaptop-2g"}, outside(books))
@@ -290,7 +290,7 @@ TEST_CASE("a slice is reserved for its job: the third of three at 0.4 is refused
     const Outcome third = run(launch({"--fraction", "0.4"}, {"/bin/echo", "started"}), outside(books));
     CHECK(third.exit_code == 75);
     CHECK(third.out.empty());
-    CHECK(third.err.find("cuslice: GPU 0: 800.8 MiB asked, 400.4 MiB left. Held: pid ") == 0);
+    CHECK(third.err.find("cuslice: GPU 0: 800.8 MiB requested, 400.4 MiB left. Held: pid ") == 0);
     const std::string user = ::getpwuid(::geteuid())->pw_name;  // as cuslice ps has it
     CHECK(third.err.find("pid " + std::to_string(first->pid()) + " (guest_linked, user " + user + ") ") !=
           std::string::npos);
@@ -377,7 +377,7 @@ TEST_CASE("on several GPUs a slice is reserved where a context is made, and nowh
     REQUIRE(now.size() == 1);
     CHECK(now[0]["gpu"] == split_words(guest.ask("uuid 2")).at(1));
     CHECK(other.code("retain 2") == 2);
-    CHECK(other.complaints().at(0).find(" asked, ") != std::string::npos);
+    CHECK(other.complaints().at(0).find(" requested, ") != std::string::npos);
     CHECK(other.code("retain 3") == 0);
 }
 
@@ -400,8 +400,9 @@ TEST_CASE("where there is no place for a ledger, nothing is granted to who would
     CHECK(held(books, *a) == 0);
     const Words said = a->complaints();
     REQUIRE(said.size() == 1);
-    CHECK(said[0].find("the slice can't be shared with other processes, and nothing is granted: can't make the folder "
-                       "/proc/nowhere: ") != std::string::npos);
+    CHECK(
+        said[0].find("the limit can't be shared with other processes, so every allocation fails: can't make the folder "
+                     "/proc/nowhere: ") != std::string::npos);
     // A limit of a process's own needs none.
     auto alone = in_job(books, nowhere);
     CHECK(alone->code("retain 0") == 0);
@@ -449,7 +450,7 @@ TEST_CASE("a ledger that is damaged is made anew, and one line says so") {
     REQUIRE(a->code("retain 0") == 0);
     const Words said = a->complaints();
     REQUIRE(said.size() == 1);
-    CHECK(said[0].find("was damaged or of another version, and was made anew") != std::string::npos);
+    CHECK(said[0].find("was damaged or of another version and has been recreated") != std::string::npos);
     CHECK(holders(books).size() == 1);
 }
 

@@ -164,9 +164,8 @@ TEST_CASE("on a GPU whose memory is the host's the limit holds, whatever NVML te
     CHECK(guest.finish() == 0);
     // What isn't counted is said, once; and what is, isn't.
     const std::string line =
-        "cuslice: GPU 0 (NVIDIA GB10): NVML has no figure of this process, and the memory is the host's, so contexts "
-        "and "
-        "modules are not counted: leave room for them with headroom, which is 512.0 MiB";
+        "cuslice: GPU 0 (NVIDIA GB10): NVML does not report this process's memory, and the GPU uses host memory, so "
+        "contexts and modules are not counted: leave room for them with headroom, which is 512.0 MiB";
     const Words said = guest.complaints();
     CHECK(std::count(said.begin(), said.end(), line) == (keys.empty() ? 0 : 1));
 }

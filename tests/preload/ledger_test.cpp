@@ -11,6 +11,7 @@
 #include "tests/catch.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
+#include "tests/skip.h"
 
 namespace cuslice::tests {
 namespace {
@@ -75,7 +76,7 @@ TEST_CASE("what a program held is no more charged once it has become another one
 
 TEST_CASE("strangers in the ledgers' folder keep nobody waiting, and ps says what it could not look at") {
     if (geteuid() != 0) {
-        std::printf("  SKIPPED: only root can leave files of two users\n");
+        skip("only root can leave files of two users");
         return;
     }
     const Folder books;
@@ -102,6 +103,7 @@ TEST_CASE("strangers in the ledgers' folder keep nobody waiting, and ps says wha
 TEST_CASE("a ledger that is written over while its job runs doubles no limit") {
     const Folder books;
     Guest a(launch({"--limit", "1GiB"}, Guest::route("linked")), outside(books));
+    a.let_change("free", "who is refused looks for the ledger, and finds who else is in it");
     REQUIRE(a.code("init") == 0);
     REQUIRE(a.code("retain 0") == 0);
     REQUIRE(a.code("current 0") == 0);
@@ -134,6 +136,7 @@ TEST_CASE("a ledger that is removed while its job runs doubles no limit, whoever
     const Words member{"CUSLICE_LIMIT=1500MiB", "CUSLICE_HEADROOM=16MiB", job};
     Guest active(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), member));
     for (Guest* guest : {&idle, &active}) {
+        guest->let_change("free", "who is refused looks for the ledger, and finds who else is in it");
         REQUIRE(guest->code("init") == 0);
         REQUIRE(guest->code("retain 0") == 0);
         REQUIRE(guest->code("current 0") == 0);
@@ -241,7 +244,7 @@ TEST_CASE("users of rootless containers have ledgers of their own, named as outs
         return words;
     };
     if (geteuid() != 0 || run(as({"/bin/true"}, "60001"), plain()).exit_code != 0) {
-        std::printf("  SKIPPED: no user namespace can be made here\n");
+        skip("no user namespace can be made here");
         return;
     }
     const Words there = plain({"CUSLICE_DIR=" + books.path() + "/shared"});
@@ -259,7 +262,7 @@ TEST_CASE("users of rootless containers have ledgers of their own, named as outs
             in_books("a"));
     REQUIRE(a.ask("go") == "up");
     const Outcome b = run(as(launch({"--limit", "1200MiB"}, {"/bin/echo", "started"}), "60002"), in_books("b"));
-    CHECK(b.err.find("cuslice: GPU 0: 1200.0 MiB asked") == 0);
+    CHECK(b.err.find("cuslice: GPU 0: 1200.0 MiB requested") == 0);
     CHECK(b.err.find("user 60001") != std::string::npos);
     CHECK(b.exit_code == 75);
     std::size_t files = 0;

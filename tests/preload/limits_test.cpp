@@ -161,10 +161,10 @@ TEST_CASE("a refusal is one line that says what was asked, used, allowed and hel
     REQUIRE(said.size() == 1);
     CHECK(
         said[0] ==
-        "cuslice: GPU 0 (NVIDIA GeForce 940MX): cuMemAlloc_v2 is refused 512.0 MiB: 812.0 MiB of 1024.0 MiB are in use "
-        "(contexts and modules 300.0 MiB, cuMemAlloc 512.0 MiB in 1 block), 37.5 MiB kept free for the driver "
-        "(headroom); "
-        "the limit is from CUSLICE_LIMIT. Free some memory, or raise the limit");
+        "cuslice: out of memory on GPU 0 (NVIDIA GeForce 940MX): cuMemAlloc_v2 tried to allocate 512.0 MiB; 812.0 MiB "
+        "of the 1024.0 MiB limit are in use (contexts and modules 300.0 MiB, cuMemAlloc 512.0 MiB in 1 block), and "
+        "37.5 MiB are kept for the driver (headroom). The limit is from CUSLICE_LIMIT. Free memory, or raise the "
+        "limit");
     // The retry of a framework that has given its cache back fits; what ends the program is another request.
     CHECK(guest->code("free a") == 0);
     CHECK(guest->code("alloc b " + bytes(512 * kMiB)) == 0);
@@ -172,8 +172,8 @@ TEST_CASE("a refusal is one line that says what was asked, used, allowed and hel
     CHECK(guest->finish() == 0);
     const Words all = guest->complaints();
     REQUIRE(all.size() == 2);
-    CHECK(all[1].find("cuMemAlloc_v2 is refused 200.0 MiB") != std::string::npos);
-    CHECK(all[1].find(". Before this one, 2 refusals on this GPU were not shown") != std::string::npos);
+    CHECK(all[1].find("cuMemAlloc_v2 tried to allocate 200.0 MiB") != std::string::npos);
+    CHECK(all[1].find(". Before this, 2 refusals on this GPU were not logged") != std::string::npos);
 }
 
 TEST_CASE("of many refusals few have a line, and the one that ended the program has") {
@@ -183,7 +183,7 @@ TEST_CASE("of many refusals few have a line, and the one that ended the program 
     CHECK(guest->complaints().size() < 10);
     CHECK(guest->code("alloc a " + bytes(1500 * kMiB)) == 2);
     CHECK(guest->finish() == 0);
-    CHECK(guest->complaints().back().find("not shown; the last, just before the program's end, was cuMemAlloc_v2 with "
+    CHECK(guest->complaints().back().find("not logged; the last one before the program ended was cuMemAlloc_v2 of "
                                           "1500.0 MiB") != std::string::npos);
 }
 

@@ -9,6 +9,7 @@
 #include "tests/catch.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
+#include "tests/skip.h"
 
 namespace cuslice::tests {
 namespace {
@@ -100,7 +101,7 @@ std::string found(const std::string& path, const std::string& how) {
 
 TEST_CASE("on WSL2 the driver and NVML open their second stages under our names, and get them") {
     if (!kSanitizer.empty()) {
-        std::printf("  LEFT OUT: the stages are not built with the sanitizer\n");
+        skip("the stages are not built with the sanitizer");
         return;
     }
     const std::string when = GENERATE("GUEST_STAGE=late", "GUEST_STAGE=early");
@@ -119,7 +120,7 @@ TEST_CASE("on WSL2 the driver and NVML open their second stages under our names,
 
 TEST_CASE("the driver is the one that the loader would have taken for whoever opens it") {
     if (!kSanitizer.empty()) {
-        std::printf("  LEFT OUT: who opens it is the sanitizer's runtime, which stands before dlopen\n");
+        skip("who opens it is the sanitizer's runtime, which stands before dlopen");
         return;
     }
     const Host host;
@@ -176,7 +177,7 @@ TEST_CASE("the driver is the one that the loader would have taken for whoever op
 
 TEST_CASE("the loader's cache comes before its default folders, as NVIDIA's compat drivers need it") {
     if (::geteuid() != 0) {
-        std::printf("  SKIPPED: only root can mount a cache of its own\n");
+        skip("only root can mount a cache of its own");
         return;
     }
     const Host host;
@@ -203,7 +204,7 @@ TEST_CASE("the loader's cache comes before its default folders, as NVIDIA's comp
     Words trial = inside;
     trial.push_back("true");
     if (run(trial, environment).exit_code != 0) {
-        std::printf("  SKIPPED: no mount of its own here\n");
+        skip("no mount of its own here");
         return;
     }
     for (const bool listed : {true, false}) {
@@ -227,7 +228,7 @@ TEST_CASE("the loader's cache comes before its default folders, as NVIDIA's comp
 
 TEST_CASE("code that is opened with RTLD_DEEPBIND and opens libcuda.so is caught by that name") {
     if (!kSanitizer.empty()) {
-        std::printf("  LEFT OUT: a sanitizer's runtime refuses RTLD_DEEPBIND\n");
+        skip("a sanitizer's runtime refuses RTLD_DEEPBIND");
         return;
     }
     const std::string name = GENERATE("libcuda.so", "libcuda.so.1");
@@ -245,7 +246,7 @@ TEST_CASE("code that is opened with RTLD_DEEPBIND and opens libcuda.so is caught
 
 TEST_CASE("a driver that RTLD_DEEPBIND has brought in by a path is named") {
     if (!kSanitizer.empty()) {
-        std::printf("  LEFT OUT: a sanitizer's runtime refuses RTLD_DEEPBIND\n");
+        skip("a sanitizer's runtime refuses RTLD_DEEPBIND");
         return;
     }
     const Host host;
@@ -258,7 +259,7 @@ TEST_CASE("a driver that RTLD_DEEPBIND has brought in by a path is named") {
         unsigned lines = 0;
         for (const std::string& line : guest.complaints())
             lines += line == "cuslice: " + path +
-                                 " was opened past cuslice (with RTLD_DEEPBIND): what calls it directly has no limit";
+                                 " was loaded past cuslice (RTLD_DEEPBIND): code that calls it directly has no limit";
         return lines;
     };
     CHECK(count("deepmodule") == 1);
@@ -267,7 +268,7 @@ TEST_CASE("a driver that RTLD_DEEPBIND has brought in by a path is named") {
 
 TEST_CASE("another library that stands before dlsym leaves the limit in place") {
     if (!kSanitizer.empty()) {
-        std::printf("  LEFT OUT: a sanitizer's runtime calls dlsym before that library can answer\n");
+        skip("a sanitizer's runtime calls dlsym before that library can answer");
         return;
     }
     const std::string interposer = kGuests + "/libguest_interposer.so";

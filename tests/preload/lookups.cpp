@@ -28,7 +28,7 @@ Answer parse_answer(const std::string& line) {
 std::set<std::string> symbols_of_route(const std::string& route) {
     std::set<std::string> all;
     const std::string text = read_text(CUSLICE_TEST_FUNCTIONS);
-    const std::regex row("CUSLICE_FUNCTION\\((\\w+),[^)]*, " + route + "\\)");
+    const std::regex row("CUSLICE_FUNCTION\\((\\w+),[^)]*, " + route + ", \\w+\\)");
     for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it) all.insert((*it)[1]);
     return all;
 }

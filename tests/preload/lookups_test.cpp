@@ -8,6 +8,7 @@
 
 #include "tests/catch.h"
 #include "tests/preload/places.h"
+#include "tests/skip.h"
 
 namespace cuslice::tests {
 namespace {
@@ -98,7 +99,7 @@ TEST_CASE("look-ups on NVIDIA's own driver are the driver's own") {
     const std::string version = GENERATE("driver-535", "driver-550", "driver-555");
     const std::string file = genuine(version, "libcuda.so.1");
     if (!std::filesystem::exists(file)) {
-        std::printf("  SKIPPED: there is no %s (tests/genuine/fetch.py brings it)\n", file.c_str());
+        skip("there is no " + file + " (tests/genuine/fetch.py brings it)");
         return;
     }
     const std::string path = "LD_LIBRARY_PATH=" + std::filesystem::path(file).parent_path().string();
@@ -157,8 +158,8 @@ TEST_CASE("a newer form of a hooked function is refused by name, as a driver ref
     const Words said = split_lines(err);
     REQUIRE(said.size() >= 1);
     CHECK(said[0] ==
-          "cuslice: the driver has a form of cuMemAlloc for CUDA version 14000 which this version of cuslice does not "
-          "know; it is refused, as it would step round the limit. Update cuslice, or run without it");
+          "cuslice: the driver has a form of cuMemAlloc for CUDA version 14000 that this version of cuslice does not "
+          "know; it is refused, as it would bypass the limit. Update cuslice, or run without it");
     CHECK(said.size() == 1);  // once, however often it is asked for
 }
 

@@ -7,6 +7,7 @@
 
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"
+#include "tests/skip.h"
 #include "tests/soon.h"
 
 namespace cuslice::tests {
@@ -15,7 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 // So often a request is passed that waits, as docs/sharing.md says.
-constexpr unsigned kMostPast = 3;
+constexpr unsigned kMaxPast = 3;
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -58,7 +59,7 @@ TEST_CASE("of one large job and a stream of small ones the large one starts afte
     Words options{"--fraction", "0.3"};
     if (small_ones_wait) options.push_back("--wait");
     // Each begins before the one before it has ended, so that the large one never fits.
-    for (unsigned passed = 0; passed < kMostPast; passed++) {
+    for (unsigned passed = 0; passed < kMaxPast; passed++) {
         CHECK(waiting(machine).at(0)["passed"] == passed);
         auto next = start(machine, options);
         CHECK(first->finish() == 0);
@@ -68,7 +69,7 @@ TEST_CASE("of one large job and a stream of small ones the large one starts afte
     CHECK(refused.exit_code == 75);
     CHECK(refused.out.empty());
     const auto pid = std::to_string(waiting(machine).at(0)["pid"].get<int>());
-    CHECK(contains(refused.err, "cuslice: GPU 0: 600.6 MiB asked, 1401.4 MiB left, kept for pid " + pid +
+    CHECK(contains(refused.err, "cuslice: GPU 0: 600.6 MiB requested, 1401.4 MiB left, reserved for pid " + pid +
                                     " (guest_linked, user " + user() + "), which has waited for 1801.8 MiB for "));
     CHECK(contains(refused.err, " s. Held: pid " + std::to_string(first->pid()) + " ("));
     CHECK(contains(refused.err, ". Try --wait\n"));
@@ -138,7 +139,7 @@ TEST_CASE("who waits is told what for when it begins, and when it is through or 
     REQUIRE(gave_up.size() == 2);
     CHECK(gave_up[0].find("cuslice: waiting for 1401.4 MiB on GPU 0, number 2 of 2 in the queue: " + held) == 0);
     CHECK(gave_up[1].find("cuslice: gave up waiting after ") == 0);
-    CHECK(contains(gave_up[1], ", number 2 of 2 in the queue. GPU 0: 1401.4 MiB asked, " + held));
+    CHECK(contains(gave_up[1], ", number 2 of 2 in the queue. GPU 0: 1401.4 MiB requested, " + held));
     CHECK_FALSE(contains(second.err, "Try "));  // it has done so
     CHECK(waiting(machine).size() == 1);
     CHECK(holder->finish() == 0);
@@ -170,11 +171,11 @@ TEST_CASE("a job that waits for any GPU is passed as often on one of them, and k
     auto first = start(machine, {"--gpus", "0", "--fraction", "0.3"}),
          second = start(machine, {"--gpus", "1", "--fraction", "0.3"});
     auto any = queue_up(machine, {"--gpus", "any", "--fraction", "0.9", "--wait"}, 2);
-    for (unsigned passed = 0; passed < kMostPast; passed++)
+    for (unsigned passed = 0; passed < kMaxPast; passed++)
         start(machine, {"--gpus", "0", "--fraction", "0.3"})->finish();
     machine.refused({"--gpus", "0", "--fraction", "0.3"}, 75);
     // On the other one nothing is kept for it, once it knows.
-    for (unsigned passed = 0, tries = 0; passed < 2 * kMostPast; tries++) {
+    for (unsigned passed = 0, tries = 0; passed < 2 * kMaxPast; tries++) {
         REQUIRE(tries < 1000);
         const Words launched = machine.launch({"--gpus", "1", "--fraction", "0.3"}, {"/bin/true"});
         passed += run(launched, machine.outside()).exit_code == 0;
@@ -185,7 +186,7 @@ TEST_CASE("a job that waits for any GPU is passed as often on one of them, and k
 
 TEST_CASE("a time to wait passes where the C library's clock stands still") {
     if (!kSanitizer.empty()) {
-        std::printf("  SKIPPED: a sanitizer's runtime has to be preloaded before the clock\n");
+        skip("a sanitizer's runtime has to be preloaded before the clock");
         return;
     }
     const Machine machine("1xlaptop-2g");
@@ -206,7 +207,7 @@ TEST_CASE("a program that waits for its slice at its first context stands in the
     CHECK(program->finish() == 0);
     const Words lines = program->complaints();
     REQUIRE(lines.size() == 1);
-    CHECK(contains(lines[0], "1401.4 MiB asked, 1001.0 MiB left. Held: "));
+    CHECK(contains(lines[0], "1401.4 MiB requested, 1001.0 MiB left. Held: "));
     CHECK_FALSE(contains(lines[0], "Try "));
 
     auto large = start(machine, {"--fraction", "0.7", "--wait"});

@@ -79,7 +79,7 @@ TEST_CASE("the program is right: without cuslice it reads what it wrote") {
     CHECK(counts_of(churned.words("guest_reuse"), raw("2xt4", books.path(), churned.late())).at("wrong") == 0);
 }
 
-TEST_CASE("cached memory is not handed out while a stream may still use it") {
+TEST_CASE("cached memory is not handed out while a stream may still use it", "[slow]") {
     const std::string free = GENERATE("strict", "deferred"), allocator = GENERATE("growth", "prealloc");
     // One context, two on a GPU, one on each of two GPUs, three, and captures, threads and peers; with room to spare
     // and without.
@@ -112,7 +112,7 @@ TEST_CASE("cached memory is not handed out while a stream may still use it") {
     if (kind.captures) CHECK(counts.at("captures") > 0);
 }
 
-TEST_CASE("cached memory of a part of a GPU is not handed out while another part's stream may still use it") {
+TEST_CASE("cached memory of a part of a GPU is not handed out while another part's stream may still use it", "[slow]") {
     const std::string free = GENERATE("strict", "deferred"), allocator = GENERATE("growth", "prealloc");
     Churned churned{.places = GENERATE("01", "001")};
     churned.threads = GENERATE(1u, 4u);
@@ -126,7 +126,8 @@ TEST_CASE("cached memory of a part of a GPU is not handed out while another part
     CHECK(counts.at("looked_at") > churned.operations * 10);
 }
 
-TEST_CASE("a thread forks while others allocate from several caches, with hardly any room: nobody waits for ever") {
+TEST_CASE("a thread forks while others allocate from several caches, with hardly any room: nobody waits for ever",
+          "[slow]") {
     const std::string free = GENERATE("strict", "deferred"), allocator = GENERATE("growth", "prealloc");
     const Churned churned{
         .places = "001", .threads = 4, .operations = static_cast<std::uint64_t>(rounds(20000, 200'000))};
@@ -138,7 +139,7 @@ TEST_CASE("a thread forks while others allocate from several caches, with hardly
     CHECK(counts_of(words, sliced("2xt4", books.path(), churned.late(settings))).at("wrong") == 0);
 }
 
-TEST_CASE("an allocator that doesn't wait for the GPU, or only for its own context, is found out") {
+TEST_CASE("an allocator that doesn't wait for the GPU, or only for its own context, is found out", "[slow]") {
     const std::string free = GENERATE("strict", "deferred");
     const Churned churned{.places = "001", .operations = kFixed};
     CHECK(cached(churned, free, "all", 64 * kMiB).at("wrong") == 0);

@@ -20,10 +20,10 @@ TEST_CASE("a limit that is smaller than a context is said to be so, with the lea
     CHECK(lines[0] == kContext +
                           "limit of at least 338MiB with its headroom; --limit gives 299.0 MiB, so the program's first "
                           "context will be refused");
-    CHECK(lines[1].starts_with("cuslice: GPU 0 ("));
+    CHECK(lines[1].starts_with("cuslice: out of memory on GPU 0 ("));
     const std::string why =
-        "): cuDevicePrimaryCtxRetain is refused: a context on this GPU takes 300.0 MiB, more than the limit of 299.0 "
-        "MiB from --limit; with 37.5 MiB kept free for the driver (headroom) it has to be at least 338MiB";
+        "): cuDevicePrimaryCtxRetain failed: a context on this GPU takes 300.0 MiB, more than the limit of 299.0 "
+        "MiB from --limit. With 37.5 MiB kept for the driver (headroom), the limit must be at least 338MiB";
     CHECK(lines[1].ends_with(why));
 
     auto useless = machine.start({"--limit", "337MiB"});
@@ -31,7 +31,7 @@ TEST_CASE("a limit that is smaller than a context is said to be so, with the lea
     CHECK(useless->code("retain 0") == 0);
     CHECK(useless->code("alloc x 4096") == 2);
     CHECK(useless->finish() == 0);
-    CHECK(useless->complaints().at(0).ends_with("--limit gives 337.0 MiB, so nothing can be allocated beside it"));
+    CHECK(useless->complaints().at(0).ends_with("--limit gives 337.0 MiB, so nothing else can be allocated"));
 
     auto enough = machine.start({"--limit", "338MiB"});
     REQUIRE(enough->code("init") == 0);

@@ -157,7 +157,7 @@ TEST_CASE("the slice is reserved as a whole, as without a split, and the job is 
     REQUIRE(guest->ask("here") == "here");  // it has its slice, or it would not run
     const std::string refused = machine.refused({"--gpus", "0", "--fraction", "0.6"}, 75);
     INFO(refused);
-    CHECK(refused.starts_with("cuslice: GPU 0: 1201.2 MiB asked, 800.8 MiB left. Held: pid "));
+    CHECK(refused.starts_with("cuslice: GPU 0: 1201.2 MiB requested, 800.8 MiB left. Held: pid "));
 }
 
 TEST_CASE("where there is no driver to ask nothing is known, and nothing changed") {

@@ -10,10 +10,9 @@
 namespace cuslice::tests {
 namespace {
 
-const std::string kOk = "0", kInvalid = std::to_string(nvml::ERROR_INVALID_ARGUMENT),
-                  kNotFound = std::to_string(nvml::ERROR_NOT_FOUND),
-                  kRefused = std::to_string(nvml::ERROR_NOT_SUPPORTED),
-                  kTooShort = std::to_string(nvml::ERROR_INSUFFICIENT_SIZE);
+const std::string kOk = "0", kInvalid = std::to_string(NVML_ERROR_INVALID_ARGUMENT),
+                  kNotFound = std::to_string(NVML_ERROR_NOT_FOUND), kRefused = std::to_string(NVML_ERROR_NOT_SUPPORTED),
+                  kTooShort = std::to_string(NVML_ERROR_INSUFFICIENT_SIZE);
 
 std::string lower(std::string text) {
     for (char& letter : text) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
@@ -238,9 +237,9 @@ TEST_CASE("NVML lists a process with the parts that it uses, and with what it ho
 
 TEST_CASE("parts of one GPU are next to each other, and as near to another GPU as the GPU is") {
     SplitScene s("2xt4");
-    const std::string link = std::to_string(nvml::P2P_CAPS_INDEX_NVLINK);
+    const std::string link = std::to_string(NVML_P2P_CAPS_INDEX_NVLINK);
     const std::string siblings =
-        "0 " + std::to_string(nvml::TOPOLOGY_INTERNAL) + " " + std::to_string(nvml::P2P_STATUS_OK) + " 1";
+        "0 " + std::to_string(NVML_TOPOLOGY_INTERNAL) + " " + std::to_string(NVML_P2P_STATUS_OK) + " 1";
     CHECK(s.guest->ask("nvmlpair 0 1") == siblings);
     CHECK(s.guest->ask("nvmlpair 2 0") == siblings);
     CHECK(s.guest->ask("nvmlpair 1 1") == siblings);

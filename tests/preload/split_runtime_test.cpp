@@ -1,19 +1,20 @@
-// Split GPUs through the CUDA runtime's door: what a program sees, and that the runtime itself sees only physical GPUs.
+// Split GPUs through the CUDA runtime shim: what a program sees, and that the runtime itself sees only physical GPUs.
 #include <algorithm>
 #include <filesystem>
 #include <set>
 
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"
+#include "tests/skip.h"
 
 namespace cuslice::tests {
 namespace {
 
 Words split_in(const std::string& how, const std::string& fake, const std::string& folder, const Words& more = {}) {
-    const std::string door = std::filesystem::path(kPreloaded).parent_path() / "libcuslice-runtime.so";
+    const std::string shim = std::filesystem::path(kPreloaded).parent_path() / "libcuslice-runtime.so";
     return sliced(
         fake, folder,
-        joined({"CUSLICE_SPLIT=" + how, "LD_LIBRARY_PATH=" + kFakeFolder, "LD_PRELOAD=" + preload_list() + ":" + door},
+        joined({"CUSLICE_SPLIT=" + how, "LD_LIBRARY_PATH=" + kFakeFolder, "LD_PRELOAD=" + preload_list() + ":" + shim},
                more));
 }
 
@@ -77,34 +78,35 @@ TEST_CASE("a program on the runtime sees every part as a GPU, and uses each to i
     }
 }
 
-TEST_CASE("without a split the runtime's door changes nothing") {
+TEST_CASE("without a split the runtime shim changes nothing") {
     const Way& way = GENERATE(kWays[0], kWays[3]);
     Folder books, plain_books;
     const Words environment = joined(way.environment, {"LD_LIBRARY_PATH=" + kFakeFolder});
     const Outcome plainly = run({kGuests + "/" + way.program}, raw("2xa100-40g", plain_books.path(), environment));
-    const std::string door = std::filesystem::path(kPreloaded).parent_path() / "libcuslice-runtime.so";
+    const std::string shim = std::filesystem::path(kPreloaded).parent_path() / "libcuslice-runtime.so";
     const Outcome sliced_one =
         run({kGuests + "/" + way.program},
-            sliced("2xa100-40g", books.path(), joined(environment, {"LD_PRELOAD=" + preload_list() + ":" + door})));
+            sliced("2xa100-40g", books.path(), joined(environment, {"LD_PRELOAD=" + preload_list() + ":" + shim})));
     INFO(sliced_one.err);
     CHECK(plainly.exit_code == 0);
     CHECK(sliced_one.out == plainly.out);
 }
 
-TEST_CASE("every name of the runtime resolves behind its door, linked and opened") {
+TEST_CASE("every name of the runtime resolves behind its shim, linked and opened") {
     const std::string major = GENERATE("12", "13");
     const std::string original = genuine("cudart-" + major, "libcudart.so." + major);
     std::string names;
     unsigned count = 0;
-    for (const std::string& line : split_lines(read_text(std::string(CUSLICE_TEST_RUNTIME_EXPORTS) + major + ".def"))) {
+    for (const std::string& line : split_lines(read_text(CUSLICE_TEST_RUNTIME_EXPORTS))) {
         if (line.rfind("CUSLICE_CUDART_EXPORT(", 0) != 0) continue;
+        if (line.find(", both, ") == std::string::npos && line.find(", only_" + major) == std::string::npos) continue;
         names += line.substr(22, line.find(',') - 22) + "\n";
         count++;
     }
     REQUIRE(count > 400);
     for (const std::string& library : {kFakeFolder + "/libcudart.so." + major, original}) {
         if (!std::filesystem::exists(library)) {
-            std::printf("  SKIPPED: there is no %s (tests/genuine/fetch.py brings it)\n", library.c_str());
+            skip("there is no " + library + " (tests/genuine/fetch.py brings it)");
             continue;
         }
         INFO(library);
@@ -133,7 +135,7 @@ TEST_CASE("both versions in one process tell one story") {
     CHECK(lines_that_begin("other", split_lines(outcome.out)) == Words{"other 3 2"});
 }
 
-TEST_CASE("without its door a runtime's program has its first part, and is told so once") {
+TEST_CASE("without its shim a runtime's program has its first part, and is told so once") {
     Folder books;
     Words environment = split_in("0=3", "1xa100-40g", books.path());
     environment.erase(std::remove_if(environment.begin(), environment.end(),

@@ -353,9 +353,10 @@ TEST_CASE("a refusal is followed by what the cache holds, once, and log = debug 
     REQUIRE(scene.guest.finish() == 0);
 
     const std::string said = debug ? read_text(log) : scene.guest.err();
-    const std::string line = ": its cache holds " + std::to_string(stats.reserved.current / kMiB) + ".0 MiB in " +
-                             std::to_string(stats.segments) +
-                             " segments: 200.1 MiB are the program's, 0 bytes wait for the GPU, the largest free piece";
+    const std::string line =
+        ": the cache holds " + std::to_string(stats.reserved.current / kMiB) + ".0 MiB in " +
+        std::to_string(stats.segments) +
+        " segments: 200.1 MiB allocated, 0 bytes freed but possibly in use by the GPU; the largest free block";
     CHECK(said.find(line) != std::string::npos);
     if (!debug) {
         CHECK(scene.guest.complaints().size() == 2);  // the same again has no line

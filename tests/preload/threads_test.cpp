@@ -5,9 +5,14 @@
 #include "tests/catch.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
+#include "tests/skip.h"
 
 namespace cuslice::tests {
 namespace {
+
+const std::string kNoneUnderTsan =
+    "asynchronous cancellation: every instrumented function has a clean-up at its end, which the unwinder finds from a "
+    "call and not from between two instructions, where it ends the program";
 
 std::string bytes(std::uint64_t count) { return std::to_string(count); }
 
@@ -48,9 +53,7 @@ TEST_CASE("a thread cancelled inside a call leaves the host alive and the count 
     const std::string what = GENERATE("alloc", "async", "info", "retain");
     CAPTURE(type, what);
     if (kSanitizer == "thread" && type == "asynchronous") {
-        std::printf(
-            "  LEFT OUT: asynchronous cancellation: every instrumented function has a clean-up at its end, which the\n"
-            "  unwinder finds from a call and not from between two instructions, where it ends the program\n");
+        skip(kNoneUnderTsan);
         return;
     }
     const Folder books;
@@ -86,7 +89,10 @@ TEST_CASE("a thread cancelled inside a call leaves the host alive and the count 
 
 TEST_CASE("a thread cancelled while it starts CUDA leaves a process that can start it") {
     const std::string type = GENERATE("deferred", "asynchronous");
-    if (kSanitizer == "thread" && type == "asynchronous") return;  // as above
+    if (kSanitizer == "thread" && type == "asynchronous") {
+        skip(kNoneUnderTsan);
+        return;
+    }
     for (int i = 0; i < 20; ++i) {
         const Folder books, folder;
         // Read from a file, so that there are places where a cancellation can strike.
@@ -149,6 +155,16 @@ TEST_CASE("a fork does not wait for a thread that is inside the driver") {
     REQUIRE(guest.code("init") == 0);
     REQUIRE(guest.code("retain 0") == 0);
     CHECK(guest.ask("forkinside " + how + " 65536") == "0 0");
+}
+
+TEST_CASE("a fork does not wait for a thread that makes the context of virtual GPUs") {
+    const Folder books;
+    Words words = settings(meeting("cuDevicePrimaryCtxRetain", 2));
+    words.push_back("CUSLICE_SPLIT=0=2");
+    Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), words));
+    REQUIRE(guest.code("init") == 0);
+    CHECK(guest.ask("forkinside retain 1") == "0 0");
+    CHECK(guest.code("release 1") == 0);
 }
 
 TEST_CASE("a child forked before CUDA starts has a slice of its own, and so has its parent's next child") {

@@ -4,9 +4,9 @@
 #include <ctime>
 #include <new>
 
+#include "policy/base/cancellation.h"
 #include "policy/base/kernel_clock.h"
 #include "policy/base/table_memory.h"
-#include "policy/base/uncancelled.h"
 #include "virtual_gpu/cache/relaxed_captures.h"
 #include "virtual_gpu/gpu/gpu_state.h"
 #include "virtual_gpu/gpu/virtual_gpu.h"
@@ -26,7 +26,7 @@ void sleep_for(std::uint64_t milliseconds) {
 CachingAllocator* Caches::of(VirtualGpu& gpu, Contexts::Id id) {
     const CUcontext context = gpu.caches() ? gpu_state().contexts.handle_of(id) : nullptr;
     if (!context) return nullptr;
-    const Uncancelled uncancelled;
+    const DisableCancellation uncancelled;
     LockGuard lock(mutex_);
     ContextCache* closed = nullptr;
     for (unsigned i = 0; i < count_.load(std::memory_order_relaxed); i++) {
@@ -35,7 +35,7 @@ CachingAllocator* Caches::of(VirtualGpu& gpu, Contexts::Id id) {
         if (cache->allocator.is_open() && cache->context == context) return &cache->allocator;
     }
     const unsigned count = count_.load(std::memory_order_relaxed);
-    if (!closed && count < kMost) {
+    if (!closed && count < kMax) {
         // Never given back: a thread may hold on to it longer than its context lives.
         constexpr std::size_t kBytes = 32 << 10;
         static_assert(sizeof(ContextCache) <= kBytes);
@@ -57,7 +57,7 @@ bool Caches::prepare(VirtualGpu& gpu, Contexts::Id id, std::uint64_t* missing) {
     CachingAllocator* allocator = of(gpu, id);
     if (!allocator) return true;
     Denied denied;
-    const Uncancelled uncancelled;
+    const DisableCancellation uncancelled;
     const RelaxedCaptures relaxed;
     const bool all = allocator->top_up(&denied);
     *missing = all ? 0 : gpu.room();
@@ -120,7 +120,7 @@ bool Caches::exported(const CachingAllocator::Found& block) {
 bool Caches::room_beside(VirtualGpu& gpu, std::uint64_t bytes) {
     if (gpu.slice().allocator == AllocatorMode::prealloc) return false;
     if (gpu.room() >= Budget::charged(bytes)) return true;
-    const Uncancelled uncancelled;
+    const DisableCancellation uncancelled;
     return trim(gpu, bytes) && gpu.room() >= Budget::charged(bytes);
 }
 
@@ -202,35 +202,15 @@ void Caches::watch_idle(const VirtualGpu& gpu) {
     start_background_thread(run, this);
 }
 
-void Caches::leave_locks() {
-    gpu_state().visits.forget_own();
-    for (Mutex* mutex : {&quiescence.fences.mutex(), &quiescence.captures.mutex(), &mutex_}) mutex->leave();
-    for (unsigned i = 0, n = count_.load(std::memory_order_acquire); i < n; i++) caches_[i]->allocator.leave_locks();
-}
-
-void Caches::lock_rest() {
-    notes().lock_all();  // held while a block is looked up
-    each([](ContextCache& cache) { cache.allocator.lock(); });
-    quiescence.captures.mutex().lock();
-    quiescence.fences.mutex().lock();
-    gpu_state().visits.mutex().lock();
-}
-
-void Caches::unlock_rest() {
-    gpu_state().visits.mutex().unlock();
-    quiescence.fences.mutex().unlock();
-    quiescence.captures.mutex().unlock();
-    each([](ContextCache& cache) { cache.allocator.unlock(); });
-    notes().unlock_all();
+void Caches::leave() {
+    quiescence.captures.forget_own();
+    for (unsigned i = 0, n = count_.load(std::memory_order_acquire); i < n; i++) caches_[i]->allocator.leave();
 }
 
 void Caches::forget() {
     publisher_.forget();
-    {
-        const LockGuard lock(gpu_state().visits.mutex());
-        gpu_state().visits.forget_all();
-    }
-    each([](ContextCache& cache) { cache.allocator.forget_growing(); });
+    ipc_blocks_.forget();
+    quiescence.captures.forget_all();
 }
 
 }  // namespace cuslice

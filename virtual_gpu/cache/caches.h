@@ -72,18 +72,13 @@ class Caches final : public MemoryReclaimer, private CacheCommons {
         }
     }
 
-    // Around fork(): no lock that is held over a call of the driver.
-    void lock() { mutex_.lock(); }
-    void unlock() { mutex_.unlock(); }
-    void lock_rest();
-    void unlock_rest();
-    // Of a thread that has left whatever it was doing by a longjmp.
-    void leave_locks();
-    // In the child, which has no caches.
+    // Of a thread that has left whatever it was doing by a longjmp, with no lock any more.
+    void leave();
+    // In a forked child, which has no caches.
     void forget();
 
   private:
-    static constexpr unsigned kMost = 256;
+    static constexpr unsigned kMax = 256;
     bool room_beside(VirtualGpu& gpu, std::uint64_t bytes);
     void watch_idle(const VirtualGpu& gpu);
     std::uint64_t look_after() const;
@@ -92,11 +87,11 @@ class Caches final : public MemoryReclaimer, private CacheCommons {
 
     IpcBlocks ipc_blocks_;
     ExportedSizes exported_sizes_;
-    Mutex mutex_;  // over the making and ending of caches
+    Mutex mutex_{LockRank::caches};  // over the making and ending of caches
     std::atomic<unsigned> count_{0};
-    ContextCache* caches_[kMost] = {};
-    mutable Mutex ended_mutex_;  // over ended_; nothing else is taken under it
-    Statistics ended_[figures::kGpus];
+    ContextCache* caches_[kMax] = {};
+    mutable Mutex ended_mutex_{LockRank::ended_statistics};  // over ended_
+    Statistics ended_[stats::kGpus] CUSLICE_GUARDED_BY(ended_mutex_);
     Publisher publisher_;
     std::atomic<bool> idle_thread_{false};
 };

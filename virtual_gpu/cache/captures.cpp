@@ -62,13 +62,64 @@ bool Captures::any_still(bool for_sure) {
         Entry first{};
         {
             LockGuard lock(mutex_);
+            drop_own();
             if (streams_.size() == 0) return false;
             first = streams_[0];
+            if (first.ending || (first.function == By::known && !for_sure)) return true;
+            // Without memory to write it down in, whoever ends the stream doesn't wait: nothing is asked then.
+            if (!asked_.push_back({first.stream, own_thread()})) return true;
+            asking_.store(asked_.size(), std::memory_order_release);
         }
-        if (first.function == By::known && !for_sure) return true;
-        if (goes_on(first)) return true;
+        const bool still = goes_on(first);
+        forget_own();
+        if (still) return true;
         remove([&](const Entry& entry) { return entry.is(first) && entry.moment == first.moment; });
     }
+}
+
+// With the lock held.
+void Captures::drop_own() {
+    const std::size_t before = asked_.size();
+    for (std::size_t i = before; i-- > 0;)
+        if (asked_[i].thread == own_thread()) asked_.remove_at(i);
+    if (asked_.size() == before) return;
+    asking_.store(asked_.size(), std::memory_order_release);
+    answers_.happened();
+}
+
+void Captures::forget_own() {
+    LockGuard lock(mutex_);
+    drop_own();
+}
+
+void Captures::forget_all() {
+    LockGuard lock(mutex_);
+    asked_.release();
+    asking_.store(0, std::memory_order_release);
+}
+
+void Captures::ends(CUstream stream) {
+    for (;;) {
+        std::uint32_t since;
+        {
+            LockGuard lock(mutex_);
+            drop_own();
+            for (Entry& entry : streams_)
+                if (entry.stream == stream) entry.ending = true;
+            bool asked = false;
+            for (const Asked& one : asked_) asked = asked || one.stream == stream;
+            if (!asked) return;
+            since = answers_.now();
+        }
+        answers_.wait(since);
+    }
+}
+
+void Captures::ended_or_not(CUstream stream, bool has_ended, std::uint64_t moment) {
+    if (has_ended) return ended(stream, moment);
+    LockGuard lock(mutex_);
+    for (Entry& entry : streams_)
+        if (entry.stream == stream) entry.ending = false;
 }
 
 void Captures::note_seen(const Entry& entry) {
@@ -77,8 +128,9 @@ void Captures::note_seen(const Entry& entry) {
         if (there.is(entry)) there.seen = true;
 }
 
-// Without the lock, as the driver is asked: it documents that this ends no capture. What another thread is about to
-// begin may not have begun; one's own has, or it has failed.
+// Without the lock, as the driver is asked: it documents that this ends no capture. The stream is kept from ending
+// (asked_), or is this thread's own. What another thread is about to begin may not have begun; one's own has, or it has
+// failed.
 bool Captures::goes_on(const Entry& entry) {
     const bool own = entry.thread == &this_thread;
     if (is_default(entry.stream) && !own) return true;  // another thread has another stream by this handle

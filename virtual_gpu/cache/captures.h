@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 
+#include "policy/base/event_count.h"
 #include "policy/base/mutex.h"
 #include "policy/base/page_vector.h"
 #include "virtual_gpu/driver/cuda_api.h"
@@ -40,7 +41,17 @@ class Captures {
         remove([&](const Entry& entry) { return entry.context == context; });
     }
 
-    Mutex& mutex() { return mutex_; }
+    // Around the driver's end of a stream, after which its handle is nobody's to ask about: waits for other threads
+    // that are just asking, and keeps new ones from it.
+    void ends(CUstream stream);
+    void ended_or_not(CUstream stream, bool has_ended, std::uint64_t moment);
+    // Nothing is known of any stream, and nobody asks about one. Costs two loads.
+    bool none_asked() const { return none_known() && asking_.load(std::memory_order_acquire) == 0; }
+
+    // Whatever this thread was asking, it has left (by a longjmp).
+    void forget_own();
+    // In a forked child, whose one thread asks nothing.
+    void forget_all();
 
   private:
     struct Entry {
@@ -49,10 +60,17 @@ class Captures {
         const void* thread;    // that begins it
         std::uint64_t moment;  // in which it was about to begin last
         By function;
-        bool seen = false;  // it has begun: the driver has said so
+        bool seen = false;    // it has begun: the driver has said so
+        bool ending = false;  // and its stream with it
         bool is(const Entry& other) const;
     };
+    // Which stream's handle a thread has given to the driver, without the lock.
+    struct Asked {
+        CUstream stream;
+        std::uintptr_t thread;
+    };
     static Entry entry_of(CUstream stream);
+    void drop_own() CUSLICE_REQUIRES(mutex_);
     bool any_still(bool for_sure);
     bool goes_on(const Entry& entry);
     void note_seen(const Entry& entry);
@@ -64,10 +82,12 @@ class Captures {
             if (which(streams_[i])) streams_.remove_at(i);
         count_.store(streams_.size(), std::memory_order_release);
     }
-    Mutex mutex_;
-    PageVector<Entry> streams_;
-    std::uint64_t last_ = 0;
-    std::atomic<std::size_t> count_{0};
+    Mutex mutex_{LockRank::captures};
+    PageVector<Entry> streams_ CUSLICE_GUARDED_BY(mutex_);
+    PageVector<Asked> asked_ CUSLICE_GUARDED_BY(mutex_);
+    EventCount answers_;
+    std::uint64_t last_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    std::atomic<std::size_t> count_{0}, asking_{0};
 };
 
 }  // namespace cuslice

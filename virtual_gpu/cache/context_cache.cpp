@@ -1,6 +1,6 @@
 #include "virtual_gpu/cache/context_cache.h"
 
-#include "policy/base/uncancelled.h"
+#include "policy/base/cancellation.h"
 #include "virtual_gpu/cache/relaxed_captures.h"
 #include "virtual_gpu/gpu/allocation_kind.h"
 #include "virtual_gpu/gpu/charged_allocation.h"
@@ -36,7 +36,7 @@ void ContextCache::open(CacheCommons& all, VirtualGpu& on, CUcontext in, Context
         kOf(self).gpu->look_at_cached();
         kOf(self).commons->tell_changed(*kOf(self).commons, *kOf(self).gpu);
     };
-    const VirtualGpu::Slice& slice = on.slice();
+    const Slice& slice = on.slice();
     CachingAllocator::Options options;
     options.preallocate = slice.allocator == AllocatorMode::prealloc;
     options.reuse =
@@ -86,7 +86,7 @@ bool ContextCache::passed(void* self, Fence fence, bool wait) {
 std::uint64_t ContextCache::take(void* self, std::uint64_t bytes, Denied* denied) {
     auto& cache = *static_cast<ContextCache*>(self);
     VirtualGpu& gpu = *cache.gpu;
-    const Uncancelled uncancelled;
+    const DisableCancellation uncancelled;
     OverLimit why;
     if (!gpu.reserve_segment(bytes, cache, &why)) {
         denied->by = Denied::By::limit;
@@ -121,7 +121,7 @@ std::uint64_t ContextCache::take(void* self, std::uint64_t bytes, Denied* denied
 
 bool ContextCache::give_back(void* self, std::uint64_t address, std::uint64_t) {
     auto& cache = *static_cast<ContextCache*>(self);
-    const Uncancelled uncancelled;
+    const DisableCancellation uncancelled;
     const RelaxedCaptures relaxed;
     const CurrentContext current(cache.context, CurrentContext::Of::known);
     // If it has ended, so have its memory and the charge for it; there may be another one by its handle.

@@ -19,10 +19,10 @@ class ExportedSizes {
   private:
     // Four steps to a doubling, as small blocks are rounded; what is of 1 MiB and more is one size, as it varies.
     static constexpr std::uint64_t bit(std::uint64_t bytes) {
-        constexpr std::uint64_t kLeast = 511, kLarge = 1 << 20;
+        constexpr std::uint64_t kMin = 511, kLarge = 1 << 20;
         if (bytes >= kLarge) return 1ull << 63;
-        const std::uint64_t last = (bytes - 1) | kLeast;
-        const unsigned log = static_cast<unsigned>(std::bit_width(last)) - 1;
+        const std::uint64_t last = (bytes - 1) | kMin;
+        const std::uint64_t log = static_cast<std::uint64_t>(std::bit_width(last)) - 1;
         const std::uint64_t step = last >> (log - 2) & 3;
         return 1ull << ((log - 8) * 4 + step);
     }

@@ -40,7 +40,7 @@ bool Fences::record_spare(Point* point, const Mark& mark) {
 
 Fence Fences::make(const CUcontext* contexts, std::size_t count) {
     if (!driver_slot(Function::cuCtxRecordEvent) || count == 0) return 0;
-    Mark marks[kMostContexts];
+    Mark marks[kMaxContexts];
     Point* point = nullptr;
     {
         LockGuard lock(mutex_);

@@ -14,9 +14,9 @@ namespace cuslice {
 // driver.
 class Fences {
   public:
-    static constexpr std::size_t kMostContexts = 16;
+    static constexpr std::size_t kMaxContexts = 16;
 
-    // Of up to kMostContexts. 0 if none can be made: the driver is older than CUDA 12.5.
+    // Of up to kMaxContexts. 0 if none can be made: the driver is older than CUDA 12.5.
     Fence make(const CUcontext* contexts, std::size_t count);
     // Of one. See Backing::past.
     bool past(CUcontext context, Fence* fence);
@@ -25,8 +25,6 @@ class Fences {
     void drop(Fence fence);
     // A context has ended, and its events with it.
     void context_ended(CUcontext context);
-
-    Mutex& mutex() { return mutex_; }
 
   private:
     struct Mark {
@@ -37,7 +35,7 @@ class Fences {
         Point *next = nullptr, *previous = nullptr;
         std::size_t count = 0;
         std::atomic<CUevent> last{nullptr};  // of the marks; readable without the lock by whoever has the fence
-        Mark marks[kMostContexts];
+        Mark marks[kMaxContexts];
 
         void add(const Mark& mark) {
             marks[count++] = mark;
@@ -54,18 +52,18 @@ class Fences {
             last.store(count ? marks[count - 1].event : nullptr, std::memory_order_relaxed);
         }
     };
-    CUevent spare_event(CUcontext context);
+    CUevent spare_event(CUcontext context) CUSLICE_REQUIRES(mutex_);
     bool record_new(Point* point, CUcontext context);
     bool record_spare(Point* point, const Mark& mark);
     std::optional<CUresult> ask(Point* point, CUevent event, bool wait);
-    void link(Point* point);
-    void recycle(Point* point);
+    void link(Point* point) CUSLICE_REQUIRES(mutex_);
+    void recycle(Point* point) CUSLICE_REQUIRES(mutex_);
 
-    Mutex mutex_;
-    Records<Point> points_;
-    Point* first_ = nullptr;   // those that are out
-    PageVector<Mark> spare_;   // events that nobody uses
-    std::uint64_t ended_ = 0;  // contexts
+    Mutex mutex_{LockRank::fences};
+    Records<Point> points_ CUSLICE_GUARDED_BY(mutex_);
+    Point* first_ CUSLICE_GUARDED_BY(mutex_) = nullptr;   // those that are out
+    PageVector<Mark> spare_ CUSLICE_GUARDED_BY(mutex_);   // events that nobody uses
+    std::uint64_t ended_ CUSLICE_GUARDED_BY(mutex_) = 0;  // contexts
 };
 
 }  // namespace cuslice

@@ -105,7 +105,7 @@ bool IpcBlocks::give(CUipcMemHandle* handle, std::uint64_t offset, std::uint64_t
 }
 
 void IpcBlocks::forget() {
-    mutex_.reset();
+    LockGuard lock(mutex_);
     for (const File& file : files_)
         if (file.is_open()) close(file.descriptor);
     files_.release();

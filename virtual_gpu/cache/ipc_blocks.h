@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
-#include "policy/base/guest_file.h"
 #include "policy/base/mutex.h"
+#include "policy/base/own_descriptors.h"
 #include "policy/base/page_vector.h"
 #include "virtual_gpu/driver/cuda_api.h"
 
@@ -41,7 +41,6 @@ class IpcBlocks {
     // How large the opened block is that begins here; 0: none does.
     std::uint64_t bytes_at(CUdeviceptr address);
 
-    Mutex& mutex() { return mutex_; }
     // In a forked child: its parent's handles are the parent's.
     void forget();
 
@@ -59,18 +58,18 @@ class IpcBlocks {
         std::uint32_t used;
         bool is_open() const { return identity_of(descriptor) == identity; }
     };
-    File* place_of(const CUipcMemHandle& handle, std::uint32_t* slot);
-    bool make_file();
+    File* place_of(const CUipcMemHandle& handle, std::uint32_t* slot) CUSLICE_REQUIRES(mutex_);
+    bool make_file() CUSLICE_REQUIRES(mutex_);
     struct Open {
         CUdeviceptr address;
         std::uint64_t offset, bytes;
         unsigned uses;  // the driver counts them, too
     };
-    Open* find(CUdeviceptr address);
+    Open* find(CUdeviceptr address) CUSLICE_REQUIRES(mutex_);
 
-    Mutex mutex_;
-    PageVector<Open> open_;
-    PageVector<File> files_;
+    Mutex mutex_{LockRank::ipc_blocks};
+    PageVector<Open> open_ CUSLICE_GUARDED_BY(mutex_);
+    PageVector<File> files_ CUSLICE_GUARDED_BY(mutex_);
 };
 
 }  // namespace cuslice

@@ -32,15 +32,13 @@ class Notes {
             context, [](const Allocation&, void*) {}, nullptr);
     }
 
-    void lock_all() { mutex_.lock(), notes_.lock_all(); }
-    void unlock_all() { notes_.unlock_all(), mutex_.unlock(); }
-
   private:
     static constexpr std::uint8_t kExported = 1;
     // Far from the driver's own numbers, which count up from a small one.
     static constexpr std::uint64_t kFirst = 1ull << 60;
 
-    std::uint64_t note(AddressMap& map, std::uint64_t block, std::uint16_t context, std::uint8_t kind) {
+    std::uint64_t note(AddressMap& map, std::uint64_t block, std::uint16_t context, std::uint8_t kind)
+        CUSLICE_REQUIRES(mutex_) {
         Allocation known = notes_.erase(block);
         if (!known.address) known = {block, ++last_ * AllocationTable::kUnit, context, 0, 0};
         known.kind |= kind;
@@ -51,9 +49,9 @@ class Notes {
         }
         return kFirst + known.bytes / AllocationTable::kUnit;
     }
-    Mutex mutex_;
+    Mutex mutex_{LockRank::notes};
     AllocationTable notes_;  // `bytes` is the number
-    std::uint64_t last_ = 0;
+    std::uint64_t last_ CUSLICE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace cuslice

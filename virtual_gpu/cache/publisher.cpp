@@ -11,33 +11,33 @@ namespace cuslice {
 void Publisher::open(const char* folder) {
     if (tried_.exchange(true, std::memory_order_acq_rel)) return;
     const int saved_errno = errno;
-    file_.store(figures::make_own(folder, &failure_), std::memory_order_release);
+    file_.store(stats::make_own(folder, &failure_), std::memory_order_release);
     errno = saved_errno;
 }
 
-const figures::Failure* Publisher::failure() {
+const stats::Failure* Publisher::failure() {
     if (!tried_.load(std::memory_order_acquire) || file_.load(std::memory_order_acquire)) return nullptr;
     return told_.exchange(true, std::memory_order_relaxed) ? nullptr : &failure_;
 }
 
 void Publisher::changed(const Source& caches, const VirtualGpu& gpu) {
-    figures::File* file = file_.load(std::memory_order_acquire);
+    stats::File* file = file_.load(std::memory_order_acquire);
     const auto ordinal = static_cast<unsigned>(gpu.ordinal());
-    if (!file || ordinal >= figures::kGpus) return;
+    if (!file || ordinal >= stats::kGpus) return;
     // Whoever finds another thread at it leaves the rest to that one, which looks again.
     std::atomic<unsigned>& pending = pending_[ordinal];
     if (pending.fetch_add(1, std::memory_order_acq_rel) != 0) return;
     // The others don't stop for this thread: in the end a change of theirs may have to wait for the next one.
-    constexpr int kMostRounds = 8;
+    constexpr int kMaxRounds = 8;
     unsigned seen = 1;
-    for (int round = 0; round < kMostRounds; round++) {
+    for (int round = 0; round < kMaxRounds; round++) {
         write(file->gpus[ordinal], caches, gpu);
         if (pending.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) return;
     }
     pending.store(0, std::memory_order_release);
 }
 
-void Publisher::write(figures::Gpu& into, const Source& caches, const VirtualGpu& gpu) {
+void Publisher::write(stats::Gpu& into, const Source& caches, const VirtualGpu& gpu) {
     unsigned contexts = 0;
     const Statistics statistics = caches.read(caches.self, gpu, &contexts);
     const std::uint64_t before = into.sequence.load(std::memory_order_relaxed);

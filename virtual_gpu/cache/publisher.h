@@ -13,7 +13,7 @@ class Publisher {
     // Makes the file, the first time; without one nothing is written.
     void open(const char* folder);
     // Why there is none. Null, if there is one or it was not asked for yet; and from the second time on.
-    const figures::Failure* failure();
+    const stats::Failure* failure();
 
     // What the caches of a GPU hold, and how many contexts hold anything.
     struct Source {
@@ -27,12 +27,12 @@ class Publisher {
     void forget();
 
   private:
-    void write(figures::Gpu& into, const Source& caches, const VirtualGpu& gpu);
+    void write(stats::Gpu& into, const Source& caches, const VirtualGpu& gpu);
 
-    std::atomic<figures::File*> file_{nullptr};
+    std::atomic<stats::File*> file_{nullptr};
     std::atomic<bool> tried_{false}, told_{false};
-    std::atomic<unsigned> pending_[figures::kGpus]{};  // changes since somebody began to write them down
-    figures::Failure failure_;
+    std::atomic<unsigned> pending_[stats::kGpus]{};  // changes since somebody began to write them down
+    stats::Failure failure_;
 };
 
 }  // namespace cuslice

@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-#include "policy/base/uncancelled.h"
+#include "policy/base/cancellation.h"
 #include "virtual_gpu/gpu/current_context.h"
 
 namespace cuslice {
@@ -15,7 +15,7 @@ int Quiescence::in_context(void*) {
 
 Fence Quiescence::fence(CUcontext context, CUdeviceptr address) {
     if (captures.any()) return 0;
-    CUcontext all[Fences::kMostContexts];
+    CUcontext all[Fences::kMaxContexts];
     const std::size_t count = reach.list(gpu_state().contexts, context, address, all, std::size(all));
     return count <= std::size(all) ? fences.make(all, count) : 0;
 }
@@ -23,7 +23,7 @@ Fence Quiescence::fence(CUcontext context, CUdeviceptr address) {
 namespace {
 
 CUresult wait_for_work_of(CUcontext context) {
-    const Uncancelled uncancelled;
+    const DisableCancellation uncancelled;
     if (driver_slot(Function::cuCtxSynchronize_v2)) {
         const NamedContext during(context);
         return during ? CUSLICE_REAL(cuCtxSynchronize_v2)(context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -34,10 +34,10 @@ CUresult wait_for_work_of(CUcontext context) {
 
 }  // namespace
 
-// A free of the program's is parked where it can't be waited for, and later the driver can be asked again.
+// A free of the program's is deferred where it can't be waited for, and later the driver can be asked again.
 int Quiescence::quiesce(CUcontext context, CUdeviceptr address, bool for_program) {
     if (for_program ? captures.any() : captures.any_for_sure()) return Backing::kNotNow;
-    CUcontext all[Reach::kMostContexts];
+    CUcontext all[Reach::kMaxContexts];
     const std::size_t count = reach.list(gpu_state().contexts, context, address, all, std::size(all));
     if (count > std::size(all)) return Backing::kNotNow;
     for (std::size_t i = 0; i < count; i++) {

@@ -8,8 +8,8 @@
 namespace cuslice {
 
 std::size_t Reach::list(Contexts& contexts, CUcontext context, CUdeviceptr address, CUcontext* into, std::size_t most) {
-    CUcontext all[kMostContexts];
-    CUdevice gpus[kMostContexts];
+    CUcontext all[kMaxContexts];
+    CUdevice gpus[kMaxContexts];
     const std::size_t count = contexts.list(all, std::size(all), gpus);
     if (count > std::size(all)) return count;
     CUdevice gpu = -1;

@@ -13,10 +13,10 @@ namespace cuslice {
 // Peer access is asked of the driver at each free; nothing depends on having seen it enabled. Thread-safe.
 class Reach {
   public:
-    static constexpr std::size_t kMostContexts = 64;
+    static constexpr std::size_t kMaxContexts = 64;
 
     // The contexts whose work can touch `context`'s memory, where `address` lies in a block that has not been given
-    // back. Up to `most` of them; returns how many there are, or a number above kMostContexts if the process has more
+    // back. Up to `most` of them; returns how many there are, or a number above kMaxContexts if the process has more
     // contexts than that.
     std::size_t list(Contexts& contexts, CUcontext context, CUdeviceptr address, CUcontext* into, std::size_t most);
 

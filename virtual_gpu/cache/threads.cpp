@@ -22,7 +22,7 @@ Type* of_libpthread(const char* name, Type*) {
 
 constinit std::atomic<pthread_key_t> key{0};
 constinit std::atomic<int> key_state{0};  // 1: made, 2: there are no threads
-constinit Mutex key_mutex;
+constinit Mutex key_mutex{LockRank::thread_key};
 
 }  // namespace
 
@@ -42,9 +42,10 @@ void start_background_thread(void* (*body)(void*), void* argument) {
 void at_thread_end(void (*last)(void*), void* argument) {
     const auto set = CUSLICE_LIBPTHREAD(pthread_setspecific);
     if (key_state.load(std::memory_order_acquire) == 0) {
+        // Without the lock: who looks up waits for the loader, and that may be in a library that forks.
+        const auto create = CUSLICE_LIBPTHREAD(pthread_key_create);
         LockGuard lock(key_mutex);
         if (key_state.load(std::memory_order_relaxed) == 0) {
-            const auto create = CUSLICE_LIBPTHREAD(pthread_key_create);
             pthread_key_t made = 0;
             const bool there = set && create && create(&made, last) == 0;
             key.store(made, std::memory_order_relaxed);

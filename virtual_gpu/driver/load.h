@@ -3,9 +3,9 @@
 
 namespace cuslice {
 
-// Opens the real driver and fills its table. `explicit_path`: the only place to look, or null. Returns false, with the
-// reason in words, where there is none; the table then stays empty. Otherwise writes the path that was opened, and
-// `where` completes "found …". Not thread-safe.
+// Opens the real driver, in which its table looks functions up from then on. `explicit_path`: the only place to look,
+// or null. Returns false, with the reason in words, where there is none; the table then stays empty. Otherwise writes
+// the path that was opened, and `where` completes "found …". Not thread-safe.
 bool load_driver(const char* explicit_path, char* path_or_reason, std::size_t size, const char** where);
 
 // What to do where there is no driver.
@@ -13,12 +13,11 @@ inline constexpr const char* kNoDriverAdvice =
     "In a container: start it with its GPUs (docker run --gpus all). On a host: install NVIDIA's driver package. "
     "Without a GPU: --fake 1xt4";
 
-// The same for NVML: fills cuslice_physical_nvml_slots, and nobody's calls go there yet. `folder`: where the driver in
-// use lies, or null. It is looked at first if that driver was chosen by a setting, else where the loader would find no
-// NVML. Thread-safe: who comes at the same time writes the same.
-bool load_nvml(const char* folder, bool first, char* path_or_reason, std::size_t size);
+// Opens the real NVML; null where there is none. `folder`: where the driver in use lies, or null. It is looked at first
+// if that driver was chosen by a setting, else where the loader would find no NVML. Thread-safe.
+void* open_nvml(const char* folder, bool first, char* path_or_reason, std::size_t size);
 
-// From now on calls of NVML's go to the real library.
-void publish_nvml();
+// Has NVML's table look functions up in this handle's library, once. Nobody's calls go there yet. Not thread-safe.
+void load_nvml(void* handle);
 
 }  // namespace cuslice

@@ -72,7 +72,7 @@ bool copy_path(char (&to)[4096], const char* path) {
 // Keeps the object from being unloaded while it is asked: null if it is gone. The program has an empty path.
 void* hold(const char* path) { return real_dlopen()(*path ? path : nullptr, RTLD_LAZY | RTLD_NOLOAD); }
 
-// Our own objects: whatever carries the mark, and what lies beside us. The runtime's door needs the driver by its name
+// Our own objects: whatever carries the mark, and what lies beside us. The runtime shim needs the driver by its name
 // too.
 class Ours {
   public:

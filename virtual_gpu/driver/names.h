@@ -1,35 +1,42 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace cuslice {
 
 // Names, each with its zero, one after the other, and where each begins: pointers to them would be an array that the
 // loader fills in, with a page of its own in each process for every 512.
-template <std::size_t Count, std::size_t Bytes>
+template <std::size_t kBytes, std::size_t kCount>
 class Names {
   public:
-    consteval explicit Names(const char (&all)[Bytes]) {
-        static_assert(Bytes < 65536);
+    consteval explicit Names(const std::array<std::string_view, kCount>& all) {
+        static_assert(kBytes < 65536);
         std::size_t at = 0;
-        for (std::uint16_t& begin : begin_) {
-            begin = static_cast<std::uint16_t>(at);
-            do {
-                text_[at] = all[at];
-            } while (all[at++]);
+        for (std::size_t i = 0; i < kCount; i++) {
+            begin_[i] = static_cast<std::uint16_t>(at);
+            for (const char letter : all[i]) text_[at++] = letter;
+            text_[at++] = 0;
         }
-        if (at + 1 != Bytes) __builtin_unreachable();  // more names, or fewer: that is no constant
     }
     constexpr const char* operator[](std::size_t i) const { return text_ + begin_[i]; }
 
   private:
-    char text_[Bytes] = {};
-    std::uint16_t begin_[Count] = {};
+    char text_[kBytes] = {};
+    std::uint16_t begin_[kCount] = {};
 };
 
-template <std::size_t Count, std::size_t Bytes>
-consteval Names<Count, Bytes> names(const char (&all)[Bytes]) {
-    return Names<Count, Bytes>(all);
+// Of what `all` gives, an array of string views.
+template <auto all>
+consteval auto names() {
+    constexpr auto views = all();
+    constexpr std::size_t bytes = [=] {
+        std::size_t sum = 0;
+        for (const std::string_view name : views) sum += name.size() + 1;
+        return sum;
+    }();
+    return Names<bytes, views.size()>(views);
 }
 
 }  // namespace cuslice

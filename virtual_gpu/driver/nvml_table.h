@@ -15,30 +15,45 @@ namespace cuslice {
 
 // NVML's functions as an index into the table below, as driver/table.h does for the driver.
 enum class NvmlFunction : std::uint16_t {
-#define CUSLICE_NVML_FUNCTION(name) name,
+#define CUSLICE_NVML_FUNCTION(name, split) name,
 #include "virtual_gpu/driver/nvml_functions.def"
-#undef CUSLICE_NVML_FUNCTION
 };
 
-inline constexpr std::size_t kNvmlFunctionCount = 0
-#define CUSLICE_NVML_FUNCTION(name) +1
+// For what is worked out when this is compiled.
+inline constexpr auto kNvmlFunctionRows = std::to_array<std::string_view>({
+#define CUSLICE_NVML_FUNCTION(name, split) #name,
 #include "virtual_gpu/driver/nvml_functions.def"
-#undef CUSLICE_NVML_FUNCTION
-    ;
+});
+inline constexpr std::size_t kNvmlFunctionCount = kNvmlFunctionRows.size();
+inline constexpr auto kNvmlFunctions = names<[] { return kNvmlFunctionRows; }>();
 
-inline constexpr auto kNvmlFunctions = names<kNvmlFunctionCount>(
-#define CUSLICE_NVML_FUNCTION(name) #name "\0"
-#include "virtual_gpu/driver/nvml_functions.def"
-#undef CUSLICE_NVML_FUNCTION
-);
-
-// The real library's addresses; null where it lacks the function, and everywhere until it is loaded.
+// The real library's addresses, as far as they have been asked for.
 extern "C" void* cuslice_physical_nvml_slots[kNvmlFunctionCount];
 // What a call of NVML's goes to: the same, or where GPUs are split what stands before it (virtual_gpu/split/nvml.h).
 extern "C" void* cuslice_nvml_slots[kNvmlFunctionCount];
 
+class LoadedObject;
+
+// As open_driver_table(), for what lies in the real library. Nobody's calls go there yet.
+void open_nvml_table(const LoadedObject& library);
+// From now on calls of NVML's go to the real library.
+void publish_nvml();
+
+// As look_up_driver_function(): fills a slot of the first table, or of both.
+void* look_up_physical_nvml_function(std::size_t function);
+void* look_up_nvml_function(std::size_t function);
+
+// Null where the library lacks the function, and until it is loaded (the second: until calls may go to it).
+inline void* physical_nvml_slot(std::size_t function) {
+    void* const known = __atomic_load_n(&cuslice_physical_nvml_slots[function], __ATOMIC_ACQUIRE);
+    return known ? known : look_up_physical_nvml_function(function);
+}
 inline void* physical_nvml_slot(NvmlFunction function) {
-    return cuslice_physical_nvml_slots[static_cast<std::size_t>(function)];
+    return physical_nvml_slot(static_cast<std::size_t>(function));
+}
+inline void* nvml_slot(std::size_t function) {
+    void* const known = __atomic_load_n(&cuslice_nvml_slots[function], __ATOMIC_ACQUIRE);
+    return known ? known : look_up_nvml_function(function);
 }
 
 namespace detail {
@@ -47,15 +62,15 @@ template <typename... Arguments>
 struct RealNvmlFunction {
     void* slot;
 
-    nvml::Return operator()(Arguments... arguments) const {
-        if (!slot) return nvml::ERROR_FUNCTION_NOT_FOUND;
+    nvmlReturn_t operator()(Arguments... arguments) const {
+        if (!slot) return NVML_ERROR_FUNCTION_NOT_FOUND;
         const InsideNvml inside;
-        return reinterpret_cast<nvml::Return (*)(Arguments...)>(slot)(arguments...);
+        return reinterpret_cast<nvmlReturn_t (*)(Arguments...)>(slot)(arguments...);
     }
 };
 
 template <typename... Arguments>
-RealNvmlFunction<Arguments...> real_nvml_function(nvml::Return (*)(Arguments...), void* slot) {
+RealNvmlFunction<Arguments...> real_nvml_function(nvmlReturn_t (*)(Arguments...), void* slot) {
     return {slot};
 }
 
@@ -63,13 +78,13 @@ RealNvmlFunction<Arguments...> real_nvml_function(nvml::Return (*)(Arguments...)
 
 }  // namespace cuslice
 
-// CUSLICE_REAL_NVML(nvmlInit_v2)(): what a call of this function goes to, with the type that driver/nvml.h gives it.
-#define CUSLICE_REAL_NVML(name)                                  \
-    (::cuslice::detail::real_nvml_function(                      \
-        static_cast<::cuslice::nvml::functions::name*>(nullptr), \
-        ::cuslice_nvml_slots[static_cast<std::size_t>(::cuslice::NvmlFunction::name)]))
+// CUSLICE_REAL_NVML(nvmlInit_v2)(): what a call of this function goes to, with the type that nvml.h gives it.
+#define CUSLICE_REAL_NVML(name)                  \
+    (::cuslice::detail::real_nvml_function(      \
+        static_cast<decltype(::name)*>(nullptr), \
+        ::cuslice::nvml_slot(static_cast<std::size_t>(::cuslice::NvmlFunction::name))))
 
 // CUSLICE_PHYSICAL_NVML(nvmlDeviceGetCount_v2)(&count): the real library's own function, whatever stands before it.
-#define CUSLICE_PHYSICAL_NVML(name)                                                                 \
-    (::cuslice::detail::real_nvml_function(static_cast<::cuslice::nvml::functions::name*>(nullptr), \
+#define CUSLICE_PHYSICAL_NVML(name)                                                 \
+    (::cuslice::detail::real_nvml_function(static_cast<decltype(::name)*>(nullptr), \
                                            ::cuslice::physical_nvml_slot(::cuslice::NvmlFunction::name)))

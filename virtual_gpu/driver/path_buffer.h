@@ -1,7 +1,7 @@
 #pragma once
 #include <cstddef>
-#include <cstdio>
 #include <cstring>
+#include <initializer_list>
 
 #include "virtual_gpu/driver/scratch.h"
 
@@ -21,8 +21,16 @@ class PathBuffer {
     // False if it doesn't fit.
     bool set(const char* text) { return join(text, "", ""); }
     bool join(const char* first, const char* second, const char* third) {
-        const int length = text_ ? std::snprintf(text_, kSize, "%s%s%s", first, second, third) : -1;
-        return length >= 0 && static_cast<std::size_t>(length) < kSize;
+        if (!text_) return false;
+        std::size_t at = 0;
+        for (const char* part : {first, second, third}) {
+            const std::size_t length = std::strlen(part);
+            if (length >= kSize - at) return false;
+            std::memcpy(text_ + at, part, length);
+            at += length;
+        }
+        text_[at] = '\0';
+        return true;
     }
     const char* text() const { return text_; }
 

@@ -1,7 +1,9 @@
 #pragma once
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "virtual_gpu/driver/cuda_api.h"
 #include "virtual_gpu/driver/names.h"
@@ -10,43 +12,91 @@ namespace cuslice {
 
 // The driver's functions as an index into the table below, e.g. Function::cuMemAlloc_v2.
 enum class Function : std::uint16_t {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route) symbol,
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) symbol,
 #include "virtual_gpu/driver/functions.def"
-#undef CUSLICE_FUNCTION
 };
 
-inline constexpr std::size_t kFunctionCount = 0
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route) +1
+// What the list says of each function.
+enum class Route : std::uint8_t { pass, hook, checked };
+struct FunctionRow {
+    std::string_view symbol;
+    std::string_view name;  // without version and stream suffix, as cuGetProcAddress takes it
+    int version = 0;
+    bool per_thread = false;
+    Route route = Route::pass;
+};
+
+// For what is worked out when this is compiled. Whoever needs a part of it at run time makes a table of that.
+inline constexpr auto kFunctionRows = [] {
+    using enum Route;
+    constexpr bool legacy = false, per_thread = true;
+    return std::to_array<FunctionRow>({
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) {#symbol, #name, version, stream, route},
 #include "virtual_gpu/driver/functions.def"
-#undef CUSLICE_FUNCTION
-    ;
+    });
+}();
+inline constexpr std::size_t kFunctionCount = kFunctionRows.size();
+
+// A table of what `of` makes of each row.
+template <typename Of>
+consteval auto table_of_functions(Of of) {
+    std::array<decltype(of(FunctionRow{})), kFunctionCount> all{};
+    for (std::size_t i = 0; i < kFunctionCount; i++) all[i] = of(kFunctionRows[i]);
+    return all;
+}
+
+// The functions that have a route, in the list's order.
+template <Route kRoute>
+consteval auto functions_of_route() {
+    constexpr auto count = [] {
+        std::size_t all = 0;
+        for (const FunctionRow& row : kFunctionRows) all += row.route == kRoute;
+        return all;
+    }();
+    std::array<Function, count> found{};
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < kFunctionCount; i++)
+        if (kFunctionRows[i].route == kRoute) found[next++] = static_cast<Function>(i);
+    return found;
+}
 
 struct FunctionInfo {
     const char* symbol;
-    const char* name;  // without version and stream suffix, as cuGetProcAddress takes it
+    const char* name;
 };
 
-inline constexpr auto kFunctionSymbols = names<kFunctionCount>(
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route) #symbol "\0"
-#include "virtual_gpu/driver/functions.def"
-#undef CUSLICE_FUNCTION
-);
-inline constexpr auto kFunctionNames = names<kFunctionCount>(
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route) #name "\0"
-#include "virtual_gpu/driver/functions.def"
-#undef CUSLICE_FUNCTION
-);
+inline constexpr auto kFunctionSymbols =
+    names<[] { return table_of_functions([](const FunctionRow& row) { return row.symbol; }); }>();
+inline constexpr auto kFunctionNames =
+    names<[] { return table_of_functions([](const FunctionRow& row) { return row.name; }); }>();
 
 struct FunctionList {
     FunctionInfo operator[](std::size_t i) const { return {kFunctionSymbols[i], kFunctionNames[i]}; }
 };
 inline constexpr FunctionList kFunctions;
 
-// The real driver's addresses; null where it lacks the function, and everywhere until a driver is loaded. The exported
-// stubs (shim/driver/stubs_x86_64.S) jump through the same table, hence the plain name.
+// The real driver's addresses, as far as they have been asked for: a process calls a few dozen of these functions. The
+// exported stubs (shim/driver/stubs_x86_64.S) jump through the same table, hence the plain name.
 extern "C" void* cuslice_driver_slots[kFunctionCount];
 
-inline void* driver_slot(Function function) { return cuslice_driver_slots[static_cast<std::size_t>(function)]; }
+class LoadedObject;
+
+// From now on functions are looked up in this object. Once, and by one thread.
+void open_driver_table(const LoadedObject& driver);
+
+// Looks the function up in the loaded driver and fills its slot. Null where the driver lacks it, and until there is
+// one. Takes no lock, and is right in a forked child and in any number of threads.
+void* look_up_driver_function(std::size_t function);
+
+// What the slot holds so far: null until the function has been looked up. Another thread may be filling it.
+inline void* filled_driver_slot(std::size_t function) {
+    return __atomic_load_n(&cuslice_driver_slots[function], __ATOMIC_ACQUIRE);
+}
+inline void* driver_slot(std::size_t function) {
+    void* const known = filled_driver_slot(function);
+    return known ? known : look_up_driver_function(function);
+}
+inline void* driver_slot(Function function) { return driver_slot(static_cast<std::size_t>(function)); }
 
 // Set for good once the settings are refused: from then on a loaded driver is as good as none.
 inline constinit std::atomic<bool> driver_refused{false};
@@ -59,20 +109,19 @@ inline CUresult unavailable() {
 
 namespace detail {
 
-template <typename... Arguments>
+template <Function kFunction, typename... Arguments>
 struct RealFunction {
-    using Pointer = CUresult(CUDAAPI*)(Arguments...);
-    Function function;
+    static constexpr Function function = kFunction;
 
     CUresult operator()(Arguments... arguments) const {
-        const auto call = reinterpret_cast<Pointer>(driver_slot(function));
+        const auto call = reinterpret_cast<CUresult(CUDAAPI*)(Arguments...)>(driver_slot(kFunction));
         return call ? call(arguments...) : unavailable();
     }
 };
 
-template <typename... Arguments>
-constexpr RealFunction<Arguments...> real_function(CUresult(CUDAAPI*)(Arguments...), Function function) {
-    return {function};
+template <Function kFunction, typename... Arguments>
+constexpr RealFunction<kFunction, Arguments...> real_function(CUresult(CUDAAPI*)(Arguments...)) {
+    return {};
 }
 
 }  // namespace detail
@@ -80,5 +129,6 @@ constexpr RealFunction<Arguments...> real_function(CUresult(CUDAAPI*)(Arguments.
 }  // namespace cuslice
 
 // CUSLICE_REAL(cuMemAlloc_v2)(&pointer, bytes): the real driver's function, with the type that cuda.h gives it.
+// CUSLICE_REAL(cuMemAlloc_v2).function is Function::cuMemAlloc_v2.
 #define CUSLICE_REAL(symbol) \
-    (::cuslice::detail::real_function(static_cast<decltype(&::symbol)>(nullptr), ::cuslice::Function::symbol))
+    (::cuslice::detail::real_function<::cuslice::Function::symbol>(static_cast<decltype(&::symbol)>(nullptr)))

@@ -45,8 +45,6 @@ class Contexts {
     // The context, if there is only one. Costs a load.
     CUcontext sole() const { return sole_.load(std::memory_order_acquire); }
 
-    Mutex& mutex() { return mutex_; }
-
   private:
     struct Entry {
         CUcontext context;  // null: the number is free
@@ -54,13 +52,13 @@ class Contexts {
         std::uint32_t uses;
         Id number;  // of the context that this is another name of; 0: it is one itself
     };
-    Entry* find(CUcontext context);
-    void count();
-    Entry* add(const Entry& entry);
-    Id number_of(const Entry* entry) const;
+    Entry* find(CUcontext context) CUSLICE_REQUIRES(mutex_);
+    void count() CUSLICE_REQUIRES(mutex_);
+    Entry* add(const Entry& entry) CUSLICE_REQUIRES(mutex_);
+    Id number_of(const Entry* entry) const CUSLICE_REQUIRES(mutex_);
 
-    Mutex mutex_;
-    PageVector<Entry> entries_;
+    Mutex mutex_{LockRank::contexts};
+    PageVector<Entry> entries_ CUSLICE_GUARDED_BY(mutex_);
     std::atomic<CUcontext> sole_{nullptr};
 };
 

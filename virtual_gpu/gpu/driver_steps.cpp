@@ -6,19 +6,19 @@
 
 namespace cuslice {
 
-DriverPart::Step VirtualGpu::before_driver_step(bool makes_context) {
-    open_driver_part();
+DriverFootprint::Step VirtualGpu::before_driver_step(bool makes_context) {
+    open_driver_footprint();
     pools_.refresh(budget_, false);
-    return driver_part_.before(budgets(), makes_context);
+    return driver_footprint_.before(budgets(), makes_context);
 }
 
 // Charged first and looked at then, so that two at once can both be refused, and never both be served.
-bool VirtualGpu::foresee(DriverPart::Step& step, std::uint64_t bytes, OverLimit* why) {
+bool VirtualGpu::foresee(DriverFootprint::Step& step, std::uint64_t bytes, OverLimit* why) {
     const auto fits = [&](OverLimit* over) {
-        const LockGuard lock(part_mutex());
-        driver_part_.foresee(step, bytes);
+        const LockGuard lock(mutex());
+        driver_footprint_.foresee(step, bytes);
         if (within_limit(over)) return true;
-        driver_part_.take_back(step);
+        driver_footprint_.take_back(step);
         over->requested = bytes;
         over->used -= std::min(over->used, Budget::charged(bytes));
         return false;
@@ -31,20 +31,20 @@ bool VirtualGpu::foresee(DriverPart::Step& step, std::uint64_t bytes, OverLimit*
     return fits(why) || (caches() && gpu_state().reclaimer->trim(*this, bytes) && fits(why));
 }
 
-bool VirtualGpu::after_driver_step(DriverPart::Step& step, OverLimit* why) {
+bool VirtualGpu::after_driver_step(DriverFootprint::Step& step, OverLimit* why) {
     pools_.refresh(budget_, false);
-    const std::uint64_t before = driver_part();
-    DriverPart::State state = driver_state();
+    const std::uint64_t before = driver_footprint();
+    DriverFootprint::State state = driver_state();
     if (!step.known()) state.of_others = used_by_others();
-    driver_part_.after(step, state, budgets());
-    part_mutex().lock();
+    driver_footprint_.after(step, state, budgets());
+    mutex().lock();
     publish();
-    if (driver_part_.unsettled()) driver_gave_back();
-    const std::uint64_t now = driver_part_.measured(), more = now > before ? now - before : 0;
+    if (driver_footprint_.unsettled()) driver_gave_back();
+    const std::uint64_t now = driver_footprint_.measured(), more = now > before ? now - before : 0;
     // What went may have been charged to another part.
-    for (VirtualGpu* part = first_; part; part = part->next_part_)
+    for (VirtualGpu* part : physical_->parts())
         if (part != this) part->driver_gave_back();
-    part_mutex().unlock();
+    mutex().unlock();
     OverLimit over;
     bool fits = within_limit(&over);
     if (!fits) {
@@ -63,24 +63,24 @@ bool VirtualGpu::after_driver_step(DriverPart::Step& step, OverLimit* why) {
 
 std::uint64_t VirtualGpu::steps_of_all() const {
     std::uint64_t steps = 0;
-    for (const VirtualGpu* part = first_; part; part = part->next_part_) steps += part->driver_part_.step_count();
+    for (const VirtualGpu* part : physical_->parts()) steps += part->driver_footprint_.step_count();
     return steps;
 }
 
 // A context that another thread is making is charged before it is known. It makes a step, or did before the first look
 // here and is counted as being made.
-void VirtualGpu::after_context_end(DriverPart::Step& step) {
+void VirtualGpu::after_context_end(DriverFootprint::Step& step) {
     const std::uint64_t steps = steps_of_all();
-    const bool none = !driver_part_.exact() && gpu_state().contexts_being_made.load() == 0 &&
+    const bool none = !driver_footprint_.exact() && gpu_state().contexts_being_made.load() == 0 &&
                       driver_state().contexts == 0 && !physical_primary_is_active(device());
     after_driver_step(step, nullptr);
     if (!none) return;
-    const LockGuard lock(part_mutex());
-    if (driver_part_.exact() || steps_of_all() != steps + 1) return;
-    for (VirtualGpu* part = first_; part; part = part->next_part_)
-        if (!part->driver_part_.at_rest()) return;
-    for (VirtualGpu* part = first_; part; part = part->next_part_) {
-        part->driver_part_.none_left(part->budget_);
+    const LockGuard lock(mutex());
+    if (driver_footprint_.exact() || steps_of_all() != steps + 1) return;
+    for (VirtualGpu* part : physical_->parts())
+        if (!part->driver_footprint_.at_rest()) return;
+    for (VirtualGpu* part : physical_->parts()) {
+        part->driver_footprint_.none_left(part->budget_);
         part->publish();
     }
 }

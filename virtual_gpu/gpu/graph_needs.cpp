@@ -12,7 +12,7 @@ std::size_t GraphNeeds::first_of(CUgraphExec graph) const {
 bool GraphNeeds::instantiated(CUgraphExec graph, const Bytes& bytes) {
     ended(graph);  // a handle that came back without our having seen its end
     LockGuard lock(mutex_);
-    for (int gpu = 0; gpu < kMostGpus; gpu++) {
+    for (int gpu = 0; gpu < kMaxGpus; gpu++) {
         if (!bytes.on[gpu]) continue;
         if (!needs_.insert_at(first_of(graph), {graph, gpu, bytes.on[gpu]})) return false;
         count_.store(needs_.size(), std::memory_order_relaxed);

@@ -11,12 +11,12 @@ namespace cuslice {
 // What instantiated graphs need of memory at each launch. Only those with allocation nodes are here. Thread-safe.
 class GraphNeeds {
   public:
-    static constexpr int kMostGpus = 64;
+    static constexpr int kMaxGpus = 64;
 
     // Bytes on each GPU, the most that a launch can take: the sum over the allocation nodes. A driver may let nodes
     // that follow each other have the same memory, but nothing says when.
     struct Bytes {
-        std::uint64_t on[kMostGpus] = {};
+        std::uint64_t on[kMaxGpus] = {};
         bool any = false;
     };
 
@@ -28,18 +28,16 @@ class GraphNeeds {
     void ended(CUgraphExec graph);
     Bytes of(CUgraphExec graph);
 
-    Mutex& mutex() { return mutex_; }
-
   private:
     struct Need {
         CUgraphExec graph;
         std::int64_t gpu;
         std::uint64_t bytes;
     };
-    std::size_t first_of(CUgraphExec graph) const;
+    std::size_t first_of(CUgraphExec graph) const CUSLICE_REQUIRES(mutex_);
 
-    Mutex mutex_;
-    PageVector<Need> needs_;  // sorted by graph
+    Mutex mutex_{LockRank::graph_needs};
+    PageVector<Need> needs_ CUSLICE_GUARDED_BY(mutex_);  // sorted by graph
     std::atomic<std::size_t> count_{0};
 };
 

@@ -82,8 +82,8 @@ static_assert(sizeof(Entry) == 64);
 
 // The sections that variables lie in: few, whatever else there is.
 struct Sections {
-    static constexpr unsigned kMost = 8;
-    unsigned indices[kMost], count = 0;
+    static constexpr unsigned kMax = 8;
+    unsigned indices[kMax], count = 0;
     bool has(unsigned index) const { return std::find(indices, indices + count, index) != indices + count; }
 };
 
@@ -118,7 +118,7 @@ std::uint64_t size_of_cubin(const Source& source) {
     constexpr char kName[] = ".nv.global";
     constexpr std::uint64_t kWritable = SHF_ALLOC | SHF_WRITE;
     Sections sections;
-    for (unsigned i = 0; i < header.e_shnum && sections.count < Sections::kMost; i++) {
+    for (unsigned i = 0; i < header.e_shnum && sections.count < Sections::kMax; i++) {
         char name[sizeof kName - 1];
         if (section_at(i, &section) && (section.sh_flags & kWritable) == kWritable &&
             source.read(names.sh_offset + section.sh_name, &name) && std::memcmp(name, kName, sizeof name) == 0)

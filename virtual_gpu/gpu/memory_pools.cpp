@@ -168,8 +168,7 @@ void MemoryPools::Growing::leave() {
     pools_.ended_.happened();
 }
 
-void MemoryPools::leave_locks() {
-    mutex_.leave();
+void MemoryPools::leave() {
     if (left_behind.pools != this) return;
     {
         LockGuard lock(mutex_);
@@ -253,6 +252,7 @@ void MemoryPools::refresh(Budget& budget, bool trim) {
 }
 
 void MemoryPools::forget() {
+    LockGuard lock(mutex_);
     for (Pool& pool : pools_) pool.inside = pool.asked = pool.at_most = pool.on_spare = 0;
 }
 

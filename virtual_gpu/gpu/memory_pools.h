@@ -66,7 +66,7 @@ class MemoryPools {
         Inside inside() const { return {pool_, bytes_, at_most_, where_ == Where::on_spare}; }
         enum class Where : std::uint8_t { outside, reserved, on_spare };
         bool enter_now();
-        void end(Pool* pool);
+        void end(Pool* pool) CUSLICE_REQUIRES(pools_.mutex_);
         MemoryPools& pools_;
         CUmemoryPool pool_;
         std::uint64_t bytes_, at_most_ = 0;
@@ -100,12 +100,10 @@ class MemoryPools {
     std::uint64_t charged() const { return total_.load(std::memory_order_relaxed); }
     bool any() const { return charged() != 0; }
 
-    // Around fork(): no lock is held by a thread that the child does not have, and none over a call of the driver.
-    Mutex& mutex() { return mutex_; }
-    // In the child, where nobody is inside.
+    // In a forked child, where nobody is inside.
     void forget();
-    // Of a thread that has left whatever it was doing by a longjmp.
-    void leave_locks();
+    // Of a thread that has left whatever it was doing by a longjmp, with no lock any more.
+    void leave();
 
   private:
     // Drivers are believed to let pools grow by this, or a multiple (not measured here yet), until one is seen to grow.
@@ -131,17 +129,17 @@ class MemoryPools {
     };
     CUresult read(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint64_t* bytes) const;
     Reading read_reserved(CUmemoryPool pool);
-    Pool* find(CUmemoryPool pool);
-    Pool* find_or_add(CUmemoryPool pool);
-    Pool* add(CUmemoryPool pool);
-    bool charge(Pool& pool, const Reading& reading, Budget& budget);
-    void charge(Pool& pool, std::uint64_t bytes, Budget& budget);
-    bool begin(Pool* pool, Growing& growing, Growing::Where where);
-    void come_out(Pool* pool, const Inside& ended);
+    Pool* find(CUmemoryPool pool) CUSLICE_REQUIRES(mutex_);
+    Pool* find_or_add(CUmemoryPool pool) CUSLICE_REQUIRES(mutex_);
+    Pool* add(CUmemoryPool pool) CUSLICE_REQUIRES(mutex_);
+    bool charge(Pool& pool, const Reading& reading, Budget& budget) CUSLICE_REQUIRES(mutex_);
+    void charge(Pool& pool, std::uint64_t bytes, Budget& budget) CUSLICE_REQUIRES(mutex_);
+    bool begin(Pool* pool, Growing& growing, Growing::Where where) CUSLICE_REQUIRES(mutex_);
+    void come_out(Pool* pool, const Inside& ended) CUSLICE_REQUIRES(mutex_);
 
     CUdevice device_ = 0;
-    Mutex mutex_;  // over pools_
-    PageVector<Pool> pools_;
+    Mutex mutex_{LockRank::pools};  // over pools_
+    PageVector<Pool> pools_ CUSLICE_GUARDED_BY(mutex_);
     std::atomic<std::uint64_t> readings_{0};
     EventCount ended_;
     std::atomic<std::uint64_t> total_{0};

@@ -67,8 +67,6 @@ class PhysicalMemory {
     // Bytes that count on a GPU, and in how many pieces.
     std::uint64_t held_on(int gpu, std::uint64_t* pieces);
 
-    Mutex& mutex() { return mutex_; }
-
   private:
     struct Piece {
         Handle handle;
@@ -86,18 +84,18 @@ class PhysicalMemory {
         Handle object, memory;
         std::uint64_t offset, bytes;
     };
-    std::size_t piece_at(Handle handle) const;
-    std::size_t mapping_at(std::uint64_t address) const;
-    Piece* find(Handle handle);
-    bool take_if_unused(Handle handle, Piece* ended);
-    bool insert_binding(const Binding& binding);
+    std::size_t piece_at(Handle handle) const CUSLICE_REQUIRES(mutex_);
+    std::size_t mapping_at(std::uint64_t address) const CUSLICE_REQUIRES(mutex_);
+    Piece* find(Handle handle) CUSLICE_REQUIRES(mutex_);
+    bool take_if_unused(Handle handle, Piece* ended) CUSLICE_REQUIRES(mutex_);
+    bool insert_binding(const Binding& binding) CUSLICE_REQUIRES(mutex_);
     void end_if_unused(Handle handle, OnFreed on_freed);
     void end_bindings_of(const Piece& object, OnFreed on_freed);
 
-    Mutex mutex_;
-    PageVector<Piece> pieces_;
-    PageVector<Mapping> mappings_;
-    PageVector<Binding> bindings_;  // in no order: there are few
+    Mutex mutex_{LockRank::physical_memory};
+    PageVector<Piece> pieces_ CUSLICE_GUARDED_BY(mutex_);
+    PageVector<Mapping> mappings_ CUSLICE_GUARDED_BY(mutex_);
+    PageVector<Binding> bindings_ CUSLICE_GUARDED_BY(mutex_);  // in no order: there are few
 };
 
 }  // namespace cuslice

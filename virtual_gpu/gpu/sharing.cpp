@@ -6,7 +6,7 @@
 
 #include "config/load.h"
 #include "config/resolve.h"
-#include "policy/base/uncancelled.h"
+#include "policy/base/cancellation.h"
 
 namespace cuslice {
 
@@ -27,7 +27,7 @@ SharingPlan plan_sharing(const Settings& settings, const char* const* environmen
     if (const Entry* wait = find(settings, Key::wait)) plan.wait = wait->number;
     plan.folder = sharing_folder(settings, variable(environment, kFakeFolderVariable));
     std::string_view jobs = variable(environment, kJobVariable);
-    while (!jobs.empty() && plan.job_count < SharingPlan::kMostJobs) {
+    while (!jobs.empty() && plan.job_count < SharingPlan::kMaxJobs) {
         const std::size_t comma = std::min(jobs.find(','), jobs.size());
         std::string_view job = jobs.substr(0, comma);
         const std::string_view name = job.substr(0, job.find('@'));
@@ -134,12 +134,12 @@ void GpuSharing::take_back_dead_now_and_then() {
     const std::int64_t tenth = now.tv_sec * 10 + now.tv_nsec / 100'000'000;
     if (looked_.load(std::memory_order_relaxed) == tenth || looked_.exchange(tenth, std::memory_order_relaxed) == tenth)
         return;
-    const Uncancelled locked;
+    const DisableCancellation locked;
     take_back_dead();
 }
 
 void GpuSharing::forget() {
-    mutex_.reset();
+    LockGuard lock(mutex_);
     joined_ = 0;
     state_.store(State::not_yet, std::memory_order_release);
     budget_.forget();

@@ -14,8 +14,8 @@ using ledger::Refusal;
 
 // With whom this process shares its slices: the jobs it is part of, and a group.
 struct SharingPlan {
-    static constexpr unsigned kMostJobs = 3;
-    FixedText<64> jobs[kMostJobs];  // outermost first
+    static constexpr unsigned kMaxJobs = 3;
+    FixedText<64> jobs[kMaxJobs];  // outermost first
     unsigned job_count = 0;
     FixedText<1024> made_in;  // "@UUID=id" for each ledger in which the launcher made the outermost
     FixedText<64> group;
@@ -65,12 +65,13 @@ class GpuSharing {
   private:
     enum class State : int { not_yet, done };
 
-    bool try_join(const SharingPlan& plan, const Slice& slice, std::uint64_t in_use, Refusal* refusal);
+    bool try_join(const SharingPlan& plan, const Slice& slice, std::uint64_t in_use, Refusal* refusal)
+        CUSLICE_REQUIRES(mutex_);
 
-    Mutex mutex_;  // over joining
+    Mutex mutex_{LockRank::joining};  // over joining
     std::atomic<State> state_{State::not_yet};
-    std::atomic<std::int64_t> looked_{0};  // when the dead were looked for last: tenths of a second
-    unsigned joined_ = 0;                  // accounts so far
+    std::atomic<std::int64_t> looked_{0};             // when the dead were looked for last: tenths of a second
+    unsigned joined_ CUSLICE_GUARDED_BY(mutex_) = 0;  // accounts so far
     ledger::Ledger ledger_;
     SharedBudget budget_;
 };

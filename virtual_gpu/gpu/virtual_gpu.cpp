@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <ctime>
 
-#include "policy/base/uncancelled.h"
+#include "policy/base/cancellation.h"
 #include "policy/budget/headroom.h"
 #include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/driver/table.h"
@@ -25,7 +25,7 @@ constexpr unsigned kLong = 256, kTimesAsked = 8, kTimesCompared = 64;
 constexpr bool one_of(unsigned times, unsigned vain) { return vain < kLong || vain % times == 0; }
 
 // So many of the process's contexts are counted; a program that has more has its own troubles.
-constexpr std::size_t kMostContexts = 256;
+constexpr std::size_t kMaxContexts = 256;
 
 // The most that a first context is believed to take where neither NVML nor a figure from before it is to be had: what
 // TensorFlow leaves to the driver and its libraries, by compute capability (its MinSystemMemory).
@@ -60,113 +60,89 @@ std::int64_t milliseconds_now() {
 
 constinit std::atomic<bool> VirtualGpu::some_watches_{false};
 
-void VirtualGpu::open(int ordinal, const GpuIdentity& identity, std::uint64_t total, const char* name,
+void VirtualGpu::open(int ordinal, const GpuIdentity& identity, PhysicalGpu& physical, const char* name,
                       const Slice& slice) {
     ordinal_ = ordinal;
     pools_.open(ordinal);
     identity_ = identity;
-    total_ = total;
+    physical_ = &physical;
     slice_ = slice;
-    slice_.limit = std::min(slice.limit, total);
+    slice_.limit = std::min(slice.limit, physical.total());
     std::snprintf(name_, sizeof(name_), "%s", name);
+    physical.add(*this, budget_);
     if (limited()) publish();
-}
-
-void VirtualGpu::open_part(const GpuIdentity& physical, VirtualGpu* sibling, const Slice& whole,
-                           std::uint64_t together) {
-    is_part_ = true;
-    whole_ = whole;
-    whole_limit_ = together > whole.limit ? whole.limit : 0;
-    physical_ = physical;
-    if (!sibling) return;
-    first_ = sibling->first_;
-    next_part_ = first_->next_part_;
-    first_->next_part_ = this;
-    for (VirtualGpu* other = first_; other; other = other->next_part_) {
-        if (other == this) continue;
-        others_[other_count_++] = &other->budget_;
-        other->others_[other->other_count_++] = &budget_;
-    }
 }
 
 std::uint64_t VirtualGpu::managed() const {
     std::uint64_t bytes = 0;
-    for (const VirtualGpu* part = first_; part; part = part->next_part_)
-        bytes += part->managed_.load(std::memory_order_relaxed);
-    return bytes;
-}
-
-std::uint64_t VirtualGpu::used_together() const {
-    std::uint64_t bytes = budget_.used();
-    for (std::size_t i = 0; i < other_count_; i++) bytes += others_[i]->used();
+    for (const VirtualGpu* part : physical_->parts()) bytes += part->managed_.load(std::memory_order_relaxed);
     return bytes;
 }
 
 // Not before the first context: a process that only counts GPUs does not pay for NVML.
-void VirtualGpu::open_driver_part() {
+void VirtualGpu::open_driver_footprint() {
     if (measured()) return;
     NvmlGpu nvml;
-    const bool there = gpu_state().start_nvml() && nvml.open(physical().uuid);
+    const bool there = gpu_state().start_nvml() && nvml.open(physical_->identity().uuid);
     const unsigned pid = there ? pid_in_nvml(pid_facts()) : 0;
     const std::uint64_t at_most = first_context_at_most(device());
-    LockGuard lock(part_mutex());
+    LockGuard lock(mutex());
     if (measured()) return;
     // All of a physical GPU's at once.
-    for (VirtualGpu* part = first_; part; part = part->next_part_) {
-        part->driver_part_.open(nvml, pid, free_memory, at_most, gpu_state().frees, part_mutex());
-        part->driver_part_open_.store(true, std::memory_order_release);
+    for (VirtualGpu* part : physical_->parts()) {
+        part->driver_footprint_.open(nvml, pid, free_memory, at_most, gpu_state().frees, mutex());
+        part->driver_footprint_open_.store(true, std::memory_order_release);
     }
 }
 
-DriverPart::State VirtualGpu::driver_state() const {
-    DriverPart::State state{managed()};
-    state.steps = driver_part_.step_count();
-    CUcontext contexts[kMostContexts];
-    CUdevice devices[kMostContexts];
-    const std::size_t there = std::min(gpu_state().contexts.list(contexts, kMostContexts, devices), kMostContexts);
-    for (const VirtualGpu* part = first_; part; part = part->next_part_)
+DriverFootprint::State VirtualGpu::driver_state() const {
+    DriverFootprint::State state{managed()};
+    state.steps = driver_footprint_.step_count();
+    CUcontext contexts[kMaxContexts];
+    CUdevice devices[kMaxContexts];
+    const std::size_t there = std::min(gpu_state().contexts.list(contexts, kMaxContexts, devices), kMaxContexts);
+    for (const VirtualGpu* part : physical_->parts())
         for (std::size_t i = 0; i < there; i++) state.contexts += devices[i] == part->device();
     // Those of parts are one, really.
-    if (is_part_) state.contexts = std::min(state.contexts, 1u);
+    if (physical_->is_split()) state.contexts = std::min(state.contexts, 1u);
     return state;
 }
 
-DriverPart::Budgets VirtualGpu::budgets() {
-    DriverPart::Budgets all{budget_, {others_, other_count_}};
+DriverFootprint::Budgets VirtualGpu::budgets() {
+    DriverFootprint::Budgets all{budget_, physical_->budgets()};
     all.reread = [](void* self) {
-        for (VirtualGpu* part = static_cast<VirtualGpu*>(self)->first_; part; part = part->next_part_)
-            part->pools_.refresh(part->budget_, false);
+        for (VirtualGpu* part : static_cast<PhysicalGpu*>(self)->parts()) part->pools_.refresh(part->budget_, false);
     };
-    all.self = this;
+    all.self = physical_;
     return all;
 }
 
 // What others of the same job or group hold, as the ledger has it.
 std::uint64_t VirtualGpu::used_by_others() {
     ledger::Watched all;
-    if (driver_part_.exact() || !sharing_.watch(gpu_state().sharing, identity_.uuid, &all)) return 0;
+    if (driver_footprint_.exact() || !sharing_.watch(gpu_state().sharing, identity_.uuid, &all)) return 0;
     const std::uint64_t own = sharing_.joined() ? budget_.used() : 0;
     return all.used - std::min(all.used, own);
 }
 
 void VirtualGpu::meet_context() {
-    open_driver_part();
-    DriverPart::State state = driver_state();
+    open_driver_footprint();
+    DriverFootprint::State state = driver_state();
     state.contexts = std::max(state.contexts, 1u);
     state.of_others = used_by_others();
-    driver_part_.meet(state, budgets());
-    const LockGuard lock(part_mutex());
+    driver_footprint_.meet(state, budgets());
+    const LockGuard lock(mutex());
     publish();
 }
 
 std::uint64_t VirtualGpu::headroom() const {
     if (slice_.own_headroom) return slice_.headroom;
-    return derived_headroom(driver_part());
+    return derived_headroom(driver_footprint());
 }
 
 // Makes what was measured take effect: the ceiling for reservations, and when to measure next.
 void VirtualGpu::publish() {
-    __atomic_store_n(&driver_bytes_, driver_part_.measured(), __ATOMIC_RELAXED);
+    __atomic_store_n(&driver_bytes_, driver_footprint_.measured(), __ATOMIC_RELAXED);
     const std::uint64_t room = headroom();
     // A shared limit may be changed by others at any time, and is looked at there.
     sharing_.budget().set_margin(room);
@@ -185,7 +161,7 @@ void VirtualGpu::publish() {
     if (!reached(above) && (!due() || !worth_looking())) return;
     look();
     // These bytes have been looked at.
-    look_above_.fetch_add(std::min(bytes, total_), std::memory_order_relaxed);
+    look_above_.fetch_add(std::min(bytes, physical_->total()), std::memory_order_relaxed);
 }
 
 // To ask whether a look is worth while costs something, too. A program that has been doing the same for long, so that
@@ -200,7 +176,7 @@ bool VirtualGpu::due() {
 // NVML. kUnknown where it can't be told.
 std::uint64_t VirtualGpu::unseen() const {
     std::uint64_t free = 0, total = 0;
-    return free_memory(&free, &total) ? total - free - used_together() : kUnknown;
+    return free_memory(&free, &total) ? total - free - physical_->charged() : kUnknown;
 }
 
 // A program that takes and gives back the same memory all the time, and takes nothing else, need not pay for a look
@@ -219,28 +195,28 @@ bool VirtualGpu::worth_looking() const {
 }
 
 void VirtualGpu::look() {
-    const std::uint64_t before = driver_part();
+    const std::uint64_t before = driver_footprint();
     refresh();
     looked_at_.store(milliseconds_now(), std::memory_order_relaxed);
     unseen_.store(unseen(), std::memory_order_relaxed);
-    const bool vain = driver_part() == before;
+    const bool vain = driver_footprint() == before;
     vain_looks_.store(vain ? vain_looks_.load(std::memory_order_relaxed) + 1 : 0, std::memory_order_relaxed);
     if (!vain) vain_times_.store(0, std::memory_order_relaxed);
 }
 
 void VirtualGpu::refresh(bool trim_pools) {
     const bool stale = stale_.exchange(false, std::memory_order_relaxed);
-    pools_.refresh(budget_, trim_pools);  // first: the driver's part is what is left after everything else
+    pools_.refresh(budget_, trim_pools);  // first: the driver's footprint is what is left after everything else
     // What was stale stays so if something was in flight, such as the operation that asks.
-    if (measured() && !driver_part_.refresh(driver_state(), budgets()) && stale)
+    if (measured() && !driver_footprint_.refresh(driver_state(), budgets()) && stale)
         stale_.store(true, std::memory_order_relaxed);
-    LockGuard lock(part_mutex());
+    LockGuard lock(mutex());
     publish();
 }
 
 void VirtualGpu::refresh_if_stale() {
     if (!stale_.load(std::memory_order_relaxed)) return;
-    const Uncancelled locked;
+    const DisableCancellation locked;
     refresh();
 }
 
@@ -249,7 +225,7 @@ void VirtualGpu::look_at_cached() {
     const bool looks = due();
     if (!looks && !sharing_.joined() && within_limit(nullptr)) return;
     if (giving_back_.exchange(true, std::memory_order_acquire)) return;
-    const Uncancelled locked;
+    const DisableCancellation locked;
     if (looks && worth_looking()) look();
     if (OverLimit over; !within_limit(&over)) gpu_state().reclaimer->trim(*this, over.used - over.ceiling);
     tell_siblings();
@@ -259,11 +235,11 @@ void VirtualGpu::look_at_cached() {
 // What has just been charged to a part: charged first and looked at then, so that two parts at once can both be
 // refused, and never both be served.
 bool VirtualGpu::fits_in_whole(std::uint64_t bytes, OverLimit* why) {
-    const std::uint64_t used = used_together();
-    if (used + headroom() <= first_->whole_limit_) return true;
+    const std::uint64_t used = physical_->charged();
+    if (used + headroom() <= physical_->limit_of_all()) return true;
     budget_.roll_back(bytes);
     if (why) {
-        const std::uint64_t room = headroom(), most = first_->whole_limit_;
+        const std::uint64_t room = headroom(), most = physical_->limit_of_all();
         *why = {.requested = bytes,
                 .used = used - Budget::charged(bytes),
                 .ceiling = most > room ? most - room : 0,
@@ -274,7 +250,7 @@ bool VirtualGpu::fits_in_whole(std::uint64_t bytes, OverLimit* why) {
 }
 
 [[gnu::cold, gnu::noinline]] void VirtualGpu::follow_file_now() {
-    const Uncancelled locked;
+    const DisableCancellation locked;
     take_back_dead();
 }
 
@@ -288,17 +264,8 @@ bool VirtualGpu::charge_after_looking(std::uint64_t bytes, OverLimit* why) {
     return charge(bytes, why);
 }
 
-namespace {
-
-// A mode alone limits nothing that others could share.
-bool has_limit(const VirtualGpu::Slice& slice) {
-    return slice.job_limit != ledger::kNoLimitBytes || slice.group_limit != ledger::kNoLimitBytes;
-}
-
-}  // namespace
-
 [[gnu::cold, gnu::noinline]] bool VirtualGpu::enter_now(std::uint64_t bytes, OverLimit* why) {
-    const Uncancelled locked;
+    const DisableCancellation locked;
     const Scratch<Refusal> refusal;
     if (refusal && join(gpu_state().sharing, &*refusal)) return true;
     if (why) *why = {.requested = bytes, .no_place = true};
@@ -308,24 +275,26 @@ bool has_limit(const VirtualGpu::Slice& slice) {
 bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     refusal->how = ledger::Joined::yes;
     if (entered_.load(std::memory_order_acquire)) return true;
-    if (!limited() || !has_limit(slice_) || !plan.any()) {
+    if (!slice_.can_be_shared() || !plan.any()) {
         entered_.store(true, std::memory_order_release);
         return true;
     }
     gpu_state().start_nvml();
-    if (is_part_ && !join_whole(plan, refusal)) return false;
+    const bool is_part = physical_->is_split();
+    if (is_part && !physical_->join(plan, refusal)) return false;
     // What the parts of a GPU have of it has been asked of the whole one, and so has a group.
     const auto in_use = [](void* self) {
-        return static_cast<VirtualGpu*>(self)->is_part_ ? 0 : static_cast<VirtualGpu*>(self)->used_by_all();
+        const PhysicalGpu& physical = *static_cast<PhysicalGpu*>(self);
+        return physical.is_split() ? 0 : physical.used_by_all();
     };
     SharingPlan own = plan;
-    if (is_part_) own.group.clear();
-    const GpuSharing::Slice shared{identity_.uuid, total_, slice_.job_limit, slice_.group_limit};
-    SharedBudget* outer = is_part_ ? &first_->whole_sharing_.budget() : nullptr;
-    if (!sharing_.join(own, shared, outer, in_use, this, refusal)) return false;
+    if (is_part) own.group.clear();
+    const GpuSharing::Slice shared{identity_.uuid, physical_->total(), slice_.job_limit, slice_.group_limit};
+    SharedBudget* outer = is_part ? &physical_->sharing().budget() : nullptr;
+    if (!sharing_.join(own, shared, outer, in_use, physical_, refusal)) return false;
     if (caches() && sharing_.joined()) sharing_.budget().caches(0);
-    // The driver's part may have been charged already, and changes only under this lock.
-    LockGuard lock(part_mutex());
+    // The driver's footprint may have been charged already, and changes only under this lock.
+    LockGuard lock(mutex());
     if (entered_.load(std::memory_order_relaxed)) return true;
     if (sharing_.joined()) budget_.share(sharing_.budget());
     const bool has_job = own.job_count != 0 || slice_.job_limit == ledger::kNoLimitBytes;
@@ -333,20 +302,6 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     publish();
     entered_.store(true, std::memory_order_release);
     return true;
-}
-
-// The accounts of the physical GPU, in which everybody sees what the parts hold: once for all of them.
-bool VirtualGpu::join_whole(const SharingPlan& plan, Refusal* refusal) {
-    const auto in_use = [](void* self) { return static_cast<VirtualGpu*>(self)->used_by_all(); };
-    const GpuSharing::Slice shared{physical().uuid, total_, whole_.job_limit, whole_.group_limit};
-    return first_->whole_sharing_.join(plan, shared, nullptr, in_use, this, refusal);
-}
-
-// On the physical GPU, in bytes; 0 where that isn't known.
-std::uint64_t VirtualGpu::used_by_all() const {
-    NvmlGpu nvml;
-    std::uint64_t bytes = 0;
-    return nvml.open(physical().uuid) && nvml.used_by_all(&bytes) == Reading::ok ? bytes : 0;
 }
 
 [[gnu::cold, gnu::noinline]] bool VirtualGpu::reserve_what_shrank(std::uint64_t bytes, OverLimit* why) {
@@ -402,21 +357,21 @@ std::uint64_t VirtualGpu::room() const {
     const std::uint64_t used = budget_.used(), ceiling = budget_.ceiling();
     std::uint64_t own = used < ceiling ? ceiling - used : 0;
     if (sharing_.joined()) own = std::min(own, sharing_.budget().room());
-    if (!first_->whole_limit_) return own;
-    const std::uint64_t all = used_together() + headroom(), whole = first_->whole_limit_;
+    if (!physical_->limit_of_all()) return own;
+    const std::uint64_t all = physical_->charged() + headroom(), whole = physical_->limit_of_all();
     return std::min(own, all < whole ? whole - all : 0);
 }
 
 void VirtualGpu::release_later(std::uint64_t bytes) {
-    LockGuard lock(part_mutex());
-    if (!driver_part_.takes_over(bytes)) return budget_.release(bytes);
+    LockGuard lock(mutex());
+    if (!driver_footprint_.takes_over(bytes)) return budget_.release(bytes);
     publish();
     driver_gave_back();
 }
 
 void VirtualGpu::release_shared(std::uint64_t bytes) {
-    LockGuard lock(part_mutex());
-    if (!driver_part_.takes_over(bytes)) return;
+    LockGuard lock(mutex());
+    if (!driver_footprint_.takes_over(bytes)) return;
     publish();
     driver_gave_back();
 }
@@ -424,16 +379,16 @@ void VirtualGpu::release_shared(std::uint64_t bytes) {
 MemoryView VirtualGpu::view(std::uint64_t physical_free) {
     enter(0, nullptr);
     sharing_.take_back_dead_now_and_then();
-    first_->whole_sharing_.take_back_dead_now_and_then();
+    physical_->sharing().take_back_dead_now_and_then();
     if (stale_.load(std::memory_order_relaxed)) {
         refresh_if_stale();
     } else if (pools_.any()) {
-        const Uncancelled locked;
+        const DisableCancellation locked;
         pools_.refresh(budget_, false);
     }
     const MemoryView view{std::min(room(), physical_free), limit()};
     if (!caches()) return view;
-    const Uncancelled locked;
+    const DisableCancellation locked;
     return {view.free + gpu_state().reclaimer->unused(*this), view.total};
 }
 

@@ -87,4 +87,10 @@ void Visits::forget_own() {
     if (remove(ends_, [&](const End& end) { return end.thread == self; })) changes_.happened();
 }
 
+void Visits::forget_all() {
+    const LockGuard lock(mutex_);
+    pins_.release();
+    ends_.release();
+}
+
 }  // namespace cuslice

@@ -31,9 +31,8 @@ class Visits {
 
     // Whatever this thread was in, it is there no longer.
     void forget_own();
-    // In a forked child, whose one thread is in nothing. With the lock held.
-    void forget_all() { pins_.release(), ends_.release(); }
-    Mutex& mutex() { return mutex_; }
+    // In a forked child, whose one thread is in nothing.
+    void forget_all();
 
   private:
     struct Pin {
@@ -45,11 +44,11 @@ class Visits {
         const void* what;
         std::uintptr_t thread;
     };
-    void drop_pin(std::uintptr_t thread);
+    void drop_pin(std::uintptr_t thread) CUSLICE_REQUIRES(mutex_);
 
-    Mutex mutex_;
-    PageVector<Pin> pins_;
-    PageVector<End> ends_;
+    Mutex mutex_{LockRank::visits};
+    PageVector<Pin> pins_ CUSLICE_GUARDED_BY(mutex_);
+    PageVector<End> ends_ CUSLICE_GUARDED_BY(mutex_);
     EventCount changes_;
 };
 

@@ -10,23 +10,23 @@ namespace cuslice {
 
 namespace {
 
-using ListProcesses = nvml::functions::GetProcesses;
+using ListProcesses = decltype(::nvmlDeviceGetComputeRunningProcesses_v3);
 
 // Room for more processes than a GPU can serve; a list that is longer all the same counts as no answer.
-Reading find_process(void* slot, nvml::Device gpu, unsigned pid, std::uint64_t* bytes) {
-    constexpr unsigned kMost = 512;
+Reading find_process(void* slot, nvmlDevice_t gpu, unsigned pid, std::uint64_t* bytes) {
+    constexpr unsigned kMax = 512;
     struct List {
-        nvml::ProcessInfo processes[kMost];
+        nvmlProcessInfo_t processes[kMax];
     };
     const Scratch<List> all;
     if (!slot || !all) return Reading::failed;
-    unsigned count = kMost;
+    unsigned count = kMax;
     const auto list = detail::real_nvml_function(static_cast<ListProcesses*>(nullptr), slot);
-    if (list(gpu, &count, all->processes) != nvml::SUCCESS) return Reading::failed;
-    for (unsigned i = 0; i < count && i < kMost; i++) {
-        const nvml::ProcessInfo& process = all->processes[i];
+    if (list(gpu, &count, all->processes) != NVML_SUCCESS) return Reading::failed;
+    for (unsigned i = 0; i < count && i < kMax; i++) {
+        const nvmlProcessInfo_t& process = all->processes[i];
         if (process.pid != pid) continue;
-        if (process.usedGpuMemory == nvml::VALUE_NOT_AVAILABLE) return Reading::failed;
+        if (process.usedGpuMemory == nvml::kValueNotAvailable) return Reading::failed;
         *bytes = process.usedGpuMemory;
         return Reading::ok;
     }
@@ -42,7 +42,7 @@ void* first_of(NvmlFunction newest, NvmlFunction older) {
 struct PhysicalNvml {
 #define CUSLICE_METHOD(name)                              \
     template <typename... Arguments>                      \
-    nvml::Return name(Arguments... arguments) const {     \
+    nvmlReturn_t name(Arguments... arguments) const {     \
         return CUSLICE_PHYSICAL_NVML(name)(arguments...); \
     }
     CUSLICE_NVML_QUERY_FUNCTIONS(CUSLICE_METHOD)
@@ -56,13 +56,13 @@ struct PhysicalNvml {
 bool nvml_initialise() {
     static bool done = false;
     if (__atomic_load_n(&done, __ATOMIC_ACQUIRE)) return true;
-    if (CUSLICE_PHYSICAL_NVML(nvmlInit_v2)() != nvml::SUCCESS) return false;
+    if (CUSLICE_PHYSICAL_NVML(nvmlInit_v2)() != NVML_SUCCESS) return false;
     __atomic_store_n(&done, true, __ATOMIC_RELEASE);
     return true;
 }
 
 bool NvmlGpu::open(const char* uuid) {
-    if (!nvml_initialise() || CUSLICE_PHYSICAL_NVML(nvmlDeviceGetHandleByUUID)(uuid, &handle_) != nvml::SUCCESS)
+    if (!nvml_initialise() || CUSLICE_PHYSICAL_NVML(nvmlDeviceGetHandleByUUID)(uuid, &handle_) != NVML_SUCCESS)
         handle_ = nullptr;
     return handle_ != nullptr;
 }
@@ -82,7 +82,7 @@ Reading NvmlGpu::used_by_process(unsigned pid, std::uint64_t* bytes) const {
 
 Reading NvmlGpu::used_by_all(std::uint64_t* bytes, std::uint64_t* total) const {
     GpuMemory memory;
-    if (!handle_ || query_memory(PhysicalNvml(), handle_, memory) != nvml::SUCCESS) return Reading::failed;
+    if (!handle_ || query_memory(PhysicalNvml(), handle_, memory) != NVML_SUCCESS) return Reading::failed;
     *bytes = memory.used;
     if (total) *total = memory.total;
     return Reading::ok;
@@ -93,11 +93,11 @@ bool NvmlGpu::identity(GpuIdentity* identity) const {
 }
 
 bool NvmlGpu::name(char* text, unsigned size) const {
-    return handle_ && CUSLICE_PHYSICAL_NVML(nvmlDeviceGetName)(handle_, text, size) == nvml::SUCCESS;
+    return handle_ && CUSLICE_PHYSICAL_NVML(nvmlDeviceGetName)(handle_, text, size) == NVML_SUCCESS;
 }
 
 NvmlGpus::NvmlGpus() {
-    nvml::Device handles[kMost];
+    nvmlDevice_t handles[kMax];
     if (nvml_initialise()) count_ = query_devices(PhysicalNvml(), handles);
     for (std::size_t i = 0; i < count_; i++) list_[i] = NvmlGpu(handles[i]);
 }

@@ -20,8 +20,8 @@ class NvmlGpu {
   public:
     // Finds the GPU by its UUID. False, and every reading fails, where there is no NVML (a container may leave it out).
     bool open(const char* uuid);
-    explicit NvmlGpu(nvml::Device handle = nullptr) : handle_(handle) {}
-    nvml::Device handle() const { return handle_; }
+    explicit NvmlGpu(nvmlDevice_t handle = nullptr) : handle_(handle) {}
+    nvmlDevice_t handle() const { return handle_; }
 
     // Bytes that a process holds on the GPU: contexts, modules, allocations. `absent` if the process is not listed, as
     // in a container with pids of its own.
@@ -39,7 +39,7 @@ class NvmlGpu {
     bool name(char* text, unsigned size) const;
 
   private:
-    nvml::Device handle_;
+    nvmlDevice_t handle_;
 };
 
 // Initialises the loaded NVML, unless that was done; the others here need it. False if it can't be initialised now: it
@@ -55,8 +55,8 @@ class NvmlGpus {
     std::span<const NvmlGpu> view() const&& = delete;
 
   private:
-    static constexpr std::size_t kMost = 64;
-    NvmlGpu list_[kMost];
+    static constexpr std::size_t kMax = 64;
+    NvmlGpu list_[kMax];
     std::size_t count_ = 0;
 };
 // True if all of them have the same name.

@@ -38,33 +38,33 @@ struct GpuMemory {
 /// Since release 510 NVML's total contains what the driver keeps for itself, and so does the older function's `used`;
 /// the newer one tells them apart. Before 510 there is the older one alone, and neither figure contains it.
 template <typename Nvml>
-nvml::Return query_memory(const Nvml& nvml, nvml::Device gpu, GpuMemory& memory) {
-    nvml::MemoryV2 now{};
-    now.version = nvml::struct_version<nvml::MemoryV2>(2);
-    nvml::Return result = nvml.nvmlDeviceGetMemoryInfo_v2(gpu, &now);
-    if (result == nvml::SUCCESS) {
+nvmlReturn_t query_memory(const Nvml& nvml, nvmlDevice_t gpu, GpuMemory& memory) {
+    nvmlMemory_v2_t now{};
+    now.version = nvml::struct_version<nvmlMemory_v2_t>(2);
+    nvmlReturn_t result = nvml.nvmlDeviceGetMemoryInfo_v2(gpu, &now);
+    if (result == NVML_SUCCESS) {
         memory = {now.total - now.reserved, now.used};
         return result;
     }
-    if (result != nvml::ERROR_FUNCTION_NOT_FOUND) return result;
-    nvml::Memory old{};
+    if (result != NVML_ERROR_FUNCTION_NOT_FOUND) return result;
+    nvmlMemory_t old{};
     result = nvml.nvmlDeviceGetMemoryInfo(gpu, &old);
-    if (result == nvml::SUCCESS) memory = {old.total, old.used};
+    if (result == NVML_SUCCESS) memory = {old.total, old.used};
     return result;
 }
 
 /// How settings name a GPU, or a MIG instance: that has its GPU's PCI id and no index. False if any of it can't be had.
 template <typename Nvml>
-bool query_identity(const Nvml& nvml, nvml::Device gpu, GpuIdentity& identity) {
-    char uuid[nvml::DEVICE_UUID_V2_BUFFER_SIZE] = {};
-    nvml::PciInfo pci{};
-    nvml::Device whole = gpu;
+bool query_identity(const Nvml& nvml, nvmlDevice_t gpu, GpuIdentity& identity) {
+    char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE] = {};
+    nvmlPciInfo_t pci{};
+    nvmlDevice_t whole = gpu;
     unsigned index = 0;
-    if (nvml.nvmlDeviceGetUUID(gpu, uuid, sizeof uuid) != nvml::SUCCESS) return false;
+    if (nvml.nvmlDeviceGetUUID(gpu, uuid, sizeof uuid) != NVML_SUCCESS) return false;
     const bool instance = is_mig_uuid(uuid);
-    if (instance && nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(gpu, &whole) != nvml::SUCCESS) return false;
-    if (!instance && nvml.nvmlDeviceGetIndex(gpu, &index) != nvml::SUCCESS) return false;
-    if (nvml.nvmlDeviceGetPciInfo_v3(whole, &pci) != nvml::SUCCESS) return false;
+    if (instance && nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(gpu, &whole) != NVML_SUCCESS) return false;
+    if (!instance && nvml.nvmlDeviceGetIndex(gpu, &index) != NVML_SUCCESS) return false;
+    if (nvml.nvmlDeviceGetPciInfo_v3(whole, &pci) != NVML_SUCCESS) return false;
     identity.index = instance ? -1 : static_cast<int>(index);
     if (std::strlen(uuid) >= sizeof identity.uuid || strnlen(pci.busId, sizeof pci.busId) >= sizeof identity.pci)
         return false;
@@ -75,28 +75,28 @@ bool query_identity(const Nvml& nvml, nvml::Device gpu, GpuIdentity& identity) {
 
 /// What CUDA can run on of the GPU with this index: itself, or its instances where MIG divides it. Returns how many.
 template <typename Nvml>
-std::size_t query_devices_of(const Nvml& nvml, unsigned index, std::span<nvml::Device> devices) {
-    nvml::Device gpu = nullptr, instance = nullptr;
+std::size_t query_devices_of(const Nvml& nvml, unsigned index, std::span<nvmlDevice_t> devices) {
+    nvmlDevice_t gpu = nullptr, instance = nullptr;
     unsigned mig = 0, pending = 0, places = 0;
-    if (devices.empty() || nvml.nvmlDeviceGetHandleByIndex_v2(index, &gpu) != nvml::SUCCESS) return 0;
-    if (nvml.nvmlDeviceGetMigMode(gpu, &mig, &pending) != nvml::SUCCESS || mig == 0) {
+    if (devices.empty() || nvml.nvmlDeviceGetHandleByIndex_v2(index, &gpu) != NVML_SUCCESS) return 0;
+    if (nvml.nvmlDeviceGetMigMode(gpu, &mig, &pending) != NVML_SUCCESS || mig == 0) {
         devices[0] = gpu;
         return 1;
     }
     std::size_t count = 0;
-    if (nvml.nvmlDeviceGetMaxMigDeviceCount(gpu, &places) != nvml::SUCCESS) places = 0;
+    if (nvml.nvmlDeviceGetMaxMigDeviceCount(gpu, &places) != NVML_SUCCESS) places = 0;
     for (unsigned place = 0; place < places && count < devices.size(); place++)
-        if (nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, place, &instance) == nvml::SUCCESS)
+        if (nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, place, &instance) == NVML_SUCCESS)
             devices[count++] = instance;
     return count;
 }
 
 /// All that CUDA can run on, in PCI order. Returns how many.
 template <typename Nvml>
-std::size_t query_devices(const Nvml& nvml, std::span<nvml::Device> devices) {
+std::size_t query_devices(const Nvml& nvml, std::span<nvmlDevice_t> devices) {
     std::size_t count = 0;
     unsigned gpus = 0;
-    if (nvml.nvmlDeviceGetCount_v2(&gpus) != nvml::SUCCESS) return 0;
+    if (nvml.nvmlDeviceGetCount_v2(&gpus) != NVML_SUCCESS) return 0;
     for (unsigned i = 0; i < gpus; i++) count += query_devices_of(nvml, i, devices.subspan(count));
     return count;
 }

@@ -24,10 +24,12 @@ std::string_view read_file(const char* path, char* text, std::size_t size) {
     return {text, length > 0 ? static_cast<std::size_t>(length) : 0};
 }
 
+bool lists_own_pid(const PidFacts& facts) { return facts.first_namespace || facts.driver >= kListsInCallersNamespace; }
+
 }  // namespace
 
 unsigned pid_in_nvml(const PidFacts& facts) {
-    if (facts.first_namespace || facts.driver >= kListsInCallersNamespace) return facts.own;
+    if (lists_own_pid(facts)) return facts.own;
     return facts.outermost != facts.own ? facts.outermost : 0;  // 0 where there is no /proc
 }
 
@@ -47,12 +49,14 @@ PidFacts pid_facts() {
     PidFacts facts;
     char text[4096];
     facts.own = static_cast<unsigned>(getpid());
-    facts.outermost = outermost_pid(read_file("/proc/self/status", text, sizeof(text)));
     const ssize_t length = readlink("/proc/self/ns/pid", text, sizeof(text));
     facts.first_namespace = length > 0 && std::string_view(text, static_cast<std::size_t>(length)) == kFirstNamespace;
+    if (lists_own_pid(facts)) return facts;
     char version[80] = "";  // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
-    if (CUSLICE_PHYSICAL_NVML(nvmlSystemGetDriverVersion)(version, sizeof(version)) == nvml::SUCCESS)
+    if (CUSLICE_PHYSICAL_NVML(nvmlSystemGetDriverVersion)(version, sizeof(version)) == NVML_SUCCESS)
         facts.driver = static_cast<unsigned>(std::strtoul(version, nullptr, 10));
+    if (lists_own_pid(facts)) return facts;
+    facts.outermost = outermost_pid(read_file("/proc/self/status", text, sizeof(text)));
     return facts;
 }
 

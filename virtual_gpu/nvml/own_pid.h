@@ -20,7 +20,9 @@ unsigned pid_in_nvml(const PidFacts& facts);
 // "NSpid:\t4711\t12\n" anywhere in the text of a status file → 4711; 0 if there is no such line.
 unsigned outermost_pid(std::string_view status);
 
-// The facts about this process. Needs NVML, initialised, for the driver's version.
+// The facts about this process, no more of them than pid_in_nvml() needs: most processes are in the first pid
+// namespace, and the kernel takes longer over a status file than over all else that is asked here. Needs NVML,
+// initialised, for the driver's version.
 PidFacts pid_facts();
 
 }  // namespace cuslice

@@ -17,7 +17,7 @@ int ProgramGpus::find(const char* uuid) const {
 // A MIG device can be named, but is not in NVML's list of the host.
 void ProgramGpus::add(std::string_view uuid, std::span<const GpuIdentity> host) {
     GpuIdentity gpu;
-    if (count == kMost || uuid.size() >= sizeof(gpu.uuid)) return;
+    if (count == kMax || uuid.size() >= sizeof(gpu.uuid)) return;
     std::memcpy(gpu.uuid, uuid.data(), uuid.size());
     NvmlGpu nvml;
     if (find(gpu.uuid) >= 0 || !nvml.open(gpu.uuid)) return;
@@ -32,14 +32,14 @@ void ProgramGpus::add(std::string_view uuid, std::span<const GpuIdentity> host) 
 
 bool ProgramGpus::read(const Settings& settings, const char* const* environment, ConfigError& error) {
     struct Host {
-        GpuIdentity all[kMost];
+        GpuIdentity all[kMax];
         VisibleText list;
     };
     const Scratch<Host> host;
     if (!host) return error.set("cuslice", "there is no memory to list GPUs in");
     std::size_t there = 0;
     for (const NvmlGpus gpus; const NvmlGpu& gpu : gpus.view())
-        if (there < kMost && gpu.identity(&host->all[there])) there++;
+        if (there < kMax && gpu.identity(&host->all[there])) there++;
     const std::span<const GpuIdentity> gpus(host->all, there);
 
     VisibleText& list = host->list;

@@ -1,6 +1,7 @@
 #include "virtual_gpu/selection/visible_devices.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
@@ -10,8 +11,6 @@
 #include "config/split/plan.h"
 #include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/nvml/nvml_gpu.h"
-
-extern char** environ;
 
 namespace cuslice {
 
@@ -29,7 +28,7 @@ class KnownGpus {
   public:
     void add(std::span<const GpuIdentity> gpus) {
         for (const GpuIdentity& gpu : gpus)
-            if (count_ < GpuPlaces::kMost) list_[count_++] = gpu;
+            if (count_ < GpuPlaces::kMax) list_[count_++] = gpu;
     }
     void add_mig(std::string_view names) {
         while (!names.empty()) {
@@ -47,10 +46,10 @@ class KnownGpus {
         std::memcpy(gpu.uuid, name.data(), name.size());
         for (const GpuIdentity& known : view())
             if (std::strcmp(known.uuid, gpu.uuid) == 0) return;
-        if (count_ < GpuPlaces::kMost && NvmlGpu().open(gpu.uuid)) list_[count_++] = gpu;
+        if (count_ < GpuPlaces::kMax && NvmlGpu().open(gpu.uuid)) list_[count_++] = gpu;
     }
 
-    GpuIdentity list_[GpuPlaces::kMost];
+    GpuIdentity list_[GpuPlaces::kMax];
     std::size_t count_ = 0;
 };
 
@@ -131,6 +130,8 @@ bool VisibleDevices::decide(const Settings& settings, std::span<const GpuIdentit
     before_ = visible_line();
     if (splits_any(settings)) return true;
     const std::string_view chosen = variable(environment, kChosenVariable);
+    const Entry* const setting = open_setting(settings, environment);
+    if (!chosen.data() && !setting) return true;
     std::string_view visible = variable(environment, kCudaVisible);
     struct Lists {
         VisibleText counted, resolved;
@@ -140,7 +141,7 @@ bool VisibleDevices::decide(const Settings& settings, std::span<const GpuIdentit
     VisibleText &counted = lists->counted, &resolved = lists->resolved;
     change_ = chosen.data() && count_in_chosen(chosen, visible, counted);
     if (change_) visible = counted.view();
-    if (const Entry* setting = open_setting(settings, environment)) {
+    if (setting) {
         if (!resolve(*setting, visible, gpus, environment, resolved, error)) return false;
         change_ = change_ || !visible.data() || visible != resolved.view();
         visible = resolved.view();

@@ -19,7 +19,7 @@ bool resolves_gpus(const Settings& settings, const char* const* environment);
 
 // What CUDA_VISIBLE_DEVICES has to become, where it has to become something else.
 //
-// Writing to a living process's environment is what a guest
+// Writing to a living process's environment is what a preloaded library
 // should not do, so as little as possible is done: nothing where nothing changes, and otherwise one putenv(3) of a line
 // that is never freed. Where the variable is set, which is so whenever a program changed it, that allocates nothing and
 // replaces one pointer under the C library's lock, so that threads that call getenv meanwhile find the old line or the
@@ -52,14 +52,14 @@ bool physical_list(const Settings& settings, std::span<const GpuIdentity> gpus, 
 // which alone reads it. Then the environment has again what the program had put there, to the very pointer, unless the
 // program has changed it meanwhile. One at a time.
 //
-// Nothing but the environment tells a driver which GPUs to bring up, so a guest has to write there after all. What it
-// means for others: a thread that calls getenv("CUDA_VISIBLE_DEVICES") during cuInit may see the list of physical GPUs,
-// and so does a process that is forked then. Where the program has the variable and the driver needs another one, a
-// pointer is replaced and put back, under the C library's lock; a getenv meanwhile finds one line or the other. Where
-// the program has none (as under `cuslice run`), a line is added at the end and removed from there: the C library may
-// take a new array of pointers for it, as for any setenv. Only where the program has the variable and the driver must
-// not (LD_PRELOAD alone, without `gpus`), the lines behind it move up by one, and a thread that walks over them at that
-// moment may miss one; getenv is not safe against that in any program that calls unsetenv.
+// Nothing but the environment tells a driver which GPUs to bring up, so the preloaded library has to write there after
+// all. What it means for others: a thread that calls getenv("CUDA_VISIBLE_DEVICES") during cuInit may see the list of
+// physical GPUs, and so does a process that is forked then. Where the program has the variable and the driver needs
+// another one, a pointer is replaced and put back, under the C library's lock; a getenv meanwhile finds one line or the
+// other. Where the program has none (as under `cuslice run`), a line is added at the end and removed from there: the C
+// library may take a new array of pointers for it, as for any setenv. Only where the program has the variable and the
+// driver must not (LD_PRELOAD alone, without `gpus`), the lines behind it move up by one, and a thread that walks over
+// them at that moment may miss one; getenv is not safe against that in any program that calls unsetenv.
 class VisibleDuringInit {
   public:
     VisibleDuringInit(std::string_view list, bool set);

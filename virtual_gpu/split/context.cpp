@@ -54,32 +54,32 @@ CUresult destroy(VirtualContext& context) {
 
 template <typename Call>
 CUresult destroy(CUcontext handle, Call call) {
-    const VirtualContexts::Meaning meaning = virtual_contexts().of(handle);
-    if (!meaning.context) return meaning.real || !handle ? call() : CUDA_ERROR_INVALID_CONTEXT;
+    const VirtualContexts::Resolved resolved = virtual_contexts().resolve(handle);
+    if (!resolved.context) return resolved.real || !handle ? call() : CUDA_ERROR_INVALID_CONTEXT;
     // A primary one isn't ended in this way, nor one that has ended.
-    return meaning.context->primary() || !meaning.real ? CUDA_ERROR_INVALID_CONTEXT : destroy(*meaning.context);
+    return resolved.context->primary() || !resolved.real ? CUDA_ERROR_INVALID_CONTEXT : destroy(*resolved.context);
 }
 
 CUresult set(CUcontext handle) {
-    const VirtualContexts::Meaning meaning = virtual_contexts().of(handle);
-    return meaning.real || !handle ? CurrentVirtual::set(meaning) : CUDA_ERROR_INVALID_CONTEXT;
+    const VirtualContexts::Resolved resolved = virtual_contexts().resolve(handle);
+    return resolved.real || !handle ? CurrentVirtual::set(resolved) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult push(CUcontext handle) {
-    const VirtualContexts::Meaning meaning = virtual_contexts().of(handle);
-    return meaning.real || !handle ? CurrentVirtual::push(meaning) : CUDA_ERROR_INVALID_CONTEXT;
+    const VirtualContexts::Resolved resolved = virtual_contexts().resolve(handle);
+    return resolved.real || !handle ? CurrentVirtual::push(resolved) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 // The same of a named context as of the current one, which no name stands for.
-VirtualContexts::Meaning named(CUcontext handle) {
-    return handle ? virtual_contexts().of(handle) : CurrentVirtual::get();
+VirtualContexts::Resolved named(CUcontext handle) {
+    return handle ? virtual_contexts().resolve(handle) : CurrentVirtual::get();
 }
 
 }  // namespace
 
 namespace split_driver {
 
-CUresult cuCtxCreate(CUcontext* context, unsigned flags, CUdevice device) {
+CUSLICE_SPLIT(cuCtxCreate, context, flags, device) {
     const CUresult result =
         create(context, flags, device, [&] { return CUSLICE_PHYSICAL(cuCtxCreate)(context, flags, device); });
     constexpr unsigned kFirstForm = 3010;
@@ -88,20 +88,19 @@ CUresult cuCtxCreate(CUcontext* context, unsigned flags, CUdevice device) {
     return result;
 }
 
-CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device) {
+CUSLICE_SPLIT(cuCtxCreate_v2, context, flags, device) {
     return create(context, flags, device, [&] { return CUSLICE_PHYSICAL(cuCtxCreate_v2)(context, flags, device); });
 }
 
 // A share of the multiprocessors, or of another API's queues, can't be had in a context that others share.
-CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* parameters, int count, unsigned flags,
-                        CUdevice device) {
+CUSLICE_SPLIT(cuCtxCreate_v3, context, parameters, count, flags, device) {
     if (split().is_open() && (count < 0 || (count && !parameters))) return CUDA_ERROR_INVALID_VALUE;
     if (split().is_open() && count) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     return create(context, flags, device,
                   [&] { return CUSLICE_PHYSICAL(cuCtxCreate_v3)(context, parameters, count, flags, device); });
 }
 
-CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* parameters, unsigned flags, CUdevice device) {
+CUSLICE_SPLIT(cuCtxCreate_v4, context, parameters, flags, device) {
     if (split().is_open() && parameters && parameters->numExecAffinityParams > 0)
         return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     if (split().is_open() && parameters && parameters->cigParams) return CUDA_ERROR_NOT_SUPPORTED;
@@ -109,16 +108,16 @@ CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* parameters, unsig
                   [&] { return CUSLICE_PHYSICAL(cuCtxCreate_v4)(context, parameters, flags, device); });
 }
 
-CUresult cuCtxDestroy(CUcontext context) {
+CUSLICE_SPLIT(cuCtxDestroy, context) {
     return destroy(context, [&] { return CUSLICE_PHYSICAL(cuCtxDestroy)(context); });
 }
 
-CUresult cuCtxDestroy_v2(CUcontext context) {
+CUSLICE_SPLIT(cuCtxDestroy_v2, context) {
     return destroy(context, [&] { return CUSLICE_PHYSICAL(cuCtxDestroy_v2)(context); });
 }
 
-CUresult cuCtxAttach(CUcontext* handle, unsigned flags) {
-    const VirtualContexts::Meaning now = CurrentVirtual::get();
+CUSLICE_SPLIT(cuCtxAttach, handle, flags) {
+    const VirtualContexts::Resolved now = CurrentVirtual::get();
     if (!now.context || now.context->primary() || !handle) {
         const CUresult result = CUSLICE_PHYSICAL(cuCtxAttach)(handle, flags);
         if (result == CUDA_SUCCESS) *handle = CurrentVirtual::handle();
@@ -130,73 +129,73 @@ CUresult cuCtxAttach(CUcontext* handle, unsigned flags) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuCtxDetach(CUcontext handle) {
-    const VirtualContexts::Meaning meaning = virtual_contexts().of(handle);
-    if (!meaning.context || meaning.context->primary()) return CUSLICE_PHYSICAL(cuCtxDetach)(meaning.real);
+CUSLICE_SPLIT(cuCtxDetach, handle) {
+    const VirtualContexts::Resolved resolved = virtual_contexts().resolve(handle);
+    if (!resolved.context || resolved.context->primary()) return CUSLICE_PHYSICAL(cuCtxDetach)(resolved.real);
     // Only of the one that is current.
-    if (!meaning.real || CurrentVirtual::get().context != meaning.context) return CUDA_ERROR_INVALID_CONTEXT;
-    return virtual_contexts().give_up(*meaning.context) ? CUDA_SUCCESS : destroy(*meaning.context);
+    if (!resolved.real || CurrentVirtual::get().context != resolved.context) return CUDA_ERROR_INVALID_CONTEXT;
+    return virtual_contexts().give_up(*resolved.context) ? CUDA_SUCCESS : destroy(*resolved.context);
 }
 
-CUresult cuCtxSetCurrent(CUcontext context) { return set(context); }
-CUresult cuCtxPushCurrent(CUcontext context) { return push(context); }
-CUresult cuCtxPushCurrent_v2(CUcontext context) { return push(context); }
-CUresult cuCtxPopCurrent(CUcontext* context) { return CurrentVirtual::pop(context); }
-CUresult cuCtxPopCurrent_v2(CUcontext* context) { return CurrentVirtual::pop(context); }
+CUSLICE_SPLIT(cuCtxSetCurrent, context) { return set(context); }
+CUSLICE_SPLIT(cuCtxPushCurrent, context) { return push(context); }
+CUSLICE_SPLIT(cuCtxPushCurrent_v2, context) { return push(context); }
+CUSLICE_SPLIT(cuCtxPopCurrent, context) { return CurrentVirtual::pop(context); }
+CUSLICE_SPLIT(cuCtxPopCurrent_v2, context) { return CurrentVirtual::pop(context); }
 
-CUresult cuCtxGetCurrent(CUcontext* context) {
+CUSLICE_SPLIT(cuCtxGetCurrent, context) {
     const CUresult result = CUSLICE_PHYSICAL(cuCtxGetCurrent)(context);
     if (result == CUDA_SUCCESS && *context) *context = CurrentVirtual::handle();
     return result;
 }
 
-CUresult cuCtxGetDevice(CUdevice* device) {
+CUSLICE_SPLIT(cuCtxGetDevice, device) {
     const CUresult result = CUSLICE_PHYSICAL(cuCtxGetDevice)(device);
     if (result == CUDA_SUCCESS) *device = CurrentVirtual::device();
     return result;
 }
 
-CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext handle) {
-    const VirtualContexts::Meaning meaning = named(handle);
-    if (handle && !meaning.real) return CUDA_ERROR_INVALID_CONTEXT;
-    const CUresult result = CUSLICE_PHYSICAL(cuCtxGetDevice_v2)(device, meaning.real);
+CUSLICE_SPLIT(cuCtxGetDevice_v2, device, handle) {
+    const VirtualContexts::Resolved resolved = named(handle);
+    if (handle && !resolved.real) return CUDA_ERROR_INVALID_CONTEXT;
+    const CUresult result = CUSLICE_PHYSICAL(cuCtxGetDevice_v2)(device, resolved.real);
     if (result != CUDA_SUCCESS) return result;
-    const HandleOwner green = handle_registry().find(meaning.real, HandleKind::green_context);
-    *device = meaning.context ? int{meaning.context->device} : green.known ? green.device : split().first_of(*device);
+    const HandleOwner green = handle_registry().find(resolved.real, HandleKind::green_context);
+    *device = resolved.context ? int{resolved.context->device} : green.known ? green.device : split().first_of(*device);
     return result;
 }
 
-CUresult cuCtxGetFlags(unsigned* flags) {
+CUSLICE_SPLIT(cuCtxGetFlags, flags) {
     const CUresult result = CUSLICE_PHYSICAL(cuCtxGetFlags)(flags);
-    const VirtualContexts::Meaning now = CurrentVirtual::get();
+    const VirtualContexts::Resolved now = CurrentVirtual::get();
     // How a thread waits is each context's own; the others are the real one's too.
     if (result == CUDA_SUCCESS && now.context)
         *flags = (*flags & ~static_cast<unsigned>(CU_CTX_SCHED_MASK)) | now.context->flags;
     return result;
 }
 
-CUresult cuCtxSetFlags(unsigned flags) {
+CUSLICE_SPLIT(cuCtxSetFlags, flags) {
     const CUresult result = CUSLICE_PHYSICAL(cuCtxSetFlags)(flags);
-    const VirtualContexts::Meaning now = CurrentVirtual::get();
+    const VirtualContexts::Resolved now = CurrentVirtual::get();
     if (result == CUDA_SUCCESS && now.context) now.context->flags = flags;
     return result;
 }
 
-CUresult cuCtxGetApiVersion(CUcontext handle, unsigned* version) {
-    const VirtualContexts::Meaning meaning = named(handle);
-    if (handle && !meaning.real) return CUDA_ERROR_INVALID_CONTEXT;
-    const CUresult result = CUSLICE_PHYSICAL(cuCtxGetApiVersion)(meaning.real, version);
-    if (result == CUDA_SUCCESS && meaning.context && meaning.context->version) *version = meaning.context->version;
+CUSLICE_SPLIT(cuCtxGetApiVersion, handle, version) {
+    const VirtualContexts::Resolved resolved = named(handle);
+    if (handle && !resolved.real) return CUDA_ERROR_INVALID_CONTEXT;
+    const CUresult result = CUSLICE_PHYSICAL(cuCtxGetApiVersion)(resolved.real, version);
+    if (result == CUDA_SUCCESS && resolved.context && resolved.context->version) *version = resolved.context->version;
     return result;
 }
 
-CUresult cuCtxGetId(CUcontext handle, unsigned long long* id) {
-    const VirtualContexts::Meaning meaning = named(handle);
-    if (handle && !meaning.real) return CUDA_ERROR_INVALID_CONTEXT;
-    const CUresult result = CUSLICE_PHYSICAL(cuCtxGetId)(meaning.real, id);
+CUSLICE_SPLIT(cuCtxGetId, handle, id) {
+    const VirtualContexts::Resolved resolved = named(handle);
+    if (handle && !resolved.real) return CUDA_ERROR_INVALID_CONTEXT;
+    const CUresult result = CUSLICE_PHYSICAL(cuCtxGetId)(resolved.real, id);
     // Not the real one's, which has numbers from one up, too.
     constexpr std::uint64_t kOurs = 1ull << 63;
-    if (result == CUDA_SUCCESS && meaning.context) *id = kOurs | meaning.context->number;
+    if (result == CUDA_SUCCESS && resolved.context) *id = kOurs | resolved.context->number;
     return result;
 }
 

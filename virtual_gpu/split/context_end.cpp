@@ -12,7 +12,7 @@ struct Left {
     CUdevice physical;
 };
 constinit thread_local Left left = {nullptr, -1};
-constinit Mutex lifetimes;
+constinit Mutex lifetimes{LockRank::lifetimes};
 
 template <typename Handle, typename Destroy>
 void destroy_all(const VirtualContext& context, HandleKind kind, Destroy destroy) {

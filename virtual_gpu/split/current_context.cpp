@@ -49,7 +49,7 @@ CUcontext real_current() {
 }  // namespace
 
 // Others may have made another real context current meanwhile, beneath us; then that one counts.
-VirtualContexts::Meaning CurrentVirtual::get() {
+VirtualContexts::Resolved CurrentVirtual::get() {
     const CUcontext now = real_current();
     if (!now) return {};
     if (on_top && on_top->real == now) return {on_top, now};
@@ -57,12 +57,12 @@ VirtualContexts::Meaning CurrentVirtual::get() {
 }
 
 CUcontext CurrentVirtual::handle() {
-    const VirtualContexts::Meaning now = get();
+    const VirtualContexts::Resolved now = get();
     return now.context ? now.context->handle() : now.real;
 }
 
 int CurrentVirtual::device() {
-    const VirtualContexts::Meaning now = get();
+    const VirtualContexts::Resolved now = get();
     if (!now.real) return -1;
     if (now.context) return now.context->device;
     if (const HandleOwner made = handle_registry().find(now.real, HandleKind::green_context); made.known)
@@ -71,18 +71,18 @@ int CurrentVirtual::device() {
     return CUSLICE_PHYSICAL(cuCtxGetDevice)(&physical) == CUDA_SUCCESS ? split().first_of(physical) : -1;
 }
 
-CUresult CurrentVirtual::set(VirtualContexts::Meaning meaning) {
-    const CUresult result = CUSLICE_PHYSICAL(cuCtxSetCurrent)(meaning.real);
+CUresult CurrentVirtual::set(VirtualContexts::Resolved resolved) {
+    const CUresult result = CUSLICE_PHYSICAL(cuCtxSetCurrent)(resolved.real);
     // None is what lies beneath the one on top.
-    if (result == CUDA_SUCCESS) on_top = meaning.real ? meaning.context : below.pop();
+    if (result == CUDA_SUCCESS) on_top = resolved.real ? resolved.context : below.pop();
     return result;
 }
 
-CUresult CurrentVirtual::push(VirtualContexts::Meaning meaning) {
+CUresult CurrentVirtual::push(VirtualContexts::Resolved resolved) {
     if (!below.push(on_top)) return CUDA_ERROR_OUT_OF_MEMORY;
-    const CUresult result = CUSLICE_PHYSICAL(cuCtxPushCurrent_v2)(meaning.real);
+    const CUresult result = CUSLICE_PHYSICAL(cuCtxPushCurrent_v2)(resolved.real);
     if (result == CUDA_SUCCESS)
-        on_top = meaning.context;
+        on_top = resolved.context;
     else
         below.pop();
     return result;
@@ -98,15 +98,15 @@ CUresult CurrentVirtual::pop(CUcontext* popped) {
     return result;
 }
 
-CUcontext shown(CUcontext real) {
+CUcontext to_virtual(CUcontext real) {
     if (!real) return nullptr;
-    const VirtualContexts::Meaning now = CurrentVirtual::get();
+    const VirtualContexts::Resolved now = CurrentVirtual::get();
     if (now.context && now.context->real == real) return now.context->handle();
     const VirtualContext* context = virtual_contexts().find(real);
     return context ? context->handle() : real;
 }
 
-int shown(CUdevice physical) {
+int to_virtual(CUdevice physical) {
     const int here = CurrentVirtual::device();
     const Split::Device* device = split().device(here);
     return device && device->physical == physical ? here : split().first_of(physical);

@@ -42,13 +42,13 @@ CUresult own_uuid(CUuuid* uuid, CUdevice ordinal, Call call) {
 
 namespace split_driver {
 
-CUresult cuDeviceGetCount(int* count) {
+CUSLICE_SPLIT(cuDeviceGetCount, count) {
     const CUresult result = CUSLICE_PHYSICAL(cuDeviceGetCount)(count);
     if (result == CUDA_SUCCESS && split().is_open()) *count = split().count();
     return result;
 }
 
-CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+CUSLICE_SPLIT(cuDeviceGet, device, ordinal) {
     CUdevice physical = ordinal;
     to_physical(physical);
     const CUresult result = CUSLICE_PHYSICAL(cuDeviceGet)(device, physical);
@@ -56,16 +56,16 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
     return result;
 }
 
-CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
+CUSLICE_SPLIT(cuDeviceGetUuid, uuid, device) {
     return own_uuid(uuid, device, [&](CUdevice physical) { return CUSLICE_PHYSICAL(cuDeviceGetUuid)(uuid, physical); });
 }
 
-CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
+CUSLICE_SPLIT(cuDeviceGetUuid_v2, uuid, device) {
     return own_uuid(uuid, device,
                     [&](CUdevice physical) { return CUSLICE_PHYSICAL(cuDeviceGetUuid_v2)(uuid, physical); });
 }
 
-CUresult cuDeviceGetPCIBusId(char* text, int size, CUdevice ordinal) {
+CUSLICE_SPLIT(cuDeviceGetPCIBusId, text, size, ordinal) {
     CUdevice physical = ordinal;
     to_physical(physical);
     const CUresult result = CUSLICE_PHYSICAL(cuDeviceGetPCIBusId)(text, size, physical);
@@ -77,7 +77,7 @@ CUresult cuDeviceGetPCIBusId(char* text, int size, CUdevice ordinal) {
     return result;
 }
 
-CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* text) {
+CUSLICE_SPLIT(cuDeviceGetByPCIBusId, device, text) {
     if (!split().is_open() || !device || !text) return CUSLICE_PHYSICAL(cuDeviceGetByPCIBusId)(device, text);
     PciAddress wanted, here;
     if (!read_pci(text, &wanted)) return CUDA_ERROR_INVALID_VALUE;
@@ -89,7 +89,7 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* text) {
     return CUDA_ERROR_INVALID_DEVICE;
 }
 
-CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice ordinal) {
+CUSLICE_SPLIT(cuDeviceGetAttribute, value, attribute, ordinal) {
     CUdevice physical = ordinal;
     to_physical(physical);
     const CUresult result = CUSLICE_PHYSICAL(cuDeviceGetAttribute)(value, attribute, physical);

@@ -34,8 +34,9 @@ CUresult CUDAAPI refused() {
 // Where the driver lacks a function, so do we.
 void take_place(Function function, void* ours) {
     const auto i = static_cast<std::size_t>(function);
-    if (!cuslice_driver_slots[i]) return;
-    split_from_slots[i] = cuslice_driver_slots[i];
+    void* const real = driver_slot(function);
+    if (!real) return;
+    split_from_slots[i] = real;
     __atomic_store_n(&cuslice_driver_slots[i], ours, __ATOMIC_RELEASE);
 }
 
@@ -43,18 +44,20 @@ void take_place(Function function, void* ours) {
 
 void install_split() {
     split().set_installed();
-#define CUSLICE_SPLIT_OWN(symbol) \
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) CUSLICE_SPLIT_##split(symbol)
+#define CUSLICE_SPLIT_none(symbol)
+#define CUSLICE_SPLIT_own(symbol) \
     take_place(Function::symbol, reinterpret_cast<void*>(static_cast<decltype(&::symbol)>(&split_driver::symbol)));
-#define CUSLICE_SPLIT_DEVICE(symbol, place) \
+#define CUSLICE_SPLIT_device(symbol, place) \
     take_place(Function::symbol, with_physical_of<Function::symbol, place>(static_cast<decltype(&::symbol)>(nullptr)));
-#define CUSLICE_SPLIT_CONTEXT(symbol) \
+#define CUSLICE_SPLIT_device_0(symbol) CUSLICE_SPLIT_device(symbol, 0)
+#define CUSLICE_SPLIT_device_1(symbol) CUSLICE_SPLIT_device(symbol, 1)
+#define CUSLICE_SPLIT_device_2(symbol) CUSLICE_SPLIT_device(symbol, 2)
+#define CUSLICE_SPLIT_device_3(symbol) CUSLICE_SPLIT_device(symbol, 3)
+#define CUSLICE_SPLIT_context(symbol) \
     take_place(Function::symbol, with_real_of<Function::symbol>(static_cast<decltype(&::symbol)>(nullptr)));
-#define CUSLICE_SPLIT_REFUSED(symbol) take_place(Function::symbol, reinterpret_cast<void*>(&refused<Function::symbol>));
-#include "virtual_gpu/split/functions.def"
-#undef CUSLICE_SPLIT_OWN
-#undef CUSLICE_SPLIT_DEVICE
-#undef CUSLICE_SPLIT_CONTEXT
-#undef CUSLICE_SPLIT_REFUSED
+#define CUSLICE_SPLIT_refused(symbol) take_place(Function::symbol, reinterpret_cast<void*>(&refused<Function::symbol>));
+#include "virtual_gpu/driver/functions.def"
 }
 
 void open_split(std::span<const GpuIdentity> physical, const VirtualParts& parts) {
@@ -64,31 +67,6 @@ void open_split(std::span<const GpuIdentity> physical, const VirtualParts& parts
         split().add({part.gpu, part, part.split ? identity_of_part(gpu, part.part) : gpu});
     }
     split().open();
-}
-
-// Those that are held over a call of the driver first.
-void lock_split() {
-    lifetimes_mutex().lock();
-    virtual_pools_mutex().lock();
-    virtual_contexts().mutex().lock();
-    the_peer_access.mutex().lock();
-    handle_registry().mutex().lock();
-}
-
-void leave_split_locks() {
-    handle_registry().mutex().leave();
-    the_peer_access.mutex().leave();
-    virtual_contexts().mutex().leave();
-    virtual_pools_mutex().leave();
-    lifetimes_mutex().leave();
-}
-
-void unlock_split() {
-    handle_registry().mutex().unlock();
-    the_peer_access.mutex().unlock();
-    virtual_contexts().mutex().unlock();
-    virtual_pools_mutex().unlock();
-    lifetimes_mutex().unlock();
 }
 
 }  // namespace cuslice

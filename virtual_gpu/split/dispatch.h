@@ -12,10 +12,4 @@ void install_split();
 // driver's order.
 void open_split(std::span<const GpuIdentity> physical, const VirtualParts& parts);
 
-// Around fork(), so that no lock is held by a thread that the child does not have.
-void lock_split();
-void unlock_split();
-// Of a thread that has left whatever it was doing by a longjmp.
-void leave_split_locks();
-
 }  // namespace cuslice

@@ -78,64 +78,36 @@ CUresult with_node_added(const CUgraphNode* node, CUgraphNodeParams* what, Call 
     return result;
 }
 
+constexpr auto add_node = [](auto call, CUgraphNode* node, CUgraph graph, const CUgraphNode* after, std::size_t count,
+                             const auto* params) {
+    return with_node(params, [&](const auto* real) { return call(node, graph, after, count, real); });
+};
+constexpr auto get_node = [](auto call, CUgraphNode node, auto* params) {
+    const CUresult result = call(node, params);
+    if (result == CUDA_SUCCESS) params->ctx = to_virtual(params->ctx);
+    return result;
+};
+constexpr auto set_node = [](auto call, CUgraphNode node, const auto* params) {
+    return with_node(params, [&](const auto* real) { return call(node, real); });
+};
+constexpr auto set_exec_node = [](auto call, CUgraphExec graph, CUgraphNode node, const auto* params) {
+    return with_node(params, [&](const auto* real) { return call(graph, node, real); });
+};
+
 }  // namespace
 
 namespace split_driver {
 
-CUresult cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
-                                 const CUDA_KERNEL_NODE_PARAMS_v2* kernel) {
-    return with_node(kernel, [&](const CUDA_KERNEL_NODE_PARAMS_v2* real) {
-        return CUSLICE_PHYSICAL(cuGraphAddKernelNode_v2)(node, graph, after, count, real);
-    });
-}
+CUSLICE_SPLIT_FORM(cuGraphAddKernelNode_v2, add_node, node, graph, after, count, kernel)
+CUSLICE_SPLIT_FORM(cuGraphKernelNodeGetParams_v2, get_node, node, kernel)
+CUSLICE_SPLIT_FORM(cuGraphKernelNodeSetParams_v2, set_node, node, kernel)
+CUSLICE_SPLIT_FORM(cuGraphExecKernelNodeSetParams_v2, set_exec_node, graph, node, kernel)
+CUSLICE_SPLIT_FORM(cuGraphAddBatchMemOpNode, add_node, node, graph, after, count, batch)
+CUSLICE_SPLIT_FORM(cuGraphBatchMemOpNodeGetParams, get_node, node, batch)
+CUSLICE_SPLIT_FORM(cuGraphBatchMemOpNodeSetParams, set_node, node, batch)
+CUSLICE_SPLIT_FORM(cuGraphExecBatchMemOpNodeSetParams, set_exec_node, graph, node, batch)
 
-CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v2* kernel) {
-    const CUresult result = CUSLICE_PHYSICAL(cuGraphKernelNodeGetParams_v2)(node, kernel);
-    if (result == CUDA_SUCCESS) kernel->ctx = shown(kernel->ctx);
-    return result;
-}
-
-CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2* kernel) {
-    return with_node(kernel, [&](const CUDA_KERNEL_NODE_PARAMS_v2* real) {
-        return CUSLICE_PHYSICAL(cuGraphKernelNodeSetParams_v2)(node, real);
-    });
-}
-
-CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec graph, CUgraphNode node,
-                                           const CUDA_KERNEL_NODE_PARAMS_v2* kernel) {
-    return with_node(kernel, [&](const CUDA_KERNEL_NODE_PARAMS_v2* real) {
-        return CUSLICE_PHYSICAL(cuGraphExecKernelNodeSetParams_v2)(graph, node, real);
-    });
-}
-
-CUresult cuGraphAddBatchMemOpNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
-                                  const CUDA_BATCH_MEM_OP_NODE_PARAMS* batch) {
-    return with_node(batch, [&](const CUDA_BATCH_MEM_OP_NODE_PARAMS* real) {
-        return CUSLICE_PHYSICAL(cuGraphAddBatchMemOpNode)(node, graph, after, count, real);
-    });
-}
-
-CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS* batch) {
-    const CUresult result = CUSLICE_PHYSICAL(cuGraphBatchMemOpNodeGetParams)(node, batch);
-    if (result == CUDA_SUCCESS) batch->ctx = shown(batch->ctx);
-    return result;
-}
-
-CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* batch) {
-    return with_node(batch, [&](const CUDA_BATCH_MEM_OP_NODE_PARAMS* real) {
-        return CUSLICE_PHYSICAL(cuGraphBatchMemOpNodeSetParams)(node, real);
-    });
-}
-
-CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec graph, CUgraphNode node,
-                                            const CUDA_BATCH_MEM_OP_NODE_PARAMS* batch) {
-    return with_node(batch, [&](const CUDA_BATCH_MEM_OP_NODE_PARAMS* real) {
-        return CUSLICE_PHYSICAL(cuGraphExecBatchMemOpNodeSetParams)(graph, node, real);
-    });
-}
-
-CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
-                                CUDA_MEM_ALLOC_NODE_PARAMS* wish) {
+CUSLICE_SPLIT(cuGraphAddMemAllocNode, node, graph, after, count, wish) {
     if (!wish) return CUSLICE_PHYSICAL(cuGraphAddMemAllocNode)(node, graph, after, count, wish);
     CUDA_MEM_ALLOC_NODE_PARAMS real = *wish;
     PhysicalAccess access(real.accessDescs, real.accessDescCount);
@@ -149,34 +121,32 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphN
     return result;
 }
 
-CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS* wish) {
+CUSLICE_SPLIT(cuGraphMemAllocNodeGetParams, node, wish) {
     const CUresult result = CUSLICE_PHYSICAL(cuGraphMemAllocNodeGetParams)(node, wish);
     if (result != CUDA_SUCCESS || wish->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return result;
     const HandleOwner owner = handle_registry().find(node, HandleKind::node);
-    wish->poolProps.location.id = owner.known ? owner.device : shown(wish->poolProps.location.id);
+    wish->poolProps.location.id = owner.known ? owner.device : to_virtual(wish->poolProps.location.id);
     return result;
 }
 
-CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
-                        CUgraphNodeParams* what) {
+CUSLICE_SPLIT(cuGraphAddNode, node, graph, after, count, what) {
     return with_node_added(node, what, [&](CUgraphNodeParams* real) {
         return CUSLICE_PHYSICAL(cuGraphAddNode)(node, graph, after, count, real);
     });
 }
 
-CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, const CUgraphEdgeData* edges,
-                           size_t count, CUgraphNodeParams* what) {
+CUSLICE_SPLIT(cuGraphAddNode_v2, node, graph, after, edges, count, what) {
     return with_node_added(node, what, [&](CUgraphNodeParams* real) {
         return CUSLICE_PHYSICAL(cuGraphAddNode_v2)(node, graph, after, edges, count, real);
     });
 }
 
-CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* what) {
+CUSLICE_SPLIT(cuGraphNodeSetParams, node, what) {
     return with_node_written(
         what, [&](CUgraphNodeParams* real) { return CUSLICE_PHYSICAL(cuGraphNodeSetParams)(node, real); });
 }
 
-CUresult cuGraphExecNodeSetParams(CUgraphExec graph, CUgraphNode node, CUgraphNodeParams* what) {
+CUSLICE_SPLIT(cuGraphExecNodeSetParams, graph, node, what) {
     return with_node_written(
         what, [&](CUgraphNodeParams* real) { return CUSLICE_PHYSICAL(cuGraphExecNodeSetParams)(graph, node, real); });
 }

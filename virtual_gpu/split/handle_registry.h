@@ -25,8 +25,6 @@ class HandleRegistry {
     // Removes and returns one that ends with this context, the last of `kind`; null if there is none.
     void* take_of(std::uint64_t context, HandleKind kind);
 
-    Mutex& mutex() { return mutex_; }
-
   private:
     struct Row {
         const void* handle;  // null: free
@@ -34,15 +32,15 @@ class HandleRegistry {
         HandleKind kind;
         std::uint8_t device;
     };
-    std::size_t home(const void* handle) const;
-    std::size_t find_row(const void* handle, HandleKind kind) const;
-    bool grow();
-    void put(const Row& row);
-    void remove_row(std::size_t i);
+    std::size_t home(const void* handle) const CUSLICE_REQUIRES(mutex_);
+    std::size_t find_row(const void* handle, HandleKind kind) const CUSLICE_REQUIRES(mutex_);
+    bool grow() CUSLICE_REQUIRES(mutex_);
+    void put(const Row& row) CUSLICE_REQUIRES(mutex_);
+    void remove_row(std::size_t i) CUSLICE_REQUIRES(mutex_);
 
-    Mutex mutex_;
-    PageVector<Row> rows_;  // a power of two of them, open addressing
-    std::size_t count_ = 0;
+    Mutex mutex_{LockRank::handles};
+    PageVector<Row> rows_ CUSLICE_GUARDED_BY(mutex_);  // a power of two of them, open addressing
+    std::size_t count_ CUSLICE_GUARDED_BY(mutex_) = 0;
 };
 
 extern constinit HandleRegistry the_handle_registry;

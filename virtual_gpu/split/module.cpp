@@ -17,24 +17,24 @@ CUresult make_module(CUmodule* module, Call call) {
 
 namespace split_driver {
 
-CUresult cuModuleLoad(CUmodule* module, const char* file) {
+CUSLICE_SPLIT(cuModuleLoad, module, file) {
     return make_module(module, [&] { return CUSLICE_PHYSICAL(cuModuleLoad)(module, file); });
 }
 
-CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+CUSLICE_SPLIT(cuModuleLoadData, module, image) {
     return make_module(module, [&] { return CUSLICE_PHYSICAL(cuModuleLoadData)(module, image); });
 }
 
-CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* options, void** values) {
+CUSLICE_SPLIT(cuModuleLoadDataEx, module, image, count, options, values) {
     return make_module(module,
                        [&] { return CUSLICE_PHYSICAL(cuModuleLoadDataEx)(module, image, count, options, values); });
 }
 
-CUresult cuModuleLoadFatBinary(CUmodule* module, const void* fat) {
+CUSLICE_SPLIT(cuModuleLoadFatBinary, module, fat) {
     return make_module(module, [&] { return CUSLICE_PHYSICAL(cuModuleLoadFatBinary)(module, fat); });
 }
 
-CUresult cuModuleUnload(CUmodule module) {
+CUSLICE_SPLIT(cuModuleUnload, module) {
     return destroy_registered(HandleKind::module, module, [&] { return CUSLICE_PHYSICAL(cuModuleUnload)(module); });
 }
 

@@ -4,12 +4,10 @@
 
 #include <atomic>
 
-#include "virtual_gpu/split/nvml_functions.h"
-
 // nvml_x86_64.S knows both by their names.
 extern "C" {
 __attribute__((visibility("hidden")))
-cuslice::VirtualNvmlDevice cuslice_virtual_nvml_devices[cuslice::VirtualNvml::kMost];
+cuslice::VirtualNvmlDevice cuslice_virtual_nvml_devices[cuslice::VirtualNvml::kMax];
 __attribute__((visibility("hidden"))) void cuslice_nvml_exchanges();
 }
 static_assert(sizeof(cuslice_virtual_nvml_devices) == 0x4000);
@@ -19,15 +17,24 @@ namespace cuslice {
 
 constinit VirtualNvml the_virtual_nvml;
 
+// Defined in this folder.
+namespace split_nvml {
+#define CUSLICE_NVML_FUNCTION(name, split) CUSLICE_DECLARE_##split(name)
+#define CUSLICE_DECLARE_exchange(name)
+#define CUSLICE_DECLARE_own(name) extern decltype(::name) name;
+#define CUSLICE_DECLARE_refused(name)
+#include "virtual_gpu/driver/nvml_functions.def"
+}  // namespace split_nvml
+
 namespace {
 
 constexpr std::size_t kExchangeSize = 16;
 
-nvml::Return refused() { return nvml::ERROR_NOT_SUPPORTED; }
+nvmlReturn_t refused() { return NVML_ERROR_NOT_SUPPORTED; }
 
 // Where the library lacks a function, so do we.
 void take_place(std::size_t i, void* ours) {
-    if (cuslice_physical_nvml_slots[i]) __atomic_store_n(&cuslice_nvml_slots[i], ours, __ATOMIC_RELEASE);
+    if (physical_nvml_slot(i)) __atomic_store_n(&cuslice_nvml_slots[i], ours, __ATOMIC_RELEASE);
 }
 
 }  // namespace
@@ -36,13 +43,13 @@ void VirtualNvml::install() {
     void* ours[kNvmlFunctionCount];
     for (std::size_t i = 0; i < kNvmlFunctionCount; i++)
         ours[i] = reinterpret_cast<unsigned char*>(&cuslice_nvml_exchanges) + i * kExchangeSize;
-#define CUSLICE_SPLIT_NVML_OWN(name) \
+#define CUSLICE_NVML_FUNCTION(name, split) CUSLICE_PLACE_##split(name)
+#define CUSLICE_PLACE_exchange(name)
+#define CUSLICE_PLACE_own(name) \
     ours[static_cast<std::size_t>(NvmlFunction::name)] = reinterpret_cast<void*>(&split_nvml::name);
-#define CUSLICE_SPLIT_NVML_REFUSED(name) \
+#define CUSLICE_PLACE_refused(name) \
     ours[static_cast<std::size_t>(NvmlFunction::name)] = reinterpret_cast<void*>(&refused);
-#include "virtual_gpu/split/nvml_functions.def"
-#undef CUSLICE_SPLIT_NVML_OWN
-#undef CUSLICE_SPLIT_NVML_REFUSED
+#include "virtual_gpu/driver/nvml_functions.def"
     for (std::size_t i = 0; i < kNvmlFunctionCount; i++) take_place(i, ours[i]);
 }
 
@@ -64,7 +71,7 @@ const VirtualNvmlDevice* VirtualNvml::device(unsigned index) const {
     return index < count_ ? &cuslice_virtual_nvml_devices[index] : nullptr;
 }
 
-const VirtualNvmlDevice* VirtualNvml::find(nvml::Device handle) const {
+const VirtualNvmlDevice* VirtualNvml::find(nvmlDevice_t handle) const {
     const auto offset =
         reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(cuslice_virtual_nvml_devices);
     if (offset % sizeof(VirtualNvmlDevice) != 0) return nullptr;
@@ -73,7 +80,7 @@ const VirtualNvmlDevice* VirtualNvml::find(nvml::Device handle) const {
                : nullptr;
 }
 
-const VirtualNvmlDevice* VirtualNvml::first_of(nvml::Device physical) const {
+const VirtualNvmlDevice* VirtualNvml::first_of(nvmlDevice_t physical) const {
     const VirtualNvmlDevice* first = nullptr;
     for (unsigned i = 0; i < count_; i++) {
         const VirtualNvmlDevice& here = cuslice_virtual_nvml_devices[i];

@@ -30,7 +30,7 @@ cuslice_nvml_exchanges:
     jmp exchange
     .set slot, slot + 1
 .endm
-#define CUSLICE_NVML_FUNCTION(name) exchanging
+#define CUSLICE_NVML_FUNCTION(name, split) exchanging
 #include "virtual_gpu/driver/nvml_functions.def"
     .size cuslice_nvml_exchanges, . - cuslice_nvml_exchanges
 

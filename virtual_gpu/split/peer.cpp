@@ -17,62 +17,17 @@ void to_physical(CUdevice& a, CUdevice& b) {
     cuslice::to_physical(b);
 }
 
-CUDA_MEMCPY3D within_one(const CUDA_MEMCPY3D_PEER& copy) {
-    CUDA_MEMCPY3D all{};
-    all.srcXInBytes = copy.srcXInBytes;
-    all.srcY = copy.srcY;
-    all.srcZ = copy.srcZ;
-    all.srcLOD = copy.srcLOD;
-    all.srcMemoryType = copy.srcMemoryType;
-    all.srcHost = copy.srcHost;
-    all.srcDevice = copy.srcDevice;
-    all.srcArray = copy.srcArray;
-    all.srcPitch = copy.srcPitch;
-    all.srcHeight = copy.srcHeight;
-    all.dstXInBytes = copy.dstXInBytes;
-    all.dstY = copy.dstY;
-    all.dstZ = copy.dstZ;
-    all.dstLOD = copy.dstLOD;
-    all.dstMemoryType = copy.dstMemoryType;
-    all.dstHost = copy.dstHost;
-    all.dstDevice = copy.dstDevice;
-    all.dstArray = copy.dstArray;
-    all.dstPitch = copy.dstPitch;
-    all.dstHeight = copy.dstHeight;
-    all.WidthInBytes = copy.WidthInBytes;
-    all.Height = copy.Height;
-    all.Depth = copy.Depth;
-    return all;
-}
-
-// Between parts of one GPU it is a copy in its memory, else one between the real contexts.
-template <typename Within, typename Between>
-CUresult copy(CUcontext to, CUcontext from, Within within, Between between) {
-    if (!to_real(to) || !to_real(from)) return CUDA_ERROR_INVALID_CONTEXT;
-    return to && to == from ? within() : between(to, from);
-}
-
-template <typename Within, typename Between>
-CUresult copy_box(const CUDA_MEMCPY3D_PEER* box, Within within, Between between) {
-    if (!box) return between(box);
-    CUDA_MEMCPY3D_PEER real = *box;
-    if (!to_real(real.dstContext) || !to_real(real.srcContext)) return CUDA_ERROR_INVALID_CONTEXT;
-    if (!real.dstContext || real.dstContext != real.srcContext) return between(&real);
-    const CUDA_MEMCPY3D one = within_one(real);
-    return within(&one);
-}
-
 }  // namespace
 
 namespace split_driver {
 
-CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
+CUSLICE_SPLIT(cuDeviceCanAccessPeer, can, device, peer) {
     if (can && one_gpu(device, peer)) return *can = 1, CUDA_SUCCESS;
     to_physical(device, peer);
     return CUSLICE_PHYSICAL(cuDeviceCanAccessPeer)(can, device, peer);
 }
 
-CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice from, CUdevice to) {
+CUSLICE_SPLIT(cuDeviceGetP2PAttribute, value, attribute, from, to) {
     if (value && one_gpu(from, to)) {
         // As of the fastest of links.
         switch (attribute) {
@@ -95,8 +50,7 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CU
     return CUSLICE_PHYSICAL(cuDeviceGetP2PAttribute)(value, attribute, from, to);
 }
 
-CUresult cuDeviceGetP2PAtomicCapabilities(unsigned* capabilities, const CUatomicOperation* operations, unsigned count,
-                                          CUdevice from, CUdevice to) {
+CUSLICE_SPLIT(cuDeviceGetP2PAtomicCapabilities, capabilities, operations, count, from, to) {
     const bool one = one_gpu(from, to);
     to_physical(from, to);
     // Within one GPU it can do what it can in its own memory.
@@ -104,8 +58,8 @@ CUresult cuDeviceGetP2PAtomicCapabilities(unsigned* capabilities, const CUatomic
     return CUSLICE_PHYSICAL(cuDeviceGetP2PAtomicCapabilities)(capabilities, operations, count, from, to);
 }
 
-CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned flags) {
-    const VirtualContexts::Meaning peer = virtual_contexts().of(handle), here = CurrentVirtual::get();
+CUSLICE_SPLIT(cuCtxEnablePeerAccess, handle, flags) {
+    const VirtualContexts::Resolved peer = virtual_contexts().resolve(handle), here = CurrentVirtual::get();
     if (!here.real || !peer.context || !here.context) return CUSLICE_PHYSICAL(cuCtxEnablePeerAccess)(peer.real, flags);
     if (!peer.real) return CUDA_ERROR_INVALID_CONTEXT;
     if (flags) return CUDA_ERROR_INVALID_VALUE;
@@ -123,8 +77,8 @@ CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned flags) {
     return result;
 }
 
-CUresult cuCtxDisablePeerAccess(CUcontext handle) {
-    const VirtualContexts::Meaning peer = virtual_contexts().of(handle), here = CurrentVirtual::get();
+CUSLICE_SPLIT(cuCtxDisablePeerAccess, handle) {
+    const VirtualContexts::Resolved peer = virtual_contexts().resolve(handle), here = CurrentVirtual::get();
     if (!here.real || !peer.context || !here.context) return CUSLICE_PHYSICAL(cuCtxDisablePeerAccess)(peer.real);
     if (!peer.real) return CUDA_ERROR_INVALID_CONTEXT;
     bool last = false;
@@ -133,59 +87,6 @@ CUresult cuCtxDisablePeerAccess(CUcontext handle) {
     if (here.real == peer.real || !last) return CUDA_SUCCESS;
     const CUresult result = CUSLICE_PHYSICAL(cuCtxDisablePeerAccess)(peer.real);
     return result == CUDA_ERROR_PEER_ACCESS_NOT_ENABLED ? CUDA_SUCCESS : result;
-}
-
-CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes) {
-    return copy(
-        to_context, from_context, [&] { return CUSLICE_PHYSICAL(cuMemcpyDtoD_v2)(to, from, bytes); },
-        [&](CUcontext a, CUcontext b) { return CUSLICE_PHYSICAL(cuMemcpyPeer)(to, a, from, b, bytes); });
-}
-
-CUresult cuMemcpyPeer_ptds(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
-                           size_t bytes) {
-    return copy(
-        to_context, from_context, [&] { return CUSLICE_PHYSICAL(cuMemcpyDtoD_v2_ptds)(to, from, bytes); },
-        [&](CUcontext a, CUcontext b) { return CUSLICE_PHYSICAL(cuMemcpyPeer_ptds)(to, a, from, b, bytes); });
-}
-
-CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
-                           CUstream stream) {
-    return copy(
-        to_context, from_context, [&] { return CUSLICE_PHYSICAL(cuMemcpyDtoDAsync_v2)(to, from, bytes, stream); },
-        [&](CUcontext a, CUcontext b) { return CUSLICE_PHYSICAL(cuMemcpyPeerAsync)(to, a, from, b, bytes, stream); });
-}
-
-CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
-                                size_t bytes, CUstream stream) {
-    return copy(
-        to_context, from_context, [&] { return CUSLICE_PHYSICAL(cuMemcpyDtoDAsync_v2_ptsz)(to, from, bytes, stream); },
-        [&](CUcontext a, CUcontext b) {
-            return CUSLICE_PHYSICAL(cuMemcpyPeerAsync_ptsz)(to, a, from, b, bytes, stream);
-        });
-}
-
-CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* box) {
-    return copy_box(
-        box, [](const CUDA_MEMCPY3D* one) { return CUSLICE_PHYSICAL(cuMemcpy3D_v2)(one); },
-        [](const CUDA_MEMCPY3D_PEER* two) { return CUSLICE_PHYSICAL(cuMemcpy3DPeer)(two); });
-}
-
-CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER* box) {
-    return copy_box(
-        box, [](const CUDA_MEMCPY3D* one) { return CUSLICE_PHYSICAL(cuMemcpy3D_v2_ptds)(one); },
-        [](const CUDA_MEMCPY3D_PEER* two) { return CUSLICE_PHYSICAL(cuMemcpy3DPeer_ptds)(two); });
-}
-
-CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* box, CUstream stream) {
-    return copy_box(
-        box, [&](const CUDA_MEMCPY3D* one) { return CUSLICE_PHYSICAL(cuMemcpy3DAsync_v2)(one, stream); },
-        [&](const CUDA_MEMCPY3D_PEER* two) { return CUSLICE_PHYSICAL(cuMemcpy3DPeerAsync)(two, stream); });
-}
-
-CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER* box, CUstream stream) {
-    return copy_box(
-        box, [&](const CUDA_MEMCPY3D* one) { return CUSLICE_PHYSICAL(cuMemcpy3DAsync_v2_ptsz)(one, stream); },
-        [&](const CUDA_MEMCPY3D_PEER* two) { return CUSLICE_PHYSICAL(cuMemcpy3DPeerAsync_ptsz)(two, stream); });
 }
 
 }  // namespace split_driver

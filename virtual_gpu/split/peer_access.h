@@ -20,12 +20,11 @@ class PeerAccess {
     // False if it is not allowed. `last`: no other pair needs the real ones' any more.
     bool forbid(std::uint64_t from, std::uint64_t to, bool* last);
     void ended(std::uint64_t context);
-    Mutex& mutex() { return mutex_; }
 
   private:
-    Pair* find(std::uint64_t from, std::uint64_t to);
-    Mutex mutex_;
-    PageVector<Pair> pairs_;
+    Pair* find(std::uint64_t from, std::uint64_t to) CUSLICE_REQUIRES(mutex_);
+    Mutex mutex_{LockRank::peer_access};
+    PageVector<Pair> pairs_ CUSLICE_GUARDED_BY(mutex_);
 };
 
 extern constinit PeerAccess the_peer_access;

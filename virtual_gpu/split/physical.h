@@ -15,20 +15,17 @@ inline void* physical_slot(Function function) {
 
 namespace detail {
 
-template <typename... Arguments>
+template <Function kFunction, typename... Arguments>
 struct PhysicalFunction {
-    using Pointer = CUresult(CUDAAPI*)(Arguments...);
-    Function function;
-
     CUresult operator()(Arguments... arguments) const {
-        const auto call = reinterpret_cast<Pointer>(physical_slot(function));
+        const auto call = reinterpret_cast<CUresult(CUDAAPI*)(Arguments...)>(physical_slot(kFunction));
         return call ? call(arguments...) : unavailable();
     }
 };
 
-template <typename... Arguments>
-constexpr PhysicalFunction<Arguments...> physical_function(CUresult(CUDAAPI*)(Arguments...), Function function) {
-    return {function};
+template <Function kFunction, typename... Arguments>
+constexpr PhysicalFunction<kFunction, Arguments...> physical_function(CUresult(CUDAAPI*)(Arguments...)) {
+    return {};
 }
 
 }  // namespace detail
@@ -37,4 +34,4 @@ constexpr PhysicalFunction<Arguments...> physical_function(CUresult(CUDAAPI*)(Ar
 
 // CUSLICE_PHYSICAL(cuDeviceGetCount)(&count): as CUSLICE_REAL, of the physical GPUs.
 #define CUSLICE_PHYSICAL(symbol) \
-    (::cuslice::detail::physical_function(static_cast<decltype(&::symbol)>(nullptr), ::cuslice::Function::symbol))
+    (::cuslice::detail::physical_function<::cuslice::Function::symbol>(static_cast<decltype(&::symbol)>(nullptr)))

@@ -75,7 +75,7 @@ CUresult set_flags(CUdevice ordinal, unsigned flags, Call call) {
 
 namespace split_driver {
 
-CUresult cuDevicePrimaryCtxRetain(CUcontext* handle, CUdevice ordinal) {
+CUSLICE_SPLIT(cuDevicePrimaryCtxRetain, handle, ordinal) {
     const Split::Device* device = split().device(ordinal);
     if (!device) return to_physical(ordinal), CUSLICE_PHYSICAL(cuDevicePrimaryCtxRetain)(handle, ordinal);
     VirtualContext& context = virtual_contexts().primary(ordinal);
@@ -93,31 +93,31 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* handle, CUdevice ordinal) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+CUSLICE_SPLIT(cuDevicePrimaryCtxRelease, device) {
     return release(device, [](CUdevice physical) { return CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease)(physical); });
 }
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+CUSLICE_SPLIT(cuDevicePrimaryCtxRelease_v2, device) {
     return release(device, [](CUdevice physical) { return CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(physical); });
 }
 
-CUresult cuDevicePrimaryCtxReset(CUdevice device) {
+CUSLICE_SPLIT(cuDevicePrimaryCtxReset, device) {
     return reset(device, [](CUdevice physical) { return CUSLICE_PHYSICAL(cuDevicePrimaryCtxReset)(physical); });
 }
-CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+CUSLICE_SPLIT(cuDevicePrimaryCtxReset_v2, device) {
     return reset(device, [](CUdevice physical) { return CUSLICE_PHYSICAL(cuDevicePrimaryCtxReset_v2)(physical); });
 }
 
-CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) {
+CUSLICE_SPLIT(cuDevicePrimaryCtxSetFlags, device, flags) {
     return set_flags(device, flags,
                      [&](CUdevice physical) { return CUSLICE_PHYSICAL(cuDevicePrimaryCtxSetFlags)(physical, flags); });
 }
-CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags) {
+CUSLICE_SPLIT(cuDevicePrimaryCtxSetFlags_v2, device, flags) {
     return set_flags(device, flags, [&](CUdevice physical) {
         return CUSLICE_PHYSICAL(cuDevicePrimaryCtxSetFlags_v2)(physical, flags);
     });
 }
 
-CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned* flags, int* active) {
+CUSLICE_SPLIT(cuDevicePrimaryCtxGetState, ordinal, flags, active) {
     CUdevice physical = ordinal;
     to_physical(physical);
     const CUresult result = CUSLICE_PHYSICAL(cuDevicePrimaryCtxGetState)(physical, flags, active);

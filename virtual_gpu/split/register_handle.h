@@ -11,7 +11,7 @@ template <typename Handle, typename Call, typename Destroy>
 CUresult make_registered(HandleKind kind, Handle* handle, Call call, Destroy destroy) {
     const CUresult result = call();
     if (result != CUDA_SUCCESS) return result;
-    const VirtualContexts::Meaning now = CurrentVirtual::get();
+    const VirtualContexts::Resolved now = CurrentVirtual::get();
     if (handle_registry().add(*handle, kind, CurrentVirtual::device(),
                               now.context ? std::uint64_t{now.context->number} : 0))
         return result;

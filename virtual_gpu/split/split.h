@@ -6,7 +6,7 @@ namespace cuslice {
 
 // The driver as it would be with the virtual GPUs in place of the physical ones.
 //
-// Where the settings split a GPU, this folder's functions (functions.def) are put into the driver's table
+// Where the settings split a GPU, this folder's functions (driver/functions.def) are put into the driver's table
 // (driver/table.h), between the hooks and the driver: whoever calls through the table counts virtual GPUs, and what
 // reaches the driver counts physical ones. Where nothing is split the table is the driver's own, and nothing here runs.
 //
@@ -54,7 +54,7 @@ class Split {
   private:
     bool installed_ = false, open_ = false;
     int count_ = 0;
-    Device devices_[VirtualParts::kMost];
+    Device devices_[VirtualParts::kMax];
 };
 
 extern constinit Split the_split;

@@ -17,9 +17,9 @@ CUresult make_stream(CUstream* stream, Call call) {
 
 CUcontext context_of(CUstream stream, CUcontext real) {
     const HandleOwner owner = handle_registry().find(stream, HandleKind::stream);
-    if (!owner.known || !owner.context) return shown(real);
+    if (!owner.known || !owner.context) return to_virtual(real);
     if (VirtualContext* context = virtual_contexts().numbered(owner.context)) return context->handle();
-    return shown(real);
+    return to_virtual(real);
 }
 
 }  // namespace
@@ -29,59 +29,40 @@ int device_of(CUstream stream) {
     return owner.known ? owner.device : CurrentVirtual::device();
 }
 
+namespace {
+
+constexpr auto create = [](auto real, CUstream* stream, auto... how) {
+    return make_stream(stream, [&] { return real(stream, how...); });
+};
+constexpr auto destroy = [](auto real, CUstream stream) {
+    return destroy_registered(HandleKind::stream, stream, [&] { return real(stream); });
+};
+// The newer form answers null for the context of a green one.
+constexpr auto get_context = [](auto real, CUstream stream, CUcontext* context, auto... green) {
+    const CUresult result = real(stream, context, green...);
+    if (result == CUDA_SUCCESS && (*context || !sizeof...(green))) *context = context_of(stream, *context);
+    return result;
+};
+constexpr auto get_device = [](auto real, CUstream stream, CUdevice* device) {
+    const CUresult result = real(stream, device);
+    if (result == CUDA_SUCCESS) *device = device_of(stream);
+    return result;
+};
+
+}  // namespace
+
 namespace split_driver {
 
-CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
-    return make_stream(stream, [&] { return CUSLICE_PHYSICAL(cuStreamCreate)(stream, flags); });
-}
-
-CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
-    return make_stream(stream, [&] { return CUSLICE_PHYSICAL(cuStreamCreateWithPriority)(stream, flags, priority); });
-}
-
-CUresult cuStreamDestroy(CUstream stream) {
-    return destroy_registered(HandleKind::stream, stream, [&] { return CUSLICE_PHYSICAL(cuStreamDestroy)(stream); });
-}
-
-CUresult cuStreamDestroy_v2(CUstream stream) {
-    return destroy_registered(HandleKind::stream, stream, [&] { return CUSLICE_PHYSICAL(cuStreamDestroy_v2)(stream); });
-}
-
-CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
-    const CUresult result = CUSLICE_PHYSICAL(cuStreamGetCtx)(stream, context);
-    if (result == CUDA_SUCCESS) *context = context_of(stream, *context);
-    return result;
-}
-
-CUresult cuStreamGetCtx_ptsz(CUstream stream, CUcontext* context) {
-    const CUresult result = CUSLICE_PHYSICAL(cuStreamGetCtx_ptsz)(stream, context);
-    if (result == CUDA_SUCCESS) *context = context_of(stream, *context);
-    return result;
-}
-
-CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext* context, CUgreenCtx* green) {
-    const CUresult result = CUSLICE_PHYSICAL(cuStreamGetCtx_v2)(stream, context, green);
-    if (result == CUDA_SUCCESS && *context) *context = context_of(stream, *context);
-    return result;
-}
-
-CUresult cuStreamGetCtx_v2_ptsz(CUstream stream, CUcontext* context, CUgreenCtx* green) {
-    const CUresult result = CUSLICE_PHYSICAL(cuStreamGetCtx_v2_ptsz)(stream, context, green);
-    if (result == CUDA_SUCCESS && *context) *context = context_of(stream, *context);
-    return result;
-}
-
-CUresult cuStreamGetDevice(CUstream stream, CUdevice* device) {
-    const CUresult result = CUSLICE_PHYSICAL(cuStreamGetDevice)(stream, device);
-    if (result == CUDA_SUCCESS) *device = device_of(stream);
-    return result;
-}
-
-CUresult cuStreamGetDevice_ptsz(CUstream stream, CUdevice* device) {
-    const CUresult result = CUSLICE_PHYSICAL(cuStreamGetDevice_ptsz)(stream, device);
-    if (result == CUDA_SUCCESS) *device = device_of(stream);
-    return result;
-}
+CUSLICE_SPLIT_FORM(cuStreamCreate, create, stream, flags)
+CUSLICE_SPLIT_FORM(cuStreamCreateWithPriority, create, stream, flags, priority)
+CUSLICE_SPLIT_FORM(cuStreamDestroy, destroy, stream)
+CUSLICE_SPLIT_FORM(cuStreamDestroy_v2, destroy, stream)
+CUSLICE_SPLIT_FORM(cuStreamGetCtx, get_context, stream, context)
+CUSLICE_SPLIT_FORM(cuStreamGetCtx_ptsz, get_context, stream, context)
+CUSLICE_SPLIT_FORM(cuStreamGetCtx_v2, get_context, stream, context, green)
+CUSLICE_SPLIT_FORM(cuStreamGetCtx_v2_ptsz, get_context, stream, context, green)
+CUSLICE_SPLIT_FORM(cuStreamGetDevice, get_device, stream, device)
+CUSLICE_SPLIT_FORM(cuStreamGetDevice_ptsz, get_device, stream, device)
 
 }  // namespace split_driver
 

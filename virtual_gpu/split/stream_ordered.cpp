@@ -16,11 +16,11 @@ struct Pools {
 };
 
 // Over both arrays' contents. The driver is called with it held: two threads that ask first are to get one pool.
-constinit Mutex pools_mutex;
-constinit Pools pools_of[VirtualParts::kMost];
+constinit Mutex pools_mutex{LockRank::virtual_pools};
+constinit Pools pools_of[VirtualParts::kMax] CUSLICE_GUARDED_BY(pools_mutex);
 
 // With the lock held.
-CUresult preset_of(int ordinal, CUmemoryPool* pool) {
+CUresult preset_of(int ordinal, CUmemoryPool* pool) CUSLICE_REQUIRES(pools_mutex) {
     Pools& pools = pools_of[ordinal];
     if (!pools.preset) {
         CUmemPoolProps properties{};
@@ -61,19 +61,17 @@ bool names_gpu(const CUmemLocation* location, CUmemAllocationType type) {
            type == CU_MEM_ALLOCATION_TYPE_PINNED;
 }
 
-template <typename Call>
-CUresult allocate(CUdeviceptr* address, CUstream stream, Call from_pool) {
+template <typename FromPool>
+CUresult allocate(FromPool from_pool, CUdeviceptr* address, std::size_t bytes, CUstream stream) {
     const int ordinal = device_of(stream);
     CUmemoryPool pool = nullptr;
     if (ordinal < 0) return CUDA_ERROR_INVALID_CONTEXT;
     if (!address) return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = chosen_of(ordinal, &pool);
-    return result == CUDA_SUCCESS ? from_pool(pool) : result;
+    return result == CUDA_SUCCESS ? from_pool(address, bytes, pool, stream) : result;
 }
 
 }  // namespace
-
-Mutex& virtual_pools_mutex() { return pools_mutex; }
 
 void forget_pools_of(CUdevice physical) {
     LockGuard lock(pools_mutex);
@@ -93,39 +91,39 @@ void forget_pools_if_ended(CUdevice physical) {
 
 namespace split_driver {
 
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice ordinal) {
+CUSLICE_SPLIT(cuDeviceGetDefaultMemPool, pool, ordinal) {
     if (!split().is_open() || !pool) return CUSLICE_PHYSICAL(cuDeviceGetDefaultMemPool)(pool, ordinal);
     if (!split().device(ordinal)) return CUSLICE_PHYSICAL(cuDeviceGetDefaultMemPool)(pool, CU_DEVICE_INVALID);
     LockGuard lock(pools_mutex);
     return preset_of(ordinal, pool);
 }
 
-CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice ordinal) {
+CUSLICE_SPLIT(cuDeviceGetMemPool, pool, ordinal) {
     if (!split().is_open() || !pool) return CUSLICE_PHYSICAL(cuDeviceGetMemPool)(pool, ordinal);
     return split().device(ordinal) ? chosen_of(ordinal, pool) : CUDA_ERROR_INVALID_DEVICE;
 }
 
-CUresult cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool pool) {
+CUSLICE_SPLIT(cuDeviceSetMemPool, ordinal, pool) {
     if (!split().is_open()) return CUSLICE_PHYSICAL(cuDeviceSetMemPool)(ordinal, pool);
     return split().device(ordinal) ? choose(ordinal, pool) : CUDA_ERROR_INVALID_DEVICE;
 }
 
-CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+CUSLICE_SPLIT(cuMemGetDefaultMemPool, pool, location, type) {
     if (names_gpu(location, type)) return split_driver::cuDeviceGetDefaultMemPool(pool, location->id);
     return CUSLICE_PHYSICAL(cuMemGetDefaultMemPool)(pool, location, type);
 }
 
-CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+CUSLICE_SPLIT(cuMemGetMemPool, pool, location, type) {
     if (names_gpu(location, type)) return split_driver::cuDeviceGetMemPool(pool, location->id);
     return CUSLICE_PHYSICAL(cuMemGetMemPool)(pool, location, type);
 }
 
-CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
+CUSLICE_SPLIT(cuMemSetMemPool, location, type, pool) {
     if (names_gpu(location, type)) return split_driver::cuDeviceSetMemPool(location->id, pool);
     return CUSLICE_PHYSICAL(cuMemSetMemPool)(location, type, pool);
 }
 
-CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* wish) {
+CUSLICE_SPLIT(cuMemPoolCreate, pool, wish) {
     if (!wish) return CUSLICE_PHYSICAL(cuMemPoolCreate)(pool, wish);
     CUmemPoolProps real = *wish;
     to_physical(real.location);
@@ -137,7 +135,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* wish) {
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+CUSLICE_SPLIT(cuMemPoolDestroy, pool) {
     if (is_preset(pool)) return CUDA_ERROR_INVALID_VALUE;
     const HandleOwner owner = handle_registry().find(pool, HandleKind::pool);
     handle_registry().remove(pool, HandleKind::pool);
@@ -154,7 +152,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
 }
 
 // A part of the pool's own GPU reaches it already. The driver is asked for the others.
-CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* wishes, size_t count) {
+CUSLICE_SPLIT(cuMemPoolSetAccess, pool, wishes, count) {
     const HandleOwner owner = handle_registry().find(pool, HandleKind::pool);
     for (std::size_t i = 0; wishes && i < count; i++) {
         CUmemAccessDesc wish = wishes[i];
@@ -168,23 +166,19 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* wishes, si
     return wishes && count ? CUDA_SUCCESS : CUSLICE_PHYSICAL(cuMemPoolSetAccess)(pool, wishes, count);
 }
 
-CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLocation* location) {
+CUSLICE_SPLIT(cuMemPoolGetAccess, flags, pool, location) {
     if (!location) return CUSLICE_PHYSICAL(cuMemPoolGetAccess)(flags, pool, location);
     CUmemLocation real = *location;
     to_physical(real);
     return CUSLICE_PHYSICAL(cuMemPoolGetAccess)(flags, pool, &real);
 }
 
-CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
-    return allocate(address, stream, [&](CUmemoryPool pool) {
-        return CUSLICE_PHYSICAL(cuMemAllocFromPoolAsync)(address, bytes, pool, stream);
-    });
+CUSLICE_SPLIT(cuMemAllocAsync, address, bytes, stream) {
+    return allocate(CUSLICE_PHYSICAL(cuMemAllocFromPoolAsync), address, bytes, stream);
 }
 
-CUresult cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes, CUstream stream) {
-    return allocate(address, stream, [&](CUmemoryPool pool) {
-        return CUSLICE_PHYSICAL(cuMemAllocFromPoolAsync_ptsz)(address, bytes, pool, stream);
-    });
+CUSLICE_SPLIT(cuMemAllocAsync_ptsz, address, bytes, stream) {
+    return allocate(CUSLICE_PHYSICAL(cuMemAllocFromPoolAsync_ptsz), address, bytes, stream);
 }
 
 }  // namespace split_driver

@@ -22,7 +22,7 @@ inline void to_physical(CUdevice& device) {
 // False if there is no such context.
 inline bool to_real(CUcontext& context) {
     if (!context) return true;
-    context = virtual_contexts().of(context).real;
+    context = virtual_contexts().resolve(context).real;
     return context;
 }
 
@@ -36,7 +36,7 @@ CUresult CUDAAPI with_physical(Arguments... arguments) {
     std::tuple<Arguments...> all(arguments...);
     static_assert(std::is_same_v<std::tuple_element_t<kPlace, std::tuple<Arguments...>>, CUdevice>);
     to_physical(std::get<kPlace>(all));
-    return std::apply(detail::PhysicalFunction<Arguments...>{kFunction}, all);
+    return std::apply(detail::PhysicalFunction<kFunction, Arguments...>{}, all);
 }
 
 // A function some of whose arguments are contexts.
@@ -48,7 +48,7 @@ CUresult CUDAAPI with_real(Arguments... arguments) {
             known = to_real(argument) && known;
     };
     (translate(arguments), ...);
-    return known ? detail::PhysicalFunction<Arguments...>{kFunction}(arguments...) : CUDA_ERROR_INVALID_CONTEXT;
+    return known ? detail::PhysicalFunction<kFunction, Arguments...>{}(arguments...) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 }  // namespace cuslice

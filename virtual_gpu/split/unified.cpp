@@ -38,10 +38,10 @@ class Owner {
         if (!data) return;
         if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) {
             auto& ordinal = *static_cast<int*>(data);
-            if (ordinal >= 0) ordinal = device_ >= 0 ? device_ : shown(CUdevice{ordinal});
+            if (ordinal >= 0) ordinal = device_ >= 0 ? device_ : to_virtual(CUdevice{ordinal});
         } else if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT) {
             auto& context = *static_cast<CUcontext*>(data);
-            if (context) context = context_ ? context_ : shown(context);
+            if (context) context = context_ ? context_ : to_virtual(context);
         }
     }
 
@@ -64,7 +64,7 @@ void correct(CUmem_range_attribute attribute, void* data, std::size_t size) {
                           attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY;
     auto* places = static_cast<int*>(data);
     for (std::size_t i = 0; is_place && places && i < size / sizeof(int); i++)
-        if (places[i] >= 0) places[i] = shown(CUdevice{places[i]});
+        if (places[i] >= 0) places[i] = to_virtual(CUdevice{places[i]});
 }
 
 // An id is a GPU's only if the type beside it says so.
@@ -78,20 +78,20 @@ void correct_id(CUmem_range_attribute attribute, void* data, CUdeviceptr address
         type != CU_MEM_LOCATION_TYPE_DEVICE)
         return;
     auto& id = *static_cast<int*>(data);
-    id = shown(CUdevice{id});
+    id = to_virtual(CUdevice{id});
 }
 
 }  // namespace
 
 namespace split_driver {
 
-CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
+CUSLICE_SPLIT(cuPointerGetAttribute, data, attribute, address) {
     const CUresult result = CUSLICE_PHYSICAL(cuPointerGetAttribute)(data, attribute, address);
     if (result == CUDA_SUCCESS && about_owner(attribute)) Owner(address).correct(attribute, data);
     return result;
 }
 
-CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr address) {
+CUSLICE_SPLIT(cuPointerGetAttributes, count, attributes, data, address) {
     const CUresult result = CUSLICE_PHYSICAL(cuPointerGetAttributes)(count, attributes, data, address);
     if (result != CUDA_SUCCESS) return result;
     bool any = false;
@@ -102,8 +102,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
     return result;
 }
 
-CUresult cuMemRangeGetAttribute(void* data, size_t size, CUmem_range_attribute attribute, CUdeviceptr address,
-                                size_t bytes) {
+CUSLICE_SPLIT(cuMemRangeGetAttribute, data, size, attribute, address, bytes) {
     const CUresult result = CUSLICE_PHYSICAL(cuMemRangeGetAttribute)(data, size, attribute, address, bytes);
     if (result != CUDA_SUCCESS) return result;
     correct(attribute, data, size);
@@ -111,8 +110,7 @@ CUresult cuMemRangeGetAttribute(void* data, size_t size, CUmem_range_attribute a
     return result;
 }
 
-CUresult cuMemRangeGetAttributes(void** data, size_t* sizes, CUmem_range_attribute* attributes, size_t count,
-                                 CUdeviceptr address, size_t bytes) {
+CUSLICE_SPLIT(cuMemRangeGetAttributes, data, sizes, attributes, count, address, bytes) {
     const CUresult result = CUSLICE_PHYSICAL(cuMemRangeGetAttributes)(data, sizes, attributes, count, address, bytes);
     if (result != CUDA_SUCCESS) return result;
     for (std::size_t i = 0; i < count; i++) {

@@ -6,7 +6,7 @@
 namespace cuslice {
 
 constinit VirtualContexts the_virtual_contexts;
-constinit VirtualContext VirtualContexts::contexts_[kMost];
+constinit VirtualContext VirtualContexts::contexts_[kMax];
 
 bool VirtualContext::primary() const { return this < VirtualContexts::contexts_ + VirtualContexts::kPrimary; }
 
@@ -31,7 +31,7 @@ VirtualContext* VirtualContexts::numbered(std::uint64_t number) {
     return nullptr;
 }
 
-VirtualContexts::Meaning VirtualContexts::of(CUcontext handle) {
+VirtualContexts::Resolved VirtualContexts::resolve(CUcontext handle) {
     const auto address = reinterpret_cast<std::uintptr_t>(handle), first = reinterpret_cast<std::uintptr_t>(contexts_);
     const bool ours = address - first < sizeof(contexts_);
     VirtualContext* context = find(handle);
@@ -51,9 +51,9 @@ void VirtualContexts::start(VirtualContext& context, CUcontext real) {
 
 VirtualContext* VirtualContexts::create(int device, CUcontext real, unsigned flags) {
     LockGuard lock(mutex_);
-    for (std::size_t tried = kPrimary; tried < kMost; tried++) {
+    for (std::size_t tried = kPrimary; tried < kMax; tried++) {
         VirtualContext& context = contexts_[next_];
-        next_ = next_ + 1 < kMost ? next_ + 1 : kPrimary;
+        next_ = next_ + 1 < kMax ? next_ + 1 : kPrimary;
         if (context.lives.load(std::memory_order_relaxed)) continue;
         context.device = device;
         context.flags = flags;

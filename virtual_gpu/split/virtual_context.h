@@ -32,11 +32,11 @@ class VirtualContexts {
   public:
     // What a handle stands for. `context` null: a real one that is not ours, such as a green context's. `real` null: no
     // context at all, or not any more.
-    struct Meaning {
+    struct Resolved {
         VirtualContext* context = nullptr;
         CUcontext real = nullptr;
     };
-    Meaning of(CUcontext handle);
+    Resolved resolve(CUcontext handle);
     // The context with this handle, alive or not; null if it is not ours.
     VirtualContext* find(CUcontext handle);
 
@@ -58,17 +58,16 @@ class VirtualContexts {
     // Whether another one of the same physical GPU's lives.
     bool has_company(const VirtualContext& context);
 
-    Mutex& mutex() { return mutex_; }
-
   private:
     friend struct VirtualContext;
-    static constexpr std::size_t kPrimary = 64, kMost = 4096;
-    void start(VirtualContext& context, CUcontext real);
+    static constexpr std::size_t kPrimary = 64, kMax = 4096;
+    void start(VirtualContext& context, CUcontext real) CUSLICE_REQUIRES(mutex_);
 
-    Mutex mutex_;
-    std::uint64_t numbers_ = 0;
-    std::size_t next_ = kPrimary;  // where to look for a free one: the longer a handle is not used again the better
-    static VirtualContext contexts_[kMost];
+    Mutex mutex_{LockRank::virtual_contexts};
+    std::uint64_t numbers_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    std::size_t next_ CUSLICE_GUARDED_BY(mutex_) =
+        kPrimary;  // where to look for a free one: the longer a handle is not used again the better
+    static VirtualContext contexts_[kMax];
 };
 
 extern constinit VirtualContexts the_virtual_contexts;

@@ -1,8 +1,9 @@
-// Physical memory by the piece (cuMemCreate), and who may reach it.
+// Physical memory by the piece (cuMemCreate), who may reach it, and for which GPUs tiles of an array are bound.
 #include "virtual_gpu/split/access.h"
 #include "virtual_gpu/split/current_context.h"
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/handle_registry.h"
+#include "virtual_gpu/split/physical_copy.h"
 #include "virtual_gpu/split/translate.h"
 
 namespace cuslice {
@@ -29,12 +30,27 @@ void keep_access(CUdeviceptr address, std::size_t bytes, CUmemAccessDesc& wish) 
     }
 }
 
+// A bit for each GPU. One that there is not becomes the last bit, which is no GPU's either.
+void translate_tiles(CUarrayMapInfo& tiles) {
+    constexpr unsigned kBits = 32;
+    unsigned real = 0;
+    for (unsigned i = 0; i < kBits; i++) {
+        if (!(tiles.deviceBitMask >> i & 1)) continue;
+        const Split::Device* device = split().device(static_cast<int>(i));
+        real |= 1u << (device ? static_cast<unsigned>(device->physical) : kBits - 1);
+    }
+    if (split().is_open()) tiles.deviceBitMask = real;
+}
+
+constexpr auto map_tiles = [](auto call, CUarrayMapInfo* tiles, unsigned count, CUstream stream) {
+    return with_copy(tiles, count, translate_tiles, [&](CUarrayMapInfo* real) { return call(real, count, stream); });
+};
+
 }  // namespace
 
 namespace split_driver {
 
-CUresult cuMemCreate(CUmemGenericAllocationHandle* piece, size_t bytes, const CUmemAllocationProp* wish,
-                     unsigned long long flags) {
+CUSLICE_SPLIT(cuMemCreate, piece, bytes, wish, flags) {
     if (!wish) return CUSLICE_PHYSICAL(cuMemCreate)(piece, bytes, wish, flags);
     CUmemAllocationProp real = *wish;
     to_physical(real.location);
@@ -46,7 +62,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* piece, size_t bytes, const CU
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult cuMemRelease(CUmemGenericAllocationHandle piece) {
+CUSLICE_SPLIT(cuMemRelease, piece) {
     const CUresult result = CUSLICE_PHYSICAL(cuMemRelease)(piece);
     CUmemAllocationProp properties;
     // There may be more handles of it, which are the same number.
@@ -57,7 +73,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle piece) {
 }
 
 // What one of several parts had is not taken from it when another one is given less, or nothing.
-CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* wishes, size_t count) {
+CUSLICE_SPLIT(cuMemSetAccess, address, bytes, wishes, count) {
     PhysicalAccess real(wishes, count);
     if (!real.complete()) return CUDA_ERROR_OUT_OF_MEMORY;
     for (CUmemAccessDesc& wish : real)
@@ -65,28 +81,30 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc
     return CUSLICE_PHYSICAL(cuMemSetAccess)(address, bytes, real.get(), wishes ? real.size() : count);
 }
 
-CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr address) {
+CUSLICE_SPLIT(cuMemGetAccess, flags, location, address) {
     if (!location) return CUSLICE_PHYSICAL(cuMemGetAccess)(flags, location, address);
     CUmemLocation real = *location;
     to_physical(real);
     return CUSLICE_PHYSICAL(cuMemGetAccess)(flags, &real, address);
 }
 
-CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* wish,
-                                       CUmemAllocationGranularity_flags which) {
+CUSLICE_SPLIT(cuMemGetAllocationGranularity, granularity, wish, which) {
     if (!wish) return CUSLICE_PHYSICAL(cuMemGetAllocationGranularity)(granularity, wish, which);
     CUmemAllocationProp real = *wish;
     to_physical(real.location);
     return CUSLICE_PHYSICAL(cuMemGetAllocationGranularity)(granularity, &real, which);
 }
 
-CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties, CUmemGenericAllocationHandle piece) {
+CUSLICE_SPLIT(cuMemGetAllocationPropertiesFromHandle, properties, piece) {
     const CUresult result = CUSLICE_PHYSICAL(cuMemGetAllocationPropertiesFromHandle)(properties, piece);
     if (result != CUDA_SUCCESS || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return result;
     const HandleOwner owner = handle_registry().find(as_handle(piece), HandleKind::piece);
-    properties->location.id = owner.known ? owner.device : shown(properties->location.id);
+    properties->location.id = owner.known ? owner.device : to_virtual(properties->location.id);
     return result;
 }
+
+CUSLICE_SPLIT_FORM(cuMemMapArrayAsync, map_tiles, tiles, count, stream)
+CUSLICE_SPLIT_FORM(cuMemMapArrayAsync_ptsz, map_tiles, tiles, count, stream)
 
 }  // namespace split_driver
 

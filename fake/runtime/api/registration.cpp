@@ -72,7 +72,7 @@ void __cudaRegisterManagedVar(void** handle, void** shadow, char*, const char* n
 }
 
 char __cudaInitModule(void** handle) {
-    return handle != nullptr && in_context([&] { return make_managed(binary_of(handle)); }) == cudaSuccess;
+    return handle != nullptr && in_context([&] { return make_managed(binary_of(handle)); }) == cudaSuccess ? 1 : 0;
 }
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, void* stream) {

@@ -6,7 +6,15 @@
 
 #include <atomic>
 
-#define CUSLICE_CUDART_EXPORT(name, state) CUSLICE_CUDART_##state(name)
+#define CUSLICE_CUDART_EXPORT(name, versions, state) CUSLICE_CUDART_##versions(CUSLICE_CUDART_##state, name)
+#define CUSLICE_CUDART_both(state, name) state(name)
+#if CUSLICE_CUDART_VERSION >= 13000
+#define CUSLICE_CUDART_only_12(state, name)
+#define CUSLICE_CUDART_only_13(state, name) state(name)
+#else
+#define CUSLICE_CUDART_only_12(state, name) state(name)
+#define CUSLICE_CUDART_only_13(state, name)
+#endif
 #define CUSLICE_CUDART_defined(name)
 #define CUSLICE_CUDART_refused(name)                              \
     extern "C" int refused_##name() __asm__(#name);               \
@@ -14,9 +22,4 @@
         static constinit std::atomic<bool> said{false};           \
         return cuslice::fake::refuse(#name, said.exchange(true)); \
     }
-
-#if CUSLICE_CUDART_VERSION >= 13000
-#include "fake/runtime/exports_13.def"
-#else
-#include "fake/runtime/exports_12.def"
-#endif
+#include "fake/runtime/exports.def"

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <thread>
 
+#include "fake/books/file_lock.h"
 #include "tests/catch.h"
 #include "tests/fake/child.h"
 #include "tests/soon.h"
@@ -116,6 +117,32 @@ TEST_CASE("what a killed process held is there for the next, even before it is w
                   EXPECT_EQUAL(books.used_by_all(), std::uint64_t{0});
                   wait_for(child);
               }
+          }) == "");
+}
+
+TEST_CASE("a slot that another process is just claiming is left to it") {
+    CHECK(in_child({}, [](const Report& report) {
+              Books books;
+              open_books(report, books, false);
+              int ready[2];
+              EXPECT(pipe(ready) == 0);
+              const pid_t child = fork();
+              if (child == 0) {  // has locked the first slot, and not said so in it yet
+                  prctl(PR_SET_PDEATHSIG, SIGKILL);
+                  const std::string path = books_folder() + "/" + uuid_text(small_gpu()) + ".lock";
+                  EXPECT(set_lock(open(path.c_str(), O_RDWR | O_CLOEXEC), 1, F_WRLCK, F_SETLK) == 0);
+                  EXPECT(write(ready[1], "x", 1) == 1);
+                  pause();
+              }
+              char byte = 0;
+              EXPECT(read(ready[0], &byte, 1) == 1);
+              std::string error;
+              const bool claimed = books.claim_slot(error);
+              kill(child, SIGKILL);
+              wait_for(child);
+              EXPECT_EQUAL(error, std::string());
+              EXPECT(claimed && books.charge(capacity));
+              EXPECT_EQUAL(books.used_by_all(), capacity);
           }) == "");
 }
 

@@ -32,7 +32,7 @@ size_t resident_kilobytes() {
 
 }  // namespace
 
-TEST_CASE("ten thousand random copies and fills leave what they would in plain memory") {
+TEST_CASE("ten thousand random copies and fills leave what they would in plain memory", "[fuzz]") {
     CHECK(in_child(one_t4, [](const Report& report) {
               use_device(report);
               constexpr size_t size = 9 * MiB;  // some whole pages, and edges

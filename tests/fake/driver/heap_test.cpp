@@ -16,7 +16,7 @@ constexpr std::size_t MiB = 1 << 20;
 
 }  // namespace
 
-TEST_CASE("random blocks neither overlap nor get lost") {
+TEST_CASE("random blocks neither overlap nor get lost", "[fuzz]") {
     Heap heap;
     heap.open(base, std::size_t{4} << 30);
     std::map<Address, std::uint64_t> model;

@@ -2,7 +2,9 @@
 
 #include "fake/driver/memory_space.h"
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "tests/catch.h"
@@ -87,4 +89,20 @@ TEST_CASE("more addresses than there are give what there is") {
     MemorySpace space;
     REQUIRE(space.open(size, std::size_t{1} << 60));
     CHECK(space.size() >= size);
+}
+
+TEST_CASE("a space that another thread opens has nothing in it until it is open") {
+    MemorySpace space;
+    std::atomic<bool> looks{false};
+    const unsigned char mark = 0x99;
+    std::thread looker([&] {
+        std::size_t seen = 0;
+        while ((seen = space.size()) == 0 || !space.contains(space.base() + seen - 1)) looks = true;
+        space.write(space.base() + seen - 1, &mark, 1);
+    });
+    while (!looks) std::this_thread::yield();
+    CHECK_FALSE(space.contains(0));
+    REQUIRE(space.open(size, size));
+    looker.join();
+    CHECK(byte_at(space, space.size() - 1) == 0x99);
 }

@@ -14,28 +14,24 @@
 using namespace cuslice::nvml;
 using namespace fake_test;
 
-extern "C" {
-functions::nvmlInit_v2 nvmlInit_v2;
-functions::nvmlDeviceGetHandleByIndex_v2 nvmlDeviceGetHandleByIndex_v2;
-}
-
 namespace {
 
 using Words = std::vector<std::string>;
 
 Environment on(const std::string& gpu) { return {{"CUSLICE_FAKE", gpu}}; }
 
-Device device_of(const Report& report) {
-    Device device = nullptr;
-    EXPECT_EQUAL(nvmlInit_v2(), SUCCESS);
-    EXPECT_EQUAL(nvmlDeviceGetHandleByIndex_v2(0, &device), SUCCESS);
+nvmlDevice_t device_of(const Report& report) {
+    nvmlDevice_t device = nullptr;
+    EXPECT_EQUAL(nvmlInit_v2(), NVML_SUCCESS);
+    EXPECT_EQUAL(nvmlDeviceGetHandleByIndex_v2(0, &device), NVML_SUCCESS);
     return device;
 }
 
 /// A function by its name, as programs find NVML's.
 template <typename... Arguments>
-Return ask(const char* name, Device device, Arguments... arguments) {
-    return reinterpret_cast<Return (*)(Device, Arguments...)>(dlsym(RTLD_DEFAULT, name))(device, arguments...);
+nvmlReturn_t ask(const char* name, nvmlDevice_t device, Arguments... arguments) {
+    return reinterpret_cast<nvmlReturn_t (*)(nvmlDevice_t, Arguments...)>(dlsym(RTLD_DEFAULT, name))(device,
+                                                                                                     arguments...);
 }
 
 /// Asks each twice, with room for an answer that none of them writes to, and returns what was said of it.
@@ -45,7 +41,7 @@ std::string said_of(const std::string& gpu, const Words& names) {
     CHECK(in_child(
               on(gpu),
               [&](const Report& report) {
-                  const Device device = device_of(report);
+                  const nvmlDevice_t device = device_of(report);
                   for (const std::string& name : names) {
                       unsigned char answers[3][4096];
                       std::memset(answers, 7, sizeof answers);
@@ -53,7 +49,7 @@ std::string said_of(const std::string& gpu, const Words& names) {
                           EXPECT_EQUAL(
                               name + " " +
                                   std::to_string(ask(name.c_str(), device, answers[0], answers[1], answers[2])),
-                              name + " " + std::to_string(ERROR_NOT_SUPPORTED));
+                              name + " " + std::to_string(NVML_ERROR_NOT_SUPPORTED));
                       for (const auto& answer : answers)
                           for (const unsigned char byte : answer) EXPECT_EQUAL(int{byte}, 7);
                   }
@@ -119,7 +115,7 @@ TEST_CASE("a handle that is none is told so before anything else") {
                   int nothing[4] = {};
                   const auto ask =
                       reinterpret_cast<int (*)(void*, int*, int*)>(dlsym(RTLD_DEFAULT, "nvmlDeviceGetDriverModel_v2"));
-                  EXPECT_EQUAL(ask(nothing, nothing, nothing), int{ERROR_INVALID_ARGUMENT});
+                  EXPECT_EQUAL(ask(nothing, nothing, nothing), int{NVML_ERROR_INVALID_ARGUMENT});
               },
               &said) == "");
     CHECK(said == "");
@@ -133,36 +129,36 @@ TEST_CASE("nobody encodes, captures frames or keeps accounts, and no virtual mac
     CHECK(in_child(
               on(gpu),
               [&](const Report& report) {
-                  const Device device = device_of(report);
+                  const nvmlDevice_t device = device_of(report);
                   unsigned count = 7, fps = 7, latency = 7;
-                  EXPECT_EQUAL(ask("nvmlDeviceGetEncoderStats", device, &count, &fps, &latency), SUCCESS);
+                  EXPECT_EQUAL(ask("nvmlDeviceGetEncoderStats", device, &count, &fps, &latency), NVML_SUCCESS);
                   EXPECT_EQUAL(count + fps + latency, 0U);
                   EXPECT_EQUAL(
                       ask("nvmlDeviceGetEncoderStats", device, &count, static_cast<unsigned*>(nullptr), &latency),
-                      ERROR_INVALID_ARGUMENT);
+                      NVML_ERROR_INVALID_ARGUMENT);
                   struct {
                       unsigned sessions, fps, latency;
                   } stats{7, 7, 7};
-                  EXPECT_EQUAL(ask("nvmlDeviceGetFBCStats", device, &stats), SUCCESS);
+                  EXPECT_EQUAL(ask("nvmlDeviceGetFBCStats", device, &stats), NVML_SUCCESS);
                   EXPECT_EQUAL(stats.sessions + stats.fps + stats.latency, 0U);
-                  EXPECT_EQUAL(ask("nvmlDeviceGetFBCSessions", device, &(count = 7), nullptr), SUCCESS);
+                  EXPECT_EQUAL(ask("nvmlDeviceGetFBCSessions", device, &(count = 7), nullptr), NVML_SUCCESS);
                   EXPECT_EQUAL(count, 0U);
                   EXPECT_EQUAL(ask("nvmlDeviceGetEncoderSessions", device, &(count = 7), nullptr),
-                               encodes ? SUCCESS : ERROR_NOT_SUPPORTED);
+                               encodes ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED);
                   EXPECT_EQUAL(count, encodes ? 0U : 7U);
                   for (unsigned type = 0; type < 3; type++) {
                       unsigned capacity = 7;
                       const bool can = type == 2 ? av1 : encodes;
                       EXPECT_EQUAL(ask("nvmlDeviceGetEncoderCapacity", device, type, &capacity),
-                                   can ? SUCCESS : ERROR_NOT_SUPPORTED);
+                                   can ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED);
                       EXPECT_EQUAL(capacity, can ? 100U : 7U);
                   }
-                  EXPECT_EQUAL(ask("nvmlDeviceGetEncoderCapacity", device, 3, &count), ERROR_INVALID_ARGUMENT);
-                  EXPECT_EQUAL(ask("nvmlDeviceGetVirtualizationMode", device, &(count = 7)), SUCCESS);
+                  EXPECT_EQUAL(ask("nvmlDeviceGetEncoderCapacity", device, 3, &count), NVML_ERROR_INVALID_ARGUMENT);
+                  EXPECT_EQUAL(ask("nvmlDeviceGetVirtualizationMode", device, &(count = 7)), NVML_SUCCESS);
                   EXPECT_EQUAL(count, 0U);
-                  Enable accounting = FEATURE_ENABLED;
-                  EXPECT_EQUAL(ask("nvmlDeviceGetAccountingMode", device, &accounting), SUCCESS);
-                  EXPECT(accounting == FEATURE_DISABLED);
+                  nvmlEnableState_t accounting = NVML_FEATURE_ENABLED;
+                  EXPECT_EQUAL(ask("nvmlDeviceGetAccountingMode", device, &accounting), NVML_SUCCESS);
+                  EXPECT(accounting == NVML_FEATURE_DISABLED);
               },
               &said) == "");
     CHECK(said == "");

@@ -11,25 +11,25 @@ using namespace cuslice::tests;
 
 namespace {
 
+constexpr bool defined = false, refused = true;
+constexpr int both = 0, only_12 = 12, only_13 = 13;
+
 struct Export {
     const char* name;
+    int only;
     bool refused;
 };
 
-constexpr bool defined = false;
-constexpr bool refused = true;
-
-#define CUSLICE_CUDART_EXPORT(name, state) {#name, state},
-constexpr Export exports_12[] = {
-#include "fake/runtime/exports_12.def"
-};
-constexpr Export exports_13[] = {
-#include "fake/runtime/exports_13.def"
+#define CUSLICE_CUDART_EXPORT(name, versions, state) {#name, versions, state},
+constexpr Export listed[] = {
+#include "fake/runtime/exports.def"
 };
 
 std::vector<Export> exports(int major) {
-    return major == 12 ? std::vector<Export>(std::begin(exports_12), std::end(exports_12))
-                       : std::vector<Export>(std::begin(exports_13), std::end(exports_13));
+    std::vector<Export> found;
+    for (const Export& one : listed)
+        if (one.only == both || one.only == major) found.push_back(one);
+    return found;
 }
 
 }  // namespace

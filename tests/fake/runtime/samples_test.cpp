@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tests/fake/runtime/scenario.h"
+#include "tests/skip.h"
 
 using namespace cuslice::tests;
 
@@ -58,7 +59,7 @@ TEST_CASE("the samples also speak to people") {
 
 TEST_CASE("a program with the static runtime gets one line that says what to do") {
     if (!std::filesystem::exists(std::string(CUSLICE_TEST_SAMPLES) + "/runtime_fill_static")) {
-        WARN("skipped: nvcc is needed to build a program with the static runtime");
+        skip("nvcc is needed to build a program with the static runtime");
         return;
     }
     const Outcome outcome = run_sample("runtime_fill_static");

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { kBlock = 64 << 20, kMost = 64 };
+enum { kBlock = 64 << 20, kMax = 64 };
 
 static void* open_or_end(const char* name) {
     void* library = dlopen(name, RTLD_NOW);
@@ -52,7 +52,7 @@ static void take(int is_first, int shared) {
     void* context = NULL;
     size_t free_bytes = 0;
     size_t total = 0;
-    unsigned long long blocks[kMost];
+    unsigned long long blocks[kMax];
     int taken = 0;
     int status = 0;
     printf("nvmlInit_v2 %d\n", nvmlInit_v2());
@@ -67,9 +67,9 @@ static void take(int is_first, int shared) {
     fflush(stdout);
     if (is_first) meet(places[kFirstContext]);
     meet(places[kContexts]);
-    while (taken < kMost && (status = cuMemAlloc_v2(&blocks[taken], kBlock)) == 0) ++taken;
+    while (taken < kMax && (status = cuMemAlloc_v2(&blocks[taken], kBlock)) == 0) ++taken;
     meet(places[kFilled]);
-    printf("blocks: %s, then %d\n", taken == kMost ? "all" : "not all", status);
+    printf("blocks: %s, then %d\n", taken == kMax ? "all" : "not all", status);
     // Two processes know their contexts' sizes roughly: one may have taken what the other would keep free for the
     // driver.
     if (!shared) printf("one freed %d, ", cuMemFree_v2(blocks[0]));

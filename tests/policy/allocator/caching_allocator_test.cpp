@@ -32,7 +32,7 @@ TEST_CASE("large blocks begin where other devices and the host can map them, wha
     std::mt19937 random(3);
     std::vector<std::uint64_t> live;
     for (int i = 0; i < 3000; i++) {
-        const std::uint64_t most = 1ull << (17 + random() % 11), bytes = SizeClass::kMost + 1 + random() % most;
+        const std::uint64_t most = 1ull << (17 + random() % 11), bytes = SizeClass::kMax + 1 + random() % most;
         const std::uint64_t boundary = bytes >= 64 * kMiB ? 2 * kMiB : bytes >= 2 * kMiB ? 64 << 10 : 4096;
         live.push_back(a.allocate(bytes));
         CAPTURE(bytes);
@@ -219,7 +219,7 @@ TEST_CASE("a range is within one block, which reaches as far as its size was rou
     std::vector<std::uint64_t> blocks;
     for (int i = 0; i < 5; i++) blocks.push_back(a.allocate(size));
     const std::uint64_t extent =
-        size > SizeClass::kMost ? (size + 511) / 512 * 512 : SizeClass::bytes(SizeClass::of(size));
+        size > SizeClass::kMax ? (size + 511) / 512 * 512 : SizeClass::bytes(SizeClass::of(size));
     for (const std::uint64_t block : blocks) {
         CHECK(a.holds(block, extent));
         CHECK_FALSE(a.holds(block, extent + 1));

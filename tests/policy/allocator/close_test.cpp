@@ -95,7 +95,7 @@ TEST_CASE("what a thread that trims has in its hands when the context ends doesn
     scene.check();
 }
 
-TEST_CASE("what was parked during a capture doesn't come back after its context has ended") {
+TEST_CASE("what was deferred during a capture doesn't come back after its context has ended") {
     Ends scene({});
     scene.bytes = GENERATE(512u, 40'000u, 300'000u, 5'000'000u);
     CAPTURE(scene.bytes);

@@ -11,60 +11,60 @@ constexpr std::uint64_t kMiB = 1 << 20, kPlenty = 1ull << 40;
 TEST_CASE("segments start at 2 MiB and double to 8 MiB") {
     std::uint64_t held = 0, last = 0;
     for (const std::uint64_t expected : {2, 4, 8, 8, 8}) {
-        last = Growth::next(1000, held, last, kPlenty);
+        last = GrowthPolicy::next(1000, held, last, kPlenty);
         CHECK(last == expected * kMiB);
         held += last;
     }
 }
 
 TEST_CASE("later segments are a sixth of what there is") {
-    CHECK(Growth::next(1000, 1500 * kMiB, 200 * kMiB, kPlenty) == 250 * kMiB);
+    CHECK(GrowthPolicy::next(1000, 1500 * kMiB, 200 * kMiB, kPlenty) == 250 * kMiB);
     // It takes no more than some hundred steps to any size.
     std::uint64_t held = 0, last = 0;
     int steps = 0;
-    for (; held < 100'000 * kMiB; steps++) held += last = Growth::next(1000, held, last, kPlenty);
+    for (; held < 100'000 * kMiB; steps++) held += last = GrowthPolicy::next(1000, held, last, kPlenty);
     CHECK(steps < 160);
 }
 
 TEST_CASE("a segment is never smaller than the request, and whole granules") {
-    CHECK(Growth::next(100 * kMiB + 1, 0, 0, kPlenty) == 102 * kMiB);
-    CHECK(Growth::next(3 * kMiB, 0, 0, kPlenty) == 4 * kMiB);
-    CHECK(Growth::least(~0ull - 5) == ~0ull - 5);
+    CHECK(GrowthPolicy::next(100 * kMiB + 1, 0, 0, kPlenty) == 102 * kMiB);
+    CHECK(GrowthPolicy::next(3 * kMiB, 0, 0, kPlenty) == 4 * kMiB);
+    CHECK(GrowthPolicy::least(~0ull - 5) == ~0ull - 5);
 }
 
 TEST_CASE("a segment is clipped to the room there is, and takes the rest with it") {
-    CHECK(Growth::next(1000, 1600 * kMiB, 64 * kMiB, 51 * kMiB) == 50 * kMiB);
-    CHECK(Growth::next(1000, 1600 * kMiB, 64 * kMiB, 150 * kMiB) == 150 * kMiB);
-    CHECK(Growth::next(1000, 1600 * kMiB, 64 * kMiB, 260 * kMiB) == 128 * kMiB);
+    CHECK(GrowthPolicy::next(1000, 1600 * kMiB, 64 * kMiB, 51 * kMiB) == 50 * kMiB);
+    CHECK(GrowthPolicy::next(1000, 1600 * kMiB, 64 * kMiB, 150 * kMiB) == 150 * kMiB);
+    CHECK(GrowthPolicy::next(1000, 1600 * kMiB, 64 * kMiB, 260 * kMiB) == 128 * kMiB);
     // Where there is no room for the request the budget is to say so.
-    CHECK(Growth::next(60 * kMiB, 1600 * kMiB, 64 * kMiB, 50 * kMiB) == 60 * kMiB);
+    CHECK(GrowthPolicy::next(60 * kMiB, 1600 * kMiB, 64 * kMiB, 50 * kMiB) == 60 * kMiB);
 }
 
 TEST_CASE("a huge segment suits a block that leaves less than half of it over") {
-    CHECK(Growth::huge(64 * kMiB));
-    CHECK_FALSE(Growth::huge(64 * kMiB - 1));
-    CHECK(Growth::suits(170 * kMiB, 100 * kMiB));
-    CHECK_FALSE(Growth::suits(172 * kMiB, 100 * kMiB));
+    CHECK(GrowthPolicy::huge(64 * kMiB));
+    CHECK_FALSE(GrowthPolicy::huge(64 * kMiB - 1));
+    CHECK(GrowthPolicy::suits(170 * kMiB, 100 * kMiB));
+    CHECK_FALSE(GrowthPolicy::suits(172 * kMiB, 100 * kMiB));
 }
 
 TEST_CASE("a segment is made smaller to leave it at what is enough, by half at most and never below the request") {
-    CHECK(Growth::enough(1000 * kMiB) == 1230 * kMiB);
-    CHECK(Growth::enough(~0ull) == ~0ull);
-    CHECK(Growth::within(1230 * kMiB, 1000 * kMiB, 160 * kMiB, kMiB) == 160 * kMiB);
-    CHECK(Growth::within(1230 * kMiB, 1131 * kMiB, 160 * kMiB, kMiB) == 98 * kMiB);
-    CHECK(Growth::within(1230 * kMiB, 1151 * kMiB, 160 * kMiB, kMiB) == 0);
-    CHECK(Growth::within(1230 * kMiB, 1131 * kMiB, 160 * kMiB, 99 * kMiB) == 0);
-    CHECK(Growth::within(1230 * kMiB, 1300 * kMiB, 160 * kMiB, kMiB) == 0);
-    CHECK(Growth::within(~0ull, 1300 * kMiB, 160 * kMiB, kMiB) == 160 * kMiB);
+    CHECK(GrowthPolicy::enough(1000 * kMiB) == 1230 * kMiB);
+    CHECK(GrowthPolicy::enough(~0ull) == ~0ull);
+    CHECK(GrowthPolicy::within(1230 * kMiB, 1000 * kMiB, 160 * kMiB, kMiB) == 160 * kMiB);
+    CHECK(GrowthPolicy::within(1230 * kMiB, 1131 * kMiB, 160 * kMiB, kMiB) == 98 * kMiB);
+    CHECK(GrowthPolicy::within(1230 * kMiB, 1151 * kMiB, 160 * kMiB, kMiB) == 0);
+    CHECK(GrowthPolicy::within(1230 * kMiB, 1131 * kMiB, 160 * kMiB, 99 * kMiB) == 0);
+    CHECK(GrowthPolicy::within(1230 * kMiB, 1300 * kMiB, 160 * kMiB, kMiB) == 0);
+    CHECK(GrowthPolicy::within(~0ull, 1300 * kMiB, 160 * kMiB, kMiB) == 160 * kMiB);
 }
 
 TEST_CASE("after a refusal a tenth less is asked, down to what is needed, and then no more") {
     std::uint64_t asked = 100 * kMiB;
-    CHECK((asked = Growth::after_refusal(asked, 70 * kMiB)) == 90 * kMiB);
-    CHECK((asked = Growth::after_refusal(asked, 70 * kMiB)) == 80 * kMiB);
-    CHECK((asked = Growth::after_refusal(asked, 70 * kMiB)) == 72 * kMiB);
-    CHECK((asked = Growth::after_refusal(asked, 70 * kMiB)) == 70 * kMiB);
-    CHECK(Growth::after_refusal(asked, 70 * kMiB) == 0);
+    CHECK((asked = GrowthPolicy::after_refusal(asked, 70 * kMiB)) == 90 * kMiB);
+    CHECK((asked = GrowthPolicy::after_refusal(asked, 70 * kMiB)) == 80 * kMiB);
+    CHECK((asked = GrowthPolicy::after_refusal(asked, 70 * kMiB)) == 72 * kMiB);
+    CHECK((asked = GrowthPolicy::after_refusal(asked, 70 * kMiB)) == 70 * kMiB);
+    CHECK(GrowthPolicy::after_refusal(asked, 70 * kMiB) == 0);
 }
 
 }  // namespace cuslice

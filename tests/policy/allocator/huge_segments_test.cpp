@@ -19,7 +19,7 @@ TEST_CASE("a huge block has a segment of its size to itself, which is exchanged 
         // What lives for longer than the huge block is not in its segment.
         const std::uint64_t small = a.allocate(kMiB);
         REQUIRE((huge && small));
-        CHECK(a.find(huge).segment->bytes < size + Growth::kGranule);
+        CHECK(a.find(huge).segment->bytes < size + GrowthPolicy::kGranule);
         CHECK(a.find(small).segment != a.find(huge).segment);
         live = std::max<std::uint64_t>(live, a.allocator.statistics().allocated.current);
         REQUIRE(a.free(huge) == Freed::done);

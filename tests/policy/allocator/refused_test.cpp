@@ -99,7 +99,7 @@ TEST_CASE("what the driver answers for another reason than memory is the answer,
     CHECK(a.allocate(130 * kMiB) != 0);
 }
 
-TEST_CASE("deferred, without fences: what is parked is bounded, and one wait is enough for all of it") {
+TEST_CASE("deferred, without fences: what is deferred is bounded, and one wait is enough for all of it") {
     const std::uint64_t live = GENERATE(0, 1000) * kMiB;
     Allocator a(kDeferred);
     a.memory.no_fences = true;
@@ -129,7 +129,7 @@ TEST_CASE("deferred, without fences: blocks that were freed after a wait began a
     CHECK(a.memory.quiesces == waits);
 }
 
-TEST_CASE("strict: what was parked during a capture costs one wait when it is over") {
+TEST_CASE("strict: what was deferred during a capture costs one wait when it is over") {
     Allocator a;
     std::vector<std::uint64_t> blocks;
     for (int i = 0; i < 2000; i++) blocks.push_back(a.allocate(100'000));

@@ -86,7 +86,7 @@ TEST_CASE("a free that is under way finds its own record, not that of the addres
     CHECK(table->erase(512).address == 0);
 }
 
-TEST_CASE("a million random operations agree with unordered_map") {
+TEST_CASE("a million random operations agree with unordered_map", "[slow][fuzz]") {
     // How many addresses there are decides what is tried: few collide often, many make the table grow and stay sparse.
     const auto addresses = GENERATE(as<std::uint64_t>(), 64, 3000, 100'000);
     const auto step = GENERATE(as<std::uint64_t>(), 512, 2 << 20);

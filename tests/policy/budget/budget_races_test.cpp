@@ -13,7 +13,7 @@ using tests::on_threads;
 
 constexpr std::uint64_t kGiB = 1ull << 30;
 
-TEST_CASE("of two reservations of 5 under 8, one is granted and one refused, in every round") {
+TEST_CASE("of two reservations of 5 under 8, one is granted and one refused, in every round", "[slow]") {
     constexpr int kRounds = 30'000;
     Budget budget;
     budget.set_ceiling(8 * kGiB);
@@ -103,8 +103,8 @@ TEST_CASE("no interleaving of threads ever holds more than the ceiling, and in t
     CHECK(budget.settled(budget.snapshot()));
 }
 
-// What driver_part.cpp relies on: a figure that is read between a snapshot and settled() belongs to that snapshot. An
-// allocation that comes and goes in between leaves the same total, and must be noticed all the same.
+// What driver_footprint.cpp relies on: a figure that is read between a snapshot and settled() belongs to that snapshot.
+// An allocation that comes and goes in between leaves the same total, and must be noticed all the same.
 TEST_CASE("a figure read in a settled moment is the budget's own") {
     Budget budget;
     std::atomic<std::uint64_t> really{0};

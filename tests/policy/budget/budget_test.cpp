@@ -13,16 +13,16 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 
 constexpr std::uint64_t kMiB = 1 << 20;
-const std::uint64_t kMost = Budget::charged(~0ull);  // that can be charged at all
+const std::uint64_t kMax = Budget::charged(~0ull);  // that can be charged at all
 
 TEST_CASE("bytes are charged in whole units, and a huge figure saturates") {
     CHECK(Budget::charged(0) == 0);
     CHECK(Budget::charged(1) == 512);
     CHECK(Budget::charged(512) == 512);
     CHECK(Budget::charged(513) == 1024);
-    CHECK(Budget::charged(kMost) == kMost);
-    CHECK(Budget::charged(kMost + 1) == kMost);
-    CHECK(Budget::charged(~0ull) == kMost);
+    CHECK(Budget::charged(kMax) == kMax);
+    CHECK(Budget::charged(kMax + 1) == kMax);
+    CHECK(Budget::charged(~0ull) == kMax);
 }
 
 TEST_CASE("a budget is filled to its ceiling and not a unit further") {
@@ -45,7 +45,7 @@ TEST_CASE("a huge request does not wrap round to a small sum") {
     budget.set_ceiling(kMiB);
     REQUIRE(budget.reserve(kMiB / 2));
     for (const std::uint64_t huge :
-         std::vector<std::uint64_t>{~0ull, ~0ull - 511, ~0ull - kMiB / 2, 1ull << 63, kMost, kMost + 1, kMiB}) {
+         std::vector<std::uint64_t>{~0ull, ~0ull - 511, ~0ull - kMiB / 2, 1ull << 63, kMax, kMax + 1, kMiB}) {
         CAPTURE(huge);
         CHECK_FALSE(budget.reserve(huge));
     }
@@ -54,11 +54,11 @@ TEST_CASE("a huge request does not wrap round to a small sum") {
 
 TEST_CASE("without a ceiling the counter itself is the limit") {
     Budget budget;
-    REQUIRE(budget.reserve(kMost));
+    REQUIRE(budget.reserve(kMax));
     CHECK_FALSE(budget.reserve(1));
     CHECK_FALSE(budget.reserve(~0ull));
-    CHECK(budget.used() == kMost);
-    budget.roll_back(kMost);
+    CHECK(budget.used() == kMax);
+    budget.roll_back(kMax);
     CHECK(budget.used() == 0);
 }
 
@@ -119,7 +119,7 @@ std::uint64_t random_size(std::mt19937_64& random) {
     return random() % 3 ? size : size / Budget::kUnit * Budget::kUnit;
 }
 
-TEST_CASE("random sequences agree with exact arithmetic") {
+TEST_CASE("random sequences agree with exact arithmetic", "[fuzz]") {
     const auto seed = GENERATE(1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u);
     std::mt19937_64 random(seed);
     Budget budget;
@@ -141,10 +141,10 @@ TEST_CASE("random sequences agree with exact arithmetic") {
             OverLimit why;
             // A request that doesn't fit into the counter is refused too.
             const Wide whole = (Wide{bytes} + 511) / 512 * 512;
-            const bool fits = used + whole <= ceiling && used + whole <= kMost;
+            const bool fits = used + whole <= ceiling && used + whole <= kMax;
             const bool got = budget.reserve(bytes, &why);
             // A request beyond what can be charged at all is charged as the most that can be.
-            if (bytes <= kMost) REQUIRE(got == fits);
+            if (bytes <= kMax) REQUIRE(got == fits);
             if (got) {
                 used += Budget::charged(bytes);
                 in_flight.push_back(bytes);
@@ -174,7 +174,7 @@ TEST_CASE("random sequences agree with exact arithmetic") {
             used -= Budget::charged(bytes);
         } else if (what == 14) {
             const std::uint64_t now = random() % (64 * kMiB);
-            if (used - Budget::charged(fact) + Budget::charged(now) <= kMost) {
+            if (used - Budget::charged(fact) + Budget::charged(now) <= kMax) {
                 budget.adjust(fact, now);
                 used = used - Budget::charged(fact) + Budget::charged(now);
                 fact = now;

@@ -11,6 +11,7 @@
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
 #include "tests/policy/rounds.h"
+#include "tests/skip.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -158,7 +159,7 @@ TEST_CASE("who was carried over in another pid namespace counts as long as someb
     const LedgerFolder folder;
     const int here = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
     if (unshare(CLONE_NEWPID) != 0) {
-        std::printf("  SKIPPED: no pid namespace can be made here\n");
+        skip("no pid namespace can be made here");
         close(here);
         return;
     }

@@ -125,7 +125,7 @@ void come_and_go(const LedgerFolder& folder, std::uint64_t share) {
 }  // namespace
 
 TEST_CASE("whoever joins after a crowd has died finds nothing of it, and the dead don't become many") {
-    constexpr unsigned kLiving = 24, kPassing = 200, kMostDead = 80;
+    constexpr unsigned kLiving = 24, kPassing = 200, kMaxDead = 80;
     constexpr std::uint64_t kShare = 1 << 20;
     const LedgerFolder folder;
     std::vector<std::unique_ptr<Child>> living;
@@ -138,7 +138,7 @@ TEST_CASE("whoever joins after a crowd has died finds nothing of it, and the dea
         Place place;
         REQUIRE(place.open(folder));
         REQUIRE(place.join("lab", 8 * kGiB) == Joined::yes);
-        CHECK(place.membership.used() <= kMostDead * kShare);
+        CHECK(place.membership.used() <= kMaxDead * kShare);
         place.ledger.close();
     }
     CHECK(living.front()->ask('r') == 'y');

@@ -1,5 +1,5 @@
 // For whom the folder of ledgers is made.
-#include "policy/ledger/file.h"
+#include "policy/ledger/folder.h"
 #include "tests/catch.h"
 
 TEST_CASE("the usual folder is everybody's, and one that somebody names is that user's") {

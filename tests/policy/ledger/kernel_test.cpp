@@ -10,6 +10,7 @@
 
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/skip.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -45,7 +46,7 @@ TEST_CASE("where the kernel has no locks of open files, those of processes say w
     const LedgerFolder folder;
     Child a(old_member(folder)), b(old_member(folder)), c(member(folder));
     if (a.ask('o') != 'y') {
-        std::printf("  SKIPPED: no seccomp filter can be set here\n");
+        skip("no seccomp filter can be set here");
         return;
     }
     REQUIRE(b.ask('o') == 'y');
@@ -78,7 +79,7 @@ TEST_CASE("a sandbox that allows no locks is not taken for a process that holds 
     });
     const char answer = child.ask('j');
     if (answer == 's')
-        std::printf("  SKIPPED: no seccomp filter can be set here\n");
+        skip("no seccomp filter can be set here");
     else
         CHECK(answer == 'y');
 }

@@ -20,6 +20,7 @@
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
 #include "tests/policy/rounds.h"
+#include "tests/skip.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -126,7 +127,7 @@ TEST_CASE("what is reserved can't be had by others, and ends with who reserved i
 
 TEST_CASE("two users, with nothing set up by an administrator: what one reserves the other can't have") {
     if (geteuid() != 0) {
-        std::printf("  SKIPPED: only root can become two users\n");
+        skip("only root can become two users");
         return;
     }
     const LedgerFolder folder;
@@ -161,7 +162,7 @@ TEST_CASE("two users, with nothing set up by an administrator: what one reserves
 
 TEST_CASE("two users who claim the same memory at once: one has it") {
     if (geteuid() != 0) {
-        std::printf("  SKIPPED: only root can become two users\n");
+        skip("only root can become two users");
         return;
     }
     const int count = rounds(40, 1000);

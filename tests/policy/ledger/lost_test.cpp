@@ -10,6 +10,7 @@
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
 #include "tests/policy/rounds.h"
+#include "tests/skip.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -59,6 +60,28 @@ TEST_CASE("a ledger that is lost under its members is put back by them, with wha
     CHECK(c.ask('t') == '0');
 }
 
+TEST_CASE("what a dead member of a removed ledger held is taken back there, where no other file can be made") {
+    const LedgerFolder folder;
+    Child first(member(folder)), second(member(folder));
+    REQUIRE(first.ask('j') == 'y');
+    REQUIRE(second.ask('j') == 'y');
+    REQUIRE(first.ask('r') == 'y');
+    std::filesystem::remove(folder.file());
+    std::filesystem::create_directory(folder.file());  // nor is there another file where there is no room for one
+    first.kill();
+    CHECK(second.ask('t') == '5');
+    CHECK(second.ask('d') == 'y');
+    CHECK(second.ask('t') == '0');
+    // Where one can be made again, it is.
+    std::filesystem::remove(folder.file());
+    second.ask('d');
+    CHECK(std::filesystem::is_regular_file(folder.file()));
+    CHECK(second.ask('r') == 'y');
+    Child newcomer(member(folder));
+    REQUIRE(newcomer.ask('j') == 'y');
+    CHECK(newcomer.ask('t') == '5');
+}
+
 TEST_CASE("a ledger is put back with the limits and reservations that were in it") {
     const LedgerFolder folder;
     Place place;
@@ -92,7 +115,7 @@ TEST_CASE("a limit that somebody wrote text over is not believed") {
     CHECK(place.membership.reserve(kGiB, 0, nullptr));
 }
 
-TEST_CASE("threads that reserve and give back while the ledger is put back leave an exact count") {
+TEST_CASE("threads that reserve and give back while the ledger is put back leave an exact count", "[slow]") {
     const LedgerFolder folder;
     const int count = rounds(200, 2000);
     Place place;
@@ -119,7 +142,8 @@ TEST_CASE("threads that reserve and give back while the ledger is put back leave
     CHECK(place.membership.held() == 0);
 }
 
-TEST_CASE("processes killed at random while the ledger is removed again and again: the survivor's count is exact") {
+TEST_CASE("processes killed at random while the ledger is removed again and again: the survivor's count is exact",
+          "[slow]") {
     const int kills = rounds(200, 5000);
     const LedgerFolder folder;
     Place survivor;
@@ -173,7 +197,7 @@ TEST_CASE("a member that closed every descriptor lives, as seen from another pid
     REQUIRE(a.ask('r') == 'y');
     const int here = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
     if (unshare(CLONE_NEWPID) != 0) {
-        std::printf("  SKIPPED: no pid namespace can be made here\n");
+        skip("no pid namespace can be made here");
         close(here);
         return;
     }

@@ -10,9 +10,11 @@
 #include <fstream>
 #include <iterator>
 
+#include "policy/base/kernel_clock.h"
 #include "policy/ledger/refusal.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/skip.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -121,7 +123,7 @@ TEST_CASE("a queue: who is in front and fits is served first, and may be passed 
     CHECK(queue.room(3, 16, &kept_for) == 0);  // the first of them doesn't fit, the second does
     CHECK(kept_order() == 30);
     CHECK(queue.room(2, 16, &kept_for) == 2);  // neither does
-    for (unsigned i = 0; i < kMostPast; i++) {
+    for (unsigned i = 0; i < kMaxPast; i++) {
         CHECK(queue.room(2, 16, &kept_for) == 2);
         queue.granted(25 + 10 * i);  // 25, 35, 45: the first of them passed one waiter alone
     }
@@ -137,7 +139,7 @@ TEST_CASE("a queue: who is in front and fits is served first, and may be passed 
 TEST_CASE("a queue of any length keeps what is left for the oldest, in whatever order they are read") {
     for (const bool backwards : {false, true}) {
         Queue queue;
-        const unsigned count = 3 * Queue::kMost;
+        const unsigned count = 3 * Queue::kMax;
         for (unsigned i = 0; i < count; i++) queue.add(waiter(10 + (backwards ? count - 1 - i : i), 8));
         CHECK(queue.position() == count + 1);
         const Waiter* kept_for = nullptr;
@@ -145,7 +147,7 @@ TEST_CASE("a queue of any length keeps what is left for the oldest, in whatever 
         REQUIRE(kept_for != nullptr);
         CHECK(kept_for->order == 10);
         CHECK(queue.room(7, 16, &kept_for) == 7);
-        for (unsigned i = 0; i < kMostPast; i++) queue.granted(1000 + i);
+        for (unsigned i = 0; i < kMaxPast; i++) queue.granted(1000 + i);
         CHECK(queue.room(7, 16, &kept_for) == 0);
         REQUIRE(kept_for != nullptr);
         CHECK(kept_for->order == 10);
@@ -155,7 +157,7 @@ TEST_CASE("a queue of any length keeps what is left for the oldest, in whatever 
 TEST_CASE("numbers of requests that nobody can have been given yet are not believed") {
     constexpr std::uint64_t kNow = 1'000'000'000'000;
     Granted granted;
-    const std::uint64_t orders[kLatest] = {~0ull, kNow + kMostAhead, kNow - 5, kNow + 5, 0, 0, 0, 7};
+    const std::uint64_t orders[kLatest] = {~0ull, kNow + kMaxAhead, kNow - 5, kNow + 5, 0, 0, 0, 7};
     granted.note_all(orders, kNow);
     CHECK(granted.past(kNow - 6) == 2);
     CHECK(granted.past(1) == 3);
@@ -190,9 +192,9 @@ TEST_CASE("a request that waits is passed a bounded number of times, and then wh
     REQUIRE(holder.ask('j') == 'y');
     CHECK(large.ask('j') == 'n');
     CHECK(large.ask('w') == '1');
-    CHECK(pass(folder, 10) == kMostPast);
+    CHECK(pass(folder, 10) == kMaxPast);
     CHECK(large.ask('l') == static_cast<char>('0' + 10));
-    CHECK(large.ask('p') == static_cast<char>('0' + kMostPast));
+    CHECK(large.ask('p') == static_cast<char>('0' + kMaxPast));
 
     const bool waits = GENERATE(false, true);  // those that come later, too
     Child later(wants(folder, 1));
@@ -248,7 +250,7 @@ TEST_CASE("where the clock was set back, who comes later still comes after those
     CHECK(large.ask('w') == '1');
     CHECK(mapped.file->tickets[0].order == before + 1);
     CHECK(another.ask('w') == '2');
-    CHECK(pass(folder, 10) == kMostPast);
+    CHECK(pass(folder, 10) == kMaxPast);
     holder.kill();
     CHECK(another.ask('j') == 'n');
     CHECK(large.ask('j') == 'y');
@@ -273,7 +275,7 @@ TEST_CASE("a refusal says for whom what is left is kept") {
         if (asked != 6) continue;
         const std::string text(describe_refusal(refusal).view());
         CAPTURE(text);
-        CHECK(text.starts_with("6144.0 MiB asked, 16.0 GiB left, 12.0 GiB of it kept for pid " +
+        CHECK(text.starts_with("6144.0 MiB requested, 16.0 GiB left, 12.0 GiB of it reserved for pid " +
                                std::to_string(first.pid()) + " (test_policy_que, user " + std::to_string(geteuid()) +
                                "), which has waited for 12.0 GiB for "));
         CHECK(text.ends_with(" s. Try --wait or --limit 4096MiB"));
@@ -289,7 +291,7 @@ TEST_CASE("a request that waits on several GPUs, and has what is left of one kep
     large.ledger.queue_up(14 * kGiB, "large");
     REQUIRE(large.ledger.look(0, &large.committed, &large.available));
     CHECK_FALSE(large.committed.keeps);
-    CHECK(pass(folder, 10) == kMostPast);
+    CHECK(pass(folder, 10) == kMaxPast);
     REQUIRE(large.ledger.look(0, &large.committed, &large.available));
     CHECK(large.committed.keeps);
     large.ledger.step_aside(true);
@@ -310,7 +312,7 @@ TEST_CASE("a ledger that is lost is put back with the places in its queue, and h
     Child first(wants(folder, 14)), second(wants(folder, 13));
     CHECK(first.ask('w') == '1');
     CHECK(second.ask('w') == '2');
-    CHECK(pass(folder, 10) == kMostPast);
+    CHECK(pass(folder, 10) == kMaxPast);
     holder.ledger.take_back_dead();
     if (how == "removed")
         std::filesystem::remove(folder.file());
@@ -326,7 +328,7 @@ TEST_CASE("a ledger that is lost is put back with the places in its queue, and h
     if (how == "removed")
         CHECK(pass(folder, 10) == 0);
     else
-        CHECK(pass(folder, 10) == kMostPast);  // counted from the beginning
+        CHECK(pass(folder, 10) == kMaxPast);  // counted from the beginning
     CHECK(second.ask('l') == '0');
     holder.ledger.close();
     CHECK(second.ask('j') == 'n');
@@ -372,7 +374,7 @@ TEST_CASE("tickets that nobody has are no waiters, and what a queue's numbers ar
         ticket.state.store(TicketState::waiting);
         ticket.order = order;
         ticket.bytes = kCapacity;
-        ticket.looked.store(now_realtime());
+        ticket.looked.store(cuslice::now_realtime());
         ticket.pid = 1;
         ticket.lock = LockKind::open_file;
     };
@@ -390,7 +392,7 @@ TEST_CASE("tickets that nobody has are no waiters, and what a queue's numbers ar
     CHECK(large.ask('l') == '5');
     CHECK(mapped.waiting() == 1);
     small.kill();
-    CHECK(pass(folder, 10) == kMostPast - 1);
+    CHECK(pass(folder, 10) == kMaxPast - 1);
     CHECK(large.ask('w') == '1');
 }
 
@@ -419,7 +421,7 @@ TEST_CASE("more may wait than there are tickets: the others get one as soon as t
 
 TEST_CASE("users wait in one queue, and pass each other no more often than their own") {
     if (geteuid() != 0) {
-        std::printf("  SKIPPED: only root can become two users\n");
+        skip("only root can become two users");
         return;
     }
     const LedgerFolder folder;
@@ -435,9 +437,9 @@ TEST_CASE("users wait in one queue, and pass each other no more often than their
         REQUIRE(small.ask('u') == 'y');
         CHECK(small.ask('j') == 'y');
     }
-    CHECK(pass(folder, 10) == kMostPast - 2);
+    CHECK(pass(folder, 10) == kMaxPast - 2);
     CHECK(large.ask('l') == static_cast<char>('0' + 10));
-    CHECK(large.ask('p') == static_cast<char>('0' + kMostPast));
+    CHECK(large.ask('p') == static_cast<char>('0' + kMaxPast));
     holder.kill();
     CHECK(another.ask('j') == 'n');
     CHECK(another.ask('k') == static_cast<char>('0' + 16 - 2));

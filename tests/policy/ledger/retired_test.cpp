@@ -1,4 +1,6 @@
 // A ledger that has another one in its place: its totals and its members, from within.
+#include "policy/ledger/own_file.h"
+#include "policy/ledger/process_identity.h"
 #include "policy/ledger/total.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
@@ -8,39 +10,39 @@ using namespace cuslice::tests;
 
 TEST_CASE("nothing more can be had of a total that is retired, and what is given back is taken off") {
     Stamped total{};
-    static Lane lanes[2];
-    REQUIRE(change(total, lanes, 0, 100, 200));
+    static Stripe stripes[2];
+    REQUIRE(change(total, stripes, 0, 100, 200));
     set_retired(total, true);
     CHECK(is_retired(total));
     std::uint64_t seen = 0;
-    CHECK_FALSE(change(total, lanes, 1, 1, 200, &seen));
+    CHECK_FALSE(change(total, stripes, 1, 1, 200, &seen));
     CHECK(seen == 100);
-    CHECK(change(total, lanes, 0, -40, 200));
-    CHECK(lanes[0].held.load() == 60);
+    CHECK(change(total, stripes, 0, -40, 200));
+    CHECK(stripes[0].held.load() == 60);
     set_retired(total, false);
     CHECK(total.bytes == 60);
-    CHECK(change(total, lanes, 1, 140, 200));
+    CHECK(change(total, stripes, 1, 140, 200));
 }
 
-TEST_CASE("what a lane holds can be told wherever its process stands in an operation") {
+TEST_CASE("what a stripe holds can be told wherever its process stands in an operation") {
     Stamped total{};
-    static Lane lanes[2];
-    REQUIRE(change(total, lanes, 1, 100, 200));
-    Lane& lane = lanes[1];
-    CHECK(held_now(total, lane, 1) == 100);
+    static Stripe stripes[2];
+    REQUIRE(change(total, stripes, 1, 100, 200));
+    Stripe& stripe = stripes[1];
+    CHECK(held_now(total, stripe, 1) == 100);
     // It has begun, and is not in the total yet.
-    lane.before.store(100);
-    lane.delta.store(-30);
-    lane.begun.store(2);
-    CHECK(held_now(total, lane, 1) == 100);
-    // It is in the total, and not yet in the lane.
+    stripe.before.store(100);
+    stripe.delta.store(-30);
+    stripe.begun.store(2);
+    CHECK(held_now(total, stripe, 1) == 100);
+    // It is in the total, and not yet in the stripe.
     const std::uint64_t stamp = total.stamp + 1;
     total = {70, stamp};
-    CHECK(held_now(total, lane, 1) == 70);
+    CHECK(held_now(total, stripe, 1) == 70);
     // And somebody has replaced its stamp since.
-    note_replaced(lanes, stamp);
+    note_replaced(stripes, stamp);
     total = {80, 7};
-    CHECK(held_now(total, lane, 1) == 70);
+    CHECK(held_now(total, stripe, 1) == 70);
 }
 
 TEST_CASE("a program that another one has become begins with nothing, whatever was carried over") {

@@ -8,6 +8,7 @@
 
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/skip.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -83,7 +84,7 @@ std::uint64_t size_of_ledger(const LedgerFolder& folder) {
 
 TEST_CASE("nobody waits for what another user put under their own name") {
     if (geteuid() != 0) {
-        std::printf("  SKIPPED: only root can leave files of two users\n");
+        skip("only root can leave files of two users");
         return;
     }
     const LedgerFolder folder;
@@ -116,7 +117,7 @@ TEST_CASE("nobody waits for what lies under the own name, and it is said what it
     std::unique_ptr<Keeper> keeper;
     const bool strangers = what == "stranger's" || what == "stranger's lock";
     if (strangers && geteuid() != 0) {
-        std::printf("  SKIPPED: only root can leave files of two users\n");
+        skip("only root can leave files of two users");
         return;
     }
     if (what == "fifo") REQUIRE(mkfifo(path.c_str(), 0666) == 0);

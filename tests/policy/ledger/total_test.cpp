@@ -20,20 +20,20 @@ using namespace cuslice::tests;
 namespace {
 
 constexpr std::uint64_t kLimit = 1'000'000;
-constexpr std::uint32_t kUsed = 8;  // lanes that these tests use
+constexpr std::uint32_t kUsed = 8;  // stripes that these tests use
 
 struct Shared {
     Stamped total;
-    Lane lanes[kUsed];
+    Stripe stripes[kUsed];
     std::atomic<bool> working, done;  // of the child that is stepped through
 
-    bool change(std::uint32_t lane, std::int64_t bytes, std::uint64_t ceiling = kLimit) {
-        return cuslice::ledger::change(total, lanes, lane, bytes, ceiling);
+    bool change(std::uint32_t stripe, std::int64_t bytes, std::uint64_t ceiling = kLimit) {
+        return cuslice::ledger::change(total, stripes, stripe, bytes, ceiling);
     }
-    void take_back(std::uint32_t lane) { cuslice::ledger::take_back(total, lanes, lane, 1); }
+    void take_back(std::uint32_t stripe) { cuslice::ledger::take_back(total, stripes, stripe, 1); }
     std::uint64_t sum() const {
         std::int64_t all = 0;
-        for (const Lane& lane : lanes) all += lane.held.load();
+        for (const Stripe& stripe : stripes) all += stripe.held.load();
         return static_cast<std::uint64_t>(all);
     }
 };
@@ -85,9 +85,9 @@ Cut killed_after(Scene& scene, int instructions, Work work, Meanwhile meanwhile)
     return cut;
 }
 
-// A change loads and stores nine words of its lane and the total, exchanges the total, and branches: no compiler makes
-// it of fewer instructions. A refusal loads the total once more and exchanges nothing.
-constexpr int kLeastInstructions = 18;
+// A change loads and stores nine words of its stripe and the total, exchanges the total, and branches: no compiler
+// makes it of fewer instructions. A refusal loads the total once more and exchanges nothing.
+constexpr int kMinInstructions = 18;
 
 }  // namespace
 
@@ -96,24 +96,24 @@ TEST_CASE("bytes are taken while they fit and given back") {
     Shared& shared = *scene.shared;
     CHECK(shared.change(0, 600'000));
     std::uint64_t seen = 0;
-    CHECK_FALSE(cuslice::ledger::change(shared.total, shared.lanes, 1, 400'001, kLimit, &seen));
+    CHECK_FALSE(cuslice::ledger::change(shared.total, shared.stripes, 1, 400'001, kLimit, &seen));
     CHECK(seen == 600'000);
     CHECK(shared.change(1, 400'000));
     CHECK_FALSE(shared.change(0, 1));
     CHECK(shared.change(2, 5, kNoLimit));  // a fact
     CHECK_FALSE(shared.change(0, 1));
-    CHECK(shared.change(3, -600'000));  // another lane than took it
+    CHECK(shared.change(3, -600'000));  // another stripe than took it
     CHECK(shared.total.bytes == 400'005);
     CHECK(shared.sum() == shared.total.bytes);
     CHECK_FALSE(shared.change(0, INT64_MAX));
-    cuslice::ledger::take_back(shared.total, shared.lanes, 0, 4);
+    cuslice::ledger::take_back(shared.total, shared.stripes, 0, 4);
     CHECK(shared.total.bytes == 0);
     CHECK(shared.sum() == 0);
 }
 
-// The victim (lane 1) reserves, gives back, or is refused; before it somebody else's stamp or its own stands in the
+// The victim (stripe 1) reserves, gives back, or is refused; before it somebody else's stamp or its own stands in the
 // total; after its last instruction nobody, one or two others change it; and whoever takes its bytes back dies as well.
-TEST_CASE("a process killed at any instruction leaves exactly what it held") {
+TEST_CASE("a process killed at any instruction leaves exactly what it held", "[slow]") {
     const int what = GENERATE(0, 1, 2), others = GENERATE(0, 1, 2);
     const bool own_stamp = GENERATE(false, true);
     CAPTURE(what, others, own_stamp);
@@ -142,7 +142,7 @@ TEST_CASE("a process killed at any instruction leaves exactly what it held") {
         all = std::min(all, killed_after(scene, 1'000'000, victim, [] {}).instructions);
         shared.take_back(1);
     }
-    REQUIRE(all >= kLeastInstructions);
+    REQUIRE(all >= kMinInstructions);
     bool cut_short = true;
     int points = 0;
     for (int instructions = 0; cut_short; instructions += kInstructions) {
@@ -157,9 +157,9 @@ TEST_CASE("a process killed at any instruction leaves exactly what it held") {
             scene, instructions * 7 % 260, [&] { shared.take_back(1); }, [&] { shared.change(3, 5); });
         shared.take_back(1);
         // Not with Catch's macros: there are thousands of rounds.
-        if (shared.lanes[1].held.load() != 0 || shared.sum() != shared.total.bytes) {
+        if (shared.stripes[1].held.load() != 0 || shared.sum() != shared.total.bytes) {
             CAPTURE(instructions);
-            FAIL("the total is " << shared.total.bytes << ", the lanes hold " << shared.sum());
+            FAIL("the total is " << shared.total.bytes << ", the stripes hold " << shared.sum());
         }
     }
     WARN("killed at " << points << " points of a change of " << all << " instructions");
@@ -172,35 +172,35 @@ TEST_CASE("processes killed at random: nothing is lost, nothing is over the limi
     Scene scene;
     Shared& shared = *scene.shared;
     pid_t workers[kWorkers];
-    const auto start = [&](std::uint32_t lane) {
+    const auto start = [&](std::uint32_t stripe) {
         const pid_t child = fork();
         if (child != 0) return child;
         std::mt19937 random(static_cast<unsigned>(getpid()));
         for (;;) {
             const auto bytes = static_cast<std::int64_t>(random() % (kLimit / 3));
-            if (!shared.change(lane, bytes)) continue;
+            if (!shared.change(stripe, bytes)) continue;
             if (read(shared.total).bytes > kLimit) _exit(7);
-            shared.change(lane, -bytes);
+            shared.change(stripe, -bytes);
         }
     };
-    for (std::uint32_t lane = 0; lane < kWorkers; lane++) workers[lane] = start(lane);
+    for (std::uint32_t stripe = 0; stripe < kWorkers; stripe++) workers[stripe] = start(stripe);
     std::mt19937 random(1);
     int broken = 0, wrong = 0;
     for (int i = 0; i < kills; i++) {
         usleep(random() % 300);
-        const std::uint32_t lane = random() % kWorkers;
-        kill(workers[lane], SIGKILL);
+        const std::uint32_t stripe = random() % kWorkers;
+        kill(workers[stripe], SIGKILL);
         int status = 0;
-        waitpid(workers[lane], &status, 0);
+        waitpid(workers[stripe], &status, 0);
         broken += WIFEXITED(status);
-        shared.take_back(lane);
-        wrong += shared.lanes[lane].held.load() != 0;
-        workers[lane] = start(lane);
+        shared.take_back(stripe);
+        wrong += shared.stripes[stripe].held.load() != 0;
+        workers[stripe] = start(stripe);
     }
-    for (std::uint32_t lane = 0; lane < kWorkers; lane++) {
-        kill(workers[lane], SIGKILL);
-        waitpid(workers[lane], nullptr, 0);
-        shared.take_back(lane);
+    for (std::uint32_t stripe = 0; stripe < kWorkers; stripe++) {
+        kill(workers[stripe], SIGKILL);
+        waitpid(workers[stripe], nullptr, 0);
+        shared.take_back(stripe);
     }
     CHECK(broken == 0);
     CHECK(wrong == 0);
@@ -214,13 +214,13 @@ TEST_CASE("two of 5 under 8: never both, never neither") {
     Meeting meeting(2);
     bool granted[2] = {};
     int both = 0, neither = 0;
-    on_threads(2, [&](unsigned lane) {
+    on_threads(2, [&](unsigned stripe) {
         for (int i = 0; i < count; i++) {
             meeting.wait();
-            granted[lane] = shared.change(lane, 5, 8);
+            granted[stripe] = shared.change(stripe, 5, 8);
             meeting.wait();
-            if (lane == 0) both += granted[0] && granted[1], neither += !granted[0] && !granted[1];
-            if (granted[lane]) shared.change(lane, -5);
+            if (stripe == 0) both += granted[0] && granted[1], neither += !granted[0] && !granted[1];
+            if (granted[stripe]) shared.change(stripe, -5);
             meeting.wait();
         }
     });

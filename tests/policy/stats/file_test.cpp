@@ -9,11 +9,11 @@
 #include <fstream>
 #include <string>
 
-#include "policy/ledger/file.h"
-#include "policy/ledger/liveness.h"
+#include "policy/ledger/own_file.h"
+#include "policy/ledger/process_identity.h"
 #include "tests/catch.h"
 
-namespace cuslice::figures {
+namespace cuslice::stats {
 
 namespace {
 
@@ -137,4 +137,4 @@ TEST_CASE(
 #endif
 }
 
-}  // namespace cuslice::figures
+}  // namespace cuslice::stats

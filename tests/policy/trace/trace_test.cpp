@@ -43,8 +43,8 @@ TEST_CASE("a row has the columns of RMM's log, whatever its numbers") {
     CHECK(text_of({0, 86'399'999'999, Action::allocate_failure, 0, 0, 0xf0}) ==
           "0,23:59:59.999999,allocate failure,0x0,0,0xf0\n");
     CHECK(text_of({0, 86'400'000'000, Action::free, 16, 0, 0}) == "0,00:00:00.000000,free,0x10,0,0x0\n");
-    constexpr std::uint64_t kMost = ~0ull;
-    const Row longest{~0u, kMost, Action::allocate_failure, kMost, kMost, kMost};
+    constexpr std::uint64_t kMax = ~0ull;
+    const Row longest{~0u, kMax, Action::allocate_failure, kMax, kMax, kMax};
     CHECK(text_of(longest).find(",allocate failure,0xffffffffffffffff,18446744073709551615,0xffffffffffffffff\n") !=
           std::string::npos);
     RowText two;

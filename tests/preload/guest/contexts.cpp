@@ -6,6 +6,7 @@
 #include "tests/preload/guest/guest.h"
 
 #include "fake/private_driver.h"
+#include "tests/preload/guest/refusal_check.h"
 
 namespace guest {
 namespace {
@@ -91,7 +92,9 @@ void add_context_commands(Commands& commands) {
     };
     // hiddenbegin STREAM: a capture in global mode
     commands["hiddenbegin"] = [](Program& p, const Words& w) {
-        return answer(private_driver(p)->begin_capture(p.streams.at(w.at(0)), CU_STREAM_CAPTURE_MODE_GLOBAL));
+        const CUresult result = private_driver(p)->begin_capture(p.streams.at(w.at(0)), CU_STREAM_CAPTURE_MODE_GLOBAL);
+        if (result == CUDA_SUCCESS) capture_begins();
+        return answer(result);
     };
     // retain DEVICE: the primary context, made current and known by the device's number
     commands["retain"] = [](Program& p, const Words& w) {

@@ -13,9 +13,14 @@ namespace {
 // What went wrong among so many calls: those that found no memory apart from all others.
 struct Wrong {
     std::atomic<unsigned> short_of_memory{0}, others{0};
+    // A capture that begins while another thread already waits for the GPU ends by that: it is not what is looked at.
+    bool captures_may_break = false;
 
     // True if it succeeded.
     bool count(CUresult result) {
+        if (captures_may_break &&
+            (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED))
+            return false;
         if (result != CUDA_SUCCESS) (result == CUDA_ERROR_OUT_OF_MEMORY ? short_of_memory : others)++;
         return result == CUDA_SUCCESS;
     }
@@ -91,7 +96,9 @@ void needs_until(Program& p, const std::atomic<bool>& over, Wrong& wrong) {
         std::size_t free = 0, total = 0;
         CUdeviceptr block = 0;
         wrong.count(p.driver.cuMemGetInfo_v2(&free, &total));
-        wrong.others += p.driver.cuMemAlloc_v2(&block, total) != CUDA_ERROR_OUT_OF_MEMORY;
+        const CUresult result = p.driver.cuMemAlloc_v2(&block, total);
+        if (result == CUDA_SUCCESS) wrong.others++;
+        if (result != CUDA_ERROR_OUT_OF_MEMORY) wrong.count(result);
         wrong.count_other_than(p, p.current);
     }
 }
@@ -113,6 +120,29 @@ void add_ending_commands(Commands& commands) {
         enders.emplace_back([&] { short_lives(p, number(w.at(0)), 0, false, wrong); });
         enders.emplace_back([&] { short_lives(p, number(w.at(0)), 1, true, wrong); });
         for (std::thread& thread : enders) thread.join();
+        over = true;
+        for (std::thread& thread : workers) thread.join();
+        return answer(CUDA_SUCCESS, wrong.others.load(), wrong.short_of_memory.load());
+    };
+    // streams TIMES: a thread makes, captures and destroys so many streams, while two others allocate and free and a
+    // third one needs more memory than there is; how many calls went wrong, and how many found no memory
+    commands["streams"] = [](Program& p, const Words& w) {
+        Wrong wrong;
+        wrong.captures_may_break = true;
+        std::atomic<bool> over{false};
+        std::vector<std::thread> workers;
+        for (int i = 0; i < 2; ++i) workers.emplace_back([&] { pairs_until(p, 100000, over, wrong); });
+        workers.emplace_back([&] { needs_until(p, over, wrong); });
+        for (std::size_t i = 0; i < number(w.at(0)); ++i) {
+            CUstream stream = nullptr;
+            CUgraph graph = nullptr;
+            if (!wrong.count(p.driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))) continue;
+            wrong.count(p.driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+            // Every second one is destroyed while it is captured.
+            if (i % 2 == 0 && wrong.count(p.driver.cuStreamEndCapture(stream, &graph)))
+                wrong.count(p.driver.cuGraphDestroy(graph));
+            wrong.count(p.driver.cuStreamDestroy_v2(stream));
+        }
         over = true;
         for (std::thread& thread : workers) thread.join();
         return answer(CUDA_SUCCESS, wrong.others.load(), wrong.short_of_memory.load());

@@ -36,9 +36,9 @@ CUresult counted_init(unsigned flags) {
     return init(flags);
 }
 
-cuslice::nvml::Return counted_memory(cuslice::nvml::Device device, cuslice::nvml::Memory* memory) {
+nvmlReturn_t counted_memory(nvmlDevice_t device, nvmlMemory_t* memory) {
     static auto* const real =
-        beyond<cuslice::nvml::functions::nvmlDeviceGetMemoryInfo>("libnvidia-ml.so.1", "nvmlDeviceGetMemoryInfo");
+        beyond<decltype(::nvmlDeviceGetMemoryInfo)>("libnvidia-ml.so.1", "nvmlDeviceGetMemoryInfo");
     return real(device, memory);
 }
 

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "tests/preload/guest/guest.h"
+#include "tests/preload/guest/refusal_check.h"
 
 namespace guest {
 namespace {
@@ -50,11 +51,14 @@ int main(int count, char** words) {
         std::fprintf(stderr, "guest: %s\n", count == 2 ? why.c_str() : "one word is needed, the route");
         return 3;
     }
+    guest::check_refusals(program.driver);
     for (std::string line; std::getline(std::cin, line);) {
         std::istringstream in(line);
         guest::Words parts;
         for (std::string part; in >> part;) parts.push_back(part);
-        if (!parts.empty()) std::cout << guest::execute(program, parts) << std::endl;
+        if (parts.empty()) continue;
+        const std::string answer = guest::execute(program, parts), changes = guest::take_changes();
+        std::cout << (changes.empty() ? answer : "changed: " + changes) << std::endl;
     }
     return 0;
 }

@@ -19,26 +19,26 @@ Function* symbol(const char* name) {
     static void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
     return library ? reinterpret_cast<Function*>(dlsym(library, name)) : nullptr;
 }
-#define GUEST_NVML(name) symbol<nvml::functions::name>(#name)
+#define GUEST_NVML(name) symbol<decltype(::name)>(#name)
 
-nvml::Device device(const std::string& index) {
-    nvml::Device found = nullptr;
+nvmlDevice_t device(const std::string& index) {
+    nvmlDevice_t found = nullptr;
     GUEST_NVML(nvmlDeviceGetHandleByIndex_v2)(static_cast<unsigned>(number(index)), &found);
     return found;
 }
 
 // A function by its name, called with a GPU or without one and with room for whatever it answers. Its result, and what
 // there is to read of the answer.
-std::string call(const std::string& name, nvml::Device first) {
+std::string call(const std::string& name, nvmlDevice_t first) {
     static unsigned char room[2][1 << 16];
     std::memset(room, 0, sizeof room);
-    using Any = nvml::Return(nvml::Device, void*, void*, void*, void*, void*);
+    using Any = nvmlReturn_t(nvmlDevice_t, void*, void*, void*, void*, void*);
     const auto function = symbol<Any>(name.c_str());
     if (!function) return "none";
     return std::to_string(static_cast<int>(function(first, room[0], room[1], room[0], room[1], room[0])));
 }
 
-std::string text_of(nvml::Return result, const std::string& text) {
+std::string text_of(nvmlReturn_t result, const std::string& text) {
     return std::to_string(static_cast<int>(result)) + " " + text;
 }
 
@@ -49,23 +49,25 @@ std::string address(unsigned domain, unsigned bus, unsigned device) {
 }
 
 // The index of a GPU that was found.
-std::string found(nvml::Return result, const nvml::Device& device) {
+std::string found(nvmlReturn_t result, const nvmlDevice_t& device) {
     unsigned index = 0;
-    if (result == nvml::SUCCESS) result = GUEST_NVML(nvmlDeviceGetIndex)(device, &index);
+    if (result == NVML_SUCCESS) result = GUEST_NVML(nvmlDeviceGetIndex)(device, &index);
     return text_of(result, std::to_string(index));
 }
 
 // All of the GPU's PCI address, in all of its forms.
-std::string pci(nvml::Device device) {
-    nvml::PciInfo info{};
+std::string pci(nvmlDevice_t device) {
+    nvmlPciInfo_t info{};
     nvml::PciInfoV2 first{}, second{};
-    nvml::PciInfoExt extended{};
-    extended.version = nvml::struct_version<nvml::PciInfoExt>(1);
-    const nvml::Return results[] = {
-        GUEST_NVML(nvmlDeviceGetPciInfo_v3)(device, &info), GUEST_NVML(nvmlDeviceGetPciInfo)(device, &first),
-        GUEST_NVML(nvmlDeviceGetPciInfo_v2)(device, &second), GUEST_NVML(nvmlDeviceGetPciInfoExt)(device, &extended)};
+    nvmlPciInfoExt_v1_t extended{};
+    extended.version = nvml::struct_version<nvmlPciInfoExt_v1_t>(1);
+    const nvmlReturn_t results[] = {
+        GUEST_NVML(nvmlDeviceGetPciInfo_v3)(device, &info),
+        GUEST_NVML(nvmlDeviceGetPciInfo)(device, reinterpret_cast<nvmlPciInfo_t*>(&first)),
+        GUEST_NVML(nvmlDeviceGetPciInfo_v2)(device, reinterpret_cast<nvmlPciInfo_t*>(&second)),
+        GUEST_NVML(nvmlDeviceGetPciInfoExt)(device, &extended)};
     std::string said;
-    for (const nvml::Return result : results) said += std::to_string(static_cast<int>(result));
+    for (const nvmlReturn_t result : results) said += std::to_string(static_cast<int>(result));
     for (const char* text : {info.busId, info.busIdLegacy, first.busId, second.busId, extended.busId})
         said += std::string(" ") + text;
     said += address(info.domain, info.bus, info.device) + address(first.domain, first.bus, first.device);
@@ -89,7 +91,7 @@ void add_identity_commands(Commands& commands) {
         return text_of(result, text);
     };
     // nvmlindex INDEX
-    commands["nvmlindex"] = [](Program&, const Words& w) { return found(nvml::SUCCESS, device(w.at(0))); };
+    commands["nvmlindex"] = [](Program&, const Words& w) { return found(NVML_SUCCESS, device(w.at(0))); };
     // nvmlpci INDEX: the results, the forms of the bus id, and the numbers in each structure
     commands["nvmlpci"] = [](Program&, const Words& w) { return pci(device(w.at(0))); };
     // nvmlserial INDEX
@@ -100,20 +102,20 @@ void add_identity_commands(Commands& commands) {
     };
     // nvmlby FUNCTION TEXT: the index of the GPU with this UUID, PCI id or serial number
     commands["nvmlby"] = [](Program&, const Words& w) {
-        nvml::Device device = nullptr;
-        const auto by = symbol<nvml::functions::nvmlDeviceGetHandleByUUID>(("nvmlDeviceGetHandleBy" + w.at(0)).c_str());
+        nvmlDevice_t device = nullptr;
+        const auto by = symbol<decltype(::nvmlDeviceGetHandleByUUID)>(("nvmlDeviceGetHandleBy" + w.at(0)).c_str());
         const auto result = by(w.at(1).c_str(), &device);
         return found(result, device);
     };
     // nvmlbybytes UUID: the same by the UUID's bytes, and in text in a structure
     commands["nvmlbybytes"] = [](Program&, const Words& w) {
-        nvml::Device device = nullptr;
-        nvml::Uuid uuid{};
-        uuid.version = nvml::struct_version<nvml::Uuid>(1);
-        uuid.type = nvml::UUID_TYPE_ASCII;
+        nvmlDevice_t device = nullptr;
+        nvmlUUID_v1_t uuid{};
+        uuid.version = nvml::struct_version<nvmlUUID_v1_t>(1);
+        uuid.type = NVML_UUID_TYPE_ASCII;
         w.at(0).copy(uuid.value.str, sizeof uuid.value.str - 1);
         std::string said = found(GUEST_NVML(nvmlDeviceGetHandleByUUIDV)(&uuid, &device), device);
-        uuid = {uuid.version, nvml::UUID_TYPE_BINARY, {}};
+        uuid = {uuid.version, NVML_UUID_TYPE_BINARY, {}};
         std::string digits = w.at(0).substr(4);
         digits.erase(std::remove(digits.begin(), digits.end(), '-'), digits.end());
         for (std::size_t i = 0; i < 16; i++)
@@ -122,10 +124,10 @@ void add_identity_commands(Commands& commands) {
     };
     // nvmlpair INDEX INDEX [WAY]: how near two GPUs are, whether each reaches the other, whether they are on one board
     commands["nvmlpair"] = [](Program&, const Words& w) {
-        const nvml::Device one = device(w.at(0)), other = device(w.at(1));
-        const auto way = static_cast<nvml::GpuP2PCapsIndex>(w.size() > 2 ? number(w.at(2)) : 0);
-        nvml::GpuTopologyLevel level{};
-        nvml::GpuP2PStatus status{};
+        const nvmlDevice_t one = device(w.at(0)), other = device(w.at(1));
+        const auto way = static_cast<nvmlGpuP2PCapsIndex_t>(w.size() > 2 ? number(w.at(2)) : 0);
+        nvmlGpuTopologyLevel_t level{};
+        nvmlGpuP2PStatus_t status{};
         int same = 0;
         const int results = GUEST_NVML(nvmlDeviceGetTopologyCommonAncestor)(one, other, &level) +
                             GUEST_NVML(nvmlDeviceGetP2PStatus)(one, other, way, &status) +
@@ -138,17 +140,16 @@ void add_identity_commands(Commands& commands) {
     };
     // nvmlabout INDEX: what of a GPU is the same for all its parts
     commands["nvmlabout"] = [](Program&, const Words& w) {
-        const nvml::Device gpu = device(w.at(0));
+        const nvmlDevice_t gpu = device(w.at(0));
         char name[96] = "";
         unsigned minor = 0, celsius = 0;
         int major = 0, lesser = 0;
         unsigned long long errors = 0;
-        const int results = GUEST_NVML(nvmlDeviceGetName)(gpu, name, sizeof name) +
-                            GUEST_NVML(nvmlDeviceGetMinorNumber)(gpu, &minor) +
-                            GUEST_NVML(nvmlDeviceGetTemperature)(gpu, nvml::TEMPERATURE_GPU, &celsius) +
-                            GUEST_NVML(nvmlDeviceGetCudaComputeCapability)(gpu, &major, &lesser) +
-                            GUEST_NVML(nvmlDeviceGetTotalEccErrors)(gpu, nvml::MEMORY_ERROR_TYPE_CORRECTED,
-                                                                    nvml::VOLATILE_ECC, &errors);
+        const int results =
+            GUEST_NVML(nvmlDeviceGetName)(gpu, name, sizeof name) + GUEST_NVML(nvmlDeviceGetMinorNumber)(gpu, &minor) +
+            GUEST_NVML(nvmlDeviceGetTemperature)(gpu, NVML_TEMPERATURE_GPU, &celsius) +
+            GUEST_NVML(nvmlDeviceGetCudaComputeCapability)(gpu, &major, &lesser) +
+            GUEST_NVML(nvmlDeviceGetTotalEccErrors)(gpu, NVML_MEMORY_ERROR_TYPE_CORRECTED, NVML_VOLATILE_ECC, &errors);
         return answer(static_cast<CUresult>(results), minor, major, lesser) + " " + name;
     };
 }
@@ -163,35 +164,35 @@ void add_nvml_commands(Commands& commands) {
     };
     // nvmlmemory INDEX: total, free, used
     commands["nvmlmemory"] = [](Program&, const Words& w) {
-        nvml::Memory memory{};
+        nvmlMemory_t memory{};
         const auto result = GUEST_NVML(nvmlDeviceGetMemoryInfo)(device(w.at(0)), &memory);
         return answer(static_cast<CUresult>(result), memory.total, memory.free, memory.used);
     };
     // nvmlprocesses INDEX [ROOM]: the pids in NVML's list of those that compute, in order; what it says of so little
     // room, and how much it would take
     commands["nvmlprocesses"] = [](Program&, const Words& w) {
-        nvml::ProcessInfo infos[64];
+        nvmlProcessInfo_t infos[64];
         unsigned count = w.size() > 1 ? static_cast<unsigned>(number(w.at(1))) : 64;
         const auto result = GUEST_NVML(nvmlDeviceGetComputeRunningProcesses_v3)(device(w.at(0)), &count, infos);
         std::string said = std::to_string(static_cast<int>(result));
-        if (result != nvml::SUCCESS) return said + " " + std::to_string(count);
+        if (result != NVML_SUCCESS) return said + " " + std::to_string(count);
         std::sort(infos, infos + count, [](const auto& a, const auto& b) { return a.pid < b.pid; });
         for (unsigned i = 0; i < count; i++) said += " " + std::to_string(infos[i].pid);
         return said;
     };
     // nvmlheld INDEX: what NVML says that this process holds; 0 if it isn't in the list
     commands["nvmlheld"] = [](Program&, const Words& w) {
-        nvml::ProcessInfo infos[64];
+        nvmlProcessInfo_t infos[64];
         unsigned count = 64;
         unsigned long long held = 0;
         const auto result = GUEST_NVML(nvmlDeviceGetComputeRunningProcesses_v3)(device(w.at(0)), &count, infos);
-        for (unsigned i = 0; result == nvml::SUCCESS && i < count; i++)
+        for (unsigned i = 0; result == NVML_SUCCESS && i < count; i++)
             if (infos[i].pid == static_cast<unsigned>(getpid())) held += infos[i].usedGpuMemory;
         return answer(static_cast<CUresult>(result), held);
     };
     // nvmlmemory2 INDEX: total, free, used, reserved
     commands["nvmlmemory2"] = [](Program&, const Words& w) {
-        nvml::MemoryV2 memory{};
+        nvmlMemory_v2_t memory{};
         memory.version = sizeof(memory) | 2 << 24;
         const auto result = GUEST_NVML(nvmlDeviceGetMemoryInfo_v2)(device(w.at(0)), &memory);
         return answer(static_cast<CUresult>(result), memory.total, memory.free, memory.used, memory.reserved);

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "tests/preload/guest/guest.h"
+#include "tests/preload/guest/refusal_check.h"
 
 namespace guest {
 namespace {
@@ -57,6 +58,11 @@ std::string self() {
 }  // namespace
 
 void add_process_commands(Commands& commands) {
+    // letchange free|stack|out: refusals of this program's may change that (refusal_check.h)
+    commands["letchange"] = [](Program&, const Words& w) {
+        let_change(w.at(0));
+        return answer(CUDA_SUCCESS);
+    };
     commands["pid"] = [](Program&, const Words&) { return std::to_string(getpid()); };
     // setenv NAME [VALUE], unsetenv NAME, getenv NAME
     commands["setenv"] = [](Program&, const Words& w) {
@@ -92,9 +98,9 @@ void add_process_commands(Commands& commands) {
     };
     // usurp FILE: closes every descriptor that it doesn't know, and has the file open under the numbers instead
     commands["usurp"] = [](Program&, const Words& w) {
-        constexpr int kMost = 64;
-        for (int file = 3; file < kMost; ++file) close(file);
-        for (int file = 3; file < kMost; ++file) open(w.at(0).c_str(), O_RDWR | O_CREAT | O_APPEND, 0644);
+        constexpr int kMax = 64;
+        for (int file = 3; file < kMax; ++file) close(file);
+        for (int file = 3; file < kMax; ++file) open(w.at(0).c_str(), O_RDWR | O_CREAT | O_APPEND, 0644);
         return answer(CUDA_SUCCESS);
     };
     // closeall FOLDER: closes every descriptor from 3 on, as daemons do, but the driver's own, which no program
@@ -177,7 +183,8 @@ void add_process_commands(Commands& commands) {
             const pid_t child = fork();
             if (child == 0) {
                 alarm(120);  // a child that waits for a lock which nobody holds any more is killed and counted
-                _exit(ask_around(p));
+                ask_around(p);
+                _exit(fork() < 0);  // takes what locks there are
             }
             int status = 0;
             waitpid(child, &status, 0);

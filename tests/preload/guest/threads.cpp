@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/preload/guest/guest.h"
+#include "tests/preload/guest/refusal_check.h"
 #include "tests/sleeping.h"
 
 namespace guest {
@@ -111,23 +112,29 @@ void add_thread_commands(Commands& commands) {
         for (std::thread& thread : threads) thread.join();
         return answer(CUDA_SUCCESS, bad.load());
     };
-    // forkinside alloc|async BYTES: forks while another thread is inside the driver, where it waits for this one to
-    // come in too; what that thread was answered
+    // forkinside alloc|async BYTES, forkinside retain DEVICE: forks while another thread is inside the driver, where it
+    // waits for this one to come in too; what that thread was answered
     commands["forkinside"] = [](Program& p, const Words& w) {
+        const auto go_inside = [&](unsigned long what) {
+            CUcontext context = nullptr;
+            return w.at(0) == "retain" ? p.driver.cuDevicePrimaryCtxRetain(&context, static_cast<CUdevice>(what))
+                                       : allocate(p, w.at(0), what);
+        };
         std::atomic<pid_t> other{0};
         CUresult result = CUDA_ERROR_UNKNOWN;
         std::thread thread([&] {
             p.driver.cuCtxSetCurrent(p.current);
             other = cuslice::tests::this_thread();
-            result = allocate(p, w.at(0), number(w.at(1)));
+            result = go_inside(number(w.at(1)));
         });
+        const NotAlone both;
         while (!other) std::this_thread::yield();
         cuslice::tests::await_sleep(other);
         const pid_t child = fork();
         if (child == 0) _exit(0);
-        // The driver has this call too, and refuses it for want of a context.
+        // The driver has this call too, and refuses it for want of a context, or of such a GPU.
         p.driver.cuCtxSetCurrent(nullptr);
-        allocate(p, w.at(0), number(w.at(1)));
+        go_inside(w.at(0) == "retain" ? 1000 : number(w.at(1)));
         p.driver.cuCtxSetCurrent(p.current);
         thread.join();
         int status = 0;
@@ -166,6 +173,7 @@ void add_thread_commands(Commands& commands) {
                 if (p.driver.cuMemAlloc_v2(&block, number(w.at(1))) == CUDA_SUCCESS) p.driver.cuMemFree_v2(block);
             }
         });
+        const NotAlone both;
         for (std::size_t i = 0; i < number(w.at(0)); ++i) {
             bad += execute(p, {"module", "mixed", "1000"}) != "0";
             bad += execute(p, {"unload", "mixed"}) != "0";

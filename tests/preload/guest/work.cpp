@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "tests/preload/guest/guest.h"
+#include "tests/preload/guest/refusal_check.h"
 
 namespace guest {
 namespace {
@@ -23,7 +24,9 @@ CUresult begin_newer(Program& p, CUstream stream, CUstreamCaptureMode mode) {
     void* found = nullptr;
     CUresult result = p.driver.cuGetProcAddress_v2("cuStreamBeginFakeRecapture", &found, 14000, 0, nullptr);
     if (result != CUDA_SUCCESS || !found) return CUDA_ERROR_NOT_FOUND;
-    return reinterpret_cast<CUresult (*)(CUstream, CUstreamCaptureMode)>(found)(stream, mode);
+    result = reinterpret_cast<CUresult (*)(CUstream, CUstreamCaptureMode)>(found)(stream, mode);
+    if (result == CUDA_SUCCESS) capture_begins();
+    return result;
 }
 
 CUresult exchange_mode(Program& p, CUstreamCaptureMode* mode) {

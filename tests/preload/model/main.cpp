@@ -111,7 +111,7 @@ int model(const Options& options) {
         static_cast<unsigned long long>(totals.steps), static_cast<unsigned long long>(totals.rounds),
         static_cast<unsigned long long>(totals.answers), static_cast<unsigned long long>(totals.refusals),
         static_cast<unsigned long long>(totals.longest_ms), static_cast<unsigned long long>(seconds()));
-    return 0;
+    return skipped.empty() ? 0 : 77;
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ std::string Place::missing(const Combination& combination) {
     return {};
 }
 
-Place::Place(const Combination& combination, const std::string& pool_chunk)
+Place::Place(const Combination& combination, const std::string& pool_chunk, const std::string& room)
     : books_(folder_.path() + "/books"),
       ledgers_(folder_.path() + "/ledgers"),
       gpus_(combination.mode == Combination::Mode::split ? 1 : 2) {
@@ -62,7 +62,7 @@ Place::Place(const Combination& combination, const std::string& pool_chunk)
     for (const std::string& made : {books_, ledgers_}) fs::create_directory(made);
     fs::permissions(books_, fs::perms(0777));
     // As /dev/shm is: a file system of its own in memory, sticky, and small, so that it can be full.
-    mounted_ = mount("model", ledgers_.c_str(), "tmpfs", 0, "size=4m,mode=1777") == 0 &&
+    mounted_ = mount("model", ledgers_.c_str(), "tmpfs", 0, ("mode=1777,size=" + room).c_str()) == 0 &&
                mount(nullptr, ledgers_.c_str(), nullptr, MS_SHARED, nullptr) == 0;
     if (!mounted_) throw std::runtime_error("no mount at " + ledgers_);
     std::string text =

@@ -32,8 +32,8 @@ using Identity = std::pair<int, std::uint64_t>;
 
 class Place {
   public:
-    /// `pool_chunk` as the machine's file has it.
-    Place(const Combination& combination, const std::string& pool_chunk);
+    /// `pool_chunk` as the machine's file has it; `room` for the ledgers, as mount(8) takes it.
+    Place(const Combination& combination, const std::string& pool_chunk, const std::string& room);
     ~Place();
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;

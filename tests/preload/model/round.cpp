@@ -13,8 +13,9 @@ constexpr std::size_t kStory = 3000;       // steps that are remembered
 constexpr std::uint64_t kPatience = 2000;  // milliseconds that nobody waits longer for a neighbour
 constexpr std::uint64_t kLazy = 4 * kMiB;  // what the machine's driver takes when a module's code is first used
 
-// A context or module that turns out not to fit is undone by the call that made it (docs/architecture.md): what a
-// program may have above its limit while it is stopped inside such calls, of three threads at once.
+// A context or module that turns out not to fit is undone by the call that made it
+// (docs/design/driver-footprint.md): what a program may have above its limit while it is stopped inside such calls, of
+// three threads at once.
 constexpr std::uint64_t kInside = 128 * kMiB;
 
 }  // namespace
@@ -28,7 +29,8 @@ Round::Round(const Combination& combination, std::uint64_t seed, Totals& totals)
                 : chance(2) ? "16MiB"
                             : "0MiB"),
       idle_release_(chance(4) ? "50ms" : "no"),
-      place_(combination, pool_chunk_) {
+      // A removed ledger takes its room for as long as somebody has it mapped.
+      place_(combination, pool_chunk_, chance(2) ? "4m" : "64m") {
     log("pools grow by " + pool_chunk_ + ", headroom " + headroom_ + ", idle-release " + idle_release_);
     for (unsigned i = 0; i < 4; ++i) {
         members_[i].number = i;
@@ -126,7 +128,11 @@ void Round::begin(Member& member) {
     member = Member{};
     member.number = number;
     member.user = user;
-    member.worker = std::make_unique<Worker>(command(member), sliced(place_.fake(), place_.books(), settings(member)));
+    // What others of the model do at the same time changes what is free, and before a refusal pools give back what they
+    // keep for later.
+    Words environment = settings(member);
+    environment.emplace_back("GUEST_LETS_FREE_CHANGE=1");
+    member.worker = std::make_unique<Worker>(command(member), sliced(place_.fake(), place_.books(), environment));
     start_cuda(member);
 }
 
@@ -188,7 +194,7 @@ void Round::read_words(Member& member) {
     member.read = err.size();
     for (const char* bad : {"WARNING: ThreadSanitizer", "ERROR: AddressSanitizer", "runtime error:"})
         if (fresh.find(bad) != std::string::npos) fail("program " + std::to_string(member.number) + ": " + bad);
-    if (fresh.find("the slice can't be shared with other processes") != std::string::npos) member.unshared = true;
+    if (fresh.find("the limit can't be shared with other processes") != std::string::npos) member.unshared = true;
 }
 
 // Each user's programs together, and each alone. What a program was left with by one that had made it and let others

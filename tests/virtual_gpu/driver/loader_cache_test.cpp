@@ -88,7 +88,7 @@ TEST_CASE("a missing, foreign or torn cache has no entries and does no harm") {
             CHECK((path == "/a/libcuda.so.1" || path == "/b/libcuda.so.1"));
 }
 
-TEST_CASE("whatever bytes there are, nothing outside the file is read") {
+TEST_CASE("whatever bytes there are, nothing outside the file is read", "[slow][fuzz]") {
     std::mt19937 random(3);
     for (int i = 0; i < 3000; ++i) {
         std::string text = random() % 2 ? cache(kRows) : with_old_table(cache(kRows), random() % 4);

@@ -26,7 +26,7 @@ TEST_CASE("what an instance needs on each GPU is there until it ends, whatever c
         } else {
             GraphNeeds::Bytes bytes;
             bytes.any = true;
-            for (int n = 0; n < 3; n++) bytes.on[random() % GraphNeeds::kMostGpus] = random() % 1000 + 1;
+            for (int n = 0; n < 3; n++) bytes.on[random() % GraphNeeds::kMaxGpus] = random() % 1000 + 1;
             REQUIRE(needs.instantiated(handle(number), bytes));  // a handle can come back without an end
             model[number] = bytes;
         }
@@ -34,7 +34,7 @@ TEST_CASE("what an instance needs on each GPU is there until it ends, whatever c
         const std::uintptr_t other = random() % 50 + 1;
         const GraphNeeds::Bytes found = needs.of(handle(other));
         REQUIRE(found.any == (model.count(other) == 1));
-        for (int gpu = 0; gpu < GraphNeeds::kMostGpus; gpu++)
+        for (int gpu = 0; gpu < GraphNeeds::kMaxGpus; gpu++)
             REQUIRE(found.on[gpu] == (found.any ? model[other].on[gpu] : 0));
     }
 }

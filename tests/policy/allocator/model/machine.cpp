@@ -238,7 +238,7 @@ bool Machine::forget(std::uint64_t address) {
     if (mark == marks_.end()) return true;
     const bool for_good = mark->second;
     marks_.erase(mark);
-    retired += for_good;
+    abandoned += for_good;
     return !for_good;
 }
 

@@ -76,9 +76,9 @@ class Machine {
     Work work;
     Shadow shadow;
     std::atomic<bool> capturing{false}, wanted{false};
-    std::atomic<unsigned> retired{0};  // blocks that nobody may have again
-    bool alone = false;                // one thread: what it decides is what everybody sees
-    bool calm = false;                 // nothing goes wrong any more
+    std::atomic<unsigned> abandoned{0};  // blocks that nobody may have again
+    bool alone = false;                  // one thread: what it decides is what everybody sees
+    bool calm = false;                   // nothing goes wrong any more
 
   private:
     struct Gpu {

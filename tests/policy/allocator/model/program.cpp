@@ -14,7 +14,7 @@ using Freed = CachingAllocator::Freed;
 std::uint64_t below(std::uint64_t n) { return Machine::chance()() % n; }
 
 constexpr unsigned kGenerations = 4;
-constexpr std::size_t kMostShared = 200;
+constexpr std::size_t kMaxShared = 200;
 
 }  // namespace
 
@@ -169,7 +169,7 @@ void Program::free_one_of(Blocks& mine, std::uint64_t& live, std::uint64_t which
     std::swap(mine[which], mine.back());
     if (below(8) == 0) {
         const std::lock_guard lock(mutex_);
-        if (shared_.size() < kMostShared) {
+        if (shared_.size() < kMaxShared) {
             shared_.push_back(mine.back());
             live -= mine.back().bytes;
             mine.pop_back();
@@ -292,7 +292,7 @@ void Program::end() {
     machine_.calm = true;
     for (Block& block : shared_) findings_.expect(free(block), "a free fails for no reason", block.address);
     shared_.clear();
-    const bool whole = machine_.retired == 0;
+    const bool whole = machine_.abandoned == 0;
     for (unsigned context = 0; context < Machine::kContexts; context++) {
         const Statistics told = machine_.allocator(context).statistics();
         findings_.expect(told.allocated.current == 0 && told.requested.current == 0, "something is live in the end",

@@ -22,11 +22,11 @@ T* take(std::uint64_t count) {
 }  // namespace
 
 Shadow::Shadow(Findings& findings, Work& work)
-    : findings_(findings), work_(work), units_(take<Unit>(kUnits)), uses_(take<Uses>(kMostUses)) {}
+    : findings_(findings), work_(work), units_(take<Unit>(kUnits)), uses_(take<Uses>(kMaxUses)) {}
 
 Shadow::~Shadow() {
     munmap(units_, kUnits * sizeof *units_);
-    munmap(uses_, kMostUses * sizeof *uses_);
+    munmap(uses_, kMaxUses * sizeof *uses_);
 }
 
 template <typename F>
@@ -75,7 +75,7 @@ void Shadow::hand_out(std::uint64_t address, std::uint64_t bytes, unsigned conte
 
 void Shadow::free(std::uint64_t address, std::uint64_t bytes, std::uint32_t id, const Work::Points& uses, bool never) {
     const std::uint32_t place = last_uses_.fetch_add(1, kRelaxed) + 1;
-    if (place >= kMostUses) return findings_.note("the model has no place for so many frees");
+    if (place >= kMaxUses) return findings_.note("the model has no place for so many frees");
     for (unsigned s = 0; s < Work::kStreams; s++) uses_[place].points[s].store(uses[s], kRelaxed);
     each(address, bytes, [&](std::uint64_t at, Unit& u) {
         u.uses.store(place, kRelaxed);

@@ -35,7 +35,7 @@ class Shadow {
     void forget_uses() { last_uses_.store(0, std::memory_order_relaxed); }
 
   private:
-    static constexpr std::uint64_t kUnits = kBytes / kUnit, kMostUses = 1 << 22;
+    static constexpr std::uint64_t kUnits = kBytes / kUnit, kMaxUses = 1 << 22;
     struct Unit {
         std::atomic<std::uint32_t> owner, uses;  // of whoever had it last: a place in uses_
         std::atomic<std::uint8_t> context;       // and 1; 0: no segment

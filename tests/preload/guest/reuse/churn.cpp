@@ -6,16 +6,16 @@
 namespace reuse {
 namespace {
 
-constexpr std::size_t kMostWhole = 64 << 10;  // blocks up to this are written from end to end, larger ones in parts
+constexpr std::size_t kMaxWhole = 64 << 10;  // blocks up to this are written from end to end, larger ones in parts
 constexpr std::size_t kPart = HostRing::kWords * 4;
 constexpr std::size_t kBuffers = 64;
 
 /// The parts of a block that are written, all of them at a time.
 std::vector<std::size_t> parts(std::size_t bytes) {
-    if (bytes <= kMostWhole) return {0};
+    if (bytes <= kMaxWhole) return {0};
     return {0, bytes / 2 / 512 * 512, (bytes - kPart) / 512 * 512};
 }
-std::size_t part_bytes(std::size_t bytes) { return bytes <= kMostWhole ? bytes : kPart; }
+std::size_t part_bytes(std::size_t bytes) { return bytes <= kMaxWhole ? bytes : kPart; }
 
 std::atomic<std::uint32_t> last_pattern{0};
 
@@ -142,7 +142,7 @@ std::size_t Churn::size() {
     constexpr std::size_t kUsual[] = {512, 4000, 20000, 65536, 100000, 1 << 20, 3 << 20};
     if (chance_.percent(60)) return kUsual[chance_.below(std::size(kUsual))];
     if (chance_.percent(85)) return 4 + chance_.below(4ULL << chance_.below(14)) / 4 * 4;  // up to 32 KiB, small mostly
-    return (chance_.below((1ULL << 20) << chance_.below(3)) + kMostWhole - 4096) / 4 * 4;
+    return (chance_.below((1ULL << 20) << chance_.below(3)) + kMaxWhole - 4096) / 4 * 4;
 }
 
 // Never 0 or a small number, which memory may hold by itself.
@@ -256,8 +256,8 @@ void Churn::read(Block& block) {
 // From one block to another, which may be on another GPU, in a stream of either: so one of them may be freed while work
 // of a context that is not its own still uses it.
 void Churn::copy(Block& to, Block& from) {
-    const bool large = to.bytes > kMostWhole && from.bytes > kMostWhole;
-    const bool small = to.bytes <= kMostWhole && to.bytes <= part_bytes(from.bytes);
+    const bool large = to.bytes > kMaxWhole && from.bytes > kMaxWhole;
+    const bool small = to.bytes <= kMaxWhole && to.bytes <= part_bytes(from.bytes);
     if (&to == &from || (!large && !small)) return write(to);
     const unsigned stream = any_stream(chance_.percent(50) ? to.place : from.place);
     move(to, stream);

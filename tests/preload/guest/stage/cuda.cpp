@@ -3,9 +3,8 @@
 namespace {
 
 constexpr const char* kNames[] = {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route) #symbol,
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) #symbol,
 #include "virtual_gpu/driver/functions.def"
-#undef CUSLICE_FUNCTION
 };
 constexpr std::size_t kCount = sizeof kNames / sizeof *kNames;
 

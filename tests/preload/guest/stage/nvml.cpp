@@ -3,9 +3,8 @@
 namespace {
 
 constexpr const char* kNames[] = {
-#define CUSLICE_NVML_FUNCTION(name) #name,
+#define CUSLICE_NVML_FUNCTION(name, split) #name,
 #include "virtual_gpu/driver/nvml_functions.def"
-#undef CUSLICE_NVML_FUNCTION
 };
 constexpr std::size_t kCount = sizeof kNames / sizeof *kNames;
 

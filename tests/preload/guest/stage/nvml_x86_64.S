@@ -10,7 +10,7 @@
     passed_through \name, stage_slots, slot, stage_resolve_stub
     .set slot, slot + 1
 .endm
-#define CUSLICE_NVML_FUNCTION(name) stage name
+#define CUSLICE_NVML_FUNCTION(name, split) stage name
 #include "virtual_gpu/driver/nvml_functions.def"
 
     object_notes

@@ -1,0 +1,32 @@
+// What a running process tells of its caches (policy/stats/).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "policy/stats/layout.h"
+
+namespace cuslice::cli {
+
+/// One GPU's, of one moment.
+struct GpuStats {
+    std::string uuid, name;
+    std::uint32_t mode = 0;
+    unsigned contexts = 0;
+    std::uint64_t milliseconds = 0;  // since they were written
+    Statistics statistics;
+};
+
+struct ProcessStats {
+    /// Empty if `gpus` are what the process says; else why there is nothing.
+    std::string failure;
+    std::string command;
+    std::vector<GpuStats> gpus;
+};
+
+/// Asks for a process by its id as it is seen from here, also if it is in a container that shares `folder`. What is
+/// read is of that very process and of the program that it runs now: neither of another one that had the same id, nor
+/// of what it was before an exec.
+ProcessStats read_stats(const std::string& folder, int pid);
+
+}  // namespace cuslice::cli

@@ -1,0 +1,113 @@
+// Arrays: create, describe, destroy.
+
+#include "fake/driver/api_prologue.h"
+#include "fake/driver/array.h"
+#include "fake/driver/state.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    Array array;
+    if (const CUresult bad = shape_array(descriptor, array); bad != CUDA_SUCCESS) return bad;
+    array.gpu = context->gpu;
+    array.context = context->handle;
+    array.sparse = (descriptor.Flags & CUDA_ARRAY3D_SPARSE) != 0;
+    if (array.sparse) {
+        if (descriptor.Height == 0) return CUDA_ERROR_INVALID_VALUE;  // documented: 2D, 2D layered or 3D
+        *out = arrays.create(array).first;
+        return CUDA_SUCCESS;
+    }
+    const CUresult bad =
+        context->gpu->allocate(context->gpu->device, array.bytes(), BlockKind::Array, context->number, array.at);
+    if (bad != CUDA_SUCCESS) return bad;
+    array.block = array.at;
+    *out = arrays.create(array).first;
+    return CUDA_SUCCESS;
+}
+
+CUDA_ARRAY3D_DESCRIPTOR wide(std::size_t width, std::size_t height, std::size_t depth, CUarray_format format,
+                             unsigned channels, unsigned flags) {
+    CUDA_ARRAY3D_DESCRIPTOR descriptor{};
+    descriptor.Width = width;
+    descriptor.Height = height;
+    descriptor.Depth = depth;
+    descriptor.Format = format;
+    descriptor.NumChannels = channels;
+    descriptor.Flags = flags;
+    return descriptor;
+}
+
+template <typename Descriptor>
+CUresult create_2d(CUarray* out, const Descriptor* d) {
+    if (out == nullptr || d == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return create(out, wide(d->Width, d->Height, 0, d->Format, d->NumChannels, 0));
+}
+
+template <typename Descriptor>
+CUresult create_3d(CUarray* out, const Descriptor* d) {
+    if (out == nullptr || d == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return create(out, wide(d->Width, d->Height, d->Depth, d->Format, d->NumChannels, d->Flags));
+}
+
+template <typename Descriptor>
+CUresult describe_2d(Descriptor* out, CUarray handle) {
+    const Array* array = arrays.find(handle);
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    using Number = decltype(out->Width);
+    out->Width = static_cast<Number>(array->descriptor.Width);
+    out->Height = static_cast<Number>(array->descriptor.Height);
+    out->Format = array->descriptor.Format;
+    out->NumChannels = array->descriptor.NumChannels;
+    return CUDA_SUCCESS;
+}
+
+template <typename Descriptor>
+CUresult describe_3d(Descriptor* out, CUarray handle) {
+    if (const CUresult bad = describe_2d(out, handle); bad != CUDA_SUCCESS) return bad;
+    const Array& array = *arrays.find(handle);
+    out->Depth = static_cast<decltype(out->Depth)>(array.descriptor.Depth);
+    out->Flags = array.descriptor.Flags;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUSLICE_ENTRY(cuArrayCreate, out, descriptor) { return create_2d(out, descriptor); }
+
+CUSLICE_ENTRY(cuArrayCreate_v2, out, descriptor) { return create_2d(out, descriptor); }
+
+CUSLICE_ENTRY(cuArray3DCreate, out, descriptor) { return create_3d(out, descriptor); }
+
+CUSLICE_ENTRY(cuArray3DCreate_v2, out, descriptor) { return create_3d(out, descriptor); }
+
+CUSLICE_ENTRY(cuArrayGetDescriptor, out, array) { return describe_2d(out, array); }
+
+CUSLICE_ENTRY(cuArrayGetDescriptor_v2, out, array) { return describe_2d(out, array); }
+
+CUSLICE_ENTRY(cuArray3DGetDescriptor, out, array) { return describe_3d(out, array); }
+
+CUSLICE_ENTRY(cuArray3DGetDescriptor_v2, out, array) { return describe_3d(out, array); }
+
+CUSLICE_ENTRY(cuArrayDestroy, handle) {
+    const std::lock_guard hold(driver().lock);
+    Array* array = arrays.find(handle);
+    if (array == nullptr || array->is_level) return CUDA_ERROR_INVALID_HANDLE;
+    array->sparse ? unbind_tiles(*array) : free_array_block(*array->gpu, array->block);
+    arrays.destroy(handle);
+    return CUDA_SUCCESS;
+}
+
+CUSLICE_ENTRY(cuArrayGetSparseProperties, out, handle) {
+    const Array* array = arrays.find(handle);
+    if (out == nullptr || array == nullptr || !array->sparse) return CUDA_ERROR_INVALID_VALUE;
+    const TileExtent tile = tile_of(*array);
+    *out = {};
+    out->tileExtent = {static_cast<unsigned>(tile.width), static_cast<unsigned>(tile.height),
+                       static_cast<unsigned>(tile.depth)};
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,75 @@
+// Memory and events between processes, the older way: a handle of 64 bytes, which any channel can carry.
+
+#include <cstring>
+
+#include "fake/driver/addresses.h"
+#include "fake/driver/api_prologue.h"
+#include "fake/driver/event.h"
+#include "fake/driver/sharing.h"
+#include "fake/driver/state.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+static_assert(sizeof(SharingTicket) == sizeof(CUipcMemHandle));
+
+CUresult open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned flags) {
+    Context* context = nullptr;
+    if (out == nullptr || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    SharingTicket ticket{};
+    std::memcpy(&ticket, &handle, sizeof ticket);
+    Address address = 0;
+    const CUresult result = open_shared(ticket, ipc_magic, context->number, address);
+    if (result == CUDA_SUCCESS) *out = address;
+    return result;
+}
+
+}  // namespace
+
+CUSLICE_ENTRY(cuIpcGetMemHandle, out, address) {
+    Context* context = nullptr;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    if (context->gpu->spec.is_instance) return CUDA_ERROR_NOT_SUPPORTED;
+    const Found found = find_block(address);
+    // Documented for the base of an allocation of cuMemAlloc, and for nothing else.
+    if (!found || found.base != address || found.record.kind != BlockKind::Device) return CUDA_ERROR_INVALID_VALUE;
+    SharingTicket ticket{};
+    if (const CUresult bad = share_block(found, ipc_magic, ticket); bad != CUDA_SUCCESS) return bad;
+    std::memcpy(out, &ticket, sizeof ticket);
+    return CUDA_SUCCESS;
+}
+
+CUSLICE_ENTRY(cuIpcOpenMemHandle, out, handle, flags) { return open(out, handle, flags); }
+
+CUSLICE_ENTRY(cuIpcOpenMemHandle_v2, out, handle, flags) { return open(out, handle, flags); }
+
+CUSLICE_ENTRY(cuIpcCloseMemHandle, address) {
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    return close_shared(address, false);
+}
+
+CUSLICE_ENTRY(cuIpcGetEventHandle, out, handle) {
+    const Event* event = events.find(handle);
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (driver().gpus.front()->spec.is_instance) return CUDA_ERROR_NOT_SUPPORTED;
+    return event->shared != nullptr && event->shared->handle(*out) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUSLICE_ENTRY(cuIpcOpenEventHandle, out, ticket) {
+    Context* context = nullptr;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    std::shared_ptr<SharedEvent> shared;
+    if (const CUresult bad = SharedEvent::open(ticket, shared); bad != CUDA_SUCCESS) return bad;
+    const auto [handle, event] = events.create();
+    event->context = context->handle;
+    event->flags = CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    event->shared = std::move(shared);
+    *out = handle;
+    return CUDA_SUCCESS;
+}

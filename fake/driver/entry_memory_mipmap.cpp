@@ -1,0 +1,92 @@
+// Mipmapped arrays: each level is an array of half the extents of the one before, in one block with it.
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+
+#include "fake/driver/api_prologue.h"
+#include "fake/driver/array.h"
+#include "fake/driver/state.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+std::size_t halved(std::size_t extent, unsigned level) {
+    return extent == 0 ? 0 : std::max<std::size_t>(extent >> level, 1);
+}
+
+/// The description of one level; layers are not halved.
+CUDA_ARRAY3D_DESCRIPTOR level_of(const CUDA_ARRAY3D_DESCRIPTOR& whole, unsigned level) {
+    CUDA_ARRAY3D_DESCRIPTOR descriptor = whole;
+    descriptor.Width = halved(whole.Width, level);
+    descriptor.Height = halved(whole.Height, level);
+    if ((whole.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) == 0)
+        descriptor.Depth = halved(whole.Depth, level);
+    return descriptor;
+}
+
+/// Documented: the number of levels is clamped to what the extents allow.
+unsigned clamped_levels(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned levels) {
+    const bool layers = (d.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
+    const std::size_t largest = std::max({d.Width, d.Height, layers ? 0 : d.Depth});
+    return std::clamp(levels, 1U, static_cast<unsigned>(std::bit_width(largest)));
+}
+
+CUresult create(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor, unsigned asked) {
+    Context* context = nullptr;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    if ((descriptor.Flags & CUDA_ARRAY3D_SPARSE) != 0) CUSLICE_UNSUPPORTED("sparse mipmapped arrays");
+    std::vector<Array> levels(clamped_levels(descriptor, asked));
+    std::size_t bytes = 0;
+    for (unsigned i = 0; i < levels.size(); i++) {
+        Array& level = levels[i];
+        if (const CUresult bad = shape_array(level_of(descriptor, i), level); bad != CUDA_SUCCESS) return bad;
+        level.gpu = context->gpu;
+        level.context = context->handle;
+        level.is_level = true;
+        level.at = bytes;  // for now from the block's beginning
+        bytes += rounded(level.bytes());
+    }
+    Gpu& gpu = *context->gpu;
+    Address block = 0;
+    const CUresult bad = gpu.allocate(gpu.device, bytes, BlockKind::Array, context->number, block);
+    if (bad != CUDA_SUCCESS) return bad;
+    const auto [handle, mipmap] = mipmapped_arrays.create();
+    mipmap->gpu = &gpu;
+    mipmap->context = context->handle;
+    mipmap->block = block;
+    for (Array& level : levels) {
+        level.at += block;
+        level.block = block;
+        mipmap->levels.push_back(arrays.create(level).first);
+    }
+    *out = handle;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUSLICE_ENTRY(cuMipmappedArrayCreate, out, descriptor, levels) {
+    if (out == nullptr || descriptor == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return create(out, *descriptor, levels);
+}
+
+CUSLICE_ENTRY(cuMipmappedArrayGetLevel, out, handle, level) {
+    const MipmappedArray* mipmap = mipmapped_arrays.find(handle);
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (mipmap == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (level >= mipmap->levels.size()) return CUDA_ERROR_INVALID_VALUE;
+    *out = mipmap->levels[level];
+    return CUDA_SUCCESS;
+}
+
+CUSLICE_ENTRY(cuMipmappedArrayDestroy, handle) {
+    const std::lock_guard hold(driver().lock);
+    const MipmappedArray* mipmap = mipmapped_arrays.find(handle);
+    if (mipmap == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    for (const CUarray level : mipmap->levels) arrays.destroy(level);
+    free_array_block(*mipmap->gpu, mipmap->block);
+    mipmapped_arrays.destroy(handle);
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,30 @@
+// Surface objects.
+
+#include "fake/driver/api_prologue.h"
+#include "fake/driver/array.h"
+#include "fake/driver/texture.h"
+
+using namespace cuslice::fake;
+
+CUSLICE_ENTRY(cuSurfObjectCreate, out, resource) {
+    Context* context = nullptr;
+    if (out == nullptr || resource == nullptr || resource->resType != CU_RESOURCE_TYPE_ARRAY)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = check_resource(*context, *resource); bad != CUDA_SUCCESS) return bad;
+    const Array* array = arrays.find(resource->res.array.hArray);
+    if ((array->descriptor.Flags & CUDA_ARRAY3D_SURFACE_LDST) == 0) return CUDA_ERROR_INVALID_VALUE;
+    *out = surfaces.create(Surface{context->handle, *resource}).first;
+    return CUDA_SUCCESS;
+}
+
+CUSLICE_ENTRY(cuSurfObjectDestroy, surface) {
+    return surfaces.destroy(surface) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUSLICE_ENTRY(cuSurfObjectGetResourceDesc, out, handle) {
+    const Surface* surface = surfaces.find(handle);
+    if (out == nullptr || surface == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *out = surface->resource;
+    return CUDA_SUCCESS;
+}

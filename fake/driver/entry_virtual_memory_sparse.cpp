@@ -1,0 +1,90 @@
+// Sparse arrays: tiles of 64 KiB, to which memory of a tile pool is bound piece by piece.
+
+#include <mutex>
+
+#include "fake/driver/array.h"
+#include "fake/driver/physical.h"
+#include "fake/driver/state.h"
+#include "fake/driver/stream_pair.h"
+
+using namespace cuslice::fake;
+
+namespace {
+
+/// The tiles of one dimension's range, which begins at one and ends at one or at the array's end.
+bool tiles_in(std::size_t offset, std::size_t extent, std::size_t tile, std::size_t whole, std::size_t& first,
+              std::size_t& end) {
+    if (extent == 0 || offset % tile != 0 || offset > whole || extent > whole - offset) return false;
+    if ((offset + extent) % tile != 0 && offset + extent != whole) return false;
+    first = offset / tile;
+    end = (offset + extent + tile - 1) / tile;
+    return true;
+}
+
+CUresult places_of(const CUarrayMapInfo& info, const Array& array, std::vector<TilePlace>& places) {
+    const auto& level = info.subresource.sparseLevel;
+    const TileExtent tile = tile_of(array);
+    const bool layered = (array.descriptor.Flags & CUDA_ARRAY3D_LAYERED) != 0;
+    std::size_t x = 0, x_end = 0, y = 0, y_end = 0, z = 0, z_end = 0;
+    if (level.level != 0 || (!layered && level.layer != 0)) return CUDA_ERROR_INVALID_VALUE;
+    const bool flat = tile.depth == 1;
+    if (flat && (level.offsetZ != 0 || level.extentDepth != 1)) return CUDA_ERROR_INVALID_VALUE;
+    const std::size_t z_from = layered ? level.layer : level.offsetZ;
+    if (!tiles_in(level.offsetX, level.extentWidth, tile.width, array.descriptor.Width, x, x_end) ||
+        !tiles_in(level.offsetY, level.extentHeight, tile.height, array.descriptor.Height, y, y_end) ||
+        !tiles_in(z_from, level.extentDepth, tile.depth, array.layers, z, z_end)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (; z < z_end; z++) {
+        for (std::size_t row = y; row < y_end; row++) {
+            for (std::size_t column = x; column < x_end; column++) places.push_back({z, row, column});
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult map_one(const CUarrayMapInfo& info, const Gpu& gpu) {
+    if (info.flags != 0 || info.reserved[0] != 0 || info.reserved[1] != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (info.resourceType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY) CUSLICE_UNSUPPORTED("sparse mipmapped arrays");
+    Array* array = arrays.find(info.resource.array);
+    if (info.resourceType != CU_RESOURCE_TYPE_ARRAY || array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (!array->sparse || array->gpu != &gpu || info.deviceBitMask != 1U << gpu.ordinal ||
+        info.subresourceType != CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    std::vector<TilePlace> places;
+    if (const CUresult bad = places_of(info, *array, places); bad != CUDA_SUCCESS) return bad;
+    const CUmemGenericAllocationHandle memory = info.memHandle.memHandle;
+    const bool maps = info.memOperationType == CU_MEM_OPERATION_TYPE_MAP;
+    if (maps) {
+        if (info.memHandleType != CU_MEM_HANDLE_TYPE_GENERIC) return CUDA_ERROR_INVALID_VALUE;
+        const CUresult bad = bind_physical(memory, gpu, info.offset, places.size());
+        if (bad != CUDA_SUCCESS) return bad;
+    } else if (info.memOperationType != CU_MEM_OPERATION_TYPE_UNMAP || memory != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (const TilePlace& place : places) {
+        unbind_tile(*array, place);
+        if (maps) array->tiles[place] = memory;
+    }
+    return CUDA_SUCCESS;
+}
+
+/// Nothing runs that could see whether a tile is bound now or when the stream gets there.
+CUresult map_arrays(CUarrayMapInfo* list, unsigned count, CUstream handle, DefaultStream form) {
+    Stream* stream = nullptr;
+    if (list == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = refuse_in_capture(*stream); bad != CUDA_SUCCESS) return bad;
+    const Context* context = live_context(stream->context);
+    if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    const std::lock_guard hold(driver().lock);
+    for (unsigned i = 0; i < count; i++) {
+        if (const CUresult bad = map_one(list[i], *context->gpu); bad != CUDA_SUCCESS) return bad;
+    }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUSLICE_STREAM_PAIR(cuMemMapArrayAsync, map_arrays, list, count, stream)

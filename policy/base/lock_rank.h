@@ -1,0 +1,63 @@
+#pragma once
+#include <cstdint>
+
+namespace cuslice {
+
+// Every lock's place among the others: a thread that has one takes another only of a later rank, and a fork takes them
+// in this order. Of one rank a thread has one lock at a time; but whoever moves a member takes all of its stripes, in
+// the order of their addresses. Beside each rank stands why it comes before others.
+enum class LockRank : std::uint8_t {
+    growing,           // an allocator takes segments, for which the GPU makes room in every way that it has
+    lifetimes,         // virtual contexts begin and end, and what was made in them with them
+    virtual_pools,     // a part's default pool is made, and its handle noted
+    recording,         // the recording's file is made
+    trace_file,        // it is opened again: nothing is taken under it
+    joining,           // a GPU's accounts are joined in its ledger
+    ledger,            // members move, stripe by stripe
+    process,           // settings, driver and GPUs are opened
+    watchers,          // a GPU's is found: nothing is taken under it
+    caches,            // a cache is opened, or closed and forgotten everywhere
+    notes,             // a block is looked up in its allocator
+    allocator,         // fences are dropped
+    ended_statistics,  // from here to `graph_needs` nothing is taken under them but memory for tables
+    captures,
+    fences,
+    visits,
+    ipc_blocks,
+    virtual_contexts,
+    peer_access,
+    handles,
+    contexts,
+    physical_memory,
+    graph_needs,
+    pools,             // what a pool keeps is charged to accounts
+    driver_footprint,  // so is what the driver takes for itself
+    stripe,            // a member's account is charged: nothing is taken under it
+    table,             // a shard of allocations grows
+    table_memory,      // a chunk is cut: nothing is taken under it
+    thread_key,        // the key is made: nothing is taken under it
+    kCount,
+    enlisting = kCount,  // the list of all the others: a fork takes it last
+};
+
+// Whether a fork waits for who has such a lock, so that what it guards is whole in the child. Not for those that are
+// held over calls of the driver, as a thread may be in there until the forking one does something, nor for those held
+// over files, which others may have locked. In the child these are free, and what they guard is forgotten there, or
+// makes sense as it is. Stripes guard what lies in a ledger, and is the parent's.
+constexpr bool fork_waits_for(LockRank rank) {
+    switch (rank) {
+        case LockRank::growing:
+        case LockRank::lifetimes:
+        case LockRank::virtual_pools:
+        case LockRank::recording:
+        case LockRank::trace_file:
+        case LockRank::joining:
+        case LockRank::ledger:
+        case LockRank::stripe:
+            return false;
+        default:
+            return true;
+    }
+}
+
+}  // namespace cuslice

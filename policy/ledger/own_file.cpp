@@ -1,0 +1,189 @@
+#include "policy/ledger/own_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "policy/base/kernel_clock.h"
+#include "policy/ledger/carry.h"
+#include "policy/ledger/locks.h"
+#include "policy/ledger/process_identity.h"
+#include "policy/ledger/users.h"
+
+namespace cuslice::ledger {
+
+namespace {
+
+// Whether the name still leads to this file.
+bool still_named(const struct stat& mine, const char* path) {
+    struct stat named {};
+    return syscall(SYS_newfstatat, AT_FDCWD, path, &named, AT_SYMLINK_NOFOLLOW) == 0 && mine.st_ino == named.st_ino &&
+           mine.st_dev == named.st_dev;
+}
+
+// Another number for each file, whoever makes it.
+std::uint64_t new_id() {
+    const std::uint64_t id = now_realtime() * 0x9e3779b97f4a7c15u ^ image_number();
+    return id ? id : 1;
+}
+
+// A whole new file; -1 if there can't be one.
+int make(const char* path, const char* uuid, std::uint64_t capacity, Failure* why) {
+    const int file = open(path, O_RDWR | O_CREAT | O_EXCL | kSafely, 0644);
+    if (why) why->no_place = file < 0 && means_no_room(errno);
+    if (file < 0) return set_failure(why, "can't make", path), -1;
+    Header header{};
+    header.magic = kMagic;
+    header.version = kVersion;
+    header.size = sizeof(File);
+    header.capacity = capacity;
+    header.id = new_id();
+    header.room = kRoom;
+    header.unfinished = 1;
+    snprintf(header.uuid, sizeof header.uuid, "%s", uuid);
+    bool done = may_be_as_large_as(sizeof(File)) && ftruncate(file, sizeof(File)) == 0;
+    if (done) {
+        errno = posix_fallocate(file, 0, offsetof(File, members));
+        done = errno == 0 && allocate_members(file, 0, kRoom) &&
+               pwrite(file, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header);
+    }
+    if (done) {
+        fchmod(file, 0644);  // whatever the host's umask: other users read it
+        return file;
+    }
+    if (why) why->no_place = means_no_room(errno);
+    set_failure(why, "no room for", path);
+    close(file);
+    return -1;
+}
+
+// Gives a new file its name, unless there is one by it. In one step, where the kernel can: whoever is killed between
+// two would leave a second name, by which a file that is removed later looks as if it were still there.
+bool name(const char* made, const char* path) {
+    constexpr unsigned kNoReplace = 1;
+    if (syscall(SYS_renameat2, AT_FDCWD, made, AT_FDCWD, path, kNoReplace) == 0 || errno == EEXIST) return true;
+    return (errno == ENOSYS || errno == EINVAL) && (link(made, path) == 0 || errno == EEXIST);
+}
+
+// The file that is to get the name.
+struct Making {
+    const char *made, *path, *uuid;
+    std::uint64_t capacity;
+    bool replace;          // what lies under the name now
+    const OpenFile* gone;  // see open_own()
+};
+
+// Makes a new file, with what is in those that were removed, before anybody sees it under its name. True also where
+// another process has given a file that name meanwhile.
+bool put_in_place(const Making& making, Failure* why) {
+    unlink(making.made);  // of an earlier process of our pid
+    OpenFile fresh;
+    fresh.descriptor = make(making.made, making.uuid, making.capacity, why);
+    if (fresh.descriptor < 0) {
+        const int error = errno;
+        unlink(making.made);
+        errno = error;
+        return false;
+    }
+    fresh.file = map_file(fresh.descriptor);
+    bool done = false;
+    if (fresh.file) {
+        Removed removed(fresh.descriptor, making.path, making.uuid, making.gone);
+        const bool carried = removed.carry_to(fresh);
+        if (!carried && why) why->no_place = true;
+        // Nobody is let in before it has been seen that no other file has had the name in between.
+        lock_byte(fresh.descriptor, 0);
+        if (carried) done = making.replace ? rename(making.made, making.path) == 0 : name(making.made, making.path);
+        const int error = errno;
+        if (carried && !done) removed.restore();
+        if (done) {
+            removed.carry_rest_to(fresh);
+            fresh.file->header.unfinished = 0;
+        }
+        munmap(fresh.file, sizeof(File));
+        errno = carried ? error : ENOSPC;
+    }
+    const int error = errno;
+    if (!done && why && !why->text[0]) set_failure(why, "can't make", making.path);
+    close(fresh.descriptor);
+    unlink(making.made);
+    errno = error;
+    return done;
+}
+
+}  // namespace
+
+bool open_existing(const char* folder, const char* uuid, OpenFile* out, Failure* why) {
+    char path[kPathBytes];
+    if (!ledger_path(folder, this_user(folder), uuid, path)) return false;
+    const int file = open(path, O_RDWR | kSafely);
+    if (file < 0) return set_failure(why, "can't open", path), false;
+    struct stat info {};
+    if (stat_of(file, &info) && is_ours(info, path, why)) {
+        if (File* mapped = map_good(file, info, uuid)) {
+            *out = opened(mapped, file, info, false, Found::good);
+            return true;
+        }
+        if (why) snprintf(why->text, sizeof why->text, "%s is damaged", path);
+    }
+    close(file);
+    return false;
+}
+
+bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec,
+              const Deadline& deadline, OpenFile* out, Failure* why, const OpenFile* gone) {
+    return open_own(folder, this_user(folder), uuid, capacity, keep_over_exec, deadline, out, why, gone);
+}
+
+bool open_own(const char* folder, unsigned user, const char* uuid, std::uint64_t capacity, bool keep_over_exec,
+              const Deadline& deadline, OpenFile* out, Failure* why, const OpenFile* gone) {
+    char path[kPathBytes], made[kPathBytes];
+    const std::uint64_t named = own_pid_namespace();
+    // Where nobody can tell the namespace, pids alone are not enough for a name.
+    const std::uint64_t space = named ? named : image_number();
+    if (!ledger_path(folder, user, uuid, path) ||
+        static_cast<std::size_t>(snprintf(made, sizeof made, "%s.%d-%llx", path, getpid(),
+                                          static_cast<unsigned long long>(space))) >= sizeof made) {
+        errno = ENAMETOOLONG;
+        return set_failure(why, "can't use", folder), false;
+    }
+    if (!make_folder(folder, why)) return false;
+    Found found = Found::good;
+    // Others may be making or replacing it at the same time: whoever is first wins, and all look again. So does who has
+    // made one when the time is over.
+    constexpr unsigned kMaxMade = 3;
+    unsigned made_count = 0;
+    bool made_one = false;
+    do {
+        const int file = open(path, O_RDWR | kSafely);
+        const bool missing = file < 0 && errno == ENOENT;
+        if (file < 0 && errno == EWOULDBLOCK) continue;  // a lease, which its holder has been told to give up
+        if (file < 0 && !missing) return set_failure(why, "can't open", path), false;
+        bool replace = false;
+        if (file >= 0) {
+            struct stat info {};
+            if (!stat_of(file, &info) || !is_ours(info, path, why)) return close(file), false;
+            File* mapped = map_good(file, info, uuid);
+            if (mapped && still_named(info, path)) {
+                *out = opened(mapped, file, info, keep_over_exec, found);
+                return true;
+            }
+            if (mapped) munmap(mapped, sizeof(File));
+            // Whoever replaces a bad file holds its lock, and looks once more whether it is still the one to replace.
+            replace = !mapped && lock_byte_until(file, 0, deadline) != LockKind::none && still_named(info, path);
+        }
+        made_one = (missing || replace) && put_in_place({made, path, uuid, capacity, replace, gone}, why);
+        if (made_one) found = replace ? Found::rebuilt : Found::made;
+        const int error = errno;
+        if (file >= 0) close(file);
+        errno = error;
+        if ((missing || replace) && !made_one) return false;
+    } while ((made_one && made_count++ < kMaxMade) || deadline.pause());
+    errno = EAGAIN;
+    return set_failure(why, "can't have in time, as another process has it locked or leased:", path), false;
+}
+
+}  // namespace cuslice::ledger

@@ -1,0 +1,53 @@
+#pragma once
+// What hooks of modules and libraries have in common: code and variables that the driver places on the GPU by itself.
+#include "shim/driver/counted.h"
+#include "virtual_gpu/gpu/image_size.h"
+
+namespace cuslice {
+
+// `least`: asked for what the code takes at least.
+template <typename Load, typename Unload, typename Least, typename Handle, typename Code, typename... Arguments>
+CUresult counted_load(Load load, Unload unload, Least least, Handle* handle, Code code, Arguments... arguments) {
+    const HookEntry entry;
+    VirtualGpu* gpu = entry.counts() ? process().current().gpu : nullptr;
+    if (!gpu || !gpu->limited() || !handle) return load(handle, code, arguments...);
+    Handle loaded = nullptr;
+    const CUresult result = counted_step(
+        load.function, gpu, [&] { return load(&loaded, code, arguments...); }, [&] { unload(loaded); }, least(code));
+    if (result == CUDA_SUCCESS) *handle = loaded;
+    return result;
+}
+
+// What is unloaded is in a context that need not be the current one: the steps of all GPUs that are in use, from this
+// one on.
+template <typename Call>
+CUresult unload_beside(int ordinal, const VirtualGpu* current, const Call& call) {
+    for (; ordinal < process().gpu_count(); ordinal++) {
+        VirtualGpu& gpu = process().gpu(ordinal);
+        if (!gpu.limited() || !gpu.measured() || &gpu == current) continue;
+        if (!gpu.measures_steps()) {
+            const CUresult result = unload_beside(ordinal + 1, current, call);
+            if (result == CUDA_SUCCESS) gpu.driver_gave_back();
+            return result;
+        }
+        DriverFootprint::Step step = gpu.before_driver_step();
+        const CUresult result = unload_beside(ordinal + 1, current, call);
+        if (result == CUDA_SUCCESS) gpu.after_driver_step(step, nullptr);
+        return result;
+    }
+    return call();
+}
+
+inline constexpr auto counted_unload = [](auto unload, auto handle) {
+    const auto call = [&] { return unload(handle); };
+    const HookEntry entry;
+    if (!entry.counts()) return call();
+    VirtualGpu* gpu = process().current().gpu;
+    if (!gpu || !gpu->limited()) return unload_beside(0, nullptr, call);
+    DriverFootprint::Step step = gpu->before_driver_step();
+    const CUresult result = unload_beside(0, gpu, call);
+    if (result == CUDA_SUCCESS) gpu->after_driver_step(step, nullptr);
+    return result;
+};
+
+}  // namespace cuslice

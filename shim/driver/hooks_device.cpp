@@ -1,0 +1,26 @@
+// cuDeviceTotalMem: the slice.
+#include <algorithm>
+
+#include "shim/driver/export.h"
+
+namespace cuslice {
+
+namespace {
+
+constexpr auto shown_total = [](auto real, auto* bytes, CUdevice device) {
+    const CUresult result = real(bytes, device);
+    if (result != CUDA_SUCCESS || inside_hook || !process().limits_anything()) return result;
+    const VirtualGpu* gpu = process().gpu_of(device);
+    if (gpu && gpu->limited()) {
+        using Size = std::remove_pointer_t<decltype(bytes)>;
+        *bytes = static_cast<Size>(std::min<std::uint64_t>(*bytes, gpu->limit()));
+    }
+    return result;
+};
+
+}  // namespace
+
+CUSLICE_HOOK_FORM(cuDeviceTotalMem, shown_total, bytes, device)
+CUSLICE_HOOK_FORM(cuDeviceTotalMem_v2, shown_total, bytes, device)
+
+}  // namespace cuslice

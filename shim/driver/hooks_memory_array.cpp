@@ -1,0 +1,148 @@
+// Arrays: what their elements take is charged before the driver is asked, as other memory is. What padding comes on top
+// is the driver's own footprint, measured like a context's.
+#include <algorithm>
+#include <bit>
+
+#include "shim/driver/counted.h"
+#include "shim/driver/export.h"
+
+namespace cuslice {
+
+namespace {
+
+// Of one channel; 0 for formats in which elements share bytes.
+std::uint64_t channel_bytes(CUarray_format format) {
+    switch (format) {
+        case CU_AD_FORMAT_UNSIGNED_INT8:
+        case CU_AD_FORMAT_SIGNED_INT8:
+            return 1;
+        case CU_AD_FORMAT_UNSIGNED_INT16:
+        case CU_AD_FORMAT_SIGNED_INT16:
+        case CU_AD_FORMAT_HALF:
+            return 2;
+        case CU_AD_FORMAT_UNSIGNED_INT32:
+        case CU_AD_FORMAT_SIGNED_INT32:
+        case CU_AD_FORMAT_FLOAT:
+            return 4;
+        default:
+            return 0;
+    }
+}
+
+constexpr unsigned kWithoutMemory = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
+constexpr unsigned kLayers = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP;
+
+struct Extents {
+    std::uint64_t width, height, depth;
+    std::uint64_t bytes(std::uint64_t element) const {
+        std::uint64_t all = element;
+        for (const std::uint64_t extent :
+             {width, std::max<std::uint64_t>(height, 1), std::max<std::uint64_t>(depth, 1)})
+            if (__builtin_mul_overflow(all, extent, &all)) return ~0ull;
+        return all;
+    }
+};
+
+// What an array takes at least; 0 where that isn't known.
+template <typename Descriptor>
+std::uint64_t least_2d(const Descriptor* d) {
+    return d ? Extents{d->Width, d->Height, 0}.bytes(channel_bytes(d->Format) * d->NumChannels) : 0;
+}
+
+template <typename Descriptor>
+std::uint64_t least_3d(const Descriptor* d, unsigned levels = 1) {
+    if (!d || d->Flags & kWithoutMemory) return 0;
+    const std::uint64_t element = channel_bytes(d->Format) * d->NumChannels;
+    Extents extents{d->Width, d->Height, d->Depth};
+    const bool layers = d->Flags & kLayers;
+    const std::uint64_t largest = std::max({extents.width, extents.height, layers ? 0 : extents.depth});
+    std::uint64_t sum = 0;
+    for (unsigned level = std::clamp(levels, 1u, std::max(1u, static_cast<unsigned>(std::bit_width(largest)))); level;
+         level--) {
+        if (__builtin_add_overflow(sum, extents.bytes(element), &sum)) return ~0ull;
+        extents.width = std::max<std::uint64_t>(extents.width / 2, 1);
+        extents.height /= 2;
+        if (!layers) extents.depth /= 2;
+    }
+    return sum;
+}
+
+template <typename Handle, typename Destroy>
+CUresult counted_destroy(Handle array, Destroy destroy) {
+    const auto name = reinterpret_cast<CUdeviceptr>(array);
+    const Allocation known = gpu_state().allocations.find(name);
+    VirtualGpu* gpu = known.address ? &process().gpu(known.gpu) : process().current().gpu;
+    if (!gpu || !gpu->limited()) return destroy(array);
+    DriverFootprint::Step step;
+    if (gpu->measures_steps()) step = gpu->before_driver_step();
+    const CUresult result = charged_free(
+        name, [&] { return destroy(array); },
+        [&](CUresult, const Allocation& freed) {
+            if (freed.address) gpu->budget().release(freed.bytes);
+        });
+    if (result != CUDA_SUCCESS) return result;
+    if (gpu->measures_steps())
+        gpu->after_driver_step(step, nullptr);
+    else
+        gpu->driver_gave_back();  // the padding, or memory of another process's that it was mapped from
+    return result;
+}
+
+template <typename Create, typename Destroy, typename Handle, typename... Arguments>
+CUresult counted_create(Create create, Destroy destroy, std::uint64_t least, Handle* array, Arguments... arguments) {
+    const HookEntry entry;
+    const Process::Current current = entry.counts() ? process().current() : Process::Current{};
+    VirtualGpu* gpu = current.gpu;
+    if (!gpu || !gpu->limited() || !array) return create(array, arguments...);
+    OverLimit why;
+    DriverFootprint::Step step = gpu->before_driver_step();
+    if (!least)
+        gpu->budget().begin_release();
+    else if (!gpu->reserve(least, &why))
+        return refuse(create.function, *gpu, why);
+    HookReservation reservation(*gpu, least);
+    Handle made = nullptr;
+    const CUresult result = charged_allocation(
+        reservation,
+        [&] { return ask_driver(*gpu, least ? least : ~0ull, [&] { return create(&made, arguments...); }); },
+        [&] { return record(reinterpret_cast<CUdeviceptr>(made), least, current, Kind::array); },
+        [&] { destroy(made); });
+    if (result != CUDA_SUCCESS) return result;
+    if (gpu->after_driver_step(step, &why)) {
+        *array = made;
+        return result;
+    }
+    const CUresult refusal = refuse(create.function, *gpu, why, least);
+    counted_destroy(made, destroy);
+    return refusal;
+}
+
+template <typename Destroy, typename Handle>
+CUresult ended(Destroy destroy, Handle array) {
+    const HookEntry entry;
+    return entry.counts() ? counted_destroy(array, destroy) : destroy(array);
+}
+
+constexpr auto create_2d = [](auto create, CUarray* array, const auto* descriptor) {
+    return counted_create(create, CUSLICE_REAL(cuArrayDestroy), least_2d(descriptor), array, descriptor);
+};
+constexpr auto create_3d = [](auto create, CUarray* array, const auto* descriptor) {
+    return counted_create(create, CUSLICE_REAL(cuArrayDestroy), least_3d(descriptor), array, descriptor);
+};
+
+}  // namespace
+
+CUSLICE_HOOK_FORM(cuArrayCreate, create_2d, array, descriptor)
+CUSLICE_HOOK_FORM(cuArrayCreate_v2, create_2d, array, descriptor)
+CUSLICE_HOOK_FORM(cuArray3DCreate, create_3d, array, descriptor)
+CUSLICE_HOOK_FORM(cuArray3DCreate_v2, create_3d, array, descriptor)
+
+CUSLICE_HOOK(cuMipmappedArrayCreate, array, descriptor, levels) {
+    return counted_create(CUSLICE_REAL(cuMipmappedArrayCreate), CUSLICE_REAL(cuMipmappedArrayDestroy),
+                          least_3d(descriptor, levels), array, descriptor, levels);
+}
+
+CUSLICE_HOOK_FORM(cuArrayDestroy, ended, array)
+CUSLICE_HOOK_FORM(cuMipmappedArrayDestroy, ended, array)
+
+}  // namespace cuslice

@@ -1,0 +1,55 @@
+// Streams that are captured into graphs: while there is one, caches neither wait for the GPU nor record events.
+#include "shim/driver/export.h"
+#include "shim/entry.h"
+#include "virtual_gpu/driver/table.h"
+
+namespace cuslice {
+
+namespace {
+
+bool watched() { return process().caches_anything() && !inside_hook; }
+
+constexpr auto begin = [](auto real, CUstream stream, auto... arguments) {
+    if (!watched()) return real(stream, arguments...);
+    Captures& captures = process().caches().captures();
+    captures.may_begin(stream, Captures::By::known);
+    const CUresult result = real(stream, arguments...);
+    result == CUDA_SUCCESS ? captures.began(stream) : captures.failed(stream);
+    return result;
+};
+
+// An error may have ended it, or not.
+constexpr auto end = [](auto real, CUstream stream, CUgraph* graph) {
+    if (!watched()) return real(stream, graph);
+    Captures& captures = process().caches().captures();
+    const std::uint64_t moment = captures.moment();
+    const CUresult result = real(stream, graph);
+    result == CUDA_SUCCESS ? captures.ended(stream, moment) : captures.failed(stream);
+    return result;
+};
+
+// Another thread may be asking whether the stream is still captured, of which the program knows nothing.
+constexpr auto destroy = [](auto real, CUstream stream) {
+    if (!watched() || process().caches().captures().none_asked()) return real(stream);
+    Captures& captures = process().caches().captures();
+    const std::uint64_t moment = captures.moment();
+    captures.ends(stream);
+    const CUresult result = real(stream);
+    captures.ended_or_not(stream, result == CUDA_SUCCESS, moment);
+    return result;
+};
+
+}  // namespace
+
+CUSLICE_HOOK_FORM(cuStreamBeginCapture, begin, stream)
+CUSLICE_HOOK_FORM(cuStreamBeginCapture_ptsz, begin, stream)
+CUSLICE_HOOK_FORM(cuStreamBeginCapture_v2, begin, stream, mode)
+CUSLICE_HOOK_FORM(cuStreamBeginCapture_v2_ptsz, begin, stream, mode)
+CUSLICE_HOOK_FORM(cuStreamBeginCaptureToGraph, begin, stream, graph, nodes, edges, count, mode)
+CUSLICE_HOOK_FORM(cuStreamBeginCaptureToGraph_ptsz, begin, stream, graph, nodes, edges, count, mode)
+CUSLICE_HOOK_FORM(cuStreamEndCapture, end, stream, graph)
+CUSLICE_HOOK_FORM(cuStreamEndCapture_ptsz, end, stream, graph)
+CUSLICE_HOOK_FORM(cuStreamDestroy, destroy, stream)
+CUSLICE_HOOK_FORM(cuStreamDestroy_v2, destroy, stream)
+
+}  // namespace cuslice

@@ -1,0 +1,193 @@
+// Stream-ordered allocation. What counts is what the pools keep from the driver (virtual_gpu/gpu/memory_pools.h).
+#include "shim/driver/cached.h"
+#include "shim/driver/counted_pool.h"
+#include "shim/driver/export.h"
+#include "shim/driver/recorded.h"
+
+namespace cuslice {
+
+namespace {
+
+// What is asked of the driver about a stream, in the form for each default stream.
+struct Legacy {
+    static constexpr bool per_thread = false;
+    static constexpr auto device = CUSLICE_REAL(cuStreamGetDevice);
+    static constexpr auto capturing = CUSLICE_REAL(cuStreamIsCapturing);
+    static constexpr auto free = CUSLICE_REAL(cuMemFreeAsync);
+    static constexpr auto synchronize = CUSLICE_REAL(cuStreamSynchronize);
+};
+struct PerThread {
+    static constexpr bool per_thread = true;
+    static constexpr auto device = CUSLICE_REAL(cuStreamGetDevice_ptsz);
+    static constexpr auto capturing = CUSLICE_REAL(cuStreamIsCapturing_ptsz);
+    static constexpr auto free = CUSLICE_REAL(cuMemFreeAsync_ptsz);
+    static constexpr auto synchronize = CUSLICE_REAL(cuStreamSynchronize_ptsz);
+};
+
+// The pool's GPU, for an allocation on `stream`: its own context's device, else the thread's. Drivers before 12.8 can't
+// tell the first; a program with streams of several GPUs then has to make the stream's context current, as NVIDIA's
+// samples do.
+template <typename Form>
+VirtualGpu* gpu_of_stream(CUstream stream) {
+    CUdevice device = -1;
+    const bool is_handle = stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
+    if (is_handle && process().gpu_count() > 1 && Form::device(stream, &device) == CUDA_SUCCESS)
+        return process().gpu_of(device);
+    return process().current().gpu;
+}
+
+// A captured allocation takes nothing yet.
+template <typename Form>
+bool captures(CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUresult known = Form::capturing(stream, &status);
+    return known == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+// The GPU of a pool that the program named: noted when it was made, or some GPU's default pool.
+VirtualGpu* gpu_of_pool(CUmemoryPool pool) {
+    for (int i = 0, n = process().gpu_count(); i < n; i++) {
+        VirtualGpu& gpu = process().gpu(i);
+        CUmemoryPool preset = nullptr;
+        if (gpu.pools().knows(pool) ||
+            (CUSLICE_REAL(cuDeviceGetDefaultMemPool)(&preset, gpu.device()) == CUDA_SUCCESS && preset == pool))
+            return &gpu;
+    }
+    return nullptr;  // on the host, or another process's: not ours to pay for
+}
+
+// Pools may be on the host, too.
+bool on_device(CUdeviceptr address) {
+    CUmemorytype type = CU_MEMORYTYPE_DEVICE;
+    CUSLICE_REAL(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
+    return type != CU_MEMORYTYPE_HOST;
+}
+
+// No context's end frees it. What is captured is a part of a graph, which gets memory when it is launched.
+template <typename Form, typename Call>
+CUresult recorded_async(const CUdeviceptr* pointer, std::uint64_t bytes, CUstream stream, Call call) {
+    const RecordedCall recorded;
+    const CUresult result = call();
+    if (!recorded.records() || !pointer || (result == CUDA_SUCCESS && !on_device(*pointer)) || captures<Form>(stream))
+        return result;
+    note_allocation(result, result == CUDA_SUCCESS ? *pointer : 0, bytes, number_of(stream, Form::per_thread), 0);
+    return result;
+}
+
+template <typename Form>
+bool free_again(CUdeviceptr address, CUstream stream) {
+    Form::free(address, stream);
+    Form::synchronize(stream);  // refused while the stream is captured: nothing was taken then either
+    return true;
+}
+
+// `call` is given where the driver puts the address. The program's own place is written once the memory stays: what is
+// undone leaves it as it was.
+template <typename Form, typename Call>
+CUresult allocate_in(Function function, VirtualGpu* gpu, CUmemoryPool pool, CUdeviceptr* dptr, std::uint64_t bytes,
+                     CUstream stream, Call call) {
+    CUdeviceptr made = 0;
+    const CUresult result = counted_from_pool(
+        function, gpu, pool, bytes, [&] { return call(dptr ? &made : nullptr); },
+        [&] { return free_again<Form>(made, stream); }, [&] { return captures<Form>(stream); });
+    if (result == CUDA_SUCCESS && dptr) *dptr = made;
+    return result;
+}
+
+template <typename Form>
+constexpr auto allocate = [](auto real, CUdeviceptr* dptr, std::size_t bytesize, CUstream stream) {
+    return recorded_async<Form>(dptr, bytesize, stream, [&] {
+        const HookEntry entry;
+        if (!entry.counts()) return real(dptr, bytesize, stream);
+        VirtualGpu* gpu = gpu_of_stream<Form>(stream);
+        CUmemoryPool pool = nullptr;
+        if (!gpu || !gpu->limited() || CUSLICE_REAL(cuDeviceGetMemPool)(&pool, gpu->device()) != CUDA_SUCCESS)
+            return real(dptr, bytesize, stream);
+        return allocate_in<Form>(real.function, gpu, pool, dptr, bytesize, stream,
+                                 [&](CUdeviceptr* made) { return real(made, bytesize, stream); });
+    });
+};
+
+template <typename Form>
+constexpr auto allocate_from =
+    [](auto real, CUdeviceptr* dptr, std::size_t bytesize, CUmemoryPool pool, CUstream stream) {
+        return recorded_async<Form>(dptr, bytesize, stream, [&] {
+            const HookEntry entry;
+            return allocate_in<Form>(real.function, entry.counts() ? gpu_of_pool(pool) : nullptr, pool, dptr, bytesize,
+                                     stream, [&](CUdeviceptr* made) { return real(made, bytesize, pool, stream); });
+        });
+    };
+
+// Frees both pool memory, for which there is no record, and memory of cuMemAlloc, for which there is; the latter when
+// the stream gets there.
+void free_later(VirtualGpu& gpu, const Allocation& freed) {
+    is_exported(freed) ? gpu.release_shared(freed.bytes) : gpu.release_later(freed.bytes);
+}
+
+// A block of a cache, to be free when the stream gets there: what a free waits for, or parks the block for, includes
+// that. False if it is the driver's to answer.
+template <typename Form>
+bool cached_free_later(CUdeviceptr address, CUstream stream, CUresult* result) {
+    if (inside_hook || !process().caches_anything() || !process().caches().map().segment(address)) return false;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    *result = Form::capturing(stream, &status);  // which also says whether it is a stream at all
+    if (*result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE)
+        *result = CUDA_ERROR_INVALID_VALUE;  // captured, only memory of the graph can be freed
+    return *result != CUDA_SUCCESS || cached_free(address, result);
+}
+
+template <typename Form>
+constexpr auto free_async = [](auto real, CUdeviceptr dptr, CUstream stream) {
+    return recorded_free(dptr, number_of(stream, Form::per_thread), [&] {
+        CUresult result;
+        if (cached_free_later<Form>(dptr, stream, &result)) return result;
+        return counted_free(dptr, free_later, [&] { return real(dptr, stream); });
+    });
+};
+
+}  // namespace
+
+CUSLICE_HOOK_FORM(cuMemAllocAsync, allocate<Legacy>, dptr, bytesize, stream)
+CUSLICE_HOOK_FORM(cuMemAllocAsync_ptsz, allocate<PerThread>, dptr, bytesize, stream)
+CUSLICE_HOOK_FORM(cuMemAllocFromPoolAsync, allocate_from<Legacy>, dptr, bytesize, pool, stream)
+CUSLICE_HOOK_FORM(cuMemAllocFromPoolAsync_ptsz, allocate_from<PerThread>, dptr, bytesize, pool, stream)
+CUSLICE_HOOK_FORM(cuMemFreeAsync, free_async<Legacy>, dptr, stream)
+CUSLICE_HOOK_FORM(cuMemFreeAsync_ptsz, free_async<PerThread>, dptr, stream)
+
+CUSLICE_HOOK(cuMemPoolCreate, pool, properties) {
+    const HookEntry entry;
+    const CUresult result = CUSLICE_REAL(cuMemPoolCreate)(pool, properties);
+    if (result != CUDA_SUCCESS || !entry.counts() || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return result;
+    VirtualGpu* gpu = process().gpu_of(properties->location.id);
+    if (gpu && gpu->limited()) gpu->pools().created(*pool);
+    return result;
+}
+
+CUSLICE_HOOK(cuMemPoolDestroy, pool) {
+    const HookEntry entry;
+    VirtualGpu* gpu = entry.counts() ? gpu_of_pool(pool) : nullptr;
+    if (!gpu || !gpu->limited()) return CUSLICE_REAL(cuMemPoolDestroy)(pool);
+    MemoryPools& pools = gpu->pools();
+    const bool orphans = pools.has_allocations(pool);
+    const CUresult result = CUSLICE_REAL(cuMemPoolDestroy)(pool);
+    if (result != CUDA_SUCCESS) return result;
+    const std::uint64_t charged = pools.destroyed(pool);
+    if (!orphans) {
+        gpu->budget().release(charged);
+        return result;
+    }
+    // The driver keeps it until the last allocation is freed, and nothing says how much that still is.
+    gpu->watch_frees();
+    gpu->release_shared(charged);
+    return result;
+}
+
+CUSLICE_HOOK(cuMemPoolImportPointer, address, pool, data) {
+    const HookEntry entry;
+    if (VirtualGpu* gpu = current_gpu(entry)) gpu->watch_frees();
+    return counted_making(CUSLICE_REAL(cuMemPoolImportPointer), CUSLICE_REAL(cuMemFree_v2), current_gpu(entry), address,
+                          pool, data);
+}
+
+}  // namespace cuslice

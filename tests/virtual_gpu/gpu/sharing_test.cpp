@@ -1,0 +1,133 @@
+// With whom a process shares its slices, and how it becomes a member.
+#include "virtual_gpu/gpu/sharing.h"
+
+#include <memory>
+
+#include "config/load.h"
+#include "tests/catch.h"
+#include "tests/policy/ledger/place.h"
+
+using namespace cuslice;
+using namespace cuslice::tests;
+
+namespace {
+
+struct Sharing {
+    explicit Sharing(const LedgerFolder& folder) { plan.folder.assign(folder.path); }
+
+    bool join(std::uint64_t job_limit, std::uint64_t group_limit = ledger::kNoLimitBytes,
+              SharedBudget* outer = nullptr) {
+        const GpuSharing::Slice slice{kUuid, kCapacity, job_limit, group_limit};
+        const auto nothing = [](void* self) -> std::uint64_t {
+            static_cast<Sharing*>(self)->asked++;
+            return 0;
+        };
+        return sharing->join(plan, slice, outer, nothing, this, refusal.get());
+    }
+    std::uint64_t used() {
+        auto watched = std::make_unique<ledger::Watched>();
+        return sharing->watch(plan, kUuid, watched.get()) ? watched->used : ~0ull;
+    }
+
+    SharingPlan plan;
+    std::unique_ptr<GpuSharing> sharing = std::make_unique<GpuSharing>();
+    std::unique_ptr<Refusal> refusal = std::make_unique<Refusal>();
+    unsigned asked = 0;
+};
+
+}  // namespace
+
+TEST_CASE("the ledger in which the launcher made a job is read for each GPU, and a damaged list has none") {
+    const std::string one = "GPU-00000000-1111-2222-3333-444444444444",
+                      other = "GPU-99999999-1111-2222-3333-444444444444";
+    const std::string made = "@" + one + "=00000000000000ff@" + other + "=0123456789abcdef";
+    CHECK(ledger_of_job(made, one) == 0xff);
+    CHECK(ledger_of_job(made, other) == 0x0123456789abcdef);
+    CHECK(ledger_of_job(made, "GPU-30aa") == 0);
+    CHECK(ledger_of_job("", one) == 0);
+    CHECK(ledger_of_job("@" + one + "=ff", one) == 0);
+    CHECK(ledger_of_job("@" + one + ":00000000000000ff", one) == 0);
+    CHECK(ledger_of_job("@@" + one + "=00000000000000ff@", one) == 0xff);
+}
+
+TEST_CASE("the jobs that the launcher handed on are read from the outermost in, as many as there can be") {
+    Settings settings;
+    const std::string line = std::string(kJobVariable) + "=a@GPU-1=0000000000000001,b,c,d";
+    const char* const environment[] = {line.c_str(), nullptr};
+    const SharingPlan plan = plan_sharing(settings, environment);
+    REQUIRE(plan.job_count == SharingPlan::kMaxJobs);
+    CHECK(plan.jobs[0].view() == "a");
+    CHECK(plan.jobs[1].view() == "b");
+    CHECK(plan.jobs[2].view() == "c");
+    CHECK(plan.made_in.view() == "@GPU-1=0000000000000001");
+    CHECK(plan.any());
+    const char* const nothing[] = {nullptr};
+    CHECK_FALSE(plan_sharing(settings, nothing).any());
+}
+
+TEST_CASE("a process that shares with nobody joins nothing, and asks nobody") {
+    const LedgerFolder folder;
+    Sharing alone(folder);
+    CHECK(alone.join(kGiB));
+    CHECK_FALSE(alone.sharing->joined());
+    CHECK(alone.asked == 0);
+    CHECK(alone.used() == ~0ull);
+    CHECK_FALSE(alone.sharing->take_back_dead());
+}
+
+TEST_CASE("a process is a member of its job and its group, once, each with its limit") {
+    const LedgerFolder folder;
+    Sharing member(folder);
+    member.plan.jobs[member.plan.job_count++].assign("job");
+    member.plan.group.assign("lab");
+    for (int i = 0; i < 2; i++) {
+        REQUIRE(member.join(4 * kGiB, 3 * kGiB));
+        CHECK(member.sharing->joined());
+        CHECK(member.sharing->budget().limit() == 3 * kGiB);
+    }
+    CHECK(member.asked == 1);
+    REQUIRE(member.sharing->budget().reserve(kGiB, nullptr));
+    CHECK(member.used() == kGiB);
+    CHECK_FALSE(member.sharing->budget().reserve(2 * kGiB + 512, nullptr));
+    CHECK(member.used() == kGiB);
+}
+
+TEST_CASE("a slice that others stand in the way of is refused, nothing is joined, and later it can be had") {
+    const LedgerFolder folder;
+    Sharing late(folder);
+    late.plan.jobs[late.plan.job_count++].assign("job");
+    {
+        // The group has 12 GiB reserved of 16.
+        Child other(member(folder, 12 * kGiB, 12 * kGiB));
+        REQUIRE(other.ask('j') == 'y');
+        for (int i = 0; i < 2; i++) {
+            CHECK_FALSE(late.join(8 * kGiB));
+            CHECK(late.refusal->how == ledger::Joined::refused);
+            CHECK(late.refusal->asked == 8 * kGiB);
+            CHECK(late.refusal->available == 4 * kGiB);
+            CHECK_FALSE(late.refusal->waiting);
+            CHECK_FALSE(late.sharing->joined());
+        }
+    }
+    CHECK(late.join(8 * kGiB));
+    CHECK(late.sharing->joined());
+    CHECK(late.sharing->budget().room() == 8 * kGiB);
+}
+
+TEST_CASE("what a part is charged is charged to the whole GPU it lies in") {
+    const LedgerFolder folder;
+    Sharing whole(folder), part(folder);
+    whole.plan.jobs[whole.plan.job_count++].assign("whole");
+    part.plan.jobs[part.plan.job_count++].assign("part");
+    REQUIRE(whole.join(2 * kGiB));
+    const GpuSharing::Slice slice{"GPU-part", kCapacity, 3 * kGiB, ledger::kNoLimitBytes};
+    REQUIRE(part.sharing->join(
+        part.plan, slice, &whole.sharing->budget(), [](void*) -> std::uint64_t { return 0; }, nullptr,
+        part.refusal.get()));
+    REQUIRE(part.sharing->budget().reserve(kGiB, nullptr));
+    CHECK(whole.used() == kGiB);
+    CHECK_FALSE(part.sharing->budget().reserve(2 * kGiB, nullptr));
+    CHECK(whole.used() == kGiB);
+    part.sharing->forget();
+    CHECK_FALSE(part.sharing->joined());
+}

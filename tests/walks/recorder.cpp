@@ -1,0 +1,131 @@
+// What the compiler calls at the beginning and the end of every function of the walked library
+// (-finstrument-functions), and the driver's functions, each behind one of ours while a walk is written down.
+#include <cstdint>
+#include <cstdio>
+
+#include "virtual_gpu/driver/table.h"
+#include "virtual_gpu/split/physical.h"
+
+#define NOT_WALKED __attribute__((no_instrument_function))
+
+namespace cuslice {
+namespace {
+
+struct Event {
+    enum Kind : std::uint8_t { enter, leave, call_driver } kind;
+    std::uintptr_t what;  // an address, or the index of a driver's function
+};
+constexpr std::size_t kMax = 1 << 16;
+Event events[kMax];
+std::size_t count = 0;
+// Of the thread that began the walk; all others are not written down.
+constinit thread_local bool walking = false;
+
+NOT_WALKED __attribute__((target("general-regs-only"))) void note(Event::Kind kind, std::uintptr_t what) {
+    if (!walking) return;
+    if (count < kMax) events[count] = {kind, what};
+    count++;
+}
+
+void* driver_functions[kFunctionCount];
+
+// Where the slot is through which our own code comes to the driver: that of the physical GPUs if a function of
+// virtual_gpu/split/ stands in the table.
+NOT_WALKED void** driver_place(std::size_t i) {
+    return split_from_slots[i] ? &split_from_slots[i] : &cuslice_driver_slots[i];
+}
+
+// What stands before the driver's functions, whose types don't matter so: an entry for each pushes its number and goes
+// on here, and from here to the driver with every register and the stack as they were.
+extern "C" {
+extern const char walk_driver_entries[] __attribute__((visibility("hidden")));
+// No register of floating point is saved, so none is used.
+NOT_WALKED __attribute__((visibility("hidden"), target("general-regs-only"))) void* walk_driver(std::size_t i) {
+    note(Event::call_driver, i);
+    return driver_functions[i];
+}
+}
+constexpr std::size_t kEntries = 1024, kEntrySize = 16;
+static_assert(kFunctionCount <= kEntries);
+asm(R"(
+    .pushsection .text
+    .hidden walk_driver_entries
+    .globl walk_driver_entries
+    .balign 16
+walk_driver_entries:
+    .set number, 0
+    .rept 1024
+    .balign 16
+    push $number
+    jmp 1f
+    .set number, number + 1
+    .endr
+1:  push %rax
+    push %rdi
+    push %rsi
+    push %rdx
+    push %rcx
+    push %r8
+    push %r9
+    push %r10
+    push %r11
+    mov 72(%rsp), %rdi
+    sub $8, %rsp
+    call walk_driver
+    add $8, %rsp
+    mov %rax, 72(%rsp)
+    pop %r11
+    pop %r10
+    pop %r9
+    pop %r8
+    pop %rcx
+    pop %rdx
+    pop %rsi
+    pop %rdi
+    pop %rax
+    ret
+    .popsection
+)");
+
+}  // namespace
+}  // namespace cuslice
+
+extern "C" {
+
+NOT_WALKED void __cyg_profile_func_enter(void* function, void*) {
+    cuslice::note(cuslice::Event::enter, reinterpret_cast<std::uintptr_t>(function));
+}
+NOT_WALKED void __cyg_profile_func_exit(void* function, void*) {
+    cuslice::note(cuslice::Event::leave, reinterpret_cast<std::uintptr_t>(function));
+}
+
+// From here on, the calling thread's calls are written down.
+NOT_WALKED __attribute__((visibility("default"))) void walk_begin() {
+    using namespace cuslice;
+    for (std::size_t i = 0; i < kFunctionCount; i++) {
+        driver_slot(i);  // so that none is looked up on the way
+        void** const place = driver_place(i);
+        driver_functions[i] = *place;
+        if (*place) *place = const_cast<char*>(walk_driver_entries + i * kEntrySize);
+    }
+    walking = true;
+}
+
+// Ends the walk and prints it: "enter OFFSET", with the offset in the library's file, "leave", "driver NAME". False if
+// it was too long.
+NOT_WALKED __attribute__((visibility("default"))) bool walk_end() {
+    using namespace cuslice;
+    walking = false;
+    extern const char __ehdr_start __attribute__((visibility("hidden")));
+    for (std::size_t i = 0; i < count && i < kMax; i++) {
+        const Event& event = events[i];
+        if (event.kind == Event::enter)
+            std::printf("enter %zx\n", event.what - reinterpret_cast<std::uintptr_t>(&__ehdr_start));
+        else if (event.kind == Event::call_driver)
+            std::printf("driver %s\n", kFunctions[event.what].symbol);
+        else
+            std::printf("leave\n");
+    }
+    return count <= kMax;
+}
+}

@@ -1,0 +1,270 @@
+#include "virtual_gpu/gpu/driver_footprint.h"
+
+#include <algorithm>
+
+namespace cuslice {
+
+namespace {
+
+constexpr int kTries = 16;
+constexpr std::uint64_t kMaxBytes = 1ull << 62;
+
+// What all of these budgets were at one moment, if nothing has come or gone since.
+class Moment {
+  public:
+    explicit Moment(const DriverFootprint::Budgets& budgets) : budgets_(budgets) {
+        for (std::size_t i = 0; i < budgets.all.size(); i++) then_[i] = budgets.all[i]->snapshot();
+    }
+    std::uint64_t used() const {
+        std::uint64_t bytes = 0;
+        for (std::size_t i = 0; i < budgets_.all.size(); i++) bytes += then_[i].used();
+        return bytes;
+    }
+    bool settled() const {
+        for (std::size_t i = 0; i < budgets_.all.size(); i++)
+            if (!budgets_.all[i]->settled(then_[i])) return false;
+        return true;
+    }
+
+  private:
+    const DriverFootprint::Budgets& budgets_;
+    Budget::Snapshot then_[PhysicalGpu::kMaxParts];
+};
+
+}  // namespace
+
+void DriverFootprint::open(const NvmlGpu& nvml, unsigned pid, FreeMemory free_memory,
+                           std::uint64_t first_context_at_most, const InFlight& frees, Mutex& mutex) {
+    nvml_ = nvml;
+    pid_ = pid;
+    free_memory_ = free_memory;
+    first_context_at_most_ = first_context_at_most;
+    frees_ = &frees;
+    mutex_ = &mutex;
+}
+
+bool DriverFootprint::used_by_all(std::uint64_t* bytes) const {
+    if (nvml_.used_by_all(bytes) == Reading::ok) return true;
+    std::uint64_t free = 0, total = 0;
+    if (!free_memory_(&free, &total)) return false;
+    *bytes = total - free;
+    return true;
+}
+
+// With the lock held. `bytes`: without what is foreseen.
+void DriverFootprint::set(std::uint64_t bytes, Budget& budget) {
+    bytes += foreseen_;
+    budget.adjust(bytes_.load(std::memory_order_relaxed), bytes);
+    bytes_.store(bytes, std::memory_order_relaxed);
+}
+
+// What everybody holds and what we have counted mean something together only if nothing of ours was under way
+// meanwhile. A few tries; then `use` is called, with the lock held.
+template <typename Use>
+DriverFootprint::Look DriverFootprint::at_rest(const Budgets& budgets, Use use) {
+    for (int i = 0; i < kTries; i++) {
+        const std::uint64_t frees = frees_->snapshot();
+        const Moment now(budgets);
+        std::uint64_t used = 0;
+        if (!used_by_all(&used)) return Look::unreadable;
+        if (budgets.reread) budgets.reread(budgets.self);
+        const LockGuard lock(*mutex_);
+        if (!now.settled() || !frees_->settled(frees)) continue;
+        use(static_cast<std::int64_t>(used) - static_cast<std::int64_t>(now.used() - Budget::charged(bytes())));
+        return Look::settled;
+    }
+    return Look::busy;
+}
+
+// With the lock held.
+void DriverFootprint::count_step(bool begins) {
+    begins ? open_steps_++ : open_steps_--;
+    step_count_.fetch_add(1, std::memory_order_release);
+}
+
+// With the lock held. What was counted before the lock was taken may be wrong by now: `own_steps` have begun or ended
+// since without changing anything. And a context whose end is under way is still counted.
+void DriverFootprint::know_contexts(const State& state, std::uint64_t own_steps) {
+    const bool sure = open_steps_ == 0 && step_count() == state.steps + own_steps;
+    contexts_least_ = sure ? state.contexts * context_bytes() : 0;
+}
+
+// With the lock held. What has changed since the last look is the driver's footprint if a step was under way. Else it
+// is others', but for what was on its way back: that has gone, or not yet.
+void DriverFootprint::attribute(std::int64_t rest, std::uint64_t at_most, Budget& budget) {
+    const bool stepped = open_steps_ != 0 || unsettled_;
+    const auto base = static_cast<std::int64_t>(base_), taken = static_cast<std::int64_t>(taken_over_);
+    const std::int64_t now = base + rest - mark_;
+    const std::int64_t least = stepped ? static_cast<std::int64_t>(contexts_least_) : base;
+    const std::int64_t most = stepped ? static_cast<std::int64_t>(std::min(at_most, kMaxBytes)) : base + taken;
+    const std::int64_t part = std::clamp(now, least, std::max(least, most));
+    const std::int64_t not_yet = stepped ? std::min(taken, part) : part - base;
+    set(static_cast<std::uint64_t>(part), budget);
+    base_ = static_cast<std::uint64_t>(part - not_yet);
+    mark_ = rest - not_yet;
+    taken_over_ = static_cast<std::uint64_t>(not_yet);
+    unsettled_ = false;
+}
+
+// The same where a context may have come whose beginning wasn't seen, or not well: up to what one can take.
+void DriverFootprint::attribute_context(std::int64_t rest, std::uint64_t at_most, const State& state, Budget& budget) {
+    if (!marked_) {
+        base_ = measured();
+        mark_ = static_cast<std::int64_t>(base_ + state.of_others);
+        marked_ = true;
+    }
+    unsettled_ = true;
+    attribute(rest, at_most, budget);
+}
+
+// With the lock held.
+void DriverFootprint::made_context(std::uint64_t before) {
+    if (measured() <= before) return;
+    contexts_bytes_ += std::min(measured() - before, first_context_at_most_);
+    contexts_made_++;
+}
+
+DriverFootprint::Step DriverFootprint::before(const Budgets& budgets, bool makes_context) {
+    Step step;
+    step.part_ = this;
+    step.budget_ = &budgets.own;
+    step.makes_context_ = makes_context;
+    if (exact()) return step;  // the figure afterwards says it all
+    step.open_ = true;
+    const Look look = at_rest(budgets, [&](std::int64_t rest) {
+        is_locked();
+        if (!marked_) base_ = measured(), mark_ = rest, marked_ = true;
+        contexts_least_ = 0;
+        attribute(rest, kMaxBytes, budgets.own);
+        step.before_ = measured();
+        count_step(true);
+        if (open_steps_ == 1) step.count_ = step_count();
+    });
+    step.known_ = look != Look::unreadable;
+    if (look == Look::settled) return step;
+    const LockGuard lock(*mutex_);
+    count_step(true);
+    if (open_steps_ == 1 && !marked_) step.count_ = step_count();  // the first of all has nothing before it
+    return step;
+}
+
+void DriverFootprint::foresee(Step& step, std::uint64_t bytes) {
+    is_locked();
+    const std::uint64_t before = measured();
+    step.foreseen_ = Budget::charged(bytes);
+    foreseen_ += step.foreseen_;
+    set(before, *step.budget_);
+}
+
+void DriverFootprint::take_back(Step& step) {
+    is_locked();
+    const std::uint64_t before = measured();
+    foreseen_ -= std::exchange(step.foreseen_, 0);
+    set(before, *step.budget_);
+}
+
+void DriverFootprint::cancel(Step& step) {
+    const LockGuard lock(*mutex_);
+    take_back(step);
+    if (step.open_) count_step(false);
+}
+
+void DriverFootprint::after(Step& step, const State& state, const Budgets& budgets) {
+    step.part_ = nullptr;
+    {
+        // What was foreseen is there now, until more is known.
+        const LockGuard lock(*mutex_);
+        foreseen_ -= std::exchange(step.foreseen_, 0);
+        if (step.open_) count_step(false);
+        unsettled_ = unsettled_ || step.open_;
+    }
+    if (read_process(state, budgets) || exact()) return;
+    const Look look = at_rest(budgets, [&](std::int64_t rest) {
+        is_locked();
+        const bool known = step.known_ && marked_;
+        know_contexts(state, step.open_);
+        attribute_context(rest, known ? kMaxBytes : measured() + first_context_at_most_, state, budgets.own);
+        // What the driver's footprint has grown by is the context's if no other step has begun or ended since.
+        if (step.makes_context_ && step_count() == step.count_ + 1) made_context(step.before_);
+    });
+    if (look == Look::settled) look_past_nvml(budgets.own);
+}
+
+void DriverFootprint::meet(const State& state, const Budgets& budgets) {
+    if (read_process(state, budgets) || exact()) return;
+    const Look look = at_rest(budgets, [&](std::int64_t rest) {
+        is_locked();
+        const std::uint64_t before = measured();
+        const bool alone = open_steps_ == 0 && !unsettled_;
+        know_contexts(state, 0);
+        attribute_context(rest, before + first_context_at_most_, state, budgets.own);
+        if (alone) made_context(before);
+    });
+    if (look == Look::settled) look_past_nvml(budgets.own);
+}
+
+// A context takes memory. Where NVML's sum shows none, as it may not see this process's, CUDA's own is asked.
+void DriverFootprint::look_past_nvml(Budget& budget) {
+    std::uint64_t free = 0, total = 0, seen = 0;
+    if (bytes() != 0 || nvml_.used_by_all(&seen) != Reading::ok || !free_memory_(&free, &total)) return;
+    const std::uint64_t used = total - free;
+    const LockGuard lock(*mutex_);
+    if (bytes() != 0 || used <= seen) return;
+    base_ = std::min(used - seen, first_context_at_most_);
+    set(base_, budget);
+    made_context(0);
+}
+
+bool DriverFootprint::refresh(const State& state, const Budgets& budgets) {
+    bool compared = true;
+    if (read_process(state, budgets, &compared) || exact()) return compared;
+    {
+        const LockGuard lock(*mutex_);
+        if (!marked_) return true;
+    }
+    const Look look = at_rest(budgets, [&](std::int64_t rest) {
+        is_locked();
+        know_contexts(state, 0);
+        attribute(rest, kMaxBytes, budgets.own);
+    });
+    return look != Look::busy;
+}
+
+// The comparison means something only while no allocation is between our charge and the driver's. A few tries; a busy
+// program keeps the last figure and is measured at the next occasion. True if NVML has a figure of this process.
+bool DriverFootprint::read_process(const State& state, const Budgets& budgets, bool* compared) {
+    if (!pid_) return false;
+    if (compared) *compared = false;
+    for (int i = 0; i < kTries; i++) {
+        const std::uint64_t frees = frees_->snapshot();
+        const Moment now(budgets);
+        std::uint64_t process = 0;
+        const Reading reading = nvml_.used_by_process(pid_, &process);
+        // Silence is not zero: the last figure stands. That NVML has dropped us from its list means that we hold
+        // nothing if it had listed us, and no context of ours is there.
+        const bool gone = reading == Reading::absent && exact() && !state.contexts;
+        if (reading != Reading::ok && !gone) {
+            if (compared) *compared = true;
+            return false;
+        }
+        if (budgets.reread) budgets.reread(budgets.self);
+        source_.store(Source::process, std::memory_order_relaxed);
+        const LockGuard lock(*mutex_);
+        if (!now.settled() || !frees_->settled(frees)) continue;
+        const std::uint64_t counted = now.used() - Budget::charged(bytes());
+        // With managed memory alive the figure leaves a range; what was known before stands unless it is outside.
+        const std::uint64_t least = process > counted ? process - counted : 0;
+        const std::uint64_t sure = counted - std::min(counted, state.unsure);
+        const std::uint64_t kept = measured() - std::min(measured(), taken_over_);
+        taken_over_ = 0;
+        unsettled_ = false;
+        if (compared) *compared = true;
+        set(std::clamp(kept, least, std::max(least, process > sure ? process - sure : 0)), budgets.own);
+        return true;
+    }
+    const LockGuard lock(*mutex_);
+    unsettled_ = true;
+    return true;
+}
+
+}  // namespace cuslice

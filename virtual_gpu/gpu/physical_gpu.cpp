@@ -1,0 +1,44 @@
+#include "virtual_gpu/gpu/physical_gpu.h"
+
+#include <algorithm>
+
+#include "virtual_gpu/nvml/nvml_gpu.h"
+
+namespace cuslice {
+
+void PhysicalGpu::open(const GpuIdentity& identity, std::uint64_t total) {
+    identity_ = identity;
+    total_ = total;
+}
+
+void PhysicalGpu::split(const Slice& slice, std::uint64_t limits_of_parts) {
+    split_ = true;
+    slice_ = slice;
+    slice_.limit = std::min(slice.limit, total_);
+    limit_of_all_ = limits_of_parts > slice_.limit ? slice_.limit : 0;
+}
+
+void PhysicalGpu::add(VirtualGpu& part, Budget& budget) {
+    parts_[count_] = &part;
+    budgets_[count_++] = &budget;
+}
+
+std::uint64_t PhysicalGpu::charged() const {
+    std::uint64_t bytes = 0;
+    for (const Budget* budget : budgets()) bytes += budget->used();
+    return bytes;
+}
+
+std::uint64_t PhysicalGpu::used_by_all() const {
+    NvmlGpu nvml;
+    std::uint64_t bytes = 0;
+    return nvml.open(identity_.uuid) && nvml.used_by_all(&bytes) == Reading::ok ? bytes : 0;
+}
+
+bool PhysicalGpu::join(const SharingPlan& plan, Refusal* refusal) {
+    const auto in_use = [](void* self) { return static_cast<PhysicalGpu*>(self)->used_by_all(); };
+    const GpuSharing::Slice shared{identity_.uuid, total_, slice_.job_limit, slice_.group_limit};
+    return sharing_.join(plan, shared, nullptr, in_use, this, refusal);
+}
+
+}  // namespace cuslice

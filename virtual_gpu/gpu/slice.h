@@ -1,0 +1,29 @@
+#pragma once
+#include <cstdint>
+
+#include "config/settings.h"
+#include "config/text.h"
+#include "policy/ledger/ledger.h"
+
+namespace cuslice {
+
+// How much of a GPU a process may have, and what its allocator does with it, as the settings say. Sizes are in bytes.
+struct Slice {
+    bool limited = false;
+    std::uint64_t limit = 0;    // of what nvidia-smi shows for the process
+    bool own_headroom = false;  // false: derived from what the driver takes by itself
+    std::uint64_t headroom = 0;
+    FixedText<128> origin, group_origin;              // where the limits came from, for people
+    std::uint64_t job_limit = ledger::kNoLimitBytes;  // `limit`, unless only a group has one
+    std::uint64_t group_limit = ledger::kNoLimitBytes;
+    AllocatorMode allocator = AllocatorMode::direct;
+    FreeMode free = FreeMode::strict;
+    std::uint64_t idle_release = 0;  // milliseconds; 0: never
+
+    // Whether there is a limit that others can share: a mode alone is none.
+    bool can_be_shared() const {
+        return limited && (job_limit != ledger::kNoLimitBytes || group_limit != ledger::kNoLimitBytes);
+    }
+};
+
+}  // namespace cuslice
