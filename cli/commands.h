@@ -24,8 +24,11 @@ int show_statistics(const Invocation& invocation);
 /// The text of `cuslice --help`, or of `cuslice COMMAND --help`.
 std::string help_text(Command topic);
 
-/// One line on stderr, beginning with `cuslice: `. Returns `exit_code`.
-int complain(const ConfigError& error, int exit_code);
-int complain(const std::string& message, int exit_code);
+/// One line on stderr, beginning with `cuslice: `.
+void warn(const std::string& message);
+void warn(const ConfigError& error);
+/// The same, of what ends the command. Returns `exit_code`.
+int fail(const ConfigError& error, int exit_code);
+int fail(const std::string& message, int exit_code);
 
 }  // namespace cuslice::cli

@@ -35,10 +35,9 @@ std::string beginning(const Gpu& gpu, const Need& need, const char* what) {
 void look_at_limit(const Settings& settings, const Gpu& gpu, const GpuIdentity& identity, const Need& need) {
     const Amount amount = amount_for(settings, identity, gpu.total);
     if (!amount.limited || amount.bytes >= need.least) return;
-    complain(beginning(gpu, need, "a limit") + std::string(amount.origin) + " gives " + text_of(amount.bytes) +
-                 (amount.bytes < need.context ? ", so the program's first context will be refused"
-                                              : ", so nothing else can be allocated"),
-             0);
+    warn(beginning(gpu, need, "a limit") + std::string(amount.origin) + " gives " + text_of(amount.bytes) +
+         (amount.bytes < need.context ? ", so the program's first context will be refused"
+                                      : ", so nothing else can be allocated"));
 }
 
 void look_at_parts(const Settings& settings, const Gpu& gpu, const GpuIdentity& identity, const Need& need) {
@@ -52,11 +51,9 @@ void look_at_parts(const Settings& settings, const Gpu& gpu, const GpuIdentity& 
     }
     if (small == 0) return;
     const bool all = small == parts.view().size();
-    complain(
-        beginning(gpu, need, "a part") + std::to_string(small) + " of its " + std::to_string(parts.view().size()) +
-            " parts have less, down to " + text_of(smallest) +
-            (all ? ", so no program can use them" : ", so they can be used only while a larger part has the context"),
-        0);
+    warn(beginning(gpu, need, "a part") + std::to_string(small) + " of its " + std::to_string(parts.view().size()) +
+         " parts have less, down to " + text_of(smallest) +
+         (all ? ", so no program can use them" : ", so they can be used only while a larger part has the context"));
 }
 
 }  // namespace

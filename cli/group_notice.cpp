@@ -75,12 +75,10 @@ void look(const Environment& environment, const Settings& settings, const Instal
         if (seen.failure.empty() && !there) continue;
         const bool none = one.limit == ledger::kNoLimitBytes;
         const std::uint64_t wanted = *asked(one);
-        complain("group " + group + ": on " + one.uuid.substr(0, kUuidStart) + " its limit is " +
-                     (none ? "none" : std::string(format_size(one.limit).view())) + " and stays so; the " +
-                     std::string(format_size(wanted).view()) +
-                     " given here are ignored. To change it: cuslice set --group " + group + " --limit " +
-                     setting_of(wanted),
-                 0);
+        warn("group " + group + ": on " + one.uuid.substr(0, kUuidStart) + " its limit is " +
+             (none ? "none" : std::string(format_size(one.limit).view())) + " and stays so; the " +
+             std::string(format_size(wanted).view()) + " given here are ignored. To change it: cuslice set --group " +
+             group + " --limit " + setting_of(wanted));
     }
 }
 

@@ -74,16 +74,13 @@ void Start::open(Reservation& one, bool needed) {
         ledger_failed_ = true;
         no_place_ = needed && one.no_place();
         if (no_place_)
-            complain("the limit can't be shared between processes: " + one.failure() +
-                         ". Make room there (in a container: docker run --shm-size), name another folder with --dir, "
-                         "or give each process a limit of its own with --per-process",
-                     0);
+            warn("the limit can't be shared between processes: " + one.failure() +
+                 ". Make room there (in a container: docker run --shm-size), name another folder with --dir, "
+                 "or give each process a limit of its own with --per-process");
         else if (needed)
-            complain(
-                "the limit can't be shared between processes (" + one.failure() + "): each process has it to itself",
-                0);
+            warn("the limit can't be shared between processes (" + one.failure() + "): each process has it to itself");
     } else if (one.rebuilt()) {
-        complain("the ledger in " + folder_ + " was damaged or of another version and has been recreated", 0);
+        warn("the ledger in " + folder_ + " was damaged or of another version and has been recreated");
     }
 }
 
@@ -96,7 +93,7 @@ void Start::keep(std::unique_ptr<Reservation>& one) {
 // False if it is refused. A place that can't be had for another reason is no reason not to start.
 bool Start::take(Reservation& one) {
     const Joined how = one.take(name_, command_);
-    if (how == Joined::unavailable) complain("nothing is reserved on " + one.name() + " (" + one.failure() + ")", 0);
+    if (how == Joined::unavailable) warn("nothing is reserved on " + one.name() + " (" + one.failure() + ")");
     return how != Joined::refused;
 }
 
@@ -112,7 +109,7 @@ int Start::take_each(const std::vector<Gpu>& gpus) {
         if (ledger_failed_) return no_place_ ? kConfig : 0;
         while ((one[0]->seen() && !one[0]->fits()) || !take(*one[0])) {
             if (waiting_.go_on(one)) continue;
-            complain(waiting_.last_word(*one[0]), 0);
+            warn(waiting_.last_word(*one[0]));
             one[0]->close();
             return kRefused;
         }
@@ -144,7 +141,7 @@ int Start::take_any(const std::vector<Gpu>& gpus, bool reserve, const Gpu** chos
         if (taken == nullptr && (!reserve || ledger_failed_)) taken = all.front().get();
         if (taken != nullptr || waiting_.go_on(all)) continue;
         for (const auto& one : all) {
-            complain(waiting_.last_word(*one), 0);
+            warn(waiting_.last_word(*one));
             one->close();
         }
         return kRefused;
@@ -189,7 +186,7 @@ int start_job(Environment& environment, const Settings& settings, Machine& machi
         else if (const auto gpu = machine.only())
             code = start.take_each({*gpu});
         else if (machine.hung())
-            complain(machine.all().failure + ": nothing is reserved before the program starts", 0);
+            warn(machine.all().failure + ": nothing is reserved before the program starts");
     }
     if (shares && !(reserves && start.ledger_failed()))
         environment.set(kJobVariable, outer.empty() ? start.name() : outer + "," + start.name());

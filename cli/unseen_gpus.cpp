@@ -83,7 +83,7 @@ bool check_seen(const Settings& settings, const Environment& environment, Machin
             return false;
         }
         // A file is written for the machine, and names all of its GPUs.
-        if (others || log_for(settings).level != LogLevel::warn) complain(found, 0);
+        if (others || log_for(settings).level != LogLevel::warn) warn(found);
     }
     return true;
 }
@@ -95,11 +95,9 @@ void say_unlimited(const Settings& settings, const Gpu& chosen) {
         if (!is_amount(entry.key) || !names_one(entry) || entry.rank.level != 0) continue;
         Reason gpu;
         append_gpu(identity, "", gpu);
-        complain(std::string("no limit on GPU ").append(gpu.view()) +
-                     ", which was chosen: " + std::string(entry.origin) + " says " + std::string(entry.selector.text) +
-                     "=" + std::string(entry.value) +
-                     ", and nothing sets one for the others; without a GPU, a limit is for every GPU",
-                 0);
+        warn(std::string("no limit on GPU ").append(gpu.view()) + ", which was chosen: " + std::string(entry.origin) +
+             " says " + std::string(entry.selector.text) + "=" + std::string(entry.value) +
+             ", and nothing sets one for the others; without a GPU, a limit is for every GPU");
         return;
     }
 }

@@ -81,7 +81,7 @@ void say_unserved(const Environment& environment) {
             ConfigError notice;
             Reason why("has no effect here: ");
             notice.set(name, value, why.append(unserved.why).view());
-            complain(notice, 0);
+            warn(notice);
         }
     }
 }

@@ -32,7 +32,7 @@ void Waiting::begin(const Reservations& refused) {
     for (const auto& one : refused) {
         one->queue_up(command_);
         one->look();
-        complain("waiting for " + one->wish(), 0);
+        warn("waiting for " + one->wish());
     }
 }
 
@@ -68,7 +68,7 @@ void Waiting::refresh(const Reservations& refused) {
 void Waiting::ended(const Reservation& taken) {
     if (since_ == 0) return;
     const std::uint64_t seconds = (now() - since_) / (1000 * kMillisecond);
-    complain(taken.name() + " granted after " + std::string(ledger::format_age(seconds).view()), 0);
+    warn(taken.name() + " granted after " + std::string(ledger::format_age(seconds).view()));
     since_ = 0;
     kept_ = nullptr;
 }

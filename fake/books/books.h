@@ -73,11 +73,11 @@ class Books {
     // Memory that other processes can hold too. Whoever made it pays as long as it has it, then whoever else holds it.
     // The same lock; `id` is a number that nobody else chooses.
 
-    /// This process's own bytes, charged already, can be held by others from now on. False: no room for one more piece.
+    /// This process's own bytes, charged already, can be held by others from now on. False: no room for one more.
     bool share(std::uint64_t id, std::uint64_t bytes);
-    /// Holds another's piece too; false if the one who made it has it no more.
+    /// Holds another's memory too; false if the one who made it has it no more.
     bool hold_from_owner(std::uint64_t id);
-    /// Holds another's piece too, and pays for it if nobody is left who does; false if there is no room for that.
+    /// Holds another's memory too, and pays for it if nobody is left who does; false if there is no room for that.
     bool hold_or_pay(std::uint64_t id, std::uint64_t bytes);
     /// Holds it no more. Who pays for it passes it on to another holder, if `pass_on`; an owner releases its own
     /// charge.
@@ -116,9 +116,9 @@ class Books {
         return sum + inherited_by_all();
     }
     std::uint32_t own_number() const { return static_cast<std::uint32_t>(slot_ - file_->slots); }
-    SharedPiece* find_piece(std::uint64_t id) const;
-    bool new_piece(std::uint64_t id, std::uint64_t bytes, std::uint32_t payer);
-    void drop_piece(SharedPiece& piece, std::uint32_t number, bool pass_on);
+    SharedAllocation* find_shared(std::uint64_t id) const;
+    bool new_shared(std::uint64_t id, std::uint64_t bytes, std::uint32_t payer);
+    void drop_shared(SharedAllocation& shared, std::uint32_t number, bool pass_on);
     /// Of a slot that ends. The caller holds byte 0.
     void drop_all(std::uint32_t number);
     /// What a process pays for and did not charge itself; books_slots: all processes.

@@ -1,5 +1,5 @@
 #pragma once
-// Byte 0 of a books file's lock file: whoever holds it may change whose slots and shared pieces are.
+// Byte 0 of a books file's lock file: whoever holds it may change whose slots and shared allocations are.
 
 #include <fcntl.h>
 

@@ -17,7 +17,7 @@ constexpr std::uint32_t books_kept_ended = 64;
 /// So many ancestors of a process are noted, so that a watcher knows whose child it was after it has ended.
 constexpr std::uint32_t books_ancestors = 16;
 
-/// So many pieces of memory can be shared between processes at a time.
+/// So many allocations can be shared between processes at a time.
 constexpr std::uint32_t books_shared = 4096;
 
 enum class SlotState : std::uint32_t { Free = 0, Live = 1, Ended = 2 };
@@ -42,15 +42,15 @@ struct alignas(256) Slot {
 };
 static_assert(sizeof(Slot) == 256);
 
-/// A piece of memory that several processes can hold. Written under byte 0; `payer` is the only truth of who pays, so
+/// Memory that several processes can hold. Written under byte 0; `payer` is the only truth of who pays, so
 /// that no kill leaves it between two.
-struct SharedPiece {
+struct SharedAllocation {
     std::atomic<std::uint64_t> id;  // 0: free
     std::atomic<std::uint64_t> bytes;
-    std::atomic<std::uint32_t> payer;  // the slot of its maker, who has charged it; or an heir's and piece_inherited
+    std::atomic<std::uint32_t> payer;  // the slot of its maker, who has charged it; or an heir's and payer_inherited
     std::atomic<std::uint64_t> holders[books_slots / 64];
 };
-constexpr std::uint32_t piece_inherited = 1U << 31;
+constexpr std::uint32_t payer_inherited = 1U << 31;
 
 struct BooksHeader {
     std::uint64_t magic;
@@ -63,13 +63,13 @@ struct BooksHeader {
     /// One bit for each live slot, so that a sum reads no more slots than there are processes.
     alignas(128) std::atomic<std::uint64_t> live[books_slots / 64];
     std::atomic<std::uint32_t> live_words;   // words [0, live_words) have ever had a bit set
-    std::atomic<std::uint32_t> shared_high;  // pieces [0, shared_high) have ever been used
+    std::atomic<std::uint32_t> shared_high;  // allocations [0, shared_high) have ever been used
 };
 
 struct BooksFile {
     BooksHeader header;
     Slot slots[books_slots];
-    SharedPiece shared[books_shared];
+    SharedAllocation shared[books_shared];
 };
 
 }  // namespace cuslice::fake

@@ -11,7 +11,7 @@
 namespace cuslice::fake {
 namespace {
 
-using Rows = std::vector<std::pair<Pieces, Pieces>>;  // to, from
+using Rows = std::vector<std::pair<Extents, Extents>>;  // to, from
 
 void touch(const Array& array) {
     const std::lock_guard hold(array.gpu->lock);
@@ -21,7 +21,7 @@ void touch(const Array& array) {
 
 /// One row of one end.
 CUresult resolve_row(const BoxEnd& end, std::size_t y, std::size_t z, std::size_t width, Access access,
-                     Pieces& pieces) {
+                     Extents& extents) {
     if (end.type == CU_MEMORYTYPE_ARRAY) {
         const Array* array = arrays.find(end.array);
         if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -29,17 +29,17 @@ CUresult resolve_row(const BoxEnd& end, std::size_t y, std::size_t z, std::size_
         const bool inside = end.x <= array->row && width <= array->row - end.x && y < array->rows && z < array->layers;
         if (!inside || end.x % array->element != 0 || width % array->element != 0) return CUDA_ERROR_INVALID_VALUE;
         const Address at = array->at + (z * array->rows + y) * array->row + end.x;
-        pieces.push_back({&array->gpu->device.space, at, width, array->gpu, nullptr});
+        extents.push_back({&array->gpu->device.space, at, width, array->gpu, nullptr});
         return CUDA_SUCCESS;
     }
     const Address at = end.address + (z * end.height + y) * end.pitch + end.x;
     switch (end.type) {
         case CU_MEMORYTYPE_HOST:
-            return resolve_end({Side::Host, at, end.gpu}, width, access, pieces);
+            return resolve_end({Side::Host, at, end.gpu}, width, access, extents);
         case CU_MEMORYTYPE_DEVICE:
-            return resolve_end({Side::Device, at, end.gpu}, width, access, pieces);
+            return resolve_end({Side::Device, at, end.gpu}, width, access, extents);
         case CU_MEMORYTYPE_UNIFIED:
-            return resolve_end({Side::Any, at, end.gpu}, width, access, pieces);
+            return resolve_end({Side::Any, at, end.gpu}, width, access, extents);
         default:
             return CUDA_ERROR_INVALID_VALUE;
     }
@@ -81,7 +81,7 @@ CUresult check_box(const Box& asked, CUcontext context, CheckedBox& out) {
     out.from = rows->front().second;
     out.task = [rows, context] {
         for (const auto& [to, from] : *rows) {
-            if (const CUresult bad = copy_pieces(to, from); bad != CUDA_SUCCESS) return work_failed(context, bad);
+            if (const CUresult bad = copy_extents(to, from); bad != CUDA_SUCCESS) return work_failed(context, bad);
         }
     };
     return CUDA_SUCCESS;
@@ -97,13 +97,13 @@ CUresult copy_box(const Box& box, const Order& order) {
                         {order.stream, order.form, returns_when_done(order, checked.to, checked.from)});
 }
 
-CUresult resolve_array_bytes(CUarray handle, std::size_t offset, std::size_t size, Access access, Pieces& pieces) {
+CUresult resolve_array_bytes(CUarray handle, std::size_t offset, std::size_t size, Access access, Extents& extents) {
     const Array* array = arrays.find(handle);
     if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (array->sparse) CUSLICE_UNSUPPORTED("the contents of sparse arrays");
     if (array->layers > 1 || offset > array->bytes() || size > array->bytes() - offset) return CUDA_ERROR_INVALID_VALUE;
     if (access == Access::Write) touch(*array);
-    pieces.push_back({&array->gpu->device.space, array->at + offset, size, array->gpu, nullptr});
+    extents.push_back({&array->gpu->device.space, array->at + offset, size, array->gpu, nullptr});
     return CUDA_SUCCESS;
 }
 

@@ -24,7 +24,7 @@ struct Box {
 /// What a copy of a box does when its turn comes, and its first row.
 struct CheckedBox {
     Task task;
-    Pieces to, from;
+    Extents to, from;
 };
 /// CUDA_ERROR_INVALID_VALUE if a row of either end doesn't exist. The box isn't empty; a fault is the context's.
 CUresult check_box(const Box& box, CUcontext context, CheckedBox& out);
@@ -36,6 +36,6 @@ CUresult copy_box(const Box& box, const Order& order);
 
 /// Bytes in an array, counted from an offset over its rows: what cuMemcpyAtoH and the like copy. 1D and 2D arrays
 /// alone.
-CUresult resolve_array_bytes(CUarray handle, std::size_t offset, std::size_t size, Access access, Pieces& pieces);
+CUresult resolve_array_bytes(CUarray handle, std::size_t offset, std::size_t size, Access access, Extents& extents);
 
 }  // namespace cuslice::fake

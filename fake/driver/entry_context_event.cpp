@@ -28,7 +28,7 @@ namespace cuslice::fake {
 CUresult record_in(const Context& name, Event* event) {
     const CUcontext context = name.base != nullptr ? name.base->handle : name.handle;
     if (event == nullptr || event->context != context) return CUDA_ERROR_INVALID_HANDLE;
-    if (Lane::all_idle() && captures_in_progress == 0 && event->shared == nullptr) {
+    if (WorkQueue::all_idle() && captures_in_progress == 0 && event->shared == nullptr) {
         // It is reached at once.
         if (event->flags & CU_EVENT_DISABLE_TIMING) {
             event->recorded = true;
@@ -42,13 +42,13 @@ CUresult record_in(const Context& name, Event* event) {
     }
     std::vector<Stream*> all;
     if (const CUresult bad = streams_of(name, all); bad != CUDA_SUCCESS) return bad;
-    // A lane of its own that waits for all of the context's.
-    const std::vector<Lane::Mark> marks =
+    // A queue of its own that waits for all of the context's.
+    const std::vector<WorkQueue::Mark> marks =
         work_of(name.base != nullptr ? *name.base : *live_context(context), name.green);
-    const auto lane = std::make_shared<Lane>();
+    const auto queue = std::make_shared<WorkQueue>();
     const Record record = begin_record(*event);
-    lane->submit(record.task, marks);
-    note_record(*event, record, lane->mark());
+    queue->submit(record.task, marks);
+    note_record(*event, record, queue->mark());
     return CUDA_SUCCESS;
 }
 
@@ -57,7 +57,7 @@ CUresult wait_in(const Context& name, const Event* event) {
     std::vector<Stream*> all;
     if (const CUresult bad = streams_of(name, all); bad != CUDA_SUCCESS) return bad;
     if (event_reached(*event)) return CUDA_SUCCESS;
-    for (Stream* stream : all) wait_in_lane(*stream->lane, *event);
+    for (Stream* stream : all) wait_in_queue(*stream->queue, *event);
     return CUDA_SUCCESS;
 }
 

@@ -28,9 +28,10 @@ CUresult record(CUevent handle, CUstream stream_handle, unsigned flags, DefaultS
         return result;
     }
     event->capture = stream->capture.get();
-    note_record(*event, record, stream->lane->mark());
+    note_record(*event, record, stream->queue->mark());
     // Other processes can't make ours get on: for them it goes on by itself.
-    if (event->shared != nullptr && Lane::late()) std::thread([mark = event->mark] { Lane::wait(mark); }).detach();
+    if (event->shared != nullptr && WorkQueue::late())
+        std::thread([mark = event->mark] { WorkQueue::wait(mark); }).detach();
     return CUDA_SUCCESS;
 }
 
@@ -45,7 +46,7 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
     if (!first->recorded || !last->recorded || ((first->flags | last->flags) & CU_EVENT_DISABLE_TIMING) != 0) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    if (!Lane::done(first->mark) || !Lane::done(last->mark)) return CUDA_ERROR_NOT_READY;
+    if (!WorkQueue::done(first->mark) || !WorkQueue::done(last->mark)) return CUDA_ERROR_NOT_READY;
     const auto difference = static_cast<std::int64_t>(*last->time) - static_cast<std::int64_t>(*first->time);
     *milliseconds = static_cast<float>(static_cast<double>(difference) / 1e6);
     return CUDA_SUCCESS;
@@ -81,7 +82,7 @@ CUSLICE_ENTRY(cuEventQuery, handle) {
     const Event* event = events.find(handle);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
-    Lane::look(event->mark);
+    WorkQueue::look(event->mark);
     return event_reached(*event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 

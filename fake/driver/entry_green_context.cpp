@@ -28,7 +28,7 @@ CUresult destroy(CUgreenCtx handle) {
     const Green* green = find_green(handle);
     if (green == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     if (live_green(handle)) {
-        for (const Lane::Mark& mark : work_of(*green->name->base, handle)) Lane::wait(mark);
+        for (const WorkQueue::Mark& mark : work_of(*green->name->base, handle)) WorkQueue::wait(mark);
     }
     drain_primary(*green->gpu, true);
     const std::lock_guard hold(driver().lock);

@@ -75,11 +75,11 @@ struct InArray {
     CUarray array;
     std::size_t offset;
 };
-CUresult resolve(const InArray& bytes, std::size_t size, Access access, Pieces& pieces) {
-    return resolve_array_bytes(bytes.array, bytes.offset, size, access, pieces);
+CUresult resolve(const InArray& bytes, std::size_t size, Access access, Extents& extents) {
+    return resolve_array_bytes(bytes.array, bytes.offset, size, access, extents);
 }
-CUresult resolve(const End& bytes, std::size_t size, Access access, Pieces& pieces) {
-    return resolve_end(bytes, size, access, pieces);
+CUresult resolve(const End& bytes, std::size_t size, Access access, Extents& extents) {
+    return resolve_end(bytes, size, access, extents);
 }
 
 template <typename To, typename From>
@@ -87,11 +87,11 @@ CUresult copy_bytes(const To& to, const From& from, std::size_t size, const Orde
     Context* context = nullptr;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
     if (size == 0) return CUDA_SUCCESS;
-    Pieces source_pieces, target_pieces;
-    if (const CUresult bad = resolve(from, size, Access::Read, source_pieces); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = resolve(to, size, Access::Write, target_pieces); bad != CUDA_SUCCESS) return bad;
-    return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, copy_task(target_pieces, source_pieces),
-                        {order.stream, order.form, returns_when_done(order, target_pieces, source_pieces)});
+    Extents source_extents, target_extents;
+    if (const CUresult bad = resolve(from, size, Access::Read, source_extents); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = resolve(to, size, Access::Write, target_extents); bad != CUDA_SUCCESS) return bad;
+    return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, copy_task(target_extents, source_extents),
+                        {order.stream, order.form, returns_when_done(order, target_extents, source_extents)});
 }
 
 constexpr auto host_to_array = [](CUarray to, std::size_t offset, const void* from, std::size_t size, auto... stream) {

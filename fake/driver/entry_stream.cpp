@@ -37,9 +37,9 @@ CUresult query(CUstream handle, DefaultStream form) {
     Stream* stream = nullptr;
     if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
     if (const CUresult bad = refuse_in_capture(*stream); bad != CUDA_SUCCESS) return bad;
-    Lane::look(stream->lane->mark());
-    for (const Lane::Mark& mark : implicit_order(*stream)) Lane::look(mark);
-    return stream->lane->idle() && implicit_order(*stream).empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    WorkQueue::look(stream->queue->mark());
+    for (const WorkQueue::Mark& mark : implicit_order(*stream)) WorkQueue::look(mark);
+    return stream->queue->idle() && implicit_order(*stream).empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult wait_for(CUstream handle, DefaultStream form) {
@@ -131,7 +131,7 @@ CUresult wait_event(CUstream handle, CUevent event_handle, unsigned flags, Defau
     }
     if (event_reached(*event)) return CUDA_SUCCESS;
     if (stream->capture != nullptr) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-    wait_in_lane(*stream->lane, *event);
+    wait_in_queue(*stream->queue, *event);
     return CUDA_SUCCESS;
 }
 

@@ -35,8 +35,8 @@ CUresult allocate_from(Pool* pool, CUdeviceptr* out, size_t bytes, Stream& strea
 template <typename Allocate>
 CUresult with_frees_done(Allocate allocate) {
     const CUresult result = allocate();
-    if (result != CUDA_ERROR_OUT_OF_MEMORY || !Lane::late()) return result;
-    Lane::finish_all();
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || !WorkQueue::late()) return result;
+    WorkQueue::finish_all();
     return allocate();
 }
 

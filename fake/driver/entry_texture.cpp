@@ -30,10 +30,10 @@ std::size_t element_bytes(CUarray_format format, unsigned channels) {
 
 /// Memory that device code can read, aligned as textures have to be.
 CUresult check_memory(const Context& context, CUdeviceptr address, std::size_t bytes) {
-    Pieces pieces;
+    Extents extents;
     if (bytes == 0 || address % device_number(context, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    return resolve_device(address, bytes, Access::Read, pieces, context.gpu->ordinal);
+    return resolve_device(address, bytes, Access::Read, extents, context.gpu->ordinal);
 }
 
 CUresult check_linear(const Context& context, const CUDA_RESOURCE_DESC& resource) {

@@ -1,4 +1,4 @@
-// Sparse arrays: tiles of 64 KiB, to which memory of a tile pool is bound piece by piece.
+// Sparse arrays: tiles of 64 KiB, to which memory of a tile pool is bound extent by extent.
 
 #include <mutex>
 

@@ -12,7 +12,7 @@ Record begin_record(Event& event) {
     return {[shared = event.shared, number = event.shared->begin_record()] { shared->reach(number); }, time};
 }
 
-void note_record(Event& event, const Record& record, Lane::Mark mark) {
+void note_record(Event& event, const Record& record, WorkQueue::Mark mark) {
     event.recorded = true;
     event.time = record.time;
     event.mark = std::move(mark);
@@ -20,18 +20,18 @@ void note_record(Event& event, const Record& record, Lane::Mark mark) {
 
 bool event_reached(const Event& event) {
     if (event.shared != nullptr) return event.shared->reached(event.shared->latest());
-    return !event.recorded || Lane::done(event.mark);
+    return !event.recorded || WorkQueue::done(event.mark);
 }
 
 void wait_for_event(const Event& event) {
     if (event.shared != nullptr) return event.shared->wait(event.shared->latest());
-    Lane::wait(event.mark);
+    WorkQueue::wait(event.mark);
 }
 
-void wait_in_lane(Lane& lane, const Event& event) {
-    if (event.shared == nullptr) return lane.submit([] {}, {event.mark});
-    // Another process may be slow: that may block a thread of the lane's own only.
-    lane.submit_host([shared = event.shared, number = event.shared->latest()] { shared->wait(number); });
+void wait_in_queue(WorkQueue& queue, const Event& event) {
+    if (event.shared == nullptr) return queue.submit([] {}, {event.mark});
+    // Another process may be slow: that may block a thread of the queue's own only.
+    queue.submit_host([shared = event.shared, number = event.shared->latest()] { shared->wait(number); });
 }
 
 }  // namespace cuslice::fake

@@ -6,8 +6,8 @@
 
 #include "fake/driver/capture.h"
 #include "fake/driver/context.h"
-#include "fake/driver/lane.h"
 #include "fake/driver/shared_event.h"
+#include "fake/driver/work_queue.h"
 
 namespace cuslice::fake {
 
@@ -15,9 +15,9 @@ struct Event {
     CUcontext context = nullptr;
     unsigned flags = CU_EVENT_DEFAULT;
     bool recorded = false;
-    Lane::Mark mark;                 // complete when everything before the record is
+    WorkQueue::Mark mark;            // complete when everything before the record is
     std::weak_ptr<Capture> capture;  // the one that it was recorded in, as long as that lasts
-    /// When the record was reached, in nanoseconds of model time; written by the lane, which may outlive the event.
+    /// When the record was reached, in nanoseconds of model time; written by the queue, which may outlive the event.
     std::shared_ptr<std::atomic<std::uint64_t>> time = std::make_shared<std::atomic<std::uint64_t>>(0);
     std::shared_ptr<SharedEvent> shared;  // of an event between processes: what is said of it there holds
 };
@@ -32,7 +32,7 @@ struct Record {
 };
 Record begin_record(Event& event);
 /// It has been submitted, up to this mark.
-void note_record(Event& event, const Record& record, Lane::Mark mark);
+void note_record(Event& event, const Record& record, WorkQueue::Mark mark);
 
 /// Records an event, or waits for one, in all streams of a context, or of the green one that it is the name of.
 CUresult record_in(const Context& name, Event* event);
@@ -40,7 +40,7 @@ CUresult wait_in(const Context& name, const Event* event);
 
 bool event_reached(const Event& event);
 void wait_for_event(const Event& event);
-/// What is submitted to the lane from now on waits for the event, without blocking the caller.
-void wait_in_lane(Lane& lane, const Event& event);
+/// What is submitted to the queue from now on waits for the event, without blocking the caller.
+void wait_in_queue(WorkQueue& queue, const Event& event);
 
 }  // namespace cuslice::fake

@@ -25,7 +25,7 @@ struct Region {
 
 /// A block that other processes can hold, or that one of them made.
 struct SharedBlock {
-    std::uint64_t id = 0;    // the piece in the books
+    std::uint64_t id = 0;    // the shared allocation in the books
     Address pointer = 0;     // what the program got when it opened another's block
     unsigned opened = 0;     // so often
     bool from_pool = false;  // freed as a pool's memory is

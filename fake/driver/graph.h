@@ -7,8 +7,8 @@
 
 #include "fake/driver/cuda_api.h"
 #include "fake/driver/handles.h"
-#include "fake/driver/lane.h"
 #include "fake/driver/user_object.h"
+#include "fake/driver/work_queue.h"
 
 namespace cuslice::fake {
 

@@ -10,11 +10,11 @@
 #include "fake/driver/gate.h"
 #include "fake/driver/host_room.h"
 #include "fake/driver/injection.h"
-#include "fake/driver/lane.h"
 #include "fake/driver/late.h"
 #include "fake/driver/log.h"
 #include "fake/driver/state.h"
 #include "fake/driver/visible.h"
+#include "fake/driver/work_queue.h"
 #include "fake/duration.h"
 #include "fake/spec/machine.h"
 
@@ -95,7 +95,8 @@ CUresult initialise() {
         initialised_here = true;
         if (init_result == CUDA_SUCCESS) {
             pthread_atfork(nullptr, nullptr, in_forked_child);
-            gate = (injection().empty() ? 0U : unsigned{kGateInjection}) | (Lane::late() ? unsigned{kGateLate} : 0U);
+            gate =
+                (injection().empty() ? 0U : unsigned{kGateInjection}) | (WorkQueue::late() ? unsigned{kGateLate} : 0U);
         }
     }
     if (init_result != CUDA_SUCCESS) return init_result;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "fake/driver/lane.h"
+#include "fake/driver/work_queue.h"
 
 namespace cuslice::fake {
 
@@ -16,7 +16,7 @@ bool make_streams(const std::string& text, std::string& error) {
         error = "CUSLICE_FAKE_STREAMS: '" + text + "' is neither late nor late:SEED, with a number, such as late:7";
         return false;
     }
-    Lane::be_late(number ? std::stoull(seed) : 0);
+    WorkQueue::be_late(number ? std::stoull(seed) : 0);
     return true;
 }
 
@@ -42,7 +42,8 @@ void settle_before(const char* name) {
         "cuMulticastUnbind",
         "cuDestroyExternalMemory",
     };
-    if (std::find(std::begin(kTake), std::end(kTake), std::string_view(name)) != std::end(kTake)) Lane::finish_all();
+    if (std::find(std::begin(kTake), std::end(kTake), std::string_view(name)) != std::end(kTake))
+        WorkQueue::finish_all();
 }
 
 }  // namespace cuslice::fake

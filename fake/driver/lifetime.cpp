@@ -45,7 +45,7 @@ void end_owned_by(Context& context) {
 }  // namespace
 
 void drain_streams(Context& context) {
-    for (const Lane::Mark& mark : work_of(context)) Lane::wait(mark);
+    for (const WorkQueue::Mark& mark : work_of(context)) WorkQueue::wait(mark);
 }
 
 void end_context(Context& context) {
@@ -67,7 +67,7 @@ void stream_synchronized(Gpu& gpu) {
 
 CUresult synchronize_context(Context& context) {
     CUresult result = CUDA_SUCCESS;
-    if (Lane::all_idle() && captures_in_progress == 0 && !pools_have_held()) return result;
+    if (WorkQueue::all_idle() && captures_in_progress == 0 && !pools_have_held()) return result;
     each_stream(context, [&](Stream& stream) {
         if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) result = bad;
     });

@@ -19,7 +19,7 @@ constinit PhysicalTable physicals;
 
 namespace {
 
-/// Lies behind the contents in an exportable piece's file, and says what it is.
+/// Lies behind the contents in an exportable allocation's file, and says what it is.
 struct Label {
     std::uint64_t magic = 0x5359485045524143;
     std::uint64_t id = 0, size = 0;

@@ -15,7 +15,7 @@ struct Physical {
     unsigned handles = 1;  // references that the program holds
     unsigned mappings = 0;
     int file = -1;         // of exportable memory: what its contents are in, and what other processes are given
-    std::uint64_t id = 0;  // the piece in the books, once it has been exported or if it was imported
+    std::uint64_t id = 0;  // the shared allocation in the books, once it has been exported or if it was imported
 };
 using PhysicalTable = HandleTable<Physical, CUmemGenericAllocationHandle, HandleKind::Physical>;
 extern PhysicalTable physicals;

@@ -14,7 +14,7 @@ int accessing_gpu() {
     return current_context(context) == CUDA_SUCCESS ? context->gpu->ordinal : -1;
 }
 
-CUresult resolve_device(Address address, std::size_t size, Access access, Pieces& pieces, int from_gpu) {
+CUresult resolve_device(Address address, std::size_t size, Access access, Extents& extents, int from_gpu) {
     for (const auto& gpu : driver().gpus) {
         Region* region = region_of(*gpu, address);
         if (region == nullptr) continue;
@@ -22,27 +22,27 @@ CUresult resolve_device(Address address, std::size_t size, Access access, Pieces
         const Block block = region->heap.find(address);
         if (!block || size > block.record->asked - (address - block.base)) return CUDA_ERROR_INVALID_VALUE;
         if (access == Access::Write) block.record->touched = true;
-        pieces.push_back({&region->space, address, size, gpu.get(), nullptr});
+        extents.push_back({&region->space, address, size, gpu.get(), nullptr});
         return CUDA_SUCCESS;
     }
-    if (in_reserved_addresses(address)) return resolve_mapped(address, size, access, pieces, from_gpu);
+    if (in_reserved_addresses(address)) return resolve_mapped(address, size, access, extents, from_gpu);
     if (!host_range_known(address, size)) return CUDA_ERROR_INVALID_VALUE;
-    pieces.push_back({nullptr, address, size, nullptr, nullptr});
+    extents.push_back({nullptr, address, size, nullptr, nullptr});
     return CUDA_SUCCESS;
 }
 
-CUresult resolve_host(const void* pointer, std::size_t size, Pieces& pieces) {
+CUresult resolve_host(const void* pointer, std::size_t size, Extents& extents) {
     const auto address = reinterpret_cast<Address>(pointer);
     if (pointer == nullptr || address + size < address) return CUDA_ERROR_INVALID_VALUE;
     if (is_device_address(address) || is_device_address(address + size - 1)) return CUDA_ERROR_INVALID_VALUE;
-    pieces.push_back({nullptr, address, size, nullptr, nullptr});
+    extents.push_back({nullptr, address, size, nullptr, nullptr});
     return CUDA_SUCCESS;
 }
 
-CUresult resolve_any(Address address, std::size_t size, Access access, Pieces& pieces, int from_gpu) {
+CUresult resolve_any(Address address, std::size_t size, Access access, Extents& extents, int from_gpu) {
     if (is_device_address(address) || find_block(address))
-        return resolve_device(address, size, access, pieces, from_gpu);
-    return resolve_host(reinterpret_cast<const void*>(address), size, pieces);
+        return resolve_device(address, size, access, extents, from_gpu);
+    return resolve_host(reinterpret_cast<const void*>(address), size, extents);
 }
 
 }  // namespace cuslice::fake

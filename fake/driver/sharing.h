@@ -11,7 +11,7 @@ namespace cuslice::fake {
 struct SharingTicket {
     std::uint32_t magic;
     std::int32_t pid;
-    std::uint64_t id;            // the piece in the books
+    std::uint64_t id;            // the shared allocation in the books
     std::uint64_t offset, size;  // in the file
     std::int32_t file;           // the owner's descriptor
     std::int32_t reserved;

@@ -36,13 +36,13 @@ struct Left {
     CUcontext context = nullptr;
     CUgreenCtx green = nullptr;
     bool blocking = false;
-    std::shared_ptr<Lane> lane;
+    std::shared_ptr<WorkQueue> queue;
 };
 
 /// With the lock held.
 std::vector<Left>& left() {
     static auto* all = new std::vector<Left>;
-    std::erase_if(*all, [](const Left& one) { return one.lane->idle(); });
+    std::erase_if(*all, [](const Left& one) { return one.queue->idle(); });
     return *all;
 }
 
@@ -136,8 +136,8 @@ void each_stream(Context& context, const std::function<void(Stream&)>& f) { each
 
 void each_stream(const std::function<void(Stream&)>& f) { each_stream_in(nullptr, f); }
 
-std::vector<Lane::Mark> implicit_order(Stream& stream) {
-    std::vector<Lane::Mark> marks;
+std::vector<WorkQueue::Mark> implicit_order(Stream& stream) {
+    std::vector<WorkQueue::Mark> marks;
     Context* context = live_context(stream.context);
     if (context == nullptr || !stream.blocking()) return marks;
     if (!stream.legacy) {
@@ -145,35 +145,35 @@ std::vector<Lane::Mark> implicit_order(Stream& stream) {
         const Context* name = stream.green == nullptr ? context : name_of_green(stream.green);
         if (name == nullptr) return marks;
         Stream& legacy = legacy_stream(*name);
-        if (!legacy.lane->idle()) marks.push_back(legacy.lane->mark());
+        if (!legacy.queue->idle()) marks.push_back(legacy.queue->mark());
         return marks;
     }
     each_stream(*context, [&](Stream& other) {
         if (&other == &stream || other.green != stream.green) return;
-        if (other.blocking() && !other.lane->idle()) marks.push_back(other.lane->mark());
+        if (other.blocking() && !other.queue->idle()) marks.push_back(other.queue->mark());
     });
     const std::lock_guard hold(defaults_lock);
     for (const Left& one : left())
         if (one.context == context->handle && one.blocking && one.green == stream.green)
-            marks.push_back(one.lane->mark());
+            marks.push_back(one.queue->mark());
     return marks;
 }
 
 void leave_work(const Stream& stream) {
-    if (stream.lane->idle()) return;
+    if (stream.queue->idle()) return;
     const std::lock_guard hold(defaults_lock);
-    left().push_back({stream.context, stream.green, stream.blocking(), stream.lane});
+    left().push_back({stream.context, stream.green, stream.blocking(), stream.queue});
 }
 
-std::vector<Lane::Mark> work_of(Context& context, CUgreenCtx green) {
-    std::vector<Lane::Mark> marks;
+std::vector<WorkQueue::Mark> work_of(Context& context, CUgreenCtx green) {
+    std::vector<WorkQueue::Mark> marks;
     each_stream(context, [&](Stream& stream) {
-        if (green == nullptr || stream.green == green) marks.push_back(stream.lane->mark());
+        if (green == nullptr || stream.green == green) marks.push_back(stream.queue->mark());
     });
     const std::lock_guard hold(defaults_lock);
     for (const Left& one : left())
         if (one.context == context.handle && (green == nullptr || one.green == green))
-            marks.push_back(one.lane->mark());
+            marks.push_back(one.queue->mark());
     return marks;
 }
 
@@ -212,14 +212,14 @@ CUresult submit(Stream& stream, NodeType type, Task task) {
                                                                   : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
     if (const CUresult bad = refuse_implicit_order(stream); bad != CUDA_SUCCESS) return bad;
-    stream.lane->submit(with_model_time(type, std::move(task)), implicit_order(stream));
+    stream.queue->submit(with_model_time(type, std::move(task)), implicit_order(stream));
     return CUDA_SUCCESS;
 }
 
 CUresult submit_host(Stream& stream, Task task) {
     if (stream.capture != nullptr) return submit(stream, CU_GRAPH_NODE_TYPE_HOST, std::move(task));
     if (const CUresult bad = refuse_implicit_order(stream); bad != CUDA_SUCCESS) return bad;
-    stream.lane->submit_host(std::move(task), implicit_order(stream));
+    stream.queue->submit_host(std::move(task), implicit_order(stream));
     return CUDA_SUCCESS;
 }
 
@@ -232,8 +232,8 @@ CUresult refuse_in_capture(Stream& stream) {
 
 CUresult synchronize(Stream& stream) {
     if (const CUresult bad = refuse_in_capture(stream); bad != CUDA_SUCCESS) return bad;
-    for (const Lane::Mark& mark : implicit_order(stream)) Lane::wait(mark);
-    stream.lane->wait();
+    for (const WorkQueue::Mark& mark : implicit_order(stream)) WorkQueue::wait(mark);
+    stream.queue->wait();
     Context* context = live_context(stream.context);
     return context == nullptr ? CUDA_SUCCESS : fault_of_work(*context);
 }

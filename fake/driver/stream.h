@@ -9,7 +9,7 @@
 
 #include "fake/driver/capture.h"
 #include "fake/driver/context.h"
-#include "fake/driver/lane.h"
+#include "fake/driver/work_queue.h"
 
 namespace cuslice::fake {
 
@@ -29,7 +29,7 @@ struct Stream {
     int priority = 0;
     std::uint64_t id = 0;
     bool legacy = false;
-    std::shared_ptr<Lane> lane = std::make_shared<Lane>();
+    std::shared_ptr<WorkQueue> queue = std::make_shared<WorkQueue>();
     CaptureOfStream capture;
     StreamSettings settings;
 
@@ -65,7 +65,7 @@ CUresult submit(Stream& stream, NodeType type, Task task);
 CUresult submit_host(Stream& stream, Task task);
 
 /// What has to be done before work that is submitted now: the implicit order with the legacy default stream.
-std::vector<Lane::Mark> implicit_order(Stream& stream);
+std::vector<WorkQueue::Mark> implicit_order(Stream& stream);
 
 /// Waits for the stream; CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (and the capture is invalid) while it captures.
 CUresult synchronize(Stream& stream);
@@ -78,7 +78,7 @@ void leave_work(const Stream& stream);
 
 /// All that has been given to the context up to now, or to its green context alone if there is one: in its streams and
 /// in those that have ended.
-std::vector<Lane::Mark> work_of(Context& context, CUgreenCtx green = nullptr);
+std::vector<WorkQueue::Mark> work_of(Context& context, CUgreenCtx green = nullptr);
 
 /// Calls f(stream) for every stream of the context, default ones and those of its green contexts included.
 /// f neither makes nor ends a stream.

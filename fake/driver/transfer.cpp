@@ -17,15 +17,15 @@ std::uint32_t repeated(std::uint32_t value, unsigned element) {
 }
 
 /// Managed memory is the host's as well.
-bool on_host(const Pieces& pieces) {
-    return std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) {
-        return piece.space == nullptr || (piece.gpu != nullptr && piece.space == &piece.gpu->managed.space);
+bool on_host(const Extents& extents) {
+    return std::any_of(extents.begin(), extents.end(), [](const Extent& extent) {
+        return extent.space == nullptr || (extent.gpu != nullptr && extent.space == &extent.gpu->managed.space);
     });
 }
 
-bool pageable(const Pieces& pieces) {
-    return std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) {
-        return piece.space == nullptr && !host_range_known(piece.at, piece.size);
+bool pageable(const Extents& extents) {
+    return std::any_of(extents.begin(), extents.end(), [](const Extent& extent) {
+        return extent.space == nullptr && !host_range_known(extent.at, extent.size);
     });
 }
 
@@ -35,23 +35,23 @@ void told(CUcontext context, CUresult result) {
 }
 
 /// A copy of the bytes as they are now, which lives as long as the task.
-Task copy_staged(const Pieces& to, const Pieces& from, std::size_t bytes) {
+Task copy_staged(const Extents& to, const Extents& from, std::size_t bytes) {
     auto stage = std::make_shared<std::vector<unsigned char>>(bytes);
-    const Pieces staged{{nullptr, reinterpret_cast<Address>(stage->data()), bytes, nullptr, nullptr}};
-    copy_pieces(staged, from);
-    return [to, staged, stage, context = current_handle] { told(context, copy_pieces(to, staged)); };
+    const Extents staged{{nullptr, reinterpret_cast<Address>(stage->data()), bytes, nullptr, nullptr}};
+    copy_extents(staged, from);
+    return [to, staged, stage, context = current_handle] { told(context, copy_extents(to, staged)); };
 }
 
 }  // namespace
 
-Task copy_task(Pieces to, Pieces from) {
+Task copy_task(Extents to, Extents from) {
     return [to = std::move(to), from = std::move(from), context = current_handle] {
-        told(context, copy_pieces(to, from));
+        told(context, copy_extents(to, from));
     };
 }
 
-bool returns_when_done(const Order& order, const Pieces& to, const Pieces& from) {
-    if (!Lane::late()) return order.wait;
+bool returns_when_done(const Order& order, const Extents& to, const Extents& from) {
+    if (!WorkQueue::late()) return order.wait;
     // Between device memory nothing waits, whatever the function's name, and host memory that isn't page-locked can't
     // be left to the GPU.
     const bool to_host = on_host(to), from_host = on_host(from);
@@ -59,14 +59,14 @@ bool returns_when_done(const Order& order, const Pieces& to, const Pieces& from)
     return order.wait || (to_host && from_host) || pageable(to) || pageable(from);
 }
 
-CUresult resolve_end(const End& end, std::size_t size, Access access, Pieces& pieces) {
+CUresult resolve_end(const End& end, std::size_t size, Access access, Extents& extents) {
     switch (end.side) {
         case Side::Device:
-            return resolve_device(end.address, size, access, pieces, end.gpu);
+            return resolve_device(end.address, size, access, extents, end.gpu);
         case Side::Host:
-            return resolve_host(reinterpret_cast<const void*>(end.address), size, pieces);
+            return resolve_host(reinterpret_cast<const void*>(end.address), size, extents);
         default:
-            return resolve_any(end.address, size, access, pieces, end.gpu);
+            return resolve_any(end.address, size, access, extents, end.gpu);
     }
 }
 
@@ -76,7 +76,7 @@ CUresult run_transfer(NodeType type, Task task, const Order& order) {
     Stream* stream = nullptr;
     if (const CUresult bad = find_stream(order.stream, order.form, stream); bad != CUDA_SUCCESS) return bad;
     if (const CUresult bad = submit(*stream, type, std::move(task)); bad != CUDA_SUCCESS) return bad;
-    if (order.wait && stream->capture == nullptr) stream->lane->wait();
+    if (order.wait && stream->capture == nullptr) stream->queue->wait();
     return fault_of_work(*context);
 }
 
@@ -86,11 +86,11 @@ CUresult copy_linear(const End& to, const End& from, std::size_t bytes, const Or
     Stream* stream = nullptr;
     if (const CUresult bad = find_stream(order.stream, order.form, stream); bad != CUDA_SUCCESS) return bad;
     if (bytes == 0) return CUDA_SUCCESS;
-    Pieces source, target;
+    Extents source, target;
     if (const CUresult bad = resolve_end(from, bytes, Access::Read, source); bad != CUDA_SUCCESS) return bad;
     if (const CUresult bad = resolve_end(to, bytes, Access::Write, target); bad != CUDA_SUCCESS) return bad;
     // A copy from pageable memory has read it when it returns, and need not have written anything.
-    if (Lane::late() && !order.wait && stream->capture == nullptr && pageable(source) && !on_host(target))
+    if (WorkQueue::late() && !order.wait && stream->capture == nullptr && pageable(source) && !on_host(target))
         return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, copy_staged(target, source, bytes), order);
     return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, copy_task(target, source),
                         {order.stream, order.form, returns_when_done(order, target, source)});
@@ -114,9 +114,9 @@ CUresult check_fill(const Fill& fill, CUcontext context, int gpu, CheckedFill& o
             if (bad != CUDA_SUCCESS) return bad;
         }
     }
-    const auto rows = std::make_shared<Pieces>(out.rows);
+    const auto rows = std::make_shared<Extents>(out.rows);
     out.task = [rows, pattern = repeated(fill.value, fill.element), context] {
-        told(context, fill_pieces(*rows, pattern));
+        told(context, fill_extents(*rows, pattern));
     };
     return CUDA_SUCCESS;
 }

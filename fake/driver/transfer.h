@@ -28,7 +28,7 @@ struct Order {
 inline Order order_of(DefaultStream form) { return {nullptr, form, true}; }
 inline Order order_of(CUstream stream, DefaultStream form) { return {stream, form, false}; }
 
-CUresult resolve_end(const End& end, std::size_t size, Access access, Pieces& pieces);
+CUresult resolve_end(const End& end, std::size_t size, Access access, Extents& extents);
 
 CUresult copy_linear(const End& to, const End& from, std::size_t bytes, const Order& order);
 
@@ -45,16 +45,16 @@ CUresult fill_rows(const Fill& fill, const Order& order);
 /// What a fill does when its turn comes, and where. A fault is the context's, and the GPU reaches for the memory.
 struct CheckedFill {
     Task task;
-    Pieces rows;  // none if there is nothing to fill
+    Extents rows;  // none if there is nothing to fill
 };
 CUresult check_fill(const Fill& fill, CUcontext context, int gpu, CheckedFill& out);
 
 /// Whether a transfer between these returns only when it is done, given what its function says: where work is late, as
 /// documented in "API synchronization behavior".
-bool returns_when_done(const Order& order, const Pieces& to, const Pieces& from);
+bool returns_when_done(const Order& order, const Extents& to, const Extents& from);
 
-/// A copy between resolved pieces, which fails in the current context.
-Task copy_task(Pieces to, Pieces from);
+/// A copy between resolved extents, which fails in the current context.
+Task copy_task(Extents to, Extents from);
 
 /// Runs a checked transfer.
 CUresult run_transfer(NodeType type, Task task, const Order& order);

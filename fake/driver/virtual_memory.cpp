@@ -149,7 +149,7 @@ CUresult retain_physical(Address address, CUmemGenericAllocationHandle& out) {
     return CUDA_SUCCESS;
 }
 
-CUresult resolve_mapped(Address address, std::size_t size, Access access, Pieces& pieces, int from_gpu) {
+CUresult resolve_mapped(Address address, std::size_t size, Access access, Extents& extents, int from_gpu) {
     const std::shared_lock hold(tables().lock);
     while (size > 0) {
         const auto found = around(tables().mappings, address);
@@ -168,7 +168,8 @@ CUresult resolve_mapped(Address address, std::size_t size, Access access, Pieces
             const std::lock_guard hold_gpu(physical.gpu->lock);
             physical.gpu->device.heap.at(physical.at).record->touched = true;
         }
-        pieces.push_back({&physical.gpu->device.space, physical.at + offset, part, physical.gpu, found->second.mapped});
+        extents.push_back(
+            {&physical.gpu->device.space, physical.at + offset, part, physical.gpu, found->second.mapped});
         address += part;
         size -= part;
     }

@@ -1,7 +1,7 @@
 #pragma once
 // Virtual memory management: reserved addresses, and mappings of physical memory and of multicast objects at them.
 
-#include "fake/driver/pieces.h"
+#include "fake/driver/extents.h"
 
 namespace cuslice::fake {
 
@@ -17,7 +17,7 @@ CUresult get_mapped_access(Address address, const CUmemLocation& location, unsig
 CUresult retain_physical(Address address, CUmemGenericAllocationHandle& out);
 
 /// The bytes under mapped addresses that this GPU may access as asked.
-CUresult resolve_mapped(Address address, std::size_t size, Access access, Pieces& pieces, int from_gpu);
+CUresult resolve_mapped(Address address, std::size_t size, Access access, Extents& extents, int from_gpu);
 /// The mapping around an address: its base, size and GPU; false if nothing is mapped there.
 bool find_mapping(Address address, Address& base, std::size_t& size, Gpu*& gpu);
 

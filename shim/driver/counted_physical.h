@@ -4,9 +4,9 @@
 
 namespace cuslice {
 
-inline PhysicalMemory& pieces() { return gpu_state().physical_memory; }
+inline PhysicalMemory& physical_memory() { return gpu_state().physical_memory; }
 
-// A piece has ended.
+// An allocation of cuMemCreate has ended.
 inline void give_back(int gpu, std::uint64_t bytes, bool elsewhere) {
     if (elsewhere) return process().gpu(gpu).release_shared(bytes);
     Budget& budget = process().gpu(gpu).budget();
@@ -14,7 +14,7 @@ inline void give_back(int gpu, std::uint64_t bytes, bool elsewhere) {
     budget.end_release(bytes);
 }
 
-// What isn't ours to count may be in the driver's figure: a piece of another process that has ended, or bound to an
+// What isn't ours to count may be in the driver's figure: one of another process that has ended, or bound to an
 // array.
 inline CUresult imported_given_back(CUresult result) {
     if (result == CUDA_SUCCESS)

@@ -20,7 +20,7 @@ void bound_on(CUmemGenericAllocationHandle memory) {
 CUSLICE_HOOK(cuMulticastCreate, object, properties) {
     const HookEntry entry;
     const CUresult result = CUSLICE_REAL(cuMulticastCreate)(object, properties);
-    if (result != CUDA_SUCCESS || !entry.counts() || pieces().created_object(*object)) return result;
+    if (result != CUDA_SUCCESS || !entry.counts() || physical_memory().created_object(*object)) return result;
     CUSLICE_REAL(cuMemRelease)(*object);  // no memory to write it down in
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -41,7 +41,7 @@ CUSLICE_HOOK(cuMulticastBindMem, object, offset, memory, memory_offset, size, fl
     const CUresult result = CUSLICE_REAL(cuMulticastBindMem)(object, offset, memory, memory_offset, size, flags);
     if (result != CUDA_SUCCESS || !entry.counts()) return result;
     bound_on(memory);
-    if (pieces().bound(object, offset, size, memory)) return result;
+    if (physical_memory().bound(object, offset, size, memory)) return result;
     CUmemAllocationProp properties{};
     CUSLICE_REAL(cuMemGetAllocationPropertiesFromHandle)(&properties, memory);
     CUSLICE_REAL(cuMulticastUnbind)(object, properties.location.id, offset, size);
@@ -56,7 +56,7 @@ CUSLICE_HOOK(cuMulticastBindAddr, object, offset, address, size, flags) {
     int device = -1;
     CUSLICE_REAL(cuPointerGetAttribute)(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
     if (VirtualGpu* gpu = process().gpu_of(device)) gpu->driver_gave_back();
-    if (pieces().bound_at(object, offset, size, address)) return result;
+    if (physical_memory().bound_at(object, offset, size, address)) return result;
     CUSLICE_REAL(cuMulticastUnbind)(object, device, offset, size);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -64,13 +64,13 @@ CUSLICE_HOOK(cuMulticastBindAddr, object, offset, address, size, flags) {
 CUSLICE_HOOK(cuMulticastUnbind, object, device, offset, size) {
     const HookEntry entry;
     if (!entry.counts()) return CUSLICE_REAL(cuMulticastUnbind)(object, device, offset, size);
-    const PhysicalMemory::Unbinding binding = pieces().unbind(object, device, offset);
+    const PhysicalMemory::Unbinding binding = physical_memory().unbind(object, device, offset);
     const CUresult result = CUSLICE_REAL(cuMulticastUnbind)(object, device, offset, size);
     if (result != CUDA_SUCCESS) {
-        pieces().unbind_failed(binding);
+        physical_memory().unbind_failed(binding);
         return result;
     }
-    pieces().unbind_done(binding, give_back);
+    physical_memory().unbind_done(binding, give_back);
     if (VirtualGpu* gpu = process().gpu_of(device)) gpu->driver_gave_back();
     return result;
 }

@@ -11,14 +11,15 @@ VirtualGpu* gpu_of(const CUmemAllocationProp* properties) {
     return process().gpu_of(properties->location.id);
 }
 
-// Tiles of sparse arrays hold memory as mappings do. Which of them do is the driver's to know: a piece that was bound
-// once is asked of its figure when its handles and mappings are gone. Noted before the call: another thread may release
-// it.
+// Tiles of sparse arrays hold memory as mappings do. Which of them do is the driver's to know: an allocation that was
+// bound once is asked of its figure when its handles and mappings are gone. Noted before the call: another thread may
+// release it.
 constexpr auto counted_binding = [](auto real, CUarrayMapInfo* list, unsigned count, CUstream stream) {
     const HookEntry entry;
     if (!entry.counts() || !list) return real(list, count, stream);
     for (unsigned i = 0; i < count; i++)
-        if (list[i].memOperationType == CU_MEM_OPERATION_TYPE_MAP) pieces().kept_elsewhere(list[i].memHandle.memHandle);
+        if (list[i].memOperationType == CU_MEM_OPERATION_TYPE_MAP)
+            physical_memory().kept_elsewhere(list[i].memHandle.memHandle);
     return imported_given_back(real(list, count, stream));
 };
 
@@ -37,7 +38,9 @@ CUSLICE_HOOK(cuMemCreate, handle, size, properties, flags) {
     HookReservation reservation(*gpu, size);
     return charged_allocation(
         reservation, [&] { return ask_driver(*gpu, size, call); },
-        [&] { return pieces().created(*handle, size, gpu->ordinal()) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY; },
+        [&] {
+            return physical_memory().created(*handle, size, gpu->ordinal()) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+        },
         [&] {
             CUSLICE_REAL(cuMemRelease)
             (*handle);
@@ -47,27 +50,27 @@ CUSLICE_HOOK(cuMemCreate, handle, size, properties, flags) {
 CUSLICE_HOOK(cuMemRetainAllocationHandle, handle, address) {
     const HookEntry entry;
     const CUresult result = CUSLICE_REAL(cuMemRetainAllocationHandle)(handle, address);
-    if (result == CUDA_SUCCESS && entry.counts()) pieces().retained(*handle);
+    if (result == CUDA_SUCCESS && entry.counts()) physical_memory().retained(*handle);
     return result;
 }
 
 CUSLICE_HOOK(cuMemRelease, handle) {
     const HookEntry entry;
     if (!entry.counts()) return CUSLICE_REAL(cuMemRelease)(handle);
-    const PhysicalMemory::Change change = pieces().release(handle);
+    const PhysicalMemory::Change change = physical_memory().release(handle);
     if (!change.noted) return imported_given_back(CUSLICE_REAL(cuMemRelease)(handle));
     const CUresult result = CUSLICE_REAL(cuMemRelease)(handle);
     if (result == CUDA_SUCCESS)
-        pieces().release_done(change, give_back);
+        physical_memory().release_done(change, give_back);
     else
-        pieces().release_failed(change);
+        physical_memory().release_failed(change);
     return result;
 }
 
 CUSLICE_HOOK(cuMemMap, address, size, offset, handle, flags) {
     const HookEntry entry;
     const CUresult result = CUSLICE_REAL(cuMemMap)(address, size, offset, handle, flags);
-    if (result != CUDA_SUCCESS || !entry.counts() || pieces().mapped(address, size, handle)) return result;
+    if (result != CUDA_SUCCESS || !entry.counts() || physical_memory().mapped(address, size, handle)) return result;
     CUSLICE_REAL(cuMemUnmap)(address, size);  // no memory to write it down in
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -76,13 +79,13 @@ CUSLICE_HOOK(cuMemUnmap, address, size) {
     const HookEntry entry;
     if (!entry.counts()) return CUSLICE_REAL(cuMemUnmap)(address, size);
     PhysicalMemory::Unmapping gone;
-    pieces().unmap(address, size, &gone);
+    physical_memory().unmap(address, size, &gone);
     if (!gone.mappings.size()) return imported_given_back(CUSLICE_REAL(cuMemUnmap)(address, size));
     const CUresult result = CUSLICE_REAL(cuMemUnmap)(address, size);
     if (result == CUDA_SUCCESS)
-        pieces().unmap_done(&gone, give_back);
+        physical_memory().unmap_done(&gone, give_back);
     else
-        pieces().unmap_failed(&gone);
+        physical_memory().unmap_failed(&gone);
     return result;
 }
 

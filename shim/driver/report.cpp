@@ -50,9 +50,9 @@ void append_holdings(LogLine& line, const VirtualGpu& gpu, const MemoryPools& po
     append_part(line, "contexts and modules", gpu.driver_footprint(), 0);
     for (std::size_t kind = 0; kind < kKindCount; kind++)
         append_part(line, kKinds[kind], sum.bytes[kind], sum.blocks[kind]);
-    std::uint64_t pieces = 0;
-    const std::uint64_t created = gpu_state().physical_memory.held_on(gpu.ordinal(), &pieces);
-    append_part(line, "cuMemCreate", created, pieces);
+    std::uint64_t count = 0;
+    const std::uint64_t created = gpu_state().physical_memory.held_on(gpu.ordinal(), &count);
+    append_part(line, "cuMemCreate", created, count);
     append_part(line, "memory pools and graphs", pools.charged(), 0);
     if (line.view().back() == '(') line.append("nothing yet");
     line.append(')');

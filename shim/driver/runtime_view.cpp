@@ -115,11 +115,11 @@ CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx* green, CUdevResourceDesc resources
     return ::cuGreenCtxCreate(green, resources, to_part(device), flags);
 }
 
-CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle* piece, size_t bytes, const CUmemAllocationProp* wish,
+CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* wish,
                              unsigned long long flags) {
-    if (!wish) return ::cuMemCreate(piece, bytes, wish, flags);
+    if (!wish) return ::cuMemCreate(handle, bytes, wish, flags);
     CUmemAllocationProp ours = *wish;
-    return to_part(ours.location) ? ::cuMemCreate(piece, bytes, &ours, flags) : CUDA_ERROR_INVALID_DEVICE;
+    return to_part(ours.location) ? ::cuMemCreate(handle, bytes, &ours, flags) : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* wish) {

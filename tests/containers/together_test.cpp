@@ -15,6 +15,7 @@ const Words kGroup{"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1GiB"};
 
 // Tries until it is granted: a tool that is killed ends before what it has started.
 bool granted_soon(Guest& guest, const std::string& line) {
+    guest.let_change("free", "a neighbour gives back at the same time");
     return soon([&] { return guest.code(line) == 0; });
 }
 

@@ -19,11 +19,6 @@ import sys
 ROOT = pathlib.Path(sys.argv[1])
 FAKE = ROOT / "fake"
 MOST_COLUMNS = 100
-# Sections that are older than this rule, and are wrapped when they are next changed: (document, heading).
-WIDE_SECTIONS = {
-    ("docs/performance.md", "## Against an earlier commit"),
-    ("docs/performance.md", "## 300 first calls of a job"),
-}
 problems = []
 
 
@@ -154,18 +149,15 @@ def check_walks():
 
 def lines_to_measure(document):
     """Numbered: no rows of tables, no blocks of code without a language, which show output, nothing generated."""
-    name = str(document.relative_to(ROOT))
     language = None
-    generated = wide = False
+    generated = False
     for number, line in enumerate(document.read_text().split("\n"), 1):
         if fence := re.match(r"\s*```(.*)", line):
             language = fence[1] if language is None else None
             continue
         if line.startswith("<!-- generated"):
             generated = "begin" in line
-        if language is None and line.startswith("## "):
-            wide = (name, line) in WIDE_SECTIONS
-        if not (generated or wide or language == "" or line.lstrip().startswith("|")):
+        if not (generated or language == "" or line.lstrip().startswith("|")):
             yield number, line
 
 

@@ -276,6 +276,7 @@ constexpr std::chrono::seconds kNotAgain{1};
 // Whether it gets what a neighbour has idle. The neighbour's thread has a fifth of a second to give it back, and on a
 // busy machine that may not do: but then it has been waited for.
 bool granted_after_wait(Guest& guest, const std::string& line) {
+    guest.let_change("free", "a neighbour gives back at the same time");
     const std::uint64_t before = naps(guest);
     if (guest.code(line) == 0) return true;
     if (naps(guest) - before < kWait) return false;

@@ -4,9 +4,10 @@
 
 namespace cuslice {
 
-std::size_t PhysicalMemory::piece_at(Handle handle) const {
-    const auto less = [](const Piece& piece, Handle wanted) { return piece.handle < wanted; };
-    return static_cast<std::size_t>(std::lower_bound(pieces_.begin(), pieces_.end(), handle, less) - pieces_.begin());
+std::size_t PhysicalMemory::index_of(Handle handle) const {
+    const auto less = [](const Allocation& allocation, Handle wanted) { return allocation.handle < wanted; };
+    return static_cast<std::size_t>(std::lower_bound(allocations_.begin(), allocations_.end(), handle, less) -
+                                    allocations_.begin());
 }
 
 std::size_t PhysicalMemory::mapping_at(std::uint64_t address) const {
@@ -15,40 +16,42 @@ std::size_t PhysicalMemory::mapping_at(std::uint64_t address) const {
                                     mappings_.begin());
 }
 
-PhysicalMemory::Piece* PhysicalMemory::find(Handle handle) {
-    const std::size_t i = piece_at(handle);
-    return i < pieces_.size() && pieces_[i].handle == handle ? &pieces_[i] : nullptr;
+PhysicalMemory::Allocation* PhysicalMemory::find(Handle handle) {
+    const std::size_t i = index_of(handle);
+    return i < allocations_.size() && allocations_[i].handle == handle ? &allocations_[i] : nullptr;
 }
 
-// A piece that nothing keeps alive leaves the books.
-bool PhysicalMemory::take_if_unused(Handle handle, Piece* ended) {
-    const std::size_t i = piece_at(handle);
-    if (i == pieces_.size() || pieces_[i].handle != handle || pieces_[i].handles || pieces_[i].mappings) return false;
-    *ended = pieces_[i];
-    pieces_.erase_at(i);
+// Removes an allocation that nothing keeps alive.
+bool PhysicalMemory::take_if_unused(Handle handle, Allocation* ended) {
+    const std::size_t i = index_of(handle);
+    if (i == allocations_.size() || allocations_[i].handle != handle || allocations_[i].handles ||
+        allocations_[i].mappings)
+        return false;
+    *ended = allocations_[i];
+    allocations_.erase_at(i);
     return true;
 }
 
 bool PhysicalMemory::created(Handle handle, std::uint64_t bytes, int gpu) {
     LockGuard lock(mutex_);
-    return pieces_.insert_at(piece_at(handle), {handle, bytes, 1, 0, gpu, false});
+    return allocations_.insert_at(index_of(handle), {handle, bytes, 1, 0, gpu, false});
 }
 
 void PhysicalMemory::retained(Handle handle) {
     LockGuard lock(mutex_);
-    if (Piece* piece = find(handle)) piece->handles++;
+    if (Allocation* allocation = find(handle)) allocation->handles++;
 }
 
 void PhysicalMemory::kept_elsewhere(Handle handle) {
     LockGuard lock(mutex_);
-    if (Piece* piece = find(handle)) piece->elsewhere = true;
+    if (Allocation* allocation = find(handle)) allocation->elsewhere = true;
 }
 
 PhysicalMemory::Change PhysicalMemory::release(Handle handle) {
     LockGuard lock(mutex_);
-    Piece* piece = find(handle);
-    if (!piece || !piece->handles) return {};
-    piece->handles--;
+    Allocation* allocation = find(handle);
+    if (!allocation || !allocation->handles) return {};
+    allocation->handles--;
     return {handle, 0, 0, true};
 }
 
@@ -61,7 +64,7 @@ void PhysicalMemory::release_done(const Change& change, OnFreed on_freed) {
 }
 
 void PhysicalMemory::end_if_unused(Handle handle, OnFreed on_freed) {
-    Piece ended{};
+    Allocation ended{};
     {
         LockGuard lock(mutex_);
         if (!take_if_unused(handle, &ended)) return;
@@ -72,20 +75,20 @@ void PhysicalMemory::end_if_unused(Handle handle, OnFreed on_freed) {
 
 bool PhysicalMemory::mapped(CUdeviceptr address, std::uint64_t bytes, Handle handle) {
     LockGuard lock(mutex_);
-    Piece* piece = find(handle);
-    if (!piece) return true;
+    Allocation* allocation = find(handle);
+    if (!allocation) return true;
     if (!mappings_.insert_at(mapping_at(address), {address, bytes, handle})) return false;
-    piece->mappings++;
+    allocation->mappings++;
     return true;
 }
 
-std::uint64_t PhysicalMemory::held_on(int gpu, std::uint64_t* pieces) {
+std::uint64_t PhysicalMemory::held_on(int gpu, std::uint64_t* allocations) {
     LockGuard lock(mutex_);
     std::uint64_t bytes = 0;
-    for (const Piece& piece : pieces_) {
-        if (piece.gpu != gpu) continue;
-        bytes += piece.bytes;
-        ++*pieces;
+    for (const Allocation& allocation : allocations_) {
+        if (allocation.gpu != gpu) continue;
+        bytes += allocation.bytes;
+        ++*allocations;
     }
     return bytes;
 }
@@ -110,7 +113,7 @@ void PhysicalMemory::unmap_done(Unmapping* gone, OnFreed on_freed) {
     for (const Change& mapping : gone->mappings) {
         {
             LockGuard lock(mutex_);
-            if (Piece* piece = find(mapping.handle)) piece->mappings--;
+            if (Allocation* allocation = find(mapping.handle)) allocation->mappings--;
         }
         end_if_unused(mapping.handle, on_freed);
     }
@@ -119,14 +122,14 @@ void PhysicalMemory::unmap_done(Unmapping* gone, OnFreed on_freed) {
 
 // With the lock held.
 bool PhysicalMemory::insert_binding(const Binding& binding) {
-    Piece* piece = find(binding.memory);
-    if (!piece) return true;
+    Allocation* allocation = find(binding.memory);
+    if (!allocation) return true;
     if (!find(binding.object)) {
-        piece->elsewhere = true;
+        allocation->elsewhere = true;
         return true;
     }
     if (!bindings_.push_back(binding)) return false;
-    piece->mappings++;
+    allocation->mappings++;
     return true;
 }
 
@@ -146,8 +149,8 @@ PhysicalMemory::Unbinding PhysicalMemory::unbind(Handle object, int gpu, std::ui
     LockGuard lock(mutex_);
     for (std::size_t i = 0; i < bindings_.size(); i++) {
         const Binding binding = bindings_[i];
-        const Piece* piece = find(binding.memory);
-        if (binding.object != object || binding.offset != offset || !piece || piece->gpu != gpu) continue;
+        const Allocation* allocation = find(binding.memory);
+        if (binding.object != object || binding.offset != offset || !allocation || allocation->gpu != gpu) continue;
         bindings_.remove_at(i);
         return {object, binding.memory, offset, binding.bytes, true};
     }
@@ -163,12 +166,12 @@ void PhysicalMemory::unbind_done(const Unbinding& binding, OnFreed on_freed) {
     if (!binding.noted) return;
     {
         LockGuard lock(mutex_);
-        if (Piece* piece = find(binding.memory)) piece->mappings--;
+        if (Allocation* allocation = find(binding.memory)) allocation->mappings--;
     }
     end_if_unused(binding.memory, on_freed);
 }
 
-void PhysicalMemory::end_bindings_of(const Piece& object, OnFreed on_freed) {
+void PhysicalMemory::end_bindings_of(const Allocation& object, OnFreed on_freed) {
     for (;;) {
         Handle memory = 0;
         {
@@ -178,10 +181,10 @@ void PhysicalMemory::end_bindings_of(const Piece& object, OnFreed on_freed) {
             if (i == bindings_.size()) return;
             memory = bindings_[i].memory;
             bindings_.remove_at(i);
-            Piece* piece = find(memory);
-            if (!piece) continue;
-            piece->mappings--;
-            piece->elsewhere = piece->elsewhere || object.elsewhere;
+            Allocation* allocation = find(memory);
+            if (!allocation) continue;
+            allocation->mappings--;
+            allocation->elsewhere = allocation->elsewhere || object.elsewhere;
         }
         end_if_unused(memory, on_freed);
     }

@@ -7,20 +7,20 @@
 
 namespace cuslice {
 
-// Memory of the virtual memory API (cuMemCreate). A piece of it lives until its last handle is released and its last
-// mapping or binding undone, in whichever order; only then does it stop counting. Pieces that were not noted here
+// Memory of the virtual memory API (cuMemCreate). An allocation lives until its last handle is released and its last
+// mapping or binding undone, in whichever order; only then does it stop counting. Allocations that were not noted here
 // (another process's, or memory of the host) are passed over everywhere. Thread-safe.
 class PhysicalMemory {
   public:
     using Handle = CUmemGenericAllocationHandle;
 
-    // Called, without a lock held, for each piece that ends. `elsewhere`: another process or an array may keep it
+    // Called, without a lock held, for each allocation that ends. `elsewhere`: another process or an array may keep it
     // alive.
     using OnFreed = void (*)(int gpu, std::uint64_t bytes, bool elsewhere);
 
     // False if there is no memory to write it down in.
     bool created(Handle handle, std::uint64_t bytes, int gpu);
-    // One more handle to a piece that is mapped (cuMemRetainAllocationHandle).
+    // One more handle to an allocation that is mapped (cuMemRetainAllocationHandle).
     void retained(Handle handle);
     // Other processes or arrays can hold it from now on, which is not seen here.
     void kept_elsewhere(Handle handle);
@@ -48,8 +48,8 @@ class PhysicalMemory {
     void unmap_done(Unmapping* gone, OnFreed on_freed);
 
     // Multicast objects: they take nothing themselves, and what is bound to one is kept alive until it is unbound or
-    // the object ends, as a piece does. An object that was not noted here is another process's; what is bound to it is
-    // kept elsewhere. False if there is no memory to write it down in.
+    // the object ends, as an allocation does. An object that was not noted here is another process's; what is bound to
+    // it is kept elsewhere. False if there is no memory to write it down in.
     bool created_object(Handle object) { return created(object, 0, -1); }
     bool bound(Handle object, std::uint64_t offset, std::uint64_t bytes, Handle memory);
     // The same of what is mapped at an address.
@@ -64,11 +64,11 @@ class PhysicalMemory {
     void unbind_failed(const Unbinding& binding);
     void unbind_done(const Unbinding& binding, OnFreed on_freed);
 
-    // Bytes that count on a GPU, and in how many pieces.
-    std::uint64_t held_on(int gpu, std::uint64_t* pieces);
+    // Bytes that count on a GPU, and in how many allocations.
+    std::uint64_t held_on(int gpu, std::uint64_t* allocations);
 
   private:
-    struct Piece {
+    struct Allocation {
         Handle handle;
         std::uint64_t bytes;
         std::uint32_t handles, mappings;
@@ -84,16 +84,16 @@ class PhysicalMemory {
         Handle object, memory;
         std::uint64_t offset, bytes;
     };
-    std::size_t piece_at(Handle handle) const CUSLICE_REQUIRES(mutex_);
+    std::size_t index_of(Handle handle) const CUSLICE_REQUIRES(mutex_);
     std::size_t mapping_at(std::uint64_t address) const CUSLICE_REQUIRES(mutex_);
-    Piece* find(Handle handle) CUSLICE_REQUIRES(mutex_);
-    bool take_if_unused(Handle handle, Piece* ended) CUSLICE_REQUIRES(mutex_);
+    Allocation* find(Handle handle) CUSLICE_REQUIRES(mutex_);
+    bool take_if_unused(Handle handle, Allocation* ended) CUSLICE_REQUIRES(mutex_);
     bool insert_binding(const Binding& binding) CUSLICE_REQUIRES(mutex_);
     void end_if_unused(Handle handle, OnFreed on_freed);
-    void end_bindings_of(const Piece& object, OnFreed on_freed);
+    void end_bindings_of(const Allocation& object, OnFreed on_freed);
 
     Mutex mutex_{LockRank::physical_memory};
-    PageVector<Piece> pieces_ CUSLICE_GUARDED_BY(mutex_);
+    PageVector<Allocation> allocations_ CUSLICE_GUARDED_BY(mutex_);
     PageVector<Mapping> mappings_ CUSLICE_GUARDED_BY(mutex_);
     PageVector<Binding> bindings_ CUSLICE_GUARDED_BY(mutex_);  // in no order: there are few
 };

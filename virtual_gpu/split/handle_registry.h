@@ -7,7 +7,17 @@
 namespace cuslice {
 
 // What the driver makes in a real context is one virtual GPU's.
-enum class HandleKind : std::uint8_t { stream, module, array, mipmap, pool, piece, node, green, green_context };
+enum class HandleKind : std::uint8_t {
+    stream,
+    module,
+    array,
+    mipmap,
+    pool,
+    physical_memory,
+    node,
+    green,
+    green_context
+};
 
 struct HandleOwner {
     bool known = false;

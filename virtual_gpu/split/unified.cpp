@@ -14,7 +14,7 @@ bool ask(Value* value, CUpointer_attribute attribute, CUdeviceptr address) {
 }
 
 // The virtual GPU and, where one is known, the context that memory was allocated in: by what was written down of it,
-// else by its pool or its piece. Otherwise the driver's own answer for the physical GPU is made ours.
+// else by its pool or its physical memory. Otherwise the driver's own answer for the physical GPU is made ours.
 class Owner {
   public:
     explicit Owner(CUdeviceptr address) {
@@ -26,12 +26,12 @@ class Owner {
             take(pool, HandleKind::pool);
             return;
         }
-        CUmemGenericAllocationHandle piece = 0;
+        CUmemGenericAllocationHandle handle = 0;
         if (!driver_slot(Function::cuMemRetainAllocationHandle) ||
-            CUSLICE_PHYSICAL(cuMemRetainAllocationHandle)(&piece, reinterpret_cast<void*>(address)) != CUDA_SUCCESS)
+            CUSLICE_PHYSICAL(cuMemRetainAllocationHandle)(&handle, reinterpret_cast<void*>(address)) != CUDA_SUCCESS)
             return;
-        take(reinterpret_cast<const void*>(piece), HandleKind::piece);
-        CUSLICE_PHYSICAL(cuMemRelease)(piece);
+        take(reinterpret_cast<const void*>(handle), HandleKind::physical_memory);
+        CUSLICE_PHYSICAL(cuMemRelease)(handle);
     }
 
     void correct(CUpointer_attribute attribute, void* data) const {

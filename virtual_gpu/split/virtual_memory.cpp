@@ -1,4 +1,4 @@
-// Physical memory by the piece (cuMemCreate), who may reach it, and for which GPUs tiles of an array are bound.
+// Physical memory (cuMemCreate), who may reach it, and for which GPUs tiles of an array are bound.
 #include "virtual_gpu/split/access.h"
 #include "virtual_gpu/split/current_context.h"
 #include "virtual_gpu/split/functions.h"
@@ -10,7 +10,7 @@ namespace cuslice {
 
 namespace {
 
-const void* as_handle(CUmemGenericAllocationHandle piece) { return reinterpret_cast<const void*>(piece); }
+const void* as_handle(CUmemGenericAllocationHandle handle) { return reinterpret_cast<const void*>(handle); }
 
 // Whether a physical place is several virtual GPUs.
 bool names_parts(const CUmemLocation& location) {
@@ -50,25 +50,25 @@ constexpr auto map_tiles = [](auto call, CUarrayMapInfo* tiles, unsigned count, 
 
 namespace split_driver {
 
-CUSLICE_SPLIT(cuMemCreate, piece, bytes, wish, flags) {
-    if (!wish) return CUSLICE_PHYSICAL(cuMemCreate)(piece, bytes, wish, flags);
+CUSLICE_SPLIT(cuMemCreate, handle, bytes, wish, flags) {
+    if (!wish) return CUSLICE_PHYSICAL(cuMemCreate)(handle, bytes, wish, flags);
     CUmemAllocationProp real = *wish;
     to_physical(real.location);
-    const CUresult result = CUSLICE_PHYSICAL(cuMemCreate)(piece, bytes, &real, flags);
+    const CUresult result = CUSLICE_PHYSICAL(cuMemCreate)(handle, bytes, &real, flags);
     if (result != CUDA_SUCCESS || wish->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-        handle_registry().add(as_handle(*piece), HandleKind::piece, wish->location.id, 0))
+        handle_registry().add(as_handle(*handle), HandleKind::physical_memory, wish->location.id, 0))
         return result;
-    CUSLICE_PHYSICAL(cuMemRelease)(*piece);
+    CUSLICE_PHYSICAL(cuMemRelease)(*handle);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUSLICE_SPLIT(cuMemRelease, piece) {
-    const CUresult result = CUSLICE_PHYSICAL(cuMemRelease)(piece);
+CUSLICE_SPLIT(cuMemRelease, handle) {
+    const CUresult result = CUSLICE_PHYSICAL(cuMemRelease)(handle);
     CUmemAllocationProp properties;
     // There may be more handles of it, which are the same number.
     if (result == CUDA_SUCCESS &&
-        CUSLICE_PHYSICAL(cuMemGetAllocationPropertiesFromHandle)(&properties, piece) != CUDA_SUCCESS)
-        handle_registry().remove(as_handle(piece), HandleKind::piece);
+        CUSLICE_PHYSICAL(cuMemGetAllocationPropertiesFromHandle)(&properties, handle) != CUDA_SUCCESS)
+        handle_registry().remove(as_handle(handle), HandleKind::physical_memory);
     return result;
 }
 
@@ -95,10 +95,10 @@ CUSLICE_SPLIT(cuMemGetAllocationGranularity, granularity, wish, which) {
     return CUSLICE_PHYSICAL(cuMemGetAllocationGranularity)(granularity, &real, which);
 }
 
-CUSLICE_SPLIT(cuMemGetAllocationPropertiesFromHandle, properties, piece) {
-    const CUresult result = CUSLICE_PHYSICAL(cuMemGetAllocationPropertiesFromHandle)(properties, piece);
+CUSLICE_SPLIT(cuMemGetAllocationPropertiesFromHandle, properties, handle) {
+    const CUresult result = CUSLICE_PHYSICAL(cuMemGetAllocationPropertiesFromHandle)(properties, handle);
     if (result != CUDA_SUCCESS || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return result;
-    const HandleOwner owner = handle_registry().find(as_handle(piece), HandleKind::piece);
+    const HandleOwner owner = handle_registry().find(as_handle(handle), HandleKind::physical_memory);
     properties->location.id = owner.known ? owner.device : to_virtual(properties->location.id);
     return result;
 }

@@ -296,7 +296,7 @@ TEST_CASE("late: one thread gets the same order from the same seed, another from
 
 namespace {
 
-/// One mapped piece of 2 MiB on GPU 0.
+/// One mapped allocation of 2 MiB on GPU 0.
 struct Mapped {
     explicit Mapped(const Report& report) {
         CUmemAllocationProp prop{};

@@ -151,10 +151,10 @@ TEST_CASE("memory that was not noted is passed over") {
 TEST_CASE("random programs agree with a model") {
     std::mt19937_64 random(20261121);
     Books books;
-    struct Piece {
+    struct Allocation {
         int handles = 1, mappings = 0;
     };
-    std::map<std::uint64_t, Piece> model;
+    std::map<std::uint64_t, Allocation> model;
     std::map<std::uint64_t, std::uint64_t> mappings;  // address → handle
     std::uint64_t next = 1;
     std::size_t ended = 0;

@@ -2,8 +2,8 @@
 // The order of work in one stream. Work runs in the calling thread, at once, as long as nothing stands before it; only
 // a host function, which may block, goes to a thread of its own, and what is submitted behind it waits its turn there.
 //
-// After be_late() nothing runs when it is submitted (lane_late.cpp): it stays queued until somebody waits for it, until
-// too much is queued, or until a look at some lane lets it get on by chance.
+// After be_late() nothing runs when it is submitted (work_queue_late.cpp): it stays queued until somebody waits for it,
+// until too much is queued, or until a look at some queue lets it get on by chance.
 
 #include <atomic>
 #include <cstdint>
@@ -17,15 +17,15 @@ namespace cuslice::fake {
 
 using Task = std::function<void()>;
 
-class Lane : public std::enable_shared_from_this<Lane> {
+class WorkQueue : public std::enable_shared_from_this<WorkQueue> {
   public:
-    /// A point in the lane's work that can be waited for.
+    /// A point in the queue's work that can be waited for.
     struct Mark {
-        std::shared_ptr<Lane> lane;
+        std::shared_ptr<WorkQueue> queue;
         std::uint64_t ticket = 0;
     };
 
-    /// Submits work that does not block. It starts after everything in this lane and after the marks.
+    /// Submits work that does not block. It starts after everything in this queue and after the marks.
     void submit(Task task, const std::vector<Mark>& after = {});
     /// Submits a host function: it may block. It never runs in the caller's thread, unless the caller waits for it.
     void submit_host(Task task, const std::vector<Mark>& after = {});
@@ -38,13 +38,13 @@ class Lane : public std::enable_shared_from_this<Lane> {
     static bool done(const Mark& mark);
     static void wait(const Mark& mark);
 
-    /// From now on all lanes' work is late. The same seed gives one thread the same order again.
+    /// From now on all queues' work is late. The same seed gives one thread the same order again.
     static void be_late(std::uint64_t seed);
     static bool late() { return late_; }
     /// Somebody asks whether the mark is reached: late work may get on a little, there or anywhere. Whoever asks often
     /// enough is told yes in the end.
     static void look(const Mark& mark);
-    /// No lane has anything to do. Looks at no lock: this is what an idle GPU is asked most.
+    /// No queue has anything to do. Looks at no lock: this is what an idle GPU is asked most.
     static bool all_idle() { return pending_.load(std::memory_order_acquire) == 0; }
     /// Waits for all late work there is.
     static void finish_all();
@@ -64,19 +64,19 @@ class Lane : public std::enable_shared_from_this<Lane> {
     void enqueue_late(Item item, Hold& hold);
     void run_front(Hold& hold, Host host);
     void finish_late();
-    static bool advance(std::shared_ptr<Lane> lane, Hold& hold, Host host);
+    static bool advance(std::shared_ptr<WorkQueue> queue, Hold& hold, Host host);
     static void wait_late(const Mark& mark, Hold& hold);
 
     void begun() { submitted_++, pending_.fetch_add(1, std::memory_order_relaxed); }
     void ended() { completed_++, pending_.fetch_sub(1, std::memory_order_release); }
 
     static bool late_;
-    static std::atomic<std::uint64_t> pending_;  // of all lanes: submitted and not completed
-    // All lanes share one lock and one condition: they wait for each other.
+    static std::atomic<std::uint64_t> pending_;  // of all queues: submitted and not completed
+    // All queues share one lock and one condition: they wait for each other.
     std::uint64_t submitted_ = 0, completed_ = 0;
-    std::deque<Item> queue_;
-    bool running_ = false;   // somebody is executing work of this lane: the caller of submit, or the lane's thread
-    std::size_t place_ = 0;  // among the lanes with late work, if this has some
+    std::deque<Item> items_;
+    bool running_ = false;   // somebody is executing work of this queue: the caller of submit, or the queue's thread
+    std::size_t place_ = 0;  // among the queues with late work, if this has some
 };
 
 }  // namespace cuslice::fake

@@ -15,13 +15,16 @@ void write_line(std::string line) {
 
 }  // namespace
 
-int complain(const ConfigError& error, int exit_code) {
-    write_line(std::string(line_of(error).view()));
+void warn(const std::string& message) { write_line("cuslice: " + message); }
+void warn(const ConfigError& error) { write_line(std::string(line_of(error).view())); }
+
+int fail(const ConfigError& error, int exit_code) {
+    warn(error);
     return exit_code;
 }
 
-int complain(const std::string& message, int exit_code) {
-    write_line("cuslice: " + message);
+int fail(const std::string& message, int exit_code) {
+    warn(message);
     return exit_code;
 }
 

@@ -63,7 +63,7 @@ int become(const std::string& path, std::vector<std::string> words, Environment&
         ::execve(shell.c_str(), arguments.data(), lines.data());
     }
     // The file is there, so what is missing can only be its interpreter: 126, as a shell's.
-    return complain(words[0] + ": cannot be started: " + std::strerror(errno), kNotStarted);
+    return fail(words[0] + ": cannot be started: " + std::strerror(errno), kNotStarted);
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ int run_program(const Invocation& invocation) {
         !find_installation(installation, error) ||
         !check_settings(settings, installation, environment, contexts, error) ||
         !check_record(settings, environment, error)) {
-        return complain(error, kConfig);
+        return fail(error, kConfig);
     }
     VirtualGpus virtual_gpus(settings, environment);
     // What is wrong with the program is said later, but its search path may lead to a driver of its own.
@@ -89,35 +89,33 @@ int run_program(const Invocation& invocation) {
     if (program.exit_code == 0) search_as(started_file(program.path), asking_driver);
     Machine machine(asking_driver, settings, installation);
     Selection selection;
-    if (!check_gpus(settings, machine, error)) return complain(error, kConfig);
+    if (!check_gpus(settings, machine, error)) return fail(error, kConfig);
     virtual_gpus.look_outside(machine);
     if (!select_gpus(settings, virtual_gpus.physical(), machine, selection, error) ||
         !check_seen(settings, virtual_gpus.physical(), machine, selection, error) ||
         !virtual_gpus.plan(machine, selection, error) ||
         !prepare_environment(environment, settings, installation, error)) {
-        return complain(error, kConfig);
+        return fail(error, kConfig);
     }
     virtual_gpus.show(environment, selection);
     // Settings first: 78 says that nothing about the program has been looked at.
-    if (program.exit_code != 0) return complain(program.message, program.exit_code);
+    if (program.exit_code != 0) return fail(program.message, program.exit_code);
     add_sanitizer_variables(environment, started_file(program.path));
     const Reach reach = look_at_reach(program.path);
-    if (!reach.why_not.empty()) complain(reach.why_not, 0);
+    if (!reach.why_not.empty()) warn(reach.why_not);
     say_unserved(invocation.environment);
     if (!settings.unreachable_file().empty() && log_for(settings).level != LogLevel::warn)
-        complain(std::string(settings.unreachable_file()) + ": skipped: a folder on its path can't be entered", 0);
+        warn(std::string(settings.unreachable_file()) + ": skipped: a folder on its path can't be entered");
     // Where the library doesn't come, there is no split to be seen either, and the line above has said so.
     if (selection.split && reach.why_not.empty() && carries_static_runtime(program.path))
-        complain(program.path +
-                     ": is linked with the static CUDA runtime, which sees each split GPU as one, with the memory "
-                     "of its first part. Relink it with -cudart shared",
-                 0);
+        warn(program.path +
+             ": is linked with the static CUDA runtime, which sees each split GPU as one, with the memory "
+             "of its first part. Relink it with -cudart shared");
     const std::string command = program.path.substr(program.path.find_last_of('/') + 1);
     if (selection.split && command == "torchrun")
-        complain(
+        warn(
             "torchrun: NCCL sees the physical GPU in every rank, and refuses several ranks on one. Use the backend "
-            "gloo, or with NCCL 2.30 or newer set NCCL_MULTI_RANK_GPU_ENABLE=1",
-            0);
+            "gloo, or with NCCL 2.30 or newer set NCCL_MULTI_RANK_GPU_ENABLE=1");
     say_too_small(settings, contexts, machine, selection);
     Environment asking = environment;
     if (selection.split) asking.set(kCudaVisible, list_of(selection.gpus).view());

@@ -1,14 +1,14 @@
 #pragma once
-// What all lanes share.
+// What all queues share.
 
 #include <condition_variable>
 #include <mutex>
 
 namespace cuslice::fake {
 
-extern std::mutex lanes_lock;
+extern std::mutex queues_lock;
 
-/// Told whenever work of some lane is done.
+/// Told whenever work of some queue is done.
 std::condition_variable& progress();
 
 }  // namespace cuslice::fake

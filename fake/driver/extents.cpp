@@ -1,4 +1,4 @@
-#include "fake/driver/pieces.h"
+#include "fake/driver/extents.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,26 +8,26 @@
 namespace cuslice::fake {
 namespace {
 
-bool all_mapped(const Pieces& pieces) {
-    return std::all_of(pieces.begin(), pieces.end(),
-                       [](const Piece& piece) { return piece.mapped == nullptr || *piece.mapped; });
+bool all_mapped(const Extents& extents) {
+    return std::all_of(extents.begin(), extents.end(),
+                       [](const Extent& extent) { return extent.mapped == nullptr || *extent.mapped; });
 }
 
 /// The most that writing these can take of the host's memory: all the pages that they touch.
-std::size_t most_taken(const Pieces& pieces) {
+std::size_t most_taken(const Extents& extents) {
     std::size_t bytes = 0;
-    for (const Piece& piece : pieces)
-        if (piece.space != nullptr) bytes += piece.size + 2 * page_bytes;
+    for (const Extent& extent : extents)
+        if (extent.space != nullptr) bytes += extent.size + 2 * page_bytes;
     return bytes;
 }
 
-/// Calls f(target, source, size) for each stretch that lies in one piece of either side.
+/// Calls f(target, source, size) for each stretch that lies in one extent of either side.
 template <typename F>
-void each_stretch(const Pieces& to, const Pieces& from, F&& f) {
+void each_stretch(const Extents& to, const Extents& from, F&& f) {
     std::size_t i = 0, j = 0, done_to = 0, done_from = 0;
     while (i < to.size() && j < from.size()) {
         const std::size_t part = std::min(to[i].size - done_to, from[j].size - done_from);
-        f(Piece{to[i].space, to[i].at + done_to, part}, Piece{from[j].space, from[j].at + done_from, part}, part);
+        f(Extent{to[i].space, to[i].at + done_to, part}, Extent{from[j].space, from[j].at + done_from, part}, part);
         done_to += part;
         done_from += part;
         if (done_to == to[i].size) i++, done_to = 0;
@@ -35,9 +35,9 @@ void each_stretch(const Pieces& to, const Pieces& from, F&& f) {
     }
 }
 
-std::size_t copy_takes(const Pieces& to, const Pieces& from) {
+std::size_t copy_takes(const Extents& to, const Extents& from) {
     std::size_t bytes = 0;
-    each_stretch(to, from, [&](const Piece& target, const Piece& source, std::size_t size) {
+    each_stretch(to, from, [&](const Extent& target, const Extent& source, std::size_t size) {
         if (target.space == nullptr) return;
         bytes += source.space == nullptr ? target.space->write_takes(target.at, size)
                                          : target.space->copy_takes(target.at, *source.space, source.at, size);
@@ -45,19 +45,19 @@ std::size_t copy_takes(const Pieces& to, const Pieces& from) {
     return bytes;
 }
 
-std::size_t fill_takes(const Pieces& pieces, std::uint32_t pattern) {
+std::size_t fill_takes(const Extents& extents, std::uint32_t pattern) {
     std::size_t bytes = 0;
-    for (const Piece& piece : pieces)
-        if (piece.space != nullptr) bytes += piece.space->fill_takes(piece.at, pattern, piece.size);
+    for (const Extent& extent : extents)
+        if (extent.space != nullptr) bytes += extent.space->fill_takes(extent.at, pattern, extent.size);
     return bytes;
 }
 
 }  // namespace
 
-CUresult copy_pieces(const Pieces& to, const Pieces& from) {
+CUresult copy_extents(const Extents& to, const Extents& from) {
     if (!all_mapped(to) || !all_mapped(from)) return CUDA_ERROR_ILLEGAL_ADDRESS;
     if (!host_has_room(most_taken(to), [&] { return copy_takes(to, from); })) return CUDA_ERROR_OUT_OF_MEMORY;
-    each_stretch(to, from, [](const Piece& target, const Piece& source, std::size_t size) {
+    each_stretch(to, from, [](const Extent& target, const Extent& source, std::size_t size) {
         if (target.space != nullptr && source.space != nullptr) {
             target.space->copy(target.at, *source.space, source.at, size);
         } else if (target.space != nullptr) {
@@ -71,19 +71,19 @@ CUresult copy_pieces(const Pieces& to, const Pieces& from) {
     return CUDA_SUCCESS;
 }
 
-CUresult fill_pieces(const Pieces& pieces, std::uint32_t pattern) {
-    if (!all_mapped(pieces)) return CUDA_ERROR_ILLEGAL_ADDRESS;
-    if (!host_has_room(most_taken(pieces), [&] { return fill_takes(pieces, pattern); }))
+CUresult fill_extents(const Extents& extents, std::uint32_t pattern) {
+    if (!all_mapped(extents)) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (!host_has_room(most_taken(extents), [&] { return fill_takes(extents, pattern); }))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    for (const Piece& piece : pieces) {
-        if (piece.space != nullptr) {
-            piece.space->fill(piece.at, pattern, piece.size);
+    for (const Extent& extent : extents) {
+        if (extent.space != nullptr) {
+            extent.space->fill(extent.at, pattern, extent.size);
             continue;
         }
         unsigned char bytes[4];
         std::memcpy(bytes, &pattern, 4);
-        auto* to = reinterpret_cast<unsigned char*>(piece.at);
-        for (std::size_t i = 0; i < piece.size; i++) to[i] = bytes[(piece.at + i) % 4];
+        auto* to = reinterpret_cast<unsigned char*>(extent.at);
+        for (std::size_t i = 0; i < extent.size; i++) to[i] = bytes[(extent.at + i) % 4];
     }
     return CUDA_SUCCESS;
 }

@@ -217,10 +217,10 @@ std::string as_json(const Found& found) {
 int list_holders(const Invocation& invocation) {
     ConfigError error;
     Settings settings;
-    if (!load_launcher(settings, invocation, error)) return complain(error, kConfig);
+    if (!load_launcher(settings, invocation, error)) return fail(error, kConfig);
     Failures failures;
     const Found found = read_all(sharing_folder(settings, invocation.environment), failures);
-    for (const std::string& text : failures.texts) complain("ps: " + text, 0);
+    for (const std::string& text : failures.texts) warn("ps: " + text);
     if (invocation.arguments.json)
         std::fputs(as_json(found).c_str(), stdout);
     else if (!found.rows.empty())

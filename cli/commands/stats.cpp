@@ -92,12 +92,12 @@ std::string as_json(int pid, const ProcessStats& process) {
 int show_statistics(const Invocation& invocation) {
     ConfigError error;
     Settings settings;
-    if (!load_launcher(settings, invocation, error)) return complain(error, kConfig);
+    if (!load_launcher(settings, invocation, error)) return fail(error, kConfig);
     const std::string folder = sharing_folder(settings, invocation.environment);
     stats::remove_dead(folder.c_str());
     const int pid = invocation.arguments.pid;
     const ProcessStats process = read_stats(folder, pid);
-    if (!process.failure.empty()) return complain(process.failure, kNoGpu);
+    if (!process.failure.empty()) return fail(process.failure, kNoGpu);
     std::fputs((invocation.arguments.json ? as_json(pid, process) : as_table(pid, process)).c_str(), stdout);
     return 0;
 }

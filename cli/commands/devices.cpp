@@ -87,7 +87,7 @@ std::string as_json(const std::vector<Device>& devices) {
 // Programs get an empty list and the exit code, people the reason.
 int no_gpu(const Invocation& invocation, const std::string& why) {
     if (invocation.arguments.json) std::fputs(as_json({}).c_str(), stdout);
-    return complain(why, kNoGpu);
+    return fail(why, kNoGpu);
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ int list_devices(const Invocation& invocation) {
     if (!load_launcher(settings, invocation.arguments.flags, environment, invocation.system_file, files, error) ||
         !find_installation(installation, error) ||
         !check_settings(settings, installation, environment, unused, error)) {
-        return complain(error, kConfig);
+        return fail(error, kConfig);
     }
     VirtualGpus virtual_gpus(settings, environment);
     Machine machine(virtual_gpus.physical(), settings, installation);
@@ -113,13 +113,13 @@ int list_devices(const Invocation& invocation) {
     std::vector<GpuIdentity> identities;
     for (const Gpu& gpu : all.list) identities.push_back(identity_of(gpu, gpu.ordinal));
     Selection selection;
-    if (!check_against(settings, identities, true, error)) return complain(error, kConfig);
+    if (!check_against(settings, identities, true, error)) return fail(error, kConfig);
     virtual_gpus.look_outside(machine);
     if (!select_gpus(settings, virtual_gpus.physical(), machine, selection, error) ||
         !check_seen(settings, virtual_gpus.physical(), machine, selection, error) ||
         !virtual_gpus.plan(machine, selection, error) ||
         !prepare_environment(environment, settings, installation, error)) {
-        return complain(error, kConfig);
+        return fail(error, kConfig);
     }
     if (selection.how == Selection::How::any)
         select_one(selection, emptiest(environment, settings, machine, selection));

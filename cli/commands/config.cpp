@@ -111,7 +111,7 @@ int show_config(const Invocation& invocation) {
                        error) ||
         !find_installation(installation, error) ||
         !check_settings(settings, installation, invocation.environment, unused, error)) {
-        return complain(error, kConfig);
+        return fail(error, kConfig);
     }
     const std::vector<Row> rows = rows_of(settings);
     std::fputs((invocation.arguments.json ? as_json(rows, files) : as_table(rows, files)).c_str(), stdout);

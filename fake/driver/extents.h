@@ -11,21 +11,21 @@
 namespace cuslice::fake {
 
 /// Some bytes that can be reached at once: in a GPU's memory, or at a host address.
-struct Piece {
+struct Extent {
     MemorySpace* space = nullptr;  // null: host memory
     Address at = 0;
     std::size_t size = 0;
     Gpu* gpu = nullptr;
     std::shared_ptr<const std::atomic<bool>> mapped{};  // of mapped memory: false once that has been unmapped
 };
-using Pieces = std::vector<Piece>;
+using Extents = std::vector<Extent>;
 
 enum class Access { Read, Write };
 
 /// Copies between resolved ranges of the same total size. CUDA_ERROR_ILLEGAL_ADDRESS if some of it has been unmapped
 /// since it was resolved, CUDA_ERROR_OUT_OF_MEMORY if the host has no room for the contents: nothing is copied then.
-CUresult copy_pieces(const Pieces& to, const Pieces& from);
+CUresult copy_extents(const Extents& to, const Extents& from);
 /// Repeats a pattern of 4 bytes over resolved ranges; the same errors.
-CUresult fill_pieces(const Pieces& pieces, std::uint32_t pattern);
+CUresult fill_extents(const Extents& extents, std::uint32_t pattern);
 
 }  // namespace cuslice::fake

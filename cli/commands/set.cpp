@@ -30,21 +30,20 @@ bool read_flags(const Invocation& invocation, Settings& settings, ConfigError& e
 int set_limit(const Invocation& invocation) {
     ConfigError error;
     Settings wanted, all;
-    if (!read_flags(invocation, wanted, error) || !load_launcher(all, invocation, error))
-        return complain(error, kConfig);
+    if (!read_flags(invocation, wanted, error) || !load_launcher(all, invocation, error)) return fail(error, kConfig);
     const Entry* group = find(wanted, Key::group);
     const std::string job = invocation.arguments.job;
     const std::string name = group ? std::string(group->value) : job;
     if ((group != nullptr) == !job.empty())
-        return complain("set: which one? cuslice set --group NAME --limit SIZE, or --job NAME as cuslice ps shows it",
-                        kUsage);
+        return fail("set: which one? cuslice set --group NAME --limit SIZE, or --job NAME as cuslice ps shows it",
+                    kUsage);
     const auto entries = wanted.entries();
     if (std::none_of(entries.begin(), entries.end(), [](const Entry& entry) { return is_amount(entry.key); }))
-        return complain("set: --limit is missing: to what? cuslice set " + std::string(group ? "--group " : "--job ") +
-                            name + " --limit SIZE",
-                        kUsage);
+        return fail("set: --limit is missing: to what? cuslice set " + std::string(group ? "--group " : "--job ") +
+                        name + " --limit SIZE",
+                    kUsage);
     if (wanted.needs_index())
-        return complain("set: name GPUs by the start of their UUID here, as cuslice ps shows them", kConfig);
+        return fail("set: name GPUs by the start of their UUID here, as cuslice ps shows them", kConfig);
 
     const std::string path = sharing_folder(all, invocation.environment);
     unsigned changed = 0;
@@ -75,10 +74,10 @@ int set_limit(const Invocation& invocation) {
                     std::string(format_size(amount.bytes).view()).c_str());
     }
     if (changed) return 0;
-    return complain("set: no program runs in " + std::string(group ? "a group " : "a job ") + name +
-                        (asked ? "" : " on a GPU that --limit or --fraction names") +
-                        ", so there is no limit to change; cuslice ps shows what there is",
-                    kNoGpu);
+    return fail("set: no program runs in " + std::string(group ? "a group " : "a job ") + name +
+                    (asked ? "" : " on a GPU that --limit or --fraction names") +
+                    ", so there is no limit to change; cuslice ps shows what there is",
+                kNoGpu);
 }
 
 }  // namespace cuslice::cli

@@ -1,0 +1,119 @@
+// Memory that several processes hold: who they are, and which of them pays.
+
+#include <algorithm>
+
+#include "fake/books/books.h"
+#include "fake/books/file_lock.h"
+
+namespace cuslice::fake {
+namespace {
+
+std::atomic<std::uint64_t>& holders_word(SharedAllocation& shared, std::uint32_t number) {
+    return shared.holders[number / 64];
+}
+constexpr std::uint64_t holder_bit(std::uint32_t number) { return 1ULL << number % 64; }
+
+/// The first that holds it, or books_slots.
+std::uint32_t first_holder(const SharedAllocation& shared) {
+    for (std::uint32_t word = 0; word < books_slots / 64; word++) {
+        const std::uint64_t bits = shared.holders[word];
+        if (bits != 0) return word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+    }
+    return books_slots;
+}
+
+}  // namespace
+
+SharedAllocation* Books::find_shared(std::uint64_t id) const {
+    const std::uint32_t high = file_->header.shared_high;
+    for (std::uint32_t i = 0; i < high; i++) {
+        if (file_->shared[i].id.load() == id) return &file_->shared[i];
+    }
+    return nullptr;
+}
+
+bool Books::new_shared(std::uint64_t id, std::uint64_t bytes, std::uint32_t payer) {
+    SharedAllocation* shared = std::find_if(file_->shared, file_->shared + books_shared,
+                                            [](const SharedAllocation& at) { return at.id.load() == 0; });
+    if (shared == file_->shared + books_shared) return false;
+    for (auto& word : shared->holders) word = 0;
+    holders_word(*shared, own_number()) = holder_bit(own_number());
+    shared->bytes = bytes;
+    shared->payer = payer;
+    shared->id = id;  // last: from here on it counts
+    const auto number = static_cast<std::uint32_t>(shared - file_->shared);
+    file_->header.shared_high = std::max(file_->header.shared_high.load(), number + 1);
+    return true;
+}
+
+bool Books::share(std::uint64_t id, std::uint64_t bytes) {
+    const FileLock lock(lock_file_);
+    return new_shared(id, bytes, own_number());
+}
+
+bool Books::hold_from_owner(std::uint64_t id) {
+    const FileLock lock(lock_file_);
+    end_the_dead();
+    SharedAllocation* shared = find_shared(id);
+    if (shared == nullptr || (shared->payer & payer_inherited) != 0) return false;
+    holders_word(*shared, own_number()) |= holder_bit(own_number());
+    return true;
+}
+
+bool Books::hold_or_pay(std::uint64_t id, std::uint64_t bytes) {
+    {
+        const FileLock lock(lock_file_);
+        end_the_dead();
+        if (SharedAllocation* shared = find_shared(id)) {
+            holders_word(*shared, own_number()) |= holder_bit(own_number());
+            return true;
+        }
+    }
+    // Everybody who held it is gone, but a descriptor that was under way kept the memory: it is this process's now, if
+    // there is room.
+    if (!charge(bytes)) return false;
+    const FileLock lock(lock_file_);
+    const bool made = new_shared(id, bytes, own_number() | payer_inherited);
+    release(bytes);
+    return made;
+}
+
+void Books::drop(std::uint64_t id, bool pass_on) {
+    const FileLock lock(lock_file_);
+    if (SharedAllocation* shared = find_shared(id)) drop_shared(*shared, own_number(), pass_on);
+}
+
+void Books::drop_shared(SharedAllocation& shared, std::uint32_t number, bool pass_on) {
+    holders_word(shared, number) &= ~holder_bit(number);
+    if ((shared.payer & ~payer_inherited) != number) return;
+    const std::uint32_t heir = pass_on ? first_holder(shared) : books_slots;
+    if (heir == books_slots) {
+        shared.id = 0;
+    } else {
+        shared.payer = heir | payer_inherited;
+    }
+}
+
+void Books::drop_all(std::uint32_t number) {
+    const std::uint32_t high = file_->header.shared_high;
+    for (std::uint32_t i = 0; i < high; i++) {
+        SharedAllocation& shared = file_->shared[i];
+        if (shared.id.load() != 0 && (holders_word(shared, number) & holder_bit(number)) != 0)
+            drop_shared(shared, number, true);
+    }
+}
+
+std::uint64_t Books::inherited(std::uint32_t number) const {
+    std::uint64_t sum = 0;
+    const std::uint32_t high = file_->header.shared_high;
+    for (std::uint32_t i = 0; i < high; i++) {
+        const SharedAllocation& shared = file_->shared[i];
+        const std::uint32_t payer = shared.payer;
+        const bool counts =
+            number == books_slots ? (payer & payer_inherited) != 0 : payer == (number | payer_inherited);
+        if (shared.id.load() != 0 && counts) sum += shared.bytes;
+    }
+    return sum;
+}
+
+}  // namespace cuslice::fake
