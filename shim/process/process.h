@@ -98,10 +98,11 @@ class Process {
     const Current& current() {
         CUcontext now = nullptr;
         LastContext& last = last_context;
-        const bool asked = CUSLICE_REAL(cuCtxGetCurrent)(&now) == CUDA_SUCCESS && now;
-        if (asked && last.context == now && last.epoch == context_epoch_.load(std::memory_order_acquire)) [[likely]]
+        if (CUSLICE_REAL(cuCtxGetCurrent)(&now) != CUDA_SUCCESS) now = nullptr;
+        // With no context there is no epoch either: nothing matches.
+        if (last.context == now && last.epoch == context_epoch_.load(std::memory_order_acquire)) [[likely]]
             return last.current;
-        return look_up(asked ? now : nullptr);
+        return look_up(now);
     }
     // A context that is there, and maybe nobody saw begin: NVIDIA's runtime is believed to make its own where no hook
     // is. Then it is measured here, and whoever set `on_new_context` is told. Its number.
@@ -129,7 +130,7 @@ class Process {
     struct LastContext {
         CUcontext context;
         Current current;
-        std::uint32_t epoch;
+        std::uint32_t epoch;  // 0, which is never the present one, where there is no context
     };
     static constinit thread_local LastContext last_context;
     const Current& look_up(CUcontext now);

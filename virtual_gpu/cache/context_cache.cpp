@@ -51,9 +51,9 @@ int ContextCache::quiesce(void* self, std::uint64_t address, bool for_program) {
     Quiescence& work = cache.commons->quiescence;
     CUcontext current = nullptr;
     const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&current);
-    if (for_program && !current) return asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_CONTEXT;
     if (current && current == gpu_state().contexts.sole() && work.captures.none_known()) [[likely]]
         return CUSLICE_REAL(cuCtxSynchronize)();
+    if (for_program && !current) return asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_CONTEXT;
     return work.quiesce(cache.context, address, for_program);
 }
 
