@@ -1,4 +1,5 @@
 #pragma once
+#include "policy/base/out_parameter.h"
 #include "shim/driver/report.h"
 #include "shim/entry.h"
 #include "virtual_gpu/gpu/charged_allocation.h"
@@ -40,27 +41,29 @@ CUresult ask_driver(VirtualGpu& gpu, std::uint64_t bytes, Call call) {
     return made_room(result, gpu, bytes) ? call() : result;
 }
 
-// The shape of every hook that allocates: reserve, call the driver, record. `pointer` is where the driver puts the
-// address, `call` the driver's function, `free` its counterpart.
+// The shape of every hook that allocates: reserve, call the driver, record. `pointer` is where the program has the
+// address put, `call` the driver's function, which is given where to put it, `free` its counterpart.
 template <typename Pointer, typename Call, typename Free>
 CUresult counted_allocation(Function function, Kind kind, std::uint64_t bytes, Pointer* pointer, Call call, Free free) {
     const HookEntry entry;
     const Process::Current current = entry.counts() ? process().current() : Process::Current{};
     VirtualGpu* gpu = current.gpu;
-    if (!gpu || !gpu->limited()) return call();
+    if (!gpu || !gpu->limited()) return call(pointer);
     OverLimit why;
     if (!gpu->reserve(bytes, &why)) return refuse(function, *gpu, why);
     HookReservation reservation(*gpu, bytes);
-    return charged_allocation(
-        reservation, [&] { return ask_driver(*gpu, bytes, call); },
+    OutParameter<Pointer> made(pointer);
+    const CUresult result = charged_allocation(
+        reservation, [&] { return ask_driver(*gpu, bytes, [&] { return call(made.place()); }); },
         [&] {
-            // A driver that succeeds has written there. NOLINTNEXTLINE(clang-analyzer-core.NullDereference)
-            const CUresult recorded = record(*pointer, bytes, current, kind);
+            const CUresult recorded = record(*made, bytes, current, kind);
             if (recorded == CUDA_SUCCESS && kind == Kind::managed)
                 gpu->managed_changed(static_cast<std::int64_t>(Budget::charged(bytes)));
             return recorded;
         },
-        [&] { free(*pointer); });
+        [&] { free(*made); });
+    if (result == CUDA_SUCCESS) made.keep();
+    return result;
 }
 
 // The shape of every hook that frees. (Looking the record up first would cost a miss of the cache before the driver's
@@ -122,14 +125,13 @@ CUresult counted_step(Function function, VirtualGpu* gpu, Call call, Undo undo, 
     return refusal;
 }
 
-// The same where something is made: `make` is given where the driver puts it, `undo` what it was. The program's own
-// place is written once it is to be had.
+// The same where something is made: `make` is given where the driver puts it, `undo` what it was.
 template <typename Make, typename Undo, typename Handle, typename... Arguments>
 CUresult counted_making(Make make, Undo undo, VirtualGpu* gpu, Handle* into, const Arguments&... arguments) {
-    Handle made{};
+    OutParameter<Handle> made(into);
     const CUresult result = counted_step(
-        make.function, gpu, [&] { return make(into ? &made : nullptr, arguments...); }, [&] { undo(made); });
-    if (result == CUDA_SUCCESS) *into = made;
+        make.function, gpu, [&] { return make(made.place(), arguments...); }, [&] { undo(*made); });
+    if (result == CUDA_SUCCESS) made.keep();
     return result;
 }
 

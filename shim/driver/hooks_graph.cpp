@@ -72,16 +72,20 @@ constexpr auto counted_launch = [](auto real, CUgraphExec graph, CUstream stream
 // `uploads`: the instance takes its memory here already.
 template <typename Real, typename... Arguments>
 CUresult counted_instance(Real real, bool uploads, CUgraphExec* instance, CUgraph graph, Arguments... arguments) {
-    const auto call = [&] { return real(instance, graph, arguments...); };
     const HookEntry entry;
-    if (!entry.counts()) return call();
     Bytes bytes;
-    add_up(graph, &bytes);
-    if (!bytes.any) return call();
+    if (entry.counts()) add_up(graph, &bytes);
+    if (!bytes.any) return real(instance, graph, arguments...);
+    OutParameter<CUgraphExec> made(instance);
+    const auto call = [&] { return real(made.place(), graph, arguments...); };
     const CUresult result = uploads ? reserved(real.function, bytes, call) : call();
-    if (result != CUDA_SUCCESS || gpu_state().graph_needs.instantiated(*instance, bytes)) return result;
-    CUSLICE_REAL(cuGraphExecDestroy)(*instance);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    if (result != CUDA_SUCCESS) return result;
+    if (!gpu_state().graph_needs.instantiated(*made, bytes)) {
+        CUSLICE_REAL(cuGraphExecDestroy)(*made);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    made.keep();
+    return result;
 }
 
 bool uploads(unsigned long long flags) { return (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0; }

@@ -29,23 +29,29 @@ CUresult counted_pitch(Function function, std::uint64_t width, std::uint64_t hei
     VirtualGpu* gpu = current.gpu;
     std::uint64_t expected = 0;
     // A product that overflows is the driver's to refuse.
-    if (!gpu || !gpu->limited() || !expected_pitch_bytes(width, height, &expected)) return call();
+    if (!gpu || !gpu->limited() || !expected_pitch_bytes(width, height, &expected)) return call(pointer, pitch);
     OverLimit why;
     if (!gpu->reserve(expected, &why)) return refuse(function, *gpu, why);
     HookReservation reservation(*gpu, expected);
+    OutParameter<Pointer> made(pointer);
+    OutParameter<Size> chosen(pitch);
     std::uint64_t padded = 0;
     const auto record_padded = [&] {
-        padded = static_cast<std::uint64_t>(*pitch) * height;
+        padded = static_cast<std::uint64_t>(*chosen) * height;
         const std::uint64_t more = padded > expected ? Budget::charged(padded) - Budget::charged(expected) : 0;
         if (!gpu->reserve(more, &why)) return refuse(function, *gpu, why);
         HookReservation padding(*gpu, more);
-        const CUresult recorded = record(*pointer, padded, current, Kind::pitch);
+        const CUresult recorded = record(*made, padded, current, Kind::pitch);
         if (recorded == CUDA_SUCCESS) padding.commit();
         return recorded;
     };
     const CUresult result = charged_allocation(
-        reservation, [&] { return ask_driver(*gpu, expected, call); }, record_padded, [&] { free(*pointer); });
-    if (result == CUDA_SUCCESS && padded < expected) gpu->budget().adjust(expected, padded);
+        reservation, [&] { return ask_driver(*gpu, expected, [&] { return call(made.place(), chosen.place()); }); },
+        record_padded, [&] { free(*made); });
+    if (result != CUDA_SUCCESS) return result;
+    if (padded < expected) gpu->budget().adjust(expected, padded);
+    made.keep();
+    chosen.keep();
     return result;
 }
 
@@ -59,7 +65,7 @@ auto pitch_bytes(const Size* pitch, std::uint64_t width, std::uint64_t height) {
 [[gnu::noinline]] CUresult allocate_directly(CUdeviceptr* pointer, std::uint64_t bytes) {
     return counted_allocation(
         Function::cuMemAlloc_v2, Kind::memory, bytes, pointer,
-        [&] { return CUSLICE_REAL(cuMemAlloc_v2)(pointer, bytes); }, free_again);
+        [&](CUdeviceptr* made) { return CUSLICE_REAL(cuMemAlloc_v2)(made, bytes); }, free_again);
 }
 
 [[gnu::noinline]] CUresult free_directly(CUdeviceptr address) {
@@ -97,7 +103,7 @@ CUSLICE_HOOK(cuMemAlloc, dptr, bytesize) {
         [&] {
             return counted_allocation(
                 Function::cuMemAlloc, Kind::memory, bytesize, dptr,
-                [&] { return CUSLICE_REAL(cuMemAlloc)(dptr, bytesize); }, free_again_v1);
+                [&](CUdeviceptr_v1* made) { return CUSLICE_REAL(cuMemAlloc)(made, bytesize); }, free_again_v1);
         });
 }
 
@@ -105,7 +111,10 @@ CUSLICE_HOOK(cuMemAllocPitch_v2, dptr, pitch, width, height, element_size) {
     return recorded_allocation(dptr, pitch_bytes(pitch, width, height), [&] {
         return counted_pitch(
             Function::cuMemAllocPitch_v2, width, height, dptr, pitch,
-            [&] { return CUSLICE_REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element_size); }, free_again);
+            [&](CUdeviceptr* made, std::size_t* chosen) {
+                return CUSLICE_REAL(cuMemAllocPitch_v2)(made, chosen, width, height, element_size);
+            },
+            free_again);
     });
 }
 
@@ -113,7 +122,10 @@ CUSLICE_HOOK(cuMemAllocPitch, dptr, pitch, width, height, element_size) {
     return recorded_allocation(dptr, pitch_bytes(pitch, width, height), [&] {
         return counted_pitch(
             Function::cuMemAllocPitch, width, height, dptr, pitch,
-            [&] { return CUSLICE_REAL(cuMemAllocPitch)(dptr, pitch, width, height, element_size); }, free_again_v1);
+            [&](CUdeviceptr_v1* made, unsigned* chosen) {
+                return CUSLICE_REAL(cuMemAllocPitch)(made, chosen, width, height, element_size);
+            },
+            free_again_v1);
     });
 }
 
@@ -123,7 +135,7 @@ CUSLICE_HOOK(cuMemAllocManaged, dptr, bytesize, flags) {
         [&] {
             return counted_allocation(
                 Function::cuMemAllocManaged, Kind::managed, bytesize, dptr,
-                [&] { return CUSLICE_REAL(cuMemAllocManaged)(dptr, bytesize, flags); }, free_again);
+                [&](CUdeviceptr* made) { return CUSLICE_REAL(cuMemAllocManaged)(made, bytesize, flags); }, free_again);
         });
 }
 

@@ -19,10 +19,15 @@ void bound_on(CUmemGenericAllocationHandle memory) {
 
 CUSLICE_HOOK(cuMulticastCreate, object, properties) {
     const HookEntry entry;
-    const CUresult result = CUSLICE_REAL(cuMulticastCreate)(object, properties);
-    if (result != CUDA_SUCCESS || !entry.counts() || physical_memory().created_object(*object)) return result;
-    CUSLICE_REAL(cuMemRelease)(*object);  // no memory to write it down in
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    OutParameter<CUmemGenericAllocationHandle> made(object);
+    const CUresult result = CUSLICE_REAL(cuMulticastCreate)(made.place(), properties);
+    if (result != CUDA_SUCCESS) return result;
+    if (entry.counts() && !physical_memory().created_object(*made)) {
+        CUSLICE_REAL(cuMemRelease)(*made);  // no memory to write it down in
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    made.keep();
+    return result;
 }
 
 // What the driver takes for it counts, but nothing can undo it: a device is of the team as long as the object lives.

@@ -81,16 +81,15 @@ bool free_again(CUdeviceptr address, CUstream stream) {
     return true;
 }
 
-// `call` is given where the driver puts the address. The program's own place is written once the memory stays: what is
-// undone leaves it as it was.
+// `call` is given where the driver puts the address.
 template <typename Form, typename Call>
 CUresult allocate_in(Function function, VirtualGpu* gpu, CUmemoryPool pool, CUdeviceptr* dptr, std::uint64_t bytes,
                      CUstream stream, Call call) {
-    CUdeviceptr made = 0;
+    OutParameter<CUdeviceptr> made(dptr);
     const CUresult result = counted_from_pool(
-        function, gpu, pool, bytes, [&] { return call(dptr ? &made : nullptr); },
-        [&] { return free_again<Form>(made, stream); }, [&] { return captures<Form>(stream); });
-    if (result == CUDA_SUCCESS && dptr) *dptr = made;
+        function, gpu, pool, bytes, [&] { return call(made.place()); }, [&] { return free_again<Form>(*made, stream); },
+        [&] { return captures<Form>(stream); });
+    if (result == CUDA_SUCCESS) made.keep();
     return result;
 }
 

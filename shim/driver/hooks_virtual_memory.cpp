@@ -30,21 +30,22 @@ CUSLICE_HOOK_FORM(cuMemMapArrayAsync_ptsz, counted_binding, list, count, stream)
 
 CUSLICE_HOOK(cuMemCreate, handle, size, properties, flags) {
     const HookEntry entry;
-    const auto call = [&] { return CUSLICE_REAL(cuMemCreate)(handle, size, properties, flags); };
+    const auto call = [&](auto* into) { return CUSLICE_REAL(cuMemCreate)(into, size, properties, flags); };
     VirtualGpu* gpu = entry.counts() ? gpu_of(properties) : nullptr;
-    if (!gpu || !gpu->limited()) return call();
+    if (!gpu || !gpu->limited()) return call(handle);
     OverLimit why;
     if (!gpu->reserve(size, &why)) return refuse(Function::cuMemCreate, *gpu, why);
     HookReservation reservation(*gpu, size);
-    return charged_allocation(
-        reservation, [&] { return ask_driver(*gpu, size, call); },
-        [&] {
-            return physical_memory().created(*handle, size, gpu->ordinal()) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-        },
+    OutParameter<CUmemGenericAllocationHandle> made(handle);
+    const CUresult result = charged_allocation(
+        reservation, [&] { return ask_driver(*gpu, size, [&] { return call(made.place()); }); },
+        [&] { return physical_memory().created(*made, size, gpu->ordinal()) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY; },
         [&] {
             CUSLICE_REAL(cuMemRelease)
-            (*handle);
+            (*made);
         });
+    if (result == CUDA_SUCCESS) made.keep();
+    return result;
 }
 
 CUSLICE_HOOK(cuMemRetainAllocationHandle, handle, address) {

@@ -24,6 +24,7 @@ const Words kContexts{"cuCtxCreate",    "cuCtxCreate_v2",           "cuCtxCreate
                       "cuCtxCreate_v4", "cuDevicePrimaryCtxRetain", "cuGreenCtxCreate"};
 const Words kMemory{"cuMemAlloc",      "cuMemAlloc_v2",           "cuMemAllocPitch_v2", "cuMemAllocManaged",
                     "cuMemAllocAsync", "cuMemAllocFromPoolAsync", "cuMemCreate"};
+const Words kNoted{"cuMemAlloc_v2", "cuMemAllocPitch_v2", "cuMemCreate"};
 const Words kMeasured{"cuModuleLoadData", "cuModuleLoadDataEx", "cuArrayCreate_v2", "cuArray3DCreate_v2",
                       "cuMipmappedArrayCreate"};
 
@@ -63,6 +64,16 @@ TEST_CASE("after refused memory the thread and its books are as before") {
         for (const std::string& call : kMemory) {
             CAPTURE(mode, round, call);
             place.check_refused(call);
+        }
+}
+
+TEST_CASE("memory that there is no host memory to note is refused, and the thread and its books are as before") {
+    const std::string mode = GENERATE("direct", "split");
+    Place place(mode, "stacked");
+    for (int round = 0; round < 2; round++)
+        for (const std::string& call : kNoted) {
+            CAPTURE(mode, round, call);
+            place.check_refused("unnoted " + call);
         }
 }
 

@@ -1,5 +1,6 @@
 // Green contexts: parts of a GPU's multiprocessors, real ones on the physical GPU. Each uses the virtual GPU's primary
 // context, as it would a GPU's.
+#include "policy/base/out_parameter.h"
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/handle_registry.h"
 #include "virtual_gpu/split/translate.h"
@@ -9,14 +10,20 @@ namespace cuslice::split_driver {
 CUresult cuGreenCtxCreate(CUgreenCtx* green, CUdevResourceDesc resources, CUdevice ordinal, unsigned flags) {
     CUdevice physical = ordinal;
     to_physical(physical);
-    CUresult result = CUSLICE_PHYSICAL(cuGreenCtxCreate)(green, resources, physical, flags);
-    if (result != CUDA_SUCCESS || !split().is_open()) return result;
-    CUcontext primary = nullptr;
-    result = split_driver::cuDevicePrimaryCtxRetain(&primary, ordinal);
-    if (result == CUDA_SUCCESS && handle_registry().add(*green, HandleKind::green, ordinal, 0)) return result;
-    if (result == CUDA_SUCCESS) split_driver::cuDevicePrimaryCtxRelease_v2(ordinal);
-    CUSLICE_PHYSICAL(cuGreenCtxDestroy)(*green);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    OutParameter<CUgreenCtx> made(green);
+    CUresult result = CUSLICE_PHYSICAL(cuGreenCtxCreate)(made.place(), resources, physical, flags);
+    if (result != CUDA_SUCCESS) return result;
+    if (split().is_open()) {
+        CUcontext primary = nullptr;
+        result = split_driver::cuDevicePrimaryCtxRetain(&primary, ordinal);
+        if (result != CUDA_SUCCESS || !handle_registry().add(*made, HandleKind::green, ordinal, 0)) {
+            if (result == CUDA_SUCCESS) split_driver::cuDevicePrimaryCtxRelease_v2(ordinal);
+            CUSLICE_PHYSICAL(cuGreenCtxDestroy)(*made);
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+    }
+    made.keep();
+    return result;
 }
 
 CUresult cuGreenCtxDestroy(CUgreenCtx green) {

@@ -8,7 +8,7 @@ namespace {
 
 constexpr auto create = [](auto call, CUarray* array, const auto* form) {
     return make_registered(
-        HandleKind::array, array, [&] { return call(array, form); }, CUSLICE_PHYSICAL(cuArrayDestroy));
+        HandleKind::array, array, [&](CUarray* made) { return call(made, form); }, CUSLICE_PHYSICAL(cuArrayDestroy));
 };
 
 }  // namespace
@@ -26,7 +26,8 @@ CUSLICE_SPLIT(cuArrayDestroy, array) {
 
 CUSLICE_SPLIT(cuMipmappedArrayCreate, array, form, levels) {
     return make_registered(
-        HandleKind::mipmap, array, [&] { return CUSLICE_PHYSICAL(cuMipmappedArrayCreate)(array, form, levels); },
+        HandleKind::mipmap, array,
+        [&](CUmipmappedArray* made) { return CUSLICE_PHYSICAL(cuMipmappedArrayCreate)(made, form, levels); },
         CUSLICE_PHYSICAL(cuMipmappedArrayDestroy));
 }
 

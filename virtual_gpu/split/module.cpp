@@ -18,20 +18,21 @@ CUresult make_module(CUmodule* module, Call call) {
 namespace split_driver {
 
 CUSLICE_SPLIT(cuModuleLoad, module, file) {
-    return make_module(module, [&] { return CUSLICE_PHYSICAL(cuModuleLoad)(module, file); });
+    return make_module(module, [&](CUmodule* made) { return CUSLICE_PHYSICAL(cuModuleLoad)(made, file); });
 }
 
 CUSLICE_SPLIT(cuModuleLoadData, module, image) {
-    return make_module(module, [&] { return CUSLICE_PHYSICAL(cuModuleLoadData)(module, image); });
+    return make_module(module, [&](CUmodule* made) { return CUSLICE_PHYSICAL(cuModuleLoadData)(made, image); });
 }
 
 CUSLICE_SPLIT(cuModuleLoadDataEx, module, image, count, options, values) {
-    return make_module(module,
-                       [&] { return CUSLICE_PHYSICAL(cuModuleLoadDataEx)(module, image, count, options, values); });
+    return make_module(module, [&](CUmodule* made) {
+        return CUSLICE_PHYSICAL(cuModuleLoadDataEx)(made, image, count, options, values);
+    });
 }
 
 CUSLICE_SPLIT(cuModuleLoadFatBinary, module, fat) {
-    return make_module(module, [&] { return CUSLICE_PHYSICAL(cuModuleLoadFatBinary)(module, fat); });
+    return make_module(module, [&](CUmodule* made) { return CUSLICE_PHYSICAL(cuModuleLoadFatBinary)(made, fat); });
 }
 
 CUSLICE_SPLIT(cuModuleUnload, module) {

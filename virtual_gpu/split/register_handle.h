@@ -1,22 +1,27 @@
 #pragma once
 // Streams, modules and arrays: the driver makes them in the real context, and they end with the virtual one.
+#include "policy/base/out_parameter.h"
 #include "virtual_gpu/split/current_context.h"
 #include "virtual_gpu/split/handle_registry.h"
 #include "virtual_gpu/split/translate.h"
 
 namespace cuslice {
 
-// A thing that the driver is to make in the current context.
+// A thing that the driver is to make in the current context: `call` is given where the driver puts it. Where there is
+// no memory to note whose it is, it is destroyed again.
 template <typename Handle, typename Call, typename Destroy>
 CUresult make_registered(HandleKind kind, Handle* handle, Call call, Destroy destroy) {
-    const CUresult result = call();
+    OutParameter<Handle> made(handle);
+    const CUresult result = call(made.place());
     if (result != CUDA_SUCCESS) return result;
     const VirtualContexts::Resolved now = CurrentVirtual::get();
-    if (handle_registry().add(*handle, kind, CurrentVirtual::device(),
-                              now.context ? std::uint64_t{now.context->number} : 0))
-        return result;
-    destroy(*handle);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!handle_registry().add(*made, kind, CurrentVirtual::device(),
+                               now.context ? std::uint64_t{now.context->number} : 0)) {
+        destroy(*made);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    made.keep();
+    return result;
 }
 
 // Its number may be another's as soon as the driver has it back.

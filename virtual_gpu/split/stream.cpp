@@ -32,7 +32,7 @@ int device_of(CUstream stream) {
 namespace {
 
 constexpr auto create = [](auto real, CUstream* stream, auto... how) {
-    return make_stream(stream, [&] { return real(stream, how...); });
+    return make_stream(stream, [&](CUstream* made) { return real(made, how...); });
 };
 constexpr auto destroy = [](auto real, CUstream stream) {
     return destroy_registered(HandleKind::stream, stream, [&] { return real(stream); });

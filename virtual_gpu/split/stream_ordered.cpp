@@ -1,5 +1,7 @@
 // Stream-ordered memory: each virtual GPU has a default pool of its own, as a GPU has.
 #include "virtual_gpu/split/stream_ordered.h"
+
+#include "policy/base/out_parameter.h"
 #include "virtual_gpu/split/current_context.h"
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/handle_registry.h"
@@ -127,12 +129,16 @@ CUSLICE_SPLIT(cuMemPoolCreate, pool, wish) {
     if (!wish) return CUSLICE_PHYSICAL(cuMemPoolCreate)(pool, wish);
     CUmemPoolProps real = *wish;
     to_physical(real.location);
-    const CUresult result = CUSLICE_PHYSICAL(cuMemPoolCreate)(pool, &real);
-    if (result != CUDA_SUCCESS || wish->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-        handle_registry().add(*pool, HandleKind::pool, wish->location.id, 0))
-        return result;
-    CUSLICE_PHYSICAL(cuMemPoolDestroy)(*pool);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    OutParameter<CUmemoryPool> made(pool);
+    const CUresult result = CUSLICE_PHYSICAL(cuMemPoolCreate)(made.place(), &real);
+    if (result != CUDA_SUCCESS) return result;
+    if (wish->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+        !handle_registry().add(*made, HandleKind::pool, wish->location.id, 0)) {
+        CUSLICE_PHYSICAL(cuMemPoolDestroy)(*made);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    made.keep();
+    return result;
 }
 
 CUSLICE_SPLIT(cuMemPoolDestroy, pool) {

@@ -1,4 +1,5 @@
 // Physical memory (cuMemCreate), who may reach it, and for which GPUs tiles of an array are bound.
+#include "policy/base/out_parameter.h"
 #include "virtual_gpu/split/access.h"
 #include "virtual_gpu/split/current_context.h"
 #include "virtual_gpu/split/functions.h"
@@ -54,12 +55,16 @@ CUSLICE_SPLIT(cuMemCreate, handle, bytes, wish, flags) {
     if (!wish) return CUSLICE_PHYSICAL(cuMemCreate)(handle, bytes, wish, flags);
     CUmemAllocationProp real = *wish;
     to_physical(real.location);
-    const CUresult result = CUSLICE_PHYSICAL(cuMemCreate)(handle, bytes, &real, flags);
-    if (result != CUDA_SUCCESS || wish->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-        handle_registry().add(as_handle(*handle), HandleKind::physical_memory, wish->location.id, 0))
-        return result;
-    CUSLICE_PHYSICAL(cuMemRelease)(*handle);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    OutParameter<CUmemGenericAllocationHandle> made(handle);
+    const CUresult result = CUSLICE_PHYSICAL(cuMemCreate)(made.place(), bytes, &real, flags);
+    if (result != CUDA_SUCCESS) return result;
+    if (wish->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+        !handle_registry().add(as_handle(*made), HandleKind::physical_memory, wish->location.id, 0)) {
+        CUSLICE_PHYSICAL(cuMemRelease)(*made);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    made.keep();
+    return result;
 }
 
 CUSLICE_SPLIT(cuMemRelease, handle) {
