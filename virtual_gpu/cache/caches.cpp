@@ -59,7 +59,9 @@ bool Caches::prepare(VirtualGpu& gpu, Contexts::Id id, std::uint64_t* missing) {
     Denied denied;
     const DisableCancellation uncancelled;
     const RelaxedCaptures relaxed;
-    const bool all = allocator->top_up(&denied);
+    allocator->top_up(&denied);
+    // What is less than a granule is no segment.
+    const bool all = denied.by == Denied::By::nobody || gpu.room() < GrowthPolicy::kGranule;
     *missing = all ? 0 : gpu.room();
     changed(gpu);
     return all;

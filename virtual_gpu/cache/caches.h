@@ -25,8 +25,8 @@ class Caches final : public MemoryReclaimer, private CacheCommons {
     // A context's; null if its GPU has none, or there is no memory for one.
     CachingAllocator* of(VirtualGpu& gpu, Contexts::Id id);
 
-    // A context is there: takes the GPU's slice now where that is the mode. False, the first time, if the driver had
-    // less than the slice; `missing` says how much less.
+    // A context is there: takes the GPU's slice now where that is the mode. False if it could not have all of it;
+    // `missing` says how many bytes less.
     bool prepare(VirtualGpu& gpu, Contexts::Id id, std::uint64_t* missing);
 
     // Within a ContextEnd.

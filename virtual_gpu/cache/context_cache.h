@@ -29,7 +29,6 @@ struct ContextCache {
     std::uint64_t gpu_bit = 0;  // of Reach
     Contexts::Id id = 0;
     std::uint64_t operations_seen = 0;  // the idle thread's
-    bool short_said = false;
     std::atomic<unsigned> visitors{0};  // threads that may be in it though its context is another one's, or has ended
 
     void open(CacheCommons& all, VirtualGpu& on, CUcontext in, Contexts::Id number);
