@@ -18,18 +18,23 @@ class PathBuffer {
     PathBuffer(const PathBuffer&) = delete;
     PathBuffer& operator=(const PathBuffer&) = delete;
 
-    // False if it doesn't fit.
+    // False if it doesn't fit: the path is as it was.
     bool set(const char* text) { return join(text, "", ""); }
     bool join(const char* first, const char* second, const char* third) {
         if (!text_) return false;
-        std::size_t at = 0;
+        std::size_t whole = 0;
         for (const char* part : {first, second, third}) {
             const std::size_t length = std::strlen(part);
-            if (length >= kSize - at) return false;
-            std::memcpy(text_ + at, part, length);
+            if (length >= kSize - whole) return false;
+            whole += length;
+        }
+        char* at = text_;
+        for (const char* part : {first, second, third}) {
+            const std::size_t length = std::strlen(part);
+            std::memcpy(at, part, length);
             at += length;
         }
-        text_[at] = '\0';
+        *at = '\0';
         return true;
     }
     const char* text() const { return text_; }
