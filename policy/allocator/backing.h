@@ -18,6 +18,9 @@ struct Denied {
     By by = By::nobody;
     int error = 0;
     OverLimit over_limit;
+
+    // Whether it would be denied again, however little is asked for.
+    bool for_any_size() const { return by == By::host || by == By::place || by == By::failure; }
 };
 
 // A point in everything that has been given to a GPU so far. 0: none could be made now.

@@ -32,7 +32,7 @@ struct Block {
     Block *previous = nullptr, *next = nullptr;  // in its bin while it is free
     Segment* segment = nullptr;
     std::uint64_t noted = 0;  // bytes from its beginning that AddressMap has noted as this block's
-    State state = State::free;
+    Relaxed<State> state = State::free;
     bool marked = false;  // there is more to know of it, elsewhere
 
     bool whole_segment() const { return !before && !after; }

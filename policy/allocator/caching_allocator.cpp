@@ -1,6 +1,7 @@
 #include "policy/allocator/caching_allocator.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "policy/base/cancellation.h"
 
@@ -8,277 +9,78 @@ namespace cuslice {
 
 namespace {
 
-constexpr std::uint64_t saturated_sum(std::uint64_t a, std::uint64_t b) { return a > ~0ull - b ? ~0ull : a + b; }
-
-// Where a large block begins. Drivers put memory of 2 MiB and more on a boundary of 2 MiB, and promise nothing of what
-// is smaller. Which boundary programs need is that of the host's pages, for a dma-buf, and of the GPU's pages of 64 KiB
-// where they map them (gdrcopy); huge blocks have segments to themselves anyhow. On 2 MiB for all, a tenth of a slice
-// would be lost in between.
-constexpr std::uint64_t alignment_of(std::uint64_t bytes) {
-    constexpr std::uint64_t kHostPage = 4096;
-    if (bytes < GrowthPolicy::kGranule) return kHostPage;
-    return GrowthPolicy::huge(bytes) ? GrowthPolicy::kGranule : SizeClass::kGranule;
-}
-
-// Whether it would be denied again, however little is asked for.
-constexpr bool no_use(const Denied& denied) {
-    return denied.by == Denied::By::host || denied.by == Denied::By::place || denied.by == Denied::By::failure;
-}
-
-// What others wait for that this thread is doing. A longjmp may leave it half done.
-struct Looking {
-    CachingAllocator* for_memory_of = nullptr;
-    bool takes = false, is_short = false;  // takes a segment beside others; has found that there is no room for one
-    std::uint64_t bytes = 0, spare = 0;    // of the segment
-};
-constinit thread_local Looking looking;
+// A thread's batch that is not full, when it needs blocks: from here on it is worth a fence, as taking others instead
+// would take more memory than that is worth.
+constexpr std::uint64_t kWorthAFence = 1 << 20;
 
 }  // namespace
+
+constinit thread_local ThreadCache* thread_caches = nullptr;
 
 void CachingAllocator::open(const Backing& backing, AddressMap& map, const Options& options) {
     OwnerLock::prepare();
     backing_ = backing;
-    options_ = options;
-    spans_.open(map);
     map_ = &map;
-    life_.fetch_add(1, std::memory_order_relaxed);
-    no_place_.store(false, std::memory_order_relaxed);
-    open_now_.store(true, std::memory_order_release);
+    reuse_ = options.reuse;
+    deferred_.open(options.reuse);
+    heap_.open(map, options.preallocate);
+    supply_.open(options.preallocate);
+    life_.begin();
 }
 
-// Memory for `attempt`, which is tried with the lock held, until it succeeds. `need`: what it takes of a segment at
-// most.
-template <typename Attempt>
-bool CachingAllocator::find_memory(std::uint64_t need, Attempt attempt, Denied* denied) {
-    {
-        LockGuard lock(mutex_);
-        if (attempt(Segments::Place::proper)) return true;
+Statistics CachingAllocator::close() {
+    Statistics done = statistics();
+    // Not the lock of growing: whoever grows may be waiting for this context to have ended.
+    LockGuard threads(threads_.mutex());
+    LockGuard deferred(deferred_.mutex());
+    LockGuard heap(heap_.mutex());
+    life_.end();
+    threads_.close(deferred_);
+    deferred_.close(backing_);
+    done.segments_given_back += heap_.close();
+    syncs_.store(0, std::memory_order_relaxed);
+    for (Tally* tally : {&done.allocated, &done.requested, &done.active, &done.reserved}) {
+        tally->freed = tally->allocated;
+        tally->current = 0;
     }
-    return find_more_memory(need, attempt, denied);
+    done.segments = done.largest_free = done.own_memory = 0;
+    return done;
 }
 
-// Where there is room for what would be taken next, threads take segments at the same time: a driver that is slow for
-// one holds up no other. Whoever needs less than what will be left of one that is under way waits for that one, so that
-// a crowd doesn't take a segment each. False: there is more to it, or `refused` bytes were denied.
-template <typename Attempt>
-bool CachingAllocator::grow_beside_others(std::uint64_t need, Attempt attempt, std::uint64_t* refused, Denied* denied) {
-    if (options_.preallocate) return false;
-    const bool huge = GrowthPolicy::huge(need);
-    for (;;) {
-        if (short_of_room_.load(std::memory_order_relaxed)) return false;
-        const std::uint64_t room = backing_.room(backing_.self);
-        const std::uint32_t seen = grown_.now();
-        std::uint64_t bytes = 0, spare = 0;
-        {
-            LockGuard lock(mutex_);
-            if (attempt(Segments::Place::proper)) return true;
-            if (!huge && taking_spare_ >= need) {
-                taking_spare_ -= need;
-            } else {
-                const std::uint64_t held = segments_.bytes() + taking_bytes_, soon = taking_bytes_ - taking_spare_;
-                const std::uint64_t wanted =
-                    huge ? GrowthPolicy::least(need) : GrowthPolicy::next(need, held, last_segment_, room);
-                bytes = GrowthPolicy::within(enough(saturated_sum(soon, need), huge, room, held), held, wanted, need);
-                if (!bytes || bytes > room) return false;
-                spare = huge ? 0 : bytes - need;
-                taking_++, taking_bytes_ += bytes, taking_spare_ += spare;
-                looking = {this, true, false, bytes, spare};
-            }
-        }
-        if (!bytes) {
-            grown_.wait(seen);
-            continue;
-        }
-        const bool added = add_segment(bytes, huge, denied, [&] { return attempt(Segments::Place::any); });
-        end_taking();
-        if (!added) *refused = bytes;
-        return added;
+void CachingAllocator::report() {
+    heap_.moved().reset();
+    deferred_.moved().reset();
+    threads_.moved().reset();
+    reports_.fetch_add(1, std::memory_order_relaxed);
+    backing_.changed(backing_.self);
+}
+
+// Null if the kernel gives no memory for one.
+ThreadCache* CachingAllocator::own_cache() {
+    for (ThreadCache** link = &thread_caches; *link; link = &(*link)->next_of_thread) {
+        ThreadCache* cache = *link;
+        if (cache->owner != this) continue;
+        *link = cache->next_of_thread;  // to the front
+        cache->next_of_thread = thread_caches;
+        return thread_caches = cache;
     }
+    ThreadCache* cache = threads_.add();
+    if (!cache) return nullptr;
+    const bool first = !thread_caches;
+    cache->next_of_thread = thread_caches;
+    thread_caches = cache;
+    if (first) backing_.thread_began(backing_.self);
+    return cache;
 }
 
-void CachingAllocator::end_taking() {
-    const Looking ended = looking;
-    looking = {};
-    {
-        LockGuard lock(mutex_);
-        taking_--, taking_bytes_ -= ended.bytes, taking_spare_ -= std::min(taking_spare_, ended.spare);
+void CachingAllocator::thread_ends() {
+    while (ThreadCache* cache = thread_caches) {
+        CachingAllocator& owner = *cache->owner;
+        thread_caches = cache->next_of_thread;
+        owner.threads_.remove(cache);
+        // One that was closed may be about to become another context's.
+        if (owner.is_open()) owner.report();
     }
-    grown_.happened();
-}
-
-void CachingAllocator::leave() {
-    if (looking.for_memory_of == this) forget_looking();
-}
-
-// Of a thread that looks for memory anew.
-void CachingAllocator::forget_looking() {
-    if (looking.takes) end_taking();
-    if (looking.is_short) short_of_room_.fetch_sub(1, std::memory_order_relaxed);
-    looking = {};
-}
-
-// Until as many segments as are being taken now have come, or been refused.
-void CachingAllocator::await_growth() {
-    for (std::uint64_t most = ~0ull; most; most--) {
-        const std::uint32_t seen = grown_.now();
-        {
-            LockGuard lock(mutex_);
-            most = std::min(most, taking_ + 1);
-            if (!taking_ || most == 1) return;
-        }
-        grown_.wait(seen);
-    }
-}
-
-// What the GPU has come past, a new segment, and in the end everything that is kept for later. Where more than enough
-// would be held then, first what is free in huge segments, those that are idle exchanged for one that fits.
-// Not inline: what is found at once is not to pay for it.
-template <typename Attempt>
-[[gnu::noinline]] bool CachingAllocator::find_more_memory(std::uint64_t need, Attempt attempt, Denied* denied) {
-    Segments::Place place = Segments::Place::proper;
-    const auto tried = [&] {
-        LockGuard lock(mutex_);
-        return attempt(place);
-    };
-    const DisableCancellation uncancelled;  // the driver may be asked
-    if (looking.for_memory_of) looking.for_memory_of->forget_looking();
-    if (reuse_deferred(false, need > SizeClass::kMax) && tried()) return true;
-    std::uint64_t refused = 0;
-    if (grow_beside_others(need, attempt, &refused, denied)) return true;
-    if (refused && no_use(*denied)) return false;
-
-    short_of_room_.fetch_add(1, std::memory_order_relaxed);
-    looking = {this, false, true};
-    const bool found = find_where_short(need, attempt, refused, denied);
-    short_of_room_.fetch_sub(1, std::memory_order_relaxed);
-    looking = {};
-    return found;
-}
-
-// One thread at a time. `refused` bytes have been denied already.
-template <typename Attempt>
-bool CachingAllocator::find_where_short(std::uint64_t need, Attempt attempt, std::uint64_t refused, Denied* denied) {
-    Segments::Place place = Segments::Place::proper;
-    const auto tried = [&] {
-        LockGuard lock(mutex_);
-        return attempt(place);
-    };
-    LockGuard growing(growing_);
-    if (tried()) return true;  // somebody else has grown meanwhile
-    const bool huge = GrowthPolicy::huge(need) && !options_.preallocate;
-    const std::uint64_t room = backing_.room(backing_.self);
-    std::uint64_t wanted = GrowthPolicy::least(need), most = 0;
-    {
-        LockGuard lock(mutex_);
-        if (!huge) wanted = GrowthPolicy::next(need, segments_.bytes(), last_segment_, room);
-        most = enough(need, huge, room, segments_.bytes());
-    }
-    std::uint64_t bytes = GrowthPolicy::within(most, reserved(), wanted, need);
-    if (!bytes) {
-        place = Segments::Place::in_use;
-        if (tried()) return true;
-        const std::uint64_t fewest = GrowthPolicy::fewest(wanted, need);
-        if (!exchange_idle(most, fewest, false)) {
-            place = Segments::Place::any;
-            if (tried()) return true;
-            exchange_idle(most, fewest, true);
-        }
-        bytes = std::max(fewest, GrowthPolicy::within(most, reserved(), wanted, need));
-    }
-    place = Segments::Place::any;
-    bool found = false;
-    const auto serve = [&] { return found = attempt(place); };
-    const auto after_denial = [&](std::uint64_t denied_bytes) {
-        const std::uint64_t least = GrowthPolicy::least(need);
-        if (denied->by == Denied::By::driver) return GrowthPolicy::after_refusal(denied_bytes, need);
-        return denied_bytes > least ? least : 0;
-    };
-    if (refused && bytes >= refused) bytes = after_denial(refused);
-    while (bytes) {
-        if (add_segment(bytes, huge, denied, serve)) {
-            if (bytes > room) count_short_of_memory(true);
-            return true;
-        }
-        if (no_use(*denied)) return false;
-        bytes = after_denial(bytes);
-    }
-
-    flush_caches(true);
-    await_growth();
-    if (!(found = tried()) && give_back_worn_out() + give_back_idle(~0ull, ~0ull) &&
-        add_segment(GrowthPolicy::least(need), huge, denied, serve))
-        take_rest(denied);
-    count_short_of_memory(found);
-    return found;
-}
-
-void CachingAllocator::count_short_of_memory(bool found) {
-    LockGuard lock(mutex_);
-    (found ? told_.retries : told_.ooms)++;
-    moved(kAtOnce);
-}
-
-// With the lock held: what should be held at most once there is a block of `need` bytes too. Without huge segments
-// nothing can be done about it.
-std::uint64_t CachingAllocator::enough(std::uint64_t need, bool huge, std::uint64_t room, std::uint64_t held) const {
-    if (!huge && !segments_.huge_bytes()) return ~0ull;
-    const std::uint64_t out = total_traffic().out();
-    const std::uint64_t live = std::max(told_.allocated.peak, saturated_sum(out, need));
-    return std::min(GrowthPolicy::enough(live), saturated_sum(held, room));
-}
-
-// `serve` is called with the lock held, before anybody else can have of the segment: they could
-// leave nothing of it. False if it fails, too.
-template <typename Serve>
-bool CachingAllocator::add_segment(std::uint64_t bytes, bool huge, Denied* denied, Serve serve) {
-    // Drivers put memory of this size on a boundary of this size. From one that doesn't, more is asked.
-    constexpr std::uint64_t kStep = AddressMap::kSegmentGranule;
-    if (no_place_.load(std::memory_order_relaxed)) {
-        denied->by = Denied::By::place;
-        return false;
-    }
-    const bool unaligned = unaligned_.load(std::memory_order_relaxed);
-    const std::uint64_t asked = unaligned ? std::max(bytes, bytes + kStep) : bytes;  // no less by an overflow
-    const std::uint64_t life = life_.load(std::memory_order_relaxed);
-    const std::uint64_t address = backing_.take(backing_.self, asked, denied);
-    if (!address) return false;
-    const std::uint64_t begin = (address + kStep - 1) / kStep * kStep, end = (address + asked) / kStep * kStep;
-    if (end > AddressMap::kEnd) {
-        backing_.give_back(backing_.self, address, asked);
-        no_place_.store(true, std::memory_order_relaxed);
-        denied->by = Denied::By::place;
-        return false;
-    }
-    if (end - begin < bytes && !unaligned) {
-        backing_.give_back(backing_.self, address, asked);
-        unaligned_.store(true, std::memory_order_relaxed);
-        return add_segment(bytes, huge, denied, serve);
-    }
-    {
-        LockGuard lock(mutex_);
-        // Its context may have ended since, and this be another one's allocator.
-        const bool lives = life_.load(std::memory_order_relaxed) == life && is_open();
-        Segment* segment = lives ? segments_.add(address, asked, begin, end, this, huge) : nullptr;
-        const bool added = segment && map_->add(segment, begin, end);
-        if (segment && !added) segments_.remove(segment);
-        if (added) {
-            reserved_.store(segments_.bytes(), std::memory_order_relaxed);
-            last_segment_ = bytes;
-            told_.segments_taken++;
-            moved(kAtOnce);
-            note_peaks();
-            if (serve()) return true;
-            denied->by = Denied::By::host;
-            return false;
-        }
-    }
-    backing_.give_back(backing_.self, address, asked);
-    denied->by = Denied::By::host;
-    return false;
-}
-
-bool CachingAllocator::add_segment(std::uint64_t bytes, Denied* denied) {
-    return add_segment(bytes, false, denied, [] { return true; });
 }
 
 std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* denied) {
@@ -291,76 +93,127 @@ std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* deni
         if (deferred_first(bytes))
             if (const std::uint64_t address = from_deferred(bytes)) return address;
     }
-    Changing changing(*this);
-    {
-        LockGuard lock(mutex_);
-        if (const Block* block = take_large(bytes, Segments::Place::proper)) return block->address;
+    const Changing changing(*this);
+    SegmentHeap::Request request(bytes);
+    if (!heap_.take(&request, SegmentHeap::Place::proper)) {
+        if (const std::uint64_t address = from_deferred(bytes)) return address;
+        if (!find_memory(&request, denied)) return 0;
     }
-    if (const std::uint64_t address = from_deferred(bytes)) return address;
-    const Block* block = nullptr;
-    const auto attempt = [&](Segments::Place place) {
-        mutex_.is_held();
-        return (block = take_large(bytes, place)) != nullptr;
-    };
-    return find_more_memory(SizeClass::rounded(bytes), attempt, denied) ? block->address : 0;
-}
-
-// With the lock held.
-inline Block* CachingAllocator::take_large(std::uint64_t bytes, Segments::Place place) {
-    const std::uint64_t size = SizeClass::rounded(bytes);
-    Block* block = segments_.take(size, alignment_of(size), place);
-    if (!block) return nullptr;
-    block->requested = bytes;
-    map_->set_new(block);
-    traffic_.allocate(block->bytes, bytes);
-    moved(block->bytes);
-    note_peaks();
-    return block;
+    note_peaks(request.used);
+    return request.got.address;
 }
 
 std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* denied) {
     const DisableCancellation uncancelled;
     if (backing_.wanted(backing_.self)) help_out();
     const Changing changing(*this);
-    const unsigned size_class = SizeClass::of(bytes);
-    const std::uint64_t size = SizeClass::bytes(size_class);
     ThreadCache* cache = own_cache();
     // Another allocator's turn has ended.
     if (const std::uint64_t address = from_magazine(bytes)) return address;
-    SmallBlock block;
-    const auto take = [&] {
-        mutex_.is_held();
-        if (!spans_.take(size_class, &block, 1)) return false;
-        moved((1 + (cache ? refill(*cache, size_class) : 0)) * size);
-        return true;
-    };
-    const auto take_new = [&](Segments::Place place) {
-        mutex_.is_held();
-        return take() || (spans_.make(size_class, this, place) && take());
-    };
-    {
-        LockGuard lock(mutex_);
-        take();
-        note_peaks();
-    }
-    if (!block.address && reuse_deferred(false, false)) {
+    SegmentHeap::Request request(bytes);
+    if (!heap_.take_ready(&request) && reuse_deferred(false, false)) {
         if (const std::uint64_t address = from_magazine(bytes)) return address;
-        LockGuard lock(mutex_);
-        take();
+        heap_.take_ready(&request);
     }
-    // A span lies on a boundary, and what is free may not.
-    const std::uint64_t need = SizeClass::span_bytes(size_class);
-    if (!block.address && !find_memory(need, take_new, denied)) return 0;
+    if (!request.got.address && !heap_.take(&request, SegmentHeap::Place::proper) && !find_memory(&request, denied))
+        return 0;
+    if (cache) threads_.refill(*cache, request.size_class);
+    note_peaks(request.used);
 
-    block.word->store(Span::kLive | static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
+    const std::uint64_t size = SizeClass::bytes(request.size_class);
+    request.got.word->store(Span::kLive | static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
     if (cache && cache->lock.enter()) {
         cache->traffic.allocate(size, bytes);
         cache->lock.leave();
-        return block.address;
+    } else {
+        heap_.count_allocation(size, bytes);
     }
-    LockGuard lock(mutex_);
-    traffic_.allocate(size, bytes);
-    return block.address;
+    return request.got.address;
+}
+
+// What the GPU has come past, a new segment, and in the end everything that is kept for later.
+// Not inline: what is found at once is not to pay for it.
+[[gnu::noinline]] bool CachingAllocator::find_memory(SegmentHeap::Request* request, Denied* denied) {
+    const DisableCancellation uncancelled;  // the driver may be asked
+    SegmentSupply::forget_earlier();
+    if (reuse_deferred(false, request->need > SizeClass::kMax) && heap_.take(request, SegmentHeap::Place::proper))
+        return true;
+    std::uint64_t refused = 0;
+    for (auto grown = SegmentSupply::Grown::again; grown == SegmentSupply::Grown::again;) {
+        grown = supply_.grow_beside_others(request, threads_.live(), &refused, denied);
+        if (grown == SegmentSupply::Grown::served) return true;
+    }
+    if (refused && denied->for_any_size()) return false;
+
+    supply_.begin_short();
+    const bool found = find_where_short(request, refused, denied);
+    supply_.end_short();
+    return found;
+}
+
+// One thread at a time. `refused` bytes have been denied already.
+bool CachingAllocator::find_where_short(SegmentHeap::Request* request, std::uint64_t refused, Denied* denied) {
+    LockGuard growing(supply_.growing());
+    switch (supply_.find_where_short(request, threads_.live(), refused, denied)) {
+        case SegmentSupply::Found::served:
+            return true;
+        case SegmentSupply::Found::failed:
+            return false;
+        case SegmentSupply::Found::nothing:
+            break;
+    }
+    flush_caches(true);
+    return supply_.find_at_last(request, denied);
+}
+
+// Of KeptBlocks::kMaxBytes at most. 0 if this thread keeps none of the size.
+std::uint64_t CachingAllocator::from_kept(std::uint64_t bytes) {
+    ThreadCache* cache = cache_at_hand();
+    if (!cache || !cache->lock.enter()) return 0;
+    const std::uint64_t address = take_kept(*cache, bytes);
+    cache->lock.leave();
+    return address;
+}
+
+// A block of so many bytes out of the batch of large ones that this thread has filled itself, if the GPU has come past
+// it: the thread keeps the others. 0 if it has none, or the GPU has not. The caller has a DeferCancellation.
+std::uint64_t CachingAllocator::from_deferred(std::uint64_t bytes) {
+    ThreadCache* cache = cache_at_hand();
+    const std::uint64_t life = life_.number();
+    if (reuse_ == Reuse::strict || !cache || !cache->lock.enter()) return 0;
+    cache->none_from = ThreadCache::kNotKnown;
+    Batch* batch = ThreadCaches::take_open(*cache, &ThreadCache::open_large);
+    cache->lock.leave();
+    if (!batch) return 0;
+    const DisableCancellationState in_the_driver;
+    if (!passed(batch, false)) {
+        deferred_.queue(backing_, batch, life);
+        return 0;
+    }
+    std::uint64_t address = 0;
+    if (cache->lock.enter()) {
+        // Whoever closes the allocator empties this cache after it has said so.
+        if (life_.is(life)) {
+            std::uint32_t left = 0;
+            for (std::uint32_t i = 0; i < batch->count; i++)
+                if (!cache->kept.add(Batch::large(batch->blocks[i]))) batch->blocks[left++] = batch->blocks[i];
+            batch->count = left;
+            if ((address = take_kept(*cache, bytes))) cache->none_from = bytes;
+            // Empty, it is there for the next ones.
+            if (!left && !cache->open_large) {
+                batch->clear();
+                cache->open_large = std::exchange(batch, nullptr);
+            }
+        }
+        cache->lock.leave();
+    }
+    if (batch) deferred_.give_back(backing_, batch, life, false);
+    return address;
+}
+
+void CachingAllocator::abandon_small(std::uint64_t bytes, std::uint64_t requested) {
+    const DisableCancellation uncancelled;
+    heap_.abandon_freed(bytes, requested);
 }
 
 CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested,
@@ -383,45 +236,26 @@ CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uin
             cache->lock.leave();
             if (room) return Freed::done;
         }
-        LockGuard lock(mutex_);
-        moved(size);
-        if (cache && make_room(*cache, size_class)) {
-            Magazine& magazine = cache->magazines[size_class];
-            magazine.slots[magazine.count++] = block;
-            cache->traffic.free(size, requested);
-        } else {
-            spans_.give_back(address);
-            traffic_.free(size, requested);
-        }
+        if (!cache || !threads_.put(*cache, block, size_class, requested))
+            heap_.free_small(block, size_class, requested);
         return Freed::done;
     }
 
     // A full batch goes to those that wait for the GPU, and the next one begins with this block.
-    Batch* next = nullptr;
-    bool first = false;
-    {
-        LockGuard lock(mutex_);
-        first = !oldest_;
-        traffic_.free(size, requested);
-        moved(size);
-        next = batches_.take();
-    }
-    if (next && cache && cache->lock.enter()) {
-        Batch* full = take_open(*cache, &ThreadCache::open);
+    DeferredFrees::Full full;
+    Batch* next = cache ? deferred_.new_batch(size, &full.first) : nullptr;
+    if (next && cache->lock.enter()) {
+        full.batch = ThreadCaches::take_open(*cache, &ThreadCache::open);
         next->add(block, size_class);
         cache->open = next;
         cache->deferred.add(size);
+        cache->traffic.free(size, requested);
         cache->lock.leave();
-        if (full) queue_full(full, first);
-        return Freed::done;
+    } else {
+        if (next) deferred_.give_back_record(next);
+        if (!deferred_.defer(block, size_class, requested, &full)) heap_.abandon(size);
     }
-    Batch* full = nullptr;
-    {
-        LockGuard lock(mutex_);
-        if (next) batches_.give_back(next);
-        full = defer(block, size_class);
-    }
-    if (full) queue_full(full, first);
+    queue_full(full);
     return Freed::done;
 }
 
@@ -433,6 +267,27 @@ CachingAllocator::Freed CachingAllocator::free_large(AddressMap& map, const Addr
     return segment->owner->free_own_large(here.block, address, error);
 }
 
+// Into this thread's own cache, if there is room for it.
+bool CachingAllocator::free_in_thread(Block* block, bool quiet) {
+    if (block->bytes > KeptBlocks::kMaxBytes || (!quiet && reuse_ == Reuse::strict)) return false;
+    ThreadCache* cache = cache_at_hand();
+    if (!cache) {
+        const DisableCancellation uncancelled;
+        if (!(cache = own_cache())) return false;
+    }
+    if (quiet) return threads_.keep(*cache, block);
+    return threads_.defer(*cache, block) || defer_in_next(*cache, block);
+}
+
+bool CachingAllocator::defer_in_next(ThreadCache& cache, Block* block) {
+    const DisableCancellation uncancelled;
+    const Changing changing(*this);
+    DeferredFrees::Full full;
+    const bool deferred = threads_.defer_in_next(cache, block, &full);
+    queue_full(full);
+    return deferred;
+}
+
 CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint64_t address, int* error) {
     bool quiet = false;
     if (!may_free(address, &quiet, error)) return Freed::failed;
@@ -440,52 +295,205 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
     // From here on nobody else can reach the block.
     if (!map_->claim(block, address)) return Freed::invalid;
     const bool marked = block->marked;
-    if (!marked && (quiet ? keep(block) : defer_own(block))) return Freed::done;
-    Changing changing(*this);
-    Batch* full = nullptr;
-    bool first = false;
+    if (!marked && free_in_thread(block, quiet)) return Freed::done;
+    const Changing changing(*this);
+    if (marked && !backing_.forget(backing_.self, address)) {
+        heap_.abandon_freed(block);
+        supply_.give_back_worn_out();
+        return Freed::done;
+    }
     Fence fence = 0;
-    const bool alone = !quiet && !marked && worth_own_fence(*block);
+    const bool alone = !quiet && !marked && deferred_.worth_own_fence(*block);
     if (alone) {
         const DisableCancellation in_the_driver;
         quiet = backing_.past(backing_.self, address, &fence);
     }
-    {
-        LockGuard lock(mutex_);
-        first = !oldest_ && !alone;
-        traffic_.free(block->bytes, block->requested);
-        moved(block->bytes);
-        if (!marked && quiet) {
-            segments_.give_back(block);
-        } else if (!marked) {
-            full = alone ? defer_alone(block, fence) : defer(block);
-        }
+    if (quiet) {
+        heap_.free(block);
+        return Freed::done;
     }
-    if (full) queue_full(full, first);
-    if (!marked) return Freed::done;
-
-    const bool reusable = backing_.forget(backing_.self, address);
-    {
-        LockGuard lock(mutex_);
-        if (!reusable) {
-            segments_.abandon(block);
-            abandoned_ += block->bytes;
-        } else if (quiet) {
-            segments_.give_back(block);
-        } else {
-            full = defer(block);
-        }
-    }
-    if (full) queue_full(full, first);
-    if (!reusable) give_back_worn_out();
+    DeferredFrees::Full full;
+    if (!(alone ? deferred_.defer_alone(backing_, block, fence, &full) : deferred_.defer(block, &full)))
+        heap_.abandon(block);
+    queue_full(full);
     return Freed::done;
 }
 
-void CachingAllocator::abandon(std::uint64_t bytes, std::uint64_t requested) {
+// A batch that was filled is the time to see what has become of the earlier ones. If it is the first, it may not have
+// to wait itself.
+void CachingAllocator::queue_full(const DeferredFrees::Full& full) {
+    if (!full.batch) return;
     const DisableCancellation uncancelled;
-    LockGuard lock(mutex_);
-    traffic_.free(bytes, requested);
-    abandoned_ += bytes;
+    const std::uint64_t life = life_.number();
+    if (full.first && passed(full.batch, false)) {
+        if (ThreadCache* cache = cache_at_hand()) threads_.keep_batch(*cache, full.batch, life);
+        deferred_.give_back(backing_, full.batch, life, false);
+        return;
+    }
+    deferred_.queue(backing_, full.batch, life);
+    if (!full.first) reuse_deferred(false, false);
+}
+
+// There may be no fence to be had. Waiting for everything is as good.
+bool CachingAllocator::passed(Batch* batch, bool wait) {
+    const DeferredFrees::Passed passed = deferred_.passed(backing_, batch, wait);
+    if (passed != DeferredFrees::Passed::unfenced) return passed == DeferredFrees::Passed::yes;
+    const bool ask = wait || reuse_ == Reuse::strict || deferred_.too_much(*batch, threads_.out());
+    return ask && deferred_.quiesce(backing_, *batch);
+}
+
+// Makes available what the GPU has come past; with `large`, of large blocks also those that were freed last, and those
+// that this thread keeps; with `wait`, everything that has been freed so far. True if it was anything.
+bool CachingAllocator::reuse_deferred(bool wait, bool large) {
+    // The context may end in the meantime, and the allocator be another one's: what was taken out before is no more.
+    const std::uint64_t life = life_.number();
+    ThreadCache* cache = cache_at_hand();
+    Batch *own = nullptr, *own_large = nullptr, *shared = nullptr;
+    Block* kept[KeptBlocks::kMax];
+    unsigned kept_count = 0;
+    if (cache && cache->lock.enter()) {
+        if (cache->open && (wait || cache->open->bytes >= kWorthAFence))
+            own = ThreadCaches::take_open(*cache, &ThreadCache::open);
+        if (wait || large) own_large = ThreadCaches::take_open(*cache, &ThreadCache::open_large);
+        while (Block* block = large ? cache->kept.take_newest() : nullptr) kept[kept_count++] = block;
+        cache->lock.leave();
+    }
+    bool none_wait = false, any = kept_count != 0;
+    if (kept_count) heap_.give_back(kept, kept_count, life);
+    if (wait || large) shared = deferred_.take_shared(life, &none_wait);
+    const bool alone = none_wait && !own && !(own_large && shared);
+    if (own) deferred_.queue(backing_, own, life);
+    if (own_large) std::swap(own_large, shared);
+    // Mostly nothing waits before it, and it doesn't have to wait either.
+    if (shared && alone && !wait) {
+        if (passed(shared, false)) return deferred_.give_back(backing_, shared, life, false) || any;
+        deferred_.queue(backing_, shared, life);
+        return any;
+    }
+    for (Batch* freed : {shared, own_large})
+        if (freed) deferred_.queue(backing_, freed, life);
+
+    while (Batch* batch = deferred_.take_oldest(life)) {
+        if (!passed(batch, wait)) {
+            deferred_.put_back_oldest(backing_, batch, life);
+            break;
+        }
+        if (wait)
+            syncs_.fetch_add(1, std::memory_order_relaxed);
+        else if (cache)
+            threads_.keep_batch(*cache, batch, life);
+        if (!deferred_.give_back(backing_, batch, life, true)) break;
+        any = true;
+    }
+    return any;
+}
+
+// Without any of the locks. What threads keep to themselves becomes everybody's; with `wait`, as memory is short.
+void CachingAllocator::flush_caches(bool wait) {
+    threads_.flush(wait);
+    reuse_deferred(wait, true);
+    heap_.trim_spans();
+}
+
+std::uint64_t CachingAllocator::trim(std::uint64_t bytes) {
+    if (!reserved()) return 0;
+    const Changing changing(*this);
+    flush_caches(true);
+    const std::uint64_t worn_out = supply_.give_back_worn_out();
+    return worn_out + supply_.give_back_idle(bytes - std::min(bytes, worn_out), ~0ull);
+}
+
+void CachingAllocator::help_out() {
+    if (backing_.capturing(backing_.self)) return;
+    const DisableCancellation uncancelled;
+    flush_caches(false);
+    supply_.give_back_idle(~0ull, ~0ull);
+}
+
+std::uint64_t CachingAllocator::release_idle(std::uint64_t now, std::uint64_t long_enough, bool asleep) {
+    const Changing changing(*this);
+    if (asleep) flush_caches(false);
+    heap_.note_idle(now);
+    const std::uint64_t worn_out = supply_.give_back_worn_out();
+    return worn_out + (now > long_enough ? supply_.give_back_idle(~0ull, now - long_enough) : 0);
+}
+
+bool CachingAllocator::top_up(Denied* denied) {
+    const Changing changing(*this);
+    LockGuard growing(supply_.growing());
+    return supply_.take_rest(denied);
+}
+
+std::uint64_t CachingAllocator::unused() const {
+    LockGuard threads(threads_.mutex());
+    LockGuard heap(heap_.mutex());
+    const std::uint64_t there = heap_.usable();
+    return there - std::min(threads_.total().out(), there);
+}
+
+std::uint64_t CachingAllocator::operations() const {
+    LockGuard threads(threads_.mutex());
+    const Traffic total = threads_.total();
+    return total.allocations.get() + total.frees.get();
+}
+
+Statistics CachingAllocator::statistics() {
+    Statistics now;
+    LockGuard threads(threads_.mutex());
+    LockGuard deferred(deferred_.mutex());
+    LockGuard heap(heap_.mutex());
+    threads_.add_to(&now);
+    heap_.add_to(&now);
+    now.own_memory += deferred_.memory();
+    now.syncs = syncs_.load(std::memory_order_relaxed);
+    return now;
+}
+
+CachingAllocator::Found CachingAllocator::find(AddressMap& map, std::uint64_t address) {
+    const Segment* segment = map.segment(address);
+    if (!segment) return {};
+    CachingAllocator* owner = segment->owner;
+    if (Span* span = map.at(address).span) {
+        const std::uint32_t index = span->index_of(address);
+        if (index == Span::kNone) return {};
+        const std::uint32_t word = span->word(index).load(std::memory_order_relaxed),
+                            requested = word & Span::kRequested;
+        const std::uint64_t base = span->address_of(index);
+        if (!(word & Span::kLive) || address - base >= requested) return {};
+        return {base, requested, segment, owner};
+    }
+    const SegmentHeap::Used used = owner->heap_.find(segment, address);
+    if (!used.address) return {};
+    return {used.address, used.requested, segment, owner};
+}
+
+bool CachingAllocator::holds(const AddressMap& map, std::uint64_t address, std::uint64_t bytes) {
+    const Segment* segment = map.segment(address);
+    if (!segment) return true;
+    if (Span* span = map.at(address).span) {
+        const std::uint32_t index = span->index_of(address);
+        if (index == Span::kNone || !(span->word(index).load(std::memory_order_relaxed) & Span::kLive)) return false;
+        const std::uint64_t room = SizeClass::bytes(span->size_class);
+        return bytes <= room - (address - span->address_of(index));
+    }
+    const AddressMap::Here here = map.around(address);
+    if (!here.block) return false;
+    const std::uint64_t before = address - here.begin, size = here.block->bytes;
+    return before < size && bytes <= size - before;
+}
+
+bool CachingAllocator::mark(AddressMap& map, std::uint64_t address) {
+    const Found found = find(map, address);
+    if (found.address != address || !found.owner) return false;
+    if (Span* span = map.at(address).span) {
+        auto& word = span->word(span->index_of(address));
+        std::uint32_t live = word.load(std::memory_order_relaxed);
+        do {
+            if (!(live & Span::kLive)) return false;
+        } while (!word.compare_exchange_weak(live, live | Span::kMarked, std::memory_order_relaxed));
+        return true;
+    }
+    return found.owner->heap_.mark(address);
 }
 
 }  // namespace cuslice

@@ -3,110 +3,16 @@
 #include <atomic>
 #include <cstdint>
 
-#include "policy/allocator/backing.h"
+#include "policy/allocator/batch.h"
 #include "policy/allocator/owner_lock.h"
-#include "policy/allocator/span.h"
+#include "policy/allocator/traffic.h"
 
 namespace cuslice {
 
 class CachingAllocator;
 
-// Freed blocks that a GPU may still be using, until a fence has been passed.
-struct Batch {
-    static constexpr unsigned kMax = 124;
-    static constexpr std::uint64_t kMaxBytes = 1 << 20;  // of a thread's small blocks
-
-    Batch* next = nullptr;
-    Fence fence = 0;  // 0: none could be made yet
-    std::uint32_t count = 0;
-    std::uint32_t classes = 0;  // a bit for each class of the small blocks, and kLarge
-    std::uint64_t bytes = 0;
-    std::uint64_t number = 0;  // in the order in which batches came to wait; 0: it doesn't yet
-    // A small block, with its class in the bits that are 0 in every address, or a larger one's Block instead of the
-    // word.
-    struct Deferred {
-        std::uint64_t address;
-        std::uintptr_t word;
-    };
-    static constexpr std::uint32_t kLarge = 1u << 31;
-    static_assert(SizeClass::kCount <= SizeClass::kUnit && SizeClass::kCount < 31);
-    Deferred blocks[kMax];
-
-    void add(const SmallBlock& block, unsigned size_class) {
-        blocks[count++] = {block.address | size_class, reinterpret_cast<std::uintptr_t>(block.word)};
-        classes |= 1u << size_class;
-        bytes += SizeClass::bytes(size_class);
-    }
-    void add(Block* block) {
-        blocks[count++] = {block->address, reinterpret_cast<std::uintptr_t>(block) | 1};
-        classes |= kLarge;
-        bytes += block->bytes;
-    }
-    void clear() { count = classes = 0, bytes = number = 0; }
-    // In one of its blocks; it has one.
-    std::uint64_t address() const { return blocks[0].address; }
-    static Block* large(const Deferred& deferred) {
-        return deferred.word & 1 ? reinterpret_cast<Block*>(deferred.word - 1) : nullptr;
-    }
-    static SmallBlock small(const Deferred& deferred) {
-        return {deferred.address & ~(SizeClass::kUnit - 1),
-                reinterpret_cast<std::atomic<std::uint32_t>*>(deferred.word)};
-    }
-    static unsigned size_class(const Deferred& small) { return small.address % SizeClass::kUnit; }
-};
-
-// A count that one thread writes and any thread reads.
-class OwnCount {
-  public:
-    OwnCount() = default;
-    OwnCount(const OwnCount& other) : value_(other.get()) {}
-    void add(std::uint64_t n) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_release); }
-    void reset() { value_.store(0, std::memory_order_relaxed); }
-    std::uint64_t get() const { return value_.load(std::memory_order_acquire); }
-
-  private:
-    std::atomic<std::uint64_t> value_{0};
-};
-
-// What a thread, or the allocator itself, has handed out and taken back.
-struct Traffic {
-    OwnCount allocated, freed;                      // bytes
-    OwnCount requested_allocated, requested_freed;  // bytes
-    OwnCount allocations, frees;
-
-    void allocate(std::uint64_t bytes, std::uint64_t requested) {
-        allocated.add(bytes);
-        requested_allocated.add(requested);
-        allocations.add(1);
-    }
-    void free(std::uint64_t bytes, std::uint64_t requested) {
-        freed.add(bytes);
-        requested_freed.add(requested);
-        frees.add(1);
-    }
-    void reset() {
-        for (OwnCount* count : {&allocated, &freed, &requested_allocated, &requested_freed, &allocations, &frees})
-            count->reset();
-    }
-    void add_taken(const Traffic& other) {
-        allocated.add(other.allocated.get());
-        requested_allocated.add(other.requested_allocated.get());
-        allocations.add(other.allocations.get());
-    }
-    void add_freed(const Traffic& other) {
-        freed.add(other.freed.get());
-        requested_freed.add(other.requested_freed.get());
-        frees.add(other.frees.get());
-    }
-    void add(const Traffic& other) { add_freed(other), add_taken(other); }
-
-    // Bytes that are out. Of what threads count for themselves also what came and went while it was added up.
-    std::uint64_t out() const { return allocated.get() - freed.get(); }
-    std::uint64_t requested_out() const { return requested_allocated.get() - requested_freed.get(); }
-};
-
 // A thread's small blocks of one class, last in, first out. It may hold `capacity` of them, which grows with its use:
-// see CachingAllocator::grant.
+// see ThreadCaches.
 struct Magazine {
     std::uint16_t count = 0, capacity = 0;
     SmallBlock* slots = nullptr;
@@ -176,8 +82,8 @@ constexpr unsigned kMagazineSlots = [] {
     return sum;
 }();
 
-// One thread's part of one allocator: only that thread uses it, under its OwnerLock or the allocator's lock; whoever
-// else wants what is in it has the allocator's lock and revokes the OwnerLock first.
+// One thread's part of one allocator: only that thread uses it, under its OwnerLock or the lock of ThreadCaches;
+// whoever else wants what is in it has the lock of ThreadCaches and revokes the OwnerLock first.
 class ThreadCache {
   public:
     ThreadCache() {
@@ -201,7 +107,7 @@ class ThreadCache {
     static constexpr std::uint64_t kNotKnown = ~0ull;
     std::uint64_t none_from = kNotKnown;
     Traffic traffic;
-    // Under the allocator's lock:
+    // Under the lock of ThreadCaches:
     std::uint64_t granted = 0;          // bytes that it may hold in all magazines and of kept blocks
     std::uint64_t operations_seen = 0;  // when others looked whether it is idle
     unsigned shrunk_last = 0;           // the class that gave way to another

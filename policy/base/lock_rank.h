@@ -18,7 +18,9 @@ enum class LockRank : std::uint8_t {
     watchers,          // a GPU's is found: nothing is taken under it
     caches,            // a cache is opened, or closed and forgotten everywhere
     notes,             // a block is looked up in its allocator
-    allocator,         // fences are dropped
+    thread_caches,     // what a thread kept is deferred, or goes back to the segments
+    deferred_frees,    // so does what was deferred; fences are dropped
+    segment_heap,      // tables grow
     ended_statistics,  // from here to `graph_needs` nothing is taken under them but memory for tables
     captures,
     fences,

@@ -58,15 +58,15 @@ void write_block(const Block& block, void* self) {
     constexpr std::string_view kStates[] = {"free", "used", "span", "parked", "retired"};
     writing.text.append(writing.first_block ? "" : ",").append("{\"address\":").append_address(block.address);
     writing.text.append(",\"bytes\":").append_number(block.bytes);
-    const bool used = block.state == Block::State::used;
+    const Block::State now = block.state;  // another thread may free the block at any moment
+    const bool used = now == Block::State::used;
     const std::uint64_t requested = used ? std::uint64_t{block.requested} : 0;
     const std::string_view state =
-        used && !requested ? std::string_view("kept") : kStates[static_cast<std::size_t>(block.state)];
+        used && !requested ? std::string_view("kept") : kStates[static_cast<std::size_t>(now)];
     writing.text.append(",\"state\":\"").append(state).append("\"");
     if (requested)
         writing.text.append(",\"requested\":").append_number(requested);
-    else if (const Span* span =
-                 block.state == Block::State::span ? process().caches().map().at(block.address).span : nullptr)
+    else if (const Span* span = now == Block::State::span ? process().caches().map().at(block.address).span : nullptr)
         writing.text.append(",\"cut_into\":").append_number(SizeClass::bytes(span->size_class));
     writing.text.append("}");
     writing.first_block = false;

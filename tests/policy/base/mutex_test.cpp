@@ -22,7 +22,7 @@ namespace cuslice {
 namespace {
 
 TEST_CASE("what a mutex guards is changed by one thread at a time, and no waiter is forgotten") {
-    Mutex mutex{LockRank::allocator};
+    Mutex mutex{LockRank::segment_heap};
     long guarded = 0;
     tests::on_threads(8, [&](unsigned) {
         for (int i = 0; i < 50'000; ++i) {
@@ -37,7 +37,7 @@ TEST_CASE("what a mutex guards is changed by one thread at a time, and no waiter
 }
 
 TEST_CASE("a host's errno is kept, also when a lock has to be waited for") {
-    Mutex mutex{LockRank::allocator};
+    Mutex mutex{LockRank::segment_heap};
     std::atomic<int> changed{0};
     tests::on_threads(4, [&](unsigned) {
         for (int i = 0; i < 2000; ++i) {
@@ -58,7 +58,7 @@ LongWait long_wait;
 }  // namespace
 
 TEST_CASE("a lock that is waited for for long is told of once, with who has it") {
-    Mutex mutex{LockRank::allocator};
+    Mutex mutex{LockRank::segment_heap};
     told = 0;
     watch_long_waits(
         [](const LongWait& wait) {
@@ -90,7 +90,7 @@ TEST_CASE("a lock that is waited for for long is told of once, with who has it")
 
 TEST_CASE("a fork takes the locks that are held for moments, and gives them back") {
     LockList list;
-    Mutex early{LockRank::caches}, late{LockRank::table}, own{LockRank::allocator}, driver{LockRank::lifetimes};
+    Mutex early{LockRank::caches}, late{LockRank::table}, own{LockRank::segment_heap}, driver{LockRank::lifetimes};
     for (Mutex* mutex : {&late, &early, &driver, &own}) list.enlist(*mutex);
     own.lock();
     std::thread([&] { CHECK(driver.try_lock()); }).join();  // and ends with it

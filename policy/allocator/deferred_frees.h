@@ -1,0 +1,108 @@
+#pragma once
+#include <cstdint>
+
+#include "policy/allocator/batch.h"
+#include "policy/allocator/life.h"
+#include "policy/allocator/records.h"
+#include "policy/allocator/segment_heap.h"
+#include "policy/allocator/traffic.h"
+
+namespace cuslice {
+
+// When a freed block may be used again. `strict`: free() waits for the GPU. `deferred`: the block waits in a batch.
+enum class Reuse : std::uint8_t { strict, deferred };
+
+// Freed blocks that the GPU may still be using. They are collected in batches; a full one gets a fence, joins the queue
+// of those that wait, oldest first, and once the GPU has passed the fence its blocks go back to the heap.
+//
+// Threads fill batches of their own, which are in ThreadCache; here is the one that all threads fill, the queue, and
+// the records of all batches. A batch that is in neither is in the hands of one thread, which asks the driver about it.
+//
+// Thread-safe, but open(). The functions that ask the GPU are given the backing; they call it without the lock, but for
+// drop_fence(). Takes SegmentHeap's lock after its own.
+class DeferredFrees {
+  public:
+    DeferredFrees(SegmentHeap& heap, const Life& life) : heap_(heap), life_(life) {}
+    DeferredFrees(const DeferredFrees&) = delete;
+    DeferredFrees& operator=(const DeferredFrees&) = delete;
+
+    Mutex& mutex() const CUSLICE_RETURNS(mutex_) { return mutex_; }
+
+    void open(Reuse reuse) CUSLICE_UNCHECKED { reuse_ = reuse; }
+    // All batches but those of threads are no more.
+    void close(const Backing& backing) CUSLICE_REQUIRES(mutex_);
+    void drop_record(Batch* batch) CUSLICE_REQUIRES(mutex_) { batches_.give_back(batch); }
+
+    // An empty batch for a thread that frees so many bytes; null if the kernel gives no memory. `first`: none waits.
+    Batch* new_batch(std::uint64_t bytes, bool* first);
+    // It was not needed.
+    void give_back_record(Batch* batch);
+
+    // A freed block for all threads' batch. `full`: one that the caller is to queue. False if there is no memory to
+    // note the block in: it is counted as freed, and can't be used again.
+    struct Full {
+        Batch* batch = nullptr;
+        bool first = false;  // none waits before it
+    };
+    bool defer(const SmallBlock& block, unsigned size_class, std::uint64_t requested, Full* full);
+    bool defer(Block* block, Full* full);
+    // The same of a block that is worth a fence for itself, which is there if it isn't 0: made after the block was
+    // freed.
+    bool defer_alone(const Backing& backing, Block* block, Fence fence, Full* full);
+    bool worth_own_fence(const Block& block) const;
+
+    // Lets a batch wait, behind a fence after everything that could have used its blocks. It is dropped if this life
+    // has ended.
+    void queue(const Backing& backing, Batch* batch, std::uint64_t life);
+    // The same, before all others and without a fence yet: whoever looks at it next makes one.
+    void queue_unfenced(Batch* batch);
+    // The oldest that waits, taken from the queue; null if there is none.
+    Batch* take_oldest(std::uint64_t life);
+    void put_back_oldest(const Backing& backing, Batch* batch, std::uint64_t life);
+    // All threads' batch, if there is one. `none_wait`: nor is there any other here.
+    Batch* take_shared(std::uint64_t life, bool* none_wait);
+
+    // Whether the GPU has come past a batch; with `wait` after it has. unfenced: nobody can say.
+    enum class Passed : std::uint8_t { no, yes, unfenced };
+    Passed passed(const Backing& backing, Batch* batch, bool wait);
+    // Of an unfenced batch: waits for everything that was given to the GPU. False on an error. One wait is enough for
+    // all batches that waited when it began.
+    bool quiesce(const Backing& backing, const Batch& batch);
+    // Whether so much waits without fences, with `out` bytes in the program's hands, that it is worth quiesce().
+    bool too_much(const Batch& batch, std::uint64_t out) const;
+
+    // The blocks of a batch that the GPU has come past are free. False if the life has ended: the batch is dropped.
+    bool give_back(const Backing& backing, Batch* batch, std::uint64_t life, bool was_queued);
+
+    // Bytes that wait here. A moment's figure without the lock.
+    std::uint64_t bytes() const { return queued_ + shared_bytes_; }
+    std::uint64_t memory() const CUSLICE_REQUIRES(mutex_) { return batches_.memory(); }
+    // What was freed here. Written with the lock.
+    const Traffic& traffic() const { return traffic_; }
+    MovedBytes& moved() { return moved_; }
+
+  private:
+    bool add_to_shared(std::uint64_t bytes, Full* full) CUSLICE_REQUIRES(mutex_);
+    void take_if_full(Full* full) CUSLICE_REQUIRES(mutex_);
+    void count_free(std::uint64_t bytes, std::uint64_t requested) CUSLICE_REQUIRES(mutex_);
+    void drop(const Backing& backing, Batch* batch) CUSLICE_REQUIRES(mutex_);
+
+    SegmentHeap& heap_;
+    const Life& life_;
+    Reuse reuse_ = Reuse::strict;
+
+    alignas(64) mutable Mutex mutex_{LockRank::deferred_frees};
+    Records<Batch> batches_ CUSLICE_GUARDED_BY(mutex_);
+    Batch* shared_ CUSLICE_GUARDED_BY(mutex_) = nullptr;  // what all threads fill: it has no fence yet
+    Batch* oldest_ CUSLICE_GUARDED_BY(mutex_) = nullptr;
+    Batch* newest_ CUSLICE_GUARDED_BY(mutex_) = nullptr;
+    // Numbers of batches, in the order in which they came to wait.
+    std::uint64_t last_number_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    std::uint64_t quiet_up_to_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    // Written with the lock.
+    Relaxed<std::uint64_t> queued_, shared_bytes_;
+    Traffic traffic_;
+    MovedBytes moved_;
+};
+
+}  // namespace cuslice

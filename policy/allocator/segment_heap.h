@@ -1,0 +1,170 @@
+#pragma once
+#include <cstdint>
+
+#include "policy/allocator/address_map.h"
+#include "policy/allocator/batch.h"
+#include "policy/allocator/growth.h"
+#include "policy/allocator/life.h"
+#include "policy/allocator/segments.h"
+#include "policy/allocator/spans.h"
+#include "policy/allocator/statistics.h"
+#include "policy/allocator/traffic.h"
+#include "policy/base/mutex.h"
+
+namespace cuslice {
+
+// An allocator's segments, and what is free in them: cut into large blocks, and into spans of small ones. Decides which
+// segment is to come next and which one may go; SegmentSupply gets it and gives it back.
+//
+// Thread-safe, but open(). Under its lock nothing is called but what gives memory for its records.
+class SegmentHeap {
+  public:
+    SegmentHeap(CachingAllocator& owner, const Life& life) : owner_(owner), life_(life) {}
+    SegmentHeap(const SegmentHeap&) = delete;
+    SegmentHeap& operator=(const SegmentHeap&) = delete;
+
+    Mutex& mutex() const CUSLICE_RETURNS(mutex_) { return mutex_; }
+
+    void open(AddressMap& map, bool preallocate) CUSLICE_UNCHECKED;
+    // All segments are no more. Returns how many there were.
+    std::uint64_t close() CUSLICE_REQUIRES(mutex_);
+
+    // What an allocation needs, and what it has got.
+    struct Request {
+        explicit Request(std::uint64_t size);
+        bool small() const { return bytes <= SizeClass::kMax; }
+
+        std::uint64_t bytes;      // as the program asked for them
+        unsigned size_class = 0;  // of a small one
+        std::uint64_t need;       // of a segment, at most
+        SmallBlock got;           // its address is 0: nothing yet; a large block has no word
+        std::uint64_t used = 0;   // of all segments, with what it got
+    };
+    using Place = Segments::Place;
+    // False if there is nothing free for it there. A small block comes from a new span where no span has one.
+    bool take(Request* request, Place place);
+    // A small block from a span that there is.
+    bool take_ready(Request* request);
+    // Small blocks for a magazine, from spans that there are. Returns how many.
+    unsigned take(unsigned size_class, SmallBlock* into, unsigned most);
+
+    // The program's block is free, and counted so.
+    void free(Block* block);
+    void free_small(const SmallBlock& block, unsigned size_class, std::uint64_t requested);
+    // Those are free that have been counted before; `life`: only as long as that lasts.
+    void give_back(Block* const* blocks, unsigned count, std::uint64_t life);
+    void give_back(const SmallBlock* blocks, unsigned count);
+    void give_back(const Batch& batch);
+    // Nobody may have it again. abandon_freed: and it is counted as freed.
+    void abandon(Block* block);
+    void abandon_freed(Block* block);
+    void abandon(std::uint64_t bytes);
+    void abandon_freed(std::uint64_t bytes, std::uint64_t requested);
+    // A small block was handed out by nobody who counts for himself.
+    void count_allocation(std::uint64_t bytes, std::uint64_t requested);
+    // Spans that are kept in reserve become free segments' again.
+    void trim_spans();
+
+    // The program's bytes that GrowthPolicy wants to know of: now, and the most that there have been.
+    struct Live {
+        std::uint64_t out = 0, peak = 0;
+    };
+    // What an allocation for which nothing is free has to do. served: somebody has freed something meanwhile. take: it
+    // has a Taking, to be ended once the segment has been added or refused. wait: for a segment that another thread
+    // takes, of which there will be enough left for it too. nothing: what GrowthPolicy allows is more than `room`.
+    struct Taking {
+        std::uint64_t bytes = 0, spare = 0;  // of the segment, and of it what others may have
+    };
+    enum class Next : std::uint8_t { served, take, wait, nothing };
+    Next next(Request* request, const Live& live, std::uint64_t room, Taking* taking);
+    void end_taking(const Taking& taking);
+    // How many segments are being taken so.
+    std::uint64_t taking() const;
+
+    // What to take where memory is short: `wanted` bytes, but so that no more than `most` are held with it.
+    struct Plan {
+        std::uint64_t wanted = 0, most = 0;
+    };
+    Plan plan(const Request& request, const Live& live, std::uint64_t room) const;
+    bool huge(const Request& request) const { return GrowthPolicy::huge(request.need) && !preallocate_; }
+
+    // Memory that the backing gave, of which [begin, end) is to be used, becomes a segment; and the request is served,
+    // if there is one, before anybody else can have of it: they could leave nothing of it.
+    struct Memory {
+        std::uint64_t address = 0, bytes = 0, begin = 0, end = 0;
+        bool huge = false;
+    };
+    enum class Added : std::uint8_t { no, yes, served };
+    Added add(const Memory& memory, std::uint64_t asked, std::uint64_t life, Request* request);
+    // A segment that nobody uses any more, and which the backing is to have back.
+    struct Detached {
+        Segment* segment = nullptr;  // null: there is none
+        std::uint64_t life = 0;
+    };
+    // One that is idle: the smallest that is of at least `bytes`, or else the largest; only if it is idle since before
+    // `since`.
+    Detached detach_idle(std::uint64_t bytes, std::uint64_t since, bool huge_only);
+    // One with nothing in it but abandoned blocks.
+    Detached detach_worn_out();
+    // The backing has it back, or has refused it: then it is where it was, and counts as idle from now on. Returns how
+    // many bytes have been given back.
+    std::uint64_t end_detached(const Detached& detached, bool taken);
+    void note_idle(std::uint64_t now);
+    // Whether idle huge segments of so many bytes may be exchanged for others, and there are so many.
+    bool may_exchange(std::uint64_t bytes, const Live& live) const;
+    void note_exchanged(std::uint64_t bytes);
+    // An allocation has found nothing before cached memory was given back, or not even then.
+    void count_short_of_memory(bool found);
+
+    // Calls visit for every segment and, after it, its blocks, with the lock held: visits must not call back.
+    void inspect(void (*segment)(const Segment&, void*), void (*block)(const Block&, void*), void* argument) const;
+    // The program's block that contains an address in a segment of this heap; its address is 0 if there is none.
+    struct Used {
+        std::uint64_t address = 0, requested = 0;
+    };
+    Used find(const Segment* segment, std::uint64_t address) const;
+    // False if no block of the program's begins there.
+    bool mark(std::uint64_t address);
+
+    // Bytes of all segments. A moment's figure without the lock.
+    std::uint64_t held() const { return held_.load(std::memory_order_relaxed); }
+    // The same without what is abandoned.
+    std::uint64_t usable() const CUSLICE_REQUIRES(mutex_) { return segments_.bytes() - abandoned_; }
+    void add_to(Statistics* statistics) const CUSLICE_REQUIRES(mutex_);
+    // Of large blocks, and of small ones that no thread counted for itself. Written with the lock.
+    const Traffic& traffic() const { return traffic_; }
+    MovedBytes& moved() { return moved_; }
+
+  private:
+    bool serve(Request* request, Place place) CUSLICE_REQUIRES(mutex_);
+    bool serve_ready(Request* request) CUSLICE_REQUIRES(mutex_);
+    std::uint64_t used() const CUSLICE_REQUIRES(mutex_) { return segments_.bytes() - segments_.free_bytes(); }
+    void note_held() CUSLICE_REQUIRES(mutex_);
+    std::uint64_t enough(const Live& live, std::uint64_t more, bool huge, std::uint64_t room, std::uint64_t held) const
+        CUSLICE_REQUIRES(mutex_);
+    Detached detach(Segment* segment) CUSLICE_REQUIRES(mutex_);
+
+    CachingAllocator& owner_;
+    const Life& life_;
+    AddressMap* map_ = nullptr;
+    bool preallocate_ = false;
+
+    alignas(64) mutable Mutex mutex_{LockRank::segment_heap};
+    Segments segments_ CUSLICE_GUARDED_BY(mutex_);
+    Spans spans_ CUSLICE_GUARDED_BY(mutex_){segments_};
+    // Bytes.
+    std::uint64_t last_segment_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    std::uint64_t abandoned_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    std::uint64_t exchanged_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    // Of segments that are being taken beside each other: how many, their bytes, and what will be left in them.
+    std::uint64_t taking_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    std::uint64_t taking_bytes_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    std::uint64_t taking_spare_ CUSLICE_GUARDED_BY(mutex_) = 0;
+    Statistics counts_ CUSLICE_GUARDED_BY(mutex_);  // of segments; and the allocations for which there was no room
+    // Written with the lock.
+    std::atomic<std::uint64_t> held_{0};
+    Traffic traffic_;
+    MovedBytes moved_;
+};
+
+}  // namespace cuslice

@@ -1,0 +1,83 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "policy/allocator/backing.h"
+#include "policy/allocator/segment_heap.h"
+#include "policy/base/event_count.h"
+
+namespace cuslice {
+
+// Takes segments from the backing for a heap, and gives those that are idle back.
+//
+// Thread-safe, but open(). Where memory is short one thread at a time gives idle segments back and takes others, with
+// growing() held: nobody else is to have what comes of it. That lock is held over calls of the backing, and comes
+// before all others of the allocator.
+class SegmentSupply {
+  public:
+    using Request = SegmentHeap::Request;
+    using Live = SegmentHeap::Live;
+
+    SegmentSupply(SegmentHeap& heap, const Backing& backing, const Life& life)
+        : heap_(heap), backing_(backing), life_(life) {}
+    SegmentSupply(const SegmentSupply&) = delete;
+    SegmentSupply& operator=(const SegmentSupply&) = delete;
+
+    void open(bool preallocate) {
+        preallocate_ = preallocate;
+        no_place_.store(false, std::memory_order_relaxed);
+    }
+    Mutex& growing() CUSLICE_RETURNS(growing_) { return growing_; }
+
+    // Where there is room for what would be taken next, threads take segments at the same time: a driver that is slow
+    // for one holds up no other. Whoever needs less than what will be left of one that is under way waits for that one,
+    // so that a crowd doesn't take a segment each. again: that one has come, or was refused. no_room: there is more to
+    // it, or *refused bytes were denied.
+    enum class Grown : std::uint8_t { served, again, no_room };
+    Grown grow_beside_others(Request* request, const Live& live, std::uint64_t* refused, Denied* denied);
+    // Around the next two: other threads don't take what there is room for meanwhile.
+    void begin_short();
+    void end_short();
+    // A segment for a request of which `refused` bytes have been denied already. Where more than enough would be held
+    // with it, first what is free in huge segments, those that are idle exchanged for one that fits. failed: it is no
+    // use to try anything else.
+    enum class Found : std::uint8_t { served, nothing, failed };
+    Found find_where_short(Request* request, const Live& live, std::uint64_t refused, Denied* denied)
+        CUSLICE_REQUIRES(growing_);
+    // Once everything that was kept for later is free: out of that, or everything idle goes back to the backing for one
+    // segment of just the right size.
+    bool find_at_last(Request* request, Denied* denied) CUSLICE_REQUIRES(growing_);
+    // Of a thread that has left whatever it was doing by a longjmp.
+    void leave();
+    // Of a thread that begins to look for memory.
+    static void forget_earlier();
+
+    // Takes what there is room for, if that is what this allocator does. True if it got some, or need not.
+    bool take_rest(Denied* denied) CUSLICE_REQUIRES(growing_);
+
+    // Idle segments go back until it is `bytes`; only those that are idle since before `since`. None while a stream is
+    // captured. Returns how many bytes it was.
+    std::uint64_t give_back_idle(std::uint64_t bytes, std::uint64_t since, bool huge_only = false);
+    // So do those with nothing in them but abandoned blocks: the driver knows when others let go of them.
+    std::uint64_t give_back_worn_out();
+
+  private:
+    bool add_segment(std::uint64_t bytes, bool huge, Request* request, Denied* denied);
+    bool exchange_idle(const Live& live, std::uint64_t most, std::uint64_t bytes, bool no_other_way);
+    std::uint64_t give_back(const SegmentHeap::Detached& detached);
+    void await_growth();
+    void end_taking();
+
+    SegmentHeap& heap_;
+    const Backing& backing_;
+    const Life& life_;
+    bool preallocate_ = false;
+    std::atomic<bool> unaligned_{false};  // the driver's segments don't begin where ours do
+    std::atomic<bool> no_place_{false};   // they lie where there is no map of them
+
+    Mutex growing_{LockRank::growing};
+    std::atomic<unsigned> short_of_room_{0};  // threads that want it
+    EventCount grown_;                        // a segment that was being taken is there, or was refused
+};
+
+}  // namespace cuslice
