@@ -50,6 +50,22 @@ class AddressMap {
     }
     Segment* segment(std::uint64_t address) const { return reinterpret_cast<Segment*>(segments_.at(address)); }
 
+    // False if a range that begins in a segment is not within one block of the program's, which reaches as far as its
+    // size was rounded up.
+    bool holds(std::uint64_t address, std::uint64_t bytes) const {
+        if (!segment(address)) return true;
+        if (Span* span = at(address).span) {
+            const std::uint32_t index = span->index_of(address);
+            if (index == Span::kNone || !(span->word(index).load(std::memory_order_relaxed) & Span::kLive))
+                return false;
+            return bytes <= SizeClass::bytes(span->size_class) - (address - span->address_of(index));
+        }
+        const Here here = around(address);
+        if (!here.block) return false;
+        const std::uint64_t before = address - here.begin, size = here.block->bytes;
+        return before < size && bytes <= size - before;
+    }
+
     // A segment's own part of the addresses, in whole kSegmentGranule. False if the kernel gives no memory.
     bool add(Segment* segment, std::uint64_t begin, std::uint64_t end) {
         if (!blocks_.cover(begin, end) || !segments_.cover(begin, end) || !over_.cover(begin, end)) return false;

@@ -5,14 +5,20 @@
 
 namespace cuslice {
 
-class CachingAllocator;
 struct Block;
+
+// Whose segments, spans and thread caches are: a CachingAllocator, whatever its memory is from.
+class BlockOwner {
+  protected:
+    BlockOwner() = default;
+    ~BlockOwner() = default;
+};
 
 // Memory that the backing gave in one piece. It is given back in one piece, once nothing in it is used.
 struct Segment {
     std::uint64_t address = 0, bytes = 0;  // as the backing knows it
     std::uint64_t idle_since = 0;          // nanoseconds of the backing's clock; 0: not seen idle yet
-    CachingAllocator* owner = nullptr;
+    BlockOwner* owner = nullptr;
     std::uint64_t begin = 0, end = 0;  // the part that is cut into blocks
     std::uint64_t abandoned = 0;       // bytes
     bool huge = false;                 // taken for one huge block

@@ -12,9 +12,6 @@
 
 namespace cuslice {
 
-// This thread's caches, of every allocator that it has used; the one used last is first.
-extern constinit thread_local ThreadCache* thread_caches;
-
 // Memory of one GPU context, kept for reuse between the program's frees and its next allocations.
 //
 // Up to 64 KiB, a block comes from the thread's own magazine and goes back there; magazines are filled from spans,
@@ -31,7 +28,8 @@ extern constinit thread_local ThreadCache* thread_caches;
 // Thread-safe, but open(). Each part has its lock, and whoever takes several takes them in this order: growing() of
 // SegmentSupply, ThreadCaches, DeferredFrees, SegmentHeap. Only growing() is held while the backing is called. All of
 // the last three are held where the parts are to be seen at one moment: for statistics(), and by close().
-class CachingAllocator {
+template <Backing B>
+class CachingAllocator : public BlockOwner {
   public:
     using Reuse = cuslice::Reuse;
     struct Options {
@@ -39,12 +37,18 @@ class CachingAllocator {
         bool preallocate = false;  // all that there is room for, always
     };
 
-    CachingAllocator() = default;
+    // Where the blocks of all allocators over one kind of backing lie: an owner that is found in it is one of those.
+    class Map : public AddressMap {
+      public:
+        using Allocator = CachingAllocator;
+    };
+
+    explicit CachingAllocator(B& backing) : backing_(backing) {}
     CachingAllocator(const CachingAllocator&) = delete;
     CachingAllocator& operator=(const CachingAllocator&) = delete;
 
     // Before any other use, or after close().
-    void open(const Backing& backing, AddressMap& map, const Options& options) CUSLICE_UNCHECKED;
+    void open(Map& map, const Options& options) CUSLICE_UNCHECKED;
     // Its context is gone, and with it its segments. No thread may be allocating or freeing in it; one that trims it or
     // looks at it finds nothing more to do. Returns what it has done in its time; the next one's begins with nothing.
     Statistics close();
@@ -67,9 +71,9 @@ class CachingAllocator {
         failed,    // the driver's error; the block is still the program's
     };
     // Of any allocator that uses this map.
-    static Freed free(AddressMap& map, std::uint64_t address, int* error) {
+    static Freed free(Map& map, std::uint64_t address, int* error) {
         if (Span* span = map.span_at(address)) [[likely]]
-            return span->owner->free_small(span, address, error);
+            return of(*span->owner).free_small(span, address, error);
         return free_large(map, map.at(address), address, error);
     }
 
@@ -79,12 +83,11 @@ class CachingAllocator {
         const Segment* segment = nullptr;
         CachingAllocator* owner = nullptr;
     };
-    static Found find(AddressMap& map, std::uint64_t address);
-    // False if a range that begins in a segment, of any allocator, is not within one block of the program's, which
-    // reaches as far as its size was rounded up. Without a lock.
-    static bool holds(const AddressMap& map, std::uint64_t address, std::uint64_t bytes);
+    static Found find(Map& map, std::uint64_t address);
+    // See AddressMap::holds.
+    static bool holds(const Map& map, std::uint64_t address, std::uint64_t bytes) { return map.holds(address, bytes); }
     // There is more to know of this block: forget() is to be called when it is freed. False if it is none.
-    static bool mark(AddressMap& map, std::uint64_t address);
+    static bool mark(Map& map, std::uint64_t address);
 
     // Makes what nobody uses available again, waiting for the GPU if need be, and gives idle segments back, at least
     // `bytes` of them if there are so many. Returns how many bytes of segments it were.
@@ -111,35 +114,37 @@ class CachingAllocator {
 
     // A thread ends: its caches go back to where they are from.
     static void thread_ends();
+    // In a forked child: this thread has none.
+    static void forget_thread() { thread_caches_ = nullptr; }
 
     // Of a thread that has left whatever it was doing by a longjmp, with no lock any more.
-    void leave() { supply_.leave(); }
+    void leave();
 
   private:
     // What a program calls most of all; a call of it would be a tenth of its time.
     [[gnu::always_inline]] std::uint64_t from_magazine(std::uint64_t bytes);
+    static CachingAllocator& of(BlockOwner& owner) { return static_cast<CachingAllocator&>(owner); }
     std::uint64_t allocate_small(std::uint64_t bytes, Denied* denied);
     std::uint64_t allocate_large(std::uint64_t bytes, Denied* denied);
     bool find_memory(SegmentHeap::Request* request, Denied* denied);
     bool find_where_short(SegmentHeap::Request* request, std::uint64_t refused, Denied* denied);
     [[gnu::always_inline]] Freed free_small(Span* span, std::uint64_t address, int* error);
     Freed free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested, bool quiet);
-    static Freed free_large(AddressMap& map, const AddressMap::Here& here, std::uint64_t address, int* error);
+    static Freed free_large(Map& map, const AddressMap::Here& here, std::uint64_t address, int* error);
     Freed free_own_large(Block* block, std::uint64_t address, int* error);
     bool free_in_thread(Block* block, bool quiet);
     bool defer_in_next(ThreadCache& cache, Block* block);
-    void abandon_small(std::uint64_t bytes, std::uint64_t requested);
     [[gnu::always_inline]] bool may_free(std::uint64_t address, bool* quiet, int* error);
 
     // This thread's cache of this allocator; null if it has none yet, or another allocator's turn has not ended.
     [[gnu::always_inline]] ThreadCache* cache_at_hand() const {
-        ThreadCache* cache = thread_caches;
+        ThreadCache* cache = thread_caches_;
         return cache && cache->owner == this ? cache : nullptr;
     }
     ThreadCache* own_cache();
     std::uint64_t from_kept(std::uint64_t bytes);
     [[gnu::always_inline]] inline std::uint64_t take_kept(ThreadCache& cache, std::uint64_t bytes);
-    bool deferred_first(std::uint64_t bytes) const { return thread_caches && thread_caches->none_from <= bytes; }
+    bool deferred_first(std::uint64_t bytes) const { return thread_caches_ && thread_caches_->none_from <= bytes; }
     std::uint64_t from_deferred(std::uint64_t bytes);
 
     void queue_full(const DeferredFrees::Full& full);
@@ -174,7 +179,14 @@ class CachingAllocator {
     static constexpr std::uint64_t kSeldom = 1024, kOftenWorth = 64;
     void report();
 
-    Backing backing_;
+    // A thread's batch that is not full, when it needs blocks: from here on it is worth a fence, as taking others
+    // instead would take more memory than that is worth.
+    static constexpr std::uint64_t kWorthFence = 1 << 20;
+
+    // This thread's caches, of every allocator over this kind of backing that it has used; the one used last is first.
+    static constinit thread_local ThreadCache* thread_caches_;
+
+    B& backing_;
     AddressMap* map_ = nullptr;
     Reuse reuse_ = Reuse::strict;
     Life life_;
@@ -182,11 +194,15 @@ class CachingAllocator {
     ThreadCaches threads_{*this, deferred_, heap_, life_};
     DeferredFrees deferred_{heap_, life_};
     SegmentHeap heap_{*this, life_};
-    SegmentSupply supply_{heap_, backing_, life_};
+    SegmentSupply<B> supply_{heap_, backing_, life_};
 };
 
+template <Backing B>
+constinit thread_local ThreadCache* CachingAllocator<B>::thread_caches_ = nullptr;
+
 // 0 if this thread has none of the size.
-inline std::uint64_t CachingAllocator::from_magazine(std::uint64_t bytes) {
+template <Backing B>
+inline std::uint64_t CachingAllocator<B>::from_magazine(std::uint64_t bytes) {
     ThreadCache* cache = cache_at_hand();
     if (!cache || !cache->lock.enter()) [[unlikely]]
         return 0;
@@ -204,7 +220,8 @@ inline std::uint64_t CachingAllocator::from_magazine(std::uint64_t bytes) {
 }
 
 // Of this thread's, with its lock. 0 if it keeps none of the size.
-inline std::uint64_t CachingAllocator::take_kept(ThreadCache& cache, std::uint64_t bytes) {
+template <Backing B>
+inline std::uint64_t CachingAllocator<B>::take_kept(ThreadCache& cache, std::uint64_t bytes) {
     Block* block = cache.kept.take(SizeClass::rounded(bytes));
     if (!block) return 0;
     block->requested = bytes;
@@ -214,14 +231,16 @@ inline std::uint64_t CachingAllocator::take_kept(ThreadCache& cache, std::uint64
 }
 
 // Whether the driver lets the program free here and now. `quiet`: no work can still touch what is freed.
-inline bool CachingAllocator::may_free(std::uint64_t address, bool* quiet, int* error) {
-    if (reuse_ == Reuse::deferred) return (*error = backing_.in_context(backing_.self)) == 0;
-    *error = backing_.quiesce(backing_.self, address, true);
+template <Backing B>
+inline bool CachingAllocator<B>::may_free(std::uint64_t address, bool* quiet, int* error) {
+    if (reuse_ == Reuse::deferred) return (*error = backing_.in_context()) == 0;
+    *error = backing_.quiesce(address, true);
     *quiet = *error == 0;
-    return *quiet || *error == Backing::kNotNow;
+    return *quiet || *error == kNotNow;
 }
 
-inline CachingAllocator::Freed CachingAllocator::free_small(Span* span, std::uint64_t address, int* error) {
+template <Backing B>
+inline auto CachingAllocator<B>::free_small(Span* span, std::uint64_t address, int* error) -> Freed {
     const std::uint32_t index = span->index_of(address);
     if (index == Span::kNone || span->address_of(index) != address) return Freed::invalid;
     auto& word = span->word(index);
@@ -233,8 +252,8 @@ inline CachingAllocator::Freed CachingAllocator::free_small(Span* span, std::uin
         if (!(live & Span::kLive)) return Freed::invalid;
     } while (!word.compare_exchange_weak(live, Span::kNone, std::memory_order_acq_rel, std::memory_order_relaxed));
     const std::uint32_t requested = live & Span::kRequested;
-    if (live & Span::kMarked && !backing_.forget(backing_.self, address)) {
-        abandon_small(SizeClass::bytes(span->size_class), requested);
+    if (live & Span::kMarked && !backing_.forget(address)) {
+        heap_.abandon_freed(SizeClass::bytes(span->size_class), requested);
         return Freed::done;
     }
 

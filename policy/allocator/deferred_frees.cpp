@@ -17,25 +17,6 @@ constexpr std::uint64_t kUnfencedShare = 4;  // of what is live
 
 }  // namespace
 
-void DeferredFrees::close(const Backing& backing) {
-    if (shared_) batches_.give_back(shared_);
-    shared_ = nullptr;
-    while (Batch* batch = oldest_) {
-        oldest_ = batch->next;
-        drop(backing, batch);
-    }
-    newest_ = nullptr;
-    queued_ = 0;
-    shared_bytes_ = 0;
-    traffic_.reset();
-}
-
-// Its blocks are no more.
-void DeferredFrees::drop(const Backing& backing, Batch* batch) {
-    if (batch->fence) backing.drop_fence(backing.self, batch->fence);
-    batches_.give_back(batch);
-}
-
 Batch* DeferredFrees::new_batch(std::uint64_t bytes, bool* first) {
     LockGuard lock(mutex_);
     *first = !oldest_;
@@ -92,33 +73,6 @@ bool DeferredFrees::worth_own_fence(const Block& block) const {
     return reuse_ == Reuse::deferred && block.bytes >= std::max(kDeferredLarge, heap_.held() / kDeferredShare);
 }
 
-bool DeferredFrees::defer_alone(const Backing& backing, Block* block, Fence fence, Full* full) {
-    {
-        LockGuard lock(mutex_);
-        if (Batch* batch = batches_.take()) {
-            count_free(block->bytes, block->requested);
-            block->state = Block::State::deferred;
-            batch->add(block);
-            batch->fence = fence;
-            full->batch = batch;
-            return true;
-        }
-        if (fence) backing.drop_fence(backing.self, fence);
-    }
-    return defer(block, full);
-}
-
-void DeferredFrees::queue(const Backing& backing, Batch* batch, std::uint64_t life) {
-    if (!batch->fence && reuse_ == Reuse::deferred) batch->fence = backing.fence(backing.self, batch->address());
-    LockGuard lock(mutex_);
-    if (!life_.is(life)) return drop(backing, batch);
-    batch->next = nullptr;
-    (newest_ ? newest_->next : oldest_) = batch;
-    newest_ = batch;
-    queued_ += batch->bytes;
-    batch->number = ++last_number_;
-}
-
 void DeferredFrees::queue_unfenced(Batch* batch) {
     LockGuard lock(mutex_);
     batch->next = oldest_;
@@ -137,14 +91,6 @@ Batch* DeferredFrees::take_oldest(std::uint64_t life) {
     return batch;
 }
 
-void DeferredFrees::put_back_oldest(const Backing& backing, Batch* batch, std::uint64_t life) {
-    LockGuard lock(mutex_);
-    if (!life_.is(life)) return drop(backing, batch);
-    batch->next = oldest_;
-    oldest_ = batch;
-    if (!newest_) newest_ = batch;
-}
-
 Batch* DeferredFrees::take_shared(std::uint64_t life, bool* none_wait) {
     LockGuard lock(mutex_);
     *none_wait = !oldest_;
@@ -153,48 +99,11 @@ Batch* DeferredFrees::take_shared(std::uint64_t life, bool* none_wait) {
     return std::exchange(shared_, nullptr);
 }
 
-DeferredFrees::Passed DeferredFrees::passed(const Backing& backing, Batch* batch, bool wait) {
-    if (!batch->fence && reuse_ == Reuse::deferred) {
-        if (backing.past(backing.self, batch->address(), &batch->fence)) return Passed::yes;
-        if (batch->fence && !wait) return Passed::no;
-    }
-    if (!batch->fence) return Passed::unfenced;
-    if (!backing.passed(backing.self, batch->fence, wait)) return Passed::no;
-    batch->fence = 0;
-    return Passed::yes;
-}
-
-bool DeferredFrees::quiesce(const Backing& backing, const Batch& batch) {
-    std::uint64_t last = 0;
-    {
-        LockGuard lock(mutex_);
-        if (batch.number && batch.number <= quiet_up_to_) return true;
-        last = last_number_;
-    }
-    if (backing.quiesce(backing.self, batch.address(), false) != 0) return false;
-    LockGuard lock(mutex_);
-    quiet_up_to_ = std::max(quiet_up_to_, last);
-    return true;
-}
-
 bool DeferredFrees::too_much(const Batch& batch, std::uint64_t out) const {
     LockGuard lock(mutex_);
     if (batch.number && batch.number <= quiet_up_to_) return true;
     const std::uint64_t waiting = queued_ + (batch.number ? 0 : batch.bytes);
     return waiting > kMaxUnfenced && waiting > out / kUnfencedShare;
-}
-
-// Its bytes are no longer counted as waiting before anybody can have its blocks again: they are never counted twice.
-bool DeferredFrees::give_back(const Backing& backing, Batch* batch, std::uint64_t life, bool was_queued) {
-    LockGuard lock(mutex_);
-    if (!life_.is(life)) {
-        drop(backing, batch);
-        return false;
-    }
-    if (was_queued) queued_ = queued_ - batch->bytes;
-    heap_.give_back(*batch);
-    batches_.give_back(batch);
-    return true;
 }
 
 }  // namespace cuslice

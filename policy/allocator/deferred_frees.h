@@ -1,6 +1,8 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
+#include "policy/allocator/backing.h"
 #include "policy/allocator/batch.h"
 #include "policy/allocator/life.h"
 #include "policy/allocator/records.h"
@@ -30,7 +32,7 @@ class DeferredFrees {
 
     void open(Reuse reuse) CUSLICE_UNCHECKED { reuse_ = reuse; }
     // All batches but those of threads are no more.
-    void close(const Backing& backing) CUSLICE_REQUIRES(mutex_);
+    void close(Backing auto& backing) CUSLICE_REQUIRES(mutex_);
     void drop_record(Batch* batch) CUSLICE_REQUIRES(mutex_) { batches_.give_back(batch); }
 
     // An empty batch for a thread that frees so many bytes; null if the kernel gives no memory. `first`: none waits.
@@ -48,31 +50,31 @@ class DeferredFrees {
     bool defer(Block* block, Full* full);
     // The same of a block that is worth a fence for itself, which is there if it isn't 0: made after the block was
     // freed.
-    bool defer_alone(const Backing& backing, Block* block, Fence fence, Full* full);
+    bool defer_alone(Backing auto& backing, Block* block, Fence fence, Full* full);
     bool worth_own_fence(const Block& block) const;
 
     // Lets a batch wait, behind a fence after everything that could have used its blocks. It is dropped if this life
     // has ended.
-    void queue(const Backing& backing, Batch* batch, std::uint64_t life);
+    void queue(Backing auto& backing, Batch* batch, std::uint64_t life);
     // The same, before all others and without a fence yet: whoever looks at it next makes one.
     void queue_unfenced(Batch* batch);
     // The oldest that waits, taken from the queue; null if there is none.
     Batch* take_oldest(std::uint64_t life);
-    void put_back_oldest(const Backing& backing, Batch* batch, std::uint64_t life);
+    void put_back_oldest(Backing auto& backing, Batch* batch, std::uint64_t life);
     // All threads' batch, if there is one. `none_wait`: nor is there any other here.
     Batch* take_shared(std::uint64_t life, bool* none_wait);
 
     // Whether the GPU has come past a batch; with `wait` after it has. unfenced: nobody can say.
     enum class Passed : std::uint8_t { no, yes, unfenced };
-    Passed passed(const Backing& backing, Batch* batch, bool wait);
+    Passed passed(Backing auto& backing, Batch* batch, bool wait);
     // Of an unfenced batch: waits for everything that was given to the GPU. False on an error. One wait is enough for
     // all batches that waited when it began.
-    bool quiesce(const Backing& backing, const Batch& batch);
+    bool quiesce(Backing auto& backing, const Batch& batch);
     // Whether so much waits without fences, with `out` bytes in the program's hands, that it is worth quiesce().
     bool too_much(const Batch& batch, std::uint64_t out) const;
 
     // The blocks of a batch that the GPU has come past are free. False if the life has ended: the batch is dropped.
-    bool give_back(const Backing& backing, Batch* batch, std::uint64_t life, bool was_queued);
+    bool give_back(Backing auto& backing, Batch* batch, std::uint64_t life, bool was_queued);
 
     // Bytes that wait here. A moment's figure without the lock.
     std::uint64_t bytes() const { return queued_ + shared_bytes_; }
@@ -85,7 +87,7 @@ class DeferredFrees {
     bool add_to_shared(std::uint64_t bytes, Full* full) CUSLICE_REQUIRES(mutex_);
     void take_if_full(Full* full) CUSLICE_REQUIRES(mutex_);
     void count_free(std::uint64_t bytes, std::uint64_t requested) CUSLICE_REQUIRES(mutex_);
-    void drop(const Backing& backing, Batch* batch) CUSLICE_REQUIRES(mutex_);
+    void drop(Backing auto& backing, Batch* batch) CUSLICE_REQUIRES(mutex_);
 
     SegmentHeap& heap_;
     const Life& life_;
@@ -104,5 +106,96 @@ class DeferredFrees {
     Traffic traffic_;
     MovedBytes moved_;
 };
+
+void DeferredFrees::close(Backing auto& backing) {
+    if (shared_) batches_.give_back(shared_);
+    shared_ = nullptr;
+    while (Batch* batch = oldest_) {
+        oldest_ = batch->next;
+        drop(backing, batch);
+    }
+    newest_ = nullptr;
+    queued_ = 0;
+    shared_bytes_ = 0;
+    traffic_.reset();
+}
+
+bool DeferredFrees::defer_alone(Backing auto& backing, Block* block, Fence fence, Full* full) {
+    {
+        LockGuard lock(mutex_);
+        if (Batch* batch = batches_.take()) {
+            count_free(block->bytes, block->requested);
+            block->state = Block::State::deferred;
+            batch->add(block);
+            batch->fence = fence;
+            full->batch = batch;
+            return true;
+        }
+        if (fence) backing.drop_fence(fence);
+    }
+    return defer(block, full);
+}
+
+void DeferredFrees::queue(Backing auto& backing, Batch* batch, std::uint64_t life) {
+    if (!batch->fence && reuse_ == Reuse::deferred) batch->fence = backing.fence(batch->address());
+    LockGuard lock(mutex_);
+    if (!life_.is(life)) return drop(backing, batch);
+    batch->next = nullptr;
+    (newest_ ? newest_->next : oldest_) = batch;
+    newest_ = batch;
+    queued_ += batch->bytes;
+    batch->number = ++last_number_;
+}
+
+void DeferredFrees::put_back_oldest(Backing auto& backing, Batch* batch, std::uint64_t life) {
+    LockGuard lock(mutex_);
+    if (!life_.is(life)) return drop(backing, batch);
+    batch->next = oldest_;
+    oldest_ = batch;
+    if (!newest_) newest_ = batch;
+}
+
+DeferredFrees::Passed DeferredFrees::passed(Backing auto& backing, Batch* batch, bool wait) {
+    if (!batch->fence && reuse_ == Reuse::deferred) {
+        if (backing.past(batch->address(), &batch->fence)) return Passed::yes;
+        if (batch->fence && !wait) return Passed::no;
+    }
+    if (!batch->fence) return Passed::unfenced;
+    if (!backing.passed(batch->fence, wait)) return Passed::no;
+    batch->fence = 0;
+    return Passed::yes;
+}
+
+bool DeferredFrees::quiesce(Backing auto& backing, const Batch& batch) {
+    std::uint64_t last = 0;
+    {
+        LockGuard lock(mutex_);
+        if (batch.number && batch.number <= quiet_up_to_) return true;
+        last = last_number_;
+    }
+    if (backing.quiesce(batch.address(), false) != 0) return false;
+    LockGuard lock(mutex_);
+    quiet_up_to_ = std::max(quiet_up_to_, last);
+    return true;
+}
+
+// Its bytes are no longer counted as waiting before anybody can have its blocks again: they are never counted twice.
+bool DeferredFrees::give_back(Backing auto& backing, Batch* batch, std::uint64_t life, bool was_queued) {
+    LockGuard lock(mutex_);
+    if (!life_.is(life)) {
+        drop(backing, batch);
+        return false;
+    }
+    if (was_queued) queued_ = queued_ - batch->bytes;
+    heap_.give_back(*batch);
+    batches_.give_back(batch);
+    return true;
+}
+
+// Its blocks are no more.
+void DeferredFrees::drop(Backing auto& backing, Batch* batch) {
+    if (batch->fence) backing.drop_fence(batch->fence);
+    batches_.give_back(batch);
+}
 
 }  // namespace cuslice

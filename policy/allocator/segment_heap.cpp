@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "policy/base/cancellation.h"
+
 namespace cuslice {
 
 namespace {
@@ -145,6 +147,7 @@ void SegmentHeap::abandon(std::uint64_t bytes) {
 }
 
 void SegmentHeap::abandon_freed(std::uint64_t bytes, std::uint64_t requested) {
+    const DisableCancellation uncancelled;
     LockGuard lock(mutex_);
     traffic_.free(bytes, requested);
     abandoned_ += bytes;

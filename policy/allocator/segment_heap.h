@@ -19,7 +19,7 @@ namespace cuslice {
 // Thread-safe, but open(). Under its lock nothing is called but what gives memory for its records.
 class SegmentHeap {
   public:
-    SegmentHeap(CachingAllocator& owner, const Life& life) : owner_(owner), life_(life) {}
+    SegmentHeap(BlockOwner& owner, const Life& life) : owner_(owner), life_(life) {}
     SegmentHeap(const SegmentHeap&) = delete;
     SegmentHeap& operator=(const SegmentHeap&) = delete;
 
@@ -144,7 +144,7 @@ class SegmentHeap {
         CUSLICE_REQUIRES(mutex_);
     Detached detach(Segment* segment) CUSLICE_REQUIRES(mutex_);
 
-    CachingAllocator& owner_;
+    BlockOwner& owner_;
     const Life& life_;
     AddressMap* map_ = nullptr;
     bool preallocate_ = false;

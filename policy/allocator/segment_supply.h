@@ -13,13 +13,13 @@ namespace cuslice {
 // Thread-safe, but open(). Where memory is short one thread at a time gives idle segments back and takes others, with
 // growing() held: nobody else is to have what comes of it. That lock is held over calls of the backing, and comes
 // before all others of the allocator.
+template <Backing B>
 class SegmentSupply {
   public:
     using Request = SegmentHeap::Request;
     using Live = SegmentHeap::Live;
 
-    SegmentSupply(SegmentHeap& heap, const Backing& backing, const Life& life)
-        : heap_(heap), backing_(backing), life_(life) {}
+    SegmentSupply(SegmentHeap& heap, B& backing, const Life& life) : heap_(heap), backing_(backing), life_(life) {}
     SegmentSupply(const SegmentSupply&) = delete;
     SegmentSupply& operator=(const SegmentSupply&) = delete;
 
@@ -68,8 +68,16 @@ class SegmentSupply {
     void await_growth();
     void end_taking();
 
+    // What others wait for that this thread is doing. A longjmp may leave it half done.
+    struct Looking {
+        SegmentSupply* for_memory_of = nullptr;
+        bool takes = false, is_short = false;  // takes a segment beside others; has found that there is no room for one
+        SegmentHeap::Taking taking;
+    };
+    static constinit thread_local Looking looking_;
+
     SegmentHeap& heap_;
-    const Backing& backing_;
+    B& backing_;
     const Life& life_;
     bool preallocate_ = false;
     std::atomic<bool> unaligned_{false};  // the driver's segments don't begin where ours do

@@ -8,7 +8,7 @@
 namespace cuslice {
 
 Segment* Segments::add(std::uint64_t address, std::uint64_t bytes, std::uint64_t begin, std::uint64_t end,
-                       CachingAllocator* owner, bool huge) {
+                       BlockOwner* owner, bool huge) {
     Segment* segment = segments_.take();
     Block* block = segment ? blocks_.take() : nullptr;
     if (!block) {

@@ -12,8 +12,8 @@ class Segments {
   public:
     // Of `bytes` at `address`, [begin, end) is to be used. Null, and nothing changed, if the kernel gives no memory for
     // the records.
-    Segment* add(std::uint64_t address, std::uint64_t bytes, std::uint64_t begin, std::uint64_t end,
-                 CachingAllocator* owner, bool huge = false);
+    Segment* add(std::uint64_t address, std::uint64_t bytes, std::uint64_t begin, std::uint64_t end, BlockOwner* owner,
+                 bool huge = false);
     // Whatever is used of it: its memory is no longer known here.
     void remove(Segment* segment);
     // The same in two steps: a segment that was taken out counts for nothing, and nobody gets of it, until it is put

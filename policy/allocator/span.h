@@ -16,7 +16,7 @@ struct Span {
     static constexpr std::uint32_t kNone = kRequested;
 
     std::uint64_t address = 0;
-    CachingAllocator* owner = nullptr;
+    BlockOwner* owner = nullptr;
     Block* block = nullptr;
     Span *previous = nullptr, *next = nullptr;
     std::uint16_t size_class = 0;

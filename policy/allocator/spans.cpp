@@ -40,7 +40,7 @@ Span* Spans::take_record(unsigned size_class) {
     return new (memory) Span;
 }
 
-bool Spans::make(unsigned size_class, CachingAllocator* owner, Segments::Place place) {
+bool Spans::make(unsigned size_class, BlockOwner* owner, Segments::Place place) {
     Span* span = take_record(size_class);
     if (!span) return false;
     const std::uint64_t bytes = SizeClass::span_bytes(size_class);

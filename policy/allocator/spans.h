@@ -18,7 +18,7 @@ class Spans {
     unsigned take(unsigned size_class, SmallBlock* into, unsigned most);
 
     // Makes another span of a class. False if the segments have no room for it.
-    bool make(unsigned size_class, CachingAllocator* owner, Segments::Place place);
+    bool make(unsigned size_class, BlockOwner* owner, Segments::Place place);
 
     // A block that is nobody's.
     void give_back(std::uint64_t address);

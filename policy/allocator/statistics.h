@@ -30,6 +30,15 @@ struct Statistics {
     std::uint64_t largest_free = 0;  // bytes in one piece; within 3%
     std::uint64_t own_memory = 0;    // bytes of the host's that the allocator's records take
 
+    // All that there was is given back.
+    void end() {
+        for (Tally* tally : {&allocated, &requested, &active, &reserved}) {
+            tally->freed = tally->allocated;
+            tally->current = 0;
+        }
+        segments = largest_free = own_memory = 0;
+    }
+
     // Of several allocators together. They need not have had their peaks at the same time: the sum is the most that it
     // can have been.
     void add(const Statistics& other) {

@@ -9,8 +9,6 @@
 
 namespace cuslice {
 
-class CachingAllocator;
-
 // A thread's small blocks of one class, last in, first out. It may hold `capacity` of them, which grows with its use:
 // see ThreadCaches.
 struct Magazine {
@@ -96,7 +94,7 @@ class ThreadCache {
     std::uint64_t operations() const { return traffic.allocations.get() + traffic.frees.get(); }
 
     OwnerLock lock;
-    CachingAllocator* owner = nullptr;
+    BlockOwner* owner = nullptr;
     ThreadCache *next_of_owner = nullptr, *next_of_thread = nullptr;
     Magazine magazines[SizeClass::kCount];
     KeptBlocks kept;

@@ -16,7 +16,7 @@ namespace cuslice {
 // and SegmentHeap after its own.
 class ThreadCaches {
   public:
-    ThreadCaches(CachingAllocator& owner, DeferredFrees& deferred, SegmentHeap& heap, const Life& life)
+    ThreadCaches(BlockOwner& owner, DeferredFrees& deferred, SegmentHeap& heap, const Life& life)
         : owner_(owner), deferred_(deferred), heap_(heap), life_(life) {}
     ThreadCaches(const ThreadCaches&) = delete;
     ThreadCaches& operator=(const ThreadCaches&) = delete;
@@ -85,7 +85,7 @@ class ThreadCaches {
     void take_from_idle() CUSLICE_REQUIRES(mutex_);
     void raise_peaks(const Traffic& total, std::uint64_t held, std::uint64_t deferred) CUSLICE_REQUIRES(mutex_);
 
-    CachingAllocator& owner_;
+    BlockOwner& owner_;
     DeferredFrees& deferred_;
     SegmentHeap& heap_;
     const Life& life_;

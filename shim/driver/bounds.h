@@ -10,7 +10,7 @@ namespace cuslice {
 inline bool in_bounds(CUdeviceptr address, std::uint64_t bytes) {
     if (!bytes) return true;
     CopyGpus::note(address);
-    return CachingAllocator::holds(process().caches().map(), address, bytes);
+    return process().caches().map().holds(address, bytes);
 }
 
 // `count` elements of `bytes`.

@@ -56,15 +56,15 @@ inline bool cached_free(CUdeviceptr address, CUresult* result) {
     if (inside_hook || !address) return false;
     *result = CUDA_SUCCESS;
     int error = 0;
-    switch (CachingAllocator::free(process().caches().map(), address, &error)) {
-        case CachingAllocator::Freed::done:
+    switch (ContextAllocator::free(process().caches().map(), address, &error)) {
+        case ContextAllocator::Freed::done:
             return true;
-        case CachingAllocator::Freed::not_ours:
+        case ContextAllocator::Freed::not_ours:
             return false;
-        case CachingAllocator::Freed::invalid:
+        case ContextAllocator::Freed::invalid:
             *result = CUDA_ERROR_INVALID_VALUE;
             return true;
-        case CachingAllocator::Freed::failed:
+        case ContextAllocator::Freed::failed:
             *result = static_cast<CUresult>(error);
             return true;
     }
@@ -72,9 +72,9 @@ inline bool cached_free(CUdeviceptr address, CUresult* result) {
 }
 
 // The block that an address is in, if it is a cache's.
-inline CachingAllocator::Found cached_block(CUdeviceptr address) {
+inline ContextAllocator::Found cached_block(CUdeviceptr address) {
     if (!process().caches_anything() || inside_hook) return {};
-    return CachingAllocator::find(process().caches().map(), address);
+    return ContextAllocator::find(process().caches().map(), address);
 }
 
 }  // namespace cuslice

@@ -23,7 +23,7 @@ template <typename Real, typename Pointer, typename Size>
 CUresult range(Real real, Pointer* base, Size* size, Pointer address) {
     const CUresult result = real(base, size, address);
     if (result != CUDA_SUCCESS) return result;
-    const CachingAllocator::Found block = cached_block(address);
+    const ContextAllocator::Found block = cached_block(address);
     if (block.address) {
         if (base) *base = static_cast<Pointer>(block.address);
         if (size) *size = static_cast<Size>(block.requested);

@@ -41,7 +41,7 @@ constexpr auto open_handle = [](auto open, CUdeviceptr* address, const CUipcMemH
 }  // namespace
 
 CUSLICE_HOOK(cuIpcGetMemHandle, handle, address) {
-    const CachingAllocator::Found block = cached_block(address);
+    const ContextAllocator::Found block = cached_block(address);
     const HookEntry entry;
     if (block.address && !process().caches().exported(block)) return CUDA_ERROR_OUT_OF_MEMORY;
     CUdeviceptr base = block.address ? block.segment->address : address;

@@ -9,7 +9,7 @@ namespace cuslice {
 
 namespace {
 
-using Found = CachingAllocator::Found;
+using Found = ContextAllocator::Found;
 
 // After the driver has answered for the whole segment: the same for the block, where that is something else.
 void correct(const Found& block, CUpointer_attribute attribute, void* data) {

@@ -12,7 +12,7 @@ inline bool keep_from_reuse(CUdeviceptr address, std::uint64_t bytes) {
     const CUdeviceptr end = bytes > ~0ull - address ? ~0ull : address + bytes;
     const auto after = [](CUdeviceptr at, std::uint64_t step) { return at / step * step + step; };
     for (CUdeviceptr at = address; at < end && map.segment(at);) {
-        if (const CachingAllocator::Found block = CachingAllocator::find(caches.map(), at); block.address) {
+        if (const ContextAllocator::Found block = ContextAllocator::find(caches.map(), at); block.address) {
             if (!caches.exported(block)) return false;
             at = after(block.address + block.requested - 1, SizeClass::kUnit);
             continue;

@@ -92,7 +92,7 @@ class Process {
     struct Current {
         VirtualGpu* gpu = nullptr;
         Contexts::Id context = 0;
-        CachingAllocator* cache = nullptr;  // where the GPU's mode has one
+        ContextAllocator* cache = nullptr;  // where the GPU's mode has one
     };
     // Of the calling thread, until it asks again.
     const Current& current() {

@@ -19,7 +19,7 @@ void Process::after_fork_in_child() {
     the_process.features_.store(0, std::memory_order_relaxed);
     the_process.limits_.store(false, std::memory_order_relaxed);
     the_process.recording_.forget();
-    thread_caches = nullptr;
+    ContextAllocator::forget_thread();
     the_process.caches_.forget();
     gpu_state().visits.forget_all();
     for (int i = the_process.gpu_count(); i-- > 0;) {

@@ -30,7 +30,7 @@ struct Outcome {
     double own_a_block = 0;    // bytes of the allocator's own records for each live block, at the end
 };
 
-Outcome replay(const Trace& trace, std::uint64_t limit, const CachingAllocator::Options& options) {
+Outcome replay(const Trace& trace, std::uint64_t limit, const TestAllocator::Options& options) {
     Outcome outcome;
     Allocator a(options, limit);
     Denied denied;
@@ -44,7 +44,7 @@ Outcome replay(const Trace& trace, std::uint64_t limit, const CachingAllocator::
             if (!(block = a.allocate(operation.bytes))) return outcome;
             live++;
         } else {
-            if (a.free(block) != CachingAllocator::Freed::done) return outcome;
+            if (a.free(block) != TestAllocator::Freed::done) return outcome;
             live--;
         }
         if (++done == trace.size() / 2) {
@@ -64,7 +64,7 @@ Outcome replay(const Trace& trace, std::uint64_t limit, const CachingAllocator::
 }
 
 // The smallest limit, in whole segments' steps, under which the whole trace passes.
-std::uint64_t smallest_limit(const Trace& trace, const CachingAllocator::Options& options, std::uint64_t enough) {
+std::uint64_t smallest_limit(const Trace& trace, const TestAllocator::Options& options, std::uint64_t enough) {
     constexpr std::uint64_t kStep = 2 * kMiB;
     std::uint64_t low = peak_of(trace) / kStep, high = enough / kStep;
     while (low < high) {
@@ -82,7 +82,7 @@ double waste(std::uint64_t live, std::uint64_t reserved) {
 }
 
 constexpr std::uint64_t kPlenty = 1ull << 42, kSeeds = 21;
-constexpr CachingAllocator::Options kGrowth{}, kPrealloc{CachingAllocator::Reuse::strict, true};
+constexpr TestAllocator::Options kGrowth{}, kPrealloc{TestAllocator::Reuse::strict, true};
 
 void of_random(std::uint64_t most_mib, std::size_t operations, Bound bound, double target) {
     // The middle of some programs: one is much like another, but for the last few blocks.
@@ -147,7 +147,7 @@ void of_threads(unsigned count, std::uint64_t each, Bound bound, double target) 
             Denied denied;
             int error = 0;
             const auto give_back = [&](std::size_t k) {
-                CachingAllocator::free(shared_map(), held[k].address, &error);
+                TestAllocator::free(shared_map(), held[k].address, &error);
                 mine -= held[k].bytes, live -= held[k].bytes;
                 held[k] = held.back();
                 held.pop_back();
@@ -163,7 +163,7 @@ void of_threads(unsigned count, std::uint64_t each, Bound bound, double target) 
             }
             together.arrive_and_wait();
             while (!held.empty()) give_back(0);
-            CachingAllocator::thread_ends();
+            TestAllocator::thread_ends();
         });
     for (std::thread& thread : threads) thread.join();
     print({std::to_string(count) + " threads with " + std::to_string(each / kKiB) +

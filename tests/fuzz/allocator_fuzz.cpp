@@ -14,7 +14,7 @@ using namespace cuslice;
 
 namespace {
 
-using Freed = CachingAllocator::Freed;
+using Freed = TestAllocator::Freed;
 
 void expect(bool holds, int line = __builtin_LINE()) {
     if (holds) return;
@@ -38,13 +38,13 @@ struct Gpu : MadeUpMemory {
     std::map<Fence, std::uint64_t> out;  // fences, and when they were made
     std::set<std::uint64_t> noted;       // blocks with a mark
 
-    Backing asynchronous() {
-        Backing b = backing();
+    BackingTable asynchronous() {
+        BackingTable b = backing();
         b.take = [](void* self, std::uint64_t bytes, Denied* denied) { return of(self).take_within(bytes, denied); };
         b.room = [](void* self) { return of(self).limit > of(self).held ? of(self).limit - of(self).held : 0; };
         b.quiesce = [](void* self, std::uint64_t, bool) {
             Gpu& gpu = of(self);
-            if (gpu.capturing) return Backing::kNotNow;
+            if (gpu.capturing) return kNotNow;
             if (gpu.sync_error == 0) gpu.done = gpu.time;
             return gpu.sync_error;
         };
@@ -92,8 +92,8 @@ struct Gpu : MadeUpMemory {
 };
 
 struct Model {
-    CachingAllocator& allocator;
-    CachingAllocator::Options options;
+    TestAllocator& allocator;
+    TestAllocator::Options options;
     Gpu gpu;
     std::map<std::uint64_t, std::uint64_t> live;  // address → bytes asked for
     struct Piece {
@@ -116,13 +116,13 @@ struct Model {
         std::erase_if(freed, [&](const auto& piece) { return piece.second.freed <= gpu.done; });
         for (const auto& [start, piece] : freed) expect(piece.end <= address || start >= address + bytes);
         live[address] = bytes;
-        const CachingAllocator::Found found = CachingAllocator::find(shared_map(), address + bytes - 1);
+        const TestAllocator::Found found = TestAllocator::find(shared_map(), address + bytes - 1);
         expect(found.address == address && found.requested == bytes && found.owner == &allocator);
-        expect(CachingAllocator::holds(shared_map(), address, bytes));
-        expect(CachingAllocator::holds(shared_map(), address + bytes - 1, 1));
+        expect(TestAllocator::holds(shared_map(), address, bytes));
+        expect(TestAllocator::holds(shared_map(), address + bytes - 1, 1));
         const std::uint64_t room = after == live.end() ? ~0ull : after->first - address + 1;
-        expect(!CachingAllocator::holds(shared_map(), address, room));
-        expect(!CachingAllocator::holds(shared_map(), address + bytes - 1, room));
+        expect(!TestAllocator::holds(shared_map(), address, room));
+        expect(!TestAllocator::holds(shared_map(), address + bytes - 1, room));
     }
 
     void allocate(std::uint64_t bytes) {
@@ -142,7 +142,7 @@ struct Model {
     void free(std::uint64_t address) {
         int error = 0;
         const bool is_noted = gpu.noted.count(address) != 0;
-        const Freed result = CachingAllocator::free(shared_map(), address, &error);
+        const Freed result = TestAllocator::free(shared_map(), address, &error);
         const auto block = live.find(address);
         if (block == live.end()) {
             // The ends of a segment that the driver doesn't align are nobody's.
@@ -159,8 +159,8 @@ struct Model {
         abandoned = abandoned || never;
         // Its segment may be gone with it.
         const bool anybodys = !gpu_has(address);
-        expect(CachingAllocator::holds(shared_map(), address, 1) == anybodys);
-        expect(CachingAllocator::holds(shared_map(), address + block->second - 1, 1) == anybodys);
+        expect(TestAllocator::holds(shared_map(), address, 1) == anybodys);
+        expect(TestAllocator::holds(shared_map(), address + block->second - 1, 1) == anybodys);
         freed.insert({address, {address + block->second, never ? ~0ull : gpu.time}});
         live.erase(block);
     }
@@ -175,7 +175,7 @@ struct Model {
     }
 
     void mark(std::uint64_t address) {
-        if (CachingAllocator::mark(shared_map(), address)) {
+        if (TestAllocator::mark(shared_map(), address)) {
             expect(live.count(address) == 1);
             gpu.noted.insert(address);
         } else {
@@ -199,8 +199,8 @@ struct Model {
         expect(told.allocated.current == 0 && told.requested.current == 0 && told.reserved.current == 0);
         for (const auto& [address, bytes] : live) {
             int error = 0;
-            expect(CachingAllocator::find(shared_map(), address).address == 0);
-            expect(CachingAllocator::free(shared_map(), address, &error) == Freed::not_ours);
+            expect(TestAllocator::find(shared_map(), address).address == 0);
+            expect(TestAllocator::free(shared_map(), address, &error) == Freed::not_ours);
         }
         gpu.live.clear(), gpu.noted.clear();
         gpu.held = 0;
@@ -278,12 +278,12 @@ void act(Model& model, Input& input) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size < 4) return 0;
     // Their records are for good, so that they are, too. One that has seen a driver that aligns badly remembers it.
-    static auto* aligned = new CachingAllocator;
-    static auto* unaligned = new CachingAllocator;
+    static auto* aligned = new TestAllocator;
+    static auto* unaligned = new TestAllocator;
     Input input{data, size};
     const std::uint64_t how = input.byte();
     Model model{how & 1 ? *unaligned : *aligned, {}, {}, {}, {}};
-    model.options.reuse = how & 2 ? CachingAllocator::Reuse::deferred : CachingAllocator::Reuse::strict;
+    model.options.reuse = how & 2 ? TestAllocator::Reuse::deferred : TestAllocator::Reuse::strict;
     model.options.preallocate = (how & 12) == 12;
     model.gpu.unaligned = how & 1 ? 512 << (how >> 4 & 7) : 0;
     model.gpu.keep_marked = (how & 128) != 0;

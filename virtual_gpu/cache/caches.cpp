@@ -23,7 +23,7 @@ void sleep_for(std::uint64_t milliseconds) {
 
 }  // namespace
 
-CachingAllocator* Caches::of(VirtualGpu& gpu, Contexts::Id id) {
+ContextAllocator* Caches::of(VirtualGpu& gpu, Contexts::Id id) {
     const CUcontext context = gpu.caches() ? gpu_state().contexts.handle_of(id) : nullptr;
     if (!context) return nullptr;
     const DisableCancellation uncancelled;
@@ -54,7 +54,7 @@ CachingAllocator* Caches::of(VirtualGpu& gpu, Contexts::Id id) {
 }
 
 bool Caches::prepare(VirtualGpu& gpu, Contexts::Id id, std::uint64_t* missing) {
-    CachingAllocator* allocator = of(gpu, id);
+    ContextAllocator* allocator = of(gpu, id);
     if (!allocator) return true;
     Denied denied;
     const DisableCancellation uncancelled;
@@ -105,7 +105,7 @@ Statistics Caches::statistics(const VirtualGpu& gpu, unsigned* open) const {
     return all;
 }
 
-Contexts::Id Caches::context_of(const CachingAllocator::Found& block) const {
+Contexts::Id Caches::context_of(const ContextAllocator::Found& block) const {
     Contexts::Id id = 0;
     each([&](const ContextCache& cache) {
         if (&cache.allocator == block.owner) id = cache.id;
@@ -113,7 +113,7 @@ Contexts::Id Caches::context_of(const CachingAllocator::Found& block) const {
     return id;
 }
 
-bool Caches::exported(const CachingAllocator::Found& block) {
+bool Caches::exported(const ContextAllocator::Found& block) {
     if (!notes().exported(map(), block.address, context_of(block))) return false;
     exported_sizes_.add(block.requested);
     return true;
@@ -163,7 +163,7 @@ std::uint64_t Caches::unused(const VirtualGpu& gpu) const {
 void Caches::thread_ends() const {
     const unsigned count = count_.load(std::memory_order_acquire);
     for (unsigned i = 0; i < count; i++) caches_[i]->visitors.fetch_add(1, std::memory_order_seq_cst);
-    CachingAllocator::thread_ends();
+    ContextAllocator::thread_ends();
     for (unsigned i = 0; i < count; i++) caches_[i]->visitors.fetch_sub(1, std::memory_order_release);
 }
 

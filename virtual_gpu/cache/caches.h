@@ -23,7 +23,7 @@ class Caches final : public MemoryReclaimer, private CacheCommons {
     }
 
     // A context's; null if its GPU has none, or there is no memory for one.
-    CachingAllocator* of(VirtualGpu& gpu, Contexts::Id id);
+    ContextAllocator* of(VirtualGpu& gpu, Contexts::Id id);
 
     // A context is there: takes the GPU's slice now where that is the mode. False if it could not have all of it;
     // `missing` says how many bytes less.
@@ -37,9 +37,9 @@ class Caches final : public MemoryReclaimer, private CacheCommons {
     std::uint64_t unused(const VirtualGpu& gpu) const override;
 
     // The context that a block found in one of these is of.
-    Contexts::Id context_of(const CachingAllocator::Found& block) const;
+    Contexts::Id context_of(const ContextAllocator::Found& block) const;
     // Others than this process may hold such a block from now on. False if there is no memory to note it in.
-    bool exported(const CachingAllocator::Found& block);
+    bool exported(const ContextAllocator::Found& block);
     // Whether an allocation should be the driver's rather than a cache's, as others may come to hold it: and it is
     // there to be had without what the cache has in use. Not of a preallocated slice, all of which is the cache's.
     bool better_direct(VirtualGpu& gpu, std::uint64_t bytes) {
@@ -53,7 +53,7 @@ class Caches final : public MemoryReclaimer, private CacheCommons {
     void changed(VirtualGpu& gpu);
     Publisher& publisher() { return publisher_; }
 
-    AddressMap& map() { return CacheCommons::map; }
+    ContextAllocator::Map& map() { return CacheCommons::map; }
     Captures& captures() { return quiescence.captures; }
     Fences& fences() { return quiescence.fences; }
     Reach& reach() { return quiescence.reach; }

@@ -1,5 +1,6 @@
 #include "virtual_gpu/cache/context_cache.h"
 
+#include "policy/allocator/caching_allocator-inl.h"
 #include "policy/base/cancellation.h"
 #include "virtual_gpu/cache/relaxed_captures.h"
 #include "virtual_gpu/gpu/allocation_kind.h"
@@ -9,102 +10,97 @@
 
 namespace cuslice {
 
+template class CachingAllocator<ContextBacking>;
+
 void ContextCache::open(CacheCommons& all, VirtualGpu& on, CUcontext in, Contexts::Id number) {
     commons = &all;
     gpu = &on;
     context = in;
     gpu_bit = Reach::bit(gpu_state().contexts.device_of(in));
     id = number;
-    Backing backing;
-    backing.self = this;
-    backing.take = take;
-    backing.give_back = give_back;
-    const auto of = [](void* self) -> ContextCache& { return *static_cast<ContextCache*>(self); };
-    static constexpr auto kOf = of;
-    backing.room = [](void* self) { return kOf(self).gpu->room(); };
-    backing.quiesce = quiesce;
-    backing.in_context = Quiescence::in_context;
-    backing.fence = fence;
-    backing.past = past;
-    backing.passed = passed;
-    backing.drop_fence = [](void* self, Fence fence) { kOf(self).commons->quiescence.fences.drop(fence); };
-    backing.capturing = [](void* self) { return kOf(self).commons->quiescence.captures.any_for_sure(); };
-    backing.forget = [](void* self, std::uint64_t address) { return kOf(self).commons->notes.forget(address); };
-    backing.wanted = [](void* self) { return kOf(self).gpu->asked_to_trim(); };
-    backing.thread_began = [](void* self) { kOf(self).commons->thread_began(*kOf(self).commons); };
-    backing.changed = [](void* self) {
-        kOf(self).gpu->look_at_cached();
-        kOf(self).commons->tell_changed(*kOf(self).commons, *kOf(self).gpu);
-    };
     const Slice& slice = on.slice();
-    CachingAllocator::Options options;
+    ContextAllocator::Options options;
     options.preallocate = slice.allocator == AllocatorMode::prealloc;
     options.reuse =
-        slice.free == FreeMode::deferred ? CachingAllocator::Reuse::deferred : CachingAllocator::Reuse::strict;
-    allocator.open(backing, all.map, options);
+        slice.free == FreeMode::deferred ? ContextAllocator::Reuse::deferred : ContextAllocator::Reuse::strict;
+    allocator.open(all.map, options);
 }
 
 // Mostly the process has one context, which is current, and captures nothing. Then this and the next three end in a
 // tail call, for which no registers need be saved.
-int ContextCache::quiesce(void* self, std::uint64_t address, bool for_program) {
-    auto& cache = *static_cast<ContextCache*>(self);
-    Quiescence& work = cache.commons->quiescence;
+int ContextBacking::quiesce(std::uint64_t address, bool for_program) {
+    Quiescence& work = commons->quiescence;
     CUcontext current = nullptr;
     const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&current);
     if (current && current == gpu_state().contexts.sole() && work.captures.none_known()) [[likely]]
         return CUSLICE_REAL(cuCtxSynchronize)();
     if (for_program && !current) return asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_CONTEXT;
-    return work.quiesce(cache.context, address, for_program);
+    return work.quiesce(context, address, for_program);
 }
 
-Fence ContextCache::fence(void* self, std::uint64_t address) {
-    auto& cache = *static_cast<ContextCache*>(self);
-    Quiescence& work = cache.commons->quiescence;
-    if (cache.context == gpu_state().contexts.sole() && work.captures.none_known()) [[likely]]
-        return work.fences.make(&cache.context, 1);
-    return work.fence(cache.context, address);
+Fence ContextBacking::fence(std::uint64_t address) {
+    Quiescence& work = commons->quiescence;
+    if (context == gpu_state().contexts.sole() && work.captures.none_known()) [[likely]]
+        return work.fences.make(&context, 1);
+    return work.fence(context, address);
 }
 
-bool ContextCache::past(void* self, std::uint64_t address, Fence* fence) {
-    auto& cache = *static_cast<ContextCache*>(self);
-    Quiescence& work = cache.commons->quiescence;
-    if (cache.context == gpu_state().contexts.sole() && work.captures.none_known()) [[likely]]
-        return work.fences.past(cache.context, fence);
-    *fence = work.fence(cache.context, address);
+bool ContextBacking::past(std::uint64_t address, Fence* fence) {
+    Quiescence& work = commons->quiescence;
+    if (context == gpu_state().contexts.sole() && work.captures.none_known()) [[likely]]
+        return work.fences.past(context, fence);
+    *fence = work.fence(context, address);
     if (!*fence || !work.passed(*fence, false)) return false;
     *fence = 0;
     return true;
 }
 
-bool ContextCache::passed(void* self, Fence fence, bool wait) {
-    Quiescence& work = static_cast<ContextCache*>(self)->commons->quiescence;
+bool ContextBacking::passed(Fence fence, bool wait) {
+    Quiescence& work = commons->quiescence;
     if (work.captures.none_known()) [[likely]]
         return work.fences.passed(fence, wait);
     return work.passed(fence, wait);
 }
 
-std::uint64_t ContextCache::take(void* self, std::uint64_t bytes, Denied* denied) {
-    auto& cache = *static_cast<ContextCache*>(self);
-    VirtualGpu& gpu = *cache.gpu;
+std::uint64_t ContextBacking::room() { return gpu->room(); }
+
+void ContextBacking::drop_fence(Fence fence) { commons->quiescence.fences.drop(fence); }
+
+bool ContextBacking::capturing() { return commons->quiescence.captures.any_for_sure(); }
+
+bool ContextBacking::wanted() { return gpu->asked_to_trim(); }
+
+bool ContextBacking::forget(std::uint64_t address) { return commons->notes.forget(address); }
+
+void ContextBacking::thread_began() { commons->thread_began(*commons); }
+
+void ContextBacking::changed() {
+    gpu->look_at_cached();
+    commons->tell_changed(*commons, *gpu);
+}
+
+std::uint64_t ContextBacking::take(std::uint64_t bytes, Denied* denied) {
+    const auto& cache = static_cast<const ContextCache&>(*this);
+    VirtualGpu& on = *gpu;
     const DisableCancellation uncancelled;
     OverLimit why;
-    if (!gpu.reserve_segment(bytes, cache, &why)) {
+    if (!on.reserve_segment(bytes, cache, &why)) {
         denied->by = Denied::By::limit;
         denied->over_limit = why;
         return 0;
     }
     CUdeviceptr address = 0;
     // Until it is written down whose the segment is.
-    const CurrentContext current(cache.context, CurrentContext::Of::known, true);
+    const CurrentContext current(context, CurrentContext::Of::known, true);
     const bool lives = current && cache.allocator.is_open();
     bool made = false;
-    Reservation reservation(gpu.budget(), bytes);
+    Reservation reservation(on.budget(), bytes);
     const CUresult result = charged_allocation(
         reservation, [&] { return lives ? CUSLICE_REAL(cuMemAlloc_v2)(&address, bytes) : CUDA_ERROR_INVALID_CONTEXT; },
         [&] {
             made = true;
-            const Allocation segment{address, Budget::charged(bytes), cache.id,
-                                     static_cast<std::uint8_t>(gpu.ordinal()), static_cast<std::uint8_t>(Kind::memory)};
+            const Allocation segment{address, Budget::charged(bytes), id, static_cast<std::uint8_t>(on.ordinal()),
+                                     static_cast<std::uint8_t>(Kind::memory)};
             return gpu_state().allocations.insert(segment) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
         },
         [&] {
@@ -119,15 +115,15 @@ std::uint64_t ContextCache::take(void* self, std::uint64_t bytes, Denied* denied
     return 0;
 }
 
-bool ContextCache::give_back(void* self, std::uint64_t address, std::uint64_t) {
-    auto& cache = *static_cast<ContextCache*>(self);
+bool ContextBacking::give_back(std::uint64_t address, std::uint64_t) {
+    const auto& cache = static_cast<const ContextCache&>(*this);
     const DisableCancellation uncancelled;
     const RelaxedCaptures relaxed;
-    const CurrentContext current(cache.context, CurrentContext::Of::known);
+    const CurrentContext current(context, CurrentContext::Of::known);
     // If it has ended, so have its memory and the charge for it; there may be another one by its handle.
     if (!current || !cache.allocator.is_open()) return true;
     const auto release = [&](CUresult, const Allocation& freed) {
-        if (freed.address) release_freed(*cache.gpu, freed);
+        if (freed.address) release_freed(*gpu, freed);
     };
     return charged_free(
                address, [&] { return CUSLICE_REAL(cuMemFree_v2)(address); }, release) == CUDA_SUCCESS;

@@ -9,37 +9,55 @@ namespace cuslice {
 
 class VirtualGpu;
 
+struct CacheCommons;
+
+// Where the caching allocator of one context has its segments from: they are cuMemAlloc's, made in that context and
+// charged to its GPU. See Backing.
+struct ContextBacking {
+    CacheCommons* commons = nullptr;
+    VirtualGpu* gpu = nullptr;
+    CUcontext context = nullptr;
+    Contexts::Id id = 0;
+
+    std::uint64_t take(std::uint64_t bytes, Denied* denied);
+    bool give_back(std::uint64_t address, std::uint64_t bytes);
+    std::uint64_t room();
+    int quiesce(std::uint64_t address, bool for_program);
+    int in_context() { return Quiescence::in_context(); }
+    Fence fence(std::uint64_t address);
+    bool past(std::uint64_t address, Fence* fence);
+    bool passed(Fence fence, bool wait);
+    void drop_fence(Fence fence);
+    bool capturing();
+    bool wanted();
+    bool forget(std::uint64_t address);
+    void thread_began();
+    void changed();
+};
+
+// Made in context_cache.cpp.
+using ContextAllocator = CachingAllocator<ContextBacking>;
+extern template class CachingAllocator<ContextBacking>;
+
 // What the caches of all contexts have together.
 struct CacheCommons {
     Quiescence quiescence;
     Notes notes;
-    AddressMap map;
+    ContextAllocator::Map map;
     // What the caches of a GPU hold has changed.
     void (*tell_changed)(CacheCommons& self, VirtualGpu& gpu) = nullptr;
     // This thread keeps blocks from now on.
     void (*thread_began)(CacheCommons& self) = nullptr;
 };
 
-// The caching allocator of one context: its segments are cuMemAlloc's, made in that context and charged to its GPU.
-struct ContextCache {
-    CachingAllocator allocator;
-    CacheCommons* commons = nullptr;
-    VirtualGpu* gpu = nullptr;
-    CUcontext context = nullptr;
-    std::uint64_t gpu_bit = 0;  // of Reach
-    Contexts::Id id = 0;
+// The cache of one context.
+struct ContextCache : ContextBacking {
+    ContextAllocator allocator{*this};
+    std::uint64_t gpu_bit = 0;          // of Reach
     std::uint64_t operations_seen = 0;  // the idle thread's
     std::atomic<unsigned> visitors{0};  // threads that may be in it though its context is another one's, or has ended
 
     void open(CacheCommons& all, VirtualGpu& on, CUcontext in, Contexts::Id number);
-
-  private:
-    static int quiesce(void* self, std::uint64_t address, bool for_program);
-    static Fence fence(void* self, std::uint64_t address);
-    static bool past(void* self, std::uint64_t address, Fence* fence);
-    static bool passed(void* self, Fence fence, bool wait);
-    static std::uint64_t take(void* self, std::uint64_t bytes, Denied* denied);
-    static bool give_back(void* self, std::uint64_t address, std::uint64_t bytes);
 };
 
 }  // namespace cuslice

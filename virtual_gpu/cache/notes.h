@@ -2,23 +2,25 @@
 #include <atomic>
 #include <cstdint>
 
-#include "policy/allocator/caching_allocator.h"
+#include "policy/base/mutex.h"
 #include "policy/budget/allocation_table.h"
 
 namespace cuslice {
 
 // What there is to know of some blocks beyond their place: a number for CU_POINTER_ATTRIBUTE_BUFFER_ID, which is made
 // when somebody asks for it, and whether other processes may hold the block's memory. Kept as long as the block lives.
-// Thread-safe.
+// The map is the one of the allocator that the block is of: CachingAllocator::Map. Thread-safe.
 class Notes {
   public:
     // A number that no other allocation has or had; 0 if there is no memory to note it in. The block is of the context.
-    std::uint64_t buffer_id(AddressMap& map, std::uint64_t block, std::uint16_t context) {
+    template <typename Map>
+    std::uint64_t buffer_id(Map& map, std::uint64_t block, std::uint16_t context) {
         LockGuard lock(mutex_);
         return note(map, block, context, 0);
     }
     // False if there is no memory to note it in.
-    bool exported(AddressMap& map, std::uint64_t block, std::uint16_t context) {
+    template <typename Map>
+    bool exported(Map& map, std::uint64_t block, std::uint16_t context) {
         LockGuard lock(mutex_);
         return note(map, block, context, kExported) != 0;
     }
@@ -37,13 +39,14 @@ class Notes {
     // Far from the driver's own numbers, which count up from a small one.
     static constexpr std::uint64_t kFirst = 1ull << 60;
 
-    std::uint64_t note(AddressMap& map, std::uint64_t block, std::uint16_t context, std::uint8_t kind)
+    template <typename Map>
+    std::uint64_t note(Map& map, std::uint64_t block, std::uint16_t context, std::uint8_t kind)
         CUSLICE_REQUIRES(mutex_) {
         Allocation known = notes_.erase(block);
         if (!known.address) known = {block, ++last_ * AllocationTable::kUnit, context, 0, 0};
         known.kind |= kind;
         if (!notes_.insert(known)) return 0;
-        if (!CachingAllocator::mark(map, block)) {
+        if (!Map::Allocator::mark(map, block)) {
             notes_.erase(block);
             return 0;
         }

@@ -7,7 +7,7 @@
 
 namespace cuslice {
 
-int Quiescence::in_context(void*) {
+int Quiescence::in_context() {
     CUcontext current = nullptr;
     const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&current);
     return asked != CUDA_SUCCESS || current ? asked : CUDA_ERROR_INVALID_CONTEXT;
@@ -36,10 +36,10 @@ CUresult wait_for_work_of(CUcontext context) {
 
 // A free of the program's is deferred where it can't be waited for, and later the driver can be asked again.
 int Quiescence::quiesce(CUcontext context, CUdeviceptr address, bool for_program) {
-    if (for_program ? captures.any() : captures.any_for_sure()) return Backing::kNotNow;
+    if (for_program ? captures.any() : captures.any_for_sure()) return kNotNow;
     CUcontext all[Reach::kMaxContexts];
     const std::size_t count = reach.list(gpu_state().contexts, context, address, all, std::size(all));
-    if (count > std::size(all)) return Backing::kNotNow;
+    if (count > std::size(all)) return kNotNow;
     for (std::size_t i = 0; i < count; i++) {
         const CUresult result = wait_for_work_of(all[i]);
         // One that has ended meanwhile has waited for its own work.

@@ -13,7 +13,7 @@ class Quiescence {
     // Backing::quiesce.
     int quiesce(CUcontext context, CUdeviceptr address, bool for_program);
     // CUDA_SUCCESS if a context is current in this thread, else the status for a free in none.
-    static int in_context(void* = nullptr);
+    static int in_context();
     // The same without waiting.
     Fence fence(CUcontext context, CUdeviceptr address);
     // See Backing::passed. Not while a stream is being captured.

@@ -11,7 +11,7 @@
 
 namespace cuslice {
 
-using Freed = CachingAllocator::Freed;
+using Freed = TestAllocator::Freed;
 
 namespace {
 
@@ -65,22 +65,22 @@ void run_random(Allocator& a, Owners& owners, std::uint32_t who, int operations)
         } else {
             const std::size_t k = random() % live.size();
             owners.leave(live[k].address, live[k].bytes, who);
-            if (CachingAllocator::free(shared_map(), live[k].address, &error) != Freed::done) owners.wrong++;
+            if (TestAllocator::free(shared_map(), live[k].address, &error) != Freed::done) owners.wrong++;
             live[k] = live.back();
             live.pop_back();
         }
     }
     for (const Live& block : live) {
         owners.leave(block.address, block.bytes, who);
-        if (CachingAllocator::free(shared_map(), block.address, &error) != Freed::done) owners.wrong++;
+        if (TestAllocator::free(shared_map(), block.address, &error) != Freed::done) owners.wrong++;
     }
-    CachingAllocator::thread_ends();
+    TestAllocator::thread_ends();
 }
 
 }  // namespace
 
 TEST_CASE("64 threads: no block is two threads' at once, and nothing is left when they have ended") {
-    const auto options = GENERATE(CachingAllocator::Options{}, kDeferred);
+    const auto options = GENERATE(TestAllocator::Options{}, kDeferred);
     Allocator a(options, 512 * kMiB);
     Owners owners;
     std::vector<std::thread> threads;
@@ -114,7 +114,7 @@ TEST_CASE("whoever has grown is not refused because others were quicker to use w
             threads.emplace_back([&] {
                 Denied denied;
                 for (int i = 0; i < 200; i++) refused += !a.allocator.allocate(500 * kKiB, &denied);
-                CachingAllocator::thread_ends();
+                TestAllocator::thread_ends();
             });
         for (std::thread& thread : threads) thread.join();
     }
@@ -122,7 +122,7 @@ TEST_CASE("whoever has grown is not refused because others were quicker to use w
 }
 
 TEST_CASE("one thread allocates and another frees") {
-    const auto options = GENERATE(CachingAllocator::Options{}, kDeferred);
+    const auto options = GENERATE(TestAllocator::Options{}, kDeferred);
     Allocator a(options, 256 * kMiB);
     constexpr unsigned kSlots = 256;
     std::vector<std::atomic<std::uint64_t>> slots(kSlots);
@@ -133,9 +133,9 @@ TEST_CASE("one thread allocates and another frees") {
         for (int i = 0; i < count; i++) {
             std::uint64_t address = 0;
             while (!(address = slots[static_cast<unsigned>(i) % kSlots].exchange(0))) std::this_thread::yield();
-            if (CachingAllocator::free(shared_map(), address, &error) != Freed::done) wrong++;
+            if (TestAllocator::free(shared_map(), address, &error) != Freed::done) wrong++;
         }
-        CachingAllocator::thread_ends();
+        TestAllocator::thread_ends();
     });
     Denied denied;
     for (int i = 0; i < count; i++) {
@@ -163,13 +163,13 @@ TEST_CASE("two threads free the same block: one of them is told that it was wron
             ready++;
             while (ready.load() < 2) {
             }
-            const Freed freed = CachingAllocator::free(shared_map(), address, &error);
+            const Freed freed = TestAllocator::free(shared_map(), address, &error);
             (freed == Freed::done ? done : invalid)++;
         };
         if (round % 100 == 0) {  // threads are dear
             std::thread other([&] {
                 racer();
-                CachingAllocator::thread_ends();
+                TestAllocator::thread_ends();
             });
             racer();
             other.join();
@@ -189,8 +189,8 @@ TEST_CASE(
     const auto work = [&](std::uint64_t bytes) {
         Denied denied;
         int error = 0;
-        while (!over) CachingAllocator::free(shared_map(), a.allocator.allocate(bytes, &denied), &error);
-        CachingAllocator::thread_ends();
+        while (!over) TestAllocator::free(shared_map(), a.allocator.allocate(bytes, &denied), &error);
+        TestAllocator::thread_ends();
     };
     std::thread small(work, 1000), large(work, 100'000);
     unsigned wrong = 0;

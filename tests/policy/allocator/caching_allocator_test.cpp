@@ -1,4 +1,4 @@
-#include "policy/allocator/caching_allocator.h"
+#include "tests/policy/allocator/test_backing.h"
 
 #include <algorithm>
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace cuslice {
 
-using Freed = CachingAllocator::Freed;
+using Freed = TestAllocator::Freed;
 
 TEST_CASE("the first segment is of 2 MiB, and what is freed is used again") {
     Allocator a;
@@ -27,7 +27,7 @@ TEST_CASE("the first segment is of 2 MiB, and what is freed is used again") {
 }
 
 TEST_CASE("large blocks begin where other devices and the host can map them, whatever was allocated before") {
-    const auto options = GENERATE(CachingAllocator::Options{}, kDeferred);
+    const auto options = GENERATE(TestAllocator::Options{}, kDeferred);
     Allocator a(options);
     std::mt19937 random(3);
     std::vector<std::uint64_t> live;
@@ -47,7 +47,7 @@ TEST_CASE("large blocks begin where other devices and the host can map them, wha
 }
 
 TEST_CASE("a repeating program makes no driver allocation after its first round") {
-    const auto options = GENERATE(CachingAllocator::Options{}, kDeferred);
+    const auto options = GENERATE(TestAllocator::Options{}, kDeferred);
     Allocator a(options);
     unsigned takes = 0;
     for (int round = 0; round < 20; round++) {
@@ -118,7 +118,7 @@ TEST_CASE("where the driver has less than the limit, a tenth less is asked until
 }
 
 TEST_CASE("preallocation takes all there is room for, and keeps it") {
-    Allocator a({CachingAllocator::Reuse::strict, true}, 1000 * kMiB);
+    Allocator a({TestAllocator::Reuse::strict, true}, 1000 * kMiB);
     Denied denied;
     CHECK(a.allocator.top_up(&denied));
     CHECK(a.memory.held == 1000 * kMiB);
@@ -148,7 +148,7 @@ TEST_CASE("strict: a block whose GPU can't be waited for stays the program's") {
 }
 
 TEST_CASE("while a stream is captured nothing is waited for, and freed blocks are not handed out") {
-    const auto options = GENERATE(CachingAllocator::Options{}, kDeferred);
+    const auto options = GENERATE(TestAllocator::Options{}, kDeferred);
     Allocator a(options);
     const std::uint64_t small = a.allocate(1000), large = a.allocate(kMiB);
     a.memory.capturing = true;
@@ -211,7 +211,7 @@ TEST_CASE("interior addresses lead to their block") {
 }
 
 TEST_CASE("a range is within one block, which reaches as far as its size was rounded up, or in no segment") {
-    const CachingAllocator::Options options = GENERATE(CachingAllocator::Options{}, kDeferred);
+    const TestAllocator::Options options = GENERATE(TestAllocator::Options{}, kDeferred);
     Allocator a(options);
     const std::uint64_t size = GENERATE(1ull, 511ull, 1000ull, 5000ull, 64 * kKiB, 64 * kKiB + 1, 200 * kKiB - 7,
                                         2 * kMiB, 5 * kMiB + 1234, 300 * kMiB);
@@ -247,9 +247,9 @@ TEST_CASE("a range is within one block, which reaches as far as its size was rou
 TEST_CASE("what was noted of a block is forgotten with it, and what others may use is not handed out again") {
     Allocator a;
     const std::uint64_t small = a.allocate(5000), large = a.allocate(3 * kMiB), other = a.allocate(5000);
-    CHECK(CachingAllocator::mark(shared_map(), small));
-    CHECK(CachingAllocator::mark(shared_map(), large));
-    CHECK_FALSE(CachingAllocator::mark(shared_map(), small + 512));
+    CHECK(TestAllocator::mark(shared_map(), small));
+    CHECK(TestAllocator::mark(shared_map(), large));
+    CHECK_FALSE(TestAllocator::mark(shared_map(), small + 512));
     a.free(other);
     CHECK(a.memory.forgotten.empty());
     a.memory.keep_marked = true;
@@ -267,7 +267,7 @@ TEST_CASE("what was noted of a block is forgotten with it, and what others may u
 TEST_CASE("a segment with nothing left but blocks that others may use goes back to the driver") {
     Allocator a;
     const std::uint64_t exported = a.allocate(100 * kMiB), beside = a.allocate(kMiB);
-    REQUIRE(CachingAllocator::mark(shared_map(), exported));
+    REQUIRE(TestAllocator::mark(shared_map(), exported));
     a.memory.keep_marked = true;
     const std::uint64_t held = a.memory.held;
     a.free(exported);
@@ -307,27 +307,27 @@ TEST_CASE("what is idle goes back when somebody else needs it, at the next slow 
 }
 
 TEST_CASE("a thread keeps the large blocks that it has freed last, for the same size, until another is asked for") {
-    Allocator a(GENERATE(CachingAllocator::Options{}, kDeferred));
+    Allocator a(GENERATE(TestAllocator::Options{}, kDeferred));
     REQUIRE(a.free(a.allocate(1)) == Freed::done);  // this thread's store is there
     a.allocator.trim(~0ull);
     a.memory.takes = 0;
     const std::uint64_t block = a.allocate(2 * kMiB), other = a.allocate(kMiB);
-    REQUIRE(a.free(block) == CachingAllocator::Freed::done);
-    CHECK(a.free(block) == CachingAllocator::Freed::invalid);
-    CHECK(a.free(block + 512) == CachingAllocator::Freed::invalid);
+    REQUIRE(a.free(block) == TestAllocator::Freed::done);
+    CHECK(a.free(block) == TestAllocator::Freed::invalid);
+    CHECK(a.free(block + 512) == TestAllocator::Freed::invalid);
     CHECK(a.find(block).owner == nullptr);
     CHECK(a.allocator.statistics().allocated.current == kMiB);
     CHECK(a.allocator.statistics().requested.current == kMiB);
     CHECK(a.allocate(2 * kMiB - 100) == block);
     CHECK(a.find(block + 2 * kMiB - 101).requested == 2 * kMiB - 100);
     CHECK_FALSE(a.find(block + 2 * kMiB - 100).owner);
-    REQUIRE(a.free(block) == CachingAllocator::Freed::done);
-    REQUIRE(a.free(other) == CachingAllocator::Freed::done);
+    REQUIRE(a.free(block) == TestAllocator::Freed::done);
+    REQUIRE(a.free(other) == TestAllocator::Freed::done);
     // Both are one again, and no segment is taken.
     const std::uint64_t whole = a.allocate(4 * kMiB);
     CHECK(whole);
     CHECK(a.memory.takes == 1);
-    REQUIRE(a.free(whole) == CachingAllocator::Freed::done);
+    REQUIRE(a.free(whole) == TestAllocator::Freed::done);
     CHECK(a.allocator.trim(1) == 4 * kMiB);
     CHECK(a.memory.held == 0);
 }
@@ -340,11 +340,11 @@ TEST_CASE("what a thread keeps is others' when they need it, or when it ends") {
     std::thread thread([&] {
         block = a.allocator.allocate(kMiB, &a.denied);
         int error = 0;
-        CachingAllocator::free(shared_map(), block, &error);
-        if (ends) CachingAllocator::thread_ends();
+        TestAllocator::free(shared_map(), block, &error);
+        if (ends) TestAllocator::thread_ends();
         step = 1;
         while (step < 2) std::this_thread::yield();
-        if (!ends) CachingAllocator::thread_ends();
+        if (!ends) TestAllocator::thread_ends();
     });
     while (step < 1) std::this_thread::yield();
     CHECK(a.allocate(2 * kMiB) == block);
@@ -423,12 +423,12 @@ TEST_CASE("what has changed in the statistics is told when it is worth it, and w
     a.memory.limit = a.memory.held;
     CHECK(told([&] { CHECK_FALSE(a.allocate(200 * kMiB)); }) == 1);
     CHECK(a.memory.last.ooms == 1);
-    CHECK(told([&] { CachingAllocator::thread_ends(); }) == 1);
+    CHECK(told([&] { TestAllocator::thread_ends(); }) == 1);
     a.memory.asked = nullptr;
 }
 
 TEST_CASE("where much is held, a 64th of it is worth telling") {
-    Allocator a({CachingAllocator::Reuse::strict, true}, 4 * kGiB);
+    Allocator a({TestAllocator::Reuse::strict, true}, 4 * kGiB);
     REQUIRE(a.allocator.top_up(&a.denied));
     a.free(a.allocate(2 * kGiB));
     const unsigned before = a.memory.changes;
@@ -474,11 +474,11 @@ TEST_CASE("statistics: current, peak, allocated and freed") {
 
 TEST_CASE("a context that ends while its allocator grows leaves nothing behind, and waits for nobody") {
     struct Ending : MadeUpMemory {
-        CachingAllocator* allocator = nullptr;
+        TestAllocator* allocator = nullptr;
     } memory;
-    CachingAllocator& allocator = *new CachingAllocator;
+    TestAllocator& allocator = *new TestAllocator;
     memory.allocator = &allocator;
-    Backing backing = memory.backing();
+    BackingTable backing = memory.backing();
     static std::uint64_t (*const take)(void*, std::uint64_t, Denied*) = backing.take;
     backing.take = [](void* self, std::uint64_t bytes, Denied* denied) {
         const std::uint64_t address = take(self, bytes, denied);
@@ -490,7 +490,7 @@ TEST_CASE("a context that ends while its allocator grows leaves nothing behind, 
     CHECK(allocator.allocate(kMiB, &denied) == 0);
     CHECK(memory.held == 0);
     CHECK(allocator.reserved() == 0);
-    CachingAllocator::thread_ends();
+    TestAllocator::thread_ends();
     delete &allocator;
 }
 

@@ -10,12 +10,12 @@ namespace {
 
 /// Its context ends, and it is another one's, when the GPU is asked next.
 struct Ends {
-    explicit Ends(CachingAllocator::Options how) : options(how), a(how) {
+    explicit Ends(TestAllocator::Options how) : options(how), a(how) {
         a.allocator.close();
         open();
     }
     void open() {
-        Backing backing = a.memory.backing();
+        BackingTable backing = a.memory.backing();
         ends = this;
         passed = backing.passed;
         backing.passed = [](void* self, Fence fence, bool wait) {
@@ -63,11 +63,11 @@ struct Ends {
             REQUIRE(address);
             CHECK(mine.insert(address).second);
         }
-        for (const std::uint64_t address : mine) CHECK(a.free(address) == CachingAllocator::Freed::done);
+        for (const std::uint64_t address : mine) CHECK(a.free(address) == TestAllocator::Freed::done);
     }
 
     static inline Ends* ends = nullptr;
-    CachingAllocator::Options options;
+    TestAllocator::Options options;
     Allocator a;
     bool (*passed)(void*, Fence, bool) = nullptr;
     bool (*past)(void*, std::uint64_t, Fence*) = nullptr;

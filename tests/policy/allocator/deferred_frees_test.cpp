@@ -12,7 +12,7 @@
 namespace cuslice {
 namespace {
 
-using Freed = CachingAllocator::Freed;
+using Freed = TestAllocator::Freed;
 using tests::await_sleep, tests::this_thread;
 
 // Pairs of this size, until the segment has no room for another block: 2 MiB have room for two.
@@ -45,7 +45,7 @@ TEST_CASE("a thread has its own freed blocks again without the allocator's lock"
         Denied denied;
         int error = 0;
         const auto pair = [&] {
-            CachingAllocator::free(shared_map(), a.allocator.allocate(kMiB, &denied), &error);
+            TestAllocator::free(shared_map(), a.allocator.allocate(kMiB, &denied), &error);
             pairs++;
         };
         while (pairs < 10) pair();
@@ -53,7 +53,7 @@ TEST_CASE("a thread has its own freed blocks again without the allocator's lock"
         while (step < 2) std::this_thread::yield();
         while (pairs < 20) pair();
         step = 3;
-        CachingAllocator::thread_ends();
+        TestAllocator::thread_ends();
     });
     while (step < 1) std::this_thread::yield();
     std::function<void()> once = [&] {

@@ -8,10 +8,10 @@
 
 namespace cuslice {
 
-using Freed = CachingAllocator::Freed;
+using Freed = TestAllocator::Freed;
 
 TEST_CASE("a huge block has a segment of its size to itself, which is exchanged when its size changes") {
-    const auto options = GENERATE(CachingAllocator::Options{}, kDeferred);
+    const auto options = GENERATE(TestAllocator::Options{}, kDeferred);
     Allocator a(options);
     std::uint64_t live = 0;
     for (std::uint64_t size = 100 * kMiB; size <= 400 * kMiB; size += 30 * kMiB) {

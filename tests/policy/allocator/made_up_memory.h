@@ -6,7 +6,7 @@
 #include <mutex>
 #include <set>
 
-#include "policy/allocator/caching_allocator.h"
+#include "tests/policy/allocator/test_backing.h"
 
 namespace cuslice {
 
@@ -22,8 +22,8 @@ struct MadeUpMemory {
     bool no_fences = false;
     bool instant = true;  // the GPU is always done
     bool keep_marked = false;
-    std::atomic<bool> wanted{false};    // somebody else needs what is idle
-    CachingAllocator* asked = nullptr;  // for its statistics, whenever they have changed
+    std::atomic<bool> wanted{false};  // somebody else needs what is idle
+    TestAllocator* asked = nullptr;   // for its statistics, whenever they have changed
     Statistics last;
 
     std::uint64_t held = 0, peak = 0, next = 1ull << 40;
@@ -33,8 +33,8 @@ struct MadeUpMemory {
     std::set<std::uint64_t> forgotten;
     std::mutex mutex;
 
-    Backing backing() {
-        Backing b;
+    BackingTable backing() {
+        BackingTable b;
         b.self = this;
         b.take = [](void* self, std::uint64_t bytes, Denied* denied) { return of(self).take(bytes, denied); };
         b.give_back = [](void* self, std::uint64_t address, std::uint64_t bytes) {
@@ -47,7 +47,7 @@ struct MadeUpMemory {
         b.quiesce = [](void* self, std::uint64_t, bool) {
             MadeUpMemory& m = of(self);
             std::lock_guard lock(m.mutex);
-            if (m.capturing) return Backing::kNotNow;
+            if (m.capturing) return kNotNow;
             m.quiesces++;
             m.pending.clear();
             return m.sync_error;
@@ -136,38 +136,36 @@ struct MadeUpMemory {
 };
 
 // A map is large, and never given back: one for all tests, as there is one in a process.
-inline AddressMap& shared_map() {
-    static AddressMap map;
+inline TestAllocator::Map& shared_map() {
+    static TestAllocator::Map map;
     return map;
 }
 
 // An allocator on a made-up GPU, for one test. This thread's caches of it end with it.
 struct Allocator {
     MadeUpMemory memory;
-    CachingAllocator& allocator = *new CachingAllocator;  // threads may hold on to it
+    TestAllocator& allocator = *new TestAllocator;  // threads may hold on to it
     Denied denied;
     int error = 0;
 
-    explicit Allocator(CachingAllocator::Options options = {}, std::uint64_t limit = 64ull << 30) {
+    explicit Allocator(TestAllocator::Options options = {}, std::uint64_t limit = 64ull << 30) {
         memory.limit = limit;
         allocator.open(memory.backing(), shared_map(), options);
     }
     ~Allocator() {
         allocator.close();
-        CachingAllocator::thread_ends();
+        TestAllocator::thread_ends();
         delete &allocator;
     }
     std::uint64_t allocate(std::uint64_t bytes) { return allocator.allocate(bytes, &denied); }
-    CachingAllocator::Freed free(std::uint64_t address) {
-        return CachingAllocator::free(shared_map(), address, &error);
-    }
+    TestAllocator::Freed free(std::uint64_t address) { return TestAllocator::free(shared_map(), address, &error); }
     static bool holds(std::uint64_t address, std::uint64_t bytes) {
-        return CachingAllocator::holds(shared_map(), address, bytes);
+        return TestAllocator::holds(shared_map(), address, bytes);
     }
-    CachingAllocator::Found find(std::uint64_t address) { return CachingAllocator::find(shared_map(), address); }
+    TestAllocator::Found find(std::uint64_t address) { return TestAllocator::find(shared_map(), address); }
 };
 
 constexpr std::uint64_t kKiB = 1 << 10, kMiB = 1 << 20, kGiB = 1 << 30;
-constexpr CachingAllocator::Options kDeferred{CachingAllocator::Reuse::deferred, false};
+constexpr TestAllocator::Options kDeferred{TestAllocator::Reuse::deferred, false};
 
 }  // namespace cuslice

@@ -33,13 +33,13 @@ void* __wrap__ZN7cuslice17take_table_memoryEm(std::size_t bytes) {
 namespace cuslice {
 namespace {
 
-using Freed = CachingAllocator::Freed;
+using Freed = TestAllocator::Freed;
 
 TEST_CASE("without host memory for a segment it goes back, the driver is not asked again, and later all is well") {
     const std::uint64_t size = GENERATE(4 * kKiB, 3 * kMiB, 100 * kMiB);
     const bool preallocates = GENERATE(false, true);
     CAPTURE(size, preallocates);
-    Allocator a({CachingAllocator::Reuse::strict, preallocates}, kGiB);
+    Allocator a({TestAllocator::Reuse::strict, preallocates}, kGiB);
     {
         const NoTables none;
         CHECK(a.allocate(size) == 0);

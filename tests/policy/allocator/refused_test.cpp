@@ -7,9 +7,9 @@
 namespace cuslice {
 namespace {
 
-using Freed = CachingAllocator::Freed;
+using Freed = TestAllocator::Freed;
 
-constexpr CachingAllocator::Options kStrict{};
+constexpr TestAllocator::Options kStrict{};
 
 }  // namespace
 
@@ -53,7 +53,7 @@ TEST_CASE("a worn out segment that can't be given back is given back later") {
     const bool capturing = GENERATE(false, true);
     Allocator a;
     const std::uint64_t exported = a.allocate(100 * kMiB), held = a.memory.held;
-    REQUIRE(CachingAllocator::mark(shared_map(), exported));
+    REQUIRE(TestAllocator::mark(shared_map(), exported));
     a.memory.keep_marked = true;
     (capturing ? a.memory.capturing : a.memory.takes_nothing_back) = true;
     CHECK(a.free(exported) == Freed::done);

@@ -9,7 +9,7 @@
 
 namespace cuslice {
 
-using Freed = CachingAllocator::Freed;
+using Freed = TestAllocator::Freed;
 
 TEST_CASE("four bytes occupy one unit") {
     Allocator a;
@@ -56,7 +56,7 @@ TEST_CASE("a large free block serves several smaller requests, and no segment is
 }
 
 TEST_CASE("an out-of-memory does not poison later allocations") {
-    const auto options = GENERATE(CachingAllocator::Options{}, kDeferred);
+    const auto options = GENERATE(TestAllocator::Options{}, kDeferred);
     Allocator a(options, 64 * kMiB);
     const std::uint64_t kept = a.allocate(10 * kMiB);
     for (int i = 0; i < 10; i++) {

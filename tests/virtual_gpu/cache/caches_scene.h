@@ -50,7 +50,7 @@ struct CachesScene {
     }
     ~CachesScene() {
         for (const std::uintptr_t number : {1, 2, 3, 4}) end(context(number));
-        CachingAllocator::thread_ends();
+        ContextAllocator::thread_ends();
         gpu_state().reclaimer = nullptr;
         gpu_state().sharing.folder.clear();
         std::filesystem::remove_all(folder);
@@ -65,18 +65,18 @@ struct CachesScene {
             gpu_state().allocations.erase_context(id, release, &gpu);
         driver.end(context);
     }
-    CachingAllocator& of(Contexts::Id id) {
-        CachingAllocator* allocator = caches.of(gpu, id);
+    ContextAllocator& of(Contexts::Id id) {
+        ContextAllocator* allocator = caches.of(gpu, id);
         REQUIRE(allocator);
         return *allocator;
     }
-    std::uint64_t take(CachingAllocator& allocator, std::uint64_t bytes) {
+    std::uint64_t take(ContextAllocator& allocator, std::uint64_t bytes) {
         const std::uint64_t address = allocator.allocate(bytes, &denied);
         REQUIRE(address);
         return address;
     }
-    CachingAllocator::Freed free(std::uint64_t address) {
-        return CachingAllocator::free(caches.map(), address, &error);
+    ContextAllocator::Freed free(std::uint64_t address) {
+        return ContextAllocator::free(caches.map(), address, &error);
     }
     /// Nothing is charged, held, recorded or in flight.
     void check_nothing() {

@@ -42,13 +42,13 @@ TEST_CASE("a GPU without a cache has no allocator, and neither has a context tha
 TEST_CASE("each context has one allocator, whoever asks first") {
     Scene scene;
     constexpr unsigned kThreads = 4;
-    std::vector<CachingAllocator*> ones(kThreads), others(kThreads);
+    std::vector<ContextAllocator*> ones(kThreads), others(kThreads);
     on_threads(kThreads, [&](unsigned t) {
         ones[t] = scene.caches.of(scene.gpu, scene.one);
         others[t] = scene.caches.of(scene.gpu, scene.other);
     });
-    CHECK(std::set<CachingAllocator*>(ones.begin(), ones.end()).size() == 1);
-    CHECK(std::set<CachingAllocator*>(others.begin(), others.end()).size() == 1);
+    CHECK(std::set<ContextAllocator*>(ones.begin(), ones.end()).size() == 1);
+    CHECK(std::set<ContextAllocator*>(others.begin(), others.end()).size() == 1);
     CHECK(ones[0] != others[0]);
     unsigned open = 0;
     scene.caches.statistics(scene.gpu, &open);
@@ -99,8 +99,8 @@ TEST_CASE("while a stream is captured nothing is taken for a preallocation that 
 
 TEST_CASE("as much as is asked for is given back, of any context but the one that is left out") {
     Scene scene;
-    CachingAllocator &first = scene.of(scene.one), &second = scene.of(scene.other);
-    for (CachingAllocator* allocator : {&first, &second}) scene.free(scene.take(*allocator, 100 * kMiB));
+    ContextAllocator &first = scene.of(scene.one), &second = scene.of(scene.other);
+    for (ContextAllocator* allocator : {&first, &second}) scene.free(scene.take(*allocator, 100 * kMiB));
     const std::uint64_t each = first.reserved();
     CHECK(scene.caches.unused(scene.gpu) == 2 * each);
     const ContextCache* except = nullptr;
@@ -132,7 +132,7 @@ TEST_CASE("as much as is asked for is given back, of any context but the one tha
 
 TEST_CASE("a context's end closes its cache, and what it has done stays in the statistics") {
     Scene scene;
-    CachingAllocator &first = scene.of(scene.one), &second = scene.of(scene.other);
+    ContextAllocator &first = scene.of(scene.one), &second = scene.of(scene.other);
     scene.take(first, 100 * kMiB);
     scene.take(second, 200 * kMiB);
     const Statistics before = scene.caches.statistics(scene.gpu);
@@ -155,8 +155,8 @@ TEST_CASE("a context's end closes its cache, and what it has done stays in the s
 
 TEST_CASE("a closed cache becomes another context's, but not while somebody is in it") {
     Scene scene;
-    CachingAllocator* const first = scene.caches.of(scene.gpu, scene.one);
-    CachingAllocator* meanwhile = nullptr;
+    ContextAllocator* const first = scene.caches.of(scene.gpu, scene.one);
+    ContextAllocator* meanwhile = nullptr;
     scene.caches.each([&](ContextCache& cache) {
         if (&cache.allocator != first) return;
         scene.end(context(1));
@@ -170,24 +170,24 @@ TEST_CASE("a closed cache becomes another context's, but not while somebody is i
 
 TEST_CASE("a context's blocks are forgotten with it, and so is what was noted of them") {
     Scene scene;
-    CachingAllocator& allocator = scene.of(scene.other);
+    ContextAllocator& allocator = scene.of(scene.other);
     const std::uint64_t address = scene.take(allocator, kMiB);
-    const CachingAllocator::Found block = CachingAllocator::find(scene.caches.map(), address);
+    const ContextAllocator::Found block = ContextAllocator::find(scene.caches.map(), address);
     REQUIRE(block.address == address);
     CHECK(scene.caches.context_of(block) == scene.other);
     REQUIRE(scene.caches.exported(block));
     scene.end(context(2));
     CHECK(scene.caches.context_of(block) == 0);
-    CHECK(CachingAllocator::find(scene.caches.map(), address).address == 0);
+    CHECK(ContextAllocator::find(scene.caches.map(), address).address == 0);
     CHECK(scene.caches.notes().forget(address));
-    CHECK(scene.free(address) == CachingAllocator::Freed::not_ours);
+    CHECK(scene.free(address) == ContextAllocator::Freed::not_ours);
 }
 
 TEST_CASE("sizes of which a block was exported are better had directly, where there is room beside the cache") {
     Scene scene;
-    CachingAllocator& allocator = scene.of(scene.one);
+    ContextAllocator& allocator = scene.of(scene.one);
     const std::uint64_t address = scene.take(allocator, 4096);
-    const CachingAllocator::Found block = CachingAllocator::find(scene.caches.map(), address);
+    const ContextAllocator::Found block = ContextAllocator::find(scene.caches.map(), address);
     {
         const NoMemory none;
         CHECK_FALSE(scene.caches.exported(block));
@@ -209,22 +209,22 @@ TEST_CASE("sizes of which a block was exported are better had directly, where th
 
 TEST_CASE("of a preallocated slice nothing is had directly") {
     Scene scene(AllocatorMode::prealloc);
-    CachingAllocator& allocator = scene.of(scene.one);
+    ContextAllocator& allocator = scene.of(scene.one);
     const std::uint64_t address = scene.take(allocator, 4096);
-    REQUIRE(scene.caches.exported(CachingAllocator::find(scene.caches.map(), address)));
+    REQUIRE(scene.caches.exported(ContextAllocator::find(scene.caches.map(), address)));
     CHECK_FALSE(scene.caches.better_direct(scene.gpu, 4096));
 }
 
 TEST_CASE("what a thread keeps to itself goes back at its end") {
     Scene scene;
-    CachingAllocator& allocator = scene.of(scene.one);
+    ContextAllocator& allocator = scene.of(scene.one);
     std::thread([&] {
         MadeUpDriver::stack() = {context(1)};
         Denied denied;
         int error = 0;
         for (int i = 0; i < 100; i++) {
             const std::uint64_t address = allocator.allocate(4096, &denied);
-            CachingAllocator::free(scene.caches.map(), address, &error);
+            ContextAllocator::free(scene.caches.map(), address, &error);
         }
     }).join();
     CHECK(allocator.reserved() > 0);
@@ -247,7 +247,7 @@ TEST_CASE("contexts that end among threads which look at all caches leave nothin
         });
     for (std::uintptr_t i = 0; i < 50; i++) {
         const CUcontext ending = context(100 + i);
-        CachingAllocator& allocator = scene.of(scene.driver.make(ending));
+        ContextAllocator& allocator = scene.of(scene.driver.make(ending));
         scene.take(allocator, kMiB);
         const ContextEnd end(ending);
         scene.end(ending);

@@ -36,7 +36,7 @@ struct FullTable {
 
 TEST_CASE("a segment that the driver refuses is not charged, and the refusal is the driver's") {
     Scene scene;
-    CachingAllocator& allocator = scene.of(scene.one);
+    ContextAllocator& allocator = scene.of(scene.one);
     SECTION("it has none") {
         scene.driver.room = 0;
         CHECK(allocator.allocate(kMiB, &scene.denied) == 0);
@@ -67,7 +67,7 @@ TEST_CASE("a segment beyond the limit is refused before the driver is asked, and
 
 TEST_CASE("a segment that can't be recorded goes back to the driver, and is not charged") {
     Scene scene;
-    CachingAllocator& allocator = scene.of(scene.one);
+    ContextAllocator& allocator = scene.of(scene.one);
     scene.take(allocator, kMiB);  // the allocator has memory for more
     const std::uint64_t used = scene.gpu.budget().used();
     {
@@ -86,7 +86,7 @@ TEST_CASE("a segment that can't be recorded goes back to the driver, and is not 
 
 TEST_CASE("a segment that the allocator has no memory to cut goes back to the driver, and is not charged") {
     Scene scene;
-    CachingAllocator& allocator = scene.of(scene.one);
+    ContextAllocator& allocator = scene.of(scene.one);
     {
         const NoMemory none;
         CHECK(allocator.allocate(100 * kMiB, &scene.denied) == 0);
@@ -98,7 +98,7 @@ TEST_CASE("a segment that the allocator has no memory to cut goes back to the dr
 
 TEST_CASE("a segment of a context that has ended unseen is refused, and not charged") {
     Scene scene;
-    CachingAllocator& allocator = scene.of(scene.other);
+    ContextAllocator& allocator = scene.of(scene.other);
     scene.driver.end(context(2), false);
     CHECK(allocator.allocate(kMiB, &scene.denied) == 0);
     CHECK(scene.denied.by == Denied::By::failure);
@@ -108,8 +108,8 @@ TEST_CASE("a segment of a context that has ended unseen is refused, and not char
 
 TEST_CASE("a segment that the driver doesn't take back stays charged, and goes back later") {
     Scene scene;
-    CachingAllocator& allocator = scene.of(scene.one);
-    CHECK(scene.free(scene.take(allocator, 100 * kMiB)) == CachingAllocator::Freed::done);
+    ContextAllocator& allocator = scene.of(scene.one);
+    CHECK(scene.free(scene.take(allocator, 100 * kMiB)) == ContextAllocator::Freed::done);
     const std::uint64_t held = scene.gpu.budget().used();
     scene.driver.say["cuMemFree"] = CUDA_ERROR_UNKNOWN;
     CHECK(scene.caches.trim(scene.gpu, kGiB) == 0);
@@ -124,21 +124,21 @@ TEST_CASE("a segment that the driver doesn't take back stays charged, and goes b
 
 TEST_CASE("a block's end waits for its context's work, and in no context it is refused and the block is there") {
     Scene scene;
-    CachingAllocator& allocator = scene.of(scene.one);
+    ContextAllocator& allocator = scene.of(scene.one);
     const std::uint64_t address = scene.take(allocator, 100 * kMiB);
     const std::uint64_t used = allocator.statistics().allocated.current;
     MadeUpDriver::stack().clear();
-    CHECK(scene.free(address) == CachingAllocator::Freed::failed);
+    CHECK(scene.free(address) == ContextAllocator::Freed::failed);
     CHECK(scene.error == CUDA_ERROR_INVALID_CONTEXT);
-    CHECK(CachingAllocator::find(scene.caches.map(), address).address == address);
+    CHECK(ContextAllocator::find(scene.caches.map(), address).address == address);
     CHECK(allocator.statistics().allocated.current == used);
     MadeUpDriver::stack() = {context(1)};
     scene.driver.say["cuCtxSynchronize"] = CUDA_ERROR_LAUNCH_FAILED;
-    CHECK(scene.free(address) == CachingAllocator::Freed::failed);
+    CHECK(scene.free(address) == ContextAllocator::Freed::failed);
     CHECK(scene.error == CUDA_ERROR_LAUNCH_FAILED);
-    CHECK(CachingAllocator::find(scene.caches.map(), address).address == address);
+    CHECK(ContextAllocator::find(scene.caches.map(), address).address == address);
     scene.driver.say.clear();
-    CHECK(scene.free(address) == CachingAllocator::Freed::done);
+    CHECK(scene.free(address) == ContextAllocator::Freed::done);
     // Both contexts are on one GPU.
     CHECK(std::set<CUcontext>(scene.driver.waited_for.begin(), scene.driver.waited_for.end()) ==
           std::set<CUcontext>{context(1), context(2)});
@@ -147,13 +147,13 @@ TEST_CASE("a block's end waits for its context's work, and in no context it is r
 
 TEST_CASE("a block that is freed while a stream is captured is deferred, and the driver is asked for nothing") {
     Scene scene;
-    CachingAllocator& allocator = scene.of(scene.one);
+    ContextAllocator& allocator = scene.of(scene.one);
     const std::uint64_t address = scene.take(allocator, 100 * kMiB);
     scene.driver.contexts_of_streams[stream(1)] = context(1);
     scene.driver.capturing[stream(1)] = CU_STREAM_CAPTURE_STATUS_ACTIVE;
     scene.caches.captures().may_begin(stream(1), Captures::By::known);
     scene.caches.captures().began(stream(1));
-    CHECK(scene.free(address) == CachingAllocator::Freed::done);
+    CHECK(scene.free(address) == ContextAllocator::Freed::done);
     CHECK(scene.driver.waited_for.empty());
     CHECK(scene.driver.events.empty());
     CHECK(scene.caches.trim(scene.gpu, kGiB) == 0);

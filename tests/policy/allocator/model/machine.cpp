@@ -22,13 +22,13 @@ std::mt19937_64& Machine::chance() {
     return random;
 }
 
-Machine::Machine(const Rules& rules, AddressMap& map, Findings& findings)
+Machine::Machine(const Rules& rules, TestAllocator::Map& map, Findings& findings)
     : shadow(findings, work), rules_(rules), map_(map), findings_(findings) {
     for (unsigned g = 0; g < kGpus; g++) gpus_[g].free[Shadow::kBase + g * kSpace] = kSpace;
     for (unsigned c = 0; c < kContexts; c++) {
         contexts_[c].machine = this;
         contexts_[c].number = c;
-        contexts_[c].allocator = new CachingAllocator;  // threads may hold on to it
+        contexts_[c].allocator = new TestAllocator;  // threads may hold on to it
         open(c);
     }
 }
@@ -59,7 +59,7 @@ void Machine::close(unsigned number) {
     for (const auto& [address, bytes] : context.segments) {
         shadow.end_segment(address, bytes, true);
         for (std::uint64_t at = address; at < address + bytes; at += kBoundary)
-            findings_.expect(!map_.segment(at) && !CachingAllocator::find(map_, at).address,
+            findings_.expect(!map_.segment(at) && !TestAllocator::find(map_, at).address,
                              "an address of a closed allocator is still known", at);
         put(gpu(context), address, bytes);
     }
@@ -73,8 +73,8 @@ void Machine::restart(unsigned number) {
     open(number);
 }
 
-Backing Machine::backing(Context& context) {
-    Backing b;
+BackingTable Machine::backing(Context& context) {
+    BackingTable b;
     b.self = &context;
     b.take = [](void* self, std::uint64_t bytes, Denied* denied) {
         return of(self).machine->take(of(self), bytes, denied);
@@ -194,7 +194,7 @@ std::uint64_t Machine::held(unsigned number) {
 int Machine::quiesce(Context& context, std::uint64_t address) {
     findings_.expect(!alone || shadow.in_segment(address, context.number), "a wait for the work on nobody's memory",
                      address);
-    if (capturing) return Backing::kNotNow;
+    if (capturing) return kNotNow;
     if (goes_wrong(rules_.errors)) return kError;
     work.finish(work.given(reach(context.number)));
     linger();

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <random>
 
-#include "policy/allocator/caching_allocator.h"
 #include "tests/policy/allocator/model/shadow.h"
+#include "tests/policy/allocator/test_backing.h"
 
 namespace cuslice::model {
 
@@ -15,7 +15,7 @@ constexpr std::uint64_t kKiB = 1 << 10, kMiB = 1 << 20, kGiB = 1 << 30;
 
 // What a machine is like, and what goes wrong on it, in so many of a hundred calls.
 struct Rules {
-    CachingAllocator::Options options;
+    TestAllocator::Options options;
     std::uint64_t limit = kGiB;  // of each GPU
     std::uint64_t shift = 0;     // added to every address of a segment: not all drivers align as we do
     bool peers = false;          // the GPUs have access to each other's memory
@@ -35,12 +35,12 @@ class Machine {
     static constexpr unsigned kContexts = 3, kGpus = 2;
     static constexpr int kError = 719, kFailure = 900;
 
-    Machine(const Rules& rules, AddressMap& map, Findings& findings);
+    Machine(const Rules& rules, TestAllocator::Map& map, Findings& findings);
     ~Machine();
     Machine(const Machine&) = delete;
     Machine& operator=(const Machine&) = delete;
 
-    CachingAllocator& allocator(unsigned context) { return *contexts_[context].allocator; }
+    TestAllocator& allocator(unsigned context) { return *contexts_[context].allocator; }
     static constexpr unsigned gpu_of(unsigned context) { return context == 2 ? 1 : 0; }
     // The streams whose work can touch a context's memory, as a mask. Each context has two.
     unsigned reach(unsigned context) const {
@@ -88,7 +88,7 @@ class Machine {
     };
     struct Context {
         Machine* machine = nullptr;
-        CachingAllocator* allocator = nullptr;
+        TestAllocator* allocator = nullptr;
         unsigned number = 0;
         std::atomic<unsigned> visitors{0};
         bool lives = false;
@@ -96,7 +96,7 @@ class Machine {
     };
 
     void open(unsigned context);
-    Backing backing(Context& context);
+    BackingTable backing(Context& context);
     std::uint64_t take(Context& context, std::uint64_t bytes, Denied* denied);
     bool give_back(Context& context, std::uint64_t address, std::uint64_t bytes);
     std::uint64_t place(Gpu& gpu, std::uint64_t bytes);
@@ -112,7 +112,7 @@ class Machine {
     bool goes_wrong(unsigned p) const { return !calm && percent(p); }
 
     Rules rules_;
-    AddressMap& map_;
+    TestAllocator::Map& map_;
     Findings& findings_;
     std::array<Gpu, kGpus> gpus_;
     std::array<Context, kContexts> contexts_;

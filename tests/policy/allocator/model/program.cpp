@@ -9,7 +9,7 @@ namespace cuslice::model {
 
 namespace {
 
-using Freed = CachingAllocator::Freed;
+using Freed = TestAllocator::Freed;
 
 std::uint64_t below(std::uint64_t n) { return Machine::chance()() % n; }
 
@@ -25,7 +25,7 @@ Plan Plan::of(std::uint64_t seed, unsigned threads, std::uint64_t steps) {
     plan.threads = threads;
     plan.steps = steps;
     Rules& rules = plan.rules;
-    rules.options.reuse = below(2) ? CachingAllocator::Reuse::deferred : CachingAllocator::Reuse::strict;
+    rules.options.reuse = below(2) ? TestAllocator::Reuse::deferred : TestAllocator::Reuse::strict;
     rules.options.preallocate = below(4) == 0;
     rules.limit = below(2) ? 64 * kMiB + below(256) * kMiB : 512 * kMiB + below(1024) * kMiB;
     rules.shift = below(6) == 0 ? 512 << below(8) : 0;
@@ -43,7 +43,7 @@ Plan Plan::of(std::uint64_t seed, unsigned threads, std::uint64_t steps) {
     return plan;
 }
 
-Program::Program(const Plan& plan, std::uint64_t seed, AddressMap& map, Findings& findings)
+Program::Program(const Plan& plan, std::uint64_t seed, TestAllocator::Map& map, Findings& findings)
     : plan_(plan), seed_(seed), map_(map), findings_(findings), machine_(plan.rules, map, findings) {
     machine_.alone = plan.threads == 1;
 }
@@ -84,7 +84,7 @@ void Program::work(std::uint64_t seed) {
         const std::lock_guard lock(mutex_);
         std::move(mine.begin(), mine.end(), std::back_inserter(shared_));
     }
-    CachingAllocator::thread_ends();
+    TestAllocator::thread_ends();
 }
 
 void Program::step(Blocks& mine, std::uint64_t& live) {
@@ -187,14 +187,14 @@ bool Program::free(Block& block) {
     machine_.shadow.free(block.address, block.bytes, block.id, block.uses, for_good);
     const Work::Points given = machine_.work.given(machine_.reach(block.context));
     int error = 0;
-    const Freed freed = CachingAllocator::free(map_, block.address, &error);
+    const Freed freed = TestAllocator::free(map_, block.address, &error);
     if (freed == Freed::failed) {
         findings_.expect(error == Machine::kError, "a free failed, and not by the driver's error", block.address);
         machine_.shadow.keep(block.address, block.bytes, block.id);
         return false;
     }
     findings_.expect(freed == Freed::done, "a block can't be freed", block.address, block.bytes);
-    const bool waits = plan_.rules.options.reuse == CachingAllocator::Reuse::strict && !plan_.captures;
+    const bool waits = plan_.rules.options.reuse == TestAllocator::Reuse::strict && !plan_.captures;
     findings_.expect(!waits || machine_.work.past(given), "a strict free returns before its GPU is idle",
                      block.address);
     return true;
@@ -210,18 +210,18 @@ void Program::use(Block& block) {
 
 void Program::ask(const Block& block) {
     const std::uint64_t from = below(block.bytes), bytes = 1 + below(block.bytes - from);
-    findings_.expect(CachingAllocator::holds(map_, block.address + from, bytes), "a range of a block is not held",
+    findings_.expect(TestAllocator::holds(map_, block.address + from, bytes), "a range of a block is not held",
                      block.address, from);
-    findings_.expect(!CachingAllocator::holds(map_, block.address + from, 4 * kGiB), "more than a block is held",
+    findings_.expect(!TestAllocator::holds(map_, block.address + from, 4 * kGiB), "more than a block is held",
                      block.address, from);
-    const CachingAllocator::Found found = CachingAllocator::find(map_, block.address + from);
+    const TestAllocator::Found found = TestAllocator::find(map_, block.address + from);
     findings_.expect(found.address == block.address && found.requested == block.bytes &&
                          found.owner == &machine_.allocator(block.context),
                      "a block is not found by an address in it", block.address, from);
     int error = 0;
     const std::uint64_t inside = block.address + (below(2) ? 1 : 512);
     if (inside < block.address + block.bytes) {
-        const Freed freed = CachingAllocator::free(map_, inside, &error);
+        const Freed freed = TestAllocator::free(map_, inside, &error);
         findings_.expect(freed == Freed::invalid, "an address inside a block is freed", block.address, block.bytes);
     }
 }
@@ -230,13 +230,13 @@ void Program::mark(Block& block) {
     if (block.marked) return;
     block.marked = true;
     machine_.mark(block.address, below(4) == 0);
-    findings_.expect(CachingAllocator::mark(map_, block.address), "a block can't be marked", block.address);
+    findings_.expect(TestAllocator::mark(map_, block.address), "a block can't be marked", block.address);
 }
 
 void Program::trim(unsigned context) {
     const Machine::Visit visit(machine_, context);
     if (!visit) return;
-    CachingAllocator& allocator = machine_.allocator(context);
+    TestAllocator& allocator = machine_.allocator(context);
     Denied denied;
     switch (below(6)) {
         case 0:
@@ -278,7 +278,7 @@ void Program::visit(std::uint64_t seed) {
         machine_.work.advance_by(static_cast<unsigned>(below(Work::kStreams)), below(101));
         trim(static_cast<unsigned>(below(Machine::kContexts)));
     }
-    CachingAllocator::thread_ends();
+    TestAllocator::thread_ends();
 }
 
 // Nobody works in it, and what is left in it ends with it.
@@ -316,7 +316,7 @@ void Program::end() {
     }
     for (unsigned gpu = 0; whole && gpu < Machine::kGpus; gpu++)
         findings_.expect(machine_.held(gpu) == 0, "a segment is lost", gpu, machine_.held(gpu));
-    CachingAllocator::thread_ends();
+    TestAllocator::thread_ends();
     for (unsigned context = 0; context < Machine::kContexts; context++) machine_.close(context);
     findings_.expect(machine_.fences_out() == 0, "a fence is lost", machine_.fences_out());
 }

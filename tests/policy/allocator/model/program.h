@@ -22,7 +22,7 @@ struct Plan {
 
 class Program {
   public:
-    Program(const Plan& plan, std::uint64_t seed, AddressMap& map, Findings& findings);
+    Program(const Plan& plan, std::uint64_t seed, TestAllocator::Map& map, Findings& findings);
     // Threads come and go in generations, between which a context ends; others trim and look all the while.
     void run();
     // What was asked for in all, to see that it was anything.
@@ -56,7 +56,7 @@ class Program {
 
     Plan plan_;
     std::uint64_t seed_;
-    AddressMap& map_;
+    TestAllocator::Map& map_;
     Findings& findings_;
     Machine machine_;
     std::mutex mutex_;

@@ -5,20 +5,20 @@
 #include <memory>
 #include <mutex>
 
-#include "policy/allocator/caching_allocator.h"
+#include "tests/policy/allocator/test_backing.h"
 #include "tests/preload/guest/reuse/program.h"
 
 namespace {
 
-using cuslice::CachingAllocator;
 using cuslice::Denied;
 using cuslice::Fence;
+using cuslice::TestAllocator;
 
 // all: every context is asked. own: the allocator's alone, as if nobody else could reach its memory. none: nobody.
 enum class Ask { all, own, none };
 
 struct Place {
-    CachingAllocator allocator;
+    TestAllocator allocator;
     std::vector<CUcontext> asked;
     CUcontext context = nullptr;
     std::uint64_t limit = 0, held = 0;
@@ -99,8 +99,8 @@ bool passed(void* self, Fence fence, bool wait) {
     return true;
 }
 
-cuslice::Backing backing_of(Place& place) {
-    cuslice::Backing backing;
+cuslice::BackingTable backing_of(Place& place) {
+    cuslice::BackingTable backing;
     backing.self = &place;
     backing.take = take;
     backing.give_back = give_back;
@@ -130,11 +130,11 @@ int main(int count, char** words) {
     const reuse::Command command = reuse::read_command(words);
     const std::string how = words[reuse::kWords], asked = words[reuse::kWords + 1];
     const Ask ask = asked == "all" ? Ask::all : asked == "own" ? Ask::own : Ask::none;
-    CachingAllocator::Options options;
-    options.reuse = how == "deferred" ? CachingAllocator::Reuse::deferred : CachingAllocator::Reuse::strict;
+    TestAllocator::Options options;
+    options.reuse = how == "deferred" ? TestAllocator::Reuse::deferred : TestAllocator::Reuse::strict;
 
     const std::vector<CUcontext> contexts = reuse::make_places(command);
-    static cuslice::AddressMap map;
+    static TestAllocator::Map map;
     auto& places = *new std::deque<Place>(contexts.size());
     for (std::size_t i = 0; i < contexts.size(); i++) {
         places[i].context = contexts[i];
@@ -151,7 +151,7 @@ int main(int count, char** words) {
         },
         [&](CUdeviceptr address) {
             int error = 0;
-            const bool freed = CachingAllocator::free(map, address, &error) == CachingAllocator::Freed::done;
+            const bool freed = TestAllocator::free(map, address, &error) == TestAllocator::Freed::done;
             return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
         },
         {},

@@ -20,7 +20,7 @@
 
 namespace cuslice {
 
-using Freed = CachingAllocator::Freed;
+using Freed = TestAllocator::Freed;
 
 namespace {
 
@@ -45,11 +45,11 @@ class Steps {
 // How often a thread had to leave its own store, which is when it asks whether somebody else needs memory.
 struct Asked : MadeUpMemory {
     std::atomic<unsigned> slow{0};
-    CachingAllocator& allocator = *new CachingAllocator;
+    TestAllocator& allocator = *new TestAllocator;
 
     explicit Asked(std::uint64_t most = 64 * kGiB) {
         limit = most;
-        Backing counted = backing();
+        BackingTable counted = backing();
         counted.wanted = [](void* self) {
             static_cast<Asked*>(static_cast<MadeUpMemory*>(self))->slow++;
             return false;
@@ -58,7 +58,7 @@ struct Asked : MadeUpMemory {
     }
     ~Asked() {
         allocator.close();
-        CachingAllocator::thread_ends();
+        TestAllocator::thread_ends();
         delete &allocator;
     }
     std::uint64_t allocate(std::uint64_t bytes) {
@@ -84,15 +84,15 @@ int take_all_without_barriers() {
         for (std::uint64_t size = 1; size <= 24; size++)
             for (int i = 0; i < 40; i++)
                 if (const std::uint64_t block = a.allocator.allocate(2600 * size, &denied)) blocks.push_back(block);
-        for (const std::uint64_t block : blocks) CachingAllocator::free(shared_map(), block, &error);
+        for (const std::uint64_t block : blocks) TestAllocator::free(shared_map(), block, &error);
         step = 1;
         while (step < 2) std::this_thread::yield();
         // Its store works as before, though it has been emptied.
         for (int i = 0; i < 100; i++) {
             const std::uint64_t block = a.allocator.allocate(1000, &denied);
-            if (!block || CachingAllocator::free(shared_map(), block, &error) != Freed::done) step = 3;
+            if (!block || TestAllocator::free(shared_map(), block, &error) != Freed::done) step = 3;
         }
-        CachingAllocator::thread_ends();
+        TestAllocator::thread_ends();
     });
     while (step < 1) std::this_thread::yield();
     sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -134,10 +134,10 @@ TEST_CASE("what many threads keep to themselves is bounded by all of them togeth
                 if (who == 0) most_live = std::max(most_live.load(), live.load());
                 steps.next();
                 live = 0;
-                for (const std::uint64_t block : blocks) CachingAllocator::free(shared_map(), block, &error);
+                for (const std::uint64_t block : blocks) TestAllocator::free(shared_map(), block, &error);
                 steps.next();
             }
-            CachingAllocator::thread_ends();
+            TestAllocator::thread_ends();
         });
     for (std::thread& thread : threads) thread.join();
     // 24 classes' spans, what is lost to rounding, and 4 MiB for all threads.
@@ -175,11 +175,10 @@ TEST_CASE("one thread's sizes of the past make way for those of now") {
             std::vector<std::uint64_t> blocks;
             for (int i = 0; i < 40; i++) blocks.push_back(a.allocate(bytes));
             for (const std::uint64_t block : blocks)
-                REQUIRE(CachingAllocator::free(shared_map(), block, &error) == Freed::done);
+                REQUIRE(TestAllocator::free(shared_map(), block, &error) == Freed::done);
         }
     const unsigned before = a.slow;
-    for (int i = 0; i < 1000; i++)
-        REQUIRE(CachingAllocator::free(shared_map(), a.allocate(5000), &error) == Freed::done);
+    for (int i = 0; i < 1000; i++) REQUIRE(TestAllocator::free(shared_map(), a.allocate(5000), &error) == Freed::done);
     CHECK(a.slow - before <= 1);
 }
 

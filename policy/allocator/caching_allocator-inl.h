@@ -1,25 +1,17 @@
-#include "policy/allocator/caching_allocator.h"
-
+// The functions of CachingAllocator, for the .cpp that has it made for a backing.
+#pragma once
 #include <algorithm>
 #include <utility>
 
+#include "policy/allocator/caching_allocator.h"
+#include "policy/allocator/segment_supply-inl.h"
 #include "policy/base/cancellation.h"
 
 namespace cuslice {
 
-namespace {
-
-// A thread's batch that is not full, when it needs blocks: from here on it is worth a fence, as taking others instead
-// would take more memory than that is worth.
-constexpr std::uint64_t kWorthAFence = 1 << 20;
-
-}  // namespace
-
-constinit thread_local ThreadCache* thread_caches = nullptr;
-
-void CachingAllocator::open(const Backing& backing, AddressMap& map, const Options& options) {
+template <Backing B>
+void CachingAllocator<B>::open(Map& map, const Options& options) {
     OwnerLock::prepare();
-    backing_ = backing;
     map_ = &map;
     reuse_ = options.reuse;
     deferred_.open(options.reuse);
@@ -28,7 +20,8 @@ void CachingAllocator::open(const Backing& backing, AddressMap& map, const Optio
     life_.begin();
 }
 
-Statistics CachingAllocator::close() {
+template <Backing B>
+Statistics CachingAllocator<B>::close() {
     Statistics done = statistics();
     // Not the lock of growing: whoever grows may be waiting for this context to have ended.
     LockGuard threads(threads_.mutex());
@@ -39,52 +32,52 @@ Statistics CachingAllocator::close() {
     deferred_.close(backing_);
     done.segments_given_back += heap_.close();
     syncs_.store(0, std::memory_order_relaxed);
-    for (Tally* tally : {&done.allocated, &done.requested, &done.active, &done.reserved}) {
-        tally->freed = tally->allocated;
-        tally->current = 0;
-    }
-    done.segments = done.largest_free = done.own_memory = 0;
+    done.end();
     return done;
 }
 
-void CachingAllocator::report() {
+template <Backing B>
+void CachingAllocator<B>::report() {
     heap_.moved().reset();
     deferred_.moved().reset();
     threads_.moved().reset();
     reports_.fetch_add(1, std::memory_order_relaxed);
-    backing_.changed(backing_.self);
+    backing_.changed();
 }
 
 // Null if the kernel gives no memory for one.
-ThreadCache* CachingAllocator::own_cache() {
-    for (ThreadCache** link = &thread_caches; *link; link = &(*link)->next_of_thread) {
+template <Backing B>
+ThreadCache* CachingAllocator<B>::own_cache() {
+    for (ThreadCache** link = &thread_caches_; *link; link = &(*link)->next_of_thread) {
         ThreadCache* cache = *link;
         if (cache->owner != this) continue;
         *link = cache->next_of_thread;  // to the front
-        cache->next_of_thread = thread_caches;
-        return thread_caches = cache;
+        cache->next_of_thread = thread_caches_;
+        return thread_caches_ = cache;
     }
     ThreadCache* cache = threads_.add();
     if (!cache) return nullptr;
-    const bool first = !thread_caches;
-    cache->next_of_thread = thread_caches;
-    thread_caches = cache;
-    if (first) backing_.thread_began(backing_.self);
+    const bool first = !thread_caches_;
+    cache->next_of_thread = thread_caches_;
+    thread_caches_ = cache;
+    if (first) backing_.thread_began();
     return cache;
 }
 
-void CachingAllocator::thread_ends() {
-    while (ThreadCache* cache = thread_caches) {
-        CachingAllocator& owner = *cache->owner;
-        thread_caches = cache->next_of_thread;
+template <Backing B>
+void CachingAllocator<B>::thread_ends() {
+    while (ThreadCache* cache = thread_caches_) {
+        CachingAllocator& owner = of(*cache->owner);
+        thread_caches_ = cache->next_of_thread;
         owner.threads_.remove(cache);
         // One that was closed may be about to become another context's.
         if (owner.is_open()) owner.report();
     }
 }
 
-std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* denied) {
-    if (backing_.wanted(backing_.self)) help_out();
+template <Backing B>
+std::uint64_t CachingAllocator<B>::allocate_large(std::uint64_t bytes, Denied* denied) {
+    if (backing_.wanted()) help_out();
     const DeferCancellation uncancelled;
     if (bytes <= KeptBlocks::kMaxBytes) {
         if (const std::uint64_t address = from_kept(bytes)) return address;
@@ -103,9 +96,10 @@ std::uint64_t CachingAllocator::allocate_large(std::uint64_t bytes, Denied* deni
     return request.got.address;
 }
 
-std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* denied) {
+template <Backing B>
+std::uint64_t CachingAllocator<B>::allocate_small(std::uint64_t bytes, Denied* denied) {
     const DisableCancellation uncancelled;
-    if (backing_.wanted(backing_.self)) help_out();
+    if (backing_.wanted()) help_out();
     const Changing changing(*this);
     ThreadCache* cache = own_cache();
     // Another allocator's turn has ended.
@@ -133,15 +127,16 @@ std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* deni
 
 // What the GPU has come past, a new segment, and in the end everything that is kept for later.
 // Not inline: what is found at once is not to pay for it.
-[[gnu::noinline]] bool CachingAllocator::find_memory(SegmentHeap::Request* request, Denied* denied) {
+template <Backing B>
+[[gnu::noinline]] bool CachingAllocator<B>::find_memory(SegmentHeap::Request* request, Denied* denied) {
     const DisableCancellation uncancelled;  // the driver may be asked
-    SegmentSupply::forget_earlier();
+    SegmentSupply<B>::forget_earlier();
     if (reuse_deferred(false, request->need > SizeClass::kMax) && heap_.take(request, SegmentHeap::Place::proper))
         return true;
     std::uint64_t refused = 0;
-    for (auto grown = SegmentSupply::Grown::again; grown == SegmentSupply::Grown::again;) {
+    for (auto grown = SegmentSupply<B>::Grown::again; grown == SegmentSupply<B>::Grown::again;) {
         grown = supply_.grow_beside_others(request, threads_.live(), &refused, denied);
-        if (grown == SegmentSupply::Grown::served) return true;
+        if (grown == SegmentSupply<B>::Grown::served) return true;
     }
     if (refused && denied->for_any_size()) return false;
 
@@ -152,14 +147,15 @@ std::uint64_t CachingAllocator::allocate_small(std::uint64_t bytes, Denied* deni
 }
 
 // One thread at a time. `refused` bytes have been denied already.
-bool CachingAllocator::find_where_short(SegmentHeap::Request* request, std::uint64_t refused, Denied* denied) {
+template <Backing B>
+bool CachingAllocator<B>::find_where_short(SegmentHeap::Request* request, std::uint64_t refused, Denied* denied) {
     LockGuard growing(supply_.growing());
     switch (supply_.find_where_short(request, threads_.live(), refused, denied)) {
-        case SegmentSupply::Found::served:
+        case SegmentSupply<B>::Found::served:
             return true;
-        case SegmentSupply::Found::failed:
+        case SegmentSupply<B>::Found::failed:
             return false;
-        case SegmentSupply::Found::nothing:
+        case SegmentSupply<B>::Found::nothing:
             break;
     }
     flush_caches(true);
@@ -167,7 +163,8 @@ bool CachingAllocator::find_where_short(SegmentHeap::Request* request, std::uint
 }
 
 // Of KeptBlocks::kMaxBytes at most. 0 if this thread keeps none of the size.
-std::uint64_t CachingAllocator::from_kept(std::uint64_t bytes) {
+template <Backing B>
+std::uint64_t CachingAllocator<B>::from_kept(std::uint64_t bytes) {
     ThreadCache* cache = cache_at_hand();
     if (!cache || !cache->lock.enter()) return 0;
     const std::uint64_t address = take_kept(*cache, bytes);
@@ -177,7 +174,8 @@ std::uint64_t CachingAllocator::from_kept(std::uint64_t bytes) {
 
 // A block of so many bytes out of the batch of large ones that this thread has filled itself, if the GPU has come past
 // it: the thread keeps the others. 0 if it has none, or the GPU has not. The caller has a DeferCancellation.
-std::uint64_t CachingAllocator::from_deferred(std::uint64_t bytes) {
+template <Backing B>
+std::uint64_t CachingAllocator<B>::from_deferred(std::uint64_t bytes) {
     ThreadCache* cache = cache_at_hand();
     const std::uint64_t life = life_.number();
     if (reuse_ == Reuse::strict || !cache || !cache->lock.enter()) return 0;
@@ -211,13 +209,9 @@ std::uint64_t CachingAllocator::from_deferred(std::uint64_t bytes) {
     return address;
 }
 
-void CachingAllocator::abandon_small(std::uint64_t bytes, std::uint64_t requested) {
-    const DisableCancellation uncancelled;
-    heap_.abandon_freed(bytes, requested);
-}
-
-CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested,
-                                                            bool quiet) {
+template <Backing B>
+auto CachingAllocator<B>::free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested, bool quiet)
+    -> Freed {
     const DisableCancellation uncancelled;
     const Changing changing(*this);
     const unsigned size_class = span->size_class;
@@ -259,16 +253,18 @@ CachingAllocator::Freed CachingAllocator::free_small_slowly(Span* span, std::uin
     return Freed::done;
 }
 
-CachingAllocator::Freed CachingAllocator::free_large(AddressMap& map, const AddressMap::Here& here,
-                                                     std::uint64_t address, int* error) {
+template <Backing B>
+auto CachingAllocator<B>::free_large(Map& map, const AddressMap::Here& here, std::uint64_t address, int* error)
+    -> Freed {
     const Segment* segment = map.segment(address);
     if (!segment) return Freed::not_ours;
     if (!here.block || here.begin != address) return Freed::invalid;
-    return segment->owner->free_own_large(here.block, address, error);
+    return of(*segment->owner).free_own_large(here.block, address, error);
 }
 
 // Into this thread's own cache, if there is room for it.
-bool CachingAllocator::free_in_thread(Block* block, bool quiet) {
+template <Backing B>
+bool CachingAllocator<B>::free_in_thread(Block* block, bool quiet) {
     if (block->bytes > KeptBlocks::kMaxBytes || (!quiet && reuse_ == Reuse::strict)) return false;
     ThreadCache* cache = cache_at_hand();
     if (!cache) {
@@ -279,7 +275,8 @@ bool CachingAllocator::free_in_thread(Block* block, bool quiet) {
     return threads_.defer(*cache, block) || defer_in_next(*cache, block);
 }
 
-bool CachingAllocator::defer_in_next(ThreadCache& cache, Block* block) {
+template <Backing B>
+bool CachingAllocator<B>::defer_in_next(ThreadCache& cache, Block* block) {
     const DisableCancellation uncancelled;
     const Changing changing(*this);
     DeferredFrees::Full full;
@@ -288,7 +285,8 @@ bool CachingAllocator::defer_in_next(ThreadCache& cache, Block* block) {
     return deferred;
 }
 
-CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint64_t address, int* error) {
+template <Backing B>
+auto CachingAllocator<B>::free_own_large(Block* block, std::uint64_t address, int* error) -> Freed {
     bool quiet = false;
     if (!may_free(address, &quiet, error)) return Freed::failed;
     const DeferCancellation uncancelled;
@@ -297,7 +295,7 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
     const bool marked = block->marked;
     if (!marked && free_in_thread(block, quiet)) return Freed::done;
     const Changing changing(*this);
-    if (marked && !backing_.forget(backing_.self, address)) {
+    if (marked && !backing_.forget(address)) {
         heap_.abandon_freed(block);
         supply_.give_back_worn_out();
         return Freed::done;
@@ -306,7 +304,7 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
     const bool alone = !quiet && !marked && deferred_.worth_own_fence(*block);
     if (alone) {
         const DisableCancellation in_the_driver;
-        quiet = backing_.past(backing_.self, address, &fence);
+        quiet = backing_.past(address, &fence);
     }
     if (quiet) {
         heap_.free(block);
@@ -321,7 +319,8 @@ CachingAllocator::Freed CachingAllocator::free_own_large(Block* block, std::uint
 
 // A batch that was filled is the time to see what has become of the earlier ones. If it is the first, it may not have
 // to wait itself.
-void CachingAllocator::queue_full(const DeferredFrees::Full& full) {
+template <Backing B>
+void CachingAllocator<B>::queue_full(const DeferredFrees::Full& full) {
     if (!full.batch) return;
     const DisableCancellation uncancelled;
     const std::uint64_t life = life_.number();
@@ -335,7 +334,8 @@ void CachingAllocator::queue_full(const DeferredFrees::Full& full) {
 }
 
 // There may be no fence to be had. Waiting for everything is as good.
-bool CachingAllocator::passed(Batch* batch, bool wait) {
+template <Backing B>
+bool CachingAllocator<B>::passed(Batch* batch, bool wait) {
     const DeferredFrees::Passed passed = deferred_.passed(backing_, batch, wait);
     if (passed != DeferredFrees::Passed::unfenced) return passed == DeferredFrees::Passed::yes;
     const bool ask = wait || reuse_ == Reuse::strict || deferred_.too_much(*batch, threads_.out());
@@ -344,7 +344,8 @@ bool CachingAllocator::passed(Batch* batch, bool wait) {
 
 // Makes available what the GPU has come past; with `large`, of large blocks also those that were freed last, and those
 // that this thread keeps; with `wait`, everything that has been freed so far. True if it was anything.
-bool CachingAllocator::reuse_deferred(bool wait, bool large) {
+template <Backing B>
+bool CachingAllocator<B>::reuse_deferred(bool wait, bool large) {
     // The context may end in the meantime, and the allocator be another one's: what was taken out before is no more.
     const std::uint64_t life = life_.number();
     ThreadCache* cache = cache_at_hand();
@@ -352,7 +353,7 @@ bool CachingAllocator::reuse_deferred(bool wait, bool large) {
     Block* kept[KeptBlocks::kMax];
     unsigned kept_count = 0;
     if (cache && cache->lock.enter()) {
-        if (cache->open && (wait || cache->open->bytes >= kWorthAFence))
+        if (cache->open && (wait || cache->open->bytes >= kWorthFence))
             own = ThreadCaches::take_open(*cache, &ThreadCache::open);
         if (wait || large) own_large = ThreadCaches::take_open(*cache, &ThreadCache::open_large);
         while (Block* block = large ? cache->kept.take_newest() : nullptr) kept[kept_count++] = block;
@@ -389,13 +390,15 @@ bool CachingAllocator::reuse_deferred(bool wait, bool large) {
 }
 
 // Without any of the locks. What threads keep to themselves becomes everybody's; with `wait`, as memory is short.
-void CachingAllocator::flush_caches(bool wait) {
+template <Backing B>
+void CachingAllocator<B>::flush_caches(bool wait) {
     threads_.flush(wait);
     reuse_deferred(wait, true);
     heap_.trim_spans();
 }
 
-std::uint64_t CachingAllocator::trim(std::uint64_t bytes) {
+template <Backing B>
+std::uint64_t CachingAllocator<B>::trim(std::uint64_t bytes) {
     if (!reserved()) return 0;
     const Changing changing(*this);
     flush_caches(true);
@@ -403,14 +406,16 @@ std::uint64_t CachingAllocator::trim(std::uint64_t bytes) {
     return worn_out + supply_.give_back_idle(bytes - std::min(bytes, worn_out), ~0ull);
 }
 
-void CachingAllocator::help_out() {
-    if (backing_.capturing(backing_.self)) return;
+template <Backing B>
+void CachingAllocator<B>::help_out() {
+    if (backing_.capturing()) return;
     const DisableCancellation uncancelled;
     flush_caches(false);
     supply_.give_back_idle(~0ull, ~0ull);
 }
 
-std::uint64_t CachingAllocator::release_idle(std::uint64_t now, std::uint64_t long_enough, bool asleep) {
+template <Backing B>
+std::uint64_t CachingAllocator<B>::release_idle(std::uint64_t now, std::uint64_t long_enough, bool asleep) {
     const Changing changing(*this);
     if (asleep) flush_caches(false);
     heap_.note_idle(now);
@@ -418,26 +423,30 @@ std::uint64_t CachingAllocator::release_idle(std::uint64_t now, std::uint64_t lo
     return worn_out + (now > long_enough ? supply_.give_back_idle(~0ull, now - long_enough) : 0);
 }
 
-bool CachingAllocator::top_up(Denied* denied) {
+template <Backing B>
+bool CachingAllocator<B>::top_up(Denied* denied) {
     const Changing changing(*this);
     LockGuard growing(supply_.growing());
     return supply_.take_rest(denied);
 }
 
-std::uint64_t CachingAllocator::unused() const {
+template <Backing B>
+std::uint64_t CachingAllocator<B>::unused() const {
     LockGuard threads(threads_.mutex());
     LockGuard heap(heap_.mutex());
     const std::uint64_t there = heap_.usable();
     return there - std::min(threads_.total().out(), there);
 }
 
-std::uint64_t CachingAllocator::operations() const {
+template <Backing B>
+std::uint64_t CachingAllocator<B>::operations() const {
     LockGuard threads(threads_.mutex());
     const Traffic total = threads_.total();
     return total.allocations.get() + total.frees.get();
 }
 
-Statistics CachingAllocator::statistics() {
+template <Backing B>
+Statistics CachingAllocator<B>::statistics() {
     Statistics now;
     LockGuard threads(threads_.mutex());
     LockGuard deferred(deferred_.mutex());
@@ -449,10 +458,16 @@ Statistics CachingAllocator::statistics() {
     return now;
 }
 
-CachingAllocator::Found CachingAllocator::find(AddressMap& map, std::uint64_t address) {
+template <Backing B>
+void CachingAllocator<B>::leave() {
+    supply_.leave();
+}
+
+template <Backing B>
+auto CachingAllocator<B>::find(Map& map, std::uint64_t address) -> Found {
     const Segment* segment = map.segment(address);
     if (!segment) return {};
-    CachingAllocator* owner = segment->owner;
+    CachingAllocator* owner = &of(*segment->owner);
     if (Span* span = map.at(address).span) {
         const std::uint32_t index = span->index_of(address);
         if (index == Span::kNone) return {};
@@ -467,22 +482,8 @@ CachingAllocator::Found CachingAllocator::find(AddressMap& map, std::uint64_t ad
     return {used.address, used.requested, segment, owner};
 }
 
-bool CachingAllocator::holds(const AddressMap& map, std::uint64_t address, std::uint64_t bytes) {
-    const Segment* segment = map.segment(address);
-    if (!segment) return true;
-    if (Span* span = map.at(address).span) {
-        const std::uint32_t index = span->index_of(address);
-        if (index == Span::kNone || !(span->word(index).load(std::memory_order_relaxed) & Span::kLive)) return false;
-        const std::uint64_t room = SizeClass::bytes(span->size_class);
-        return bytes <= room - (address - span->address_of(index));
-    }
-    const AddressMap::Here here = map.around(address);
-    if (!here.block) return false;
-    const std::uint64_t before = address - here.begin, size = here.block->bytes;
-    return before < size && bytes <= size - before;
-}
-
-bool CachingAllocator::mark(AddressMap& map, std::uint64_t address) {
+template <Backing B>
+bool CachingAllocator<B>::mark(Map& map, std::uint64_t address) {
     const Found found = find(map, address);
     if (found.address != address || !found.owner) return false;
     if (Span* span = map.at(address).span) {

@@ -22,10 +22,10 @@ struct Meeting : MadeUpMemory {
     unsigned inside = 0, alone = 0;
     unsigned size = 2;
     bool given_up = false;
-    CachingAllocator& allocator = *new CachingAllocator;
+    TestAllocator& allocator = *new TestAllocator;
 
     Meeting() {
-        Backing slow = backing();
+        BackingTable slow = backing();
         static std::uint64_t (*const at_once)(void*, std::uint64_t, Denied*) = slow.take;
         slow.take = [](void* self, std::uint64_t bytes, Denied* denied) {
             static_cast<Meeting*>(static_cast<MadeUpMemory*>(self))->wait();
@@ -35,7 +35,7 @@ struct Meeting : MadeUpMemory {
     }
     ~Meeting() {
         allocator.close();
-        CachingAllocator::thread_ends();
+        TestAllocator::thread_ends();
         delete &allocator;
     }
     // Who is left waiting was kept alone. Nobody waits any more then.
@@ -61,7 +61,7 @@ TEST_CASE("a slow driver holds up only who needs what it was asked for") {
         threads.emplace_back([&] {
             Denied denied;
             refused += !memory.allocator.allocate(100 * kMiB, &denied);
-            CachingAllocator::thread_ends();
+            TestAllocator::thread_ends();
         });
     for (std::thread& thread : threads) thread.join();
     CHECK(memory.alone == 0);
@@ -78,8 +78,8 @@ TEST_CASE("threads that need little at the same time take one segment together")
     struct Patient : MadeUpMemory {
         Crowd crowd;
     } memory;
-    CachingAllocator& allocator = *new CachingAllocator;
-    Backing slow = memory.backing();
+    TestAllocator& allocator = *new TestAllocator;
+    BackingTable slow = memory.backing();
     static std::uint64_t (*const at_once)(void*, std::uint64_t, Denied*) = slow.take;
     // The driver answers when all the others sleep.
     slow.take = [](void* self, std::uint64_t bytes, Denied* denied) {
@@ -101,7 +101,7 @@ TEST_CASE("threads that need little at the same time take one segment together")
             // Until all have theirs: whoever ends sleeps no more.
             memory.crowd.count++;
             while (memory.crowd.count < kThreads) std::this_thread::yield();
-            CachingAllocator::thread_ends();
+            TestAllocator::thread_ends();
         });
     for (std::thread& thread : threads) thread.join();
     CHECK(refused.load() == 0);
@@ -120,7 +120,7 @@ TEST_CASE("who is short of memory has what is left of a segment that another thr
     std::thread thread([&] {
         other = this_thread();
         first = memory.allocator.allocate(kMiB, &denied);
-        CachingAllocator::thread_ends();
+        TestAllocator::thread_ends();
     });
     while (!other) std::this_thread::yield();
     await_sleep(other);  // in the driver
@@ -130,7 +130,7 @@ TEST_CASE("who is short of memory has what is left of a segment that another thr
         late = this_thread();
         Denied why;
         second = memory.allocator.allocate(900 * kKiB, &why);
-        CachingAllocator::thread_ends();
+        TestAllocator::thread_ends();
     });
     while (!late) std::this_thread::yield();
     await_sleep(late);
@@ -155,8 +155,8 @@ TEST_CASE("whether a range is within a block is told without the allocator's loc
         auto& v = *static_cast<Visit*>(argument);
         v.blocks++;
         for (std::uint64_t at = 0; at < 600 * kMiB; at += 2 * kMiB)
-            v.wrong += !CachingAllocator::holds(shared_map(), v.large + at + 5000, kMiB);
-        v.wrong += CachingAllocator::holds(shared_map(), v.large + 599 * kMiB, 2 * kMiB);
+            v.wrong += !TestAllocator::holds(shared_map(), v.large + at + 5000, kMiB);
+        v.wrong += TestAllocator::holds(shared_map(), v.large + 599 * kMiB, 2 * kMiB);
     };
     a.allocator.inspect(segment, block, &visit);
     CHECK(visit.blocks > 0);

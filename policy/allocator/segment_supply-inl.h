@@ -1,27 +1,20 @@
-#include "policy/allocator/segment_supply.h"
-
+// The functions of SegmentSupply, for the .cpp that has it made for a backing.
+#pragma once
 #include <algorithm>
 
+#include "policy/allocator/segment_supply.h"
 #include "policy/base/cancellation.h"
 
 namespace cuslice {
 
-namespace {
+template <Backing B>
+constinit thread_local typename SegmentSupply<B>::Looking SegmentSupply<B>::looking_{};
 
-// What others wait for that this thread is doing. A longjmp may leave it half done.
-struct Looking {
-    SegmentSupply* for_memory_of = nullptr;
-    bool takes = false, is_short = false;  // takes a segment beside others; has found that there is no room for one
-    SegmentHeap::Taking taking;
-};
-constinit thread_local Looking looking;
-
-}  // namespace
-
-SegmentSupply::Grown SegmentSupply::grow_beside_others(Request* request, const Live& live, std::uint64_t* refused,
-                                                       Denied* denied) {
+template <Backing B>
+auto SegmentSupply<B>::grow_beside_others(Request* request, const Live& live, std::uint64_t* refused, Denied* denied)
+    -> Grown {
     if (preallocate_ || short_of_room_.load(std::memory_order_relaxed)) return Grown::no_room;
-    const std::uint64_t room = backing_.room(backing_.self);
+    const std::uint64_t room = backing_.room();
     const std::uint32_t seen = grown_.now();
     SegmentHeap::Taking taking;
     switch (heap_.next(request, live, room, &taking)) {
@@ -35,43 +28,49 @@ SegmentSupply::Grown SegmentSupply::grow_beside_others(Request* request, const L
         case SegmentHeap::Next::take:
             break;
     }
-    looking = {this, true, false, taking};
+    looking_ = {this, true, false, taking};
     const bool added = add_segment(taking.bytes, GrowthPolicy::huge(request->need), request, denied);
     end_taking();
     if (!added) *refused = taking.bytes;
     return added ? Grown::served : Grown::no_room;
 }
 
-void SegmentSupply::end_taking() {
-    const SegmentHeap::Taking ended = looking.taking;
-    looking = {};
+template <Backing B>
+void SegmentSupply<B>::end_taking() {
+    const SegmentHeap::Taking ended = looking_.taking;
+    looking_ = {};
     heap_.end_taking(ended);
     grown_.happened();
 }
 
-void SegmentSupply::begin_short() {
+template <Backing B>
+void SegmentSupply<B>::begin_short() {
     short_of_room_.fetch_add(1, std::memory_order_relaxed);
-    looking = {this, false, true, {}};
+    looking_ = {this, false, true, {}};
 }
 
-void SegmentSupply::end_short() {
+template <Backing B>
+void SegmentSupply<B>::end_short() {
     short_of_room_.fetch_sub(1, std::memory_order_relaxed);
-    looking = {};
+    looking_ = {};
 }
 
-void SegmentSupply::leave() {
-    if (looking.for_memory_of != this) return;
-    if (looking.takes) end_taking();
-    if (looking.is_short) end_short();
-    looking = {};
+template <Backing B>
+void SegmentSupply<B>::leave() {
+    if (looking_.for_memory_of != this) return;
+    if (looking_.takes) end_taking();
+    if (looking_.is_short) end_short();
+    looking_ = {};
 }
 
-void SegmentSupply::forget_earlier() {
-    if (looking.for_memory_of) looking.for_memory_of->leave();
+template <Backing B>
+void SegmentSupply<B>::forget_earlier() {
+    if (looking_.for_memory_of) looking_.for_memory_of->leave();
 }
 
 // Until as many segments as are being taken now have come, or been refused.
-void SegmentSupply::await_growth() {
+template <Backing B>
+void SegmentSupply<B>::await_growth() {
     for (std::uint64_t most = ~0ull; most; most--) {
         const std::uint32_t seen = grown_.now();
         const std::uint64_t taking = heap_.taking();
@@ -81,11 +80,12 @@ void SegmentSupply::await_growth() {
     }
 }
 
-SegmentSupply::Found SegmentSupply::find_where_short(Request* request, const Live& live, std::uint64_t refused,
-                                                     Denied* denied) {
+template <Backing B>
+auto SegmentSupply<B>::find_where_short(Request* request, const Live& live, std::uint64_t refused, Denied* denied)
+    -> Found {
     using Place = SegmentHeap::Place;
     if (heap_.take(request, Place::proper)) return Found::served;  // somebody else has grown meanwhile
-    const std::uint64_t need = request->need, room = backing_.room(backing_.self);
+    const std::uint64_t need = request->need, room = backing_.room();
     const SegmentHeap::Plan plan = heap_.plan(*request, live, room);
     std::uint64_t bytes = GrowthPolicy::within(plan.most, heap_.held(), plan.wanted, need);
     if (!bytes) {
@@ -114,7 +114,8 @@ SegmentSupply::Found SegmentSupply::find_where_short(Request* request, const Liv
     return Found::nothing;
 }
 
-bool SegmentSupply::find_at_last(Request* request, Denied* denied) {
+template <Backing B>
+bool SegmentSupply<B>::find_at_last(Request* request, Denied* denied) {
     await_growth();
     bool found = heap_.take(request, SegmentHeap::Place::any);
     if (!found && give_back_worn_out() + give_back_idle(~0ull, ~0ull)) {
@@ -126,7 +127,8 @@ bool SegmentSupply::find_at_last(Request* request, Denied* denied) {
 }
 
 // A segment for the request, or for whoever comes if there is none. False if it can't be served, too.
-bool SegmentSupply::add_segment(std::uint64_t bytes, bool huge, Request* request, Denied* denied) {
+template <Backing B>
+bool SegmentSupply<B>::add_segment(std::uint64_t bytes, bool huge, Request* request, Denied* denied) {
     // Drivers put memory of this size on a boundary of this size. From one that doesn't, more is asked.
     constexpr std::uint64_t kStep = AddressMap::kSegmentGranule;
     if (no_place_.load(std::memory_order_relaxed)) {
@@ -136,34 +138,36 @@ bool SegmentSupply::add_segment(std::uint64_t bytes, bool huge, Request* request
     const bool unaligned = unaligned_.load(std::memory_order_relaxed);
     const std::uint64_t asked = unaligned ? std::max(bytes, bytes + kStep) : bytes;  // no less by an overflow
     const std::uint64_t life = life_.number();
-    const std::uint64_t address = backing_.take(backing_.self, asked, denied);
+    const std::uint64_t address = backing_.take(asked, denied);
     if (!address) return false;
     const std::uint64_t begin = (address + kStep - 1) / kStep * kStep, end = (address + asked) / kStep * kStep;
     if (end > AddressMap::kEnd) {
-        backing_.give_back(backing_.self, address, asked);
+        backing_.give_back(address, asked);
         no_place_.store(true, std::memory_order_relaxed);
         denied->by = Denied::By::place;
         return false;
     }
     if (end - begin < bytes && !unaligned) {
-        backing_.give_back(backing_.self, address, asked);
+        backing_.give_back(address, asked);
         unaligned_.store(true, std::memory_order_relaxed);
         return add_segment(bytes, huge, request, denied);
     }
     const SegmentHeap::Added added = heap_.add({address, asked, begin, end, huge}, bytes, life, request);
-    if (added == SegmentHeap::Added::no) backing_.give_back(backing_.self, address, asked);
+    if (added == SegmentHeap::Added::no) backing_.give_back(address, asked);
     if (added == SegmentHeap::Added::served || (added == SegmentHeap::Added::yes && !request)) return true;
     denied->by = Denied::By::host;
     return false;
 }
 
-std::uint64_t SegmentSupply::give_back(const SegmentHeap::Detached& detached) {
+template <Backing B>
+std::uint64_t SegmentSupply<B>::give_back(const SegmentHeap::Detached& detached) {
     const Segment& segment = *detached.segment;
-    return heap_.end_detached(detached, backing_.give_back(backing_.self, segment.address, segment.bytes));
+    return heap_.end_detached(detached, backing_.give_back(segment.address, segment.bytes));
 }
 
-std::uint64_t SegmentSupply::give_back_idle(std::uint64_t bytes, std::uint64_t since, bool huge_only) {
-    if (backing_.capturing(backing_.self)) return 0;
+template <Backing B>
+std::uint64_t SegmentSupply<B>::give_back_idle(std::uint64_t bytes, std::uint64_t since, bool huge_only) {
+    if (backing_.capturing()) return 0;
     std::uint64_t given = 0;
     while (given < bytes) {
         const SegmentHeap::Detached detached = heap_.detach_idle(bytes - given, since, huge_only);
@@ -174,8 +178,9 @@ std::uint64_t SegmentSupply::give_back_idle(std::uint64_t bytes, std::uint64_t s
     return given;
 }
 
-std::uint64_t SegmentSupply::give_back_worn_out() {
-    if (backing_.capturing(backing_.self)) return 0;
+template <Backing B>
+std::uint64_t SegmentSupply<B>::give_back_worn_out() {
+    if (backing_.capturing()) return 0;
     const DisableCancellation uncancelled;
     for (std::uint64_t given = 0;;) {
         const SegmentHeap::Detached detached = heap_.detach_worn_out();
@@ -187,7 +192,8 @@ std::uint64_t SegmentSupply::give_back_worn_out() {
 
 // Gives idle huge segments back, so that no more than `most` is held with `bytes` more. Not if that can't be had so, or
 // has been too often; but if there is `no_other_way`, as many of all that are idle as it takes.
-bool SegmentSupply::exchange_idle(const Live& live, std::uint64_t most, std::uint64_t bytes, bool no_other_way) {
+template <Backing B>
+bool SegmentSupply<B>::exchange_idle(const Live& live, std::uint64_t most, std::uint64_t bytes, bool no_other_way) {
     const std::uint64_t held = heap_.held(), left = most > bytes ? most - bytes : 0;
     if (held <= left) return true;
     if (!no_other_way && !heap_.may_exchange(held - left, live)) return false;
@@ -198,10 +204,11 @@ bool SegmentSupply::exchange_idle(const Live& live, std::uint64_t most, std::uin
 
 // In pieces of a half, a quarter, an eighth and the rest: one that is idle can then be given back, should the driver
 // need room for itself.
-bool SegmentSupply::take_rest(Denied* denied) {
+template <Backing B>
+bool SegmentSupply<B>::take_rest(Denied* denied) {
     if (!preallocate_) return true;
     constexpr std::uint64_t kSmall = 64 << 20;
-    const std::uint64_t all = backing_.room(backing_.self) / GrowthPolicy::kGranule * GrowthPolicy::kGranule;
+    const std::uint64_t all = backing_.room() / GrowthPolicy::kGranule * GrowthPolicy::kGranule;
     std::uint64_t left = all;
     while (left) {
         const bool last = left <= kSmall || left <= all / 8;
