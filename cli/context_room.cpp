@@ -58,8 +58,8 @@ void look_at_parts(const Settings& settings, const Gpu& gpu, const GpuIdentity& 
 
 }  // namespace
 
-void say_too_small(const Settings& settings, const ContextSizes& contexts, Machine& machine,
-                   const Selection& selection) {
+void warn_too_small(const Settings& settings, const ContextSizes& contexts, Machine& machine,
+                    const Selection& selection) {
     const bool decided = selection.how == Selection::How::untouched || selection.how == Selection::How::listed;
     const auto entries = settings.entries();
     const bool limited =

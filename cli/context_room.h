@@ -9,7 +9,7 @@
 namespace cuslice::cli {
 
 /// A line for each GPU whose limit is smaller than a context there, or of whose parts some are.
-void say_too_small(const Settings& settings, const ContextSizes& contexts, Machine& machine,
-                   const Selection& selection);
+void warn_too_small(const Settings& settings, const ContextSizes& contexts, Machine& machine,
+                    const Selection& selection);
 
 }  // namespace cuslice::cli

@@ -84,8 +84,8 @@ void look(const Environment& environment, const Settings& settings, const Instal
 
 }  // namespace
 
-void say_group_limit(const Environment& environment, const Settings& settings, const Installation& installation,
-                     Machine& machine) {
+void warn_group_limit(const Environment& environment, const Settings& settings, const Installation& installation,
+                      Machine& machine) {
     const Entry* group = find(settings, Key::group);
     const bool limited = std::any_of(settings.entries().begin(), settings.entries().end(),
                                      [](const Entry& entry) { return entry.key == Key::group_limit; });

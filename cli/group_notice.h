@@ -10,7 +10,7 @@ namespace cuslice::cli {
 
 /// One line for each GPU that the program will see and on which the group of these settings lives under another limit
 /// than they say. Nothing where there is no such group, or no limit is said.
-void say_group_limit(const Environment& environment, const Settings& settings, const Installation& installation,
-                     Machine& machine);
+void warn_group_limit(const Environment& environment, const Settings& settings, const Installation& installation,
+                      Machine& machine);
 
 }  // namespace cuslice::cli

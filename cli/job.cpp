@@ -178,7 +178,7 @@ int start_job(Environment& environment, const Settings& settings, Machine& machi
         const Gpu* chosen = nullptr;
         code = start.take_any(selection.gpus, reserves, &chosen);
         if (chosen) select_one(selection, *chosen);
-        if (chosen && shares) say_unlimited(settings, selection.gpus.front());
+        if (chosen && shares) warn_unlimited(settings, selection.gpus.front());
     } else if (reserves) {
         const bool listed = selection.how == Selection::How::listed;
         if (listed)

@@ -88,7 +88,7 @@ bool check_seen(const Settings& settings, const Environment& environment, Machin
     return true;
 }
 
-void say_unlimited(const Settings& settings, const Gpu& chosen) {
+void warn_unlimited(const Settings& settings, const Gpu& chosen) {
     const GpuIdentity identity = identity_of(chosen, chosen.ordinal);
     if (amount_for(settings, identity, chosen.total).limited) return;
     for (const Entry& entry : settings.entries()) {

@@ -14,6 +14,6 @@ bool check_seen(const Settings& settings, const Environment& environment, Machin
                 ConfigError& error);
 
 /// After `any` has found a GPU: one line if it gets no limit there, although another GPU would have had one.
-void say_unlimited(const Settings& settings, const Gpu& chosen);
+void warn_unlimited(const Settings& settings, const Gpu& chosen);
 
 }  // namespace cuslice::cli

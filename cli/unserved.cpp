@@ -70,7 +70,7 @@ bool is_named(std::string_view variable, const Unserved& unserved) {
 
 }  // namespace
 
-void say_unserved(const Environment& environment) {
+void warn_unserved(const Environment& environment) {
     if (environment.get(kHandOver)) return;
     for (const std::string& line : environment.lines()) {
         const std::size_t equals = std::min(line.find('='), line.size());

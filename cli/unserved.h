@@ -7,6 +7,6 @@
 namespace cuslice::cli {
 
 /// One line for each that is set, unless the tool that serves it is here too. An outer launcher has said it already.
-void say_unserved(const Environment& environment);
+void warn_unserved(const Environment& environment);
 
 }  // namespace cuslice::cli

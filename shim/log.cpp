@@ -57,7 +57,7 @@ int open_log_file() {
     return keep_descriptor(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644));
 }
 
-void say(LogLevel level, const LogLine& line) {
+void log_line(LogLevel level, const LogLine& line) {
     if (!wants(level)) return;
     const int saved_errno = errno;
     FixedText<1600> whole("cuslice: ");
@@ -68,7 +68,7 @@ void say(LogLevel level, const LogLine& line) {
     errno = saved_errno;
 }
 
-void say_to_stderr(std::string_view whole_line) {
+void log_to_stderr(std::string_view whole_line) {
     const int saved_errno = errno;
     write_line(STDERR_FILENO, whole_line);
     errno = saved_errno;

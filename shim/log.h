@@ -9,10 +9,10 @@ using LogLine = FixedText<1536>;
 // Says one line, `cuslice: ` before it and a newline after it, where the setting `log` wants it, if it wants that much.
 // One write(2), nothing allocated, errno kept; never to stdout, and never so that the program waits, gets a signal, or
 // finds the line in a file of its own. What can't be written so is lost. Thread-safe.
-void say(LogLevel level, const LogLine& line);
+void log_line(LogLevel level, const LogLine& line);
 
 // The same before there are settings, or about them: always, to stderr. The line is complete.
-void say_to_stderr(std::string_view whole_line);
+void log_to_stderr(std::string_view whole_line);
 
 // When the library is loaded: what stderr is.
 void note_stderr();

@@ -86,7 +86,7 @@ void tell(const LongWait& wait) {
         line.append("; thread ").append_number(holder).append(" has it, for all or part of that time");
     else
         line.append("; a thread that can't be told has it");
-    say(LogLevel::debug, line);
+    log_line(LogLevel::debug, line);
     errno = saved_errno;
 }
 

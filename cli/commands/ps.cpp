@@ -58,7 +58,7 @@ struct Failures {
 
 // A whole file at one moment. Read, not mapped: it may be another user's, who could cut it short under us.
 bool read_file(const std::string& path, unsigned user, std::vector<char>& bytes, int& file, Failures& failures) {
-    ledger::Failure why;
+    ledger::LedgerError why;
     bool missing = false;
     file = ledger::open_foreign(path.c_str(), user, &missing, &why);
     bytes.resize(sizeof(ledger::File));
@@ -134,7 +134,7 @@ Found read_all(const std::string& folder, Failures& failures) {
         if (!ledger::parse_ledger_name(entry.path().filename().c_str(), &user, uuid)) continue;
         if (user == ledger::this_user(folder.c_str())) {
             ledger::Ledger own;
-            ledger::Failure locked;
+            ledger::LedgerError locked;
             if (own.open_existing(folder.c_str(), uuid, nullptr)) own.take_back_dead(&locked);
             own.close();
             if (locked.text[0]) failures.texts.push_back(std::string(uuid) + ": not all is up to date: " + locked.text);

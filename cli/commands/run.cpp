@@ -103,7 +103,7 @@ int run_program(const Invocation& invocation) {
     add_sanitizer_variables(environment, started_file(program.path));
     const Reach reach = look_at_reach(program.path);
     if (!reach.why_not.empty()) warn(reach.why_not);
-    say_unserved(invocation.environment);
+    warn_unserved(invocation.environment);
     if (!settings.unreachable_file().empty() && log_for(settings).level != LogLevel::warn)
         warn(std::string(settings.unreachable_file()) + ": skipped: a folder on its path can't be entered");
     // Where the library doesn't come, there is no split to be seen either, and the line above has said so.
@@ -116,10 +116,10 @@ int run_program(const Invocation& invocation) {
         warn(
             "torchrun: NCCL sees the physical GPU in every rank, and refuses several ranks on one. Use the backend "
             "gloo, or with NCCL 2.30 or newer set NCCL_MULTI_RANK_GPU_ENABLE=1");
-    say_too_small(settings, contexts, machine, selection);
+    warn_too_small(settings, contexts, machine, selection);
     Environment asking = environment;
     if (selection.split) asking.set(kCudaVisible, list_of(selection.gpus).view());
-    say_group_limit(asking, settings, installation, machine);
+    warn_group_limit(asking, settings, installation, machine);
     if (const int refused = start_job(environment, settings, machine, selection, command); refused != 0) return refused;
     virtual_gpus.show(environment, selection);
     if (reach.fatal) remove_preload(environment);

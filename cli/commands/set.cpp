@@ -58,7 +58,7 @@ int set_limit(const Invocation& invocation) {
         GpuIdentity identity;
         std::string(uuid).copy(identity.uuid, sizeof identity.uuid - 1);
         ledger::Ledger own;
-        ledger::Failure unused;
+        ledger::LedgerError unused;
         if (!own.open_existing(path.c_str(), uuid, &unused)) continue;
         const Amount amount = amount_for(wanted, identity, own.capacity());
         asked = asked || amount.limited;

@@ -66,10 +66,11 @@ bool fits_at_once(const Shape& shape, const KernelInfo& info, const GpuSpec& gpu
     return std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2] <= most;
 }
 
-void say_skipped() {
+void log_skipped() {
     static std::atomic<bool> said{false};
     if (said.exchange(true)) return;
-    say("kernels are checked, not run: what they would compute is not there (CUSLICE_FAKE_KERNELS=error refuses them)");
+    log_line(
+        "kernels are checked, not run: what they would compute is not there (CUSLICE_FAKE_KERNELS=error refuses them)");
 }
 
 /// All that doesn't depend on a stream; puts the function's code on the device. The driver's lock is held.
@@ -99,7 +100,7 @@ CUresult launch(CUfunction handle, const Shape& shape, CUstream stream_handle, v
         const CUresult bad = check_launch(handle, shape, *context, parameters, extra, cooperative);
         if (bad != CUDA_SUCCESS) return bad;
     }
-    say_skipped();
+    log_skipped();
     return submit(*stream, CU_GRAPH_NODE_TYPE_KERNEL, [] {});
 }
 
@@ -185,7 +186,7 @@ CUresult check_kernel_node(const CUDA_KERNEL_NODE_PARAMS_v3& params) {
                       params.sharedMemBytes};
     const std::lock_guard hold(driver().lock);
     const CUresult result = check_launch(function, shape, *context, params.kernelParams, params.extra, false);
-    if (result == CUDA_SUCCESS) say_skipped();
+    if (result == CUDA_SUCCESS) log_skipped();
     return result;
 }
 

@@ -40,7 +40,7 @@ CUresult find_kernel(CUlibrary handle, const std::string& name, CUkernel& out) {
         library->kernels[name] = out = kernel_handle;
         return CUDA_SUCCESS;
     }
-    say_if_opaque(name, *library->image);
+    log_if_opaque(name, *library->image);
     return CUDA_ERROR_NOT_FOUND;
 }
 

@@ -40,16 +40,17 @@ bool first(const void* module) {
 
 }  // namespace
 
-void say_who_asked(const void* caller) {
+void log_who_asked(const void* caller) {
     Dl_info info{};
     const bool known = dladdr(caller, &info) != 0 && info.dli_fname != nullptr;
     if (!first(info.dli_fbase)) return;
     if (!known || info.dli_fbase == program()) {
-        say("a program that carries NVIDIA's own (static) CUDA runtime can't start on the fake GPU; link the shared "
+        log_line(
+            "a program that carries NVIDIA's own (static) CUDA runtime can't start on the fake GPU; link the shared "
             "runtime instead: nvcc -cudart shared, or CUDA_RUNTIME_LIBRARY Shared in CMake");
     } else if (!works_without(info.dli_fname)) {
-        say(std::string(info.dli_fname) +
-            " carries NVIDIA's own CUDA runtime, which needs a GPU; see docs/fake-gpu.md");
+        log_line(std::string(info.dli_fname) +
+                 " carries NVIDIA's own CUDA runtime, which needs a GPU; see docs/fake-gpu.md");
     }
 }
 

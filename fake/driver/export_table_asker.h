@@ -6,6 +6,6 @@ namespace cuslice::fake {
 /// Says once for each module what its question means, by what lies at the caller's address: a library that needs a GPU,
 /// or the program itself, which can be linked otherwise. Nothing for NVIDIA's compilers and driver libraries, which ask
 /// as well and go on without.
-void say_who_asked(const void* caller);
+void log_who_asked(const void* caller);
 
 }  // namespace cuslice::fake

@@ -10,7 +10,7 @@
     extern "C" __attribute__((weak, visibility("default"))) int symbol(); \
     extern "C" int symbol() {                                             \
         static std::atomic<bool> said{false};                             \
-        return cuslice::fake::say_unsupported(#symbol, said);             \
+        return cuslice::fake::log_unsupported(#symbol, said);             \
     }
 #include "virtual_gpu/driver/functions.def"
 

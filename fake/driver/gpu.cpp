@@ -11,12 +11,12 @@ CUresult Gpu::open() {
     if (opened_) return CUDA_SUCCESS;
     std::string error;
     if (!books.open(spec, error) || !books.claim_slot(error)) {
-        say(error);
+        log_line(error);
         return CUDA_ERROR_OPERATING_SYSTEM;
     }
     // Addresses are never the limit while 16 times the memory can be reserved; twice is enough to run.
     if (!device.space.open(spec.memory * 2, spec.memory * 16, high_addresses_)) {
-        say("can't reserve addresses for the memory of " + spec.name + " (a ulimit -v?)");
+        log_line("can't reserve addresses for the memory of " + spec.name + " (a ulimit -v?)");
         return CUDA_ERROR_OPERATING_SYSTEM;
     }
     count_file(device.space.file());

@@ -49,12 +49,12 @@ std::size_t machine_memory() {
     return bytes;
 }
 
-void say_full(std::size_t more) {
+void log_full(std::size_t more) {
     static std::atomic<bool> said{false};
     if (said.exchange(true)) return;
     const auto mib = [](std::size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; };
-    say("the contents of the fake GPUs' memory would take " + mib(more) + " more of the host's, beyond the " +
-        mib(bound) + " that a process may take (CUSLICE_FAKE_HOST): CUDA_ERROR_OUT_OF_MEMORY");
+    log_line("the contents of the fake GPUs' memory would take " + mib(more) + " more of the host's, beyond the " +
+             mib(bound) + " that a process may take (CUSLICE_FAKE_HOST): CUDA_ERROR_OUT_OF_MEMORY");
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ bool host_has_room(std::size_t most, const std::function<std::size_t()>& exactly
     if (more > bound || now > bound - more) {
         known.store(now, std::memory_order_relaxed);
         if (more == 0) return true;
-        say_full(more);
+        log_full(more);
         return false;
     }
     known.store(now + more, std::memory_order_relaxed);

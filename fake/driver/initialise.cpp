@@ -47,33 +47,33 @@ CUresult read_settings(Driver& state) {
     MachineSpec machine;
     const bool named = std::getenv("CUSLICE_FAKE") != nullptr;
     if (!machine_from_environment(machine, error)) {
-        say(error);
+        log_line(error);
         return named ? CUDA_ERROR_SYSTEM_NOT_READY : CUDA_ERROR_NO_DEVICE;
     }
     const char* kernels = std::getenv("CUSLICE_FAKE_KERNELS");
     if (kernels != nullptr && std::strcmp(kernels, "error") != 0 && std::strcmp(kernels, "skip") != 0) {
-        say("CUSLICE_FAKE_KERNELS: '" + std::string(kernels) + "' is neither skip nor error");
+        log_line("CUSLICE_FAKE_KERNELS: '" + std::string(kernels) + "' is neither skip nor error");
         return CUDA_ERROR_SYSTEM_NOT_READY;
     }
     state.kernels_are_errors = kernels != nullptr && std::strcmp(kernels, "error") == 0;
     const char* inject = std::getenv("CUSLICE_FAKE_INJECT");
     if (inject != nullptr && *inject != '\0' && !injection().parse(inject, is_driver_function, error)) {
-        say(error);
+        log_line(error);
         return CUDA_ERROR_SYSTEM_NOT_READY;
     }
     const char* streams = std::getenv("CUSLICE_FAKE_STREAMS");
     if (streams != nullptr && *streams != '\0' && !make_streams(streams, error)) {
-        say(error);
+        log_line(error);
         return CUDA_ERROR_SYSTEM_NOT_READY;
     }
     const char* addresses = std::getenv("CUSLICE_FAKE_ADDRESSES");
     const bool high_addresses = addresses != nullptr && std::strcmp(addresses, "high") == 0;
     if (addresses != nullptr && *addresses != '\0' && !high_addresses) {
-        say("CUSLICE_FAKE_ADDRESSES: '" + std::string(addresses) + "' is not high");
+        log_line("CUSLICE_FAKE_ADDRESSES: '" + std::string(addresses) + "' is not high");
         return CUDA_ERROR_SYSTEM_NOT_READY;
     }
     if (!set_host_bound(std::getenv("CUSLICE_FAKE_HOST"), error)) {
-        say(error);
+        log_line(error);
         return CUDA_ERROR_SYSTEM_NOT_READY;
     }
     machine = visible_gpus(machine, std::getenv("CUDA_VISIBLE_DEVICES"), std::getenv("CUDA_DEVICE_ORDER"));

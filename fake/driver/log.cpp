@@ -4,6 +4,6 @@
 
 namespace cuslice::fake {
 
-void say(const std::string& line) { write_line("cuslice fake GPU: " + line); }
+void log_line(const std::string& line) { write_line("cuslice fake GPU: " + line); }
 
 }  // namespace cuslice::fake

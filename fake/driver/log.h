@@ -6,6 +6,6 @@
 namespace cuslice::fake {
 
 /// Writes one line, "cuslice fake GPU: …".
-void say(const std::string& line);
+void log_line(const std::string& line);
 
 }  // namespace cuslice::fake

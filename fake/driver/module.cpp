@@ -96,11 +96,11 @@ void end_modules(Context& context) {
     libraries.each([&](CUlibrary, Library& library) { library.modules.erase(context.handle); });
 }
 
-void say_if_opaque(const std::string& name, const Image& image) {
+void log_if_opaque(const std::string& name, const Image& image) {
     static std::atomic<bool> said{false};
     if (image.opaque.empty() || said.exchange(true)) return;
-    say("kernel '" + name + "' was asked for in " + image.opaque +
-        ", which the fake GPU can't read; build with nvcc --no-compress, or load PTX");
+    log_line("kernel '" + name + "' was asked for in " + image.opaque +
+             ", which the fake GPU can't read; build with nvcc --no-compress, or load PTX");
 }
 
 CUresult find_function(Module& module, const std::string& name, CUfunction& out) {
@@ -120,7 +120,7 @@ CUresult find_function(Module& module, const std::string& name, CUfunction& out)
         module.functions[name] = out = handle;
         return CUDA_SUCCESS;
     }
-    say_if_opaque(name, *module.image);
+    log_if_opaque(name, *module.image);
     return CUDA_ERROR_NOT_FOUND;
 }
 

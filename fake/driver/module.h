@@ -66,7 +66,7 @@ CUresult unload_module(CUmodule handle);
 void end_modules(Context& context);
 
 /// Says once why a name that wasn't found may be there all the same.
-void say_if_opaque(const std::string& name, const Image& image);
+void log_if_opaque(const std::string& name, const Image& image);
 /// The function of that name: CUDA_ERROR_NOT_FOUND, and one line if the image is opaque.
 CUresult find_function(Module& module, const std::string& name, CUfunction& out);
 /// The module of a library in a context, loaded at the first use.

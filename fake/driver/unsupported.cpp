@@ -4,6 +4,6 @@
 
 namespace cuslice::fake {
 
-int say_unsupported(const char* name, std::atomic<bool>& said) { return unsupported(name, said); }
+int log_unsupported(const char* name, std::atomic<bool>& said) { return unsupported(name, said); }
 
 }  // namespace cuslice::fake

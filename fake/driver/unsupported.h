@@ -6,6 +6,6 @@
 namespace cuslice::fake {
 
 /// Says the function's name once and returns CUDA_ERROR_NOT_SUPPORTED; before cuInit CUDA_ERROR_NOT_INITIALIZED.
-int say_unsupported(const char* name, std::atomic<bool>& said);
+int log_unsupported(const char* name, std::atomic<bool>& said);
 
 }  // namespace cuslice::fake

@@ -59,9 +59,9 @@ const PrivateDriver* private_driver() {
     return found;
 }
 
-void say_missing(const char* name, int version) {
-    say("fake CUDA runtime: the driver has no %s of CUDA %d.%d; the call fails with error 801", name, version / 1000,
-        version % 1000 / 10);
+void log_missing(const char* name, int version) {
+    log_line("fake CUDA runtime: the driver has no %s of CUDA %d.%d; the call fails with error 801", name,
+             version / 1000, version % 1000 / 10);
 }
 
 }  // namespace cuslice::fake

@@ -33,7 +33,7 @@ CUresult ask_driver(const char* name, void** function, int version, cuuint64_t f
 const PrivateDriver* private_driver();
 
 /// Says once for this look-up that the driver has no such function.
-void say_missing(const char* name, int version);
+void log_missing(const char* name, int version);
 
 template <std::size_t Size>
 struct FunctionName {
@@ -52,7 +52,7 @@ struct DriverFunction {
             function = reinterpret_cast<Function>(find_driver_function(Name.text, Version, Flags));
             if (function == nullptr) {
                 if (!said.exchange(true)) {
-                    say_missing(Name.text, Version);
+                    log_missing(Name.text, Version);
                 }
                 return CUDA_ERROR_NOT_SUPPORTED;
             }

@@ -7,7 +7,7 @@
 
 namespace cuslice::fake {
 
-void say(const char* format, ...) {
+void log_line(const char* format, ...) {
     // The host may look at errno after a call that it believes to be NVIDIA's.
     const int saved = errno;
     char line[512];

@@ -2,12 +2,12 @@
 #include <concepts>
 #include <cstdint>
 
-#include "policy/budget/over_limit.h"
+#include "policy/budget/limit_error.h"
 
 namespace cuslice {
 
 // Why there is no memory.
-struct Denied {
+struct AllocationError {
     enum class By : std::uint8_t {
         nobody,
         limit,    // over_limit says more
@@ -18,7 +18,7 @@ struct Denied {
     };
     By by = By::nobody;
     int error = 0;
-    OverLimit over_limit;
+    LimitError over_limit;
 
     // Whether it would be denied again, however little is asked for.
     bool for_any_size() const { return by == By::host || by == By::place || by == By::failure; }
@@ -34,7 +34,7 @@ constexpr int kNotNow = -1;
 // from any thread; the allocator holds none of its locks meanwhile, but where memory is short that of growing, and for
 // drop_fence() its own.
 template <typename B>
-concept Backing = requires(B& backing, std::uint64_t address, std::uint64_t bytes, Denied* denied, Fence fence,
+concept Backing = requires(B& backing, std::uint64_t address, std::uint64_t bytes, AllocationError* denied, Fence fence,
                            Fence* made, bool yes) {
     // Takes a segment within the limit. 0 if it is denied, and nothing is held then.
     { backing.take(bytes, denied) } -> std::same_as<std::uint64_t>;

@@ -76,7 +76,7 @@ void CachingAllocator<B>::thread_ends() {
 }
 
 template <Backing B>
-std::uint64_t CachingAllocator<B>::allocate_large(std::uint64_t bytes, Denied* denied) {
+std::uint64_t CachingAllocator<B>::allocate_large(std::uint64_t bytes, AllocationError* denied) {
     if (backing_.wanted()) help_out();
     const DeferCancellation uncancelled;
     if (bytes <= KeptBlocks::kMaxBytes) {
@@ -97,7 +97,7 @@ std::uint64_t CachingAllocator<B>::allocate_large(std::uint64_t bytes, Denied* d
 }
 
 template <Backing B>
-std::uint64_t CachingAllocator<B>::allocate_small(std::uint64_t bytes, Denied* denied) {
+std::uint64_t CachingAllocator<B>::allocate_small(std::uint64_t bytes, AllocationError* denied) {
     const DisableCancellation uncancelled;
     if (backing_.wanted()) help_out();
     const Changing changing(*this);
@@ -125,10 +125,9 @@ std::uint64_t CachingAllocator<B>::allocate_small(std::uint64_t bytes, Denied* d
     return request.got.address;
 }
 
-// What the GPU has come past, a new segment, and in the end everything that is kept for later.
-// Not inline: what is found at once is not to pay for it.
+// What the GPU has come past, a new segment, in the end all that is kept. Not inline: what is at hand is not to pay.
 template <Backing B>
-[[gnu::noinline]] bool CachingAllocator<B>::find_memory(SegmentHeap::Request* request, Denied* denied) {
+[[gnu::noinline]] bool CachingAllocator<B>::find_memory(SegmentHeap::Request* request, AllocationError* denied) {
     const DisableCancellation uncancelled;  // the driver may be asked
     SegmentSupply<B>::forget_earlier();
     if (reuse_deferred(false, request->need > SizeClass::kMax) && heap_.take(request, SegmentHeap::Place::proper))
@@ -148,7 +147,8 @@ template <Backing B>
 
 // One thread at a time. `refused` bytes have been denied already.
 template <Backing B>
-bool CachingAllocator<B>::find_where_short(SegmentHeap::Request* request, std::uint64_t refused, Denied* denied) {
+bool CachingAllocator<B>::find_where_short(SegmentHeap::Request* request, std::uint64_t refused,
+                                           AllocationError* denied) {
     LockGuard growing(supply_.growing());
     switch (supply_.find_where_short(request, threads_.live(), refused, denied)) {
         case SegmentSupply<B>::Found::served:
@@ -424,7 +424,7 @@ std::uint64_t CachingAllocator<B>::release_idle(std::uint64_t now, std::uint64_t
 }
 
 template <Backing B>
-bool CachingAllocator<B>::top_up(Denied* denied) {
+bool CachingAllocator<B>::top_up(AllocationError* denied) {
     const Changing changing(*this);
     LockGuard growing(supply_.growing());
     return supply_.take_rest(denied);

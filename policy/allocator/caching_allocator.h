@@ -56,7 +56,7 @@ class CachingAllocator : public BlockOwner {
 
     // bytes > 0. The address, or 0 and why: on a boundary of 512 bytes; of more than 64 KiB, of 4 KiB; from 2 MiB on,
     // of 64 KiB; from 64 MiB on, of 2 MiB.
-    std::uint64_t allocate(std::uint64_t bytes, Denied* denied) {
+    std::uint64_t allocate(std::uint64_t bytes, AllocationError* denied) {
         if (const std::uint64_t address = allocate_at_once(bytes)) [[likely]]
             return address;
         return bytes > SizeClass::kMax ? allocate_large(bytes, denied) : allocate_small(bytes, denied);
@@ -98,7 +98,7 @@ class CachingAllocator : public BlockOwner {
     // Somebody else needs memory: gives idle segments back, without waiting.
     void help_out();
     // Takes what there is room for, if that is what this allocator does. True if it got some, or need not.
-    bool top_up(Denied* denied);
+    bool top_up(AllocationError* denied);
 
     // Bytes of segments that the program has no block in.
     std::uint64_t unused() const;
@@ -124,10 +124,10 @@ class CachingAllocator : public BlockOwner {
     // What a program calls most of all; a call of it would be a tenth of its time.
     [[gnu::always_inline]] std::uint64_t from_magazine(std::uint64_t bytes);
     static CachingAllocator& of(BlockOwner& owner) { return static_cast<CachingAllocator&>(owner); }
-    std::uint64_t allocate_small(std::uint64_t bytes, Denied* denied);
-    std::uint64_t allocate_large(std::uint64_t bytes, Denied* denied);
-    bool find_memory(SegmentHeap::Request* request, Denied* denied);
-    bool find_where_short(SegmentHeap::Request* request, std::uint64_t refused, Denied* denied);
+    std::uint64_t allocate_small(std::uint64_t bytes, AllocationError* denied);
+    std::uint64_t allocate_large(std::uint64_t bytes, AllocationError* denied);
+    bool find_memory(SegmentHeap::Request* request, AllocationError* denied);
+    bool find_where_short(SegmentHeap::Request* request, std::uint64_t refused, AllocationError* denied);
     [[gnu::always_inline]] Freed free_small(Span* span, std::uint64_t address, int* error);
     Freed free_small_slowly(Span* span, std::uint64_t address, std::uint32_t requested, bool quiet);
     static Freed free_large(Map& map, const AddressMap::Here& here, std::uint64_t address, int* error);

@@ -11,8 +11,8 @@ template <Backing B>
 constinit thread_local typename SegmentSupply<B>::Looking SegmentSupply<B>::looking_{};
 
 template <Backing B>
-auto SegmentSupply<B>::grow_beside_others(Request* request, const Live& live, std::uint64_t* refused, Denied* denied)
-    -> Grown {
+auto SegmentSupply<B>::grow_beside_others(Request* request, const Live& live, std::uint64_t* refused,
+                                          AllocationError* denied) -> Grown {
     if (preallocate_ || short_of_room_.load(std::memory_order_relaxed)) return Grown::no_room;
     const std::uint64_t room = backing_.room();
     const std::uint32_t seen = grown_.now();
@@ -81,8 +81,8 @@ void SegmentSupply<B>::await_growth() {
 }
 
 template <Backing B>
-auto SegmentSupply<B>::find_where_short(Request* request, const Live& live, std::uint64_t refused, Denied* denied)
-    -> Found {
+auto SegmentSupply<B>::find_where_short(Request* request, const Live& live, std::uint64_t refused,
+                                        AllocationError* denied) -> Found {
     using Place = SegmentHeap::Place;
     if (heap_.take(request, Place::proper)) return Found::served;  // somebody else has grown meanwhile
     const std::uint64_t need = request->need, room = backing_.room();
@@ -99,7 +99,7 @@ auto SegmentSupply<B>::find_where_short(Request* request, const Live& live, std:
     }
     const auto after_denial = [&](std::uint64_t denied_bytes) {
         const std::uint64_t least = GrowthPolicy::least(need);
-        if (denied->by == Denied::By::driver) return GrowthPolicy::after_refusal(denied_bytes, need);
+        if (denied->by == AllocationError::By::driver) return GrowthPolicy::after_refusal(denied_bytes, need);
         return denied_bytes > least ? least : 0;
     };
     if (refused && bytes >= refused) bytes = after_denial(refused);
@@ -115,7 +115,7 @@ auto SegmentSupply<B>::find_where_short(Request* request, const Live& live, std:
 }
 
 template <Backing B>
-bool SegmentSupply<B>::find_at_last(Request* request, Denied* denied) {
+bool SegmentSupply<B>::find_at_last(Request* request, AllocationError* denied) {
     await_growth();
     bool found = heap_.take(request, SegmentHeap::Place::any);
     if (!found && give_back_worn_out() + give_back_idle(~0ull, ~0ull)) {
@@ -128,11 +128,11 @@ bool SegmentSupply<B>::find_at_last(Request* request, Denied* denied) {
 
 // A segment for the request, or for whoever comes if there is none. False if it can't be served, too.
 template <Backing B>
-bool SegmentSupply<B>::add_segment(std::uint64_t bytes, bool huge, Request* request, Denied* denied) {
+bool SegmentSupply<B>::add_segment(std::uint64_t bytes, bool huge, Request* request, AllocationError* denied) {
     // Drivers put memory of this size on a boundary of this size. From one that doesn't, more is asked.
     constexpr std::uint64_t kStep = AddressMap::kSegmentGranule;
     if (no_place_.load(std::memory_order_relaxed)) {
-        denied->by = Denied::By::place;
+        denied->by = AllocationError::By::place;
         return false;
     }
     const bool unaligned = unaligned_.load(std::memory_order_relaxed);
@@ -144,7 +144,7 @@ bool SegmentSupply<B>::add_segment(std::uint64_t bytes, bool huge, Request* requ
     if (end > AddressMap::kEnd) {
         backing_.give_back(address, asked);
         no_place_.store(true, std::memory_order_relaxed);
-        denied->by = Denied::By::place;
+        denied->by = AllocationError::By::place;
         return false;
     }
     if (end - begin < bytes && !unaligned) {
@@ -155,7 +155,7 @@ bool SegmentSupply<B>::add_segment(std::uint64_t bytes, bool huge, Request* requ
     const SegmentHeap::Added added = heap_.add({address, asked, begin, end, huge}, bytes, life, request);
     if (added == SegmentHeap::Added::no) backing_.give_back(address, asked);
     if (added == SegmentHeap::Added::served || (added == SegmentHeap::Added::yes && !request)) return true;
-    denied->by = Denied::By::host;
+    denied->by = AllocationError::By::host;
     return false;
 }
 
@@ -205,7 +205,7 @@ bool SegmentSupply<B>::exchange_idle(const Live& live, std::uint64_t most, std::
 // In pieces of a half, a quarter, an eighth and the rest: one that is idle can then be given back, should the driver
 // need room for itself.
 template <Backing B>
-bool SegmentSupply<B>::take_rest(Denied* denied) {
+bool SegmentSupply<B>::take_rest(AllocationError* denied) {
     if (!preallocate_) return true;
     constexpr std::uint64_t kSmall = 64 << 20;
     const std::uint64_t all = backing_.room() / GrowthPolicy::kGranule * GrowthPolicy::kGranule;
@@ -214,7 +214,7 @@ bool SegmentSupply<B>::take_rest(Denied* denied) {
         const bool last = left <= kSmall || left <= all / 8;
         std::uint64_t bytes = last ? left : left / 2 / GrowthPolicy::kGranule * GrowthPolicy::kGranule;
         while (!add_segment(bytes, false, nullptr, denied)) {
-            if (denied->by != Denied::By::driver) return left < all;
+            if (denied->by != AllocationError::By::driver) return left < all;
             bytes = GrowthPolicy::after_refusal(bytes, 1);
             if (!bytes) return left < all;
         }

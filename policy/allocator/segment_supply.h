@@ -34,7 +34,7 @@ class SegmentSupply {
     // so that a crowd doesn't take a segment each. again: that one has come, or was refused. no_room: there is more to
     // it, or *refused bytes were denied.
     enum class Grown : std::uint8_t { served, again, no_room };
-    Grown grow_beside_others(Request* request, const Live& live, std::uint64_t* refused, Denied* denied);
+    Grown grow_beside_others(Request* request, const Live& live, std::uint64_t* refused, AllocationError* denied);
     // Around the next two: other threads don't take what there is room for meanwhile.
     void begin_short();
     void end_short();
@@ -42,18 +42,18 @@ class SegmentSupply {
     // with it, first what is free in huge segments, those that are idle exchanged for one that fits. failed: it is no
     // use to try anything else.
     enum class Found : std::uint8_t { served, nothing, failed };
-    Found find_where_short(Request* request, const Live& live, std::uint64_t refused, Denied* denied)
+    Found find_where_short(Request* request, const Live& live, std::uint64_t refused, AllocationError* denied)
         CUSLICE_REQUIRES(growing_);
     // Once everything that was kept for later is free: out of that, or everything idle goes back to the backing for one
     // segment of just the right size.
-    bool find_at_last(Request* request, Denied* denied) CUSLICE_REQUIRES(growing_);
+    bool find_at_last(Request* request, AllocationError* denied) CUSLICE_REQUIRES(growing_);
     // Of a thread that has left whatever it was doing by a longjmp.
     void leave();
     // Of a thread that begins to look for memory.
     static void forget_earlier();
 
     // Takes what there is room for, if that is what this allocator does. True if it got some, or need not.
-    bool take_rest(Denied* denied) CUSLICE_REQUIRES(growing_);
+    bool take_rest(AllocationError* denied) CUSLICE_REQUIRES(growing_);
 
     // Idle segments go back until it is `bytes`; only those that are idle since before `since`. None while a stream is
     // captured. Returns how many bytes it was.
@@ -62,7 +62,7 @@ class SegmentSupply {
     std::uint64_t give_back_worn_out();
 
   private:
-    bool add_segment(std::uint64_t bytes, bool huge, Request* request, Denied* denied);
+    bool add_segment(std::uint64_t bytes, bool huge, Request* request, AllocationError* denied);
     bool exchange_idle(const Live& live, std::uint64_t most, std::uint64_t bytes, bool no_other_way);
     std::uint64_t give_back(const SegmentHeap::Detached& detached);
     void await_growth();

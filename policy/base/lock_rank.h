@@ -17,7 +17,7 @@ enum class LockRank : std::uint8_t {
     process,           // settings, driver and GPUs are opened
     watchers,          // a GPU's is found: nothing is taken under it
     caches,            // a cache is opened, or closed and forgotten everywhere
-    notes,             // a block is looked up in its allocator
+    block_attributes,  // a block is looked up in its allocator
     thread_caches,     // what a thread kept is deferred, or goes back to the segments
     deferred_frees,    // so does what was deferred; fences are dropped
     segment_heap,      // tables grow

@@ -2,7 +2,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "policy/budget/over_limit.h"
+#include "policy/budget/limit_error.h"
 #include "policy/budget/shared_budget.h"
 
 namespace cuslice {
@@ -47,7 +47,7 @@ class Budget {
     void unshare() { shared_.store(nullptr, std::memory_order_release); }
 
     // Takes `bytes` if they fit under the ceiling. On refusal nothing has changed and *why says what stood in the way.
-    bool reserve(std::uint64_t bytes, OverLimit* why = nullptr) {
+    bool reserve(std::uint64_t bytes, LimitError* why = nullptr) {
         const std::uint64_t want = charged(bytes), top = ceiling();
         std::uint64_t state = state_.load(std::memory_order_relaxed);
         for (;;) {

@@ -5,7 +5,7 @@
 namespace cuslice {
 
 ledger::Joined SharedBudget::join(ledger::Ledger& ledger, const ledger::Request& request, std::uint64_t in_use,
-                                  ledger::Committed* committed, std::uint64_t* available, ledger::Failure* why) {
+                                  ledger::Committed* committed, std::uint64_t* available, ledger::LedgerError* why) {
     const unsigned next = count();
     if (next == kMax) return ledger::Joined::unavailable;
     const ledger::Joined joined = ledger.join(request, in_use, &members_[next], committed, available, why);
@@ -13,7 +13,7 @@ ledger::Joined SharedBudget::join(ledger::Ledger& ledger, const ledger::Request&
     return joined;
 }
 
-bool SharedBudget::reserve(std::uint64_t bytes, OverLimit* why) {
+bool SharedBudget::reserve(std::uint64_t bytes, LimitError* why) {
     if (!reserve_here(bytes, why)) return false;
     if (!outer_ || outer_->reserve(bytes, why)) return true;
     if (why && why->of == LimitOf::job) why->of = LimitOf::whole_gpu;
@@ -21,7 +21,7 @@ bool SharedBudget::reserve(std::uint64_t bytes, OverLimit* why) {
     return false;
 }
 
-bool SharedBudget::reserve_here(std::uint64_t bytes, OverLimit* why) {
+bool SharedBudget::reserve_here(std::uint64_t bytes, LimitError* why) {
     const std::uint64_t margin = margin_.load(std::memory_order_relaxed);
     for (unsigned i = 0, n = count(); i < n; i++) {
         std::uint64_t seen = 0;
@@ -63,7 +63,7 @@ bool SharedBudget::retired() const {
     return outer_ && outer_->retired();
 }
 
-bool SharedBudget::over(OverLimit* why) const {
+bool SharedBudget::over(LimitError* why) const {
     for (unsigned i = 0, n = count(); i < n; i++) {
         const std::uint64_t used = members_[i].used(), top = members_[i].limit(), mine = members_[i].held();
         if (used <= top) continue;

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "policy/budget/over_limit.h"
+#include "policy/budget/limit_error.h"
 #include "policy/ledger/ledger.h"
 
 namespace cuslice {
@@ -16,7 +16,7 @@ class SharedBudget {
 
     // Becomes a member of one more account of `ledger`, which is open.
     ledger::Joined join(ledger::Ledger& ledger, const ledger::Request& request, std::uint64_t in_use,
-                        ledger::Committed* committed, std::uint64_t* available, ledger::Failure* why);
+                        ledger::Committed* committed, std::uint64_t* available, ledger::LedgerError* why);
 
     // What is in these accounts is in those of `outer`, too: a part's of a GPU in the whole GPU's. Before any
     // reservation; `outer` has joined its own.
@@ -28,7 +28,7 @@ class SharedBudget {
         if (outer_) outer_->set_margin(bytes);
     }
 
-    bool reserve(std::uint64_t bytes, OverLimit* why);
+    bool reserve(std::uint64_t bytes, LimitError* why);
     // A fact already, whatever the limits; negative: given back.
     void change(std::int64_t bytes);
 
@@ -38,7 +38,7 @@ class SharedBudget {
     // Whether an account's file is gone and another one is in its place, in which this process is not yet.
     bool retired() const;
     // True if some account holds more than its limit, with `why` filled.
-    bool over(OverLimit* why) const;
+    bool over(LimitError* why) const;
 
     // See Membership: over all accounts.
     void caches(std::uint64_t bytes);
@@ -55,7 +55,7 @@ class SharedBudget {
     LimitOf of(unsigned i) const {
         return members_[i].account().kind == ledger::AccountKind::group ? LimitOf::group : LimitOf::job;
     }
-    bool reserve_here(std::uint64_t bytes, OverLimit* why);
+    bool reserve_here(std::uint64_t bytes, LimitError* why);
     bool ask(std::uint64_t bytes, bool* asked, std::uint64_t* state);
 
     SharedBudget* outer_ = nullptr;

@@ -23,7 +23,7 @@ namespace {
 // For all of a join, in which others' claims may have to be decided first.
 constexpr unsigned kPatienceToJoin = 1000;  // milliseconds
 
-void say(Failure* why, const char* text) {
+void say(LedgerError* why, const char* text) {
     if (why) snprintf(why->text, sizeof why->text, "%s", text);
 }
 
@@ -213,7 +213,7 @@ Joiner::Joiner(const char* text) : process(this_process()) {
         command_of_this_process(command, sizeof command);
 }
 
-Ledger::Place* Ledger::take_place(const Account* account, const Joiner& self, Failure* why) {
+Ledger::Place* Ledger::take_place(const Account* account, const Joiner& self, LedgerError* why) {
     File& file = *open_.file;
     if (mine_count_ == sizeof mine_ / sizeof mine_[0]) return say(why, "too many accounts for one process"), nullptr;
     Place& place = mine_[mine_count_];
@@ -286,7 +286,7 @@ void Ledger::adopt_launcher(const Account* account, Member* member) {
 // ---- joining --------------------------------------------------------------------------------------------------------
 
 Ledger::Step Ledger::begin(const Request& request, const Joiner& self, bool may_claim, Membership* membership,
-                           Claim* claim, Failure* why) {
+                           Claim* claim, LedgerError* why) {
     take_back_some_dead_locked(find(request.kind, request.name));
     Account* account = find(request.kind, request.name);
     const bool known = account != nullptr, first = !account || !has_members(index_of(account));
@@ -344,7 +344,7 @@ void Ledger::withdraw(const Claim& claim) {
 }
 
 Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* membership, Committed* committed,
-                    std::uint64_t* available, Failure* why) {
+                    std::uint64_t* available, LedgerError* why) {
     if (strlen(request.name) >= sizeof Account::name) return say(why, "the name is too long"), Joined::unavailable;
     const Deadline deadline(kPatienceToJoin);
     const Joiner self(request.command);

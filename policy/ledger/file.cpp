@@ -33,7 +33,7 @@ bool is_same(int file, const OpenFile& expected) {
 
 bool stat_of(int file, struct stat* info) { return syscall(SYS_fstat, file, info) == 0; }
 
-bool is_ours(const struct stat& info, const char* path, Failure* why) {
+bool is_ours(const struct stat& info, const char* path, LedgerError* why) {
     if (S_ISREG(info.st_mode) && info.st_uid == geteuid()) return true;
     if (!why) return false;
     if (S_ISREG(info.st_mode))
@@ -140,7 +140,7 @@ bool make_room(const OpenFile& open_file, std::uint32_t count) {
     return true;
 }
 
-int open_foreign(const char* path, unsigned user, bool* missing, Failure* why) {
+int open_foreign(const char* path, unsigned user, bool* missing, LedgerError* why) {
     const int file = open(path, O_RDONLY | kSafely);
     *missing = file < 0 && errno == ENOENT;
     if (file < 0) return set_failure(why, "can't open", path), -1;

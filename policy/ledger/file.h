@@ -26,7 +26,7 @@ inline constexpr int kSafely = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 // The C library's fstat carries a version that old ones lack.
 bool stat_of(int file, struct stat* info);
 // Whether it is a regular file of this user's. `why`, which may be null, says what it is otherwise.
-bool is_ours(const struct stat& info, const char* path, Failure* why);
+bool is_ours(const struct stat& info, const char* path, LedgerError* why);
 // Maps a file, whatever is in it; null if the kernel won't.
 File* map_file(int file);
 // The same if it is a ledger of this version, and of this GPU unless `uuid` is null; otherwise null.
@@ -61,6 +61,6 @@ bool make_room(const OpenFile& open_file, std::uint32_t count);
 
 // Another user's file, to be read; -1 unless it belongs to who its name says, is whole and of this version. `*missing`:
 // there is none.
-int open_foreign(const char* path, unsigned user, bool* missing, Failure* why);
+int open_foreign(const char* path, unsigned user, bool* missing, LedgerError* why);
 
 }  // namespace cuslice::ledger

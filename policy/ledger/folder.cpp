@@ -14,7 +14,7 @@
 
 namespace cuslice::ledger {
 
-void set_failure(Failure* why, const char* what, const char* path) {
+void set_failure(LedgerError* why, const char* what, const char* path) {
     if (why) snprintf(why->text, sizeof why->text, "%s %s: %s", what, path, strerror(errno));
 }
 
@@ -42,7 +42,7 @@ bool parse_ledger_name(const char* name, unsigned* user, char (&uuid)[64]) {
 
 unsigned folder_mode(const char* folder) { return folder == traits_of(Key::dir).default_value ? 01777 : 0700; }
 
-bool make_folder(const char* folder, Failure* why) {
+bool make_folder(const char* folder, LedgerError* why) {
     struct stat info {};
     const auto there = [&] { return syscall(SYS_newfstatat, AT_FDCWD, folder, &info, AT_SYMLINK_NOFOLLOW) == 0; };
     // Looked for first, as it mostly is there: to make it the kernel locks the folder around it, even in vain, and the

@@ -7,7 +7,7 @@ namespace cuslice::ledger {
 inline constexpr std::size_t kPathBytes = 512;
 
 // Why a ledger can't be used, for people: what was tried and what the kernel said.
-struct Failure {
+struct LedgerError {
     char text[kPathBytes + 128] = {};
     // The machine has no place for one under this name, as in a container with little or no /dev/shm: whoever was to
     // share a limit can't. (What another user has put there, or has locked, is no such reason: nobody may stop others.)
@@ -15,7 +15,7 @@ struct Failure {
 };
 
 // Sets why->text to "`what` `path`: " and what errno means. `why` may be null.
-void set_failure(Failure* why, const char* what, const char* path);
+void set_failure(LedgerError* why, const char* what, const char* path);
 // Whether the machine, or this user, has no space left.
 bool means_no_room(int error);
 
@@ -26,7 +26,7 @@ bool parse_ledger_name(const char* name, unsigned* user, char (&uuid)[64]);
 
 // Makes the folder if it is not there: the usual one for everybody and sticky, like /tmp; one that somebody names for
 // that user alone, since a setting may come from someone who would like to write there.
-bool make_folder(const char* folder, Failure* why);
+bool make_folder(const char* folder, LedgerError* why);
 unsigned folder_mode(const char* folder);
 
 }  // namespace cuslice::ledger

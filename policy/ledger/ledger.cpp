@@ -32,7 +32,7 @@ void set(char* text, std::size_t size, const char* value) { snprintf(text, size,
 
 // ---- the lock -------------------------------------------------------------------------------------------------------
 
-Ledger::Locked::Locked(Ledger& ledger, const Deadline& deadline, Failure* why, Removed removed)
+Ledger::Locked::Locked(Ledger& ledger, const Deadline& deadline, LedgerError* why, Removed removed)
     : ledger_(ledger), guard_(ledger.mutex_), saved_errno_(errno) {
     if (!ledger_.open_.there()) return;
     const bool rests = now_monotonic_seconds() < ledger_.not_before_;
@@ -94,7 +94,7 @@ void Ledger::lock_own_bytes() {
         lock_byte_for_process(open_.descriptor, byte_of_member(place_of_ticket(waiting_.index)));
 }
 
-void Ledger::name_locker(const OpenFile& file, Failure* why) {
+void Ledger::name_locker(const OpenFile& file, LedgerError* why) {
     if (!why) return;
     const std::int32_t pid = locker_of(file.descriptor, &file.file->header);
     if (pid <= 0)
@@ -114,7 +114,7 @@ unsigned Ledger::set_paths(const char* folder, const char* uuid) {
     return user;
 }
 
-bool Ledger::open(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec, Failure* why) {
+bool Ledger::open(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec, LedgerError* why) {
     LockGuard guard(mutex_);
     if (open_.there()) return true;
     const int saved_errno = errno;
@@ -126,7 +126,7 @@ bool Ledger::open(const char* folder, const char* uuid, std::uint64_t capacity, 
     return done;
 }
 
-bool Ledger::open_existing(const char* folder, const char* uuid, Failure* why) {
+bool Ledger::open_existing(const char* folder, const char* uuid, LedgerError* why) {
     LockGuard guard(mutex_);
     if (open_.there()) return true;
     const int saved_errno = errno;
@@ -244,7 +244,7 @@ void Ledger::tidy_accounts() {
     take_back_tickets();
 }
 
-bool Ledger::take_back_dead(Failure* why) {
+bool Ledger::take_back_dead(LedgerError* why) {
     const Locked locked(*this, Deadline(kPatience), why, Locked::Removed::will_do);
     return locked && take_back_dead_locked();
 }

@@ -47,9 +47,9 @@ struct Watched {
 enum class Joined : std::uint8_t {
     yes,
     refused,      // the reservation does not fit
-    unavailable,  // no file, no room for one more, or a lock that its owner does not let go of: see Failure
-    lost,         // the launcher made the account in another file, which is gone: see Failure
-    unreachable,  // there is no file, and what others hold of the limit is in one, or would be: see Failure
+    unavailable,  // no file, no room for one more, or a lock that its owner does not let go of: see LedgerError
+    lost,         // the launcher made the account in another file, which is gone: see LedgerError
+    unreachable,  // there is no file, and what others hold of the limit is in one, or would be: see LedgerError
 };
 
 // What a place says of this process, asked of the kernel before anybody has to wait for it.
@@ -64,9 +64,9 @@ class Ledger {
   public:
     // Opens the user's file in `folder`, for a GPU of `capacity` bytes. See open_own(). `keep_over_exec`: what is
     // joined is kept for the program that this process becomes.
-    bool open(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec, Failure* why);
+    bool open(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec, LedgerError* why);
     // The same for a file that is there, without making one.
-    bool open_existing(const char* folder, const char* uuid, Failure* why);
+    bool open_existing(const char* folder, const char* uuid, LedgerError* why);
     std::uint64_t capacity() const { return capacity_; }
     // Another file under the same name has another.
     std::uint64_t id() const {
@@ -88,7 +88,7 @@ class Ledger {
     // that is not known. On refusal `*committed` says who stands in the way and `*available` what could be had. The
     // membership has to last as long as the ledger.
     Joined join(const Request& request, std::uint64_t in_use, Membership* membership, Committed* committed,
-                std::uint64_t* available, Failure* why);
+                std::uint64_t* available, LedgerError* why);
 
     // What could be reserved at this moment, and who stands in the way of more, without asking for any of it. `in_use`
     // as for join(). False where the ledger's lock can't be had. Of a process that waits it says that it still does.
@@ -107,7 +107,7 @@ class Ledger {
 
     // Takes back what dead members held. True if there were any. Also makes sure of this process's own places: of their
     // locks, and that the file is still there. `*why`: where nobody could look.
-    bool take_back_dead(Failure* why = nullptr);
+    bool take_back_dead(LedgerError* why = nullptr);
 
     // Adds what an account holds, and who its members are, to `*watched`; the dead are taken back first. False if this
     // user has no such account here.
@@ -130,8 +130,8 @@ class Ledger {
         // whether the removed one will do, in which the members meet until then. It does not for those who join.
         enum class Removed : bool { is_no_use, will_do };
         // `*why` says why it can't be had, and who has it.
-        Locked(Ledger& ledger, const Deadline& deadline, Failure* why = nullptr, Removed removed = Removed::is_no_use)
-            CUSLICE_ACQUIRE(ledger.mutex_);
+        Locked(Ledger& ledger, const Deadline& deadline, LedgerError* why = nullptr,
+               Removed removed = Removed::is_no_use) CUSLICE_ACQUIRE(ledger.mutex_);
         ~Locked() CUSLICE_RELEASE();
         Locked(const Locked&) = delete;
         Locked& operator=(const Locked&) = delete;
@@ -171,14 +171,14 @@ class Ledger {
     // The user whose file it is.
     unsigned set_paths(const char* folder, const char* uuid) CUSLICE_REQUIRES(mutex_);
     // `rests`: no lock is waited for.
-    bool find_file(const Deadline& deadline, bool rests, Failure* why) CUSLICE_REQUIRES(mutex_);
+    bool find_file(const Deadline& deadline, bool rests, LedgerError* why) CUSLICE_REQUIRES(mutex_);
     void finish_file() CUSLICE_REQUIRES(mutex_);
-    bool put_back(const Deadline& deadline, bool rests, Failure* why) CUSLICE_REQUIRES(mutex_);
+    bool put_back(const Deadline& deadline, bool rests, LedgerError* why) CUSLICE_REQUIRES(mutex_);
     void move_places(const OpenFile& old) CUSLICE_REQUIRES(mutex_);
     Place* take_over_carried(std::uint32_t account, const Joiner& self) CUSLICE_REQUIRES(mutex_);
     std::uint32_t find_carried(std::uint32_t account, const Joiner& self) const CUSLICE_REQUIRES(mutex_);
     void lock_own_bytes() CUSLICE_REQUIRES(mutex_);
-    static void name_locker(const OpenFile& file, Failure* why);
+    static void name_locker(const OpenFile& file, LedgerError* why);
 
     Account* find(AccountKind kind, const char* name) const CUSLICE_REQUIRES(mutex_) {
         return find_account(*open_.file, kind, name);
@@ -201,11 +201,11 @@ class Ledger {
     void tidy_accounts() CUSLICE_REQUIRES(mutex_);
 
     // A place in the account for this process, not yet living; null: there is none to be had.
-    Place* take_place(const Account* account, const Joiner& self, Failure* why) CUSLICE_REQUIRES(mutex_);
+    Place* take_place(const Account* account, const Joiner& self, LedgerError* why) CUSLICE_REQUIRES(mutex_);
     void adopt_launcher(const Account* account, Member* member) CUSLICE_REQUIRES(mutex_);
     void drop_place(Place* place) CUSLICE_REQUIRES(mutex_);
     Step begin(const Request& request, const Joiner& self, bool may_claim, Membership* membership, Claim* claim,
-               Failure* why) CUSLICE_REQUIRES(mutex_);
+               LedgerError* why) CUSLICE_REQUIRES(mutex_);
     void enter(Account* account, Place* place, Membership* membership) CUSLICE_REQUIRES(mutex_);
     void withdraw(const Claim& claim);
 

@@ -16,7 +16,7 @@ namespace cuslice::ledger {
 
 // Makes sure of the descriptor and of the file. One that was removed or overwritten is put back by whoever has a place
 // in it.
-bool Ledger::find_file(const Deadline& deadline, bool rests, Failure* why) {
+bool Ledger::find_file(const Deadline& deadline, bool rests, LedgerError* why) {
     State state = state_of(open_, uuid_);
     if (state == State::unknown) {
         if (!path_[0]) return false;
@@ -30,7 +30,7 @@ bool Ledger::find_file(const Deadline& deadline, bool rests, Failure* why) {
     return (state != State::gone && state != State::damaged) || put_back(deadline, rests, why);
 }
 
-bool Ledger::put_back(const Deadline& deadline, bool rests, Failure* why) {
+bool Ledger::put_back(const Deadline& deadline, bool rests, LedgerError* why) {
     // Without a descriptor the name alone says that it is gone, as it does in a program that has changed its root: so
     // nothing is done to the others who are in it.
     const bool removed = state_of(open_, uuid_) == State::gone;

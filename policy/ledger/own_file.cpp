@@ -31,7 +31,7 @@ std::uint64_t new_id() {
 }
 
 // A whole new file; -1 if there can't be one.
-int make(const char* path, const char* uuid, std::uint64_t capacity, Failure* why) {
+int make(const char* path, const char* uuid, std::uint64_t capacity, LedgerError* why) {
     const int file = open(path, O_RDWR | O_CREAT | O_EXCL | kSafely, 0644);
     if (why) why->no_place = file < 0 && means_no_room(errno);
     if (file < 0) return set_failure(why, "can't make", path), -1;
@@ -78,7 +78,7 @@ struct Making {
 
 // Makes a new file, with what is in those that were removed, before anybody sees it under its name. True also where
 // another process has given a file that name meanwhile.
-bool put_in_place(const Making& making, Failure* why) {
+bool put_in_place(const Making& making, LedgerError* why) {
     unlink(making.made);  // of an earlier process of our pid
     OpenFile fresh;
     fresh.descriptor = make(making.made, making.uuid, making.capacity, why);
@@ -116,7 +116,7 @@ bool put_in_place(const Making& making, Failure* why) {
 
 }  // namespace
 
-bool open_existing(const char* folder, const char* uuid, OpenFile* out, Failure* why) {
+bool open_existing(const char* folder, const char* uuid, OpenFile* out, LedgerError* why) {
     char path[kPathBytes];
     if (!ledger_path(folder, this_user(folder), uuid, path)) return false;
     const int file = open(path, O_RDWR | kSafely);
@@ -134,12 +134,12 @@ bool open_existing(const char* folder, const char* uuid, OpenFile* out, Failure*
 }
 
 bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec,
-              const Deadline& deadline, OpenFile* out, Failure* why, const OpenFile* gone) {
+              const Deadline& deadline, OpenFile* out, LedgerError* why, const OpenFile* gone) {
     return open_own(folder, this_user(folder), uuid, capacity, keep_over_exec, deadline, out, why, gone);
 }
 
 bool open_own(const char* folder, unsigned user, const char* uuid, std::uint64_t capacity, bool keep_over_exec,
-              const Deadline& deadline, OpenFile* out, Failure* why, const OpenFile* gone) {
+              const Deadline& deadline, OpenFile* out, LedgerError* why, const OpenFile* gone) {
     char path[kPathBytes], made[kPathBytes];
     const std::uint64_t named = own_pid_namespace();
     // Where nobody can tell the namespace, pids alone are not enough for a name.

@@ -8,7 +8,7 @@ namespace cuslice::ledger {
 struct Refusal {
     Joined how = Joined::yes;
     Committed committed;
-    Failure failure;
+    LedgerError failure;
     bool rebuilt = false;  // the file was damaged or of another version, and was made anew
     bool waiting = false;  // it was waited for, so there is no advice to do so
     std::uint64_t asked = 0, available = 0, in_use = 0;  // bytes

@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kEnd[] = ".figures";
 
-File* fail(Failure* why, const char* what, const char* path, int error) {
+File* fail(LedgerError* why, const char* what, const char* path, int error) {
     snprintf(why->text, sizeof why->text, "%s %s: %s", what, path, strerror(error));
     return nullptr;
 }
@@ -47,7 +47,7 @@ bool parse_name(const char* text, Name* name) {
     return true;
 }
 
-File* make_own(const char* folder, Failure* why) {
+File* make_own(const char* folder, LedgerError* why) {
     if (!ledger::make_folder(folder, why)) return nullptr;
     const ledger::ProcessIdentity self = ledger::this_process();
     if (!self.start_time || !self.pid_namespace) return fail(why, "can't tell which process this is,", "/proc", ENOENT);

@@ -4,7 +4,7 @@
 
 namespace cuslice::stats {
 
-using ledger::Failure;
+using ledger::LedgerError;
 
 // Which process a file is of. A pid alone comes back; with the time of its start it never does.
 struct Name {
@@ -22,7 +22,7 @@ bool parse_name(const char* text, Name* name);
 
 // Makes this process's file in the folder and maps it, for as long as it lives. All of its space is taken first: a page
 // that can't be had later would be a SIGBUS in the host. Null if it can't be had.
-File* make_own(const char* folder, Failure* why);
+File* make_own(const char* folder, LedgerError* why);
 
 // Removes files whose processes are gone, as far as this user may. Of those in other pid namespaces nothing can be said
 // from here.

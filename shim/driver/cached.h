@@ -5,12 +5,12 @@
 namespace cuslice {
 
 // Why a cache has no memory, as the driver would say it.
-inline CUresult answer_denied(Function function, VirtualGpu& gpu, const Denied& denied, std::uint64_t asked) {
+inline CUresult answer_denied(Function function, VirtualGpu& gpu, const AllocationError& denied, std::uint64_t asked) {
     switch (denied.by) {
-        case Denied::By::limit:
+        case AllocationError::By::limit:
             return refuse(function, gpu, denied.over_limit, asked);
-        case Denied::By::driver:
-        case Denied::By::failure:
+        case AllocationError::By::driver:
+        case AllocationError::By::failure:
             return static_cast<CUresult>(denied.error);
         default:
             return CUDA_ERROR_OUT_OF_MEMORY;
@@ -28,9 +28,9 @@ template <Function function, DirectAllocation direct>
         const CUresult result = direct(pointer, bytes);
         if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
     }
-    Denied denied;
+    AllocationError denied;
     const std::uint64_t address = current.cache->allocate(bytes, &denied);
-    if (!address && denied.by == Denied::By::place) {
+    if (!address && denied.by == AllocationError::By::place) {
         report_no_map(gpu);
         return direct(pointer, bytes);
     }

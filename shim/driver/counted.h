@@ -49,7 +49,7 @@ CUresult counted_allocation(Function function, Kind kind, std::uint64_t bytes, P
     const Process::Current current = entry.counts() ? process().current() : Process::Current{};
     VirtualGpu* gpu = current.gpu;
     if (!gpu || !gpu->limited()) return call(pointer);
-    OverLimit why;
+    LimitError why;
     if (!gpu->reserve(bytes, &why)) return refuse(function, *gpu, why);
     HookReservation reservation(*gpu, bytes);
     OutParameter<Pointer> made(pointer);
@@ -111,7 +111,7 @@ constexpr bool makes_context(Function function) {
 template <typename Call, typename Undo>
 CUresult counted_step(Function function, VirtualGpu* gpu, Call call, Undo undo, std::uint64_t least = 0) {
     if (!gpu || !gpu->limited()) return call();
-    OverLimit why;
+    LimitError why;
     DriverFootprint::Step step = gpu->before_driver_step(makes_context(function));
     if (least && !gpu->foresee(step, least, &why)) return refuse(function, *gpu, why);
     CUresult result = call();

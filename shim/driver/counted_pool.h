@@ -12,7 +12,7 @@ CUresult counted_from_pool(Function function, VirtualGpu* gpu, CUmemoryPool pool
     if (!gpu || !gpu->limited()) return call();
     MemoryPools::Growing growing(gpu->pools(), pool, bytes);
     std::uint64_t reserved = growing.at_most();
-    OverLimit why;
+    LimitError why;
     if (!(growing.enter() && gpu->reserve_at_once(reserved))) {
         // Before pools are trimmed for it: this one may have what is needed. Whoever waits is outside, so that nobody
         // waits for it.

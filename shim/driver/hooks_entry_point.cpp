@@ -32,13 +32,13 @@ constinit std::atomic<bool> said_of[HookMap::kMaxHooks]{};
 void report_refused(const char* name, int version) {
     if (said_of[HookMap::hooked_name(name)].exchange(true, std::memory_order_relaxed)) return;
     LogLine line;
-    say(LogLevel::warn,
-        line.append("the driver has a form of ")
-            .append(name)
-            .append(" for CUDA version ")
-            .append_number(static_cast<std::uint64_t>(version))
-            .append(" that this version of cuslice does not know; it is refused, as it would bypass the limit."
-                    " Update cuslice, or run without it"));
+    log_line(LogLevel::warn,
+             line.append("the driver has a form of ")
+                 .append(name)
+                 .append(" for CUDA version ")
+                 .append_number(static_cast<std::uint64_t>(version))
+                 .append(" that this version of cuslice does not know; it is refused, as it would bypass the limit."
+                         " Update cuslice, or run without it"));
 }
 
 // Exchanges what the driver has answered for what the program is to have of it. False: it gets nothing.

@@ -30,7 +30,7 @@ CUresult counted_pitch(Function function, std::uint64_t width, std::uint64_t hei
     std::uint64_t expected = 0;
     // A product that overflows is the driver's to refuse.
     if (!gpu || !gpu->limited() || !expected_pitch_bytes(width, height, &expected)) return call(pointer, pitch);
-    OverLimit why;
+    LimitError why;
     if (!gpu->reserve(expected, &why)) return refuse(function, *gpu, why);
     HookReservation reservation(*gpu, expected);
     OutParameter<Pointer> made(pointer);

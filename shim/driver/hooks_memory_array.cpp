@@ -94,7 +94,7 @@ CUresult counted_create(Create create, Destroy destroy, std::uint64_t least, Han
     const Process::Current current = entry.counts() ? process().current() : Process::Current{};
     VirtualGpu* gpu = current.gpu;
     if (!gpu || !gpu->limited() || !array) return create(array, arguments...);
-    OverLimit why;
+    LimitError why;
     DriverFootprint::Step step = gpu->before_driver_step();
     if (!least)
         gpu->budget().begin_release();

@@ -16,7 +16,7 @@ CUresult refuse_open() {
     line.append(
         "cuIpcOpenMemHandle: the handle is of a block in a cached segment, and the process that exported it has ended");
     line.append(" or is not visible from here; run that process with --allocator direct");
-    say(LogLevel::warn, line);
+    log_line(LogLevel::warn, line);
     return CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -11,8 +11,8 @@ bool watched() { return process().caches_anything() && !inside_hook; }
 
 constexpr auto begin = [](auto real, CUstream stream, auto... arguments) {
     if (!watched()) return real(stream, arguments...);
-    Captures& captures = process().caches().captures();
-    captures.may_begin(stream, Captures::By::known);
+    CaptureTracker& captures = process().caches().captures();
+    captures.may_begin(stream, CaptureTracker::By::known);
     const CUresult result = real(stream, arguments...);
     result == CUDA_SUCCESS ? captures.began(stream) : captures.failed(stream);
     return result;
@@ -21,7 +21,7 @@ constexpr auto begin = [](auto real, CUstream stream, auto... arguments) {
 // An error may have ended it, or not.
 constexpr auto end = [](auto real, CUstream stream, CUgraph* graph) {
     if (!watched()) return real(stream, graph);
-    Captures& captures = process().caches().captures();
+    CaptureTracker& captures = process().caches().captures();
     const std::uint64_t moment = captures.moment();
     const CUresult result = real(stream, graph);
     result == CUDA_SUCCESS ? captures.ended(stream, moment) : captures.failed(stream);
@@ -31,7 +31,7 @@ constexpr auto end = [](auto real, CUstream stream, CUgraph* graph) {
 // Another thread may be asking whether the stream is still captured, of which the program knows nothing.
 constexpr auto destroy = [](auto real, CUstream stream) {
     if (!watched() || process().caches().captures().none_asked()) return real(stream);
-    Captures& captures = process().caches().captures();
+    CaptureTracker& captures = process().caches().captures();
     const std::uint64_t moment = captures.moment();
     captures.ends(stream);
     const CUresult result = real(stream);

@@ -24,7 +24,7 @@ void correct(const Found& block, CUpointer_attribute attribute, void* data) {
             break;
         case CU_POINTER_ATTRIBUTE_BUFFER_ID:
             if (const std::uint64_t id =
-                    caches.notes().buffer_id(caches.map(), block.address, caches.context_of(block)))
+                    caches.block_attributes().buffer_id(caches.map(), block.address, caches.context_of(block)))
                 *static_cast<unsigned long long*>(data) = id;
             break;
         default:

@@ -33,13 +33,15 @@ CUSLICE_HOOK(cuMemCreate, handle, size, properties, flags) {
     const auto call = [&](auto* into) { return CUSLICE_REAL(cuMemCreate)(into, size, properties, flags); };
     VirtualGpu* gpu = entry.counts() ? gpu_of(properties) : nullptr;
     if (!gpu || !gpu->limited()) return call(handle);
-    OverLimit why;
+    LimitError why;
     if (!gpu->reserve(size, &why)) return refuse(Function::cuMemCreate, *gpu, why);
     HookReservation reservation(*gpu, size);
     OutParameter<CUmemGenericAllocationHandle> made(handle);
     const CUresult result = charged_allocation(
         reservation, [&] { return ask_driver(*gpu, size, [&] { return call(made.place()); }); },
-        [&] { return physical_memory().created(*made, size, gpu->ordinal()) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY; },
+        [&] {
+            return physical_memory().created(*made, size, gpu->ordinal()) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+        },
         [&] {
             CUSLICE_REAL(cuMemRelease)
             (*made);

@@ -30,7 +30,7 @@ void report_unsupported(const char* symbol) {
         if (named_unsupported[i].exchange(true, std::memory_order_relaxed)) return;
     }
     LogLine line;
-    say(LogLevel::warn, line.append(symbol).append(" is not supported where a GPU is split"));
+    log_line(LogLevel::warn, line.append(symbol).append(" is not supported where a GPU is split"));
 }
 
 CUresult not_loaded() { return CUDA_ERROR_NOT_INITIALIZED; }
@@ -53,7 +53,7 @@ void report_no_driver() {
     line.append(": ").append(process().driver_text());
     const bool chosen = find(process().settings(), Key::driver) || find(process().settings(), Key::fake);
     if (asked && !chosen) line.append(". ").append(kNoDriverAdvice);
-    say(asked ? LogLevel::warn : LogLevel::info, line);
+    log_line(asked ? LogLevel::warn : LogLevel::info, line);
 }
 
 // The first copy in LD_PRELOAD is the one that is called, so it says so.
@@ -61,40 +61,41 @@ void report_other_copy() {
     char path[512];
     if (!find_other_copy(path, sizeof(path))) return;
     LogLine line("cuslice is preloaded twice: ");
-    say(LogLevel::warn, line.append(path).append(" is ignored. Name one libcuslice.so in LD_PRELOAD"));
+    log_line(LogLevel::warn, line.append(path).append(" is ignored. Name one libcuslice.so in LD_PRELOAD"));
 }
 
 void report(Readiness readiness) {
-    if (readiness == Readiness::bad_configuration) return say_to_stderr(line_of(process().error()).view());
+    if (readiness == Readiness::bad_configuration) return log_to_stderr(line_of(process().error()).view());
     report_other_copy();
     if (const char* past_us = process().driver_past_us(); past_us && what_was_asked()) {
         LogLine line;
-        say(LogLevel::warn, line.append(past_us).append(
-                                " was loaded past cuslice (RTLD_DEEPBIND): code that calls it directly has no limit"));
+        log_line(LogLevel::warn,
+                 line.append(past_us).append(
+                     " was loaded past cuslice (RTLD_DEEPBIND): code that calls it directly has no limit"));
     }
     if (was_cleared()) {
         LogLine line("the program has cleared its environment: its settings from cuslice run still hold, ");
-        say(LogLevel::warn, line.append("but the programs that it starts have none"));
+        log_line(LogLevel::warn, line.append("but the programs that it starts have none"));
     }
     if (readiness != Readiness::ready) return report_no_driver();
     LogLine line;
-    say(LogLevel::info, line.append("the driver is ")
-                            .append(process().driver_text())
-                            .append(", found ")
-                            .append(process().driver_found()));
+    log_line(LogLevel::info, line.append("the driver is ")
+                                 .append(process().driver_text())
+                                 .append(", found ")
+                                 .append(process().driver_found()));
     if (const std::string_view file = process().settings().unreachable_file(); !file.empty()) {
         LogLine passed_over;
         passed_over.append(file).append(": skipped: a folder on its path can't be entered");
-        say(LogLevel::info, passed_over);
+        log_line(LogLevel::info, passed_over);
     }
 }
 
 [[gnu::noinline]] void report_missing_function(unsigned index) {
     LogLine line;
-    say(LogLevel::warn, line.append(kFunctions[index].symbol)
-                            .append(" was called, but the driver ")
-                            .append(process().driver_text())
-                            .append(" does not have it; a newer driver does"));
+    log_line(LogLevel::warn, line.append(kFunctions[index].symbol)
+                                 .append(" was called, but the driver ")
+                                 .append(process().driver_text())
+                                 .append(" does not have it; a newer driver does"));
 }
 
 }  // namespace

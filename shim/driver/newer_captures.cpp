@@ -22,7 +22,7 @@ extern __attribute__((visibility("hidden"))) const char cuslice_newer_capture_st
 
 __attribute__((visibility("hidden"))) void* cuslice_newer_capture(unsigned index, CUstream stream) {
     if (process().caches_anything() && !inside_hook)
-        process().caches().captures().may_begin(stream, Captures::By::unknown);
+        process().caches().captures().may_begin(stream, CaptureTracker::By::unknown);
     return real_functions[index].load(std::memory_order_acquire);
 }
 }

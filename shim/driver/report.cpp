@@ -123,11 +123,11 @@ void say_cached(LogLevel level, const VirtualGpu& gpu) {
     line.append(format_size(s.active.current - s.allocated.current).view());
     line.append(" freed but possibly in use by the GPU; the largest free block is ");
     line.append(format_size(s.largest_free).view());
-    say(level, line);
+    log_line(level, line);
 }
 
 // A context alone is too large for the limit: nothing that the program could free would help. False otherwise.
-bool say_context_too_large(LogLevel level, Function function, const VirtualGpu& gpu, const OverLimit& why) {
+bool say_context_too_large(LogLevel level, Function function, const VirtualGpu& gpu, const LimitError& why) {
     const std::string_view symbol = kFunctions[static_cast<std::size_t>(function)].symbol;
     const bool context = starts_with(symbol, "cuCtxCreate") || symbol == "cuDevicePrimaryCtxRetain";
     if (!context || why.requested <= gpu.limit()) return false;
@@ -141,13 +141,13 @@ bool say_context_too_large(LogLevel level, Function function, const VirtualGpu& 
     line.append(". With ").append(format_size(gpu.headroom()).view());
     line.append(" kept for the driver (headroom), the limit must be at least ");
     line.append_number((why.requested + gpu.headroom()) / kMiB + 1).append("MiB");
-    say(level, line);
+    log_line(level, line);
     return true;
 }
 
 }  // namespace
 
-CUresult refuse(Function function, VirtualGpu& gpu, const OverLimit& why, std::uint64_t asked) {
+CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::uint64_t asked) {
     if (why.no_place) {
         const Scratch<Refusal> refusal;
         if (refusal) gpu.join(gpu_state().sharing, &*refusal);
@@ -175,7 +175,7 @@ CUresult refuse(Function function, VirtualGpu& gpu, const OverLimit& why, std::u
     line.append("The limit is from ").append(gpu.origin_of(why.of)).append(". Free memory, or raise the limit");
     if (const std::uint64_t hidden = shown ? notices.take_hidden() : 0)
         append_hidden(line.append(". Before this, "), hidden);
-    say(level, line);
+    log_line(level, line);
     if (gpu.caches() && process().caches_anything()) {
         say_cached(level, gpu);
         if (level == LogLevel::warn) dump_caches(gpu);
@@ -193,7 +193,7 @@ void report_last_refusals() {
         append_gpu(line, process().gpu(i));
         append_hidden(line.append(": "), refusals[i].take_hidden());
         line.append("; the last one before the program ended was ").append(kFunctions[last.what].symbol);
-        say(LogLevel::warn, line.append(" of ").append(format_size(last.bytes).view()));
+        log_line(LogLevel::warn, line.append(" of ").append(format_size(last.bytes).view()));
     }
 }
 
@@ -219,7 +219,7 @@ CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
         line.append(": the ledger in ").append(gpu_state().sharing.folder.view());
         line.append(" was damaged or of another version and has been recreated");
     }
-    say(LogLevel::warn, line);
+    log_line(LogLevel::warn, line);
     return refused ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
@@ -230,7 +230,7 @@ void report_no_map(const VirtualGpu& gpu) {
     line.append(
         ": the driver's memory lies at addresses from 2^49 on, which the caching allocator can't map: "
         "allocations go to the driver, and nothing is cached");
-    say(LogLevel::warn, line);
+    log_line(LogLevel::warn, line);
 }
 
 void report_missing(const VirtualGpu& gpu, std::uint64_t bytes) {
@@ -239,27 +239,27 @@ void report_missing(const VirtualGpu& gpu, std::uint64_t bytes) {
     append_gpu(line, gpu);
     line.append(": ").append(format_size(bytes).view());
     line.append(" of the limit could not be preallocated: the driver is out of memory");
-    say(LogLevel::warn, line);
+    log_line(LogLevel::warn, line);
 }
 
 void report_unpublished() {
-    const stats::Failure* why = process().caches().publisher().failure();
+    const stats::LedgerError* why = process().caches().publisher().failure();
     if (!why) return;
     LogLine line("cuslice stats can't show this process: ");
     line.append(why->text);
-    say(LogLevel::debug, line);
+    log_line(LogLevel::debug, line);
 }
 
 void report_recording() {
     if (!process().recording().take_news()) return;
     if (const trace::Path* path = process().recording().begun()) {
         LogLine line("allocations are recorded in ");
-        say(LogLevel::info, line.append(path->view()));
+        log_line(LogLevel::info, line.append(path->view()));
     }
     if (const Reason* why = process().recording().failure()) {
         process().stop_recording();
         LogLine line("recording has stopped, and the program goes on: ");
-        say(LogLevel::warn, line.append(why->view()));
+        log_line(LogLevel::warn, line.append(why->view()));
     }
 }
 
@@ -275,7 +275,7 @@ void say_unmeasured(const VirtualGpu& gpu) {
     line.append(": NVML does not report this process's memory, and the GPU uses host memory, so contexts and modules ")
         .append("are not counted: leave room for them with headroom, which is ")
         .append(format_size(gpu.headroom()).view());
-    say(LogLevel::warn, line);
+    log_line(LogLevel::warn, line);
 }
 
 bool is_seen(const GpuSelector& selector) {
@@ -297,7 +297,7 @@ void say_unlimited(const VirtualGpu& gpu) {
         LogLine line;
         append_gpu(line, gpu);
         line.append(": no limit; ").append(entry.origin).append(" sets one for '").append(entry.selector.text);
-        say(LogLevel::warn, line.append("', a GPU that this program doesn't see"));
+        log_line(LogLevel::warn, line.append("', a GPU that this program doesn't see"));
     }
 }
 
@@ -329,7 +329,7 @@ void log_slice(VirtualGpu& gpu, CUcontext context) {
             .append(gpu.slice().origin.view());
     else
         line.append(", no limit");
-    say(LogLevel::info, line);
+    log_line(LogLevel::info, line);
 }
 
 }  // namespace cuslice

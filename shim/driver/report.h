@@ -9,7 +9,7 @@ namespace cuslice {
 // An allocation, context or module that does not fit: says so (what was asked, the limit, what holds most, what to
 // change), unless there were many of them on this GPU a moment ago, and returns CUDA_ERROR_OUT_OF_MEMORY. `asked`: what
 // the program asked for, where more than that would have been taken.
-CUresult refuse(Function function, VirtualGpu& gpu, const OverLimit& why, std::uint64_t asked = 0);
+CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::uint64_t asked = 0);
 
 // At the program's end: says what it was refused just before, where that was not shown.
 void report_last_refusals();

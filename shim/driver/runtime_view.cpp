@@ -46,8 +46,9 @@ void say_once(const Dl_info& module) {
     LogLine line;
     line.append("the CUDA runtime in ").append(module.dli_fname);
     line.append(" sees each split GPU as one, with the memory of its first part");
-    say(LogLevel::warn,
-        has_shim ? line.append(": libcuslice-runtime.so has to be in LD_PRELOAD, too, as cuslice run puts it there")
+    log_line(LogLevel::warn,
+             has_shim
+                 ? line.append(": libcuslice-runtime.so has to be in LD_PRELOAD, too, as cuslice run puts it there")
                  : line.append(", as it is not the shared one of CUDA 12 or 13 (docs/virtual-gpus.md)"));
 }
 

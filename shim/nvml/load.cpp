@@ -27,7 +27,7 @@ nvmlReturn_t nvml_ready() {
 nvmlReturn_t virtual_nvml_ready() {
     if (!splits_any(process().settings()) || process().start_nvml()) return NVML_SUCCESS;
     if (process().readiness() != Readiness::bad_configuration) return NVML_ERROR_UNKNOWN;
-    if (!refusal_said.exchange(true, std::memory_order_relaxed)) say_to_stderr(line_of(process().error()).view());
+    if (!refusal_said.exchange(true, std::memory_order_relaxed)) log_to_stderr(line_of(process().error()).view());
     return NVML_ERROR_INVALID_ARGUMENT;
 }
 
@@ -39,8 +39,8 @@ extern "C" __attribute__((visibility("hidden"))) void* cuslice_resolve_nvml(unsi
         return reinterpret_cast<void*>(loaded == NVML_ERROR_LIBRARY_NOT_FOUND ? &no_library : &bad_configuration);
     if (!named_missing[index].exchange(true, std::memory_order_relaxed)) {
         LogLine line;
-        say(LogLevel::info,
-            line.append(kNvmlFunctions[index]).append(" was called, but this driver's NVML does not have it"));
+        log_line(LogLevel::info,
+                 line.append(kNvmlFunctions[index]).append(" was called, but this driver's NVML does not have it"));
     }
     return reinterpret_cast<void*>(&not_in_this_library);
 }

@@ -25,7 +25,7 @@ struct Place {
     void join(const char* group, std::uint64_t limit) {
         static ledger::Committed committed;
         std::uint64_t available = 0;
-        ledger::Failure failure;
+        ledger::LedgerError failure;
         ledger::Request request;
         request.kind = ledger::AccountKind::group;
         request.name = group;

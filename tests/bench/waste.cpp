@@ -33,7 +33,7 @@ struct Outcome {
 Outcome replay(const Trace& trace, std::uint64_t limit, const TestAllocator::Options& options) {
     Outcome outcome;
     Allocator a(options, limit);
-    Denied denied;
+    AllocationError denied;
     if (options.preallocate) a.allocator.top_up(&denied);
     std::vector<std::uint64_t> blocks(blocks_of(trace));
     std::size_t live = 0, done = 0;
@@ -144,7 +144,7 @@ void of_threads(unsigned count, std::uint64_t each, Bound bound, double target) 
             std::mt19937_64 random(who);
             std::vector<Held> held;
             std::uint64_t mine = 0;
-            Denied denied;
+            AllocationError denied;
             int error = 0;
             const auto give_back = [&](std::size_t k) {
                 TestAllocator::free(shared_map(), held[k].address, &error);

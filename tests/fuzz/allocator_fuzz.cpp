@@ -40,7 +40,9 @@ struct Gpu : MadeUpMemory {
 
     BackingTable asynchronous() {
         BackingTable b = backing();
-        b.take = [](void* self, std::uint64_t bytes, Denied* denied) { return of(self).take_within(bytes, denied); };
+        b.take = [](void* self, std::uint64_t bytes, AllocationError* denied) {
+            return of(self).take_within(bytes, denied);
+        };
         b.room = [](void* self) { return of(self).limit > of(self).held ? of(self).limit - of(self).held : 0; };
         b.quiesce = [](void* self, std::uint64_t, bool) {
             Gpu& gpu = of(self);
@@ -82,9 +84,9 @@ struct Gpu : MadeUpMemory {
 
   private:
     static Gpu& of(void* self) { return static_cast<Gpu&>(*static_cast<MadeUpMemory*>(self)); }
-    std::uint64_t take_within(std::uint64_t bytes, Denied* denied) {
+    std::uint64_t take_within(std::uint64_t bytes, AllocationError* denied) {
         if (held >= limit) {
-            denied->by = Denied::By::limit;
+            denied->by = AllocationError::By::limit;
             return 0;
         }
         return backing().take(static_cast<MadeUpMemory*>(this), bytes, denied);
@@ -126,11 +128,11 @@ struct Model {
     }
 
     void allocate(std::uint64_t bytes) {
-        Denied denied;
+        AllocationError denied;
         const std::uint64_t address = allocator.allocate(bytes, &denied);
         if (address) return handed_out(address, bytes);
-        expect(denied.by != Denied::By::nobody);
-        if (denied.by == Denied::By::failure) return;
+        expect(denied.by != AllocationError::By::nobody);
+        if (denied.by == AllocationError::By::failure) return;
         const std::uint64_t more = std::max(bytes, bytes + SizeClass::kUnit - 1);  // no less by an overflow
         const std::uint64_t whole = more / SizeClass::kUnit * SizeClass::kUnit;
         const std::uint64_t need = bytes > SizeClass::kMax ? whole : SizeClass::span_bytes(SizeClass::of(bytes));
@@ -264,7 +266,7 @@ void act(Model& model, Input& input) {
             return;
         case 31:
             if (input.byte() % 4 != 0) {
-                Denied denied;
+                AllocationError denied;
                 model.allocator.top_up(&denied);
                 return;
             }

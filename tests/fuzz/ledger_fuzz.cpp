@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     expect(ledger_path(folder().c_str(), geteuid(), kUuid, path));
     {
         Ledger fresh;
-        Failure failure;
+        LedgerError failure;
         unlink(path);
         expect(fresh.open(folder().c_str(), kUuid, kCapacity, false, &failure));
         fresh.close();
@@ -67,7 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
     ledger = new Ledger;
     place = new Membership;
-    Failure failure;
+    LedgerError failure;
     if (!ledger->open(folder().c_str(), kUuid, kCapacity, false, &failure)) return 0;
     static Committed committed;
     static Watched watched;

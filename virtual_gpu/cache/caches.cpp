@@ -56,12 +56,12 @@ ContextAllocator* Caches::of(VirtualGpu& gpu, Contexts::Id id) {
 bool Caches::prepare(VirtualGpu& gpu, Contexts::Id id, std::uint64_t* missing) {
     ContextAllocator* allocator = of(gpu, id);
     if (!allocator) return true;
-    Denied denied;
+    AllocationError denied;
     const DisableCancellation uncancelled;
     const RelaxedCaptures relaxed;
     allocator->top_up(&denied);
     // What is less than a granule is no segment.
-    const bool all = denied.by == Denied::By::nobody || gpu.room() < GrowthPolicy::kGranule;
+    const bool all = denied.by == AllocationError::By::nobody || gpu.room() < GrowthPolicy::kGranule;
     *missing = all ? 0 : gpu.room();
     changed(gpu);
     return all;
@@ -78,7 +78,7 @@ void Caches::context_ended(CUcontext context) {
             gpu = cache.gpu;
             // Up to now its peaks were among those of all the contexts that there are.
             const Statistics until = statistics(*gpu), done = cache.allocator.close();
-            notes().context_ended(cache.id);
+            block_attributes().context_ended(cache.id);
             LockGuard ended(ended_mutex_);
             ended_[gpu->ordinal()].add(done);
             ended_[gpu->ordinal()].take_peaks(until);
@@ -114,7 +114,7 @@ Contexts::Id Caches::context_of(const ContextAllocator::Found& block) const {
 }
 
 bool Caches::exported(const ContextAllocator::Found& block) {
-    if (!notes().exported(map(), block.address, context_of(block))) return false;
+    if (!block_attributes().exported(map(), block.address, context_of(block))) return false;
     exported_sizes_.add(block.requested);
     return true;
 }
@@ -144,7 +144,7 @@ std::uint64_t Caches::trim(VirtualGpu& gpu, std::uint64_t bytes, const ContextCa
 
 void Caches::top_up(VirtualGpu& gpu) {
     if (quiescence.captures.any_for_sure()) return;
-    Denied denied;
+    AllocationError denied;
     const RelaxedCaptures relaxed;
     each([&](ContextCache& cache) {
         if (cache.gpu == &gpu) cache.allocator.top_up(&denied);

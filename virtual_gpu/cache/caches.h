@@ -54,10 +54,10 @@ class Caches final : public MemoryReclaimer, private CacheCommons {
     Publisher& publisher() { return publisher_; }
 
     ContextAllocator::Map& map() { return CacheCommons::map; }
-    Captures& captures() { return quiescence.captures; }
+    CaptureTracker& captures() { return quiescence.captures; }
     Fences& fences() { return quiescence.fences; }
     Reach& reach() { return quiescence.reach; }
-    Notes& notes() { return CacheCommons::notes; }
+    BlockAttributes& block_attributes() { return CacheCommons::attributes; }
     IpcBlocks& ipc_blocks() { return ipc_blocks_; }
 
     // Calls f(ContextCache&) for each that is open. Its context may end meanwhile, but it isn't another one's before f

@@ -70,7 +70,7 @@ bool ContextBacking::capturing() { return commons->quiescence.captures.any_for_s
 
 bool ContextBacking::wanted() { return gpu->asked_to_trim(); }
 
-bool ContextBacking::forget(std::uint64_t address) { return commons->notes.forget(address); }
+bool ContextBacking::forget(std::uint64_t address) { return commons->attributes.forget(address); }
 
 void ContextBacking::thread_began() { commons->thread_began(*commons); }
 
@@ -79,13 +79,13 @@ void ContextBacking::changed() {
     commons->tell_changed(*commons, *gpu);
 }
 
-std::uint64_t ContextBacking::take(std::uint64_t bytes, Denied* denied) {
+std::uint64_t ContextBacking::take(std::uint64_t bytes, AllocationError* denied) {
     const auto& cache = static_cast<const ContextCache&>(*this);
     VirtualGpu& on = *gpu;
     const DisableCancellation uncancelled;
-    OverLimit why;
+    LimitError why;
     if (!on.reserve_segment(bytes, cache, &why)) {
-        denied->by = Denied::By::limit;
+        denied->by = AllocationError::By::limit;
         denied->over_limit = why;
         return 0;
     }
@@ -108,9 +108,9 @@ std::uint64_t ContextBacking::take(std::uint64_t bytes, Denied* denied) {
             (address);
         });
     if (result == CUDA_SUCCESS) return address;
-    denied->by = made                                 ? Denied::By::host
-                 : result == CUDA_ERROR_OUT_OF_MEMORY ? Denied::By::driver
-                                                      : Denied::By::failure;
+    denied->by = made                                 ? AllocationError::By::host
+                 : result == CUDA_ERROR_OUT_OF_MEMORY ? AllocationError::By::driver
+                                                      : AllocationError::By::failure;
     denied->error = result;
     return 0;
 }

@@ -1,6 +1,6 @@
 #pragma once
 #include "policy/allocator/caching_allocator.h"
-#include "virtual_gpu/cache/notes.h"
+#include "virtual_gpu/cache/block_attributes.h"
 #include "virtual_gpu/cache/quiescence.h"
 #include "virtual_gpu/driver/cuda_api.h"
 #include "virtual_gpu/gpu/contexts.h"
@@ -19,7 +19,7 @@ struct ContextBacking {
     CUcontext context = nullptr;
     Contexts::Id id = 0;
 
-    std::uint64_t take(std::uint64_t bytes, Denied* denied);
+    std::uint64_t take(std::uint64_t bytes, AllocationError* denied);
     bool give_back(std::uint64_t address, std::uint64_t bytes);
     std::uint64_t room();
     int quiesce(std::uint64_t address, bool for_program);
@@ -42,7 +42,7 @@ extern template class CachingAllocator<ContextBacking>;
 // What the caches of all contexts have together.
 struct CacheCommons {
     Quiescence quiescence;
-    Notes notes;
+    BlockAttributes attributes;
     ContextAllocator::Map map;
     // What the caches of a GPU hold has changed.
     void (*tell_changed)(CacheCommons& self, VirtualGpu& gpu) = nullptr;

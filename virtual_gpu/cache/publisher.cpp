@@ -15,7 +15,7 @@ void Publisher::open(const char* folder) {
     errno = saved_errno;
 }
 
-const stats::Failure* Publisher::failure() {
+const stats::LedgerError* Publisher::failure() {
     if (!tried_.load(std::memory_order_acquire) || file_.load(std::memory_order_acquire)) return nullptr;
     return told_.exchange(true, std::memory_order_relaxed) ? nullptr : &failure_;
 }

@@ -13,7 +13,7 @@ class Publisher {
     // Makes the file, the first time; without one nothing is written.
     void open(const char* folder);
     // Why there is none. Null, if there is one or it was not asked for yet; and from the second time on.
-    const stats::Failure* failure();
+    const stats::LedgerError* failure();
 
     // What the caches of a GPU hold, and how many contexts hold anything.
     struct Source {
@@ -32,7 +32,7 @@ class Publisher {
     std::atomic<stats::File*> file_{nullptr};
     std::atomic<bool> tried_{false}, told_{false};
     std::atomic<unsigned> pending_[stats::kGpus]{};  // changes since somebody began to write them down
-    stats::Failure failure_;
+    stats::LedgerError failure_;
 };
 
 }  // namespace cuslice

@@ -1,5 +1,5 @@
 #pragma once
-#include "virtual_gpu/cache/captures.h"
+#include "virtual_gpu/cache/capture_tracker.h"
 #include "virtual_gpu/cache/fences.h"
 #include "virtual_gpu/cache/reach.h"
 
@@ -22,7 +22,7 @@ class Quiescence {
     }
 
     Fences fences;
-    Captures captures;
+    CaptureTracker captures;
     Reach reach;
 };
 

@@ -13,8 +13,8 @@ DriverFootprint::Step VirtualGpu::before_driver_step(bool makes_context) {
 }
 
 // Charged first and looked at then, so that two at once can both be refused, and never both be served.
-bool VirtualGpu::foresee(DriverFootprint::Step& step, std::uint64_t bytes, OverLimit* why) {
-    const auto fits = [&](OverLimit* over) {
+bool VirtualGpu::foresee(DriverFootprint::Step& step, std::uint64_t bytes, LimitError* why) {
+    const auto fits = [&](LimitError* over) {
         const LockGuard lock(mutex());
         driver_footprint_.foresee(step, bytes);
         if (within_limit(over)) return true;
@@ -31,7 +31,7 @@ bool VirtualGpu::foresee(DriverFootprint::Step& step, std::uint64_t bytes, OverL
     return fits(why) || (caches() && gpu_state().reclaimer->trim(*this, bytes) && fits(why));
 }
 
-bool VirtualGpu::after_driver_step(DriverFootprint::Step& step, OverLimit* why) {
+bool VirtualGpu::after_driver_step(DriverFootprint::Step& step, LimitError* why) {
     pools_.refresh(budget_, false);
     const std::uint64_t before = driver_footprint();
     DriverFootprint::State state = driver_state();
@@ -45,7 +45,7 @@ bool VirtualGpu::after_driver_step(DriverFootprint::Step& step, OverLimit* why) 
     for (VirtualGpu* part : physical_->parts())
         if (part != this) part->driver_gave_back();
     mutex().unlock();
-    OverLimit over;
+    LimitError over;
     bool fits = within_limit(&over);
     if (!fits) {
         take_back_dead();

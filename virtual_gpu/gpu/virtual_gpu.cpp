@@ -227,14 +227,14 @@ void VirtualGpu::look_at_cached() {
     if (giving_back_.exchange(true, std::memory_order_acquire)) return;
     const DisableCancellation locked;
     if (looks && worth_looking()) look();
-    if (OverLimit over; !within_limit(&over)) gpu_state().reclaimer->trim(*this, over.used - over.ceiling);
+    if (LimitError over; !within_limit(&over)) gpu_state().reclaimer->trim(*this, over.used - over.ceiling);
     tell_siblings();
     giving_back_.store(false, std::memory_order_release);
 }
 
 // What has just been charged to a part: charged first and looked at then, so that two parts at once can both be
 // refused, and never both be served.
-bool VirtualGpu::fits_in_whole(std::uint64_t bytes, OverLimit* why) {
+bool VirtualGpu::fits_in_whole(std::uint64_t bytes, LimitError* why) {
     const std::uint64_t used = physical_->charged();
     if (used + headroom() <= physical_->limit_of_all()) return true;
     budget_.roll_back(bytes);
@@ -255,7 +255,7 @@ bool VirtualGpu::fits_in_whole(std::uint64_t bytes, OverLimit* why) {
 }
 
 // A reservation has been refused once.
-bool VirtualGpu::charge_after_looking(std::uint64_t bytes, OverLimit* why) {
+bool VirtualGpu::charge_after_looking(std::uint64_t bytes, LimitError* why) {
     gpu_state().look_for_ended(*this);
     refresh();
     take_back_dead();
@@ -264,7 +264,7 @@ bool VirtualGpu::charge_after_looking(std::uint64_t bytes, OverLimit* why) {
     return charge(bytes, why);
 }
 
-[[gnu::cold, gnu::noinline]] bool VirtualGpu::enter_now(std::uint64_t bytes, OverLimit* why) {
+[[gnu::cold, gnu::noinline]] bool VirtualGpu::enter_now(std::uint64_t bytes, LimitError* why) {
     const DisableCancellation locked;
     const Scratch<Refusal> refusal;
     if (refusal && join(gpu_state().sharing, &*refusal)) return true;
@@ -304,7 +304,7 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     return true;
 }
 
-[[gnu::cold, gnu::noinline]] bool VirtualGpu::reserve_what_shrank(std::uint64_t bytes, OverLimit* why) {
+[[gnu::cold, gnu::noinline]] bool VirtualGpu::reserve_what_shrank(std::uint64_t bytes, LimitError* why) {
     if (charge_after_looking(bytes, why)) return true;
     if (caches() && gpu_state().reclaimer->trim(*this, bytes) && charge(bytes, why)) return true;
     // A pool that is growing has more than it needs for the moment.
@@ -315,7 +315,7 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
 // What other processes have cached of the limit that they share with this one. They give it back at their next slow
 // step, or when their own thread looks; who does neither is not waited for long, and not again soon after as long as
 // nothing has changed there.
-bool VirtualGpu::reserve_of_siblings(std::uint64_t bytes, OverLimit* why) {
+bool VirtualGpu::reserve_of_siblings(std::uint64_t bytes, LimitError* why) {
     constexpr int kTries = 100;
     constexpr long kPause = 2'000'000;        // nanoseconds
     constexpr std::int64_t kNotAgain = 1000;  // milliseconds
@@ -346,7 +346,7 @@ void VirtualGpu::tell_siblings() {
     if (sharing_.joined()) sharing_.budget().caches(gpu_state().reclaimer->unused(*this));
 }
 
-bool VirtualGpu::reserve_segment(std::uint64_t bytes, const ContextCache& cache, OverLimit* why) {
+bool VirtualGpu::reserve_segment(std::uint64_t bytes, const ContextCache& cache, LimitError* why) {
     if (!ready_for(bytes, why)) return false;
     if (charge(bytes) || charge_after_looking(bytes, why)) return true;
     if (gpu_state().reclaimer->trim(*this, bytes, &cache) && charge(bytes, why)) return true;

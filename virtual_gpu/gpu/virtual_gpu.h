@@ -73,13 +73,13 @@ class VirtualGpu {
     // Takes bytes before the driver is asked for them. Before it refuses, it reads again what can have shrunk: pools
     // (which are told to give back what they keep in reserve) and the driver's own footprint; and has cached memory
     // given back.
-    bool reserve(std::uint64_t bytes, OverLimit* why) {
+    bool reserve(std::uint64_t bytes, LimitError* why) {
         if (!ready_for(bytes, why)) return false;
         return charge(bytes) || reserve_what_shrank(bytes, why);
     }
 
     // The same for a segment of a cache, which does what it can with its own memory.
-    bool reserve_segment(std::uint64_t bytes, const ContextCache& cache, OverLimit* why);
+    bool reserve_segment(std::uint64_t bytes, const ContextCache& cache, LimitError* why);
 
     // Whether another process that shares the limit has asked for cached memory since this was asked last.
     bool asked_to_trim();
@@ -93,7 +93,7 @@ class VirtualGpu {
     bool reserve_at_once(std::uint64_t bytes) { return ready_for(bytes, nullptr) && charge(bytes); }
 
     // False if more is held than the limit allows: something took more than was foreseen, and should be undone.
-    bool within_limit(OverLimit* why) const {
+    bool within_limit(LimitError* why) const {
         if (sharing_.joined() && sharing_.budget().over(why)) return false;
         const std::uint64_t used = budget_.used(), most = own_limit();
         if (used <= most) return true;
@@ -108,9 +108,9 @@ class VirtualGpu {
     bool measures_steps() const { return !driver_footprint_.exact(); }
     // Charges what the driver will take in the step at least, until it is measured. It may have what is set aside for
     // the driver, too. False if it doesn't fit: nothing is charged then, and the driver need not be asked.
-    bool foresee(DriverFootprint::Step& step, std::uint64_t bytes, OverLimit* why);
+    bool foresee(DriverFootprint::Step& step, std::uint64_t bytes, LimitError* why);
     // False if the total is over the limit now, so that the caller can undo what it did.
-    bool after_driver_step(DriverFootprint::Step& step, OverLimit* why);
+    bool after_driver_step(DriverFootprint::Step& step, LimitError* why);
     // The same after the end of a context, which may have been the last.
     void after_context_end(DriverFootprint::Step& step);
 
@@ -164,12 +164,12 @@ class VirtualGpu {
     Mutex& mutex() { return physical_->mutex(); }
 
   private:
-    bool enter(std::uint64_t bytes, OverLimit* why) {
+    bool enter(std::uint64_t bytes, LimitError* why) {
         return entered_.load(std::memory_order_acquire) || enter_now(bytes, why);
     }
-    bool enter_now(std::uint64_t bytes, OverLimit* why);
+    bool enter_now(std::uint64_t bytes, LimitError* why);
     // What comes before any reservation.
-    bool ready_for(std::uint64_t bytes, OverLimit* why) {
+    bool ready_for(std::uint64_t bytes, LimitError* why) {
         if (!enter(bytes, why)) [[unlikely]]
             return false;
         look_before(bytes);
@@ -178,14 +178,14 @@ class VirtualGpu {
     DriverFootprint::State driver_state() const;
     std::uint64_t steps_of_all() const;
     // A part's own limit, and where the parts may be more than the GPU's slice together, that one's.
-    bool charge(std::uint64_t bytes, OverLimit* why = nullptr) {
+    bool charge(std::uint64_t bytes, LimitError* why = nullptr) {
         if (!budget_.reserve(bytes, why)) [[unlikely]] {
             if (why && !why->limit) why->limit = own_limit();
             return false;
         }
         return !physical_->limit_of_all() || fits_in_whole(bytes, why);
     }
-    bool fits_in_whole(std::uint64_t bytes, OverLimit* why);
+    bool fits_in_whole(std::uint64_t bytes, LimitError* why);
     // What members of the accounts held that have died.
     void take_back_dead() {
         sharing_.take_back_dead();
@@ -198,9 +198,9 @@ class VirtualGpu {
             follow_file_now();
     }
     void follow_file_now();
-    bool charge_after_looking(std::uint64_t bytes, OverLimit* why);
-    bool reserve_what_shrank(std::uint64_t bytes, OverLimit* why);
-    bool reserve_of_siblings(std::uint64_t bytes, OverLimit* why);
+    bool charge_after_looking(std::uint64_t bytes, LimitError* why);
+    bool reserve_what_shrank(std::uint64_t bytes, LimitError* why);
+    bool reserve_of_siblings(std::uint64_t bytes, LimitError* why);
     // Before bytes are reserved: looks at what the driver has taken unasked, if it is time for it. What it takes
     // unasked is seen at the latest when the allocations have grown by as much as was set aside for it, from wherever
     // they were at their lowest since the last look (but see worth_looking()).

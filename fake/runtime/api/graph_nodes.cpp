@@ -153,8 +153,8 @@ cudaError_t cuslice::fake::add_graph_node(cudaGraphNode_t* node, cudaGraph_t gra
         case cudaGraphNodeTypeMemFree:
             return cudaGraphAddMemFreeNode(node, graph, dependencies, count, parameters->free.dptr);
         default:
-            say("fake CUDA runtime: cudaGraphAddNode of type %d is not supported; it fails with error 801",
-                static_cast<int>(parameters->type));
+            log_line("fake CUDA runtime: cudaGraphAddNode of type %d is not supported; it fails with error 801",
+                     static_cast<int>(parameters->type));
             return record(cudaErrorNotSupported);
     }
 }

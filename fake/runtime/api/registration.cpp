@@ -23,7 +23,7 @@ thread_local constinit Configuration* configurations = nullptr;
 
 Binary* binary_of(void** handle) { return reinterpret_cast<Binary*>(handle); }
 
-void say_no_memory(const char* name) { say("fake CUDA runtime: no host memory to register %s", name); }
+void log_no_memory(const char* name) { log_line("fake CUDA runtime: no host memory to register %s", name); }
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void** __cudaRegisterFatBinary(void*) {
     Lock held;
     Binary* const binary = add_binary();
     if (binary == nullptr) {
-        say_no_memory("device code");
+        log_no_memory("device code");
     }
     return reinterpret_cast<void**>(binary);
 }
@@ -53,21 +53,21 @@ void __cudaRegisterFunction(void** handle, const char* host, char*, const char* 
                             int*) {
     Lock held;
     if (handle == nullptr || !add_kernel(binary_of(handle), host, name)) {
-        say_no_memory(name);
+        log_no_memory(name);
     }
 }
 
 void __cudaRegisterVar(void** handle, char* host, char*, const char* name, int, size_t size, int, int) {
     Lock held;
     if (handle == nullptr || !add_variable(binary_of(handle), host, name, size, nullptr)) {
-        say_no_memory(name);
+        log_no_memory(name);
     }
 }
 
 void __cudaRegisterManagedVar(void** handle, void** shadow, char*, const char* name, int, size_t size, int, int) {
     Lock held;
     if (handle == nullptr || !add_variable(binary_of(handle), shadow, name, size, shadow)) {
-        say_no_memory(name);
+        log_no_memory(name);
     }
 }
 

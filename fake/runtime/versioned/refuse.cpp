@@ -5,8 +5,8 @@
 
 int cuslice::fake::refuse(const char* name, bool said) {
     if (!said) {
-        say("fake CUDA runtime %d: %s is not supported; it fails with cudaErrorNotSupported (801)",
-            CUSLICE_CUDART_VERSION / 1000, name);
+        log_line("fake CUDA runtime %d: %s is not supported; it fails with cudaErrorNotSupported (801)",
+                 CUSLICE_CUDART_VERSION / 1000, name);
     }
     return record(cudaErrorNotSupported);
 }

@@ -53,7 +53,7 @@ void run_random(Allocator& a, Owners& owners, std::uint32_t who, int operations)
     };
     std::mt19937_64 random(who);
     std::vector<Live> live;
-    Denied denied;
+    AllocationError denied;
     int error = 0;
     for (int i = 0; i < operations; i++) {
         if (live.size() < 100 && (live.empty() || random() % 2)) {
@@ -112,7 +112,7 @@ TEST_CASE("whoever has grown is not refused because others were quicker to use w
         std::vector<std::thread> threads;
         for (unsigned who = 0; who < 32; who++)
             threads.emplace_back([&] {
-                Denied denied;
+                AllocationError denied;
                 for (int i = 0; i < 200; i++) refused += !a.allocator.allocate(500 * kKiB, &denied);
                 TestAllocator::thread_ends();
             });
@@ -137,7 +137,7 @@ TEST_CASE("one thread allocates and another frees") {
         }
         TestAllocator::thread_ends();
     });
-    Denied denied;
+    AllocationError denied;
     for (int i = 0; i < count; i++) {
         const std::uint64_t address = a.allocator.allocate(1 + static_cast<std::uint64_t>(i) * 7 % 100'000, &denied);
         if (!address) {
@@ -187,7 +187,7 @@ TEST_CASE(
     Allocator a;
     std::atomic<bool> over{false};
     const auto work = [&](std::uint64_t bytes) {
-        Denied denied;
+        AllocationError denied;
         int error = 0;
         while (!over) TestAllocator::free(shared_map(), a.allocator.allocate(bytes, &denied), &error);
         TestAllocator::thread_ends();

@@ -81,7 +81,7 @@ TEST_CASE("over the limit: the reason is the budget's, nothing is lost, and free
     const std::uint64_t most = a.allocate(90 * kMiB);
     REQUIRE(most);
     CHECK(a.allocate(20 * kMiB) == 0);
-    CHECK(a.denied.by == Denied::By::limit);
+    CHECK(a.denied.by == AllocationError::By::limit);
     CHECK(a.denied.over_limit.ceiling == 100 * kMiB);
     CHECK(a.allocator.statistics().ooms == 1);
     CHECK(a.free(most) == Freed::done);
@@ -110,16 +110,16 @@ TEST_CASE("where the driver has less than the limit, a tenth less is asked until
     while (a.memory.takes == takes) REQUIRE(a.allocate(8 * kMiB));
     CHECK(a.memory.held <= a.memory.physical);
     CHECK(a.memory.held > a.memory.physical - 12 * kMiB);
-    Denied denied;
+    AllocationError denied;
     while (a.allocator.allocate(8 * kMiB, &denied)) {
     }
-    CHECK(denied.by == Denied::By::driver);
+    CHECK(denied.by == AllocationError::By::driver);
     CHECK(denied.error == 2);
 }
 
 TEST_CASE("preallocation takes all there is room for, and keeps it") {
     Allocator a({TestAllocator::Reuse::strict, true}, 1000 * kMiB);
-    Denied denied;
+    AllocationError denied;
     CHECK(a.allocator.top_up(&denied));
     CHECK(a.memory.held == 1000 * kMiB);
     CHECK(a.allocator.unused() == 1000 * kMiB);
@@ -479,14 +479,14 @@ TEST_CASE("a context that ends while its allocator grows leaves nothing behind, 
     TestAllocator& allocator = *new TestAllocator;
     memory.allocator = &allocator;
     BackingTable backing = memory.backing();
-    static std::uint64_t (*const take)(void*, std::uint64_t, Denied*) = backing.take;
-    backing.take = [](void* self, std::uint64_t bytes, Denied* denied) {
+    static std::uint64_t (*const take)(void*, std::uint64_t, AllocationError*) = backing.take;
+    backing.take = [](void* self, std::uint64_t bytes, AllocationError* denied) {
         const std::uint64_t address = take(self, bytes, denied);
         static_cast<Ending*>(static_cast<MadeUpMemory*>(self))->allocator->close();
         return address;
     };
     allocator.open(backing, shared_map(), {});
-    Denied denied;
+    AllocationError denied;
     CHECK(allocator.allocate(kMiB, &denied) == 0);
     CHECK(memory.held == 0);
     CHECK(allocator.reserved() == 0);

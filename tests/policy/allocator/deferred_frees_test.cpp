@@ -42,7 +42,7 @@ TEST_CASE("a thread has its own freed blocks again without the allocator's lock"
     pid_t id = 0;
     std::thread thread([&] {
         id = this_thread();
-        Denied denied;
+        AllocationError denied;
         int error = 0;
         const auto pair = [&] {
             TestAllocator::free(shared_map(), a.allocator.allocate(kMiB, &denied), &error);

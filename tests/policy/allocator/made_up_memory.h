@@ -36,7 +36,7 @@ struct MadeUpMemory {
     BackingTable backing() {
         BackingTable b;
         b.self = this;
-        b.take = [](void* self, std::uint64_t bytes, Denied* denied) { return of(self).take(bytes, denied); };
+        b.take = [](void* self, std::uint64_t bytes, AllocationError* denied) { return of(self).take(bytes, denied); };
         b.give_back = [](void* self, std::uint64_t address, std::uint64_t bytes) {
             return of(self).give_back(address, bytes);
         };
@@ -97,21 +97,21 @@ struct MadeUpMemory {
 
   private:
     static MadeUpMemory& of(void* self) { return *static_cast<MadeUpMemory*>(self); }
-    std::uint64_t take(std::uint64_t bytes, Denied* denied) {
+    std::uint64_t take(std::uint64_t bytes, AllocationError* denied) {
         std::lock_guard lock(mutex);
         asked_for++;
         if (bytes > limit - held) {
-            denied->by = Denied::By::limit;
+            denied->by = AllocationError::By::limit;
             denied->over_limit = {bytes, held, limit, 0};
             return 0;
         }
         if (failure) {
-            denied->by = Denied::By::failure;
+            denied->by = AllocationError::By::failure;
             denied->error = failure;
             return 0;
         }
         if (bytes > physical - held) {
-            denied->by = Denied::By::driver;
+            denied->by = AllocationError::By::driver;
             denied->error = 2;
             return 0;
         }
@@ -145,7 +145,7 @@ inline TestAllocator::Map& shared_map() {
 struct Allocator {
     MadeUpMemory memory;
     TestAllocator& allocator = *new TestAllocator;  // threads may hold on to it
-    Denied denied;
+    AllocationError denied;
     int error = 0;
 
     explicit Allocator(TestAllocator::Options options = {}, std::uint64_t limit = 64ull << 30) {

@@ -43,7 +43,7 @@ TEST_CASE("without host memory for a segment it goes back, the driver is not ask
     {
         const NoTables none;
         CHECK(a.allocate(size) == 0);
-        CHECK(a.denied.by == Denied::By::host);
+        CHECK(a.denied.by == AllocationError::By::host);
         CHECK(a.memory.asked_for == 1);
         CHECK(a.memory.held == 0);
         CHECK(a.allocator.statistics().segments == 0);
@@ -67,7 +67,7 @@ TEST_CASE("where much is held a smaller segment isn't asked for either when ther
     {
         const NoTables none;
         CHECK(a.allocate(6 * kMiB) == 0);
-        CHECK(a.denied.by == Denied::By::host);
+        CHECK(a.denied.by == AllocationError::By::host);
     }
     CHECK(a.memory.asked_for == asked + 1);
     CHECK(a.memory.held == held);

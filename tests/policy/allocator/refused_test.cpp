@@ -76,7 +76,7 @@ TEST_CASE("nothing goes back while a stream is captured, however it is asked for
     CHECK(a.allocator.release_idle(5000, 500, true) == 0);
     a.allocator.help_out();
     CHECK(a.allocate(260 * kMiB) == 0);
-    CHECK(a.denied.by == Denied::By::limit);
+    CHECK(a.denied.by == AllocationError::By::limit);
     CHECK(a.memory.returns == returns);
     a.memory.capturing = false;
     CHECK(a.allocate(260 * kMiB) != 0);
@@ -89,7 +89,7 @@ TEST_CASE("what the driver answers for another reason than memory is the answer,
     a.memory.capturing = true;
     a.memory.failure = 900;
     CHECK(a.allocate(130 * kMiB) == 0);
-    CHECK(a.denied.by == Denied::By::failure);
+    CHECK(a.denied.by == AllocationError::By::failure);
     CHECK(a.denied.error == 900);
     CHECK(a.memory.asked_for == before + 1);
     CHECK(a.memory.returns == returns);

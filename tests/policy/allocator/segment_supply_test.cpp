@@ -26,8 +26,8 @@ struct Meeting : MadeUpMemory {
 
     Meeting() {
         BackingTable slow = backing();
-        static std::uint64_t (*const at_once)(void*, std::uint64_t, Denied*) = slow.take;
-        slow.take = [](void* self, std::uint64_t bytes, Denied* denied) {
+        static std::uint64_t (*const at_once)(void*, std::uint64_t, AllocationError*) = slow.take;
+        slow.take = [](void* self, std::uint64_t bytes, AllocationError* denied) {
             static_cast<Meeting*>(static_cast<MadeUpMemory*>(self))->wait();
             return at_once(self, bytes, denied);
         };
@@ -59,7 +59,7 @@ TEST_CASE("a slow driver holds up only who needs what it was asked for") {
     memory.size = 4;
     for (unsigned i = 0; i < memory.size; i++)
         threads.emplace_back([&] {
-            Denied denied;
+            AllocationError denied;
             refused += !memory.allocator.allocate(100 * kMiB, &denied);
             TestAllocator::thread_ends();
         });
@@ -80,9 +80,9 @@ TEST_CASE("threads that need little at the same time take one segment together")
     } memory;
     TestAllocator& allocator = *new TestAllocator;
     BackingTable slow = memory.backing();
-    static std::uint64_t (*const at_once)(void*, std::uint64_t, Denied*) = slow.take;
+    static std::uint64_t (*const at_once)(void*, std::uint64_t, AllocationError*) = slow.take;
     // The driver answers when all the others sleep.
-    slow.take = [](void* self, std::uint64_t bytes, Denied* denied) {
+    slow.take = [](void* self, std::uint64_t bytes, AllocationError* denied) {
         Crowd& crowd = static_cast<Patient*>(static_cast<MadeUpMemory*>(self))->crowd;
         for (std::atomic<pid_t>& other : crowd.threads) {
             while (!other) std::this_thread::yield();
@@ -96,7 +96,7 @@ TEST_CASE("threads that need little at the same time take one segment together")
     for (unsigned i = 0; i < kThreads; i++)
         threads.emplace_back([&, i] {
             memory.crowd.threads[i] = this_thread();
-            Denied denied;
+            AllocationError denied;
             refused += !allocator.allocate(200 * kKiB, &denied);
             // Until all have theirs: whoever ends sleeps no more.
             memory.crowd.count++;
@@ -115,7 +115,7 @@ TEST_CASE("who is short of memory has what is left of a segment that another thr
     Meeting memory;
     memory.limit = 2 * kMiB;
     std::atomic<pid_t> other{0};
-    Denied denied;
+    AllocationError denied;
     std::uint64_t first = 0;
     std::thread thread([&] {
         other = this_thread();
@@ -128,7 +128,7 @@ TEST_CASE("who is short of memory has what is left of a segment that another thr
     std::atomic<pid_t> late{0};
     std::thread visitor([&] {
         late = this_thread();
-        Denied why;
+        AllocationError why;
         second = memory.allocator.allocate(900 * kKiB, &why);
         TestAllocator::thread_ends();
     });

@@ -188,11 +188,11 @@ TEST_CASE("memory at addresses that there is no map of is given back, and not as
     Allocator a;
     a.memory.next = 1ull << 49;
     CHECK(a.allocate(1000) == 0);
-    CHECK(a.denied.by == Denied::By::place);
+    CHECK(a.denied.by == AllocationError::By::place);
     CHECK(a.memory.held == 0);
     CHECK(a.memory.takes == 1);
     CHECK(a.allocate(100 * kMiB) == 0);
-    CHECK(a.denied.by == Denied::By::place);
+    CHECK(a.denied.by == AllocationError::By::place);
     CHECK(a.memory.takes == 1);
     // Another context's may lie elsewhere.
     a.allocator.close();

@@ -30,7 +30,7 @@ TEST_CASE("regions grow from 2 MiB to the limit, and never past it") {
     }
     CHECK(held == 100 * kMiB);
     CHECK(largest_step < 20 * kMiB);
-    CHECK(a.denied.by == Denied::By::limit);
+    CHECK(a.denied.by == AllocationError::By::limit);
 }
 
 TEST_CASE("neighbours that are freed, in whatever order, are one block again: the first one's pointer comes back") {
@@ -61,7 +61,7 @@ TEST_CASE("an out-of-memory does not poison later allocations") {
     const std::uint64_t kept = a.allocate(10 * kMiB);
     for (int i = 0; i < 10; i++) {
         CHECK(a.allocate(200 * kMiB) == 0);
-        CHECK(a.denied.by == Denied::By::limit);
+        CHECK(a.denied.by == AllocationError::By::limit);
         const std::uint64_t large = a.allocate(40 * kMiB), small = a.allocate(100);
         REQUIRE(large);
         REQUIRE(small);

@@ -6,7 +6,7 @@ namespace cuslice {
 // A backing that tests put together of functions: see Backing. All of them are given `self`.
 struct BackingTable {
     void* self = nullptr;
-    std::uint64_t (*take)(void* self, std::uint64_t bytes, Denied* denied) = nullptr;
+    std::uint64_t (*take)(void* self, std::uint64_t bytes, AllocationError* denied) = nullptr;
     bool (*give_back)(void* self, std::uint64_t address, std::uint64_t bytes) = nullptr;
     std::uint64_t (*room)(void* self) = nullptr;
     int (*quiesce)(void* self, std::uint64_t address, bool for_program) = nullptr;
@@ -26,7 +26,7 @@ struct BackingTable {
 struct TestBacking {
     BackingTable table;
 
-    std::uint64_t take(std::uint64_t bytes, Denied* denied) { return table.take(table.self, bytes, denied); }
+    std::uint64_t take(std::uint64_t bytes, AllocationError* denied) { return table.take(table.self, bytes, denied); }
     bool give_back(std::uint64_t address, std::uint64_t bytes) { return table.give_back(table.self, address, bytes); }
     std::uint64_t room() { return table.room(table.self); }
     int quiesce(std::uint64_t address, bool for_program) { return table.quiesce(table.self, address, for_program); }

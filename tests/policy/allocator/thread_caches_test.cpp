@@ -62,7 +62,7 @@ struct Asked : MadeUpMemory {
         delete &allocator;
     }
     std::uint64_t allocate(std::uint64_t bytes) {
-        Denied denied;
+        AllocationError denied;
         return allocator.allocate(bytes, &denied);
     }
     // Of so many blocks, how many were not in the thread's own store.
@@ -78,7 +78,7 @@ int take_all_without_barriers() {
     Allocator a({}, 16 * kMiB);
     std::atomic<int> step{0};
     std::thread keeper([&] {
-        Denied denied;
+        AllocationError denied;
         int error = 0;
         std::vector<std::uint64_t> blocks;
         for (std::uint64_t size = 1; size <= 24; size++)
@@ -120,7 +120,7 @@ TEST_CASE("what many threads keep to themselves is bounded by all of them togeth
     for (unsigned who = 0; who < kThreads; who++)
         threads.emplace_back([&, who] {
             std::mt19937 random(who);
-            Denied denied;
+            AllocationError denied;
             int error = 0;
             for (int step = 0; step < 20; step++) {
                 std::vector<std::uint64_t> blocks;

@@ -121,7 +121,7 @@ TEST_CASE("no lock is had for the first time while a thread forks") {
         LockList list;
         Mutex known{LockRank::process};
         list.enlist(known);
-        Mutex fresh[3] = {Mutex{LockRank::table}, Mutex{LockRank::caches}, Mutex{LockRank::notes}};
+        Mutex fresh[3] = {Mutex{LockRank::table}, Mutex{LockRank::caches}, Mutex{LockRank::block_attributes}};
         std::atomic<int> begun{0}, enlisted{0};
         std::vector<std::thread> threads;
         for (Mutex& mutex : fresh)

@@ -29,7 +29,7 @@ TEST_CASE("a budget is filled to its ceiling and not a unit further") {
     Budget budget;
     budget.set_ceiling(10 * Budget::kUnit);
     REQUIRE(budget.reserve(9 * Budget::kUnit));
-    OverLimit why;
+    LimitError why;
     CHECK_FALSE(budget.reserve(Budget::kUnit + 1, &why));
     CHECK(why.requested == Budget::kUnit + 1);
     CHECK(why.used == 9 * Budget::kUnit);
@@ -138,7 +138,7 @@ TEST_CASE("random sequences agree with exact arithmetic", "[fuzz]") {
         const unsigned what = random() % 16;
         if (what < 6) {
             const std::uint64_t bytes = random_size(random);
-            OverLimit why;
+            LimitError why;
             // A request that doesn't fit into the counter is refused too.
             const Wide whole = (Wide{bytes} + 511) / 512 * 512;
             const bool fits = used + whole <= ceiling && used + whole <= kMax;

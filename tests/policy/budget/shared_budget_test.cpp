@@ -16,7 +16,7 @@ constexpr std::uint64_t kUnit = Budget::kUnit;
 /// One process's accounts in a ledger of its own.
 struct Accounts {
     Accounts() {
-        ledger::Failure why;
+        ledger::LedgerError why;
         REQUIRE(ledger.open(folder.path.c_str(), kUuid, kCapacity, false, &why));
     }
     Joined join(SharedBudget& budget, AccountKind kind, const char* name, std::uint64_t limit,
@@ -28,7 +28,7 @@ struct Accounts {
         request.reserved = reserved;
         auto committed = std::make_unique<ledger::Committed>();
         std::uint64_t available = 0;
-        ledger::Failure why;
+        ledger::LedgerError why;
         return budget.join(ledger, request, 0, committed.get(), &available, &why);
     }
     /// What an account holds, as everybody sees it.
@@ -63,7 +63,7 @@ TEST_CASE("what the last account refuses is in none of those before it") {
     REQUIRE(nested.budget.reserve(kGiB, nullptr));
     CHECK(nested.holds(kGiB));
     for (int i = 0; i < 3; i++) {
-        OverLimit why;
+        LimitError why;
         CHECK_FALSE(nested.budget.reserve(kGiB + kUnit, &why));
         CHECK(why.requested == kGiB + kUnit);
         CHECK(why.used == kGiB);
@@ -83,7 +83,7 @@ TEST_CASE("an account in the middle that refuses is the one that is named, and n
     REQUIRE(all.join(budget, AccountKind::job, "outer", 8 * kGiB) == Joined::yes);
     REQUIRE(all.join(budget, AccountKind::job, "inner", kGiB) == Joined::yes);
     REQUIRE(all.join(budget, AccountKind::group, "lab", 4 * kGiB) == Joined::yes);
-    OverLimit why;
+    LimitError why;
     CHECK_FALSE(budget.reserve(2 * kGiB, &why));
     CHECK(why.of == LimitOf::job);
     CHECK(why.limit == kGiB);
@@ -95,7 +95,7 @@ TEST_CASE("an account in the middle that refuses is the one that is named, and n
 
 TEST_CASE("a fact is in every account, whatever their limits, and is given back in every one") {
     Nested nested;
-    OverLimit why;
+    LimitError why;
     CHECK_FALSE(nested.budget.over(&why));
     nested.budget.change(static_cast<std::int64_t>(3 * kGiB));
     CHECK(nested.holds(3 * kGiB));
@@ -117,7 +117,7 @@ TEST_CASE("the smallest limit counts, and what is kept free of it can be had by 
     nested.budget.set_margin(kGiB / 2);
     CHECK(nested.budget.limit() == 2 * kGiB);
     CHECK(nested.budget.room() == kGiB + kGiB / 2);
-    OverLimit why;
+    LimitError why;
     CHECK_FALSE(nested.budget.reserve(kGiB + kGiB / 2 + kUnit, &why));
     CHECK(why.ceiling == kGiB + kGiB / 2);
     CHECK(nested.holds(0));
@@ -155,7 +155,7 @@ TEST_CASE("what the whole GPU refuses a part doesn't keep, and what the part ref
     REQUIRE(gpu.part.reserve(kGiB, nullptr));
     CHECK(gpu.job("part") == kGiB);
     CHECK(gpu.used(kind, "whole") == kGiB);
-    OverLimit why;
+    LimitError why;
     CHECK_FALSE(gpu.part.reserve(kGiB + kUnit, &why));
     CHECK(why.of == (kind == AccountKind::job ? LimitOf::whole_gpu : LimitOf::group));
     CHECK(why.limit == 2 * kGiB);
@@ -178,7 +178,7 @@ TEST_CASE("a part's facts, limit, room and margin are the whole GPU's too") {
     CHECK_FALSE(gpu.part.retired());
     gpu.part.change(static_cast<std::int64_t>(2 * kGiB + kUnit));
     CHECK(gpu.job("whole") == 2 * kGiB + kUnit);
-    OverLimit why;
+    LimitError why;
     REQUIRE(gpu.part.over(&why));
     CHECK(why.of == LimitOf::whole_gpu);
     CHECK(why.limit == 2 * kGiB);
@@ -194,7 +194,7 @@ TEST_CASE("what the accounts refuse is not in the process's own budget, nor in f
     budget.commit();
     budget.share(nested.budget);
     CHECK(nested.holds(kGiB));  // what was charged already
-    OverLimit why;
+    LimitError why;
     CHECK_FALSE(budget.reserve(kGiB + 1, &why));
     CHECK(why.requested == kGiB + 1);
     CHECK(budget.used() == kGiB);

@@ -21,7 +21,7 @@ namespace {
 // As the others see it.
 std::uint64_t used_in(const LedgerFolder& folder, const char* name = "lab") {
     Ledger ledger;
-    Failure failure;
+    LedgerError failure;
     Watched watched;
     REQUIRE(ledger.open_existing(folder.path.c_str(), kUuid, &failure));
     REQUIRE(ledger.watch(AccountKind::group, name, &watched));

@@ -224,24 +224,24 @@ TEST_CASE("a file that is no ledger of this version is replaced, and said to be"
 TEST_CASE("where no file can be made it is said why") {
     const LedgerFolder folder;
     Place place;
-    Failure failure;
+    LedgerError failure;
     CHECK_FALSE(place.ledger.open((folder.path + "/no/such").c_str(), kUuid, kCapacity, false, &failure));
     CHECK(std::string(failure.text).find("No such file or directory") != std::string::npos);
     const std::string open_to_all = folder.path + "/open";
     REQUIRE(mkdir(open_to_all.c_str(), 0777) == 0);
     REQUIRE(chmod(open_to_all.c_str(), 0777) == 0);
-    Failure anybody;
+    LedgerError anybody;
     CHECK_FALSE(place.ledger.open(open_to_all.c_str(), kUuid, kCapacity, false, &anybody));
     CHECK(std::string(anybody.text) ==
           "everybody may delete files in (chmod +t it) " + open_to_all + ": Operation not permitted");
     REQUIRE(chmod(open_to_all.c_str(), 01777) == 0);
     const std::string link_to_it = folder.path + "/link";
     REQUIRE(symlink(open_to_all.c_str(), link_to_it.c_str()) == 0);
-    Failure linked;
+    LedgerError linked;
     CHECK_FALSE(place.ledger.open(link_to_it.c_str(), kUuid, kCapacity, false, &linked));
     // A link that somebody else put there is not followed.
     REQUIRE(symlink("/dev/shm/cuslice-elsewhere", folder.file().c_str()) == 0);
-    Failure link;
+    LedgerError link;
     CHECK_FALSE(place.ledger.open(folder.path.c_str(), kUuid, kCapacity, false, &link));
     CHECK(std::string(link.text).find(folder.file()) != std::string::npos);
     CHECK_FALSE(std::filesystem::exists("/dev/shm/cuslice-elsewhere"));
@@ -368,7 +368,7 @@ TEST_CASE("the file can be read by everybody and written by its owner alone, a n
     const std::string inner = folder.path + "/shared";
     const mode_t before = umask(077);
     Place place;
-    Failure failure;
+    LedgerError failure;
     const bool opened = place.ledger.open(inner.c_str(), kUuid, kCapacity, false, &failure);
     umask(before);
     REQUIRE(opened);

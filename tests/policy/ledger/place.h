@@ -42,7 +42,7 @@ struct Place {
     ledger::Membership membership;
     ledger::Committed committed;
     std::uint64_t available = 0;
-    ledger::Failure failure;
+    ledger::LedgerError failure;
 
     bool open(const LedgerFolder& folder) {
         return ledger.open(folder.path.c_str(), kUuid, kCapacity, false, &failure);

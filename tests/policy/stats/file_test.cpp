@@ -46,7 +46,9 @@ int under_limit(Act act) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-bool says_too_large(const Failure& why) { return std::string(why.text).find("File too large") != std::string::npos; }
+bool says_too_large(const LedgerError& why) {
+    return std::string(why.text).find("File too large") != std::string::npos;
+}
 
 void touch(const std::string& path) { std::ofstream(path).put('x'); }
 
@@ -70,7 +72,7 @@ TEST_CASE("a file's name says which process it is of, and comes back as it was")
 
 TEST_CASE("a file is whole when it is there, everybody's to read, and made anew for another program of the process") {
     const Folder folder;
-    Failure why;
+    LedgerError why;
     const mode_t before = umask(077);
     File* file = make_own(folder.path.c_str(), &why);
     umask(before);
@@ -112,7 +114,7 @@ TEST_CASE("the files of the dead go, those of the living and of other pid namesp
 TEST_CASE("where no file can be made the reason names it") {
     const Folder folder;
     touch(folder.path + "/file");
-    Failure why;
+    LedgerError why;
     CHECK_FALSE(make_own((folder.path + "/file").c_str(), &why));
     CHECK(std::string(why.text).find("can't use " + folder.path + "/file") == 0);
 }
@@ -121,13 +123,13 @@ TEST_CASE(
     "a file that may not be as large as it would be is not made, be it figures or a ledger, and ends no process") {
     const Folder folder;
     CHECK(under_limit([&] {
-              Failure why;
+              LedgerError why;
               return !make_own(folder.path.c_str(), &why) && says_too_large(why) ? 0 : 1;
           }) == 0);
     CHECK(std::filesystem::is_empty(folder.path));
 #if __has_include("policy/ledger/locks.h")  // where the test is laid over what was before
     CHECK(under_limit([&] {
-              Failure why;
+              LedgerError why;
               ledger::OpenFile file;
               const bool made =
                   ledger::open_own(folder.path.c_str(), "GPU-1", 1 << 30, false, ledger::Deadline(2000), &file, &why);

@@ -96,7 +96,7 @@ struct CachesScene {
     MadeUpDriver driver;
     std::string folder;
     Contexts::Id one = 0, other = 0;
-    Denied denied;
+    AllocationError denied;
     int error = 0;
 };
 

@@ -88,7 +88,7 @@ TEST_CASE("while a stream is captured nothing is taken for a preallocation that 
     scene.driver.room = 4 * kGiB;
     scene.driver.contexts_of_streams[stream(1)] = context(1);
     scene.driver.capturing[stream(1)] = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    scene.caches.captures().may_begin(stream(1), Captures::By::known);
+    scene.caches.captures().may_begin(stream(1), CaptureTracker::By::known);
     scene.caches.captures().began(stream(1));
     scene.caches.top_up(scene.gpu);
     CHECK(scene.gpu.budget().used() == 0);
@@ -179,7 +179,7 @@ TEST_CASE("a context's blocks are forgotten with it, and so is what was noted of
     scene.end(context(2));
     CHECK(scene.caches.context_of(block) == 0);
     CHECK(ContextAllocator::find(scene.caches.map(), address).address == 0);
-    CHECK(scene.caches.notes().forget(address));
+    CHECK(scene.caches.block_attributes().forget(address));
     CHECK(scene.free(address) == ContextAllocator::Freed::not_ours);
 }
 
@@ -220,7 +220,7 @@ TEST_CASE("what a thread keeps to itself goes back at its end") {
     ContextAllocator& allocator = scene.of(scene.one);
     std::thread([&] {
         MadeUpDriver::stack() = {context(1)};
-        Denied denied;
+        AllocationError denied;
         int error = 0;
         for (int i = 0; i < 100; i++) {
             const std::uint64_t address = allocator.allocate(4096, &denied);

@@ -40,13 +40,13 @@ TEST_CASE("a segment that the driver refuses is not charged, and the refusal is 
     SECTION("it has none") {
         scene.driver.room = 0;
         CHECK(allocator.allocate(kMiB, &scene.denied) == 0);
-        CHECK(scene.denied.by == Denied::By::driver);
+        CHECK(scene.denied.by == AllocationError::By::driver);
         CHECK(scene.denied.error == CUDA_ERROR_OUT_OF_MEMORY);
     }
     SECTION("it fails") {
         scene.driver.say["cuMemAlloc"] = CUDA_ERROR_LAUNCH_FAILED;
         CHECK(allocator.allocate(kMiB, &scene.denied) == 0);
-        CHECK(scene.denied.by == Denied::By::failure);
+        CHECK(scene.denied.by == AllocationError::By::failure);
         CHECK(scene.denied.error == CUDA_ERROR_LAUNCH_FAILED);
     }
     scene.check_nothing();
@@ -59,7 +59,7 @@ TEST_CASE("a segment that the driver refuses is not charged, and the refusal is 
 TEST_CASE("a segment beyond the limit is refused before the driver is asked, and not charged") {
     Scene scene;
     CHECK(scene.of(scene.one).allocate(2 * kGiB, &scene.denied) == 0);
-    CHECK(scene.denied.by == Denied::By::limit);
+    CHECK(scene.denied.by == AllocationError::By::limit);
     CHECK(scene.denied.over_limit.limit == kGiB);
     CHECK(scene.driver.calls_of("cuMemAlloc") == 0);
     scene.check_nothing();
@@ -75,7 +75,7 @@ TEST_CASE("a segment that can't be recorded goes back to the driver, and is not 
         const NoMemory none;
         CHECK(allocator.allocate(100 * kMiB, &scene.denied) == 0);
     }
-    CHECK(scene.denied.by == Denied::By::host);
+    CHECK(scene.denied.by == AllocationError::By::host);
     CHECK(scene.driver.calls_of("cuMemFree") == 1);
     CHECK(scene.driver.memory.size() == 1);
     CHECK(scene.gpu.budget().used() == used);
@@ -91,7 +91,7 @@ TEST_CASE("a segment that the allocator has no memory to cut goes back to the dr
         const NoMemory none;
         CHECK(allocator.allocate(100 * kMiB, &scene.denied) == 0);
     }
-    CHECK(scene.denied.by == Denied::By::host);
+    CHECK(scene.denied.by == AllocationError::By::host);
     scene.check_nothing();
     scene.take(allocator, 100 * kMiB);
 }
@@ -101,7 +101,7 @@ TEST_CASE("a segment of a context that has ended unseen is refused, and not char
     ContextAllocator& allocator = scene.of(scene.other);
     scene.driver.end(context(2), false);
     CHECK(allocator.allocate(kMiB, &scene.denied) == 0);
-    CHECK(scene.denied.by == Denied::By::failure);
+    CHECK(scene.denied.by == AllocationError::By::failure);
     CHECK(scene.driver.calls_of("cuMemAlloc") == 0);
     scene.check_nothing();
 }
@@ -151,7 +151,7 @@ TEST_CASE("a block that is freed while a stream is captured is deferred, and the
     const std::uint64_t address = scene.take(allocator, 100 * kMiB);
     scene.driver.contexts_of_streams[stream(1)] = context(1);
     scene.driver.capturing[stream(1)] = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    scene.caches.captures().may_begin(stream(1), Captures::By::known);
+    scene.caches.captures().may_begin(stream(1), CaptureTracker::By::known);
     scene.caches.captures().began(stream(1));
     CHECK(scene.free(address) == ContextAllocator::Freed::done);
     CHECK(scene.driver.waited_for.empty());

@@ -73,7 +73,7 @@ TEST_CASE("a file that can't be had is told of once, and nothing is read or writ
     CHECK(errno == 4711);
     scene.changed();
     CHECK(scene.reads == 0);
-    const stats::Failure* failure = scene.publisher->failure();
+    const stats::LedgerError* failure = scene.publisher->failure();
     REQUIRE(failure);
     CHECK(std::string(failure->text).find(file) != std::string::npos);
     CHECK(scene.publisher->failure() == nullptr);

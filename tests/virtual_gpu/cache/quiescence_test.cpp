@@ -29,7 +29,7 @@ struct Scene {
         driver.instant = false;
     }
     void begin_capture() {
-        work->captures.may_begin(kStream, Captures::By::known);
+        work->captures.may_begin(kStream, CaptureTracker::By::known);
         driver.capturing[kStream] = CU_STREAM_CAPTURE_STATUS_ACTIVE;
         work->captures.began(kStream);
     }

@@ -68,9 +68,9 @@ struct Gpu {
         gpu->budget().commit();
     }
     /// Refused; nothing is charged for it or in flight.
-    OverLimit refused(std::uint64_t bytes) {
+    LimitError refused(std::uint64_t bytes) {
         const std::uint64_t before = used(), room = gpu->room();
-        OverLimit why;
+        LimitError why;
         CHECK_FALSE(gpu->reserve(bytes, &why));
         CHECK_FALSE(gpu->reserve(bytes, nullptr));
         CHECK_FALSE(gpu->reserve_at_once(bytes));
@@ -105,7 +105,7 @@ TEST_CASE("a GPU's slice is had to its last unit, less headroom, and a refusal c
     Gpu gpu(slice(kGiB, "limit"));
     CHECK(gpu.gpu->room() == kGiB - kHeadroom);
     gpu.take(kGiB - kHeadroom - kUnit);
-    const OverLimit why = gpu.refused(2 * kUnit);
+    const LimitError why = gpu.refused(2 * kUnit);
     CHECK(why.requested == 2 * kUnit);
     CHECK(why.used == kGiB - kHeadroom - kUnit);
     CHECK(why.ceiling == kGiB - kHeadroom);
@@ -130,7 +130,7 @@ TEST_CASE("what is charged as a fact may be over the limit, which is then seen a
     gpu.take(kGiB - kHeadroom);
     CHECK(gpu.gpu->within_limit(nullptr));
     gpu.gpu->budget().adjust(0, kHeadroom);
-    OverLimit why;
+    LimitError why;
     CHECK(gpu.gpu->within_limit(&why));  // the headroom is there for it
     gpu.gpu->budget().adjust(0, kUnit);
     REQUIRE_FALSE(gpu.gpu->within_limit(&why));
@@ -144,7 +144,7 @@ TEST_CASE("two parts that are more than their GPU's slice together get no more t
     Parts parts(kGiB, 1200 * kMiB);
     parts.one.take(800 * kMiB);
     CHECK(parts.other.gpu->room() == 400 * kMiB - kHeadroom);
-    const OverLimit why = parts.other.refused(400 * kMiB - kHeadroom + kUnit);
+    const LimitError why = parts.other.refused(400 * kMiB - kHeadroom + kUnit);
     CHECK(why.requested == 400 * kMiB - kHeadroom + kUnit);
     CHECK(why.used == 800 * kMiB);
     CHECK(why.ceiling == 1200 * kMiB - kHeadroom);
@@ -162,7 +162,7 @@ TEST_CASE("two parts that are more than their GPU's slice together get no more t
 
 TEST_CASE("a part's own limit is refused as its own, and charges neither it nor the whole GPU") {
     Parts parts(kGiB, 1200 * kMiB);
-    const OverLimit why = parts.one.refused(kGiB - kHeadroom + kUnit);
+    const LimitError why = parts.one.refused(kGiB - kHeadroom + kUnit);
     CHECK(why.of == LimitOf::process);
     CHECK(why.limit == kGiB);
     CHECK(parts.other.gpu->room() == kGiB - kHeadroom);
@@ -187,7 +187,7 @@ TEST_CASE("before a GPU with caches refuses it has them give memory back, and on
     CHECK(the_caches.asked == std::vector<std::uint64_t>{60 * kMiB});
     CHECK(looked_for_ended == looked + 1);
     CHECK(gpu.used() == kGiB - kHeadroom);
-    OverLimit why;
+    LimitError why;
     CHECK_FALSE(gpu.gpu->reserve(60 * kMiB, &why));
     CHECK(why.of == LimitOf::process);
     CHECK(why.limit == kGiB);
@@ -205,7 +205,7 @@ TEST_CASE("a cache that needs a segment is asked for none of its own memory") {
     gpu.take(kGiB - kHeadroom);
     char place = 0;
     const auto* cache = reinterpret_cast<const ContextCache*>(&place);
-    OverLimit why;
+    LimitError why;
     CHECK_FALSE(gpu.gpu->reserve_segment(2 * kMiB, *cache, &why));
     CHECK(why.limit == kGiB);
     CHECK(the_caches.except == cache);

@@ -76,7 +76,7 @@ void Machine::restart(unsigned number) {
 BackingTable Machine::backing(Context& context) {
     BackingTable b;
     b.self = &context;
-    b.take = [](void* self, std::uint64_t bytes, Denied* denied) {
+    b.take = [](void* self, std::uint64_t bytes, AllocationError* denied) {
         return of(self).machine->take(of(self), bytes, denied);
     };
     b.give_back = [](void* self, std::uint64_t address, std::uint64_t bytes) {
@@ -104,15 +104,16 @@ BackingTable Machine::backing(Context& context) {
     return b;
 }
 
-std::uint64_t Machine::take(Context& context, std::uint64_t bytes, Denied* denied) {
+std::uint64_t Machine::take(Context& context, std::uint64_t bytes, AllocationError* denied) {
     Gpu& on = gpu(context);
     for (bool trimmed = false;; trimmed = true) {
         {
             const std::lock_guard lock(on.mutex);
             if (bytes <= rules_.limit - on.held) {
-                denied->by = goes_wrong(rules_.failures) ? Denied::By::failure : Denied::By::driver;
-                denied->error = denied->by == Denied::By::failure ? kFailure : 2;
-                if (denied->by == Denied::By::failure || goes_wrong(rules_.no_memory) || !context.lives) return 0;
+                denied->by = goes_wrong(rules_.failures) ? AllocationError::By::failure : AllocationError::By::driver;
+                denied->error = denied->by == AllocationError::By::failure ? kFailure : 2;
+                if (denied->by == AllocationError::By::failure || goes_wrong(rules_.no_memory) || !context.lives)
+                    return 0;
                 const std::uint64_t address = place(on, bytes);
                 if (!address) return 0;
                 on.held += bytes;
@@ -121,7 +122,7 @@ std::uint64_t Machine::take(Context& context, std::uint64_t bytes, Denied* denie
                 return address;
             }
         }
-        denied->by = Denied::By::limit;
+        denied->by = AllocationError::By::limit;
         if (trimmed) return 0;
         for (const Context& other : contexts_) {
             if (&other == &context || &gpu(other) != &on) continue;

@@ -97,7 +97,7 @@ class Machine {
 
     void open(unsigned context);
     BackingTable backing(Context& context);
-    std::uint64_t take(Context& context, std::uint64_t bytes, Denied* denied);
+    std::uint64_t take(Context& context, std::uint64_t bytes, AllocationError* denied);
     bool give_back(Context& context, std::uint64_t address, std::uint64_t bytes);
     std::uint64_t place(Gpu& gpu, std::uint64_t bytes);
     void put(Gpu& gpu, std::uint64_t address, std::uint64_t bytes);

@@ -50,7 +50,7 @@ Program::Program(const Plan& plan, std::uint64_t seed, TestAllocator::Map& map, 
 
 void Program::run() {
     if (plan_.rules.options.preallocate) {
-        Denied denied;
+        AllocationError denied;
         machine_.allocator(0).top_up(&denied);
     }
     std::vector<std::thread> visitors;
@@ -144,14 +144,14 @@ void Program::allocate(Blocks& mine, std::uint64_t& live) {
     block.bytes = size();
     if (live + block.bytes > plan_.most_live) block.bytes = 1 + below(4 * kKiB);
     block.context = static_cast<unsigned>(below(Machine::kContexts));
-    Denied denied;
+    AllocationError denied;
     block.address = machine_.allocator(block.context).allocate(block.bytes, &denied);
     allocations_.fetch_add(1, std::memory_order_relaxed);
     if (!block.address) {
         refused_.fetch_add(1, std::memory_order_relaxed);
-        findings_.expect(denied.by != Denied::By::nobody && denied.by != Denied::By::host, "refused, and no word why",
-                         block.bytes);
-        findings_.expect(denied.by != Denied::By::failure || denied.error == Machine::kFailure,
+        findings_.expect(denied.by != AllocationError::By::nobody && denied.by != AllocationError::By::host,
+                         "refused, and no word why", block.bytes);
+        findings_.expect(denied.by != AllocationError::By::failure || denied.error == Machine::kFailure,
                          "a failure that is not the driver's", block.bytes);
         // Where much is refused, much is freed.
         for (std::size_t i = mine.size() / 4; i > 0; i--) free_one_of(mine, live, below(mine.size()));
@@ -237,7 +237,7 @@ void Program::trim(unsigned context) {
     const Machine::Visit visit(machine_, context);
     if (!visit) return;
     TestAllocator& allocator = machine_.allocator(context);
-    Denied denied;
+    AllocationError denied;
     switch (below(6)) {
         case 0:
             allocator.trim(below(256 * kMiB));
@@ -299,7 +299,7 @@ void Program::end() {
                          context, told.allocated.current);
         // All that there is can be had again, in one piece, whatever the others have kept.
         const bool in_one = whole && !plan_.rules.shift;
-        Denied denied;
+        AllocationError denied;
         const std::uint64_t bytes = plan_.rules.limit / (2 * kMiB) * (2 * kMiB);
         const std::uint64_t address = in_one ? machine_.allocator(context).allocate(bytes, &denied) : 0;
         findings_.expect(address || !in_one, "all that there is can't be had again", context, bytes);

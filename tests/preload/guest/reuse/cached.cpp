@@ -10,7 +10,7 @@
 
 namespace {
 
-using cuslice::Denied;
+using cuslice::AllocationError;
 using cuslice::Fence;
 using cuslice::TestAllocator;
 
@@ -36,11 +36,11 @@ struct Current {
     }
 };
 
-std::uint64_t take(void* self, std::uint64_t bytes, Denied* denied) {
+std::uint64_t take(void* self, std::uint64_t bytes, AllocationError* denied) {
     Place& place = Place::of(self);
     const std::lock_guard lock(place.mutex);
     if (bytes > place.limit - place.held) {
-        denied->by = Denied::By::limit;
+        denied->by = AllocationError::By::limit;
         return 0;
     }
     const Current current(place.context);
@@ -145,7 +145,7 @@ int main(int count, char** words) {
     }
     const reuse::Memory memory{
         [&](unsigned place, CUdeviceptr* out, std::size_t bytes) {
-            Denied denied;
+            AllocationError denied;
             *out = places[place].allocator.allocate(bytes, &denied);
             return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
         },

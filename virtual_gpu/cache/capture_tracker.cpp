@@ -1,4 +1,4 @@
-#include "virtual_gpu/cache/captures.h"
+#include "virtual_gpu/cache/capture_tracker.h"
 
 #include "virtual_gpu/gpu/current_context.h"
 
@@ -13,12 +13,12 @@ bool is_default(CUstream stream) { return !stream || stream == CU_STREAM_LEGACY 
 
 }  // namespace
 
-bool Captures::Entry::is(const Entry& other) const {
+bool CaptureTracker::Entry::is(const Entry& other) const {
     return stream == other.stream && (!is_default(stream) || (context == other.context && thread == other.thread));
 }
 
 // The legacy stream can't be captured: by whatever default handle, it is the thread's.
-Captures::Entry Captures::entry_of(CUstream stream) {
+CaptureTracker::Entry CaptureTracker::entry_of(CUstream stream) {
     Entry entry{stream, nullptr, &this_thread, 0, By::known};
     if (is_default(stream)) entry.stream = CU_STREAM_PER_THREAD;
     if (is_default(stream) || CUSLICE_REAL(cuStreamGetCtx)(stream, &entry.context) != CUDA_SUCCESS)
@@ -28,7 +28,7 @@ Captures::Entry Captures::entry_of(CUstream stream) {
 
 // Before the driver's call: a free of another thread must not ask the GPU in between. That of a stream which is
 // captured already will fail, and change nothing.
-void Captures::may_begin(CUstream stream, By function) {
+void CaptureTracker::may_begin(CUstream stream, By function) {
     Entry entry = entry_of(stream);
     entry.function = function;
     LockGuard lock(mutex_);
@@ -42,22 +42,22 @@ void Captures::may_begin(CUstream stream, By function) {
     if (streams_.push_back(entry)) count_.store(streams_.size(), std::memory_order_release);
 }
 
-void Captures::began(CUstream stream) { note_seen(entry_of(stream)); }
+void CaptureTracker::began(CUstream stream) { note_seen(entry_of(stream)); }
 
-void Captures::failed(CUstream stream) {
+void CaptureTracker::failed(CUstream stream) {
     Entry entry = entry_of(stream);
     entry.moment = moment();
     if (!goes_on(entry)) ended(stream, entry.moment);
 }
 
 // The stream may be no more: only of the default ones anything is asked.
-void Captures::ended(CUstream stream, std::uint64_t moment) {
+void CaptureTracker::ended(CUstream stream, std::uint64_t moment) {
     if (none_known()) return;
     const Entry ended = is_default(stream) ? entry_of(stream) : Entry{stream, nullptr, nullptr, 0, By::known};
     remove([&](const Entry& entry) { return entry.is(ended) && entry.moment <= moment; });
 }
 
-bool Captures::any_still(bool for_sure) {
+bool CaptureTracker::any_still(bool for_sure) {
     for (;;) {
         Entry first{};
         {
@@ -78,7 +78,7 @@ bool Captures::any_still(bool for_sure) {
 }
 
 // With the lock held.
-void Captures::drop_own() {
+void CaptureTracker::drop_own() {
     const std::size_t before = asked_.size();
     for (std::size_t i = before; i-- > 0;)
         if (asked_[i].thread == own_thread()) asked_.remove_at(i);
@@ -87,18 +87,18 @@ void Captures::drop_own() {
     answers_.happened();
 }
 
-void Captures::forget_own() {
+void CaptureTracker::forget_own() {
     LockGuard lock(mutex_);
     drop_own();
 }
 
-void Captures::forget_all() {
+void CaptureTracker::forget_all() {
     LockGuard lock(mutex_);
     asked_.release();
     asking_.store(0, std::memory_order_release);
 }
 
-void Captures::ends(CUstream stream) {
+void CaptureTracker::ends(CUstream stream) {
     for (;;) {
         std::uint32_t since;
         {
@@ -115,14 +115,14 @@ void Captures::ends(CUstream stream) {
     }
 }
 
-void Captures::ended_or_not(CUstream stream, bool has_ended, std::uint64_t moment) {
+void CaptureTracker::ended_or_not(CUstream stream, bool has_ended, std::uint64_t moment) {
     if (has_ended) return ended(stream, moment);
     LockGuard lock(mutex_);
     for (Entry& entry : streams_)
         if (entry.stream == stream) entry.ending = false;
 }
 
-void Captures::note_seen(const Entry& entry) {
+void CaptureTracker::note_seen(const Entry& entry) {
     LockGuard lock(mutex_);
     for (Entry& there : streams_)
         if (there.is(entry)) there.seen = true;
@@ -131,7 +131,7 @@ void Captures::note_seen(const Entry& entry) {
 // Without the lock, as the driver is asked: it documents that this ends no capture. The stream is kept from ending
 // (asked_), or is this thread's own. What another thread is about to begin may not have begun; one's own has, or it has
 // failed.
-bool Captures::goes_on(const Entry& entry) {
+bool CaptureTracker::goes_on(const Entry& entry) {
     const bool own = entry.thread == &this_thread;
     if (is_default(entry.stream) && !own) return true;  // another thread has another stream by this handle
     const CurrentContext during(entry.context);

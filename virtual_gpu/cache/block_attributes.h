@@ -10,7 +10,7 @@ namespace cuslice {
 // What there is to know of some blocks beyond their place: a number for CU_POINTER_ATTRIBUTE_BUFFER_ID, which is made
 // when somebody asks for it, and whether other processes may hold the block's memory. Kept as long as the block lives.
 // The map is the one of the allocator that the block is of: CachingAllocator::Map. Thread-safe.
-class Notes {
+class BlockAttributes {
   public:
     // A number that no other allocation has or had; 0 if there is no memory to note it in. The block is of the context.
     template <typename Map>
@@ -25,12 +25,12 @@ class Notes {
         return note(map, block, context, kExported) != 0;
     }
     // False if the block's memory is not this process's alone.
-    bool forget(std::uint64_t block) { return !(notes_.erase(block).kind & kExported); }
+    bool forget(std::uint64_t block) { return !(attributes_.erase(block).kind & kExported); }
 
     // The context has ended, and its blocks with it: there may be others at their addresses.
     void context_ended(std::uint16_t context) {
         LockGuard lock(mutex_);
-        notes_.erase_context(
+        attributes_.erase_context(
             context, [](const Allocation&, void*) {}, nullptr);
     }
 
@@ -42,18 +42,18 @@ class Notes {
     template <typename Map>
     std::uint64_t note(Map& map, std::uint64_t block, std::uint16_t context, std::uint8_t kind)
         CUSLICE_REQUIRES(mutex_) {
-        Allocation known = notes_.erase(block);
+        Allocation known = attributes_.erase(block);
         if (!known.address) known = {block, ++last_ * AllocationTable::kUnit, context, 0, 0};
         known.kind |= kind;
-        if (!notes_.insert(known)) return 0;
+        if (!attributes_.insert(known)) return 0;
         if (!Map::Allocator::mark(map, block)) {
-            notes_.erase(block);
+            attributes_.erase(block);
             return 0;
         }
         return kFirst + known.bytes / AllocationTable::kUnit;
     }
-    Mutex mutex_{LockRank::notes};
-    AllocationTable notes_;  // `bytes` is the number
+    Mutex mutex_{LockRank::block_attributes};
+    AllocationTable attributes_;  // `bytes` is the number
     std::uint64_t last_ CUSLICE_GUARDED_BY(mutex_) = 0;
 };
 

@@ -12,7 +12,7 @@ enum class LimitOf : std::uint8_t {
 };
 
 // Why a reservation was refused, in bytes.
-struct OverLimit {
+struct LimitError {
     std::uint64_t requested = 0;
     std::uint64_t used = 0;
     std::uint64_t ceiling = 0;  // what could be granted: the limit less headroom

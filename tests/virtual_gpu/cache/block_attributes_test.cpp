@@ -1,6 +1,6 @@
 // What is noted of blocks: numbers that no other allocation has, and whether others may hold the memory. What is left
 // of a note that there is no memory for.
-#include "virtual_gpu/cache/notes.h"
+#include "virtual_gpu/cache/block_attributes.h"
 
 #include <memory>
 #include <set>
@@ -23,14 +23,14 @@ struct Scene {
         return address;
     }
     std::uint64_t id(std::uint64_t block, std::uint16_t context = 1) {
-        return notes->buffer_id(shared_map(), block, context);
+        return attributes->buffer_id(shared_map(), block, context);
     }
     bool exported(std::uint64_t block, std::uint16_t context = 1) {
-        return notes->exported(shared_map(), block, context);
+        return attributes->exported(shared_map(), block, context);
     }
 
     Allocator memory;
-    std::unique_ptr<Notes> notes = std::make_unique<Notes>();
+    std::unique_ptr<BlockAttributes> attributes = std::make_unique<BlockAttributes>();
 };
 
 }  // namespace
@@ -43,10 +43,10 @@ TEST_CASE("what there is no memory to note is not noted, and can be noted later"
         CHECK(scene.id(block) == 0);
         CHECK_FALSE(scene.exported(block));
     }
-    CHECK(scene.notes->forget(block));
+    CHECK(scene.attributes->forget(block));
     CHECK(scene.id(block) != 0);
     CHECK(scene.exported(block));
-    CHECK_FALSE(scene.notes->forget(block));
+    CHECK_FALSE(scene.attributes->forget(block));
 }
 
 TEST_CASE("of an address at which no block begins nothing is noted") {
@@ -55,10 +55,10 @@ TEST_CASE("of an address at which no block begins nothing is noted") {
     const std::uint64_t none = GENERATE_COPY(block + 512, std::uint64_t{1} << 30);
     CHECK(scene.id(none) == 0);
     CHECK_FALSE(scene.exported(none));
-    CHECK(scene.notes->forget(none));
+    CHECK(scene.attributes->forget(none));
     scene.memory.free(block);
     CHECK(scene.id(block) == 0);
-    CHECK(scene.notes->forget(block));
+    CHECK(scene.attributes->forget(block));
 }
 
 TEST_CASE("a block's number is its own as long as it lives, and no other block's afterwards") {
@@ -70,7 +70,7 @@ TEST_CASE("a block's number is its own as long as it lives, and no other block's
     CHECK(first != second);
     CHECK(scene.id(small) == first);
     CHECK(scene.id(large) == second);
-    CHECK(scene.notes->forget(small));
+    CHECK(scene.attributes->forget(small));
     const std::uint64_t again = scene.id(small);  // another block at the same address
     CHECK(again != 0);
     CHECK(again != first);
@@ -87,22 +87,22 @@ TEST_CASE("a block whose memory others may hold says so once it is free, whateve
     CHECK(scene.exported(after));
     CHECK(scene.id(after) != 0);
     CHECK(scene.id(plain) != 0);
-    CHECK(scene.notes->forget(plain));
-    CHECK_FALSE(scene.notes->forget(before));
-    CHECK_FALSE(scene.notes->forget(after));
-    CHECK(scene.notes->forget(after));  // forgotten
+    CHECK(scene.attributes->forget(plain));
+    CHECK_FALSE(scene.attributes->forget(before));
+    CHECK_FALSE(scene.attributes->forget(after));
+    CHECK(scene.attributes->forget(after));  // forgotten
 }
 
-TEST_CASE("a context's end takes the notes of its blocks, and no other") {
+TEST_CASE("a context's end takes the attributes of its blocks, and no other") {
     Scene scene;
     const std::uint64_t one = scene.block(), other = scene.block();
     CHECK(scene.exported(one, 1));
     CHECK(scene.exported(other, 2));
     const std::uint64_t number = scene.id(other, 2);
-    scene.notes->context_ended(1);
-    CHECK(scene.notes->forget(one));
+    scene.attributes->context_ended(1);
+    CHECK(scene.attributes->forget(one));
     CHECK(scene.id(other, 2) == number);
-    CHECK_FALSE(scene.notes->forget(other));
+    CHECK_FALSE(scene.attributes->forget(other));
 }
 
 TEST_CASE("an allocator asks after a noted block when it is freed, and after no other") {
@@ -135,5 +135,5 @@ TEST_CASE("threads that ask for numbers get different ones for different blocks"
     for (const auto& own : numbers) all.insert(own.begin(), own.end());
     CHECK(all.size() == kThreads * kBlocks + 2);
     CHECK(differs == 0);
-    for (const std::uint64_t block : blocks[0]) CHECK_FALSE(scene.notes->forget(block));
+    for (const std::uint64_t block : blocks[0]) CHECK_FALSE(scene.attributes->forget(block));
 }

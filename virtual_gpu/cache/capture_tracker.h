@@ -13,7 +13,7 @@ namespace cuslice {
 //
 // A stream is known by its handle, whatever context is current. The default streams have the same handles everywhere:
 // of them only the one of each thread can be captured, and it is known by its thread and context.
-class Captures {
+class CaptureTracker {
   public:
     // Of captures that were seen to begin it is believed that they go on until they are seen to end.
     bool any() { return !none_known() && any_still(false); }

@@ -1,6 +1,6 @@
 // Which streams are being captured: what is believed, what is asked of the driver, and what is left of a capture that
 // fails to begin, of a stream that ends, and of a thread that leaves in the middle.
-#include "virtual_gpu/cache/captures.h"
+#include "virtual_gpu/cache/capture_tracker.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@
 
 using namespace cuslice;
 using namespace cuslice::tests;
-using By = Captures::By;
+using By = CaptureTracker::By;
 
 namespace {
 
@@ -50,7 +50,7 @@ struct Scene {
 
     const CUcontext own = context(1);
     MadeUpDriver driver;
-    Captures captures;
+    CaptureTracker captures;
 };
 
 }  // namespace
