@@ -44,7 +44,8 @@ CUresult ask_driver(VirtualGpu& gpu, std::uint64_t bytes, Call call) {
 // The shape of every hook that allocates: reserve, call the driver, record. `pointer` is where the program has the
 // address put, `call` the driver's function, which is given where to put it, `free` its counterpart.
 template <typename Pointer, typename Call, typename Free>
-CUresult counted_allocation(Function function, Kind kind, std::uint64_t bytes, Pointer* pointer, Call call, Free free) {
+[[gnu::always_inline]] inline CUresult counted_allocation(Function function, Kind kind, std::uint64_t bytes,
+                                                          Pointer* pointer, Call call, Free free) {
     const HookEntry entry;
     const Process::Current current = entry.counts() ? process().current() : Process::Current{};
     VirtualGpu* gpu = current.gpu;

@@ -5,8 +5,14 @@
 
 // Defines the hook of a driver function: CUSLICE_HOOK(cuMemFree_v2, address) { ... }. The parameters' types are those
 // of cuda.h. The body runs once settings and driver are loaded; without a driver the hook answers that there is none.
-#define CUSLICE_HOOK(symbol, ...) \
-    CUSLICE_HOOK_BEHIND(if (ready() != Readiness::ready) return unavailable();, symbol, __VA_ARGS__)
+// The first call is apart, so that the others save no register for it.
+#define CUSLICE_HOOK(symbol, ...)                                                                                  \
+    [[gnu::cold, gnu::noinline]] static CUresult first_call_of_##symbol(CUSLICE_PARAMETERS(symbol, __VA_ARGS__)) { \
+        return ready() == Readiness::ready ? symbol(__VA_ARGS__) : unavailable();                                  \
+    }                                                                                                              \
+    CUSLICE_HOOK_BEHIND(if (process().readiness() != Readiness::ready)                                             \
+                            [[unlikely]] return first_call_of_##symbol(__VA_ARGS__);                               \
+                        , symbol, __VA_ARGS__)
 
 // For the hooks that have an answer of their own without a driver, and so look themselves.
 #define CUSLICE_HOOK_ANYTIME(symbol, ...) CUSLICE_HOOK_BEHIND(, symbol, __VA_ARGS__)
