@@ -30,6 +30,11 @@ struct MadeUpProcess {
     Caches caches;
     PhysicalGpu physical;
     VirtualGpu gpu;
+
+    static MadeUpProcess& make() {
+        static std::vector<MadeUpProcess*> all;
+        return *all.emplace_back(new MadeUpProcess);
+    }
 };
 
 /// Two contexts of a GPU, of which the first one is current in this thread.
@@ -90,7 +95,7 @@ struct CachesScene {
         CHECK(MadeUpDriver::stack() == std::vector<CUcontext>{context(1)});
     }
 
-    MadeUpProcess& process = *new MadeUpProcess;
+    MadeUpProcess& process = MadeUpProcess::make();
     Caches& caches = process.caches;
     VirtualGpu& gpu = process.gpu;
     MadeUpDriver driver;

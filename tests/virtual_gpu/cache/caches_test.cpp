@@ -121,7 +121,7 @@ TEST_CASE("as much as is asked for is given back, of any context but the one tha
         CHECK(second.reserved() == each);
     }
     SECTION("of another GPU") {
-        MadeUpProcess& beside = *new MadeUpProcess;
+        MadeUpProcess& beside = MadeUpProcess::make();
         beside.physical.open({}, 2 * kGiB);
         beside.gpu.open(1, {}, beside.physical, "beside", slice_of(AllocatorMode::growth));
         CHECK(scene.caches.trim(beside.gpu, kGiB) == 0);
