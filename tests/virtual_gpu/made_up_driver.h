@@ -9,6 +9,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "virtual_gpu/driver/table.h"
@@ -110,7 +111,7 @@ class MadeUpDriver {
     std::vector<CUcontext> waited_for;  // their work, in this order
 
     /// Runs in the middle of each call, without a lock.
-    std::function<void(const std::string& function)> meanwhile;
+    std::function<void(std::string_view function)> meanwhile;
     std::atomic<unsigned> calls{0};
     unsigned calls_of(const std::string& function) {
         const std::lock_guard lock(mutex);

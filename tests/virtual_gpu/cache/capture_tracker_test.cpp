@@ -251,7 +251,7 @@ TEST_CASE("a stream is asked about in its own context, which is not this thread'
     scene.driver.make(beside);
     MadeUpDriver::stack() = {beside};
     CUcontext seen = nullptr;
-    scene.driver.meanwhile = [&](const std::string& function) {
+    scene.driver.meanwhile = [&](std::string_view function) {
         if (function == "cuStreamIsCapturing") seen = MadeUpDriver::stack().back();
     };
     CHECK(scene.captures.any_for_sure());
@@ -268,7 +268,7 @@ TEST_CASE("the end of a stream waits for a thread that is asking about it, and f
     scene.begin(kOne);
     std::latch asking{1}, go_on{1};
     std::atomic<bool> answered{false};
-    scene.driver.meanwhile = [&](const std::string& function) {
+    scene.driver.meanwhile = [&](std::string_view function) {
         if (function != "cuStreamIsCapturing") return;
         asking.count_down();
         go_on.wait();
@@ -320,7 +320,7 @@ TEST_CASE("a thread that has left a question by a longjmp asks nothing any more 
     static std::jmp_buf back;
     Scene scene;
     scene.begin(kOne);
-    scene.driver.meanwhile = [](const std::string& function) {
+    scene.driver.meanwhile = [](std::string_view function) {
         if (function == "cuStreamIsCapturing") std::longjmp(back, 1);
     };
     if (setjmp(back) == 0) scene.captures.any_for_sure();
@@ -341,7 +341,7 @@ TEST_CASE("in a forked child nobody asks about a stream, whatever threads did in
     Scene scene;
     scene.begin(kOne);
     std::latch asking{1}, go_on{1};
-    scene.driver.meanwhile = [&](const std::string& function) {
+    scene.driver.meanwhile = [&](std::string_view function) {
         if (function != "cuStreamIsCapturing") return;
         asking.count_down();
         go_on.wait();

@@ -210,7 +210,7 @@ TEST_CASE("a context that ends while its event is asked about is not asked again
     Scene scene;
     const Fence fence = scene.make(1);
     REQUIRE(fence);
-    scene.driver.meanwhile = [&](const std::string& function) {
+    scene.driver.meanwhile = [&](std::string_view function) {
         if (function != "cuEventQuery") return;
         scene.driver.meanwhile = nullptr;
         scene.fences.context_ended(scene.all[0]);
@@ -263,7 +263,7 @@ TEST_CASE("an event that the driver doesn't record proves nothing, and is to spa
 TEST_CASE("an event that went with a context that has ended meanwhile proves nothing, and is not used again") {
     Scene scene;
     scene.prepare(1);
-    scene.driver.meanwhile = [&](const std::string& function) {
+    scene.driver.meanwhile = [&](std::string_view function) {
         if (function != "cuEventQuery") return;
         scene.driver.meanwhile = nullptr;
         scene.driver.pass_all();
