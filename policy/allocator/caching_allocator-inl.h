@@ -265,14 +265,14 @@ auto CachingAllocator<B>::free_large(Map& map, const AddressMap::Here& here, std
 // Into this thread's own cache, if there is room for it.
 template <Backing B>
 bool CachingAllocator<B>::free_in_thread(Block* block, bool quiet) {
-    if (block->bytes > KeptBlocks::kMaxBytes || (!quiet && reuse_ == Reuse::strict)) return false;
+    if (block->bytes > KeptBlocks::kMaxBytes) return false;
     ThreadCache* cache = cache_at_hand();
     if (!cache) {
         const DisableCancellation uncancelled;
         if (!(cache = own_cache())) return false;
     }
     if (quiet) return threads_.keep(*cache, block);
-    return threads_.defer(*cache, block) || defer_in_next(*cache, block);
+    return reuse_ == Reuse::deferred && (threads_.defer(*cache, block) || defer_in_next(*cache, block));
 }
 
 template <Backing B>

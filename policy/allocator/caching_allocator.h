@@ -26,8 +26,9 @@ namespace cuslice {
 // stream is captured neither can be done, and freed blocks are deferred until it can.
 //
 // Thread-safe, but open(). Each part has its lock, and whoever takes several takes them in this order: growing() of
-// SegmentSupply, ThreadCaches, DeferredFrees, SegmentHeap. Only growing() is held while the backing is called. All of
-// the last three are held where the parts are to be seen at one moment: for statistics(), and by close().
+// SegmentSupply, ThreadCaches, DeferredFrees, SegmentHeap. Only growing() is held while the backing is called, but for
+// drop_fence(). All of the last three are held where the parts are to be seen at one moment: for statistics(), and by
+// close().
 template <Backing B>
 class CachingAllocator : public BlockOwner {
   public:

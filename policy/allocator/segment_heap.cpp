@@ -22,12 +22,6 @@ constexpr std::uint64_t alignment_of(std::uint64_t bytes) {
 
 }  // namespace
 
-SegmentHeap::Request::Request(std::uint64_t size) : bytes(size), need(0) {
-    if (small()) size_class = SizeClass::of(bytes);
-    // A span lies on a boundary, and what is free may not.
-    need = small() ? SizeClass::span_bytes(size_class) : SizeClass::rounded(bytes);
-}
-
 void SegmentHeap::open(AddressMap& map, bool preallocate) {
     spans_.open(map);
     map_ = &map;

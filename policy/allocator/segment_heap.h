@@ -31,7 +31,11 @@ class SegmentHeap {
 
     // What an allocation needs, and what it has got.
     struct Request {
-        explicit Request(std::uint64_t size);
+        explicit Request(std::uint64_t size) : bytes(size), need(SizeClass::rounded(size)) {
+            if (!small()) return;
+            size_class = SizeClass::of(bytes);
+            need = SizeClass::span_bytes(size_class);  // a span lies on a boundary, and what is free may not
+        }
         bool small() const { return bytes <= SizeClass::kMax; }
 
         std::uint64_t bytes;      // as the program asked for them

@@ -16,7 +16,8 @@ struct Tally {
 // What an allocator has done, in bytes and counts.
 //
 // The peaks of `allocated`, `requested` and `active` may be too low by what threads serve from their own store, as each
-// tells only when it needs more: what fits into its magazines, and of blocks above 64 KiB what it keeps, 4 MiB.
+// tells only when it needs more: what fits into its magazines, and of blocks above 64 KiB what it keeps, 4 MiB. And by
+// what other threads free just when a peak is noted.
 struct Statistics {
     Tally allocated;  // blocks that the program holds, as they are rounded
     Tally requested;  // the same, as the program asked for them
