@@ -112,6 +112,7 @@ void SegmentHeap::give_back(const SmallBlock* blocks, unsigned count) {
 }
 
 void SegmentHeap::give_back(const Batch& batch) {
+    if (!batch.count) return;  // a thread keeps all of them
     LockGuard lock(mutex_);
     for (std::uint32_t i = 0; i < batch.count; i++) {
         if (Block* block = Batch::large(batch.blocks[i]))
