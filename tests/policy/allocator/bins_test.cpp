@@ -44,7 +44,7 @@ TEST_CASE("where nothing is free there is no best and no largest") {
 }
 
 TEST_CASE("a block that is too small is never the best, by however little") {
-    const std::uint64_t bytes = GENERATE(kUnit, 31 * kUnit, 32 * kUnit, 33 * kUnit, 64 * kUnit, 1000 * kUnit,
+    const std::uint64_t bytes = GENERATE(1 * kUnit, 31 * kUnit, 32 * kUnit, 33 * kUnit, 64 * kUnit, 1000 * kUnit,
                                          std::uint64_t{1} << 30, (std::uint64_t{1} << 30) + 77 * kUnit);
     Blocks blocks;
     blocks.add(bytes);

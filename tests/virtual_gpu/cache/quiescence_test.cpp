@@ -52,8 +52,8 @@ TEST_CASE("while a stream is captured nothing is waited for, and no event is mad
     scene.driver.pass_all();
     const unsigned made = scene.driver.events_made;
     scene.begin_capture();
-    CHECK(scene.quiesce() == Backing::kNotNow);
-    CHECK(scene.quiesce(false) == Backing::kNotNow);
+    CHECK(scene.quiesce() == kNotNow);
+    CHECK(scene.quiesce(false) == kNotNow);
     CHECK(scene.work->fence(scene.all[0], kAddress) == 0);
     CHECK_FALSE(scene.work->passed(before, false));
     CHECK_FALSE(scene.work->passed(before, true));
@@ -70,7 +70,7 @@ TEST_CASE("of a capture that has ended unseen the driver is asked before memory 
     Scene scene;
     scene.begin_capture();
     scene.end_capture();
-    CHECK(scene.quiesce() == Backing::kNotNow);
+    CHECK(scene.quiesce() == kNotNow);
     CHECK(scene.quiesce(false) == 0);
     CHECK(scene.quiesce() == 0);
 }
@@ -110,7 +110,7 @@ TEST_CASE("of more contexts than there is room for no fence is made and nothing 
     CHECK(scene.waited().size() == Fences::kMaxContexts + 1);
     for (std::uintptr_t i = 0; i < Reach::kMaxContexts; i++) scene.driver.make(context(1000 + i), 10);
     scene.driver.waited_for.clear();
-    CHECK(scene.quiesce() == Backing::kNotNow);
+    CHECK(scene.quiesce() == kNotNow);
     CHECK(scene.driver.waited_for.empty());
 }
 
