@@ -55,7 +55,7 @@ bool SegmentHeap::serve_ready(Request* request) {
     return true;
 }
 
-bool SegmentHeap::serve(Request* request, Place place) {
+inline bool SegmentHeap::serve(Request* request, Place place) {
     if (request->small())
         return serve_ready(request) || (spans_.make(request->size_class, &owner_, place) && serve_ready(request));
     Block* block = segments_.take(request->need, alignment_of(request->need), place);

@@ -140,7 +140,7 @@ class SegmentHeap {
     MovedBytes& moved() { return moved_; }
 
   private:
-    bool serve(Request* request, Place place) CUSLICE_REQUIRES(mutex_);
+    [[gnu::always_inline]] bool serve(Request* request, Place place) CUSLICE_REQUIRES(mutex_);
     bool serve_ready(Request* request) CUSLICE_REQUIRES(mutex_);
     std::uint64_t used() const CUSLICE_REQUIRES(mutex_) { return segments_.bytes() - segments_.free_bytes(); }
     void note_held() CUSLICE_REQUIRES(mutex_);
