@@ -89,6 +89,7 @@ unsigned Spans::take(unsigned size_class, SmallBlock* into, unsigned most) {
 
 void Spans::give_back(std::uint64_t address) {
     Span* span = map_->at(address).span;
+    // Where a small block is there is a span. NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
     const std::uint32_t index = span->index_of(address);
     span->word(index).store(span->free_count ? span->first_free : Span::kNone, std::memory_order_relaxed);
     span->first_free = static_cast<std::uint16_t>(index);
