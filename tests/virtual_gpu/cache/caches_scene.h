@@ -32,8 +32,8 @@ struct MadeUpProcess {
     VirtualGpu gpu;
 
     static MadeUpProcess& make() {
-        static std::vector<MadeUpProcess*> all;
-        return *all.emplace_back(new MadeUpProcess);
+        static auto* all = new std::vector<MadeUpProcess*>;  // at exit, too, something points to them
+        return *all->emplace_back(new MadeUpProcess);
     }
 };
 
