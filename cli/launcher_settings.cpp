@@ -102,6 +102,18 @@ bool check_log(const Settings& settings, ConfigError& error) {
     return code == 0 || refuse_entry(*entry, std::string("cannot be written: ") + std::strerror(code), error);
 }
 
+bool check_settings(const Settings& settings, const Installation& installation, const Environment& environment,
+                    ContextSizes& contexts, ConfigError& error) {
+    if (!check_log(settings, error)) return false;
+    const Entry* fake = find(settings, Key::fake);
+    if (fake != nullptr) return check_fake(*fake, installation, environment, contexts, error);
+    const Entry* driver = find(settings, Key::driver);
+    if (driver != nullptr && ::access(std::string(driver->value).c_str(), R_OK) != 0) {
+        return refuse_entry(*driver, "no such file, or it may not be read", error);
+    }
+    return true;
+}
+
 }  // namespace
 
 bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Environment& environment,
@@ -141,16 +153,12 @@ std::string sharing_folder(const Settings& settings, const Environment& environm
     return std::string(sharing_folder(settings, environment.get(kFakeFolderVariable).value_or("")).view());
 }
 
-bool check_settings(const Settings& settings, const Installation& installation, const Environment& environment,
-                    ContextSizes& contexts, ConfigError& error) {
-    if (!check_log(settings, error)) return false;
-    const Entry* fake = find(settings, Key::fake);
-    if (fake != nullptr) return check_fake(*fake, installation, environment, contexts, error);
-    const Entry* driver = find(settings, Key::driver);
-    if (driver != nullptr && ::access(std::string(driver->value).c_str(), R_OK) != 0) {
-        return refuse_entry(*driver, "no such file, or it may not be read", error);
-    }
-    return true;
+bool load_launch(Launch& launch, const Invocation& invocation, ConfigError& error) {
+    const Environment& environment = invocation.environment;
+    return load_launcher(launch.settings, invocation.arguments.flags, environment, invocation.system_file, launch.files,
+                         error) &&
+           find_installation(launch.installation, error) &&
+           check_settings(launch.settings, launch.installation, environment, launch.contexts, error);
 }
 
 }  // namespace cuslice::cli

@@ -28,12 +28,19 @@ bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Env
 /// The same for a command, which need not know what was looked at.
 bool load_launcher(Settings& settings, const Invocation& invocation, ConfigError& error);
 
+/// All that a program's start needs, and that `devices` and `config` show.
+struct Launch {
+    Settings settings;
+    Installation installation;
+    std::vector<LookedAt> files;
+    ContextSizes contexts;  // of the fake GPUs
+};
+
+/// Loads the settings, finds the installation, and checks what can be known before a program starts: the driver's file
+/// is there, the fake GPUs exist, the log can be written.
+bool load_launch(Launch& launch, const Invocation& invocation, ConfigError& error);
+
 /// The folder with the host's ledgers and figures.
 std::string sharing_folder(const Settings& settings, const Environment& environment);
-
-/// What can be known of the settings before a program starts: the driver's file is there, the fake GPUs exist, the log
-/// can be written. `contexts`: of the fake GPUs.
-bool check_settings(const Settings& settings, const Installation& installation, const Environment& environment,
-                    ContextSizes& contexts, ConfigError& error);
 
 }  // namespace cuslice::cli

@@ -103,18 +103,11 @@ std::string as_json(const std::vector<Row>& rows, const std::vector<LookedAt>& l
 
 int show_config(const Invocation& invocation) {
     ConfigError error;
-    Settings settings;
-    Installation installation;
-    std::vector<LookedAt> files;
-    ContextSizes unused;
-    if (!load_launcher(settings, invocation.arguments.flags, invocation.environment, invocation.system_file, files,
-                       error) ||
-        !find_installation(installation, error) ||
-        !check_settings(settings, installation, invocation.environment, unused, error)) {
-        return fail(error, kConfig);
-    }
-    const std::vector<Row> rows = rows_of(settings);
-    std::fputs((invocation.arguments.json ? as_json(rows, files) : as_table(rows, files)).c_str(), stdout);
+    Launch launch;
+    if (!load_launch(launch, invocation, error)) return fail(error, kConfig);
+    const std::vector<Row> rows = rows_of(launch.settings);
+    std::fputs((invocation.arguments.json ? as_json(rows, launch.files) : as_table(rows, launch.files)).c_str(),
+               stdout);
     return 0;
 }
 

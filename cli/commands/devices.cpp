@@ -94,16 +94,11 @@ int no_gpu(const Invocation& invocation, const std::string& why) {
 
 int list_devices(const Invocation& invocation) {
     ConfigError error;
-    Settings settings;
-    Installation installation;
-    std::vector<LookedAt> files;
-    ContextSizes unused;
+    Launch launch;
+    if (!load_launch(launch, invocation, error)) return fail(error, kConfig);
+    const Settings& settings = launch.settings;
+    const Installation& installation = launch.installation;
     Environment environment = invocation.environment;
-    if (!load_launcher(settings, invocation.arguments.flags, environment, invocation.system_file, files, error) ||
-        !find_installation(installation, error) ||
-        !check_settings(settings, installation, environment, unused, error)) {
-        return fail(error, kConfig);
-    }
     VirtualGpus virtual_gpus(settings, environment);
     Machine machine(virtual_gpus.physical(), settings, installation);
     const Gpus& all = machine.all();

@@ -70,18 +70,14 @@ int become(const std::string& path, std::vector<std::string> words, Environment&
 
 int run_program(const Invocation& invocation) {
     ConfigError error;
-    Settings settings;
-    Installation installation;
-    std::vector<LookedAt> files;
-    ContextSizes contexts;
-    const std::vector<std::string>& words = invocation.arguments.program;
-    Environment environment = invocation.environment;
-    if (!load_launcher(settings, invocation.arguments.flags, environment, invocation.system_file, files, error) ||
-        !find_installation(installation, error) ||
-        !check_settings(settings, installation, environment, contexts, error) ||
-        !check_record(settings, environment, error)) {
+    Launch launch;
+    if (!load_launch(launch, invocation, error) || !check_record(launch.settings, invocation.environment, error)) {
         return fail(error, kConfig);
     }
+    const Settings& settings = launch.settings;
+    const Installation& installation = launch.installation;
+    const std::vector<std::string>& words = invocation.arguments.program;
+    Environment environment = invocation.environment;
     VirtualGpus virtual_gpus(settings, environment);
     // What is wrong with the program is said later, but its search path may lead to a driver of its own.
     const Program program = find_program(words[0], environment);
@@ -116,7 +112,7 @@ int run_program(const Invocation& invocation) {
         warn(
             "torchrun: NCCL sees the physical GPU in every rank, and refuses several ranks on one. Use the backend "
             "gloo, or with NCCL 2.30 or newer set NCCL_MULTI_RANK_GPU_ENABLE=1");
-    warn_too_small(settings, contexts, machine, selection);
+    warn_too_small(settings, launch.contexts, machine, selection);
     Environment asking = environment;
     if (selection.split) asking.set(kCudaVisible, list_of(selection.gpus).view());
     warn_group_limit(asking, settings, installation, machine);

@@ -102,7 +102,7 @@ std::uint64_t CachingAllocator<B>::allocate_small(std::uint64_t bytes, Allocatio
     if (backing_.wanted()) help_out();
     const Changing changing(*this);
     ThreadCache* cache = own_cache();
-    // Another allocator's turn has ended.
+    // The thread may have used another allocator: its cache of this one is at hand again.
     if (const std::uint64_t address = from_magazine(bytes)) return address;
     SegmentHeap::Request request(bytes);
     if (!heap_.take_ready(&request) && reuse_deferred(false, false)) {
@@ -125,7 +125,7 @@ std::uint64_t CachingAllocator<B>::allocate_small(std::uint64_t bytes, Allocatio
     return request.got.address;
 }
 
-// What the GPU has come past, a new segment, in the end all that is kept. Not inline: what is at hand is not to pay.
+// What the GPU has passed, a new segment, in the end all that is kept. Not inline, so that a hit saves no register.
 template <Backing B>
 [[gnu::noinline]] bool CachingAllocator<B>::find_memory(SegmentHeap::Request* request, AllocationError* denied) {
     const DisableCancellation uncancelled;  // the driver may be asked
@@ -219,7 +219,7 @@ auto CachingAllocator<B>::free_small_slowly(Span* span, std::uint64_t address, s
     const SmallBlock block{address, &span->word(span->index_of(address))};
     ThreadCache* cache = own_cache();
     if (quiet) {
-        // Another allocator's turn may have ended, and there be room.
+        // The cache is at hand again, and may have room.
         if (cache && cache->lock.enter()) {
             Magazine& magazine = cache->magazines[size_class];
             const bool room = magazine.count < magazine.capacity;

@@ -137,7 +137,7 @@ class CachingAllocator : public BlockOwner {
     bool defer_in_next(ThreadCache& cache, Block* block);
     [[gnu::always_inline]] bool may_free(std::uint64_t address, bool* quiet, int* error);
 
-    // This thread's cache of this allocator; null if it has none yet, or another allocator's turn has not ended.
+    // This thread's cache of this allocator; null if it has none, or used another allocator's last.
     [[gnu::always_inline]] ThreadCache* cache_at_hand() const {
         ThreadCache* cache = thread_caches_;
         return cache && cache->owner == this ? cache : nullptr;
