@@ -132,19 +132,20 @@ class MadeUpDriver {
 
     static CUcontext top() { return stack().empty() ? nullptr : stack().back(); }
 
-    /// What a call does first: null if it is to be answered, with `answer`.
-    static MadeUpDriver* begin(const char* function, CUresult* answer) {
-        MadeUpDriver* driver = now();
-        driver->calls++;
+    /// A function of the driver's: `body` is what it does under the lock, unless a test has said what it answers.
+    template <typename Body>
+    static CUresult call(const char* function, Body body) {
+        MadeUpDriver& driver = *now();
+        driver.calls++;
         {
-            const std::lock_guard lock(driver->mutex);
-            driver->counts_[function]++;
+            const std::lock_guard lock(driver.mutex);
+            driver.counts_[function]++;
         }
-        if (driver->meanwhile) driver->meanwhile(function);
-        const std::lock_guard lock(driver->mutex);
-        const auto said = driver->say.find(function);
-        *answer = said == driver->say.end() ? CUDA_SUCCESS : said->second;
-        return *answer == CUDA_SUCCESS ? driver : nullptr;
+        if (driver.meanwhile) driver.meanwhile(function);
+        const std::lock_guard lock(driver.mutex);
+        const auto said = driver.say.find(function);
+        if (said != driver.say.end() && said->second != CUDA_SUCCESS) return said->second;
+        return body(driver);
     }
     // Of an event: null if it is none.
     Event* find(CUevent event, CUcontext in = nullptr) {
@@ -165,16 +166,14 @@ class MadeUpDriver {
         return CUDA_SUCCESS;
     }
     static CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext one) {
-        CUresult answer;
-        MadeUpDriver* driver = begin("cuCtxPushCurrent", &answer);
-        if (!driver) return answer;
-        const std::lock_guard lock(driver->mutex);
-        if (driver->ended_.count(one)) {
-            driver->misuses++;
-            return CUDA_ERROR_INVALID_CONTEXT;
-        }
-        stack().push_back(one);
-        return CUDA_SUCCESS;
+        return call("cuCtxPushCurrent", [&](MadeUpDriver& driver) -> CUresult {
+            if (driver.ended_.count(one)) {
+                driver.misuses++;
+                return CUDA_ERROR_INVALID_CONTEXT;
+            }
+            stack().push_back(one);
+            return CUDA_SUCCESS;
+        });
     }
     static CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext* into) {
         if (stack().empty()) return CUDA_ERROR_INVALID_CONTEXT;
@@ -183,125 +182,101 @@ class MadeUpDriver {
         return CUDA_SUCCESS;
     }
     static CUresult synchronize(CUcontext one) {
-        CUresult answer;
-        MadeUpDriver* driver = begin("cuCtxSynchronize", &answer);
-        if (!driver) return answer;
-        const std::lock_guard lock(driver->mutex);
-        if (driver->ended_.count(one)) driver->misuses++;
-        driver->waited_for.push_back(one);
-        return CUDA_SUCCESS;
+        return call("cuCtxSynchronize", [&](MadeUpDriver& driver) -> CUresult {
+            if (driver.ended_.count(one)) driver.misuses++;
+            driver.waited_for.push_back(one);
+            return CUDA_SUCCESS;
+        });
     }
     static CUresult CUDAAPI cuCtxSynchronize() { return synchronize(top()); }
     static CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext one) { return synchronize(one); }
 
     static CUresult CUDAAPI cuEventCreate(CUevent* into, unsigned) {
-        CUresult answer;
-        MadeUpDriver* driver = begin("cuEventCreate", &answer);
-        if (!driver) return answer;
-        if (!top()) return CUDA_ERROR_INVALID_CONTEXT;
-        const std::lock_guard lock(driver->mutex);
-        *into = handle<CUevent>(0x100 + ++driver->events_made);
-        driver->events[*into].context = top();
-        return CUDA_SUCCESS;
+        return call("cuEventCreate", [&](MadeUpDriver& driver) -> CUresult {
+            if (!top()) return CUDA_ERROR_INVALID_CONTEXT;
+            *into = handle<CUevent>(0x100 + ++driver.events_made);
+            driver.events[*into].context = top();
+            return CUDA_SUCCESS;
+        });
     }
     static CUresult CUDAAPI cuEventDestroy_v2(CUevent event) {
-        CUresult answer;
-        MadeUpDriver* driver = begin("cuEventDestroy", &answer);
-        if (!driver) return answer;
-        const std::lock_guard lock(driver->mutex);
-        if (!driver->find(event)) return CUDA_ERROR_INVALID_HANDLE;
-        driver->events.erase(event);
-        return CUDA_SUCCESS;
+        return call("cuEventDestroy", [&](MadeUpDriver& driver) -> CUresult {
+            if (!driver.find(event)) return CUDA_ERROR_INVALID_HANDLE;
+            driver.events.erase(event);
+            return CUDA_SUCCESS;
+        });
     }
     static CUresult CUDAAPI cuCtxRecordEvent(CUcontext one, CUevent event) {
-        CUresult answer;
-        MadeUpDriver* driver = begin("cuCtxRecordEvent", &answer);
-        if (!driver) return answer;
-        const std::lock_guard lock(driver->mutex);
-        Event* known = driver->find(event, one);
-        if (!known) return CUDA_ERROR_INVALID_HANDLE;
-        known->recorded = true;
-        known->passed = driver->instant;
-        return CUDA_SUCCESS;
+        return call("cuCtxRecordEvent", [&](MadeUpDriver& driver) -> CUresult {
+            Event* known = driver.find(event, one);
+            if (!known) return CUDA_ERROR_INVALID_HANDLE;
+            known->recorded = true;
+            known->passed = driver.instant;
+            return CUDA_SUCCESS;
+        });
     }
     static CUresult CUDAAPI cuEventQuery(CUevent event) {
-        CUresult answer;
-        MadeUpDriver* driver = begin("cuEventQuery", &answer);
-        if (!driver) return answer;
-        const std::lock_guard lock(driver->mutex);
-        const Event* known = driver->find(event);
-        if (!known) return CUDA_ERROR_INVALID_HANDLE;
-        return known->passed || !known->recorded ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+        return call("cuEventQuery", [&](MadeUpDriver& driver) -> CUresult {
+            const Event* known = driver.find(event);
+            if (!known) return CUDA_ERROR_INVALID_HANDLE;
+            return known->passed || !known->recorded ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+        });
     }
     static CUresult CUDAAPI cuEventSynchronize(CUevent event) {
-        CUresult answer;
-        MadeUpDriver* driver = begin("cuEventSynchronize", &answer);
-        if (!driver) return answer;
-        const std::lock_guard lock(driver->mutex);
-        Event* known = driver->find(event);
-        if (!known) return CUDA_ERROR_INVALID_HANDLE;
-        known->passed = true;
-        return CUDA_SUCCESS;
+        return call("cuEventSynchronize", [&](MadeUpDriver& driver) -> CUresult {
+            Event* known = driver.find(event);
+            if (!known) return CUDA_ERROR_INVALID_HANDLE;
+            known->passed = true;
+            return CUDA_SUCCESS;
+        });
     }
 
     static CUresult CUDAAPI cuStreamGetCtx(CUstream of, CUcontext* into) {
-        CUresult answer;
-        MadeUpDriver* driver = begin("cuStreamGetCtx", &answer);
-        if (!driver) return answer;
-        const std::lock_guard lock(driver->mutex);
-        const auto at = driver->contexts_of_streams.find(of);
-        *into = at == driver->contexts_of_streams.end() ? top() : at->second;
-        return CUDA_SUCCESS;
+        return call("cuStreamGetCtx", [&](MadeUpDriver& driver) -> CUresult {
+            const auto at = driver.contexts_of_streams.find(of);
+            *into = at == driver.contexts_of_streams.end() ? top() : at->second;
+            return CUDA_SUCCESS;
+        });
     }
     static CUresult CUDAAPI cuStreamIsCapturing(CUstream of, CUstreamCaptureStatus* into) {
-        CUresult answer;
-        MadeUpDriver* driver = begin("cuStreamIsCapturing", &answer);
-        if (!driver) return answer;
-        const std::lock_guard lock(driver->mutex);
-        const auto at = driver->capturing.find(of);
-        *into = at == driver->capturing.end() ? CU_STREAM_CAPTURE_STATUS_NONE : at->second;
-        return CUDA_SUCCESS;
+        return call("cuStreamIsCapturing", [&](MadeUpDriver& driver) -> CUresult {
+            const auto at = driver.capturing.find(of);
+            *into = at == driver.capturing.end() ? CU_STREAM_CAPTURE_STATUS_NONE : at->second;
+            return CUDA_SUCCESS;
+        });
     }
 
     static CUresult CUDAAPI cuDeviceCanAccessPeer(int* can, CUdevice from, CUdevice to) {
-        CUresult answer;
-        MadeUpDriver* driver = begin("cuDeviceCanAccessPeer", &answer);
-        if (!driver) return answer;
-        const std::lock_guard lock(driver->mutex);
-        *can = driver->peers.count({from, to}) ? 1 : 0;
-        return CUDA_SUCCESS;
+        return call("cuDeviceCanAccessPeer", [&](MadeUpDriver& driver) -> CUresult {
+            *can = driver.peers.count({from, to}) ? 1 : 0;
+            return CUDA_SUCCESS;
+        });
     }
     static CUresult CUDAAPI cuPointerGetAttribute(void* into, CUpointer_attribute, CUdeviceptr address) {
-        CUresult answer;
-        MadeUpDriver* driver = begin("cuPointerGetAttribute", &answer);
-        if (!driver) return answer;
-        const std::lock_guard lock(driver->mutex);
-        if (!driver->reaches.count(top())) return CUDA_ERROR_INVALID_VALUE;
-        *static_cast<CUdeviceptr*>(into) = address;
-        return CUDA_SUCCESS;
+        return call("cuPointerGetAttribute", [&](MadeUpDriver& driver) -> CUresult {
+            if (!driver.reaches.count(top())) return CUDA_ERROR_INVALID_VALUE;
+            *static_cast<CUdeviceptr*>(into) = address;
+            return CUDA_SUCCESS;
+        });
     }
 
     static CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* into, std::size_t bytes) {
-        CUresult answer;
-        MadeUpDriver* driver = begin("cuMemAlloc", &answer);
-        if (!driver) return answer;
-        const std::lock_guard lock(driver->mutex);
-        std::size_t held = 0;
-        for (const auto& [address, size] : driver->memory) held += size;
-        if (!top()) return CUDA_ERROR_INVALID_CONTEXT;
-        if (bytes > driver->room - held) return CUDA_ERROR_OUT_OF_MEMORY;
-        *into = driver->next_address_;
-        driver->next_address_ += (bytes + (std::size_t{4} << 20)) >> 21 << 21;
-        driver->memory[*into] = bytes;
-        return CUDA_SUCCESS;
+        return call("cuMemAlloc", [&](MadeUpDriver& driver) -> CUresult {
+            std::size_t held = 0;
+            for (const auto& [address, size] : driver.memory) held += size;
+            if (!top()) return CUDA_ERROR_INVALID_CONTEXT;
+            if (bytes > driver.room - held) return CUDA_ERROR_OUT_OF_MEMORY;
+            *into = driver.next_address_;
+            driver.next_address_ += (bytes + (std::size_t{4} << 20)) >> 21 << 21;
+            driver.memory[*into] = bytes;
+            return CUDA_SUCCESS;
+        });
     }
     static CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
-        CUresult answer;
-        MadeUpDriver* driver = begin("cuMemFree", &answer);
-        if (!driver) return answer;
-        const std::lock_guard lock(driver->mutex);
-        if (!driver->memory.erase(address)) return CUDA_ERROR_INVALID_VALUE;
-        return CUDA_SUCCESS;
+        return call("cuMemFree", [&](MadeUpDriver& driver) -> CUresult {
+            if (!driver.memory.erase(address)) return CUDA_ERROR_INVALID_VALUE;
+            return CUDA_SUCCESS;
+        });
     }
 
     std::vector<Function> filled_;

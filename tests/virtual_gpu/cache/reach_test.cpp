@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/policy/rounds.h"
 #include "tests/virtual_gpu/made_up_driver.h"
-#include "virtual_gpu/split/split.h"
+#include "tests/virtual_gpu/split/made_up_split.h"
 
 using namespace cuslice;
 using namespace cuslice::tests;
@@ -140,12 +140,7 @@ TEST_CASE("a process with more contexts than can be looked at is told of them al
 }
 
 TEST_CASE("parts of one GPU reach each other's memory without a question") {
-    if (split().count() == 0)
-        for (const CUdevice physical : {0, 0, 1}) {
-            Split::Device device;
-            device.physical = physical;
-            split().add(device);
-        }
+    split_gpus();
     Scene scene;
     const CUcontext one = context(4), other = context(5), beside = context(6);
     scene.driver.make(one, 0);

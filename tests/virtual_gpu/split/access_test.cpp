@@ -5,6 +5,7 @@
 
 #include "tests/catch.h"
 #include "tests/no_memory.h"
+#include "tests/virtual_gpu/split/made_up_split.h"
 #include "virtual_gpu/split/physical_copy.h"
 
 using namespace cuslice;
@@ -16,15 +17,6 @@ constexpr auto kDevice = CU_MEM_LOCATION_TYPE_DEVICE;
 constexpr auto kNone = CU_MEM_ACCESS_FLAGS_PROT_NONE, kRead = CU_MEM_ACCESS_FLAGS_PROT_READ,
                kWrite = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 
-void make_parts() {
-    if (split().count() == 0)
-        for (const CUdevice physical : {0, 0, 1}) {
-            Split::Device device;
-            device.physical = physical;
-            split().add(device);
-        }
-}
-
 CUmemAccessDesc wish(CUmemLocationType type, int id, CUmemAccess_flags flags) {
     CUmemAccessDesc made{};
     made.location = {type, id};
@@ -35,7 +27,7 @@ CUmemAccessDesc wish(CUmemLocationType type, int id, CUmemAccess_flags flags) {
 }  // namespace
 
 TEST_CASE("a list that there is no memory to copy isn't complete, the driver isn't asked, and the list is as it was") {
-    make_parts();
+    split_gpus();
     const std::vector<CUmemAccessDesc> list{wish(kDevice, 1, kWrite)};
     const NoMemory none;
     CHECK_FALSE(PhysicalAccess(list.data(), list.size()).complete());
@@ -52,7 +44,7 @@ TEST_CASE("a list that there is no memory to copy isn't complete, the driver isn
 }
 
 TEST_CASE("parts of one GPU are named once, with the most that one of them may do") {
-    make_parts();
+    split_gpus();
     const std::vector<CUmemAccessDesc> list{wish(kDevice, 1, kRead), wish(kDevice, 2, kNone), wish(kDevice, 0, kWrite),
                                             wish(kDevice, 1, kNone), wish(CU_MEM_LOCATION_TYPE_HOST, 0, kRead)};
     PhysicalAccess real(list.data(), list.size());

@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/no_memory.h"
 #include "tests/virtual_gpu/made_up_driver.h"
-#include "virtual_gpu/split/split.h"
+#include "tests/virtual_gpu/split/made_up_split.h"
 
 using namespace cuslice;
 using namespace cuslice::tests;
@@ -17,12 +17,7 @@ namespace {
 /// A context of each part of a GPU, and one of a GPU beside it.
 struct Scene {
     Scene() {
-        if (split().count() == 0)
-            for (const CUdevice physical : {0, 0, 1}) {
-                Split::Device device;
-                device.physical = physical;
-                split().add(device);
-            }
+        split_gpus();
         for (int device = 0; device < 3; device++)
             all.push_back(virtual_contexts().create(device, device < 2 ? kReal : kBeside, 0));
         driver.put(

@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/no_memory.h"
 #include "tests/virtual_gpu/made_up_driver.h"
-#include "virtual_gpu/split/split.h"
+#include "tests/virtual_gpu/split/made_up_split.h"
 
 using namespace cuslice;
 using namespace cuslice::tests;
@@ -16,12 +16,7 @@ namespace {
 /// A virtual context of the second part of a GPU, whose real one is current in this thread.
 struct Scene {
     Scene() {
-        if (split().count() == 0)
-            for (const CUdevice physical : {0, 0, 1}) {
-                Split::Device device;
-                device.physical = physical;
-                split().add(device);
-            }
+        split_gpus();
         context = virtual_contexts().create(1, tests::context(77), 0);
         REQUIRE(context);
         REQUIRE(CurrentVirtual::set({context, tests::context(77)}) == CUDA_SUCCESS);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/virtual_gpu/split/made_up_split.h"
 #include "virtual_gpu/split/split.h"
 
 using namespace cuslice;
@@ -14,12 +15,7 @@ namespace {
 CUcontext real(std::uintptr_t number) { return reinterpret_cast<CUcontext>(number << 4); }
 
 VirtualContexts& contexts() {
-    if (split().count() == 0)
-        for (const CUdevice physical : {0, 0, 1}) {
-            Split::Device device;
-            device.physical = physical;
-            split().add(device);
-        }
+    tests::split_gpus();
     return virtual_contexts();
 }
 
