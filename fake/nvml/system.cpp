@@ -53,7 +53,9 @@ constexpr Meaning meanings[] = {
 nvmlReturn_t started() { return nvml_state().started() ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED; }
 
 /// The CUDA release before the driver's version.
-std::string nvml_version() { return std::to_string(driver_spec().cuda_version() / 1000) + "." + driver_spec().version; }
+std::string nvml_version() {
+    return std::to_string(driver_spec().release_cuda_version() / 1000) + "." + driver_spec().version;
+}
 
 nvmlReturn_t give_cuda_version(int* version) {
     if (version == nullptr) return NVML_ERROR_INVALID_ARGUMENT;

@@ -25,11 +25,21 @@ bool is_version(const std::string& text) {
     return (read == 2 ? two == size : read == 3 && three == size) && major >= releases[0].branch;
 }
 
+// 13040 of "13.4"; 0 if it is no CUDA version.
+int cuda_version_of(const std::string& text) {
+    unsigned major = 0, minor = 0;
+    int read = 0;
+    const bool whole = std::sscanf(text.c_str(), "%2u.%1u%n", &major, &minor, &read) == 2;
+    return whole && read == static_cast<int>(text.size()) ? static_cast<int>(major * 1000 + minor * 10) : 0;
+}
+
 }  // namespace
 
 unsigned DriverSpec::branch() const { return static_cast<unsigned>(std::strtoul(version.c_str(), nullptr, 10)); }
 
-int DriverSpec::cuda_version() const {
+int DriverSpec::cuda_version() const { return cuda.empty() ? release_cuda_version() : cuda_version_of(cuda); }
+
+int DriverSpec::release_cuda_version() const {
     int found = releases[0].cuda_version;
     for (const Release& release : releases) {
         if (release.branch <= branch()) found = release.cuda_version;
@@ -42,6 +52,7 @@ const std::vector<DriverKey>& driver_keys() {
     using enum DriverKeyKind;
     static const auto* all = new std::vector<DriverKey>{
         {"version", Version, &S::version, "such as \"535.183.06\", 470 or newer"},
+        {"cuda", CudaVersion, &S::cuda, "libcuda's CUDA version, such as \"13.4\", if it is newer than the release's"},
         {"init-time", Duration, &S::init_time, "what the first cuInit of a process takes, such as \"1s\""},
         {"nvml-time", Duration, &S::nvml_time, "what each call of NVML takes, such as \"5ms\""},
         {"process-list", Word, &S::process_list, "listed, empty or unsupported"},
@@ -56,6 +67,10 @@ bool set_driver_key(const DriverKey& key, const std::string& text, DriverSpec& d
         case DriverKeyKind::Version:
             why = "must look like \"535.183.06\", and be 470 or newer";
             if (!is_version(text)) return false;
+            break;
+        case DriverKeyKind::CudaVersion:
+            why = "must look like \"13.4\", and be 11.4 or newer";
+            if (cuda_version_of(text) < releases[0].cuda_version) return false;
             break;
         case DriverKeyKind::Duration:
             why = "must be a duration with its unit, such as \"1s\" or \"5ms\"";

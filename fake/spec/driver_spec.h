@@ -10,6 +10,7 @@ namespace cuslice::fake {
 
 struct DriverSpec {
     std::string version = "580.95.05";
+    std::string cuda;                     // "13.4": of a libcuda that is newer than the release; empty: the release's
     std::uint64_t init_time = 0;          // nanoseconds that the first cuInit of a process takes
     std::uint64_t nvml_time = 0;          // nanoseconds that each call of NVML takes
     std::string process_list = "listed";  // listed, empty or unsupported
@@ -18,7 +19,10 @@ struct DriverSpec {
 
     /// 580 of "580.95.05".
     unsigned branch() const;
-    /// The CUDA version of that branch, as cuDriverGetVersion tells it: 13000.
+    /// The CUDA version that the release came with: 13000.
+    int release_cuda_version() const;
+    /// The CUDA version of libcuda, as cuDriverGetVersion tells it. With NVIDIA's forward compatibility packages it is
+    /// newer than the release's.
     int cuda_version() const;
     /// True from release 510 on: NVML's total contains the driver's reserved memory, and nvmlDeviceGetMemoryInfo_v2
     /// tells how much that is.
@@ -30,7 +34,7 @@ struct DriverSpec {
     std::int64_t listed_pid(std::int64_t pid) const { return lists_hosts_pids() ? pid + process_id_offset : pid; }
 };
 
-enum class DriverKeyKind { Version, Duration, Word, Number, Flag };
+enum class DriverKeyKind { Version, CudaVersion, Duration, Word, Number, Flag };
 
 struct DriverKey {
     const char* name;
@@ -43,7 +47,8 @@ struct DriverKey {
 /// All keys of [driver], in the order in which the documentation shows them.
 const std::vector<DriverKey>& driver_keys();
 
-/// Sets a key of kind Version, Duration or Word from its text; false, and what would be right in `why`, if it can't be.
+/// Sets a key of kind Version, CudaVersion, Duration or Word from its text; false, and what would be right in `why`, if
+/// it can't be.
 bool set_driver_key(const DriverKey& key, const std::string& text, DriverSpec& driver, std::string& why);
 
 }  // namespace cuslice::fake

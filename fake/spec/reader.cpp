@@ -65,6 +65,8 @@ class TableReader {
             }
             if (!set_driver(*key, node, driver)) return false;
         }
+        if (driver.cuda_version() < driver.release_cuda_version())
+            return fail(table.get("cuda")->source(), "cuda is older than what driver " + driver.version + " brings");
         return true;
     }
 

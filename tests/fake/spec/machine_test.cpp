@@ -170,14 +170,26 @@ TEST_CASE("a file says which driver the machine has, and how it behaves") {
     }
 }
 
+TEST_CASE("a machine's libcuda may be newer than the driver's release") {
+    const File file("[driver]\ncuda = \"13.4\"\nversion = \"535.183.06\"\n[[gpu]]\nprofile = \"t4\"\n");
+    const DriverSpec driver = good(file.path)[0].driver;
+    CHECK(driver.branch() == 535);
+    CHECK(driver.release_cuda_version() == 12020);
+    CHECK(driver.cuda_version() == 13040);
+}
+
 TEST_CASE("what is wrong with a driver is said with line and column") {
     const auto message = [](const std::string& key) {
         const File file("[driver]\n" + key + "\n[[gpu]]\nprofile = \"t4\"\n");
         return bad(file.path).substr(file.path.size());
     };
     CHECK(message("verison = \"535.1\"") ==
-          ":2:1: unknown key 'verison'; the keys are: version, init-time, nvml-time, process-list, process-id-offset, "
+          ":2:1: unknown key 'verison'; the keys are: version, cuda, init-time, nvml-time, process-list, "
+          "process-id-offset, "
           "process-memory");
+    for (const char* cuda : {"\"13\"", "\"11.3\"", "\"13.4.1\"", "\"new\"", "13.4"})
+        CHECK(message(std::string("cuda = ") + cuda).find(":2:8: cuda must") == 0);
+    CHECK(message("cuda = \"12.9\"") == ":2:8: cuda is older than what driver 580.95.05 brings");
     for (const char* version : {"\"535\"", "\"418.1\"", "\"535.1.2.3\"", "\"new\"", "535"})
         CHECK(message(std::string("version = ") + version).find(":2:11: version must") == 0);
     CHECK(message("init-time = \"1\"") ==
