@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds the documents against the sources:  check_docs.py ROOT
 
-- docs/coverage.md is what scripts/generate_coverage.py writes;
+- docs/coverage.md has a row for each file of hooks, and says of no function what isn't so;
 - docs/images/ has the pictures that its draw.py draws;
 - every relative link leads to a file, and to a heading if it names one;
 - docs/fake-gpu.md names every key of a fake GPU's file, every profile, and every variable of the fake GPU;
@@ -11,12 +11,18 @@
   of an allocation, in its file;
 - no line is longer than 100 columns, but rows of tables, output of programs and what is generated.
 """
+import collections
+import fnmatch
 import pathlib
 import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(sys.argv[1])
+ROOT = pathlib.Path(sys.argv[1]).resolve()
+sys.path.insert(0, str(ROOT / "scripts"))
+sys.dont_write_bytecode = True
+import list_functions
+
 FAKE = ROOT / "fake"
 MOST_COLUMNS = 100
 problems = []
@@ -37,11 +43,36 @@ def anchors(path):
     return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
 
 
-def check_generated():
-    for script in "scripts/generate_coverage.py", "docs/images/draw.py":
-        run = subprocess.run([sys.executable, ROOT / script, "--check"], capture_output=True, text=True)
-        if run.returncode:
-            problems.append(run.stdout + run.stderr.strip())
+def check_pictures():
+    run = subprocess.run([sys.executable, ROOT / "docs/images/draw.py", "--check"], capture_output=True, text=True)
+    if run.returncode:
+        problems.append(run.stdout + run.stderr.strip())
+
+
+def base(symbol):
+    """cuMemcpy_v2_ptds → cuMemcpy"""
+    return re.sub(r"(_v\d)?(_ptsz|_ptds)?$", "", symbol)
+
+
+def check_coverage():
+    """The rows of docs/coverage.md name functions, and those of the first two tables link to the files that hook them."""
+    all_of, routes = collections.defaultdict(set), collections.defaultdict(set)
+    for one in list_functions.functions():
+        all_of[one.file].add(base(one.symbol))
+        routes[base(one.symbol)].add(one.route)
+    passing = all_of.pop("", set())
+    problems.extend(f"docs/coverage.md: not all forms of {name} are hooked"
+                    for name, has in sorted(routes.items()) if "hook" in has and len(has) > 1)
+    explained = collections.Counter()
+    for row in re.findall(r"^\|(.*)\|$", (ROOT / "docs/coverage.md").read_text(), re.M):
+        files = re.findall(r"\]\(\.\./(shim/driver/\S+)\)", row)
+        explained.update(files)
+        there = set().union(*(all_of[file] for file in files)) if files else passing
+        names = re.findall(r"`(cu[A-Z][\w*]*)`", row)
+        problems.extend(f"docs/coverage.md: {name} is not of {' or '.join(files) or 'those that pass through'}"
+                        for name in names if not fnmatch.filter(there, name))
+    problems.extend(f"docs/coverage.md: {explained[file]} rows link to {file}, not one"
+                    for file in sorted(all_of) if explained[file] != 1)
 
 
 def check_links():
@@ -170,8 +201,8 @@ def check_widths():
                 problems.append(f"{where}: {len(line)} columns, at most {MOST_COLUMNS}")
 
 
-for check in (check_generated, check_links, check_fake_gpu, check_variables, check_options, check_paths, check_walks,
-              check_widths):
+for check in (check_pictures, check_coverage, check_links, check_fake_gpu, check_variables, check_options, check_paths,
+              check_walks, check_widths):
     check()
 print("\n".join(problems) or f"{len(documents())} documents agree with the sources")
 sys.exit(bool(problems))
