@@ -26,9 +26,13 @@ bool any_grows(const Settings& settings) {
 
 }  // namespace
 
-void add_framework_variables(Environment& environment, const Settings& settings) {
+bool leaves_frameworks_alone(const Settings& settings) {
     const Entry* none = find(settings, Key::no_framework_env);
-    if ((none != nullptr && none->number != 0) || !any_grows(settings)) return;
+    return none != nullptr && none->number != 0;
+}
+
+void add_framework_variables(Environment& environment, const Settings& settings) {
+    if (leaves_frameworks_alone(settings) || !any_grows(settings)) return;
     const auto add = [&](std::string_view name, std::string_view value) {
         if (!environment.get(name)) environment.set(name, value);
     };

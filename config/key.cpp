@@ -18,7 +18,7 @@ constexpr KeyTraits kKeys[] = {
     {Key::idle_release, "idle-release", "CUSLICE_IDLE_RELEASE", true, true, false, false, "no|TIME", "no",
      "return cached memory to the driver when unused for this long: 500ms, 10s"},
     {Key::no_framework_env, "no-framework-env", "CUSLICE_NO_FRAMEWORK_ENV", false, true, false, true, "yes|no", "no",
-     "with the allocator growth, don't set TensorFlow's and JAX's own variables"},
+     "don't set TensorFlow's and JAX's own variables for the allocator growth, limits and splits"},
     {Key::gpus, "gpus", "CUSLICE_GPUS", false, true, false, false, "LIST|any", "all that are visible",
      "the GPUs that the program sees, in this order: 3,2 or GPU-5f,0000:81:00.0; any: one with enough free memory"},
     {Key::split, "split", "CUSLICE_SPLIT", true, true, false, false, "PARTS", "none",

@@ -8,6 +8,7 @@
 #include "cli/context_room.h"
 #include "cli/driver_folders.h"
 #include "cli/exit_codes.h"
+#include "cli/framework_reserve.h"
 #include "cli/gpu_query.h"
 #include "cli/group_notice.h"
 #include "cli/job.h"
@@ -18,6 +19,7 @@
 #include "cli/record_check.h"
 #include "cli/sanitizer_environment.h"
 #include "cli/selection.h"
+#include "cli/slice_room.h"
 #include "cli/static_runtime.h"
 #include "cli/unseen_gpus.h"
 #include "cli/unserved.h"
@@ -45,6 +47,15 @@ bool check_gpus(const Settings& settings, Machine& machine, ConfigError& error) 
     std::vector<GpuIdentity> identities;
     for (const Gpu& gpu : gpus.list) identities.push_back(identity_of(gpu, gpu.ordinal));
     return check_against(settings, identities, true, error);
+}
+
+// Frameworks are told what the slices leave them. Where there is no driver here nobody knows, and nothing is set.
+void tell_frameworks(Environment& environment, const Launch& launch, Machine& machine, const Selection& selection) {
+    if (selection.how == Selection::How::open || !wants_reserve_variables(environment, launch.settings)) return;
+    const bool chosen = selection.split || selection.how != Selection::How::untouched;
+    if (!chosen && (machine.hung() || !machine.all().failure.empty())) return;
+    const std::vector<Gpu>& seen = chosen ? selection.gpus : machine.allowed();
+    add_reserve_variables(environment, launch.settings, slice_rooms(launch.settings, launch.contexts, seen));
 }
 
 // Returns only if the program could not be started.
@@ -118,6 +129,7 @@ int run_program(const Invocation& invocation) {
     warn_group_limit(asking, settings, installation, machine);
     if (const int refused = start_job(environment, settings, machine, selection, command); refused != 0) return refused;
     virtual_gpus.show(environment, selection);
+    tell_frameworks(environment, launch, machine, selection);
     if (reach.fatal) remove_preload(environment);
     return become(program.path, words, environment);
 }

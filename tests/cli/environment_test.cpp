@@ -1,9 +1,12 @@
 // The parts of the launcher that need no process.
 #include "cli/environment.h"
 
+#include "cli/framework_reserve.h"
 #include "cli/gpu_answer.h"
 #include "cli/json.h"
 #include "cli/table.h"
+#include "policy/budget/headroom.h"
+#include "policy/budget/library_reserve.h"
 #include "tests/catch.h"
 
 namespace cuslice::tests {
@@ -48,6 +51,62 @@ TEST_CASE("an answer about GPUs comes back as it was, and one that stops short i
     CHECK_FALSE(cli::parse_answer(text.substr(0, text.size() - 5)).failure.empty());
     gpus.failure = "no driver";
     CHECK(cli::parse_answer(cli::write_answer(gpus)).failure == "no driver");
+}
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+cli::SliceRoom room(std::uint64_t limit, std::uint64_t context, bool known = true) {
+    return {true, false, limit * kMiB, context * kMiB, known, derived_headroom(context * kMiB)};
+}
+
+// "TensorFlow's JAX's", as they are set for these slices.
+std::string told(const std::vector<cli::SliceRoom>& rooms) {
+    const char* const lines[] = {nullptr};
+    cli::Environment environment(lines);
+    const Settings settings;
+    cli::add_reserve_variables(environment, settings, rooms);
+    return environment.get("TF_DEVICE_MIN_SYS_MEMORY_IN_MB").value_or("none") + " " +
+           environment.get("XLA_PYTHON_CLIENT_MEM_FRACTION").value_or("none");
+}
+
+}  // namespace
+
+TEST_CASE("a pool gets all of a slice but 300 MiB and the context, and never less of a larger one") {
+    // Smallest to largest of the fake GPUs' contexts, in MiB.
+    for (const std::uint64_t context : {104u, 210u, 256u, 300u, 306u, 376u, 414u, 520u, 620u}) {
+        std::uint64_t before = 0;
+        for (std::uint64_t limit = 700; limit <= 24 * 1024; ++limit) {
+            INFO("context " << context << " limit " << limit);
+            const cli::SliceRoom slice = room(limit, context);
+            REQUIRE(library_reserve(slice.left()) % kMiB == 0);
+            const std::uint64_t pool = slice.left() - library_reserve(slice.left());
+            REQUIRE(pool + (context + 300) * kMiB >= limit * kMiB);
+            REQUIRE(pool >= before);
+            REQUIRE(library_reserve(slice.left()) <= 225 * kMiB);
+            // What TensorFlow can't have it ignores, for a larger reserve of its own.
+            REQUIRE(library_reserve(slice.left()) <= slice.left());
+            before = pool;
+        }
+    }
+}
+
+TEST_CASE("the frameworks' variables are right for the smallest of the slices") {
+    CHECK(told({room(4096, 520)}) == "192 0.8103");
+    CHECK(told({room(700, 300)}) == "90 0.3892");
+    CHECK(told({room(4096, 520), room(1024, 104)}) == "192 0.6982");
+    CHECK(told({room(700, 300), room(4096, 520)}) == "90 0.3892");
+    // A context that doesn't fit leaves nothing to share out.
+    CHECK(told({room(500, 520)}) == "0 none");
+    // Of a context that is only believed, a fraction below JAX's own is no better than a guess.
+    CHECK(told({room(1024, 400, false)}) == "143 none");
+    CHECK(told({room(4096, 400, false)}) == "192 0.8432");
+    CHECK(told({}) == "none none");
+    cli::SliceRoom whole = room(4096, 520);
+    whole.limited = false;
+    CHECK(told({whole}) == "none none");
+    CHECK(told({whole, room(8192, 520)}) == "192 0.8103");
 }
 
 }  // namespace cuslice::tests

@@ -1,0 +1,44 @@
+#include "cli/slice_room.h"
+
+#include <algorithm>
+
+#include "cli/gpu_query.h"
+#include "config/resolve.h"
+#include "config/split/plan.h"
+#include "policy/budget/headroom.h"
+
+namespace cuslice::cli {
+
+SliceRoom room_of(const Settings& settings, const ContextSizes& contexts, const Gpu& gpu, std::uint64_t limit) {
+    SliceRoom room;
+    room.limit = limit;
+    const auto known = contexts.find(gpu.uuid);
+    room.context_known = known != contexts.end();
+    room.context = room.context_known ? known->second : kBelievedContext;
+    room.headroom = headroom_for(settings, identity_of(gpu, gpu.ordinal)).value_or(derived_headroom(room.context));
+    return room;
+}
+
+std::vector<SliceRoom> slice_rooms(const Settings& settings, const ContextSizes& contexts,
+                                   const std::vector<Gpu>& gpus) {
+    std::vector<SliceRoom> rooms;
+    for (const Gpu& gpu : gpus) {
+        if (gpu.total == 0) continue;
+        const GpuIdentity identity = identity_of(gpu, gpu.ordinal);
+        const Amount amount = amount_for(settings, identity, gpu.total);
+        const auto group = find(settings, Key::group) != nullptr ? group_limit_for(settings, identity) : std::nullopt;
+        const std::uint64_t most = std::min(amount.bytes, group.value_or(amount.bytes));
+        VirtualParts parts;
+        ConfigError unused;
+        if (!plan_split(settings, {&identity, 1}, {&gpu.total, 1}, parts, unused)) continue;
+        for (const VirtualPart& part : parts.view()) {
+            SliceRoom room = room_of(settings, contexts, gpu, part.split ? std::min(part.bytes, most) : most);
+            room.limited = part.split || amount.limited || group.has_value();
+            room.part = part.split;
+            rooms.push_back(room);
+        }
+    }
+    return rooms;
+}
+
+}  // namespace cuslice::cli

@@ -1,0 +1,42 @@
+// What a limit leaves to a program on each GPU: the limit, less the context and the headroom.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/fake_check.h"
+#include "cli/gpus.h"
+#include "config/settings.h"
+
+namespace cuslice::cli {
+
+/// What a context takes where nobody has measured it, in bytes. Contexts on GPUs of data centres take about 100 to 620
+/// MiB (fake/profiles/). Believed; not yet measured on a GPU.
+inline constexpr std::uint64_t kBelievedContext = 400ull << 20;
+
+/// One slice, in bytes.
+struct SliceRoom {
+    /// Something limits it: a limit, a fraction, a group's limit, or a split.
+    bool limited = false;
+    /// It is a part of a split GPU.
+    bool part = false;
+    std::uint64_t limit = 0;
+    std::uint64_t context = 0;
+    /// False: `context` is kBelievedContext.
+    bool context_known = false;
+    std::uint64_t headroom = 0;
+
+    /// What the program can allocate.
+    std::uint64_t left() const { return limit > context + headroom ? limit - context - headroom : 0; }
+};
+
+/// The slice of a whole GPU, given its limit. `contexts`: of fake GPUs, which are known.
+SliceRoom room_of(const Settings& settings, const ContextSizes& contexts, const Gpu& gpu, std::uint64_t limit);
+
+/// The slices of `gpus`, which the program sees: of a GPU that is split, one for each part. GPUs whose memory nobody
+/// has told are left out.
+std::vector<SliceRoom> slice_rooms(const Settings& settings, const ContextSizes& contexts,
+                                   const std::vector<Gpu>& gpus);
+
+}  // namespace cuslice::cli

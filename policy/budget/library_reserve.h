@@ -1,0 +1,23 @@
+// What a framework's own memory pool is to leave of a slice to the libraries beside it: the handles and workspaces of
+// cuBLAS and cuDNN, and the kernels that they load. They take it from the driver, not out of the pool.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace cuslice {
+
+// Believed; not yet measured on a GPU. With an eighth of the largest context beside it (derived_headroom), it stays
+// below 300 MiB, and below the 225 MiB that TensorFlow keeps of a small GPU.
+inline constexpr std::uint64_t kMaxLibraryReserve = 192ull << 20;
+// A small slice is shared with the pool: never more than this part of it.
+inline constexpr std::uint64_t kLibraryReserveShare = 4;
+
+// `left`: bytes of the slice that are left once its context and its headroom are taken. Bytes, in whole MiB, since
+// TensorFlow's variable counts in MiB. `left` less this never falls by more than that rounding when `left` rises.
+constexpr std::uint64_t library_reserve(std::uint64_t left) {
+    constexpr std::uint64_t kMiB = 1 << 20;
+    return std::min(left / kLibraryReserveShare, kMaxLibraryReserve) / kMiB * kMiB;
+}
+
+}  // namespace cuslice
