@@ -61,12 +61,12 @@ def main():
     for name in args.extra.read_text().split() if args.extra else [n for n in rows if n not in out]:
         base, _, stream = split(name)
         out[name] = (base, 0, stream)
-    head = old[: old.index("CUSLICE_FUNCTION(")] if rows else ""
+    head = old[: ROW.search(old).start()] if rows else ""
     body = "".join(
         f"CUSLICE_FUNCTION({name}, {base}, {version}, {stream}, {rows[name][3] if name in rows else 'unlisted, unlisted'})\n"
         for name, (base, version, stream) in sorted(out.items())
     )
-    LIST.write_text(head + body + "#undef CUSLICE_FUNCTION\n")
+    LIST.write_text(head + body + "#undef CUSLICE_FUNCTION\n#undef CUSLICE_PROTOTYPE\n")
 
 
 main()

@@ -92,7 +92,7 @@ def main():
     functions = source / "virtual_gpu/driver"
     driver = listed(functions / "functions.def", r"^CUSLICE_FUNCTION\((\w+),")
     management = listed(functions / "nvml_functions.def", r"^CUSLICE_NVML_FUNCTION\((\w+),")
-    expect(len(driver) == 674, f"functions.def: {len(driver)} functions, not 674")
+    expect(len(driver) >= 674, f"functions.def: {len(driver)} functions, fewer than CUDA 13.0 has")
     should = driver | management | {"dlopen", "cuslice_marker", "cuslice_memory_stats", "cuslice_split_view"}
     there = exports(library)
     expect(not should - there, f"libcuslice.so: does not export {sorted(should - there)[:10]}")

@@ -3,3 +3,9 @@
 // cuMemAlloc_v2).
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
+
+// What is newer than that header.
+extern "C" {
+#define CUSLICE_PROTOTYPE(symbol, parameters) CUresult CUDAAPI symbol parameters;
+#include "virtual_gpu/driver/functions.def"
+}

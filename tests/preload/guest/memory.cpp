@@ -7,6 +7,16 @@
 namespace guest {
 namespace {
 
+// Functions that take a size and whose memory cuMemFree frees. "ways" names them, and programs_test.cpp checks limit,
+// refusal and free of each: a new function needs a row here, and nothing else.
+struct Way {
+    const char* name;
+    CUresult (*allocate)(const Driver& driver, CUdeviceptr* out, std::size_t bytes);
+};
+constexpr Way kWays[] = {
+    {"managed", [](auto& d, auto* out, auto bytes) { return d.cuMemAllocManaged(out, bytes, CU_MEM_ATTACH_GLOBAL); }},
+};
+
 // One allocation of the kind that `how` names, of this many bytes, into the named place.
 CUresult allocate(Program& p, const std::string& how, std::size_t bytes, CUdeviceptr* out) {
     const Driver& d = p.driver;
@@ -16,7 +26,8 @@ CUresult allocate(Program& p, const std::string& how, std::size_t bytes, CUdevic
         *out = low;
         return result;
     }
-    if (how == "managed") return d.cuMemAllocManaged(out, bytes, CU_MEM_ATTACH_GLOBAL);
+    for (const Way& way : kWays)
+        if (how == way.name) return way.allocate(d, out, bytes);
     if (how == "async") return d.cuMemAllocAsync(out, bytes, nullptr);
     if (how.rfind("on=", 0) == 0) return d.cuMemAllocAsync(out, bytes, p.streams.at(how.substr(3)));
     if (how == "ptsz") return d.cuMemAllocAsync_ptsz(out, bytes, nullptr);
@@ -41,6 +52,12 @@ void add_memory_commands(Commands& commands) {
     // alloc NAME BYTES [HOW]
     commands["alloc"] = [](Program& p, const Words& w) {
         return do_allocate(p, w.size() > 2 ? w[2] : "plain", w.at(0), number(w.at(1)));
+    };
+    // ways: the names in kWays
+    commands["ways"] = [](Program&, const Words&) {
+        std::string names;
+        for (const Way& way : kWays) names += (names.empty() ? "" : " ") + std::string(way.name);
+        return names;
     };
     // fill BYTES [HOW]: allocations of one size until one is refused; its CUresult, and how many were granted
     commands["fill"] = [](Program& p, const Words& w) {

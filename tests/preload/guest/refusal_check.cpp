@@ -122,10 +122,9 @@ class Argument<T> {
 };
 
 enum class Name {
-#define GUEST_NAME(symbol, name, version) symbol,
-    GUEST_FUNCTIONS(GUEST_NAME)
-#undef GUEST_NAME
-        cuMemAllocAsync_ptsz,
+#define GUEST_FUNCTION(symbol, name, version) symbol,
+#include "tests/preload/guest/functions.def"
+    cuMemAllocAsync_ptsz,
     cuMemFreeAsync_ptsz,
 };
 
@@ -188,9 +187,8 @@ void put_before(Driver& driver, const char* symbol) {
 
 void check_refusals(Driver& driver) {
     real = driver;
-#define GUEST_LOOK(symbol, name, version) put_before<Name::symbol, &Driver::symbol>(driver, #symbol);
-    GUEST_FUNCTIONS(GUEST_LOOK)
-#undef GUEST_LOOK
+#define GUEST_FUNCTION(symbol, name, version) put_before<Name::symbol, &Driver::symbol>(driver, #symbol);
+#include "tests/preload/guest/functions.def"
     put_before<Name::cuMemAllocAsync_ptsz, &Driver::cuMemAllocAsync_ptsz>(driver, "cuMemAllocAsync_ptsz");
     put_before<Name::cuMemFreeAsync_ptsz, &Driver::cuMemFreeAsync_ptsz>(driver, "cuMemFreeAsync_ptsz");
 }

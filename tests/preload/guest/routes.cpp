@@ -10,10 +10,9 @@ namespace {
 using Find = std::function<void*(const char* symbol, const char* name, int version, bool per_thread)>;
 
 void take_all(Driver& driver, const Find& find) {
-#define GUEST_TAKE(symbol, name, version) \
+#define GUEST_FUNCTION(symbol, name, version) \
     driver.symbol = reinterpret_cast<decltype(driver.symbol)>(find(#symbol, #name, version, false));
-    GUEST_FUNCTIONS(GUEST_TAKE)
-#undef GUEST_TAKE
+#include "tests/preload/guest/functions.def"
     driver.cuMemAllocAsync_ptsz = reinterpret_cast<decltype(driver.cuMemAllocAsync_ptsz)>(
         find("cuMemAllocAsync_ptsz", "cuMemAllocAsync", 11020, true));
     driver.cuMemFreeAsync_ptsz = reinterpret_cast<decltype(driver.cuMemFreeAsync_ptsz)>(
@@ -50,10 +49,9 @@ Find by_symbol(void* handle) {
 #ifdef GUEST_LINKED
 void* linked(const char* symbol, const char*, int, bool) {
     const std::string wanted = symbol;
-#define GUEST_LINK(name, base, version) \
+#define GUEST_FUNCTION(name, base, version) \
     if (wanted == #name) return reinterpret_cast<void*>(&::name);
-    GUEST_FUNCTIONS(GUEST_LINK)
-#undef GUEST_LINK
+#include "tests/preload/guest/functions.def"
     if (wanted == "cuMemAllocAsync_ptsz") return reinterpret_cast<void*>(&::cuMemAllocAsync_ptsz);
     return reinterpret_cast<void*>(&::cuMemFreeAsync_ptsz);
 }
