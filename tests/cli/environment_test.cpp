@@ -77,7 +77,7 @@ TEST_CASE("a pool gets all of a slice but 300 MiB and the context, and never les
     // Smallest to largest of the fake GPUs' contexts, in MiB.
     for (const std::uint64_t context : {104u, 210u, 256u, 300u, 306u, 376u, 414u, 520u, 620u}) {
         std::uint64_t before = 0;
-        for (std::uint64_t limit = 700; limit <= 24 * 1024; ++limit) {
+        for (std::uint64_t limit = 700; limit <= 24u * 1024; ++limit) {
             INFO("context " << context << " limit " << limit);
             const cli::SliceRoom slice = room(limit, context);
             REQUIRE(library_reserve(slice.left()) % kMiB == 0);
