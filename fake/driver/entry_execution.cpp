@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "fake/driver/architecture.h"
-#include "fake/driver/log.h"
 #include "fake/driver/module.h"
 #include "fake/driver/occupancy.h"
+#include "fake/driver/skipped_kernels.h"
 #include "fake/driver/state.h"
 #include "fake/driver/stream_pair.h"
 
@@ -66,13 +66,6 @@ bool fits_at_once(const Shape& shape, const KernelInfo& info, const GpuSpec& gpu
     return std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2] <= most;
 }
 
-void log_skipped() {
-    static std::atomic<bool> said{false};
-    if (said.exchange(true)) return;
-    log_line(
-        "kernels are checked, not run: what they would compute is not there (CUSLICE_FAKE_KERNELS=error refuses them)");
-}
-
 /// All that doesn't depend on a stream; puts the function's code on the device. The driver's lock is held.
 CUresult check_launch(CUfunction handle, const Shape& shape, Context& context, void** parameters, void** extra,
                       bool cooperative) {
@@ -83,7 +76,9 @@ CUresult check_launch(CUfunction handle, const Shape& shape, Context& context, v
     if (cooperative && !fits_at_once(shape, *function->info, context.gpu->spec))
         return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     if (driver().kernels_are_errors) CUSLICE_UNSUPPORTED("running kernels (CUSLICE_FAKE_KERNELS=error)");
-    return load_function(*function);
+    if (const CUresult bad = load_function(*function); bad != CUDA_SUCCESS) return bad;
+    log_skipped(*function->info, *function->image);
+    return CUDA_SUCCESS;
 }
 
 CUresult launch(CUfunction handle, const Shape& shape, CUstream stream_handle, void** parameters, void** extra,
@@ -100,8 +95,7 @@ CUresult launch(CUfunction handle, const Shape& shape, CUstream stream_handle, v
         const CUresult bad = check_launch(handle, shape, *context, parameters, extra, cooperative);
         if (bad != CUDA_SUCCESS) return bad;
     }
-    log_skipped();
-    return submit(*stream, CU_GRAPH_NODE_TYPE_KERNEL, [] {});
+    return submit(*stream, CU_GRAPH_NODE_TYPE_KERNEL, skip_kernel());
 }
 
 /// Attributes that a launch may carry. Those that only tune are taken; those that change what it means are not there.
@@ -185,9 +179,7 @@ CUresult check_kernel_node(const CUDA_KERNEL_NODE_PARAMS_v3& params) {
                       {params.blockDimX, params.blockDimY, params.blockDimZ},
                       params.sharedMemBytes};
     const std::lock_guard hold(driver().lock);
-    const CUresult result = check_launch(function, shape, *context, params.kernelParams, params.extra, false);
-    if (result == CUDA_SUCCESS) log_skipped();
-    return result;
+    return check_launch(function, shape, *context, params.kernelParams, params.extra, false);
 }
 
 }  // namespace cuslice::fake

@@ -7,6 +7,7 @@
 #include "fake/driver/api_prologue.h"
 #include "fake/driver/box.h"
 #include "fake/driver/module.h"
+#include "fake/driver/skipped_kernels.h"
 
 using namespace cuslice::fake;
 
@@ -34,7 +35,7 @@ CUresult add(const Place& place, NodeType type, Task task) {
 CUresult add_kernel(const Place& place, const CUDA_KERNEL_NODE_PARAMS_v3& params) {
     if (const CUresult bad = check_place(place); bad != CUDA_SUCCESS) return bad;
     if (const CUresult bad = check_kernel_node(params); bad != CUDA_SUCCESS) return bad;
-    return add(place, CU_GRAPH_NODE_TYPE_KERNEL, [] {});
+    return add(place, CU_GRAPH_NODE_TYPE_KERNEL, skip_kernel());
 }
 
 CUresult add_copy(const Place& place, const CUDA_MEMCPY3D& copy, CUcontext context_handle) {

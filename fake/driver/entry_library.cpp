@@ -32,36 +32,33 @@ CUresult find_kernel(CUlibrary handle, const std::string& name, CUkernel& out) {
         out = known->second;
         return CUDA_SUCCESS;
     }
-    for (const KernelInfo& info : library->image->kernels) {
-        if (info.name != name) continue;
-        const auto [kernel_handle, kernel] = kernels.create();
-        kernel->library = handle;
-        kernel->info = &info;
-        library->kernels[name] = out = kernel_handle;
-        return CUDA_SUCCESS;
-    }
-    log_if_opaque(name, *library->image);
-    return CUDA_ERROR_NOT_FOUND;
+    auto info = kernel_named(library->image, name);
+    if (info == nullptr) return CUDA_ERROR_NOT_FOUND;
+    const auto [kernel_handle, kernel] = kernels.create();
+    kernel->library = handle;
+    kernel->info = std::move(info);
+    library->kernels[name] = out = kernel_handle;
+    return CUDA_SUCCESS;
 }
 
-CUresult find_variable(CUlibrary handle, const char* name, bool managed, Variable& out) {
+CUresult find_in_library(CUlibrary handle, const char* name, bool managed, Variable& out) {
     Context* context = nullptr;
     if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
     const std::lock_guard hold(driver().lock);
     CUmodule module = nullptr;
     if (const CUresult bad = library_module(handle, *context, module); bad != CUDA_SUCCESS) return bad;
-    const auto& variables = modules.find(module)->variables;
-    const auto found = variables.find(name);
-    if (found == variables.end() || found->second.managed != managed) return CUDA_ERROR_NOT_FOUND;
-    out = found->second;
+    Variable found;
+    if (const CUresult bad = find_variable(*modules.find(module), name, found); bad != CUDA_SUCCESS) return bad;
+    if (found.managed != managed) return CUDA_ERROR_NOT_FOUND;
+    out = found;
     return CUDA_SUCCESS;
 }
 
 CUresult get_variable(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name, bool managed) {
     Variable variable;
     if (address == nullptr && bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_variable(library, name, managed, variable); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = find_in_library(library, name, managed, variable); bad != CUDA_SUCCESS) return bad;
     if (address != nullptr) *address = variable.at;
     if (bytes != nullptr) *bytes = variable.size;
     return CUDA_SUCCESS;
@@ -106,6 +103,7 @@ CUSLICE_ENTRY(cuLibraryGetKernelCount, count, handle) {
     const std::lock_guard hold(driver().lock);
     const Library* library = libraries.find(handle);
     if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (!library->image->opaque.empty()) CUSLICE_UNSUPPORTED("cuLibraryGetKernelCount of an image that can't be read");
     *count = static_cast<unsigned>(library->image->kernels.size());
     return CUDA_SUCCESS;
 }
@@ -115,6 +113,8 @@ CUSLICE_ENTRY(cuLibraryEnumerateKernels, out, room, handle) {
     const std::lock_guard hold(driver().lock);
     const Library* library = libraries.find(handle);
     if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (!library->image->opaque.empty())
+        CUSLICE_UNSUPPORTED("cuLibraryEnumerateKernels of an image that can't be read");
     for (const KernelInfo& info : library->image->kernels) {
         if (room-- == 0) break;
         if (const CUresult bad = find_kernel(handle, info.name, *out++); bad != CUDA_SUCCESS) return bad;

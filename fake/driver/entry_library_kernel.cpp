@@ -35,9 +35,8 @@ CUSLICE_ENTRY(cuKernelGetAttribute, value, attribute, handle, device) {
     const Library& library = *libraries.find(kernel->library);
     const auto image = image_for(library.image, gpu->spec.major * 10 + gpu->spec.minor);
     if (image == nullptr) return CUDA_ERROR_NO_BINARY_FOR_GPU;
-    const KernelInfo* info = kernel->info;  // of any part; the device's own says more
-    for (const KernelInfo& one : image->kernels)
-        if (one.name == kernel->info->name) info = &one;
+    auto info = kernel_named(image, kernel->info->name);
+    if (info == nullptr) info = kernel->info;  // of another part
     return kernel_attribute(*info, function, gpu->spec, image->is_ptx, image->capability, attribute, *value);
 }
 

@@ -34,10 +34,7 @@ CUresult get_global(CUmodule handle, const char* name, Variable& out) {
     const std::lock_guard hold(driver().lock);
     const Module* module = modules.find(handle);
     if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    const auto found = module->variables.find(name);
-    if (found == module->variables.end()) return CUDA_ERROR_NOT_FOUND;
-    out = found->second;
-    return CUDA_SUCCESS;
+    return find_variable(*module, name, out);
 }
 
 }  // namespace
@@ -101,6 +98,7 @@ CUSLICE_ENTRY(cuModuleGetFunctionCount, count, handle) {
     const std::lock_guard hold(driver().lock);
     const Module* module = modules.find(handle);
     if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (!module->image->opaque.empty()) CUSLICE_UNSUPPORTED("cuModuleGetFunctionCount of an image that can't be read");
     *count = static_cast<unsigned>(module->image->kernels.size());
     return CUDA_SUCCESS;
 }
@@ -110,6 +108,8 @@ CUSLICE_ENTRY(cuModuleEnumerateFunctions, out, room, handle) {
     const std::lock_guard hold(driver().lock);
     Module* module = modules.find(handle);
     if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (!module->image->opaque.empty())
+        CUSLICE_UNSUPPORTED("cuModuleEnumerateFunctions of an image that can't be read");
     for (const KernelInfo& info : module->image->kernels) {
         if (room-- == 0) break;
         if (const CUresult bad = find_function(*module, info.name, *out++); bad != CUDA_SUCCESS) return bad;

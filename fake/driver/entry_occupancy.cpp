@@ -42,13 +42,10 @@ CUresult best_block(int* grid, int* block, CUfunction handle, CUoccupancyB2DSize
                     unsigned flags) {
     Asked asked;
     if (grid == nullptr || block == nullptr || (flags & ~all_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
-    std::shared_ptr<const Image>
-        image;  // keeps the kernel's description while the program's function runs without the lock
-    const KernelInfo* info = nullptr;
+    std::shared_ptr<const KernelInfo> info;  // stays while the program's function runs without the lock
     {
         const std::lock_guard hold(driver().lock);
         if (const CUresult bad = find(handle, asked); bad != CUDA_SUCCESS) return bad;
-        image = asked.function->image;
         info = asked.function->info;
     }
     const GpuSpec& gpu = asked.context->gpu->spec;

@@ -98,6 +98,16 @@ std::shared_ptr<const Image> image_for(const std::shared_ptr<const Image>& image
     return image->parts.empty() ? image : image->parts.front();
 }
 
+std::shared_ptr<const KernelInfo> kernel_named(const std::shared_ptr<const Image>& image, const std::string& name) {
+    for (const KernelInfo& info : image->kernels)
+        if (info.name == name) return {image, &info};
+    if (image->opaque.empty() || name.empty()) return nullptr;
+    auto info = std::make_shared<KernelInfo>();
+    info->name = name;
+    info->parameters_known = false;
+    return info;
+}
+
 CUresult compile_ptx(const char* text, std::size_t size, Image& image) {
     image.fault = check_ptx({text, size});
     return image.fault.empty() && read_ptx(text, size, image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_PTX;

@@ -69,6 +69,10 @@ CUresult compile_ptx(const char* text, std::size_t size, Image& image);
 bool read_ptx(const char* text, std::size_t size, Image& image);
 bool read_cubin(const unsigned char* data, Image& image);
 
+/// The kernel of that name, null if there is none; keeps the image alive. In an opaque image any name may be one's:
+/// what it takes isn't known then.
+std::shared_ptr<const KernelInfo> kernel_named(const std::shared_ptr<const Image>& image, const std::string& name);
+
 /// What a device takes of an image: of a fat binary a cubin before PTX, and the newest. Where that part can't be read,
 /// any other that can: all come from one source and have the same names. Null if nothing runs there.
 std::shared_ptr<const Image> image_for(const std::shared_ptr<const Image>& image, int capability);

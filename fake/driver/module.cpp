@@ -96,11 +96,17 @@ void end_modules(Context& context) {
     libraries.each([&](CUlibrary, Library& library) { library.modules.erase(context.handle); });
 }
 
-void log_if_opaque(const std::string& name, const Image& image) {
+CUresult find_variable(const Module& module, const std::string& name, Variable& out) {
     static std::atomic<bool> said{false};
-    if (image.opaque.empty() || said.exchange(true)) return;
-    log_line("kernel '" + name + "' was asked for in " + image.opaque +
-             ", which the fake GPU can't read; build with nvcc --no-compress, or load PTX");
+    const auto found = module.variables.find(name);
+    if (found != module.variables.end()) {
+        out = found->second;
+        return CUDA_SUCCESS;
+    }
+    if (const std::string& why = module.image->opaque; !why.empty() && !said.exchange(true))
+        log_line("variable '" + name + "' was asked for in " + why +
+                 ", which the fake GPU can't read: it has none; build with nvcc --no-compress, or load PTX");
+    return CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult find_function(Module& module, const std::string& name, CUfunction& out) {
@@ -109,19 +115,16 @@ CUresult find_function(Module& module, const std::string& name, CUfunction& out)
         out = known->second;
         return CUDA_SUCCESS;
     }
-    for (const KernelInfo& info : module.image->kernels) {
-        if (info.name != name) continue;
-        const auto [handle, function] = functions.create();
-        function->module = module.handle;
-        function->context = module.context;
-        function->info = &info;
-        function->image = module.image;
-        function->dynamic_shared = (48 << 10) - info.shared_bytes;
-        module.functions[name] = out = handle;
-        return CUDA_SUCCESS;
-    }
-    log_if_opaque(name, *module.image);
-    return CUDA_ERROR_NOT_FOUND;
+    auto info = kernel_named(module.image, name);
+    if (info == nullptr) return CUDA_ERROR_NOT_FOUND;
+    const auto [handle, function] = functions.create();
+    function->module = module.handle;
+    function->context = module.context;
+    function->dynamic_shared = (48 << 10) - info->shared_bytes;
+    function->info = std::move(info);
+    function->image = module.image;
+    module.functions[name] = out = handle;
+    return CUDA_SUCCESS;
 }
 
 CUresult library_module(CUlibrary handle, Context& context, CUmodule& out) {

@@ -28,7 +28,7 @@ struct Module {
 struct Function {
     CUmodule module = nullptr;
     CUcontext context = nullptr;
-    const KernelInfo* info = nullptr;  // in the module's image
+    std::shared_ptr<const KernelInfo> info;
     std::shared_ptr<const Image> image;
     bool loaded = false;  // launched once: its code is on the device
     int dynamic_shared = 48 << 10;
@@ -39,7 +39,7 @@ struct Function {
 
 struct Kernel {
     CUlibrary library = nullptr;
-    const KernelInfo* info = nullptr;
+    std::shared_ptr<const KernelInfo> info;
 };
 
 struct Library {
@@ -65,9 +65,9 @@ CUresult unload_module(CUmodule handle);
 /// Ends the modules of a context that ends.
 void end_modules(Context& context);
 
-/// Says once why a name that wasn't found may be there all the same.
-void log_if_opaque(const std::string& name, const Image& image);
-/// The function of that name: CUDA_ERROR_NOT_FOUND, and one line if the image is opaque.
+/// The variable of that name: CUDA_ERROR_NOT_FOUND, and one line if the image is opaque.
+CUresult find_variable(const Module& module, const std::string& name, Variable& out);
+/// The function of that name.
 CUresult find_function(Module& module, const std::string& name, CUfunction& out);
 /// The module of a library in a context, loaded at the first use.
 CUresult library_module(CUlibrary handle, Context& context, CUmodule& out);
@@ -87,7 +87,7 @@ CUresult check_kernel_node(const CUDA_KERNEL_NODE_PARAMS_v3& params);
 CUresult kernel_attribute(const KernelInfo& info, const Function* function, const GpuSpec& gpu, bool is_ptx,
                           int capability, CUfunction_attribute attribute, int& value);
 
-/// Where a kernel's parameter is, and its size if that is asked for.
+/// Where a kernel's parameter is, and its size if that is asked for; CUDA_ERROR_NOT_SUPPORTED where they aren't known.
 CUresult parameter_info(const KernelInfo& info, std::size_t index, std::size_t* offset, std::size_t* size);
 CUresult set_attribute(Function& function, CUfunction_attribute attribute, int value);
 

@@ -5,6 +5,7 @@
 
 #include "tests/catch.h"
 #include "tests/fake/driver/gpu.h"
+#include "tests/fake/driver/packed_image.h"
 #include "tests/fake/driver/sample_ptx.h"
 
 using namespace fake_test;
@@ -131,21 +132,56 @@ TEST_CASE("a library is loaded into each context at its first use there") {
           }) == "");
 }
 
-TEST_CASE("names in a compressed fat binary are refused, and one line says why") {
-    // A container with one compressed PTX for sm_50, as nvcc writes it.
-    struct {
-        unsigned magic = 0xba55ed50;
-        unsigned short version = 1, header_size = 16;
-        unsigned long long size = 64 + 16;
-        unsigned short kind = 1, attributes = 0x101;
-        unsigned entry_header = 64;
-        unsigned long long entry_size = 16;
-        unsigned compressed_size = 16, reserved = 0;
-        unsigned short minor = 0, major = 9;
-        unsigned capability = 50, name_offset = 0, name_size = 0;
-        unsigned long long flags = 0x8011, reserved2 = 0, uncompressed = 100;
-        char code[16] = "\x28\xb5\x2f\xfd";
-    } container;
+TEST_CASE("of an image that can't be read any name is a kernel's, whose launches are skipped and said") {
+    PackedImage packed;
+    std::string said;
+    CHECK(in_child(
+              one_t4,
+              [&](const Report& report) {
+                  use_device(report);
+                  CUmodule module = nullptr;
+                  CUfunction function = nullptr, again = nullptr, other = nullptr;
+                  EXPECT_EQUAL(cuModuleLoadData(&module, &packed), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuModuleGetFunction(&function, module, "first"), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuModuleGetFunction(&again, module, "first"), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuModuleGetFunction(&other, module, "second"), CUDA_SUCCESS);
+                  EXPECT(function == again && function != other);
+                  EXPECT_EQUAL(cuModuleGetFunction(&other, module, ""), CUDA_ERROR_NOT_FOUND);
+                  const char* name = nullptr;
+                  EXPECT_EQUAL(cuFuncGetName(&name, function), CUDA_SUCCESS);
+                  EXPECT(name != nullptr && std::string(name) == "first");
+                  int value = 0;
+                  EXPECT_EQUAL(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_BINARY_VERSION, function), CUDA_SUCCESS);
+                  EXPECT_EQUAL(value, 75);
+                  EXPECT_EQUAL(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, function, 128, 0), CUDA_SUCCESS);
+                  EXPECT(value > 0);
+                  // What can be checked without knowing its parameters is.
+                  const auto launch = [&](unsigned grid, unsigned block) {
+                      return cuLaunchKernel(function, grid, 1, 1, block, 1, 1, 0, nullptr, nullptr, nullptr);
+                  };
+                  EXPECT_EQUAL(launch(1, 1025), CUDA_ERROR_INVALID_VALUE);
+                  EXPECT_EQUAL(launch(0, 1), CUDA_ERROR_INVALID_VALUE);
+                  EXPECT_EQUAL(launch(1, 1), CUDA_SUCCESS);
+                  EXPECT_EQUAL(launch(1, 1), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuLaunchCooperativeKernel(other, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuLaunchCooperativeKernel(other, 1 << 20, 1, 1, 1, 1, 1, 0, nullptr, nullptr),
+                               CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+                  EXPECT_EQUAL(cuModuleUnload(module), CUDA_SUCCESS);
+                  EXPECT_EQUAL(launch(1, 1), CUDA_ERROR_INVALID_HANDLE);
+                  packed.capability = 90;
+                  EXPECT_EQUAL(cuModuleLoadData(&module, &packed), CUDA_ERROR_NO_BINARY_FOR_GPU);
+              },
+              &said) == "");
+    CHECK(said ==
+          "cuslice fake GPU: kernels are checked, not run: what they would compute is not there "
+          "(CUSLICE_FAKE_KERNELS=error refuses them)\n"
+          "cuslice fake GPU: kernel 'first' is launched from a fat binary whose parts are all compressed, which the "
+          "fake GPU can't read: any name is taken for a kernel there, and its parameters aren't checked\n"
+          "cuslice fake GPU: 3 launches of kernels were skipped in this process: results were not computed\n");
+}
+
+TEST_CASE("what can't be known of an image that can't be read is refused by name") {
+    PackedImage packed;
     std::string said;
     CHECK(in_child(
               one_t4,
@@ -153,16 +189,80 @@ TEST_CASE("names in a compressed fat binary are refused, and one line says why")
                   use_device(report);
                   CUmodule module = nullptr;
                   CUfunction function = nullptr;
-                  EXPECT_EQUAL(cuModuleLoadData(&module, &container), CUDA_SUCCESS);
-                  EXPECT_EQUAL(cuModuleGetFunction(&function, module, "first"), CUDA_ERROR_NOT_FOUND);
-                  EXPECT_EQUAL(cuModuleGetFunction(&function, module, "second"), CUDA_ERROR_NOT_FOUND);
-                  container.capability = 90;
-                  EXPECT_EQUAL(cuModuleLoadData(&module, &container), CUDA_ERROR_NO_BINARY_FOR_GPU);
+                  CUdeviceptr address = 0;
+                  size_t size = 0;
+                  unsigned count = 7;
+                  EXPECT_EQUAL(cuModuleLoadData(&module, &packed), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuModuleGetFunction(&function, module, "first"), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuModuleGetGlobal(&address, &size, module, "answer"), CUDA_ERROR_NOT_FOUND);
+                  EXPECT_EQUAL(cuModuleGetGlobal(&address, &size, module, "other"), CUDA_ERROR_NOT_FOUND);
+                  EXPECT_EQUAL(cuModuleGetFunctionCount(&count, module), CUDA_ERROR_NOT_SUPPORTED);
+                  EXPECT_EQUAL(cuModuleEnumerateFunctions(&function, 1, module), CUDA_ERROR_NOT_SUPPORTED);
+                  EXPECT_EQUAL(cuFuncGetParamInfo(function, 0, &size, nullptr), CUDA_ERROR_NOT_SUPPORTED);
+                  EXPECT_EQUAL(count, 7U);
               },
               &said) == "");
-    CHECK(said.rfind("cuslice fake GPU: kernel 'first' was asked for in a fat binary whose parts are all compressed",
-                     0) == 0);
-    CHECK(said.find('\n') == said.size() - 1);
+    CHECK(said ==
+          "cuslice fake GPU: variable 'answer' was asked for in a fat binary whose parts are all compressed, which the "
+          "fake GPU can't read: it has none; build with nvcc --no-compress, or load PTX\n"
+          "cuslice fake GPU: cuModuleGetFunctionCount of an image that can't be read is not supported\n"
+          "cuslice fake GPU: cuModuleEnumerateFunctions of an image that can't be read is not supported\n"
+          "cuslice fake GPU: looking into the parameters of a kernel that can't be read is not supported\n");
+}
+
+TEST_CASE("a library that can't be read has any kernel, also as a node of a graph") {
+    PackedImage packed;
+    std::string said;
+    CHECK(in_child(
+              one_t4,
+              [&](const Report& report) {
+                  const CUcontext context = use_device(report);
+                  CUlibrary library = nullptr;
+                  CUkernel kernel = nullptr;
+                  unsigned count = 0;
+                  int value = 0;
+                  EXPECT_EQUAL(cuLibraryLoadData(&library, &packed, nullptr, nullptr, 0, nullptr, nullptr, 0),
+                               CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuLibraryGetKernel(&kernel, library, "any"), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuLibraryGetKernelCount(&count, library), CUDA_ERROR_NOT_SUPPORTED);
+                  EXPECT_EQUAL(cuLibraryEnumerateKernels(&kernel, 1, library), CUDA_ERROR_NOT_SUPPORTED);
+                  EXPECT_EQUAL(cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel, 0), CUDA_SUCCESS);
+                  CUgraph graph = nullptr;
+                  CUgraphNode node = nullptr;
+                  CUgraphExec exec = nullptr;
+                  CUDA_KERNEL_NODE_PARAMS_v2 params{};
+                  params.kern = kernel;
+                  params.ctx = context;
+                  params.gridDimX = params.gridDimY = params.gridDimZ = 1;
+                  params.blockDimX = params.blockDimY = params.blockDimZ = 1;
+                  EXPECT_EQUAL(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuGraphAddKernelNode(&node, graph, nullptr, 0, &params), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
+                  for (int i = 0; i < 2; i++) EXPECT_EQUAL(cuGraphLaunch(exec, nullptr), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
+              },
+              &said) == "");
+    CHECK(said.find("kernel 'any' is launched from a fat binary whose parts are all compressed") != said.npos);
+    // A node is counted as often as it is launched.
+    CHECK(said.find("cuslice fake GPU: 2 launches of kernels were skipped in this process") != said.npos);
+}
+
+TEST_CASE("where kernels are errors, those of an image that can't be read are too") {
+    PackedImage packed;
+    std::string said;
+    CHECK(in_child(
+              {{"CUSLICE_FAKE", "t4"}, {"CUSLICE_FAKE_KERNELS", "error"}},
+              [&](const Report& report) {
+                  use_device(report);
+                  CUmodule module = nullptr;
+                  CUfunction function = nullptr;
+                  EXPECT_EQUAL(cuModuleLoadData(&module, &packed), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuModuleGetFunction(&function, module, "first"), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr),
+                               CUDA_ERROR_NOT_SUPPORTED);
+              },
+              &said) == "");
+    CHECK(said.find("skipped") == said.npos);
 }
 
 namespace {

@@ -1,0 +1,18 @@
+#pragma once
+// What is told of kernels that were launched and not run. Any thread.
+
+#include "fake/driver/image.h"
+#include "fake/driver/work_queue.h"
+
+namespace cuslice::fake {
+
+/// What a launch of a kernel does when its turn comes: it is counted.
+Task skip_kernel();
+
+/// Says once that kernels aren't run; and once of the first whose image can't be read that it wasn't checked either.
+void log_skipped(const KernelInfo& info, const Image& image);
+
+/// Says how many launches were skipped, if any were: at the end of the process.
+void log_all_skipped();
+
+}  // namespace cuslice::fake
