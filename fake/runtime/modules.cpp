@@ -29,12 +29,8 @@ CUresult module_of(Binary* binary, CUmodule* module) {
     CUcontext context = nullptr;
     unsigned long long id = 0;
     CUresult result = CU(cuCtxGetCurrent, 4000)(&context);
-    if (result == CUDA_SUCCESS) {
-        result = CU(cuCtxGetId, 12000)(context, &id);
-    }
-    if (result != CUDA_SUCCESS) {
-        return result;
-    }
+    if (result == CUDA_SUCCESS) result = CU(cuCtxGetId, 12000)(context, &id);
+    if (result != CUDA_SUCCESS) return result;
     for (LoadedModule* loaded = binary->loaded; loaded != nullptr; loaded = loaded->next) {
         if (loaded->context == context && loaded->context_id == id) {
             *module = loaded->module;
@@ -42,9 +38,7 @@ CUresult module_of(Binary* binary, CUmodule* module) {
         }
     }
     int capability = 0;
-    if (result = current_capability(&capability); result != CUDA_SUCCESS) {
-        return result;
-    }
+    if (result = current_capability(&capability); result != CUDA_SUCCESS) return result;
     auto* loaded = static_cast<LoadedModule*>(std::malloc(sizeof(LoadedModule)));
     char* ptx = loaded == nullptr ? nullptr : synthesize_ptx(*binary, capability);
     if (ptx == nullptr) {
@@ -64,9 +58,7 @@ CUresult module_of(Binary* binary, CUmodule* module) {
 }
 
 CUresult make_managed_locked(Variable* variable) {
-    if (variable->shadow == nullptr || variable->managed != 0) {
-        return CUDA_SUCCESS;
-    }
+    if (variable->shadow == nullptr || variable->managed != 0) return CUDA_SUCCESS;
     const CUresult result = CU(cuMemAllocManaged, 6000)(&variable->managed, variable->size, CU_MEM_ATTACH_GLOBAL);
     if (result == CUDA_SUCCESS) {
         *variable->shadow = reinterpret_cast<void*>(variable->managed);
@@ -91,18 +83,14 @@ cudaError_t function_of(const void* kernel, CUfunction* function) {
     }
     CUmodule module = nullptr;
     CUresult result = module_of(found->binary, &module);
-    if (result == CUDA_SUCCESS) {
-        result = CU(cuModuleGetFunction, 2000)(function, module, found->name);
-    }
+    if (result == CUDA_SUCCESS) result = CU(cuModuleGetFunction, 2000)(function, module, found->name);
     return as_error(result);
 }
 
 cudaError_t address_of(const void* symbol, CUdeviceptr* address, std::size_t* bytes) {
     Lock held;
     Variable* const variable = find_variable(symbol);
-    if (variable == nullptr) {
-        return cudaErrorInvalidSymbol;
-    }
+    if (variable == nullptr) return cudaErrorInvalidSymbol;
     if (variable->shadow != nullptr) {
         const CUresult result = make_managed_locked(variable);
         *address = variable->managed;
@@ -111,18 +99,14 @@ cudaError_t address_of(const void* symbol, CUdeviceptr* address, std::size_t* by
     }
     CUmodule module = nullptr;
     CUresult result = module_of(variable->binary, &module);
-    if (result == CUDA_SUCCESS) {
-        result = CU(cuModuleGetGlobal, 3020)(address, bytes, module, variable->name);
-    }
+    if (result == CUDA_SUCCESS) result = CU(cuModuleGetGlobal, 3020)(address, bytes, module, variable->name);
     return as_error(result);
 }
 
 cudaError_t make_managed(Binary* binary) {
     Lock held;
     for (Variable* variable = binary->variables; variable != nullptr; variable = variable->next) {
-        if (const CUresult result = make_managed_locked(variable); result != CUDA_SUCCESS) {
-            return as_error(result);
-        }
+        if (const CUresult result = make_managed_locked(variable); result != CUDA_SUCCESS) return as_error(result);
     }
     return cudaSuccess;
 }
@@ -131,9 +115,7 @@ void unload_binary(Binary* binary) {
     for (LoadedModule* loaded = binary->loaded; loaded != nullptr; loaded = loaded->next) {
         unsigned long long id = 0;
         // A context that is gone took its modules with it.
-        if (CU(cuCtxGetId, 12000)(loaded->context, &id) != CUDA_SUCCESS || id != loaded->context_id) {
-            continue;
-        }
+        if (CU(cuCtxGetId, 12000)(loaded->context, &id) != CUDA_SUCCESS || id != loaded->context_id) continue;
         if (CU(cuCtxPushCurrent, 4000)(loaded->context) == CUDA_SUCCESS) {
             CU(cuModuleUnload, 2000)(loaded->module);
             CUcontext popped = nullptr;
@@ -141,9 +123,7 @@ void unload_binary(Binary* binary) {
         }
     }
     for (Variable* variable = binary->variables; variable != nullptr; variable = variable->next) {
-        if (variable->managed != 0) {
-            CU(cuMemFree, 3020)(variable->managed);
-        }
+        if (variable->managed != 0) CU(cuMemFree, 3020)(variable->managed);
     }
 }
 

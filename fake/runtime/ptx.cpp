@@ -54,9 +54,7 @@ char* synthesize_ptx(const Binary& binary, int capability) {
     std::qsort(symbols, filled, sizeof(Symbol), by_name);
     auto end = static_cast<std::size_t>(std::snprintf(text, bytes, header_format, capability));
     for (std::size_t i = 0; i < filled; ++i) {
-        if (i > 0 && by_name(&symbols[i - 1], &symbols[i]) == 0) {
-            continue;
-        }
+        if (i > 0 && by_name(&symbols[i - 1], &symbols[i]) == 0) continue;
         const int length = symbols[i].is_kernel ? std::snprintf(text + end, bytes - end, kernel_format, symbols[i].name)
                                                 : std::snprintf(text + end, bytes - end, variable_format,
                                                                 symbols[i].name, symbols[i].size);

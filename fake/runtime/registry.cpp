@@ -24,9 +24,7 @@ Binary* add_binary() {
     auto* binary = static_cast<Binary*>(std::calloc(1, sizeof(Binary)));
     if (binary != nullptr) {
         binary->next = binaries;
-        if (binaries != nullptr) {
-            binaries->previous = binary;
-        }
+        if (binaries != nullptr) binaries->previous = binary;
         binaries = binary;
     }
     return binary;
@@ -40,9 +38,7 @@ void remove_binary(Binary* binary) {
         variables.erase(variable->host, variable);
     }
     (binary->previous != nullptr ? binary->previous->next : binaries) = binary->next;
-    if (binary->next != nullptr) {
-        binary->next->previous = binary->previous;
-    }
+    if (binary->next != nullptr) binary->next->previous = binary->previous;
     free_list(binary->kernels);
     free_list(binary->variables);
     free_list(binary->loaded);
@@ -74,15 +70,11 @@ bool add_variable(Binary* binary, const void* host, const char* name, std::size_
 Kernel* find_kernel(const void* host) { return kernels.find(host); }
 
 Variable* find_variable(const void* host) {
-    if (Variable* found = variables.find(host); found != nullptr) {
-        return found;
-    }
+    if (Variable* found = variables.find(host); found != nullptr) return found;
     // A managed variable is also known by the address that its shadow holds. Programs have few.
     for (Binary* binary = binaries; binary != nullptr && host != nullptr; binary = binary->next) {
         for (Variable* variable = binary->variables; variable != nullptr; variable = variable->next) {
-            if (variable->managed != 0 && reinterpret_cast<const void*>(variable->managed) == host) {
-                return variable;
-            }
+            if (variable->managed != 0 && reinterpret_cast<const void*>(variable->managed) == host) return variable;
         }
     }
     return nullptr;

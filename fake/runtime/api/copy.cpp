@@ -36,19 +36,13 @@ CUresult copy_on(cudaStream_t stream, void* destination, const void* source, siz
 /// Finds `count` bytes at `offset` in a symbol, and hands their address to `copy`.
 template <class Copy>
 cudaError_t with_symbol(const void* symbol, size_t offset, size_t count, bool allowed, Copy copy) {
-    if (!allowed) {
-        return record(cudaErrorInvalidMemcpyDirection);
-    }
+    if (!allowed) return record(cudaErrorInvalidMemcpyDirection);
     return in_context([&] {
         CUdeviceptr base = 0;
         size_t bytes = 0;
         const cudaError_t error = address_of(symbol, &base, &bytes);
-        if (error != cudaSuccess) {
-            return error;
-        }
-        if (offset > bytes || count > bytes - offset) {
-            return cudaErrorInvalidValue;
-        }
+        if (error != cudaSuccess) return error;
+        if (offset > bytes || count > bytes - offset) return cudaErrorInvalidValue;
         return count == 0 ? cudaSuccess : as_error(copy(reinterpret_cast<void*>(base + offset)));
     });
 }
@@ -63,17 +57,13 @@ constexpr bool may_come_from_symbol(cudaMemcpyKind kind) {
 }  // namespace
 
 cudaError_t cudaMemcpy(void* destination, const void* source, size_t count, cudaMemcpyKind kind) {
-    if (!is_direction(kind)) {
-        return record(cudaErrorInvalidMemcpyDirection);
-    }
+    if (!is_direction(kind)) return record(cudaErrorInvalidMemcpyDirection);
     return in_context([&] { return count == 0 ? CUDA_SUCCESS : copy_now(destination, source, count, kind); });
 }
 
 cudaError_t cudaMemcpyAsync(void* destination, const void* source, size_t count, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-    if (!is_direction(kind)) {
-        return record(cudaErrorInvalidMemcpyDirection);
-    }
+    if (!is_direction(kind)) return record(cudaErrorInvalidMemcpyDirection);
     return in_context([&] { return count == 0 ? CUDA_SUCCESS : copy_on(stream, destination, source, count, kind); });
 }
 

@@ -18,9 +18,7 @@ constexpr Text texts[] = {
 
 const Text* find(cudaError_t code) {
     for (const Text& text : texts) {
-        if (text.code == code) {
-            return &text;
-        }
+        if (text.code == code) return &text;
     }
     return nullptr;
 }

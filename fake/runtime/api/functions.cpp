@@ -22,9 +22,7 @@ cudaError_t with_function(const void* kernel, Call call) {
 }  // namespace
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
-    if (attributes == nullptr) {
-        return record(cudaErrorInvalidValue);
-    }
+    if (attributes == nullptr) return record(cudaErrorInvalidValue);
     return with_function(kernel, [&](CUfunction function) {
         cudaFuncAttributes found{};
         int shared = 0;
@@ -53,9 +51,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* ke
         };
         for (const auto& one : wanted) {
             const CUresult result = CU(cuFuncGetAttribute, 2020)(one.value, one.attribute, function);
-            if (result != CUDA_SUCCESS) {
-                return result;
-            }
+            if (result != CUDA_SUCCESS) return result;
         }
         found.sharedSizeBytes = static_cast<size_t>(shared);
         found.constSizeBytes = static_cast<size_t>(constant);
@@ -84,22 +80,16 @@ cudaError_t cudaFuncSetSharedMemConfig(const void* kernel, cudaSharedMemConfig c
 }
 
 cudaError_t cudaFuncGetName(const char** name, const void* kernel) {
-    if (name == nullptr) {
-        return record(cudaErrorInvalidValue);
-    }
+    if (name == nullptr) return record(cudaErrorInvalidValue);
     Lock held;
     const Kernel* const found = find_kernel(kernel);
-    if (found == nullptr) {
-        return record(cudaErrorInvalidDeviceFunction);
-    }
+    if (found == nullptr) return record(cudaErrorInvalidDeviceFunction);
     *name = found->name;
     return cudaSuccess;
 }
 
 cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, const void* symbol) {
-    if (function == nullptr) {
-        return record(cudaErrorInvalidValue);
-    }
+    if (function == nullptr) return record(cudaErrorInvalidValue);
     return with_function(symbol, [&](CUfunction found) {
         *function = found;
         return CUDA_SUCCESS;
@@ -127,9 +117,7 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void*
 }
 
 cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* kernel, const cudaLaunchConfig_t* config) {
-    if (config == nullptr) {
-        return record(cudaErrorInvalidValue);
-    }
+    if (config == nullptr) return record(cudaErrorInvalidValue);
     return with_function(kernel, [&](CUfunction function) {
         const CUlaunchConfig wanted = driver_config(*config);
         return CU(cuOccupancyMaxPotentialClusterSize, 11070)(size, function, &wanted);
@@ -137,9 +125,7 @@ cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* kernel, 
 }
 
 cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* kernel, const cudaLaunchConfig_t* config) {
-    if (config == nullptr) {
-        return record(cudaErrorInvalidValue);
-    }
+    if (config == nullptr) return record(cudaErrorInvalidValue);
     return with_function(kernel, [&](CUfunction function) {
         const CUlaunchConfig wanted = driver_config(*config);
         return CU(cuOccupancyMaxActiveClusters, 11070)(clusters, function, &wanted);

@@ -26,15 +26,11 @@ CUDA_MEMSET_NODE_PARAMS driver_fill(const cudaMemsetParams& fill) {
 
 cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                    size_t count, const cudaKernelNodeParams* parameters) {
-    if (parameters == nullptr) {
-        return record(cudaErrorInvalidValue);
-    }
+    if (parameters == nullptr) return record(cudaErrorInvalidValue);
     return in_context([&] {
         CUDA_KERNEL_NODE_PARAMS launch{};
         const cudaError_t error = function_of(parameters->func, &launch.func);
-        if (error != cudaSuccess) {
-            return error;
-        }
+        if (error != cudaSuccess) return error;
         launch.gridDimX = parameters->gridDim.x;
         launch.gridDimY = parameters->gridDim.y;
         launch.gridDimZ = parameters->gridDim.z;
@@ -77,9 +73,7 @@ cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, c
 
 cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                    size_t count, const cudaMemsetParams* parameters) {
-    if (parameters == nullptr) {
-        return record(cudaErrorInvalidValue);
-    }
+    if (parameters == nullptr) return record(cudaErrorInvalidValue);
     return in_context([&] {
         return in_this_context([&](CUcontext context) {
             const CUDA_MEMSET_NODE_PARAMS fill = driver_fill(*parameters);
@@ -118,14 +112,10 @@ cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void* pointer) {
 cudaError_t cuslice::fake::add_graph_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                           const cudaGraphEdgeData* edges, size_t count,
                                           cudaGraphNodeParams* parameters) {
-    if (parameters == nullptr) {
-        return record(cudaErrorInvalidValue);
-    }
+    if (parameters == nullptr) return record(cudaErrorInvalidValue);
     static constexpr cudaGraphEdgeData plain{};
     for (size_t i = 0; edges != nullptr && i < count; ++i) {
-        if (std::memcmp(&edges[i], &plain, sizeof plain) != 0) {
-            return record(cudaErrorNotSupported);
-        }
+        if (std::memcmp(&edges[i], &plain, sizeof plain) != 0) return record(cudaErrorNotSupported);
     }
     switch (parameters->type) {
         case cudaGraphNodeTypeKernel: {
@@ -135,9 +125,7 @@ cudaError_t cuslice::fake::add_graph_node(cudaGraphNode_t* node, cudaGraph_t gra
             return cudaGraphAddKernelNode(node, graph, dependencies, count, &launch);
         }
         case cudaGraphNodeTypeMemcpy:
-            if (parameters->memcpy.flags != 0) {
-                return record(cudaErrorInvalidValue);
-            }
+            if (parameters->memcpy.flags != 0) return record(cudaErrorInvalidValue);
             return cudaGraphAddMemcpyNode(node, graph, dependencies, count, &parameters->memcpy.copyParams);
         case cudaGraphNodeTypeMemset:
             return cudaGraphAddMemsetNode(node, graph, dependencies, count,

@@ -46,17 +46,13 @@ cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
 }
 
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
-    if (device == nullptr) {
-        return record(cudaErrorInvalidValue);
-    }
+    if (device == nullptr) return record(cudaErrorInvalidValue);
     return in_context([&] {
         CUdevice found = 0;
         const CUresult result = CU_STREAM(cuStreamGetDevice, 12080)(stream, &found);
         for (int ordinal = 0; result == CUDA_SUCCESS && ordinal < device_count(); ++ordinal) {
             CUdevice handle = 0;
-            if (device_handle(ordinal, &handle) == cudaSuccess && handle == found) {
-                *device = ordinal;
-            }
+            if (device_handle(ordinal, &handle) == cudaSuccess && handle == found) *device = ordinal;
         }
         return result;
     });
@@ -67,20 +63,14 @@ cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* pointer, size_t 
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function, void* data, unsigned int flags) {
-    if (function == nullptr) {
-        return record(cudaErrorInvalidValue);
-    }
+    if (function == nullptr) return record(cudaErrorInvalidValue);
     return in_context([&] {
         auto* const callback = static_cast<Callback*>(std::malloc(sizeof(Callback)));
-        if (callback == nullptr) {
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        }
+        if (callback == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
         *callback = {function, data};
         const CUresult result =
             CU_STREAM(cuStreamAddCallback, 5000)(stream, call_back, static_cast<void*>(callback), flags);
-        if (result != CUDA_SUCCESS) {
-            std::free(callback);
-        }
+        if (result != CUDA_SUCCESS) std::free(callback);
         return result;
     });
 }

@@ -54,9 +54,7 @@ cudaError_t from_driver(const CUDA_RESOURCE_DESC& from, cudaResourceDesc& to) {
 
 CUDA_TEXTURE_DESC to_driver(const cudaTextureDesc& from) {
     CUDA_TEXTURE_DESC to{};
-    for (int i = 0; i < 3; ++i) {
-        to.addressMode[i] = static_cast<CUaddress_mode>(from.addressMode[i]);
-    }
+    for (int i = 0; i < 3; ++i) to.addressMode[i] = static_cast<CUaddress_mode>(from.addressMode[i]);
     to.filterMode = static_cast<CUfilter_mode>(from.filterMode);
     to.flags = (from.readMode == cudaReadModeElementType ? CU_TRSF_READ_AS_INTEGER : 0U) |
                (from.normalizedCoords != 0 ? CU_TRSF_NORMALIZED_COORDINATES : 0U) |
@@ -74,9 +72,7 @@ CUDA_TEXTURE_DESC to_driver(const cudaTextureDesc& from) {
 
 cudaTextureDesc from_driver(const CUDA_TEXTURE_DESC& from) {
     cudaTextureDesc to{};
-    for (int i = 0; i < 3; ++i) {
-        to.addressMode[i] = static_cast<cudaTextureAddressMode>(from.addressMode[i]);
-    }
+    for (int i = 0; i < 3; ++i) to.addressMode[i] = static_cast<cudaTextureAddressMode>(from.addressMode[i]);
     to.filterMode = static_cast<cudaTextureFilterMode>(from.filterMode);
     to.readMode = (from.flags & CU_TRSF_READ_AS_INTEGER) != 0 ? cudaReadModeElementType : cudaReadModeNormalizedFloat;
     to.normalizedCoords = (from.flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
@@ -119,9 +115,7 @@ void from_driver(const CUDA_RESOURCE_VIEW_DESC& from, cudaResourceViewDesc& to) 
 /// Asks for a description in the driver's form, and hands it to `give`.
 template <class Description, class Ask, class Give>
 cudaError_t described(const void* out, Ask ask, Give give) {
-    if (out == nullptr) {
-        return record(cudaErrorInvalidValue);
-    }
+    if (out == nullptr) return record(cudaErrorInvalidValue);
     return in_context([&] {
         Description found{};
         const CUresult result = ask(&found);
@@ -133,15 +127,11 @@ cudaError_t described(const void* out, Ask ask, Give give) {
 
 cudaError_t cudaCreateTextureObject(cudaTextureObject_t* object, const cudaResourceDesc* resource,
                                     const cudaTextureDesc* texture, const cudaResourceViewDesc* view) {
-    if (object == nullptr || resource == nullptr || texture == nullptr) {
-        return record(cudaErrorInvalidValue);
-    }
+    if (object == nullptr || resource == nullptr || texture == nullptr) return record(cudaErrorInvalidValue);
     return in_context([&] {
         CUDA_RESOURCE_DESC what{};
         const cudaError_t error = to_driver(*resource, what);
-        if (error != cudaSuccess) {
-            return error;
-        }
+        if (error != cudaSuccess) return error;
         const CUDA_TEXTURE_DESC how = to_driver(*texture);
         const CUDA_RESOURCE_VIEW_DESC seen = view != nullptr ? to_driver(*view) : CUDA_RESOURCE_VIEW_DESC{};
         const CUDA_RESOURCE_DESC* const what_given = &what;
@@ -180,9 +170,7 @@ cudaError_t cudaGetTextureObjectResourceViewDesc(cudaResourceViewDesc* out, cuda
 }
 
 cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t* object, const cudaResourceDesc* resource) {
-    if (object == nullptr || resource == nullptr) {
-        return record(cudaErrorInvalidValue);
-    }
+    if (object == nullptr || resource == nullptr) return record(cudaErrorInvalidValue);
     return in_context([&] {
         CUDA_RESOURCE_DESC what{};
         const cudaError_t error = to_driver(*resource, what);
