@@ -44,9 +44,11 @@ struct FunctionName {
 /// One function of the driver, looked up at its first call. The look-up can be repeated by threads that race: all get
 /// the same answer.
 template <FunctionName Name, class Function, int Version, cuuint64_t Flags>
-struct DriverFunction {
-    template <class... Arguments>
-    CUresult operator()(Arguments... arguments) const {
+struct DriverFunction;
+template <FunctionName Name, class... Parameters, int Version, cuuint64_t Flags>
+struct DriverFunction<Name, CUresult (*)(Parameters...), Version, Flags> {
+    using Function = CUresult (*)(Parameters...);
+    CUresult operator()(Parameters... arguments) const {
         Function function = found.load(std::memory_order_acquire);
         if (function == nullptr) {
             function = reinterpret_cast<Function>(find_driver_function(Name.text, Version, Flags));
@@ -71,15 +73,20 @@ inline constexpr bool per_thread_unit = true;
 inline constexpr bool per_thread_unit = false;
 #endif
 
+template <FunctionName Name, class Function, int Version>
+using PlainFunction = DriverFunction<Name, Function, Version, CU_GET_PROC_ADDRESS_DEFAULT>;
+
+/// Of a function that works on a stream: the legacy or the per-thread form, as the translation unit is.
+template <FunctionName Name, class Function, int Version>
+using StreamFunction =
+    DriverFunction<Name, Function, per_thread_unit ? std::max(Version, 7000) : Version,
+                   per_thread_unit ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_DEFAULT>;
+
 /// CU(cuMemAlloc, 3020)(&pointer, bytes): the driver's cuMemAlloc in the form of CUDA 3.2, with the signature that
 /// cudaTypedefs.h gives that form.
-#define CU(name, version) \
-    (::cuslice::fake::DriverFunction<#name, PFN_##name##_v##version, version, CU_GET_PROC_ADDRESS_DEFAULT>{})
+#define CU(name, version) (::cuslice::fake::PlainFunction<#name, PFN_##name##_v##version, version>{})
 
-/// The same for a function that works on a stream: the legacy or the per-thread form, as the translation unit is.
-#define CU_STREAM(name, version)                                       \
-    (::cuslice::fake::DriverFunction < #name, PFN_##name##_v##version, \
-     per_thread_unit ? std::max(version, 7000) : version,              \
-     per_thread_unit ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_DEFAULT > {})
+/// The same for a function that works on a stream.
+#define CU_STREAM(name, version) (::cuslice::fake::StreamFunction<#name, PFN_##name##_v##version, version>{})
 
 }  // namespace cuslice::fake

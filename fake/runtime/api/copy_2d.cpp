@@ -45,9 +45,8 @@ cudaError_t run(CUDA_MEMCPY2D& copy, size_t width, size_t height, cudaMemcpyKind
     copy.Height = height;
     return in_context([&] {
         if (width == 0 || height == 0) return CUDA_SUCCESS;
-        const CUDA_MEMCPY2D* const parameters = &copy;
-        return stream == nullptr ? CU_STREAM(cuMemcpy2DUnaligned, 3020)(parameters)
-                                 : CU_STREAM(cuMemcpy2DAsync, 3020)(parameters, *stream);
+        return stream == nullptr ? CU_STREAM(cuMemcpy2DUnaligned, 3020)(&copy)
+                                 : CU_STREAM(cuMemcpy2DAsync, 3020)(&copy, *stream);
     });
 }
 

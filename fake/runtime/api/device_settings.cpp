@@ -1,12 +1,12 @@
 // What can be set on a device or its context, and what waits for it or ends it.
 
-#include "fake/runtime/state.h"
+#include "fake/runtime/forward.h"
 
 #include <cuda_profiler_api.h>
 
 using namespace cuslice::fake;
 
-cudaError_t cudaDeviceSynchronize() { return in_context(CU(cuCtxSynchronize, 2000)); }
+CUSLICE_FORWARD(cudaDeviceSynchronize, cuCtxSynchronize, 2000)
 
 cudaError_t cudaDeviceReset() {
     return started([] {
@@ -39,13 +39,8 @@ cudaError_t cudaGetDeviceFlags(unsigned int* flags) {
     });
 }
 
-cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
-    return in_context(CU(cuCtxSetLimit, 3010), static_cast<CUlimit>(limit), value);
-}
-
-cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
-    return in_context(CU(cuCtxGetLimit, 3010), value, static_cast<CUlimit>(limit));
-}
+CUSLICE_FORWARD(cudaDeviceSetLimit, cuCtxSetLimit, 3010, limit, value)
+CUSLICE_FORWARD(cudaDeviceGetLimit, cuCtxGetLimit, 3010, value, limit)
 
 cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
     CUfunc_cache found = CU_FUNC_CACHE_PREFER_NONE;
@@ -54,9 +49,7 @@ cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
     return config == nullptr ? record(cudaErrorInvalidValue) : error;
 }
 
-cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache config) {
-    return in_context(CU(cuCtxSetCacheConfig, 3020), static_cast<CUfunc_cache>(config));
-}
+CUSLICE_FORWARD(cudaDeviceSetCacheConfig, cuCtxSetCacheConfig, 3020, config)
 
 cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) {
     CUsharedconfig found = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
@@ -65,22 +58,9 @@ cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) {
     return config == nullptr ? record(cudaErrorInvalidValue) : error;
 }
 
-cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig config) {
-    return in_context(CU(cuCtxSetSharedMemConfig, 4020), static_cast<CUsharedconfig>(config));
-}
-
-cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
-    return in_context(CU(cuCtxGetStreamPriorityRange, 5050), least, greatest);
-}
-
-cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(cudaFlushGPUDirectRDMAWritesTarget target,
-                                               cudaFlushGPUDirectRDMAWritesScope scope) {
-    return in_context(CU(cuFlushGPUDirectRDMAWrites, 11030), static_cast<CUflushGPUDirectRDMAWritesTarget>(target),
-                      static_cast<CUflushGPUDirectRDMAWritesScope>(scope));
-}
-
-cudaError_t cudaCtxResetPersistingL2Cache() { return in_context(CU(cuCtxResetPersistingL2Cache, 11000)); }
-
-cudaError_t cudaProfilerStart() { return in_context(CU(cuProfilerStart, 4000)); }
-
-cudaError_t cudaProfilerStop() { return in_context(CU(cuProfilerStop, 4000)); }
+CUSLICE_FORWARD(cudaDeviceSetSharedMemConfig, cuCtxSetSharedMemConfig, 4020, config)
+CUSLICE_FORWARD(cudaDeviceGetStreamPriorityRange, cuCtxGetStreamPriorityRange, 5050, least, greatest)
+CUSLICE_FORWARD(cudaDeviceFlushGPUDirectRDMAWrites, cuFlushGPUDirectRDMAWrites, 11030, target, scope)
+CUSLICE_FORWARD(cudaCtxResetPersistingL2Cache, cuCtxResetPersistingL2Cache, 11000)
+CUSLICE_FORWARD(cudaProfilerStart, cuProfilerStart, 4000)
+CUSLICE_FORWARD(cudaProfilerStop, cuProfilerStop, 4000)

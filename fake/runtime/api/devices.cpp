@@ -1,6 +1,6 @@
 // Devices: how many, which one is current, what they can do.
 
-#include "fake/runtime/state.h"
+#include "fake/runtime/forward.h"
 
 using namespace cuslice::fake;
 
@@ -29,11 +29,7 @@ cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int f
     });
 }
 
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-    return on_device(device, [&](CUdevice handle) {
-        return CU(cuDeviceGetAttribute, 2000)(value, static_cast<CUdevice_attribute>(attribute), handle);
-    });
-}
+CUSLICE_FORWARD_DEVICE(cudaDeviceGetAttribute, cuDeviceGetAttribute, 2000, value, attribute, device)
 
 cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* pci_bus_id) {
     CUdevice found = 0;
@@ -49,10 +45,7 @@ cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* pci_bus_id) {
     return record(device == nullptr ? cudaErrorInvalidValue : cudaErrorInvalidDevice);
 }
 
-cudaError_t cudaDeviceGetPCIBusId(char* pci_bus_id, int length, int device) {
-    return on_device(device,
-                     [&](CUdevice handle) { return CU(cuDeviceGetPCIBusId, 4010)(pci_bus_id, length, handle); });
-}
+CUSLICE_FORWARD_DEVICE(cudaDeviceGetPCIBusId, cuDeviceGetPCIBusId, 4010, pci_bus_id, length, device)
 
 cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t* width, const cudaChannelFormatDesc* format, int device) {
     if (format == nullptr || width == nullptr) return record(cudaErrorInvalidValue);

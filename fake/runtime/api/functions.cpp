@@ -1,5 +1,6 @@
 // Kernels as objects: attributes and occupancy.
 
+#include "fake/runtime/forward.h"
 #include "fake/runtime/launch_config.h"
 #include "fake/runtime/modules.h"
 #include "fake/runtime/registry.h"
@@ -20,6 +21,15 @@ cudaError_t with_function(const void* kernel, Call call) {
 }
 
 }  // namespace
+
+/// Forwards a function whose parameter `kernel` is what a launch names, and the driver's function there.
+#define CUSLICE_FORWARD_KERNEL(name, in_driver, version, ...)    \
+    cudaError_t name(CUSLICE_PARAMETERS(name, __VA_ARGS__)) {    \
+        return with_function(kernel, [&](CUfunction function) {  \
+            kernel = function;                                   \
+            return forward(CU(in_driver, version), __VA_ARGS__); \
+        });                                                      \
+    }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
     if (attributes == nullptr) return record(cudaErrorInvalidValue);
@@ -61,23 +71,9 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* ke
     });
 }
 
-cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
-    return with_function(kernel, [&](CUfunction function) {
-        return CU(cuFuncSetAttribute, 9000)(function, static_cast<CUfunction_attribute>(attribute), value);
-    });
-}
-
-cudaError_t cudaFuncSetCacheConfig(const void* kernel, cudaFuncCache config) {
-    return with_function(kernel, [&](CUfunction function) {
-        return CU(cuFuncSetCacheConfig, 3000)(function, static_cast<CUfunc_cache>(config));
-    });
-}
-
-cudaError_t cudaFuncSetSharedMemConfig(const void* kernel, cudaSharedMemConfig config) {
-    return with_function(kernel, [&](CUfunction function) {
-        return CU(cuFuncSetSharedMemConfig, 4020)(function, static_cast<CUsharedconfig>(config));
-    });
-}
+CUSLICE_FORWARD_KERNEL(cudaFuncSetAttribute, cuFuncSetAttribute, 9000, kernel, attribute, value)
+CUSLICE_FORWARD_KERNEL(cudaFuncSetCacheConfig, cuFuncSetCacheConfig, 3000, kernel, config)
+CUSLICE_FORWARD_KERNEL(cudaFuncSetSharedMemConfig, cuFuncSetSharedMemConfig, 4020, kernel, config)
 
 cudaError_t cudaFuncGetName(const char** name, const void* kernel) {
     if (name == nullptr) return record(cudaErrorInvalidValue);
@@ -96,13 +92,9 @@ cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, const void* symbol) {
     });
 }
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* kernel, int block_size,
-                                                                   size_t shared_bytes, unsigned int flags) {
-    return with_function(kernel, [&](CUfunction function) {
-        return CU(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000)(blocks, function, block_size,
-                                                                              shared_bytes, flags);
-    });
-}
+CUSLICE_FORWARD_KERNEL(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+                       cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000, blocks, kernel, block_size,
+                       shared_bytes, flags)
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel, int block_size,
                                                           size_t shared_bytes) {
@@ -110,11 +102,8 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
                                                                   cudaOccupancyDefault);
 }
 
-cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* kernel, int blocks, int block_size) {
-    return with_function(kernel, [&](CUfunction function) {
-        return CU(cuOccupancyAvailableDynamicSMemPerBlock, 10020)(bytes, function, blocks, block_size);
-    });
-}
+CUSLICE_FORWARD_KERNEL(cudaOccupancyAvailableDynamicSMemPerBlock, cuOccupancyAvailableDynamicSMemPerBlock, 10020, bytes,
+                       kernel, blocks, block_size)
 
 cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* kernel, const cudaLaunchConfig_t* config) {
     if (config == nullptr) return record(cudaErrorInvalidValue);

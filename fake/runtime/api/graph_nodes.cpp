@@ -3,6 +3,7 @@
 #include "fake/runtime/graph_nodes.h"
 
 #include "fake/runtime/copy_box.h"
+#include "fake/runtime/forward.h"
 #include "fake/runtime/modules.h"
 #include "fake/runtime/report.h"
 
@@ -40,8 +41,7 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, con
         launch.sharedMemBytes = parameters->sharedMemBytes;
         launch.kernelParams = parameters->kernelParams;
         launch.extra = parameters->extra;
-        const CUDA_KERNEL_NODE_PARAMS* const given = &launch;
-        return as_error(CU(cuGraphAddKernelNode, 12000)(node, graph, dependencies, count, given));
+        return as_error(CU(cuGraphAddKernelNode, 12000)(node, graph, dependencies, count, &launch));
     });
 }
 
@@ -54,8 +54,7 @@ cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph, con
         CUDA_MEMCPY3D copy{};
         const cudaError_t error = describe_box(copy, *parameters, parameters->kind);
         return error != cudaSuccess ? error : in_this_context([&](CUcontext context) {
-            const CUDA_MEMCPY3D* const given = &copy;
-            return CU(cuGraphAddMemcpyNode, 10000)(node, graph, dependencies, count, given, context);
+            return CU(cuGraphAddMemcpyNode, 10000)(node, graph, dependencies, count, &copy, context);
         });
     });
 }
@@ -77,37 +76,16 @@ cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph, con
     return in_context([&] {
         return in_this_context([&](CUcontext context) {
             const CUDA_MEMSET_NODE_PARAMS fill = driver_fill(*parameters);
-            const CUDA_MEMSET_NODE_PARAMS* const given = &fill;
-            return CU(cuGraphAddMemsetNode, 10000)(node, graph, dependencies, count, given, context);
+            return CU(cuGraphAddMemsetNode, 10000)(node, graph, dependencies, count, &fill, context);
         });
     });
 }
 
-cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
-                                 size_t count, const cudaHostNodeParams* parameters) {
-    return in_context(CU(cuGraphAddHostNode, 10000), node, graph, dependencies, count,
-                      same_layout<const CUDA_HOST_NODE_PARAMS>(parameters));
-}
-
-cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
-                                     size_t count, cudaMemAllocNodeParams* parameters) {
-    return in_context(CU(cuGraphAddMemAllocNode, 11040), node, graph, dependencies, count,
-                      same_layout<CUDA_MEM_ALLOC_NODE_PARAMS>(parameters));
-}
-
-cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
-                                    size_t count, void* pointer) {
-    return in_context(CU(cuGraphAddMemFreeNode, 11040), node, graph, dependencies, count, address(pointer));
-}
-
-cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node, cudaMemAllocNodeParams* parameters) {
-    return in_context(CU(cuGraphMemAllocNodeGetParams, 11040), node,
-                      same_layout<CUDA_MEM_ALLOC_NODE_PARAMS>(parameters));
-}
-
-cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void* pointer) {
-    return in_context(CU(cuGraphMemFreeNodeGetParams, 11040), node, static_cast<CUdeviceptr*>(pointer));
-}
+CUSLICE_FORWARD(cudaGraphAddHostNode, cuGraphAddHostNode, 10000, node, graph, dependencies, count, parameters)
+CUSLICE_FORWARD(cudaGraphAddMemAllocNode, cuGraphAddMemAllocNode, 11040, node, graph, dependencies, count, parameters)
+CUSLICE_FORWARD(cudaGraphAddMemFreeNode, cuGraphAddMemFreeNode, 11040, node, graph, dependencies, count, pointer)
+CUSLICE_FORWARD(cudaGraphMemAllocNodeGetParams, cuGraphMemAllocNodeGetParams, 11040, node, parameters)
+CUSLICE_FORWARD(cudaGraphMemFreeNodeGetParams, cuGraphMemFreeNodeGetParams, 11040, node, pointer)
 
 cudaError_t cuslice::fake::add_graph_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                           const cudaGraphEdgeData* edges, size_t count,

@@ -57,8 +57,7 @@ cudaError_t launch_plain(const void* kernel, dim3 grid, dim3 block, void** argum
                          cudaStream_t stream) {
     return launch(kernel, grid, block, shared_bytes, [&](CUfunction function) {
         return CU_STREAM(cuLaunchKernel, 4000)(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                                               static_cast<unsigned>(shared_bytes), stream, arguments,
-                                               static_cast<void**>(nullptr));
+                                               static_cast<unsigned>(shared_bytes), stream, arguments, nullptr);
     });
 }
 
@@ -78,7 +77,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* ke
     if (config == nullptr) return record(cudaErrorInvalidValue);
     const CUlaunchConfig wanted = driver_config(*config);
     return launch(kernel, config->gridDim, config->blockDim, config->dynamicSmemBytes, [&](CUfunction function) {
-        return CU_STREAM(cuLaunchKernelEx, 11060)(&wanted, function, arguments, static_cast<void**>(nullptr));
+        return CU_STREAM(cuLaunchKernelEx, 11060)(&wanted, function, arguments, nullptr);
     });
 }
 

@@ -1,6 +1,6 @@
 // Device and managed memory, and host memory that the device can reach.
 
-#include "fake/runtime/state.h"
+#include "fake/runtime/forward.h"
 
 using namespace cuslice::fake;
 
@@ -63,7 +63,7 @@ cudaError_t cudaFree(void* pointer) {
     return in_context([&] { return pointer == nullptr ? CUDA_SUCCESS : CU(cuMemFree, 3020)(address(pointer)); });
 }
 
-cudaError_t cudaMemGetInfo(size_t* free, size_t* total) { return in_context(CU(cuMemGetInfo, 3020), free, total); }
+CUSLICE_FORWARD(cudaMemGetInfo, cuMemGetInfo, 3020, free, total)
 
 cudaError_t cudaHostAlloc(void** pointer, size_t size, unsigned int flags) {
     if (pointer == nullptr) return record(cudaErrorInvalidValue);
@@ -82,29 +82,15 @@ cudaError_t cudaFreeHost(void* pointer) {
     return in_context([&] { return pointer == nullptr ? CUDA_SUCCESS : CU(cuMemFreeHost, 2000)(pointer); });
 }
 
-cudaError_t cudaHostRegister(void* pointer, size_t size, unsigned int flags) {
-    return in_context(CU(cuMemHostRegister, 6050), pointer, size, flags);
-}
-
-cudaError_t cudaHostUnregister(void* pointer) { return in_context(CU(cuMemHostUnregister, 4000), pointer); }
+CUSLICE_FORWARD(cudaHostRegister, cuMemHostRegister, 6050, pointer, size, flags)
+CUSLICE_FORWARD(cudaHostUnregister, cuMemHostUnregister, 4000, pointer)
 
 cudaError_t cudaHostGetDevicePointer(void** device_pointer, void* pointer, unsigned int flags) {
     return allocate(device_pointer,
                     [&](CUdeviceptr* found) { return CU(cuMemHostGetDevicePointer, 3020)(found, pointer, flags); });
 }
 
-cudaError_t cudaHostGetFlags(unsigned int* flags, void* pointer) {
-    return in_context(CU(cuMemHostGetFlags, 2030), flags, pointer);
-}
-
-cudaError_t cudaMemRangeGetAttribute(void* data, size_t data_size, cudaMemRangeAttribute attribute, const void* pointer,
-                                     size_t count) {
-    return in_context(CU(cuMemRangeGetAttribute, 8000), data, data_size, static_cast<CUmem_range_attribute>(attribute),
-                      address(pointer), count);
-}
-
-cudaError_t cudaMemRangeGetAttributes(void** data, size_t* data_sizes, cudaMemRangeAttribute* attributes,
-                                      size_t attribute_count, const void* pointer, size_t count) {
-    return in_context(CU(cuMemRangeGetAttributes, 8000), data, data_sizes,
-                      reinterpret_cast<CUmem_range_attribute*>(attributes), attribute_count, address(pointer), count);
-}
+CUSLICE_FORWARD(cudaHostGetFlags, cuMemHostGetFlags, 2030, flags, pointer)
+CUSLICE_FORWARD(cudaMemRangeGetAttribute, cuMemRangeGetAttribute, 8000, data, data_size, attribute, pointer, count)
+CUSLICE_FORWARD(cudaMemRangeGetAttributes, cuMemRangeGetAttributes, 8000, data, data_sizes, attributes, attribute_count,
+                pointer, count)

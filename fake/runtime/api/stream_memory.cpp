@@ -1,7 +1,7 @@
 // Memory whose life is ordered by a stream, and memsets. Built twice: legacy and per-thread default stream (_ptsz,
 // _ptds).
 
-#include "fake/runtime/state.h"
+#include "fake/runtime/forward.h"
 
 using namespace cuslice::fake;
 
@@ -27,14 +27,8 @@ cudaError_t set_box(cudaPitchedPtr box, cudaExtent extent, Set set) {
 
 }  // namespace
 
-cudaError_t cudaMallocAsync(void** pointer, size_t size, cudaStream_t stream) {
-    return in_context(CU_STREAM(cuMemAllocAsync, 11020), reinterpret_cast<CUdeviceptr*>(pointer), size, stream);
-}
-
-cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t size, cudaMemPool_t pool, cudaStream_t stream) {
-    return in_context(CU_STREAM(cuMemAllocFromPoolAsync, 11020), reinterpret_cast<CUdeviceptr*>(pointer), size, pool,
-                      stream);
-}
+CUSLICE_FORWARD_STREAM(cudaMallocAsync, cuMemAllocAsync, 11020, pointer, size, stream)
+CUSLICE_FORWARD_STREAM(cudaMallocFromPoolAsync, cuMemAllocFromPoolAsync, 11020, pointer, size, pool, stream)
 
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
     return in_context(

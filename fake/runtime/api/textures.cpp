@@ -1,6 +1,7 @@
 // Texture and surface objects. Members that CUDA 12's structures lack (flags, reserved) are neither read nor written.
 
 #include "fake/runtime/array_format.h"
+#include "fake/runtime/forward.h"
 
 using namespace cuslice::fake;
 
@@ -134,16 +135,11 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t* object, const cudaResou
         if (error != cudaSuccess) return error;
         const CUDA_TEXTURE_DESC how = to_driver(*texture);
         const CUDA_RESOURCE_VIEW_DESC seen = view != nullptr ? to_driver(*view) : CUDA_RESOURCE_VIEW_DESC{};
-        const CUDA_RESOURCE_DESC* const what_given = &what;
-        const CUDA_TEXTURE_DESC* const how_given = &how;
-        const CUDA_RESOURCE_VIEW_DESC* const seen_given = view != nullptr ? &seen : nullptr;
-        return as_error(CU(cuTexObjectCreate, 5000)(object, what_given, how_given, seen_given));
+        return as_error(CU(cuTexObjectCreate, 5000)(object, &what, &how, view != nullptr ? &seen : nullptr));
     });
 }
 
-cudaError_t cudaDestroyTextureObject(cudaTextureObject_t object) {
-    return in_context(CU(cuTexObjectDestroy, 5000), object);
-}
+CUSLICE_FORWARD(cudaDestroyTextureObject, cuTexObjectDestroy, 5000, object)
 
 cudaError_t cudaGetTextureObjectResourceDesc(cudaResourceDesc* out, cudaTextureObject_t object) {
     return described<CUDA_RESOURCE_DESC>(
@@ -174,14 +170,11 @@ cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t* object, const cudaResou
     return in_context([&] {
         CUDA_RESOURCE_DESC what{};
         const cudaError_t error = to_driver(*resource, what);
-        const CUDA_RESOURCE_DESC* const given = &what;
-        return error != cudaSuccess ? error : as_error(CU(cuSurfObjectCreate, 5000)(object, given));
+        return error != cudaSuccess ? error : as_error(CU(cuSurfObjectCreate, 5000)(object, &what));
     });
 }
 
-cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t object) {
-    return in_context(CU(cuSurfObjectDestroy, 5000), object);
-}
+CUSLICE_FORWARD(cudaDestroySurfaceObject, cuSurfObjectDestroy, 5000, object)
 
 cudaError_t cudaGetSurfaceObjectResourceDesc(cudaResourceDesc* out, cudaSurfaceObject_t object) {
     return described<CUDA_RESOURCE_DESC>(

@@ -5,32 +5,11 @@
 
 using namespace cuslice::fake;
 
-namespace {
-
-CUmemLocation driver_location(cudaMemLocation location) {
-    return {static_cast<CUmemLocationType>(location.type), location.id};
-}
-
-cudaError_t prefetch_to(const void* pointer, size_t count, cudaMemLocation location, unsigned flags,
-                        cudaStream_t stream) {
-    return in_context(CU_STREAM(cuMemPrefetchAsync, 12020), address(pointer), count, driver_location(location), flags,
-                      stream);
-}
-
-}  // namespace
-
 #if CUSLICE_CUDART_VERSION >= 13000
 
-cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t count, cudaMemLocation location, unsigned int flags,
-                                 cudaStream_t stream) {
-    return prefetch_to(pointer, count, location, flags, stream);
-}
-
+CUSLICE_FORWARD_STREAM(cudaMemPrefetchAsync, cuMemPrefetchAsync, 12020, pointer, count, location, flags, stream)
 #ifndef __CUDA_API_PER_THREAD_DEFAULT_STREAM
-cudaError_t cudaMemAdvise(const void* pointer, size_t count, cudaMemoryAdvise advice, cudaMemLocation location) {
-    return in_context(CU(cuMemAdvise, 12020), address(pointer), count, static_cast<CUmem_advise>(advice),
-                      driver_location(location));
-}
+CUSLICE_FORWARD(cudaMemAdvise, cuMemAdvise, 12020, pointer, count, advice, location)
 #endif
 
 #else
@@ -46,47 +25,35 @@ cudaError_t advise_by_location(const void*, size_t, cudaMemoryAdvise, cudaMemLoc
 
 namespace {
 
-/// cudaCpuDeviceId is the host in both; every other number is an ordinal.
-cudaError_t device_or_host(int ordinal, CUdevice* device) {
-    if (ordinal == cudaCpuDeviceId) {
-        *device = CU_DEVICE_CPU;
-        return cudaSuccess;
-    }
-    return device_handle(ordinal, device);
+/// Hands the driver's handle of a device to `call`. cudaCpuDeviceId is the host in both; every other number is an
+/// ordinal.
+template <class Call>
+cudaError_t on_device_or_host(int ordinal, Call call) {
+    return in_context([&] {
+        CUdevice device = CU_DEVICE_CPU;
+        const cudaError_t error = ordinal == cudaCpuDeviceId ? cudaSuccess : device_handle(ordinal, &device);
+        return error != cudaSuccess ? error : as_error(call(device));
+    });
 }
 
 }  // namespace
 
 cudaError_t prefetch_by_device(const void* pointer, size_t count, int ordinal, cudaStream_t stream) {
-    return in_context([&] {
-        CUdevice device = 0;
-        const cudaError_t error = device_or_host(ordinal, &device);
-        return error != cudaSuccess
-                   ? error
-                   : as_error(CU_STREAM(cuMemPrefetchAsync, 8000)(address(pointer), count, device, stream));
+    return on_device_or_host(ordinal, [&](CUdevice device) {
+        return CU_STREAM(cuMemPrefetchAsync, 8000)(address(pointer), count, device, stream);
     });
 }
 
-cudaError_t prefetch_by_location(const void* pointer, size_t count, cudaMemLocation location, unsigned flags,
-                                 cudaStream_t stream) {
-    return prefetch_to(pointer, count, location, flags, stream);
-}
+CUSLICE_FORWARD_STREAM(prefetch_by_location, cuMemPrefetchAsync, 12020, pointer, count, location, flags, stream)
 
 #ifndef __CUDA_API_PER_THREAD_DEFAULT_STREAM
 cudaError_t advise_by_device(const void* pointer, size_t count, cudaMemoryAdvise advice, int ordinal) {
-    return in_context([&] {
-        CUdevice device = 0;
-        const cudaError_t error = device_or_host(ordinal, &device);
-        return error != cudaSuccess ? error
-                                    : as_error(CU(cuMemAdvise, 8000)(address(pointer), count,
-                                                                     static_cast<CUmem_advise>(advice), device));
+    return on_device_or_host(ordinal, [&](CUdevice device) {
+        return CU(cuMemAdvise, 8000)(address(pointer), count, static_cast<CUmem_advise>(advice), device);
     });
 }
 
-cudaError_t advise_by_location(const void* pointer, size_t count, cudaMemoryAdvise advice, cudaMemLocation location) {
-    return in_context(CU(cuMemAdvise, 12020), address(pointer), count, static_cast<CUmem_advise>(advice),
-                      driver_location(location));
-}
+CUSLICE_FORWARD(advise_by_location, cuMemAdvise, 12020, pointer, count, advice, location)
 #endif
 
 #endif

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "fake/runtime/state.h"
+#include "fake/runtime/forward.h"
 
 // CUSLICE_CUDART_VERSION, 12090 or 13000, is the CUDA version of the library that is built. NVIDIA's header, which is
 // the one of 13.0, declares the forms of 13; where 12 has another, ours carries a name of its own in C++ and NVIDIA's
