@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "fake/nvml/answer.h"
+#include "fake/nvml/links.h"
 #include "fake/nvml/log.h"
 
 namespace {
@@ -21,6 +22,7 @@ struct Refused {
 bool always(const GpuSpec&) { return true; }
 bool without_fan(const GpuSpec& gpu) { return !gpu.fan; }
 bool without_mig(const GpuSpec& gpu) { return gpu.mig.empty(); }
+bool without_link(const GpuSpec& gpu) { return cuslice::fake::link_count(gpu) == 0; }
 template <int capability>
 bool before(const GpuSpec& gpu) {
     return gpu.major * 10 + gpu.minor < capability;
@@ -75,6 +77,19 @@ constexpr Refused refused[] = {
     {"nvmlDeviceGetFanSpeedRPM", without_fan},
     {"nvmlDeviceGetMinMaxFanSpeed", without_fan},
     {"nvmlDeviceGetTargetFanSpeed", without_fan},
+    // "methods that NVML can perform on NVLINK enabled devices"
+    {"nvmlDeviceFreezeNvLinkUtilizationCounter", without_link},
+    {"nvmlDeviceGetNvLinkErrorCounter", without_link},
+    {"nvmlDeviceGetNvLinkInfo", without_link},
+    {"nvmlDeviceGetNvLinkRemoteDeviceType", without_link},
+    {"nvmlDeviceGetNvLinkRemotePciInfo", without_link},
+    {"nvmlDeviceGetNvLinkRemotePciInfo_v2", without_link},
+    {"nvmlDeviceGetNvLinkUtilizationControl", without_link},
+    {"nvmlDeviceGetNvLinkUtilizationCounter", without_link},
+    {"nvmlDeviceResetNvLinkErrorCounters", without_link},
+    {"nvmlDeviceResetNvLinkUtilizationCounter", without_link},
+    {"nvmlDeviceSetNvLinkDeviceLowPowerThreshold", without_link},
+    {"nvmlDeviceSetNvLinkUtilizationControl", without_link},
     // "If device doesn't have MIG mode enabled"
     {"nvmlDeviceCreateGpuInstance", without_mig},
     {"nvmlDeviceCreateGpuInstanceWithPlacement", without_mig},
@@ -98,8 +113,7 @@ constexpr Refused refused[] = {
     {"nvmlDeviceGetRemappedRows_v2", before_ampere},
     {"nvmlDeviceGetRepairStatus", before_ampere},
     {"nvmlDeviceGetSramEccErrorStatus", before_ampere},
-    {"nvmlDeviceGetGpuFabricInfo", before_hopper},
-    {"nvmlDeviceGetGpuFabricInfoV", before_hopper},
+    {"nvmlDeviceGetGpuFabricInfo_v4", before_hopper},
     {"nvmlDeviceGetDramEncryptionMode", before_blackwell},
     {"nvmlDeviceGetHostname_v1", before_blackwell},
     {"nvmlDeviceGetNvlinkBwMode", before_blackwell},

@@ -265,6 +265,16 @@ TEST_CASE("what NVML says of a part that no function of ours looks at is the phy
     }
 }
 
+TEST_CASE("a part has its GPU's NVLinks, which don't say what they lead to") {
+    SplitScene s;
+    REQUIRE(s.outside->ask("nvmllinks 0") == "0 18 " + std::to_string(NVML_NVLINK_VERSION_4_0) + " 0 18 0");
+    for (unsigned i = 0; i < 4; i++) CHECK(s.guest->ask(of("nvmllinks", i)) == s.outside->ask("nvmllinks 0"));
+    for (const char* function : {"nvmlDeviceGetNvLinkRemotePciInfo", "nvmlDeviceGetNvLinkRemotePciInfo_v2"})
+        CHECK(s.guest->ask("nvmlcall " + std::string(function) + " 0") == kRefused);
+    for (const char* function : {"nvmlDeviceGetNvLinkState", "nvmlDeviceGetGpuFabricInfoV", "nvmlDeviceGetFieldValues"})
+        CHECK(s.guest->ask("nvmlcall " + std::string(function)) == kInvalid);
+}
+
 TEST_CASE("functions that name physical GPUs are refused where one is split") {
     SplitScene s;
     // None of them is in the fake library either, whose answer is the same: it says so, and is not to be asked.
@@ -302,7 +312,7 @@ std::string everything(Guest& guest, unsigned count) {
     const auto ask = [&](const std::string& line) { all += guest.ask(line) + "\n"; };
     for (unsigned i = 0; i < count; i++) {
         for (const char* command : {"nvmluuid", "nvmlindex", "nvmlpci", "nvmlserial", "nvmlmemory", "nvmlmemory2",
-                                    "nvmlprocesses", "nvmlabout", "uuid", "pci"})
+                                    "nvmlprocesses", "nvmlabout", "nvmllinks", "uuid", "pci"})
             ask(of(command, i));
         for (unsigned k = 0; k < count; k++) ask(of(of("nvmlpair", i), k));
     }

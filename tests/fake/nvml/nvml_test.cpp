@@ -274,14 +274,14 @@ TEST_CASE("errors are NVML's") {
                   EXPECT_EQUAL(nvmlSystemGetProcessName(static_cast<unsigned>(getpid()), self, sizeof self),
                                NVML_SUCCESS);
                   EXPECT(std::string(self).find("fake_nvml_test") != std::string::npos);
-                  const auto nvlink = reinterpret_cast<int (*)(nvmlDevice_t, unsigned, unsigned*)>(
-                      dlsym(RTLD_DEFAULT, "nvmlDeviceGetNvLinkState"));
-                  EXPECT_EQUAL(nvlink(device, 0, &number), int{NVML_ERROR_NOT_SUPPORTED});
-                  EXPECT_EQUAL(nvlink(device, 0, &number), int{NVML_ERROR_NOT_SUPPORTED});
+                  const auto missing = reinterpret_cast<int (*)(nvmlDevice_t, unsigned, unsigned*)>(
+                      dlsym(RTLD_DEFAULT, "nvmlDeviceGetViolationStatus"));
+                  EXPECT_EQUAL(missing(device, 0, &number), int{NVML_ERROR_NOT_SUPPORTED});
+                  EXPECT_EQUAL(missing(device, 0, &number), int{NVML_ERROR_NOT_SUPPORTED});
                   EXPECT_EQUAL(nvmlShutdown(), NVML_SUCCESS);
               },
               &said) == "");
-    CHECK(said == "cuslice fake NVML: nvmlDeviceGetNvLinkState is not supported\n");
+    CHECK(said == "cuslice fake NVML: nvmlDeviceGetViolationStatus is not supported\n");
 }
 
 TEST_CASE("every function of the list is exported") {

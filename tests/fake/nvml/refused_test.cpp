@@ -98,7 +98,8 @@ TEST_CASE("what only others of NVIDIA's GPUs have is refused without a word, and
              Kind{{"nvmlDeviceGetGpuInstances", "nvmlDeviceGetGpuInstanceRemainingCapacity"}, "h200", divided.c_str()},
              Kind{{"nvmlDeviceGetOfaUtilization", "nvmlDeviceGetJpgUtilization"}, "v100-16g", "t4"},
              Kind{{"nvmlDeviceGetRemappedRows", "nvmlDeviceGetConfComputeMemSizeInfo"}, "t4", "a100-80g"},
-             Kind{{"nvmlDeviceGetGpuFabricInfo", "nvmlDeviceGetGpuFabricInfoV"}, "a100-80g", "h100"},
+             Kind{{"nvmlDeviceGetGpuFabricInfo_v4"}, "a100-80g", "h100"},
+             Kind{{"nvmlDeviceGetNvLinkErrorCounter", "nvmlDeviceGetNvLinkRemotePciInfo_v2"}, "l4", "h100"},
              Kind{{"nvmlDeviceGetPlatformInfo", "nvmlDeviceGetDramEncryptionMode"}, "h200", "b200"},
          }) {
         CHECK(said_of(kind.without, kind.names) == "");

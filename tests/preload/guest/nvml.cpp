@@ -138,6 +138,28 @@ void add_identity_commands(Commands& commands) {
     commands["nvmlcall"] = [](Program&, const Words& w) {
         return call(w.at(0), w.size() > 1 ? device(w.at(1)) : nullptr);
     };
+    // nvmllinks INDEX: the results of all questions, how many links are active, their version, what the fabric has
+    // found, how many links a field says there are; of the machine, whether confidential computing is on
+    commands["nvmllinks"] = [](Program&, const Words& w) {
+        const nvmlDevice_t gpu = device(w.at(0));
+        unsigned active = 0, version = 0;
+        int results = GUEST_NVML(nvmlDeviceGetNvLinkVersion)(gpu, 0, &version);
+        for (unsigned link = 0; link < NVML_NVLINK_MAX_LINKS; link++) {
+            nvmlEnableState_t state = NVML_FEATURE_DISABLED;
+            GUEST_NVML(nvmlDeviceGetNvLinkState)(gpu, link, &state);
+            active += state == NVML_FEATURE_ENABLED ? 1 : 0;
+        }
+        nvmlGpuFabricInfoV_t fabric{};
+        fabric.version = nvml::struct_version<nvmlGpuFabricInfo_v3_t>(3);
+        results += GUEST_NVML(nvmlDeviceGetGpuFabricInfoV)(gpu, &fabric);
+        nvmlFieldValue_t field{};
+        field.fieldId = NVML_FI_DEV_NVLINK_LINK_COUNT;
+        results += GUEST_NVML(nvmlDeviceGetFieldValues)(gpu, 1, &field) + field.nvmlReturn;
+        nvmlConfComputeSystemState_t confidential{7, 7, 7};
+        results += GUEST_NVML(nvmlSystemGetConfComputeState)(&confidential);
+        return answer(static_cast<CUresult>(results), active, version, fabric.state, field.value.uiVal,
+                      confidential.ccFeature);
+    };
     // nvmlabout INDEX: what of a GPU is the same for all its parts
     commands["nvmlabout"] = [](Program&, const Words& w) {
         const nvmlDevice_t gpu = device(w.at(0));
