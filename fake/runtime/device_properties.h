@@ -13,94 +13,17 @@ struct DeviceProperties12 {
     char luid[8];
     unsigned int luidDeviceNodeMask;
     std::size_t totalGlobalMem;
-    std::size_t sharedMemPerBlock;
-    int regsPerBlock;
-    int warpSize;
-    std::size_t memPitch;
-    int maxThreadsPerBlock;
-    int maxThreadsDim[3];
-    int maxGridSize[3];
-    int clockRate;
-    std::size_t totalConstMem;
-    int major;
-    int minor;
-    std::size_t textureAlignment;
-    std::size_t texturePitchAlignment;
-    int deviceOverlap;
-    int multiProcessorCount;
-    int kernelExecTimeoutEnabled;
-    int integrated;
-    int canMapHostMemory;
-    int computeMode;
-    int maxTexture1D;
-    int maxTexture1DMipmap;
-    int maxTexture1DLinear;
-    int maxTexture2D[2];
-    int maxTexture2DMipmap[2];
-    int maxTexture2DLinear[3];
-    int maxTexture2DGather[2];
-    int maxTexture3D[3];
-    int maxTexture3DAlt[3];
-    int maxTextureCubemap;
-    int maxTexture1DLayered[2];
-    int maxTexture2DLayered[3];
-    int maxTextureCubemapLayered[2];
-    int maxSurface1D;
-    int maxSurface2D[2];
-    int maxSurface3D[3];
-    int maxSurface1DLayered[2];
-    int maxSurface2DLayered[3];
-    int maxSurfaceCubemap;
-    int maxSurfaceCubemapLayered[2];
-    std::size_t surfaceAlignment;
-    int concurrentKernels;
-    int ECCEnabled;
-    int pciBusID;
-    int pciDeviceID;
-    int pciDomainID;
-    int tccDriver;
-    int asyncEngineCount;
-    int unifiedAddressing;
-    int memoryClockRate;
-    int memoryBusWidth;
-    int l2CacheSize;
-    int persistingL2CacheMaxSize;
-    int maxThreadsPerMultiProcessor;
-    int streamPrioritiesSupported;
-    int globalL1CacheSupported;
-    int localL1CacheSupported;
-    std::size_t sharedMemPerMultiprocessor;
-    int regsPerMultiprocessor;
-    int managedMemory;
-    int isMultiGpuBoard;
-    int multiGpuBoardGroupID;
-    int hostNativeAtomicSupported;
-    int singleToDoublePrecisionPerfRatio;
-    int pageableMemoryAccess;
-    int concurrentManagedAccess;
-    int computePreemptionSupported;
-    int canUseHostPointerForRegisteredMem;
-    int cooperativeLaunch;
-    int cooperativeMultiDeviceLaunch;
-    std::size_t sharedMemPerBlockOptin;
-    int pageableMemoryAccessUsesHostPageTables;
-    int directManagedMemAccessFromHost;
-    int maxBlocksPerMultiProcessor;
-    int accessPolicyMaxWindowSize;
-    std::size_t reservedSharedMemPerBlock;
-    int hostRegisterSupported;
-    int sparseCudaArraySupported;
-    int hostRegisterReadOnlySupported;
-    int timelineSemaphoreInteropSupported;
-    int memoryPoolsSupported;
-    int gpuDirectRDMASupported;
-    unsigned int gpuDirectRDMAFlushWritesOptions;
-    int gpuDirectRDMAWritesOrdering;
-    unsigned int memoryPoolSupportedHandleTypes;
-    int deferredMappingCudaArraySupported;
-    int ipcEventSupported;
-    int clusterLaunch;
-    int unifiedFunctionPointers;
+#define CUSLICE_PROPERTY(type, member, attribute) type member;
+#define CUSLICE_PROPERTY_12 CUSLICE_PROPERTY
+#define CUSLICE_PROPERTY_13(type, member, attribute)
+#define CUSLICE_PROPERTY_2(type, member, x, y) type member[2];
+#define CUSLICE_PROPERTY_3(type, member, x, y, z) type member[3];
+#include "fake/runtime/properties.def"
+#undef CUSLICE_PROPERTY
+#undef CUSLICE_PROPERTY_12
+#undef CUSLICE_PROPERTY_13
+#undef CUSLICE_PROPERTY_2
+#undef CUSLICE_PROPERTY_3
     int reserved[63];
 };
 

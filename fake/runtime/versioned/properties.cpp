@@ -31,13 +31,16 @@ CUresult fill(Properties* properties, CUdevice device) {
         }
         member = static_cast<std::remove_reference_t<decltype(member)>>(value);
     };
-#define CUSLICE_PROPERTY(member, attribute) set(properties->member, CU_DEVICE_ATTRIBUTE_##attribute);
+#define CUSLICE_PROPERTY(type, member, attribute) set(properties->member, CU_DEVICE_ATTRIBUTE_##attribute);
+#define CUSLICE_PROPERTY_2(type, member, x, y) CUSLICE_PROPERTY(type, member[0], x) CUSLICE_PROPERTY(type, member[1], y)
+#define CUSLICE_PROPERTY_3(type, member, x, y, z) \
+    CUSLICE_PROPERTY_2(type, member, x, y) CUSLICE_PROPERTY(type, member[2], z)
 #if CUSLICE_CUDART_VERSION >= 13000
-#define CUSLICE_PROPERTY_12(member, attribute)
+#define CUSLICE_PROPERTY_12(type, member, attribute)
 #define CUSLICE_PROPERTY_13 CUSLICE_PROPERTY
 #else
 #define CUSLICE_PROPERTY_12 CUSLICE_PROPERTY
-#define CUSLICE_PROPERTY_13(member, attribute)
+#define CUSLICE_PROPERTY_13(type, member, attribute)
 #endif
 #include "fake/runtime/properties.def"
     return result;
