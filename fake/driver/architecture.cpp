@@ -19,159 +19,100 @@ constexpr Architecture architectures[] = {
     {120, 1536, 24, 100 * KiB, 99 * KiB, 65536},
 };
 
+struct Attribute {
+    template <typename Value>
+    constexpr Attribute(CUdevice_attribute is, Value has) : attribute(is), value(static_cast<int>(has)) {}
+    CUdevice_attribute attribute;
+    int value;
+};
+
 /// Attributes with the same value on every GPU here. Texture and surface limits are those of the Programming Guide.
-/// What this driver does not do (RDMA, fabric handles, compression, stream memory operations …) says 0 whatever the
-/// profile.
-bool common_attribute(int attribute, int& value) {
-    switch (attribute) {
-        case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-            value = max_threads_per_block;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
-            value = static_cast<int>(max_block[0]);
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
-            value = static_cast<int>(max_block[1]);
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
-            value = static_cast<int>(max_block[2]);
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
-            value = static_cast<int>(max_grid[0]);
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
-            value = static_cast<int>(max_grid[1]);
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
-            value = static_cast<int>(max_grid[2]);
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
-            value = shared_per_block;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
-            value = 64 * KiB;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
-            value = warp_size;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAX_PITCH:
-            value = 2147483647;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT:
-            value = 512;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT:
-            value = 512;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT:
-            value = 32;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH:
-            value = 131072;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH:
-            value = 131072;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT:
-            value = 65536;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH:
-            value = 16384;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE:
-            value = 8192;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE:
-            value = 32768;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_WIDTH:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_WIDTH:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_HEIGHT:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_HEIGHT:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_WIDTH:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_WIDTH:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_WIDTH:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_HEIGHT:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_WIDTH:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT:
-            value = 32768;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_LAYERS:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_LAYERS:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_LAYERS:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_LAYERS:
-            value = 2048;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS:
-            value = 2046;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_WIDTH:
-            value = 131072;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_HEIGHT:
-            value = 65536;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_WIDTH:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_HEIGHT:
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_DEPTH:
-            value = 16384;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH:
-            value = 268435456;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH:
-            value = 131072;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT:
-            value = 65000;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH:
-            value = 2097120;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
-        case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
-        case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
-        case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
-        case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
-        case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:  // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-        case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:
-        case CU_DEVICE_ATTRIBUTE_CAN_TEX2D_GATHER:
-        case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
-            value = 1;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
-            value = CU_COMPUTEMODE_DEFAULT;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
-        case CU_DEVICE_ATTRIBUTE_NUMA_ID:
-            value = -1;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID:
-            value = 0;
-            return true;
-        default:
-            break;
+/// What this driver does not do (RDMA, fabric handles, compression, stream memory operations …) isn't listed: it says 0
+/// whatever the profile.
+constexpr Attribute common_attributes[] = {
+    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, max_threads_per_block},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, max_block[0]},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, max_block[1]},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, max_block[2]},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, max_grid[0]},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, max_grid[1]},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, max_grid[2]},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, shared_per_block},
+    {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 64 * KiB},
+    {CU_DEVICE_ATTRIBUTE_WARP_SIZE, warp_size},
+    {CU_DEVICE_ATTRIBUTE_MAX_PITCH, 2147483647},
+    {CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512},
+    {CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT, 512},
+    {CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, 32},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH, 131072},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH, 131072},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT, 65536},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH, 16384},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT, 16384},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH, 16384},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE, 8192},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE, 8192},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_HEIGHT, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_HEIGHT, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_HEIGHT, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_LAYERS, 2048},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_LAYERS, 2048},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_LAYERS, 2048},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_LAYERS, 2048},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS, 2046},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS, 2046},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_WIDTH, 131072},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_HEIGHT, 65536},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_WIDTH, 16384},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_HEIGHT, 16384},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_DEPTH, 16384},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH, 268435456},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH, 131072},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT, 65000},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH, 2097120},
+    {CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
+    {CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1},
+    {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
+    {CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1},
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1},
+    {CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, 1},  // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+    {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, 1},
+    {CU_DEVICE_ATTRIBUTE_CAN_TEX2D_GATHER, 1},
+    {CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, CU_COMPUTEMODE_DEFAULT},
+    {CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, -1},
+    {CU_DEVICE_ATTRIBUTE_NUMA_ID, -1},
+};
+
+template <typename Attributes>
+bool find(const Attributes& attributes, int attribute, int& value) {
+    for (const Attribute& row : attributes) {
+        if (row.attribute != attribute) continue;
+        value = row.value;
+        return true;
     }
-    // Every other attribute of the header is a feature, and absent.
-    value = 0;
-    return attribute > 0 && attribute <= CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED;
+    return false;
 }
 
 }  // namespace
@@ -187,103 +128,45 @@ const Architecture& architecture_of(const GpuSpec& gpu) {
 
 bool device_attribute(const GpuSpec& gpu, int attribute, int& value) {
     const Architecture& arch = architecture_of(gpu);
-    const bool pascal = gpu.major >= 6;
-    switch (attribute) {
-        case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
-        case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
-            value = arch.registers_per_multiprocessor;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
-            value = static_cast<int>(gpu.clock * 1000);
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
-            value = static_cast<int>(gpu.memory_clock * 1000);
-            return true;
-        case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
-            value = static_cast<int>(gpu.memory_bus_width);
-            return true;
-        case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
-            value = gpu.copy_engines > 0;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
-            value = static_cast<int>(gpu.copy_engines);
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-            value = static_cast<int>(gpu.multiprocessors);
-            return true;
-        case CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT:
-            value = gpu.brand == "geforce" && gpu.major < 6;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_INTEGRATED:
-            value = gpu.integrated;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_ECC_ENABLED:
-            value = gpu.ecc;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
-            value = static_cast<int>(gpu.pci.domain);
-            return true;
-        case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-            value = static_cast<int>(gpu.pci.bus);
-            return true;
-        case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
-            value = static_cast<int>(gpu.pci.device);
-            return true;
-        case CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID:
-            value = static_cast<int>(gpu.pci_device_id);
-            return true;
-        case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
-            value = static_cast<int>(gpu.l2_cache);
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
-            value = arch.threads_per_multiprocessor;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
-            value = arch.blocks_per_multiprocessor;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
-            value = arch.shared_per_multiprocessor;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
-            value = arch.shared_per_block_optin;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
-            value = gpu.major >= 8 ? KiB : 0;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-            value = gpu.major;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-            value = gpu.minor;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
-            value = pascal;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
-            value = pascal;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS:
-            value = 0;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
-            value = gpu.major >= 9;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO:
-            value = gpu.major * 10 + gpu.minor == 60 || gpu.major == 7 || gpu.minor == 0 ? 2 : 32;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
-            value = can_multicast(gpu);
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE:
-            value = gpu.major >= 8 ? static_cast<int>(gpu.l2_cache / 4 * 3) : 0;
-            return true;
-        case CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE:
-            value = gpu.major >= 8 ? 128 << 20 : 0;
-            return true;
-        default:
-            return common_attribute(attribute, value);
-    }
+    const bool ampere = gpu.major >= 8;
+    const bool fast_double = gpu.major * 10 + gpu.minor == 60 || gpu.major == 7 || gpu.minor == 0;
+    const Attribute own_attributes[] = {
+        {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, arch.registers_per_multiprocessor},
+        {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, arch.registers_per_multiprocessor},
+        {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, gpu.clock * 1000},
+        {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, gpu.memory_clock * 1000},
+        {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, gpu.memory_bus_width},
+        {CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, gpu.copy_engines > 0},
+        {CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, gpu.copy_engines},
+        {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, gpu.multiprocessors},
+        {CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT, gpu.brand == "geforce" && gpu.major < 6},
+        {CU_DEVICE_ATTRIBUTE_INTEGRATED, gpu.integrated},
+        {CU_DEVICE_ATTRIBUTE_ECC_ENABLED, gpu.ecc},
+        {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, gpu.pci.domain},
+        {CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, gpu.pci.bus},
+        {CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, gpu.pci.device},
+        {CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID, gpu.pci_device_id},
+        {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, gpu.l2_cache},
+        {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, arch.threads_per_multiprocessor},
+        {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, arch.blocks_per_multiprocessor},
+        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, arch.shared_per_multiprocessor},
+        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, arch.shared_per_block_optin},
+        {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, ampere ? KiB : 0},
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, gpu.major},
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, gpu.minor},
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED, gpu.major >= 6},
+        {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, gpu.major >= 6},
+        {CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, gpu.major >= 6},
+        {CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, gpu.major >= 9},
+        {CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, fast_double ? 2 : 32},
+        {CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, can_multicast(gpu)},
+        {CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, ampere ? gpu.l2_cache / 4 * 3 : 0},
+        {CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE, ampere ? 128 << 20 : 0},
+    };
+    if (find(own_attributes, attribute, value) || find(common_attributes, attribute, value)) return true;
+    // Every other attribute of the header is a feature, and absent.
+    value = 0;
+    return attribute > 0 && attribute <= CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED;
 }
 
 }  // namespace cuslice::fake
