@@ -20,8 +20,8 @@ struct Parameter<Result(Types...), kFromEnd> {
 #define CUSLICE_PARAMETERS(symbol, ...) \
     __VA_OPT__(CUSLICE_PARAMETERS_OF(CUSLICE_COUNT(__VA_ARGS__))(symbol, __VA_ARGS__))
 
-#define CUSLICE_COUNT(...) CUSLICE_TWELFTH(__VA_ARGS__, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, )
-#define CUSLICE_TWELFTH(a, b, c, d, e, f, g, h, i, j, k, twelfth, ...) twelfth
+#define CUSLICE_COUNT(...) CUSLICE_SEVENTEENTH(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, )
+#define CUSLICE_SEVENTEENTH(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, seventeenth, ...) seventeenth
 #define CUSLICE_PARAMETERS_OF(count) CUSLICE_PARAMETERS_OF_(count)
 #define CUSLICE_PARAMETERS_OF_(count) CUSLICE_PARAMETERS_##count
 
@@ -38,3 +38,8 @@ struct Parameter<Result(Types...), kFromEnd> {
 #define CUSLICE_PARAMETERS_9(s, name, ...) CUSLICE_PARAMETER(s, 9, name), CUSLICE_PARAMETERS_8(s, __VA_ARGS__)
 #define CUSLICE_PARAMETERS_10(s, name, ...) CUSLICE_PARAMETER(s, 10, name), CUSLICE_PARAMETERS_9(s, __VA_ARGS__)
 #define CUSLICE_PARAMETERS_11(s, name, ...) CUSLICE_PARAMETER(s, 11, name), CUSLICE_PARAMETERS_10(s, __VA_ARGS__)
+#define CUSLICE_PARAMETERS_12(s, name, ...) CUSLICE_PARAMETER(s, 12, name), CUSLICE_PARAMETERS_11(s, __VA_ARGS__)
+#define CUSLICE_PARAMETERS_13(s, name, ...) CUSLICE_PARAMETER(s, 13, name), CUSLICE_PARAMETERS_12(s, __VA_ARGS__)
+#define CUSLICE_PARAMETERS_14(s, name, ...) CUSLICE_PARAMETER(s, 14, name), CUSLICE_PARAMETERS_13(s, __VA_ARGS__)
+#define CUSLICE_PARAMETERS_15(s, name, ...) CUSLICE_PARAMETER(s, 15, name), CUSLICE_PARAMETERS_14(s, __VA_ARGS__)
+#define CUSLICE_PARAMETERS_16(s, name, ...) CUSLICE_PARAMETER(s, 16, name), CUSLICE_PARAMETERS_15(s, __VA_ARGS__)
