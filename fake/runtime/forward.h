@@ -61,3 +61,7 @@ CUresult forward(DriverFunction<Name, CUresult (*)(Parameters...), Version, Flag
             return ::cuslice::fake::forward(CU(function, version), __VA_ARGS__); \
         });                                                                      \
     }
+
+/// Defines a function of the runtime's that calls `function` with its arguments.
+#define CUSLICE_CALLING(name, function, ...) \
+    cudaError_t name(CUSLICE_PARAMETERS(name, __VA_ARGS__)) { return function(__VA_ARGS__); }

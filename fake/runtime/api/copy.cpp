@@ -1,13 +1,14 @@
 // Copies of a run of bytes, to and from symbols too. Built twice: legacy and per-thread default stream (_ptsz, _ptds).
 
 #include "fake/runtime/copy.h"
+#include "fake/runtime/forward.h"
 #include "fake/runtime/modules.h"
 
 using namespace cuslice::fake;
 
 namespace {
 
-CUresult copy_now(void* destination, const void* source, size_t count, cudaMemcpyKind kind) {
+CUresult run(void* destination, const void* source, size_t count, cudaMemcpyKind kind) {
     switch (kind) {
         case cudaMemcpyHostToDevice:
             return CU_STREAM(cuMemcpyHtoD, 3020)(address(destination), source, count);
@@ -20,7 +21,7 @@ CUresult copy_now(void* destination, const void* source, size_t count, cudaMemcp
     }
 }
 
-CUresult copy_on(cudaStream_t stream, void* destination, const void* source, size_t count, cudaMemcpyKind kind) {
+CUresult run(void* destination, const void* source, size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
     switch (kind) {
         case cudaMemcpyHostToDevice:
             return CU_STREAM(cuMemcpyHtoDAsync, 3020)(address(destination), source, count, stream);
@@ -54,39 +55,33 @@ constexpr bool may_come_from_symbol(cudaMemcpyKind kind) {
     return kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
 }
 
+// Each with or without a stream at the end.
+
+template <class... Stream>
+cudaError_t copy(void* to, const void* from, size_t count, cudaMemcpyKind kind, Stream... stream) {
+    if (!is_direction(kind)) return record(cudaErrorInvalidMemcpyDirection);
+    return in_context([&] { return count == 0 ? CUDA_SUCCESS : run(to, from, count, kind, stream...); });
+}
+
+template <class... Stream>
+cudaError_t to_symbol(const void* symbol, const void* from, size_t count, size_t offset, cudaMemcpyKind kind,
+                      Stream... stream) {
+    return with_symbol(symbol, offset, count, may_go_to_symbol(kind),
+                       [&](void* place) { return run(place, from, count, kind, stream...); });
+}
+
+template <class... Stream>
+cudaError_t from_symbol(void* to, const void* symbol, size_t count, size_t offset, cudaMemcpyKind kind,
+                        Stream... stream) {
+    return with_symbol(symbol, offset, count, may_come_from_symbol(kind),
+                       [&](void* place) { return run(to, place, count, kind, stream...); });
+}
+
 }  // namespace
 
-cudaError_t cudaMemcpy(void* destination, const void* source, size_t count, cudaMemcpyKind kind) {
-    if (!is_direction(kind)) return record(cudaErrorInvalidMemcpyDirection);
-    return in_context([&] { return count == 0 ? CUDA_SUCCESS : copy_now(destination, source, count, kind); });
-}
-
-cudaError_t cudaMemcpyAsync(void* destination, const void* source, size_t count, cudaMemcpyKind kind,
-                            cudaStream_t stream) {
-    if (!is_direction(kind)) return record(cudaErrorInvalidMemcpyDirection);
-    return in_context([&] { return count == 0 ? CUDA_SUCCESS : copy_on(stream, destination, source, count, kind); });
-}
-
-cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* source, size_t count, size_t offset,
-                               cudaMemcpyKind kind) {
-    return with_symbol(symbol, offset, count, may_go_to_symbol(kind),
-                       [&](void* place) { return copy_now(place, source, count, kind); });
-}
-
-cudaError_t cudaMemcpyFromSymbol(void* destination, const void* symbol, size_t count, size_t offset,
-                                 cudaMemcpyKind kind) {
-    return with_symbol(symbol, offset, count, may_come_from_symbol(kind),
-                       [&](void* place) { return copy_now(destination, place, count, kind); });
-}
-
-cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* source, size_t count, size_t offset,
-                                    cudaMemcpyKind kind, cudaStream_t stream) {
-    return with_symbol(symbol, offset, count, may_go_to_symbol(kind),
-                       [&](void* place) { return copy_on(stream, place, source, count, kind); });
-}
-
-cudaError_t cudaMemcpyFromSymbolAsync(void* destination, const void* symbol, size_t count, size_t offset,
-                                      cudaMemcpyKind kind, cudaStream_t stream) {
-    return with_symbol(symbol, offset, count, may_come_from_symbol(kind),
-                       [&](void* place) { return copy_on(stream, destination, place, count, kind); });
-}
+CUSLICE_CALLING(cudaMemcpy, copy, to, from, count, kind)
+CUSLICE_CALLING(cudaMemcpyAsync, copy, to, from, count, kind, stream)
+CUSLICE_CALLING(cudaMemcpyToSymbol, to_symbol, symbol, from, count, offset, kind)
+CUSLICE_CALLING(cudaMemcpyToSymbolAsync, to_symbol, symbol, from, count, offset, kind, stream)
+CUSLICE_CALLING(cudaMemcpyFromSymbol, from_symbol, to, symbol, count, offset, kind)
+CUSLICE_CALLING(cudaMemcpyFromSymbolAsync, from_symbol, to, symbol, count, offset, kind, stream)

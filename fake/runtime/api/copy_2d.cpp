@@ -2,6 +2,7 @@
 // _ptds).
 
 #include "fake/runtime/copy.h"
+#include "fake/runtime/forward.h"
 
 using namespace cuslice::fake;
 
@@ -35,8 +36,9 @@ void to_array(CUDA_MEMCPY2D& copy, cudaArray_t destination, size_t x, size_t y) 
     copy.dstY = y;
 }
 
-/// Checks what the runtime checks before the driver, and copies. `stream` null: at once.
-cudaError_t run(CUDA_MEMCPY2D& copy, size_t width, size_t height, cudaMemcpyKind kind, const cudaStream_t* stream) {
+/// Checks what the runtime checks before the driver, and copies: at once where there is no stream.
+template <class... Stream>
+cudaError_t run(CUDA_MEMCPY2D& copy, size_t width, size_t height, cudaMemcpyKind kind, Stream... stream) {
     if (!is_direction(kind)) return record(cudaErrorInvalidMemcpyDirection);
     const bool pitches = (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY || copy.srcPitch >= width) &&
                          (copy.dstMemoryType == CU_MEMORYTYPE_ARRAY || copy.dstPitch >= width);
@@ -45,74 +47,54 @@ cudaError_t run(CUDA_MEMCPY2D& copy, size_t width, size_t height, cudaMemcpyKind
     copy.Height = height;
     return in_context([&] {
         if (width == 0 || height == 0) return CUDA_SUCCESS;
-        return stream == nullptr ? CU_STREAM(cuMemcpy2DUnaligned, 3020)(&copy)
-                                 : CU_STREAM(cuMemcpy2DAsync, 3020)(&copy, *stream);
+        if constexpr (sizeof...(stream) == 0) {
+            return CU_STREAM(cuMemcpy2DUnaligned, 3020)(&copy);
+        } else {
+            return CU_STREAM(cuMemcpy2DAsync, 3020)(&copy, stream...);
+        }
     });
 }
 
-cudaError_t memory_to_memory(void* destination, size_t destination_pitch, const void* source, size_t source_pitch,
-                             size_t width, size_t height, cudaMemcpyKind kind, const cudaStream_t* stream) {
+template <class... Stream>
+cudaError_t memory_to_memory(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                             size_t height, cudaMemcpyKind kind, Stream... stream) {
     CUDA_MEMCPY2D copy{};
-    from_memory(copy, source, source_pitch, kind);
-    to_memory(copy, destination, destination_pitch, kind);
-    return run(copy, width, height, kind, stream);
+    from_memory(copy, from, from_pitch, kind);
+    to_memory(copy, to, to_pitch, kind);
+    return run(copy, width, height, kind, stream...);
 }
 
-cudaError_t memory_to_array(cudaArray_t destination, size_t x, size_t y, const void* source, size_t source_pitch,
-                            size_t width, size_t height, cudaMemcpyKind kind, const cudaStream_t* stream) {
+template <class... Stream>
+cudaError_t memory_to_array(cudaArray_t to, size_t x, size_t y, const void* from, size_t pitch, size_t width,
+                            size_t height, cudaMemcpyKind kind, Stream... stream) {
     CUDA_MEMCPY2D copy{};
-    from_memory(copy, source, source_pitch, kind);
-    to_array(copy, destination, x, y);
-    return run(copy, width, height, kind, stream);
+    from_memory(copy, from, pitch, kind);
+    to_array(copy, to, x, y);
+    return run(copy, width, height, kind, stream...);
 }
 
-cudaError_t array_to_memory(void* destination, size_t destination_pitch, cudaArray_const_t source, size_t x, size_t y,
-                            size_t width, size_t height, cudaMemcpyKind kind, const cudaStream_t* stream) {
+template <class... Stream>
+cudaError_t array_to_memory(void* to, size_t pitch, cudaArray_const_t from, size_t x, size_t y, size_t width,
+                            size_t height, cudaMemcpyKind kind, Stream... stream) {
     CUDA_MEMCPY2D copy{};
-    from_array(copy, source, x, y);
-    to_memory(copy, destination, destination_pitch, kind);
-    return run(copy, width, height, kind, stream);
+    from_array(copy, from, x, y);
+    to_memory(copy, to, pitch, kind);
+    return run(copy, width, height, kind, stream...);
 }
 
 }  // namespace
 
-cudaError_t cudaMemcpy2D(void* destination, size_t destination_pitch, const void* source, size_t source_pitch,
-                         size_t width, size_t height, cudaMemcpyKind kind) {
-    return memory_to_memory(destination, destination_pitch, source, source_pitch, width, height, kind, nullptr);
-}
+CUSLICE_CALLING(cudaMemcpy2D, memory_to_memory, to, to_pitch, from, from_pitch, width, height, kind)
+CUSLICE_CALLING(cudaMemcpy2DAsync, memory_to_memory, to, to_pitch, from, from_pitch, width, height, kind, stream)
+CUSLICE_CALLING(cudaMemcpy2DToArray, memory_to_array, to, x, y, from, pitch, width, height, kind)
+CUSLICE_CALLING(cudaMemcpy2DToArrayAsync, memory_to_array, to, x, y, from, pitch, width, height, kind, stream)
+CUSLICE_CALLING(cudaMemcpy2DFromArray, array_to_memory, to, pitch, from, x, y, width, height, kind)
+CUSLICE_CALLING(cudaMemcpy2DFromArrayAsync, array_to_memory, to, pitch, from, x, y, width, height, kind, stream)
 
-cudaError_t cudaMemcpy2DAsync(void* destination, size_t destination_pitch, const void* source, size_t source_pitch,
-                              size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
-    return memory_to_memory(destination, destination_pitch, source, source_pitch, width, height, kind, &stream);
-}
-
-cudaError_t cudaMemcpy2DToArray(cudaArray_t destination, size_t x, size_t y, const void* source, size_t source_pitch,
-                                size_t width, size_t height, cudaMemcpyKind kind) {
-    return memory_to_array(destination, x, y, source, source_pitch, width, height, kind, nullptr);
-}
-
-cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t destination, size_t x, size_t y, const void* source,
-                                     size_t source_pitch, size_t width, size_t height, cudaMemcpyKind kind,
-                                     cudaStream_t stream) {
-    return memory_to_array(destination, x, y, source, source_pitch, width, height, kind, &stream);
-}
-
-cudaError_t cudaMemcpy2DFromArray(void* destination, size_t destination_pitch, cudaArray_const_t source, size_t x,
-                                  size_t y, size_t width, size_t height, cudaMemcpyKind kind) {
-    return array_to_memory(destination, destination_pitch, source, x, y, width, height, kind, nullptr);
-}
-
-cudaError_t cudaMemcpy2DFromArrayAsync(void* destination, size_t destination_pitch, cudaArray_const_t source, size_t x,
-                                       size_t y, size_t width, size_t height, cudaMemcpyKind kind,
-                                       cudaStream_t stream) {
-    return array_to_memory(destination, destination_pitch, source, x, y, width, height, kind, &stream);
-}
-
-cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t destination, size_t destination_x, size_t destination_y,
-                                     cudaArray_const_t source, size_t source_x, size_t source_y, size_t width,
-                                     size_t height, cudaMemcpyKind kind) {
+cudaError_t cudaMemcpy2DArrayToArray(CUSLICE_PARAMETERS(cudaMemcpy2DArrayToArray, to, to_x, to_y, from, from_x, from_y,
+                                                        width, height, kind)) {
     CUDA_MEMCPY2D copy{};
-    from_array(copy, source, source_x, source_y);
-    to_array(copy, destination, destination_x, destination_y);
-    return run(copy, width, height, kind, nullptr);
+    from_array(copy, from, from_x, from_y);
+    to_array(copy, to, to_x, to_y);
+    return run(copy, width, height, kind);
 }
