@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "fake/driver/cuda_api.h"
+#include "fake/driver/find.h"
 #include "fake/driver/gate.h"
 #include "virtual_gpu/driver/parameters.h"
 

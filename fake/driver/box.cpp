@@ -88,8 +88,7 @@ CUresult check_box(const Box& asked, CUcontext context, CheckedBox& out) {
 }
 
 CUresult copy_box(const Box& box, const Order& order) {
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     if (box.empty()) return CUDA_SUCCESS;
     CheckedBox checked;
     if (const CUresult bad = check_box(box, current_handle, checked); bad != CUDA_SUCCESS) return bad;
@@ -98,8 +97,7 @@ CUresult copy_box(const Box& box, const Order& order) {
 }
 
 CUresult resolve_array_bytes(CUarray handle, std::size_t offset, std::size_t size, Access access, Extents& extents) {
-    const Array* array = arrays.find(handle);
-    if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const Array, array, find_in(arrays, handle, array));
     if (array->sparse) CUSLICE_UNSUPPORTED("the contents of sparse arrays");
     if (array->layers > 1 || offset > array->bytes() || size > array->bytes() - offset) return CUDA_ERROR_INVALID_VALUE;
     if (access == Access::Write) touch(*array);

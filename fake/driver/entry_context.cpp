@@ -13,11 +13,9 @@ CUresult create(CUcontext* out, unsigned flags, CUdevice device, unsigned api_ve
     if (out == nullptr || (flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
     const unsigned schedule = flags & CU_CTX_SCHED_MASK;
     if (schedule != 0 && (schedule & (schedule - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
-    Gpu* gpu = driver().gpu(device);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
     const std::lock_guard hold(driver().lock);
-    Context* context = nullptr;
-    if (const CUresult bad = create_context(*gpu, flags, false, context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, create_context(*gpu, flags, false, context));
     context->api_version = api_version;
     push_context(context->handle);
     *out = context->handle;
@@ -36,8 +34,7 @@ CUresult destroy(CUcontext handle) {
 }
 
 CUresult pop(CUcontext* out) {
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     CUcontext top = nullptr;
     pop_context(top);
     if (out != nullptr) *out = top;
@@ -58,8 +55,7 @@ CUresult chosen_context(CUcontext handle, Context*& context) {
 }
 
 CUresult synchronize(CUcontext handle) {
-    Context* context = nullptr;
-    if (const CUresult bad = chosen_context(handle, context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, chosen_context(handle, context));
     return synchronize_context(*context);
 }
 
@@ -86,9 +82,8 @@ CUSLICE_ENTRY(cuCtxDestroy, context) { return destroy(context); }
 CUSLICE_ENTRY(cuCtxDestroy_v2, context) { return destroy(context); }
 
 CUSLICE_ENTRY(cuCtxAttach, out, flags) {
-    Context* context = nullptr;
     if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     const std::lock_guard hold(driver().lock);
     context->attached++;
     *out = context->handle;
@@ -126,17 +121,15 @@ CUSLICE_ENTRY(cuCtxGetCurrent, out) {
 }
 
 CUSLICE_ENTRY(cuCtxGetDevice, device) {
-    Context* context = nullptr;
     if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     *device = context->gpu->ordinal;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuCtxGetDevice_v2, device, handle) {
-    Context* context = nullptr;
     if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = chosen_context(handle, context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, chosen_context(handle, context));
     *device = context->gpu->ordinal;
     return CUDA_SUCCESS;
 }
@@ -146,17 +139,15 @@ CUSLICE_ENTRY(cuCtxSynchronize) { return synchronize(nullptr); }
 CUSLICE_ENTRY(cuCtxSynchronize_v2, context) { return synchronize(context); }
 
 CUSLICE_ENTRY(cuCtxGetApiVersion, handle, version) {
-    Context* context = nullptr;
     if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = chosen_context(handle, context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, chosen_context(handle, context));
     *version = context->api_version;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuCtxGetId, handle, id) {
-    Context* context = nullptr;
     if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = chosen_context(handle, context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, chosen_context(handle, context));
     *id = context->number;
     return CUDA_SUCCESS;
 }

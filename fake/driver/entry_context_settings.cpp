@@ -17,23 +17,20 @@ CUresult context_and(const void* out, Context*& context) {
 }  // namespace
 
 CUSLICE_ENTRY(cuCtxGetFlags, flags) {
-    Context* context = nullptr;
-    if (const CUresult bad = context_and(flags, context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, context_and(flags, context));
     *flags = context->flags;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuCtxSetFlags, flags) {
-    Context* context = nullptr;
     if ((flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     context->flags = flags;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuCtxGetLimit, value, limit) {
-    Context* context = nullptr;
-    if (const CUresult bad = context_and(value, context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, context_and(value, context));
     const std::lock_guard hold(driver().lock);
     const auto found = context->limits.find(limit);
     if (found == context->limits.end()) return CUDA_ERROR_UNSUPPORTED_LIMIT;
@@ -42,8 +39,7 @@ CUSLICE_ENTRY(cuCtxGetLimit, value, limit) {
 }
 
 CUSLICE_ENTRY(cuCtxSetLimit, limit, value) {
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     const std::lock_guard hold(driver().lock);
     const auto found = context->limits.find(limit);
     if (found == context->limits.end()) return CUDA_ERROR_UNSUPPORTED_LIMIT;
@@ -52,47 +48,41 @@ CUSLICE_ENTRY(cuCtxSetLimit, limit, value) {
 }
 
 CUSLICE_ENTRY(cuCtxGetCacheConfig, config) {
-    Context* context = nullptr;
-    if (const CUresult bad = context_and(config, context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, context_and(config, context));
     *config = context->cache_config;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuCtxSetCacheConfig, config) {
-    Context* context = nullptr;
     if (static_cast<unsigned>(config) > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     context->cache_config = config;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuCtxGetSharedMemConfig, config) {
-    Context* context = nullptr;
-    if (const CUresult bad = context_and(config, context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, context_and(config, context));
     *config = context->shared_config;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuCtxSetSharedMemConfig, config) {
-    Context* context = nullptr;
     if (static_cast<unsigned>(config) > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     context->shared_config = config;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuCtxGetStreamPriorityRange, least, greatest) {
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     if (least != nullptr) *least = 0;
     if (greatest != nullptr) *greatest = -5;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuCtxGetExecAffinity, affinity, type) {
-    Context* context = nullptr;
     if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
-    if (const CUresult bad = context_and(affinity, context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, context_and(affinity, context));
     affinity->type = type;
     affinity->param.smCount.val = static_cast<unsigned>(context->gpu->spec.multiprocessors);
     return CUDA_SUCCESS;

@@ -11,8 +11,7 @@ using namespace cuslice::fake;
 namespace {
 
 CUresult get_uuid(CUuuid* out, CUdevice device) {
-    Gpu* gpu = nullptr;
-    if (const CUresult bad = device_and(out, device, gpu); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Gpu, gpu, device_and(out, device, gpu));
     std::memcpy(out->bytes, gpu->spec.uuid.data(), gpu->spec.uuid.size());
     return CUDA_SUCCESS;
 }
@@ -33,15 +32,13 @@ CUSLICE_ENTRY(cuDeviceGetCount, count) {
 }
 
 CUSLICE_ENTRY(cuDeviceGet, device, ordinal) {
-    Gpu* gpu = nullptr;
-    if (const CUresult bad = device_and(device, ordinal, gpu); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Gpu, gpu, device_and(device, ordinal, gpu));
     *device = ordinal;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuDeviceGetName, name, len, device) {
-    Gpu* gpu = nullptr;
-    if (const CUresult bad = device_and(name, device, gpu); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Gpu, gpu, device_and(name, device, gpu));
     return copy_text(name, len, gpu->spec.name);
 }
 
@@ -50,30 +47,26 @@ CUSLICE_ENTRY(cuDeviceGetUuid, uuid, device) { return get_uuid(uuid, device); }
 CUSLICE_ENTRY(cuDeviceGetUuid_v2, uuid, device) { return get_uuid(uuid, device); }
 
 CUSLICE_ENTRY(cuDeviceGetLuid, luid, mask, device) {
-    Gpu* gpu = nullptr;
-    if (const CUresult bad = device_and(luid, device, gpu); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Gpu, gpu, device_and(luid, device, gpu));
     if (mask == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return CUDA_ERROR_NOT_SUPPORTED;  // Windows alone has LUIDs
 }
 
 CUSLICE_ENTRY(cuDeviceTotalMem_v2, bytes, device) {
-    Gpu* gpu = nullptr;
-    if (const CUresult bad = device_and(bytes, device, gpu); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Gpu, gpu, device_and(bytes, device, gpu));
     *bytes = gpu->capacity();
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuDeviceTotalMem, bytes, device) {
-    Gpu* gpu = nullptr;
-    if (const CUresult bad = device_and(bytes, device, gpu); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Gpu, gpu, device_and(bytes, device, gpu));
     // 32 bits: what does not fit is said as the most that does.
     *bytes = gpu->capacity() > 0xffffffffULL ? 0xffffffffU : static_cast<unsigned>(gpu->capacity());
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuDeviceGetAttribute, value, attribute, device) {
-    Gpu* gpu = nullptr;
-    if (const CUresult bad = device_and(value, device, gpu); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Gpu, gpu, device_and(value, device, gpu));
     int found = 0;
     if (!device_attribute(gpu->spec, attribute, found)) return CUDA_ERROR_INVALID_VALUE;
     *value = found;
@@ -81,8 +74,7 @@ CUSLICE_ENTRY(cuDeviceGetAttribute, value, attribute, device) {
 }
 
 CUSLICE_ENTRY(cuDeviceComputeCapability, major, minor, device) {
-    Gpu* gpu = nullptr;
-    if (const CUresult bad = device_and(major, device, gpu); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Gpu, gpu, device_and(major, device, gpu));
     if (minor == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *major = gpu->spec.major;
     *minor = gpu->spec.minor;
@@ -90,8 +82,7 @@ CUSLICE_ENTRY(cuDeviceComputeCapability, major, minor, device) {
 }
 
 CUSLICE_ENTRY(cuDeviceGetProperties, prop, device) {
-    Gpu* gpu = nullptr;
-    if (const CUresult bad = device_and(prop, device, gpu); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Gpu, gpu, device_and(prop, device, gpu));
     const auto value = [&](CUdevice_attribute attribute) {
         int number = 0;
         device_attribute(gpu->spec, attribute, number);
@@ -113,8 +104,7 @@ CUSLICE_ENTRY(cuDeviceGetProperties, prop, device) {
 }
 
 CUSLICE_ENTRY(cuDeviceGetPCIBusId, id, len, device) {
-    Gpu* gpu = nullptr;
-    if (const CUresult bad = device_and(id, device, gpu); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Gpu, gpu, device_and(id, device, gpu));
     return copy_text(id, len, pci_text(gpu->spec.pci));
 }
 
@@ -130,8 +120,7 @@ CUSLICE_ENTRY(cuDeviceGetByPCIBusId, device, id) {
 }
 
 CUSLICE_ENTRY(cuDeviceGetTexture1DLinearMaxWidth, width, format, channels, device) {
-    Gpu* gpu = nullptr;
-    if (const CUresult bad = device_and(width, device, gpu); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Gpu, gpu, device_and(width, device, gpu));
     const bool known = format == CU_AD_FORMAT_UNSIGNED_INT8 || format == CU_AD_FORMAT_SIGNED_INT8 ||
                        format == CU_AD_FORMAT_UNSIGNED_INT16 || format == CU_AD_FORMAT_SIGNED_INT16 ||
                        format == CU_AD_FORMAT_UNSIGNED_INT32 || format == CU_AD_FORMAT_SIGNED_INT32 ||
@@ -142,8 +131,7 @@ CUSLICE_ENTRY(cuDeviceGetTexture1DLinearMaxWidth, width, format, channels, devic
 }
 
 CUSLICE_ENTRY(cuDeviceGetExecAffinitySupport, supported, type, device) {
-    Gpu* gpu = nullptr;
-    if (const CUresult bad = device_and(supported, device, gpu); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Gpu, gpu, device_and(supported, device, gpu));
     if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_INVALID_VALUE;
     *supported = 0;
     return CUDA_SUCCESS;

@@ -13,10 +13,9 @@ namespace {
 
 CUresult record(CUevent handle, CUstream stream_handle, unsigned flags, DefaultStream form) {
     Event* event = events.find(handle);
-    Stream* stream = nullptr;
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if ((flags & ~unsigned{CU_EVENT_RECORD_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(stream_handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(stream_handle, form, stream));
     if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
     if (event->shared != nullptr) {
         if (const CUresult bad = refuse_in_capture(*stream); bad != CUDA_SUCCESS) return bad;
@@ -55,12 +54,11 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
 }  // namespace
 
 CUSLICE_ENTRY(cuEventCreate, out, flags) {
-    Context* context = nullptr;
     constexpr unsigned all = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     if (out == nullptr || (flags & ~all) != 0) return CUDA_ERROR_INVALID_VALUE;
     const bool shared = (flags & CU_EVENT_INTERPROCESS) != 0;
     if (shared && (flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     auto between = shared ? SharedEvent::make() : nullptr;
     if (shared && between == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     Event made;
@@ -79,16 +77,14 @@ CUSLICE_STREAM_PAIR(cuEventRecord, record_plain, event, stream)
 CUSLICE_STREAM_PAIR(cuEventRecordWithFlags, record, event, stream, flags)
 
 CUSLICE_ENTRY(cuEventQuery, handle) {
-    const Event* event = events.find(handle);
-    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const Event, event, find_in(events, handle, event));
     if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
     WorkQueue::look(event->mark);
     return event_reached(*event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUSLICE_ENTRY(cuEventSynchronize, handle) {
-    const Event* event = events.find(handle);
-    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const Event, event, find_in(events, handle, event));
     if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
     wait_for_event(*event);
     Context* context = live_context(event->context);

@@ -69,8 +69,7 @@ bool fits_at_once(const Shape& shape, const KernelInfo& info, const GpuSpec& gpu
 /// All that doesn't depend on a stream; puts the function's code on the device. The driver's lock is held.
 CUresult check_launch(CUfunction handle, const Shape& shape, Context& context, void** parameters, void** extra,
                       bool cooperative) {
-    Function* function = nullptr;
-    if (const CUresult bad = launchable(handle, context, function); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Function, function, launchable(handle, context, function));
     if (const CUresult bad = check_shape(shape, *function); bad != CUDA_SUCCESS) return bad;
     if (const CUresult bad = check_arguments(*function->info, parameters, extra); bad != CUDA_SUCCESS) return bad;
     if (cooperative && !fits_at_once(shape, *function->info, context.gpu->spec))
@@ -83,13 +82,11 @@ CUresult check_launch(CUfunction handle, const Shape& shape, Context& context, v
 
 CUresult launch(CUfunction handle, const Shape& shape, CUstream stream_handle, void** parameters, void** extra,
                 bool cooperative, DefaultStream form) {
-    Context* context = nullptr;
     Stream* stream = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     {
         const std::lock_guard hold(driver().lock);
-        Function* function = nullptr;
-        if (const CUresult bad = launchable(handle, *context, function); bad != CUDA_SUCCESS) return bad;
+        CUSLICE_FIND(Function, function, launchable(handle, *context, function));
         if (const CUresult bad = find_stream(stream_handle, form, stream); bad != CUDA_SUCCESS) return bad;
         if (stream->context != context->handle) return CUDA_ERROR_INVALID_HANDLE;
         const CUresult bad = check_launch(handle, shape, *context, parameters, extra, cooperative);

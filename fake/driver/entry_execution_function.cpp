@@ -47,29 +47,24 @@ CUresult set_attribute(Function& function, CUfunction_attribute attribute, int v
 }  // namespace cuslice::fake
 
 CUSLICE_ENTRY(cuFuncGetAttribute, value, attribute, handle) {
-    Context* context = nullptr;
-    Function* function = nullptr;
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     const std::lock_guard hold(driver().lock);
-    if (const CUresult bad = launchable(handle, *context, function); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Function, function, launchable(handle, *context, function));
     const Image& image = *function->image;
     return kernel_attribute(*function->info, function, context->gpu->spec, image.is_ptx, image.capability, attribute,
                             *value);
 }
 
 CUSLICE_ENTRY(cuFuncSetAttribute, handle, attribute, value) {
-    Context* context = nullptr;
-    Function* function = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     const std::lock_guard hold(driver().lock);
-    if (const CUresult bad = launchable(handle, *context, function); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Function, function, launchable(handle, *context, function));
     return set_attribute(*function, attribute, value);
 }
 
 CUSLICE_ENTRY(cuFuncSetCacheConfig, handle, config) {
-    Function* function = functions.find(handle);
-    if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(Function, function, find_in(functions, handle, function));
     if (static_cast<unsigned>(config) > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
     function->cache = config;
     return CUDA_SUCCESS;
@@ -82,38 +77,33 @@ CUSLICE_ENTRY(cuFuncSetSharedMemConfig, handle, config) {
 }
 
 CUSLICE_ENTRY(cuFuncGetModule, out, handle) {
-    const Function* function = functions.find(handle);
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const Function, function, find_in(functions, handle, function));
     *out = function->module;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuFuncGetName, name, handle) {
-    const Function* function = functions.find(handle);
     if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const Function, function, find_in(functions, handle, function));
     *name = function->info->name.c_str();
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuFuncGetParamInfo, handle, index, offset, size) {
-    const Function* function = functions.find(handle);
-    if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const Function, function, find_in(functions, handle, function));
     return parameter_info(*function->info, index, offset, size);
 }
 
 CUSLICE_ENTRY(cuFuncIsLoaded, state, handle) {
-    const Function* function = functions.find(handle);
     if (state == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const Function, function, find_in(functions, handle, function));
     *state = function->loaded ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuFuncLoad, handle) {
     const std::lock_guard hold(driver().lock);
-    Function* function = functions.find(handle);
-    if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(Function, function, find_in(functions, handle, function));
     return load_function(*function);
 }

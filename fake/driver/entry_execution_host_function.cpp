@@ -7,9 +7,8 @@ using namespace cuslice::fake;
 namespace {
 
 CUresult launch_host(CUstream handle, CUhostFn function, void* data, DefaultStream form) {
-    Stream* stream = nullptr;
     if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     return submit_host(*stream, [function, data] { function(data); });
 }
 

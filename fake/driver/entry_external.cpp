@@ -65,9 +65,8 @@ bool free_external_buffer(Address address) {
 }  // namespace cuslice::fake
 
 CUSLICE_ENTRY(cuImportExternalMemory, out, handle) {
-    Context* context = nullptr;
     if (out == nullptr || handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     if (handle->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD)
         CUSLICE_UNSUPPORTED("external memory that is not a file descriptor");
     if ((handle->flags & ~CUDA_EXTERNAL_MEMORY_DEDICATED) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -88,8 +87,7 @@ CUSLICE_ENTRY(cuImportExternalMemory, out, handle) {
 CUSLICE_ENTRY(cuExternalMemoryGetMappedBuffer, out, handle, buffer) {
     if (out == nullptr || buffer == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
-    const External* external = externals.find(handle);
-    if (external == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const External, external, find_in(externals, handle, external));
     if (buffer->flags != 0 || buffer->size == 0 || buffer->offset > external->size ||
         buffer->size > external->size - buffer->offset) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -103,8 +101,7 @@ CUSLICE_ENTRY(cuExternalMemoryGetMappedBuffer, out, handle, buffer) {
 
 CUSLICE_ENTRY(cuDestroyExternalMemory, handle) {
     const std::lock_guard hold(driver().lock);
-    const External* external = externals.find(handle);
-    if (external == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const External, external, find_in(externals, handle, external));
     release_physical(external->memory);
     externals.destroy(handle);
     return CUDA_SUCCESS;

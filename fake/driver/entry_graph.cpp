@@ -53,10 +53,9 @@ CUresult instantiate_with(CUgraphExec* out, CUgraph graph, CUDA_GRAPH_INSTANTIAT
 }
 
 CUresult launch(CUgraphExec handle, CUstream stream_handle, DefaultStream form) {
-    Stream* stream = nullptr;
     const GraphExec* exec = graph_execs.find(handle);
     if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(stream_handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(stream_handle, form, stream));
     Task done;
     if (exec->has_memory) {
         if (stream->capture != nullptr) CUSLICE_UNSUPPORTED("capturing the launch of a graph with memory nodes");
@@ -84,10 +83,9 @@ CUresult launch(CUgraphExec handle, CUstream stream_handle, DefaultStream form) 
 }
 
 CUresult upload(CUgraphExec handle, CUstream stream_handle, DefaultStream form) {
-    Stream* stream = nullptr;
     const GraphExec* exec = graph_execs.find(handle);
     if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(stream_handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(stream_handle, form, stream));
     if (!exec->has_memory) return CUDA_SUCCESS;  // there is nothing else to upload to
     const std::lock_guard hold(driver().lock);
     return reserve_graph_memory(*exec);

@@ -19,8 +19,7 @@ CUresult add_node(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependenci
         props.handleTypes != CU_MEM_HANDLE_TYPE_NONE)
         return CUDA_ERROR_INVALID_VALUE;
     if (props.location.type != CU_MEM_LOCATION_TYPE_DEVICE) CUSLICE_UNSUPPORTED("graph memory that is not on a device");
-    Gpu* gpu = driver().gpu(props.location.id);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(Gpu, gpu, find_gpu(props.location.id, gpu));
     if (params.accessDescCount > driver().gpus.size() || (params.accessDescCount > 0 && params.accessDescs == nullptr))
         return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
@@ -86,16 +85,14 @@ CUSLICE_ENTRY(cuGraphMemFreeNodeGetParams, handle, out) {
 }
 
 CUSLICE_ENTRY(cuDeviceGraphMemTrim, device) {
-    Gpu* gpu = driver().gpu(device);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
     const std::lock_guard hold(driver().lock);
     trim_graph_pool(*gpu);
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuDeviceGetGraphMemAttribute, device, attribute, value) {
-    const Gpu* gpu = driver().gpu(device);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(const Gpu, gpu, find_gpu(device, gpu));
     const std::lock_guard hold(driver().lock);
     const std::uint64_t* figure = attribute_of(graph_pool(*gpu), attribute);
     if (value == nullptr || figure == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -104,8 +101,7 @@ CUSLICE_ENTRY(cuDeviceGetGraphMemAttribute, device, attribute, value) {
 }
 
 CUSLICE_ENTRY(cuDeviceSetGraphMemAttribute, device, attribute, value) {
-    const Gpu* gpu = driver().gpu(device);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(const Gpu, gpu, find_gpu(device, gpu));
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::uint64_t wanted = 0;
     std::memcpy(&wanted, value, sizeof wanted);

@@ -16,8 +16,7 @@ unsigned all_of(const Gpu& gpu) { return static_cast<unsigned>(gpu.spec.multipro
 
 CUresult create(Gpu& gpu, unsigned multiprocessors, CUgreenCtx& out) {
     const std::lock_guard hold(driver().lock);
-    Context* primary = nullptr;
-    if (const CUresult bad = retain_primary(gpu, primary); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, primary, retain_primary(gpu, primary));
     const CUresult result = create_green(*primary, multiprocessors, out);
     // Made just now, or somebody else's: nothing of ours runs in it.
     if (result != CUDA_SUCCESS) release_primary(gpu);
@@ -42,8 +41,7 @@ CUresult destroy(CUgreenCtx handle) {
 }  // namespace
 
 CUSLICE_ENTRY(cuDeviceGetDevResource, device, out, type) {
-    const Gpu* gpu = driver().gpu(device);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(const Gpu, gpu, find_gpu(device, gpu));
     return give_resource(gpu->spec, device, all_of(*gpu), type, out);
 }
 
@@ -68,8 +66,7 @@ CUSLICE_ENTRY(cuDevSmResourceSplitByCount, result, groups, input, remaining, fla
     if ((flags & clusters) != 0) CUSLICE_UNSUPPORTED("CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE");
     int ordinal = 0;
     if (const CUresult bad = resource_gpu(*input, ordinal); bad != CUDA_SUCCESS) return bad;
-    const Gpu* gpu = driver().gpu(ordinal);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(const Gpu, gpu, find_gpu(ordinal, gpu));
     return split_resource(gpu->spec, result, *groups, *input, remaining, flags == fine, least);
 }
 
@@ -82,8 +79,7 @@ CUSLICE_ENTRY(cuGreenCtxCreate, out, handle, device, flags) {
     const ResourceDescription* description = descriptions.find(handle);
     if (out == nullptr || description == nullptr || flags != CU_GREEN_CTX_DEFAULT_STREAM)
         return CUDA_ERROR_INVALID_VALUE;
-    Gpu* gpu = driver().gpu(device);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
     if (description->ordinal != device) return CUDA_ERROR_INVALID_VALUE;
     return create(*gpu, description->multiprocessors, *out);
 }
@@ -107,9 +103,8 @@ CUSLICE_ENTRY(cuGreenCtxStreamCreate, out, handle, flags, priority) {
 }
 
 CUSLICE_ENTRY(cuStreamGetGreenCtx, handle, out) {
-    Stream* stream = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(handle, DefaultStream::Legacy, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, DefaultStream::Legacy, stream));
     *out = stream->green;
     return CUDA_SUCCESS;
 }

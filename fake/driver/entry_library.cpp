@@ -25,8 +25,7 @@ CUresult load(CUlibrary* out, const void* data, const JitLog& log) {
 
 /// The kernel of that name, with the lock held.
 CUresult find_kernel(CUlibrary handle, const std::string& name, CUkernel& out) {
-    Library* library = libraries.find(handle);
-    if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(Library, library, find_in(libraries, handle, library));
     const auto known = library->kernels.find(name);
     if (known != library->kernels.end()) {
         out = known->second;
@@ -42,9 +41,8 @@ CUresult find_kernel(CUlibrary handle, const std::string& name, CUkernel& out) {
 }
 
 CUresult find_in_library(CUlibrary handle, const char* name, bool managed, Variable& out) {
-    Context* context = nullptr;
     if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     const std::lock_guard hold(driver().lock);
     CUmodule module = nullptr;
     if (const CUresult bad = library_module(handle, *context, module); bad != CUDA_SUCCESS) return bad;
@@ -84,8 +82,7 @@ CUSLICE_ENTRY(cuLibraryLoadFromFile, out, path, jit, jit_values, jit_count, opti
 
 CUSLICE_ENTRY(cuLibraryUnload, handle) {
     const std::lock_guard hold(driver().lock);
-    Library* library = libraries.find(handle);
-    if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(Library, library, find_in(libraries, handle, library));
     for (const auto& [name, kernel] : library->kernels) kernels.destroy(kernel);
     for (const auto& [context, module] : library->modules) unload_module(module);
     libraries.destroy(handle);
@@ -101,8 +98,7 @@ CUSLICE_ENTRY(cuLibraryGetKernel, out, library, name) {
 CUSLICE_ENTRY(cuLibraryGetKernelCount, count, handle) {
     if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
-    const Library* library = libraries.find(handle);
-    if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const Library, library, find_in(libraries, handle, library));
     if (!library->image->opaque.empty()) CUSLICE_UNSUPPORTED("cuLibraryGetKernelCount of an image that can't be read");
     *count = static_cast<unsigned>(library->image->kernels.size());
     return CUDA_SUCCESS;
@@ -111,8 +107,7 @@ CUSLICE_ENTRY(cuLibraryGetKernelCount, count, handle) {
 CUSLICE_ENTRY(cuLibraryEnumerateKernels, out, room, handle) {
     if (out == nullptr || room == 0) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
-    const Library* library = libraries.find(handle);
-    if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const Library, library, find_in(libraries, handle, library));
     if (!library->image->opaque.empty())
         CUSLICE_UNSUPPORTED("cuLibraryEnumerateKernels of an image that can't be read");
     for (const KernelInfo& info : library->image->kernels) {
@@ -123,9 +118,8 @@ CUSLICE_ENTRY(cuLibraryEnumerateKernels, out, room, handle) {
 }
 
 CUSLICE_ENTRY(cuLibraryGetModule, out, handle) {
-    Context* context = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     const std::lock_guard hold(driver().lock);
     return library_module(handle, *context, *out);
 }
@@ -139,25 +133,22 @@ CUSLICE_ENTRY(cuLibraryGetManaged, address, bytes, library, name) {
 }
 
 CUSLICE_ENTRY(cuKernelGetFunction, out, kernel) {
-    Context* context = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     const std::lock_guard hold(driver().lock);
     return kernel_function(kernel, *context, *out);
 }
 
 CUSLICE_ENTRY(cuKernelGetLibrary, out, handle) {
-    const Kernel* kernel = kernels.find(handle);
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const Kernel, kernel, find_in(kernels, handle, kernel));
     *out = kernel->library;
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuKernelGetName, name, handle) {
-    const Kernel* kernel = kernels.find(handle);
     if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const Kernel, kernel, find_in(kernels, handle, kernel));
     *name = kernel->info->name.c_str();
     return CUDA_SUCCESS;
 }

@@ -28,10 +28,9 @@ CUresult kernel_on_device(CUkernel handle, CUdevice device, Kernel*& kernel, Fun
 CUSLICE_ENTRY(cuKernelGetAttribute, value, attribute, handle, device) {
     Kernel* kernel = nullptr;
     Function* function = nullptr;
-    Gpu* gpu = nullptr;
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
-    if (const CUresult bad = kernel_on_device(handle, device, kernel, function, gpu); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Gpu, gpu, kernel_on_device(handle, device, kernel, function, gpu));
     const Library& library = *libraries.find(kernel->library);
     const auto image = image_for(library.image, gpu->spec.major * 10 + gpu->spec.minor);
     if (image == nullptr) return CUDA_ERROR_NO_BINARY_FOR_GPU;
@@ -43,9 +42,8 @@ CUSLICE_ENTRY(cuKernelGetAttribute, value, attribute, handle, device) {
 CUSLICE_ENTRY(cuKernelSetAttribute, attribute, value, handle, device) {
     Kernel* kernel = nullptr;
     Function* function = nullptr;
-    Gpu* gpu = nullptr;
     const std::lock_guard hold(driver().lock);
-    if (const CUresult bad = kernel_on_device(handle, device, kernel, function, gpu); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Gpu, gpu, kernel_on_device(handle, device, kernel, function, gpu));
     if (function == nullptr) CUSLICE_UNSUPPORTED("cuKernelSetAttribute for a device whose context isn't current");
     return set_attribute(*function, attribute, value);
 }
@@ -57,7 +55,6 @@ CUSLICE_ENTRY(cuKernelSetCacheConfig, handle, config, device) {
 }
 
 CUSLICE_ENTRY(cuKernelGetParamInfo, handle, index, offset, size) {
-    const Kernel* kernel = kernels.find(handle);
-    if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const Kernel, kernel, find_in(kernels, handle, kernel));
     return parameter_info(*kernel->info, index, offset, size);
 }

@@ -30,9 +30,8 @@ CUresult allocate(CUdeviceptr* out, std::uint64_t bytes) {
 
 /// The oldest forms have 32-bit pointers: their memory lies below 4 GiB.
 CUresult allocate_low(CUdeviceptr_v1* out, std::uint64_t bytes) {
-    Context* context = nullptr;
     if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     Gpu& gpu = *context->gpu;
     {
@@ -120,11 +119,10 @@ CUSLICE_ENTRY(cuMemAllocPitch, out, pitch, width, height, element) {
 }
 
 CUSLICE_ENTRY(cuMemAllocManaged, out, bytes, flags) {
-    Context* context = nullptr;
     if (out == nullptr || bytes == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     Gpu& gpu = *context->gpu;
     {

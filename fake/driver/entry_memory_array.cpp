@@ -9,8 +9,7 @@ using namespace cuslice::fake;
 namespace {
 
 CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     Array array;
     if (const CUresult bad = shape_array(descriptor, array); bad != CUDA_SUCCESS) return bad;
     array.gpu = context->gpu;
@@ -55,9 +54,8 @@ CUresult create_3d(CUarray* out, const Descriptor* d) {
 
 template <typename Descriptor>
 CUresult describe_2d(Descriptor* out, CUarray handle) {
-    const Array* array = arrays.find(handle);
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const Array, array, find_in(arrays, handle, array));
     using Number = decltype(out->Width);
     out->Width = static_cast<Number>(array->descriptor.Width);
     out->Height = static_cast<Number>(array->descriptor.Height);

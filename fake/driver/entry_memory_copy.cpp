@@ -30,33 +30,19 @@ constexpr auto between = [](Address to, CUcontext to_context, Address from, CUco
 
 }  // namespace
 
-CUSLICE_STREAM_FORM(cuMemcpyHtoD, from_host, to, from, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyHtoD_v2, from_host, to, from, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyHtoD_v2_ptds, from_host, to, from, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyHtoDAsync, from_host, to, from, bytes, stream)
-CUSLICE_STREAM_FORM(cuMemcpyHtoDAsync_v2, from_host, to, from, bytes, stream)
-CUSLICE_STREAM_FORM(cuMemcpyHtoDAsync_v2_ptsz, from_host, to, from, bytes, stream)
+CUSLICE_STREAM_FORMS(cuMemcpyHtoD, _ptds, from_host, to, from, bytes)
+CUSLICE_STREAM_FORMS(cuMemcpyHtoDAsync, _ptsz, from_host, to, from, bytes, stream)
 
-CUSLICE_STREAM_FORM(cuMemcpyDtoH, to_host, to, from, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyDtoH_v2, to_host, to, from, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyDtoH_v2_ptds, to_host, to, from, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyDtoHAsync, to_host, to, from, bytes, stream)
-CUSLICE_STREAM_FORM(cuMemcpyDtoHAsync_v2, to_host, to, from, bytes, stream)
-CUSLICE_STREAM_FORM(cuMemcpyDtoHAsync_v2_ptsz, to_host, to, from, bytes, stream)
+CUSLICE_STREAM_FORMS(cuMemcpyDtoH, _ptds, to_host, to, from, bytes)
+CUSLICE_STREAM_FORMS(cuMemcpyDtoHAsync, _ptsz, to_host, to, from, bytes, stream)
 
-CUSLICE_STREAM_FORM(cuMemcpyDtoD, on_device, to, from, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyDtoD_v2, on_device, to, from, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyDtoD_v2_ptds, on_device, to, from, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyDtoDAsync, on_device, to, from, bytes, stream)
-CUSLICE_STREAM_FORM(cuMemcpyDtoDAsync_v2, on_device, to, from, bytes, stream)
-CUSLICE_STREAM_FORM(cuMemcpyDtoDAsync_v2_ptsz, on_device, to, from, bytes, stream)
+CUSLICE_STREAM_FORMS(cuMemcpyDtoD, _ptds, on_device, to, from, bytes)
+CUSLICE_STREAM_FORMS(cuMemcpyDtoDAsync, _ptsz, on_device, to, from, bytes, stream)
 
 CUSLICE_STREAM_FORM(cuMemcpy, anywhere, to, from, bytes)
 CUSLICE_STREAM_FORM(cuMemcpy_ptds, anywhere, to, from, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyAsync, anywhere, to, from, bytes, stream)
-CUSLICE_STREAM_FORM(cuMemcpyAsync_ptsz, anywhere, to, from, bytes, stream)
+CUSLICE_STREAM_PAIR(cuMemcpyAsync, anywhere, to, from, bytes, stream)
 
 CUSLICE_STREAM_FORM(cuMemcpyPeer, between, to, to_context, from, from_context, bytes)
 CUSLICE_STREAM_FORM(cuMemcpyPeer_ptds, between, to, to_context, from, from_context, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyPeerAsync, between, to, to_context, from, from_context, bytes, stream)
-CUSLICE_STREAM_FORM(cuMemcpyPeerAsync_ptsz, between, to, to_context, from, from_context, bytes, stream)
+CUSLICE_STREAM_PAIR(cuMemcpyPeerAsync, between, to, to_context, from, from_context, bytes, stream)

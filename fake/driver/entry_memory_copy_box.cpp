@@ -84,8 +84,7 @@ CUresult resolve(const End& bytes, std::size_t size, Access access, Extents& ext
 
 template <typename To, typename From>
 CUresult copy_bytes(const To& to, const From& from, std::size_t size, const Order& order) {
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     if (size == 0) return CUDA_SUCCESS;
     Extents source_extents, target_extents;
     if (const CUresult bad = resolve(from, size, Access::Read, source_extents); bad != CUDA_SUCCESS) return bad;
@@ -119,50 +118,25 @@ CUresult box_of(const CUDA_MEMCPY3D& copy, int gpu, Box& box) { return describe_
 
 }  // namespace cuslice::fake
 
-CUSLICE_STREAM_FORM(cuMemcpy2D, rows, copy)
-CUSLICE_STREAM_FORM(cuMemcpy2D_v2, rows, copy)
-CUSLICE_STREAM_FORM(cuMemcpy2D_v2_ptds, rows, copy)
-CUSLICE_STREAM_FORM(cuMemcpy2DAsync, rows, copy, stream)
-CUSLICE_STREAM_FORM(cuMemcpy2DAsync_v2, rows, copy, stream)
-CUSLICE_STREAM_FORM(cuMemcpy2DAsync_v2_ptsz, rows, copy, stream)
-CUSLICE_STREAM_FORM(cuMemcpy2DUnaligned, rows, copy)
-CUSLICE_STREAM_FORM(cuMemcpy2DUnaligned_v2, rows, copy)
-CUSLICE_STREAM_FORM(cuMemcpy2DUnaligned_v2_ptds, rows, copy)
+CUSLICE_STREAM_FORMS(cuMemcpy2D, _ptds, rows, copy)
+CUSLICE_STREAM_FORMS(cuMemcpy2DAsync, _ptsz, rows, copy, stream)
+CUSLICE_STREAM_FORMS(cuMemcpy2DUnaligned, _ptds, rows, copy)
 
-CUSLICE_STREAM_FORM(cuMemcpy3D, boxes, copy)
-CUSLICE_STREAM_FORM(cuMemcpy3D_v2, boxes, copy)
-CUSLICE_STREAM_FORM(cuMemcpy3D_v2_ptds, boxes, copy)
-CUSLICE_STREAM_FORM(cuMemcpy3DAsync, boxes, copy, stream)
-CUSLICE_STREAM_FORM(cuMemcpy3DAsync_v2, boxes, copy, stream)
-CUSLICE_STREAM_FORM(cuMemcpy3DAsync_v2_ptsz, boxes, copy, stream)
+CUSLICE_STREAM_FORMS(cuMemcpy3D, _ptds, boxes, copy)
+CUSLICE_STREAM_FORMS(cuMemcpy3DAsync, _ptsz, boxes, copy, stream)
 
 CUSLICE_STREAM_FORM(cuMemcpy3DPeer, boxes_between, copy)
 CUSLICE_STREAM_FORM(cuMemcpy3DPeer_ptds, boxes_between, copy)
-CUSLICE_STREAM_FORM(cuMemcpy3DPeerAsync, boxes_between, copy, stream)
-CUSLICE_STREAM_FORM(cuMemcpy3DPeerAsync_ptsz, boxes_between, copy, stream)
+CUSLICE_STREAM_PAIR(cuMemcpy3DPeerAsync, boxes_between, copy, stream)
 
-CUSLICE_STREAM_FORM(cuMemcpyHtoA, host_to_array, to, offset, from, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyHtoA_v2, host_to_array, to, offset, from, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyHtoA_v2_ptds, host_to_array, to, offset, from, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyHtoAAsync, host_to_array, to, offset, from, bytes, stream)
-CUSLICE_STREAM_FORM(cuMemcpyHtoAAsync_v2, host_to_array, to, offset, from, bytes, stream)
-CUSLICE_STREAM_FORM(cuMemcpyHtoAAsync_v2_ptsz, host_to_array, to, offset, from, bytes, stream)
+CUSLICE_STREAM_FORMS(cuMemcpyHtoA, _ptds, host_to_array, to, offset, from, bytes)
+CUSLICE_STREAM_FORMS(cuMemcpyHtoAAsync, _ptsz, host_to_array, to, offset, from, bytes, stream)
 
-CUSLICE_STREAM_FORM(cuMemcpyAtoH, array_to_host, to, from, offset, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyAtoH_v2, array_to_host, to, from, offset, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyAtoH_v2_ptds, array_to_host, to, from, offset, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyAtoHAsync, array_to_host, to, from, offset, bytes, stream)
-CUSLICE_STREAM_FORM(cuMemcpyAtoHAsync_v2, array_to_host, to, from, offset, bytes, stream)
-CUSLICE_STREAM_FORM(cuMemcpyAtoHAsync_v2_ptsz, array_to_host, to, from, offset, bytes, stream)
+CUSLICE_STREAM_FORMS(cuMemcpyAtoH, _ptds, array_to_host, to, from, offset, bytes)
+CUSLICE_STREAM_FORMS(cuMemcpyAtoHAsync, _ptsz, array_to_host, to, from, offset, bytes, stream)
 
-CUSLICE_STREAM_FORM(cuMemcpyDtoA, device_to_array, to, offset, from, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyDtoA_v2, device_to_array, to, offset, from, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyDtoA_v2_ptds, device_to_array, to, offset, from, bytes)
+CUSLICE_STREAM_FORMS(cuMemcpyDtoA, _ptds, device_to_array, to, offset, from, bytes)
 
-CUSLICE_STREAM_FORM(cuMemcpyAtoD, array_to_device, to, from, offset, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyAtoD_v2, array_to_device, to, from, offset, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyAtoD_v2_ptds, array_to_device, to, from, offset, bytes)
+CUSLICE_STREAM_FORMS(cuMemcpyAtoD, _ptds, array_to_device, to, from, offset, bytes)
 
-CUSLICE_STREAM_FORM(cuMemcpyAtoA, array_to_array, to, to_offset, from, from_offset, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyAtoA_v2, array_to_array, to, to_offset, from, from_offset, bytes)
-CUSLICE_STREAM_FORM(cuMemcpyAtoA_v2_ptds, array_to_array, to, to_offset, from, from_offset, bytes)
+CUSLICE_STREAM_FORMS(cuMemcpyAtoA, _ptds, array_to_array, to, to_offset, from, from_offset, bytes)

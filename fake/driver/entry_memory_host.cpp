@@ -14,10 +14,9 @@ constexpr unsigned all_register_flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOST
 
 /// The device's address of host memory: with unified addressing it is the same.
 CUresult device_pointer(Address& out, void* pointer, unsigned flags) {
-    Context* context = nullptr;
     HostBlock block;
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     if (!find_host_block(reinterpret_cast<Address>(pointer), block)) return CUDA_ERROR_INVALID_VALUE;
     out = reinterpret_cast<Address>(pointer);
     return CUDA_SUCCESS;

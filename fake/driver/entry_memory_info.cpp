@@ -31,8 +31,7 @@ CUresult info(std::uint64_t& free, std::uint64_t& total) {
 unsigned clipped(std::uint64_t bytes) { return bytes > 0xffffffffULL ? 0xffffffffU : static_cast<unsigned>(bytes); }
 
 CUresult address_range(Address& base, std::size_t& size, Address address) {
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     const auto known = what_is(address);
     if (!known) return CUDA_ERROR_NOT_FOUND;  // page-locked host memory is known like any other
     base = known->base;

@@ -15,9 +15,8 @@ namespace {
 static_assert(sizeof(SharingTicket) == sizeof(CUipcMemHandle));
 
 CUresult open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned flags) {
-    Context* context = nullptr;
     if (out == nullptr || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     SharingTicket ticket{};
     std::memcpy(&ticket, &handle, sizeof ticket);
     Address address = 0;
@@ -29,9 +28,8 @@ CUresult open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned flags) {
 }  // namespace
 
 CUSLICE_ENTRY(cuIpcGetMemHandle, out, address) {
-    Context* context = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     if (context->gpu->spec.is_instance) return CUDA_ERROR_NOT_SUPPORTED;
     const Found found = find_block(address);
     // Documented for the base of an allocation of cuMemAlloc, and for nothing else.
@@ -47,23 +45,20 @@ CUSLICE_ENTRY(cuIpcOpenMemHandle, out, handle, flags) { return open(out, handle,
 CUSLICE_ENTRY(cuIpcOpenMemHandle_v2, out, handle, flags) { return open(out, handle, flags); }
 
 CUSLICE_ENTRY(cuIpcCloseMemHandle, address) {
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     return close_shared(address, false);
 }
 
 CUSLICE_ENTRY(cuIpcGetEventHandle, out, handle) {
-    const Event* event = events.find(handle);
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const Event, event, find_in(events, handle, event));
     if (driver().gpus.front()->spec.is_instance) return CUDA_ERROR_NOT_SUPPORTED;
     return event->shared != nullptr && event->shared->handle(*out) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUSLICE_ENTRY(cuIpcOpenEventHandle, out, ticket) {
-    Context* context = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     std::shared_ptr<SharedEvent> shared;
     if (const CUresult bad = SharedEvent::open(ticket, shared); bad != CUDA_SUCCESS) return bad;
     const auto [handle, event] = events.create();

@@ -34,8 +34,7 @@ unsigned clamped_levels(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned levels) {
 }
 
 CUresult create(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor, unsigned asked) {
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     if ((descriptor.Flags & CUDA_ARRAY3D_SPARSE) != 0) CUSLICE_UNSUPPORTED("sparse mipmapped arrays");
     std::vector<Array> levels(clamped_levels(descriptor, asked));
     std::size_t bytes = 0;
@@ -73,9 +72,8 @@ CUSLICE_ENTRY(cuMipmappedArrayCreate, out, descriptor, levels) {
 }
 
 CUSLICE_ENTRY(cuMipmappedArrayGetLevel, out, handle, level) {
-    const MipmappedArray* mipmap = mipmapped_arrays.find(handle);
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (mipmap == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const MipmappedArray, mipmap, find_in(mipmapped_arrays, handle, mipmap));
     if (level >= mipmap->levels.size()) return CUDA_ERROR_INVALID_VALUE;
     *out = mipmap->levels[level];
     return CUDA_SUCCESS;
@@ -83,8 +81,7 @@ CUSLICE_ENTRY(cuMipmappedArrayGetLevel, out, handle, level) {
 
 CUSLICE_ENTRY(cuMipmappedArrayDestroy, handle) {
     const std::lock_guard hold(driver().lock);
-    const MipmappedArray* mipmap = mipmapped_arrays.find(handle);
-    if (mipmap == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const MipmappedArray, mipmap, find_in(mipmapped_arrays, handle, mipmap));
     for (const CUarray level : mipmap->levels) arrays.destroy(level);
     free_array_block(*mipmap->gpu, mipmap->block);
     mipmapped_arrays.destroy(handle);

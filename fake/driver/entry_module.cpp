@@ -15,9 +15,8 @@ using namespace cuslice::fake;
 namespace {
 
 CUresult load(CUmodule* out, const void* data, const JitLog& log = {}) {
-    Context* context = nullptr;
     if (out == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     const GpuSpec& gpu = context->gpu->spec;
     auto image = std::make_shared<Image>();
     const CUresult read = read_image(data, gpu.major * 10 + gpu.minor, *image);
@@ -28,12 +27,10 @@ CUresult load(CUmodule* out, const void* data, const JitLog& log = {}) {
 }
 
 CUresult get_global(CUmodule handle, const char* name, Variable& out) {
-    Context* context = nullptr;
     if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     const std::lock_guard hold(driver().lock);
-    const Module* module = modules.find(handle);
-    if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const Module, module, find_in(modules, handle, module));
     return find_variable(*module, name, out);
 }
 
@@ -88,16 +85,14 @@ CUSLICE_ENTRY_ANYTIME(cuModuleGetLoadingMode, mode) {
 CUSLICE_ENTRY(cuModuleGetFunction, out, handle, name) {
     if (out == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
-    Module* module = modules.find(handle);
-    if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(Module, module, find_in(modules, handle, module));
     return find_function(*module, name, *out);
 }
 
 CUSLICE_ENTRY(cuModuleGetFunctionCount, count, handle) {
     if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
-    const Module* module = modules.find(handle);
-    if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const Module, module, find_in(modules, handle, module));
     if (!module->image->opaque.empty()) CUSLICE_UNSUPPORTED("cuModuleGetFunctionCount of an image that can't be read");
     *count = static_cast<unsigned>(module->image->kernels.size());
     return CUDA_SUCCESS;
@@ -106,8 +101,7 @@ CUSLICE_ENTRY(cuModuleGetFunctionCount, count, handle) {
 CUSLICE_ENTRY(cuModuleEnumerateFunctions, out, room, handle) {
     if (out == nullptr || room == 0) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
-    Module* module = modules.find(handle);
-    if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(Module, module, find_in(modules, handle, module));
     if (!module->image->opaque.empty())
         CUSLICE_UNSUPPORTED("cuModuleEnumerateFunctions of an image that can't be read");
     for (const KernelInfo& info : module->image->kernels) {

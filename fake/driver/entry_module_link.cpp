@@ -35,8 +35,7 @@ CUresult create(unsigned count, CUjit_option* options, void** values, CUlinkStat
 }
 
 CUresult add(CUlinkState handle, CUjitInputType type, const char* data, std::size_t size) {
-    Link* link = links.find(handle);
-    if (link == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(Link, link, find_in(links, handle, link));
     if (data == nullptr || size == 0 || link->complete) return CUDA_ERROR_INVALID_VALUE;
     if (type == CU_JIT_INPUT_PTX) {
         Image image;
@@ -91,8 +90,7 @@ CUSLICE_ENTRY(cuLinkAddFile, link, type, path, count, options, values) { return 
 CUSLICE_ENTRY(cuLinkAddFile_v2, link, type, path, count, options, values) { return add_file(link, type, path); }
 
 CUSLICE_ENTRY(cuLinkComplete, handle, image, size) {
-    Link* link = links.find(handle);
-    if (link == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(Link, link, find_in(links, handle, link));
     if (image == nullptr || (link->text.empty() && link->cubin.empty())) return CUDA_ERROR_INVALID_VALUE;
     link->complete = true;
     std::string& out = link->cubin.empty() ? link->text : link->cubin;

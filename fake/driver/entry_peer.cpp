@@ -50,8 +50,7 @@ CUSLICE_ENTRY(cuDeviceGetP2PAttribute, value, attribute, source, target) {
 }
 
 CUSLICE_ENTRY(cuCtxEnablePeerAccess, peer_handle, flags) {
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
     const Context* peer = live_context(peer_handle);
@@ -64,8 +63,7 @@ CUSLICE_ENTRY(cuCtxEnablePeerAccess, peer_handle, flags) {
 }
 
 CUSLICE_ENTRY(cuCtxDisablePeerAccess, peer_handle) {
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     const std::lock_guard hold(driver().lock);
     const Context* peer = live_context(peer_handle);
     if (peer == nullptr) return CUDA_ERROR_INVALID_CONTEXT;

@@ -10,8 +10,7 @@ using namespace cuslice::fake;
 namespace {
 
 CUresult release(CUdevice device) {
-    Gpu* gpu = driver().gpu(device);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
     drain_primary(*gpu, true);
     const std::lock_guard hold(driver().lock);
     return release_primary(*gpu);
@@ -19,8 +18,7 @@ CUresult release(CUdevice device) {
 
 /// Ends the context whoever retains it; the retains stay, and the next one starts it again.
 CUresult reset(CUdevice device) {
-    Gpu* gpu = driver().gpu(device);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
     drain_primary(*gpu, false);
     const std::lock_guard hold(driver().lock);
     Primary& primary = primary_of(*gpu);
@@ -29,8 +27,7 @@ CUresult reset(CUdevice device) {
 }
 
 CUresult set_flags(CUdevice device, unsigned flags) {
-    Gpu* gpu = driver().gpu(device);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
     if ((flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
     Primary& primary = primary_of(*gpu);
@@ -43,11 +40,9 @@ CUresult set_flags(CUdevice device, unsigned flags) {
 
 CUSLICE_ENTRY(cuDevicePrimaryCtxRetain, out, device) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    Gpu* gpu = driver().gpu(device);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
     const std::lock_guard hold(driver().lock);
-    Context* context = nullptr;
-    if (const CUresult bad = retain_primary(*gpu, context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, retain_primary(*gpu, context));
     *out = context->handle;
     return CUDA_SUCCESS;
 }
@@ -65,8 +60,7 @@ CUSLICE_ENTRY(cuDevicePrimaryCtxSetFlags, device, flags) { return set_flags(devi
 CUSLICE_ENTRY(cuDevicePrimaryCtxSetFlags_v2, device, flags) { return set_flags(device, flags); }
 
 CUSLICE_ENTRY(cuDevicePrimaryCtxGetState, device, flags, active) {
-    Gpu* gpu = driver().gpu(device);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
     if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(driver().lock);
     const Primary& primary = primary_of(*gpu);

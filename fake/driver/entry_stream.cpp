@@ -13,17 +13,15 @@ using namespace cuslice::fake;
 namespace {
 
 CUresult create(CUstream* out, unsigned flags, int priority) {
-    Context* context = nullptr;
     if (out == nullptr || (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     *out = create_stream(*contexts.find(current_handle), flags, priority);
     return CUDA_SUCCESS;
 }
 
 /// Work that is under way ends by itself; the handle is gone at once.
 CUresult destroy(CUstream handle) {
-    Stream* stream = streams.find(handle);
-    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(Stream, stream, find_in(streams, handle, stream));
     if (stream->green != nullptr && !live_green(stream->green)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (const auto capture = stream->capture.get(); capture != nullptr && capture->origin == handle) {
         end_capture(capture);
@@ -34,8 +32,7 @@ CUresult destroy(CUstream handle) {
 }
 
 CUresult query(CUstream handle, DefaultStream form) {
-    Stream* stream = nullptr;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     if (const CUresult bad = refuse_in_capture(*stream); bad != CUDA_SUCCESS) return bad;
     WorkQueue::look(stream->queue->mark());
     for (const WorkQueue::Mark& mark : implicit_order(*stream)) WorkQueue::look(mark);
@@ -43,8 +40,7 @@ CUresult query(CUstream handle, DefaultStream form) {
 }
 
 CUresult wait_for(CUstream handle, DefaultStream form) {
-    Stream* stream = nullptr;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     if (const CUresult bad = synchronize(*stream); bad != CUDA_SUCCESS) return bad;
     Context* context = live_context(stream->context);
     if (context != nullptr) stream_synchronized(*context->gpu);
@@ -52,53 +48,47 @@ CUresult wait_for(CUstream handle, DefaultStream form) {
 }
 
 CUresult get_priority(CUstream handle, int* out, DefaultStream form) {
-    Stream* stream = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     *out = stream->priority;
     return CUDA_SUCCESS;
 }
 
 CUresult get_flags(CUstream handle, unsigned* out, DefaultStream form) {
-    Stream* stream = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     *out = stream->flags;
     return CUDA_SUCCESS;
 }
 
 CUresult get_id(CUstream handle, unsigned long long* out, DefaultStream form) {
-    Stream* stream = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     *out = stream->id;
     return CUDA_SUCCESS;
 }
 
 CUresult get_context(CUstream handle, CUcontext* out, DefaultStream form) {
-    Stream* stream = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     *out = stream->green != nullptr ? name_of_green(stream->green)->handle : stream->context;
     return CUDA_SUCCESS;
 }
 
 CUresult get_context_2(CUstream handle, CUcontext* out, CUgreenCtx* green, DefaultStream form) {
-    Stream* stream = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const Context* current = live_name(current_handle);
     if (handle == CU_STREAM_PER_THREAD && current != nullptr && current->green != nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     *out = stream->context;
     if (green != nullptr) *green = stream->green;
     return CUDA_SUCCESS;
 }
 
 CUresult get_device(CUstream handle, CUdevice* out, DefaultStream form) {
-    Stream* stream = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     const Context* context = live_context(stream->context);
     if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *out = context->gpu->ordinal;
@@ -106,10 +96,9 @@ CUresult get_device(CUstream handle, CUdevice* out, DefaultStream form) {
 }
 
 CUresult attach_memory(CUstream handle, CUdeviceptr address, size_t length, unsigned flags, DefaultStream form) {
-    Stream* stream = nullptr;
     const bool one_flag = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
     if (!one_flag) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     const Found found = find_block(address);
     if (!found || found.record.kind != BlockKind::Managed || (length != 0 && length != found.record.asked)) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -119,10 +108,9 @@ CUresult attach_memory(CUstream handle, CUdeviceptr address, size_t length, unsi
 
 /// Work that is submitted to the stream later waits for the event; one that was never recorded is no obstacle.
 CUresult wait_event(CUstream handle, CUevent event_handle, unsigned flags, DefaultStream form) {
-    Stream* stream = nullptr;
     const Event* event = events.find(event_handle);
     if ((flags & ~unsigned{CU_EVENT_WAIT_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (const auto capture = event->capture.lock()) {
         // Waiting for captured work makes a stream part of the capture. Its nodes run one after the other in any case.
@@ -136,9 +124,8 @@ CUresult wait_event(CUstream handle, CUevent event_handle, unsigned flags, Defau
 }
 
 CUresult add_callback(CUstream handle, CUstreamCallback callback, void* data, unsigned flags, DefaultStream form) {
-    Stream* stream = nullptr;
     if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     if (const CUresult bad = refuse_in_capture(*stream); bad != CUDA_SUCCESS) return bad;
     return submit_host(*stream, [handle, callback, data] { callback(handle, CUDA_SUCCESS, data); });
 }

@@ -24,9 +24,8 @@ bool good_window(const Stream& stream, const CUaccessPolicyWindow& window) {
 }
 
 CUresult set(CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue* value, DefaultStream form) {
-    Stream* stream = nullptr;
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     StreamSettings& settings = stream->settings;
     switch (static_cast<int>(attribute)) {
         case CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW:
@@ -59,9 +58,8 @@ CUresult set(CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue*
 }
 
 CUresult get(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue* value, DefaultStream form) {
-    Stream* stream = nullptr;
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     const StreamSettings& settings = stream->settings;
     switch (static_cast<int>(attribute)) {
         case CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW:

@@ -12,9 +12,8 @@ namespace {
 bool known(CUstreamCaptureMode mode) { return static_cast<unsigned>(mode) <= CU_STREAM_CAPTURE_MODE_RELAXED; }
 
 CUresult begin(CUstream handle, CUstreamCaptureMode mode, DefaultStream form) {
-    Stream* stream = nullptr;
     if (!known(mode)) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     if (stream->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;  // documented: the legacy stream can't capture
     if (stream->capture != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
     begin_capture(*stream, mode);
@@ -26,9 +25,8 @@ CUresult begin_oldest(CUstream handle, DefaultStream form) {
 }
 
 CUresult end(CUstream handle, CUgraph* out, DefaultStream form) {
-    Stream* stream = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     if (stream->capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
     const std::shared_ptr<Capture> capture = stream->capture;
     if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != std::this_thread::get_id()) {
@@ -46,9 +44,8 @@ CUresult end(CUstream handle, CUgraph* out, DefaultStream form) {
 }
 
 CUresult is_capturing(CUstream handle, CUstreamCaptureStatus* status, DefaultStream form) {
-    Stream* stream = nullptr;
     if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     const auto capture = capture_of(*stream);
     *status = capture != nullptr ? capture->status.load() : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;

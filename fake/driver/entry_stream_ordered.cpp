@@ -41,9 +41,8 @@ CUresult with_frees_done(Allocate allocate) {
 }
 
 CUresult allocate_async(CUdeviceptr* out, size_t bytes, CUstream handle, DefaultStream form) {
-    Stream* stream = nullptr;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     const Context* context = live_context(stream->context);
     if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -55,9 +54,8 @@ CUresult allocate_async(CUdeviceptr* out, size_t bytes, CUstream handle, Default
 
 CUresult allocate_from_pool(CUdeviceptr* out, size_t bytes, CUmemoryPool handle, CUstream stream_handle,
                             DefaultStream form) {
-    Stream* stream = nullptr;
     if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(stream_handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(stream_handle, form, stream));
     return with_frees_done([&] {
         const std::lock_guard hold(driver().lock);
         Pool* pool = pools.find(handle);
@@ -67,8 +65,7 @@ CUresult allocate_from_pool(CUdeviceptr* out, size_t bytes, CUmemoryPool handle,
 }
 
 CUresult free_async(CUdeviceptr address, CUstream handle, DefaultStream form) {
-    Stream* stream = nullptr;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     if (stream->capture != nullptr && !stream->capture->active()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     Task done;
     {
@@ -152,26 +149,23 @@ CUresult set_attribute(Pool& pool, CUmemPool_attribute attribute, const void* in
 }
 
 CUresult default_of(CUmemoryPool* out, CUdevice device) {
-    Gpu* gpu = driver().gpu(device);
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
     const std::lock_guard hold(driver().lock);
     *out = default_pool(*gpu).handle;
     return CUDA_SUCCESS;
 }
 
 CUresult current_of(CUmemoryPool* out, CUdevice device) {
-    Gpu* gpu = driver().gpu(device);
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
     const std::lock_guard hold(driver().lock);
     *out = current_pool(*gpu).handle;
     return CUDA_SUCCESS;
 }
 
 CUresult set_current(CUdevice device, CUmemoryPool handle) {
-    Gpu* gpu = driver().gpu(device);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
     const std::lock_guard hold(driver().lock);
     const Pool* pool = pools.find(handle);
     if (pool == nullptr || pool->doomed || pool->imported || pool->gpu != gpu) return CUDA_ERROR_INVALID_VALUE;
@@ -197,8 +191,7 @@ CUSLICE_ENTRY(cuMemPoolCreate, out, props) {
     if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE) CUSLICE_UNSUPPORTED("cuMemPoolCreate in host memory");
     if ((props->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
         CUSLICE_UNSUPPORTED("cuMemPoolCreate of a pool that is exported as anything but a file descriptor");
-    Gpu* gpu = driver().gpu(props->location.id);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(Gpu, gpu, find_gpu(props->location.id, gpu));
     const std::lock_guard hold(driver().lock);
     if (const CUresult bad = gpu->open(); bad != CUDA_SUCCESS) return bad;
     Pool& pool = new_pool(*gpu);

@@ -7,10 +7,9 @@
 using namespace cuslice::fake;
 
 CUSLICE_ENTRY(cuSurfObjectCreate, out, resource) {
-    Context* context = nullptr;
     if (out == nullptr || resource == nullptr || resource->resType != CU_RESOURCE_TYPE_ARRAY)
         return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     if (const CUresult bad = check_resource(*context, *resource); bad != CUDA_SUCCESS) return bad;
     const Array* array = arrays.find(resource->res.array.hArray);
     if ((array->descriptor.Flags & CUDA_ARRAY3D_SURFACE_LDST) == 0) return CUDA_ERROR_INVALID_VALUE;

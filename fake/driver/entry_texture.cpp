@@ -103,9 +103,8 @@ CUresult check_resource(const Context& context, const CUDA_RESOURCE_DESC& resour
 }  // namespace cuslice::fake
 
 CUSLICE_ENTRY(cuTexObjectCreate, out, resource, texture, view) {
-    Context* context = nullptr;
     if (out == nullptr || resource == nullptr || texture == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     if (const CUresult bad = check_resource(*context, *resource); bad != CUDA_SUCCESS) return bad;
     if (!good_texture(*texture, resource->resType) || (view != nullptr && !good_view(*view, resource->resType)))
         return CUDA_ERROR_INVALID_VALUE;

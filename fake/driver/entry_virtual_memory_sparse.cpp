@@ -72,9 +72,8 @@ CUresult map_one(const CUarrayMapInfo& info, const Gpu& gpu) {
 
 /// Nothing runs that could see whether a tile is bound now or when the stream gets there.
 CUresult map_arrays(CUarrayMapInfo* list, unsigned count, CUstream handle, DefaultStream form) {
-    Stream* stream = nullptr;
     if (list == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = find_stream(handle, form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     if (const CUresult bad = refuse_in_capture(*stream); bad != CUDA_SUCCESS) return bad;
     const Context* context = live_context(stream->context);
     if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;

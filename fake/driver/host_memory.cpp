@@ -7,6 +7,7 @@
 
 #include "fake/driver/addresses.h"
 #include "fake/driver/capture.h"
+#include "fake/driver/find.h"
 
 namespace cuslice::fake {
 namespace {
@@ -32,9 +33,8 @@ std::size_t whole_pages(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096
 }  // namespace
 
 CUresult allocate_host(void** out, std::size_t bytes, unsigned flags) {
-    Context* context = nullptr;
     if (out == nullptr || bytes == 0 || bytes > std::size_t{1} << 46) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     void* memory = mmap(nullptr, whole_pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -56,10 +56,9 @@ CUresult free_host(void* pointer) {
 }
 
 CUresult register_host(void* pointer, std::size_t bytes, unsigned flags) {
-    Context* context = nullptr;
     const auto base = reinterpret_cast<Address>(pointer);
     if (pointer == nullptr || bytes == 0 || base + bytes < base) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     if (is_device_address(base)) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard hold(host_lock);

@@ -1,5 +1,6 @@
 #include "fake/driver/module.h"
 
+#include "fake/driver/find.h"
 #include "fake/driver/log.h"
 #include "fake/driver/state.h"
 
@@ -83,8 +84,7 @@ CUresult load_module(Context& context, std::shared_ptr<const Image> image, CUmod
 }
 
 CUresult unload_module(CUmodule handle) {
-    Module* module = modules.find(handle);
-    if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(Module, module, find_in(modules, handle, module));
     end_module(*module);
     return CUDA_SUCCESS;
 }
@@ -128,8 +128,7 @@ CUresult find_function(Module& module, const std::string& name, CUfunction& out)
 }
 
 CUresult library_module(CUlibrary handle, Context& context, CUmodule& out) {
-    Library* library = libraries.find(handle);
-    if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(Library, library, find_in(libraries, handle, library));
     const auto known = library->modules.find(context.handle);
     if (known != library->modules.end()) {
         out = known->second;
@@ -144,8 +143,7 @@ CUresult library_module(CUlibrary handle, Context& context, CUmodule& out) {
 }
 
 CUresult kernel_function(CUkernel handle, Context& context, CUfunction& out) {
-    const Kernel* kernel = kernels.find(handle);
-    if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUSLICE_FIND(const Kernel, kernel, find_in(kernels, handle, kernel));
     CUmodule module = nullptr;
     if (const CUresult bad = library_module(kernel->library, context, module); bad != CUDA_SUCCESS) return bad;
     return find_function(*modules.find(module), kernel->info->name, out);

@@ -4,6 +4,7 @@
 #include <condition_variable>
 
 #include "fake/driver/architecture.h"
+#include "fake/driver/find.h"
 #include "fake/driver/handles.h"
 #include "fake/driver/mappings.h"
 #include "fake/driver/physical.h"
@@ -80,8 +81,7 @@ CUresult create_multicast(CUmemGenericAllocationHandle& out, const CUmulticastOb
 }
 
 CUresult add_to_team(CUmemGenericAllocationHandle handle, CUdevice device) {
-    Gpu* gpu = driver().gpu(device);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
     if (!can_multicast(gpu->spec)) return CUDA_ERROR_NOT_SUPPORTED;
     const std::lock_guard hold(tables().lock);
     Multicast* object = held(handle);

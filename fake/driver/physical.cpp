@@ -8,6 +8,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "fake/driver/find.h"
 #include "fake/driver/host_room.h"
 #include "fake/driver/mappings.h"
 #include "fake/driver/sharing.h"
@@ -76,8 +77,7 @@ void give_up_physical(CUmemGenericAllocationHandle handle) {
 CUresult create_physical(CUmemGenericAllocationHandle& out, std::size_t size, const CUmemAllocationProp& prop) {
     if (size == 0 || !whole(size) || prop.type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
     if (prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-    Gpu* gpu = driver().gpu(prop.location.id);
-    if (gpu == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    CUSLICE_FIND(Gpu, gpu, find_gpu(prop.location.id, gpu));
     {
         const std::lock_guard hold(driver().lock);
         if (const CUresult bad = gpu->open(); bad != CUDA_SUCCESS) return bad;

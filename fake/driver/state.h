@@ -25,11 +25,16 @@ struct Driver {
 /// Filled by cuInit (initialise.h), valid to the end of the process; never destroyed.
 Driver& driver();
 
-/// The GPU of an ordinal, checked together with the place for the answer.
-inline CUresult device_and(const void* out, CUdevice device, Gpu*& gpu) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+/// The GPU of an ordinal from the program; CUDA_ERROR_INVALID_DEVICE if there is none.
+template <typename Found>
+CUresult find_gpu(CUdevice device, Found*& gpu) {
     gpu = driver().gpu(device);
     return gpu == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+/// The same, checked together with the place for the answer.
+inline CUresult device_and(const void* out, CUdevice device, Gpu*& gpu) {
+    return out == nullptr ? CUDA_ERROR_INVALID_VALUE : find_gpu(device, gpu);
 }
 
 }  // namespace cuslice::fake

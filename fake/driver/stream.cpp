@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "fake/driver/find.h"
 #include "fake/driver/green_context.h"
 #include "fake/driver/model_time.h"
 #include "fake/driver/work_fault.h"
@@ -107,8 +108,7 @@ CUresult find_stream(CUstream handle, DefaultStream form, Stream*& stream) {
         if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
         return stream->green == nullptr || live_green(stream->green) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
     }
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     const bool per_thread = handle == CU_STREAM_PER_THREAD || (handle == nullptr && form == DefaultStream::PerThread);
     const Context& name = *contexts.find(current_handle);
     stream = per_thread ? &per_thread_stream(name) : &legacy_stream(name);

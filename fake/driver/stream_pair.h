@@ -23,3 +23,9 @@ constexpr DefaultStream default_stream_of(std::string_view function) {
 #define CUSLICE_STREAM_PAIR(name, function, ...)     \
     CUSLICE_STREAM_FORM(name, function, __VA_ARGS__) \
     CUSLICE_STREAM_FORM(name##_ptsz, function, __VA_ARGS__)
+/// The oldest form of a function, the one whose sizes have 64 bits, and that one's form for the per-thread default
+/// stream: _ptsz where the function takes a stream, else _ptds.
+#define CUSLICE_STREAM_FORMS(name, suffix, function, ...) \
+    CUSLICE_STREAM_FORM(name, function, __VA_ARGS__)      \
+    CUSLICE_STREAM_FORM(name##_v2, function, __VA_ARGS__) \
+    CUSLICE_STREAM_FORM(name##_v2##suffix, function, __VA_ARGS__)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fake/driver/find.h"
 #include "fake/driver/host_memory.h"
 #include "fake/driver/work_fault.h"
 
@@ -71,20 +72,16 @@ CUresult resolve_end(const End& end, std::size_t size, Access access, Extents& e
 }
 
 CUresult run_transfer(NodeType type, Task task, const Order& order) {
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
-    Stream* stream = nullptr;
-    if (const CUresult bad = find_stream(order.stream, order.form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND(Stream, stream, find_stream(order.stream, order.form, stream));
     if (const CUresult bad = submit(*stream, type, std::move(task)); bad != CUDA_SUCCESS) return bad;
     if (order.wait && stream->capture == nullptr) stream->queue->wait();
     return fault_of_work(*context);
 }
 
 CUresult copy_linear(const End& to, const End& from, std::size_t bytes, const Order& order) {
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
-    Stream* stream = nullptr;
-    if (const CUresult bad = find_stream(order.stream, order.form, stream); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
+    CUSLICE_FIND(Stream, stream, find_stream(order.stream, order.form, stream));
     if (bytes == 0) return CUDA_SUCCESS;
     Extents source, target;
     if (const CUresult bad = resolve_end(from, bytes, Access::Read, source); bad != CUDA_SUCCESS) return bad;
@@ -122,8 +119,7 @@ CUresult check_fill(const Fill& fill, CUcontext context, int gpu, CheckedFill& o
 }
 
 CUresult fill_rows(const Fill& fill, const Order& order) {
-    Context* context = nullptr;
-    if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) return bad;
+    CUSLICE_FIND(Context, context, current_context(context));
     CheckedFill checked;
     if (const CUresult bad = check_fill(fill, current_handle, accessing_gpu(), checked); bad != CUDA_SUCCESS)
         return bad;
