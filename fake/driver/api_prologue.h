@@ -22,7 +22,11 @@ CUresult unsupported(const char* name, std::atomic<bool>& said);
 /// Defines a function of the driver's: CUSLICE_ENTRY(cuMemFree_v2, address) { ... }. The body runs once the call may be
 /// made; the parameters' types are those of cuda.h.
 #define CUSLICE_ENTRY(name, ...) CUSLICE_ENTRY_BEHIND(false, name, __VA_ARGS__)
-/// The same of a function that works before cuInit.
+/// Defines a function's oldest form and its form _v2, which do the same: CUSLICE_ENTRY_PAIR(cuMemFree, free, address).
+#define CUSLICE_ENTRY_PAIR(name, function, ...)                        \
+    CUSLICE_ENTRY(name, __VA_ARGS__) { return function(__VA_ARGS__); } \
+    CUSLICE_ENTRY(name##_v2, __VA_ARGS__) { return function(__VA_ARGS__); }
+/// As CUSLICE_ENTRY, of a function that works before cuInit.
 #define CUSLICE_ENTRY_ANYTIME(name, ...) CUSLICE_ENTRY_BEHIND(true, name, __VA_ARGS__)
 
 #define CUSLICE_ENTRY_BEHIND(anytime, name, ...)                                       \

@@ -77,9 +77,7 @@ CUSLICE_ENTRY(cuCtxCreate_v4, out, params, flags, device) {
     return create(out, flags, device, 3020);
 }
 
-CUSLICE_ENTRY(cuCtxDestroy, context) { return destroy(context); }
-
-CUSLICE_ENTRY(cuCtxDestroy_v2, context) { return destroy(context); }
+CUSLICE_ENTRY_PAIR(cuCtxDestroy, destroy, context)
 
 CUSLICE_ENTRY(cuCtxAttach, out, flags) {
     if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -100,13 +98,8 @@ CUSLICE_ENTRY(cuCtxDetach, handle) {
     return destroy(handle);
 }
 
-CUSLICE_ENTRY(cuCtxPushCurrent, context) { return push(context); }
-
-CUSLICE_ENTRY(cuCtxPushCurrent_v2, context) { return push(context); }
-
-CUSLICE_ENTRY(cuCtxPopCurrent, out) { return pop(out); }
-
-CUSLICE_ENTRY(cuCtxPopCurrent_v2, out) { return pop(out); }
+CUSLICE_ENTRY_PAIR(cuCtxPushCurrent, push, context)
+CUSLICE_ENTRY_PAIR(cuCtxPopCurrent, pop, out)
 
 CUSLICE_ENTRY(cuCtxSetCurrent, handle) {
     if (handle != nullptr && live_context(handle) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;

@@ -14,13 +14,24 @@ CUresult context_and(const void* out, Context*& context) {
     return current_context(context);
 }
 
-}  // namespace
-
-CUSLICE_ENTRY(cuCtxGetFlags, flags) {
-    CUSLICE_FIND(Context, context, context_and(flags, context));
-    *flags = context->flags;
+template <typename Value>
+CUresult give(Value* out, Value Context::*member) {
+    CUSLICE_FIND(Context, context, context_and(out, context));
+    *out = context->*member;
     return CUDA_SUCCESS;
 }
+
+template <typename Value>
+CUresult prefer(Value value, Value last, Value Context::*member) {
+    if (static_cast<unsigned>(value) > static_cast<unsigned>(last)) return CUDA_ERROR_INVALID_VALUE;
+    CUSLICE_FIND(Context, context, current_context(context));
+    context->*member = value;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUSLICE_ENTRY(cuCtxGetFlags, flags) { return give(flags, &Context::flags); }
 
 CUSLICE_ENTRY(cuCtxSetFlags, flags) {
     if ((flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -47,30 +58,16 @@ CUSLICE_ENTRY(cuCtxSetLimit, limit, value) {
     return CUDA_SUCCESS;
 }
 
-CUSLICE_ENTRY(cuCtxGetCacheConfig, config) {
-    CUSLICE_FIND(Context, context, context_and(config, context));
-    *config = context->cache_config;
-    return CUDA_SUCCESS;
-}
+CUSLICE_ENTRY(cuCtxGetCacheConfig, config) { return give(config, &Context::cache_config); }
 
 CUSLICE_ENTRY(cuCtxSetCacheConfig, config) {
-    if (static_cast<unsigned>(config) > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
-    context->cache_config = config;
-    return CUDA_SUCCESS;
+    return prefer(config, CU_FUNC_CACHE_PREFER_EQUAL, &Context::cache_config);
 }
 
-CUSLICE_ENTRY(cuCtxGetSharedMemConfig, config) {
-    CUSLICE_FIND(Context, context, context_and(config, context));
-    *config = context->shared_config;
-    return CUDA_SUCCESS;
-}
+CUSLICE_ENTRY(cuCtxGetSharedMemConfig, config) { return give(config, &Context::shared_config); }
 
 CUSLICE_ENTRY(cuCtxSetSharedMemConfig, config) {
-    if (static_cast<unsigned>(config) > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Context, context, current_context(context));
-    context->shared_config = config;
-    return CUDA_SUCCESS;
+    return prefer(config, CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE, &Context::shared_config);
 }
 
 CUSLICE_ENTRY(cuCtxGetStreamPriorityRange, least, greatest) {

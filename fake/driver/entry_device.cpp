@@ -42,9 +42,7 @@ CUSLICE_ENTRY(cuDeviceGetName, name, len, device) {
     return copy_text(name, len, gpu->spec.name);
 }
 
-CUSLICE_ENTRY(cuDeviceGetUuid, uuid, device) { return get_uuid(uuid, device); }
-
-CUSLICE_ENTRY(cuDeviceGetUuid_v2, uuid, device) { return get_uuid(uuid, device); }
+CUSLICE_ENTRY_PAIR(cuDeviceGetUuid, get_uuid, uuid, device)
 
 CUSLICE_ENTRY(cuDeviceGetLuid, luid, mask, device) {
     CUSLICE_FIND(Gpu, gpu, device_and(luid, device, gpu));

@@ -69,9 +69,7 @@ CUSLICE_ENTRY(cuEventCreate, out, flags) {
     return CUDA_SUCCESS;
 }
 
-CUSLICE_ENTRY(cuEventDestroy, event) { return destroy(event); }
-
-CUSLICE_ENTRY(cuEventDestroy_v2, event) { return destroy(event); }
+CUSLICE_ENTRY_PAIR(cuEventDestroy, destroy, event)
 
 CUSLICE_STREAM_PAIR(cuEventRecord, record_plain, event, stream)
 CUSLICE_STREAM_PAIR(cuEventRecordWithFlags, record, event, stream, flags)
@@ -93,6 +91,4 @@ CUSLICE_ENTRY(cuEventSynchronize, handle) {
     return fault_of_work(*context);
 }
 
-CUSLICE_ENTRY(cuEventElapsedTime, milliseconds, start, end) { return elapsed(milliseconds, start, end); }
-
-CUSLICE_ENTRY(cuEventElapsedTime_v2, milliseconds, start, end) { return elapsed(milliseconds, start, end); }
+CUSLICE_ENTRY_PAIR(cuEventElapsedTime, elapsed, milliseconds, start, end)

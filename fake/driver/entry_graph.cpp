@@ -44,6 +44,12 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
     return CUDA_SUCCESS;
 }
 
+CUresult instantiate_with_log(CUgraphExec* out, CUgraph graph, CUgraphNode* error, char* log, size_t size) {
+    if (error != nullptr) *error = nullptr;
+    if (log != nullptr && size > 0) *log = '\0';
+    return instantiate(out, graph, 0);
+}
+
 CUresult instantiate_with(CUgraphExec* out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params, DefaultStream) {
     if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = instantiate(out, graph, params->flags);
@@ -156,17 +162,7 @@ CUSLICE_ENTRY(cuGraphNodeGetType, handle, type) {
     return CUDA_SUCCESS;
 }
 
-CUSLICE_ENTRY(cuGraphInstantiate, out, graph, error, log, size) {
-    if (error != nullptr) *error = nullptr;
-    if (log != nullptr && size > 0) *log = '\0';
-    return instantiate(out, graph, 0);
-}
-
-CUSLICE_ENTRY(cuGraphInstantiate_v2, out, graph, error, log, size) {
-    if (error != nullptr) *error = nullptr;
-    if (log != nullptr && size > 0) *log = '\0';
-    return instantiate(out, graph, 0);
-}
+CUSLICE_ENTRY_PAIR(cuGraphInstantiate, instantiate_with_log, out, graph, error, log, size)
 
 CUSLICE_ENTRY(cuGraphInstantiateWithFlags, out, graph, flags) { return instantiate(out, graph, flags); }
 

@@ -139,6 +139,4 @@ CUSLICE_ENTRY(cuMemAllocManaged, out, bytes, flags) {
     return CUDA_SUCCESS;
 }
 
-CUSLICE_ENTRY(cuMemFree_v2, address) { return free_memory(address); }
-
-CUSLICE_ENTRY(cuMemFree, address) { return free_memory(address); }
+CUSLICE_ENTRY_PAIR(cuMemFree, free_memory, address)

@@ -75,21 +75,10 @@ CUresult describe_3d(Descriptor* out, CUarray handle) {
 
 }  // namespace
 
-CUSLICE_ENTRY(cuArrayCreate, out, descriptor) { return create_2d(out, descriptor); }
-
-CUSLICE_ENTRY(cuArrayCreate_v2, out, descriptor) { return create_2d(out, descriptor); }
-
-CUSLICE_ENTRY(cuArray3DCreate, out, descriptor) { return create_3d(out, descriptor); }
-
-CUSLICE_ENTRY(cuArray3DCreate_v2, out, descriptor) { return create_3d(out, descriptor); }
-
-CUSLICE_ENTRY(cuArrayGetDescriptor, out, array) { return describe_2d(out, array); }
-
-CUSLICE_ENTRY(cuArrayGetDescriptor_v2, out, array) { return describe_2d(out, array); }
-
-CUSLICE_ENTRY(cuArray3DGetDescriptor, out, array) { return describe_3d(out, array); }
-
-CUSLICE_ENTRY(cuArray3DGetDescriptor_v2, out, array) { return describe_3d(out, array); }
+CUSLICE_ENTRY_PAIR(cuArrayCreate, create_2d, out, descriptor)
+CUSLICE_ENTRY_PAIR(cuArray3DCreate, create_3d, out, descriptor)
+CUSLICE_ENTRY_PAIR(cuArrayGetDescriptor, describe_2d, out, array)
+CUSLICE_ENTRY_PAIR(cuArray3DGetDescriptor, describe_3d, out, array)
 
 CUSLICE_ENTRY(cuArrayDestroy, handle) {
     const std::lock_guard hold(driver().lock);

@@ -22,6 +22,11 @@ CUresult device_pointer(Address& out, void* pointer, unsigned flags) {
     return CUDA_SUCCESS;
 }
 
+CUresult register_flagged(void* pointer, std::size_t bytes, unsigned flags) {
+    if ((flags & ~all_register_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
+    return register_host(pointer, bytes, flags);
+}
+
 }  // namespace
 
 CUSLICE_ENTRY(cuMemAllocHost, out, bytes) { return allocate_host(out, bytes, 0); }
@@ -38,15 +43,7 @@ CUSLICE_ENTRY(cuMemFreeHost, pointer) {
     return free_host(pointer);
 }
 
-CUSLICE_ENTRY(cuMemHostRegister, pointer, bytes, flags) {
-    if ((flags & ~all_register_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
-    return register_host(pointer, bytes, flags);
-}
-
-CUSLICE_ENTRY(cuMemHostRegister_v2, pointer, bytes, flags) {
-    if ((flags & ~all_register_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
-    return register_host(pointer, bytes, flags);
-}
+CUSLICE_ENTRY_PAIR(cuMemHostRegister, register_flagged, pointer, bytes, flags)
 
 CUSLICE_ENTRY(cuMemHostUnregister, pointer) { return unregister_host(pointer); }
 

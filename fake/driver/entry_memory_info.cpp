@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "fake/driver/api_prologue.h"
 #include "fake/driver/known_memory.h"
 #include "fake/driver/state.h"
@@ -18,62 +21,36 @@ std::uint64_t host_use(const GpuSpec& gpu) {
     return base + looks.fetch_add(1, std::memory_order_relaxed) * 5 % 8 * step;
 }
 
-CUresult info(std::uint64_t& free, std::uint64_t& total) {
+/// What doesn't fit the 32 bits of the oldest form is said as the most that does.
+template <typename Number>
+void give(Number* out, std::uint64_t bytes) {
+    if (out != nullptr) *out = static_cast<Number>(std::min<std::uint64_t>(bytes, std::numeric_limits<Number>::max()));
+}
+
+constexpr auto info = [](auto* free, auto* total) {
     Context* context = nullptr;
     if (const CUresult bad = current_context(context); bad != CUDA_SUCCESS) [[unlikely]]
         return bad;
-    total = context->gpu->capacity();
+    const std::uint64_t all = context->gpu->capacity();
     const std::uint64_t used = context->gpu->books.used_by_all() + host_use(context->gpu->spec);
-    free = used < total ? total - used : 0;
+    give(free, used < all ? all - used : 0);
+    give(total, all);
     return CUDA_SUCCESS;
-}
+};
 
-unsigned clipped(std::uint64_t bytes) { return bytes > 0xffffffffULL ? 0xffffffffU : static_cast<unsigned>(bytes); }
-
-CUresult address_range(Address& base, std::size_t& size, Address address) {
+constexpr auto address_range = [](auto* base, auto* size, Address address) {
     CUSLICE_FIND(Context, context, current_context(context));
     const auto known = what_is(address);
     if (!known) return CUDA_ERROR_NOT_FOUND;  // page-locked host memory is known like any other
-    base = known->base;
-    size = known->size;
+    if (base != nullptr) *base = static_cast<std::remove_pointer_t<decltype(base)>>(known->base);
+    if (size != nullptr) *size = static_cast<std::remove_pointer_t<decltype(size)>>(known->size);
     return CUDA_SUCCESS;
-}
+};
 
 }  // namespace
 
-CUSLICE_ENTRY(cuMemGetInfo_v2, free, total) {
-    std::uint64_t left = 0, all = 0;
-    if (const CUresult bad = info(left, all); bad != CUDA_SUCCESS) return bad;
-    if (free != nullptr) *free = left;
-    if (total != nullptr) *total = all;
-    return CUDA_SUCCESS;
-}
-
-CUSLICE_ENTRY(cuMemGetInfo, free, total) {
-    std::uint64_t left = 0, all = 0;
-    if (const CUresult bad = info(left, all); bad != CUDA_SUCCESS) return bad;
-    if (free != nullptr) *free = clipped(left);
-    if (total != nullptr) *total = clipped(all);
-    return CUDA_SUCCESS;
-}
-
-CUSLICE_ENTRY(cuMemGetAddressRange_v2, base, size, address) {
-    Address start = 0;
-    std::size_t bytes = 0;
-    if (const CUresult bad = address_range(start, bytes, address); bad != CUDA_SUCCESS) return bad;
-    if (base != nullptr) *base = start;
-    if (size != nullptr) *size = bytes;
-    return CUDA_SUCCESS;
-}
-
-CUSLICE_ENTRY(cuMemGetAddressRange, base, size, address) {
-    Address start = 0;
-    std::size_t bytes = 0;
-    if (const CUresult bad = address_range(start, bytes, address); bad != CUDA_SUCCESS) return bad;
-    if (base != nullptr) *base = static_cast<CUdeviceptr_v1>(start);
-    if (size != nullptr) *size = static_cast<unsigned>(bytes);
-    return CUDA_SUCCESS;
-}
+CUSLICE_ENTRY_PAIR(cuMemGetInfo, info, free, total)
+CUSLICE_ENTRY_PAIR(cuMemGetAddressRange, address_range, base, size, address)
 
 // This GPU exports no memory to other devices; what is documented of the arguments is checked all the same.
 CUSLICE_ENTRY(cuMemGetHandleForAddressRange, handle, address, size, type, flags) {

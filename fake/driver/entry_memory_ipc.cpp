@@ -40,9 +40,7 @@ CUSLICE_ENTRY(cuIpcGetMemHandle, out, address) {
     return CUDA_SUCCESS;
 }
 
-CUSLICE_ENTRY(cuIpcOpenMemHandle, out, handle, flags) { return open(out, handle, flags); }
-
-CUSLICE_ENTRY(cuIpcOpenMemHandle_v2, out, handle, flags) { return open(out, handle, flags); }
+CUSLICE_ENTRY_PAIR(cuIpcOpenMemHandle, open, out, handle, flags)
 
 CUSLICE_ENTRY(cuIpcCloseMemHandle, address) {
     CUSLICE_FIND(Context, context, current_context(context));

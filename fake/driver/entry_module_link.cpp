@@ -73,9 +73,7 @@ CUresult add_file(CUlinkState handle, CUjitInputType type, const char* path) {
 
 }  // namespace
 
-CUSLICE_ENTRY(cuLinkCreate, count, options, values, out) { return create(count, options, values, out); }
-
-CUSLICE_ENTRY(cuLinkCreate_v2, count, options, values, out) { return create(count, options, values, out); }
+CUSLICE_ENTRY_PAIR(cuLinkCreate, create, count, options, values, out)
 
 CUSLICE_ENTRY(cuLinkAddData, link, type, data, size, name, count, options, values) {
     return add(link, type, static_cast<const char*>(data), size);

@@ -47,17 +47,9 @@ CUSLICE_ENTRY(cuDevicePrimaryCtxRetain, out, device) {
     return CUDA_SUCCESS;
 }
 
-CUSLICE_ENTRY(cuDevicePrimaryCtxRelease, device) { return release(device); }
-
-CUSLICE_ENTRY(cuDevicePrimaryCtxRelease_v2, device) { return release(device); }
-
-CUSLICE_ENTRY(cuDevicePrimaryCtxReset, device) { return reset(device); }
-
-CUSLICE_ENTRY(cuDevicePrimaryCtxReset_v2, device) { return reset(device); }
-
-CUSLICE_ENTRY(cuDevicePrimaryCtxSetFlags, device, flags) { return set_flags(device, flags); }
-
-CUSLICE_ENTRY(cuDevicePrimaryCtxSetFlags_v2, device, flags) { return set_flags(device, flags); }
+CUSLICE_ENTRY_PAIR(cuDevicePrimaryCtxRelease, release, device)
+CUSLICE_ENTRY_PAIR(cuDevicePrimaryCtxReset, reset, device)
+CUSLICE_ENTRY_PAIR(cuDevicePrimaryCtxSetFlags, set_flags, device, flags)
 
 CUSLICE_ENTRY(cuDevicePrimaryCtxGetState, device, flags, active) {
     CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));

@@ -47,26 +47,13 @@ CUresult wait_for(CUstream handle, DefaultStream form) {
     return CUDA_SUCCESS;
 }
 
-CUresult get_priority(CUstream handle, int* out, DefaultStream form) {
+template <auto kMember>
+constexpr auto get = [](CUstream handle, auto* out, DefaultStream form) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
-    *out = stream->priority;
+    *out = stream->*kMember;
     return CUDA_SUCCESS;
-}
-
-CUresult get_flags(CUstream handle, unsigned* out, DefaultStream form) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
-    *out = stream->flags;
-    return CUDA_SUCCESS;
-}
-
-CUresult get_id(CUstream handle, unsigned long long* out, DefaultStream form) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
-    *out = stream->id;
-    return CUDA_SUCCESS;
-}
+};
 
 CUresult get_context(CUstream handle, CUcontext* out, DefaultStream form) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -136,15 +123,13 @@ CUSLICE_ENTRY(cuStreamCreate, out, flags) { return create(out, flags, 0); }
 
 CUSLICE_ENTRY(cuStreamCreateWithPriority, out, flags, priority) { return create(out, flags, priority); }
 
-CUSLICE_ENTRY(cuStreamDestroy, stream) { return destroy(stream); }
-
-CUSLICE_ENTRY(cuStreamDestroy_v2, stream) { return destroy(stream); }
+CUSLICE_ENTRY_PAIR(cuStreamDestroy, destroy, stream)
 
 CUSLICE_STREAM_PAIR(cuStreamQuery, query, stream)
 CUSLICE_STREAM_PAIR(cuStreamSynchronize, wait_for, stream)
-CUSLICE_STREAM_PAIR(cuStreamGetPriority, get_priority, stream, out)
-CUSLICE_STREAM_PAIR(cuStreamGetFlags, get_flags, stream, out)
-CUSLICE_STREAM_PAIR(cuStreamGetId, get_id, stream, out)
+CUSLICE_STREAM_PAIR(cuStreamGetPriority, get<&Stream::priority>, stream, out)
+CUSLICE_STREAM_PAIR(cuStreamGetFlags, get<&Stream::flags>, stream, out)
+CUSLICE_STREAM_PAIR(cuStreamGetId, get<&Stream::id>, stream, out)
 CUSLICE_STREAM_PAIR(cuStreamGetCtx, get_context, stream, out)
 CUSLICE_STREAM_PAIR(cuStreamGetCtx_v2, get_context_2, stream, out, green)
 CUSLICE_STREAM_PAIR(cuStreamGetDevice, get_device, stream, out)

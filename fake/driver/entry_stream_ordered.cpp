@@ -148,19 +148,13 @@ CUresult set_attribute(Pool& pool, CUmemPool_attribute attribute, const void* in
     }
 }
 
-CUresult default_of(CUmemoryPool* out, CUdevice device) {
+/// One of a device's pools: default_pool or current_pool.
+template <auto kPool>
+CUresult pool_of(CUmemoryPool* out, CUdevice device) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
     const std::lock_guard hold(driver().lock);
-    *out = default_pool(*gpu).handle;
-    return CUDA_SUCCESS;
-}
-
-CUresult current_of(CUmemoryPool* out, CUdevice device) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_FIND(Gpu, gpu, find_gpu(device, gpu));
-    const std::lock_guard hold(driver().lock);
-    *out = current_pool(*gpu).handle;
+    *out = kPool(*gpu).handle;
     return CUDA_SUCCESS;
 }
 
@@ -257,20 +251,20 @@ CUSLICE_ENTRY(cuMemPoolGetAccess, flags, handle, location) {
     return CUDA_SUCCESS;
 }
 
-CUSLICE_ENTRY(cuDeviceGetDefaultMemPool, out, device) { return default_of(out, device); }
+CUSLICE_ENTRY(cuDeviceGetDefaultMemPool, out, device) { return pool_of<default_pool>(out, device); }
 
-CUSLICE_ENTRY(cuDeviceGetMemPool, out, device) { return current_of(out, device); }
+CUSLICE_ENTRY(cuDeviceGetMemPool, out, device) { return pool_of<current_pool>(out, device); }
 
 CUSLICE_ENTRY(cuDeviceSetMemPool, device, pool) { return set_current(device, pool); }
 
 CUSLICE_ENTRY(cuMemGetDefaultMemPool, out, location, type) {
     if (!on_device(location, type)) CUSLICE_UNSUPPORTED("cuMemGetDefaultMemPool of anything but a device's memory");
-    return default_of(out, location->id);
+    return pool_of<default_pool>(out, location->id);
 }
 
 CUSLICE_ENTRY(cuMemGetMemPool, out, location, type) {
     if (!on_device(location, type)) CUSLICE_UNSUPPORTED("cuMemGetMemPool of anything but a device's memory");
-    return current_of(out, location->id);
+    return pool_of<current_pool>(out, location->id);
 }
 
 CUSLICE_ENTRY(cuMemSetMemPool, location, type, pool) {

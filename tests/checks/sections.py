@@ -27,7 +27,7 @@ WITH_THEIR_KIN = {
 PLACES = {
     "shim": ("shim/driver", "hooks_", r"^CUSLICE_(?:HOOK(?:_\w+)?|CHECKED)\((cu\w+)"),
     "split": ("virtual_gpu/split", "", r"^CUSLICE_SPLIT(?:_FORM)?\((cu\w+)"),
-    "fake": ("fake/driver", "entry_", r"^(?:CUSLICE_(?:ENTRY(?:_ANYTIME)?|STREAM_FORMS?|STREAM_PAIR)\(|CUresult CUDAAPI )(cu\w+)"),
+    "fake": ("fake/driver", "entry_", r"^(?:CUSLICE_(?:ENTRY|STREAM)(?:_\w+)?\(|CUresult CUDAAPI )(cu\w+)"),
 }
 
 

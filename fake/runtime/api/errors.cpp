@@ -11,9 +11,9 @@ struct Text {
 };
 
 constexpr Text texts[] = {
-#define CUSLICE_CUDART_ERROR(name, text) {name, #name, text},
+#define ERROR(name, text) {name, #name, text},
 #include "fake/runtime/errors.def"
-#undef CUSLICE_CUDART_ERROR
+#undef ERROR
 };
 
 const Text* find(cudaError_t code) {

@@ -7,11 +7,11 @@
 using namespace cuslice::tests;
 
 SCENARIO_IN_CHILD("every error has the name that its enumerator has") {
-#define CUSLICE_CUDART_ERROR(name, text)                     \
+#define ERROR(name, text)                     \
     CHECK(std::string(RT(cudaGetErrorName)(name)) == #name); \
     CHECK(std::string(RT(cudaGetErrorString)(name)) == text);
 #include "fake/runtime/errors.def"
-#undef CUSLICE_CUDART_ERROR
+#undef ERROR
     CHECK(std::string(RT(cudaGetErrorString)(cudaErrorMemoryAllocation)) == "out of memory");
     CHECK(std::string(RT(cudaGetErrorName)(static_cast<cudaError_t>(11))) == "unrecognized error code");
     CHECK(std::string(RT(cudaGetErrorString)(static_cast<cudaError_t>(-1))) == "unrecognized error code");
