@@ -5,16 +5,22 @@
 #   scripts/compat.sh                  all of them
 #   scripts/compat.sh numba gpustat    only these
 #
-# torch takes some 6 GB of disk: PyTorch with the libraries of NVIDIA that it needs.
+# torch, tensorflow and jax take some 6 GB of disk each, with the libraries of NVIDIA that they need; keras is tensorflow's.
+# tensorflow takes half an hour: each figure is a process of its own. jax needs bubblewrap.
+#
+#   COMPAT_PRESET=dev scripts/compat.sh jax    another build than release
 #
 # Each line says PASS or FAIL and what was seen. Exits with 1 if anything failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 declare -A packages=([numba]="numba==0.68.1" [gpustat]="gpustat==1.1.1 nvidia-ml-py==13.580.82"
-                    [nvitop]="nvitop==1.7.2 nvidia-ml-py==13.580.82" [torch]="torch==2.15.0 numpy==2.4.6")
+                    [nvitop]="nvitop==1.7.2 nvidia-ml-py==13.580.82" [torch]="torch==2.15.0 numpy==2.4.6"
+                    [tensorflow]="tensorflow[and-cuda]==2.21.0" [keras]="tensorflow[and-cuda]==2.21.0" [jax]="jax[cuda12]==0.10.2")
+# keras is in tensorflow's environment.
+declare -A folders=([keras]=tensorflow)
 
-[ $# -gt 0 ] || set -- numba gpustat nvitop torch
+[ $# -gt 0 ] || set -- numba gpustat nvitop torch tensorflow keras jax
 for name in "$@"; do
     if [ -z "${packages[$name]:-}" ]; then
         echo "compat: there is no $name here; it is one of: ${!packages[*]}" >&2
@@ -22,15 +28,16 @@ for name in "$@"; do
     fi
 done
 
-scripts/build.sh release product >&2
-cuslice=$PWD/build/release/bin/cuslice
+preset=${COMPAT_PRESET:-release}
+scripts/build.sh "$preset" product >&2
+cuslice=$PWD/build/$preset/bin/cuslice
 export CUSLICE_FAKE_DIR
 CUSLICE_FAKE_DIR=$(mktemp -d /dev/shm/cuslice-compat-XXXXXX)
 trap 'rm -rf "$CUSLICE_FAKE_DIR"' EXIT
 
 # An environment with exactly those packages. What was installed is noted last, so that a half is not taken for a whole.
 install() {
-    local folder=build/compat/$1 want=${packages[$1]}
+    local folder=build/compat/${folders[$1]:-$1} want=${packages[$1]}
     if [ "$(cat "$folder/installed" 2>/dev/null)" != "$want" ]; then
         rm -rf "$folder"
         python3 -m venv "$folder" || return
@@ -78,6 +85,33 @@ check_torch() {
     echo "--- four ranks under torchrun, on four parts of one GPU"
     "$cuslice" run --fake 1xt4 --split 0=4 -- build/compat/torch/bin/torchrun --nproc-per-node 4 \
         tests/compat/torch_ranks.py 3776 || bad=1
+    return "$bad"
+}
+
+# TensorFlow 2.21 doesn't find libcusolver.so.11 by itself.
+with_tensorflow() {
+    local site
+    site=$(echo build/compat/tensorflow/lib/python3*/site-packages)
+    LD_LIBRARY_PATH=$PWD/$site/nvidia/cusolver/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+        python3 "tests/compat/$1.py" "$cuslice" build/compat/tensorflow/bin/python "${@:2}"
+}
+
+check_tensorflow() {
+    local bad=0
+    with_tensorflow tensorflow_rows everything fraction three_processes each_gpu growth choice logical parts mirrored towers \
+        wrong_words libraries fields || bad=1
+    with_tensorflow frameworks_sweep tensorflow_programs.py || bad=1
+    return "$bad"
+}
+
+check_keras() {
+    with_tensorflow tensorflow_rows keras
+}
+
+check_jax() {
+    local bad=0
+    python3 tests/compat/jax_rows.py "$cuslice" build/compat/jax/bin/python || bad=1
+    python3 tests/compat/frameworks_sweep.py "$cuslice" build/compat/jax/bin/python jax_programs.py t4 laptop-2g h200 || bad=1
     return "$bad"
 }
 

@@ -1,0 +1,126 @@
+"""JAX as its pages show it, as programs that know nothing of cuslice:
+
+  jax_programs.py COMMAND [WORD…]      COMMAND is a function below that is named after it
+
+Each writes what it saw to stdout, as lines of JSON. jax_rows.py runs them.
+"""
+import json
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy
+
+MIB = 1 << 20
+
+
+def tell(**seen):
+    """One line for whoever runs this."""
+    print(json.dumps(seen), flush=True)
+
+
+def first_words(error):
+    """An error's kind, and as much of its text as tells it from others."""
+    text = str(error).strip()
+    return type(error).__name__ + ": " + (text if len(text) < 600 else text[:200] + " … " + text[-400:])
+
+
+def books():
+    """What the fake driver has on record for this process, GPU by GPU: MiB that are held, and those of the program's own
+    allocations among them."""
+    clean = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    text = subprocess.run([os.environ["COMPAT_WATCH"], "--json", "--list"], env=clean, check=True, capture_output=True, text=True)
+    rows = [row for row in json.loads(text.stdout) if row["pid"] == os.getpid()]
+    return ([row["used"] / MIB for row in rows], sum(row["used"] - row["context"] - row["modules"] for row in rows) / MIB)
+
+
+def put(mib, device):
+    """A block on a device. It is written, as all of JAX's are."""
+    block = jax.device_put(numpy.empty(mib * MIB, numpy.uint8), device)
+    block.block_until_ready()
+    return block
+
+
+def take(*_):
+    """Nothing set at all: the pool of each GPU, which JAX takes with the first block there."""
+    devices = jax.devices("gpu")
+    kept = [put(1, device) for device in devices]
+    tell(devices=len(kept), pool=books()[1],
+         limits=[(device.memory_stats() or {}).get("bytes_limit", 0) / MIB for device in devices])
+
+
+def steps(*sizes):
+    """Blocks of these sizes on the first GPU, then all deleted: what is held after each."""
+    device = jax.devices("gpu")[0]
+    tell(put=0, held=books()[0])
+    kept = []
+    for size in sizes:
+        try:
+            kept.append(put(int(size), device))
+        except Exception as error:  # pylint: disable=broad-except
+            tell(error=first_words(error))
+            break
+        tell(put=int(size), held=books()[0])
+    for block in kept:
+        block.delete()
+    tell(deleted=len(kept), held=books()[0])
+
+
+def everything(step="64"):
+    """Blocks until one is refused."""
+    device, kept = jax.devices("gpu")[0], []
+    try:
+        while True:
+            kept.append(put(int(step), device))
+    except Exception as error:  # pylint: disable=broad-except
+        tell(got=len(kept) * int(step), held=books()[0], error=first_words(error))
+
+
+def operations(*_):
+    """One operation of each kind: which end, and how the others don't."""
+    ones = numpy.ones
+    calls = {"jit": lambda: jax.jit(lambda x: x * 2 + 1)(ones(4, numpy.float32)),
+             "jit of 256 x 256": lambda: jax.jit(lambda x: x * 2 + 1)(ones((256, 256), numpy.float32)),
+             "sum": lambda: jnp.sum(jnp.asarray(ones(8, numpy.float32))),
+             "sort": lambda: jnp.sort(jnp.asarray(ones(8, numpy.float32))),
+             "random": lambda: jax.random.normal(jax.random.key(0), (8,)),
+             "dot": lambda: jnp.dot(jnp.asarray(ones((256, 256), numpy.float32)), jnp.asarray(ones((256, 256), numpy.float32))),
+             "grad": lambda: jax.grad(lambda w: jnp.sum((w * 3 - 1) ** 2))(jnp.asarray(ones(8, numpy.float32))),
+             "conv": lambda: jax.lax.conv(jnp.ones((1, 1, 8, 8)), jnp.ones((1, 1, 3, 3)), (1, 1), "SAME"),
+             "fft": lambda: jnp.fft.fft(jnp.asarray(ones(8, numpy.complex64))),
+             "inv": lambda: jnp.linalg.inv(jnp.eye(4))}
+    for name, call in calls.items():
+        try:
+            jax.block_until_ready(call())
+            tell(operation=name, error="")
+        except Exception as error:  # pylint: disable=broad-except
+            tell(operation=name, error=first_words(error))
+
+
+def parallel(*_):
+    """pmap and shard_map over all GPUs: an elementwise function, then one that sums over them."""
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+    devices = jax.devices("gpu")
+    count = len(devices)
+    tell(devices=count)
+    mesh = Mesh(numpy.array(devices), ("gpu",))
+    sent = numpy.arange(count * 4, dtype=numpy.float32).reshape(count, 4)
+    placed = jax.device_put(sent, NamedSharding(mesh, PartitionSpec("gpu")))
+    tell(shards=len(placed.addressable_shards), same=bool(numpy.array_equal(numpy.asarray(placed), sent)))
+    shard_map = getattr(jax, "shard_map", None)
+    calls = {"pmap": lambda: jax.pmap(lambda x: x * 2)(sent),
+             "shard_map": lambda: jax.jit(shard_map(lambda x: x * 2, mesh=mesh, in_specs=PartitionSpec("gpu"),
+                                                    out_specs=PartitionSpec("gpu")))(placed),
+             "psum": lambda: jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")(sent)}
+    for name, call in calls.items():
+        try:
+            jax.block_until_ready(call())
+            tell(operation=name, error="")
+        except Exception as error:  # pylint: disable=broad-except
+            tell(operation=name, error=first_words(error))
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])
