@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -109,10 +110,74 @@ void copy(int from, int to) {
     CALL(cudaFree)(b);
 }
 
+// Of pools, a GPU has one to begin with, and takes another that the program makes. Returns the first.
+cudaMemPool_t pools(int device) {
+    CALL(cudaSetDevice)(device);
+    cudaMemPool_t first = nullptr, now = nullptr, own = nullptr;
+    expect("cudaDeviceGetDefaultMemPool", CALL(cudaDeviceGetDefaultMemPool)(&first, device), cudaSuccess);
+    expect("cudaDeviceGetMemPool", CALL(cudaDeviceGetMemPool)(&now, device), cudaSuccess);
+    expect("the pool to begin with", now == first, true);
+    cudaMemPoolProps wish{};
+    wish.allocType = cudaMemAllocationTypePinned;
+    wish.location = {cudaMemLocationTypeDevice, device};
+    expect("cudaMemPoolCreate", CALL(cudaMemPoolCreate)(&own, &wish), cudaSuccess);
+    expect("cudaDeviceSetMemPool", CALL(cudaDeviceSetMemPool)(device, own), cudaSuccess);
+    expect("cudaDeviceGetMemPool", CALL(cudaDeviceGetMemPool)(&now, device), cudaSuccess);
+    expect("the program's own pool", now == own, true);
+    cudaMemAccessFlags flags = cudaMemAccessFlagsProtNone;
+    expect("cudaMemPoolGetAccess", CALL(cudaMemPoolGetAccess)(&flags, own, &wish.location), cudaSuccess);
+    expect("its access", flags, cudaMemAccessFlagsProtReadWrite);
+    cudaStream_t stream = nullptr;
+    CALL(cudaStreamCreate)(&stream);
+    int of_stream = -1;
+    expect("cudaStreamGetDevice", CALL(cudaStreamGetDevice)(stream, &of_stream), cudaSuccess);
+    expect("the stream's GPU", of_stream, device);
+    void* block = nullptr;
+    expect("cudaMallocFromPoolAsync", CALL(cudaMallocFromPoolAsync)(&block, 1 << 20, own, stream), cudaSuccess);
+    cudaPointerAttributes about{};
+    CALL(cudaPointerGetAttributes)(&about, block);
+    expect("the GPU of what a pool gave", about.device, device);
+    CALL(cudaFreeAsync)(block, stream);
+    CALL(cudaStreamSynchronize)(stream);
+    CALL(cudaStreamDestroy)(stream);
+    expect("the first pool again", CALL(cudaDeviceSetMemPool)(device, first), cudaSuccess);
+    expect("cudaMemPoolDestroy", CALL(cudaMemPoolDestroy)(own), cudaSuccess);
+    expect("the pool of no GPU", CALL(cudaDeviceGetDefaultMemPool)(&now, 99), cudaErrorInvalidDevice);
+    expect("the present pool of no GPU", CALL(cudaDeviceGetMemPool)(&now, 99), cudaErrorInvalidDevice);
+    expect("the GPU of no stream", CALL(cudaStreamGetDevice)(nullptr, nullptr), cudaErrorInvalidValue);
+    CALL(cudaGetLastError)();
+    return first;
+}
+
+// A node that allocates says on which GPU.
+void graphs(int device) {
+    CALL(cudaSetDevice)(device);
+    cudaGraph_t graph = nullptr;
+    cudaGraphNode_t node = nullptr;
+    expect("cudaGraphCreate", CALL(cudaGraphCreate)(&graph, 0), cudaSuccess);
+    cudaMemAllocNodeParams wish{}, got{};
+    wish.poolProps.allocType = cudaMemAllocationTypePinned;
+    wish.poolProps.location = {cudaMemLocationTypeDevice, device};
+    wish.bytesize = 1 << 20;
+    expect("cudaGraphAddMemAllocNode", CALL(cudaGraphAddMemAllocNode)(&node, graph, nullptr, 0, &wish), cudaSuccess);
+    expect("where the node allocates", wish.dptr != nullptr, true);
+    expect("cudaGraphMemAllocNodeGetParams", CALL(cudaGraphMemAllocNodeGetParams)(node, &got), cudaSuccess);
+    expect("the node's GPU", got.poolProps.location.id, device);
+    expect("the node's address", got.dptr == wish.dptr, true);
+    expect("a node of no wish", CALL(cudaGraphAddMemAllocNode)(&node, graph, nullptr, 0, nullptr),
+           cudaErrorInvalidValue);
+    CALL(cudaGetLastError)();
+    expect("cudaGraphDestroy", CALL(cudaGraphDestroy)(graph), cudaSuccess);
+}
+
 void peers(int from, int to) {
     int can = -1;
     expect("cudaDeviceCanAccessPeer", CALL(cudaDeviceCanAccessPeer)(&can, from, to), cudaSuccess);
     std::printf("peer %d %d %d\n", from, to, can);
+    int supported = -1;
+    expect("cudaDeviceGetP2PAttribute",
+           CALL(cudaDeviceGetP2PAttribute)(&supported, cudaDevP2PAttrAccessSupported, from, to), cudaSuccess);
+    expect("whether access is supported", supported, can);
     if (!can) return;
     CALL(cudaSetDevice)(from);
     expect("cudaDeviceEnablePeerAccess", CALL(cudaDeviceEnablePeerAccess)(to, 0), cudaSuccess);
@@ -138,6 +203,9 @@ int main() {
     expect("the GPU to begin with", current, 0);
     for (int i = 0; i < count; i++) look_at(i);
     for (int i = 0; i < count; i++) use(i);
+    std::set<cudaMemPool_t> first;
+    for (int i = 0; i < count; i++) first.insert(pools(i)), graphs(i);
+    expect("the GPUs' first pools", static_cast<long>(first.size()), count);
     for (int i = 0; i < count; i++)
         for (int k = 0; k < count; k++)
             if (i != k) copy(i, k), peers(i, k);
