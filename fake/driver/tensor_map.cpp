@@ -115,7 +115,7 @@ CUresult check_tensor_map(const GpuSpec& gpu, const TensorMap& map, unsigned inn
     const std::uint64_t bits = std::uint64_t{inner} * element->bits;
     switch (map.interleave) {
         case CU_TENSOR_MAP_INTERLEAVE_NONE:
-            return map.swizzle == CU_TENSOR_MAP_SWIZZLE_NONE || bits <= 8 * span_of(map.swizzle)
+            return map.swizzle == CU_TENSOR_MAP_SWIZZLE_NONE || bits <= std::uint64_t{8} * span_of(map.swizzle)
                        ? CUDA_SUCCESS
                        : CUDA_ERROR_INVALID_VALUE;
         case CU_TENSOR_MAP_INTERLEAVE_32B:
