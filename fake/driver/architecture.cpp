@@ -156,7 +156,7 @@ bool device_attribute(const GpuSpec& gpu, int attribute, int& value) {
         {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, gpu.minor},
         {CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED, gpu.major >= 6},
         {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, gpu.major >= 6},
-        {CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, gpu.major >= 6},
+        {CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, has_concurrent_managed_access(gpu)},
         {CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, gpu.major >= 9},
         {CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, fast_double ? 2 : 32},
         {CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, can_multicast(gpu)},

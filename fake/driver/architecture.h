@@ -25,6 +25,9 @@ const Architecture& architecture_of(const GpuSpec& gpu);
 /// Whether a GPU can be of a multicast object's team: from Hopper on, where there is NVLink.
 inline bool can_multicast(const GpuSpec& gpu) { return gpu.major >= 9 && gpu.nvlink; }
 
+/// Whether host and GPU may touch managed memory at the same time (Linux, from Pascal on).
+inline bool has_concurrent_managed_access(const GpuSpec& gpu) { return gpu.major >= 6; }
+
 /// The value of a CUdevice_attribute; false if there is no such attribute.
 bool device_attribute(const GpuSpec& gpu, int attribute, int& value);
 

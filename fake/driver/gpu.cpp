@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fake/driver/architecture.h"
 #include "fake/driver/host_room.h"
 #include "fake/driver/log.h"
 
@@ -27,8 +28,8 @@ CUresult Gpu::open() {
 
 CUresult Gpu::open_region(Region& region) {
     if (region.space.size() != 0) return CUDA_SUCCESS;
-    const bool done =
-        &region == &low ? region.space.open_low() : region.space.open_shared(spec.memory, spec.memory * 4);
+    const bool done = &region == &low ? region.space.open_low()
+                                      : region.space.open_shared(spec.memory, spec.memory * 4 + machine_memory());
     if (!done) return CUDA_ERROR_OUT_OF_MEMORY;
     count_file(region.space.file());
     region.heap.open(region.space.base(), region.space.size());
@@ -36,12 +37,16 @@ CUresult Gpu::open_region(Region& region) {
 }
 
 CUresult Gpu::allocate(Region& region, std::uint64_t bytes, BlockKind kind, std::uint32_t owner, Address& out) {
-    if (bytes > capacity()) return CUDA_ERROR_OUT_OF_MEMORY;
+    const bool is_managed = kind == BlockKind::Managed;
+    const bool may_exceed = is_managed && has_concurrent_managed_access(spec) && !spec.integrated;
+    if (bytes > (may_exceed ? region.space.size() : capacity())) return CUDA_ERROR_OUT_OF_MEMORY;
     const std::lock_guard hold(lock);
-    if (!books.charge(rounded(bytes))) return CUDA_ERROR_OUT_OF_MEMORY;
+    const std::uint64_t size = rounded(bytes);
+    if (!(is_managed ? managed_bytes.take(books, size, may_exceed) : charge_held(size)))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     const Block block = region.heap.allocate(bytes, kind, owner);
     if (!block) {
-        books.release(rounded(bytes));
+        is_managed ? managed_bytes.give_back(books, size) : books.release(size);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     out = block.base;

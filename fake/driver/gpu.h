@@ -10,6 +10,7 @@
 #include "fake/books/books.h"
 #include "fake/driver/cuda_api.h"
 #include "fake/driver/heap.h"
+#include "fake/driver/managed.h"
 #include "fake/driver/memory_space.h"
 #include "fake/driver/sync.h"
 #include "fake/spec/gpu_spec.h"
@@ -52,7 +53,13 @@ class Gpu {
     /// Charges bytes that have no address (contexts, modules, pools' chunks).
     bool charge(std::uint64_t bytes) {
         const std::lock_guard hold(lock);
-        return books.charge(bytes);
+        return charge_held(bytes);
+    }
+    /// The same with the lock held. Managed memory of this process gives way.
+    bool charge_held(std::uint64_t bytes) {
+        if (books.charge(bytes)) [[likely]]
+            return true;
+        return bytes <= capacity() && managed_bytes.make_room(books, bytes) && books.charge(bytes);
     }
     void release(std::uint64_t bytes) {
         const std::lock_guard hold(lock);
@@ -61,13 +68,16 @@ class Gpu {
     /// Frees a block, with the lock held; the bytes too, unless a pool, a graph or another process accounts for them.
     void free_block(Region& region, const Block& block) {
         const std::uint64_t bytes = block.record->asked;
-        const bool charged = block.record->kind < BlockKind::Imported && block.record->kind != BlockKind::Pool;
+        const BlockKind kind = block.record->kind;
         if (block.record->shared || block.record->adopted) [[unlikely]]
             unshare(region, block);
         else if (block.record->touched && bytes >= page_bytes)
             region.space.discard(block.base, bytes);
-        region.heap.free(block);
-        if (charged) books.release(rounded(bytes));
+        region.heap.give_back(block);
+        if (kind == BlockKind::Managed)
+            managed_bytes.give_back(books, rounded(bytes));
+        else if (kind < BlockKind::Imported && kind != BlockKind::Pool)
+            books.release(rounded(bytes));
     }
     /// Frees everything of one owner.
     void free_all(std::uint32_t owner);
@@ -76,6 +86,7 @@ class Gpu {
 
     SpinLock lock;  // books' charges and the heaps
     Books books;
+    ManagedMemory managed_bytes;
     Region device;                          // ordinary memory
     Region managed;                         // memory that the host touches too
     Region low;                             // memory for 32-bit pointers

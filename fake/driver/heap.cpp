@@ -63,7 +63,7 @@ Block Heap::allocate(std::uint64_t bytes, BlockKind kind, std::uint32_t owner) {
     return block_of(*span, number);
 }
 
-void Heap::free(const Block& block) {
+void Heap::give_back(const Block& block) {
     Span* span = span_of_page_[(block.base - base_) / page_bytes];
     if (span->live-- == span->count) {
         span->next = with_room_[span->size_class];

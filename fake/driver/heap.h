@@ -49,7 +49,7 @@ class Heap {
     /// A new block, or an empty one if the addresses are used up. bytes > 0.
     Block allocate(std::uint64_t bytes, BlockKind kind, std::uint32_t owner);
     /// Frees a block that find() or at() returned.
-    void free(const Block& block);
+    void give_back(const Block& block);
 
     /// The live block that contains the address.
     Block find(Address address) const;

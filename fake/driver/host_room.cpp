@@ -37,7 +37,16 @@ std::size_t measured() {
     return bytes;
 }
 
-/// What this process can have at most: the machine's memory, or what its control group may take.
+void log_full(std::size_t more) {
+    static std::atomic<bool> said{false};
+    if (said.exchange(true)) return;
+    const auto mib = [](std::size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; };
+    log_line("the contents of the fake GPUs' memory would take " + mib(more) + " more of the host's, beyond the " +
+             mib(bound) + " that a process may take (CUSLICE_FAKE_HOST): CUDA_ERROR_OUT_OF_MEMORY");
+}
+
+}  // namespace
+
 std::size_t machine_memory() {
     const long pages = sysconf(_SC_PHYS_PAGES);
     std::size_t bytes =
@@ -48,16 +57,6 @@ std::size_t machine_memory() {
     }
     return bytes;
 }
-
-void log_full(std::size_t more) {
-    static std::atomic<bool> said{false};
-    if (said.exchange(true)) return;
-    const auto mib = [](std::size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; };
-    log_line("the contents of the fake GPUs' memory would take " + mib(more) + " more of the host's, beyond the " +
-             mib(bound) + " that a process may take (CUSLICE_FAKE_HOST): CUDA_ERROR_OUT_OF_MEMORY");
-}
-
-}  // namespace
 
 bool set_host_bound(const char* text, std::string& error) {
     if (text != nullptr && *text != '\0') {

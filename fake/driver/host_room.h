@@ -12,6 +12,9 @@ namespace cuslice::fake {
 /// false and a message that says what is wrong.
 bool set_host_bound(const char* text, std::string& error);
 
+/// What this process can have of the host's memory at most: the machine's, or what its control group may take. Bytes.
+std::size_t machine_memory();
+
 /// The contents of a file count from now on, until it is forgotten, which has to be before it is closed.
 void count_file(int file);
 void forget_file(int file);

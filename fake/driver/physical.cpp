@@ -153,7 +153,7 @@ CUresult import_physical(CUmemGenericAllocationHandle& out, int file) {
     const Block block = gpu->device.heap.allocate(label.size, BlockKind::Imported, 0);
     const int own = fcntl(file, F_DUPFD_CLOEXEC, 0);
     if (!block || own < 0 || !gpu->device.space.adopt(block.base, label.size, own, 0)) {
-        if (block) gpu->device.heap.free(block);
+        if (block) gpu->device.heap.give_back(block);
         if (own >= 0) close(own);
         gpu->books.drop(label.id, true);
         return CUDA_ERROR_OUT_OF_MEMORY;

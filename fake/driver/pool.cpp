@@ -72,7 +72,7 @@ CUresult allocate_pooled(Pool& pool, std::uint64_t bytes, Address& out) {
     const std::lock_guard hold(gpu.lock);
     if (wanted > pool.reserved) {
         const std::uint64_t growth = in_chunks(wanted, gpu.spec.pool_chunk) - pool.reserved;
-        if (!gpu.books.charge(growth)) return CUDA_ERROR_OUT_OF_MEMORY;
+        if (!gpu.charge_held(growth)) return CUDA_ERROR_OUT_OF_MEMORY;
         pool.reserved += growth;
         have_held.store(true, std::memory_order_relaxed);
         pool.reserved_high = std::max(pool.reserved_high, pool.reserved);

@@ -51,7 +51,7 @@ CUresult adopt_block(Gpu& gpu, const SharingTicket& ticket, int file, std::uint3
     block = gpu.device.heap.allocate(bytes, BlockKind::Imported, owner);
     if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
     if (!gpu.device.space.adopt(block.base, bytes, file, first)) {
-        gpu.device.heap.free(block);
+        gpu.device.heap.give_back(block);
         return CUDA_ERROR_MAP_FAILED;
     }
     block.record->adopted = block.record->shared = true;

@@ -148,6 +148,28 @@ TEST_CASE("total and free show the slice, in the present and the old forms") {
     CHECK(held.peak <= kGiB);
 }
 
+TEST_CASE("managed memory, which a GPU may have more of than it has room for, can't be more than the slice") {
+    const Folder books;
+    const std::string more = "alloc a " + bytes(20 * kGiB) + " managed";  // of 14.8
+    Guest plain(Guest::route("linked"), raw("1xt4", books.path()));
+    REQUIRE(plain.code("init") == 0);
+    REQUIRE(plain.code("retain 0") == 0);
+    REQUIRE(plain.code(more) == 0);
+    REQUIRE(plain.code("free a") == 0);
+    for (const char* setting : {"CUSLICE_FRACTION=1.0", "CUSLICE_LIMIT=4GiB", "CUSLICE_SPLIT=0=2"}) {
+        CAPTURE(setting);
+        auto guest = start("1xt4", books, {setting}, std::string(setting).find("SPLIT") == std::string::npos ? 1 : 2);
+        REQUIRE(guest->code("current 0") == 0);
+        const std::uint64_t limit = guest->number("total 0");
+        CHECK(guest->code(more) == 2);
+        CHECK(guest->code("alloc b " + bytes(2 * kGiB) + " managed") == 0);
+        CHECK(guest->code("alloc c " + bytes(limit - 2 * kGiB) + " managed") == 2);
+        CHECK(guest->code("alloc d " + bytes(limit - 2 * kGiB)) == 2);
+        CHECK(guest->number("info") < limit - 2 * kGiB);
+        CHECK(books_of(books.path(), guest->pid()).peak <= limit);
+    }
+}
+
 TEST_CASE("a refusal is one line that says what was asked, used, allowed and held; the same again has none") {
     const Folder books;
     auto guest = start("1xlaptop-2g", books, {"CUSLICE_LIMIT=1024MiB"}, 1);

@@ -41,7 +41,7 @@ TEST_CASE("random blocks neither overlap nor get lost", "[fuzz]") {
             REQUIRE(middle.base == at);
             REQUIRE(middle.record->asked == bytes);
             REQUIRE_FALSE(heap.find(at + bytes).base == at);
-            heap.free(heap.at(at));
+            heap.give_back(heap.at(at));
             REQUIRE_FALSE(heap.at(at));
             model.erase(victim);
         }
@@ -65,11 +65,11 @@ TEST_CASE("when the addresses are used up, freed ones are merged and used again"
     }
     REQUIRE(small.size() > 500);
     CHECK_FALSE(heap.allocate(3 * MiB, BlockKind::Device, 1));
-    for (const auto& [at, one] : small) heap.free(heap.at(at));
+    for (const auto& [at, one] : small) heap.give_back(heap.at(at));
     const Block large = heap.allocate(60 * MiB, BlockKind::Device, 1);
     REQUIRE(large);
     CHECK(heap.find(large.base + 59 * MiB).base == large.base);
-    heap.free(large);
+    heap.give_back(large);
     CHECK(heap.allocate(512, BlockKind::Device, 1));
 }
 

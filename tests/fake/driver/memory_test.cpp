@@ -1,7 +1,11 @@
 // Allocating and freeing: sizes, capacity, what is refused.
 
+#include <unistd.h>
+
 #include <cstdint>
+#include <fstream>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -133,6 +137,67 @@ TEST_CASE("managed memory can be touched by both") {
               EXPECT_EQUAL(cuMemFree(pointer), CUDA_SUCCESS);
               EXPECT_EQUAL(free_bytes(), before);
               EXPECT_EQUAL(cuMemAllocManaged(&pointer, MiB, 7), CUDA_ERROR_INVALID_VALUE);
+          }) == "");
+}
+
+TEST_CASE("managed memory may be more than the GPU has, and gives way to memory that can lie nowhere else") {
+    const Folder folder;
+    const std::string file = folder.path() + "/gpus.toml";
+    std::ofstream(file) << "[[gpu]]\nprofile = \"t4\"\nmemory = \"1GiB\"\n";
+    CHECK(in_child({{"CUSLICE_FAKE", file}}, [](const Report& report) {
+              use_device(report);
+              const size_t before = free_bytes();
+              CUdeviceptr first = 0, second = 0, plain = 0, pooled = 0;
+              EXPECT_EQUAL(cuMemAllocManaged(&first, 600 * MiB, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+              EXPECT_EQUAL(before - free_bytes(), 600 * MiB);
+              // 1200 MiB on a GPU of 1024: it is full, and the rest is the host's.
+              EXPECT_EQUAL(cuMemAllocManaged(&second, 600 * MiB, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+              EXPECT_EQUAL(free_bytes(), 0U);
+              for (const CUdeviceptr place : {first, second}) {
+                  EXPECT_EQUAL(cuMemsetD8(place + 500 * MiB, 7, MiB), CUDA_SUCCESS);
+                  EXPECT_EQUAL(int{*reinterpret_cast<unsigned char*>(place + 500 * MiB)}, 7);
+              }
+              EXPECT_EQUAL(cuMemAlloc(&plain, 300 * MiB), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemAllocAsync(&pooled, 200 * MiB, nullptr), CUDA_SUCCESS);
+              EXPECT_EQUAL(free_bytes(), 0U);
+              CUdeviceptr more = 0;
+              EXPECT_EQUAL(cuMemAlloc(&more, before - 499 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
+              EXPECT_EQUAL(free_bytes(), 0U);
+              // What was freed is taken by managed memory that had to leave.
+              EXPECT_EQUAL(cuMemFree(first), CUDA_SUCCESS);
+              EXPECT_EQUAL(free_bytes(), 0U);
+              EXPECT_EQUAL(cuMemFree(second), CUDA_SUCCESS);
+              EXPECT_EQUAL(before - free_bytes(), 500 * MiB);
+              EXPECT_EQUAL(cuMemFree(plain), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemFree(pooled), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemAllocManaged(&first, before, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemFree(first), CUDA_SUCCESS);
+          }) == "");
+}
+
+TEST_CASE("managed memory is bounded by the GPU's and the host's together") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              use_device(report);
+              const size_t before = free_bytes();
+              const size_t host =
+                  static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+              CUdeviceptr pointer = 0;
+              for (const size_t bytes : {before + host + MiB, ~size_t{0}, ~size_t{0} - 600, size_t{1} << 47}) {
+                  EXPECT_EQUAL(cuMemAllocManaged(&pointer, bytes, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_OUT_OF_MEMORY);
+                  EXPECT_EQUAL(free_bytes(), before);
+              }
+          }) == "");
+}
+
+TEST_CASE("before Pascal, and where the GPU's memory is the host's, managed memory is as much as the GPU has") {
+    const std::string gpu = GENERATE("laptop-2g", "gb10");
+    CHECK(in_child({{"CUSLICE_FAKE", gpu}}, [](const Report& report) {
+              use_device(report);
+              size_t free = 0, total = 0;
+              CUdeviceptr pointer = 0;
+              EXPECT_EQUAL(cuMemGetInfo(&free, &total), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemAllocManaged(&pointer, total + MiB, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_OUT_OF_MEMORY);
+              EXPECT_EQUAL(cuMemAllocManaged(&pointer, total, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_OUT_OF_MEMORY);
           }) == "");
 }
 
