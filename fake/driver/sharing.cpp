@@ -141,7 +141,8 @@ CUresult close_shared(Address pointer, bool from_pool) {
     const std::lock_guard hold(gpu->lock);
     const auto found = import_at(*gpu, pointer, from_pool);
     if (found == gpu->shared.end()) return CUDA_ERROR_INVALID_VALUE;
-    if (--found->second.opened == 0) gpu->free_block(gpu->device, gpu->device.heap.at(found->first));
+    if (--found->second.opened != 0) return CUDA_SUCCESS;
+    if (const Block block = gpu->device.heap.at(found->first)) gpu->free_block(gpu->device, block);
     return CUDA_SUCCESS;
 }
 
