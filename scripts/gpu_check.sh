@@ -122,7 +122,7 @@ head_of_record() {
     cat "$work/summary"
     echo
 }
-for package in torch cupy-cuda13x cupy-cuda12x jax numba triton; do
+for package in torch tensorflow keras cupy-cuda13x cupy-cuda12x jax numba triton; do
     "${GPU_CHECK_PYTHON:-python3}" -c \
         "import importlib.metadata as m; print('| $package |', m.version('$package'), '|')" 2>/dev/null
 done >"$work/packages"

@@ -24,10 +24,10 @@ steps() {
 smoke 20 The first look
 limit 25 The limit: driver API, CUDA runtime
 job 20 Several processes: a job, a group, two slices
-modes 45 Growth, preallocation, deferred frees; pools, virtual and managed memory, graphs
+modes 42 Growth, preallocation, deferred frees; pools, virtual and managed memory, graphs
 split 20 One GPU split in two
 context_cost 12 What a context, modules and allocations take, counted to the byte
-call_times 40 What calls cost, without and under cuslice
+call_times 36 What calls cost, without and under cuslice
 blocking 20 Which calls wait for a running kernel
 lookups 8 cuGetProcAddress and the exported addresses
 ipc 8 Memory for other processes, and duplicate locations
@@ -35,13 +35,15 @@ shown 6 What nvidia-smi and cuslice devices show
 kernels 6 Kernels as a fat binary and as PTX
 side_by_side 6 Two contexts, and kernels side by side
 visible_devices 8 CUDA_VISIBLE_DEVICES with duplicates
-static_runtime 24 The CUDA runtime that a program carries: what it calls, and the limit
-tools 24 compute-sanitizer and cuda-gdb
+static_runtime 21 The CUDA runtime that a program carries: what it calls, and the limit
+tools 20 compute-sanitizer and cuda-gdb
 libraries 20 What cuBLAS, cuDNN and NCCL take
-torch_limit 45 PyTorch: the limit
-torch_split 25 PyTorch on a GPU split in two
-ranks 45 torchrun: two ranks on one GPU, gloo and NCCL
+torch_limit 40 PyTorch: the limit
+torch_split 21 PyTorch on a GPU split in two
+ranks 38 torchrun: two ranks on one GPU, gloo and NCCL
 limit_jax 20 JAX: the limit
+limit_tensorflow 16 TensorFlow and Keras: the limit
+tensorflow_split 14 TensorFlow on a GPU split in two
 limit_cupy 12 CuPy: the limit
 limit_numba 10 Numba: the limit
 askers 10 Which modules ask for cuGetProcAddress

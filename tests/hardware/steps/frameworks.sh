@@ -79,6 +79,37 @@ limit_jax() {
     watched "jax, as it is, 4 GiB" $((4 * GiB)) -- "$python" "$here/frameworks/jax_limit.py" || failed=1
     return $failed
 }
+
+# TensorFlow 2.21 doesn't find libcusolver.so.11 of its own packages; of other versions this is no harm.
+tensorflow_path() {
+    "$python" -c "import importlib.util as u, os
+found = u.find_spec('nvidia')
+folders = [os.path.join(f, 'cusolver', 'lib') for f in (found.submodule_search_locations if found else [])]
+print(':'.join([f for f in folders if os.path.isdir(f)] + [p for p in [os.environ.get('LD_LIBRARY_PATH')] if p]))"
+}
+
+limit_tensorflow() {
+    needs tensorflow
+    slices
+    table_head
+    watched "tensorflow $(version_of tensorflow), Keras, 4 GiB" $((4 * GiB)) -- \
+        env LD_LIBRARY_PATH="$(tensorflow_path)" "$python" "$here/frameworks/tensorflow_limit.py"
+}
+
+tensorflow_split() {
+    local status
+    needs tensorflow
+    slices
+    printf 'Two parts, added up over without NCCL:\n\n```\n'
+    "${cuslice_run[@]}" --split 0=4GiB+4GiB -- \
+        env LD_LIBRARY_PATH="$(tensorflow_path)" TF_CPP_MIN_LOG_LEVEL=2 \
+        "$python" "$here/frameworks/tensorflow_split.py" 2>&1 |
+        tail -n 25 | cut -c 1-300
+    status=${PIPESTATUS[0]}
+    printf '```\n'
+    return "$status"
+}
+
 limit_cupy() {
     local failed=0
     framework cupy cupy_limit.py 3
