@@ -112,11 +112,16 @@ void append_hidden(LogLine& line, std::uint64_t count) {
 }
 
 // What a cache has that the program can't: it explains a refusal below the limit.
-void say_cached(LogLevel level, const VirtualGpu& gpu) {
+void say_cached(LogLevel level, Function function, const VirtualGpu& gpu) {
     unsigned contexts = 0;
     const Statistics s = process().caches().statistics(gpu, &contexts);
     LogLine line;
     append_gpu(line, gpu);
+    // A program that takes its memory from pools or by cuMemCreate looks in vain for an effect of its setting.
+    if (function != Function::cuMemAlloc_v2 && s.allocations == 0 && s.segments_taken == 0) {
+        log_line(level, line.append(": the cache is not used: this program has asked cuMemAlloc for nothing"));
+        return;
+    }
     line.append(": the cache holds ").append(format_size(s.reserved.current).view()).append(" in ");
     line.append_number(s.segments).append(s.segments == 1 ? " segment: " : " segments: ");
     line.append(format_size(s.allocated.current).view()).append(" allocated, ");
@@ -177,7 +182,7 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
         append_hidden(line.append(". Before this, "), hidden);
     log_line(level, line);
     if (gpu.caches() && process().caches_anything()) {
-        say_cached(level, gpu);
+        say_cached(level, function, gpu);
         if (level == LogLevel::warn) dump_caches(gpu);
     }
     return CUDA_ERROR_OUT_OF_MEMORY;

@@ -335,6 +335,24 @@ TEST_CASE("where there is no place for the file the program goes on, and only lo
     CHECK(said == (level == "debug"));
 }
 
+TEST_CASE("a refusal is followed by a word that the cache is not used where nothing comes from cuMemAlloc") {
+    const std::string kind = GENERATE("async", "managed");
+    CAPTURE(kind);
+    Scene scene(kLaptop, {"CUSLICE_ALLOCATOR=growth"});
+    start(scene.guest);
+    REQUIRE(scene.guest.code("alloc a " + bytes(100 * kMiB) + " " + kind) == 0);
+    CHECK(scene.guest.code("alloc b " + bytes(900 * kMiB) + " " + kind) == 2);
+    REQUIRE(scene.guest.code("alloc c 1000") == 0);
+    CHECK(scene.guest.code("alloc d " + bytes(800 * kMiB) + " " + kind) == 2);
+    REQUIRE(scene.guest.finish() == 0);
+    const Words said = scene.guest.complaints();
+    REQUIRE(said.size() == 4);
+    CHECK(said[1] ==
+          "cuslice: GPU 0 (NVIDIA GeForce 940MX): the cache is not used: this program has asked cuMemAlloc for "
+          "nothing");
+    CHECK(said[3].find(": the cache holds ") != std::string::npos);
+}
+
 TEST_CASE("a refusal is followed by what the cache holds, once, and log = debug writes down every block") {
     const Folder folder;
     const std::string log = folder.path() + "/log";
