@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "cli/commands.h"
+#include "cli/slice_room.h"
 #include "config/resolve.h"
 #include "config/size.h"
-#include "config/split/plan.h"
 #include "policy/budget/headroom.h"
 
 namespace cuslice::cli {
@@ -44,16 +44,17 @@ void look_at_parts(const Settings& settings, const Gpu& gpu, const GpuIdentity& 
     VirtualParts parts;
     ConfigError unused;
     if (!plan_split(settings, {&identity, 1}, {&gpu.total, 1}, parts, unused)) return;
-    std::uint64_t small = 0, smallest = ~0ull;
+    // Each part has to have room for its share.
+    std::uint64_t together = 0;
+    bool fits = true;
     for (const VirtualPart& part : parts.view()) {
-        if (part.split && part.bytes < need.least) ++small;
-        smallest = std::min(smallest, part.bytes);
+        const Need share = need_of(settings, identity, share_of_context(need.context, part, parts));
+        fits = fits && (!part.split || part.bytes >= share.least);
+        together += part.bytes;
     }
-    if (small == 0) return;
-    const bool all = small == parts.view().size();
-    warn(beginning(gpu, need, "a part") + std::to_string(small) + " of its " + std::to_string(parts.view().size()) +
-         " parts have less, down to " + text_of(smallest) +
-         (all ? ", so no program can use them" : ", so they can be used only while a larger part has the context"));
+    if (fits) return;
+    warn(beginning(gpu, need, "parts") + "its " + std::to_string(parts.view().size()) + " parts have " +
+         text_of(together) + " together, so no program can use them");
 }
 
 }  // namespace

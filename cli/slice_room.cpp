@@ -4,10 +4,24 @@
 
 #include "cli/gpu_query.h"
 #include "config/resolve.h"
-#include "config/split/plan.h"
 #include "policy/budget/headroom.h"
 
 namespace cuslice::cli {
+namespace {
+
+void set_headroom(const Settings& settings, const Gpu& gpu, SliceRoom& room) {
+    room.headroom = headroom_for(settings, identity_of(gpu, gpu.ordinal)).value_or(derived_headroom(room.context));
+}
+
+}  // namespace
+
+std::uint64_t share_of_context(std::uint64_t context, const VirtualPart& part, const VirtualParts& parts) {
+    if (!part.split) return context;
+    std::uint64_t all = 0;
+    for (const VirtualPart& one : parts.view()) all += one.bytes;
+    const double share = static_cast<double>(part.bytes) / static_cast<double>(all);
+    return static_cast<std::uint64_t>(static_cast<double>(context) * share);
+}
 
 SliceRoom room_of(const Settings& settings, const ContextSizes& contexts, const Gpu& gpu, std::uint64_t limit) {
     SliceRoom room;
@@ -15,7 +29,7 @@ SliceRoom room_of(const Settings& settings, const ContextSizes& contexts, const 
     const auto known = contexts.find(gpu.uuid);
     room.context_known = known != contexts.end();
     room.context = room.context_known ? known->second : kBelievedContext;
-    room.headroom = headroom_for(settings, identity_of(gpu, gpu.ordinal)).value_or(derived_headroom(room.context));
+    set_headroom(settings, gpu, room);
     return room;
 }
 
@@ -35,6 +49,8 @@ std::vector<SliceRoom> slice_rooms(const Settings& settings, const ContextSizes&
             SliceRoom room = room_of(settings, contexts, gpu, part.split ? std::min(part.bytes, most) : most);
             room.limited = part.split || amount.limited || group.has_value();
             room.part = part.split;
+            room.context = share_of_context(room.context, part, parts);
+            set_headroom(settings, gpu, room);
             rooms.push_back(room);
         }
     }

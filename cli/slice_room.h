@@ -8,6 +8,7 @@
 #include "cli/fake_check.h"
 #include "cli/gpus.h"
 #include "config/settings.h"
+#include "config/split/plan.h"
 
 namespace cuslice::cli {
 
@@ -22,6 +23,7 @@ struct SliceRoom {
     /// It is a part of a split GPU.
     bool part = false;
     std::uint64_t limit = 0;
+    /// Of a part: its share.
     std::uint64_t context = 0;
     /// False: `context` is kBelievedContext.
     bool context_known = false;
@@ -30,6 +32,10 @@ struct SliceRoom {
     /// What the program can allocate.
     std::uint64_t left() const { return limit > context + headroom ? limit - context - headroom : 0; }
 };
+
+/// What a part of a GPU is charged of a context there, in bytes: in proportion to its size, as PhysicalGpu does.
+/// `parts`: all of that GPU.
+std::uint64_t share_of_context(std::uint64_t context, const VirtualPart& part, const VirtualParts& parts);
 
 /// The slice of a whole GPU, given its limit. `contexts`: of fake GPUs, which are known.
 SliceRoom room_of(const Settings& settings, const ContextSizes& contexts, const Gpu& gpu, std::uint64_t limit);

@@ -181,19 +181,17 @@ def one_gpu_in_four():
     p = Picture(800, 310, "One GPU split in four: the program sees four GPUs, the driver one")
     p.text(40, 34, "what the program sees", "bold", "start")
     p.text(40, 292, "what the driver sees", "bold", "start")
-    shades = ("context", "", "", "")
-    for i, shade in enumerate(shades):
+    for i in range(4):
         x = 40 + i * 184
         p.labelled(x, 48, 168, 64, [f"GPU {i}", "a UUID, a PCI id,", "a limit of its own"], fill="ours", stroke="ours-line")
         p.arrow((x + 84, 112), (x + 84, 170))
         p.box(x, 170, 168, 64, fill="spare", stroke="held", round_by=0)
         p.text(x + 84, 207, f"partition {i}", "small")
-        if shade:
-            p.box(x, 170, 30, 64, fill="used", stroke="held", round_by=0)
+        p.box(x, 170, 12, 64, fill="used", stroke="held", round_by=0)
     p.text(400, 134, "cuslice translates", "small", colour="faint")
     p.text(400, 150, "devices and handles", "small", colour="faint")
     p.box(30, 160, 740, 108, fill="hollow", stroke="line")
-    p.text(40, 256, "GPU 0: one device, one context (shaded), charged to the partition that opened it", "small", "start", "faint")
+    p.text(40, 256, "GPU 0: one device, one context (shaded), of which each partition is charged its share", "small", "start", "faint")
     p.text(758, 256, "--split 0=4", "small", "end")
     return p
 

@@ -5,10 +5,11 @@ namespace cuslice {
 
 // Whose limit refused a reservation.
 enum class LimitOf : std::uint8_t {
-    process,    // this process's own, on this GPU or this part of one
-    job,        // that the job's processes share
-    group,      // that the group's processes share
-    whole_gpu,  // the physical GPU's, which its parts share
+    process,     // this process's own, on this GPU or this part of one
+    job,         // that the job's processes share
+    group,       // that the group's processes share
+    whole_gpu,   // the physical GPU's, which its parts share
+    other_part,  // that of another part of the same GPU, which is charged its share of what the driver takes
 };
 
 // Why a reservation was refused, in bytes.
@@ -19,6 +20,7 @@ struct LimitError {
     std::uint64_t others = 0;   // part of `used` that other processes hold, who share the limit
     std::uint64_t limit = 0;    // 0: the caller's to fill in
     LimitOf of = LimitOf::process;
+    int part = 0;           // LimitOf::other_part: which, by the program's ordinal
     bool no_place = false;  // the slice itself is refused: others who share the GPU have it (ledger/refusal.h)
 };
 

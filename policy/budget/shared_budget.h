@@ -22,11 +22,9 @@ class SharedBudget {
     // reservation; `outer` has joined its own.
     void lies_in(SharedBudget& outer) { outer_ = &outer; }
 
-    // Bytes of every account's limit that are kept free for what the driver takes by itself.
-    void set_margin(std::uint64_t bytes) {
-        margin_.store(bytes, std::memory_order_relaxed);
-        if (outer_) outer_->set_margin(bytes);
-    }
+    // Bytes of every account's limit that are kept free for what the driver takes by itself. Not those of `outer`,
+    // which has a margin of its own.
+    void set_margin(std::uint64_t bytes) { margin_.store(bytes, std::memory_order_relaxed); }
 
     bool reserve(std::uint64_t bytes, LimitError* why);
     // A fact already, whatever the limits; negative: given back.

@@ -19,12 +19,13 @@ CUresult counted_load(Load load, Unload unload, Least least, Handle* handle, Cod
 }
 
 // What is unloaded is in a context that need not be the current one: the steps of all GPUs that are in use, from this
-// one on.
+// one on, and of one that is split once.
 template <typename Call>
 CUresult unload_beside(int ordinal, const VirtualGpu* current, const Call& call) {
     for (; ordinal < process().gpu_count(); ordinal++) {
         VirtualGpu& gpu = process().gpu(ordinal);
-        if (!gpu.limited() || !gpu.measured() || &gpu == current) continue;
+        const bool is_current = current && &gpu.physical() == &current->physical();
+        if (!gpu.limited() || !gpu.measured() || is_current || gpu.physical().parts().front() != &gpu) continue;
         if (!gpu.measures_steps()) {
             const CUresult result = unload_beside(ordinal + 1, current, call);
             if (result == CUDA_SUCCESS) gpu.driver_gave_back();

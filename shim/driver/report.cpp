@@ -140,11 +140,16 @@ bool say_context_too_large(LogLevel level, Function function, const VirtualGpu& 
     LogLine line;
     line.append("out of memory on ");
     append_gpu(line, gpu);
+    // A part is charged its share.
+    const bool part = gpu.physical().is_split();
     line.append(": ").append(symbol).append(" failed: a context on this GPU takes ");
-    line.append(format_size(why.requested).view()).append(", more than the limit of ");
+    line.append(format_size(why.requested).view())
+        .append(part ? " of this part, which has " : ", more than the limit of ");
     line.append(format_size(gpu.limit()).view()).append(" from ").append(gpu.slice().origin.view());
     line.append(". With ").append(format_size(gpu.headroom()).view());
-    line.append(" kept for the driver (headroom), the limit must be at least ");
+    line.append(" kept for the driver (headroom), the ")
+        .append(part ? "part must have" : "limit must be")
+        .append(" at least ");
     line.append_number((why.requested + gpu.headroom()) / kMiB + 1).append("MiB");
     log_line(level, line);
     return true;
@@ -168,16 +173,20 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
     append_gpu(line, gpu);
     line.append(": ").append(kFunctions[static_cast<std::size_t>(function)].symbol).append(" tried to allocate ");
     if (asked && asked < why.requested) line.append(format_size(asked).view()).append(", which may take ");
-    line.append(format_size(why.requested).view()).append("; ").append(format_size(why.used).view()).append(" of the ");
+    line.append(format_size(why.requested).view());
+    const bool other = why.of == LimitOf::other_part;
+    const VirtualGpu& full = other ? process().gpu(why.part) : gpu;
+    if (other) append_gpu(line.append(" on "), full), line.append(", which shares its context");
+    line.append("; ").append(format_size(why.used).view()).append(" of the ");
     line.append(format_size(why.limit).view()).append(" limit");
     if (why.of == LimitOf::whole_gpu) line.append(" of the whole GPU");
     line.append(" are in use ");
     if (why.of == LimitOf::whole_gpu) line.append("by this part ");
-    append_holdings(line, gpu, gpu.pools());
+    append_holdings(line, full, full.pools());
     if (why.others)
         line.append(", ").append(format_size(why.others).view()).append(" by other processes (see cuslice ps)");
-    line.append(", and ").append(format_size(gpu.headroom()).view()).append(" are kept for the driver (headroom). ");
-    line.append("The limit is from ").append(gpu.origin_of(why.of)).append(". Free memory, or raise the limit");
+    line.append(", and ").append(format_size(full.headroom()).view()).append(" are kept for the driver (headroom). ");
+    line.append("The limit is from ").append(full.origin_of(why.of)).append(". Free memory, or raise the limit");
     if (const std::uint64_t hidden = shown ? notices.take_hidden() : 0)
         append_hidden(line.append(". Before this, "), hidden);
     log_line(level, line);

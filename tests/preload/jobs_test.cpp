@@ -112,7 +112,7 @@ TEST_CASE("processes that use the same part of a GPU share its limit, and not an
         for (const char* part : {"0", "1"}) REQUIRE(guest->code(std::string("retain ") + part) == 0);
     REQUIRE(a->code("current 0") == 0);
     REQUIRE(b->code("current 0") == 0);
-    REQUIRE(a->code("alloc most " + bytes(300 << 20)) == 0);
+    REQUIRE(a->code("alloc most " + bytes(600 << 20)) == 0);
     CHECK(b->code("alloc more " + bytes(300 << 20)) == 2);
     REQUIRE(b->code("current 1") == 0);
     CHECK(b->code("alloc other " + bytes(300 << 20)) == 0);

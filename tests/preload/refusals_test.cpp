@@ -17,7 +17,7 @@ std::string two_gpus(const Folder& folder) {
 
 /// No context fits on the program's GPU 1.
 Words settings(const std::string& mode) {
-    if (mode == "split") return {"CUSLICE_LIMIT=0=1200MiB", "CUSLICE_SPLIT=1=200MiB+1GiB", "CUSLICE_HEADROOM=16MiB"};
+    if (mode == "split") return {"CUSLICE_LIMIT=0=1200MiB", "CUSLICE_SPLIT=1=100MiB+100MiB", "CUSLICE_HEADROOM=16MiB"};
     return {"CUSLICE_LIMIT=0=1200MiB,1=200MiB", "CUSLICE_HEADROOM=16MiB", "CUSLICE_ALLOCATOR=" + mode};
 }
 

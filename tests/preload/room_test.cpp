@@ -41,18 +41,27 @@ TEST_CASE("a limit that is smaller than a context is said to be so, with the lea
     CHECK(enough->complaints().empty());
 }
 
-TEST_CASE("parts that are smaller than a context are counted before the program starts") {
+TEST_CASE("parts that have no room for their shares of a context are said to be so before the program starts") {
     const Machine machine("1xlaptop-2g");
     const auto said = [&](const std::string& split) {
         return run(machine.launch({"--split", split}, {"/bin/true"}), machine.outside()).err;
     };
-    const std::string beginning = kContext + "part of at least 338MiB with its headroom; ";
-    const std::string some =
-        "2 of its 3 parts have less, down to 200.0 MiB, so they can be used only while a larger part has the context\n";
-    const std::string all = "8 of its 8 parts have less, down to 250.0 MiB, so no program can use them\n";
-    CHECK(said("0=200MiB+337MiB+rest") == beginning + some);
-    CHECK(said("0=8") == beginning + all);
-    CHECK(said("0=4").empty());
+    CHECK(said("0=100MiB+200MiB") ==
+          "cuslice: GPU 0: a context takes 300.0 MiB, and needs parts of at least 338MiB with its headroom; its 2 "
+          "parts have 300.0 MiB together, so no program can use them\n");
+    CHECK(said("0=100MiB+242MiB").empty());
+    CHECK(said("0=8").empty());
+
+    auto small = machine.start({"--split", "0=100MiB+200MiB"});
+    REQUIRE(small->code("init") == 0);
+    CHECK(small->code("retain 1") == 2);
+    CHECK(small->finish() == 0);
+    const Words lines = small->complaints();
+    REQUIRE(lines.size() == 2);
+    CHECK(
+        lines[1].ends_with("cuDevicePrimaryCtxRetain failed: a context on this GPU takes 200.0 MiB of this part, "
+                           "which has 200.0 MiB from --split. With 25.0 MiB kept for the driver (headroom), the "
+                           "part must have at least 226MiB"));
 }
 
 }  // namespace cuslice::tests

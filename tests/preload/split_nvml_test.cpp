@@ -210,15 +210,19 @@ TEST_CASE("NVML's memory of each part is the part's, as CUDA has it") {
     CHECK(part[2] == info[1]);
     CHECK(std::stoull(part[3]) >= kGiB);
     CHECK(std::stoull(part[3]) < 2 * kGiB);
-    CHECK(s.guest->number("nvmlmemory 2", 3) == 0);
+    // A part that isn't used has its share of the context that the others use.
+    const std::uint64_t context = std::stoull(part[3]) - kGiB;
+    CHECK(s.guest->number("nvmlmemory 2", 3) <= context + kMiB);
+    CHECK(s.guest->number("nvmlmemory 2", 3) + kMiB >= context);
     CHECK(s.guest->number("nvmlmemory 3", 1) == s.outside->number("nvmlmemory 1", 1));
     const Words second = split_words(s.guest->ask("nvmlmemory2 1"));
     CHECK(Words(second.begin(), second.begin() + 4) == part);
 }
 
-TEST_CASE("NVML lists a process with the parts that it uses, and with what it holds of each") {
+TEST_CASE("NVML lists a process with the parts that it is charged on, and with what it holds of each") {
     SplitScene s;
     REQUIRE(s.guest->code("init") == 0);
+    for (const char* part : {"0", "1", "2"}) CHECK(s.guest->ask("nvmlprocesses " + std::string(part)) == kOk);
     REQUIRE(s.guest->code("retain 1") == 0);
     REQUIRE(s.guest->code("alloc a 1073741824") == 0);
     REQUIRE(s.guest->code("retain 2") == 0);
@@ -228,7 +232,10 @@ TEST_CASE("NVML lists a process with the parts that it uses, and with what it ho
     const std::string me = std::to_string(s.guest->pid());
     CHECK(s.guest->ask("nvmlprocesses 1") == "0 " + me);
     CHECK(s.guest->ask("nvmlprocesses 2") == "0 " + me);
-    CHECK(s.guest->ask("nvmlprocesses 0") == kOk);
+    // Its share of the context.
+    CHECK(s.guest->ask("nvmlprocesses 0") == "0 " + me);
+    CHECK(s.guest->number("nvmlheld 0") == s.guest->number("nvmlmemory 0", 3));
+    CHECK(s.guest->number("nvmlheld 0") < kGiB);
     CHECK(s.guest->number("nvmlheld 1") == s.guest->number("nvmlmemory 1", 3));
     CHECK(s.guest->number("nvmlheld 2") == s.guest->number("nvmlmemory 2", 3));
     CHECK(s.guest->number("nvmlheld 2") >= 2 * kGiB);

@@ -13,22 +13,22 @@ constexpr std::uint64_t kMaxBytes = 1ull << 62;
 class Moment {
   public:
     explicit Moment(const DriverFootprint::Budgets& budgets) : budgets_(budgets) {
-        for (std::size_t i = 0; i < budgets.all.size(); i++) then_[i] = budgets.all[i]->snapshot();
+        for (std::size_t i = 0; i < budgets.shares.size(); i++) then_[i] = budgets.shares[i].budget->snapshot();
     }
     std::uint64_t used() const {
         std::uint64_t bytes = 0;
-        for (std::size_t i = 0; i < budgets_.all.size(); i++) bytes += then_[i].used();
+        for (std::size_t i = 0; i < budgets_.shares.size(); i++) bytes += then_[i].used();
         return bytes;
     }
     bool settled() const {
-        for (std::size_t i = 0; i < budgets_.all.size(); i++)
-            if (!budgets_.all[i]->settled(then_[i])) return false;
+        for (std::size_t i = 0; i < budgets_.shares.size(); i++)
+            if (!budgets_.shares[i].budget->settled(then_[i])) return false;
         return true;
     }
 
   private:
     const DriverFootprint::Budgets& budgets_;
-    Budget::Snapshot then_[PhysicalGpu::kMaxParts];
+    Budget::Snapshot then_[DriverFootprint::kMaxShares];
 };
 
 }  // namespace
@@ -52,10 +52,28 @@ bool DriverFootprint::used_by_all(std::uint64_t* bytes) const {
 }
 
 // With the lock held. `bytes`: without what is foreseen.
-void DriverFootprint::set(std::uint64_t bytes, Budget& budget) {
-    bytes += foreseen_;
-    budget.adjust(bytes_.load(std::memory_order_relaxed), bytes);
+void DriverFootprint::set(std::uint64_t bytes, std::span<const Share> shares) { charge(bytes + foreseen_, shares); }
+
+// With the lock held. `moved`: bytes that `from` is no longer charged with by itself, in the same step.
+void DriverFootprint::charge(std::uint64_t bytes, std::span<const Share> shares, const Budget* from,
+                             std::uint64_t moved) {
+    const std::uint64_t old = bytes_.load(std::memory_order_relaxed);
+    std::uint64_t old_begin = 0, begin = 0;
+    for (const Share& share : shares) {
+        const std::uint64_t old_end = share.up_to(old), end = share.up_to(bytes);
+        const std::uint64_t was = old_end - old_begin + (moved && share.budget == from ? Budget::charged(moved) : 0);
+        if (was != end - begin) share.budget->adjust(was, end - begin);
+        old_begin = old_end, begin = end;
+    }
     bytes_.store(bytes, std::memory_order_relaxed);
+}
+
+bool DriverFootprint::take_over(std::uint64_t bytes, const Budget& from, const Budgets& budgets) {
+    is_locked();
+    if (!exact() && !marked_) return false;
+    charge(this->bytes() + bytes, budgets.shares, &from, bytes);
+    taken_over_ += bytes;
+    return true;
 }
 
 // What everybody holds and what we have counted mean something together only if nothing of ours was under way
@@ -91,7 +109,7 @@ void DriverFootprint::know_contexts(const State& state, std::uint64_t own_steps)
 
 // With the lock held. What has changed since the last look is the driver's footprint if a step was under way. Else it
 // is others', but for what was on its way back: that has gone, or not yet.
-void DriverFootprint::attribute(std::int64_t rest, std::uint64_t at_most, Budget& budget) {
+void DriverFootprint::attribute(std::int64_t rest, std::uint64_t at_most, std::span<const Share> shares) {
     const bool stepped = open_steps_ != 0 || unsettled_;
     const auto base = static_cast<std::int64_t>(base_), taken = static_cast<std::int64_t>(taken_over_);
     const std::int64_t now = base + rest - mark_;
@@ -99,7 +117,7 @@ void DriverFootprint::attribute(std::int64_t rest, std::uint64_t at_most, Budget
     const std::int64_t most = stepped ? static_cast<std::int64_t>(std::min(at_most, kMaxBytes)) : base + taken;
     const std::int64_t part = std::clamp(now, least, std::max(least, most));
     const std::int64_t not_yet = stepped ? std::min(taken, part) : part - base;
-    set(static_cast<std::uint64_t>(part), budget);
+    set(static_cast<std::uint64_t>(part), shares);
     base_ = static_cast<std::uint64_t>(part - not_yet);
     mark_ = rest - not_yet;
     taken_over_ = static_cast<std::uint64_t>(not_yet);
@@ -107,14 +125,15 @@ void DriverFootprint::attribute(std::int64_t rest, std::uint64_t at_most, Budget
 }
 
 // The same where a context may have come whose beginning wasn't seen, or not well: up to what one can take.
-void DriverFootprint::attribute_context(std::int64_t rest, std::uint64_t at_most, const State& state, Budget& budget) {
+void DriverFootprint::attribute_context(std::int64_t rest, std::uint64_t at_most, const State& state,
+                                        std::span<const Share> shares) {
     if (!marked_) {
         base_ = measured();
         mark_ = static_cast<std::int64_t>(base_ + state.of_others);
         marked_ = true;
     }
     unsettled_ = true;
-    attribute(rest, at_most, budget);
+    attribute(rest, at_most, shares);
 }
 
 // With the lock held.
@@ -127,7 +146,7 @@ void DriverFootprint::made_context(std::uint64_t before) {
 DriverFootprint::Step DriverFootprint::before(const Budgets& budgets, bool makes_context) {
     Step step;
     step.part_ = this;
-    step.budget_ = &budgets.own;
+    step.shares_ = budgets.shares;
     step.makes_context_ = makes_context;
     if (exact()) return step;  // the figure afterwards says it all
     step.open_ = true;
@@ -135,7 +154,7 @@ DriverFootprint::Step DriverFootprint::before(const Budgets& budgets, bool makes
         is_locked();
         if (!marked_) base_ = measured(), mark_ = rest, marked_ = true;
         contexts_least_ = 0;
-        attribute(rest, kMaxBytes, budgets.own);
+        attribute(rest, kMaxBytes, budgets.shares);
         step.before_ = measured();
         count_step(true);
         if (open_steps_ == 1) step.count_ = step_count();
@@ -153,14 +172,14 @@ void DriverFootprint::foresee(Step& step, std::uint64_t bytes) {
     const std::uint64_t before = measured();
     step.foreseen_ = Budget::charged(bytes);
     foreseen_ += step.foreseen_;
-    set(before, *step.budget_);
+    set(before, step.shares_);
 }
 
 void DriverFootprint::take_back(Step& step) {
     is_locked();
     const std::uint64_t before = measured();
     foreseen_ -= std::exchange(step.foreseen_, 0);
-    set(before, *step.budget_);
+    set(before, step.shares_);
 }
 
 void DriverFootprint::cancel(Step& step) {
@@ -183,11 +202,11 @@ void DriverFootprint::after(Step& step, const State& state, const Budgets& budge
         is_locked();
         const bool known = step.known_ && marked_;
         know_contexts(state, step.open_);
-        attribute_context(rest, known ? kMaxBytes : measured() + first_context_at_most_, state, budgets.own);
+        attribute_context(rest, known ? kMaxBytes : measured() + first_context_at_most_, state, budgets.shares);
         // What the driver's footprint has grown by is the context's if no other step has begun or ended since.
         if (step.makes_context_ && step_count() == step.count_ + 1) made_context(step.before_);
     });
-    if (look == Look::settled) look_past_nvml(budgets.own);
+    if (look == Look::settled) look_past_nvml(budgets.shares);
 }
 
 void DriverFootprint::meet(const State& state, const Budgets& budgets) {
@@ -197,21 +216,21 @@ void DriverFootprint::meet(const State& state, const Budgets& budgets) {
         const std::uint64_t before = measured();
         const bool alone = open_steps_ == 0 && !unsettled_;
         know_contexts(state, 0);
-        attribute_context(rest, before + first_context_at_most_, state, budgets.own);
+        attribute_context(rest, before + first_context_at_most_, state, budgets.shares);
         if (alone) made_context(before);
     });
-    if (look == Look::settled) look_past_nvml(budgets.own);
+    if (look == Look::settled) look_past_nvml(budgets.shares);
 }
 
 // A context takes memory. Where NVML's sum shows none, as it may not see this process's, CUDA's own is asked.
-void DriverFootprint::look_past_nvml(Budget& budget) {
+void DriverFootprint::look_past_nvml(std::span<const Share> shares) {
     std::uint64_t free = 0, total = 0, seen = 0;
     if (bytes() != 0 || nvml_.used_by_all(&seen) != Reading::ok || !free_memory_(&free, &total)) return;
     const std::uint64_t used = total - free;
     const LockGuard lock(*mutex_);
     if (bytes() != 0 || used <= seen) return;
     base_ = std::min(used - seen, first_context_at_most_);
-    set(base_, budget);
+    set(base_, shares);
     made_context(0);
 }
 
@@ -225,7 +244,7 @@ bool DriverFootprint::refresh(const State& state, const Budgets& budgets) {
     const Look look = at_rest(budgets, [&](std::int64_t rest) {
         is_locked();
         know_contexts(state, 0);
-        attribute(rest, kMaxBytes, budgets.own);
+        attribute(rest, kMaxBytes, budgets.shares);
     });
     return look != Look::busy;
 }
@@ -259,7 +278,7 @@ bool DriverFootprint::read_process(const State& state, const Budgets& budgets, b
         taken_over_ = 0;
         unsettled_ = false;
         if (compared) *compared = true;
-        set(std::clamp(kept, least, std::max(least, process > sure ? process - sure : 0)), budgets.own);
+        set(std::clamp(kept, least, std::max(least, process > sure ? process - sure : 0)), budgets.shares);
         return true;
     }
     const LockGuard lock(*mutex_);

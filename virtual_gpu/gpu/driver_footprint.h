@@ -6,13 +6,13 @@
 #include "policy/base/mutex.h"
 #include "policy/budget/budget.h"
 #include "policy/budget/in_flight.h"
-#include "virtual_gpu/gpu/physical_gpu.h"
 #include "virtual_gpu/nvml/nvml_gpu.h"
 
 namespace cuslice {
 
 // What the driver takes on one GPU without an allocation asking for it: contexts, modules, local memory. It is charged
-// to the same budget as the allocations are, so that the limit is on what nvidia-smi shows.
+// to the same budget as the allocations are, so that the limit is on what nvidia-smi shows. Parts of one GPU have one
+// footprint, as they share its context, and each of them is charged its share of it.
 //
 // Where NVML has a figure for this process, the driver's footprint is that figure less everything else that is charged:
 // exact, and readable at any moment. Otherwise it is the sum of the steps that the GPU's free memory makes around the
@@ -30,12 +30,25 @@ class DriverFootprint {
     // Free memory as the CUDA API shows it, for where there is no NVML; false while no context is current.
     using FreeMemory = bool (*)(std::uint64_t* free, std::uint64_t* total);
 
-    // The budget that the driver's footprint is charged to, and those of all parts of the same GPU, this one among
-    // them: what the driver says is of all of them together. `reread`: charges what memory pools hold now, which
-    // shrinks where no hook is.
+    static constexpr std::size_t kMaxShares = 64;
+
+    // A budget, and how much of the footprint is charged to it: from where the share before it ends to `end`, in
+    // 65536ths of all.
+    struct Share {
+        static constexpr std::uint64_t kWhole = 65536;
+        Budget* budget = nullptr;
+        std::uint64_t end = kWhole;
+
+        // Bytes of a footprint of `bytes` up to the end of this share. Of all shares together that is all of it.
+        std::uint64_t up_to(std::uint64_t bytes) const {
+            return Budget::charged(bytes) / Budget::kUnit * end / kWhole * Budget::kUnit;
+        }
+    };
+
+    // Those of all parts of the GPU; the last one ends at kWhole. `reread`: charges what memory pools hold now, which
+    // shrinks where no hook is. The shares stay where they are for as long as a step is open.
     struct Budgets {
-        Budget& own;
-        std::span<const Budget* const> all;
+        std::span<const Share> shares;
         void (*reread)(void* self) = nullptr;
         void* self = nullptr;
     };
@@ -49,7 +62,7 @@ class DriverFootprint {
         Step& operator=(Step&& other) noexcept {
             close();
             part_ = std::exchange(other.part_, nullptr);
-            budget_ = other.budget_;
+            shares_ = other.shares_;
             foreseen_ = other.foreseen_;
             before_ = other.before_;
             count_ = other.count_;
@@ -69,7 +82,7 @@ class DriverFootprint {
             if (part_) std::exchange(part_, nullptr)->cancel(*this);
         }
         DriverFootprint* part_ = nullptr;
-        Budget* budget_ = nullptr;
+        std::span<const Share> shares_;
         std::uint64_t foreseen_ = 0, before_ = 0;  // bytes: for it, and of the driver's footprint when it began
         std::uint64_t count_ = 0;                  // step_count() then; 0: it wasn't alone
         bool open_ = false, known_ = false, makes_context_ = false;
@@ -113,24 +126,19 @@ class DriverFootprint {
     // the time.
     bool refresh(const State& state, const Budgets& budgets);
 
-    // Memory that was counted by itself is on its way back to the driver, which has it at a time of its own
+    // Memory that `from` was charged with by itself is on its way back to the driver, which has it at a time of its own
     // (cuMemFreeAsync of cuMemAlloc's memory, or what another process still holds). Until it is seen to be gone it is
-    // the driver's footprint. False where nothing will be read: not charged then. With the lock held.
-    bool takes_over(std::uint64_t bytes) {
-        is_locked();
-        if (!exact() && !marked_) return false;
-        bytes_.fetch_add(bytes, std::memory_order_relaxed);
-        taken_over_ += bytes;
-        return true;
-    }
+    // the driver's footprint, and no longer in `from`. False where nothing will be read: nothing changes then. With the
+    // lock held.
+    bool take_over(std::uint64_t bytes, const Budget& from, const Budgets& budgets);
 
     // No context of this process is on the GPU any more, so nothing is there but what is on its way back. What others
     // have blurred steps by goes with that. Not where NVML has a figure. With the lock held.
-    void none_left(Budget& budget) {
+    void none_left(const Budgets& budgets) {
         is_locked();
         base_ = contexts_least_ = 0;
         unsettled_ = false;
-        set(taken_over_, budget);
+        set(taken_over_, budgets.shares);
     }
 
     // As it is charged, and without what is foreseen for calls under way; the latter with the lock held.
@@ -165,16 +173,18 @@ class DriverFootprint {
     void is_locked() const CUSLICE_ASSERT_HELD(*mutex_) {}
     void count_step(bool begins) CUSLICE_REQUIRES(*mutex_);
     void know_contexts(const State& state, std::uint64_t own_steps) CUSLICE_REQUIRES(*mutex_);
-    void attribute(std::int64_t rest, std::uint64_t at_most, Budget& budget) CUSLICE_REQUIRES(*mutex_);
-    void attribute_context(std::int64_t rest, std::uint64_t at_most, const State& state, Budget& budget)
+    void attribute(std::int64_t rest, std::uint64_t at_most, std::span<const Share> shares) CUSLICE_REQUIRES(*mutex_);
+    void attribute_context(std::int64_t rest, std::uint64_t at_most, const State& state, std::span<const Share> shares)
         CUSLICE_REQUIRES(*mutex_);
     void made_context(std::uint64_t before) CUSLICE_REQUIRES(*mutex_);
     std::uint64_t context_bytes() const CUSLICE_REQUIRES(*mutex_) {
         return contexts_made_ ? contexts_bytes_ / contexts_made_ : 0;
     }
-    void look_past_nvml(Budget& budget);
+    void look_past_nvml(std::span<const Share> shares);
     bool read_process(const State& state, const Budgets& budgets, bool* compared = nullptr);
-    void set(std::uint64_t bytes, Budget& budget) CUSLICE_REQUIRES(*mutex_);
+    void set(std::uint64_t bytes, std::span<const Share> shares) CUSLICE_REQUIRES(*mutex_);
+    void charge(std::uint64_t bytes, std::span<const Share> shares, const Budget* from = nullptr,
+                std::uint64_t moved = 0) CUSLICE_REQUIRES(*mutex_);
     void cancel(Step& step);
 
     NvmlGpu nvml_;

@@ -9,80 +9,117 @@ namespace cuslice {
 DriverFootprint::Step VirtualGpu::before_driver_step(bool makes_context) {
     open_driver_footprint();
     pools_.refresh(budget_, false);
-    return driver_footprint_.before(budgets(), makes_context);
+    return footprint().before(budgets(), makes_context);
+}
+
+// What the driver takes is charged to all parts of the GPU, so all of them have to have room for it.
+bool VirtualGpu::all_within_limits(LimitError* why) const {
+    if (!within_limit(why)) return false;
+    if (!physical_->is_split()) return true;
+    for (const VirtualGpu* part : physical_->parts()) {
+        if (part == this || part->within_limit(why)) continue;
+        if (!why) return false;
+        // A limit that they share is the same for this part.
+        if (why->of == LimitOf::process || why->of == LimitOf::job) {
+            why->of = LimitOf::other_part;
+            why->part = part->ordinal();
+        }
+        return false;
+    }
+    const std::uint64_t most = physical_->limit_of_all(), used = most ? physical_->charged() : 0;
+    if (used <= most) return true;
+    if (why) *why = {.used = used, .ceiling = most, .limit = most, .of = LimitOf::whole_gpu};
+    return false;
+}
+
+// Has the part give back what it has cached whose limit is exceeded. False if that is nothing.
+bool VirtualGpu::trim_for_driver(const LimitError& over) {
+    const std::uint64_t missing = over.used - std::min(over.used, over.ceiling);
+    for (VirtualGpu* part : physical_->parts())
+        if (part->caches() && (over.of == LimitOf::other_part ? part->ordinal() == over.part : part == this))
+            return gpu_state().reclaimer->trim(*part, missing) != 0;
+    return false;
+}
+
+// What stood in the way of `bytes` that the driver takes and that are charged in `over`: as before them, and with what
+// was asked for of that limit.
+void VirtualGpu::less_driver_step(LimitError& over, std::uint64_t bytes) const {
+    const bool of_all = over.of == LimitOf::whole_gpu || over.of == LimitOf::group;
+    over.requested = bytes;
+    if (!of_all) {
+        over.requested = physical_->share_of(*this, bytes);
+        for (const VirtualGpu* part : physical_->parts())
+            if (over.of == LimitOf::other_part && part->ordinal() == over.part)
+                over.requested = physical_->share_of(*part, bytes);
+    }
+    over.used -= std::min(over.used, Budget::charged(over.requested));
 }
 
 // Charged first and looked at then, so that two at once can both be refused, and never both be served.
 bool VirtualGpu::foresee(DriverFootprint::Step& step, std::uint64_t bytes, LimitError* why) {
-    const auto fits = [&](LimitError* over) {
+    LimitError over;
+    const auto fits = [&] {
         const LockGuard lock(mutex());
-        driver_footprint_.foresee(step, bytes);
-        if (within_limit(over)) return true;
-        driver_footprint_.take_back(step);
-        over->requested = bytes;
-        over->used -= std::min(over->used, Budget::charged(bytes));
+        footprint().foresee(step, bytes);
+        if (all_within_limits(&over)) return true;
+        footprint().take_back(step);
         return false;
     };
     follow_file();
-    if (fits(why)) return true;
+    if (fits()) return true;
     gpu_state().look_for_ended(*this);
     refresh(pools_.any());
     take_back_dead();
-    return fits(why) || (caches() && gpu_state().reclaimer->trim(*this, bytes) && fits(why));
+    // Each part may have something cached.
+    for (std::size_t tries = physical_->parts().size() + 1; tries > 0; tries--) {
+        if (fits()) return true;
+        if (!trim_for_driver(over)) break;
+    }
+    less_driver_step(over, bytes);
+    if (why) *why = over;
+    return false;
 }
 
 bool VirtualGpu::after_driver_step(DriverFootprint::Step& step, LimitError* why) {
     pools_.refresh(budget_, false);
-    const std::uint64_t before = driver_footprint();
+    const std::uint64_t before = footprint().bytes();
     DriverFootprint::State state = driver_state();
     if (!step.known()) state.of_others = used_by_others();
-    driver_footprint_.after(step, state, budgets());
+    footprint().after(step, state, budgets());
     mutex().lock();
-    publish();
-    if (driver_footprint_.unsettled()) driver_gave_back();
-    const std::uint64_t now = driver_footprint_.measured(), more = now > before ? now - before : 0;
-    // What went may have been charged to another part.
-    for (VirtualGpu* part : physical_->parts())
-        if (part != this) part->driver_gave_back();
+    publish_parts();
+    if (footprint().unsettled()) driver_gave_back();
+    const std::uint64_t now = footprint().measured(), more = now > before ? now - before : 0;
     mutex().unlock();
     LimitError over;
-    bool fits = within_limit(&over);
+    bool fits = all_within_limits(&over);
     if (!fits) {
         take_back_dead();
-        fits = within_limit(&over);
+        fits = all_within_limits(&over);
     }
     // What is cached makes room for what the driver needs itself.
-    if (!fits && caches() && gpu_state().reclaimer->trim(*this, over.used - over.ceiling)) fits = within_limit(&over);
-    if (fits && caches()) gpu_state().reclaimer->top_up(*this);
+    for (std::size_t tries = physical_->parts().size(); !fits && tries > 0 && trim_for_driver(over); tries--)
+        fits = all_within_limits(&over);
+    for (VirtualGpu* part : physical_->parts())
+        if (fits && part->caches()) gpu_state().reclaimer->top_up(*part);
     if (fits || !why) return fits;
+    less_driver_step(over, more);
     *why = over;
-    why->requested = more;
-    why->used -= more;
     return fits;
-}
-
-std::uint64_t VirtualGpu::steps_of_all() const {
-    std::uint64_t steps = 0;
-    for (const VirtualGpu* part : physical_->parts()) steps += part->driver_footprint_.step_count();
-    return steps;
 }
 
 // A context that another thread is making is charged before it is known. It makes a step, or did before the first look
 // here and is counted as being made.
 void VirtualGpu::after_context_end(DriverFootprint::Step& step) {
-    const std::uint64_t steps = steps_of_all();
-    const bool none = !driver_footprint_.exact() && gpu_state().contexts_being_made.load() == 0 &&
+    const std::uint64_t steps = footprint().step_count();
+    const bool none = !footprint().exact() && gpu_state().contexts_being_made.load() == 0 &&
                       driver_state().contexts == 0 && !physical_primary_is_active(device());
     after_driver_step(step, nullptr);
     if (!none) return;
     const LockGuard lock(mutex());
-    if (driver_footprint_.exact() || steps_of_all() != steps + 1) return;
-    for (VirtualGpu* part : physical_->parts())
-        if (!part->driver_footprint_.at_rest()) return;
-    for (VirtualGpu* part : physical_->parts()) {
-        part->driver_footprint_.none_left(part->budget_);
-        part->publish();
-    }
+    if (footprint().exact() || footprint().step_count() != steps + 1 || !footprint().at_rest()) return;
+    footprint().none_left(budgets());
+    publish_parts();
 }
 
 }  // namespace cuslice

@@ -18,14 +18,32 @@ void PhysicalGpu::split(const Slice& slice, std::uint64_t limits_of_parts) {
     limit_of_all_ = limits_of_parts > slice_.limit ? slice_.limit : 0;
 }
 
-void PhysicalGpu::add(VirtualGpu& part, Budget& budget) {
+void PhysicalGpu::add(VirtualGpu& part, Budget& budget, std::uint64_t limit) {
+    using Share = DriverFootprint::Share;
     parts_[count_] = &part;
-    budgets_[count_++] = &budget;
+    limits_[count_] = limit;
+    shares_[count_++].budget = &budget;
+    std::uint64_t all = 0, so_far = 0;
+    for (std::size_t i = 0; i < count_; i++) all += limits_[i] / Budget::kUnit;
+    for (std::size_t i = 0; i < count_; i++) {
+        so_far += limits_[i] / Budget::kUnit;
+        shares_[i].end = i + 1 == count_ || !all ? Share::kWhole : so_far * Share::kWhole / all;
+    }
+}
+
+std::uint64_t PhysicalGpu::share_of(const VirtualGpu& part, std::uint64_t bytes) const {
+    std::uint64_t begin = 0;
+    for (std::size_t i = 0; i < count_; i++) {
+        const std::uint64_t end = shares_[i].up_to(bytes);
+        if (parts_[i] == &part) return end - begin;
+        begin = end;
+    }
+    return 0;
 }
 
 std::uint64_t PhysicalGpu::charged() const {
     std::uint64_t bytes = 0;
-    for (const Budget* budget : budgets()) bytes += budget->used();
+    for (const DriverFootprint::Share& share : shares()) bytes += share.budget->used();
     return bytes;
 }
 

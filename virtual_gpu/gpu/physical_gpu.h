@@ -5,6 +5,7 @@
 #include "config/gpu_selector.h"
 #include "policy/base/mutex.h"
 #include "policy/budget/budget.h"
+#include "virtual_gpu/gpu/driver_footprint.h"
 #include "virtual_gpu/gpu/sharing.h"
 #include "virtual_gpu/gpu/slice.h"
 
@@ -17,21 +18,26 @@ class VirtualGpu;
 // opened, by one thread; everything else is thread-safe.
 class PhysicalGpu {
   public:
-    static constexpr std::size_t kMaxParts = 64;
+    static constexpr std::size_t kMaxParts = DriverFootprint::kMaxShares;
 
     // `total`: bytes.
     void open(const GpuIdentity& identity, std::uint64_t total);
     // And then, of one that is split: its own slice, and the sum of its parts' limits, in bytes.
     void split(const Slice& slice, std::uint64_t limits_of_parts);
-    void add(VirtualGpu& part, Budget& budget);
+    // `limit`: bytes of the part, in proportion to which it is charged what the driver takes on the GPU.
+    void add(VirtualGpu& part, Budget& budget, std::uint64_t limit);
 
     // What NVML knows it by.
     const GpuIdentity& identity() const { return identity_; }
     std::uint64_t total() const { return total_; }
     bool is_split() const { return split_; }
     std::span<VirtualGpu* const> parts() const { return {parts_, count_}; }
-    // Of the parts, in their order.
-    std::span<const Budget* const> budgets() const { return {budgets_, count_}; }
+    // What the driver takes on the GPU, and its share for each part, in their order. Under mutex().
+    DriverFootprint& driver_footprint() { return driver_footprint_; }
+    const DriverFootprint& driver_footprint() const { return driver_footprint_; }
+    std::span<const DriverFootprint::Share> shares() const { return {shares_, count_}; }
+    // The share of a part in `bytes` that the driver takes, in bytes.
+    std::uint64_t share_of(const VirtualGpu& part, std::uint64_t bytes) const;
 
     // Of one that is split.
     const Slice& slice() const { return slice_; }
@@ -48,7 +54,7 @@ class PhysicalGpu {
     bool join(const SharingPlan& plan, Refusal* refusal);
     GpuSharing& sharing() { return sharing_; }
 
-    // Over the driver's footprint of every part, as they have one figure.
+    // Over the driver's footprint, and what follows from it for every part.
     Mutex& mutex() { return mutex_; }
 
   private:
@@ -60,7 +66,9 @@ class PhysicalGpu {
     GpuSharing sharing_;
     Mutex mutex_{LockRank::driver_footprint};
     VirtualGpu* parts_[kMaxParts] = {};
-    const Budget* budgets_[kMaxParts] = {};
+    DriverFootprint driver_footprint_;
+    DriverFootprint::Share shares_[kMaxParts];
+    std::uint64_t limits_[kMaxParts] = {};  // bytes
     std::size_t count_ = 0;
 };
 

@@ -69,7 +69,7 @@ void VirtualGpu::open(int ordinal, const GpuIdentity& identity, PhysicalGpu& phy
     slice_ = slice;
     slice_.limit = std::min(slice.limit, physical.total());
     std::snprintf(name_, sizeof(name_), "%s", name);
-    physical.add(*this, budget_);
+    physical.add(*this, budget_, slice_.limit);
     if (limited()) publish();
 }
 
@@ -88,16 +88,13 @@ void VirtualGpu::open_driver_footprint() {
     const std::uint64_t at_most = first_context_at_most(device());
     LockGuard lock(mutex());
     if (measured()) return;
-    // All of a physical GPU's at once.
-    for (VirtualGpu* part : physical_->parts()) {
-        part->driver_footprint_.open(nvml, pid, free_memory, at_most, gpu_state().frees, mutex());
-        part->driver_footprint_open_.store(true, std::memory_order_release);
-    }
+    footprint().open(nvml, pid, free_memory, at_most, gpu_state().frees, mutex());
+    for (VirtualGpu* part : physical_->parts()) part->measured_.store(true, std::memory_order_release);
 }
 
 DriverFootprint::State VirtualGpu::driver_state() const {
     DriverFootprint::State state{managed()};
-    state.steps = driver_footprint_.step_count();
+    state.steps = footprint().step_count();
     CUcontext contexts[kMaxContexts];
     CUdevice devices[kMaxContexts];
     const std::size_t there = std::min(gpu_state().contexts.list(contexts, kMaxContexts, devices), kMaxContexts);
@@ -109,7 +106,7 @@ DriverFootprint::State VirtualGpu::driver_state() const {
 }
 
 DriverFootprint::Budgets VirtualGpu::budgets() {
-    DriverFootprint::Budgets all{budget_, physical_->budgets()};
+    DriverFootprint::Budgets all{physical_->shares()};
     all.reread = [](void* self) {
         for (VirtualGpu* part : static_cast<PhysicalGpu*>(self)->parts()) part->pools_.refresh(part->budget_, false);
     };
@@ -117,11 +114,12 @@ DriverFootprint::Budgets VirtualGpu::budgets() {
     return all;
 }
 
-// What others of the same job or group hold, as the ledger has it.
+// What others of the same job or group hold on the whole GPU, as the ledger has it.
 std::uint64_t VirtualGpu::used_by_others() {
     ledger::Watched all;
-    if (driver_footprint_.exact() || !sharing_.watch(gpu_state().sharing, identity_.uuid, &all)) return 0;
-    const std::uint64_t own = sharing_.joined() ? budget_.used() : 0;
+    GpuSharing& sharing = physical_->is_split() ? physical_->sharing() : sharing_;
+    if (footprint().exact() || !sharing.watch(gpu_state().sharing, physical_->identity().uuid, &all)) return 0;
+    const std::uint64_t own = sharing.joined() ? physical_->charged() : 0;
     return all.used - std::min(all.used, own);
 }
 
@@ -130,9 +128,9 @@ void VirtualGpu::meet_context() {
     DriverFootprint::State state = driver_state();
     state.contexts = std::max(state.contexts, 1u);
     state.of_others = used_by_others();
-    driver_footprint_.meet(state, budgets());
+    footprint().meet(state, budgets());
     const LockGuard lock(mutex());
-    publish();
+    publish_parts();
 }
 
 std::uint64_t VirtualGpu::headroom() const {
@@ -140,9 +138,26 @@ std::uint64_t VirtualGpu::headroom() const {
     return derived_headroom(driver_footprint());
 }
 
+std::uint64_t VirtualGpu::headroom_of_all() const {
+    const Slice& slice = physical_->is_split() ? physical_->slice() : slice_;
+    return slice.own_headroom ? slice.headroom : derived_headroom(footprint().bytes());
+}
+
+// What was measured is of all parts.
+void VirtualGpu::publish_parts() {
+    const std::uint64_t bytes = footprint().measured();
+    std::uint64_t begin = 0;
+    for (std::size_t i = 0; i < physical_->parts().size(); i++) {
+        const std::uint64_t end = physical_->shares()[i].up_to(bytes);
+        __atomic_store_n(&physical_->parts()[i]->driver_bytes_, end - begin, __ATOMIC_RELAXED);
+        physical_->parts()[i]->publish();
+        begin = end;
+    }
+    physical_->sharing().budget().set_margin(headroom_of_all());
+}
+
 // Makes what was measured take effect: the ceiling for reservations, and when to measure next.
 void VirtualGpu::publish() {
-    __atomic_store_n(&driver_bytes_, driver_footprint_.measured(), __ATOMIC_RELAXED);
     const std::uint64_t room = headroom();
     // A shared limit may be changed by others at any time, and is looked at there.
     sharing_.budget().set_margin(room);
@@ -208,10 +223,10 @@ void VirtualGpu::refresh(bool trim_pools) {
     const bool stale = stale_.exchange(false, std::memory_order_relaxed);
     pools_.refresh(budget_, trim_pools);  // first: the driver's footprint is what is left after everything else
     // What was stale stays so if something was in flight, such as the operation that asks.
-    if (measured() && !driver_footprint_.refresh(driver_state(), budgets()) && stale)
+    if (measured() && !footprint().refresh(driver_state(), budgets()) && stale)
         stale_.store(true, std::memory_order_relaxed);
     LockGuard lock(mutex());
-    publish();
+    publish_parts();
 }
 
 void VirtualGpu::refresh_if_stale() {
@@ -236,10 +251,10 @@ void VirtualGpu::look_at_cached() {
 // refused, and never both be served.
 bool VirtualGpu::fits_in_whole(std::uint64_t bytes, LimitError* why) {
     const std::uint64_t used = physical_->charged();
-    if (used + headroom() <= physical_->limit_of_all()) return true;
+    if (used + headroom_of_all() <= physical_->limit_of_all()) return true;
     budget_.roll_back(bytes);
     if (why) {
-        const std::uint64_t room = headroom(), most = physical_->limit_of_all();
+        const std::uint64_t room = headroom_of_all(), most = physical_->limit_of_all();
         *why = {.requested = bytes,
                 .used = used - Budget::charged(bytes),
                 .ceiling = most > room ? most - room : 0,
@@ -280,8 +295,16 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
         return true;
     }
     gpu_state().start_nvml();
+    if (physical_->is_split() && !physical_->join(plan, refusal)) return false;
+    // What the driver takes will be charged to all of them.
+    for (VirtualGpu* part : physical_->parts())
+        if (!part->join_alone(plan, refusal)) return false;
+    return true;
+}
+
+bool VirtualGpu::join_alone(const SharingPlan& plan, Refusal* refusal) {
+    if (entered_.load(std::memory_order_acquire)) return true;
     const bool is_part = physical_->is_split();
-    if (is_part && !physical_->join(plan, refusal)) return false;
     // What the parts of a GPU have of it has been asked of the whole one, and so has a group.
     const auto in_use = [](void* self) {
         const PhysicalGpu& physical = *static_cast<PhysicalGpu*>(self);
@@ -299,7 +322,7 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     if (sharing_.joined()) budget_.share(sharing_.budget());
     const bool has_job = own.job_count != 0 || slice_.job_limit == ledger::kNoLimitBytes;
     process_limit_.store(has_job ? Budget::kUnlimited : slice_.job_limit, std::memory_order_relaxed);
-    publish();
+    publish_parts();
     entered_.store(true, std::memory_order_release);
     return true;
 }
@@ -358,21 +381,21 @@ std::uint64_t VirtualGpu::room() const {
     std::uint64_t own = used < ceiling ? ceiling - used : 0;
     if (sharing_.joined()) own = std::min(own, sharing_.budget().room());
     if (!physical_->limit_of_all()) return own;
-    const std::uint64_t all = physical_->charged() + headroom(), whole = physical_->limit_of_all();
+    const std::uint64_t all = physical_->charged() + headroom_of_all(), whole = physical_->limit_of_all();
     return std::min(own, all < whole ? whole - all : 0);
 }
 
 void VirtualGpu::release_later(std::uint64_t bytes) {
     LockGuard lock(mutex());
-    if (!driver_footprint_.takes_over(bytes)) return budget_.release(bytes);
-    publish();
+    if (!footprint().take_over(bytes, budget_, budgets())) return budget_.release(bytes);
+    publish_parts();
     driver_gave_back();
 }
 
 void VirtualGpu::release_shared(std::uint64_t bytes) {
     LockGuard lock(mutex());
-    if (!driver_footprint_.takes_over(bytes)) return;
-    publish();
+    if (!footprint().take_over(bytes, budget_, budgets())) return;
+    publish_parts();
     driver_gave_back();
 }
 

@@ -6,7 +6,6 @@
 #include "policy/base/mutex.h"
 #include "policy/budget/allocation_table.h"
 #include "policy/budget/budget.h"
-#include "virtual_gpu/gpu/driver_footprint.h"
 #include "virtual_gpu/gpu/memory_pools.h"
 #include "virtual_gpu/gpu/physical_gpu.h"
 #include "virtual_gpu/gpu/primary_context.h"
@@ -56,7 +55,7 @@ class VirtualGpu {
     // A context on this GPU is current in this thread, and no hook has seen how it began: what it has taken is charged.
     void meet_context();
     // False until something of this GPU has been measured: then a context may be there that isn't known yet.
-    bool measured() const { return driver_footprint_open_.load(std::memory_order_acquire); }
+    bool measured() const { return measured_.load(std::memory_order_acquire); }
     GpuSharing& sharing() { return sharing_; }
     // In a forked child: all of it is the parent's.
     void forget_sharing() {
@@ -105,11 +104,12 @@ class VirtualGpu {
     // GPU only while they are measured, never while the driver works.
     DriverFootprint::Step before_driver_step(bool makes_context = false);
     // Whether what the driver gives back has to be measured around the call; else its figure says so at any time.
-    bool measures_steps() const { return !driver_footprint_.exact(); }
+    bool measures_steps() const { return !footprint().exact(); }
     // Charges what the driver will take in the step at least, until it is measured. It may have what is set aside for
     // the driver, too. False if it doesn't fit: nothing is charged then, and the driver need not be asked.
     bool foresee(DriverFootprint::Step& step, std::uint64_t bytes, LimitError* why);
-    // False if the total is over the limit now, so that the caller can undo what it did.
+    // False if the total is over the limit now, of this part or of another one that is charged its share, so that the
+    // caller can undo what it did.
     bool after_driver_step(DriverFootprint::Step& step, LimitError* why);
     // The same after the end of a context, which may have been the last.
     void after_context_end(DriverFootprint::Step& step);
@@ -120,8 +120,11 @@ class VirtualGpu {
     const MemoryPools& pools() const { return pools_; }
     PrimaryContext& primary() { return primary_; }
 
-    // The driver's footprint has become smaller: it is read again before anybody sees a figure or is refused.
-    void driver_gave_back() { stale_.store(true, std::memory_order_relaxed); }
+    // The driver's footprint has become smaller: it is read again before anybody sees a figure or is refused, on
+    // whichever part of the GPU.
+    void driver_gave_back() {
+        for (VirtualGpu* part : physical_->parts()) part->stale_.store(true, std::memory_order_relaxed);
+    }
 
     // Bytes that the driver will have back at a time of its own: they stay charged until they are seen to be gone.
     void release_later(std::uint64_t bytes);
@@ -158,8 +161,11 @@ class VirtualGpu {
         managed_.fetch_add(static_cast<std::uint64_t>(bytes), std::memory_order_relaxed);
     }
 
+    // What the driver takes by itself; of a part, its share.
     std::uint64_t driver_footprint() const { return __atomic_load_n(&driver_bytes_, __ATOMIC_RELAXED); }
     std::uint64_t headroom() const;
+    // What is kept free of the whole GPU.
+    std::uint64_t headroom_of_all() const;
     // Over the driver's footprint.
     Mutex& mutex() { return physical_->mutex(); }
 
@@ -175,8 +181,11 @@ class VirtualGpu {
         look_before(bytes);
         return true;
     }
+    DriverFootprint& footprint() const { return physical_->driver_footprint(); }
     DriverFootprint::State driver_state() const;
-    std::uint64_t steps_of_all() const;
+    bool all_within_limits(LimitError* why) const;
+    bool trim_for_driver(const LimitError& over);
+    void less_driver_step(LimitError& over, std::uint64_t bytes) const;
     // A part's own limit, and where the parts may be more than the GPU's slice together, that one's.
     bool charge(std::uint64_t bytes, LimitError* why = nullptr) {
         if (!budget_.reserve(bytes, why)) [[unlikely]] {
@@ -219,9 +228,12 @@ class VirtualGpu {
     bool due();
     bool worth_looking() const;
     void look();
+    // With the lock held.
     void publish();
+    void publish_parts();
     void open_driver_footprint();
     std::uint64_t used_by_others();
+    bool join_alone(const SharingPlan& plan, Refusal* refusal);
     // Of all parts of the physical GPU.
     std::uint64_t managed() const;
     DriverFootprint::Budgets budgets();
@@ -243,9 +255,8 @@ class VirtualGpu {
     std::atomic<bool> stale_{false};
     std::atomic<bool> watch_frees_{false};
     static constinit std::atomic<bool> some_watches_;
-    DriverFootprint driver_footprint_;  // it and what follows from it: under mutex()
-    std::atomic<bool> driver_footprint_open_{false};
-    std::uint64_t driver_bytes_ = 0;            // a copy for readers without the lock
+    std::atomic<bool> measured_{false};
+    std::uint64_t driver_bytes_ = 0;            // its share of what the driver takes: for readers without the lock
     std::atomic<std::uint64_t> look_above_{0};  // bytes in use from which on the driver's footprint is read again
     std::atomic<std::uint64_t> look_after_{0};  // bytes granted after which it is
     std::atomic<std::uint64_t> unseen_{0};      // at the last look

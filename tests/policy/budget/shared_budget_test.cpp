@@ -169,10 +169,13 @@ TEST_CASE("what the whole GPU refuses a part doesn't keep, and what the part ref
     CHECK(gpu.part.reserve(kGiB, nullptr));
 }
 
-TEST_CASE("a part's facts, limit, room and margin are the whole GPU's too") {
+TEST_CASE("a part's facts, limit and room are the whole GPU's too, whose margin is its own") {
     Part gpu(AccountKind::job);
     CHECK(gpu.part.limit() == 2 * kGiB);
-    gpu.part.set_margin(kGiB);
+    gpu.part.set_margin(kGiB / 2);
+    CHECK(gpu.whole.room() == 2 * kGiB);
+    CHECK(gpu.part.room() == 2 * kGiB);
+    gpu.whole.set_margin(kGiB);
     CHECK(gpu.whole.room() == kGiB);
     CHECK(gpu.part.room() == kGiB);
     CHECK_FALSE(gpu.part.retired());

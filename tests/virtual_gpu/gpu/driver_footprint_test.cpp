@@ -2,53 +2,14 @@
 #include "virtual_gpu/gpu/driver_footprint.h"
 
 #include "tests/catch.h"
-#include "tests/virtual_gpu/gpu/made_up_nvml.h"
+#include "tests/virtual_gpu/gpu/footprint_scene.h"
 
 using namespace cuslice;
 using namespace cuslice::tests;
 
 namespace {
 
-struct Scene {
-    Scene() {
-        machine = {};
-        shown_free = 0;
-        put(NvmlFunction::nvmlInit_v2, init);
-        put(NvmlFunction::nvmlDeviceGetHandleByUUID, by_uuid);
-        put(NvmlFunction::nvmlDeviceGetComputeRunningProcesses_v3, processes);
-        put(NvmlFunction::nvmlDeviceGetMPSComputeRunningProcesses_v3, no_processes);
-        put(NvmlFunction::nvmlDeviceGetMemoryInfo, memory);
-    }
-    // `pid`: 0 where it isn't known under which NVML would list us.
-    void open(unsigned pid = kPid) {
-        NvmlGpu nvml;
-        nvml.open("GPU-made-up");
-        part.open(nvml, pid, free_memory, 500 * kMiB, frees, mutex);
-    }
-    // The driver makes a context, or loads a module.
-    void grow(std::uint64_t bytes, std::uint64_t others = 0, bool context = false) {
-        DriverFootprint::Step step = part.before(budgets, context);
-        machine.listed = listable;
-        machine.process += bytes;
-        machine.all += bytes + others;
-        if (shown_free) shown_free -= bytes + others;
-        part.after(step, {}, budgets);
-    }
-    void allocate(std::uint64_t bytes) {
-        REQUIRE(budget.reserve(bytes));
-        budget.commit();
-        machine.process += bytes;
-        machine.all += bytes;
-    }
-    DriverFootprint::State alive(unsigned contexts) const { return {0, contexts, 0, part.step_count()}; }
-    bool listable = true;
-    Mutex mutex{LockRank::driver_footprint};
-    Budget budget;
-    const Budget* const list[1] = {&budget};
-    const DriverFootprint::Budgets budgets{budget, list};
-    InFlight frees;
-    DriverFootprint part;
-};
+using Scene = FootprintScene;
 
 }  // namespace
 
@@ -183,7 +144,7 @@ TEST_CASE("where NVML does not list us, the steps of the GPU's use count") {
     }
     SECTION("and freed memory that is not back yet counts until it is, and nothing else is taken for it") {
         scene.allocate(64 * kMiB);
-        REQUIRE(scene.part.takes_over(64 * kMiB));
+        REQUIRE(scene.part.take_over(64 * kMiB, scene.budget, scene.budgets));
         CHECK(scene.part.refresh({0, 1}, scene.budgets));
         CHECK(scene.budget.used() == 364 * kMiB);
         machine.all += 1000 * kMiB;  // somebody else's
@@ -290,13 +251,13 @@ TEST_CASE("with the last context goes what others have blurred its steps by, but
     scene.part.after(load, {0, 1}, scene.budgets);
     scene.allocate(64 * kMiB);
     scene.budget.release(64 * kMiB);
-    REQUIRE(scene.part.takes_over(64 * kMiB));
+    REQUIRE(scene.part.take_over(64 * kMiB, scene.budget, scene.budgets));
     scene.budget.adjust(0, 64 * kMiB);
     DriverFootprint::Step end = scene.part.before(scene.budgets);
     machine.all -= 300 * kMiB;
     scene.part.after(end, {}, scene.budgets);
     CHECK(scene.part.bytes() == 155 * kMiB);
-    scene.part.none_left(scene.budget);
+    scene.part.none_left(scene.budgets);
     CHECK(scene.budget.used() == 64 * kMiB);
     // The next context is measured from here.
     DriverFootprint::Step again = scene.part.before(scene.budgets);
@@ -419,7 +380,7 @@ TEST_CASE("memory on its way back is the driver's until it is seen to be gone") 
     scene.open();
     scene.grow(300 * kMiB);
     scene.allocate(64 * kMiB);
-    CHECK(scene.part.takes_over(64 * kMiB));
+    CHECK(scene.part.take_over(64 * kMiB, scene.budget, scene.budgets));
     scene.part.refresh({}, scene.budgets);
     CHECK(scene.budget.used() == 364 * kMiB);
     machine.process -= 64 * kMiB;
@@ -436,7 +397,7 @@ TEST_CASE("memory on its way back is believed to be gone where managed memory le
     REQUIRE(scene.budget.reserve(100 * kMiB));  // managed, and on the GPU
     scene.budget.commit();
     machine.process += 100 * kMiB;
-    CHECK(scene.part.takes_over(64 * kMiB));
+    CHECK(scene.part.take_over(64 * kMiB, scene.budget, scene.budgets));
     machine.process -= 64 * kMiB;
     scene.part.refresh({100 * kMiB, 1}, scene.budgets);
     CHECK(scene.part.bytes() == 300 * kMiB);
@@ -446,7 +407,7 @@ TEST_CASE("memory on its way back is believed to be gone where managed memory le
     CHECK(scene.part.bytes() == 300 * kMiB);
     machine.process += 100 * kMiB;
     // Another process has it still: what the figure needs is charged at least.
-    CHECK(scene.part.takes_over(0));
+    CHECK(scene.part.take_over(0, scene.budget, scene.budgets));
     machine.process += 64 * kMiB;
     scene.part.refresh({100 * kMiB, 1}, scene.budgets);
     CHECK(scene.part.bytes() == 364 * kMiB);

@@ -1,0 +1,81 @@
+// What the driver takes, as the parts of one GPU are charged it.
+#include "tests/virtual_gpu/gpu/footprint_scene.h"
+
+using namespace cuslice;
+using namespace cuslice::tests;
+
+namespace {
+
+/// Three parts of a GPU, of which the last one is as large as the others together.
+struct PartsScene : FootprintScene {
+    using Share = DriverFootprint::Share;
+    Budget small[2], large;
+    const Share shares[3] = {{&small[0], Share::kWhole / 4}, {&small[1], Share::kWhole / 2}, {&large}};
+    const DriverFootprint::Budgets all{shares};
+
+    void change(std::uint64_t process) {
+        DriverFootprint::Step step = part.before(all);
+        machine.listed = true;
+        machine.process = machine.all = process;
+        part.after(step, {}, all);
+    }
+    std::uint64_t used() const { return small[0].used() + small[1].used() + large.used(); }
+};
+
+}  // namespace
+
+TEST_CASE("parts of a GPU are charged what the driver takes in proportion, and together all of it") {
+    PartsScene scene;
+    scene.open();
+    scene.change(400 * kMiB);
+    CHECK(scene.small[0].used() == 100 * kMiB);
+    CHECK(scene.small[1].used() == 100 * kMiB);
+    CHECK(scene.large.used() == 200 * kMiB);
+    // Where it can't be divided no byte is lost, nor charged twice.
+    for (const std::uint64_t bytes : {400ul * kMiB + 512, 3ul * kMiB + 1536, 513ul, 1ul}) {
+        CAPTURE(bytes);
+        scene.change(bytes);
+        CHECK(scene.used() == Budget::charged(bytes));
+        CHECK(scene.part.bytes() == bytes);
+    }
+    scene.change(0);
+    CHECK(scene.used() == 0);
+}
+
+TEST_CASE("what is foreseen for a part's call is charged to all parts, and taken back from all of them") {
+    PartsScene scene;
+    scene.open();
+    scene.change(400 * kMiB);
+    {
+        DriverFootprint::Step step = scene.part.before(scene.all);
+        {
+            const LockGuard lock(scene.mutex);
+            scene.part.foresee(step, 40 * kMiB);
+        }
+        CHECK(scene.small[0].used() == 110 * kMiB);
+        CHECK(scene.small[1].used() == 110 * kMiB);
+        CHECK(scene.large.used() == 220 * kMiB);
+    }
+    CHECK(scene.small[0].used() == 100 * kMiB);
+    CHECK(scene.large.used() == 200 * kMiB);
+}
+
+TEST_CASE("memory of one part on its way back to the driver is charged to all parts until it is gone") {
+    PartsScene scene;
+    scene.open();
+    scene.change(400 * kMiB);
+    REQUIRE(scene.small[0].reserve(80 * kMiB));
+    scene.small[0].commit();
+    machine.process = machine.all = 480 * kMiB;
+    {
+        const LockGuard lock(scene.mutex);
+        REQUIRE(scene.part.take_over(80 * kMiB, scene.small[0], scene.all));
+    }
+    CHECK(scene.used() == 480 * kMiB);
+    CHECK(scene.small[0].used() == 120 * kMiB);
+    CHECK(scene.large.used() == 240 * kMiB);
+    machine.process = machine.all = 400 * kMiB;
+    scene.part.refresh({0, 1}, scene.all);
+    CHECK(scene.small[0].used() == 100 * kMiB);
+    CHECK(scene.used() == 400 * kMiB);
+}
