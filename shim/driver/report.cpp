@@ -6,6 +6,7 @@
 
 #include "config/handover.h"
 #include "config/load.h"
+#include "config/resolve.h"
 #include "config/size.h"
 #include "policy/base/kernel_clock.h"
 #include "policy/budget/refusal_notices.h"
@@ -14,6 +15,7 @@
 #include "shim/process/process.h"
 #include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/gpu/pushed_context.h"
+#include "virtual_gpu/selection/host_environment.h"
 #include "virtual_gpu/split/split.h"
 
 namespace cuslice {
@@ -315,6 +317,22 @@ void say_unlimited(const VirtualGpu& gpu) {
     }
 }
 
+constinit std::atomic<bool> advised{false};
+
+// Once in a process. cuslice run sets these variables itself (cli/framework_reserve.h); a library can't: it is too late
+// for a framework that has read them, and the environment is the program's.
+void say_reserve(const VirtualGpu& gpu) {
+    const auto set = [](const char* variable) { return getenv(variable) != nullptr; };
+    const Entry* const alone = find(process().settings(), Key::no_framework_env);
+    if (!gpu.limited() || (alone && alone->number != 0) || set(kHandOver.data()) || was_cleared()) return;
+    if (set("TF_DEVICE_MIN_SYS_MEMORY_IN_MB") || set("XLA_PYTHON_CLIENT_MEM_FRACTION") ||
+        set("XLA_CLIENT_MEM_FRACTION") || advised.exchange(true, std::memory_order_relaxed))
+        return;
+    LogLine line("TensorFlow and JAX keep more of a limit back than they need. cuslice run sets ");
+    line.append("TF_DEVICE_MIN_SYS_MEMORY_IN_MB and XLA_PYTHON_CLIENT_MEM_FRACTION; under LD_PRELOAD alone, set them");
+    log_line(LogLevel::info, line);
+}
+
 // As CUDA writes it. NVML has eight digits of domain, and which of the two was asked depends on the settings.
 std::string_view short_pci(std::string_view pci) {
     return pci.find(':') == 8 && starts_with(pci, "0000") ? slice(pci, 4) : pci;
@@ -344,6 +362,7 @@ void log_slice(VirtualGpu& gpu, CUcontext context) {
     else
         line.append(", no limit");
     log_line(LogLevel::info, line);
+    say_reserve(gpu);
 }
 
 }  // namespace cuslice

@@ -216,8 +216,10 @@ TEST_CASE("log = info introduces each GPU once, with where the limit came from")
     CHECK(guest->code("create again 0") == 0);
     CHECK(guest->code("retain 1") == 0);
     Words said = guest->complaints();
-    REQUIRE(said.size() == 3);
+    REQUIRE(said.size() == 4);
     CHECK(said[0].rfind("cuslice: the driver is ", 0) == 0);
+    CHECK(said[2].rfind("cuslice: TensorFlow and JAX ", 0) == 0);
+    said.erase(said.begin() + 2);
     said.erase(said.begin());
     CHECK(said[0].rfind("cuslice: virtual 0 → physical 1, GPU-", 0) == 0);
     CHECK(said[0].find("limit 1024.0 MiB from CUSLICE_LIMIT") != std::string::npos);
@@ -226,6 +228,31 @@ TEST_CASE("log = info introduces each GPU once, with where the limit came from")
     for (const std::string& line : said)
         for (const char* part : {"NVIDIA A100-SXM4-40GB", "total ", "free ", ", 0000:", ":00.0"})
             CHECK(line.find(part) != std::string::npos);
+}
+
+TEST_CASE("log = info names the variables that TensorFlow and JAX want in a slice, once, where nobody has set them") {
+    const Folder books;
+    const auto lines = [&](const Words& settings, unsigned gpus) {
+        Words all{"CUSLICE_LOG=info"};
+        all.insert(all.end(), settings.begin(), settings.end());
+        auto guest = start("2xt4", books, all, gpus);
+        Words found;
+        for (const std::string& line : guest->complaints())
+            if (line.find("TF_DEVICE_MIN_SYS_MEMORY_IN_MB") != std::string::npos) found.push_back(line);
+        return found;
+    };
+    for (const char* holds : {"CUSLICE_LIMIT=4GiB", "CUSLICE_SPLIT=0=2"}) {
+        CAPTURE(holds);
+        const Words said = lines({holds}, std::string(holds).find("SPLIT") == std::string::npos ? 2 : 3);
+        REQUIRE(said.size() == 1);
+        CHECK(said[0] ==
+              "cuslice: TensorFlow and JAX keep more of a limit back than they need. cuslice run sets "
+              "TF_DEVICE_MIN_SYS_MEMORY_IN_MB and XLA_PYTHON_CLIENT_MEM_FRACTION; under LD_PRELOAD alone, set them");
+    }
+    CHECK(lines({}, 2).empty());
+    for (const char* decided : {"CUSLICE_NO_FRAMEWORK_ENV=yes", "TF_DEVICE_MIN_SYS_MEMORY_IN_MB=100",
+                                "XLA_PYTHON_CLIENT_MEM_FRACTION=.9", "XLA_CLIENT_MEM_FRACTION=.9"})
+        CHECK(lines({"CUSLICE_LIMIT=4GiB", decided}, 2).empty());
 }
 
 TEST_CASE("the launcher does the same") {
