@@ -15,12 +15,15 @@ void set_headroom(const Settings& settings, const Gpu& gpu, SliceRoom& room) {
 
 }  // namespace
 
+std::uint64_t share_of_context(std::uint64_t context, std::uint64_t part, std::uint64_t all) {
+    const double share = all == 0 ? 1 : static_cast<double>(part) / static_cast<double>(all);
+    return static_cast<std::uint64_t>(static_cast<double>(context) * share);
+}
+
 std::uint64_t share_of_context(std::uint64_t context, const VirtualPart& part, const VirtualParts& parts) {
-    if (!part.split) return context;
     std::uint64_t all = 0;
     for (const VirtualPart& one : parts.view()) all += one.bytes;
-    const double share = static_cast<double>(part.bytes) / static_cast<double>(all);
-    return static_cast<std::uint64_t>(static_cast<double>(context) * share);
+    return part.split ? share_of_context(context, part.bytes, all) : context;
 }
 
 SliceRoom room_of(const Settings& settings, const ContextSizes& contexts, const Gpu& gpu, std::uint64_t limit) {
@@ -29,6 +32,14 @@ SliceRoom room_of(const Settings& settings, const ContextSizes& contexts, const 
     const auto known = contexts.find(gpu.uuid);
     room.context_known = known != contexts.end();
     room.context = room.context_known ? known->second : kBelievedContext;
+    set_headroom(settings, gpu, room);
+    return room;
+}
+
+SliceRoom room_of_part(const Settings& settings, const ContextSizes& contexts, const Gpu& gpu, std::uint64_t limit,
+                       std::uint64_t all) {
+    SliceRoom room = room_of(settings, contexts, gpu, limit);
+    room.context = share_of_context(room.context, limit, all);
     set_headroom(settings, gpu, room);
     return room;
 }
@@ -48,7 +59,6 @@ std::vector<SliceRoom> slice_rooms(const Settings& settings, const ContextSizes&
         for (const VirtualPart& part : parts.view()) {
             SliceRoom room = room_of(settings, contexts, gpu, part.split ? std::min(part.bytes, most) : most);
             room.limited = part.split || amount.limited || group.has_value();
-            room.part = part.split;
             room.context = share_of_context(room.context, part, parts);
             set_headroom(settings, gpu, room);
             rooms.push_back(room);

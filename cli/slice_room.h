@@ -20,8 +20,6 @@ inline constexpr std::uint64_t kBelievedContext = 400ull << 20;
 struct SliceRoom {
     /// Something limits it: a limit, a fraction, a group's limit, or a split.
     bool limited = false;
-    /// It is a part of a split GPU.
-    bool part = false;
     std::uint64_t limit = 0;
     /// Of a part: its share.
     std::uint64_t context = 0;
@@ -33,12 +31,17 @@ struct SliceRoom {
     std::uint64_t left() const { return limit > context + headroom ? limit - context - headroom : 0; }
 };
 
-/// What a part of a GPU is charged of a context there, in bytes: in proportion to its size, as PhysicalGpu does.
-/// `parts`: all of that GPU.
+/// What a part of a GPU is charged of a context there, in bytes: in proportion to its size, as PhysicalGpu does. `all`:
+/// what the parts of that GPU that a program sees have together.
+std::uint64_t share_of_context(std::uint64_t context, std::uint64_t part, std::uint64_t all);
+/// The same of a plan, in which all parts are of one GPU.
 std::uint64_t share_of_context(std::uint64_t context, const VirtualPart& part, const VirtualParts& parts);
 
 /// The slice of a whole GPU, given its limit. `contexts`: of fake GPUs, which are known.
 SliceRoom room_of(const Settings& settings, const ContextSizes& contexts, const Gpu& gpu, std::uint64_t limit);
+/// The same of a part of `gpu`, where `all` is as above.
+SliceRoom room_of_part(const Settings& settings, const ContextSizes& contexts, const Gpu& gpu, std::uint64_t limit,
+                       std::uint64_t all);
 
 /// The slices of `gpus`, which the program sees: of a GPU that is split, one for each part. GPUs whose memory nobody
 /// has told are left out.

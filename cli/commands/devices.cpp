@@ -9,6 +9,7 @@
 #include "cli/json.h"
 #include "cli/launcher_settings.h"
 #include "cli/program_environment.h"
+#include "cli/slice_room.h"
 #include "cli/table.h"
 #include "cli/unseen_gpus.h"
 #include "cli/virtual_gpus.h"
@@ -24,10 +25,14 @@ struct Device {
     std::uint64_t total = 0;
     std::optional<std::uint64_t> free;
     std::string origin;
+    std::optional<Gpu> physical;  // none if it wasn't found
+    bool part = false;
+    SliceRoom room;
 };
 
 // The GPU that one which is seen is, or is a part of.
 void find_behind(Device& device, const Gpu& physical) {
+    device.physical = physical;
     device.index = physical.ordinal;
     device.total = physical.total;
     if (physical.free) device.free = std::min(*physical.free, device.seen.total);
@@ -46,8 +51,9 @@ std::vector<Device> join(const std::vector<Gpu>& seen, const std::vector<Gpu>& m
         }
         if (const auto behind = virtual_gpus.gpu_behind(selection, gpu.uuid)) {
             find_behind(device, *behind);
+            device.part = behind->uuid != gpu.uuid;
             if (const Entry* split = find(settings, Key::split, identity_of(*behind, behind->ordinal));
-                split && behind->uuid != gpu.uuid)
+                split && device.part)
                 device.origin = split->origin;
         }
         devices.push_back(device);
@@ -55,14 +61,30 @@ std::vector<Device> join(const std::vector<Gpu>& seen, const std::vector<Gpu>& m
     return devices;
 }
 
+// What each of them leaves to a program that sees these.
+void find_rooms(std::vector<Device>& devices, const Settings& settings, const ContextSizes& contexts) {
+    for (Device& device : devices) {
+        std::uint64_t all = 0;
+        for (const Device& other : devices)
+            if (other.part && device.part && other.physical->uuid == device.physical->uuid) all += other.seen.total;
+        const Gpu& gpu = device.physical ? *device.physical : device.seen;
+        device.room = device.part ? room_of_part(settings, contexts, gpu, device.seen.total, all)
+                                  : room_of(settings, contexts, gpu, device.seen.total);
+        if (device.origin.empty()) device.room.headroom = 0;  // nothing limits it
+    }
+}
+
+// "~" where the size of a context is only believed.
+std::string text_of_room(const SliceRoom& room) { return (room.context_known ? "" : "~") + format_mib(room.left()); }
+
 std::string as_table(const std::vector<Device>& devices) {
     std::vector<std::vector<std::string>> rows = {
-        {"CUDA", "INDEX", "NAME", "UUID", "PCI", "TOTAL", "FREE", "LIMIT", "FROM"}};
+        {"CUDA", "INDEX", "NAME", "UUID", "PCI", "TOTAL", "FREE", "LIMIT", "LEFT", "FROM"}};
     for (const Device& device : devices) {
         rows.push_back({std::to_string(device.seen.ordinal), device.index < 0 ? "?" : std::to_string(device.index),
                         device.seen.name, device.seen.uuid, device.seen.pci, format_mib(device.total),
                         device.free ? format_mib(*device.free) : "?", format_mib(device.seen.total),
-                        device.origin.empty() ? "the whole GPU" : device.origin});
+                        text_of_room(device.room), device.origin.empty() ? "the whole GPU" : device.origin});
     }
     return format_table(rows);
 }
@@ -79,6 +101,10 @@ std::string as_json(const std::vector<Device>& devices) {
                         {"total", device.total},
                         {"free", device.free ? Json(*device.free) : Json()},
                         {"limit", device.seen.total},
+                        {"context", device.room.context},
+                        {"context_known", device.room.context_known},
+                        {"headroom", device.room.headroom},
+                        {"left", device.room.left()},
                         {"origin", device.origin.empty() ? Json() : Json(device.origin)}});
     }
     return json_text({{"version", 1}, {"devices", list}});
@@ -122,7 +148,8 @@ int list_devices(const Invocation& invocation) {
     // Asked of the library itself, not computed here: what is shown is what a program will be told.
     const Gpus seen = query_as_program(environment, installation);
     if (!seen.failure.empty()) return no_gpu(invocation, "a program would see no GPU: " + seen.failure);
-    const std::vector<Device> devices = join(seen.list, all.list, settings, virtual_gpus, selection);
+    std::vector<Device> devices = join(seen.list, all.list, settings, virtual_gpus, selection);
+    find_rooms(devices, settings, launch.contexts);
     std::fputs((invocation.arguments.json ? as_json(devices) : as_table(devices)).c_str(), stdout);
     return 0;
 }

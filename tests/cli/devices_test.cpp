@@ -33,12 +33,12 @@ TEST_CASE("devices lists what a program would see, beside the machine's own GPUs
     CHECK(outcome.exit_code == 0);
     CHECK(outcome.out ==
           "CUDA  INDEX  NAME      UUID                                      PCI           TOTAL     FREE  LIMIT     "
-          "FROM\n"
+          "LEFT       FROM\n"
           "0     1      Stub \"1\"  " +
               kSecond +
-              "  0000:81:00.0  8192 MiB  ?     2048 MiB  the whole GPU\n"
+              "  0000:81:00.0  8192 MiB  ?     2048 MiB  ~1648 MiB  the whole GPU\n"
               "1     0      Stub \"0\"  " +
-              kFirst + "  0000:80:00.0  8192 MiB  ?     2048 MiB  --limit\n");
+              kFirst + "  0000:80:00.0  8192 MiB  ?     2048 MiB  ~1598 MiB  --limit\n");
 }
 
 TEST_CASE("devices inside a slice still tells the machine's own totals") {
@@ -69,6 +69,10 @@ TEST_CASE("devices shows the GPU behind a part, and the setting that made it one
     CHECK(part.at("total") == 8589934592);
     CHECK(part.at("limit") == 2147483648);
     CHECK(part.at("origin") == "--split");
+    // The only part that is seen is charged all of the context.
+    CHECK(part.at("context") == 400 << 20);
+    CHECK(part.at("headroom") == 50 << 20);
+    CHECK(part.at("left") == (2048 - 450) << 20);
     CHECK(whole.at("index") == 0);
     CHECK(whole.at("origin") == "--limit");
     // Not a part of anything.
@@ -89,10 +93,12 @@ TEST_CASE("devices --json is for programs") {
                       "  {\"ordinal\": 0, \"index\": 1, \"name\": \"Stub \\\"1\\\"\", \"uuid\": \"" +
                       kSecond +
                       "\", \"pci\": \"0000:81:00.0\", \"total\": 8589934592, \"free\": null, \"limit\": 2147483648, "
+                      "\"context\": 419430400, \"context_known\": false, \"headroom\": 0, \"left\": 1728053248, "
                       "\"origin\": null},\n"
                       "  {\"ordinal\": 1, \"index\": 0, \"name\": \"Stub \\\"0\\\"\", \"uuid\": \"" +
                       kFirst +
                       "\", \"pci\": \"0000:80:00.0\", \"total\": 8589934592, \"free\": null, \"limit\": 2147483648, "
+                      "\"context\": 419430400, \"context_known\": false, \"headroom\": 52428800, \"left\": 1675624448, "
                       "\"origin\": \"--limit\"}\n"
                       "]}\n"));
 }

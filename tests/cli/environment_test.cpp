@@ -58,7 +58,7 @@ namespace {
 constexpr std::uint64_t kMiB = 1 << 20;
 
 cli::SliceRoom room(std::uint64_t limit, std::uint64_t context, bool known = true) {
-    return {true, false, limit * kMiB, context * kMiB, known, derived_headroom(context * kMiB)};
+    return {true, limit * kMiB, context * kMiB, known, derived_headroom(context * kMiB)};
 }
 
 // "TensorFlow's JAX's", as they are set for these slices.

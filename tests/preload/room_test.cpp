@@ -64,4 +64,28 @@ TEST_CASE("parts that have no room for their shares of a context are said to be 
                            "part must have at least 226MiB"));
 }
 
+TEST_CASE("devices shows what a program then finds free, of a limit and of parts") {
+    const Machine machine("1xlaptop-2g");
+    for (const Words& options : {Words{"--limit", "1GiB"}, Words{"--split", "0=3"},
+                                 Words{"--split", "0=500MiB+1GiB", "--headroom", "40MiB"}}) {
+        CAPTURE(options);
+        const Words command = joined({kLaunch, "devices", "--json", "--fake", machine.fake}, options);
+        const Outcome listed = run(command, machine.outside());
+        REQUIRE(listed.exit_code == 0);
+        const nlohmann::json devices = nlohmann::json::parse(listed.out).at("devices");
+        auto guest = machine.start(options);
+        REQUIRE(guest->code("init") == 0);
+        REQUIRE(guest->number("count") == devices.size());
+        for (std::size_t i = 0; i < devices.size(); ++i) {
+            CHECK(devices[i].at("context_known") == true);
+            REQUIRE(guest->code("retain " + std::to_string(i)) == 0);
+            REQUIRE(guest->code("current " + std::to_string(i)) == 0);
+            // Shares are rounded differently here and there.
+            const auto left = devices[i].at("left").get<std::int64_t>();
+            CHECK(std::abs(left - static_cast<std::int64_t>(guest->number("info"))) <= 64 << 10);
+        }
+        CHECK(guest->finish() == 0);
+    }
+}
+
 }  // namespace cuslice::tests
