@@ -4,6 +4,7 @@
 
 Each writes what it saw to stdout, as lines of JSON. jax_rows.py runs them.
 """
+
 import json
 import os
 import subprocess
@@ -23,17 +24,22 @@ def tell(**seen):
 
 def first_words(error):
     """An error's kind, and as much of its text as tells it from others."""
-    text = str(error).strip()
+    text = " ".join(str(error).split())
     return type(error).__name__ + ": " + (text if len(text) < 600 else text[:200] + " … " + text[-400:])
 
 
 def books():
-    """What the fake driver has on record for this process, GPU by GPU: MiB that are held, and those of the program's own
-    allocations among them."""
+    """What the fake driver has on record for this process, in MiB: what is held of each GPU, and the program's own
+    allocations among that, of all GPUs together."""
     clean = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    text = subprocess.run([os.environ["COMPAT_WATCH"], "--json", "--list"], env=clean, check=True, capture_output=True, text=True)
+    text = subprocess.run(
+        [os.environ["COMPAT_WATCH"], "--json", "--list"], env=clean, check=True, capture_output=True, text=True
+    )
     rows = [row for row in json.loads(text.stdout) if row["pid"] == os.getpid()]
-    return ([row["used"] / MIB for row in rows], sum(row["used"] - row["context"] - row["modules"] for row in rows) / MIB)
+    return (
+        [row["used"] / MIB for row in rows],
+        sum(row["used"] - row["context"] - row["modules"] for row in rows) / MIB,
+    )
 
 
 def put(mib, device):
@@ -47,8 +53,11 @@ def take(*_):
     """Nothing set at all: the pool of each GPU, which JAX takes with the first block there."""
     devices = jax.devices("gpu")
     kept = [put(1, device) for device in devices]
-    tell(devices=len(kept), pool=books()[1],
-         limits=[(device.memory_stats() or {}).get("bytes_limit", 0) / MIB for device in devices])
+    tell(
+        devices=len(kept),
+        pool=books()[1],
+        limits=[(device.memory_stats() or {}).get("bytes_limit", 0) / MIB for device in devices],
+    )
 
 
 def steps(*sizes):
@@ -81,16 +90,20 @@ def everything(step="64"):
 def operations(*_):
     """One operation of each kind: which end, and how the others don't."""
     ones = numpy.ones
-    calls = {"jit": lambda: jax.jit(lambda x: x * 2 + 1)(ones(4, numpy.float32)),
-             "jit of 256 x 256": lambda: jax.jit(lambda x: x * 2 + 1)(ones((256, 256), numpy.float32)),
-             "sum": lambda: jnp.sum(jnp.asarray(ones(8, numpy.float32))),
-             "sort": lambda: jnp.sort(jnp.asarray(ones(8, numpy.float32))),
-             "random": lambda: jax.random.normal(jax.random.key(0), (8,)),
-             "dot": lambda: jnp.dot(jnp.asarray(ones((256, 256), numpy.float32)), jnp.asarray(ones((256, 256), numpy.float32))),
-             "grad": lambda: jax.grad(lambda w: jnp.sum((w * 3 - 1) ** 2))(jnp.asarray(ones(8, numpy.float32))),
-             "conv": lambda: jax.lax.conv(jnp.ones((1, 1, 8, 8)), jnp.ones((1, 1, 3, 3)), (1, 1), "SAME"),
-             "fft": lambda: jnp.fft.fft(jnp.asarray(ones(8, numpy.complex64))),
-             "inv": lambda: jnp.linalg.inv(jnp.eye(4))}
+    calls = {
+        "jit": lambda: jax.jit(lambda x: x * 2 + 1)(ones(4, numpy.float32)),
+        "jit of 256 x 256": lambda: jax.jit(lambda x: x * 2 + 1)(ones((256, 256), numpy.float32)),
+        "sum": lambda: jnp.sum(jnp.asarray(ones(8, numpy.float32))),
+        "sort": lambda: jnp.sort(jnp.asarray(ones(8, numpy.float32))),
+        "random": lambda: jax.random.normal(jax.random.key(0), (8,)),
+        "dot": lambda: jnp.dot(
+            jnp.asarray(ones((256, 256), numpy.float32)), jnp.asarray(ones((256, 256), numpy.float32))
+        ),
+        "grad": lambda: jax.grad(lambda w: jnp.sum((w * 3 - 1) ** 2))(jnp.asarray(ones(8, numpy.float32))),
+        "conv": lambda: jax.lax.conv(jnp.ones((1, 1, 8, 8)), jnp.ones((1, 1, 3, 3)), (1, 1), "SAME"),
+        "fft": lambda: jnp.fft.fft(jnp.asarray(ones(8, numpy.complex64))),
+        "inv": lambda: jnp.linalg.inv(jnp.eye(4)),
+    }
     for name, call in calls.items():
         try:
             jax.block_until_ready(call())
@@ -102,6 +115,7 @@ def operations(*_):
 def parallel(*_):
     """pmap and shard_map over all GPUs: an elementwise function, then one that sums over them."""
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
     devices = jax.devices("gpu")
     count = len(devices)
     tell(devices=count)
@@ -110,10 +124,13 @@ def parallel(*_):
     placed = jax.device_put(sent, NamedSharding(mesh, PartitionSpec("gpu")))
     tell(shards=len(placed.addressable_shards), same=bool(numpy.array_equal(numpy.asarray(placed), sent)))
     shard_map = getattr(jax, "shard_map", None)
-    calls = {"pmap": lambda: jax.pmap(lambda x: x * 2)(sent),
-             "shard_map": lambda: jax.jit(shard_map(lambda x: x * 2, mesh=mesh, in_specs=PartitionSpec("gpu"),
-                                                    out_specs=PartitionSpec("gpu")))(placed),
-             "psum": lambda: jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")(sent)}
+    calls = {
+        "pmap": lambda: jax.pmap(lambda x: x * 2)(sent),
+        "shard_map": lambda: jax.jit(
+            shard_map(lambda x: x * 2, mesh=mesh, in_specs=PartitionSpec("gpu"), out_specs=PartitionSpec("gpu"))
+        )(placed),
+        "psum": lambda: jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")(sent),
+    }
     for name, call in calls.items():
         try:
             jax.block_until_ready(call())

@@ -4,6 +4,7 @@
 
 What is held is read from the fake driver's books.
 """
+
 import sys
 
 from checks import check, finish
@@ -28,12 +29,19 @@ def row_fraction():
     """XLA_PYTHON_CLIENT_MEM_FRACTION and its newer name, and --fraction."""
     for name in "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_CLIENT_MEM_FRACTION":
         own = run("1xt4", "", "take", **{name: ".4"})
-        check(top(own) > 0.4 * T4_MIB, f"{name}=.4: the context comes on top", f"{own.one('pool')} MiB in the pool, {top(own)} held")
+        check(
+            top(own) > 0.4 * T4_MIB,
+            f"{name}=.4: the context comes on top",
+            f"{own.one('pool')} MiB in the pool, {top(own)} held",
+        )
         inside = run("1xt4", "--limit 4GiB", "take", **{name: ".5"})
         check(inside.one("pool") == 2048, f"{name}=.5 in a slice of 4 GiB is kept", f"{inside.one('pool')}")
     seen = run("1xt4", "--fraction 0.4", "take")
-    check(top(seen) <= 0.4 * T4_MIB + 1 and seen.one("pool", 0) >= 0.4 * T4_MIB - T4_CONTEXT - MOST_LOST, "--fraction 0.4",
-          f"{seen.one('pool')} in the pool, {top(seen)} held")
+    check(
+        top(seen) <= 0.4 * T4_MIB + 1 and seen.one("pool", 0) >= 0.4 * T4_MIB - T4_CONTEXT - MOST_LOST,
+        "--fraction 0.4",
+        f"{seen.one('pool')} in the pool, {top(seen)} held",
+    )
     seen = run("1xt4", "--limit 4GiB --no-framework-env", "take")
     check(seen.one("pool") == 3072, "--no-framework-env: JAX's own 75% of the slice", f"{seen.one('pool')}")
 
@@ -43,16 +51,22 @@ def row_growth():
     own = run("1xt4", "", "steps", "64", "128", "256", XLA_PYTHON_CLIENT_PREALLOCATE="false")
     seen = run("1xt4", "--allocator growth", "steps", "64", "128", "256")
     check(len(own.all("held")) == 5, "the pool grows, and keeps what is deleted", f"{own.all('held')}")
-    check(max(abs(a[0] - b[0]) for a, b in zip(own.all("held"), seen.all("held"))) <= 64, "--allocator growth grows alike",
-          f"{seen.all('held')}")
+    check(
+        max(abs(a[0] - b[0]) for a, b in zip(own.all("held"), seen.all("held"))) <= 64,
+        "--allocator growth grows alike",
+        f"{seen.all('held')}",
+    )
 
 
 def row_allocators():
     """Each of JAX's allocators fills a slice, and is refused within it."""
     for name, least in ("default", 600), ("platform", 750), ("cuda_async", 700), ("bfc", 600):
         seen = run("1xt4", "--limit 1GiB", "everything", XLA_PYTHON_CLIENT_ALLOCATOR=name)
-        check(seen.one("got", 0) >= least and top(seen) <= 1024 and "RESOURCE_EXHAUSTED" in seen.one("error", ""),
-              f"{name} in 1 GiB", f"{seen.one('got')} MiB in arrays, {top(seen)} held, {seen.one('error', '')[:90]}")
+        check(
+            seen.one("got", 0) >= least and top(seen) <= 1024 and "RESOURCE_EXHAUSTED" in seen.one("error", ""),
+            f"{name} in 1 GiB",
+            f"{seen.one('got')} MiB in arrays, {top(seen)} held, {seen.one('error', '')[:90]}",
+        )
     seen = run("1xt4", "--limit 1GiB", "steps", "256", "256", XLA_PYTHON_CLIENT_ALLOCATOR="platform")
     held = [figure[0] for figure in seen.all("held")]
     check(held[:3] == [104, 360, 616], "platform: nothing is taken before it is needed", f"{held}")
@@ -62,14 +76,23 @@ def row_parts():
     """The parts of a split are devices; arrays are laid out over them."""
     for parts in 2, 4:
         seen = run("1xt4", f"--split 0={parts}", "parallel")
-        check(seen.one("devices") == parts == seen.one("shards") and seen.one("same"), f"{parts} parts: an array in shards over them",
-              seen.told[:2])
+        check(
+            seen.one("devices") == parts == seen.one("shards") and seen.one("same"),
+            f"{parts} parts: an array in shards over them",
+            seen.told[:2],
+        )
         for name in "pmap", "shard_map", "psum":
             error = next((line["error"] for line in seen.told if line.get("operation") == name), "not tried")
-            check(error == "" or STOPS in error, f"{parts} parts: {name}", f"stops: {error[-110:]}" if error else "ends")
+            check(
+                error == "" or STOPS in error, f"{parts} parts: {name}", f"stops: {error[-110:]}" if error else "ends"
+            )
     seen = run("1xt4", "--split 0=4", "take")
     limits = seen.one("limits", [0])
-    check(len(limits) == 4 and min(limits) >= T4_MIB / 4 - T4_CONTEXT - MOST_LOST, "four parts: the pool of each", f"{limits}")
+    check(
+        len(limits) == 4 and min(limits) >= T4_MIB / 4 - T4_CONTEXT - MOST_LOST,
+        "four parts: the pool of each",
+        f"{limits}",
+    )
 
 
 def row_operations():
@@ -77,8 +100,11 @@ def row_operations():
     seen = run("1xt4", "--limit 4GiB", "operations")
     check(len(seen.told) == 10, "all are tried", len(seen.told))
     for line in seen.told:
-        check(line["error"] == "" or STOPS in line["error"], line["operation"],
-              f"stops: {line['error'][-110:]}" if line["error"] else "ends")
+        check(
+            line["error"] == "" or STOPS in line["error"],
+            line["operation"],
+            f"stops: {line['error'][-110:]}" if line["error"] else "ends",
+        )
 
 
 # XLA asks cuDNN about every program, and cuDNN doesn't start on the fake GPU.

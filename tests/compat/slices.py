@@ -1,4 +1,5 @@
 """Runs a program on fake GPUs, in a slice or without one, and reads what it held from the fake driver's books."""
+
 import json
 import os
 import pathlib
@@ -12,8 +13,20 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 # JAX looks for these files before it asks for a driver. Here they are seen by nobody else.
-DEVICE_FILES = ("bwrap", "--bind", "/", "/", "--dev", "/dev", "--bind", "/dev/shm", "/dev/shm",
-                "--ro-bind", "/dev/null", "/dev/nvidiactl")
+DEVICE_FILES = (
+    "bwrap",
+    "--bind",
+    "/",
+    "/",
+    "--dev",
+    "/dev",
+    "--bind",
+    "/dev/shm",
+    "/dev/shm",
+    "--ro-bind",
+    "/dev/null",
+    "/dev/nvidiactl",
+)
 
 
 class Seen:
@@ -54,26 +67,43 @@ class Slices:
         self.cuslice, self.python, self.before = cuslice, python, before
         self.watch = pathlib.Path(cuslice).resolve().parents[1] / "lib/cuslice/fake/watch"
         self.books = tempfile.mkdtemp(prefix="cuslice-compat-", dir="/dev/shm")
-        self.environment = dict(os.environ, CUSLICE_FAKE_DIR=self.books, COMPAT_WATCH=str(self.watch),
-                                **(environment or {}))
+        self.environment = dict(
+            os.environ, CUSLICE_FAKE_DIR=self.books, COMPAT_WATCH=str(self.watch), **(environment or {})
+        )
 
     def close(self):
         shutil.rmtree(self.books, ignore_errors=True)
 
     def start(self, fake, options, words, **variables):
         """The command line, and what subprocess needs beside it."""
-        command = [*self.before, self.watch, "--json", "--", self.cuslice, "run", "--fake", fake, *options, "--", self.python, *words]
+        command = [
+            *self.before,
+            self.watch,
+            "--json",
+            "--",
+            self.cuslice,
+            "run",
+            "--fake",
+            fake,
+            *options,
+            "--",
+            self.python,
+            *words,
+        ]
         return {"args": [str(word) for word in command], "env": dict(self.environment, **variables), "text": True}
 
     def run(self, fake, options, words, seconds=300, **variables):
         """Runs it to its end."""
-        ended = subprocess.run(**self.start(fake, options, words, **variables), capture_output=True, check=False,
-                               timeout=seconds)
+        ended = subprocess.run(
+            **self.start(fake, options, words, **variables), capture_output=True, check=False, timeout=seconds
+        )
         return self.seen(ended.returncode, ended.stdout, ended.stderr)
 
     @staticmethod
     def seen(status, out, error):
-        told = [json.loads(line) for line in out.splitlines() if line.startswith('{"') and not line.startswith('{"gpu"')]
+        told = [
+            json.loads(line) for line in out.splitlines() if line.startswith('{"') and not line.startswith('{"gpu"')
+        ]
         # watch writes its list behind the program's lines.
         begin = out.rfind("\n[") + 1 if not out.startswith("[") else 0
         books = json.loads(out[begin:]) if out[begin:].startswith("[") else []

@@ -5,6 +5,7 @@
 Each writes what it saw to stdout, as lines of JSON. What TensorFlow itself says goes to stderr. tensorflow_rows.py runs
 them, with TensorFlow's own option and with cuslice's from outside, and compares.
 """
+
 import json
 import os
 import subprocess
@@ -25,7 +26,7 @@ def tell(**seen):
 
 def first_words(error):
     """An error's kind, and as much of its text as tells it from others."""
-    text = str(error).strip()
+    text = " ".join(str(error).split())
     return type(error).__name__ + ": " + (text if len(text) < 600 else text[:200] + " … " + text[-400:])
 
 
@@ -36,12 +37,17 @@ def empty(mib, device):
 
 
 def books():
-    """What the fake driver has on record for this process, GPU by GPU: MiB that are held, and those of the program's own
-    allocations among them."""
+    """What the fake driver has on record for this process, in MiB: what is held of each GPU, and the program's own
+    allocations among that, of all GPUs together."""
     clean = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    text = subprocess.run([os.environ["COMPAT_WATCH"], "--json", "--list"], env=clean, check=True, capture_output=True, text=True)
+    text = subprocess.run(
+        [os.environ["COMPAT_WATCH"], "--json", "--list"], env=clean, check=True, capture_output=True, text=True
+    )
     rows = [row for row in json.loads(text.stdout) if row["pid"] == os.getpid()]
-    return ([row["used"] / MIB for row in rows], sum(row["used"] - row["context"] - row["modules"] for row in rows) / MIB)
+    return (
+        [row["used"] / MIB for row in rows],
+        sum(row["used"] - row["context"] - row["modules"] for row in rows) / MIB,
+    )
 
 
 def held():
@@ -78,7 +84,8 @@ def limits(*sizes):
     """LogicalDeviceConfiguration(memory_limit=…), all of them on the first GPU."""
     gpus = tf.config.list_physical_devices("GPU")
     tf.config.set_logical_device_configuration(
-        gpus[0], [tf.config.LogicalDeviceConfiguration(memory_limit=int(size)) for size in sizes])
+        gpus[0], [tf.config.LogicalDeviceConfiguration(memory_limit=int(size)) for size in sizes]
+    )
     take()
 
 
@@ -123,6 +130,7 @@ def choose(value):
 def config_of(text):
     """A ConfigProto in the text form of protocol buffers: what the pages write line by line in Python."""
     from google.protobuf import text_format
+
     return text_format.Parse(text, v1.ConfigProto())
 
 
@@ -130,7 +138,11 @@ def session(text, mib="64", hold="0"):
     """A session with this ConfigProto: the devices' limits as it lists them, one tensor, and what is then held."""
     v1.disable_eager_execution()
     with v1.Session(config=config_of(text)) as running:
-        tell(limits=[device.memory_limit_bytes // MIB for device in running.list_devices() if device.device_type == "GPU"])
+        tell(
+            limits=[
+                device.memory_limit_bytes // MIB for device in running.list_devices() if device.device_type == "GPU"
+            ]
+        )
         with tf.device("/gpu:0"):
             count = v1.placeholder(tf.int32, [1])
             size = tf.size(tf.raw_ops.Empty(shape=count, dtype=tf.uint8, init=False))
@@ -180,8 +192,12 @@ def towers(*_):
     tell(places=places, same=bool(same), held=held())
 
 
-CROSS_DEVICE_OPS = {"default": lambda: None, "hierarchical": tf.distribute.HierarchicalCopyAllReduce,
-                    "one": tf.distribute.ReductionToOneDevice, "nccl": tf.distribute.NcclAllReduce}
+CROSS_DEVICE_OPS = {
+    "default": lambda: None,
+    "hierarchical": tf.distribute.HierarchicalCopyAllReduce,
+    "one": tf.distribute.ReductionToOneDevice,
+    "nccl": tf.distribute.NcclAllReduce,
+}
 
 
 def mirrored(how, *sizes):
@@ -189,7 +205,8 @@ def mirrored(how, *sizes):
     if sizes:
         gpu = tf.config.list_physical_devices("GPU")[0]
         tf.config.set_logical_device_configuration(
-            gpu, [tf.config.LogicalDeviceConfiguration(memory_limit=int(size)) for size in sizes])
+            gpu, [tf.config.LogicalDeviceConfiguration(memory_limit=int(size)) for size in sizes]
+        )
     devices = [device.name for device in logical_gpus()]
     strategy = tf.distribute.MirroredStrategy(devices, cross_device_ops=CROSS_DEVICE_OPS[how]())
     tell(replicas=strategy.num_replicas_in_sync)
@@ -211,17 +228,20 @@ def fit(how=None, *_):
     """Keras' simplest example, on its own or under MirroredStrategy."""
     import contextlib
     import keras
+
     scope = contextlib.nullcontext()
     if how:
-        scope = tf.distribute.MirroredStrategy([device.name for device in logical_gpus()],
-                                               cross_device_ops=CROSS_DEVICE_OPS[how]()).scope()
+        scope = tf.distribute.MirroredStrategy(
+            [device.name for device in logical_gpus()], cross_device_ops=CROSS_DEVICE_OPS[how]()
+        ).scope()
     try:
         with scope:
             model = keras.Sequential([keras.layers.Input((1,)), keras.layers.Dense(1)])
             model.compile(loss="mse", optimizer=keras.optimizers.SGD(0.2))
         tell(built=True, keras=keras.__version__)
-        history = model.fit(numpy.ones((24, 1), numpy.float32), numpy.ones((24, 1), numpy.float32), epochs=2,
-                            batch_size=12, verbose=0)
+        history = model.fit(
+            numpy.ones((24, 1), numpy.float32), numpy.ones((24, 1), numpy.float32), epochs=2, batch_size=12, verbose=0
+        )
         tell(epochs=len(history.history["loss"]))
     except Exception as error:  # pylint: disable=broad-except
         tell(error=first_words(error))
@@ -230,16 +250,21 @@ def fit(how=None, *_):
 def operations(*_):
     """One operation of each kind: which end, and how the others don't."""
     ones = numpy.ones
-    calls = {"add": lambda: tf.constant([1., 2.]) + 1., "cast": lambda: tf.cast(tf.constant([1., 2.]), tf.int32),
-             "zeros": lambda: tf.zeros([4]), "relu": lambda: tf.nn.relu(tf.constant([1., -2.])),
-             "reduce_sum": lambda: tf.reduce_sum(tf.constant(ones(8, numpy.float32))),
-             "random": lambda: tf.random.normal([8]), "sort": lambda: tf.sort(tf.constant(ones(8, numpy.float32))),
-             "matmul": lambda: tf.matmul(ones((4, 4), numpy.float32), ones((4, 4), numpy.float32)),
-             "conv2d": lambda: tf.nn.conv2d(ones((1, 8, 8, 1), numpy.float32), ones((3, 3, 1, 1), numpy.float32), 1, "SAME"),
-             "fft": lambda: tf.signal.fft(tf.constant(ones(8, numpy.complex64))),
-             "inv": lambda: tf.linalg.inv(tf.constant(numpy.eye(4, dtype=numpy.float32))),
-             "softmax": lambda: tf.nn.softmax(tf.constant(ones((4, 4), numpy.float32))),
-             "jit": lambda: tf.function(lambda x: x * 2 + 1, jit_compile=True)(tf.constant([1., 2.]))}
+    calls = {
+        "add": lambda: tf.constant([1.0, 2.0]) + 1.0,
+        "cast": lambda: tf.cast(tf.constant([1.0, 2.0]), tf.int32),
+        "zeros": lambda: tf.zeros([4]),
+        "relu": lambda: tf.nn.relu(tf.constant([1.0, -2.0])),
+        "reduce_sum": lambda: tf.reduce_sum(tf.constant(ones(8, numpy.float32))),
+        "random": lambda: tf.random.normal([8]),
+        "sort": lambda: tf.sort(tf.constant(ones(8, numpy.float32))),
+        "matmul": lambda: tf.matmul(ones((4, 4), numpy.float32), ones((4, 4), numpy.float32)),
+        "conv2d": lambda: tf.nn.conv2d(ones((1, 8, 8, 1), numpy.float32), ones((3, 3, 1, 1), numpy.float32), 1, "SAME"),
+        "fft": lambda: tf.signal.fft(tf.constant(ones(8, numpy.complex64))),
+        "inv": lambda: tf.linalg.inv(tf.constant(numpy.eye(4, dtype=numpy.float32))),
+        "softmax": lambda: tf.nn.softmax(tf.constant(ones((4, 4), numpy.float32))),
+        "jit": lambda: tf.function(lambda x: x * 2 + 1, jit_compile=True)(tf.constant([1.0, 2.0])),
+    }
     for name, call in calls.items():
         try:
             call()
