@@ -189,31 +189,40 @@ class Tree:
     # One mutant by itself
 
     def same_code(self, mutant, most=6):
-        """Whether the product's objects are the same with the mutant as without it. Looks at some of many."""
+        """Whether the product's objects are the same with the mutant as without it. Too many are not looked at."""
         sources = self.includers({mutant.file})
         own = [one for one in sources if one.rsplit("/", 1)[0] == mutant.stratum] or sources
-        plain = self.place / "plain"
-        for file, text in self.texts.items():
-            write(plain / file, text.encode())
-        for folder in self.root.iterdir():
-            if folder.name not in (*FOLDERS, "build") and not (plain / folder.name).exists():
-                plain.mkdir(exist_ok=True)
-                (plain / folder.name).symlink_to(folder)
-        if len(own) > most:
+        if not own or len(own) > most:
             return False
+        plain = self.plain()
         before = [self.code(source, plain) for source in own]
+        if None in before:
+            sys.exit(f"mutate: one of {', '.join(own)} can't be compiled as it is: nothing can be compared with it")
         try:
             write(plain / mutant.file, schemata.alone(self.texts[mutant.file], mutant).encode())
-            return bool(own) and [self.code(source, plain) for source in own] == before
+            return [self.code(source, plain) for source in own] == before
         finally:
             write(plain / mutant.file, self.texts[mutant.file].encode())
+
+    def plain(self):
+        """A copy of the sources without a mutant."""
+        plain = self.place / "plain"
+        for folder in FOLDERS:
+            for path in (self.root / folder).rglob("*"):
+                file = str(path.relative_to(self.root))
+                if path.is_file():
+                    write(plain / file, self.texts[file].encode() if file in self.texts else path.read_bytes())
+        for path in self.root.iterdir():
+            if path.name not in (*FOLDERS, "build") and not (plain / path.name).exists():
+                (plain / path.name).symlink_to(path)
+        return plain
 
     def code(self, source, plain):
         """A fingerprint of its object code, without what is for debuggers; None if it can't be compiled."""
         out = self.place / "code.o"
-        words = [word.replace(str(self.root) + "/", str(plain) + "/") if str(self.build) not in word else word
+        # What is generated in the build folder stays there.
+        words = [word if str(self.build) in word else word.replace(str(self.root), str(plain))
                  for word in self.commands[source]]
-        words = ["-I" + str(plain) if word == "-I" + str(self.root) else word for word in words]
         words[words.index("-o") + 1] = str(out)
         done = subprocess.run([*words, "-w", "-g0"], cwd=self.build, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL)

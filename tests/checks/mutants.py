@@ -9,7 +9,7 @@ import tempfile
 sys.dont_write_bytecode = True
 root = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(root / "scripts"))
-from mutation import asking, drawing, schemata  # noqa: E402
+from mutation import asking, drawing, schemata, tree  # noqa: E402
 
 TEXT = """\
 #include "a < b.h"
@@ -119,6 +119,27 @@ with tempfile.TemporaryDirectory() as folder:
         expect(f"line {one.line}: {one.operator}: said to be reached, or not", (numbers[one] in reached) == runs)
         alone = answer(schemata.alone(PROGRAM, one))
         expect(f"line {one.line}: {one.operator} answers {found[one]}, and alone {alone}", found[one] == alone)
+
+# What makes no difference is told from what does, also where a source needs more than sources.
+NEEDING = """\
+int numbers(int a) {
+    const int all[] = {
+#include "shim/rows.def"
+    };
+    return all[a] + 0;
+}
+"""
+with tempfile.TemporaryDirectory() as folder:
+    compared = tree.Tree(pathlib.Path(folder), 1)
+    compared.texts = {"shim/numbers.cpp": NEEDING}
+    for file, text in {"shim/numbers.cpp": NEEDING, "shim/rows.def": "1, 2, 3\n"}.items():
+        tree.write(compared.root / file, text.encode())
+    compared.build.mkdir(parents=True)
+    compared.commands = {"shim/numbers.cpp": [compiler, f"-I{compared.root}", "-O2", "-o", "numbers.o", "-c",
+                                              str(compared.root / "shim/numbers.cpp")]}
+    for one in drawing.mutants_of("shim/numbers.cpp", NEEDING):
+        same = compared.same_code(one)
+        expect(f"{one.shown_after}: same code: {same}", same == (one.operator == "+ for -"))
 
 print("\n".join(wrong) or f"{len(made)} mutants of a text are made as they should be, {len(chosen)} behave so")
 sys.exit(bool(wrong))
