@@ -200,7 +200,7 @@ def row_parts():
     """R13: one GPU as many. Equal parts are equal, and lose at most 300 MiB."""
     for fake, options, share in (
         ("1xh200", "--limit 24GiB --split 0=8", 3072),
-        ("1xlaptop-2g", "--split 0=2", 1000),
+        ("1xlaptop-2g", "--split 0=2", 1000 - 300 // 2),  # less its share of the context
         ("1xt4", "--split 0=3", 5036),
     ):
         seen = run(fake, options, "take")
