@@ -19,6 +19,8 @@ bool is_place(const CUtensorMap* map) {
     return map != nullptr && reinterpret_cast<std::uintptr_t>(map) % map_alignment == 0;
 }
 
+std::uint64_t* words_of(CUtensorMap* map) { return reinterpret_cast<std::uint64_t*>(map); }
+
 /// Calls f(gpu) of the current context, which a fault of earlier work fails, for a place for the map, on a GPU of this
 /// compute capability or a later one.
 template <typename F>
@@ -30,9 +32,9 @@ CUresult with_gpu_from(int major, const CUtensorMap* map, F&& f) {
     return is_place(map) ? f(context->gpu->spec) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult encode(const GpuSpec& gpu, CUtensorMap& out, const TensorMap& map, unsigned inner) {
+CUresult encode(const GpuSpec& gpu, CUtensorMap* out, const TensorMap& map, unsigned inner) {
     const CUresult result = check_tensor_map(gpu, map, inner);
-    if (result == CUDA_SUCCESS) write_tensor_map(out, map);
+    if (result == CUDA_SUCCESS) write_tensor_map(words_of(out), map);
     return result;
 }
 
@@ -75,7 +77,7 @@ CUSLICE_ENTRY(cuTensorMapEncodeTiled, out, type, rank, address, dimensions, stri
               promotion, fill) {
     return with_gpu_from(9, out, [&](const GpuSpec& gpu) {
         const TensorMap map{type, rank, address, dimensions, strides, steps, interleave, swizzle, promotion, fill};
-        return good_box(map, box) && rank > 0 ? encode(gpu, *out, map, box[0]) : CUDA_ERROR_INVALID_VALUE;
+        return good_box(map, box) && rank > 0 ? encode(gpu, out, map, box[0]) : CUDA_ERROR_INVALID_VALUE;
     });
 }
 
@@ -83,7 +85,7 @@ CUSLICE_ENTRY(cuTensorMapEncodeIm2col, out, type, rank, address, dimensions, str
               steps, interleave, swizzle, promotion, fill) {
     return with_gpu_from(9, out, [&](const GpuSpec& gpu) {
         const TensorMap map{type, rank, address, dimensions, strides, steps, interleave, swizzle, promotion, fill};
-        return good_corners(map, lower, upper) && good_pixels(channels, pixels) ? encode(gpu, *out, map, channels)
+        return good_corners(map, lower, upper) && good_pixels(channels, pixels) ? encode(gpu, out, map, channels)
                                                                                 : CUDA_ERROR_INVALID_VALUE;
     });
 }
@@ -100,10 +102,10 @@ CUSLICE_ENTRY(cuTensorMapEncodeIm2colWide, out, type, rank, address, dimensions,
             !good_pixels(channels, all_pixels ? 1 : pixels) || dimensions == nullptr || rank < 3 || lower < -end ||
             lower >= end || upper < -end || upper >= end || !leaves_some(dimensions[1], lower, upper))
             return CUDA_ERROR_INVALID_VALUE;
-        return encode(gpu, *out, map, channels);
+        return encode(gpu, out, map, channels);
     });
 }
 
 CUSLICE_ENTRY(cuTensorMapReplaceAddress, map, address) {
-    return with_gpu_from(9, map, [&](const GpuSpec&) { return replace_tensor_address(*map, address); });
+    return with_gpu_from(9, map, [&](const GpuSpec&) { return replace_tensor_address(words_of(map), address); });
 }

@@ -126,22 +126,22 @@ CUresult check_tensor_map(const GpuSpec& gpu, const TensorMap& map, unsigned inn
     }
 }
 
-void write_tensor_map(CUtensorMap& out, const TensorMap& map) {
-    CUtensorMap made{};
-    made.opaque[is_map] = mark;
-    made.opaque[address] = number_of(map.address);
-    made.opaque[alignment] = tensor_alignment(map);
-    made.opaque[kind] = map.type | map.rank << 8 | map.interleave << 16 | map.swizzle << 20 | map.promotion << 24 |
-                        static_cast<std::uint64_t>(map.fill) << 28;
-    std::copy_n(map.dimensions, map.rank, made.opaque + first_dimension);
-    std::copy_n(map.strides, map.rank - 1, made.opaque + first_stride);
-    out = made;
+void write_tensor_map(std::uint64_t* out, const TensorMap& map) {
+    std::uint64_t made[CU_TENSOR_MAP_NUM_QWORDS] = {};
+    made[is_map] = mark;
+    made[address] = number_of(map.address);
+    made[alignment] = tensor_alignment(map);
+    made[kind] = map.type | map.rank << 8 | map.interleave << 16 | map.swizzle << 20 | map.promotion << 24 |
+                 static_cast<std::uint64_t>(map.fill) << 28;
+    std::copy_n(map.dimensions, map.rank, made + first_dimension);
+    std::copy_n(map.strides, map.rank - 1, made + first_stride);
+    std::copy(std::begin(made), std::end(made), out);
 }
 
-CUresult replace_tensor_address(CUtensorMap& map, void* place) {
-    if (map.opaque[is_map] != mark || place == nullptr || number_of(place) % map.opaque[alignment] != 0)
+CUresult replace_tensor_address(std::uint64_t* map, void* place) {
+    if (map[is_map] != mark || place == nullptr || number_of(place) % map[alignment] != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    map.opaque[address] = number_of(place);
+    map[address] = number_of(place);
     return CUDA_SUCCESS;
 }
 
