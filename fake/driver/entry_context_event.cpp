@@ -9,9 +9,12 @@ using namespace cuslice::fake;
 
 namespace {
 
-/// The streams of what a handle names; CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED while one of them captures.
-CUresult streams_of(const Context& name, std::vector<Stream*>& found) {
-    Context& context = name.base != nullptr ? *name.base : *live_context(name.handle);
+/// The context that a name stands for; null if it has ended.
+Context* context_of(const Context& name) { return name.base != nullptr ? name.base : live_context(name.handle); }
+
+/// The streams of what a handle names, which are in `context`; CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED while one of them
+/// captures.
+CUresult streams_of(const Context& name, Context& context, std::vector<Stream*>& found) {
     CUresult result = CUDA_SUCCESS;
     each_stream(context, [&](Stream& stream) {
         if (name.green != nullptr && stream.green != name.green) return;
@@ -26,8 +29,8 @@ CUresult streams_of(const Context& name, std::vector<Stream*>& found) {
 namespace cuslice::fake {
 
 CUresult record_in(const Context& name, Event* event) {
-    const CUcontext context = name.base != nullptr ? name.base->handle : name.handle;
-    if (event == nullptr || event->context != context) return CUDA_ERROR_INVALID_HANDLE;
+    Context* const context = context_of(name);
+    if (context == nullptr || event == nullptr || event->context != context->handle) return CUDA_ERROR_INVALID_HANDLE;
     if (WorkQueue::all_idle() && captures_in_progress == 0 && event->shared == nullptr) {
         // It is reached at once.
         if (event->flags & CU_EVENT_DISABLE_TIMING) {
@@ -41,10 +44,9 @@ CUresult record_in(const Context& name, Event* event) {
         return CUDA_SUCCESS;
     }
     std::vector<Stream*> all;
-    if (const CUresult bad = streams_of(name, all); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = streams_of(name, *context, all); bad != CUDA_SUCCESS) return bad;
     // A queue of its own that waits for all of the context's.
-    const std::vector<WorkQueue::Mark> marks =
-        work_of(name.base != nullptr ? *name.base : *live_context(context), name.green);
+    const std::vector<WorkQueue::Mark> marks = work_of(*context, name.green);
     const auto queue = std::make_shared<WorkQueue>();
     const Record record = begin_record(*event);
     queue->submit(record.task, marks);
@@ -53,9 +55,10 @@ CUresult record_in(const Context& name, Event* event) {
 }
 
 CUresult wait_in(const Context& name, const Event* event) {
-    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    Context* const context = context_of(name);
+    if (context == nullptr || event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     std::vector<Stream*> all;
-    if (const CUresult bad = streams_of(name, all); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = streams_of(name, *context, all); bad != CUDA_SUCCESS) return bad;
     if (event_reached(*event)) return CUDA_SUCCESS;
     for (Stream* stream : all) wait_in_queue(*stream->queue, *event);
     return CUDA_SUCCESS;

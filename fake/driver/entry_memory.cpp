@@ -134,7 +134,7 @@ CUSLICE_ENTRY(cuMemAllocManaged, out, bytes, flags) {
     if (result != CUDA_SUCCESS) return result;
     // The host writes to it without a call: its contents are always worth discarding.
     const std::lock_guard hold(gpu.lock);
-    gpu.managed.heap.at(address).record->touched = true;
+    if (const Block block = gpu.managed.heap.at(address)) block.record->touched = true;
     *out = address;
     return CUDA_SUCCESS;
 }

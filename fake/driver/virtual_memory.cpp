@@ -166,7 +166,7 @@ CUresult resolve_mapped(Address address, std::size_t size, Access access, Extent
         const std::size_t offset = address - found->first, part = std::min(size, found->second.size - offset);
         if (access == Access::Write) {
             const std::lock_guard hold_gpu(physical.gpu->lock);
-            physical.gpu->device.heap.at(physical.at).record->touched = true;
+            if (const Block block = physical.gpu->device.heap.at(physical.at)) block.record->touched = true;
         }
         extents.push_back(
             {&physical.gpu->device.space, physical.at + offset, part, physical.gpu, found->second.mapped});
