@@ -69,6 +69,9 @@ TEST_CASE("an older table in front is skipped") {
     for (const std::uint32_t count : {0u, 1u, 2u, 3u, 100u})
         CHECK(find(with_old_table(cache(kRows), count)) == Paths{"/a/libcuda.so.1", "/b/libcuda.so.1"});
     CHECK(find(with_old_table("", 3)).empty());
+    std::string unknown = with_old_table(cache(kRows), 3);
+    unknown[10] = '1';  // ld.so-1.7.1, a version that there isn't
+    CHECK(find(unknown).empty());
 }
 
 TEST_CASE("a missing, foreign or torn cache has no entries and does no harm") {

@@ -75,6 +75,9 @@ TEST_CASE("a cubin's variables are added up, and a fat binary takes what each of
     CHECK(least(part(2, 0, cubin) + part(1, 0, text)) == 4);
     CHECK(least(part(1, 0, text) + part(2, kCompressed, cubin)) == 0);
     CHECK(least("") == 0);
+    std::string short_head = part(1, 0, text);
+    short_head[4] = 63;  // an entry's head has 64 bytes
+    CHECK(least(short_head) == 0);
 }
 
 TEST_CASE("a PTX text may be cut anywhere") {
@@ -87,6 +90,12 @@ TEST_CASE("a PTX text may be cut anywhere") {
         size.add(std::string_view(text).substr(cut));
         CHECK(size.bytes() == 1032);
     }
+}
+
+TEST_CASE("a PTX text may begin with the variable") {
+    PtxSize size;
+    size.add(".visible .global .b8 a[7];");
+    CHECK(size.bytes() == 7);
 }
 
 TEST_CASE("an image that ends where memory ends, or is none, ends nobody") {
@@ -124,4 +133,24 @@ TEST_CASE("a file is read as memory is, and one that isn't there takes nothing")
     CHECK(least_size_of_image_file(path) == 0);
     CHECK(least_size_of_image_file("/dev/null") == 0);
     CHECK(least_size_of_image_file(nullptr) == 0);
+}
+
+TEST_CASE("a cubin's file that was cut off before its symbols takes nothing") {
+    std::string cubin = fake_test::Cubin(90, 8).bytes();
+    Elf64_Ehdr header;
+    std::memcpy(&header, cubin.data(), sizeof header);
+    for (unsigned i = 0; i < header.e_shnum; i++) {
+        char* const at = cubin.data() + header.e_shoff + i * sizeof(Elf64_Shdr);
+        Elf64_Shdr section;
+        std::memcpy(&section, at, sizeof section);
+        if (section.sh_type == SHT_SYMTAB) section.sh_offset = cubin.size();
+        std::memcpy(at, &section, sizeof section);
+    }
+    char path[] = "/tmp/cuslice-image-XXXXXX";
+    const int file = mkstemp(path);
+    REQUIRE(file >= 0);
+    REQUIRE(write(file, cubin.data(), cubin.size()) == static_cast<ssize_t>(cubin.size()));
+    close(file);
+    CHECK(least_size_of_image_file(path) == 0);
+    std::remove(path);
 }

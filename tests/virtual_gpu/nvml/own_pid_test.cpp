@@ -17,6 +17,9 @@ TEST_CASE("in a container of an older driver it is known only by the host's /pro
     CHECK(pid_in_nvml({12, 12, false, 544}) == 0);
     CHECK(pid_in_nvml({12, 0, false, 470}) == 0);  // no /proc at all
     CHECK(pid_in_nvml({12, 12, false, 0}) == 0);
+    PidFacts unread;
+    unread.own = 12;
+    CHECK(pid_in_nvml(unread) == 0);
 }
 
 TEST_CASE("the outermost pid is the first of NSpid") {
