@@ -7,7 +7,7 @@
 using namespace cuslice::tests;
 
 SCENARIO_IN_CHILD("every error has the name that its enumerator has") {
-#define ERROR(name, text)                     \
+#define ERROR(name, text)                                    \
     CHECK(std::string(RT(cudaGetErrorName)(name)) == #name); \
     CHECK(std::string(RT(cudaGetErrorString)(name)) == text);
 #include "fake/runtime/errors.def"
