@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <utility>
 
 #include "policy/base/cancellation.h"
 #include "policy/budget/headroom.h"
@@ -299,11 +300,12 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     // What the driver takes will be charged to all of them.
     for (VirtualGpu* part : physical_->parts())
         if (!part->join_alone(plan, refusal)) return false;
+    for (VirtualGpu* part : physical_->parts()) part->entered_.store(true, std::memory_order_release);
     return true;
 }
 
+// It has entered once all parts have joined: where one is refused, each of them asks again for all.
 bool VirtualGpu::join_alone(const SharingPlan& plan, Refusal* refusal) {
-    if (entered_.load(std::memory_order_acquire)) return true;
     const bool is_part = physical_->is_split();
     // What the parts of a GPU have of it has been asked of the whole one, and so has a group.
     const auto in_use = [](void* self) {
@@ -318,12 +320,11 @@ bool VirtualGpu::join_alone(const SharingPlan& plan, Refusal* refusal) {
     if (caches() && sharing_.joined()) sharing_.budget().caches(0);
     // The driver's footprint may have been charged already, and changes only under this lock.
     LockGuard lock(mutex());
-    if (entered_.load(std::memory_order_relaxed)) return true;
+    if (std::exchange(in_accounts_, true)) return true;
     if (sharing_.joined()) budget_.share(sharing_.budget());
     const bool has_job = own.job_count != 0 || slice_.job_limit == ledger::kNoLimitBytes;
     process_limit_.store(has_job ? Budget::kUnlimited : slice_.job_limit, std::memory_order_relaxed);
     publish_parts();
-    entered_.store(true, std::memory_order_release);
     return true;
 }
 

@@ -60,6 +60,7 @@ class VirtualGpu {
     // In a forked child: all of it is the parent's.
     void forget_sharing() {
         entered_.store(false, std::memory_order_relaxed);
+        in_accounts_ = false;
         sharing_.forget(), physical_->sharing().forget();
     }
     const GpuSharing& sharing() const { return sharing_; }
@@ -251,7 +252,8 @@ class VirtualGpu {
     PrimaryContext primary_;
     std::atomic<std::uint64_t> managed_{0};
     std::atomic<std::uint32_t> wanted_seen_{0};
-    std::atomic<bool> entered_{false};  // a member of the accounts, or there are none
+    std::atomic<bool> entered_{false};  // all parts are members of their accounts, or there are none
+    bool in_accounts_ = false;          // this one is, and its budget is charged to them; under mutex()
     std::atomic<bool> stale_{false};
     std::atomic<bool> watch_frees_{false};
     static constinit std::atomic<bool> some_watches_;
