@@ -5,41 +5,13 @@
 Each writes what it saw to stdout, as lines of JSON. jax_rows.py runs them.
 """
 
-import json
-import os
-import subprocess
 import sys
 
 import jax
 import jax.numpy as jnp
 import numpy
 
-MIB = 1 << 20
-
-
-def tell(**seen):
-    """One line for whoever runs this."""
-    print(json.dumps(seen), flush=True)
-
-
-def first_words(error):
-    """An error's kind, and as much of its text as tells it from others."""
-    text = " ".join(str(error).split())
-    return type(error).__name__ + ": " + (text if len(text) < 600 else text[:200] + " … " + text[-400:])
-
-
-def books():
-    """What the fake driver has on record for this process, in MiB: what is held of each GPU, and the program's own
-    allocations among that, of all GPUs together."""
-    clean = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    text = subprocess.run(
-        [os.environ["COMPAT_WATCH"], "--json", "--list"], env=clean, check=True, capture_output=True, text=True
-    )
-    rows = [row for row in json.loads(text.stdout) if row["pid"] == os.getpid()]
-    return (
-        [row["used"] / MIB for row in rows],
-        sum(row["used"] - row["context"] - row["modules"] for row in rows) / MIB,
-    )
+from telling import MIB, books, first_words, tell
 
 
 def put(mib, device):
