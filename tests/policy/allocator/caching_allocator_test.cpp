@@ -68,6 +68,7 @@ TEST_CASE("wrong frees are told apart, and harm nothing") {
     CHECK(a.free(small + 1) == Freed::invalid);
     CHECK(a.free(large + 512) == Freed::invalid);
     CHECK(a.free(large + 2 * kMiB) == Freed::invalid);
+    CHECK(a.memory.quiesces == 0);  // the GPU is not waited for
     CHECK(a.free(small) == Freed::done);
     CHECK(a.free(small) == Freed::invalid);
     CHECK(a.free(large) == Freed::done);

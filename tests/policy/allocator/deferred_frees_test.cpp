@@ -100,4 +100,17 @@ TEST_CASE("while the GPU is behind, a thread asks it for each batch and not for 
     CHECK(a.memory.fences <= 11);  // 4 MiB wait together
 }
 
+TEST_CASE("blocks too large for a thread wait together until they are worth asking the GPU") {
+    Allocator a(kDeferred);
+    a.memory.instant = false;
+    REQUIRE(a.allocate(16 * kGiB));
+    std::vector<std::uint64_t> blocks;
+    for (int i = 0; i < 8; i++) blocks.push_back(a.allocate(5 * kMiB));
+    a.memory.fences = 0;
+    for (unsigned i = 0; i < blocks.size(); i++) {
+        REQUIRE(a.free(blocks[i]) == Freed::done);
+        CHECK(a.memory.fences == (i + 1) / 4);  // a 1024th of 16 GiB
+    }
+}
+
 }  // namespace cuslice

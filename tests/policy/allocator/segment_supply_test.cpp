@@ -142,6 +142,58 @@ TEST_CASE("who is short of memory has what is left of a segment that another thr
     CHECK(memory.held == 2 * kMiB);
 }
 
+TEST_CASE("what is preallocated comes in a half, a quarter, an eighth and the rest, so that a part of it can go back") {
+    Allocator a({TestAllocator::Reuse::strict, true}, 8 * kGiB);
+    REQUIRE(a.allocator.top_up(&a.denied));
+    std::vector<std::uint64_t> pieces;
+    for (const auto& [address, bytes] : a.memory.live) pieces.push_back(bytes / kGiB);
+    CHECK(pieces == std::vector<std::uint64_t>{4, 2, 1, 1});
+}
+
+// One thread exchanges what is idle for a segment that fits, and when the driver has it back there is room for another
+// thread's as well.
+TEST_CASE("what a thread that is short of memory gives back is for that thread, and nobody else takes it first") {
+    struct Short : MadeUpMemory {
+        TestAllocator& allocator = *new TestAllocator;
+        std::thread other;
+        std::atomic<pid_t> id{0};
+        std::atomic<bool> over{false};
+        std::uint64_t got = 0;
+    } memory;
+    memory.limit = 128 * kMiB;
+    BackingTable watched = memory.backing();
+    static bool (*const at_once)(void*, std::uint64_t, std::uint64_t) = watched.give_back;
+    watched.give_back = [](void* self, std::uint64_t address, std::uint64_t bytes) {
+        const bool done = at_once(self, address, bytes);
+        auto& m = *static_cast<Short*>(static_cast<MadeUpMemory*>(self));
+        if (m.other.joinable()) return done;
+        m.other = std::thread([&m] {
+            m.id = this_thread();
+            AllocationError denied;
+            m.got = m.allocator.allocate(80 * kMiB, &denied);
+            TestAllocator::thread_ends();
+            m.over.wait(false);  // it sleeps, whether it has waited before or not
+        });
+        while (!m.id) std::this_thread::yield();
+        await_sleep(m.id);
+        return done;
+    };
+    memory.allocator.open(watched, shared_map(), {});
+    AllocationError denied;
+    int error = 0;
+    const std::uint64_t idle = memory.allocator.allocate(64 * kMiB, &denied);
+    REQUIRE(TestAllocator::free(shared_map(), idle, &error) == TestAllocator::Freed::done);
+    CHECK(memory.allocator.allocate(100 * kMiB, &denied));
+    REQUIRE(memory.other.joinable());
+    memory.over = true;
+    memory.over.notify_all();
+    memory.other.join();
+    CHECK_FALSE(memory.got);
+    memory.allocator.close();
+    TestAllocator::thread_ends();
+    delete &memory.allocator;
+}
+
 TEST_CASE("whether a range is within a block is told without the allocator's lock") {
     Allocator a;
     const std::uint64_t large = a.allocate(600 * kMiB);
