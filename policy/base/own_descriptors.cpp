@@ -65,7 +65,7 @@ ssize_t write_now(int descriptor, const FileIdentity& file, const char* text, st
     if (S_ISSOCK(file.mode)) return send(descriptor, text, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (!S_ISREG(file.mode)) {
         pollfd ready{descriptor, POLLOUT, 0};
-        if (poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT)) return errno = EAGAIN, -1;
+        if (poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT)) return 0;
         // Another writer may fill a pipe by now. Older kernels, and sandboxes, can't be asked not to wait.
         const iovec whole{const_cast<char*>(text), bytes};
         const long written = syscall(SYS_pwritev2, descriptor, &whole, 1, kHere, kHere, kNoWait);

@@ -4,6 +4,13 @@
 
 namespace cuslice {
 
+namespace {
+
+// 0 where there is less than what is taken off.
+std::uint64_t less(std::uint64_t bytes, std::uint64_t taken_off) { return bytes - std::min(bytes, taken_off); }
+
+}  // namespace
+
 ledger::Joined SharedBudget::join(ledger::Ledger& ledger, const ledger::Request& request, std::uint64_t in_use,
                                   ledger::Committed* committed, std::uint64_t* available, ledger::LedgerError* why) {
     const unsigned next = count();
@@ -28,7 +35,7 @@ bool SharedBudget::reserve_here(std::uint64_t bytes, LimitError* why) {
         if (members_[i].reserve(bytes, margin, &seen)) continue;
         if (why) {
             const std::uint64_t mine = members_[i].held(), top = members_[i].limit();
-            *why = {bytes, seen, top > margin ? top - margin : 0, seen > mine ? seen - mine : 0, top, of(i)};
+            *why = {bytes, seen, less(top, margin), less(seen, mine), top, of(i)};
         }
         while (i-- > 0) members_[i].change(-static_cast<std::int64_t>(bytes));
         return false;
@@ -51,8 +58,8 @@ std::uint64_t SharedBudget::room() const {
     const std::uint64_t margin = margin_.load(std::memory_order_relaxed);
     std::uint64_t least = outer_ ? outer_->room() : ledger::kNoLimitBytes;
     for (unsigned i = 0, n = count(); i < n; i++) {
-        const std::uint64_t top = members_[i].limit(), gone = members_[i].used() + margin;
-        least = std::min(least, top > gone ? top - gone : 0);
+        const std::uint64_t gone = members_[i].used() + margin;
+        least = std::min(least, less(members_[i].limit(), gone));
     }
     return least;
 }
@@ -67,7 +74,7 @@ bool SharedBudget::over(LimitError* why) const {
     for (unsigned i = 0, n = count(); i < n; i++) {
         const std::uint64_t used = members_[i].used(), top = members_[i].limit(), mine = members_[i].held();
         if (used <= top) continue;
-        if (why) *why = {0, used, top, used > mine ? used - mine : 0, top, of(i)};
+        if (why) *why = {0, used, top, less(used, mine), top, of(i)};
         return true;
     }
     if (!outer_ || !outer_->over(why)) return false;
@@ -97,8 +104,7 @@ bool SharedBudget::ask(std::uint64_t bytes, bool* asked, std::uint64_t* state) {
     const std::uint64_t margin = margin_.load(std::memory_order_relaxed);
     for (unsigned i = 0, n = count(); i < n; i++) {
         const std::uint64_t limit = members_[i].limit(), gone = members_[i].used() + margin;
-        const std::uint64_t left = limit > gone ? limit - gone : 0;
-        if (bytes <= left) continue;
+        if (bytes <= less(limit, gone)) continue;
         if (bytes > limit || !members_[i].want(gone + bytes - limit, state)) return false;
         *asked = true;
     }

@@ -2,6 +2,7 @@
 #include "policy/budget/shared_budget.h"
 
 #include "policy/budget/budget.h"
+#include "policy/ledger/own_file.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
 
@@ -188,6 +189,32 @@ TEST_CASE("a part's facts, limit and room are the whole GPU's too, whose margin 
     gpu.part.change(-static_cast<std::int64_t>(kUnit));
     CHECK_FALSE(gpu.part.over(&why));
     CHECK(gpu.job("whole") == 2 * kGiB);
+}
+
+TEST_CASE("one account whose ledger has another one in its place is enough, be it the whole GPU's") {
+    const auto retire = [](Accounts& all, AccountKind kind, const char* name, bool retired) {
+        ledger::OpenFile open;
+        ledger::LedgerError why;
+        REQUIRE(ledger::open_existing(all.folder.path.c_str(), kUuid, &open, &why));
+        ledger::Account* const account = ledger::find_account(*open.file, kind, name);
+        REQUIRE(account);
+        ledger::set_retired(account->total, retired);
+        ledger::close_file(&open);
+    };
+    Nested nested;
+    CHECK_FALSE(nested.budget.retired());
+    for (const char* name : {"outer", "inner", "lab"}) {
+        CAPTURE(name);
+        const AccountKind kind = *name == 'l' ? AccountKind::group : AccountKind::job;
+        retire(nested, kind, name, true);
+        CHECK(nested.budget.retired());
+        retire(nested, kind, name, false);
+        CHECK_FALSE(nested.budget.retired());
+    }
+    Part gpu(AccountKind::job);
+    CHECK_FALSE(gpu.part.retired());
+    retire(gpu, AccountKind::job, "whole", true);
+    CHECK(gpu.part.retired());
 }
 
 TEST_CASE("what the accounts refuse is not in the process's own budget, nor in flight") {

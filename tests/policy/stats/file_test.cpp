@@ -64,7 +64,8 @@ TEST_CASE("a file's name says which process it is of, and comes back as it was")
     CHECK(back.start_time == name.start_time);
     for (const char* wrong :
          {"", ".figures", "1-2.figures", "1-2-3", "1-2-3.ledger", "1-2-3.figures.bak", "1--2-3.figures",
-          "1-2-3-4.figures", "a-2-3.figures", "1-2-x.figures", "1-4294967296-3.figures", "1000-GPU-5f1c.ledger"}) {
+          "1-2-3-4.figures", "a-2-3.figures", "1-2-x.figures", "1-4294967296-3.figures", "1000-GPU-5f1c.ledger",
+          " 1-2-3.figures", "+1-2-3.figures", "1-+2-3.figures", "1-2- 3.figures", "1-2-:3.figures"}) {
         CAPTURE(wrong);
         CHECK_FALSE(parse_name(wrong, &back));
     }
