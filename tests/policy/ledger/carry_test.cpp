@@ -120,6 +120,65 @@ TEST_CASE("a ledger that is removed again before all have found the first one lo
     CHECK(second.ask('t') == (first_lives ? '1' : '0'));
 }
 
+TEST_CASE("of who has a place in one removed ledger and an entry in another one, the place says what is held") {
+    const LedgerFolder folder;
+    Child idle(member(folder)), first(member(folder)), second(member(folder));
+    REQUIRE(idle.ask('j') == 'y');
+    REQUIRE(idle.ask('r') == 'y');
+    std::filesystem::remove(folder.file());
+    REQUIRE(first.ask('j') == 'y');
+    CHECK(idle.ask('g') == 'y');  // where it has its place
+    CHECK(first.ask('t') == '5');
+    std::filesystem::remove(folder.file());
+    REQUIRE(second.ask('j') == 'y');
+    CHECK(second.ask('t') == '0');
+    CHECK(second.ask('r') == 'y');
+}
+
+TEST_CASE("a new ledger has a slot for each member that is carried over, and no other is in use") {
+    const LedgerFolder folder;
+    Child a(member(folder)), b(member(folder));
+    REQUIRE(a.ask('j') == 'y');
+    for (const std::uint32_t members : {1u, 2u}) {
+        CAPTURE(members);
+        if (members == 2) REQUIRE(b.ask('j') == 'y');
+        a.ask('d');  // is in the file that is there now
+        std::filesystem::remove(folder.file());
+        Place place;
+        REQUIRE(place.open(folder));
+        const Mapped mapped(folder);
+        CHECK(mapped.file->header.members == members);
+        place.ledger.close();
+    }
+}
+
+TEST_CASE("once a ledger has been put back nobody has it locked, nor the one that was removed") {
+    const LedgerFolder folder;
+    Place place;
+    REQUIRE(place.open(folder));
+    REQUIRE(place.join("lab", 8 * kGiB) == Joined::yes);
+    const Mapped old(folder);
+    const std::uint32_t before = old.file->header.handed_on;
+    std::filesystem::remove(folder.file());
+    SECTION("by a member") {
+        place.ledger.take_back_dead();
+        CHECK(Mapped(folder).file->header.locker == 0);
+    }
+    SECTION("by somebody else, whom another process lets nobody follow") {
+        Child newcomer(member(folder));
+        REQUIRE(newcomer.ask('j') == 'y');
+        const int file = open(folder.file().c_str(), O_RDWR | O_CLOEXEC);
+        REQUIRE(lock_byte(file, 0) == LockKind::open_file);
+        CHECK_FALSE(place.ledger.take_back_dead());
+        close(file);
+    }
+    CHECK(old.file->header.handed_on > before);
+    CHECK(old.file->header.locker == 0);
+    const int again = open(folder.file().c_str(), O_RDWR | O_CLOEXEC);
+    CHECK(lock_byte(again, 0) == LockKind::open_file);
+    close(again);
+}
+
 TEST_CASE("a reservation is carried over to the new ledger, a launcher's as a member's") {
     const LedgerFolder folder;
     const bool launcher = GENERATE(false, true);

@@ -149,3 +149,26 @@ TEST_CASE("whoever joins after a crowd has died finds nothing of it, and the dea
     CHECK(place.membership.used() == 0);
     CHECK(place.membership.reserve(8 * kGiB, 0, nullptr));
 }
+
+TEST_CASE("where few have been, whoever joins takes back what all of the dead held") {
+    constexpr unsigned kFew = 16;
+    const LedgerFolder folder;
+    Child lives(member(folder));
+    REQUIRE(lives.ask('j') == 'y');
+    std::vector<std::unique_ptr<Child>> others;
+    for (unsigned i = 1; i < kFew; i++) {
+        others.push_back(std::make_unique<Child>(member(folder, kFew * kGiB)));
+        REQUIRE(others.back()->ask('j') == 'y');
+    }
+    Place limit;
+    REQUIRE(limit.open(folder));
+    REQUIRE(limit.ledger.set_limit(AccountKind::group, "lab", kFew * kGiB));
+    for (auto& other : others) {
+        REQUIRE(other->ask('s') == 'y');
+        other->kill();
+    }
+    CHECK(Mapped(folder).file->header.members == kFew);
+    Child newcomer(member(folder));
+    REQUIRE(newcomer.ask('j') == 'y');
+    CHECK(newcomer.ask('t') == '0');
+}

@@ -40,7 +40,78 @@ std::function<char(char)> old_member(const LedgerFolder& folder) {
     };
 }
 
+// From now on the process can't tell its pid namespace, as where there is no /proc.
+bool refuse_readlink() {
+    sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_readlink, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOENT),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog filter{sizeof program / sizeof *program, program};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
 }  // namespace
+
+TEST_CASE("where the kernel has no locks of open files, those of processes are asked for") {
+    const LedgerFolder folder;
+    const int file = open((folder.path + "/file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    REQUIRE(lock_byte_for_process(file, 3));
+    Child child([&](char letter) {
+        bool unknown = false;
+        switch (letter) {
+            case 'o':
+                return refuse_fcntl(F_OFD_GETLK, F_OFD_SETLKW, EINVAL) ? 'y' : 'n';
+            case 'e':
+                return refuse_fcntl(F_GETLK, F_SETLKW, EPERM) ? 'y' : 'n';
+            default: {
+                const bool locked = is_locked(file, static_cast<std::uint64_t>(letter - '0'), &unknown);
+                return unknown ? '?' : locked ? 'y' : 'n';
+            }
+        }
+    });
+    for (int round = 0; round < 2; round++) {
+        CHECK(child.ask('3') == 'y');
+        CHECK(child.ask('2') == 'n');
+        if (round == 0 && child.ask('o') != 'y') {
+            skip("no seccomp filter can be set here");
+            break;
+        }
+    }
+    REQUIRE(child.ask('e') == 'y');
+    CHECK(child.ask('3') == '?');
+    CHECK(child.ask('2') == '?');
+    close(file);
+}
+
+TEST_CASE("a process that nothing can tell of its own locks doesn't take itself for dead") {
+    const LedgerFolder folder;
+    Child child([&, place = std::make_shared<Place>()](char letter) {
+        switch (letter) {
+            case 'o':
+                return refuse_readlink() && refuse_fcntl(F_OFD_GETLK, F_OFD_SETLKW, EINVAL) ? 'y' : 'n';
+            case 'j':
+                if (!place->open(folder) || place->join("lab", 8 * kGiB) != Joined::yes) return 'n';
+                place->ledger.queue_up(kGiB, nullptr);
+                return place->membership.reserve(kGiB, 0, nullptr) && place->ledger.queued() ? 'y' : 'n';
+            default:
+                return place->ledger.take_back_dead() ? 'y' : 'n';
+        }
+    });
+    if (child.ask('o') != 'y') {
+        skip("no seccomp filter can be set here");
+        return;
+    }
+    REQUIRE(child.ask('j') == 'y');
+    const Mapped mapped(folder);
+    REQUIRE(mapped.file->tickets[0].state.load() == TicketState::waiting);
+    REQUIRE(mapped.file->members[0].pid_namespace == 0);
+    CHECK(child.ask('d') == 'n');
+    CHECK(mapped.file->tickets[0].state.load() == TicketState::waiting);
+    CHECK(mapped.file->members[0].state.load() == MemberState::live);
+    CHECK(mapped.file->accounts[0].total.bytes == kGiB);
+}
 
 TEST_CASE("where the kernel has no locks of open files, those of processes say who lives") {
     const LedgerFolder folder;

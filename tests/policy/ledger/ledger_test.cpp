@@ -245,6 +245,41 @@ TEST_CASE("where no file can be made it is said why") {
     CHECK_FALSE(place.ledger.open(folder.path.c_str(), kUuid, kCapacity, false, &link));
     CHECK(std::string(link.text).find(folder.file()) != std::string::npos);
     CHECK_FALSE(std::filesystem::exists("/dev/shm/cuslice-elsewhere"));
+    // Nor can everybody make files in every folder.
+    LedgerError denied;
+    CHECK_FALSE(place.ledger.open("/sys", kUuid, kCapacity, false, &denied));
+    const std::string user = std::to_string(geteuid()), version = std::to_string(kVersion);
+    CHECK(std::string(denied.text)
+              .starts_with("can't make /sys/" + user + "-" + kUuid + "." + version + ".ledger." +
+                           std::to_string(getpid()) + "-"));
+}
+
+TEST_CASE("a ledger that has to be there already is not made, and it is said why it is of no use") {
+    const LedgerFolder folder;
+    Place place;
+    const auto why = [&] {
+        LedgerError failure;
+        CHECK_FALSE(place.ledger.open_existing(folder.path.c_str(), kUuid, &failure));
+        CHECK_FALSE(place.ledger.opened());
+        return std::string(failure.text);
+    };
+    CHECK(why() == "can't open " + folder.file() + ": No such file or directory");
+    CHECK(std::filesystem::is_empty(folder.path));
+    std::ofstream(folder.file()) << "text";
+    CHECK(why() == folder.file() + " is damaged");
+    CHECK(std::filesystem::file_size(folder.file()) == 4);
+    std::filesystem::remove(folder.file());
+    REQUIRE(mkfifo(folder.file().c_str(), 0600) == 0);
+    CHECK(why() == folder.file() + " is no regular file");
+    std::filesystem::remove(folder.file());
+    Place maker;
+    REQUIRE(maker.open(folder));
+    LedgerError failure;
+    CHECK(place.ledger.open_existing(folder.path.c_str(), kUuid, &failure));
+    CHECK(place.ledger.opened());
+    CHECK(place.ledger.found() == Found::good);
+    CHECK(place.ledger.capacity() == kCapacity);
+    CHECK(place.ledger.id() == maker.ledger.id());
 }
 
 // Opening, joining, taking back, reserving, giving back: killed in any of it.

@@ -115,6 +115,44 @@ TEST_CASE("a limit that somebody wrote text over is not believed") {
     CHECK(place.membership.reserve(kGiB, 0, nullptr));
 }
 
+TEST_CASE("a member that closed every descriptor still takes back what the dead held") {
+    const LedgerFolder folder;
+    Child a(member(folder)), b(member(folder));
+    REQUIRE(a.ask('j') == 'y');
+    REQUIRE(b.ask('j') == 'y');
+    REQUIRE(b.ask('r') == 'y');
+    CHECK(a.ask('c') == 'y');
+    b.kill();
+    CHECK(a.ask('d') == 'y');
+    CHECK(a.ask('t') == '0');
+    CHECK(a.ask('r') == 'y');
+    // And has the file that is there, once there is another one.
+    CHECK(a.ask('c') == 'y');
+    std::filesystem::remove(folder.file());
+    a.ask('d');
+    Child newcomer(member(folder));
+    REQUIRE(newcomer.ask('j') == 'y');
+    CHECK(newcomer.ask('t') == '5');
+    CHECK(a.ask('g') == 'y');
+    CHECK(newcomer.ask('t') == '0');
+}
+
+TEST_CASE("the ledger is locked once for a look, also where it was removed and none can be made in its place") {
+    const LedgerFolder folder;
+    Place place;
+    REQUIRE(place.open(folder));
+    REQUIRE(place.join("lab", kGiB) == Joined::yes);
+    const Mapped mapped(folder);
+    const std::uint32_t& locked = mapped.file->header.handed_on;
+    const std::uint32_t before = locked;
+    place.ledger.take_back_dead();
+    CHECK(locked == before + 1);
+    std::filesystem::remove(folder.file());
+    std::filesystem::create_directory(folder.file());
+    place.ledger.take_back_dead();
+    CHECK(locked == before + 2);
+}
+
 TEST_CASE("threads that reserve and give back while the ledger is put back leave an exact count", "[slow]") {
     const LedgerFolder folder;
     const int count = rounds(200, 2000);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,6 +57,21 @@ struct Place {
         request.reserved = reserved;
         return ledger.join(request, in_use, &membership, &committed, &available, &failure);
     }
+};
+
+// The file that is there now, for what only the inside shows, and for what nobody would write who keeps to the rules.
+struct Mapped {
+    explicit Mapped(const LedgerFolder& folder) {
+        const int descriptor = open(folder.file().c_str(), O_RDWR | O_CLOEXEC);
+        void* const memory = mmap(nullptr, sizeof(ledger::File), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+        if (memory == MAP_FAILED) std::abort();
+        close(descriptor);
+        file = static_cast<ledger::File*>(memory);
+    }
+    ~Mapped() { munmap(file, sizeof(ledger::File)); }
+    Mapped(const Mapped&) = delete;
+    Mapped& operator=(const Mapped&) = delete;
+    ledger::File* file;
 };
 
 // A process that answers a letter with a letter, until its input ends or it is killed.

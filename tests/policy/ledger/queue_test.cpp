@@ -65,23 +65,11 @@ std::function<char(char)> wants(const LedgerFolder& folder, std::uint64_t gib, s
     };
 }
 
-// The file, for what nobody would write who keeps to the rules.
-struct Mapped {
-    explicit Mapped(const LedgerFolder& folder) {
-        const int descriptor = open(folder.file().c_str(), O_RDWR | O_CLOEXEC);
-        void* const memory = mmap(nullptr, sizeof(File), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-        REQUIRE(memory != MAP_FAILED);
-        close(descriptor);
-        file = static_cast<File*>(memory);
-    }
-    ~Mapped() { munmap(file, sizeof(File)); }
-    unsigned waiting() const {
-        unsigned count = 0;
-        for (const Ticket& ticket : file->tickets) count += ticket.state.load() == TicketState::waiting;
-        return count;
-    }
-    File* file;
-};
+unsigned waiting(const File& file) {
+    unsigned count = 0;
+    for (const Ticket& ticket : file.tickets) count += ticket.state.load() == TicketState::waiting;
+    return count;
+}
 
 // A large request waits for a GPU of 16 GiB, of which 6 are held, and small ones of 5 come one after another, each
 // before the one before has ended: how many of them are served.
@@ -183,7 +171,7 @@ TEST_CASE("who waits is served in the order in which they came") {
     CHECK(second.ask('j') == 'n');
     first.kill();
     CHECK(second.ask('j') == 'y');
-    CHECK(Mapped(folder).waiting() == 0);
+    CHECK(waiting(*Mapped(folder).file) == 0);
 }
 
 TEST_CASE("a request that waits is passed a bounded number of times, and then what is left is kept for it") {
@@ -205,7 +193,7 @@ TEST_CASE("a request that waits is passed a bounded number of times, and then wh
         holder.kill();
         CHECK(later.ask('j') == 'y');  // beside it
         CHECK(large.ask('j') == 'y');
-        CHECK(Mapped(folder).waiting() == 0);
+        CHECK(waiting(*Mapped(folder).file) == 0);
         CHECK(pass(folder, 10) == 0);  // nobody waits: it is full
     }
     SECTION("nothing is kept for one that gives up") {
@@ -324,7 +312,7 @@ TEST_CASE("a ledger that is lost is put back with the places in its queue, and h
     first.ask('l');
     CHECK(first.ask('w') == '1');
     CHECK(second.ask('w') == '2');
-    CHECK(Mapped(folder).waiting() == 2);
+    CHECK(waiting(*Mapped(folder).file) == 2);
     if (how == "removed")
         CHECK(pass(folder, 10) == 0);
     else
@@ -380,7 +368,7 @@ TEST_CASE("tickets that nobody has are no waiters, and what a queue's numbers ar
     };
     for (Ticket& ticket : mapped.file->tickets) invent(ticket, 1);
     CHECK(large.ask('w') == '1');
-    CHECK(mapped.waiting() == 1);
+    CHECK(waiting(*mapped.file) == 1);
     for (std::uint32_t i = 1; i < kTickets; i++) memset(static_cast<void*>(&mapped.file->tickets[i]), 0xff, 128);
     for (std::uint64_t& order : mapped.file->header.granted) order = ~0ull;
     mapped.file->header.last_order = ~0ull;
@@ -390,7 +378,7 @@ TEST_CASE("tickets that nobody has are no waiters, and what a queue's numbers ar
     // Its own is as it was again at its next look, whatever somebody wrote.
     memset(static_cast<void*>(&mapped.file->tickets[0]), 0xff, 128);
     CHECK(large.ask('l') == '5');
-    CHECK(mapped.waiting() == 1);
+    CHECK(waiting(*mapped.file) == 1);
     small.kill();
     CHECK(pass(folder, 10) == kMaxPast - 1);
     CHECK(large.ask('w') == '1');
@@ -416,7 +404,7 @@ TEST_CASE("more may wait than there are tickets: the others get one as soon as t
     CHECK(last.committed.queue.position() == kTickets);
     CHECK(last.committed.queue.total() == kTickets);
     for (const auto& place : places) place->ledger.close();
-    CHECK(Mapped(folder).waiting() == 0);
+    CHECK(waiting(*Mapped(folder).file) == 0);
 }
 
 TEST_CASE("users wait in one queue, and pass each other no more often than their own") {

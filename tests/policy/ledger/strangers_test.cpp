@@ -150,6 +150,23 @@ TEST_CASE("who has the ledger locked is named, and whether that process is stopp
                                         (stopped ? "is stopped (kill -CONT lets it go on)" : "does not let go of it"));
 }
 
+TEST_CASE("where the ledger's lock can't be had nothing is known of others, and nothing is kept") {
+    const LedgerFolder folder;
+    Place place;
+    REQUIRE(place.open(folder));
+    place.ledger.queue_up(kGiB, nullptr);
+    place.available = 1;
+    REQUIRE(place.ledger.look(0, &place.committed, &place.available));
+    CHECK(place.available == kCapacity);
+    place.committed.keeps = true;
+    place.committed.count = 7;
+    Keeper keeper(folder.file(), false);
+    CHECK_FALSE(place.ledger.look(0, &place.committed, &place.available));
+    CHECK_FALSE(place.committed.keeps);
+    CHECK(place.committed.count == 0);
+    CHECK(place.committed.promised == 0);
+}
+
 TEST_CASE("a lock that could not be had is not waited for again at once") {
     const LedgerFolder folder;
     Place place;
