@@ -1,5 +1,7 @@
 #pragma once
 // Whose a pointer or a stream is, and where managed memory is to be.
+#include <initializer_list>
+
 #include "shim/runtime/runtime_shim.h"
 
 namespace cuslice::runtime {
