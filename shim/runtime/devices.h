@@ -1,6 +1,6 @@
 #pragma once
 // GPUs: how many, which is current, what they are.
-#include <atomic>
+#include <algorithm>
 #include <cstring>
 
 #include "shim/runtime/runtime_shim.h"
@@ -58,9 +58,7 @@ cudaError_t cudaSetValidDevices(int* devices, int count) {
     if (!view() || !devices || count < 0 || count > 64) return CUSLICE_NEXT(cudaSetValidDevices)(devices, count);
     for (int i = 0; i < count; i++) {
         const int next = physical(devices[i]);
-        bool there = false;
-        for (int k = 0; k < known; k++) there = there || list[k] == next;
-        if (!there) list[known++] = next;
+        if (std::find(list, list + known, next) == list + known) list[known++] = next;
     }
     return CUSLICE_NEXT(cudaSetValidDevices)(list, known);
 }

@@ -209,6 +209,7 @@ TEST_CASE("what the runtime chooses by properties is shown as a part") {
     runtime.runtime_says = cudaErrorInvalidValue;
     device = -7;
     ASK(cudaChooseDevice, &device, nullptr);
+    CHECK(runtime.result == cudaErrorInvalidValue);
     CHECK(device == -7);
 }
 

@@ -1,6 +1,8 @@
 // Whose a pointer or a stream is, and where managed memory is to be, as programs on the runtime name GPUs.
 #include "shim/runtime/places.h"
 
+#include <malloc.h>
+
 #include <vector>
 
 #include "tests/catch.h"
@@ -142,6 +144,22 @@ TEST_CASE("each place of a batch is translated, and the program's array stays as
     runtime.runtime_says = cudaErrorInvalidValue;
     ASK(cudaMemPrefetchBatchAsync, &pointer, &size, std::size_t{1}, places.data(), &index, count, 5ull, nullptr);
     CHECK(runtime.result == cudaErrorInvalidValue);
+}
+
+TEST_CASE("a batch of more places than fit in a frame leaves no memory behind") {
+    MadeUpRuntime runtime;
+    const std::vector<cudaMemLocation> places(100, on_gpu(3));
+    const auto fetch = [&] {
+        return runtime::with_places(places.data(), places.size(), runtime::translate_place, [](cudaMemLocation* real) {
+            return real[99].id == 1 ? cudaSuccess : cudaErrorUnknown;
+        });
+    };
+    CHECK(fetch() == cudaSuccess);
+    const std::size_t before = mallinfo2().uordblks;
+    bool right = true;
+    for (int i = 0; i < 1000; i++) right = right && fetch() == cudaSuccess;
+    CHECK(right);
+    CHECK(mallinfo2().uordblks < before + 100 * sizeof(cudaMemLocation) * 1000);
 }
 
 TEST_CASE("a batch without places, or where nothing is split, is the runtime's as it is") {
