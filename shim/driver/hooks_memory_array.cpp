@@ -1,71 +1,12 @@
 // Arrays: what their elements take is charged before the driver is asked, as other memory is. What padding comes on top
 // is the driver's own footprint, measured like a context's.
-#include <algorithm>
-#include <bit>
-
+#include "shim/driver/array_size.h"
 #include "shim/driver/counted.h"
 #include "shim/driver/export.h"
 
 namespace cuslice {
 
 namespace {
-
-// Of one channel; 0 for formats in which elements share bytes.
-std::uint64_t channel_bytes(CUarray_format format) {
-    switch (format) {
-        case CU_AD_FORMAT_UNSIGNED_INT8:
-        case CU_AD_FORMAT_SIGNED_INT8:
-            return 1;
-        case CU_AD_FORMAT_UNSIGNED_INT16:
-        case CU_AD_FORMAT_SIGNED_INT16:
-        case CU_AD_FORMAT_HALF:
-            return 2;
-        case CU_AD_FORMAT_UNSIGNED_INT32:
-        case CU_AD_FORMAT_SIGNED_INT32:
-        case CU_AD_FORMAT_FLOAT:
-            return 4;
-        default:
-            return 0;
-    }
-}
-
-constexpr unsigned kWithoutMemory = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
-constexpr unsigned kLayers = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP;
-
-struct Extents {
-    std::uint64_t width, height, depth;
-    std::uint64_t bytes(std::uint64_t element) const {
-        std::uint64_t all = element;
-        for (const std::uint64_t extent :
-             {width, std::max<std::uint64_t>(height, 1), std::max<std::uint64_t>(depth, 1)})
-            if (__builtin_mul_overflow(all, extent, &all)) return ~0ull;
-        return all;
-    }
-};
-
-// What an array takes at least; 0 where that isn't known.
-template <typename Descriptor>
-std::uint64_t least_2d(const Descriptor* d) {
-    return d ? Extents{d->Width, d->Height, 0}.bytes(channel_bytes(d->Format) * d->NumChannels) : 0;
-}
-
-template <typename Descriptor>
-std::uint64_t least_3d(const Descriptor* d, unsigned levels = 1) {
-    if (!d || d->Flags & kWithoutMemory) return 0;
-    const std::uint64_t element = channel_bytes(d->Format) * d->NumChannels;
-    Extents extents{d->Width, d->Height, d->Depth};
-    const bool layers = d->Flags & kLayers;
-    const std::uint64_t largest = std::max({extents.width, extents.height, layers ? 0 : extents.depth});
-    std::uint64_t sum = 0;
-    for (unsigned level = std::clamp(levels, 1u, std::max(1u, static_cast<unsigned>(std::bit_width(largest)))); level;
-         level--) {
-        if (__builtin_add_overflow(sum, extents.bytes(element), &sum)) return ~0ull;
-        extents.width = std::max<std::uint64_t>(extents.width / 2, 1);
-        extents.height /= 2;
-        if (!layers) extents.depth /= 2;
-    }
-    return sum;
-}
 
 template <typename Handle, typename Destroy>
 CUresult counted_destroy(Handle array, Destroy destroy) {
