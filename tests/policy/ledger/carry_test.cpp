@@ -152,6 +152,36 @@ TEST_CASE("a new ledger has a slot for each member that is carried over, and no 
     }
 }
 
+TEST_CASE("a new ledger whose maker was killed over it is finished by whoever has it locked next") {
+    const LedgerFolder folder;
+    Child idle(member(folder)), newcomer(member(folder));
+    REQUIRE(idle.ask('j') == 'y');
+    REQUIRE(idle.ask('r') == 'y');
+    std::filesystem::remove(folder.file());
+    {
+        Place maker;
+        REQUIRE(maker.open(folder));
+        maker.ledger.close();
+    }
+    const Mapped mapped(folder);
+    File& file = *mapped.file;
+    CHECK(file.header.unfinished == 0);
+    CHECK(file.accounts[0].total.bytes == 5 * kGiB);
+    // As if it had not seen the idle one yet.
+    file.members[0].state.store(MemberState::free);
+    file.accounts[0].state.store(AccountState::free);
+    file.accounts[0].total.bytes = 0;
+    for (std::uint32_t i = 0; i < kStripes; i++) file.stripes[i].held.store(0);
+    file.header.unfinished = 1;
+    REQUIRE(newcomer.ask('j') == 'y');
+    CHECK(file.header.unfinished == 0);
+    CHECK(newcomer.ask('t') == '5');
+    CHECK(newcomer.ask('r') == 'n');
+    CHECK(idle.ask('g') == 'y');
+    idle.ask('d');
+    CHECK(newcomer.ask('t') == '0');
+}
+
 TEST_CASE("once a ledger has been put back nobody has it locked, nor the one that was removed") {
     const LedgerFolder folder;
     Place place;

@@ -1,0 +1,150 @@
+// Programs that have closed their standard streams: what is opened in between has one of those numbers, and is as good
+// as under any other; and none of what is kept open is there, where the program writes to.
+#include <errno.h>
+#include <sys/resource.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "policy/ledger/process_identity.h"
+#include "policy/stats/file.h"
+#include "policy/trace/file.h"
+#include "policy/trace/row.h"
+#include "tests/catch.h"
+#include "tests/policy/ledger/place.h"
+#include "tests/skip.h"
+
+using namespace cuslice::ledger;
+using namespace cuslice::tests;
+
+namespace {
+
+constexpr unsigned kStranger = 60002;
+
+void close_streams() {
+    for (int file = 0; file <= 2; file++) close(file);
+}
+
+bool streams_are_closed() {
+    bool closed = true;
+    for (int file = 0; file <= 2; file++) closed = closed && fcntl(file, F_GETFD) < 0;
+    return closed;
+}
+
+// A member that has no streams; x says whether it still has none.
+std::function<char(char)> bare_member(const LedgerFolder& folder) {
+    return [inner = member(folder), closed = false](char letter) mutable {
+        if (!closed) close_streams();
+        closed = true;
+        if (letter == 'x') return streams_are_closed() ? 'y' : 'n';
+        errno = EWOULDBLOCK;  // whatever the program was told last
+        return inner(letter);
+    };
+}
+
+// What `act` returns in a child that has no streams.
+template <typename Act>
+int without_streams(Act act) {
+    const pid_t child = fork();
+    if (child == 0) {
+        close_streams();
+        _exit(act());
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+}  // namespace
+
+TEST_CASE("a member without standard streams shares the limit, and has no descriptor in their place") {
+    const LedgerFolder folder;
+    Child bare(bare_member(folder)), other(member(folder));
+    REQUIRE(bare.ask('j') == 'y');
+    CHECK(bare.ask('x') == 'y');
+    REQUIRE(other.ask('j') == 'y');
+    REQUIRE(other.ask('r') == 'y');
+    CHECK(bare.ask('t') == '5');
+    CHECK(bare.ask('d') == 'n');
+    SECTION("what the dead held is taken back") {
+        other.kill();
+        CHECK(bare.ask('d') == 'y');
+        CHECK(bare.ask('r') == 'y');
+    }
+    SECTION("the ledger is opened again where the program has closed its descriptor") {
+        CHECK(bare.ask('c') == 'y');
+        CHECK(bare.ask('d') == 'n');
+        other.kill();
+        CHECK(bare.ask('d') == 'y');
+    }
+    SECTION("a ledger that was removed is put back with what others hold") {
+        std::filesystem::remove(folder.file());
+        CHECK(bare.ask('d') == 'n');
+        CHECK(std::filesystem::exists(folder.file()));
+        Child newcomer(bare_member(folder));
+        REQUIRE(newcomer.ask('j') == 'y');
+        CHECK(newcomer.ask('t') == '5');
+        CHECK(newcomer.ask('x') == 'y');
+    }
+    SECTION("and so it is by whoever comes first") {
+        std::filesystem::remove(folder.file());
+        Child newcomer(bare_member(folder));
+        REQUIRE(newcomer.ask('j') == 'y');
+        CHECK(newcomer.ask('t') == '5');
+        CHECK(newcomer.ask('x') == 'y');
+    }
+    CHECK(bare.ask('x') == 'y');
+}
+
+TEST_CASE("a process without standard streams sees what other users have reserved") {
+    if (geteuid() != 0) {
+        skip("only root can become two users");
+        return;
+    }
+    const LedgerFolder folder;
+    std::filesystem::permissions(folder.path, std::filesystem::perms(01777));
+    Child stranger([&, place = std::make_shared<Place>()](char) {
+        return setresgid(kStranger, kStranger, kStranger) == 0 && setresuid(kStranger, kStranger, kStranger) == 0 &&
+                       place->open(folder) && place->join("job", 10 * kGiB, 10 * kGiB, AccountKind::job) == Joined::yes
+                   ? 'y'
+                   : 'n';
+    });
+    REQUIRE(stranger.ask('j') == 'y');
+    CHECK(without_streams([&] {
+              Place place;
+              if (!place.open(folder)) return 1;
+              if (place.join("job", 10 * kGiB, 10 * kGiB, AccountKind::job) != Joined::refused) return 2;
+              return place.available == kCapacity - 10 * kGiB && streams_are_closed() ? 0 : 3;
+          }) == 0);
+}
+
+TEST_CASE("figures are made, and those of the dead removed, by a process without standard streams") {
+    const LedgerFolder folder;
+    cuslice::stats::NameText dead;
+    cuslice::stats::write_name({read_pid_namespace(), 0x7fffffff, 1}, dead);
+    std::ofstream(folder.path + "/" + dead) << "x";
+    CHECK(without_streams([&] {
+              LedgerError why;
+              return cuslice::stats::make_own(folder.path.c_str(), &why) && streams_are_closed() ? 0 : 1;
+          }) == 0);
+    CHECK_FALSE(std::filesystem::exists(folder.path + "/" + dead));
+    CHECK(std::distance(std::filesystem::directory_iterator(folder.path), std::filesystem::directory_iterator()) == 1);
+}
+
+TEST_CASE("a recording goes on under any descriptor, also where a process may have no other than those of streams") {
+    const LedgerFolder folder;
+    const std::string path = folder.path + "/rows";
+    CHECK(without_streams([&] {
+              const rlimit few{3, 3};
+              if (setrlimit(RLIMIT_NOFILE, &few) != 0) return 1;
+              cuslice::trace::File file;
+              cuslice::Reason why;
+              if (!file.make(path, why)) return 2;
+              if (file.append("one\n", why) != cuslice::trace::File::Appended::done) return 3;
+              close_streams();  // the program, which doesn't know that one of them is in use
+              if (file.append("two\n", why) != cuslice::trace::File::Appended::done) return 4;
+              return fcntl(0, F_GETFD) >= 0 ? 0 : 5;
+          }) == 0);
+    std::ifstream file(path);
+    CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == std::string(cuslice::trace::kHeader) + "one\ntwo\n");
+}

@@ -1,0 +1,101 @@
+// Which user this is, for all who share the folder: in a container it has another number than outside.
+#include "policy/ledger/users.h"
+
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "tests/catch.h"
+#include "tests/policy/ledger/place.h"
+#include "tests/skip.h"
+
+using namespace cuslice::ledger;
+using namespace cuslice::tests;
+
+namespace {
+
+struct Outside {
+    unsigned number = 0;
+    bool mapped = false;
+    bool operator==(const Outside&) const = default;
+};
+
+Outside outside(const char* map, unsigned inside) {
+    Outside found;
+    found.number = outside_of(map, inside, &found.mapped);
+    return found;
+}
+
+// A process that is root in a user namespace of its own, in which there is nobody else, and `user` outside.
+std::function<char(char)> root_inside(unsigned user, std::function<char(char)> answer) {
+    return [user, answer = std::move(answer), begun = false](char letter) mutable {
+        if (begun) return answer(letter);
+        begun = true;
+        if (setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0 || unshare(CLONE_NEWUSER) != 0)
+            return 's';
+        prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // the files of /proc are root's otherwise, since it became another user
+        std::ofstream("/proc/self/setgroups") << "deny" << std::flush;
+        std::ofstream("/proc/self/gid_map") << "0 " << user << " 1" << std::flush;
+        std::ofstream("/proc/self/uid_map") << "0 " << user << " 1" << std::flush;
+        return geteuid() == 0 ? 'y' : 's';
+    };
+}
+
+}  // namespace
+
+TEST_CASE("a user's number outside is what the map says, and the same where there is no map or no place in it") {
+    const char* const map =
+        "         0       1000          1\n      1001     100000         10\n    2000       5000  1\n";
+    CHECK(outside(map, 0) == Outside{1000, true});
+    CHECK(outside(map, 1) == Outside{1, false});
+    CHECK(outside(map, 1000) == Outside{1000, false});
+    CHECK(outside(map, 1001) == Outside{100000, true});
+    CHECK(outside(map, 1010) == Outside{100009, true});
+    CHECK(outside(map, 1011) == Outside{1011, false});
+    CHECK(outside(map, 2000) == Outside{5000, true});
+    CHECK(outside("0 0 4294967295\n", 0xfffffffe) == Outside{0xfffffffe, true});
+    CHECK(outside("0 7 1", 0) == Outside{7, true});
+    CHECK(outside("", 812) == Outside{812, true});
+}
+
+TEST_CASE("root of a user namespace is the user outside, whatever the folder has that it may only list") {
+    if (geteuid() != 0) {
+        skip("only root can become another user");
+        return;
+    }
+    constexpr unsigned kUser = 60001, kOther = 60002;
+    const LedgerFolder folder;
+    Child inside(root_inside(kUser, [&](char letter) {
+        const unsigned number = letter == 'b' ? belongs_to(0, kUser) : this_user(folder.path.c_str());
+        return number == kUser ? 'y' : number == kOther ? 'o' : number == 1 ? '1' : '0';
+    }));
+    if (inside.ask('s') != 'y') {
+        skip("no user namespace can be made here");
+        return;
+    }
+    CHECK(inside.ask('u') == 'y');
+    CHECK(inside.ask('b') == '1');
+    // Another user's ledger is not its own, be it that nobody can look at it.
+    std::ofstream(folder.file_of(kOther)) << "x";
+    REQUIRE(chown(folder.file_of(kOther).c_str(), kOther, kOther) == 0);
+    REQUIRE(chown(folder.path.c_str(), kOther, kOther) == 0);
+    for (const mode_t mode : {0755u, 0744u}) {
+        CAPTURE(mode);
+        REQUIRE(chmod(folder.path.c_str(), mode) == 0);
+        CHECK(inside.ask('u') == 'y');
+    }
+    // One that is its own has its number, as a namespace within another one has no other way to know it.
+    REQUIRE(chmod(folder.path.c_str(), 0755) == 0);
+    REQUIRE(chown(folder.file_of(kOther).c_str(), kUser, kUser) == 0);
+    CHECK(inside.ask('u') == 'o');
+    // But no folder, nor any name that is none of a ledger's.
+    std::filesystem::remove(folder.file_of(kOther));
+    std::filesystem::create_directory(folder.file_of(kOther));
+    REQUIRE(chown(folder.file_of(kOther).c_str(), kUser, kUser) == 0);
+    const std::string other = folder.path + "/" + std::to_string(kOther) + "-GPU";
+    std::ofstream(other) << "x";
+    REQUIRE(chown(other.c_str(), kUser, kUser) == 0);
+    CHECK(inside.ask('u') == 'y');
+}
