@@ -56,15 +56,12 @@ nvmlReturn_t by_pci(const char* text, nvmlDevice_t* handle) {
     });
 }
 
-// The sixteen bytes as nvidia-smi writes them, behind "GPU-" or "MIG-".
+// The sixteen bytes behind "GPU-" or "MIG-".
 bool has_bytes(const GpuIdentity& gpu, const unsigned char (&bytes)[16]) {
-    char text[48];
-    unsigned length = 0;
-    for (const unsigned char byte : bytes) {
-        if (length == 8 || length == 13 || length == 18 || length == 23) text[length++] = '-';
-        length += static_cast<unsigned>(std::snprintf(text + length, sizeof(text) - length, "%02x", byte));
-    }
-    return std::strlen(gpu.uuid) > 4 && std::strcmp(gpu.uuid + 4, text) == 0;
+    constexpr std::size_t kPrefix = 4;
+    char text[sizeof(gpu.uuid)];
+    write_uuid(bytes, {}, text);
+    return std::strlen(gpu.uuid) > kPrefix && std::strcmp(gpu.uuid + kPrefix, text + kPrefix) == 0;
 }
 
 // Null for a whole GPU, whose own answer is right, and where the answer is an error.

@@ -412,3 +412,32 @@ TEST_CASE("memory on its way back is believed to be gone where managed memory le
     scene.part.refresh({100 * kMiB, 1}, scene.budgets);
     CHECK(scene.part.bytes() == 364 * kMiB);
 }
+
+TEST_CASE("a step that NVML's figure says all of is no open step, however it ends") {
+    Scene scene;
+    scene.open();
+    scene.grow(300 * kMiB);
+    REQUIRE(scene.part.exact());
+    const std::uint64_t steps = scene.part.step_count();
+    scene.grow(10 * kMiB);
+    { const DriverFootprint::Step failed = scene.part.before(scene.budgets); }
+    CHECK(scene.part.step_count() == steps);
+    const LockGuard lock(scene.mutex);
+    CHECK(scene.part.at_rest());
+    CHECK(scene.part.bytes() == 310 * kMiB);
+}
+
+TEST_CASE("before anything was measured there is nothing to compare, and nothing is missed") {
+    Scene scene;
+    machine.all = 1000 * kMiB;
+    scene.open(0);
+    CHECK(scene.part.refresh(scene.alive(0), scene.budgets));
+    CHECK(scene.part.bytes() == 0);
+    // A later look that finds no quiet moment is not as good as one that does.
+    scene.grow(300 * kMiB);
+    CHECK(scene.part.refresh(scene.alive(1), scene.budgets));
+    REQUIRE(scene.budget.reserve(kMiB));  // an allocation under way
+    CHECK_FALSE(scene.part.refresh(scene.alive(1), scene.budgets));
+    scene.budget.commit();
+    CHECK(scene.part.bytes() == 300 * kMiB);
+}

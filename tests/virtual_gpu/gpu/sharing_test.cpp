@@ -2,6 +2,8 @@
 #include "virtual_gpu/gpu/sharing.h"
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "config/load.h"
 #include "tests/catch.h"
@@ -130,4 +132,42 @@ TEST_CASE("what a part is charged is charged to the whole GPU it lies in") {
     CHECK(whole.used() == kGiB);
     part.sharing->forget();
     CHECK_FALSE(part.sharing->joined());
+}
+
+TEST_CASE("a process for which the ledger has no account left goes on alone, and is told so") {
+    const LedgerFolder folder;
+    std::vector<std::unique_ptr<Place>> others;
+    ledger::Joined joined = ledger::Joined::yes;
+    while (joined == ledger::Joined::yes) {
+        REQUIRE(others.size() < 1000);
+        const std::string name = "other" + std::to_string(others.size());
+        others.push_back(std::make_unique<Place>());
+        REQUIRE(others.back()->open(folder));
+        joined = others.back()->join(name.c_str(), kGiB, 0, ledger::AccountKind::job);
+    }
+    REQUIRE(joined == ledger::Joined::unavailable);
+    Sharing late(folder);
+    late.plan.jobs[late.plan.job_count++].assign("job");
+    CHECK(late.join(kGiB));
+    CHECK(late.refusal->how == ledger::Joined::unavailable);
+    CHECK_FALSE(late.sharing->joined());
+    // That is decided for good: nobody is asked again.
+    CHECK(late.join(kGiB));
+    CHECK(late.asked == 1);
+}
+
+TEST_CASE("where there is no ledger there is nothing to watch, and watching makes none") {
+    const LedgerFolder folder;
+    Sharing watcher(folder);
+    watcher.plan.group.assign("lab");
+    CHECK(watcher.used() == ~0ull);
+    CHECK_FALSE(std::filesystem::exists(folder.file()));
+    // One that others have, without the group, is as good as none, until the group is there.
+    Place other;
+    REQUIRE(other.open(folder));
+    CHECK(watcher.used() == ~0ull);
+    REQUIRE(other.join("lab", 8 * kGiB) == ledger::Joined::yes);
+    REQUIRE(other.membership.reserve(kGiB, 0, nullptr));
+    CHECK(watcher.used() == kGiB);
+    CHECK_FALSE(watcher.sharing->joined());
 }

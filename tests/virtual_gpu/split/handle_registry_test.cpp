@@ -23,6 +23,7 @@ void check_same(HandleRegistry& registry, const std::map<Named, HandleOwner>& mo
     const HandleOwner found = registry.find(named.first, named.second);
     const auto expected = model.find(named);
     REQUIRE(found.known == (expected != model.end()));
+    if (!found.known) REQUIRE(found.context == 0);
     if (!found.known) return;
     REQUIRE(found.device == expected->second.device);
     REQUIRE(found.context == expected->second.context);
