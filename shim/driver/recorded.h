@@ -7,13 +7,13 @@
 namespace cuslice {
 
 // Stands around a call that is written down: the thread is not cancelled between the driver's answer and its row, and
-// calls inside this one are not the program's.
+// calls inside this one are not the program's. Inlined, as the frame that OnStack goes by is the caller's.
 class RecordedCall {
   public:
-    RecordedCall() : records_(process().records() && !inside_hook && !inside()) {
+    [[gnu::always_inline]] RecordedCall() : records_(process().records() && !inside_hook && !inside()) {
         if (records_) outermost.begin(&place_);
     }
-    ~RecordedCall() {
+    [[gnu::always_inline]] ~RecordedCall() {
         if (!records_) return;
         report_recording();
         outermost.end();
