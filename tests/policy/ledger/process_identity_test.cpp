@@ -1,0 +1,166 @@
+// What /proc says of processes, whatever they call themselves.
+#include "policy/ledger/process_identity.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "tests/catch.h"
+
+using namespace cuslice::ledger;
+
+namespace {
+
+// Field 22, where the command's name has neither blanks nor brackets in it.
+std::uint64_t start_in_proc(pid_t pid) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string word;
+    for (int field = 1; field < 22; field++) stat >> word;
+    std::uint64_t start = 0;
+    stat >> start;
+    return start;
+}
+
+// This process under another name, which is its first thread's.
+struct Named {
+    explicit Named(const char* name) {
+        prctl(PR_GET_NAME, before);
+        prctl(PR_SET_NAME, name);
+    }
+    ~Named() { prctl(PR_SET_NAME, before); }
+    char before[16] = {};
+};
+
+// A child that does nothing until it is killed.
+pid_t idle_child() {
+    int ready[2];
+    if (pipe(ready) != 0) std::abort();
+    const pid_t child = fork();
+    if (child == 0) {
+        if (write(ready[1], "r", 1) != 1) _exit(1);
+        for (;;) pause();
+    }
+    char letter = 0;
+    if (read(ready[0], &letter, 1) != 1) std::abort();
+    close(ready[0]);
+    close(ready[1]);
+    return child;
+}
+
+void end(pid_t child) {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+}
+
+std::string command(std::size_t size = 48) {
+    std::string name(size, '?');
+    command_of_this_process(name.data(), size);
+    return name.c_str();
+}
+
+}  // namespace
+
+TEST_CASE("a process is known by its pid, its namespace and when it began") {
+    const ProcessIdentity self = this_process();
+    CHECK(self.pid == getpid());
+    CHECK(self.start_time == start_in_proc(getpid()));
+    CHECK(self.start_time != 0);
+    struct stat space {};
+    REQUIRE(stat("/proc/self/ns/pid", &space) == 0);
+    CHECK(self.pid_namespace == space.st_ino);
+    CHECK(read_pid_namespace() == space.st_ino);
+    CHECK(own_pid_namespace() == space.st_ino);
+    forget_pid_namespace();
+    CHECK(own_pid_namespace() == space.st_ino);
+}
+
+TEST_CASE("when a process began is told whatever it calls itself, and not of one that has ended") {
+    const pid_t child = idle_child();
+    const std::uint64_t start = start_in_proc(child);
+    CHECK(start >= this_process().start_time);
+    CHECK(start_time_of(child) == start);
+    const std::uint64_t own = start_in_proc(getpid());
+    for (const char* name : {") Z (1 2) X", "a ( b", ") ) )"}) {
+        const Named named(name);
+        CHECK(start_time_of(getpid()) == own);
+    }
+    // As a zombie it holds nothing any more.
+    kill(child, SIGKILL);
+    siginfo_t info{};
+    REQUIRE(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);
+    REQUIRE(start_in_proc(child) == start);
+    CHECK(start_time_of(child) == 0);
+    end(child);
+    CHECK(start_time_of(child) == 0);
+}
+
+TEST_CASE("a process that a signal or a debugger has stopped is told from one that only sleeps") {
+    const pid_t child = idle_child();
+    CHECK_FALSE(is_stopped(child));
+    kill(child, SIGSTOP);
+    int status = 0;
+    REQUIRE(waitpid(child, &status, WUNTRACED) == child);
+    CHECK(is_stopped(child));
+    kill(child, SIGCONT);
+    REQUIRE(waitpid(child, &status, WCONTINUED) == child);
+    CHECK_FALSE(is_stopped(child));
+    end(child);
+    CHECK_FALSE(is_stopped(child));
+
+    const pid_t traced = fork();
+    if (traced == 0) {
+        ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+        raise(SIGUSR1);
+        _exit(0);
+    }
+    REQUIRE(waitpid(traced, &status, 0) == traced);
+    REQUIRE(WIFSTOPPED(status));
+    CHECK(is_stopped(traced));
+    end(traced);
+    const Named named("a) T b");
+    CHECK_FALSE(is_stopped(getpid()));
+}
+
+TEST_CASE("a process's command is its first thread's name, whichever thread asks, as far as there is room") {
+    const std::string own = command();
+    char name[16] = {};
+    REQUIRE(pthread_getname_np(pthread_self(), name, sizeof name) == 0);
+    CHECK(own == name);
+    CHECK(command(4) == own.substr(0, 3));
+    std::string of_other, cut;
+    std::thread([&] {
+        pthread_setname_np(pthread_self(), "other");
+        of_other = command();
+        cut = command(4);
+    }).join();
+    CHECK(of_other == own);
+    CHECK(cut.size() <= 3);
+    CHECK(own.starts_with(cut));
+}
+
+TEST_CASE("a child is the same program as its parent, and has a number that is none of nobody's") {
+    const std::uint64_t own = image_number();
+    CHECK(own != 0);
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        const std::uint64_t number = image_number();
+        _exit(write(ends[1], &number, sizeof number) < 0);
+    }
+    std::uint64_t number = 0;
+    REQUIRE(read(ends[0], &number, sizeof number) == sizeof number);
+    CHECK(number == own);
+    waitpid(child, nullptr, 0);
+    close(ends[0]);
+    close(ends[1]);
+}
