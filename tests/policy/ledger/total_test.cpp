@@ -111,6 +111,110 @@ TEST_CASE("bytes are taken while they fit and given back") {
     CHECK(shared.sum() == 0);
 }
 
+TEST_CASE("a change leaves its stamp, its number and what was there before, and says of another's that it was there") {
+    Scene scene;
+    Shared& shared = *scene.shared;
+    const auto stamp = [](std::uint64_t stripe, std::uint64_t operation) { return stripe << 48 | operation; };
+    REQUIRE(shared.change(1, 300));
+    CHECK(shared.total.stamp == stamp(1, 1));
+    REQUIRE(shared.change(1, -100));
+    CHECK(shared.total.stamp == stamp(1, 2));
+    CHECK(shared.stripes[1].replaced.load() == 0);  // its own stamps are nobody else's to note
+    CHECK(shared.stripes[1].before.load() == 300);
+    CHECK(shared.stripes[1].delta.load() == -100);
+    CHECK(shared.stripes[1].held.load() == 200);
+    REQUIRE(shared.change(2, 50));
+    CHECK(shared.total.stamp == stamp(2, 1));
+    CHECK(shared.stripes[1].replaced.load() == 2);
+    // A refusal is an operation as well, which nothing shows of in the total.
+    CHECK_FALSE(shared.change(1, static_cast<std::int64_t>(kLimit)));
+    CHECK(shared.total.stamp == stamp(2, 1));
+    CHECK(shared.stripes[1].held.load() == 200);
+    CHECK(shared.stripes[1].begun.load() == 3);
+    CHECK(shared.stripes[1].completed.load() == 3);
+    CHECK(shared.stripes[2].replaced.load() == 0);
+    // A later one has been noted already, and nobody's stamp is noted nowhere.
+    note_replaced(shared.stripes, stamp(1, 1));
+    CHECK(shared.stripes[1].replaced.load() == 2);
+    note_replaced(shared.stripes, stamp(std::uint64_t{kMembers} * kStripes, 5));
+    note_replaced(shared.stripes, ~0ull);
+    CHECK(shared.total.bytes == 250);
+}
+
+TEST_CASE("of a dead process's last operation it is told whether it took effect, by its stamp or by who replaced it") {
+    Scene scene;
+    Shared& shared = *scene.shared;
+    REQUIRE(shared.change(1, 300));
+    REQUIRE(shared.change(1, 100));
+    Stripe& stripe = shared.stripes[1];
+    const auto killed_in = [&](std::uint64_t operation, std::int64_t delta) {
+        stripe.before.store(stripe.held.load());
+        stripe.delta.store(delta);
+        stripe.begun.store(operation);
+    };
+    resolve(shared.total, shared.stripes, 1);  // it has none
+    CHECK(stripe.held.load() == 400);
+    SECTION("it had only begun") {
+        killed_in(3, 50);
+        resolve(shared.total, shared.stripes, 1);
+        CHECK(stripe.held.load() == 400);
+    }
+    SECTION("an earlier one was replaced") {
+        REQUIRE(shared.change(2, 7));
+        killed_in(3, 50);
+        resolve(shared.total, shared.stripes, 1);
+        CHECK(stripe.held.load() == 400);
+        CHECK(stripe.replaced.load() == 2);
+    }
+    SECTION("it is in the total") {
+        killed_in(3, 50);
+        shared.total = {450, 1ull << 48 | 3};
+        resolve(shared.total, shared.stripes, 1);
+        CHECK(stripe.held.load() == 450);
+    }
+    SECTION("it is in the total, and somebody has changed that since") {
+        killed_in(3, 50);
+        shared.total = {450, 1ull << 48 | 3};
+        REQUIRE(shared.change(2, 7));
+        resolve(shared.total, shared.stripes, 1);
+        CHECK(stripe.held.load() == 450);
+    }
+    CHECK(stripe.completed.load() == stripe.begun.load());
+    // Whoever did this was killed before it was told: it is done again, with nothing changed.
+    const std::int64_t held = stripe.held.load();
+    resolve(shared.total, shared.stripes, 1);
+    CHECK(stripe.held.load() == held);
+}
+
+TEST_CASE("of a dead process those stripes come first that gave back what others took") {
+    Scene scene;
+    Shared& shared = *scene.shared;
+    const std::uint32_t negative = GENERATE(1, 2, 3);
+    CAPTURE(negative);
+    REQUIRE(shared.change(0, 10));
+    for (const std::uint32_t stripe : {1u, 2u, 3u}) {
+        if (stripe == negative) continue;
+        REQUIRE(shared.change(stripe, 100));
+    }
+    REQUIRE(shared.change(negative, -60));
+    // The stripes are its own, from the first of them on; nothing of its neighbour's is.
+    take_back(shared.total, shared.stripes, 1, 3);
+    CHECK(shared.total.bytes == 10);
+    CHECK(shared.stripes[0].held.load() == 10);
+    // The last one to change the total has not given back.
+    CHECK(shared.total.stamp >> 48 == (negative == 3 ? 2 : 3));
+    CHECK(shared.stripes[negative].replaced.load() == shared.stripes[negative].completed.load());
+    take_back(shared.total, shared.stripes, 0, 1);
+    CHECK(shared.total.bytes == 0);
+}
+
+TEST_CASE("sums of what a file says wrap") {
+    CHECK(plus(INT64_MAX, 1) == INT64_MIN);
+    CHECK(plus(5, -7) == -2);
+    CHECK(minus(INT64_MIN) == INT64_MIN);
+    CHECK(minus(7) == -7);
+}
+
 // The victim (stripe 1) reserves, gives back, or is refused; before it somebody else's stamp or its own stands in the
 // total; after its last instruction nobody, one or two others change it; and whoever takes its bytes back dies as well.
 TEST_CASE("a process killed at any instruction leaves exactly what it held", "[slow]") {
