@@ -74,10 +74,8 @@ const VirtualNvmlDevice* VirtualNvml::device(unsigned index) const {
 const VirtualNvmlDevice* VirtualNvml::find(nvmlDevice_t handle) const {
     const auto offset =
         reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(cuslice_virtual_nvml_devices);
-    if (offset % sizeof(VirtualNvmlDevice) != 0) return nullptr;
-    return offset < sizeof(cuslice_virtual_nvml_devices)
-               ? device(static_cast<unsigned>(offset / sizeof(VirtualNvmlDevice)))
-               : nullptr;
+    const bool whole = offset % sizeof(VirtualNvmlDevice) == 0 && offset / sizeof(VirtualNvmlDevice) < count_;
+    return whole ? &cuslice_virtual_nvml_devices[offset / sizeof(VirtualNvmlDevice)] : nullptr;
 }
 
 const VirtualNvmlDevice* VirtualNvml::first_of(nvmlDevice_t physical) const {

@@ -1,0 +1,144 @@
+// Two parts of a GPU whose limits are shared with other processes: each has accounts of its own, within the GPU's.
+#include <memory>
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/policy/ledger/place.h"
+#include "virtual_gpu/gpu/gpu_state.h"
+#include "virtual_gpu/gpu/virtual_gpu.h"
+
+using namespace cuslice;
+using namespace cuslice::tests;
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+class NoCaches : public MemoryReclaimer {
+  public:
+    std::uint64_t trim(VirtualGpu&, std::uint64_t, const ContextCache*) override { return 0; }
+    std::uint64_t unused(const VirtualGpu&) const override { return 0; }
+};
+NoCaches no_caches;
+
+GpuIdentity named(const std::string& uuid) {
+    GpuIdentity identity;
+    uuid.copy(identity.uuid, sizeof identity.uuid - 1);
+    return identity;
+}
+
+Slice slice(std::uint64_t limit) {
+    Slice made;
+    made.limited = made.own_headroom = true;
+    made.limit = made.job_limit = limit;
+    return made;
+}
+
+/// A GPU of 16 GiB in two parts of 8 GiB, in a job. The ledger of the second part is the one of tests/policy/ledger.
+struct Parts {
+    explicit Parts(const LedgerFolder& folder) : folder_(folder) {
+        GpuState& state = gpu_state();
+        state.reclaimer = &no_caches;
+        state.start_nvml = [] { return false; };
+        state.look_for_ended = [](VirtualGpu&) {};
+        state.sharing.folder.assign(folder.path);
+        state.sharing.jobs[0].assign("job");
+        state.sharing.job_count = 1;
+        physical->open(named(kWhole), kCapacity);
+        physical->split(slice(kCapacity), kCapacity);
+        one->open(0, named(kOne), *physical, "made up", slice(8 * kGiB));
+        other->open(1, named(kUuid), *physical, "made up", slice(8 * kGiB));
+    }
+    ~Parts() {
+        gpu_state().sharing.folder.clear();
+        gpu_state().sharing.job_count = 0;
+    }
+    static bool take(VirtualGpu& part, std::uint64_t bytes) {
+        LimitError why;
+        const bool taken = part.reserve(bytes, &why);
+        if (taken) part.budget().commit();
+        CHECK(why.no_place == !taken);
+        return taken;
+    }
+    /// What the job's account in the ledger of this UUID holds.
+    std::uint64_t held(const char* uuid) const {
+        GpuSharing watcher;
+        auto watched = std::make_unique<ledger::Watched>();
+        return watcher.watch(gpu_state().sharing, uuid, watched.get()) ? watched->used : 0;
+    }
+
+    static constexpr const char *kWhole = "GPU-00000000-1111-2222-3333-555555555555",
+                                *kOne = "GPU-00000000-1111-2222-3333-666666666666";
+    std::unique_ptr<PhysicalGpu> physical = std::make_unique<PhysicalGpu>();
+    std::unique_ptr<VirtualGpu> one = std::make_unique<VirtualGpu>(), other = std::make_unique<VirtualGpu>();
+
+  private:
+    const LedgerFolder& folder_;
+};
+
+}  // namespace
+
+TEST_CASE("where one part's place is refused no part goes on, and later all of them do") {
+    const LedgerFolder folder;
+    Parts parts(folder);
+    {
+        // Of the second part's 16 GiB 12 are promised to others.
+        Child others(member(folder, 12 * kGiB, 12 * kGiB));
+        REQUIRE(others.ask('j') == 'y');
+        for (int i = 0; i < 2; i++) {
+            CHECK_FALSE(parts.take(*parts.one, kMiB));
+            CHECK_FALSE(parts.take(*parts.other, kMiB));
+        }
+        CHECK(parts.one->budget().used() == 0);
+        CHECK(parts.other->budget().used() == 0);
+        CHECK(parts.held(Parts::kOne) == 0);
+    }
+    CHECK(parts.take(*parts.one, kMiB));
+    CHECK(parts.take(*parts.other, 2 * kMiB));
+    // Each is charged once in its own account, and both in the GPU's.
+    CHECK(parts.held(Parts::kOne) == kMiB);
+    CHECK(parts.held(kUuid) == 2 * kMiB);
+    CHECK(parts.held(Parts::kWhole) == 3 * kMiB);
+}
+
+TEST_CASE("one part's first allocation makes all parts members, within the job's limit of each") {
+    const LedgerFolder folder;
+    Parts parts(folder);
+    REQUIRE(parts.take(*parts.one, kMiB));
+    CHECK(parts.other->sharing().joined());
+    CHECK(parts.physical->sharing().joined());
+    CHECK(parts.other->limit() == 8 * kGiB);
+    CHECK(parts.other->room() == 8 * kGiB);
+    LimitError why;
+    CHECK_FALSE(parts.one->reserve(8 * kGiB, &why));
+    CHECK(why.of == LimitOf::job);
+    CHECK(parts.held(Parts::kOne) == kMiB);
+    CHECK(parts.held(Parts::kWhole) == kMiB);
+    CHECK(parts.take(*parts.one, 8 * kGiB - kMiB));
+    CHECK(parts.one->room() == 0);
+    CHECK(parts.other->room() == 8 * kGiB);
+}
+
+TEST_CASE("a forked child's parts are members of their own, and the parent keeps its places") {
+    const LedgerFolder folder;
+    Parts parts(folder);
+    REQUIRE(parts.take(*parts.one, kMiB));
+    Child child([&](char letter) {
+        if (letter == 'f') {
+            for (VirtualGpu* part : {parts.one.get(), parts.other.get()}) part->forget_sharing();
+            return parts.one->sharing().joined() ? 'n' : 'y';
+        }
+        VirtualGpu& part = letter == '1' ? *parts.one : *parts.other;
+        if (!part.reserve(4 * kMiB, nullptr)) return 'n';
+        part.budget().commit();
+        return 'y';
+    });
+    REQUIRE(child.ask('f') == 'y');
+    REQUIRE(child.ask('1') == 'y');
+    REQUIRE(child.ask('2') == 'y');
+    CHECK(parts.held(kUuid) == 4 * kMiB);
+    CHECK(parts.held(Parts::kOne) >= 5 * kMiB);
+    child.end();
+    CHECK(parts.take(*parts.one, kMiB));
+    CHECK(parts.one->sharing().budget().limit() == 8 * kGiB);
+}
