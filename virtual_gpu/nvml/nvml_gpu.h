@@ -50,12 +50,13 @@ bool nvml_initialise();
 // are.
 class NvmlGpus {
   public:
+    static constexpr std::size_t kMax = 64;
+
     NvmlGpus();
     std::span<const NvmlGpu> view() const& { return {list_, count_}; }
     std::span<const NvmlGpu> view() const&& = delete;
 
   private:
-    static constexpr std::size_t kMax = 64;
     NvmlGpu list_[kMax];
     std::size_t count_ = 0;
 };

@@ -38,8 +38,9 @@ bool ProgramGpus::read(const Settings& settings, const char* const* environment,
     const Scratch<Host> host;
     if (!host) return error.set("cuslice", "there is no memory to list GPUs in");
     std::size_t there = 0;
+    static_assert(NvmlGpus::kMax <= kMax);
     for (const NvmlGpus gpus; const NvmlGpu& gpu : gpus.view())
-        if (there < kMax && gpu.identity(&host->all[there])) there++;
+        if (gpu.identity(&host->all[there])) there++;
     const std::span<const GpuIdentity> gpus(host->all, there);
 
     VisibleText& list = host->list;

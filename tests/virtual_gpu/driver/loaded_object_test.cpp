@@ -82,4 +82,46 @@ TEST_CASE("an object is told by any address in it, and none by others") {
     CHECK(objects > 2);
 }
 
+TEST_CASE(
+    "an object holds what is loaded of it, whatever else its table names, and from its first segment to its last") {
+    constexpr std::uintptr_t kBase = 0x7f0000000000;
+    const auto segment = [](std::uint32_t type, std::uint32_t flags, std::uintptr_t at, std::size_t size) {
+        ElfW(Phdr) made{};
+        made.p_type = type;
+        made.p_flags = flags;
+        made.p_vaddr = at;
+        made.p_memsz = size;
+        return made;
+    };
+    const ElfW(Phdr) segments[] = {segment(PT_GNU_STACK, PF_R | PF_W | PF_X, 0x90000, 0x1000),
+                                   segment(PT_LOAD, PF_R, 0x1000, 0x1000),
+                                   segment(PT_LOAD, PF_R | PF_X, 0x4000, 0x2000),
+                                   segment(PT_LOAD, PF_R | PF_X, 0x8000, 0x1000),
+                                   segment(PT_LOAD, PF_R | PF_W, 0xa000, 0x800),
+                                   segment(PT_NOTE, PF_R | PF_X, 0x80000, 0x1000)};
+    dl_phdr_info info{};
+    info.dlpi_addr = kBase;
+    info.dlpi_phdr = segments;
+    info.dlpi_phnum = sizeof segments / sizeof segments[0];
+    const LoadedObject object(info);
+    REQUIRE(object);
+    CHECK(std::string(object.path()).empty());
+    CHECK(std::string(object.soname()).empty());
+    const auto holds = [&](std::uintptr_t at) { return object.holds(reinterpret_cast<const void*>(kBase + at)); };
+    for (const std::uintptr_t at : {0x1000, 0x1fff, 0x4000, 0x5fff, 0x8000, 0x8fff, 0xa000, 0xa7ff}) {
+        CAPTURE(at);
+        CHECK(holds(at));
+        CHECK(object.range().has(reinterpret_cast<const void*>(kBase + at)));
+    }
+    for (const std::uintptr_t at : {0x0, 0xfff, 0x2000, 0x3fff, 0x6000, 0x9000, 0xa800, 0x80000, 0x90000, 0x90fff}) {
+        CAPTURE(at);
+        CHECK_FALSE(holds(at));
+    }
+    CHECK(object.range().begin == kBase + 0x1000);
+    CHECK(object.range().size == 0xa800 - 0x1000);
+    // Without a dynamic section it has no names, needs nothing and exports nothing.
+    CHECK_FALSE(object.needs("libc.so.6"));
+    CHECK(object.find("cuInit") == nullptr);
+}
+
 }  // namespace cuslice

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "tests/catch.h"
 #include "tests/cli/child.h"
@@ -29,9 +31,11 @@ std::string put(const Folder& folder, const std::string& where, bool marked) {
     return to.string();
 }
 
-std::string search(const std::string& library_path, const std::string& explicit_path = "") {
-    const Outcome outcome = tests::run({CUSLICE_TEST_SEARCH, kName, explicit_path},
-                                       {"LD_LIBRARY_PATH=" + library_path, "ASAN_OPTIONS=detect_leaks=0"});
+std::string search(const std::string& library_path, const std::string& explicit_path = "",
+                   const std::string& name = kName, const std::vector<std::string>& opened = {}) {
+    std::vector<std::string> words{CUSLICE_TEST_SEARCH, name, explicit_path};
+    words.insert(words.end(), opened.begin(), opened.end());
+    const Outcome outcome = tests::run(words, {"LD_LIBRARY_PATH=" + library_path, "ASAN_OPTIONS=detect_leaks=0"});
     CHECK(outcome.exit_code == 0);
     return outcome.out;
 }
@@ -66,6 +70,24 @@ TEST_CASE("what is no library is passed over too") {
     folder.write("text/" + kName, "not a library");
     const std::string real = put(folder, "real", false);
     CHECK(search(folder.path() + "/text:" + folder.path() + "/real") == real + "\n");
+}
+
+TEST_CASE("what a program opened first is the real library, and what it failed to open is not remembered") {
+    const Folder folder;
+    const std::string first = put(folder, "first", false), second = put(folder, "second", false),
+                      missing = folder.path() + "/missing/" + kName;
+    folder.write("text/" + kName, "not a library");
+    for (const std::string& name : {std::string("libcuda.so.1"), std::string("libnvidia-ml.so.1")}) {
+        CAPTURE(name);
+        const auto opening = [&](const std::vector<std::string>& opened) { return search("", "", name, opened); };
+        CHECK(opening({first, second}) == first + "\n");
+        CHECK(opening({missing, folder.path() + "/text/" + kName, second, first}) == second + "\n");
+        CHECK(search("", first, name, {second}) == first + "\n");
+        // By a name it is the one that the program's own path leads to.
+        CHECK(search(folder.path() + "/second", "", name, {"no-such-" + kName, kName, first}) == second + "\n");
+    }
+    // Of a name that nobody borrows nothing is remembered.
+    CHECK(search(folder.path() + "/first", "", kName, {second}) == first + "\n");
 }
 
 TEST_CASE("errno is kept, and a text that doesn't fit is cut") {

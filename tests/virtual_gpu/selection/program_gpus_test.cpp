@@ -128,8 +128,6 @@ TEST_CASE("chosen GPUs are a split program's in their order, once each, and thos
     REQUIRE(scene.read(""));
     CHECK(scene.gpus->chosen);
     CHECK(scene.gpus->count == 0);
-    REQUIRE(scene.read(("GPU-" + std::string(60, 'a')).c_str()));
-    CHECK(scene.gpus->count == 0);  // longer than any UUID
     REQUIRE(scene.read(nullptr, "1"));
     CHECK(scene.gpus->chosen);
     CHECK(scene.uuids() == Texts{"GPU-20aa"});
@@ -156,6 +154,15 @@ TEST_CASE("a GPU that NVML can't name is none, and the one behind it is there") 
     CHECK(scene.gpus->identities[0].index == 1);
 }
 
+TEST_CASE("a name that is longer than a UUID is no GPU's, and the longest one is") {
+    const std::string longest = "GPU-" + std::string(sizeof(GpuIdentity::uuid) - 5, 'a');
+    Scene scene({{longest}, {longest + "a"}});
+    REQUIRE(scene.read((longest + "a").c_str()));
+    CHECK(scene.gpus->count == 0);
+    REQUIRE(scene.read((longest + "a," + longest).c_str()));
+    CHECK(scene.uuids() == Texts{longest});
+}
+
 TEST_CASE("a host may have as many GPUs as a program can use, and more") {
     for (const std::size_t count : {64u, 70u}) {
         std::vector<Gpu> gpus;
@@ -165,5 +172,10 @@ TEST_CASE("a host may have as many GPUs as a program can use, and more") {
         REQUIRE(scene.gpus->count == 64);
         CHECK(scene.uuids().back() == "GPU-1063");
         CHECK(scene.gpus->find("GPU-1063") == 63);
+        std::string all;
+        for (const Gpu& gpu : gpus) all += (all.empty() ? "" : ",") + gpu.uuid;
+        REQUIRE(scene.read(all.c_str()));
+        REQUIRE(scene.gpus->count == 64);
+        CHECK(scene.uuids().back() == "GPU-1063");
     }
 }
