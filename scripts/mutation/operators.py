@@ -106,16 +106,18 @@ def begins(text, at):
     return 0
 
 
-def ends(text, at):
-    """Where the widest expression ends that `at` is in."""
+def ends(text, at, assigned=False):
+    """Where the widest expression ends that `at` is in; where a value is `assigned`, with all that it may be."""
     while at < len(text):
         if text[at] in "([{":
             at = closing(text, at)
             if at < 0:
                 return len(text)
-        elif text[at] in ")]},;?" or (text[at] == "=" and assigns(text, at)):
+        elif text[at] in ")]},;" or (text[at] == "=" and assigns(text, at)):
             return at
-        elif text[at] == ":":
+        elif text[at] == "?" and not assigned:
+            return at
+        elif text[at] == ":" and not assigned:
             if text[at + 1] != ":":
                 return at
             at += 1
@@ -125,7 +127,7 @@ def ends(text, at):
 
 def expression(text, start, end):
     """[from, to) of the widest expression around an operator."""
-    first, last = begins(text, start), ends(text, end)
+    first, last = begins(text, start), ends(text, end, text[start:end] in (" += ", " -= "))
     while first < start and text[first].isspace():
         first += 1
     while last > end and text[last - 1].isspace():

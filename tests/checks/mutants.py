@@ -53,6 +53,12 @@ made = {f"{one.line} {one.shown_after}" for one in mutants}
 wrong += [f"is not made: {after}" for after in sorted(EXPECTED - made)]
 wrong += [f"is made: {after}" for after in sorted(made - EXPECTED)]
 
+# What is added is one value or the other, and the mistake is not in which of them.
+CHOICE = "void f() {\n    left -= fits ? of(a) : left;\n}\n"
+for one in drawing.mutants_of("policy/budget/f.cpp", CHOICE):
+    if one.operator == "-= for +=":
+        expect("a value that is chosen is cut in two", CHOICE[one.start:one.end] == "left -= fits ? of(a) : left")
+
 for count, sizes, expected in ((10, (60, 30, 10), (6, 3, 1)), (3, (98, 1, 1), (1, 1, 1)), (2, (5, 6, 7), (0, 1, 1)),
                                (9, (3, 1, 0), (3, 1, 0))):
     found = drawing.quotas(count, {f"folder {i}": [None] * size for i, size in enumerate(sizes)})
