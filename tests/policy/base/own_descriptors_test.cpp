@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,6 +63,23 @@ TEST_CASE("a write past the largest size, or to nobody, is no signal, and one th
               return sigismember(&waiting, SIGPIPE) ? 0 : 3;
           }) == 0);
     CHECK(std::filesystem::file_size(path) == 8);
+}
+
+TEST_CASE("what a socket has room for is written to it, and the rest left out") {
+    int ends[2];
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    const std::string text = std::string(9000, 'x') + "y";
+    write_at_once(ends[0], text.c_str(), text.size());
+    std::string got(text.size(), '\0');
+    CHECK(recv(ends[1], got.data(), got.size(), MSG_WAITALL | MSG_DONTWAIT) == static_cast<ssize_t>(text.size()));
+    CHECK(got == text);
+    const std::string much(16 << 20, 'x');
+    alarm(60);  // ends the test, if it waits
+    write_at_once(ends[0], much.c_str(), much.size());
+    close(ends[1]);
+    write_at_once(ends[0], "z", 1);  // nor is it a signal that nobody reads
+    alarm(0);
+    close(ends[0]);
 }
 
 TEST_CASE("a write that would have to wait is left out, and the pipe is as it was") {

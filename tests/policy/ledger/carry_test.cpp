@@ -152,6 +152,22 @@ TEST_CASE("a new ledger has a slot for each member that is carried over, and no 
     }
 }
 
+TEST_CASE("who has gone to another ledger has no place there but its own, whatever number it had before") {
+    const LedgerFolder folder;
+    Child first(member(folder)), a(member(folder)), newcomer(member(folder));
+    REQUIRE(first.ask('j') == 'y');
+    REQUIRE(a.ask('j') == 'y');  // the second place
+    first.kill();
+    std::filesystem::remove(folder.file());
+    REQUIRE(newcomer.ask('j') == 'y');  // has the second one of the new ledger
+    REQUIRE(newcomer.ask('r') == 'y');
+    a.ask('d');
+    newcomer.kill();
+    CHECK(a.ask('d') == 'y');
+    CHECK(a.ask('t') == '0');
+    CHECK(a.ask('r') == 'y');
+}
+
 TEST_CASE("a new ledger whose maker was killed over it is finished by whoever has it locked next") {
     const LedgerFolder folder;
     Child idle(member(folder)), newcomer(member(folder));

@@ -85,6 +85,61 @@ TEST_CASE("where the kernel has no locks of open files, those of processes are a
     close(file);
 }
 
+TEST_CASE("where the kernel has no locks of open files, who leaves the queue gives up its ticket's") {
+    const LedgerFolder folder;
+    Child child([&, place = std::make_shared<Place>()](char letter) {
+        switch (letter) {
+            case 'o':
+                return refuse_fcntl(F_OFD_GETLK, F_OFD_SETLKW, EINVAL) ? 'y' : 'n';
+            case 'w':
+                if (!place->open(folder)) return 'n';
+                place->ledger.queue_up(kGiB, nullptr);
+                return place->ledger.queued() ? 'y' : 'n';
+            default:
+                place->ledger.leave_queue();
+                return 'y';
+        }
+    });
+    if (child.ask('o') != 'y') {
+        skip("no seccomp filter can be set here");
+        return;
+    }
+    REQUIRE(child.ask('w') == 'y');
+    const int file = open(folder.file().c_str(), O_RDWR | O_CLOEXEC);
+    bool unknown = false;
+    CHECK(is_locked(file, byte_of_member(place_of_ticket(0)), &unknown));
+    CHECK(child.ask('l') == 'y');
+    CHECK_FALSE(is_locked(file, byte_of_member(place_of_ticket(0)), &unknown));
+    close(file);
+}
+
+TEST_CASE("where there is no memory for a ledger's mapping it is said, and no file is left behind") {
+    const LedgerFolder folder;
+    Child child([&](char) {
+        sock_filter program[] = {
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 3),
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[1])),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, sizeof(File), 0, 1),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        const sock_fprog filter{sizeof program / sizeof *program, program};
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+            return 's';
+        Place place;
+        if (place.open(folder)) return 'o';
+        return std::string(place.failure.text) == "can't make " + folder.file() + ": Cannot allocate memory" ? 'y'
+                                                                                                             : 'n';
+    });
+    const char answer = child.ask('j');
+    if (answer == 's')
+        skip("no seccomp filter can be set here");
+    else
+        CHECK(answer == 'y');
+    CHECK(std::filesystem::is_empty(folder.path));
+}
+
 TEST_CASE("a process that nothing can tell of its own locks doesn't take itself for dead") {
     const LedgerFolder folder;
     Child child([&, place = std::make_shared<Place>()](char letter) {

@@ -110,6 +110,8 @@ TEST_CASE("a queue: who is in front and fits is served first, and may be passed 
     CHECK(kept_order() == 20);
     CHECK(queue.room(3, 16, &kept_for) == 0);  // the first of them doesn't fit, the second does
     CHECK(kept_order() == 30);
+    CHECK(queue.room(4, 16, &kept_for) == 0);  // the first one has just enough
+    CHECK(kept_order() == 20);
     CHECK(queue.room(2, 16, &kept_for) == 2);  // neither does
     for (unsigned i = 0; i < kMaxPast; i++) {
         CHECK(queue.room(2, 16, &kept_for) == 2);

@@ -150,6 +150,21 @@ TEST_CASE("who has the ledger locked is named, and whether that process is stopp
                                         (stopped ? "is stopped (kill -CONT lets it go on)" : "does not let go of it"));
 }
 
+TEST_CASE("what is no ledger is not replaced while somebody has it locked, who may be doing just that") {
+    const LedgerFolder folder;
+    std::ofstream(folder.file()) << "no ledger";
+    Place place;
+    {
+        Keeper keeper(folder.file(), false);
+        CHECK_FALSE(place.open(folder));
+        CHECK(std::string(place.failure.text)
+                  .starts_with("can't have in time, as another process has it locked or leased: " + folder.file()));
+        CHECK(std::filesystem::file_size(folder.file()) == 9);
+    }
+    CHECK(place.open(folder));
+    CHECK(place.ledger.found() == Found::rebuilt);
+}
+
 TEST_CASE("where the ledger's lock can't be had nothing is known of others, and nothing is kept") {
     const LedgerFolder folder;
     Place place;
@@ -164,6 +179,7 @@ TEST_CASE("where the ledger's lock can't be had nothing is known of others, and 
     CHECK_FALSE(place.ledger.look(0, &place.committed, &place.available));
     CHECK_FALSE(place.committed.keeps);
     CHECK(place.committed.count == 0);
+    CHECK(place.committed.left_out == 0);
     CHECK(place.committed.promised == 0);
 }
 

@@ -86,6 +86,14 @@ TEST_CASE("a member without standard streams shares the limit, and has no descri
         CHECK(newcomer.ask('t') == '5');
         CHECK(newcomer.ask('x') == 'y');
     }
+    SECTION("and found where somebody else has put it back, and the program has closed its descriptor") {
+        CHECK(bare.ask('c') == 'y');
+        std::filesystem::remove(folder.file());
+        other.ask('d');
+        CHECK(bare.ask('d') == 'n');
+        CHECK(bare.ask('s') == 'y');
+        CHECK(other.ask('t') == '6');
+    }
     SECTION("and so it is by whoever comes first") {
         std::filesystem::remove(folder.file());
         Child newcomer(bare_member(folder));
@@ -129,6 +137,27 @@ TEST_CASE("figures are made, and those of the dead removed, by a process without
           }) == 0);
     CHECK_FALSE(std::filesystem::exists(folder.path + "/" + dead));
     CHECK(std::distance(std::filesystem::directory_iterator(folder.path), std::filesystem::directory_iterator()) == 1);
+}
+
+TEST_CASE(
+    "a descriptor stays where it is if there is no higher number, and goes with an exec unless it is to be kept") {
+    CHECK(without_streams([&] {
+              for (const bool keep : {false, true}) {
+                  const int low = open("/dev/null", O_RDWR | O_CLOEXEC);
+                  const int moved = out_of_the_way(low, keep);
+                  if (moved < kMinDescriptor || fcntl(moved, F_GETFD) != (keep ? 0 : FD_CLOEXEC)) return 1;
+                  if (!streams_are_closed()) return 2;
+                  close(moved);
+              }
+              const rlimit few{8, 8};
+              if (setrlimit(RLIMIT_NOFILE, &few) != 0) return 3;
+              for (const bool keep : {false, true}) {
+                  const int low = open("/dev/null", O_RDWR | O_CLOEXEC);
+                  if (out_of_the_way(low, keep) != low || fcntl(low, F_GETFD) != (keep ? 0 : FD_CLOEXEC)) return 4;
+                  close(low);
+              }
+              return 0;
+          }) == 0);
 }
 
 TEST_CASE("a recording goes on under any descriptor, also where a process may have no other than those of streams") {

@@ -62,10 +62,15 @@ TEST_CASE("a file's name says which process it is of, and comes back as it was")
     CHECK(back.pid_namespace == name.pid_namespace);
     CHECK(back.pid == name.pid);
     CHECK(back.start_time == name.start_time);
+    REQUIRE(parse_name("0-0-0.figures", &back));
+    CHECK(back.pid == 0);
+    REQUIRE(parse_name("9-2147483647-99.figures", &back));
+    CHECK(back.pid == 2147483647);
     for (const char* wrong :
          {"", ".figures", "1-2.figures", "1-2-3", "1-2-3.ledger", "1-2-3.figures.bak", "1--2-3.figures",
-          "1-2-3-4.figures", "a-2-3.figures", "1-2-x.figures", "1-4294967296-3.figures", "1000-GPU-5f1c.ledger",
-          " 1-2-3.figures", "+1-2-3.figures", "1-+2-3.figures", "1-2- 3.figures", "1-2-:3.figures"}) {
+          "1-2-3-4.figures", "a-2-3.figures", "1-2-x.figures", "1-2147483648-3.figures", "1-4294967296-3.figures",
+          "1000-GPU-5f1c.ledger", " 1-2-3.figures", "+1-2-3.figures", "1-+2-3.figures", "1-2- 3.figures",
+          "1-2-:3.figures"}) {
         CAPTURE(wrong);
         CHECK_FALSE(parse_name(wrong, &back));
     }
