@@ -17,9 +17,8 @@ CUresult make_stream(CUstream* stream, Call call) {
 
 CUcontext context_of(CUstream stream, CUcontext real) {
     const HandleOwner owner = handle_registry().find(stream, HandleKind::stream);
-    if (!owner.known || !owner.context) return to_virtual(real);
-    if (VirtualContext* context = virtual_contexts().numbered(owner.context)) return context->handle();
-    return to_virtual(real);
+    const VirtualContext* context = owner.context ? virtual_contexts().numbered(owner.context) : nullptr;
+    return context ? context->handle() : to_virtual(real);
 }
 
 }  // namespace
