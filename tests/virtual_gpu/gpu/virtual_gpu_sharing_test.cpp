@@ -4,22 +4,12 @@
 
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
-#include "virtual_gpu/gpu/gpu_state.h"
-#include "virtual_gpu/gpu/virtual_gpu.h"
+#include "tests/virtual_gpu/gpu/measured_gpu.h"
 
 using namespace cuslice;
 using namespace cuslice::tests;
 
 namespace {
-
-constexpr std::uint64_t kMiB = 1 << 20;
-
-class NoCaches : public MemoryReclaimer {
-  public:
-    std::uint64_t trim(VirtualGpu&, std::uint64_t, const ContextCache*) override { return 0; }
-    std::uint64_t unused(const VirtualGpu&) const override { return 0; }
-};
-NoCaches no_caches;
 
 GpuIdentity named(const std::string& uuid) {
     GpuIdentity identity;
@@ -38,7 +28,8 @@ Slice slice(std::uint64_t limit) {
 struct Parts {
     explicit Parts(const LedgerFolder& folder) : folder_(folder) {
         GpuState& state = gpu_state();
-        state.reclaimer = &no_caches;
+        kept_of_gpus = {};
+        state.reclaimer = &kept_of_gpus;
         state.start_nvml = [] { return false; };
         state.look_for_ended = [](VirtualGpu&) {};
         state.sharing.folder.assign(folder.path);
@@ -142,4 +133,38 @@ TEST_CASE("a forked child's parts are members of their own, and the parent keeps
     child.end();
     CHECK(parts.take(*parts.one, kMiB));
     CHECK(parts.one->sharing().budget().limit() == 8 * kGiB);
+}
+
+TEST_CASE("what others of the group hold on a GPU is not taken for what an unseen context took") {
+    const LedgerFolder folder;
+    MeasuredMachine nvml;
+    machine.listed = false;
+    PhysicalGpu physical;
+    physical.open(named(kUuid), kCapacity);
+    const auto gpu = std::make_unique<VirtualGpu>();
+    Slice shared = measured_slice(8 * kGiB, 0);
+    shared.group_limit = 8 * kGiB;
+    gpu->open(0, named(kUuid), physical, "made up", shared);
+    gpu_state().sharing.folder.assign(folder.path);
+    gpu_state().sharing.group.assign("lab");
+    Child others(member(folder));
+    REQUIRE(others.ask('j') == 'y');
+    REQUIRE(others.ask('r') == 'y');
+    machine.all = 5 * kGiB + 300 * kMiB;
+    gpu->meet_context();
+    CHECK(gpu->driver_footprint() == 300 * kMiB);
+    // What others give back in the same instant is no less of the context, which is there.
+    machine.all -= 200 * kMiB;
+    gpu->meet_context();
+    CHECK(gpu->driver_footprint() == 300 * kMiB);
+    // With them, and with its own, it is within the group's limit.
+    REQUIRE(gpu->reserve(kGiB, nullptr));
+    gpu->budget().commit();
+    CHECK(gpu->room() == 2 * kGiB - 300 * kMiB);
+    LimitError why;
+    CHECK_FALSE(gpu->reserve(2 * kGiB, &why));
+    CHECK(why.of == LimitOf::group);
+    CHECK(why.others == 5 * kGiB);
+    gpu_state().sharing.folder.clear();
+    gpu_state().sharing.group.clear();
 }
