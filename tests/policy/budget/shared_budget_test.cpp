@@ -253,6 +253,19 @@ TEST_CASE("memory is asked of the others only where something is missing, and on
     CHECK(nested.budget.wanted() == before);
 }
 
+TEST_CASE("what a part could give back is what others ask for in the whole GPU's accounts, too") {
+    Part gpu(AccountKind::job);
+    const Mapped mapped(gpu.folder);
+    gpu.part.caches(3 << 20);
+    REQUIRE(mapped.file->header.members == 2);
+    for (unsigned i = 0; i < 2; i++) CHECK(mapped.file->members[i].caches.load() == 1 + 3);
+    const std::uint32_t before = gpu.part.wanted();
+    ledger::find_account(*mapped.file, AccountKind::job, "whole")->wanted++;
+    CHECK(gpu.part.wanted() == before + 1);
+    ledger::find_account(*mapped.file, AccountKind::job, "part")->wanted++;
+    CHECK(gpu.part.wanted() == before + 2);
+}
+
 TEST_CASE("there are as many accounts as there is room for, and a refused one is none") {
     Accounts all;
     SharedBudget budget;

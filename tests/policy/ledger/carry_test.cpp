@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <random>
 
@@ -166,6 +167,26 @@ TEST_CASE("who has gone to another ledger has no place there but its own, whatev
     CHECK(a.ask('d') == 'y');
     CHECK(a.ask('t') == '0');
     CHECK(a.ask('r') == 'y');
+}
+
+TEST_CASE("who has carried others over has nothing of the removed ledger any more") {
+    const LedgerFolder folder;
+    Child idle(member(folder));
+    REQUIRE(idle.ask('j') == 'y');
+    std::filesystem::remove(folder.file());
+    Child newcomer([&, inner = member(folder)](char letter) {
+        if (letter == 'j') return inner(letter);
+        unsigned count = 0;
+        for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+            std::error_code gone;
+            count += std::filesystem::read_symlink(entry.path(), gone).string() == folder.file() + " (deleted)";
+        }
+        std::ifstream maps("/proc/self/maps");
+        for (std::string line; std::getline(maps, line);) count += line.ends_with(folder.file() + " (deleted)");
+        return static_cast<char>('0' + count);
+    });
+    REQUIRE(newcomer.ask('j') == 'y');
+    CHECK(newcomer.ask('c') == '0');
 }
 
 TEST_CASE("a new ledger whose maker was killed over it is finished by whoever has it locked next") {

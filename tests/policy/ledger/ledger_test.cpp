@@ -125,6 +125,67 @@ TEST_CASE("what is reserved can't be had by others, and ends with who reserved i
     }
 }
 
+TEST_CASE("each account's first member is named as who holds it, in whatever order they came") {
+    const LedgerFolder folder;
+    const auto job = [&](const char* name) {
+        return [&folder, name, place = std::make_shared<Place>()](char) {
+            return place->open(folder) && place->join(name, 2 * kGiB, 2 * kGiB, AccountKind::job) == Joined::yes ? 'y'
+                                                                                                                 : 'n';
+        };
+    };
+    Child a(job("a")), b(job("b")), of_a(job("a")), c(job("c"));
+    for (Child* child : {&a, &b, &of_a, &c}) REQUIRE(child->ask('j') == 'y');
+    Place place;
+    REQUIRE(place.open(folder));
+    REQUIRE(place.ledger.look(0, &place.committed, &place.available));
+    REQUIRE(place.committed.count == 3);
+    CHECK(place.committed.holders[0].pid == a.pid());
+    CHECK(place.committed.holders[1].pid == b.pid());
+    CHECK(place.committed.holders[2].pid == c.pid());
+    CHECK(place.committed.promised == 6 * kGiB);
+    a.kill();
+    REQUIRE(place.ledger.look(0, &place.committed, &place.available));
+    REQUIRE(place.committed.count == 3);
+    CHECK(place.committed.holders[0].pid == of_a.pid());
+}
+
+TEST_CASE("whoever finds its job claimed and undecided waits for the answer, and not for ever") {
+    const LedgerFolder folder;
+    Child first([&, place = std::make_shared<Place>()](char) {
+        return place->open(folder) && place->join("job", kGiB, kGiB, AccountKind::job) == Joined::yes ? 'y' : 'n';
+    });
+    REQUIRE(first.ask('j') == 'y');
+    const Mapped mapped(folder);
+    mapped.file->accounts[0].state.store(AccountState::claimed);
+    Place second;
+    REQUIRE(second.open(folder));
+    CHECK(second.join("job", kGiB, kGiB, AccountKind::job) == Joined::unavailable);
+    CHECK(std::string(second.failure.text) == "another process of the same job is being admitted");
+    mapped.file->accounts[0].state.store(AccountState::open);
+    CHECK(second.join("job", kGiB, kGiB, AccountKind::job) == Joined::yes);
+}
+
+TEST_CASE("a process is in so many accounts at most, and is told when there are too many") {
+    const LedgerFolder folder;
+    Place place;
+    REQUIRE(place.open(folder));
+    constexpr unsigned kMost = 8;
+    Membership memberships[kMost + 1];
+    const auto join = [&](unsigned i) {
+        const std::string name = "group" + std::to_string(i);
+        Request request;
+        request.kind = AccountKind::group;
+        request.name = name.c_str();
+        return place.ledger.join(request, 0, &memberships[i], &place.committed, &place.available, &place.failure);
+    };
+    for (unsigned i = 0; i < kMost; i++) CHECK(join(i) == Joined::yes);
+    CHECK(join(kMost) == Joined::unavailable);
+    CHECK_FALSE(memberships[kMost].there());
+    CHECK(std::string(place.failure.text) == "too many accounts for one process");
+    CHECK(memberships[0].reserve(kGiB, 0, nullptr));
+    place.ledger.close();
+}
+
 TEST_CASE("two users, with nothing set up by an administrator: what one reserves the other can't have") {
     if (geteuid() != 0) {
         skip("only root can become two users");

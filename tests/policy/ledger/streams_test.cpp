@@ -126,6 +126,24 @@ TEST_CASE("a process without standard streams sees what other users have reserve
           }) == 0);
 }
 
+TEST_CASE("a ledger is read under any descriptor, if it is whole") {
+    const LedgerFolder folder;
+    Place place;
+    REQUIRE(place.open(folder));
+    const std::string path = folder.file();
+    CHECK(without_streams([&] {
+              bool missing = true;
+              if (open_foreign(path.c_str(), geteuid(), &missing, nullptr) != 0 || missing) return 1;
+              close(0);
+              LedgerError why;
+              if (open_foreign((path + "x").c_str(), geteuid(), &missing, &why) >= 0 || !missing) return 2;
+              if (std::string(why.text) != "can't open " + path + "x: No such file or directory") return 3;
+              if (truncate(path.c_str(), 5000) != 0) return 4;
+              if (open_foreign(path.c_str(), geteuid(), &missing, &why) >= 0 || missing) return 5;
+              return why.text == path + " is damaged" && streams_are_closed() ? 0 : 6;
+          }) == 0);
+}
+
 TEST_CASE("figures are made, and those of the dead removed, by a process without standard streams") {
     const LedgerFolder folder;
     cuslice::stats::NameText dead;

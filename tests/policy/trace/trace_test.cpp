@@ -1,9 +1,12 @@
 // Rows and names of recordings.
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -112,6 +115,20 @@ TEST_CASE("rows go into the file that was made, whatever becomes of the descript
     CHECK(read(folder.at("b")) == std::string(kHeader) + "one\ntwo\n");
     close(next);
     close(next - 1);
+}
+
+TEST_CASE("a child that the C library doesn't know of writes nothing into its parent's file") {
+    const TestFolder folder;
+    Reason why;
+    File file;
+    REQUIRE(file.make(folder.at("a"), why));
+    const auto child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+    if (child == 0) syscall(SYS_exit_group, file.append("child\n", why) == File::Appended::not_ours ? 0 : 1);
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    CHECK(file.append("parent\n", why) == File::Appended::done);
+    CHECK(read(folder.at("a")) == std::string(kHeader) + "parent\n");
 }
 
 }  // namespace cuslice::trace
