@@ -34,7 +34,7 @@ std::string beginning(const Gpu& gpu, const Need& need, const char* what) {
 
 void look_at_limit(const Settings& settings, const Gpu& gpu, const GpuIdentity& identity, const Need& need) {
     const Amount amount = amount_for(settings, identity, gpu.total);
-    if (!amount.limited || amount.bytes >= need.least) return;
+    if (!amount.limited || amount.plus_context || amount.bytes >= need.least) return;
     warn(beginning(gpu, need, "a limit") + std::string(amount.origin) + " gives " + text_of(amount.bytes) +
          (amount.bytes < need.context ? ", so the program's first context will be refused"
                                       : ", so nothing else can be allocated"));
@@ -49,7 +49,7 @@ void look_at_parts(const Settings& settings, const Gpu& gpu, const GpuIdentity& 
     bool fits = true;
     for (const VirtualPart& part : parts.view()) {
         const Need share = need_of(settings, identity, share_of_context(need.context, part, parts));
-        fits = fits && (!part.split || part.bytes >= share.least);
+        fits = fits && (!part.split || part.plus_context || part.bytes >= share.least);
         together += part.bytes;
     }
     if (fits) return;

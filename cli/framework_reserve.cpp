@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <limits>
 #include <optional>
 
 #include "cli/framework_environment.h"
 #include "config/resolve.h"
 #include "config/split/plan.h"
-#include "policy/budget/library_reserve.h"
 
 namespace cuslice::cli {
 namespace {
@@ -32,7 +30,7 @@ std::optional<unsigned> jax_fraction(const std::vector<SliceRoom>& rooms) {
     unsigned least = kWhole - 1;
     bool known = true;
     for (const SliceRoom& room : rooms) {
-        const std::uint64_t pool = room.left() - library_reserve(room.left());
+        const std::uint64_t pool = room.left() - room.libraries();
         const auto fraction =
             static_cast<unsigned>(static_cast<double>(pool) / static_cast<double>(room.limit) * kWhole);
         if (fraction < least) known = room.context_known;
@@ -40,6 +38,14 @@ std::optional<unsigned> jax_fraction(const std::vector<SliceRoom>& rooms) {
     }
     if (least == 0 || (!known && least < kJaxDefault)) return std::nullopt;
     return least;
+}
+
+// One for all GPUs: what the smallest slice leaves to libraries, of those that have to.
+std::uint64_t tensorflow_reserve(const std::vector<SliceRoom>& rooms) {
+    std::optional<std::uint64_t> least;
+    for (const SliceRoom& room : rooms)
+        if (!room.plus_context) least = std::min(least.value_or(room.libraries()), room.libraries());
+    return least.value_or(0);
 }
 
 }  // namespace
@@ -56,11 +62,9 @@ bool wants_reserve_variables(const Environment& environment, const Settings& set
 void add_reserve_variables(Environment& environment, const Settings& settings, const std::vector<SliceRoom>& rooms) {
     const bool limited = std::any_of(rooms.begin(), rooms.end(), [](const SliceRoom& room) { return room.limited; });
     if (!limited || leaves_frameworks_alone(settings)) return;
-    std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-    for (const SliceRoom& room : rooms) least = std::min(least, room.left());
     constexpr std::uint64_t kMiB = 1 << 20;
     if (!environment.get(kTensorFlowReserve))
-        environment.set(kTensorFlowReserve, std::to_string(library_reserve(least) / kMiB));
+        environment.set(kTensorFlowReserve, std::to_string(tensorflow_reserve(rooms) / kMiB));
     const auto fraction = jax_fraction(rooms);
     if (!fraction || !takes_jax_fraction(environment)) return;
     char text[16];

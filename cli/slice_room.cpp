@@ -10,7 +10,8 @@ namespace cuslice::cli {
 namespace {
 
 void set_headroom(const Settings& settings, const Gpu& gpu, SliceRoom& room) {
-    room.headroom = headroom_for(settings, identity_of(gpu, gpu.ordinal)).value_or(derived_headroom(room.context));
+    const std::uint64_t derived = room.plus_context ? 0 : derived_headroom(room.context);
+    room.headroom = headroom_for(settings, identity_of(gpu, gpu.ordinal)).value_or(derived);
 }
 
 }  // namespace
@@ -32,6 +33,7 @@ SliceRoom room_of(const Settings& settings, const ContextSizes& contexts, const 
     const auto known = contexts.find(gpu.uuid);
     room.context_known = known != contexts.end();
     room.context = room.context_known ? known->second : kBelievedContext;
+    room.plus_context = amount_for(settings, identity_of(gpu, gpu.ordinal), gpu.total).plus_context;
     set_headroom(settings, gpu, room);
     return room;
 }
@@ -40,6 +42,8 @@ SliceRoom room_of_part(const Settings& settings, const ContextSizes& contexts, c
                        std::uint64_t all) {
     SliceRoom room = room_of(settings, contexts, gpu, limit);
     room.context = share_of_context(room.context, limit, all);
+    const Entry* const split = find(settings, Key::split, identity_of(gpu, gpu.ordinal));
+    room.plus_context = room.plus_context || (split && split->plus_context);
     set_headroom(settings, gpu, room);
     return room;
 }
@@ -60,6 +64,7 @@ std::vector<SliceRoom> slice_rooms(const Settings& settings, const ContextSizes&
             SliceRoom room = room_of(settings, contexts, gpu, part.split ? std::min(part.bytes, most) : most);
             room.limited = part.split || amount.limited || group.has_value();
             room.context = share_of_context(room.context, part, parts);
+            room.plus_context = room.plus_context || part.plus_context;
             set_headroom(settings, gpu, room);
             rooms.push_back(room);
         }

@@ -1,4 +1,5 @@
-// What a limit leaves to a program on each GPU: the limit, less the context and the headroom.
+// What a limit leaves to a program on each GPU: the limit, less the context and the headroom, or all of a limit that
+// the context comes on top of.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include "cli/gpus.h"
 #include "config/settings.h"
 #include "config/split/plan.h"
+#include "policy/budget/library_reserve.h"
 
 namespace cuslice::cli {
 
@@ -26,9 +28,16 @@ struct SliceRoom {
     /// False: `context` is kBelievedContext.
     bool context_known = false;
     std::uint64_t headroom = 0;
+    /// The context comes on top of the limit.
+    bool plus_context = false;
 
     /// What the program can allocate.
-    std::uint64_t left() const { return limit > context + headroom ? limit - context - headroom : 0; }
+    std::uint64_t left() const {
+        const std::uint64_t taken = (plus_context ? 0 : context) + headroom;
+        return limit > taken ? limit - taken : 0;
+    }
+    /// What of it a framework's pool is to leave to CUDA's libraries; nothing where these come on top as well.
+    std::uint64_t libraries() const { return plus_context ? 0 : library_reserve(left()); }
 };
 
 /// What a part of a GPU is charged of a context there, in bytes: in proportion to its size, as PhysicalGpu does. `all`:

@@ -6,7 +6,7 @@
 namespace cuslice {
 
 /// False, with `error` filled: an option or a variable that does nothing without another one, which is missing. In a
-/// file it is what holds if the other one is given, and stays.
+/// file it is what holds if the other one is given, and stays. Or two that exclude each other, wherever they are from.
 bool check_combination(const Settings& settings, ConfigError& error);
 
 }  // namespace cuslice

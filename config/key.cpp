@@ -8,7 +8,7 @@ constexpr KeyTraits kKeys[] = {
     {Key::fraction, "fraction", "CUSLICE_FRACTION", true, true, true, false, "FRACTION", "the whole GPU",
      "share of the GPU's memory: 0.4, 40%, or for some GPUs 0=0.4,GPU-5f=25%"},
     {Key::limit, "limit", "CUSLICE_LIMIT", true, true, true, false, "SIZE", "the whole GPU",
-     "memory on the GPU: 4GiB, or for some GPUs 0=4GiB,GPU-5f=2048MiB,0000:81:00.0=1GiB"},
+     "memory on the GPU: 4GiB, or for some GPUs 0=4GiB,GPU-5f=2048MiB; 4GiB+context: without the driver's own"},
     {Key::headroom, "headroom", "CUSLICE_HEADROOM", true, true, false, false, "SIZE|auto", "auto",
      "part of the limit kept for the driver's own memory: 64MiB, or auto"},
     {Key::allocator, "allocator", "CUSLICE_ALLOCATOR", true, true, false, false, "MODE", "direct",

@@ -73,13 +73,24 @@ const Entry* find_ceiling(const Settings& settings, const GpuIdentity& gpu) {
 Amount amount_for(const Settings& settings, const GpuIdentity& gpu, std::uint64_t total_bytes) {
     Amount amount{false, total_bytes, {}};
     if (const Entry* entry = find(settings, Key::limit, gpu)) {
-        amount = {true, bytes_of(*entry, total_bytes), entry->origin};
+        amount = {true, bytes_of(*entry, total_bytes), entry->origin, entry->plus_context};
     }
     if (const Entry* ceiling = find_ceiling(settings, gpu)) {
         const std::uint64_t most = bytes_of(*ceiling, total_bytes);
+        // A ceiling without +context holds for the context as well, and so does then a limit below it.
+        const bool plus_context = ceiling->plus_context && (!amount.limited || amount.plus_context);
         if (!amount.limited || most < amount.bytes) amount = {true, most, ceiling->origin};
+        amount.plus_context = plus_context;
     }
     return amount;
+}
+
+bool is_hidden(const Settings& settings, const Entry& entry) {
+    for (const Entry& other : settings.entries()) {
+        if (!answers(other, entry.key, entry.ceiling) || !(other.rank < entry.rank)) continue;
+        if (other.selector.kind == GpuSelector::Kind::every || other.selector.same_as(entry.selector)) return true;
+    }
+    return false;
 }
 
 std::optional<std::uint64_t> headroom_for(const Settings& settings, const GpuIdentity& gpu) {

@@ -18,10 +18,15 @@ struct Amount {
     std::uint64_t bytes = 0;
     /// Where the limit came from; empty if not limited. Points into the settings.
     std::string_view origin;
+    /// What the driver takes for contexts and modules comes on top.
+    bool plus_context = false;
 };
 
 /// The memory, in bytes, that `settings` give on `gpu`, whose memory is `total_bytes`. Never more than that. Pure.
 Amount amount_for(const Settings& settings, const GpuIdentity& gpu, std::uint64_t total_bytes);
+
+/// Whether a stronger setting answers the same question on every GPU that `entry` is for.
+bool is_hidden(const Settings& settings, const Entry& entry);
 
 /// Bytes to keep free inside the limit for what the driver takes by itself; nothing if they are to be derived (auto).
 std::optional<std::uint64_t> headroom_for(const Settings& settings, const GpuIdentity& gpu);

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "config/fraction.h"
+#include "config/plus_context.h"
 #include "config/size.h"
 #include "config/split/value.h"
 #include "config/visible.h"
@@ -111,7 +112,7 @@ bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& au
             return true;
         }
         case Key::limit:
-            return parse_amount_of_bytes(key, text, number, why);
+            return parse_amount_of_bytes(key, without_plus_context(text), number, why);
         case Key::headroom:
             automatic = text == "auto";
             if (automatic || parse_amount_of_bytes(key, text, number, why)) return true;
@@ -203,6 +204,8 @@ bool Settings::add(const NewEntry& added, Reason& why) {
     } else if (!parse_value(added.key, added.value, entry.number, entry.automatic, why)) {
         return false;
     }
+    entry.plus_context =
+        (added.key == Key::limit || added.key == Key::split) && !added.bytes && has_plus_context(added.value);
     // Names that are written alike are seen here; that an index and a UUID mean one GPU only check_against can see.
     for (const Entry& earlier : entries()) {
         const bool same_question = earlier.key == added.key || (is_amount(earlier.key) && is_amount(added.key));

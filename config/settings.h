@@ -54,6 +54,8 @@ struct Entry {
     bool ceiling = false;
     /// headroom = auto.
     bool automatic = false;
+    /// limit = SIZE+context, split = SIZES+context.
+    bool plus_context = false;
     Rank rank;
     GpuSelector selector;
     /// As written: "40%".

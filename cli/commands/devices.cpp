@@ -74,8 +74,14 @@ void find_rooms(std::vector<Device>& devices, const Settings& settings, const Co
     }
 }
 
-// "~" where the size of a context is only believed.
-std::string text_of_room(const SliceRoom& room) { return (room.context_known ? "" : "~") + format_mib(room.left()); }
+// "~" where the size of a context is only believed, and matters.
+std::string text_of_room(const SliceRoom& room) {
+    return (room.context_known || room.plus_context ? "" : "~") + format_mib(room.left());
+}
+
+std::string text_of_limit(const Device& device) {
+    return format_mib(device.seen.total) + (device.room.plus_context ? " + context" : "");
+}
 
 std::string as_table(const std::vector<Device>& devices) {
     std::vector<std::vector<std::string>> rows = {
@@ -83,8 +89,8 @@ std::string as_table(const std::vector<Device>& devices) {
     for (const Device& device : devices) {
         rows.push_back({std::to_string(device.seen.ordinal), device.index < 0 ? "?" : std::to_string(device.index),
                         device.seen.name, device.seen.uuid, device.seen.pci, format_mib(device.total),
-                        device.free ? format_mib(*device.free) : "?", format_mib(device.seen.total),
-                        text_of_room(device.room), device.origin.empty() ? "the whole GPU" : device.origin});
+                        device.free ? format_mib(*device.free) : "?", text_of_limit(device), text_of_room(device.room),
+                        device.origin.empty() ? "the whole GPU" : device.origin});
     }
     return format_table(rows);
 }
@@ -103,6 +109,7 @@ std::string as_json(const std::vector<Device>& devices) {
                         {"limit", device.seen.total},
                         {"context", device.room.context},
                         {"context_known", device.room.context_known},
+                        {"plus_context", device.room.plus_context},
                         {"headroom", device.room.headroom},
                         {"left", device.room.left()},
                         {"origin", device.origin.empty() ? Json() : Json(device.origin)}});

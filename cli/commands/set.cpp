@@ -42,6 +42,8 @@ int set_limit(const Invocation& invocation) {
         return fail("set: --limit is missing: to what? cuslice set " + std::string(group ? "--group " : "--job ") +
                         name + " --limit SIZE",
                     kUsage);
+    if (std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.plus_context; }))
+        return fail("set: +context is settled when a program starts; give the size alone", kUsage);
     if (wanted.needs_index())
         return fail("set: name GPUs by the start of their UUID here, as cuslice ps shows them", kConfig);
 

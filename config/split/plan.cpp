@@ -118,8 +118,9 @@ bool split_by_size(const Task& task, WrittenSplit& written, ConfigError& error) 
 
 bool add_parts(const Task& task, const WrittenSplit& written, Ordered& ordered, ConfigError& error) {
     for (std::size_t i = 0; i < written.count; ++i) {
-        const VirtualPart part{task.place, static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(written.count), true,
-                               written.parts[i].bytes};
+        const VirtualPart part{
+            task.place, static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(written.count),
+            true,       written.parts[i].bytes,       written.plus_context || task.slice.plus_context};
         const unsigned place = written.parts[i].place;
         if (ordered.add(part, place)) continue;
         Reason why;
@@ -138,15 +139,6 @@ bool refuse_order(const Task& task, bool has_places, const GpuIdentity& other, C
     return refuse_plan(task, why, error);
 }
 
-// Another setting says the same for every GPU that this one is for, and is stronger.
-bool hidden(const Settings& settings, const Entry& entry) {
-    for (const Entry& other : settings.entries()) {
-        if (other.key != entry.key || !(other.rank < entry.rank)) continue;
-        if (other.selector.kind == GpuSelector::Kind::every || other.selector.same_as(entry.selector)) return true;
-    }
-    return false;
-}
-
 }  // namespace
 
 bool VirtualParts::add(const VirtualPart& part) {
@@ -158,7 +150,7 @@ bool VirtualParts::add(const VirtualPart& part) {
 bool splits_any(const Settings& settings) {
     constexpr std::uint64_t kWhole = 1;
     for (const Entry& entry : settings.entries())
-        if (entry.key == Key::split && entry.number != kWhole && !hidden(settings, entry)) return true;
+        if (entry.key == Key::split && entry.number != kWhole && !is_hidden(settings, entry)) return true;
     return false;
 }
 
@@ -194,6 +186,11 @@ bool plan_split(const Settings& settings, std::span<const GpuIdentity> gpus, std
             return refuse_order(task, written.has_places(), *first, error);
         if (first == nullptr) has_places = written.has_places();
         if (first == nullptr) first = &gpus[i];
+        if (written.equal != 0 && written.plus_context) {
+            why.assign("equal parts are of the limit: write --split ").append_number(written.equal);
+            why.append(" and --limit SIZE+context");
+            return refuse_plan(task, why, error);
+        }
         const bool fits =
             written.equal != 0 ? split_equally(task, written, error) : split_by_size(task, written, error);
         if (!fits || !add_parts(task, written, ordered, error)) return false;

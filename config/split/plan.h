@@ -14,11 +14,12 @@ namespace cuslice {
 
 /// One virtual GPU: a part of a GPU that is split, or a whole one that is not.
 struct VirtualPart {
-    std::uint8_t gpu = 0;     // place in the list of GPUs that was split
-    std::uint8_t part = 0;    // which of the GPU's parts, from 0, as they are written
-    std::uint8_t parts = 1;   // into how many it is split; 1 with `split` false: not at all
-    bool split = false;       // false: its memory and its identity are the GPU's own
-    std::uint64_t bytes = 0;  // of a part: its limit
+    std::uint8_t gpu = 0;       // place in the list of GPUs that was split
+    std::uint8_t part = 0;      // which of the GPU's parts, from 0, as they are written
+    std::uint8_t parts = 1;     // into how many it is split; 1 with `split` false: not at all
+    bool split = false;         // false: its memory and its identity are the GPU's own
+    std::uint64_t bytes = 0;    // of a part: its limit
+    bool plus_context = false;  // of a part: its share of the context comes on top of that
 };
 
 /// The virtual GPUs of a process, in the order in which the program counts them.

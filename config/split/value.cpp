@@ -1,6 +1,7 @@
 #include "config/split/value.h"
 
 #include "config/fraction.h"
+#include "config/plus_context.h"
 #include "config/size.h"
 
 namespace cuslice {
@@ -95,6 +96,8 @@ bool read_sizes(std::string_view text, WrittenSplit& written, Reason& why) {
 bool read_split(std::string_view text, WrittenSplit& written, Reason& why) {
     if (text.empty())
         return refuse("empty: a number of equal parts is needed, as 4, or sizes, as 1GiB+2GiB or 1GiB+rest", why);
+    written.plus_context = has_plus_context(text);
+    text = without_plus_context(text);
     if (all_digits(text)) return read_equal(text, written.equal, why);
     const std::size_t at = text.find('@');
     if (text.find('+') == text.npos && at != text.npos && all_digits(slice(text, 0, at)))

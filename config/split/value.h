@@ -31,6 +31,8 @@ struct WrittenSplit {
     unsigned equal = 0;
     WrittenPart parts[kMaxParts];
     std::size_t count = 0;
+    /// The sizes are the program's, and the context comes on top.
+    bool plus_context = false;
 
     bool has_places() const { return count != 0 && parts[0].place != kNoPlace; }
     bool has_rest() const {
@@ -42,7 +44,7 @@ struct WrittenSplit {
 
 /// Reads a value of `split`: a number of equal parts (4; 1 leaves the GPU whole), or sizes with a plus between them,
 /// one of which may be the rest (1GiB+2GiB, 1GiB+rest). All sizes, or none, may have a place in the order of all the
-/// program's GPUs behind them (1GiB@1+2GiB@0). Pure.
+/// program's GPUs behind them (1GiB@1+2GiB@0). "+context" after the last one (plus_context.h) holds for all. Pure.
 bool read_split(std::string_view text, WrittenSplit& written, Reason& why);
 
 /// The same where only the number of equal parts is wanted: 0 if there are sizes. Pure.

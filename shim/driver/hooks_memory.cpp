@@ -1,6 +1,7 @@
 // cuMemAlloc, cuMemAllocPitch, cuMemAllocManaged and cuMemFree, in their present and their old 32-bit forms.
 #include "shim/driver/cached.h"
 #include "shim/driver/counted.h"
+#include "shim/driver/cuda_library.h"
 #include "shim/driver/export.h"
 #include "shim/driver/recorded.h"
 
@@ -68,6 +69,21 @@ auto pitch_bytes(const Size* pitch, std::uint64_t width, std::uint64_t height) {
         [&](CUdeviceptr* made) { return CUSLICE_REAL(cuMemAlloc_v2)(made, bytes); }, free_again);
 }
 
+// Charged with nothing: it is the driver's footprint then, as NVML has it.
+[[gnu::cold, gnu::noinline]] CUresult allocate_with_context(CUdeviceptr* pointer, std::uint64_t bytes) {
+    return counted_allocation(
+        Function::cuMemAlloc_v2, Kind::memory, 0, pointer,
+        [&](CUdeviceptr* made) { return CUSLICE_REAL(cuMemAlloc_v2)(made, bytes); }, free_again);
+}
+
+// Where the limit is without the context, what CUDA's own libraries take for themselves comes on top as well: a program
+// that has taken all of its limit could start none of them otherwise.
+bool comes_on_top(const void* caller) {
+    if (!(process().features() & Process::kPlusContext)) return false;
+    const VirtualGpu* gpu = process().current().gpu;
+    return gpu && gpu->slice().plus_context && is_cuda_library(caller);
+}
+
 [[gnu::noinline]] CUresult free_directly(CUdeviceptr address) {
     return counted_free(address, release_freed, [&] { return CUSLICE_REAL(cuMemFree_v2)(address); });
 }
@@ -81,16 +97,17 @@ auto pitch_bytes(const Size* pitch, std::uint64_t width, std::uint64_t height) {
     return cached_free(address, &result) ? result : free_directly(address);
 }
 
-[[gnu::cold, gnu::noinline]] CUresult allocate_recorded(CUdeviceptr* dptr, size_t bytesize) {
+[[gnu::cold, gnu::noinline]] CUresult allocate_otherwise(CUdeviceptr* dptr, size_t bytesize, const void* caller) {
     return recorded_allocation(
         dptr, [&](CUresult) { return bytesize; },
         [&] {
+            if (comes_on_top(caller)) return allocate_with_context(dptr, bytesize);
             if (!process().caches_anything()) return allocate_directly(dptr, bytesize);
             return allocate_cached(dptr, bytesize);
         });
 }
 
-[[gnu::cold, gnu::noinline]] CUresult free_recorded(CUdeviceptr dptr) {
+[[gnu::cold, gnu::noinline]] CUresult free_otherwise(CUdeviceptr dptr) {
     return recorded_free(dptr, 0,
                          [&] { return process().caches_anything() ? free_cached(dptr) : free_directly(dptr); });
 }
@@ -100,7 +117,8 @@ auto pitch_bytes(const Size* pitch, std::uint64_t width, std::uint64_t height) {
 CUSLICE_HOOK(cuMemAlloc_v2, dptr, bytesize) {
     const auto features = process().features();
     if (features == 0) return allocate_directly(dptr, bytesize);
-    return features == Process::kCaching ? allocate_cached(dptr, bytesize) : allocate_recorded(dptr, bytesize);
+    if (features == Process::kCaching) return allocate_cached(dptr, bytesize);
+    return allocate_otherwise(dptr, bytesize, __builtin_return_address(0));
 }
 
 CUSLICE_HOOK(cuMemAlloc, dptr, bytesize) {
@@ -148,7 +166,7 @@ CUSLICE_HOOK(cuMemAllocManaged, dptr, bytesize, flags) {
 CUSLICE_HOOK(cuMemFree_v2, dptr) {
     const auto features = process().features();
     if (features == 0) return free_directly(dptr);
-    return features & Process::kRecording ? free_recorded(dptr) : free_cached(dptr);
+    return features == Process::kCaching ? free_cached(dptr) : free_otherwise(dptr);
 }
 
 CUSLICE_HOOK(cuMemFree, dptr) {

@@ -33,7 +33,7 @@ struct Holdings {
 
 void add_up(const Allocation& allocation, void* argument) {
     auto& sum = *static_cast<Holdings*>(argument);
-    if (allocation.gpu != sum.gpu || allocation.kind >= kKindCount) return;
+    if (allocation.gpu != sum.gpu || allocation.kind >= kKindCount || allocation.bytes == 0) return;
     sum.bytes[allocation.kind] += allocation.bytes;
     sum.blocks[allocation.kind]++;
 }
@@ -49,7 +49,7 @@ void append_holdings(LogLine& line, const VirtualGpu& gpu, const MemoryPools& po
     Holdings sum{gpu.ordinal(), {}, {}};
     gpu_state().allocations.for_each(add_up, &sum);
     line.append('(');
-    append_part(line, "contexts and modules", gpu.driver_footprint(), 0);
+    if (!gpu.slice().plus_context) append_part(line, "contexts and modules", gpu.driver_footprint(), 0);
     for (std::size_t kind = 0; kind < kKindCount; kind++)
         append_part(line, kKinds[kind], sum.bytes[kind], sum.blocks[kind]);
     std::uint64_t count = 0;
@@ -187,7 +187,11 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
     append_holdings(line, full, full.pools());
     if (why.others)
         line.append(", ").append(format_size(why.others).view()).append(" by other processes (see cuslice ps)");
-    line.append(", and ").append(format_size(full.headroom()).view()).append(" are kept for the driver (headroom). ");
+    if (full.slice().plus_context)
+        line.append(", beside ").append(format_size(full.driver_footprint()).view()).append(" of the context");
+    if (!full.slice().plus_context || full.headroom())
+        line.append(", and ").append(format_size(full.headroom()).view()).append(" are kept for the driver (headroom)");
+    line.append(". ");
     line.append("The limit is from ").append(full.origin_of(why.of)).append(". Free memory, or raise the limit");
     if (const std::uint64_t hidden = shown ? notices.take_hidden() : 0)
         append_hidden(line.append(". Before this, "), hidden);

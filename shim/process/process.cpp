@@ -162,6 +162,7 @@ Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t total) const 
     const Amount amount = amount_for(settings(), identity, total);
     slice.limited = amount.limited;
     slice.limit = amount.bytes;
+    slice.plus_context = amount.plus_context;
     slice.origin.assign(amount.origin);
     if (amount.limited) slice.job_limit = amount.bytes;
     if (const auto group = group_limit_for(settings(), identity); group && !gpu_state().sharing.group.empty()) {
@@ -193,6 +194,7 @@ Slice Process::slice_of(const VirtualPart& part, const GpuIdentity& physical, st
     if (!part.split) return slice;
     slice.limited = true;
     slice.limit = slice.job_limit = part.bytes;
+    slice.plus_context = part.plus_context;
     slice.group_limit = std::min(slice.group_limit, part.bytes);
     // A whole GPU that nothing limits sets nothing aside; a part has a limit.
     const auto own = headroom_for(settings(), physical);
@@ -386,7 +388,7 @@ void Process::open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& 
     }
     if (is_first) {
         (new (&physical) PhysicalGpu)->open(identity, total);
-        if (part.split) physical.split(slice_of(identity, total), together);
+        if (part.split) physical.split(slice_of(identity, total), together, part.plus_context);
     }
     const Split::Device* device = part.split ? split().device(ordinal) : nullptr;
     const GpuIdentity& shown = device ? device->identity : identity;
@@ -424,18 +426,20 @@ bool Process::open_gpus() {
     if (!fits) return fail_closed(opening->error);
     if (split().installed()) open_split(found.gpus(), found.parts);
 
-    bool limits = false, caching = false;
+    bool limits = false, caching = false, plus_context = false;
     int count = 0;
     for (const VirtualPart& part : found.parts.view()) {
         open_gpu(count, part, found.identities[part.gpu], found.totals[part.gpu]);
         limits = limits || gpu(count).limited();
         caching = caching || gpu(count).caches();
+        plus_context = plus_context || gpu(count).slice().plus_context;
         count++;
     }
     const std::string_view record = has_more_rights() ? std::string_view() : record_file(settings());
     if (!record.empty()) recording_.start(record);
     limits_.store(limits || !record.empty(), std::memory_order_relaxed);
-    features_.store(static_cast<unsigned char>((caching ? kCaching : 0) | (record.empty() ? 0 : kRecording)),
+    features_.store(static_cast<unsigned char>((caching ? kCaching : 0) | (record.empty() ? 0 : kRecording) |
+                                               (plus_context ? kPlusContext : 0)),
                     std::memory_order_relaxed);
     gpu_count_.store(count, std::memory_order_release);
     gpus_open_.store(true, std::memory_order_release);

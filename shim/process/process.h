@@ -83,10 +83,10 @@ class Process {
     bool caches_anything() const { return features() & kCaching; }
     // True while allocations are written down.
     bool records() const { return features() & kRecording; }
-    // What an allocation may have to pass through, of both of these: for whoever can't afford to ask twice.
-    enum : unsigned char { kCaching = 1, kRecording = 2 };
+    // What an allocation may have to pass through, of all of these: for whoever can't afford to ask twice.
+    enum : unsigned char { kCaching = 1, kRecording = 2, kPlusContext = 4 };
     unsigned char features() const { return features_.load(std::memory_order_relaxed); }
-    void stop_recording() { features_.fetch_and(kCaching, std::memory_order_relaxed); }
+    void stop_recording() { features_.fetch_and(kCaching | kPlusContext, std::memory_order_relaxed); }
 
     // The thread's current context, and its GPU. `gpu` is null if there is none, or before the GPUs are open.
     struct Current {

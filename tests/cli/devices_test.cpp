@@ -85,6 +85,18 @@ TEST_CASE("devices shows the GPU behind a part, and the setting that made it one
         "and --oversubscribe allows it\n");
 }
 
+TEST_CASE("devices says where the context comes on top of a limit") {
+    const Outcome table = devices({"--fake=2xstub", "--limit=0=2GiB+context"});
+    INFO(table.out);
+    CHECK(table.out.find("2048 MiB            ~1648 MiB  the whole GPU\n") != std::string::npos);
+    CHECK(table.out.find("2048 MiB + context  2048 MiB   --limit\n") != std::string::npos);
+    const Json json = Json::parse(devices({"--json", "--fake=2xstub", "--limit=0=2GiB+context"}).out);
+    const Json& limited = json["devices"][1];
+    CHECK(limited["plus_context"] == true);
+    CHECK(limited["headroom"] == 0);
+    CHECK(limited["left"] == 2147483648);
+}
+
 TEST_CASE("devices --json is for programs") {
     const Outcome outcome = devices({"--json", "--fake=2xstub", "--limit=0=2GiB"});
     CHECK(outcome.exit_code == 0);
@@ -93,12 +105,14 @@ TEST_CASE("devices --json is for programs") {
                       "  {\"ordinal\": 0, \"index\": 1, \"name\": \"Stub \\\"1\\\"\", \"uuid\": \"" +
                       kSecond +
                       "\", \"pci\": \"0000:81:00.0\", \"total\": 8589934592, \"free\": null, \"limit\": 2147483648, "
-                      "\"context\": 419430400, \"context_known\": false, \"headroom\": 0, \"left\": 1728053248, "
+                      "\"context\": 419430400, \"context_known\": false, \"plus_context\": false, \"headroom\": 0, "
+                      "\"left\": 1728053248, "
                       "\"origin\": null},\n"
                       "  {\"ordinal\": 1, \"index\": 0, \"name\": \"Stub \\\"0\\\"\", \"uuid\": \"" +
                       kFirst +
                       "\", \"pci\": \"0000:80:00.0\", \"total\": 8589934592, \"free\": null, \"limit\": 2147483648, "
-                      "\"context\": 419430400, \"context_known\": false, \"headroom\": 52428800, \"left\": 1675624448, "
+                      "\"context\": 419430400, \"context_known\": false, \"plus_context\": false, \"headroom\": "
+                      "52428800, \"left\": 1675624448, "
                       "\"origin\": \"--limit\"}\n"
                       "]}\n"));
 }

@@ -57,8 +57,9 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
-cli::SliceRoom room(std::uint64_t limit, std::uint64_t context, bool known = true) {
-    return {true, limit * kMiB, context * kMiB, known, derived_headroom(context * kMiB)};
+cli::SliceRoom room(std::uint64_t limit, std::uint64_t context, bool known = true, bool plus_context = false) {
+    const std::uint64_t headroom = plus_context ? 0 : derived_headroom(context * kMiB);
+    return {true, limit * kMiB, context * kMiB, known, headroom, plus_context};
 }
 
 // "TensorFlow's JAX's", as they are set for these slices.
@@ -103,6 +104,9 @@ TEST_CASE("the frameworks' variables are right for the smallest of the slices") 
     CHECK(told({room(1024, 400, false)}) == "143 none");
     CHECK(told({room(4096, 400, false)}) == "192 0.8432");
     CHECK(told({}) == "none none");
+    // Where the context comes on top, so do the libraries.
+    CHECK(told({room(1024, 300, true, true)}) == "0 0.9999");
+    CHECK(told({room(1024, 300, true, true), room(4096, 520)}) == "192 0.8103");
     cli::SliceRoom whole = room(4096, 520);
     whole.limited = false;
     CHECK(told({whole}) == "none none");

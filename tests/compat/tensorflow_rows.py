@@ -166,6 +166,12 @@ def row_logical():
     seen = run("1xlaptop-2g", "--limit 1024MiB", "take")
     check(top(own) >= 1300, "memory_limit=1024: the context comes on top", f"{top(own)} held")
     check(top(seen) <= 1024, "--limit 1024MiB: it doesn't", f"{top(seen)} held, {pool(seen)} for tensors")
+    beside = run("1xlaptop-2g", "--limit 1024MiB+context", "take")
+    check(
+        pool(beside)[0] >= pool(own)[0] and top(beside) <= top(own),
+        "--limit 1024MiB+context: as memory_limit=1024, all of it for tensors",
+        f"{pool(beside)} of {pool(own)}, {top(beside)} of {top(own)} held",
+    )
     own = run("1xlaptop-2g", "", "limits", "1024", "1024")
     check(
         own.created() == [1024, 1024] and pool(own)[1] < 700,

@@ -1,6 +1,7 @@
 // What a set of settings answers, what it refuses once the GPUs are known, and the hand-over.
 #include <random>
 
+#include "config/combination.h"
 #include "config/handover.h"
 #include "config/load.h"
 #include "config/resolve.h"
@@ -78,6 +79,63 @@ TEST_CASE("fraction and limit are rivals on one GPU under two names") {
     CHECK(line(error) ==
           "cuslice: --limit: 2GiB: 'GPU-5f1' and '0' are the same GPU GPU-5f10, which --fraction gives 0.5; keep one "
           "of them");
+}
+
+// "1073741824+context by --limit": what a limit and a ceiling make of a GPU of 16 GiB.
+std::string amount(const std::string& limit, const std::string& ceiling = "") {
+    Settings settings;
+    Reason why;
+    REQUIRE((limit.empty() || settings.add({.key = Key::limit, .value = limit, .origin = "--limit"}, why)));
+    REQUIRE((ceiling.empty() ||
+             settings.add({.key = Key::limit, .ceiling = true, .value = ceiling, .origin = "ceiling"}, why)));
+    const Amount found = amount_for(settings, kFirst, 16 * kGiB);
+    return std::to_string(found.bytes / kGiB) + (found.plus_context ? "+context by " : " by ") +
+           std::string(found.origin);
+}
+
+TEST_CASE("the context comes on top of a limit that says so, unless a ceiling counts it") {
+    CHECK(amount("4GiB") == "4 by --limit");
+    CHECK(amount("4GiB+context") == "4+context by --limit");
+    CHECK(amount("40GiB+context") == "16+context by --limit");
+    CHECK(amount("4GiB+context", "8GiB") == "4 by --limit");
+    CHECK(amount("4GiB+context", "2GiB") == "2 by ceiling");
+    CHECK(amount("4GiB+context", "8GiB+context") == "4+context by --limit");
+    CHECK(amount("4GiB+context", "2GiB+context") == "2+context by ceiling");
+    CHECK(amount("4GiB", "8GiB+context") == "4 by --limit");
+    CHECK(amount("4GiB", "2GiB+context") == "2 by ceiling");
+    CHECK(amount("", "2GiB+context") == "2+context by ceiling");
+    for (const char* wrong : {"+context", "4GiB+Context", "4GiB+context+context", "4GiB +context", "0GiB+context"}) {
+        Settings settings;
+        Reason why;
+        CAPTURE(wrong);
+        CHECK_FALSE(settings.add({.key = Key::limit, .value = wrong, .origin = "--limit"}, why));
+        CHECK_FALSE(why.view().empty());
+    }
+    Settings others;
+    Reason why;
+    CHECK_FALSE(others.add({.key = Key::headroom, .value = "1GiB+context", .origin = "--headroom"}, why));
+    CHECK_FALSE(others.add({.key = Key::group_limit, .value = "1GiB+context", .origin = "--group-limit"}, why));
+    CHECK_FALSE(others.add({.key = Key::fraction, .value = "0.5+context", .origin = "--fraction"}, why));
+}
+
+// What is said of these settings beside --group, unless it is nothing.
+std::string in_group(const std::string& limit, const std::string& stronger = "") {
+    Settings settings;
+    add(settings, Key::group, {}, "team");
+    add(settings, limit.find("=") == limit.npos ? Key::limit : Key::split, {Source::user_file}, limit);
+    if (!stronger.empty()) add(settings, Key::limit, {}, stronger);
+    ConfigError error;
+    return check_combination(settings, error) ? "good" : line(error);
+}
+
+TEST_CASE("in a group no context comes on top") {
+    CHECK(in_group("4GiB") == "good");
+    CHECK(in_group("4GiB+context") ==
+          "cuslice: --limit: memory.limit: 4GiB+context: +context can't be had in a group, whose limit counts contexts "
+          "as well");
+    CHECK(in_group("4GiB+context", "4GiB") == "good");
+    CHECK(in_group("0=1GiB+2GiB") == "good");
+    CHECK(in_group("0=1GiB+2GiB+context").find("+context can't be had in a group") != std::string::npos);
 }
 
 TEST_CASE("settings tell whether the order of the GPUs matters") {

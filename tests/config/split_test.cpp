@@ -26,6 +26,7 @@ std::string plan(const Given& given, std::span<const GpuIdentity> gpus = kGpus,
         if (!part.split) continue;
         text += static_cast<char>('a' + part.part);
         text += " " + std::to_string(part.bytes / kMiB);
+        if (part.plus_context) text += "+";
     }
     return text;
 }
@@ -66,6 +67,15 @@ TEST_CASE("what is split is the slice: fraction and limit of a split GPU are of 
     CHECK(parts.view()[5].bytes == 512 * kMiB);
     // Equal parts are whole steps of 2 MiB, also where the slice is none.
     CHECK(plan({.split = "0=3", .limit = "0=1000MiB"}) == "0a 332, 0b 332, 0c 332, 1, 2");
+}
+
+TEST_CASE("the context comes on top of all parts of a GPU, or of none") {
+    CHECK(plan({.split = "0=1GiB+2GiB+context"}) == "0a 1024+, 0b 2048+, 1, 2");
+    CHECK(plan({.split = "0=1GiB+rest+context,1=rest"}) == "0a 1024+, 0b 2048+, 1a 4096, 2");
+    CHECK(plan({.split = "0=1GiB@1+2GiB@0+context"}) == "0b 2048+, 0a 1024+, 1, 2");
+    CHECK(plan({.split = "0=2", .limit = "0=1GiB+context"}) == "0a 512+, 0b 512+, 1, 2");
+    CHECK(plan({.split = "0=2+context"}) ==
+          "cuslice: --split: 0=2+context: equal parts are of the limit: write --split 2 and --limit SIZE+context");
 }
 
 TEST_CASE("an order is that of TensorFlow's device_ordinal: by place, then as written; whole GPUs are last") {

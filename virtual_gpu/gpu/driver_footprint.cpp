@@ -34,11 +34,13 @@ class Moment {
 }  // namespace
 
 void DriverFootprint::open(const NvmlGpu& nvml, unsigned pid, FreeMemory free_memory,
-                           std::uint64_t first_context_at_most, const InFlight& frees, Mutex& mutex) {
+                           std::uint64_t first_context_at_most, std::uint64_t on_top_at_most, const InFlight& frees,
+                           Mutex& mutex) {
     nvml_ = nvml;
     pid_ = pid;
     free_memory_ = free_memory;
     first_context_at_most_ = first_context_at_most;
+    on_top_at_most_ = on_top_at_most;
     frees_ = &frees;
     mutex_ = &mutex;
 }
@@ -57,10 +59,10 @@ void DriverFootprint::set(std::uint64_t bytes, std::span<const Share> shares) { 
 // With the lock held. `moved`: bytes that `from` is no longer charged with by itself, in the same step.
 void DriverFootprint::charge(std::uint64_t bytes, std::span<const Share> shares, const Budget* from,
                              std::uint64_t moved) {
-    const std::uint64_t old = bytes_.load(std::memory_order_relaxed);
+    const std::uint64_t old = charged_of(this->bytes()), now = charged_of(bytes);
     std::uint64_t old_begin = 0, begin = 0;
     for (const Share& share : shares) {
-        const std::uint64_t old_end = share.up_to(old), end = share.up_to(bytes);
+        const std::uint64_t old_end = share.up_to(old), end = share.up_to(now);
         const std::uint64_t was = old_end - old_begin + (moved && share.budget == from ? Budget::charged(moved) : 0);
         if (was != end - begin) share.budget->adjust(was, end - begin);
         old_begin = old_end, begin = end;
@@ -88,7 +90,8 @@ DriverFootprint::Look DriverFootprint::at_rest(const Budgets& budgets, Use use) 
         if (budgets.reread) budgets.reread(budgets.self);
         const LockGuard lock(*mutex_);
         if (!now.settled() || !frees_->settled(frees)) continue;
-        use(static_cast<std::int64_t>(used) - static_cast<std::int64_t>(now.used() - Budget::charged(bytes())));
+        use(static_cast<std::int64_t>(used) -
+            static_cast<std::int64_t>(now.used() - Budget::charged(charged_of(bytes()))));
         return Look::settled;
     }
     return Look::busy;
@@ -270,7 +273,7 @@ bool DriverFootprint::read_process(const State& state, const Budgets& budgets, b
         source_.store(Source::process, std::memory_order_relaxed);
         const LockGuard lock(*mutex_);
         if (!now.settled() || !frees_->settled(frees)) continue;
-        const std::uint64_t counted = now.used() - Budget::charged(bytes());
+        const std::uint64_t counted = now.used() - Budget::charged(charged_of(bytes()));
         // With managed memory alive the figure leaves a range; what was known before stands unless it is outside.
         const std::uint64_t least = process > counted ? process - counted : 0;
         const std::uint64_t sure = counted - std::min(counted, state.unsure);

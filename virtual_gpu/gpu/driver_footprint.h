@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -88,11 +89,11 @@ class DriverFootprint {
         bool open_ = false, known_ = false, makes_context_ = false;
     };
 
-    // `pid`: under which NVML lists this process; 0 if that isn't known (own_pid.h). `frees`: those that the driver may
-    // have carried out and the budget doesn't show yet. `mutex`: over what is known, here and in others of the same
-    // GPU.
+    // `pid`: under which NVML lists this process; 0 if that isn't known (own_pid.h). `on_top_at_most`: so many bytes of
+    // the footprint are charged to nobody. `frees`: those that the driver may have carried out and the budget doesn't
+    // show yet. `mutex`: over what is known, here and in others of the same GPU.
     void open(const NvmlGpu& nvml, unsigned pid, FreeMemory free_memory, std::uint64_t first_context_at_most,
-              const InFlight& frees, Mutex& mutex);
+              std::uint64_t on_top_at_most, const InFlight& frees, Mutex& mutex);
 
     Step before(const Budgets& budgets, bool makes_context = false);
 
@@ -141,7 +142,9 @@ class DriverFootprint {
         set(taken_over_, budgets.shares);
     }
 
-    // As it is charged, and without what is foreseen for calls under way; the latter with the lock held.
+    // Bytes of it that are charged to nobody.
+    std::uint64_t on_top() const { return bytes() - charged_of(bytes()); }
+    // All of it, and without what is foreseen for calls under way; the latter with the lock held.
     std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
     std::uint64_t measured() const {
         is_locked();
@@ -166,6 +169,8 @@ class DriverFootprint {
     enum class Source { steps, process };
     enum class Look { settled, busy, unreadable };
 
+    // What the budgets are charged of a footprint.
+    std::uint64_t charged_of(std::uint64_t bytes) const { return bytes - std::min(bytes, on_top_at_most_); }
     bool used_by_all(std::uint64_t* bytes) const;
     template <typename Use>
     Look at_rest(const Budgets& budgets, Use use);
@@ -193,7 +198,7 @@ class DriverFootprint {
     Mutex* mutex_ = nullptr;
     std::atomic<Source> source_{Source::steps};
     unsigned pid_ = 0;
-    std::uint64_t first_context_at_most_ = 0;
+    std::uint64_t first_context_at_most_ = 0, on_top_at_most_ = 0;
     std::atomic<std::uint64_t> bytes_{0};
     std::uint64_t foreseen_ CUSLICE_GUARDED_BY(*mutex_) = 0;  // of these, for calls under way
     std::uint64_t taken_over_ CUSLICE_GUARDED_BY(*mutex_) =

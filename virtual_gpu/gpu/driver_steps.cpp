@@ -26,7 +26,7 @@ bool VirtualGpu::all_within_limits(LimitError* why) const {
         }
         return false;
     }
-    const std::uint64_t most = physical_->limit_of_all(), used = most ? physical_->charged() : 0;
+    const std::uint64_t most = physical_->limit_of_all(), used = most ? physical_->counted_of_all() : 0;
     if (used <= most) return true;
     if (why) *why = {.used = used, .ceiling = most, .limit = most, .of = LimitOf::whole_gpu};
     return false;

@@ -11,11 +11,12 @@ void PhysicalGpu::open(const GpuIdentity& identity, std::uint64_t total) {
     total_ = total;
 }
 
-void PhysicalGpu::split(const Slice& slice, std::uint64_t limits_of_parts) {
+void PhysicalGpu::split(const Slice& slice, std::uint64_t limits_of_parts, bool plus_context) {
     split_ = true;
     slice_ = slice;
     slice_.limit = std::min(slice.limit, total_);
-    limit_of_all_ = limits_of_parts > slice_.limit ? slice_.limit : 0;
+    const bool may_be_more = slice.limited && plus_context && !slice.plus_context;
+    limit_of_all_ = may_be_more || limits_of_parts > slice_.limit ? slice_.limit : 0;
 }
 
 void PhysicalGpu::add(VirtualGpu& part, Budget& budget, std::uint64_t limit) {

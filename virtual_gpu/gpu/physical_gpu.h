@@ -22,8 +22,9 @@ class PhysicalGpu {
 
     // `total`: bytes.
     void open(const GpuIdentity& identity, std::uint64_t total);
-    // And then, of one that is split: its own slice, and the sum of its parts' limits, in bytes.
-    void split(const Slice& slice, std::uint64_t limits_of_parts);
+    // And then, of one that is split: its own slice, and the sum of its parts' limits, in bytes. `plus_context`: the
+    // context comes on top of these.
+    void split(const Slice& slice, std::uint64_t limits_of_parts, bool plus_context);
     // `limit`: bytes of the part, in proportion to which it is charged what the driver takes on the GPU.
     void add(VirtualGpu& part, Budget& budget, std::uint64_t limit);
 
@@ -46,6 +47,10 @@ class PhysicalGpu {
 
     // Bytes that are charged to its parts.
     std::uint64_t charged() const;
+    // The same, and the context where it comes on top of their limits.
+    std::uint64_t held() const { return charged() + driver_footprint_.on_top(); }
+    // Bytes that count towards limit_of_all().
+    std::uint64_t counted_of_all() const { return slice_.plus_context ? charged() : held(); }
     // Bytes that everybody holds on it; 0 where that isn't known.
     std::uint64_t used_by_all() const;
 

@@ -11,6 +11,7 @@ namespace cuslice {
 struct Slice {
     bool limited = false;
     std::uint64_t limit = 0;    // of what nvidia-smi shows for the process
+    bool plus_context = false;  // what the driver takes by itself comes on top of the limit
     bool own_headroom = false;  // false: derived from what the driver takes by itself
     std::uint64_t headroom = 0;
     FixedText<128> origin, group_origin;              // where the limits came from, for people

@@ -89,7 +89,7 @@ void VirtualGpu::open_driver_footprint() {
     const std::uint64_t at_most = first_context_at_most(device());
     LockGuard lock(mutex());
     if (measured()) return;
-    footprint().open(nvml, pid, free_memory, at_most, gpu_state().frees, mutex());
+    footprint().open(nvml, pid, free_memory, at_most, slice_.plus_context ? at_most : 0, gpu_state().frees, mutex());
     for (VirtualGpu* part : physical_->parts()) part->measured_.store(true, std::memory_order_release);
 }
 
@@ -136,12 +136,13 @@ void VirtualGpu::meet_context() {
 
 std::uint64_t VirtualGpu::headroom() const {
     if (slice_.own_headroom) return slice_.headroom;
-    return derived_headroom(driver_footprint());
+    return slice_.plus_context ? 0 : derived_headroom(driver_footprint());
 }
 
 std::uint64_t VirtualGpu::headroom_of_all() const {
     const Slice& slice = physical_->is_split() ? physical_->slice() : slice_;
-    return slice.own_headroom ? slice.headroom : derived_headroom(footprint().bytes());
+    if (slice.own_headroom) return slice.headroom;
+    return slice.plus_context ? 0 : derived_headroom(footprint().bytes());
 }
 
 // What was measured is of all parts.
@@ -164,8 +165,9 @@ void VirtualGpu::publish() {
     sharing_.budget().set_margin(room);
     const std::uint64_t most = sharing_.joined() ? alone() : slice_.limit;
     budget_.set_ceiling(most == Budget::kUnlimited ? most : most > room ? most - room : 0);
-    look_after_.store(room, std::memory_order_relaxed);
-    look_above_.store(budget_.used() + room, std::memory_order_relaxed);
+    const std::uint64_t unseen = slice_.plus_context ? derived_headroom(driver_footprint()) : room;
+    look_after_.store(unseen, std::memory_order_relaxed);
+    look_above_.store(budget_.used() + unseen, std::memory_order_relaxed);
 }
 
 // More is in use than at the last look, or less was meanwhile.
@@ -192,7 +194,7 @@ bool VirtualGpu::due() {
 // NVML. kUnknown where it can't be told.
 std::uint64_t VirtualGpu::unseen() const {
     std::uint64_t free = 0, total = 0;
-    return free_memory(&free, &total) ? total - free - physical_->charged() : kUnknown;
+    return free_memory(&free, &total) ? total - free - physical_->held() : kUnknown;
 }
 
 // A program that takes and gives back the same memory all the time, and takes nothing else, need not pay for a look
@@ -251,7 +253,7 @@ void VirtualGpu::look_at_cached() {
 // What has just been charged to a part: charged first and looked at then, so that two parts at once can both be
 // refused, and never both be served.
 bool VirtualGpu::fits_in_whole(std::uint64_t bytes, LimitError* why) {
-    const std::uint64_t used = physical_->charged();
+    const std::uint64_t used = physical_->counted_of_all();
     if (used + headroom_of_all() <= physical_->limit_of_all()) return true;
     budget_.roll_back(bytes);
     if (why) {
@@ -382,7 +384,7 @@ std::uint64_t VirtualGpu::room() const {
     std::uint64_t own = used < ceiling ? ceiling - used : 0;
     if (sharing_.joined()) own = std::min(own, sharing_.budget().room());
     if (!physical_->limit_of_all()) return own;
-    const std::uint64_t all = physical_->charged() + headroom_of_all(), whole = physical_->limit_of_all();
+    const std::uint64_t all = physical_->counted_of_all() + headroom_of_all(), whole = physical_->limit_of_all();
     return std::min(own, all < whole ? whole - all : 0);
 }
 

@@ -53,6 +53,17 @@ void add_memory_commands(Commands& commands) {
     commands["alloc"] = [](Program& p, const Words& w) {
         return do_allocate(p, w.size() > 2 ? w[2] : "plain", w.at(0), number(w.at(1)));
     };
+    // workspace FILE NAME BYTES: allocated by a library of this file
+    commands["workspace"] = [](Program& p, const Words& w) {
+        void* const library = dlopen(w.at(0).c_str(), RTLD_NOW);
+        if (!library) return std::string(dlerror());
+        auto* const allocate =
+            reinterpret_cast<CUresult (*)(CUdeviceptr*, std::size_t)>(dlsym(library, "made_up_workspace"));
+        CUdeviceptr block = 0;
+        const CUresult result = allocate(&block, number(w.at(2)));
+        if (result == CUDA_SUCCESS) p.blocks[w.at(1)] = block;
+        return answer(result, block);
+    };
     // ways: the names in kWays
     commands["ways"] = [](Program&, const Words&) {
         std::string names;

@@ -42,6 +42,41 @@ TEST_CASE("parts of a GPU are charged what the driver takes in proportion, and t
     CHECK(scene.used() == 0);
 }
 
+TEST_CASE("what comes on top of the limits is charged to nobody, and what the driver takes beyond that to all") {
+    PartsScene scene;
+    scene.open(kPid, 300 * kMiB);
+    scene.change(300 * kMiB);
+    CHECK(scene.used() == 0);
+    CHECK(scene.part.bytes() == 300 * kMiB);
+    CHECK(scene.part.on_top() == 300 * kMiB);
+    scene.change(400 * kMiB);
+    CHECK(scene.small[0].used() == 25 * kMiB);
+    CHECK(scene.large.used() == 50 * kMiB);
+    CHECK(scene.part.on_top() == 300 * kMiB);
+    scene.change(100 * kMiB);
+    CHECK(scene.used() == 0);
+    CHECK(scene.part.on_top() == 100 * kMiB);
+}
+
+TEST_CASE("allocations are told from what comes on top, with NVML's figure and without") {
+    for (const unsigned pid : {kPid, 0u}) {
+        CAPTURE(pid);
+        FootprintScene scene;
+        scene.listable = pid != 0;
+        scene.open(pid, 500 * kMiB);
+        scene.grow(300 * kMiB, 0, true);
+        CHECK(scene.budget.used() == 0);
+        scene.allocate(100 * kMiB);
+        scene.grow(50 * kMiB);
+        CHECK(scene.budget.used() == 100 * kMiB);
+        CHECK(scene.part.bytes() == 350 * kMiB);
+        scene.allocate(100 * kMiB);
+        scene.grow(250 * kMiB);
+        CHECK(scene.part.bytes() == 600 * kMiB);
+        CHECK(scene.budget.used() == 300 * kMiB);
+    }
+}
+
 TEST_CASE("what is foreseen for a part's call is charged to all parts, and taken back from all of them") {
     PartsScene scene;
     scene.open();

@@ -17,11 +17,11 @@ struct FootprintScene {
         put(NvmlFunction::nvmlDeviceGetMPSComputeRunningProcesses_v3, no_processes);
         put(NvmlFunction::nvmlDeviceGetMemoryInfo, memory);
     }
-    // `pid`: 0 where it isn't known under which NVML would list us.
-    void open(unsigned pid = kPid) {
+    // `pid`: 0 where it isn't known under which NVML would list us. `on_top`: bytes that are charged to nobody.
+    void open(unsigned pid = kPid, std::uint64_t on_top = 0) {
         NvmlGpu nvml;
         nvml.open("GPU-made-up");
-        part.open(nvml, pid, free_memory, 500 * kMiB, frees, mutex);
+        part.open(nvml, pid, free_memory, 500 * kMiB, on_top, frees, mutex);
     }
     // The driver makes a context, or loads a module.
     void grow(std::uint64_t bytes, std::uint64_t others = 0, bool context = false) {

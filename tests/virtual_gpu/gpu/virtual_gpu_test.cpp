@@ -87,7 +87,7 @@ struct Gpu {
 std::shared_ptr<PhysicalGpu> split_gpu(const Slice& whole, std::uint64_t limits_of_parts) {
     auto gpu = std::make_shared<PhysicalGpu>();
     gpu->open({}, 2 * kGiB);
-    gpu->split(whole, limits_of_parts);
+    gpu->split(whole, limits_of_parts, false);
     return gpu;
 }
 
