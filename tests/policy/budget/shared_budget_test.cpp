@@ -266,6 +266,32 @@ TEST_CASE("what a part could give back is what others ask for in the whole GPU's
     CHECK(gpu.part.wanted() == before + 2);
 }
 
+TEST_CASE("others are asked for what is missing in each account, if they keep as much") {
+    Part gpu(AccountKind::group);
+    REQUIRE(gpu.whole.limit() == 2 * kGiB);
+    Place other;
+    REQUIRE(other.open(gpu.folder));
+    REQUIRE(other.join("whole", 2 * kGiB) == Joined::yes);
+    REQUIRE(other.membership.reserve(kGiB, 0, nullptr));
+    std::uint64_t state = 7;
+    CHECK_FALSE(gpu.part.want(kGiB + kGiB / 2, &state));  // it keeps nothing
+    CHECK(other.membership.wanted() == 0);
+    other.membership.caches(kGiB);
+    CHECK_FALSE(gpu.part.want(kGiB, &state));  // there is room
+    CHECK(state == 0);
+    CHECK(gpu.part.want(kGiB + kGiB / 2, &state));
+    CHECK(state != 0);
+    CHECK(other.membership.wanted() == 1);
+    CHECK(gpu.part.wanted() == 1);
+    gpu.whole.set_margin(kGiB / 2);
+    CHECK(gpu.part.want(kGiB, &state));
+    CHECK(other.membership.wanted() == 2);
+    CHECK_FALSE(gpu.part.want(2 * kGiB, &state));  // with the margin it would be more than they keep
+    CHECK_FALSE(gpu.part.want(2 * kGiB + kUnit, &state));
+    CHECK(other.membership.wanted() == 2);
+    other.ledger.close();
+}
+
 TEST_CASE("there are as many accounts as there is room for, and a refused one is none") {
     Accounts all;
     SharedBudget budget;

@@ -234,6 +234,7 @@ TEST_CASE("once a ledger has been put back nobody has it locked, nor the one tha
     SECTION("by somebody else, whom another process lets nobody follow") {
         Child newcomer(member(folder));
         REQUIRE(newcomer.ask('j') == 'y');
+        CHECK(old.file->header.handed_on > before);  // so nobody went anywhere meanwhile
         const int file = open(folder.file().c_str(), O_RDWR | O_CLOEXEC);
         REQUIRE(lock_byte(file, 0) == LockKind::open_file);
         CHECK_FALSE(place.ledger.take_back_dead());

@@ -140,6 +140,29 @@ TEST_CASE("where there is no memory for a ledger's mapping it is said, and no fi
     CHECK(std::filesystem::is_empty(folder.path));
 }
 
+TEST_CASE("a process that can't tell its pid namespace puts its ledger back, with what it holds") {
+    const LedgerFolder folder;
+    Child child([&, inner = member(folder)](char letter) {
+        if (letter == 'o') return refuse_readlink() ? 'y' : 'n';
+        return inner(letter);
+    });
+    if (child.ask('o') != 'y') {
+        skip("no seccomp filter can be set here");
+        return;
+    }
+    REQUIRE(child.ask('j') == 'y');
+    REQUIRE(child.ask('r') == 'y');
+    std::filesystem::remove(folder.file());
+    child.ask('d');
+    CHECK(child.ask('t') == '5');
+    const Mapped mapped(folder);
+    CHECK(mapped.file->header.members == 1);
+    CHECK(mapped.file->members[0].state.load() == MemberState::live);
+    CHECK(mapped.file->members[0].role == MemberRole::user);
+    CHECK(child.ask('g') == 'y');
+    CHECK(mapped.file->accounts[0].total.bytes == 0);
+}
+
 TEST_CASE("a process that nothing can tell of its own locks doesn't take itself for dead") {
     const LedgerFolder folder;
     Child child([&, place = std::make_shared<Place>()](char letter) {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <string>
 
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
@@ -58,6 +59,21 @@ TEST_CASE("a user's number outside is what the map says, and the same where ther
     CHECK(outside("0 0 4294967295\n", 0xfffffffe) == Outside{0xfffffffe, true});
     CHECK(outside("0 7 1", 0) == Outside{7, true});
     CHECK(outside("", 812) == Outside{812, true});
+}
+
+TEST_CASE("where everybody has a number a user's is its own, whatever is in the folder") {
+    std::string map;
+    std::getline(std::ifstream("/proc/self/uid_map"), map);
+    if (!outside(map.c_str(), 0xfffffffe).mapped) {
+        skip("this user namespace has not everybody in it");
+        return;
+    }
+    const LedgerFolder folder;
+    std::ofstream(folder.file_of(geteuid() + 1)) << "x";
+    CHECK(this_user(folder.path.c_str()) == geteuid());
+    CHECK(belongs_to(geteuid(), geteuid()));
+    CHECK_FALSE(belongs_to(geteuid() + 1, geteuid()));
+    CHECK_FALSE(belongs_to(geteuid(), geteuid() + 1));
 }
 
 TEST_CASE("root of a user namespace is the user outside, whatever the folder has that it may only list") {
