@@ -56,8 +56,9 @@ struct Scene : SplitScene {
     ~Scene() {
         for (std::size_t i = 0; i < kFunctionCount; i++)
             if (void*& own = split_from_slots[i]; own) cuslice_driver_slots[i] = std::exchange(own, nullptr);
-        split().on_refusal = nullptr;
+        split() = before;
     }
+    const Split before = split();
 };
 
 }  // namespace
