@@ -28,7 +28,7 @@ struct Alone : MeasuredMachine {
 /// Two parts of 1 GiB each of a GPU, whose own limit is `whole`.
 struct Parts : MeasuredMachine {
     explicit Parts(std::uint64_t whole = 2048 * kMiB) {
-        physical->split(measured_slice(whole, 0), 2048 * kMiB);
+        physical->split(measured_slice(whole, 0), 2048 * kMiB, false);
         one = open(0, measured_slice(1024 * kMiB, 0));
         other = open(1, measured_slice(1024 * kMiB, 0));
         machine.listed = true;

@@ -70,7 +70,7 @@ TEST_CASE("parts that are more than their GPU's slice together are held to that,
         PhysicalGpu gpu;
         gpu.open({}, kTotal);
         CHECK(gpu.limit_of_all() == 0);
-        gpu.split(slice_of(whole), parts);
+        gpu.split(slice_of(whole), parts, false);
         CHECK(gpu.is_split());
         CHECK(gpu.limit_of_all() == expected);
         CHECK(gpu.slice().limit == std::min(whole, kTotal));

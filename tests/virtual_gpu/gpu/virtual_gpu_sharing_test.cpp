@@ -36,7 +36,7 @@ struct Parts {
         state.sharing.jobs[0].assign("job");
         state.sharing.job_count = 1;
         physical->open(named(kWhole), kCapacity);
-        physical->split(slice(kCapacity), kCapacity);
+        physical->split(slice(kCapacity), kCapacity, false);
         one->open(0, named(kOne), *physical, "made up", slice(8 * kGiB));
         other->open(1, named(kUuid), *physical, "made up", slice(8 * kGiB));
     }
