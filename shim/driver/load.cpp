@@ -28,6 +28,7 @@ void report_unsupported(const char* symbol) {
     for (std::size_t i = 0; i < kFunctionCount; i++) {
         if (std::strcmp(kFunctions[i].symbol, symbol) != 0) continue;
         if (named_unsupported[i].exchange(true, std::memory_order_relaxed)) return;
+        break;
     }
     LogLine line;
     log_line(LogLevel::warn, line.append(symbol).append(" is not supported where a GPU is split"));

@@ -115,8 +115,7 @@ void append_hidden(LogLine& line, std::uint64_t count) {
 
 // What a cache has that the program can't: it explains a refusal below the limit.
 void say_cached(LogLevel level, Function function, const VirtualGpu& gpu) {
-    unsigned contexts = 0;
-    const Statistics s = process().caches().statistics(gpu, &contexts);
+    const Statistics s = process().caches().statistics(gpu);
     LogLine line;
     append_gpu(line, gpu);
     // A program that takes its memory from pools or by cuMemCreate looks in vain for an effect of its setting.

@@ -1,18 +1,39 @@
 // The preloaded library's own objects in the test's own process, where the calls of a program are looked at from
-// within: eight fake GPUs with a limit and a cache each, and a recording.
+// within: fake GPUs, each with a limit of 1 GiB.
 #pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "shim/process/process.h"
 #include "tests/catch.h"
 
 namespace cuslice::tests {
 
-/// The same for all tests of a process, which is set up once.
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+/// A cache for each context, and a recording.
+inline const Variables kCached = {{"CUSLICE_ALLOCATOR", "growth"}, {"CUSLICE_RECORD", "rows.csv"}};
+
+/// A process is set up once, by the first of these in it; CTest gives each case a process of its own. Where a case runs
+/// after one with other settings, it is skipped, and this is false.
 struct Within {
-    Within();
+    /// The variables are set on top of what all have; a file's name lies in a folder of the test's. `gpus`: what the
+    /// fake driver has, by a name or as a file says it.
+    explicit Within(const Variables& settings = {}, const std::string& gpus = "8xt4");
+    explicit operator bool() const { return fits_; }
+
     /// A context of this GPU, current in this thread.
     static CUcontext use(CUdevice device);
     static CUdeviceptr allocate(std::size_t bytes);
+    /// What is charged to a GPU.
+    static std::uint64_t used(int gpu) { return process().gpu(gpu).budget().used(); }
+    /// What was said since the last time, a line each, without what stands before each.
+    static std::vector<std::string> said();
+
+  private:
+    bool fits_ = false;
 };
 
 }  // namespace cuslice::tests

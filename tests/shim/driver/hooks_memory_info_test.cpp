@@ -1,0 +1,27 @@
+// What a program is told of its memory by the form of cuMemGetInfo that has 32 bits for each number.
+#include "tests/catch.h"
+#include "tests/shim/within.h"
+#include "virtual_gpu/driver/table.h"
+
+using namespace cuslice;
+using namespace cuslice::tests;
+
+TEST_CASE("the old form tells the slice, and what the driver refuses tells nothing") {
+    const Within within;
+    if (!within) return;
+    Within::use(0);
+    unsigned free = 77, total = 78;
+    std::size_t all_free = 0, all = 0;
+    REQUIRE(cuMemGetInfo_v2(&all_free, &all) == CUDA_SUCCESS);
+    CHECK(all == std::size_t{1} << 30);
+    CHECK(cuMemGetInfo(&free, &total) == CUDA_SUCCESS);
+    CHECK(free == all_free);
+    CHECK(total == all);
+    CHECK(cuMemGetInfo_v2(nullptr, &all) == CUDA_SUCCESS);
+    CHECK(cuMemGetInfo(&free, nullptr) == CUDA_SUCCESS);
+    free = 77, total = 78;
+    REQUIRE(cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
+    CHECK(cuMemGetInfo(&free, &total) == CUDA_ERROR_INVALID_CONTEXT);
+    CHECK(free == 77);
+    CHECK(total == 78);
+}

@@ -1,0 +1,155 @@
+// What NVIDIA's runtime is handed where GPUs are split: the physical GPUs, with the memory of the part that its thread
+// is on.
+#include "shim/driver/runtime_view.h"
+
+#include "tests/catch.h"
+#include "tests/shim/within.h"
+#include "virtual_gpu/driver/table.h"
+#include "virtual_gpu/split/physical.h"
+
+using namespace cuslice;
+using namespace cuslice::tests;
+
+namespace {
+
+// GPU 0 as it is, and two parts of GPU 1: the virtual GPUs 1 and 2.
+const Variables kSplit = {{"CUSLICE_SPLIT", "1=2"}, {"CUSLICE_LIMIT", ""}};
+constexpr CUdevice kPhysical = 1, kPart = 2;
+
+#define SEEN(symbol)                        \
+    (reinterpret_cast<decltype(&::symbol)>( \
+        runtime_form(physical_slot(Function::symbol), reinterpret_cast<void*>(&::symbol))))
+
+CUmemAllocationProp on(CUdevice device) {
+    CUmemAllocationProp wish{};
+    wish.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    wish.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+    return wish;
+}
+
+}  // namespace
+
+TEST_CASE("a runtime is told the physical GPU and its context of what a part has allocated") {
+    const Within within(kSplit, "2xt4");
+    if (!within) return;
+    const CUcontext context = Within::use(kPart);
+    const CUdeviceptr block = Within::allocate(1 << 20);
+    int ordinal = -1, as_the_program_counts = -1;
+    REQUIRE(cuPointerGetAttribute(&as_the_program_counts, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, block) == CUDA_SUCCESS);
+    CHECK(as_the_program_counts == kPart);
+    CHECK(SEEN(cuPointerGetAttribute)(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, block) == CUDA_SUCCESS);
+    CHECK(ordinal == kPhysical);
+    CUcontext real = nullptr, seen = nullptr;
+    REQUIRE(CUSLICE_PHYSICAL(cuCtxGetCurrent)(&real) == CUDA_SUCCESS);
+    CHECK(real != context);
+    CHECK(SEEN(cuPointerGetAttribute)(&seen, CU_POINTER_ATTRIBUTE_CONTEXT, block) == CUDA_SUCCESS);
+    CHECK(seen == real);
+    CUmemorytype type{};
+    CHECK(SEEN(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, block) == CUDA_SUCCESS);
+    CHECK(type == CU_MEMORYTYPE_DEVICE);
+    CHECK(SEEN(cuPointerGetAttribute)(nullptr, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, block) != CUDA_SUCCESS);
+    ordinal = -7;
+    CHECK(SEEN(cuPointerGetAttribute)(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 0x1000) != CUDA_SUCCESS);
+
+    // The same of several at once, where what is unknown is told as nothing.
+    CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                        CU_POINTER_ATTRIBUTE_CONTEXT};
+    void* data[] = {&type, &ordinal, &seen};
+    seen = nullptr;
+    CHECK(SEEN(cuPointerGetAttributes)(3, attributes, data, block) == CUDA_SUCCESS);
+    CHECK(ordinal == kPhysical);
+    CHECK(seen == real);
+    CHECK(SEEN(cuPointerGetAttributes)(3, attributes, data, 0x1000) == CUDA_SUCCESS);
+    CHECK(ordinal < 0);
+    CHECK(seen == nullptr);
+    REQUIRE(cuMemFree_v2(block) == CUDA_SUCCESS);
+}
+
+TEST_CASE("what a runtime creates on a physical GPU is its thread's part's to pay for") {
+    const Within within(kSplit, "2xt4");
+    if (!within) return;
+    Within::use(kPart);
+    const std::uint64_t before = Within::used(kPart), other = Within::used(1);
+    CUmemGenericAllocationHandle made = 0;
+    CUmemAllocationProp wish = on(kPhysical);
+    REQUIRE(SEEN(cuMemCreate)(&made, 64 << 20, &wish, 0) == CUDA_SUCCESS);
+    CHECK(wish.location.id == kPhysical);
+    CHECK(Within::used(kPart) == before + (64 << 20));
+    CHECK(Within::used(1) == other);
+    CHECK(cuMemRelease(made) == CUDA_SUCCESS);
+    // On the other physical GPU, which is one virtual GPU and has no limit.
+    wish = on(0);
+    REQUIRE(SEEN(cuMemCreate)(&made, 64 << 20, &wish, 0) == CUDA_SUCCESS);
+    CHECK(Within::used(kPart) == before);
+    CHECK(cuMemRelease(made) == CUDA_SUCCESS);
+    // Of a GPU that isn't there, and of no wish.
+    wish = on(kPart);
+    CHECK(SEEN(cuMemCreate)(&made, 64 << 20, &wish, 0) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(SEEN(cuMemCreate)(&made, 64 << 20, nullptr, 0) == CUDA_ERROR_INVALID_VALUE);
+
+    CUmemoryPool pool = nullptr;
+    CUmemPoolProps pools{};
+    pools.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    pools.location = {CU_MEM_LOCATION_TYPE_DEVICE, kPhysical};
+    CHECK(SEEN(cuMemPoolCreate)(&pool, &pools) == CUDA_SUCCESS);
+    CHECK(cuMemPoolDestroy(pool) == CUDA_SUCCESS);
+    pools.location.id = kPart;
+    CHECK(SEEN(cuMemPoolCreate)(&pool, &pools) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(SEEN(cuMemPoolCreate)(&pool, nullptr) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("a runtime's uses of a physical GPU's context are given up on the parts that they were of") {
+    const Within within(kSplit, "2xt4");
+    if (!within) return;
+    const CUcontext first = Within::use(1), second = Within::use(kPart);
+    CHECK(first != second);
+    CUcontext real = nullptr, context = nullptr;
+    REQUIRE(CUSLICE_PHYSICAL(cuCtxGetCurrent)(&real) == CUDA_SUCCESS);
+    const auto retained = [](CUdevice part) { return process().gpu(part).primary().retains.load(); };
+    const unsigned of_first = retained(1), of_second = retained(kPart);
+    REQUIRE(SEEN(cuDevicePrimaryCtxRetain)(&context, kPhysical) == CUDA_SUCCESS);
+    CHECK(context == real);
+    CHECK(retained(1) == of_first);
+    CHECK(retained(kPart) == of_second + 1);
+    // The thread has gone on to the other part meanwhile.
+    REQUIRE(cuCtxSetCurrent(first) == CUDA_SUCCESS);
+    CHECK(SEEN(cuDevicePrimaryCtxRelease_v2)(kPhysical) == CUDA_SUCCESS);
+    CHECK(retained(1) == of_first);
+    CHECK(retained(kPart) == of_second);
+    CHECK(SEEN(cuDevicePrimaryCtxRetain)(&context, 7) != CUDA_SUCCESS);
+}
+
+TEST_CASE("a runtime sees a part's memory, and streams are made where the thread is") {
+    const Within within(kSplit, "2xt4");
+    if (!within) return;
+    Within::use(kPart);
+    std::size_t as_seen = 0, of_part = 0, whole = 0;
+    REQUIRE(cuDeviceTotalMem_v2(&of_part, kPart) == CUDA_SUCCESS);
+    REQUIRE(CUSLICE_PHYSICAL(cuDeviceTotalMem_v2)(&whole, kPhysical) == CUDA_SUCCESS);
+    CHECK(SEEN(cuDeviceTotalMem_v2)(&as_seen, kPhysical) == CUDA_SUCCESS);
+    CHECK(as_seen == of_part);
+    CHECK(as_seen < whole);
+    // The hook itself, as for everybody.
+    CHECK(SEEN(cuStreamCreate) == &::cuStreamCreate);
+    CHECK(SEEN(cuMemAlloc_v2) == &::cuMemAlloc_v2);
+    CHECK(runtime_form(&whole, &of_part) == &of_part);
+    // GPUs as the driver counts them, where nothing is counted.
+    void* const ours = filled_driver_slot(static_cast<std::size_t>(Function::cuDeviceGetCount));
+    void* const theirs = physical_slot(Function::cuDeviceGetCount);
+    CHECK(ours != theirs);
+    CHECK(runtime_form(theirs, ours) == theirs);
+}
+
+TEST_CASE("a module is a runtime once it has asked as only one does") {
+    const Within within(kSplit, "2xt4");
+    if (!within) return;
+    const void* here = reinterpret_cast<const void*>(&runtime_form);
+    CHECK_FALSE(is_runtime(here, "cuMemAlloc", 12000));
+    CHECK_FALSE(is_runtime(here, "", 12000));
+    CHECK_FALSE(is_runtime(here, "cuGetProcAddress", 0));
+    CHECK_FALSE(is_runtime(here, nullptr, 0));
+    CHECK_FALSE(is_runtime(nullptr, "", 0));
+    CHECK(is_runtime(here, "", 0));
+    CHECK(is_runtime(here, "cuMemAlloc", 12000));
+    CHECK_FALSE(is_runtime(physical_slot(Function::cuInit), "cuMemAlloc", 12000));
+}
