@@ -25,3 +25,19 @@ TEST_CASE("the old form tells the slice, and what the driver refuses tells nothi
     CHECK(free == 77);
     CHECK(total == 78);
 }
+
+TEST_CASE("a range is told of an allocation, and of nobody's address nothing") {
+    const Within within;
+    if (!within) return;
+    Within::use(0);
+    const CUdeviceptr block = Within::allocate(1 << 20);
+    CUdeviceptr base = 77;
+    std::size_t size = 78;
+    CHECK(cuMemGetAddressRange_v2(&base, &size, 0x1000) != CUDA_SUCCESS);
+    CHECK(base == 77);
+    CHECK(size == 78);
+    CHECK(cuMemGetAddressRange_v2(&base, &size, block + 5) == CUDA_SUCCESS);
+    CHECK(base == block);
+    CHECK(size == 1 << 20);
+    REQUIRE(cuMemFree_v2(block) == CUDA_SUCCESS);
+}

@@ -26,6 +26,7 @@ TEST_CASE("a pool's end gives back what it kept, and a refused one nothing") {
     REQUIRE(cuDeviceGetDefaultMemPool(&preset, 0) == CUDA_SUCCESS);
     CHECK(cuMemPoolDestroy(preset) != CUDA_SUCCESS);
     CHECK(Within::used(0) >= before + (64 << 20));
+    CHECK(cuMemPoolDestroy(nullptr) != CUDA_SUCCESS);
     CHECK(cuMemPoolDestroy(pool) == CUDA_SUCCESS);
     CHECK(Within::used(0) == before);
 }
