@@ -11,6 +11,7 @@ namespace cuslice::tests {
 inline void split_gpus() {
     if (split().count() != 0) return;
     GpuIdentity gpus[2];
+    gpus[0].index = 0, gpus[1].index = 1;
     std::strcpy(gpus[0].uuid, "GPU-5f0e1d2c-1111-2222-3333-4444444444ab");
     std::strcpy(gpus[0].pci, "0000:81:00.0");
     std::strcpy(gpus[1].uuid, "GPU-99999999-1111-2222-3333-444444444444");
