@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Line and branch coverage of policy/, virtual_gpu/ and shim/ by the tests, folder by folder. By
-# hand: it builds everything once more, in build/coverage.
+# Line and branch coverage of policy/, virtual_gpu/ and shim/ by the tests, folder by folder, in a
+# build of its own: build/coverage.
 #
-#   scripts/coverage.sh              all tests but the checks and those with NVIDIA's libraries
-#   scripts/coverage.sh -R policy    further words go to ctest
-#   TARGETS="…" scripts/coverage.sh …    builds only these
+#   scripts/coverage.sh                              all tests but the checks and those with NVIDIA's
+#                                                    libraries
+#   scripts/coverage.sh --tests 'test_policy|limits' builds and asks only test programs with such a
+#                                                    name
+#   scripts/coverage.sh -R policy                    further words go to ctest
 #
 # Counts are written when a process ends: what was killed, or ended by _exit, leaves none, so that
 # the figures are a lower bound. Tests that fail are listed and change nothing: some of them look at
@@ -12,6 +14,11 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+only=
+if [ "${1:-}" = --tests ]; then
+    only=${2:?which test programs}
+    shift 2
+fi
 scripts/setup.sh tests
 build=$PWD/build/coverage
 gcovr=$build/venv/bin/gcovr
@@ -21,8 +28,13 @@ if [ ! -x "$gcovr" ]; then
     python3 -m venv "$build/venv"
     "$build/venv/bin/pip" install --quiet gcovr==8.3
 fi
-# shellcheck disable=SC2086
-cmake --build "$build" --parallel "$(nproc)" ${TARGETS:+--target $TARGETS}
+targets=()
+if [ -n "$only" ]; then
+    mapfile -t targets < <(ninja -C "$build" -t targets all | sed -n 's/^\(test_[a-z0-9_]*\): phony$/\1/p' | grep -E "$only")
+    [ ${#targets[@]} -gt 0 ] || { echo "coverage: no test program has such a name: $only" >&2; exit 1; }
+    set -- -R "^($(IFS='|'; echo "${targets[*]}")):" "$@"
+fi
+cmake --build "$build" --parallel "$(nproc)" ${targets:+--target "${targets[@]}"}
 
 find "$build" -name '*.gcda' -delete
 ctest --test-dir "$build" --parallel "$(nproc)" -LE 'checks|genuine|hardware' "$@" \
