@@ -76,6 +76,7 @@ bool refuse_kind(Reading& reading, const cuslice_toml_item& item, const KeyTrait
                                               "\"10m\"",
                                               "\"/dev/shm/cuslice\"",
                                               "\"info\"",
+                                              "true",
                                               "\"/tmp/%p.csv\"",
                                               "\"\"",
                                               "\"/lib/libcuda.so.1\"",

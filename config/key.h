@@ -29,6 +29,7 @@ enum class Key : std::uint8_t {
     wait,
     dir,
     log,
+    summary,
     record,
     config,
     driver,

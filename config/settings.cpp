@@ -128,6 +128,7 @@ bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& au
             return parse_group(text, why);
         case Key::per_process:
         case Key::oversubscribe:
+        case Key::summary:
         case Key::no_framework_env:
             return parse_switch(text, number) || refuse("yes or no", why);
         case Key::wait:

@@ -56,6 +56,7 @@ KEYS = {
     "gpus": '"0"',
     "split": "2",
     "oversubscribe": "true",
+    "summary": "true",
     "group": '"lab"',
     "group-limit": '"1GiB"',
     "per-process": "true",

@@ -14,7 +14,10 @@ __attribute__((constructor)) void loaded() {
 }
 
 // After the program's own. A program that is killed, or calls _exit or abort, doesn't come through here.
-__attribute__((destructor)) void ended() { report_last_refusals(); }
+__attribute__((destructor)) void ended() {
+    report_last_refusals();
+    report_use();
+}
 
 }  // namespace
 

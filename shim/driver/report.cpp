@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "config/handover.h"
@@ -69,6 +70,8 @@ class OncePerGpu {
     std::atomic<bool> said_[Process::kMaxGpus]{};
 };
 constinit OncePerGpu logged, placed, short_of, unmapped, unmeasured, unlimited;
+
+constinit std::atomic<pid_t> used_in{0};  // the process that has contexts: not a forked child
 
 constinit RefusalNotices refusals[Process::kMaxGpus];
 constinit std::atomic<pid_t> refused_in{0};  // a forked child has its parent's notices
@@ -216,6 +219,24 @@ void report_last_refusals() {
     }
 }
 
+void report_use() {
+    const Entry* const summary = find(process().settings(), Key::summary);
+    const LogLevel level = summary && summary->number ? LogLevel::warn : LogLevel::info;
+    if (!wants(level) || used_in.load(std::memory_order_relaxed) != getpid()) return;
+    for (int i = 0, count = process().gpu_count(); i < count; i++) {
+        const VirtualGpu& gpu = process().gpu(i);
+        const std::uint64_t limit = gpu.limit(), most = std::min(gpu.most_used(), limit);
+        if (!gpu.limited() || !gpu.measured() || most == 0) continue;
+        LogLine line;
+        append_gpu(line, gpu);
+        line.append(": this process used at most ").append(format_size(most).view()).append(" of the ");
+        line.append(format_size(limit).view()).append(" limit");
+        if (most < limit)
+            line.append("; at least ").append(format_size(limit - most).view()).append(" were never asked for");
+        log_line(level, line);
+    }
+}
+
 CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
     const bool lost = refusal.how == ledger::Joined::lost, unreachable = refusal.how == ledger::Joined::unreachable;
     const bool refused = lost || unreachable || refusal.how == ledger::Joined::refused;
@@ -344,6 +365,7 @@ std::string_view short_pci(std::string_view pci) {
 }  // namespace
 
 void log_slice(VirtualGpu& gpu, CUcontext context) {
+    used_in.store(getpid(), std::memory_order_relaxed);
     say_unmeasured(gpu);
     say_unlimited(gpu);
     if (!wants(LogLevel::info) || !logged.first(gpu)) return;

@@ -14,6 +14,9 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
 // At the program's end: says what it was refused just before, where that was not shown.
 void report_last_refusals();
 
+// At the program's end: how much of each limit it used at most, where `log` or `summary` wants it.
+void report_use();
+
 // What came of looking for a place among those who share the GPU. Where the slice is taken by others: says by whom, and
 // returns CUDA_ERROR_OUT_OF_MEMORY. Otherwise CUDA_SUCCESS, and once for each GPU what there is to say: there is no
 // ledger, so that the process goes on with its limit to itself, or it had to be made anew.

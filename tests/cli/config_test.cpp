@@ -39,6 +39,7 @@ TEST_CASE("config prints what holds, where it came from, and which files were lo
         "log               -    info                       " +
         user +
         ":1:1\n"
+        "summary           -    no                         default\n"
         "record            -    none                       default\n"
         "config            -    none                       default\n"
         "driver            -    found as the loader would  default\n"
@@ -100,6 +101,8 @@ TEST_CASE("config --json says the same to programs") {
         "  {\"key\": \"dir\", \"gpu\": null, \"value\": \"/dev/shm/cuslice\", \"source\": \"default\", \"origin\": "
         "\"default\"},\n"
         "  {\"key\": \"log\", \"gpu\": null, \"value\": \"warn\", \"source\": \"flag\", \"origin\": \"--log\"},\n"
+        "  {\"key\": \"summary\", \"gpu\": null, \"value\": \"no\", \"source\": \"default\", \"origin\": "
+        "\"default\"},\n"
         "  {\"key\": \"record\", \"gpu\": null, \"value\": \"none\", \"source\": \"default\", \"origin\": "
         "\"default\"},\n"
         "  {\"key\": \"config\", \"gpu\": null, \"value\": \"" +

@@ -28,12 +28,13 @@ struct Malformed {
 #define HAMI_FORM "HAMi takes a whole number of bytes, or of k, m or g, as 1g or 1024m"
 #define MPS_FORM "MPS takes a GPU and a whole number of M or G, as 0=1G,1=512M"
 #define TABLES "no such table; there are [memory], [gpu.X], [ceiling] and [ceiling.gpu.X]"
-#define VARIABLES                                                                                                   \
-    "CUSLICE_FRACTION, CUSLICE_LIMIT, CUSLICE_HEADROOM, CUSLICE_ALLOCATOR, CUSLICE_FREE, CUSLICE_IDLE_RELEASE, "    \
-    "CUSLICE_NO_FRAMEWORK_ENV, "                                                                                    \
-    "CUSLICE_GPUS, CUSLICE_SPLIT, CUSLICE_OVERSUBSCRIBE, CUSLICE_GROUP, CUSLICE_GROUP_LIMIT, "                      \
-    "CUSLICE_PER_PROCESS, CUSLICE_WAIT, CUSLICE_DIR, CUSLICE_LOG, CUSLICE_RECORD, CUSLICE_CONFIG, CUSLICE_DRIVER, " \
-    "CUSLICE_FAKE, "                                                                                                \
+#define VARIABLES                                                                                                    \
+    "CUSLICE_FRACTION, CUSLICE_LIMIT, CUSLICE_HEADROOM, CUSLICE_ALLOCATOR, CUSLICE_FREE, CUSLICE_IDLE_RELEASE, "     \
+    "CUSLICE_NO_FRAMEWORK_ENV, "                                                                                     \
+    "CUSLICE_GPUS, CUSLICE_SPLIT, CUSLICE_OVERSUBSCRIBE, CUSLICE_GROUP, CUSLICE_GROUP_LIMIT, "                       \
+    "CUSLICE_PER_PROCESS, CUSLICE_WAIT, CUSLICE_DIR, CUSLICE_LOG, CUSLICE_SUMMARY, CUSLICE_RECORD, CUSLICE_CONFIG, " \
+    "CUSLICE_DRIVER, "                                                                                               \
+    "CUSLICE_FAKE, "                                                                                                 \
     "CUSLICE_FAKE_KERNELS"
 #define WHICH_GPU "for which GPU? a plus divides the parts of one, as 0=1GiB+2GiB; *=SIZE is for every other"
 #define NO_SPLIT "empty: a number of equal parts is needed, as 4, or sizes, as 1GiB+2GiB or 1GiB+rest"
@@ -131,7 +132,7 @@ inline constexpr Malformed kMalformed[] = {
      "--memory: 4GiB: no such option; there are --fraction, --limit, --headroom, --allocator, --free, --idle-release, "
      "--no-framework-env, "
      "--gpus, --split, --oversubscribe, --group, --group-limit, "
-     "--per-process, --wait, --dir, --log, --record, --config, --driver, --fake, "
+     "--per-process, --wait, --dir, --log, --summary, --record, --config, --driver, --fake, "
      "--fake-kernels",
      64},
     {Where::option, "--reserve=4GiB", "--reserve: 4GiB: reserve is not in this version yet", 64},
@@ -193,6 +194,7 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--split=x=2", "--split: x=2: 'x' names no GPU: " GPU_FORM},
     {Where::option, "--splt=2", "--splt: 2: no such option; did you mean --split", 64},
     {Where::option, "--oversubscribe=maybe", "--oversubscribe: maybe: yes or no"},
+    {Where::option, "--summary=short", "--summary: short: yes or no"},
     {Where::variable, "CUSLICE_GPUS=0 1", "CUSLICE_GPUS: 0 1: '0 1' names no GPU: " GPUS_FORM},
     {Where::config_file, "gpus = 0\n", "%CONFIG%:1:1: gpus: 0: a string is needed, as gpus = \"3,2\""},
     {Where::config_file, "[memory]\ngpus = \"0\"\n",
@@ -333,7 +335,7 @@ inline constexpr Malformed kMalformed[] = {
     {Where::config_file, "confg = \"/tmp/x.toml\"\n",
      "%CONFIG%:1:1: confg: /tmp/x.toml: no such key; there are fraction, limit, headroom, allocator, free, "
      "idle-release, no-framework-env, gpus, split, oversubscribe, group, group-limit, "
-     "per-process, wait, dir, log, record, driver, fake, "
+     "per-process, wait, dir, log, summary, record, driver, fake, "
      "fake-kernels"},
     {Where::config_file, "log = 3\n", "%CONFIG%:1:1: log: 3: a string is needed, as log = \"info\""},
     {Where::config_file, "log = \"info:here.log\"\n",

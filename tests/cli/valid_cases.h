@@ -58,6 +58,8 @@ inline constexpr Valid kValid[] = {
      .text = "1GiB+1GiB",
      .origin = "%CONFIG%:2:1"},
     {.options = "--oversubscribe", .ask = "oversubscribe", .text = "yes", .origin = "--oversubscribe"},
+    {.options = "--summary", .ask = "summary", .text = "yes", .origin = "--summary"},
+    {.config_file = "summary = true\n", .ask = "summary", .text = "true", .origin = "%CONFIG%:1:1"},
     {.options = "--oversubscribe=no",
      .config_file = "oversubscribe = true\n",
      .ask = "oversubscribe",

@@ -273,5 +273,33 @@ TEST_CASE("the launcher does the same") {
     CHECK(guest.finish() == 0);
 }
 
+TEST_CASE("at its end a process says how much of its limit it used at most, where that is wanted") {
+    const auto said = [](const Words& settings, std::uint64_t taken) {
+        const Folder books;
+        auto guest = start("1xlaptop-2g", books, settings, 1);
+        if (taken) REQUIRE(guest->code("alloc a " + bytes(taken)) == 0);
+        if (taken) REQUIRE(guest->code("freeall") == 0);
+        CHECK(guest->finish() == 0);
+        Words lines;
+        for (const std::string& line : guest->complaints())
+            if (line.find("used at most") != std::string::npos) lines.push_back(line);
+        return lines;
+    };
+    const std::string limit = "CUSLICE_LIMIT=1024MiB", summary = "CUSLICE_SUMMARY=yes";
+    // A context of 300 MiB, and an eighth of it as headroom, which is what the figure may be too high by.
+    const Words some = said({limit, summary}, 256 * kMiB);
+    REQUIRE(some.size() == 1);
+    CHECK(
+        some[0] ==
+        "cuslice: GPU 0 (NVIDIA GeForce 940MX): this process used at most 593.5 MiB of the 1024.0 MiB limit; at least "
+        "430.5 MiB were never asked for");
+    CHECK(said({limit, "CUSLICE_LOG=info"}, 256 * kMiB) == some);
+    const Words most = said({limit, summary}, 686 * kMiB);
+    REQUIRE(most.size() == 1);
+    CHECK(most[0].find("used at most 1023.5 MiB of the 1024.0 MiB limit") != std::string::npos);
+    CHECK(said({limit}, 256 * kMiB).empty());
+    CHECK(said({summary}, 256 * kMiB).empty());
+}
+
 }  // namespace
 }  // namespace cuslice::tests

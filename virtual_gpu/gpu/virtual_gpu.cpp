@@ -166,12 +166,15 @@ void VirtualGpu::publish() {
     const std::uint64_t most = sharing_.joined() ? alone() : slice_.limit;
     budget_.set_ceiling(most == Budget::kUnlimited ? most : most > room ? most - room : 0);
     const std::uint64_t unseen = slice_.plus_context ? derived_headroom(driver_footprint()) : room;
+    const std::uint64_t used = budget_.used();
+    note_use(used);
     look_after_.store(unseen, std::memory_order_relaxed);
-    look_above_.store(budget_.used() + unseen, std::memory_order_relaxed);
+    look_above_.store(used + unseen, std::memory_order_relaxed);
 }
 
 // More is in use than at the last look, or less was meanwhile.
 [[gnu::cold, gnu::noinline]] void VirtualGpu::look_now_or_sooner(std::uint64_t used, std::uint64_t bytes) {
+    note_use(used + std::min(bytes, physical_->total()));
     const std::uint64_t above = look_above_.load(std::memory_order_relaxed);
     const std::uint64_t lowest = used + look_after_.load(std::memory_order_relaxed);
     const auto reached = [&](std::uint64_t mark) { return used > mark || bytes > mark - used; };

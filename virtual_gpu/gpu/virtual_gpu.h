@@ -86,6 +86,11 @@ class VirtualGpu {
     // Tells them how much is cached here that they could have.
     void tell_siblings();
 
+    // The most bytes that have been charged so far, or somewhat more: what is set aside for the driver is the margin.
+    std::uint64_t most_used() const {
+        return most_used_.load(std::memory_order_relaxed) + look_after_.load(std::memory_order_relaxed);
+    }
+
     // Bytes that can be reserved as things stand.
     std::uint64_t room() const;
 
@@ -229,6 +234,9 @@ class VirtualGpu {
     bool due();
     bool worth_looking() const;
     void look();
+    void note_use(std::uint64_t bytes) {
+        if (bytes > most_used_.load(std::memory_order_relaxed)) most_used_.store(bytes, std::memory_order_relaxed);
+    }
     // With the lock held.
     void publish();
     void publish_parts();
@@ -261,6 +269,7 @@ class VirtualGpu {
     std::uint64_t driver_bytes_ = 0;            // its share of what the driver takes: for readers without the lock
     std::atomic<std::uint64_t> look_above_{0};  // bytes in use from which on the driver's footprint is read again
     std::atomic<std::uint64_t> look_after_{0};  // bytes granted after which it is
+    std::atomic<std::uint64_t> most_used_{0};   // of what was charged when it was looked at
     std::atomic<std::uint64_t> unseen_{0};      // at the last look
     std::atomic<unsigned> vain_looks_{0};       // in a row, that found the driver's footprint as it was
     std::atomic<unsigned> vain_times_{0};       // in a row, that it was asked whether to look
