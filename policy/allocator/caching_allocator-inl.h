@@ -88,7 +88,7 @@ std::uint64_t CachingAllocator<B>::allocate_large(std::uint64_t bytes, Allocatio
     }
     const Changing changing(*this);
     SegmentHeap::Request request(bytes);
-    if (!heap_.take(&request, SegmentHeap::Place::proper)) {
+    if (!heap_.take_large(&request, SegmentHeap::Place::proper)) {
         if (const std::uint64_t address = from_deferred(bytes)) return address;
         if (!find_memory(&request, denied)) return 0;
     }
@@ -449,7 +449,6 @@ template <Backing B>
 Statistics CachingAllocator<B>::statistics() {
     Statistics now;
     LockGuard threads(threads_.mutex());
-    LockGuard deferred(deferred_.mutex());
     LockGuard heap(heap_.mutex());
     threads_.add_to(&now);
     heap_.add_to(&now);

@@ -10,16 +10,6 @@ namespace {
 
 constexpr std::uint64_t saturated_sum(std::uint64_t a, std::uint64_t b) { return a > ~0ull - b ? ~0ull : a + b; }
 
-// Where a large block begins. Drivers put memory of 2 MiB and more on a boundary of 2 MiB, and promise nothing of what
-// is smaller. Which boundary programs need is that of the host's pages, for a dma-buf, and of the GPU's pages of 64 KiB
-// where they map them (gdrcopy); huge blocks have segments to themselves anyhow. On 2 MiB for all, a tenth of a slice
-// would be lost in between.
-constexpr std::uint64_t alignment_of(std::uint64_t bytes) {
-    constexpr std::uint64_t kHostPage = 4096;
-    if (bytes < GrowthPolicy::kGranule) return kHostPage;
-    return GrowthPolicy::huge(bytes) ? GrowthPolicy::kGranule : SizeClass::kGranule;
-}
-
 }  // namespace
 
 void SegmentHeap::open(AddressMap& map, bool preallocate) {
@@ -58,15 +48,7 @@ bool SegmentHeap::serve_ready(Request* request) {
 inline bool SegmentHeap::serve(Request* request, Place place) {
     if (request->small())
         return serve_ready(request) || (spans_.make(request->size_class, &owner_, place) && serve_ready(request));
-    Block* block = segments_.take(request->need, alignment_of(request->need), place);
-    if (!block) return false;
-    block->requested = request->bytes;
-    map_->set_new(block);
-    traffic_.allocate(block->bytes, request->bytes);
-    moved_.add(block->bytes);
-    request->got.address = block->address;
-    request->used = used();
-    return true;
+    return serve_large(request, place);
 }
 
 bool SegmentHeap::take(Request* request, Place place) {
@@ -84,13 +66,6 @@ unsigned SegmentHeap::take(unsigned size_class, SmallBlock* into, unsigned most)
     const unsigned taken = spans_.take(size_class, into, most);
     moved_.add(taken * SizeClass::bytes(size_class));
     return taken;
-}
-
-void SegmentHeap::free(Block* block) {
-    LockGuard lock(mutex_);
-    traffic_.free(block->bytes, block->requested);
-    moved_.add(block->bytes);
-    segments_.give_back(block);
 }
 
 void SegmentHeap::free_small(const SmallBlock& block, unsigned size_class, std::uint64_t requested) {
