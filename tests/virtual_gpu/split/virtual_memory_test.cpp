@@ -162,8 +162,9 @@ TEST_CASE("physical memory that the driver refuses, or that there is no memory t
     CHECK(into == kUntouched);
     CHECK_FALSE(scene.owner(made).known);
     answer = CUDA_SUCCESS;
+    REQUIRE(scene.create(&into, 1) == CUDA_SUCCESS);  // the registry has its first memory
     CUresult result = CUDA_SUCCESS;
-    // Until the registry would have to grow.
+    // Until it would have to grow.
     for (int i = 0; result == CUDA_SUCCESS && i < 10'000; i++) {
         into = kUntouched;
         const NoMemory none;
