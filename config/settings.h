@@ -61,8 +61,8 @@ struct Entry {
     /// As written: "40%".
     std::string_view value;
     /// limit, headroom, group-limit: bytes; fraction: parts of Fraction::kWhole; wait: milliseconds; wait,
-    /// per-process, oversubscribe, summary and no-framework-env: kForEver for yes; idle-release: milliseconds, or 0; allocator:
-    /// AllocatorMode; free: FreeMode; split: how many equal parts, 0 for sizes; other keys: 0.
+    /// per-process, oversubscribe, summary and no-framework-env: kForEver for yes; idle-release: milliseconds, or 0;
+    /// allocator: AllocatorMode; free: FreeMode; split: how many equal parts, 0 for sizes; other keys: 0.
     std::uint64_t number = 0;
     /// "--limit", "CUSLICE_LIMIT", "/etc/cuslice/cuslice.toml:3:1", and "ceiling " before it for a ceiling.
     std::string_view origin;
