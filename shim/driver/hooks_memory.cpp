@@ -73,7 +73,11 @@ auto pitch_bytes(const Size* pitch, std::uint64_t width, std::uint64_t height) {
 [[gnu::cold, gnu::noinline]] CUresult allocate_with_context(CUdeviceptr* pointer, std::uint64_t bytes) {
     return counted_allocation(
         Function::cuMemAlloc_v2, Kind::memory, 0, pointer,
-        [&](CUdeviceptr* made) { return CUSLICE_REAL(cuMemAlloc_v2)(made, bytes); }, free_again);
+        [&](CUdeviceptr* made) {
+            return ask_driver(*process().current().gpu, bytes,
+                              [&] { return CUSLICE_REAL(cuMemAlloc_v2)(made, bytes); });
+        },
+        free_again);
 }
 
 // Where the limit is without the context, what CUDA's own libraries take for themselves comes on top as well: a program

@@ -107,6 +107,12 @@ TEST_CASE("what CUDA's own libraries allocate comes on top of a limit plus the c
         CHECK(beside.guest.code("alloc all " + text(kGiB)) == 0);
         CHECK(beside.held() == before);
     }
+    // Where the GPU itself has no more, what is cached makes room.
+    Beside cached({"CUSLICE_LIMIT=1600MiB+context", "CUSLICE_ALLOCATOR=growth"});
+    REQUIRE(cached.guest.code("alloc all " + text(1600 * kMiB)) == 0);
+    CHECK(cached.guest.code("workspace " + kLibrary + " handle " + text(200 * kMiB)) == 2);
+    REQUIRE(cached.guest.code("free all") == 0);
+    CHECK(cached.guest.code("workspace " + kLibrary + " handle " + text(200 * kMiB)) == 0);
     // Of a plain limit it is a part, as everything is.
     Beside plain({"CUSLICE_LIMIT=1024MiB"});
     plain.fill();
