@@ -19,21 +19,23 @@ cmake -S . -B build/fuzz -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=cl
     -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1" -DCUSLICE_SANITIZE=address,undefined,fuzzer-no-link -DCUSLICE_FUZZ=ON >/dev/null
 cmake --build build/fuzz --target fuzzers --parallel "$(nproc)" >build/fuzz/build.log || { cat build/fuzz/build.log >&2; exit 1; }
 cd build/fuzz
-for what in config ledger allocator; do
-    mkdir -p "corpus/$what"
-    # What is valid to begin with, so that it finds its way from there.
-    if [ "$what" = config ]; then
-        printf '\x000.4,0=40%%' >corpus/config/fraction
-        printf '\x064GiB,GPU-5f=2048MiB' >corpus/config/limit
-        printf '\x300=1GiB@1+rest@0,GPU-7=512MiB@3' >corpus/config/split
-        printf '\x02oversubscribe = true\n[memory]\nsplit = 4\n[gpu.0]\nsplit = ["1GiB", "rest"]\n' >corpus/config/split_toml
-        printf '\x052,GPU-5f1c0d10,1gpu, 0' >corpus/config/visible
-        printf '\x011;flag.0 limit 0 2GiB --limit;environment.1 headroom * 1MiB CUSLICE_HEADROOM' >corpus/config/handover
-        printf '\x02log = "info"\n[memory]\nfraction = 0.4\n[gpu.0]\nlimit = "4GiB"\n[ceiling]\nfraction = 0.5\n' >corpus/config/toml
-        printf '\x03CUSLICE_LIMIT=0=4GiB\0CUSLICE_WAIT=10m\0' >corpus/config/environment
-        printf '\x04CUDA_DEVICE_MEMORY_LIMIT=1g\0CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G\0' >corpus/config/others
-    fi
-    "tests/fuzz/fuzz_$what" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 "corpus/$what" \
-        >"$what.log" 2>&1 || { tail -40 "$what.log" >&2; echo "fuzz: $what failed" >&2; exit 1; }
-    echo "fuzz: $what: $(sed -n 's/^stat::number_of_executed_units: *//p' "$what.log") inputs in $seconds s, none failed"
-done
+mkdir -p corpus/config corpus/ledger corpus/allocator
+# What is valid to begin with, so that it finds its way from there.
+printf '\x000.4,0=40%%' >corpus/config/fraction
+printf '\x064GiB,GPU-5f=2048MiB' >corpus/config/limit
+printf '\x300=1GiB@1+rest@0,GPU-7=512MiB@3' >corpus/config/split
+printf '\x02oversubscribe = true\n[memory]\nsplit = 4\n[gpu.0]\nsplit = ["1GiB", "rest"]\n' >corpus/config/split_toml
+printf '\x052,GPU-5f1c0d10,1gpu, 0' >corpus/config/visible
+printf '\x011;flag.0 limit 0 2GiB --limit;environment.1 headroom * 1MiB CUSLICE_HEADROOM' >corpus/config/handover
+printf '\x02log = "info"\n[memory]\nfraction = 0.4\n[gpu.0]\nlimit = "4GiB"\n[ceiling]\nfraction = 0.5\n' >corpus/config/toml
+printf '\x03CUSLICE_LIMIT=0=4GiB\0CUSLICE_WAIT=10m\0' >corpus/config/environment
+printf '\x04CUDA_DEVICE_MEMORY_LIMIT=1g\0CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G\0' >corpus/config/others
+
+fuzz_one() {
+    "tests/fuzz/fuzz_$1" -max_total_time="$2" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 "corpus/$1" \
+        >"$1.log" 2>&1 || { tail -40 "$1.log" >&2; echo "fuzz: $1 failed" >&2; return 1; }
+    echo "fuzz: $1: $(sed -n 's/^stat::number_of_executed_units: *//p' "$1.log") inputs in $2 s, none failed"
+}
+export -f fuzz_one
+# Each has one thread.
+printf '%s\0' config ledger allocator | xargs -0 -n 1 -P "$(nproc)" bash -c 'fuzz_one "$1" "$0"' "$seconds" || exit 1
