@@ -37,13 +37,16 @@ inline constexpr int kSlower = 20, kInstructions = 500;
 #elif defined(__SANITIZE_ADDRESS__)
 inline constexpr int kSlower = 20, kInstructions = 20;
 #else
-inline constexpr int kSlower = 1, kInstructions = 1;
+inline constexpr int kSlower = 1, kInstructions = 3;
 #endif
 
 /// How often: `usual` in a test run, less under a sanitizer, `full` where CUSLICE_TEST_FULL is set.
 inline int rounds(int usual, int full) {
     return std::getenv("CUSLICE_TEST_FULL") ? full : usual / kSlower + (usual % kSlower != 0);
 }
+
+/// Of how many instructions one is tried in one situation: each where CUSLICE_TEST_FULL is set.
+inline int instruction_step() { return std::getenv("CUSLICE_TEST_FULL") ? 1 : kInstructions; }
 
 /// Runs work(thread) on so many threads, all at once, and waits for them.
 inline void on_threads(unsigned threads, const std::function<void(unsigned)>& work) {
