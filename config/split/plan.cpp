@@ -118,9 +118,13 @@ bool split_by_size(const Task& task, WrittenSplit& written, ConfigError& error) 
 
 bool add_parts(const Task& task, const WrittenSplit& written, Ordered& ordered, ConfigError& error) {
     for (std::size_t i = 0; i < written.count; ++i) {
-        const VirtualPart part{
-            task.place, static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(written.count),
-            true,       written.parts[i].bytes,       written.plus_context || task.slice.plus_context};
+        const VirtualPart part{task.place,
+                               static_cast<std::uint8_t>(i),
+                               static_cast<std::uint8_t>(written.count),
+                               true,
+                               written.parts[i].bytes,
+                               written.plus_context || task.slice.plus_context,
+                               written.parts[i].priority};
         const unsigned place = written.parts[i].place;
         if (ordered.add(part, place)) continue;
         Reason why;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "config/config_error.h"
@@ -14,12 +15,13 @@ namespace cuslice {
 
 /// One virtual GPU: a part of a GPU that is split, or a whole one that is not.
 struct VirtualPart {
-    std::uint8_t gpu = 0;       // place in the list of GPUs that was split
-    std::uint8_t part = 0;      // which of the GPU's parts, from 0, as they are written
-    std::uint8_t parts = 1;     // into how many it is split; 1 with `split` false: not at all
-    bool split = false;         // false: its memory and its identity are the GPU's own
-    std::uint64_t bytes = 0;    // of a part: its limit
-    bool plus_context = false;  // of a part: its share of the context comes on top of that
+    std::uint8_t gpu = 0;              // place in the list of GPUs that was split
+    std::uint8_t part = 0;             // which of the GPU's parts, from 0, as they are written
+    std::uint8_t parts = 1;            // into how many it is split; 1 with `split` false: not at all
+    bool split = false;                // false: its memory and its identity are the GPU's own
+    std::uint64_t bytes = 0;           // of a part: its limit
+    bool plus_context = false;         // of a part: its share of the context comes on top of that
+    std::optional<int> priority = {};  // of a part: of streams that the program gives none
 };
 
 /// The virtual GPUs of a process, in the order in which the program counts them.

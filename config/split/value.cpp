@@ -53,7 +53,23 @@ bool read_place(std::string_view text, unsigned& place, Reason& why) {
     return place <= kMaxPlace || refuse("a place is a number up to 9999", why);
 }
 
+bool read_priority(std::string_view text, std::optional<int>& priority, Reason& why) {
+    const bool urgent = starts_with(text, "-");
+    const std::string_view digits = slice(text, urgent ? 1 : 0);
+    if (text.find('@') != text.npos) return refuse("a part's place comes before its priority, as 1GiB@1:-1", why);
+    if (!all_digits(digits))
+        return refuse("a whole number is needed after the colon, the priority of the part's streams, as 1GiB:-1+rest",
+                      why);
+    const auto amount = static_cast<int>(count_of(digits, kFarthestPriority));
+    priority = urgent ? -amount : amount;
+    return amount <= static_cast<int>(kFarthestPriority) ||
+           refuse("a priority is a whole number from -32 to 32; GPUs have 0 down to -5, or less of that", why);
+}
+
 bool read_part(std::string_view text, WrittenPart& part, Reason& why) {
+    const std::size_t colon = text.find(':');
+    if (colon != text.npos && !read_priority(slice(text, colon + 1), part.priority, why)) return false;
+    text = slice(text, 0, colon);
     const std::size_t at = text.find('@');
     if (at != text.npos && !read_place(slice(text, at + 1), part.place, why)) return false;
     const std::string_view size = slice(text, 0, at);
@@ -99,9 +115,12 @@ bool read_split(std::string_view text, WrittenSplit& written, Reason& why) {
     written.plus_context = has_plus_context(text);
     text = without_plus_context(text);
     if (all_digits(text)) return read_equal(text, written.equal, why);
-    const std::size_t at = text.find('@');
-    if (text.find('+') == text.npos && at != text.npos && all_digits(slice(text, 0, at)))
-        return refuse("equal parts have no places in an order: they are all alike; sizes have, as 1GiB@1+2GiB@0", why);
+    const std::size_t mark = text.find_first_of("@:");
+    if (text.find('+') == text.npos && mark != text.npos && all_digits(slice(text, 0, mark)))
+        return refuse(text[mark] == '@'
+                          ? "equal parts have no places in an order: they are all alike; sizes have, as 1GiB@1+2GiB@0"
+                          : "equal parts have no priorities: they are all alike; sizes have, as 1GiB:-1+2GiB:0",
+                      why);
     return read_sizes(text, written, why);
 }
 

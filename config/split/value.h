@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "config/config_error.h"
@@ -17,12 +18,18 @@ inline constexpr std::uint64_t kMinPart = 64ull << 20;  // bytes
 /// A part without a place in the order, which comes after all that have one.
 inline constexpr unsigned kNoPlace = ~0u;
 
+/// A stream priority is from -32 to 32 as far as is known without a GPU. NVIDIA's have 0 down to -1, -2 or -5, and say
+/// which (cuCtxGetStreamPriorityRange).
+inline constexpr unsigned kFarthestPriority = 32;
+
 /// One size as it is written.
 struct WrittenPart {
     /// Of the rest: 0, until its GPU is known.
     std::uint64_t bytes = 0;
     unsigned place = kNoPlace;
     bool rest = false;
+    /// Of its streams, as CUDA has it: lower is more urgent. None: they have what the driver gives them.
+    std::optional<int> priority;
 };
 
 /// A value of `split`, taken apart.
@@ -44,7 +51,8 @@ struct WrittenSplit {
 
 /// Reads a value of `split`: a number of equal parts (4; 1 leaves the GPU whole), or sizes with a plus between them,
 /// one of which may be the rest (1GiB+2GiB, 1GiB+rest). All sizes, or none, may have a place in the order of all the
-/// program's GPUs behind them (1GiB@1+2GiB@0). "+context" after the last one (plus_context.h) holds for all. Pure.
+/// program's GPUs behind them (1GiB@1+2GiB@0), and any of them a stream priority behind that (1GiB@1:-1+2GiB@0, or
+/// 1GiB:-1+2GiB). "+context" after the last one (plus_context.h) holds for all. Pure.
 bool read_split(std::string_view text, WrittenSplit& written, Reason& why);
 
 /// The same where only the number of equal parts is wanted: 0 if there are sizes. Pure.

@@ -23,6 +23,7 @@ constinit std::atomic<bool> reported{false};
 constinit std::atomic<bool> named_missing[kFunctionCount]{};
 
 constinit std::atomic<bool> named_unsupported[kFunctionCount]{};
+constinit std::atomic<bool> named_priority[VirtualParts::kMax]{};
 
 void report_unsupported(const char* symbol) {
     for (std::size_t i = 0; i < kFunctionCount; i++) {
@@ -32,6 +33,28 @@ void report_unsupported(const char* symbol) {
     }
     LogLine line;
     log_line(LogLevel::warn, line.append(symbol).append(" is not supported where a GPU is split"));
+}
+
+// As a setting that can't be served is refused, whatever is logged; once for each part.
+void report_bad_priority(const Split::Device& part, int least, int greatest) {
+    const auto ordinal = static_cast<int>(&part - split().device(0));
+    if (named_priority[ordinal].exchange(true, std::memory_order_relaxed)) return;
+    const GpuIdentity& gpu = process().gpu(ordinal).physical().identity();
+    const Entry* entry = find(process().settings(), Key::split, gpu);
+    if (!entry) return;
+    const auto append = [](Reason& text, int number) -> Reason& {
+        if (number < 0) text.append("-");
+        return text.append_number(static_cast<std::uint64_t>(number < 0 ? -number : number));
+    };
+    Reason value, why;
+    if (entry->selector.kind != GpuSelector::Kind::every) value.append(entry->selector.text).append("=");
+    value.append(entry->value);
+    append(why.append("the GPU has no stream priority "), *part.part.priority);
+    append(why.append(": it has "), least).append(" (the least urgent) to ");
+    append(why, greatest).append(" (the most urgent)");
+    ConfigError error;
+    error.set(entry->origin, value.view(), why.view());
+    log_to_stderr(line_of(error).view());
 }
 
 CUresult not_loaded() { return CUDA_ERROR_NOT_INITIALIZED; }
@@ -103,6 +126,7 @@ void report(Readiness readiness) {
 
 Readiness load_and_report() {
     split().on_refusal = report_unsupported;
+    split().on_bad_priority = report_bad_priority;
     process().on_new_context = new_context;
     const Readiness now = process().load();
     if (!reported.exchange(true, std::memory_order_acq_rel)) {

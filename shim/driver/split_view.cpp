@@ -47,6 +47,13 @@ constexpr SplitView kView{
     .siblings = [](int a, int b) { return split().siblings(a, b); },
     .make_current = make_current,
     .has_company = [](int ordinal) { return virtual_contexts().has_company(virtual_contexts().primary(ordinal)); },
+    .priority_of =
+        [](int ordinal, int* priority) {
+            const Split::Device* device = split().device(ordinal);
+            if (!device || !device->part.priority) return false;
+            *priority = *device->part.priority;
+            return true;
+        },
 };
 
 }  // namespace

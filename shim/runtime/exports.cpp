@@ -5,6 +5,7 @@
 #include "shim/runtime/peers.h"
 #include "shim/runtime/places.h"
 #include "shim/runtime/pools.h"
+#include "shim/runtime/streams.h"
 
 namespace cuslice::runtime {
 

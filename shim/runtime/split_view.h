@@ -20,6 +20,8 @@ struct SplitView {
     int (*make_current)(int ordinal);
     // Whether another part of its GPU is in use.
     bool (*has_company)(int ordinal);
+    // What the streams of a part get that are made without naming a priority. False: it has none.
+    bool (*priority_of)(int ordinal, int* priority);
 };
 
 }  // namespace cuslice

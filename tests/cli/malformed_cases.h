@@ -45,6 +45,8 @@ struct Malformed {
     "is a fraction: a part is a size, as 1GiB, or the rest; a number alone, as 4, is so many equal parts"
 #define ALL_OR_NONE "either each part has a place in the order, as in 1GiB@1+2GiB@0, or none has"
 #define NO_PLACE "a number is needed after the @, the part's place in the order, as 1GiB@1+2GiB@0"
+#define NO_PRIORITY "a whole number is needed after the colon, the priority of the part's streams, as 1GiB:-1+rest"
+#define FAR_PRIORITY "a priority is a whole number from -32 to 32; GPUs have 0 down to -5, or less of that"
 #define GPU_TABLE "a table is needed for each GPU, as [gpu.0] or [gpu.\"GPU-5f\"]"
 #define WAIT_FORM "yes, no, or how long at most, with its unit: 500ms, 90s, 10m, 2h"
 #define NO_GROUP "a limit of which group? it needs --group NAME; for this program alone use --limit"
@@ -188,6 +190,19 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--split=0=1GiB@-1", "--split: 0=1GiB@-1: " NO_PLACE},
     {Where::option, "--split=0=1GiB@1@2", "--split: 0=1GiB@1@2: " NO_PLACE},
     {Where::option, "--split=0=1GiB@10000", "--split: 0=1GiB@10000: a place is a number up to 9999"},
+    {Where::option, "--split=0=4:-1",
+     "--split: 0=4:-1: equal parts have no priorities: they are all alike; sizes have, as 1GiB:-1+2GiB:0"},
+    {Where::option, "--split=0=1GiB:", "--split: 0=1GiB:: " NO_PRIORITY},
+    {Where::option, "--split=0=1GiB:-+rest", "--split: 0=1GiB:-+rest: " NO_PRIORITY},
+    {Where::option, "--split=0=1GiB:high", "--split: 0=1GiB:high: " NO_PRIORITY},
+    {Where::option, "--split=0=1GiB:--1", "--split: 0=1GiB:--1: " NO_PRIORITY},
+    {Where::option, "--split=0=1GiB:0:1", "--split: 0=1GiB:0:1: " NO_PRIORITY},
+    {Where::option, "--split=0=1GiB:1.5", "--split: 0=1GiB:1.5: " NO_PRIORITY},
+    {Where::option, "--split=0=1GiB:-33", "--split: 0=1GiB:-33: " FAR_PRIORITY},
+    {Where::option, "--split=0=1GiB:4294967296", "--split: 0=1GiB:4294967296: " FAR_PRIORITY},
+    {Where::option, "--split=0=1GiB:-1@1",
+     "--split: 0=1GiB:-1@1: a part's place comes before its priority, as 1GiB@1:-1"},
+    {Where::option, "--split=:-1+1GiB", "--split: :-1+1GiB: " EMPTY_PART},
     {Where::option, "--split=0=2,0=4", "--split: 0=4: given twice for the same GPU: 2 by --split; keep one of them"},
     {Where::option, "--split=0=1GiB,2GiB", "--split: 2GiB: " WHICH_GPU},
     {Where::option, "--split=0=1GiB,1=2,rest", "--split: rest: " WHICH_GPU},

@@ -27,6 +27,7 @@ std::string plan(const Given& given, std::span<const GpuIdentity> gpus = kGpus,
         text += static_cast<char>('a' + part.part);
         text += " " + std::to_string(part.bytes / kMiB);
         if (part.plus_context) text += "+";
+        if (part.priority) text += ":" + std::to_string(*part.priority);
     }
     return text;
 }
@@ -89,6 +90,15 @@ TEST_CASE("an order is that of TensorFlow's device_ordinal: by place, then as wr
     CHECK(plan({.split = "0=2,1=1GiB@0"}) ==
           "cuslice: --split: 1=1GiB@0: GPU 1's parts have places in the order, and those of GPU 0 have none: all need "
           "them, or none");
+}
+
+TEST_CASE("any part may have a stream priority behind its size or its place, and goes where it would go without") {
+    CHECK(plan({.split = "0=1GiB:-1+rest:0"}) == "0a 1024:-1, 0b 2048:0, 1, 2");
+    CHECK(plan({.split = "0=1GiB+rest:-5,1=1GiB:2"}) == "0a 1024, 0b 2048:-5, 1a 1024:2, 2");
+    CHECK(plan({.split = "0=1GiB@1:-1+2GiB@0"}) == "0b 2048, 0a 1024:-1, 1, 2");
+    CHECK(plan({.split = "0=1GiB:-2+2GiB:-00+context"}) == "0a 1024+:-2, 0b 2048+:0, 1, 2");
+    CHECK(plan({.split = "0=1GiB:-32+1GiB:32"}) == "0a 1024:-32, 0b 1024:32, 1, 2");
+    CHECK(plan({.split = "0001:81:00.0=1GiB:-1"}) == "0, 1, 2a 1024:-1");
 }
 
 TEST_CASE("parts that are more than the slice are refused, with what would be right") {

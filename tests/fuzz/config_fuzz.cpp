@@ -85,6 +85,7 @@ void split(const Settings& settings) {
         there |= 1u << part.gpu;
         if (!part.split) continue;
         expect(part.bytes >= kMinPart && part.part < part.parts && part.bytes <= left[part.gpu]);
+        expect(!part.priority || std::abs(*part.priority) <= static_cast<int>(kFarthestPriority));
         if (over == nullptr || over->number == 0) left[part.gpu] -= part.bytes;
     }
     expect(there == 7);

@@ -88,6 +88,20 @@ TEST_CASE("a program on the runtime sees every part as a GPU, and uses each to i
     }
 }
 
+TEST_CASE("through the runtime, a stream that is given no priority has the part's") {
+    const Way& way = GENERATE(kWays[0], kWays[1], kWays[2], kWays[3]);
+    INFO(way.program);
+    Folder books;
+    const Outcome outcome = run({kGuests + "/" + way.program},
+                                split_in("0=4GiB:-1+4GiB+4GiB:-5", "1xa100-40g", books.path(), way.environment));
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.exit_code == 0);
+    const Words lines = split_lines(outcome.out);
+    CHECK(lines_that_begin("wrong", lines) == Words{"wrong 0"});
+    CHECK(lines_that_begin("priority", lines) ==
+          Words{"priority 0 -1 -1 -3", "priority 1 0 0 -3", "priority 2 -5 -5 -3", "priority unset -1 -1 -3"});
+}
+
 TEST_CASE("without a split the runtime shim changes nothing") {
     const Way& way = GENERATE(kWays[0], kWays[3]);
     Folder books, plain_books;

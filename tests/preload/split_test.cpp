@@ -86,6 +86,49 @@ TEST_CASE("parts that are more than their GPU together are refused by the GPU's 
     CHECK(said[0].find("The limit is from CUSLICE_LIMIT. ") != std::string::npos);
 }
 
+TEST_CASE("a stream that is given no priority has the part's, whatever made its context") {
+    const Folder books;
+    Guest guest(Guest::route("linked"),
+                sliced(kGpu, books.path(), Words{"CUSLICE_SPLIT=0=512MiB@1:-1+512MiB@0+512MiB@2:-5"}));
+    REQUIRE(guest.code("init") == 0);
+    const auto priority_of = [&](const std::string& stream) {
+        REQUIRE(guest.code("stream " + stream) == 0);
+        return guest.ask("priority " + split_words(stream)[0]);
+    };
+    for (const auto& [part, own] : {std::pair{"0", "0 0"}, {"1", "0 -1"}, {"2", "0 -5"}}) {
+        CAPTURE(part);
+        REQUIRE(guest.code(std::string("retain ") + part) == 0);
+        REQUIRE(guest.code(std::string("current ") + part) == 0);
+        CHECK(priority_of("plain") == own);
+        CHECK(priority_of("named 0") == "0 0");
+        CHECK(priority_of("urgent -3") == "0 -3");
+        CHECK(guest.ask("priority") == "0 0");
+        REQUIRE(guest.code(std::string("create own ") + part) == 0);
+        CHECK(priority_of("other") == own);
+        REQUIRE(guest.code("destroy own") == 0);
+    }
+    CHECK(guest.finish() == 0);
+    CHECK(guest.complaints().empty());
+}
+
+TEST_CASE("a part's priority that its GPU lacks is refused with the part's contexts, and the others work") {
+    const Folder books;
+    const Words settings{"CUSLICE_SPLIT=0=512MiB:-6+512MiB+rest:1"};
+    Guest guest(Guest::route("linked"), sliced(kGpu, books.path(), settings));
+    REQUIRE(guest.code("init") == 0);
+    for (const char* first : {"retain 0", "create own 0", "retain 2", "retain 0"}) CHECK(guest.code(first) == 1);
+    CHECK(books_of(books.path(), guest.pid()).contexts == 0);
+    CHECK(books_of(books.path(), guest.pid()).used == 0);
+    REQUIRE(guest.code("retain 1") == 0);
+    REQUIRE(guest.code("current 1") == 0);
+    CHECK(guest.code("retain 0") == 1);
+    CHECK(guest.code("alloc some " + text(kMiB)) == 0);
+    CHECK(guest.finish() == 0);
+    const std::string line = "cuslice: CUSLICE_SPLIT: 0=512MiB:-6+512MiB+rest:1: the GPU has no stream priority ";
+    const std::string has = ": it has 0 (the least urgent) to -5 (the most urgent)";
+    CHECK(guest.complaints() == Words{line + "-6" + has, line + "1" + has});
+}
+
 TEST_CASE("however many contexts there are, the GPU has one, and none after the last of them") {
     Parts parts(4);
     CHECK(parts.held().contexts == 0);

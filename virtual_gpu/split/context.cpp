@@ -3,6 +3,7 @@
 #include "virtual_gpu/split/current_context.h"
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/handle_registry.h"
+#include "virtual_gpu/split/stream.h"
 #include "virtual_gpu/split/stream_ordered.h"
 #include "virtual_gpu/split/translate.h"
 
@@ -23,8 +24,12 @@ CUresult create(CUcontext* handle, unsigned flags, CUdevice ordinal, Call call) 
     CUcontext real = nullptr;
     CUresult result = CUSLICE_PHYSICAL(cuDevicePrimaryCtxRetain)(&real, device->physical);
     if (result != CUDA_SUCCESS) return result;
-    VirtualContext* context = virtual_contexts().create(ordinal, real, flags);
-    result = context ? CurrentVirtual::push({context, real}) : CUDA_ERROR_OUT_OF_MEMORY;
+    result = check_priority(*device, real);
+    VirtualContext* context = nullptr;
+    if (result == CUDA_SUCCESS) {
+        context = virtual_contexts().create(ordinal, real, flags);
+        result = context ? CurrentVirtual::push({context, real}) : CUDA_ERROR_OUT_OF_MEMORY;
+    }
     if (result == CUDA_SUCCESS) {
         *handle = context->handle();
         return result;

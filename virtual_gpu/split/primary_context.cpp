@@ -2,6 +2,7 @@
 #include "virtual_gpu/split/context_end.h"
 #include "virtual_gpu/split/current_context.h"
 #include "virtual_gpu/split/functions.h"
+#include "virtual_gpu/split/stream.h"
 #include "virtual_gpu/split/stream_ordered.h"
 #include "virtual_gpu/split/translate.h"
 
@@ -85,8 +86,13 @@ CUSLICE_SPLIT(cuDevicePrimaryCtxRetain, handle, ordinal) {
         virtual_contexts().use(context);
     } else {
         CUcontext real = nullptr;
-        const CUresult result = CUSLICE_PHYSICAL(cuDevicePrimaryCtxRetain)(&real, device->physical);
+        CUresult result = CUSLICE_PHYSICAL(cuDevicePrimaryCtxRetain)(&real, device->physical);
         if (result != CUDA_SUCCESS) return result;
+        result = check_priority(*device, real);
+        if (result != CUDA_SUCCESS) {
+            CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(device->physical);
+            return result;
+        }
         virtual_contexts().begin(context, real);
     }
     *handle = context.handle();

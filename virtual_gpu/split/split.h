@@ -50,6 +50,9 @@ class Split {
     bool (*find_owner)(CUdeviceptr base, int* gpu, CUcontext* context) = nullptr;
     // Told of each call of a function that is not supported here; set before install_split().
     void (*on_refusal)(const char* symbol) = nullptr;
+    // Told each time a context of a part is refused as its GPU doesn't have the part's priority, but from the least
+    // urgent to the greatest (a lower number); set before install_split().
+    void (*on_bad_priority)(const Device& part, int least, int greatest) = nullptr;
 
   private:
     bool installed_ = false, open_ = false;

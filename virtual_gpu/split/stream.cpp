@@ -28,10 +28,34 @@ int device_of(CUstream stream) {
     return owner.known ? owner.device : CurrentVirtual::device();
 }
 
+std::optional<int> current_priority() {
+    const Split::Device* part = split().device(CurrentVirtual::device());
+    return part ? part->part.priority : std::nullopt;
+}
+
+CUresult check_priority(const Split::Device& part, CUcontext real) {
+    if (!part.part.priority) return CUDA_SUCCESS;
+    CUresult result = CUSLICE_PHYSICAL(cuCtxPushCurrent_v2)(real);
+    if (result != CUDA_SUCCESS) return result;
+    int least = 0, greatest = 0;
+    result = CUSLICE_PHYSICAL(cuCtxGetStreamPriorityRange)(&least, &greatest);
+    CUSLICE_PHYSICAL(cuCtxPopCurrent_v2)(&real);
+    if (result != CUDA_SUCCESS) return result;
+    // The most urgent is the lowest number.
+    if (greatest <= *part.part.priority && *part.part.priority <= least) return CUDA_SUCCESS;
+    if (split().on_bad_priority) split().on_bad_priority(part, least, greatest);
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
 namespace {
 
 constexpr auto create = [](auto real, CUstream* stream, auto... how) {
     return make_stream(stream, [&](CUstream* made) { return real(made, how...); });
+};
+constexpr auto create_plain = [](auto real, CUstream* stream, unsigned flags) {
+    const std::optional<int> priority = current_priority();
+    return priority ? create(CUSLICE_PHYSICAL(cuStreamCreateWithPriority), stream, flags, *priority)
+                    : create(real, stream, flags);
 };
 constexpr auto destroy = [](auto real, CUstream stream) {
     return destroy_registered(HandleKind::stream, stream, [&] { return real(stream); });
@@ -52,7 +76,7 @@ constexpr auto get_device = [](auto real, CUstream stream, CUdevice* device) {
 
 namespace split_driver {
 
-CUSLICE_SPLIT_FORM(cuStreamCreate, create, stream, flags)
+CUSLICE_SPLIT_FORM(cuStreamCreate, create_plain, stream, flags)
 CUSLICE_SPLIT_FORM(cuStreamCreateWithPriority, create, stream, flags, priority)
 CUSLICE_SPLIT_FORM(cuStreamDestroy, destroy, stream)
 CUSLICE_SPLIT_FORM(cuStreamDestroy_v2, destroy, stream)

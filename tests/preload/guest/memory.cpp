@@ -91,11 +91,19 @@ void add_memory_commands(Commands& commands) {
     commands["freeold"] = [](Program& p, const Words& w) {
         return answer(p.driver.cuMemFree(static_cast<CUdeviceptr_v1>(p.blocks.at(w.at(0)))));
     };
-    // stream NAME: its handle
+    // stream NAME [PRIORITY]: its handle
     commands["stream"] = [](Program& p, const Words& w) {
         CUstream& stream = p.streams[w.at(0)];
-        const CUresult result = p.driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+        constexpr unsigned kFlags = CU_STREAM_NON_BLOCKING;
+        const CUresult result = w.size() > 1 ? p.driver.cuStreamCreateWithPriority(&stream, kFlags, std::stoi(w[1]))
+                                             : p.driver.cuStreamCreate(&stream, kFlags);
         return answer(result, reinterpret_cast<std::uintptr_t>(stream));
+    };
+    // priority [STREAM]: of the legacy default one without a name
+    commands["priority"] = [](Program& p, const Words& w) {
+        int priority = 99;
+        const CUresult result = p.driver.cuStreamGetPriority(w.empty() ? nullptr : p.streams.at(w[0]), &priority);
+        return answer(result, priority);
     };
     commands["unstream"] = [](Program& p, const Words& w) {
         return answer(p.driver.cuStreamDestroy_v2(p.streams.at(w.at(0))));

@@ -149,6 +149,27 @@ cudaMemPool_t pools(int device) {
     return first;
 }
 
+// Of streams in each way to make one, in the order of the line: what the program says, it has.
+void priorities(const char* where) {
+    cudaStream_t streams[3] = {};
+    expect("cudaStreamCreate", CALL(cudaStreamCreate)(&streams[0]), cudaSuccess);
+    expect("cudaStreamCreateWithFlags", CALL(cudaStreamCreateWithFlags)(&streams[1], cudaStreamNonBlocking),
+           cudaSuccess);
+    expect("cudaStreamCreateWithPriority", CALL(cudaStreamCreateWithPriority)(&streams[2], cudaStreamNonBlocking, -3),
+           cudaSuccess);
+    std::printf("priority %s", where);
+    for (const cudaStream_t stream : streams) {
+        int priority = 99;
+        unsigned flags = 99;
+        expect("cudaStreamGetPriority", CALL(cudaStreamGetPriority)(stream, &priority), cudaSuccess);
+        expect("cudaStreamGetFlags", CALL(cudaStreamGetFlags)(stream, &flags), cudaSuccess);
+        expect("a stream's flags", flags, stream == streams[0] ? cudaStreamDefault : cudaStreamNonBlocking);
+        std::printf(" %d", priority);
+        expect("cudaStreamDestroy", CALL(cudaStreamDestroy)(stream), cudaSuccess);
+    }
+    std::printf("\n");
+}
+
 // A node that allocates says on which GPU.
 void graphs(int device) {
     CALL(cudaSetDevice)(device);
@@ -213,6 +234,11 @@ int main() {
     std::vector<std::thread> threads;
     for (int i = 0; i < count; i++) threads.emplace_back([i] { use(i); });
     for (std::thread& thread : threads) thread.join();
+    for (int i = 0; i < count; i++) {
+        CALL(cudaSetDevice)(i);
+        priorities(std::to_string(i).c_str());
+    }
+    std::thread([] { priorities("unset"); }).join();
     expect("a GPU that isn't there", CALL(cudaSetDevice)(count), cudaErrorInvalidDevice);
     expect("the last error", CALL(cudaGetLastError)(), cudaErrorInvalidDevice);
     // What one holds stays when another is reset.

@@ -42,6 +42,12 @@ const SplitView kView{
         return CUDA_SUCCESS;
     },
     .has_company = [](int) { return now->company; },
+    .priority_of =
+        [](int part, int* priority) {
+            if (!now->priorities.count(part)) return false;
+            *priority = now->priorities.at(part);
+            return true;
+        },
 };
 
 // Several of what lies at a pointer, as many as the test says.

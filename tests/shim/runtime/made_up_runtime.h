@@ -20,9 +20,10 @@ struct MadeUpRuntime {
     MadeUpRuntime& operator=(const MadeUpRuntime&) = delete;
 
     bool split = true;
-    int current = -1;      // the part whose context the thread has
-    bool company = false;  // another part of a GPU is in use
-    int version = 13;      // of the runtime that is loaded
+    int current = -1;               // the part whose context the thread has
+    bool company = false;           // another part of a GPU is in use
+    std::map<int, int> priorities;  // of the parts that have one
+    int version = 13;               // of the runtime that is loaded
     CUresult made_current = CUDA_SUCCESS, driver_says = CUDA_SUCCESS;
     cudaError_t runtime_says = cudaSuccess;
     int runtime_device = 1;  // what it puts where it tells a GPU

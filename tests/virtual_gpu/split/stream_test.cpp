@@ -13,6 +13,36 @@ CUresult answer = CUDA_SUCCESS;
 CUcontext context_said = nullptr;
 CUgreenCtx green_said = nullptr;
 std::vector<const void*> destroyed;
+std::vector<int> priorities;  // that streams were made with
+int least = 0, greatest = -5;
+CUresult range_says = CUDA_SUCCESS;
+std::vector<std::string> complaints;
+
+CUresult make_urgent(CUstream* into, unsigned flags, int priority) {
+    priorities.push_back(priority);
+    *into = tests::stream(0x4000 + flags);
+    return CUDA_SUCCESS;
+}
+// Of the context that is current.
+CUresult range(int* lowest, int* highest) {
+    if (MadeUpDriver::stack().empty() || MadeUpDriver::stack().back() != real_of(0)) return CUDA_ERROR_INVALID_CONTEXT;
+    *lowest = least, *highest = greatest;
+    return range_says;
+}
+
+// The second part has a priority as long as this lives; there is but one split in a process.
+struct Priority {
+    explicit Priority(int priority) { part().priority = priority; }
+    ~Priority() {
+        part().priority.reset();
+        split().on_bad_priority = nullptr;
+        complaints.clear(), priorities.clear();
+        least = 0, greatest = -5, range_says = CUDA_SUCCESS;
+    }
+    Priority(const Priority&) = delete;
+    Priority& operator=(const Priority&) = delete;
+    static VirtualPart& part() { return const_cast<Split::Device*>(split().device(1))->part; }
+};
 
 template <typename Handle, typename... How>
 CUresult make(Handle* into, How...) {
@@ -187,4 +217,62 @@ TEST_CASE("a stream of no context of ours, or whose context has ended, is shown 
     handle_registry().remove(one, HandleKind::stream);
     MadeUpDriver::stack().clear();
     CHECK(device_of(nullptr) == -1);
+}
+
+TEST_CASE("a stream without a priority has the part's that it is made on, and any other its own") {
+    Scene scene;
+    scene.driver.put(Function::cuStreamCreateWithPriority, make_urgent);
+    scene.driver.put(Function::cuCtxGetStreamPriorityRange, range);
+    const Priority priority(-2);
+    CHECK(current_priority() == -2);
+    CUstream one = nullptr;
+    CHECK(split_driver::cuStreamCreate(&one, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    CHECK(one == stream(0x4001));
+    CHECK(device_of(one) == 1);
+    handle_registry().remove(one, HandleKind::stream);
+    CHECK(split_driver::cuStreamCreateWithPriority(&one, 0, 3) == CUDA_SUCCESS);
+    handle_registry().remove(one, HandleKind::stream);
+    CHECK(priorities == std::vector{-2, 3});
+    REQUIRE(split_driver::cuCtxSetCurrent(scene.first) == CUDA_SUCCESS);
+    CHECK_FALSE(current_priority());
+    CHECK(split_driver::cuStreamCreate(&one, 0) == CUDA_SUCCESS);
+    handle_registry().remove(one, HandleKind::stream);
+    CHECK(priorities.size() == 2);
+    MadeUpDriver::stack().clear();
+    CHECK_FALSE(current_priority());
+}
+
+TEST_CASE("a context of a part is refused where the GPU lacks its priority, and nothing is left of it") {
+    Scene scene;
+    scene.driver.put(Function::cuCtxGetStreamPriorityRange, range);
+    const Priority priority(-6);
+    split().on_bad_priority = [](const Split::Device& part, int lowest, int highest) {
+        complaints.push_back(std::to_string(*part.part.priority) + " in " + std::to_string(lowest) + ".." +
+                             std::to_string(highest));
+    };
+    const int before = SplitScene::uses[0];
+    const auto depth = MadeUpDriver::stack().size();
+    CUcontext context = nullptr;
+    CHECK(split_driver::cuDevicePrimaryCtxRetain(&context, 1) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(split_driver::cuCtxCreate_v2(&context, 0, 1) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(complaints == std::vector<std::string>{"-6 in 0..-5", "-6 in 0..-5"});
+    Priority::part().priority = 1;
+    CHECK(split_driver::cuDevicePrimaryCtxRetain(&context, 1) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(complaints.back() == "1 in 0..-5");
+    range_says = CUDA_ERROR_UNKNOWN;
+    CHECK(split_driver::cuDevicePrimaryCtxRetain(&context, 1) == CUDA_ERROR_UNKNOWN);
+    CHECK(complaints.size() == 3);
+    CHECK(context == nullptr);
+    CHECK_FALSE(virtual_contexts().primary(1).lives);
+    CHECK(SplitScene::uses[0] == before);
+    CHECK(MadeUpDriver::stack().size() == depth);
+    // Both ends are the GPU's.
+    range_says = CUDA_SUCCESS;
+    for (const int end : {0, -5}) {
+        Priority::part().priority = end;
+        CHECK(split_driver::cuDevicePrimaryCtxRetain(&context, 1) == CUDA_SUCCESS);
+        CHECK(split_driver::cuDevicePrimaryCtxRelease_v2(1) == CUDA_SUCCESS);
+    }
+    CHECK(complaints.size() == 3);
+    CHECK(MadeUpDriver::stack().size() == depth);
 }
