@@ -147,12 +147,13 @@ void VirtualGpus::show(Environment& environment, const Selection& selection) con
     }
 }
 
-std::optional<Gpu> VirtualGpus::gpu_behind(const Selection& selection, const std::string& uuid) const {
+std::optional<VirtualGpus::Behind> VirtualGpus::behind(const Selection& selection, const std::string& uuid) const {
     Planned planned;
     ConfigError unused;
     if (!selection.split || !split(settings_, selection.gpus, planned, unused)) return std::nullopt;
     for (std::size_t i = 0; i < planned.identities.size(); ++i)
-        if (planned.identities[i].uuid == uuid) return planned.gpus[planned.parts.view()[i].gpu];
+        if (const VirtualPart& part = planned.parts.view()[i]; planned.identities[i].uuid == uuid)
+            return Behind{planned.gpus[part.gpu], part};
     return std::nullopt;
 }
 

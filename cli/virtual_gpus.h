@@ -37,8 +37,13 @@ class VirtualGpus {
     /// and CUDA_VISIBLE_DEVICES is gone, but for what it has selected among an outer launcher's virtual GPUs.
     void show(Environment& environment, const Selection& selection) const;
 
-    /// Of a part's UUID, the GPU that it is a part of.
-    std::optional<Gpu> gpu_behind(const Selection& selection, const std::string& uuid) const;
+    /// What a UUID is of: the GPU, and the part of it, or all of it.
+    struct Behind {
+        Gpu gpu;
+        VirtualPart part;
+    };
+    /// None where nothing is split, or nothing is called so.
+    std::optional<Behind> behind(const Selection& selection, const std::string& uuid) const;
 
   private:
     struct Planned {

@@ -22,8 +22,8 @@ constexpr KeyTraits kKeys[] = {
     {Key::gpus, "gpus", "CUSLICE_GPUS", false, true, false, false, "LIST|any", "all that are visible",
      "the GPUs that the program sees, in this order: 3,2 or GPU-5f,0000:81:00.0; any: one with enough free memory"},
     {Key::split, "split", "CUSLICE_SPLIT", true, true, false, false, "PARTS", "none",
-     "split a GPU into virtual GPUs: 4 (equal), 0=1GiB+2GiB, 0=1GiB+rest, or in an order 0=1GiB@1+2GiB@0; "
-     "with stream priorities 0=1GiB:-1+2GiB"},
+     "split a GPU into virtual GPUs: 4 (equal), 0=1GiB+rest, in an order 0=1GiB@1+2GiB@0, with a priority "
+     "0=1GiB:-1+rest"},
     {Key::oversubscribe, "oversubscribe", "CUSLICE_OVERSUBSCRIBE", false, true, false, true, "yes|no", "no",
      "let the virtual GPUs' sizes add up to more than their GPU; every limit still holds"},
     {Key::group, "group", "CUSLICE_GROUP", false, true, false, false, "NAME", "none",

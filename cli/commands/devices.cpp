@@ -27,6 +27,7 @@ struct Device {
     std::string origin;
     std::optional<Gpu> physical;  // none if it wasn't found
     bool part = false;
+    std::optional<int> priority;  // of a part that has one
     SliceRoom room;
 };
 
@@ -49,10 +50,12 @@ std::vector<Device> join(const std::vector<Gpu>& seen, const std::vector<Gpu>& m
             find_behind(device, physical);
             device.origin = amount_for(settings, identity_of(physical, physical.ordinal), physical.total).origin;
         }
-        if (const auto behind = virtual_gpus.gpu_behind(selection, gpu.uuid)) {
-            find_behind(device, *behind);
-            device.part = behind->uuid != gpu.uuid;
-            if (const Entry* split = find(settings, Key::split, identity_of(*behind, behind->ordinal));
+        if (const auto behind = virtual_gpus.behind(selection, gpu.uuid)) {
+            const Gpu& physical = behind->gpu;
+            find_behind(device, physical);
+            device.part = behind->part.split;
+            device.priority = behind->part.priority;
+            if (const Entry* split = find(settings, Key::split, identity_of(physical, physical.ordinal));
                 split && device.part)
                 device.origin = split->origin;
         }
@@ -83,14 +86,20 @@ std::string text_of_limit(const Device& device) {
     return format_mib(device.seen.total) + (device.room.plus_context ? " + context" : "");
 }
 
+// Priorities are there where some part has one.
 std::string as_table(const std::vector<Device>& devices) {
     std::vector<std::vector<std::string>> rows = {
         {"CUDA", "INDEX", "NAME", "UUID", "PCI", "TOTAL", "FREE", "LIMIT", "LEFT", "FROM"}};
+    const bool priorities =
+        std::any_of(devices.begin(), devices.end(), [](const Device& one) { return one.priority.has_value(); });
+    if (priorities) rows[0].insert(rows[0].end() - 1, "PRIORITY");
     for (const Device& device : devices) {
         rows.push_back({std::to_string(device.seen.ordinal), device.index < 0 ? "?" : std::to_string(device.index),
                         device.seen.name, device.seen.uuid, device.seen.pci, format_mib(device.total),
                         device.free ? format_mib(*device.free) : "?", text_of_limit(device), text_of_room(device.room),
                         device.origin.empty() ? "the whole GPU" : device.origin});
+        if (priorities)
+            rows.back().insert(rows.back().end() - 1, device.priority ? std::to_string(*device.priority) : "-");
     }
     return format_table(rows);
 }
@@ -112,6 +121,7 @@ std::string as_json(const std::vector<Device>& devices) {
                         {"plus_context", device.room.plus_context},
                         {"headroom", device.room.headroom},
                         {"left", device.room.left()},
+                        {"priority", device.priority ? Json(*device.priority) : Json()},
                         {"origin", device.origin.empty() ? Json() : Json(device.origin)}});
     }
     return json_text({{"version", 1}, {"devices", list}});

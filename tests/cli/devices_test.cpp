@@ -73,6 +73,20 @@ TEST_CASE("devices shows the GPU behind a part, and the setting that made it one
     CHECK(part.at("context") == 400 << 20);
     CHECK(part.at("headroom") == 50 << 20);
     CHECK(part.at("left") == (2048 - 450) << 20);
+    CHECK(part.at("priority").is_null());
+    CHECK(list("--split=1=4GiB+rest:-1").at(0).at("priority") == -1);
+    CHECK(list("--split=1=4GiB:-1+rest").at(0).at("priority").is_null());
+    CHECK(list("--split=1=4GiB+rest:-1").at(1).at("priority").is_null());
+    // The table has a column for them where some part has one.
+    const auto table = [&](const std::string& split) {
+        return devices({"--fake=2xstub", "--limit=6GiB", split}, {"STUB_PART=" + digits}).out;
+    };
+    const std::string with_column = table("--split=1=4GiB+rest:-1");
+    INFO(with_column);
+    CHECK(with_column.find("  PRIORITY  FROM\n") != std::string::npos);
+    CHECK(with_column.find("  -1        --split\n") != std::string::npos);
+    CHECK(with_column.find("  -         --limit\n") != std::string::npos);
+    CHECK(table("--split=1=4GiB:-1+rest").find("PRIORITY") == std::string::npos);
     CHECK(whole.at("index") == 0);
     CHECK(whole.at("origin") == "--limit");
     // Not a part of anything.
@@ -106,13 +120,13 @@ TEST_CASE("devices --json is for programs") {
                       kSecond +
                       "\", \"pci\": \"0000:81:00.0\", \"total\": 8589934592, \"free\": null, \"limit\": 2147483648, "
                       "\"context\": 419430400, \"context_known\": false, \"plus_context\": false, \"headroom\": 0, "
-                      "\"left\": 1728053248, "
+                      "\"left\": 1728053248, \"priority\": null, "
                       "\"origin\": null},\n"
                       "  {\"ordinal\": 1, \"index\": 0, \"name\": \"Stub \\\"0\\\"\", \"uuid\": \"" +
                       kFirst +
                       "\", \"pci\": \"0000:80:00.0\", \"total\": 8589934592, \"free\": null, \"limit\": 2147483648, "
                       "\"context\": 419430400, \"context_known\": false, \"plus_context\": false, \"headroom\": "
-                      "52428800, \"left\": 1675624448, "
+                      "52428800, \"left\": 1675624448, \"priority\": null, "
                       "\"origin\": \"--limit\"}\n"
                       "]}\n"));
 }
