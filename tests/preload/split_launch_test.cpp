@@ -135,6 +135,15 @@ TEST_CASE("torchrun on the parts of a GPU is told what NCCL will say, before it 
     CHECK(run(machine.launch({"--limit", "1GiB"}, {torchrun}), machine.outside()).err.empty());
 }
 
+// No GPU has shown yet that it works, so it is the user's to set.
+TEST_CASE("with a split, NCCL_MULTI_RANK_GPU_ENABLE stays as it was") {
+    const SplitMachine machine("1xlaptop-2g");
+    const Words show{"/bin/sh", "-c", "echo ${NCCL_MULTI_RANK_GPU_ENABLE-unset}"};
+    const Words launch = machine.launch({"--split", "0=2"}, show);
+    CHECK(run(launch, machine.outside()).out == "unset\n");
+    CHECK(run(launch, machine.outside({"NCCL_MULTI_RANK_GPU_ENABLE=1"})).out == "1\n");
+}
+
 TEST_CASE("any is a GPU that can be split so") {
     const SplitMachine machine("1xlaptop-2g,1xt4,1xlaptop-2g");
     CHECK(machine.given_by({"--gpus", "any", "--split", "2GiB+2GiB"}) == "1, unset");
