@@ -125,7 +125,7 @@ CUSLICE_SPLIT(cuCtxAttach, handle, flags) {
     const VirtualContexts::Resolved now = CurrentVirtual::get();
     if (!now.context || now.context->primary() || !handle) {
         const CUresult result = CUSLICE_PHYSICAL(cuCtxAttach)(handle, flags);
-        if (result == CUDA_SUCCESS) *handle = CurrentVirtual::handle();
+        if (result == CUDA_SUCCESS && handle) *handle = CurrentVirtual::handle();
         return result;
     }
     if (flags) return CUDA_ERROR_INVALID_VALUE;
