@@ -9,8 +9,10 @@
 namespace cuslice::cli {
 namespace {
 
-// The newer one first: it answers a program that looks the functions up without saying where.
-constexpr std::string_view kFakeRuntimes[] = {"/libcudart.so.13", "/libcudart.so.12"};
+// The newer ones first: they answer a program that looks the functions up without saying where.
+constexpr std::string_view kFakePreloads[] = {"/libcudart.so.13",   "/libcudart.so.12",   "/libcublas.so.13",
+                                              "/libcublas.so.12",   "/libcublasLt.so.13", "/libcublasLt.so.12",
+                                              "/libcudnn.so.9"};
 
 std::string folder_of(const std::string& path) {
     const std::size_t slash = path.rfind('/');
@@ -26,17 +28,17 @@ Installation installation_of(const std::string& executable) {
     return {executable, libraries + "/libcuslice.so", libraries + "/libcuslice-runtime.so", libraries + "/fake"};
 }
 
-std::vector<std::string> Installation::fake_runtimes() const {
+std::vector<std::string> Installation::fake_preloads() const {
     std::vector<std::string> found;
-    for (const std::string_view name : kFakeRuntimes) {
+    for (const std::string_view name : kFakePreloads) {
         std::string path = fake_folder + std::string(name);
         if (::access(path.c_str(), R_OK) == 0) found.push_back(std::move(path));
     }
     return found;
 }
 
-bool is_fake_runtime(std::string_view path) {
-    return std::ranges::any_of(kFakeRuntimes, [&](std::string_view name) {
+bool is_fake_preload(std::string_view path) {
+    return std::ranges::any_of(kFakePreloads, [&](std::string_view name) {
         return path.ends_with(std::string("/cuslice/fake").append(name));
     });
 }

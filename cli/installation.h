@@ -20,8 +20,8 @@ struct Installation {
     std::string fake_folder;
 
     std::string fake_driver() const { return fake_folder + "/libcuda.so.1"; }
-    /// The fake GPU's CUDA runtimes that are there, in the loader's order.
-    std::vector<std::string> fake_runtimes() const;
+    /// The fake GPU's CUDA runtimes, cuBLAS, cuBLASLt and cuDNN that are there, in the loader's order.
+    std::vector<std::string> fake_preloads() const;
 };
 
 /// Found from the launcher's own place, so that a build folder and a tree that was moved work alike. A path that
@@ -32,8 +32,8 @@ bool find_installation(Installation& installation, ConfigError& error);
 /// The same from a given place of the launcher; looks at no file.
 Installation installation_of(const std::string& executable);
 
-/// True for a path of fake_runtimes(), of whichever installation.
-bool is_fake_runtime(std::string_view path);
+/// True for a path of fake_preloads(), of whichever installation.
+bool is_fake_preload(std::string_view path);
 
 /// False if the loader would take `path` apart in a list of paths: at spaces and colons, and at `$`, which begins its
 /// own variables; in LD_LIBRARY_PATH at semicolons too.

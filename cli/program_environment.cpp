@@ -28,7 +28,7 @@ std::vector<std::string> split(const std::string& list, const char* separators) 
 bool is_ours(const std::string& path) {
     for (const std::string_view name : {"libcuslice.so", "libcuslice-runtime.so"})
         if (path == name || path.ends_with("/" + std::string(name))) return true;
-    return is_fake_runtime(path);
+    return is_fake_preload(path);
 }
 
 // LD_PRELOAD without us; the loader takes spaces and colons as separators and skips what is empty.
@@ -77,8 +77,8 @@ bool prepare_environment(Environment& environment, const Settings& settings, con
     if (splits_any(settings)) preload += ":" + installation.runtime_shim;
     if (fake) {
         // Before LD_LIBRARY_PATH the loader asks the DT_RPATH of who needs a library, and PyTorch's leads to NVIDIA's
-        // runtime. One that is there already, by its SONAME, comes before both.
-        for (const std::string& runtime : installation.fake_runtimes()) preload += ":" + runtime;
+        // own. One that is there already, by its SONAME, comes before both. Nothing of these runs until it is called.
+        for (const std::string& path : installation.fake_preloads()) preload += ":" + path;
     }
     if (const std::string others = other_preloads(environment); !others.empty()) preload += ":" + others;
     environment.set(kPreload, preload);

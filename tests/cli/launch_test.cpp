@@ -245,14 +245,17 @@ TEST_CASE("a fake GPU: its variables and its folder first in LD_LIBRARY_PATH, on
     CHECK(run(launch({}, program), with(plain, {"CUSLICE_FAKE=2xstub"})).out == "2xstub " + kFakeFolder + " 1\n");
 }
 
-TEST_CASE("a fake GPU: its runtimes behind the library in LD_PRELOAD, once, and only where there is one") {
+TEST_CASE("a fake GPU: its runtimes and libraries behind the library in LD_PRELOAD, once, and only where there is one") {
     const Folder folder;
     const Words program = {"/bin/sh", "-c", "echo $LD_PRELOAD"};
     const auto preload = [&](const Words& command, const Words& more) {
         return without_final_newline(run(command, with(plain_environment(folder.path()), more)).out);
     };
     const Words fake = {"--fake=2xstub"};
-    const std::string ours = kLibrary + ":" + kFakeFolder + "/libcudart.so.13:" + kFakeFolder + "/libcudart.so.12";
+    std::string ours = kLibrary;
+    for (const char* name : {"cudart.so.13", "cudart.so.12", "cublas.so.13", "cublas.so.12", "cublasLt.so.13",
+                             "cublasLt.so.12", "cudnn.so.9"})
+        ours.append(":").append(kFakeFolder).append("/lib").append(name);
     CHECK(preload(launch(fake, program), {}) == ours);
     CHECK(preload(launch(fake, launch({}, program)), {}) == ours);
     CHECK(preload(launch(fake, program), {"LD_PRELOAD=libm.so.6"}) == ours + ":libm.so.6");

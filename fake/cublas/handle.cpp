@@ -1,0 +1,158 @@
+// cuBLAS's helper functions: handles and what is set in them.
+
+#include "fake/cublas/handle.h"
+
+#include "fake/cublas/status.h"
+#include "fake/libraries/gpu_work.h"
+#include "fake/libraries/live_handles.h"
+#include "fake/runtime/driver.h"
+
+namespace cuslice::fake {
+namespace {
+
+constinit LiveHandles<CublasHandle> handles;
+
+// cublas_api.h: CUBLAS_DEFAULT_MATH to CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH, and the flag
+// CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION.
+constexpr int kReductionFlag = 16;
+bool is_math_mode(int mode) {
+    const int plain = mode & ~kReductionFlag;
+    return (plain >= 0 && plain <= 4) || plain == 8;
+}
+
+/// The frame of the functions that set one number in a handle.
+CublasStatus set(CublasHandle* handle, int CublasHandle::*field, int value, bool good) {
+    if (const CublasStatus bad = check_handle(handle); bad != CublasStatus::success) return bad;
+    if (!good) return CublasStatus::invalid_value;
+    handle->*field = value;
+    return CublasStatus::success;
+}
+
+CublasStatus get(const CublasHandle* handle, int CublasHandle::*field, int* value) {
+    if (const CublasStatus bad = check_handle(handle); bad != CublasStatus::success) return bad;
+    if (value == nullptr) return CublasStatus::invalid_value;
+    *value = handle->*field;
+    return CublasStatus::success;
+}
+
+}  // namespace
+
+CublasStatus check_handle(const CublasHandle* handle) {
+    return handle != nullptr && handles.has(handle) ? CublasStatus::success : CublasStatus::not_initialized;
+}
+
+}  // namespace cuslice::fake
+
+using namespace cuslice::fake;
+
+extern "C" {
+
+CublasStatus cublasCreate_v2(CublasHandle** out) {
+    if (out == nullptr) return CublasStatus::invalid_value;
+    *out = nullptr;
+    CUcontext context = nullptr;
+    if (const CUresult bad = load_kernel(); bad != CUDA_SUCCESS) return create_status(bad);
+    if (const CUresult bad = CU(cuCtxGetCurrent, 4000)(&context); bad != CUDA_SUCCESS) return create_status(bad);
+    CUdeviceptr workspace = 0;
+    const CUresult bad = CU(cuMemAlloc, 3020)(&workspace, workspace_size(current_architecture()));
+    if (bad != CUDA_SUCCESS) return create_status(bad);
+    CublasHandle* handle = handles.create();
+    if (handle == nullptr) {
+        CU(cuMemFree, 3020)(workspace);
+        return CublasStatus::alloc_failed;
+    }
+    handle->mark = kCublasMark;
+    handle->context = context;
+    handle->workspace = workspace;
+    *out = handle;
+    return CublasStatus::success;
+}
+
+CublasStatus cublasDestroy_v2(CublasHandle* handle) {
+    if (const CublasStatus bad = check_handle(handle); bad != CublasStatus::success) return bad;
+    const CUdeviceptr workspace = handle->workspace;
+    const CUcontext context = handle->context;
+    handle->mark = 0;
+    if (!handles.destroy(handle)) return CublasStatus::not_initialized;
+    // The free waits for the device, as the manual says of this function. A context that has ended took the memory along.
+    if (CU(cuCtxPushCurrent, 4000)(context) == CUDA_SUCCESS) {
+        CUcontext popped = nullptr;
+        CU(cuMemFree, 3020)(workspace);
+        CU(cuCtxPopCurrent, 4000)(&popped);
+    }
+    return CublasStatus::success;
+}
+
+CublasStatus cublasGetVersion_v2(CublasHandle* handle, int* version) {
+    // cublasGetVersion is documented to take a null handle.
+    if (handle != nullptr) {
+        if (const CublasStatus bad = check_handle(handle); bad != CublasStatus::success) return bad;
+    }
+    if (version == nullptr) return CublasStatus::invalid_value;
+    *version = version_number;
+    return CublasStatus::success;
+}
+
+CublasStatus cublasGetProperty(int property, int* value) { return library_property(property, value); }
+
+std::size_t cublasGetCudartVersion() { return library_version.cudart; }
+
+const char* cublasGetStatusName(CublasStatus status) { return status_name(status); }
+
+const char* cublasGetStatusString(CublasStatus status) { return status_text(status); }
+
+CublasStatus cublasSetStream_v2(CublasHandle* handle, CUstream stream) {
+    if (const CublasStatus bad = check_handle(handle); bad != CublasStatus::success) return bad;
+    handle->stream = stream;
+    return CublasStatus::success;
+}
+
+CublasStatus cublasGetStream_v2(CublasHandle* handle, CUstream* stream) {
+    if (const CublasStatus bad = check_handle(handle); bad != CublasStatus::success) return bad;
+    if (stream == nullptr) return CublasStatus::invalid_value;
+    *stream = handle->stream;
+    return CublasStatus::success;
+}
+
+CublasStatus cublasSetWorkspace_v2(CublasHandle* handle, void* workspace, std::size_t bytes) {
+    if (const CublasStatus bad = check_handle(handle); bad != CublasStatus::success) return bad;
+    // "The workspace pointer must be aligned to at least 256 bytes"
+    if (reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0) return CublasStatus::invalid_value;
+    if (workspace != nullptr && !memory_is_there(workspace, bytes)) return CublasStatus::invalid_value;
+    return CublasStatus::success;
+}
+
+CublasStatus cublasSetPointerMode_v2(CublasHandle* handle, int mode) {
+    return set(handle, &CublasHandle::pointer_mode, mode, mode == 0 || mode == 1);
+}
+CublasStatus cublasGetPointerMode_v2(CublasHandle* handle, int* mode) {
+    return get(handle, &CublasHandle::pointer_mode, mode);
+}
+
+CublasStatus cublasSetAtomicsMode(CublasHandle* handle, int mode) {
+    return set(handle, &CublasHandle::atomics_mode, mode, mode == 0 || mode == 1);
+}
+CublasStatus cublasGetAtomicsMode(CublasHandle* handle, int* mode) {
+    return get(handle, &CublasHandle::atomics_mode, mode);
+}
+
+CublasStatus cublasSetMathMode(CublasHandle* handle, int mode) {
+    return set(handle, &CublasHandle::math_mode, mode, is_math_mode(mode));
+}
+CublasStatus cublasGetMathMode(CublasHandle* handle, int* mode) { return get(handle, &CublasHandle::math_mode, mode); }
+
+CublasStatus cublasSetSmCountTarget(CublasHandle* handle, int count) {
+    return set(handle, &CublasHandle::multiprocessors, count, count >= 0);
+}
+CublasStatus cublasGetSmCountTarget(CublasHandle* handle, int* count) {
+    return get(handle, &CublasHandle::multiprocessors, count);
+}
+
+CublasStatus cublasSetEmulationStrategy(CublasHandle* handle, int strategy) {
+    return set(handle, &CublasHandle::emulation, strategy, strategy >= 0 && strategy <= 2);
+}
+CublasStatus cublasGetEmulationStrategy(CublasHandle* handle, int* strategy) {
+    return get(handle, &CublasHandle::emulation, strategy);
+}
+
+}  // extern "C"

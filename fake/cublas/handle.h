@@ -1,0 +1,36 @@
+#pragma once
+
+#include "fake/cublas/api.h"
+
+#include <cuda.h>
+
+namespace cuslice::fake {
+
+inline constexpr std::uint64_t kCublasMark = 0x736c6275636b6166;
+
+/// What cublasHandle_t points to.
+struct CublasHandle {
+    std::uint64_t mark;  ///< kCublasMark; first, as cuBLASLt takes these handles too
+    CublasHandle* next;
+    CUcontext context;      ///< current when it was made
+    CUdeviceptr workspace;  ///< the library's own
+    CUstream stream;
+    int pointer_mode;
+    int math_mode;
+    int atomics_mode;
+    int multiprocessors;
+    int emulation;
+};
+
+/// CUBLAS_STATUS_NOT_INITIALIZED: it isn't one, or not any more.
+CublasStatus check_handle(const CublasHandle* handle);
+
+/// What cublasCreate takes of the GPU's memory for its workspace, in bytes, by the compute capability (90 is 9.0): the
+/// figure that cuBLAS's manual recommends for cublasSetWorkspace. Believed to be what the library takes itself.
+constexpr std::size_t workspace_size(int architecture) {
+    constexpr std::size_t mib = std::size_t{1} << 20;
+    if (architecture >= 120) return 12 * mib;
+    return architecture >= 90 ? 32 * mib : 4 * mib;
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,31 @@
+#pragma once
+// What cuBLAS and cuBLASLt ask alike of matrices.
+
+#include "fake/cublas/api.h"
+
+namespace cuslice::fake {
+
+struct Matrix {
+    const void* address;
+    std::int64_t ld;
+    int type;
+    std::int64_t stride = 0;  ///< elements from one matrix of a batch to the next
+};
+
+enum class Batch { none, strided, pointers };
+
+/// Whether there is memory for `count` matrices of `rows` x `columns`, in columns; else one line says what of `function`
+/// lacks it.
+bool check_memory(const char* function, const char* what, const Matrix& matrix, std::int64_t rows, std::int64_t columns,
+                  Batch batch, std::int64_t count);
+
+/// Whether cublasGemmEx's table of types has the row: computing in `compute`, A and B of type `ab`, C of type `c`.
+bool is_multiplied(int compute, int ab, int c);
+
+/// The type of alpha and beta that the table gives such a row.
+int scale_type_of(int compute, int c);
+
+/// Whether alpha or beta, on the host, is 0.
+bool is_zero(const void* scalar, int type);
+
+}  // namespace cuslice::fake

@@ -1,0 +1,74 @@
+// cuBLASLt's handles, and what the library says of itself.
+
+#include "fake/cublas/handle.h"
+#include "fake/cublas/status.h"
+#include "fake/cublaslt/descriptor.h"
+#include "fake/libraries/gpu_work.h"
+#include "fake/libraries/live_handles.h"
+
+#include <atomic>
+
+namespace cuslice::fake {
+namespace {
+
+/// What cublasLtHandle_t points to.
+struct LightHandle {
+    LightHandle* next;
+};
+
+constinit LiveHandles<LightHandle> handles;
+// cublasLt.h names no default; the library's is read and set by the next two functions alone.
+constinit std::atomic<std::size_t> cache_capacity{8192};
+
+}  // namespace
+
+CublasStatus check_light_handle(const void* handle) {
+    if (handle == nullptr) return CublasStatus::not_initialized;
+    if (handles.has(static_cast<const LightHandle*>(handle))) return CublasStatus::success;
+    // cuBLAS's manual: "cublasHandle_t … can be passed to cuBLASLt". That one is another library's.
+    return static_cast<const CublasHandle*>(handle)->mark == kCublasMark ? CublasStatus::success
+                                                                        : CublasStatus::not_initialized;
+}
+
+}  // namespace cuslice::fake
+
+using namespace cuslice::fake;
+
+extern "C" {
+
+CublasStatus cublasLtCreate(void** out) {
+    if (out == nullptr) return CublasStatus::invalid_value;
+    *out = nullptr;
+    if (const CUresult bad = load_kernel(); bad != CUDA_SUCCESS) return create_status(bad);
+    LightHandle* handle = handles.create();
+    if (handle == nullptr) return CublasStatus::alloc_failed;
+    *out = handle;
+    return CublasStatus::success;
+}
+
+CublasStatus cublasLtDestroy(void* handle) {
+    return handles.destroy(static_cast<LightHandle*>(handle)) ? CublasStatus::success : CublasStatus::not_initialized;
+}
+
+std::size_t cublasLtGetVersion() { return version_number; }
+
+std::size_t cublasLtGetCudartVersion() { return library_version.cudart; }
+
+CublasStatus cublasLtGetProperty(int property, int* value) { return library_property(property, value); }
+
+const char* cublasLtGetStatusName(CublasStatus status) { return status_name(status); }
+
+const char* cublasLtGetStatusString(CublasStatus status) { return status_text(status); }
+
+CublasStatus cublasLtHeuristicsCacheGetCapacity(std::size_t* capacity) {
+    if (capacity == nullptr) return CublasStatus::invalid_value;
+    *capacity = cache_capacity.load();
+    return CublasStatus::success;
+}
+
+CublasStatus cublasLtHeuristicsCacheSetCapacity(std::size_t capacity) {
+    cache_capacity.store(capacity);
+    return CublasStatus::success;
+}
+
+}  // extern "C"

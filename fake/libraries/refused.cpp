@@ -1,0 +1,26 @@
+// Every name that the genuine library exports, as a weak symbol that fails by name: it is there unless a source of the
+// library defines it. Compiled once for each library, with CUSLICE_EXPORTS, CUSLICE_REFUSED (the status that it gives)
+// and CUSLICE_LIBRARY_MAJOR. None of NVIDIA's declarations are here, so that one shape suits them all: a caller cleans
+// up its own arguments (x86_64 System V), and a status has the size of int.
+
+#include "fake/libraries/report.h"
+
+#include <atomic>
+
+#define CUSLICE_EXPORT(name, versions) CUSLICE_REFUSE_##versions(name)
+#define CUSLICE_EXPORT_64(name, versions) CUSLICE_REFUSE_##versions(name) CUSLICE_REFUSE_##versions(name##_64)
+#define CUSLICE_REFUSE_both(name)                                       \
+    extern "C" [[gnu::weak]] int refused_##name() __asm__(#name);       \
+    int refused_##name() {                                              \
+        static constinit std::atomic<bool> said{false};                 \
+        cuslice::fake::report_unsupported(#name, said);                 \
+        return CUSLICE_REFUSED;                                         \
+    }
+#if CUSLICE_LIBRARY_MAJOR == 12
+#define CUSLICE_REFUSE_only_12(name) CUSLICE_REFUSE_both(name)
+#define CUSLICE_REFUSE_only_13(name)
+#else
+#define CUSLICE_REFUSE_only_12(name)
+#define CUSLICE_REFUSE_only_13(name) CUSLICE_REFUSE_both(name)
+#endif
+#include CUSLICE_EXPORTS
