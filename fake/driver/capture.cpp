@@ -28,13 +28,14 @@ bool forbids(const Capture& capture) {
 
 CUstreamCaptureMode& thread_capture_mode() { return mode_of_thread; }
 
-std::shared_ptr<Capture> add_capture(CUstream origin, CUstreamCaptureMode mode) {
+std::shared_ptr<Capture> add_capture(CUstream origin, CUstreamCaptureMode mode, CUgraph graph) {
     auto capture = std::make_shared<Capture>();
     capture->mode = mode;
     capture->id = ++last_id;
     capture->thread = std::this_thread::get_id();
     capture->origin = origin;
-    capture->graph = graphs.create().first;
+    capture->into_given = graph != nullptr;
+    capture->graph = graph != nullptr ? graph : graphs.create().first;
     captures().insert(capture);
     captures_in_progress++;
     return capture;

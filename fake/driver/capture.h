@@ -19,6 +19,7 @@ struct Capture {
     std::thread::id thread;
     CUstream origin = nullptr;  // the stream that began it, and alone can end it
     CUgraph graph = nullptr;
+    bool into_given = false;  // a graph of the program's, which stays if the capture fails
 
     bool active() const { return status.load() == CU_STREAM_CAPTURE_STATUS_ACTIVE; }
     void invalidate() { status = CU_STREAM_CAPTURE_STATUS_INVALIDATED; }
@@ -53,8 +54,8 @@ extern std::atomic<int> captures_in_progress;
 
 /// Which captures are in progress, and which one a stream belongs to.
 extern std::mutex captures_lock;
-/// A new one, and its end; the graph stays. With the lock held.
-std::shared_ptr<Capture> add_capture(CUstream origin, CUstreamCaptureMode mode);
+/// A new one, into `graph` or a new graph if that is null, and its end; the graph stays. With the lock held.
+std::shared_ptr<Capture> add_capture(CUstream origin, CUstreamCaptureMode mode, CUgraph graph);
 void remove_capture(const std::shared_ptr<Capture>& capture);
 
 /// How this thread treats captures of others: cuThreadExchangeStreamCaptureMode.

@@ -1,5 +1,5 @@
 // Graphs: what captures made, instantiated and launched. Nodes that are added one by one: entry_graph_node.cpp, and
-// those of memory entry_graph_memory.cpp. None can be changed.
+// those of memory entry_graph_memory.cpp; what can be changed in an instance: entry_graph_exec.cpp.
 
 #include <algorithm>
 #include <mutex>
@@ -21,7 +21,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
     if (out == nullptr || (flags & ~all_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) CUSLICE_UNSUPPORTED("graphs that devices launch");
     Graph* graph = graphs.find(handle);
-    if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (graph == nullptr || graph->is_child) return CUDA_ERROR_INVALID_VALUE;
     // Documented for graphs with memory nodes: one instance at a time. With which error is not.
     if (graph->has_memory && !graph->instance.expired()) return CUDA_ERROR_INVALID_VALUE;
     const auto [exec_handle, exec] = graph_execs.create();
@@ -29,10 +29,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
     exec->has_memory = graph->has_memory;
     exec->objects = std::make_shared<const HeldObjects>(graph->objects);
     graph->instance = exec->instance = std::make_shared<int>();
-    for (const CUgraphNode node : graph->nodes) {
-        const GraphNode& from = *graph_nodes.find(node);
-        exec->nodes.push_back({from.type, from.task, from.memory});
-    }
+    exec->nodes = exec_nodes(*graph);
     if (exec->has_memory && (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) {
         const std::lock_guard hold(driver().lock);
         if (const CUresult bad = reserve_graph_memory(*exec); bad != CUDA_SUCCESS) {
@@ -58,6 +55,23 @@ CUresult instantiate_with(CUgraphExec* out, CUgraph graph, CUDA_GRAPH_INSTANTIAT
     return result;
 }
 
+CUresult submit_nodes(Stream& stream, const std::vector<ExecNode>& nodes) {
+    for (const ExecNode& node : nodes) {
+        CUresult bad = CUDA_SUCCESS;
+        if (node.type == CU_GRAPH_NODE_TYPE_GRAPH) {
+            bad = submit_nodes(stream, node.children);
+            if (bad == CUDA_SUCCESS && !node.objects->empty())
+                bad = submit(stream, CU_GRAPH_NODE_TYPE_EMPTY, [objects = node.objects] {});
+        } else if (node.type == CU_GRAPH_NODE_TYPE_HOST) {
+            bad = submit_host(stream, node.task);
+        } else {
+            bad = submit(stream, node.type, node.task);
+        }
+        if (bad != CUDA_SUCCESS) return bad;
+    }
+    return CUDA_SUCCESS;
+}
+
 CUresult launch(CUgraphExec handle, CUstream stream_handle, DefaultStream form) {
     const GraphExec* exec = graph_execs.find(handle);
     if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -68,10 +82,7 @@ CUresult launch(CUgraphExec handle, CUstream stream_handle, DefaultStream form) 
         const std::lock_guard hold(driver().lock);
         if (const CUresult bad = begin_graph_launch(*exec, done); bad != CUDA_SUCCESS) return bad;
     }
-    for (const ExecNode& node : exec->nodes) {
-        const CUresult bad = node.type == CU_GRAPH_NODE_TYPE_HOST ? submit_host(*stream, node.task)
-                                                                  : submit(*stream, node.type, node.task);
-        if (bad == CUDA_SUCCESS) continue;
+    if (const CUresult bad = submit_nodes(*stream, exec->nodes); bad != CUDA_SUCCESS) {
         if (done) done();
         return bad;
     }
@@ -119,18 +130,17 @@ CUSLICE_ENTRY(cuGraphCreate, out, flags) {
     return CUDA_SUCCESS;
 }
 
-CUSLICE_ENTRY(cuGraphDestroy, graph) { return destroy_graph(graph) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
+CUSLICE_ENTRY(cuGraphDestroy, handle) {
+    const Graph* graph = graphs.find(handle);
+    if (graph == nullptr || graph->is_child) return CUDA_ERROR_INVALID_VALUE;
+    return destroy_graph(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 
 CUSLICE_ENTRY(cuGraphClone, out, handle) {
     const Graph* graph = graphs.find(handle);
     if (out == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (graph->has_memory) return CUDA_ERROR_NOT_SUPPORTED;
-    const CUgraph clone = graphs.create(Graph{{}, false, {}, graph->objects}).first;
-    for (const CUgraphNode node : graph->nodes) {
-        const GraphNode& from = *graph_nodes.find(node);
-        append_node(clone, from.type, from.task);
-    }
-    *out = clone;
+    *out = clone_graph(handle);
     return CUDA_SUCCESS;
 }
 

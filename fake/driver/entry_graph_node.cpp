@@ -2,12 +2,9 @@
 // after what it depends on.
 
 #include <algorithm>
-#include <cstring>
 
 #include "fake/driver/api_prologue.h"
-#include "fake/driver/box.h"
-#include "fake/driver/module.h"
-#include "fake/driver/skipped_kernels.h"
+#include "fake/driver/graph_tasks.h"
 
 using namespace cuslice::fake;
 
@@ -33,40 +30,47 @@ CUresult add(const Place& place, NodeType type, Task task) {
 }
 
 CUresult add_kernel(const Place& place, const CUDA_KERNEL_NODE_PARAMS_v3& params) {
+    Task task;
     if (const CUresult bad = check_place(place); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = check_kernel_node(params); bad != CUDA_SUCCESS) return bad;
-    return add(place, CU_GRAPH_NODE_TYPE_KERNEL, skip_kernel());
+    if (const CUresult bad = kernel_task(params, task); bad != CUDA_SUCCESS) return bad;
+    return add(place, CU_GRAPH_NODE_TYPE_KERNEL, std::move(task));
 }
 
-CUresult add_copy(const Place& place, const CUDA_MEMCPY3D& copy, CUcontext context_handle) {
+CUresult add_copy(const Place& place, const CUDA_MEMCPY3D& copy, CUcontext context) {
+    Task task;
     if (const CUresult bad = check_place(place); bad != CUDA_SUCCESS) return bad;
-    const Context* context = live_context(context_handle);
-    if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    Box box;
-    CheckedBox checked;
-    checked.task = [] {};
-    if (const CUresult bad = box_of(copy, context->gpu->ordinal, box); bad != CUDA_SUCCESS) return bad;
-    if (!box.empty()) {
-        if (const CUresult bad = check_box(box, context_handle, checked); bad != CUDA_SUCCESS) return bad;
-    }
-    return add(place, CU_GRAPH_NODE_TYPE_MEMCPY, std::move(checked.task));
+    if (const CUresult bad = copy_task(copy, context, task); bad != CUDA_SUCCESS) return bad;
+    return add(place, CU_GRAPH_NODE_TYPE_MEMCPY, std::move(task));
 }
 
 CUresult add_fill(const Place& place, const CUDA_MEMSET_NODE_PARAMS_v2& params) {
+    Task task;
     if (const CUresult bad = check_place(place); bad != CUDA_SUCCESS) return bad;
-    const Context* context = live_context(params.ctx);
-    const unsigned element = params.elementSize;
-    if (context == nullptr || (element != 1 && element != 2 && element != 4)) return CUDA_ERROR_INVALID_VALUE;
-    CheckedFill checked;
-    const Fill fill{params.dst, params.pitch, params.value, element, params.width, params.height};
-    const CUresult bad = check_fill(fill, params.ctx, context->gpu->ordinal, checked);
-    return bad != CUDA_SUCCESS ? bad : add(place, CU_GRAPH_NODE_TYPE_MEMSET, std::move(checked.task));
+    if (const CUresult bad = fill_task(params, task); bad != CUDA_SUCCESS) return bad;
+    return add(place, CU_GRAPH_NODE_TYPE_MEMSET, std::move(task));
 }
 
 CUresult add_host(const Place& place, CUhostFn function, void* data) {
+    Task task;
     if (const CUresult bad = check_place(place); bad != CUDA_SUCCESS) return bad;
-    if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return add(place, CU_GRAPH_NODE_TYPE_HOST, [function, data] { function(data); });
+    if (const CUresult bad = host_task(function, data, task); bad != CUDA_SUCCESS) return bad;
+    return add(place, CU_GRAPH_NODE_TYPE_HOST, std::move(task));
+}
+
+CUresult add_child(const Place& place, CUgraph child, bool moved) {
+    if (const CUresult bad = check_place(place); bad != CUDA_SUCCESS) return bad;
+    Graph* graph = graphs.find(child);
+    if (graph == nullptr || graph->is_child || child == place.graph) return CUDA_ERROR_INVALID_VALUE;
+    // Documented: only a graph that is moved may have memory nodes.
+    if (graph->has_memory) {
+        if (!moved) return CUDA_ERROR_NOT_SUPPORTED;
+        CUSLICE_UNSUPPORTED("a child graph with memory nodes");
+    }
+    const CUgraph own = moved ? child : clone_graph(child);
+    graphs.find(own)->is_child = true;
+    add(place, CU_GRAPH_NODE_TYPE_GRAPH, [] {});
+    graph_nodes.find(*place.out)->child = own;
+    return CUDA_SUCCESS;
 }
 
 bool all_zero(const void* bytes, std::size_t size) {
@@ -74,11 +78,27 @@ bool all_zero(const void* bytes, std::size_t size) {
     return std::all_of(at, at + size, [](unsigned char byte) { return byte == 0; });
 }
 
+/// Nodes run one after the other, so that an edge which lets the next one start early holds in any case.
+CUresult check_edges(const Place& place, const CUgraphEdgeData* edges) {
+    if (edges == nullptr) return CUDA_SUCCESS;
+    for (std::size_t i = 0; i < place.count; i++) {
+        const CUgraphEdgeData& edge = edges[i];
+        if (edge.to_port != 0 || edge.type > CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC ||
+            edge.from_port > CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER || !all_zero(edge.reserved, sizeof edge.reserved))
+            return CUDA_ERROR_INVALID_VALUE;
+        // Documented: only kernels have ports but 0, and programmatic dependencies.
+        if ((edge.from_port != 0 || edge.type != 0) &&
+            graph_nodes.find(place.dependencies[i])->type != CU_GRAPH_NODE_TYPE_KERNEL)
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
 CUresult add_any(const Place& place, const CUgraphEdgeData* edges, CUgraphNodeParams* params) {
     if (params == nullptr || params->reserved2 != 0 || !all_zero(params->reserved0, sizeof params->reserved0))
         return CUDA_ERROR_INVALID_VALUE;
-    if (edges != nullptr && !all_zero(edges, place.count * sizeof *edges))
-        CUSLICE_UNSUPPORTED("edges of graphs with data");
+    if (const CUresult bad = check_place(place); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = check_edges(place, edges); bad != CUDA_SUCCESS) return bad;
     switch (params->type) {
         case CU_GRAPH_NODE_TYPE_KERNEL:
             return add_kernel(place, params->kernel);
@@ -92,8 +112,12 @@ CUresult add_any(const Place& place, const CUgraphEdgeData* edges, CUgraphNodePa
         case CU_GRAPH_NODE_TYPE_HOST:
             return add_host(place, params->host.fn, params->host.userData);
         case CU_GRAPH_NODE_TYPE_EMPTY:
-            if (const CUresult bad = check_place(place); bad != CUDA_SUCCESS) return bad;
             return add(place, CU_GRAPH_NODE_TYPE_EMPTY, [] {});
+        case CU_GRAPH_NODE_TYPE_GRAPH:
+            if (static_cast<unsigned>(params->graph.ownership) > CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
+                return CUDA_ERROR_INVALID_VALUE;
+            return add_child(place, params->graph.graph,
+                             params->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE);
         case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
             auto& alloc = reinterpret_cast<CUDA_MEM_ALLOC_NODE_PARAMS_v1&>(params->alloc);
             static_assert(sizeof alloc == sizeof params->alloc);
@@ -102,7 +126,7 @@ CUresult add_any(const Place& place, const CUgraphEdgeData* edges, CUgraphNodePa
         case CU_GRAPH_NODE_TYPE_MEM_FREE:
             return cuGraphAddMemFreeNode(place.out, place.graph, place.dependencies, place.count, params->free.dptr);
         default:
-            CUSLICE_UNSUPPORTED("cuGraphAddNode of child graphs, events, semaphores, memory operations and conditions");
+            CUSLICE_UNSUPPORTED("cuGraphAddNode of events, semaphores, memory operations and conditions");
     }
 }
 
@@ -110,17 +134,12 @@ CUresult add_any(const Place& place, const CUgraphEdgeData* edges, CUgraphNodePa
 
 CUSLICE_ENTRY(cuGraphAddKernelNode, out, graph, dependencies, count, params) {
     if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUDA_KERNEL_NODE_PARAMS_v3 newer{};
-    std::memcpy(&newer, params, sizeof *params);  // later forms added members at the end
-    return add_kernel({out, graph, dependencies, count}, newer);
+    return add_kernel({out, graph, dependencies, count}, newest(*params));
 }
 
 CUSLICE_ENTRY(cuGraphAddKernelNode_v2, out, graph, dependencies, count, params) {
     if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUDA_KERNEL_NODE_PARAMS_v3 newer{};
-    static_assert(sizeof newer == sizeof *params);
-    std::memcpy(&newer, params, sizeof newer);
-    return add_kernel({out, graph, dependencies, count}, newer);
+    return add_kernel({out, graph, dependencies, count}, newest(*params));
 }
 
 CUSLICE_ENTRY(cuGraphAddMemcpyNode, out, graph, dependencies, count, copy, context) {
@@ -137,6 +156,17 @@ CUSLICE_ENTRY(cuGraphAddMemsetNode, out, graph, dependencies, count, params, con
 CUSLICE_ENTRY(cuGraphAddHostNode, out, graph, dependencies, count, params) {
     if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return add_host({out, graph, dependencies, count}, params->fn, params->userData);
+}
+
+CUSLICE_ENTRY(cuGraphAddChildGraphNode, out, graph, dependencies, count, child) {
+    return add_child({out, graph, dependencies, count}, child, false);
+}
+
+CUSLICE_ENTRY(cuGraphChildGraphNodeGetGraph, handle, child) {
+    const GraphNode* node = graph_nodes.find(handle);
+    if (child == nullptr || node == nullptr || node->child == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *child = node->child;
+    return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuGraphAddNode, out, graph, dependencies, count, params) {

@@ -25,7 +25,7 @@ CUresult destroy(CUstream handle) {
     if (stream->green != nullptr && !live_green(stream->green)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (const auto capture = stream->capture.get(); capture != nullptr && capture->origin == handle) {
         end_capture(capture);
-        destroy_graph(capture->graph);
+        if (!capture->into_given) destroy_graph(capture->graph);
     }
     leave_work(*stream);
     return streams.destroy(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;

@@ -1,5 +1,6 @@
 // Stream capture: what is submitted becomes nodes of a graph, in order.
 
+#include <cstring>
 #include <utility>
 
 #include "fake/driver/stream_capture.h"
@@ -11,13 +12,30 @@ namespace {
 
 bool known(CUstreamCaptureMode mode) { return static_cast<unsigned>(mode) <= CU_STREAM_CAPTURE_MODE_RELAXED; }
 
-CUresult begin(CUstream handle, CUstreamCaptureMode mode, DefaultStream form) {
+CUresult begin_in(CUstream handle, CUgraph graph, CUstreamCaptureMode mode, DefaultStream form) {
     if (!known(mode)) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     if (stream->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;  // documented: the legacy stream can't capture
     if (stream->capture != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
-    begin_capture(*stream, mode);
+    begin_capture(*stream, mode, graph);
     return CUDA_SUCCESS;
+}
+
+CUresult begin(CUstream handle, CUstreamCaptureMode mode, DefaultStream form) {
+    return begin_in(handle, nullptr, mode, form);
+}
+
+/// What is captured goes behind all that the graph has, whatever of it the first nodes depend on.
+CUresult begin_to_graph(CUstream handle, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* edges,
+                        size_t count, CUstreamCaptureMode mode, DefaultStream form) {
+    if (const CUresult bad = check_dependencies(graph, dependencies, count); bad != CUDA_SUCCESS) return bad;
+    if (graphs.find(graph)->is_child) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; edges != nullptr && i < count; i++) {
+        constexpr CUgraphEdgeData none{};
+        if (std::memcmp(&edges[i], &none, sizeof none) != 0)
+            CUSLICE_UNSUPPORTED("cuStreamBeginCaptureToGraph with data of edges");
+    }
+    return begin_in(handle, graph, mode, form);
 }
 
 CUresult begin_oldest(CUstream handle, DefaultStream form) {
@@ -36,7 +54,7 @@ CUresult end(CUstream handle, CUgraph* out, DefaultStream form) {
     end_capture(capture);
     *out = nullptr;
     if (!capture->active()) {
-        destroy_graph(capture->graph);
+        if (!capture->into_given) destroy_graph(capture->graph);
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
     *out = capture->graph;
@@ -84,6 +102,7 @@ CUresult info_3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, 
 
 CUSLICE_STREAM_PAIR(cuStreamBeginCapture, begin_oldest, stream)
 CUSLICE_STREAM_PAIR(cuStreamBeginCapture_v2, begin, stream, mode)
+CUSLICE_STREAM_PAIR(cuStreamBeginCaptureToGraph, begin_to_graph, stream, graph, dependencies, edges, count, mode)
 CUSLICE_STREAM_PAIR(cuStreamEndCapture, end, stream, graph)
 CUSLICE_STREAM_PAIR(cuStreamIsCapturing, is_capturing, stream, status)
 CUSLICE_STREAM_PAIR(cuStreamGetCaptureInfo, info, stream, status, id)

@@ -28,10 +28,41 @@ CUresult check_dependencies(CUgraph handle, const CUgraphNode* nodes, std::size_
     return CUDA_SUCCESS;
 }
 
+std::vector<ExecNode> exec_nodes(const Graph& graph) {
+    std::vector<ExecNode> nodes;
+    for (const CUgraphNode handle : graph.nodes) {
+        const GraphNode& from = *graph_nodes.find(handle);
+        nodes.push_back({from.type, from.task, from.memory, handle});
+        if (from.child == nullptr) continue;
+        const Graph& child = *graphs.find(from.child);
+        nodes.back().children = exec_nodes(child);
+        nodes.back().objects = std::make_shared<const HeldObjects>(child.objects);
+    }
+    return nodes;
+}
+
+CUgraph clone_graph(CUgraph handle) {
+    const Graph* graph = graphs.find(handle);
+    if (graph == nullptr || graph->has_memory) return nullptr;
+    const CUgraph clone = graphs.create(Graph{{}, false, {}, graph->objects}).first;
+    for (const CUgraphNode node : graph->nodes) {
+        const GraphNode& from = *graph_nodes.find(node);
+        append_node(clone, from.type, from.task);
+        if (from.child == nullptr) continue;
+        const CUgraph child = clone_graph(from.child);
+        graphs.find(child)->is_child = true;
+        graph_nodes.find(graphs.find(clone)->nodes.back())->child = child;
+    }
+    return clone;
+}
+
 bool destroy_graph(CUgraph handle) {
     Graph* graph = graphs.find(handle);
     if (graph == nullptr) return false;
-    for (CUgraphNode node : graph->nodes) graph_nodes.destroy(node);
+    for (CUgraphNode node : graph->nodes) {
+        if (const CUgraph child = graph_nodes.find(node)->child; child != nullptr) destroy_graph(child);
+        graph_nodes.destroy(node);
+    }
     return graphs.destroy(handle);
 }
 

@@ -21,6 +21,7 @@ struct GraphNode {
     Task task;
     CUgraph graph = nullptr;
     std::shared_ptr<GraphBlock> memory;  // that it allocates or frees
+    CUgraph child = nullptr;             // of a child graph's node: its own copy
 };
 using GraphNodeTable = HandleTable<GraphNode, CUgraphNode, HandleKind::GraphNode>;
 
@@ -29,6 +30,7 @@ struct Graph {
     bool has_memory = false;
     std::weak_ptr<void> instance;  // the one that it has now; looked at if it has memory nodes
     HeldObjects objects;
+    bool is_child = false;  // a node's own, which ends with it
 };
 using GraphTable = HandleTable<Graph, CUgraph, HandleKind::Graph>;
 
@@ -36,6 +38,9 @@ struct ExecNode {
     NodeType type;
     Task task;
     std::shared_ptr<GraphBlock> memory;
+    CUgraphNode node = nullptr;  // that it was made from: only a handle
+    std::vector<ExecNode> children = {};
+    std::shared_ptr<const HeldObjects> objects = nullptr;  // of the child graph
 };
 
 /// An instantiated graph: a copy of the tasks, which the graph's end does not touch.
@@ -56,7 +61,11 @@ extern GraphExecTable graph_execs;
 bool append_node(CUgraph graph, NodeType type, Task task, std::shared_ptr<GraphBlock> memory = nullptr);
 /// CUDA_ERROR_INVALID_VALUE unless the graph is one and all of these are nodes of it.
 CUresult check_dependencies(CUgraph graph, const CUgraphNode* nodes, std::size_t count);
-/// Ends a graph and its nodes; false if the handle is none.
+/// What an instance has of the nodes of a graph.
+std::vector<ExecNode> exec_nodes(const Graph& graph);
+/// A copy of a graph without memory nodes; null if there is no such graph.
+CUgraph clone_graph(CUgraph graph);
+/// Ends a graph, its nodes and their child graphs; false if the handle is none.
 bool destroy_graph(CUgraph graph);
 
 }  // namespace cuslice::fake

@@ -2,9 +2,9 @@
 
 namespace cuslice::fake {
 
-void begin_capture(Stream& stream, CUstreamCaptureMode mode) {
+void begin_capture(Stream& stream, CUstreamCaptureMode mode, CUgraph graph) {
     const std::lock_guard hold(captures_lock);
-    stream.capture = add_capture(stream.handle, mode);
+    stream.capture = add_capture(stream.handle, mode, graph);
 }
 
 std::shared_ptr<Capture> capture_of(const Stream& stream) {

@@ -1,0 +1,25 @@
+#pragma once
+// What nodes of graphs do when their turn comes, checked as cuGraphAdd…Node documents: for nodes that are added, and for
+// those of an instance that are changed.
+
+#include <cstring>
+
+#include "fake/driver/graph.h"
+
+namespace cuslice::fake {
+
+CUresult kernel_task(const CUDA_KERNEL_NODE_PARAMS_v3& params, Task& task);
+CUresult copy_task(const CUDA_MEMCPY3D& copy, CUcontext context, Task& task);
+CUresult fill_task(const CUDA_MEMSET_NODE_PARAMS_v2& params, Task& task);
+CUresult host_task(CUhostFn function, void* data, Task& task);
+
+/// The newest form of a kernel's parameters; later forms added members at the end.
+template <class Older>
+CUDA_KERNEL_NODE_PARAMS_v3 newest(const Older& params) {
+    CUDA_KERNEL_NODE_PARAMS_v3 newer{};
+    static_assert(sizeof params <= sizeof newer);
+    std::memcpy(&newer, &params, sizeof params);
+    return newer;
+}
+
+}  // namespace cuslice::fake
