@@ -10,8 +10,8 @@ namespace cuslice::cli {
 namespace {
 
 // The newer ones first: they answer a program that looks the functions up without saying where.
-constexpr std::string_view kFakePreloads[] = {"/libcudart.so.13",   "/libcudart.so.12",   "/libcublas.so.13",
-                                              "/libcublas.so.12",   "/libcublasLt.so.13", "/libcublasLt.so.12",
+constexpr std::string_view kFakePreloads[] = {"/libcudart.so.13", "/libcudart.so.12",   "/libcublas.so.13",
+                                              "/libcublas.so.12", "/libcublasLt.so.13", "/libcublasLt.so.12",
                                               "/libcudnn.so.9"};
 
 std::string folder_of(const std::string& path) {

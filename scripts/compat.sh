@@ -99,7 +99,7 @@ with_tensorflow() {
 check_tensorflow() {
     local bad=0
     with_tensorflow tensorflow_rows everything fraction three_processes each_gpu growth choice logical parts mirrored towers \
-        wrong_words libraries fields || bad=1
+        wrong_words libraries training fields || bad=1
     with_tensorflow frameworks_sweep tensorflow_programs.py || bad=1
     return "$bad"
 }

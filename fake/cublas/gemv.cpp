@@ -38,19 +38,21 @@ CublasStatus multiply_vector(CublasHandle* handle, const VectorWork& work) {
     const int type = work.a.type;
     const bool there =
         check_memory(work.function, "A", work.a, work.m, work.n, Batch::none, 1) &&
-        check_memory(work.function, "x", as_row(work.x, work.x_step, type), 1, plain ? work.n : work.m, Batch::none, 1) &&
+        check_memory(work.function, "x", as_row(work.x, work.x_step, type), 1, plain ? work.n : work.m, Batch::none,
+                     1) &&
         check_memory(work.function, "y", as_row(work.y, work.y_step, type), 1, plain ? work.m : work.n, Batch::none, 1);
     return there ? launch_status(launch_kernel(handle->stream)) : CublasStatus::execution_failed;
 }
 
 }  // namespace
 
-#define CUSLICE_GEMV(letter, type, integer, suffix)                                                                    \
-    CublasStatus cublas##letter##gemv_v2##suffix(CublasHandle* handle, int op, integer m, integer n,                   \
-                                                 const void* alpha, const void* a, integer lda, const void* x,         \
-                                                 integer x_step, const void* beta, void* y, integer y_step) {          \
-        return multiply_vector(handle, {"cublas" #letter "gemv_v2" #suffix, op, m, n, alpha, {a, lda, type}, x,         \
-                                        x_step, beta, y, y_step});                                                     \
+#define CUSLICE_GEMV(letter, type, integer, suffix)                                                             \
+    CublasStatus cublas##letter##gemv_v2##suffix(CublasHandle* handle, int op, integer m, integer n,            \
+                                                 const void* alpha, const void* a, integer lda, const void* x,  \
+                                                 integer x_step, const void* beta, void* y, integer y_step) {   \
+        return multiply_vector(                                                                                 \
+            handle,                                                                                             \
+            {"cublas" #letter "gemv_v2" #suffix, op, m, n, alpha, {a, lda, type}, x, x_step, beta, y, y_step}); \
     }
 
 extern "C" {

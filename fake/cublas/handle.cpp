@@ -74,7 +74,8 @@ CublasStatus cublasDestroy_v2(CublasHandle* handle) {
     const CUcontext context = handle->context;
     handle->mark = 0;
     if (!handles.destroy(handle)) return CublasStatus::not_initialized;
-    // The free waits for the device, as the manual says of this function. A context that has ended took the memory along.
+    // The free waits for the device, as the manual says of this function. A context that has ended took the memory
+    // along.
     if (CU(cuCtxPushCurrent, 4000)(context) == CUDA_SUCCESS) {
         CUcontext popped = nullptr;
         CU(cuMemFree, 3020)(workspace);

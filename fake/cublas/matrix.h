@@ -14,8 +14,8 @@ struct Matrix {
 
 enum class Batch { none, strided, pointers };
 
-/// Whether there is memory for `count` matrices of `rows` x `columns`, in columns; else one line says what of `function`
-/// lacks it.
+/// Whether there is memory for `count` matrices of `rows` x `columns`, in columns; else one line says what of
+/// `function` lacks it.
 bool check_memory(const char* function, const char* what, const Matrix& matrix, std::int64_t rows, std::int64_t columns,
                   Batch batch, std::int64_t count);
 

@@ -15,10 +15,8 @@ struct Field {
 
 #define CUSLICE_FIELD(number, structure, member) \
     { number, offsetof(structure, member), sizeof(structure::member) }
-#define CUSLICE_ITEM(number, structure, member, index)                                          \
-    {                                                                                           \
-        number, offsetof(structure, member) + (index) * sizeof(structure{}.member[0]), sizeof(structure{}.member[0]) \
-    }
+#define CUSLICE_ITEM(number, structure, member, index) \
+    { number, offsetof(structure, member) + (index) * sizeof(structure{}.member[0]), sizeof(structure{}.member[0]) }
 
 // cublasLtMatmulDescAttributes_t; 27 to 30 are CUDA 12's CUBLASLT_MATMUL_DESC_ATOMIC_SYNC_….
 constexpr Field matmul_fields[] = {
@@ -63,28 +61,32 @@ constexpr Field matmul_fields[] = {
 
 // cublasLtMatrixLayoutAttribute_t
 constexpr Field layout_fields[] = {
-    CUSLICE_FIELD(0, LayoutDescriptor, type),  CUSLICE_FIELD(1, LayoutDescriptor, order),
-    CUSLICE_FIELD(2, LayoutDescriptor, rows),  CUSLICE_FIELD(3, LayoutDescriptor, columns),
-    CUSLICE_FIELD(4, LayoutDescriptor, ld),    CUSLICE_FIELD(5, LayoutDescriptor, count),
-    CUSLICE_FIELD(6, LayoutDescriptor, stride), CUSLICE_FIELD(7, LayoutDescriptor, plane),
+    CUSLICE_FIELD(0, LayoutDescriptor, type),       CUSLICE_FIELD(1, LayoutDescriptor, order),
+    CUSLICE_FIELD(2, LayoutDescriptor, rows),       CUSLICE_FIELD(3, LayoutDescriptor, columns),
+    CUSLICE_FIELD(4, LayoutDescriptor, ld),         CUSLICE_FIELD(5, LayoutDescriptor, count),
+    CUSLICE_FIELD(6, LayoutDescriptor, stride),     CUSLICE_FIELD(7, LayoutDescriptor, plane),
     CUSLICE_FIELD(8, LayoutDescriptor, batch_mode),
 };
 
 // cublasLtMatmulPreferenceAttributes_t
 constexpr Field preference_fields[] = {
-    CUSLICE_FIELD(0, PreferenceDescriptor, search_mode),   CUSLICE_FIELD(1, PreferenceDescriptor, workspace),
-    CUSLICE_FIELD(3, PreferenceDescriptor, reductions),    CUSLICE_ITEM(5, PreferenceDescriptor, alignments, 0),
-    CUSLICE_ITEM(6, PreferenceDescriptor, alignments, 1),  CUSLICE_ITEM(7, PreferenceDescriptor, alignments, 2),
-    CUSLICE_ITEM(8, PreferenceDescriptor, alignments, 3),  CUSLICE_FIELD(9, PreferenceDescriptor, waves),
+    CUSLICE_FIELD(0, PreferenceDescriptor, search_mode),      CUSLICE_FIELD(1, PreferenceDescriptor, workspace),
+    CUSLICE_FIELD(3, PreferenceDescriptor, reductions),       CUSLICE_ITEM(5, PreferenceDescriptor, alignments, 0),
+    CUSLICE_ITEM(6, PreferenceDescriptor, alignments, 1),     CUSLICE_ITEM(7, PreferenceDescriptor, alignments, 2),
+    CUSLICE_ITEM(8, PreferenceDescriptor, alignments, 3),     CUSLICE_FIELD(9, PreferenceDescriptor, waves),
     CUSLICE_FIELD(12, PreferenceDescriptor, implementations),
 };
 
 // cublasLtMatmulAlgoConfigAttributes_t
 constexpr Field algorithm_fields[] = {
-    CUSLICE_FIELD(0, Algorithm, id),          CUSLICE_FIELD(1, Algorithm, tile),
-    CUSLICE_FIELD(2, Algorithm, splits),      CUSLICE_FIELD(3, Algorithm, reduction),
-    CUSLICE_FIELD(4, Algorithm, swizzling),   CUSLICE_FIELD(5, Algorithm, option),
-    CUSLICE_FIELD(6, Algorithm, stages),      CUSLICE_FIELD(7, Algorithm, inner_shape),
+    CUSLICE_FIELD(0, Algorithm, id),
+    CUSLICE_FIELD(1, Algorithm, tile),
+    CUSLICE_FIELD(2, Algorithm, splits),
+    CUSLICE_FIELD(3, Algorithm, reduction),
+    CUSLICE_FIELD(4, Algorithm, swizzling),
+    CUSLICE_FIELD(5, Algorithm, option),
+    CUSLICE_FIELD(6, Algorithm, stages),
+    CUSLICE_FIELD(7, Algorithm, inner_shape),
     CUSLICE_FIELD(8, Algorithm, cluster_shape),
 };
 
@@ -147,7 +149,7 @@ LayoutDescriptor fresh_layout(int type, std::uint64_t rows, std::uint64_t column
 PreferenceDescriptor fresh_preference() {
     PreferenceDescriptor fresh{};
     fresh.kind = DescriptorKind::preference;
-    fresh.reductions = 0x7;               // CUBLASLT_REDUCTION_SCHEME_MASK
+    fresh.reductions = 0x7;                            // CUBLASLT_REDUCTION_SCHEME_MASK
     for (auto& bytes : fresh.alignments) bytes = 256;  // documented default
     fresh.implementations = ~std::uint64_t{0};
     return fresh;

@@ -27,7 +27,7 @@ CublasStatus check_light_handle(const void* handle) {
     if (handles.has(static_cast<const LightHandle*>(handle))) return CublasStatus::success;
     // cuBLAS's manual: "cublasHandle_t … can be passed to cuBLASLt". That one is another library's.
     return static_cast<const CublasHandle*>(handle)->mark == kCublasMark ? CublasStatus::success
-                                                                        : CublasStatus::not_initialized;
+                                                                         : CublasStatus::not_initialized;
 }
 
 }  // namespace cuslice::fake

@@ -29,14 +29,13 @@ bool are_types_multiplied(const MatmulDescriptor& work, int a, int b, int c, int
     }
     if (a != b || c != d) return false;
     if (work.compute == compute_32i || work.compute == compute_32i_pedantic) {
-        return a == real_8i && ((work.scale_type == real_32i && c == real_32i) ||
-                                (work.scale_type == real_32f && c == real_8i));
+        return a == real_8i &&
+               ((work.scale_type == real_32i && c == real_32i) || (work.scale_type == real_32f && c == real_8i));
     }
     // Below 32 bits there are rows more than cublasGemmEx has: the FAST types compute those too.
     const bool fast = work.compute == compute_32f_fast_16f || work.compute == compute_32f_fast_16bf ||
                       work.compute == compute_32f_fast_tf32;
-    return is_multiplied(fast ? compute_32f : work.compute, a, c) &&
-           work.scale_type == scale_type_of(work.compute, c);
+    return is_multiplied(fast ? compute_32f : work.compute, a, c) && work.scale_type == scale_type_of(work.compute, c);
 }
 
 bool is_good_layout(const LayoutDescriptor& layout) {
@@ -52,13 +51,15 @@ CublasStatus check_work(const char* function, const MatmulDescriptor* work, cons
         if (!is_descriptor(layout)) return CublasStatus::invalid_value;
         if (layout->order != order_columns && layout->order != order_rows) {
             static constinit std::atomic<bool> said{false};
-            if (!said.exchange(true)) report("%s with matrices in tiles (CUBLASLT_ORDER_COL32…) is not supported", function);
+            if (!said.exchange(true))
+                report("%s with matrices in tiles (CUBLASLT_ORDER_COL32…) is not supported", function);
             return CublasStatus::not_supported;
         }
         if (!is_good_layout(*layout) || layout->count != at.d->count) return CublasStatus::invalid_value;
     }
     const auto is_operation = [](int op) { return op == op_n || op == op_t || op == op_c; };
-    if (!is_operation(work->op_a) || !is_operation(work->op_b) || work->op_c != op_n) return CublasStatus::invalid_value;
+    if (!is_operation(work->op_a) || !is_operation(work->op_b) || work->op_c != op_n)
+        return CublasStatus::invalid_value;
     const bool a_is_n = work->op_a == op_n;
     const bool b_is_n = work->op_b == op_n;
     const std::uint64_t m = a_is_n ? at.a->rows : at.a->columns;
@@ -79,18 +80,19 @@ bool check_matrix(const char* what, const void* address, const LayoutDescriptor&
     const auto columns = static_cast<std::int64_t>(by_rows ? layout.rows : layout.columns);
     // CUBLASLT_BATCH_MODE_POINTER_ARRAY is 1
     const Batch batch = layout.batch_mode == 1 ? Batch::pointers : Batch::strided;
-    return check_memory("cublasLtMatmul", what, {address, layout.ld, static_cast<int>(layout.type), layout.stride}, rows,
-                        columns, batch, layout.count);
+    return check_memory("cublasLtMatmul", what, {address, layout.ld, static_cast<int>(layout.type), layout.stride},
+                        rows, columns, batch, layout.count);
 }
 
 bool check_bias(const MatmulDescriptor& work, const Layouts& at) {
     const bool of_b = (work.epilogue & epilogue_bias_gradient_b) != 0;
-    if ((work.epilogue & (epilogue_bias | epilogue_bias_gradient | epilogue_bias_gradient_a)) == 0 && !of_b) return true;
+    if ((work.epilogue & (epilogue_bias | epilogue_bias_gradient | epilogue_bias_gradient_a)) == 0 && !of_b)
+        return true;
     const int type = work.bias_type >= 0 ? work.bias_type : static_cast<int>(at.d->type);
     const auto length = static_cast<std::int64_t>(of_b ? at.d->columns : at.d->rows);
     // A type that isn't known here is looked at as if it had one byte.
-    return check_memory("cublasLtMatmul", "the bias", {work.bias, length, element_size(type) == 0 ? real_8i : type}, length,
-                        1, Batch::none, 1);
+    return check_memory("cublasLtMatmul", "the bias", {work.bias, length, element_size(type) == 0 ? real_8i : type},
+                        length, 1, Batch::none, 1);
 }
 
 }  // namespace

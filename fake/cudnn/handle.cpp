@@ -1,4 +1,5 @@
-// cuDNN's handles, and what the library says of itself. All that computes is refused by name: fake/libraries/refused.cpp.
+// cuDNN's handles, and what the library says of itself. All that computes is refused by name:
+// fake/libraries/refused.cpp.
 
 #include "fake/libraries/gpu_work.h"
 #include "fake/libraries/live_handles.h"

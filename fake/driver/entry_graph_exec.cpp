@@ -100,8 +100,9 @@ CUSLICE_ENTRY(cuGraphExecMemcpyNodeSetParams, exec, node, copy, context) {
 
 CUSLICE_ENTRY(cuGraphExecMemsetNodeSetParams, exec, node, params, context) {
     if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return set_fill(exec, node, {params->dst, params->pitch, params->value, params->elementSize, params->width,
-                                 params->height, context});
+    return set_fill(
+        exec, node,
+        {params->dst, params->pitch, params->value, params->elementSize, params->width, params->height, context});
 }
 
 CUSLICE_ENTRY(cuGraphExecHostNodeSetParams, exec, node, params) {

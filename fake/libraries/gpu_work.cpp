@@ -53,7 +53,8 @@ LoadedKernel* find(CUcontext context, unsigned long long id) {
 CUresult load(CUcontext context, unsigned long long id, CUfunction* function) {
     CUmodule module = nullptr;
     const PrivateDriver* own = private_driver();
-    const CUresult result = own != nullptr ? own->load_module(&module, kCode) : CU(cuModuleLoadData, 2000)(&module, kCode);
+    const CUresult result =
+        own != nullptr ? own->load_module(&module, kCode) : CU(cuModuleLoadData, 2000)(&module, kCode);
     if (result != CUDA_SUCCESS) return result;
     if (const CUresult bad = CU(cuModuleGetFunction, 2000)(function, module, kName); bad != CUDA_SUCCESS) return bad;
     // The module stays as long as its context, as those of NVIDIA's runtime do.
@@ -132,8 +133,8 @@ bool memory_is_there(const void* address, std::uint64_t bytes) {
         CUdeviceptr from = 0;
         std::size_t size = 0;
         if (CU(cuPointerGetAttribute, 4000)(&from, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, at) != CUDA_SUCCESS ||
-            CU(cuPointerGetAttribute, 4000)(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, at) != CUDA_SUCCESS ||
-            size == 0 || from + size <= at) {
+            CU(cuPointerGetAttribute, 4000)(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, at) != CUDA_SUCCESS || size == 0 ||
+            from + size <= at) {
             return false;
         }
         at = from + size;

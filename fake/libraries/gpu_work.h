@@ -1,7 +1,7 @@
 #pragma once
-// What the fake GPU's cuBLAS, cuBLASLt and cuDNN do on the GPU, all of it by the driver API: they see to a context, look
-// whether memory is there, and launch a kernel that stands for what NVIDIA's library would compute. The fake driver
-// skips that kernel and counts it, as any other; it computes nothing.
+// What the fake GPU's cuBLAS, cuBLASLt and cuDNN do on the GPU, all of it by the driver API: they see to a context,
+// look whether memory is there, and launch a kernel that stands for what NVIDIA's library would compute. The fake
+// driver skips that kernel and counts it, as any other; it computes nothing.
 
 #include <cuda.h>
 #include <cstdint>

@@ -9,12 +9,12 @@
 
 #define CUSLICE_EXPORT(name, versions) CUSLICE_REFUSE_##versions(name)
 #define CUSLICE_EXPORT_64(name, versions) CUSLICE_REFUSE_##versions(name) CUSLICE_REFUSE_##versions(name##_64)
-#define CUSLICE_REFUSE_both(name)                                       \
-    extern "C" [[gnu::weak]] int refused_##name() __asm__(#name);       \
-    int refused_##name() {                                              \
-        static constinit std::atomic<bool> said{false};                 \
-        cuslice::fake::report_unsupported(#name, said);                 \
-        return CUSLICE_REFUSED;                                         \
+#define CUSLICE_REFUSE_both(name)                                 \
+    extern "C" [[gnu::weak]] int refused_##name() __asm__(#name); \
+    int refused_##name() {                                        \
+        static constinit std::atomic<bool> said{false};           \
+        cuslice::fake::report_unsupported(#name, said);           \
+        return CUSLICE_REFUSED;                                   \
     }
 #if CUSLICE_LIBRARY_MAJOR == 12
 #define CUSLICE_REFUSE_only_12(name) CUSLICE_REFUSE_both(name)

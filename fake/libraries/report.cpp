@@ -21,9 +21,8 @@ void report(const char* format, ...) {
     int length = before + std::clamp(added, 0, static_cast<int>(sizeof line) - before - 2);
     line[length++] = '\n';
     const char* path = std::getenv("CUSLICE_FAKE_LOG");
-    const int file = path != nullptr && *path != '\0'
-                         ? ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)
-                         : STDERR_FILENO;
+    const int file = path != nullptr && *path != '\0' ? ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)
+                                                      : STDERR_FILENO;
     // Nothing can be done about a line that can't be written.
     [[maybe_unused]] const auto written = ::write(file >= 0 ? file : STDERR_FILENO, line, length);
     if (file >= 0 && file != STDERR_FILENO) ::close(file);

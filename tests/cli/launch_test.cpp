@@ -245,7 +245,8 @@ TEST_CASE("a fake GPU: its variables and its folder first in LD_LIBRARY_PATH, on
     CHECK(run(launch({}, program), with(plain, {"CUSLICE_FAKE=2xstub"})).out == "2xstub " + kFakeFolder + " 1\n");
 }
 
-TEST_CASE("a fake GPU: its runtimes and libraries behind the library in LD_PRELOAD, once, and only where there is one") {
+TEST_CASE(
+    "a fake GPU: its runtimes and libraries behind the library in LD_PRELOAD, once, and only where there is one") {
     const Folder folder;
     const Words program = {"/bin/sh", "-c", "echo $LD_PRELOAD"};
     const auto preload = [&](const Words& command, const Words& more) {

@@ -64,6 +64,7 @@ def operations(*_):
     ones = numpy.ones
     calls = {
         "jit": lambda: jax.jit(lambda x: x * 2 + 1)(ones(4, numpy.float32)),
+        "jit of x @ w + 1": lambda: jax.jit(lambda x: x @ x + 1)(ones((256, 256), numpy.float32)),
         "jit of 256 x 256": lambda: jax.jit(lambda x: x * 2 + 1)(ones((256, 256), numpy.float32)),
         "sum": lambda: jnp.sum(jnp.asarray(ones(8, numpy.float32))),
         "sort": lambda: jnp.sort(jnp.asarray(ones(8, numpy.float32))),
@@ -82,6 +83,36 @@ def operations(*_):
             tell(operation=name, error="")
         except Exception as error:  # pylint: disable=broad-except
             tell(operation=name, error=first_words(error))
+
+
+def train(steps="20"):
+    """A small network, trained by hand: jit, value_and_grad, and parameters that are replaced in each step."""
+    widths = (16, 64, 64, 1)
+    keys = jax.random.split(jax.random.key(0), len(widths))
+    parameters = [
+        (jax.random.normal(key, (inwards, outwards)) * 0.1, jnp.zeros(outwards))
+        for key, inwards, outwards in zip(keys, widths, widths[1:])
+    ]
+    data = jnp.asarray(numpy.ones((128, 16), numpy.float32)), jnp.asarray(numpy.ones((128, 1), numpy.float32))
+
+    def loss(parameters, inputs, wanted):
+        for weight, bias in parameters[:-1]:
+            inputs = jax.nn.relu(inputs @ weight + bias)
+        weight, bias = parameters[-1]
+        return jnp.mean((inputs @ weight + bias - wanted) ** 2)
+
+    @jax.jit
+    def step(parameters, inputs, wanted):
+        value, gradients = jax.value_and_grad(loss)(parameters, inputs, wanted)
+        return jax.tree.map(lambda old, gradient: old - 0.01 * gradient, parameters, gradients), value
+
+    try:
+        for _ in range(int(steps)):
+            parameters, _ = step(parameters, *data)
+        jax.block_until_ready(parameters)
+        tell(steps=int(steps), held=books()[0])
+    except Exception as error:  # pylint: disable=broad-except
+        tell(error=first_words(error))
 
 
 def parallel(*_):

@@ -82,10 +82,7 @@ def row_parts():
             seen.told[:2],
         )
         for name in "pmap", "shard_map", "psum":
-            error = next((line["error"] for line in seen.told if line.get("operation") == name), "not tried")
-            check(
-                error == "" or STOPS in error, f"{parts} parts: {name}", f"stops: {error[-110:]}" if error else "ends"
-            )
+            check_ended(seen, name, f"{parts} parts: {name}")
     seen = run("1xt4", "--split 0=4", "take")
     limits = seen.one("limits", [0])
     check(
@@ -98,17 +95,42 @@ def row_parts():
 def row_operations():
     """What has to be compiled: it ends, or stops at the line that docs/fake-gpu.md names."""
     seen = run("1xt4", "--limit 4GiB", "operations")
-    check(len(seen.told) == 10, "all are tried", len(seen.told))
+    check(len(seen.told) == 11, "all are tried", len(seen.told))
     for line in seen.told:
+        check_ended(seen, line["operation"], line["operation"])
+    check(NOT_COMPUTED in seen.error, "it is said that results were not computed", last_words(seen))
+
+
+def row_training():
+    """A training loop under jit, whole and in a part: it ends, and says that nothing was computed."""
+    for fake, options in ("1xt4", "--limit 1GiB"), ("1xh200", "--limit 4GiB"), ("1xt4", "--split 0=2"):
+        seen = run(fake, options, "train")
         check(
-            line["error"] == "" or STOPS in line["error"],
-            line["operation"],
-            f"stops: {line['error'][-110:]}" if line["error"] else "ends",
+            seen.one("steps") == 20 and seen.status == 0 and NOT_COMPUTED in seen.error,
+            f"20 steps, {fake} {options}",
+            f"{seen.one('error', 'ends')}; {last_words(seen)}",
         )
+    seen = run("1xt4", "--limit 1GiB --fake-kernels error", "train")
+    check("NOT_SUPPORTED" in seen.one("error", ""), "--fake-kernels error refuses it", seen.one("error", "ends")[:200])
 
 
-# XLA asks cuDNN about every program, and cuDNN doesn't start on the fake GPU.
-STOPS = "dnn_support != nullptr"
+def check_ended(seen, name, what):
+    """An operation ends, unless it needs a library that isn't there."""
+    error = next((line["error"] for line in seen.told if line.get("operation") == name), "not tried")
+    if name in STOPS:
+        check(STOPS[name] in error, f"{what} stops by name", error[-160:])
+    else:
+        check(error == "", f"{what} ends", error[-160:] or "no error")
+
+
+def last_words(seen):
+    """What the fake GPU says at the process's end."""
+    return next((line for line in reversed(seen.error.splitlines()) if NOT_COMPUTED in line), "nothing is said of it")
+
+
+NOT_COMPUTED = "results were not computed"
+# cuDNN, cuFFT, cuSOLVER and NCCL
+STOPS = {"conv": "CUDNN_STATUS_NOT_SUPPORTED", "fft": "cuFFT", "inv": "cuSolver", "psum": "NCCL"}
 
 if __name__ == "__main__":
     slices = Slices(*sys.argv[1:3], before=DEVICE_FILES)

@@ -221,6 +221,27 @@ def fit(how=None, *_):
         tell(error=first_words(error))
 
 
+def train(*_):
+    """A training loop by hand, as it is and compiled."""
+    weight = tf.Variable(tf.ones((32, 1)))
+    inputs = tf.ones((64, 32))
+
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.matmul(inputs, weight) ** 2)
+        weight.assign_sub(0.1 * tape.gradient(loss, weight))
+        return loss
+
+    try:
+        for call in step, tf.function(step), tf.function(step, jit_compile=True):
+            for _ in range(5):
+                call()
+        weight.numpy()
+        tell(steps=15)
+    except Exception as error:  # pylint: disable=broad-except
+        tell(error=first_words(error))
+
+
 def operations(*_):
     """One operation of each kind: which end, and how the others don't."""
     ones = numpy.ones

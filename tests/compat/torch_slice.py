@@ -5,6 +5,7 @@
 """
 import gc
 import os
+import subprocess
 import sys
 import threading
 
@@ -213,11 +214,15 @@ def check_kernels():
     adam = torch.optim.Adam([weight])
     for what, call in (("kernels are", lambda: (torch.ones(4, device="cuda").fill_(3) + 1, ones.sum())),
                        ("kernels of CUB are", lambda: (ones.sort(), ones.cumsum(0), ones.argsort())),
-                       ("those of backward() and of Adam are", lambda: ((weight * 2).sum().backward(), adam.step()))):
+                       ("those of backward() and of Adam are", lambda: ((weight * 2).sum().backward(), adam.step())),
+                       ("products of cuBLAS are", lambda: (ones @ ones, torch.bmm(ones[None], ones[None]), ones @ ones[0]))):
         error = refused(lambda: (call(), cuda.synchronize()))
         check(error is None, f"{what} checked and skipped", first_line(error) if error else "no error")
-    for what, says, call in (("cuBLAS", "CUBLAS_STATUS_NOT_INITIALIZED", lambda: ones @ ones),
-                             ("cuDNN", "CUDNN_STATUS_NOT_INITIALIZED", lambda: torch.nn.functional.conv2d(ones[None, None], ones[None, None])),
+    for kind in torch.float32, torch.bfloat16, torch.float16:
+        error = refused(lambda kind=kind: (train(kind), cuda.synchronize()))
+        check(error is None, f"two nn.Linear train for five steps in {kind}", first_line(error) if error else "no error")
+    for what, says, call in (("cuBLAS without a result on the GPU", "CUBLAS_STATUS_NOT_SUPPORTED", lambda: ones[0].dot(ones[0])),
+                             ("cuDNN", "CUDNN_STATUS_NOT_SUPPORTED", lambda: torch.nn.functional.conv2d(ones[None, None], ones[None, None])),
                              ("cuFFT", "CUFFT_INTERNAL_ERROR", lambda: torch.fft.fft(ones)),
                              ("cuSOLVER", "CUSOLVER_STATUS_NOT_INITIALIZED", lambda: torch.linalg.inv(torch.eye(8).cuda())),
                              ("cuSPARSE", "cusparseCreate", lambda: torch.sparse.mm(torch.eye(4).to_sparse_csr().cuda(), ones))):
@@ -225,6 +230,25 @@ def check_kernels():
         check(isinstance(error, RuntimeError) and says in str(error), f"{what} fails by itself", first_line(error)[:110])
     host = bytes_of(4096)
     check_same("and copies go on after that", (host.cuda().cpu(), host))
+
+
+def train(kind):
+    """nn.Linear, forwards and backwards, and SGD."""
+    model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)).to("cuda", kind)
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+    inputs, wanted = torch.ones(128, 32).to("cuda", kind), torch.ones(128, 1).to("cuda", kind)
+    for _ in range(5):
+        optimiser.zero_grad()
+        ((model(inputs) - wanted) ** 2).mean().backward()
+        optimiser.step()
+
+
+def check_end():
+    """What a process that trained says at its end."""
+    program = "import torch; m = torch.nn.Linear(4, 4).cuda(); m(torch.ones(4, 4).cuda()).sum().backward(); print('ended')"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    said = [line for line in ended.stderr.splitlines() if "results were not computed" in line]
+    check(ended.stdout == "ended\n" and len(said) == 1, "a process that trained says that nothing was computed", said)
 
 
 def take(inbox, outbox):
@@ -268,6 +292,8 @@ def main():
     check_pinned()
     check_streams()
     check_kernels()
+    if cache == "native":
+        check_end()
     return finish()
 
 

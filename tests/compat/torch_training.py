@@ -3,8 +3,8 @@ allocations can be recorded:
 
   PYTORCH_NO_CUDA_MEMORY_CACHING=1 cuslice run --fake 1xh200 --record FILE -- python tests/compat/torch_training.py [STEPS [SEED]]
 
-On the fake GPU no kernel runs, and cuBLAS doesn't start: in place of each matrix product stands memory of its shape. Nothing
-is learnt; what is allocated and freed, and when, is PyTorch's own.
+On the fake GPU no kernel runs. In place of each matrix product stands memory of its shape, so that no recording depends on what
+a release of cuBLAS takes. Nothing is learnt; what is allocated and freed, and when, is PyTorch's own.
 """
 import random
 import sys

@@ -175,6 +175,157 @@ TEST_CASE("a node that can't be is refused, and the graph is as before") {
           }) == "");
 }
 
+TEST_CASE("a child graph is a copy that is done in its node's place, and belongs to it") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              const CUcontext context = use_device(report);
+              Nodes nodes(report);
+              CUgraph parent = nullptr;
+              CUgraph own = nullptr;
+              CUgraphNode node = nullptr;
+              CUgraphNode child = nullptr;
+              size_t count = 0;
+              EXPECT_EQUAL(cuGraphAddMemsetNode(&node, nodes.graph, nullptr, 0, &nodes.fill, context), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphAddHostNode(&node, nodes.graph, &node, 1, &nodes.host), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphCreate(&parent, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphAddChildGraphNode(&child, parent, nullptr, 0, parent), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuGraphAddChildGraphNode(&child, parent, nullptr, 0, nodes.graph), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphAddMemcpyNode(&node, parent, &child, 1, &nodes.copy, context), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphDestroy(nodes.graph), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphChildGraphNodeGetGraph(child, &own), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphChildGraphNodeGetGraph(node, &own), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuGraphGetNodes(own, nullptr, &count), CUDA_SUCCESS);
+              EXPECT_EQUAL(count, 2u);
+              EXPECT_EQUAL(cuGraphDestroy(own), CUDA_ERROR_INVALID_VALUE);
+              nodes.graph = parent;
+              nodes.run(report);
+              EXPECT_EQUAL(cuGraphDestroy(parent), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphGetNodes(own, nullptr, &count), CUDA_ERROR_INVALID_VALUE);
+          }) == "");
+}
+
+TEST_CASE("an instance's nodes are changed, and the graph stays as it was") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              const CUcontext context = use_device(report);
+              Nodes nodes(report);
+              CUgraphNode made[4] = {};
+              CUgraphExec exec = nullptr;
+              EXPECT_EQUAL(cuGraphAddMemsetNode(&made[0], nodes.graph, nullptr, 0, &nodes.fill, context), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphAddMemcpyNode(&made[1], nodes.graph, &made[0], 1, &nodes.copy, context),
+                           CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphAddKernelNode(&made[2], nodes.graph, &made[1], 1, &nodes.launch), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphAddHostNode(&made[3], nodes.graph, &made[2], 1, &nodes.host), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphInstantiate(&exec, nodes.graph, 0), CUDA_SUCCESS);
+              int other = 0;
+              CUDA_MEMSET_NODE_PARAMS fill = nodes.fill;
+              fill.value = 9;
+              CUDA_HOST_NODE_PARAMS host{add_one, &other};
+              CUDA_KERNEL_NODE_PARAMS launch = nodes.launch;
+              EXPECT_EQUAL(cuGraphExecMemsetNodeSetParams(exec, made[0], &fill, context), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphExecMemsetNodeSetParams(exec, made[1], &fill, context), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuGraphExecHostNodeSetParams(exec, made[3], &host), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphExecKernelNodeSetParams(exec, made[2], &launch), CUDA_SUCCESS);
+              launch.blockDimX = 129;
+              EXPECT_EQUAL(cuGraphExecKernelNodeSetParams(exec, made[2], &launch), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+              CUgraphNodeParams any{};
+              any.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+              any.memcpy.copyCtx = context;
+              any.memcpy.copyParams = nodes.copy;
+              EXPECT_EQUAL(cuGraphExecNodeSetParams(exec, made[1], &any), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphLaunch(exec, nullptr), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
+              EXPECT_EQUAL(*nodes.value, 9);
+              EXPECT_EQUAL(other, 1);
+              EXPECT_EQUAL(nodes.calls, 0);
+              nodes.run(report);
+          }) == "");
+}
+
+TEST_CASE("an instance's child graph is changed for one with the same nodes") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              const CUcontext context = use_device(report);
+              Nodes nodes(report);
+              CUgraph small = nullptr;
+              CUgraph same = nullptr;
+              CUgraphNode node = nullptr;
+              CUgraphNode child = nullptr;
+              CUgraphExec exec = nullptr;
+              CUDA_MEMSET_NODE_PARAMS fill = nodes.fill;
+              fill.value = 3;
+              EXPECT_EQUAL(cuGraphCreate(&small, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphCreate(&same, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphAddMemsetNode(&node, same, nullptr, 0, &fill, context), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphAddChildGraphNode(&child, nodes.graph, nullptr, 0, same), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphAddMemcpyNode(&node, nodes.graph, &child, 1, &nodes.copy, context), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphInstantiate(&exec, nodes.graph, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphDestroy(same), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphCreate(&same, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphAddMemsetNode(&node, same, nullptr, 0, &nodes.fill, context), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphExecChildGraphNodeSetParams(exec, child, small), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuGraphExecChildGraphNodeSetParams(exec, node, same), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(cuGraphExecChildGraphNodeSetParams(exec, child, same), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphLaunch(exec, nullptr), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
+              EXPECT_EQUAL(*nodes.value, 7);
+          }) == "");
+}
+
+TEST_CASE("a capture goes into a graph that is there, behind what it has") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              const CUcontext context = use_device(report);
+              Nodes nodes(report);
+              CUgraph got = nullptr;
+              CUgraphNode first = nullptr;
+              CUstream stream = nullptr;
+              size_t count = 0;
+              EXPECT_EQUAL(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphAddMemsetNode(&first, nodes.graph, nullptr, 0, &nodes.fill, context), CUDA_SUCCESS);
+              const auto begin = [&](CUgraph graph, const CUgraphEdgeData* edges = nullptr) {
+                  return cuStreamBeginCaptureToGraph(stream, graph, &first, edges, 1, CU_STREAM_CAPTURE_MODE_RELAXED);
+              };
+              EXPECT_EQUAL(begin(nullptr), CUDA_ERROR_INVALID_VALUE);
+              EXPECT_EQUAL(begin(nodes.graph), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemcpyDtoHAsync(nodes.value, nodes.word, 4, stream), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuLaunchHostFunc(stream, nodes.host.fn, nodes.host.userData), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamEndCapture(stream, &got), CUDA_SUCCESS);
+              EXPECT_EQUAL(got, nodes.graph);
+              EXPECT_EQUAL(cuGraphGetNodes(got, nullptr, &count), CUDA_SUCCESS);
+              EXPECT_EQUAL(count, 3u);
+              nodes.run(report);
+              // One that fails leaves the program its graph.
+              EXPECT_EQUAL(begin(nodes.graph), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamSynchronize(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+              EXPECT_EQUAL(cuStreamEndCapture(stream, &got), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+              EXPECT_EQUAL(cuGraphDestroy(nodes.graph), CUDA_SUCCESS);
+          }) == "");
+}
+
+TEST_CASE("an edge may let a node start early only behind a kernel") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              const CUcontext context = use_device(report);
+              Nodes nodes(report);
+              CUgraphNode made[3] = {};
+              CUgraphNodeParams params{};
+              CUgraphEdgeData edge{};
+              params.type = CU_GRAPH_NODE_TYPE_KERNEL;
+              std::memcpy(&params.kernel, &nodes.launch, sizeof params.kernel);
+              EXPECT_EQUAL(cuGraphAddNode(&made[0], nodes.graph, nullptr, nullptr, 0, &params), CUDA_SUCCESS);
+              const auto behind = [&](CUgraphNode* node) {
+                  return cuGraphAddNode(&made[1], nodes.graph, node, &edge, 1, &params);
+              };
+              edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+              edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+              EXPECT_EQUAL(behind(&made[0]), CUDA_SUCCESS);
+              edge.to_port = 1;
+              EXPECT_EQUAL(behind(&made[0]), CUDA_ERROR_INVALID_VALUE);
+              edge.to_port = 0;
+              EXPECT_EQUAL(cuGraphAddMemsetNode(&made[2], nodes.graph, nullptr, 0, &nodes.fill, context), CUDA_SUCCESS);
+              EXPECT_EQUAL(behind(&made[2]), CUDA_ERROR_INVALID_VALUE);
+              edge = {};
+              edge.reserved[4] = 1;
+              EXPECT_EQUAL(behind(&made[0]), CUDA_ERROR_INVALID_VALUE);
+          }) == "");
+}
+
 TEST_CASE("an object ends after its last reference, whoever holds that") {
     CHECK(in_child(one_t4, [](const Report& report) {
               use_device(report);
