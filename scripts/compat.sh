@@ -85,7 +85,13 @@ check_torch() {
     echo "--- four ranks under torchrun, on four parts of one GPU"
     "$cuslice" run --fake 1xt4 --split 0=4 -- build/compat/torch/bin/torchrun --nproc-per-node 4 \
         tests/compat/torch_ranks.py 3776 || bad=1
+    check_names torch || bad=1
     return "$bad"
+}
+
+# The fake GPU's libraries have every name of the genuine ones that came with a package.
+check_names() {
+    python3 tests/compat/library_names.py "${cuslice%/bin/*}/lib/cuslice/fake" build/compat/"$1"/lib/python3*/site-packages
 }
 
 # TensorFlow 2.21 doesn't find libcusolver.so.11 by itself.
@@ -101,6 +107,7 @@ check_tensorflow() {
     with_tensorflow tensorflow_rows everything fraction three_processes each_gpu growth choice logical parts mirrored towers \
         wrong_words libraries training fields || bad=1
     with_tensorflow frameworks_sweep tensorflow_programs.py || bad=1
+    check_names tensorflow || bad=1
     return "$bad"
 }
 

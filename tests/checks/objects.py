@@ -100,8 +100,12 @@ def main():
     fake = exports(libraries / "fake/libcuda.so.1")
     expect(not driver - fake, f"fake libcuda.so.1: does not export {sorted(driver - fake)[:10]}")
     expect("cuslice_marker" not in fake, "fake libcuda.so.1: passes itself off as cuslice")
-    for name in ("libcuda.so.1", "libnvidia-ml.so.1", "libcudart.so.12", "libcudart.so.13"):
+    replaced = [f"lib{name}.so.{major}" for major in (12, 13) for name in ("cudart", "cublas", "cublasLt")] + ["libcudnn.so.9"]
+    for name in ("libcuda.so.1", "libnvidia-ml.so.1", *replaced):
         expect(dynamic(libraries / "fake" / name)["SONAME"] == [name], f"fake {name}: carries another name")
+    for name in replaced:
+        needed = dynamic(libraries / "fake" / name).get("NEEDED", [])
+        expect(not [one for one in needed if "stdc++" in one or one.startswith("libcu")], f"fake {name}: needs {needed}")
     for name in ("libcuda.so", "libnvidia-ml.so"):
         link = libraries / "fake" / name
         expect(link.is_symlink() and str(link.readlink()) == name + ".1", f"fake {name}: is no link to {name}.1")
