@@ -283,6 +283,8 @@ def main():
     if cache == "sharing":
         check_sharing()
         return finish()
+    if cache == "native":
+        check_end()
     backend = "cudaMallocAsync" if cache == "async" else "native"
     check(cuda.get_allocator_backend() == backend, "PyTorch's allocator", f"{cuda.get_allocator_backend()}, {cache}")
     for ordinal, size in enumerate(slices):
@@ -292,8 +294,6 @@ def main():
     check_pinned()
     check_streams()
     check_kernels()
-    if cache == "native":
-        check_end()
     return finish()
 
 
