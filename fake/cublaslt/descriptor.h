@@ -31,7 +31,7 @@ struct MatmulDescriptor {
     void* scales[4];  // of A, B, C and D
     void *largest_d, *aux_scale, *aux_largest, *counters_in, *counters_out, *out_scale, *emulation;
 };
-static_assert(sizeof(MatmulDescriptor) <= 32 * 8);  // cublasLtMatmulDescOpaque_t
+static_assert(sizeof(MatmulDescriptor) <= sizeof(std::uint64_t[32]));  // cublasLtMatmulDescOpaque_t
 
 struct LayoutDescriptor {
     static constexpr DescriptorKind own_kind = DescriptorKind::layout;
@@ -42,7 +42,7 @@ struct LayoutDescriptor {
     std::int32_t order, count;
     std::uint32_t batch_mode;
 };
-static_assert(sizeof(LayoutDescriptor) <= 8 * 8);  // cublasLtMatrixLayoutOpaque_t
+static_assert(sizeof(LayoutDescriptor) <= sizeof(std::uint64_t[8]));  // cublasLtMatrixLayoutOpaque_t
 
 struct PreferenceDescriptor {
     static constexpr DescriptorKind own_kind = DescriptorKind::preference;
@@ -53,7 +53,7 @@ struct PreferenceDescriptor {
     float waves;
     std::uint64_t implementations;
 };
-static_assert(sizeof(PreferenceDescriptor) <= 8 * 8);  // cublasLtMatmulPreferenceOpaque_t
+static_assert(sizeof(PreferenceDescriptor) <= sizeof(std::uint64_t[8]));  // cublasLtMatmulPreferenceOpaque_t
 
 /// cublasLtMatmulAlgo_t
 struct Algorithm {
@@ -66,7 +66,7 @@ struct Algorithm {
     std::uint16_t inner_shape, cluster_shape;
     std::uint64_t rest[3];
 };
-static_assert(sizeof(Algorithm) == 8 * 8);
+static_assert(sizeof(Algorithm) == sizeof(std::uint64_t[8]));
 
 /// cublasLtMatmulHeuristicResult_t
 struct HeuristicResult {
