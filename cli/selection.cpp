@@ -59,9 +59,9 @@ bool select_gpus(const Settings& settings, const Environment& environment, Machi
                  ConfigError& error) {
     selection = {};
     const Entry* gpus = find(settings, Key::gpus);
-    if (gpus == nullptr || applied(settings, *gpus, environment)) return true;
+    if (gpus == nullptr || gpus->value == kAllGpus || applied(settings, *gpus, environment)) return true;
     selection.how = Selection::How::listed;
-    if (gpus->value.empty()) return true;
+    if (names_no_gpu(gpus->value)) return true;
     if (!machine.all().failure.empty() || machine.all().list.empty()) {
         selection.how = Selection::How::open;
         return true;

@@ -19,8 +19,9 @@ constexpr KeyTraits kKeys[] = {
      "return cached memory to the driver when unused for this long: 500ms, 10s"},
     {Key::no_framework_env, "no-framework-env", "CUSLICE_NO_FRAMEWORK_ENV", false, true, false, true, "yes|no", "no",
      "don't set TensorFlow's and JAX's own variables for the allocator growth, limits and splits"},
-    {Key::gpus, "gpus", "CUSLICE_GPUS", false, true, false, false, "LIST|any", "all that are visible",
-     "the GPUs that the program sees, in this order: 3,2 or GPU-5f,0000:81:00.0; any: one with enough free memory"},
+    {Key::gpus, "gpus", "CUSLICE_GPUS", false, true, false, false, "LIST", "all that are visible",
+     "the GPUs that the program sees, in this order: 3,2 or 0-2 or GPU-5f,0000:81:00.0; any: one with enough free "
+     "memory; all; none"},
     {Key::split, "split", "CUSLICE_SPLIT", true, true, false, false, "PARTS", "none",
      "split a GPU into virtual GPUs: 4 (equal), 0=1GiB+rest, in an order 0=1GiB@1+2GiB@0, with a priority "
      "0=1GiB:-1+rest"},

@@ -32,6 +32,51 @@ class Items {
     bool done_ = false;
 };
 
+// "0-2". False for anything else, also for a range that runs backwards.
+bool parse_range(std::string_view item, int& first, int& last) {
+    const std::size_t dash = item.find('-');
+    GpuSelector from, to;
+    Reason unused;
+    if (dash == item.npos || !parse_gpu_selector(slice(item, 0, dash), from, unused) ||
+        !parse_gpu_selector(slice(item, dash + 1), to, unused))
+        return false;
+    if (from.kind != GpuSelector::Kind::index || to.kind != GpuSelector::Kind::index) return false;
+    first = from.index;
+    last = to.index;
+    return first <= last;
+}
+
+// The names in a list of GPUs: its items, and of a range each index.
+class Names {
+  public:
+    explicit Names(std::string_view list) : items_(list) {}
+
+    // `name` holds until the next call.
+    bool next(std::string_view& name) {
+        if (next_ > last_) {
+            if (!items_.next(item_)) return false;
+            name = item_;
+            if (!parse_range(item_, next_, last_)) {
+                next_ = 1;
+                last_ = 0;
+                return true;
+            }
+        }
+        number_.clear();
+        name = number_.append_number(static_cast<std::uint64_t>(next_++)).view();
+        return true;
+    }
+    // What the name was written as: the range.
+    std::string_view item() const { return item_; }
+
+  private:
+    Items items_;
+    std::string_view item_;
+    FixedText<16> number_;
+    int next_ = 1;
+    int last_ = 0;
+};
+
 bool is_name(std::string_view item) { return starts_with(item, "GPU-") || starts_with(item, "MIG-"); }
 
 // As strtoul reads it: digits as far as they go, whatever follows.
@@ -176,11 +221,11 @@ std::string_view own_list(std::string_view chosen, std::string_view variable) {
 }
 
 bool parse_gpus(std::string_view text, Reason& why) {
-    if (text.empty() || text == kAnyGpu) return true;
+    if (names_no_gpu(text) || text == kAnyGpu || text == kAllGpus) return true;
     GpuSelector selectors[GpuPlaces::kMax];
     std::size_t count = 0;
-    Items items(text);
-    for (std::string_view item; items.next(item);) {
+    Names names(text);
+    for (std::string_view item; names.next(item);) {
         if (count == GpuPlaces::kMax) {
             why.assign("at most 64 GPUs");
             return false;
@@ -189,8 +234,8 @@ bool parse_gpus(std::string_view text, Reason& why) {
         if (!parse_gpu_selector(item, selector, why) || selector.kind == GpuSelector::Kind::every) {
             why.assign("'")
                 .append(slice(item, 0, 64))
-                .append("' names no GPU: use its index (0), the start of its UUID ");
-            why.append("(GPU-5f) or its PCI id (0000:81:00.0), divided by commas; or any for one that has room");
+                .append("' names no GPU: use its index (0, or 0-2 for three), the start of its UUID (GPU-5f) ");
+            why.append("or its PCI id (0000:81:00.0), divided by commas; or any for one that has room, all, or none");
             return false;
         }
         for (std::size_t i = 0; i < count; ++i) {
@@ -205,12 +250,17 @@ bool parse_gpus(std::string_view text, Reason& why) {
 
 bool resolve_gpus(const GpusQuestion& question, GpuPlaces& chosen, ConfigError& error) {
     chosen.clear();
-    if (question.value.empty()) return true;
+    if (names_no_gpu(question.value)) return true;
+    if (question.value == kAllGpus) {
+        chosen = question.allowed;
+        return true;
+    }
     std::string_view names[GpuPlaces::kMax];
-    Items items(question.value);
-    for (std::string_view item; items.next(item);) {
+    Names list(question.value);
+    for (std::string_view name; list.next(name);) {
         std::size_t place = 0;
-        if (!find_one(question, item, place, error)) return false;
+        if (!find_one(question, name, place, error)) return false;
+        const std::string_view item = list.item();
         const std::size_t count = chosen.view().size();
         if (chosen.add(place)) {
             names[count] = item;

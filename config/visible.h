@@ -18,6 +18,10 @@ inline constexpr std::string_view kCudaOrder = "CUDA_DEVICE_ORDER";
 
 /// Any one GPU, whichever has most room.
 inline constexpr std::string_view kAnyGpu = "any";
+/// All that are visible: the same as no setting, but it beats those of lower priority.
+inline constexpr std::string_view kAllGpus = "all";
+/// True for an empty list and `none`.
+constexpr bool names_no_gpu(std::string_view gpus) { return gpus.empty() || gpus == "none"; }
 
 /// Places in a list of GPUs, in the order in which a program sees them.
 class GpuPlaces {
@@ -57,7 +61,8 @@ bool count_in_chosen(std::string_view chosen, std::string_view variable, Visible
 /// chosen list itself is nobody's choice: a launcher that split nothing left it there for the driver. Pure.
 std::string_view own_list(std::string_view chosen, std::string_view variable);
 
-/// Reads the value of `gpus`: a list of GPUs, each named once; nothing at all; or `any`. Pure.
+/// Reads the value of `gpus`: a list of GPUs, each named once, a range of indices (0-2) standing for each of them;
+/// nothing at all or `none`; `all`; or `any`. Pure.
 bool parse_gpus(std::string_view text, Reason& why);
 
 /// A setting of `gpus`, and the GPUs that it is to be read against.

@@ -116,8 +116,8 @@ TEST_CASE("gpus names each GPU once, by index, UUID or PCI id, and keeps the ord
     CHECK(resolve("GPU-30,0,02:00.0") == "301");
     CHECK(resolve("gpu-30AA") == "3");
     const std::string form =
-        " names no GPU: use its index (0), the start of its UUID (GPU-5f) or its PCI id "
-        "(0000:81:00.0), divided by commas; or any for one that has room";
+        " names no GPU: use its index (0, or 0-2 for three), the start of its UUID (GPU-5f) or its PCI id "
+        "(0000:81:00.0), divided by commas; or any for one that has room, all, or none";
     for (const char* wrong : {"x", "*", "-1", "01", "1.5", " 1", "1 ", "GPU-", "any2", "0x1"})
         CHECK(resolve(wrong) == "'" + std::string(wrong) + "'" + form);
     CHECK(resolve("0,") == "''" + form);
@@ -136,6 +136,28 @@ TEST_CASE("gpus names each GPU once, by index, UUID or PCI id, and keeps the ord
     std::string many = "0";
     for (int i = 1; i <= 64; ++i) many += "," + std::to_string(i);
     CHECK(resolve(many) == "at most 64 GPUs");
+}
+
+TEST_CASE("gpus takes ranges of indices, all that are visible, and none") {
+    CHECK(resolve("0-2") == "012");
+    CHECK(resolve("3,0-1") == "301");
+    CHECK(resolve("2-2") == "2");
+    CHECK(resolve("0-1,GPU-30") == "013");
+    CHECK(resolve("all") == "0123");
+    CHECK(resolve("all", "3,1") == "31");
+    CHECK(resolve("none") == "");
+    for (const char* wrong : {"2-0", "0-", "0-GPU-30", "0-1-2", "00-2", "0:2", "all,1", "none,1", "All"}) {
+        INFO(wrong);
+        CHECK(resolve(wrong).find("names no GPU: use its index") != std::string::npos);
+    }
+    CHECK(resolve("0-2,1") == "'1' is there twice; name each GPU once");
+    CHECK(resolve("1-2,0-1") == "'1' is there twice; name each GPU once");
+    CHECK(resolve("0-3,GPU-30") ==
+          "cuslice: --gpus: 0-3,GPU-30: 'GPU-30' and '0-3' are the same GPU GPU-30aa; name each GPU once");
+    CHECK(resolve("2-5").find("'4' names no GPU that is here; there are 4 GPUs") != std::string::npos);
+    CHECK(resolve("0-2", "0,1").find("'2' is not among the GPUs that are left to choose from") != std::string::npos);
+    CHECK(resolve("0-63").find("'4' names no GPU that is here") != std::string::npos);
+    CHECK(resolve("0-64") == "at most 64 GPUs");
 }
 
 TEST_CASE("gpus stays within what CUDA_VISIBLE_DEVICES leaves") {

@@ -7,8 +7,8 @@ namespace {
 
 const std::string kVisible = "CUDA_VISIBLE_DEVICES=";
 const std::string kForm =
-    " names no GPU: use its index (0), the start of its UUID (GPU-5f) or its PCI id "
-    "(0000:81:00.0), divided by commas; or any for one that has room\n";
+    " names no GPU: use its index (0, or 0-2 for three), the start of its UUID (GPU-5f) or its PCI id (0000:81:00.0), "
+    "divided by commas; or any for one that has room, all, or none\n";
 
 std::string number(std::uint64_t count) { return std::to_string(count); }
 
@@ -165,7 +165,7 @@ TEST_CASE("what names no GPU, or not one, is refused before the program starts")
     CHECK(machine.refused({"--gpus", "1," + machine.uuids[1]}, 78) ==
           "cuslice: --gpus: 1," + machine.uuids[1] + ": '" + machine.uuids[1] + "' and '1' are the same GPU " +
               machine.uuids[1] + "; name each GPU once\n");
-    CHECK(machine.refused({"--gpus", "all"}, 78) == "cuslice: --gpus: all: 'all'" + kForm);
+    CHECK(machine.refused({"--gpus", "every"}, 78) == "cuslice: --gpus: every: 'every'" + kForm);
 }
 
 TEST_CASE("a nested run chooses within the outer one's list, and without a choice of its own keeps it") {

@@ -19,6 +19,7 @@ namespace {
 // The setting that has not been resolved yet: one that is nearer than the launcher, or that it could not resolve.
 const Entry* open_setting(const Settings& settings, const char* const* environment) {
     const Entry* gpus = find(settings, Key::gpus);
+    if (gpus && gpus->value == kAllGpus) return nullptr;  // what is visible stays so
     const bool resolved = variable(environment, kChosenVariable).data() != nullptr;
     return gpus && (gpus->rank.level == 0 || !resolved) ? gpus : nullptr;
 }
@@ -76,7 +77,7 @@ bool order_is_known(std::string_view visible, const char* const* environment) {
 
 bool resolve(const Entry& setting, std::string_view visible, std::span<const GpuIdentity> gpus,
              const char* const* environment, VisibleText& list, ConfigError& error) {
-    if (setting.value.empty()) return true;
+    if (names_no_gpu(setting.value)) return true;
     if (gpus.empty())
         return error.set(setting.origin, setting.value,
                          "GPUs can't be chosen where NVML shows none: use cuslice run, or set CUDA_VISIBLE_DEVICES");
