@@ -6,23 +6,17 @@
 #include <map>
 
 #include "cli/exit_codes.h"
+#include "cli/unknown_command.h"
 #include "config/settings.h"
 
 namespace cuslice::cli {
 namespace {
 
-constexpr std::string_view kCommands =
-    "there are run, devices, config, ps, set and stats; cuslice --help explains them";
-
-struct CommandName {
-    std::string_view name;
-    Command command;
-};
-
 // Query is not for people: the launcher asks a driver in a process of its own.
 constexpr CommandName kCommandNames[] = {
-    {"run", Command::run}, {"devices", Command::devices}, {"config", Command::config}, {"ps", Command::ps},
-    {"set", Command::set}, {"stats", Command::stats},     {"query", Command::query}};
+    {"run", Command::run},   {"devices", Command::devices}, {"config", Command::config},
+    {"ps", Command::ps},     {"set", Command::set},         {"stats", Command::stats},
+    {"help", Command::help}, {"version", Command::version}, {"query", Command::query}};
 
 // The last word first: so CLI11 takes them, and so it leaves what it did not understand for the next parser.
 using Words = std::vector<std::string>;
@@ -100,7 +94,9 @@ bool all_digits(std::string_view text) { return !text.empty() && text.find_first
 
 // The word behind an option that may stand alone is the program, or the next mistake; but people write a value there,
 // as behind any other option. `last` is that option or whatever else was read last.
-const KeyTraits* takes_for_value(Command command, const std::string& last, const Words& rest) {
+// `taken` says that it is the option's value, and could be nothing else.
+const KeyTraits* takes_for_value(Command command, const std::string& last, const Words& rest, bool& taken) {
+    taken = false;
     const KeyTraits* const traits = last.starts_with("--") ? find_key(std::string_view(last).substr(2)) : nullptr;
     if (traits == nullptr || !traits->stands_alone || rest.size() < 2 || rest.back().starts_with("-")) return nullptr;
     const std::string& word = rest.back();
@@ -108,14 +104,31 @@ const KeyTraits* takes_for_value(Command command, const std::string& last, const
     std::uint64_t number = 0;
     bool automatic = false;
     Reason unused;
-    const bool a_value = parse_value(traits->key, word, number, automatic, unused) || all_digits(word);
-    return a_value || before_program || command != Command::run ? traits : nullptr;
+    const bool a_value = parse_value(traits->key, word, number, automatic, unused);
+    // There are programs of these names, and words for yes and no: nobody can tell which was meant.
+    const bool a_program = command == Command::run && (word == "yes" || word == "true" || word == "false");
+    taken = a_value && !a_program;
+    return a_value || all_digits(word) || before_program || command != Command::run ? traits : nullptr;
 }
 
 int refuse_value(Command command, const KeyTraits& traits, const std::string& word, ConfigError& error) {
     const std::string name = "--" + std::string(traits.name);
     const char* const program = command == Command::run ? "; if this is the program, write -- before it" : "";
     return usage(error, name + " " + word, "a value goes behind an equals sign: " + name + "=" + word + program);
+}
+
+// `cuslice help`, and `cuslice help run`.
+int parse_topic(Words& rest, const Environment& environment, Arguments& arguments, ConfigError& error) {
+    if (!rest.empty() && (rest.back() == "-h" || rest.back() == "--help")) rest.pop_back();
+    if (rest.empty()) return 0;
+    const std::string word = rest.back();
+    rest.pop_back();
+    if (!rest.empty()) return usage(error, rest.back(), "not expected here: cuslice help [COMMAND]");
+    const auto topic = std::ranges::find(kCommandNames, word, &CommandName::name);
+    if (topic == std::end(kCommandNames) || topic->command == Command::query)
+        return usage(error, word, explain_unknown_command(word, environment));
+    arguments.topic = topic->command;
+    return 0;
 }
 
 bool parse_pid(const std::string& text, int& pid) {
@@ -125,11 +138,13 @@ bool parse_pid(const std::string& text, int& pid) {
 
 int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     const Command command = arguments.command;
+    arguments.flags.clear();
     // An option at the very end meets the options' end, as any other does that lacks its value.
     words.insert(words.begin(), "--");
     Words rest = words;
     CLI::App app;
     app.prefix_command();
+    app.set_version_flag("-V,--version", "");
     Switches switches;
     add_settings(app, command, words, rest, arguments.flags, switches, error);
     if (command == Command::set) app.add_option("--job", arguments.job);
@@ -146,6 +161,9 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
         arguments.topic = command;
         arguments.command = Command::help;
         return 0;
+    } catch (const CLI::CallForVersion&) {
+        arguments.command = Command::version;
+        return 0;
     } catch (const CLI::RuntimeError& refused) {
         return refused.get_exit_code();
     } catch (const CLI::ArgumentMismatch&) {
@@ -156,11 +174,21 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
             arguments.flags.push_back({key, given.empty ? "" : given.value == "true" ? "yes" : given.value});
     // The line's end was put behind it.
     const std::string& last = words[std::min(rest.size(), words.size() - 1)];
-    if (const KeyTraits* traits = takes_for_value(command, last, rest))
-        return refuse_value(command, *traits, rest.back(), error);
+    bool taken = false;
+    const KeyTraits* const before = takes_for_value(command, last, rest, taken);
+    if (taken) {
+        // Read again, with the value where CLI11 takes it.
+        const std::size_t at = rest.size();
+        words[at] += "=" + words[at - 1];
+        words.erase(words.begin() + static_cast<std::ptrdiff_t>(at) - 1);
+        words.erase(words.begin());
+        return parse_options(std::move(words), arguments, error);
+    }
+    if (before != nullptr) return refuse_value(command, *before, rest.back(), error);
     rest.erase(rest.begin());
     if (!rest.empty() && rest.back() == "--") {
         rest.pop_back();
+        arguments.dashes = true;
     } else if (!rest.empty() && rest.back().starts_with("-") && rest.back() != "-") {
         return refuse_option(command, rest.back(), error);
     }
@@ -189,10 +217,13 @@ bool takes(Command command, Key key) {
     }
 }
 
-int parse_arguments(const std::vector<std::string>& words, Arguments& arguments, ConfigError& error) {
+std::span<const CommandName> command_names() { return std::span(kCommandNames).first(std::size(kCommandNames) - 1); }
+
+int parse_arguments(const std::vector<std::string>& words, const Environment& environment, Arguments& arguments,
+                    ConfigError& error) {
     CLI::App app;
     app.prefix_command();
-    app.set_version_flag("--version", "");
+    app.set_version_flag("-V,--version", "");
     Words rest(words.rbegin(), words.rend());
     try {
         app.parse(rest);
@@ -202,12 +233,15 @@ int parse_arguments(const std::vector<std::string>& words, Arguments& arguments,
         arguments.command = Command::version;
         return 0;
     }
-    if (rest.empty()) return usage(error, "no command", kCommands);
+    if (rest.empty()) return usage(error, "no command", list_commands());
     const auto command = std::ranges::find(kCommandNames, rest.back(), &CommandName::name);
     if (command == std::end(kCommandNames))
-        return usage(error, rest.back(), std::string("no such command; ").append(kCommands));
+        return usage(error, rest.back(), explain_unknown_command(rest.back(), environment));
     arguments.command = command->command;
     rest.pop_back();
+    if (arguments.command == Command::help) return parse_topic(rest, environment, arguments, error);
+    if (arguments.command == Command::version)
+        return rest.empty() ? 0 : usage(error, rest.back(), "not expected here: cuslice version stands alone");
     if (arguments.command != Command::query) return parse_options(std::move(rest), arguments, error);
     arguments.query.assign(rest.rbegin(), rest.rend());
     return 0;

@@ -1,9 +1,12 @@
 // The command line: which command, with which settings, for which program.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "cli/environment.h"
 #include "config/config_error.h"
 #include "config/key.h"
 
@@ -24,6 +27,8 @@ struct Arguments {
     std::vector<Flag> flags;
     /// The program and its arguments.
     std::vector<std::string> program;
+    /// They stood behind `--`.
+    bool dashes = false;
     bool json = false;
     /// For stats: the process.
     int pid = 0;
@@ -37,8 +42,18 @@ struct Arguments {
 /// it is written down, and which.
 bool takes(Command command, Key key);
 
+/// A command, as it is written.
+struct CommandName {
+    std::string_view name;
+    Command command;
+};
+/// Those for people.
+std::span<const CommandName> command_names();
+
 /// 0 if the command line is understood, else the exit code, with `error` filled. Options end at `--` or at the first
-/// word that is no option, as with env(1): what follows is the program's own.
-int parse_arguments(const std::vector<std::string>& words, Arguments& arguments, ConfigError& error);
+/// word that is no option, as with env(1): what follows is the program's own. `environment` has the PATH in which a
+/// word that is no command is looked for: it may be a program.
+int parse_arguments(const std::vector<std::string>& words, const Environment& environment, Arguments& arguments,
+                    ConfigError& error);
 
 }  // namespace cuslice::cli

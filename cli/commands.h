@@ -24,6 +24,9 @@ int show_statistics(const Invocation& invocation);
 /// The text of `cuslice --help`, or of `cuslice COMMAND --help`.
 std::string help_text(Command topic);
 
+/// "--limit SIZE", "--wait[=TIME]": how a help text writes an option.
+std::string written_option(const KeyTraits& traits);
+
 /// One line on stderr, beginning with `cuslice: `.
 void warn(const std::string& message);
 void warn(const ConfigError& error);

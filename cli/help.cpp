@@ -9,12 +9,14 @@ constexpr std::string_view kWhole = R"(cuslice: a slice of a GPU for every CUDA 
 
 Usage:
   cuslice run [options] -- program args   run a program in a slice
-  cuslice devices [--json] [options]      list the GPUs that such a program would see
-  cuslice config [--json] [options]       print the effective settings and where each came from
-  cuslice ps [--json]                     list who holds, reserves and waits for GPU memory
-  cuslice set --group NAME --limit SIZE   change the limit of a running group, or of a --job
-  cuslice stats PID [--json]              show what a running program's caching allocators hold
-  cuslice --version
+  cuslice devices [--json] [options]      list the GPUs that it would see
+  cuslice config [--json] [options]       print the settings in effect
+  cuslice ps [--json]                     list who holds, reserves and waits
+  cuslice set --group NAME --limit SIZE   change a running group's limit, or
+                                          that of a --job
+  cuslice stats PID [--json]              show what a program's caches hold
+  cuslice help [COMMAND]                  print this text, or a command's
+  cuslice version
 
 Examples:
   cuslice run --fraction 0.4 -- python train.py
@@ -23,14 +25,15 @@ Examples:
   cuslice run --split 0=4 -- ./a.out      four virtual GPUs out of one
   cuslice run --fake 4xh200 -- ./a.out    on a machine without a GPU
 
-Each command has its own help: cuslice run --help
+Each command has its own help: cuslice help run, or cuslice run --help
 )";
 
 constexpr std::string_view kRun = R"(Usage: cuslice run [options] -- program args
 
-Runs a program in a slice of each GPU's memory. The program sees the slice as the whole GPU, and an
-allocation past it fails as on a full GPU. The launcher becomes the program (same process id), and
-every process that the program starts is in a slice too.
+Runs a program in a slice of each GPU's memory. The program sees the slice as
+the whole GPU, and an allocation past it fails as on a full GPU. The launcher
+becomes the program (same process id), and every process that the program
+starts is in a slice too.
 
 Examples:
   cuslice run --fraction 0.4 -- python train.py
@@ -39,14 +42,15 @@ Examples:
   cuslice run --gpus 3,2 --limit 3=4GiB -- ./a.out
   cuslice run --gpus any --fraction 0.4 --wait -- python train.py
   cuslice run --split 0=1GiB+rest -- ./a.out
-  cuslice run --log info --fake 2xa100-40g,1xt4 -- torchrun --nproc-per-node 3 train.py
+  cuslice run --fake 2xa100-40g,1xt4 -- torchrun --nproc-per-node 3 train.py
 )";
 
 constexpr std::string_view kDevices = R"(Usage: cuslice devices [--json] [options]
 
-Lists the GPUs that a program started with the same options would see: CUDA ordinal, index in PCI
-order (by which settings name the GPU), name, UUID, PCI id, total and free memory, the limit that the
-program sees as its total, and where that limit came from.
+Lists the GPUs that a program started with the same options would see: CUDA
+ordinal, index in PCI order (by which settings name the GPU), name, UUID, PCI
+id, total and free memory, the limit that the program sees as its total, and
+where that limit came from.
 
 Examples:
   cuslice devices
@@ -57,8 +61,8 @@ Examples:
 
 constexpr std::string_view kConfigHelp = R"(Usage: cuslice config [--json] [options]
 
-Prints the effective settings (per GPU where they differ), where each came from, and which files were
-read or looked for.
+Prints the effective settings (per GPU where they differ), where each came
+from, and which files were read or looked for.
 
 Examples:
   cuslice config
@@ -67,10 +71,11 @@ Examples:
 
 constexpr std::string_view kPs = R"(Usage: cuslice ps [--json] [options]
 
-Lists every process of a job or a group, of all users: the memory it holds, what its job or group
-holds in total, its reservation and its limit, when it joined, and how long ago it last allocated
-(IDLE). Below are the waiting processes: position in the GPU's queue, size, waiting time, and how
-often others went first.
+Lists every process of a job or a group, of all users: the memory it holds,
+what its job or group holds in total, its reservation and its limit, when it
+joined, and how long ago it last allocated (IDLE). Below are the waiting
+processes: position in the GPU's queue, size, waiting time, and how often
+others went first.
 
 Examples:
   cuslice ps
@@ -80,8 +85,9 @@ Examples:
 constexpr std::string_view kSet = R"(Usage: cuslice set --group NAME --limit SIZE
        cuslice set --job NAME --limit SIZE
 
-Changes the limit of one of your groups or jobs, named as in cuslice ps, on every GPU, or on one with
-GPU-5f=4GiB. It applies to running programs from their next allocation; no memory is taken away.
+Changes the limit of one of your groups or jobs, named as in cuslice ps, on
+every GPU, or on one with GPU-5f=4GiB. It applies to running programs from
+their next allocation; no memory is taken away.
 
 Examples:
   cuslice set --group lab --limit 8GiB
@@ -90,9 +96,10 @@ Examples:
 
 constexpr std::string_view kStats = R"(Usage: cuslice stats PID [--json] [options]
 
-Shows, for one of your running processes with the allocator growth or prealloc, what its caching
-allocators hold on each GPU: bytes allocated to the program, bytes reserved from the driver, counters,
-and when these figures were written.
+Shows, for one of your running processes with the allocator growth or
+prealloc, what its caching allocators hold on each GPU: bytes allocated to the
+program, bytes reserved from the driver, counters, and when these figures were
+written.
 
 Examples:
   cuslice stats 812
@@ -100,66 +107,64 @@ Examples:
 )";
 
 constexpr std::string_view kValues = R"(
-A size needs a unit, in upper or lower case: KiB MiB GiB TiB (K or Ki means KiB, and so on; KB MB GB
-TB are powers of 1000). A fraction is above 0 and at most 1, or a percentage. A GPU is named by its
-index in cuslice devices and nvidia-smi, the start of its UUID, its PCI id, or * for every GPU,
-regardless of --gpus and CUDA_VISIBLE_DEVICES. Giving both fraction and limit for one GPU in one
-source is an error. --gpus chooses among the GPUs that CUDA_VISIBLE_DEVICES leaves; a list that the
-program sets itself counts in the list of --gpus.
+A size needs a unit, in upper or lower case: KiB MiB GiB TiB (K or Ki means
+KiB, and so on; KB MB GB TB are powers of 1000). A fraction is above 0 and at
+most 1, or a percentage. A GPU is named by its index in cuslice devices and
+nvidia-smi, the start of its UUID, its PCI id, or * for every GPU, regardless
+of --gpus and CUDA_VISIBLE_DEVICES. Giving both fraction and limit for one GPU
+in one source is an error. --gpus chooses among the GPUs that
+CUDA_VISIBLE_DEVICES leaves; a list that the program sets itself counts in the
+list of --gpus.
 
-Sources, highest priority first: options, CUSLICE_* variables, the file of --config or CUSLICE_CONFIG,
-./cuslice.toml, ~/.config/cuslice/cuslice.toml ($XDG_CONFIG_HOME), /etc/cuslice/cuslice.toml,
-CUDA_DEVICE_MEMORY_LIMIT[_i] (HAMi), CUDA_MPS_PINNED_DEVICE_MEM_LIMIT (MPS). The system's file may set
+Sources, highest priority first: options, CUSLICE_* variables, the file of
+--config or CUSLICE_CONFIG, ./cuslice.toml, ~/.config/cuslice/cuslice.toml
+($XDG_CONFIG_HOME), /etc/cuslice/cuslice.toml, CUDA_DEVICE_MEMORY_LIMIT[_i]
+(HAMi), CUDA_MPS_PINNED_DEVICE_MEM_LIMIT (MPS). The system's file may set
 ceilings, which no other source can raise.
 )";
 
 constexpr std::string_view kExitRun = R"(
-Exit codes: the program's own. If the program was not started: 64 invalid command line; 75 others
-hold the memory; 78 invalid setting; 126 the program can't be executed; 127 program not found.
+Exit codes: the program's own. If the program was not started: 64 invalid
+command line; 75 others hold the memory; 78 invalid setting; 126 the program
+can't be executed; 127 program not found.
 )";
 constexpr std::string_view kExitDevices = R"(
-Exit codes: 0; 64 invalid command line; 69 no driver or no GPU; 78 invalid setting.
+Exit codes: 0; 64 invalid command line; 69 no driver or no GPU; 78 invalid
+setting.
 )";
 constexpr std::string_view kExitSet = R"(
-Exit codes: 0; 64 invalid command line; 69 no such job or group; 78 invalid setting.
+Exit codes: 0; 64 invalid command line; 69 no such job or group; 78 invalid
+setting.
 )";
 constexpr std::string_view kExitStats = R"(
-Exit codes: 0; 64 invalid command line; 69 no such process, or it keeps no cache; 78 invalid setting.
+Exit codes: 0; 64 invalid command line; 69 no such process, or it keeps no
+cache; 78 invalid setting.
 )";
 constexpr std::string_view kExitConfig = R"(
 Exit codes: 0; 64 invalid command line; 78 invalid setting.
 )";
 
-// A table of a command's options, each with its explanation on the next line.
+// Of an option: how it is written and its variable; on the next lines its explanation and its default.
+std::string option_text(const std::string& option, const KeyTraits& traits) {
+    constexpr std::size_t kVariables = 33;
+    std::string line = "  " + option;
+    line.append(line.size() < kVariables ? kVariables - line.size() : 1, ' ').append(traits.variable).append("\n");
+    return line + wrap(std::string(traits.help) + " (default: " + std::string(traits.default_value) + ")", 6);
+}
+
 std::string options_text(Command command) {
-    std::vector<std::vector<std::string>> rows = {{"Option", "Variable", "Default", ""}};
-    for (const KeyTraits& traits : all_keys()) {
-        if (!takes(command, traits.key)) continue;
-        std::string option = "  --";
-        option.append(traits.name);
-        if (traits.stands_alone)
-            option.append("[=").append(traits.placeholder).append("]");
-        else
-            option.append(" ").append(traits.placeholder);
-        rows.push_back({option, std::string(traits.variable), std::string(traits.default_value), ""});
-        rows.push_back({"      " + std::string(traits.help), "", "", ""});
-    }
-    // The explanations are lines of their own: they must not widen the first column.
-    std::vector<std::vector<std::string>> columns;
-    for (std::size_t i = 0; i < rows.size(); i = i == 0 ? 1 : i + 2) columns.push_back(rows[i]);
-    const std::string table = format_table(columns);
-    std::string text = "\n";
-    std::size_t at = table.find('\n') + 1;
-    text.append(table, 0, at);
-    for (std::size_t i = 2; i < rows.size(); i += 2) {
-        const std::size_t end = table.find('\n', at) + 1;
-        text.append(table, at, end - at).append(rows[i][0]).append("\n");
-        at = end;
-    }
+    std::string text = "\nOptions, and the variables that mean the same:\n";
+    for (const KeyTraits& traits : all_keys())
+        if (takes(command, traits.key)) text += option_text(written_option(traits), traits);
     return text;
 }
 
 }  // namespace
+
+std::string written_option(const KeyTraits& traits) {
+    const std::string name = "--" + std::string(traits.name), placeholder(traits.placeholder);
+    return traits.stands_alone ? name + "[=" + placeholder + "]" : name + " " + placeholder;
+}
 
 std::string help_text(Command topic) {
     std::string text;

@@ -14,7 +14,8 @@ namespace {
 int run(int count, char** words) {
     Invocation invocation{{}, Environment(environ), CUSLICE_SYSTEM_FILE};
     ConfigError error;
-    const int code = parse_arguments({words + (count > 0 ? 1 : 0), words + count}, invocation.arguments, error);
+    const int code = parse_arguments({words + (count > 0 ? 1 : 0), words + count}, invocation.environment,
+                                     invocation.arguments, error);
     if (code != 0) return fail(error, code);
     switch (invocation.arguments.command) {
         case Command::help:

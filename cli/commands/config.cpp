@@ -80,7 +80,13 @@ std::string as_table(const std::vector<Row>& rows, const std::vector<LookedAt>& 
     for (const LookedAt& file : files) {
         looked.push_back({std::string(name_of(file.source)), std::string(state_text(file.state)), file.path});
     }
-    return format_table(table) + "\n" + format_table(looked);
+    return format_table(table, 2) + "\n" + format_table(looked);
+}
+
+// Texts of defaults that say in words what there is instead of a value. Programs get null.
+bool is_prose(const Row& row) {
+    const bool by_default = row.source == "default";
+    return by_default && (row.value == "none" || row.value.find(' ') != row.value.npos);
 }
 
 std::string as_json(const std::vector<Row>& rows, const std::vector<LookedAt>& looked) {
@@ -88,7 +94,7 @@ std::string as_json(const std::vector<Row>& rows, const std::vector<LookedAt>& l
     for (const Row& row : rows) {
         settings.push_back({{"key", row.key},
                             {"gpu", row.gpu == "-" ? Json() : Json(row.gpu)},
-                            {"value", row.value},
+                            {"value", is_prose(row) ? Json() : Json(row.value)},
                             {"source", row.source},
                             {"origin", row.origin}});
     }
@@ -96,7 +102,7 @@ std::string as_json(const std::vector<Row>& rows, const std::vector<LookedAt>& l
     for (const LookedAt& file : looked) {
         files.push_back({{"source", name_of(file.source)}, {"state", state_text(file.state)}, {"path", file.path}});
     }
-    return json_text({{"version", 1}, {"settings", settings}, {"files", files}});
+    return json_text({{"version", 2}, {"settings", settings}, {"files", files}});
 }
 
 }  // namespace

@@ -161,14 +161,15 @@ std::string age_text(std::uint64_t seconds) { return std::string(ledger::format_
 
 std::string as_table(const std::vector<Row>& rows) {
     std::vector<std::vector<std::string>> cells = {
-        {"GPU", "USER", "KIND", "NAME", "PID", "COMMAND", "USED", "TOGETHER", "RESERVED", "LIMIT", "SINCE", "IDLE"}};
+        {"GPU", "PID", "USER", "SINCE", "COMMAND", "KIND", "NAME", "USED", "TOGETHER", "RESERVED", "LIMIT", "IDLE"}};
     for (const Row& row : rows) {
         // The start of a UUID is enough to name a GPU by.
-        cells.push_back({row.gpu.substr(0, 12), user_name(row.user), row.kind, row.name, std::to_string(row.pid),
-                         row.command, size_text(row.used), size_text(row.job_used), size_text(row.reserved),
-                         size_text(row.limit), age_text(ledger::seconds_since(row.since)), age_text(row.idle_seconds)});
+        cells.push_back({row.gpu.substr(0, 12), std::to_string(row.pid), user_name(row.user),
+                         age_text(ledger::seconds_since(row.since)), row.command, row.kind, row.name,
+                         size_text(row.used), size_text(row.job_used), size_text(row.reserved), size_text(row.limit),
+                         age_text(row.idle_seconds)});
     }
-    return format_table(cells);
+    return format_table(cells, 2);
 }
 
 std::string as_table(const std::vector<WaitingRow>& rows) {
@@ -178,7 +179,7 @@ std::string as_table(const std::vector<WaitingRow>& rows) {
         cells.push_back({row.gpu.substr(0, 12), std::to_string(row.position), user_name(row.waiter.user),
                          std::to_string(row.waiter.pid), row.waiter.command, size_text(row.waiter.bytes),
                          age_text(ledger::seconds_since(row.waiter.since)), std::to_string(row.past)});
-    return format_table(cells);
+    return format_table(cells, 2);
 }
 
 std::string as_json(const Found& found) {

@@ -16,6 +16,7 @@
 #include "cli/machine.h"
 #include "cli/program.h"
 #include "cli/program_environment.h"
+#include "cli/program_hints.h"
 #include "cli/record_check.h"
 #include "cli/sanitizer_environment.h"
 #include "cli/selection.h"
@@ -109,7 +110,14 @@ int run_program(const Invocation& invocation) {
     if (program.exit_code != 0) return fail(program.message, program.exit_code);
     add_sanitizer_variables(environment, started_file(program.path));
     const Reach reach = look_at_reach(program.path);
-    if (!reach.why_not.empty()) warn(reach.why_not);
+    const std::string command = program.path.substr(program.path.find_last_of('/') + 1);
+    // Of a client it doesn't matter whether the library comes to it, and one line is enough.
+    const std::string client = explain_client(command);
+    const std::string& notice = client.empty() ? reach.why_not : client;
+    if (!notice.empty()) warn(notice);
+    if (const std::string misplaced = explain_misplaced(settings, invocation.arguments);
+        client.empty() && !misplaced.empty())
+        warn(misplaced);
     warn_unserved(invocation.environment);
     if (!settings.unreachable_file().empty() && log_for(settings).level != LogLevel::warn)
         warn(std::string(settings.unreachable_file()) + ": skipped: a folder on its path can't be entered");
@@ -118,7 +126,6 @@ int run_program(const Invocation& invocation) {
         warn(program.path +
              ": is linked with the static CUDA runtime, which sees each split GPU as one, with the memory "
              "of its first part. Relink it with -cudart shared");
-    const std::string command = program.path.substr(program.path.find_last_of('/') + 1);
     if (selection.split && command == "torchrun")
         warn(
             "torchrun: NCCL sees the physical GPU in every rank, and refuses several ranks on one. Use the backend "

@@ -56,9 +56,11 @@ std::string as_table(int pid, const ProcessStats& process) {
     std::string command;
     append_printable(command, process.command);
     return "process " + std::to_string(pid) + " (" + command + ")\n\n" + format_table(tallies) + "\n" +
-           format_table(counts) +
-           "\nChanges show when they are 16 MiB or a 64th of what is reserved, and what threads keep for themselves "
-           "later.\n";
+           format_table(counts) + "\n" +
+           wrap(
+               "Changes show when they are 16 MiB or a 64th of what is reserved, and what threads keep for themselves "
+               "later.",
+               0);
 }
 
 std::string as_json(int pid, const ProcessStats& process) {

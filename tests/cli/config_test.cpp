@@ -6,6 +6,18 @@
 #include "tests/cli/tree.h"
 
 namespace cuslice::tests {
+namespace {
+
+// A cell that begins in column `at`, as a table of 80 columns has it.
+std::string folded(const std::string& text, std::size_t at) {
+    std::string cell;
+    for (std::size_t i = 0; i < text.size(); i += 80 - at)
+        cell += (i == 0 ? "" : "\n" + std::string(at, ' ')) + text.substr(i, 80 - at);
+    return cell;
+}
+
+}  // namespace
+
 TEST_CASE("config prints what holds, where it came from, and which files were looked at") {
     const Folder folder;
     const std::string user =
@@ -21,8 +33,8 @@ TEST_CASE("config prints what holds, where it came from, and which files were lo
         "KEY               GPU  VALUE                      FROM\n"
         "limit             0    4GiB                       --limit\n"
         "limit             *    3GiB                       " +
-        user +
-        ":3:1\n"
+        folded(user + ":3:1", 50) +
+        "\n"
         "headroom          *    1MiB                       CUSLICE_HEADROOM\n"
         "allocator         *    direct                     default\n"
         "free              *    strict                     default\n"
@@ -37,8 +49,8 @@ TEST_CASE("config prints what holds, where it came from, and which files were lo
         "wait              -    no                         default\n"
         "dir               -    /dev/shm/cuslice           default\n"
         "log               -    info                       " +
-        user +
-        ":1:1\n"
+        folded(user + ":1:1", 50) +
+        "\n"
         "summary           -    no                         default\n"
         "record            -    none                       default\n"
         "config            -    none                       default\n"
@@ -48,13 +60,13 @@ TEST_CASE("config prints what holds, where it came from, and which files were lo
         "\n"
         "FILE            STATE   PATH\n"
         "current-folder  absent  " +
-        home +
-        "/cuslice.toml\n"
+        folded(home + "/cuslice.toml", 24) +
+        "\n"
         "user-file       found   " +
-        user +
+        folded(user, 24) +
         "\n"
         "system-file     absent  " +
-        kSystemFile + "\n";
+        folded(kSystemFile, 24) + "\n";
     CHECK(outcome.out == expected);
 }
 
@@ -67,12 +79,12 @@ TEST_CASE("config --json says the same to programs") {
     CHECK(outcome.exit_code == 0);
     const std::string quoted = folder.path() + "/se\\\"t.toml";
     const std::string expected =
-        "{\"version\": 1, \"settings\": [\n"
+        "{\"version\": 2, \"settings\": [\n"
         "  {\"key\": \"fraction\", \"gpu\": \"GPU-5f\", \"value\": \"0.5\", \"source\": \"config-file\", \"origin\": "
         "\"" +
         quoted +
         ":2:1\"},\n"
-        "  {\"key\": \"limit\", \"gpu\": \"*\", \"value\": \"the whole GPU\", \"source\": \"default\", \"origin\": "
+        "  {\"key\": \"limit\", \"gpu\": \"*\", \"value\": null, \"source\": \"default\", \"origin\": "
         "\"default\"},\n"
         "  {\"key\": \"headroom\", \"gpu\": \"*\", \"value\": \"auto\", \"source\": \"default\", \"origin\": "
         "\"default\"},\n"
@@ -84,16 +96,16 @@ TEST_CASE("config --json says the same to programs") {
         "\"default\"},\n"
         "  {\"key\": \"no-framework-env\", \"gpu\": null, \"value\": \"no\", \"source\": \"default\", \"origin\": "
         "\"default\"},\n"
-        "  {\"key\": \"gpus\", \"gpu\": null, \"value\": \"all that are visible\", \"source\": \"default\", "
+        "  {\"key\": \"gpus\", \"gpu\": null, \"value\": null, \"source\": \"default\", "
         "\"origin\": "
         "\"default\"},\n"
-        "  {\"key\": \"split\", \"gpu\": \"*\", \"value\": \"none\", \"source\": \"default\", \"origin\": "
+        "  {\"key\": \"split\", \"gpu\": \"*\", \"value\": null, \"source\": \"default\", \"origin\": "
         "\"default\"},\n"
         "  {\"key\": \"oversubscribe\", \"gpu\": null, \"value\": \"no\", \"source\": \"default\", \"origin\": "
         "\"default\"},\n"
-        "  {\"key\": \"group\", \"gpu\": null, \"value\": \"none\", \"source\": \"default\", \"origin\": "
+        "  {\"key\": \"group\", \"gpu\": null, \"value\": null, \"source\": \"default\", \"origin\": "
         "\"default\"},\n"
-        "  {\"key\": \"group-limit\", \"gpu\": \"*\", \"value\": \"none\", \"source\": \"default\", \"origin\": "
+        "  {\"key\": \"group-limit\", \"gpu\": \"*\", \"value\": null, \"source\": \"default\", \"origin\": "
         "\"default\"},\n"
         "  {\"key\": \"per-process\", \"gpu\": null, \"value\": \"no\", \"source\": \"default\", \"origin\": "
         "\"default\"},\n"
@@ -103,14 +115,14 @@ TEST_CASE("config --json says the same to programs") {
         "  {\"key\": \"log\", \"gpu\": null, \"value\": \"warn\", \"source\": \"flag\", \"origin\": \"--log\"},\n"
         "  {\"key\": \"summary\", \"gpu\": null, \"value\": \"no\", \"source\": \"default\", \"origin\": "
         "\"default\"},\n"
-        "  {\"key\": \"record\", \"gpu\": null, \"value\": \"none\", \"source\": \"default\", \"origin\": "
+        "  {\"key\": \"record\", \"gpu\": null, \"value\": null, \"source\": \"default\", \"origin\": "
         "\"default\"},\n"
         "  {\"key\": \"config\", \"gpu\": null, \"value\": \"" +
         quoted +
         "\", \"source\": \"flag\", \"origin\": \"--config\"},\n"
         "  {\"key\": \"driver\", \"gpu\": null, \"value\": \"/etc/hostname\", \"source\": \"flag\", \"origin\": "
         "\"--driver\"},\n"
-        "  {\"key\": \"fake\", \"gpu\": null, \"value\": \"none\", \"source\": \"default\", \"origin\": \"default\"},\n"
+        "  {\"key\": \"fake\", \"gpu\": null, \"value\": null, \"source\": \"default\", \"origin\": \"default\"},\n"
         "  {\"key\": \"fake-kernels\", \"gpu\": null, \"value\": \"skip\", \"source\": \"default\", \"origin\": "
         "\"default\"}\n"
         "], \"files\": [\n"
@@ -127,6 +139,27 @@ TEST_CASE("config --json says the same to programs") {
         "]}\n";
     using Json = nlohmann::ordered_json;
     CHECK(Json::parse(outcome.out) == Json::parse(expected));
+}
+
+TEST_CASE(
+    "config --json has null where nothing is set, and no words in its place; what is set stays as it is written") {
+    const Folder folder;
+    const auto settings = [&](const Words& options) {
+        const Outcome outcome = run(with({kLauncher, "config", "--json"}, options), plain_environment(folder.path()));
+        return nlohmann::json::parse(outcome.out).at("settings");
+    };
+    for (const auto& setting : settings({})) {
+        INFO(setting);
+        const std::string key = setting.at("key");
+        const bool nothing = key == "limit" || key == "gpus" || key == "split" || key == "group" ||
+                             key == "group-limit" || key == "record" || key == "config" || key == "driver" ||
+                             key == "fake";
+        CHECK(setting.at("value").is_null() == nothing);
+    }
+    bool seen = false;
+    for (const auto& setting : settings({"--group", "none"}))
+        if (setting.at("key") == "group") seen = setting.at("value") == "none";
+    CHECK(seen);
 }
 
 }  // namespace cuslice::tests

@@ -32,13 +32,17 @@ TEST_CASE("devices lists what a program would see, beside the machine's own GPUs
     CHECK(outcome.err.empty());
     CHECK(outcome.exit_code == 0);
     CHECK(outcome.out ==
-          "CUDA  INDEX  NAME      UUID                                      PCI           TOTAL     FREE  LIMIT     "
-          "LEFT       FROM\n"
+          "CUDA  INDEX  NAME      UUID                                      PCI\n"
           "0     1      Stub \"1\"  " +
               kSecond +
-              "  0000:81:00.0  8192 MiB  ?     2048 MiB  ~1648 MiB  the whole GPU\n"
+              "  0000:81:00.0\n"
               "1     0      Stub \"0\"  " +
-              kFirst + "  0000:80:00.0  8192 MiB  ?     2048 MiB  ~1598 MiB  --limit\n");
+              kFirst +
+              "  0000:80:00.0\n"
+              "\n"
+              "CUDA  TOTAL     FREE  LIMIT     LEFT       FROM\n"
+              "0     8192 MiB  ?     2048 MiB  ~1648 MiB  the whole GPU\n"
+              "1     8192 MiB  ?     2048 MiB  ~1598 MiB  --limit\n");
 }
 
 TEST_CASE("devices inside a slice still tells the machine's own totals") {

@@ -14,6 +14,36 @@ Outcome cuslice(std::vector<std::string> words) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
+// Without line breaks and what indents lines.
+std::string unwrapped(const std::string& text) {
+    std::string words;
+    for (const char c : text)
+        if (c != '\n' && c != ' ')
+            words += c;
+        else if (!words.ends_with(' '))
+            words += ' ';
+    return words;
+}
+
+constexpr const char* kCommands[] = {"run", "devices", "config", "ps", "set", "stats"};
+
+// In columns of a terminal; what is printed has no wide characters.
+void check_width(const std::string& text) {
+    std::size_t columns = 0;
+    std::string line;
+    for (const char c : text + "\n") {
+        line += c;
+        if (c == '\n') {
+            INFO(line);
+            CHECK(columns <= 80);
+            columns = 0;
+            line.clear();
+        } else if ((static_cast<unsigned char>(c) & 0xc0) != 0x80) {
+            ++columns;
+        }
+    }
+}
+
 }  // namespace
 
 TEST_CASE("help explains every option, variable and exit code, with examples") {
@@ -29,7 +59,7 @@ TEST_CASE("help explains every option, variable and exit code, with examples") {
             INFO(traits.name);
             CHECK(contains(help.out, "--" + std::string(traits.name) + (traits.stands_alone ? "[=" : " ")));
             CHECK(contains(help.out, std::string(traits.variable)));
-            CHECK(contains(help.out, std::string(traits.help)));
+            CHECK(contains(unwrapped(help.out), std::string(traits.help)));
         }
         CHECK(contains(cuslice({"--help"}).out, std::string("cuslice ") + command));
         CHECK(cuslice({command, "--limit", "4GiB", "-h"}).out == help.out);
@@ -44,9 +74,10 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
         CHECK(outcome.exit_code == 64);
         CHECK(outcome.out.empty());
     };
-    const std::string commands = "there are run, devices, config, ps, set and stats; cuslice --help explains them";
+    const std::string commands =
+        "there are run, devices, config, ps, set, stats, help and version; cuslice --help explains them";
     usage({}, "no command: " + commands);
-    usage({"start"}, "start: no such command; " + commands);
+    usage({"begin"}, "begin: no such command; " + commands + "; a program needs run: cuslice run -- program args");
     usage({"run"}, "run: a program is needed: cuslice run [options] -- program args");
     usage({"run", "--limit=1GiB", "--"}, "run: a program is needed: cuslice run [options] -- program args");
     usage({"run", "-l", "1GiB"}, "-l: no such option; options begin with --");
@@ -61,7 +92,69 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
     usage({"stats", "12", "13"}, "13: not expected here: this command takes options only");
     usage({"config", "--json=x"}, "--json: takes no value");
     usage({"config", "--json="}, "--json: takes no value");
-    CHECK(cuslice({"run", "--version"}).exit_code == 64);
+    usage({"version", "now"}, "now: not expected here: cuslice version stands alone");
+    usage({"help", "run", "ps"}, "ps: not expected here: cuslice help [COMMAND]");
+    usage({"help", "query"},
+          "query: no such command; " + commands + "; a program needs run: cuslice run -- program args");
+}
+
+TEST_CASE("help and version are options and commands") {
+    const std::string version = "cuslice " CUSLICE_TEST_VERSION "\n";
+    for (const Words& words : {Words{"-V"}, {"--version"}, {"version"}, {"run", "--version"}, {"ps", "-V"}}) {
+        CHECK(cuslice(words).out == version);
+        CHECK(cuslice(words).exit_code == 0);
+    }
+    // Behind the program it is the program's.
+    CHECK(cuslice({"run", "--", "/bin/echo", "--version", "-V"}).out != version);
+    const std::string whole = cuslice({"--help"}).out;
+    CHECK(contains(whole, "Usage:"));
+    for (const Words& words : {Words{"-h"}, {"help"}, {"help", "--help"}, {"help", "help"}, {"help", "version"}})
+        CHECK(cuslice(words).out == whole);
+    for (const char* command : kCommands) {
+        CHECK(cuslice({"help", command}).out == cuslice({command, "--help"}).out);
+        CHECK(cuslice({"help", command}).exit_code == 0);
+    }
+}
+
+TEST_CASE("a word that is no command gets the one that was meant, or run if it is a program") {
+    const auto meant = [](const std::vector<std::string>& words, const std::string& hint) {
+        const Outcome outcome = cuslice(words);
+        CHECK(outcome.err == "cuslice: " + hint + "\n");
+        CHECK(outcome.exit_code == 64);
+        CHECK(outcome.out.empty());
+    };
+    meant({"rum", "--", "x"}, "rum: no such command; did you mean run");
+    meant({"device"}, "device: no such command; did you mean devices");
+    meant({"confg"}, "confg: no such command; did you mean config");
+    meant({"help", "stat5"}, "stat5: no such command; did you mean stats");
+    meant({"sh", "-c", "true"}, "sh: no such command; did you mean cuslice run -- sh");
+    meant({"/bin/sh"}, "/bin/sh: no such command; did you mean cuslice run -- /bin/sh");
+    meant({"--fraction", "0.4", "sh"},
+          "--fraction: a command comes first; did you mean cuslice run --fraction ... -- program args");
+    meant({"--limit=4GiB", "sh"},
+          "--limit=4GiB: a command comes first; did you mean cuslice run --limit ... -- program args");
+    CHECK(contains(cuslice({"--nothing"}).err, "--nothing: no such option here; there are run"));
+    CHECK(cuslice({"--nothing"}).exit_code == 64);
+}
+
+TEST_CASE("no line of a help or a table is longer than 80 columns") {
+    check_width(cuslice({"--help"}).out);
+    for (const char* command : kCommands) check_width(cuslice({command, "--help"}).out);
+    const std::string name(200, 'x');
+    const Folder folder;
+    const std::string path = folder.write(name + "/" + name + "/cuslice.toml", "[memory]\nlimit = \"2GiB\"\n");
+    for (const Words& words : {Words{"devices", "--fake=2xstub"},
+                               {"devices", "--fake=2xstub", "--limit=0=2GiB+context"},
+                               {"devices", "--fake=2xstub", "--config", path},
+                               {"config"},
+                               {"config", "--config", path},
+                               {"config", "--limit=GPU-50505050-5050-5050-5050-505050505050=4GiB,*=1GiB"},
+                               {"ps"}}) {
+        const Outcome outcome = cuslice(words);
+        CHECK(outcome.exit_code == 0);
+        CHECK_FALSE(outcome.out.empty());
+        check_width(outcome.out);
+    }
 }
 
 TEST_CASE("a value behind a space, where an option may stand alone, is not taken for the program") {
@@ -75,17 +168,34 @@ TEST_CASE("a value behind a space, where an option may stand alone, is not taken
         return option + " " + value + ": a value goes behind an equals sign: " + option + "=" + value +
                "; if this is the program, write -- before it";
     };
-    refused({"run", "--wait", "10m", "/bin/true"}, advice("--wait", "10m"));
     refused({"run", "--wait", "10", "--", "/bin/true"}, advice("--wait", "10"));
     refused({"run", "--wait", "1TiB", "--", "/bin/true"}, advice("--wait", "1TiB"));
-    refused({"run", "--limit", "1GiB", "--oversubscribe", "no", "/bin/true"}, advice("--oversubscribe", "no"));
     refused({"run", "--per-process", "true"}, advice("--per-process", "true"));
-    refused({"run", "--no-framework-env", "no", "/bin/true"}, advice("--no-framework-env", "no"));
+    refused({"run", "--wait", "yes", "/bin/true"}, advice("--wait", "yes"));
     refused({"config", "--wait", "soon"}, "--wait soon: a value goes behind an equals sign: --wait=soon");
     CHECK(cuslice({"run", "--per-process", "--", "true"}).exit_code == 0);
     CHECK(cuslice({"run", "--per-process", "/bin/true"}).exit_code == 0);
     CHECK(cuslice({"run", "--wait", "--limit=1GiB", "--per-process", "/bin/echo", "no"}).out == "no\n");
     CHECK(cuslice({"run", "--group", "10", "--wait=10m", "/bin/echo", "10m"}).out == "10m\n");
+}
+
+TEST_CASE("a time, a number or no behind a space is the value of an option that may stand alone") {
+    CHECK(cuslice({"run", "--wait", "10m", "/bin/echo", "a"}).out == "a\n");
+    CHECK(cuslice({"run", "--wait", "10m", "--", "/bin/echo", "a"}).out == "a\n");
+    CHECK(cuslice({"run", "--limit", "1GiB", "--oversubscribe", "no", "--wait", "500ms", "/bin/echo", "a"}).out ==
+          "a\n");
+    CHECK(cuslice({"run", "--no-framework-env", "no", "/bin/echo", "no"}).out == "no\n");
+    CHECK(cuslice({"run", "--summary", "0", "--per-process", "1", "/bin/echo", "0"}).out == "0\n");
+    // A program of such a name needs the dashes.
+    CHECK(cuslice({"run", "--wait", "--", "10m"}).exit_code == 127);
+    const std::string table = cuslice({"config", "--wait", "10m", "--limit", "2GiB", "--per-process", "yes"}).out;
+    CHECK(contains(unwrapped(table), "wait - 10m --wait"));
+    CHECK(contains(unwrapped(table), "per-process - yes --per-process"));
+    CHECK(contains(unwrapped(table), "limit * 2GiB --limit"));
+    // The value is checked like any other, and there is still a program to be named.
+    CHECK(cuslice({"run", "--wait", "10m"}).err ==
+          "cuslice: run: a program is needed: cuslice run [options] -- program args\n");
+    CHECK(cuslice({"run", "--gpus", "1", "--wait", "10m", "--nothing", "x"}).exit_code == 64);
 }
 
 TEST_CASE("a command takes the options that mean something to it, and no others") {

@@ -151,7 +151,7 @@ TEST_CASE("a configuration gives its value and says where it came from, in the l
         ConfigError error;
         Settings settings;
         std::vector<cli::LookedAt> files;
-        REQUIRE(cli::parse_arguments(row.words(), arguments, error) == 0);
+        REQUIRE(cli::parse_arguments(row.words(), cli::Environment(environ), arguments, error) == 0);
         const bool loaded =
             cli::load_launcher(settings, arguments.flags, row.environment(), row.system_file().c_str(), files, error) &&
             check_against(settings, identities, true, error);

@@ -1,0 +1,63 @@
+#include "cli/program_hints.h"
+
+#include <algorithm>
+
+namespace cuslice::cli {
+namespace {
+
+struct Client {
+    std::string_view command;
+    std::string_view why;
+};
+
+constexpr std::string_view kContainer =
+    "only this client is in the slice, not the container, which has an environment of its own. Put cuslice run into "
+    "the "
+    "container's command, with cuslice and its folder (/dev/shm/cuslice) mounted";
+constexpr std::string_view kHost =
+    "only this client is in the slice, not what it starts on the other host. Write cuslice run behind it: ssh HOST "
+    "cuslice run ...";
+constexpr std::string_view kSlurm =
+    "only this client is in the slice, which is reserved on this host; Slurm starts the job itself. Write cuslice run "
+    "into the job: srun cuslice run ...";
+constexpr std::string_view kSudo =
+    "drops LD_PRELOAD, so what it starts is in no slice. Write it in front: sudo cuslice run ...";
+constexpr std::string_view kSu =
+    "drops LD_PRELOAD, so what it starts is in no slice. Write cuslice run into its command: su USER -c 'cuslice run "
+    "...'";
+
+constexpr Client kClients[] = {
+    {"docker", kContainer}, {"podman", kContainer}, {"nerdctl", kContainer}, {"ssh", kHost}, {"sbatch", kSlurm},
+    {"srun", kSlurm},       {"salloc", kSlurm},     {"sudo", kSudo},         {"su", kSu},
+};
+
+// What decides how much of which GPU a program gets.
+bool decides(Key key) {
+    return is_amount(key) || key == Key::split || key == Key::gpus || key == Key::group_limit || key == Key::fake;
+}
+
+}  // namespace
+
+std::string explain_client(const std::string& command) {
+    const auto* const client = std::ranges::find(kClients, std::string_view(command), &Client::command);
+    return client == std::end(kClients) ? std::string() : command + ": " + std::string(client->why);
+}
+
+std::string explain_misplaced(const Settings& settings, const Arguments& arguments) {
+    const auto entries = settings.entries();
+    const bool decided = std::ranges::any_of(entries, [](const Entry& entry) { return decides(entry.key); });
+    if (arguments.dashes || decided) return {};
+    const std::vector<std::string>& words = arguments.program;
+    for (std::size_t i = 1; i < words.size() && words[i] != "--"; ++i) {
+        const std::string name = words[i].substr(0, words[i].find('='));
+        const KeyTraits* const traits = name.starts_with("--") ? find_key(std::string_view(name).substr(2)) : nullptr;
+        if (traits == nullptr || !decides(traits->key)) continue;
+        return name +
+               ": goes to the program, which gets whole GPUs; if it was meant for cuslice, write it first: cuslice "
+               "run " +
+               name + " ... -- program args";
+    }
+    return {};
+}
+
+}  // namespace cuslice::cli
