@@ -14,9 +14,16 @@ namespace {
 
 // Query is not for people: the launcher asks a driver in a process of its own.
 constexpr CommandName kCommandNames[] = {
-    {"run", Command::run},   {"devices", Command::devices}, {"config", Command::config},
-    {"ps", Command::ps},     {"set", Command::set},         {"stats", Command::stats},
-    {"help", Command::help}, {"version", Command::version}, {"query", Command::query}};
+    {"run", Command::run, "run a program in a slice"},
+    {"devices", Command::devices, "list the GPUs that it would see"},
+    {"config", Command::config, "print the settings in effect, and where each came from"},
+    {"ps", Command::ps, "list who holds, reserves and waits for GPU memory"},
+    {"set", Command::set, "change the limit of a running group or job"},
+    {"stats", Command::stats, "show what the caches of a running program hold"},
+    {"completion", Command::completion, "print a completion script: bash, zsh or fish"},
+    {"help", Command::help, "explain a command"},
+    {"version", Command::version, "print the version"},
+    {"query", Command::query, ""}};
 
 // The last word first: so CLI11 takes them, and so it leaves what it did not understand for the next parser.
 using Words = std::vector<std::string>;
@@ -66,7 +73,7 @@ void add_settings(CLI::App& app, Command command, const Words& words, Words& res
 }
 
 std::string_view name_of(Command command) {
-    for (const auto& [name, one] : kCommandNames)
+    for (const auto& [name, one, summary] : kCommandNames)
         if (one == command) return name;
     return {};
 }
@@ -123,12 +130,32 @@ int parse_topic(Words& rest, const Environment& environment, Arguments& argument
     if (rest.empty()) return 0;
     const std::string word = rest.back();
     rest.pop_back();
+    if (word == "--man") {
+        arguments.page = rest.empty() ? "cuslice" : rest.back();
+        if (!rest.empty()) rest.pop_back();
+        if (arguments.page != "cuslice" && arguments.page != "cuslice.toml")
+            return usage(error, arguments.page, "no such page: cuslice help --man [cuslice|cuslice.toml]");
+    }
     if (!rest.empty()) return usage(error, rest.back(), "not expected here: cuslice help [COMMAND]");
+    if (!arguments.page.empty()) return 0;
     const auto topic = std::ranges::find(kCommandNames, word, &CommandName::name);
     if (topic == std::end(kCommandNames) || topic->command == Command::query)
         return usage(error, word, explain_unknown_command(word, environment));
     arguments.topic = topic->command;
     return 0;
+}
+
+// `cuslice completion bash`
+int parse_shell(const Words& rest, Arguments& arguments, ConfigError& error) {
+    const std::string shell = rest.empty() ? "" : rest.back();
+    if (shell == "-h" || shell == "--help") {
+        arguments.command = Command::help;
+        return 0;
+    }
+    arguments.shell = shell;
+    const bool known = shell == "bash" || shell == "zsh" || shell == "fish";
+    return known && rest.size() == 1 ? 0
+                                     : usage(error, "completion", "of which shell? cuslice completion bash|zsh|fish");
 }
 
 bool parse_pid(const std::string& text, int& pid) {
@@ -240,6 +267,7 @@ int parse_arguments(const std::vector<std::string>& words, const Environment& en
     arguments.command = command->command;
     rest.pop_back();
     if (arguments.command == Command::help) return parse_topic(rest, environment, arguments, error);
+    if (arguments.command == Command::completion) return parse_shell(rest, arguments, error);
     if (arguments.command == Command::version)
         return rest.empty() ? 0 : usage(error, rest.back(), "not expected here: cuslice version stands alone");
     if (arguments.command != Command::query) return parse_options(std::move(rest), arguments, error);

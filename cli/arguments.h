@@ -12,7 +12,7 @@
 
 namespace cuslice::cli {
 
-enum class Command { help, version, run, devices, config, ps, set, stats, query };
+enum class Command { help, version, completion, run, devices, config, ps, set, stats, query };
 
 /// `--limit 4GiB` or `--limit=4GiB`.
 struct Flag {
@@ -24,6 +24,10 @@ struct Arguments {
     Command command = Command::help;
     /// For help: of which command; help itself for the whole.
     Command topic = Command::help;
+    /// For help: the page of the manual to print as its source, "cuslice" or "cuslice.toml"; empty for a text.
+    std::string page;
+    /// For completion.
+    std::string shell;
     std::vector<Flag> flags;
     /// The program and its arguments.
     std::vector<std::string> program;
@@ -46,6 +50,7 @@ bool takes(Command command, Key key);
 struct CommandName {
     std::string_view name;
     Command command;
+    std::string_view summary;
 };
 /// Those for people.
 std::span<const CommandName> command_names();

@@ -20,6 +20,13 @@ int show_config(const Invocation& invocation);
 int list_holders(const Invocation& invocation);
 int set_limit(const Invocation& invocation);
 int show_statistics(const Invocation& invocation);
+/// The script of `arguments.shell`.
+int print_completion(const Invocation& invocation);
+/// A command's help, or a page of the manual. `version` is the program's name and version.
+void print_help(const Invocation& invocation, const char* version);
+
+/// The source of a page of the manual, in the macros of man(7): cuslice(1), or cuslice.toml(5) for "cuslice.toml".
+std::string manual_page(const std::string& page, const std::string& version);
 
 /// The text of `cuslice --help`, or of `cuslice COMMAND --help`.
 std::string help_text(Command topic);

@@ -15,6 +15,7 @@ Usage:
   cuslice set --group NAME --limit SIZE   change a running group's limit, or
                                           that of a --job
   cuslice stats PID [--json]              show what a program's caches hold
+  cuslice completion bash|zsh|fish        print a script for this shell
   cuslice help [COMMAND]                  print this text, or a command's
   cuslice version
 

@@ -19,11 +19,13 @@ int run(int count, char** words) {
     if (code != 0) return fail(error, code);
     switch (invocation.arguments.command) {
         case Command::help:
-            std::fputs(help_text(invocation.arguments.topic).c_str(), stdout);
+            print_help(invocation, "cuslice " CUSLICE_VERSION);
             return 0;
         case Command::version:
             std::puts("cuslice " CUSLICE_VERSION);
             return 0;
+        case Command::completion:
+            return print_completion(invocation);
         case Command::run:
             return run_program(invocation);
         case Command::devices:

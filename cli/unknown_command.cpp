@@ -14,7 +14,7 @@ namespace {
 std::string_view nearest_command(const std::string& word) {
     std::string_view nearest;
     unsigned least = static_cast<unsigned>(word.size()) / 4 + 1;
-    for (const auto& [name, command] : command_names()) {
+    for (const auto& [name, command, summary] : command_names()) {
         const unsigned distance = edit_distance(word, name);
         if (distance > least || (distance == least && !nearest.empty())) continue;
         least = distance;

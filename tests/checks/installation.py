@@ -4,10 +4,12 @@
   installation.py CMAKE BUILD_FOLDER
 
 ldconfig on its library folder must make no link: one of a borrowed name would make cuslice everybody's libcuda. The header for programs is there, and C. And a program
-runs in a slice of a fake GPU from the place to which the tree was moved.
+runs in a slice of a fake GPU from the place to which the tree was moved. Completion scripts, pages of the manual and samples are where they are looked for, and each
+link of an installed document leads to a file.
 """
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -24,6 +26,23 @@ print(total.value >> 20)
 """
 
 
+SHARED = ["bash-completion/completions/cuslice", "zsh/site-functions/_cuslice", "fish/vendor_completions.d/cuslice.fish",
+          "man/man1/cuslice.1", "man/man5/cuslice.toml.5", "cuslice/samples/towers/towers_driver.cpp", "doc/cuslice/LICENSE"]
+
+
+def check_share(share):
+    for name in SHARED:
+        assert (share / name).stat().st_size, name
+    links = 0
+    for page in (share / "doc/cuslice").rglob("*.md"):
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+        for target in re.findall(r"\]\(([^)\s#]+)", text):
+            if not re.match(r"[a-z]+:", target):
+                links += 1
+                assert (page.parent / target).exists(), f"{page.relative_to(share)}: {target} leads nowhere"
+    assert links > 100, f"{links} links: this check is blind"
+
+
 def main():
     cmake, build = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
@@ -31,6 +50,7 @@ def main():
         subprocess.run([cmake, "--install", build, "--prefix", first], check=True, stdout=subprocess.DEVNULL)
         shutil.move(first, second)
 
+        check_share(second / "share")
         header = second / "include/cuslice.h"
         subprocess.run(["cc", "-std=c99", "-pedantic", "-Wall", "-Werror", "-fsyntax-only", "-x", "c", header], check=True)
 

@@ -75,7 +75,7 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
         CHECK(outcome.out.empty());
     };
     const std::string commands =
-        "there are run, devices, config, ps, set, stats, help and version; cuslice --help explains them";
+        "there are run, devices, config, ps, set, stats, completion, help and version; cuslice --help explains them";
     usage({}, "no command: " + commands);
     usage({"begin"}, "begin: no such command; " + commands + "; a program needs run: cuslice run -- program args");
     usage({"run"}, "run: a program is needed: cuslice run [options] -- program args");
@@ -94,6 +94,8 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
     usage({"config", "--json="}, "--json: takes no value");
     usage({"version", "now"}, "now: not expected here: cuslice version stands alone");
     usage({"help", "run", "ps"}, "ps: not expected here: cuslice help [COMMAND]");
+    usage({"completion"}, "completion: of which shell? cuslice completion bash|zsh|fish");
+    usage({"completion", "csh"}, "completion: of which shell? cuslice completion bash|zsh|fish");
     usage({"help", "query"},
           "query: no such command; " + commands + "; a program needs run: cuslice run -- program args");
 }

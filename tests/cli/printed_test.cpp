@@ -1,0 +1,150 @@
+// What the launcher prints for shells and for man: completion scripts and pages of the manual.
+#include <unistd.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "cli/arguments.h"
+#include "config/key.h"
+#include "tests/catch.h"
+#include "tests/cli/child.h"
+#include "tests/cli/tree.h"
+#include "tests/skip.h"
+
+namespace cuslice::tests {
+namespace {
+
+Outcome cuslice(Words words) {
+    words.insert(words.begin(), kLauncher);
+    return run(words, plain_environment("/nowhere"));
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+std::string tool(const char* name) {
+    for (const char* folder : {"/usr/bin/", "/bin/", "/usr/local/bin/"})
+        if (::access((std::string(folder) + name).c_str(), X_OK) == 0) return std::string(folder) + name;
+    return {};
+}
+
+// What bash offers for the last word of a line, as it divides it itself.
+Words offered(const std::string& words) {
+    const Folder folder;
+    const std::string script = folder.write("completion", cuslice({"completion", "bash"}).out);
+    const Outcome outcome =
+        run({tool("bash"), "-c",
+             "source " + script + "; COMP_WORDS=(" + words +
+                 "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _cuslice; printf '%s\\n' \"${COMPREPLY[@]}\""},
+            plain_environment(folder.path()), folder.path());
+    INFO(outcome.err);
+    CHECK(outcome.err.empty());
+    CHECK(outcome.exit_code == 0);
+    Words lines;
+    std::istringstream out(outcome.out);
+    for (std::string line; std::getline(out, line);)
+        if (!line.empty()) lines.push_back(line);
+    return lines;
+}
+
+bool offers(const std::string& words, const std::string& one) {
+    const Words all = offered(words);
+    return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+// Backslashes and font changes taken out of a page's source.
+std::string without_escapes(std::string text) {
+    for (const char* escape : {"\\fB", "\\fR", "\\"})
+        for (std::size_t at = 0; (at = text.find(escape)) != text.npos;) text.erase(at, std::string(escape).size());
+    return text;
+}
+
+}  // namespace
+
+TEST_CASE("bash completes commands, options, values and the program") {
+    if (tool("bash").empty()) return skip("there is no bash here");
+    CHECK(offered("cuslice dev") == Words{"devices"});
+    for (const auto& [name, command, summary] : cli::command_names()) CHECK(offers("cuslice ''", std::string(name)));
+    for (const auto& [name, command, summary] : cli::command_names()) {
+        if (command == cli::Command::help || command == cli::Command::version || command == cli::Command::completion)
+            continue;
+        const Words options = offered("cuslice " + std::string(name) + " --");
+        for (const KeyTraits& traits : all_keys()) {
+            INFO(name << " " << traits.name);
+            const bool there = std::count(options.begin(), options.end(), "--" + std::string(traits.name)) == 1;
+            CHECK(there == cli::takes(command, traits.key));
+        }
+    }
+    CHECK(offered("cuslice run --allocator ''") == Words{"direct", "growth", "prealloc"});
+    CHECK(offered("cuslice run --allocator = gr") == Words{"growth"});
+    CHECK(offered("cuslice run --allocator =") == Words{"direct", "growth", "prealloc"});
+    CHECK(offered("cuslice run --wait =") == Words{"yes", "no"});
+    CHECK(offered("cuslice run --limit 4GiB --free d") == Words{"deferred"});
+    CHECK(offered("cuslice run --limit ''").empty());
+    CHECK(offered("cuslice config --json --gpus a") == Words{"any", "all"});
+    CHECK(offered("cuslice help sta") == Words{"stats"});
+    CHECK(offered("cuslice completion f") == Words{"fish"});
+    CHECK(offers("cuslice run --wait bas", "bash"));
+    CHECK(offers("cuslice run --limit 4GiB bas", "bash"));
+    CHECK(offers("cuslice run -- bas", "bash"));
+    // Behind the program, cuslice's options are not meant.
+    CHECK_FALSE(offers("cuslice run -- bash --", "--limit"));
+    CHECK_FALSE(offers("cuslice run bash --", "--limit"));
+    CHECK(offers("cuslice run --config comp", "completion"));
+}
+
+TEST_CASE("the completion scripts for zsh and fish name every option, and are taken by their shells") {
+    const Folder folder;
+    for (const char* shell : {"zsh", "fish"}) {
+        const Outcome script = cuslice({"completion", shell});
+        CHECK(script.exit_code == 0);
+        for (const KeyTraits& traits : all_keys())
+            CHECK(contains(script.out, (shell[0] == 'z' ? "--" : "-l ") + std::string(traits.name)));
+    }
+    const std::string zsh_script = folder.write("_cuslice", cuslice({"completion", "zsh"}).out);
+    const std::string fish_script = folder.write("cuslice.fish", cuslice({"completion", "fish"}).out);
+    if (tool("zsh").empty() || tool("fish").empty()) return skip("there is no zsh or no fish here");
+    const Words environment = plain_environment(folder.path());
+    const Outcome zsh =
+        run({tool("zsh"), "-f", "-c",
+             "autoload -U compinit && compinit -u -D && source " + zsh_script + " && print $_comps[cuslice]"},
+            environment, folder.path());
+    CHECK(zsh.err.empty());
+    CHECK(zsh.out == "_cuslice\n");
+    const auto fish = [&](const std::string& line) {
+        return run({tool("fish"), "-c", "source " + fish_script + "; complete -C '" + line + "'"}, environment,
+                   folder.path());
+    };
+    CHECK(contains(fish("cuslice dev").out, "devices\t"));
+    CHECK(contains(fish("cuslice run --allo").out, "--allocator"));
+    CHECK(contains(fish("cuslice run --allocator gr").out, "growth"));
+    CHECK(fish("cuslice run --allocator gr").err.empty());
+}
+
+TEST_CASE("the manual has every option, variable and key, and troff has nothing to complain of") {
+    const Outcome command = cuslice({"help", "--man"}), file = cuslice({"help", "--man", "cuslice.toml"});
+    CHECK(command.out == cuslice({"help", "--man", "cuslice"}).out);
+    const std::string options = without_escapes(command.out), keys = without_escapes(file.out);
+    for (const KeyTraits& traits : all_keys()) {
+        INFO(traits.name);
+        CHECK(contains(options, ".TP\n--" + std::string(traits.name)));
+        CHECK(contains(options, std::string(traits.variable)));
+        CHECK(contains(options, std::string(traits.help)));
+        CHECK(contains(keys, ".TP\n" + std::string(traits.name) + " = ") == traits.in_file);
+    }
+    for (const auto& [name, command_of, summary] : cli::command_names())
+        CHECK(contains(options, ".TP\n" + std::string(name) + "\n"));
+    const std::string wrong = cuslice({"help", "--man", "x"}).err;
+    CHECK(wrong == "cuslice: x: no such page: cuslice help --man [cuslice|cuslice.toml]\n");
+    if (tool("groff").empty()) return skip("there is no groff here");
+    const Folder folder;
+    for (const Outcome* page : {&command, &file}) {
+        const std::string source = folder.write("page", page->out);
+        const Outcome formatted =
+            run({tool("groff"), "-ww", "-man", "-Tutf8", source}, plain_environment(folder.path()));
+        CHECK(formatted.exit_code == 0);
+        CHECK(formatted.err.empty());
+        CHECK(contains(formatted.out, page == &command ? "a slice of a GPU for every" : "settings of cuslice"));
+    }
+}
+
+}  // namespace cuslice::tests
