@@ -12,19 +12,6 @@
 namespace cuslice::cli {
 namespace {
 
-// Query is not for people: the launcher asks a driver in a process of its own.
-constexpr CommandName kCommandNames[] = {
-    {"run", Command::run, "run a program in a slice"},
-    {"devices", Command::devices, "list the GPUs that it would see"},
-    {"config", Command::config, "print the settings in effect, and where each came from"},
-    {"ps", Command::ps, "list who holds, reserves and waits for GPU memory"},
-    {"set", Command::set, "change the limit of a running group or job"},
-    {"stats", Command::stats, "show what the caches of a running program hold"},
-    {"completion", Command::completion, "print a completion script: bash, zsh or fish"},
-    {"help", Command::help, "explain a command"},
-    {"version", Command::version, "print the version"},
-    {"query", Command::query, ""}};
-
 // The last word first: so CLI11 takes them, and so it leaves what it did not understand for the next parser.
 using Words = std::vector<std::string>;
 
@@ -70,12 +57,6 @@ void add_settings(CLI::App& app, Command command, const Words& words, Words& res
         // On parse: an option may come several times, and the order of the line is kept.
         app.add_option_function<std::string>(name, add)->trigger_on_parse();
     }
-}
-
-std::string_view name_of(Command command) {
-    for (const auto& [name, one, summary] : kCommandNames)
-        if (one == command) return name;
-    return {};
 }
 
 // A word before the program that is none of this command's options. What follows it may be its value or the next thing
@@ -138,8 +119,8 @@ int parse_topic(Words& rest, const Environment& environment, Arguments& argument
     }
     if (!rest.empty()) return usage(error, rest.back(), "not expected here: cuslice help [COMMAND]");
     if (!arguments.page.empty()) return 0;
-    const auto topic = std::ranges::find(kCommandNames, word, &CommandName::name);
-    if (topic == std::end(kCommandNames) || topic->command == Command::query)
+    const CommandName* const topic = find_command(word);
+    if (topic == nullptr || topic->command == Command::query)
         return usage(error, word, explain_unknown_command(word, environment));
     arguments.topic = topic->command;
     return 0;
@@ -244,8 +225,6 @@ bool takes(Command command, Key key) {
     }
 }
 
-std::span<const CommandName> command_names() { return std::span(kCommandNames).first(std::size(kCommandNames) - 1); }
-
 int parse_arguments(const std::vector<std::string>& words, const Environment& environment, Arguments& arguments,
                     ConfigError& error) {
     CLI::App app;
@@ -261,9 +240,8 @@ int parse_arguments(const std::vector<std::string>& words, const Environment& en
         return 0;
     }
     if (rest.empty()) return usage(error, "no command", list_commands());
-    const auto command = std::ranges::find(kCommandNames, rest.back(), &CommandName::name);
-    if (command == std::end(kCommandNames))
-        return usage(error, rest.back(), explain_unknown_command(rest.back(), environment));
+    const CommandName* const command = find_command(rest.back());
+    if (command == nullptr) return usage(error, rest.back(), explain_unknown_command(rest.back(), environment));
     arguments.command = command->command;
     rest.pop_back();
     if (arguments.command == Command::help) return parse_topic(rest, environment, arguments, error);

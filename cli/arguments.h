@@ -1,18 +1,15 @@
 // The command line: which command, with which settings, for which program.
 #pragma once
 
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "cli/command.h"
 #include "cli/environment.h"
 #include "config/config_error.h"
 #include "config/key.h"
 
 namespace cuslice::cli {
-
-enum class Command { help, version, completion, run, devices, config, ps, set, stats, query };
 
 /// `--limit 4GiB` or `--limit=4GiB`.
 struct Flag {
@@ -45,15 +42,6 @@ struct Arguments {
 /// Whether a command has an option of this name. Those that show or change what runs already take only what says where
 /// it is written down, and which.
 bool takes(Command command, Key key);
-
-/// A command, as it is written.
-struct CommandName {
-    std::string_view name;
-    Command command;
-    std::string_view summary;
-};
-/// Those for people.
-std::span<const CommandName> command_names();
 
 /// 0 if the command line is understood, else the exit code, with `error` filled. Options end at `--` or at the first
 /// word that is no option, as with env(1): what follows is the program's own. `environment` has the PATH in which a

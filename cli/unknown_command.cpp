@@ -1,8 +1,6 @@
 #include "cli/unknown_command.h"
 
-#include <algorithm>
-
-#include "cli/arguments.h"
+#include "cli/command.h"
 #include "cli/program.h"
 #include "config/key.h"
 #include "config/text.h"

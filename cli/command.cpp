@@ -1,0 +1,35 @@
+#include "cli/command.h"
+
+namespace cuslice::cli {
+namespace {
+
+// Those for people first, query last.
+constexpr CommandName kCommandNames[] = {
+    {"run", Command::run, "run a program in a slice"},
+    {"devices", Command::devices, "list the GPUs that it would see"},
+    {"config", Command::config, "print the settings in effect, and where each came from"},
+    {"ps", Command::ps, "list who holds, reserves and waits for GPU memory"},
+    {"set", Command::set, "change the limit of a running group or job"},
+    {"stats", Command::stats, "show what the caches of a running program hold"},
+    {"completion", Command::completion, "print a completion script: bash, zsh or fish"},
+    {"help", Command::help, "explain a command"},
+    {"version", Command::version, "print the version"},
+    {"query", Command::query, ""}};
+
+}  // namespace
+
+std::span<const CommandName> command_names() { return std::span(kCommandNames).first(std::size(kCommandNames) - 1); }
+
+const CommandName* find_command(std::string_view name) {
+    for (const CommandName& command : kCommandNames)
+        if (command.name == name) return &command;
+    return nullptr;
+}
+
+std::string_view name_of(Command command) {
+    for (const CommandName& one : kCommandNames)
+        if (one.command == command) return one.name;
+    return {};
+}
+
+}  // namespace cuslice::cli
