@@ -24,6 +24,12 @@ struct Light {
         EXPECT_EQUAL(call(library, "cublasLtMatmulPreferenceCreate", &preference), Status::success);
         EXPECT_EQUAL(cuMemAlloc(&matrix, 64 * 64 * 4), CUDA_SUCCESS);
     }
+    ~Light() {
+        call(library, "cublasLtMatmulDescDestroy", work);
+        call(library, "cublasLtMatrixLayoutDestroy", layout);
+        call(library, "cublasLtMatmulPreferenceDestroy", preference);
+    }
+    Light(const Light&) = delete;
     Status search(HeuristicResult* results, int* found, int wanted = 4) const {
         return call(library, "cublasLtMatmulAlgoGetHeuristic", handle, work, layout, layout, layout, layout, preference,
                     wanted, results, found);
@@ -101,7 +107,7 @@ TEST_CASE("cuBLASLt: shapes, types and what comes after the multiplication are c
 TEST_CASE("cuBLASLt: an attribute has its size, and a descriptor is one of its kind") {
     CHECK(in_child(one_t4, [](const Report& report) {
               use_device(report);
-              const Light light(report, "libcublasLt.so.12");
+              Light light(report, "libcublasLt.so.12");
               std::size_t size = 0;
               int epilogue = 0;
               const auto get = [&](void* descriptor, int attribute, void* to, std::size_t bytes) {
@@ -123,6 +129,7 @@ TEST_CASE("cuBLASLt: an attribute has its size, and a descriptor is one of its k
               EXPECT_EQUAL(call(light.library, "cublasLtMatmulDescInit_internal", small, sizeof small, 68, 0),
                            Status::alloc_failed);
               EXPECT_EQUAL(call(light.library, "cublasLtMatrixLayoutDestroy", light.layout), Status::success);
+              light.layout = nullptr;
               EXPECT_EQUAL(call(light.library, "cublasLtDestroy", light.handle), Status::success);
               EXPECT_EQUAL(call(light.library, "cublasLtDestroy", light.handle), Status::not_initialized);
           }) == "");

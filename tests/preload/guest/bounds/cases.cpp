@@ -57,6 +57,42 @@ CUresult in_graph(Add add) {
 }
 #define IN_GRAPH(...) in_graph([&](CUgraphNode* made, CUgraph graph) { return __VA_ARGS__; })
 
+/// A copy of one byte, which is changed before it is done.
+CUgraphNodeParams* one_byte() {
+    static thread_local CUgraphNodeParams node;
+    node = {};
+    node.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+    CUDA_MEMCPY3D& copy = node.memcpy.copyParams;
+    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+    copy.srcHost = ends.host.data();
+    copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.dstDevice = ends.device;
+    copy.WidthInBytes = copy.Height = copy.Depth = 1;
+    node.memcpy.copyCtx = ends.context;
+    return &node;
+}
+
+/// An instance whose one node, which is `first`, does what `change` makes of it.
+template <typename Change>
+CUresult in_instance(CUgraphNodeParams* first, Change change) {
+    CUgraph graph = nullptr;
+    CUgraphNode node = nullptr;
+    CUgraphExec instance = nullptr;
+    BOUNDS_MUST(cuGraphCreate(&graph, 0));
+    BOUNDS_MUST(cuGraphAddNode(&node, graph, nullptr, 0, first));
+    BOUNDS_MUST(cuGraphInstantiateWithFlags(&instance, graph, 0));
+    const CUresult result = change(instance, node);
+    if (result == CUDA_SUCCESS) {
+        BOUNDS_MUST(cuGraphLaunch(instance, nullptr));
+        BOUNDS_MUST(cuCtxSynchronize());
+    }
+    BOUNDS_MUST(cuGraphExecDestroy(instance));
+    BOUNDS_MUST(cuGraphDestroy(graph));
+    return result;
+}
+#define IN_INSTANCE(first, ...) \
+    in_instance(first, [&](CUgraphExec instance, CUgraphNode changed) { return __VA_ARGS__; })
+
 #define ROW(symbol, variant, does, unit, ...)                                                   \
     {                                                                                           \
 #symbol, variant, does, unit, [](CUdeviceptr at, std::size_t n) { return __VA_ARGS__; } \
@@ -170,17 +206,21 @@ const Case all[] = {
     ROW(cuGraphMemcpyNodeSetParams, "from", to_device, 1,
         cuGraphMemcpyNodeSetParams(node, box(Way::from, at, n, kDevice, Shape::box))),
     ROW(cuGraphExecMemcpyNodeSetParams, "to", write, 1,
-        cuGraphExecMemcpyNodeSetParams(nullptr, node, box(Way::to, at, n, kDevice, Shape::box), ends.context)),
+        IN_INSTANCE(
+            copy_node(Way::to, ends.device, 1),
+            cuGraphExecMemcpyNodeSetParams(instance, changed, box(Way::to, at, n, kDevice, Shape::box), ends.context))),
     ROW(cuGraphAddMemsetNode, "fill", Does::fill, 4,
         IN_GRAPH(cuGraphAddMemsetNode(made, graph, nullptr, 0, fill(at, n, 4), ends.context))),
     ROW(cuGraphMemsetNodeSetParams, "fill", Does::fill, 1, cuGraphMemsetNodeSetParams(node, fill(at, n, 1))),
     ROW(cuGraphExecMemsetNodeSetParams, "fill", Does::fill, 2,
-        cuGraphExecMemsetNodeSetParams(nullptr, node, fill(at, n, 2), ends.context)),
+        IN_INSTANCE(fill_node(ends.device, 2, 2),
+                    cuGraphExecMemsetNodeSetParams(instance, changed, fill(at, n, 2), ends.context))),
     ROW(cuGraphAddNode, "to", write, 1, IN_GRAPH(cuGraphAddNode(made, graph, nullptr, 0, copy_node(Way::to, at, n)))),
     ROW(cuGraphAddNode_v2, "fill", Does::fill, 4,
         IN_GRAPH(cuGraphAddNode_v2(made, graph, nullptr, nullptr, 0, fill_node(at, n, 4)))),
     ROW(cuGraphNodeSetParams, "from", to_device, 1, cuGraphNodeSetParams(node, copy_node(Way::from, at, n))),
-    ROW(cuGraphExecNodeSetParams, "fill", Does::fill, 2, cuGraphExecNodeSetParams(nullptr, node, fill_node(at, n, 2))),
+    ROW(cuGraphExecNodeSetParams, "fill", Does::fill, 2,
+        IN_INSTANCE(fill_node(ends.device, 2, 2), cuGraphExecNodeSetParams(instance, changed, fill_node(at, n, 2)))),
 };
 
 }  // namespace
