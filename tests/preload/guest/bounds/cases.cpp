@@ -72,6 +72,15 @@ CUgraphNodeParams* one_byte() {
     return &node;
 }
 
+/// A fill of one element, which is changed as well.
+CUgraphNodeParams* one_word() {
+    static thread_local CUgraphNodeParams node;
+    node = {};
+    node.type = CU_GRAPH_NODE_TYPE_MEMSET;
+    node.memset = {ends.device, 0, 0, 2, 1, 1, ends.context};
+    return &node;
+}
+
 /// An instance whose one node, which is `first`, does what `change` makes of it.
 template <typename Change>
 CUresult in_instance(CUgraphNodeParams* first, Change change) {
@@ -206,21 +215,19 @@ const Case all[] = {
     ROW(cuGraphMemcpyNodeSetParams, "from", to_device, 1,
         cuGraphMemcpyNodeSetParams(node, box(Way::from, at, n, kDevice, Shape::box))),
     ROW(cuGraphExecMemcpyNodeSetParams, "to", write, 1,
-        IN_INSTANCE(
-            copy_node(Way::to, ends.device, 1),
-            cuGraphExecMemcpyNodeSetParams(instance, changed, box(Way::to, at, n, kDevice, Shape::box), ends.context))),
+        IN_INSTANCE(one_byte(), cuGraphExecMemcpyNodeSetParams(
+                                    instance, changed, box(Way::to, at, n, kDevice, Shape::box), ends.context))),
     ROW(cuGraphAddMemsetNode, "fill", Does::fill, 4,
         IN_GRAPH(cuGraphAddMemsetNode(made, graph, nullptr, 0, fill(at, n, 4), ends.context))),
     ROW(cuGraphMemsetNodeSetParams, "fill", Does::fill, 1, cuGraphMemsetNodeSetParams(node, fill(at, n, 1))),
     ROW(cuGraphExecMemsetNodeSetParams, "fill", Does::fill, 2,
-        IN_INSTANCE(fill_node(ends.device, 2, 2),
-                    cuGraphExecMemsetNodeSetParams(instance, changed, fill(at, n, 2), ends.context))),
+        IN_INSTANCE(one_word(), cuGraphExecMemsetNodeSetParams(instance, changed, fill(at, n, 2), ends.context))),
     ROW(cuGraphAddNode, "to", write, 1, IN_GRAPH(cuGraphAddNode(made, graph, nullptr, 0, copy_node(Way::to, at, n)))),
     ROW(cuGraphAddNode_v2, "fill", Does::fill, 4,
         IN_GRAPH(cuGraphAddNode_v2(made, graph, nullptr, nullptr, 0, fill_node(at, n, 4)))),
     ROW(cuGraphNodeSetParams, "from", to_device, 1, cuGraphNodeSetParams(node, copy_node(Way::from, at, n))),
     ROW(cuGraphExecNodeSetParams, "fill", Does::fill, 2,
-        IN_INSTANCE(fill_node(ends.device, 2, 2), cuGraphExecNodeSetParams(instance, changed, fill_node(at, n, 2)))),
+        IN_INSTANCE(one_word(), cuGraphExecNodeSetParams(instance, changed, fill_node(at, n, 2)))),
 };
 
 }  // namespace
