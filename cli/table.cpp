@@ -56,7 +56,7 @@ std::string take(std::string& text, std::size_t width) {
         const bool begins = (static_cast<unsigned char>(text[end]) & 0xc0) != 0x80;
         if (begins && count++ == width) break;
     }
-    const std::string taken = text.substr(0, end);
+    std::string taken = text.substr(0, end);
     text.erase(0, end);
     return taken;
 }
