@@ -6,7 +6,7 @@
 
 namespace cuslice::cli {
 
-enum class Command { help, version, completion, run, devices, config, ps, set, stats, query };
+enum class Command { help, version, completion, run, demo, devices, config, ps, set, stats, query };
 
 /// A command, as it is written, and what it does in a few words.
 struct CommandName {

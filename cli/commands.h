@@ -15,6 +15,8 @@ struct Invocation {
 };
 
 int run_program(const Invocation& invocation);
+/// Runs a program of the installation in a slice: with `run`'s options, or with a small limit.
+int run_demo(const Invocation& invocation);
 int list_devices(const Invocation& invocation);
 int show_config(const Invocation& invocation);
 int list_holders(const Invocation& invocation);

@@ -9,6 +9,7 @@ constexpr std::string_view kWhole = R"(cuslice: a slice of a GPU for every CUDA 
 
 Usage:
   cuslice run [options] -- program args   run a program in a slice
+  cuslice demo [--json] [options]         fill a slice until it is refused
   cuslice devices [--json] [options]      list the GPUs that it would see
   cuslice config [--json] [options]       print the settings in effect
   cuslice ps [--json]                     list who holds, reserves and waits
@@ -44,6 +45,25 @@ Examples:
   cuslice run --gpus any --fraction 0.4 --wait -- python train.py
   cuslice run --split 0=1GiB+rest -- ./a.out
   cuslice run --fake 2xa100-40g,1xt4 -- torchrun --nproc-per-node 3 train.py
+)";
+
+constexpr std::string_view kDemo = R"(Usage: cuslice demo [--json] [options]
+
+Runs a small CUDA program in a slice. On each GPU that it sees, it allocates
+until it is refused, draws what it got, and frees it all. It takes the options
+of run; without a limit, a fraction or a split the limit is 1GiB, and without
+an NVIDIA driver the GPU is a fake one. Inside cuslice run it fills the slice
+that it is in.
+
+Examples:
+  cuslice demo
+  cuslice demo --limit 4GiB --split 0=2
+  cuslice demo --fake 2xt4 --fraction 0=0.4,1=0.25
+)";
+
+constexpr std::string_view kExitDemo = R"(
+Exit codes: 0 every GPU was filled; 1 the program failed; otherwise those of
+run.
 )";
 
 constexpr std::string_view kDevices = R"(Usage: cuslice devices [--json] [options]
@@ -172,6 +192,9 @@ std::string help_text(Command topic) {
     switch (topic) {
         case Command::run:
             return text.append(kRun).append(options_text(topic)).append(kValues).append(kExitRun);
+        case Command::demo:
+            text.append(kDemo).append(options_text(topic)).append("  --json\n      print JSON\n");
+            return text.append(kValues).append(kExitDemo);
         case Command::devices:
             text.append(kDevices).append(options_text(topic)).append("  --json\n      print JSON\n");
             return text.append(kValues).append(kExitDevices);

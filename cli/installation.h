@@ -18,6 +18,8 @@ struct Installation {
     std::string runtime_shim;
     /// The folder of the fake GPU's libraries.
     std::string fake_folder;
+    /// The program of `cuslice demo`.
+    std::string demo;
 
     std::string fake_driver() const { return fake_folder + "/libcuda.so.1"; }
     /// The fake GPU's CUDA runtimes, cuBLAS, cuBLASLt and cuDNN that are there, in the loader's order.

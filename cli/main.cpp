@@ -28,6 +28,8 @@ int run(int count, char** words) {
             return print_completion(invocation);
         case Command::run:
             return run_program(invocation);
+        case Command::demo:
+            return run_demo(invocation);
         case Command::devices:
             return list_devices(invocation);
         case Command::config:

@@ -58,6 +58,7 @@ struct OwnOption {
     std::string_view name, placeholder, help;
 };
 constexpr OwnOption kOwnOptions[] = {
+    {Command::demo, "json", "", "print JSON"},
     {Command::devices, "json", "", "print JSON"},
     {Command::config, "json", "", "print JSON"},
     {Command::ps, "json", "", "print JSON"},
