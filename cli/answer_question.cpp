@@ -6,6 +6,8 @@
 #include <charconv>
 
 #include "cli/ask_child.h"
+#include "cli/doctor/folder_probe.h"
+#include "cli/doctor/loader_probe.h"
 #include "cli/fake_check.h"
 #include "cli/gpu_answer.h"
 #include "cli/gpu_query.h"
@@ -36,6 +38,10 @@ int answer_question(const std::vector<std::string>& words) {
     std::string text;
     if (question == kAskDriver)
         text = write_answer(read_gpus(words[2]));
+    else if (question == kAskLoader)
+        text = doctor::answer_of_loader();
+    else if (question == kAskFolder)
+        text = doctor::answer_of_folder(words[2]);
     else if (words.size() > 3 && question == kAskNvml)
         text = write_answer(read_nvml(words[2], static_cast<std::size_t>(number_in(words[3]))));
     else if (words.size() > 3)

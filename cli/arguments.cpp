@@ -15,6 +15,8 @@ namespace {
 // The last word first: so CLI11 takes them, and so it leaves what it did not understand for the next parser.
 using Words = std::vector<std::string>;
 
+bool takes_program(Command command) { return command == Command::run || command == Command::doctor; }
+
 // Options that may stand alone.
 struct Switch {
     std::string value;
@@ -94,14 +96,14 @@ const KeyTraits* takes_for_value(Command command, const std::string& last, const
     Reason unused;
     const bool a_value = parse_value(traits->key, word, number, automatic, unused);
     // There are programs of these names, and words for yes and no: nobody can tell which was meant.
-    const bool a_program = command == Command::run && (word == "yes" || word == "true" || word == "false");
+    const bool a_program = takes_program(command) && (word == "yes" || word == "true" || word == "false");
     taken = a_value && !a_program;
-    return a_value || all_digits(word) || before_program || command != Command::run ? traits : nullptr;
+    return a_value || all_digits(word) || before_program || !takes_program(command) ? traits : nullptr;
 }
 
 int refuse_value(Command command, const KeyTraits& traits, const std::string& word, ConfigError& error) {
     const std::string name = "--" + std::string(traits.name);
-    const char* const program = command == Command::run ? "; if this is the program, write -- before it" : "";
+    const char* const program = takes_program(command) ? "; if this is the program, write -- before it" : "";
     return usage(error, name + " " + word, "a value goes behind an equals sign: " + name + "=" + word + program);
 }
 
@@ -202,10 +204,11 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     }
     if (command == Command::stats && !parse_pid(pid, arguments.pid))
         return usage(error, pid.empty() ? "stats" : pid, "a process id is needed: cuslice stats PID");
-    if (command != Command::run) {
+    if (!takes_program(command)) {
         return rest.empty() ? 0 : usage(error, rest.back(), "not expected here: this command takes options only");
     }
-    if (rest.empty()) return usage(error, "run", "a program is needed: cuslice run [options] -- program args");
+    if (rest.empty() && command == Command::run)
+        return usage(error, "run", "a program is needed: cuslice run [options] -- program args");
     arguments.program.assign(rest.rbegin(), rest.rend());
     return 0;
 }

@@ -35,7 +35,7 @@ bool read_to_end(int descriptor, Clock::time_point deadline, std::string& text) 
 
 // The child's stdout goes to stderr: a driver that prints must not end up in our output.
 int spawn(const std::string& executable, Environment& environment, const std::vector<std::string>& question, int answer,
-          pid_t& child) {
+          bool with_stderr, pid_t& child) {
     std::vector<std::string> words = {executable, "query", std::to_string(kAnswerDescriptor)};
     words.insert(words.end(), question.begin(), question.end());
     std::vector<char*> arguments;
@@ -46,6 +46,7 @@ int spawn(const std::string& executable, Environment& environment, const std::ve
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (with_stderr) ::posix_spawn_file_actions_adddup2(&actions, answer, STDERR_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions, answer, kAnswerDescriptor);
     const int code = ::posix_spawn(&child, executable.c_str(), &actions, nullptr, arguments.data(), lines.data());
@@ -56,11 +57,11 @@ int spawn(const std::string& executable, Environment& environment, const std::ve
 }  // namespace
 
 Answer ask_child(const Installation& installation, Environment environment, const std::vector<std::string>& question,
-                 std::chrono::seconds patience) {
+                 std::chrono::seconds patience, bool with_stderr) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return {std::string("no pipe: ") + std::strerror(errno), {}};
     pid_t child = 0;
-    const int code = spawn(installation.executable, environment, question, ends[1], child);
+    const int code = spawn(installation.executable, environment, question, ends[1], with_stderr, child);
     // The parent's writing end must be closed, or the reading one would never come to an end.
     ::close(ends[1]);
     std::string text;
@@ -74,7 +75,8 @@ Answer ask_child(const Installation& installation, Environment environment, cons
     int status = 0;
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    if (WIFSIGNALED(status)) return {"the driver ended the query with signal " + std::to_string(WTERMSIG(status)), {}};
+    if (WIFSIGNALED(status))
+        return {question.front() + " ended the query with signal " + std::to_string(WTERMSIG(status)), {}};
     return {{}, text};
 }
 

@@ -12,7 +12,8 @@
 namespace cuslice::cli {
 
 /// What can be asked for, and who is asked: the first word of a question, which names it in messages too.
-inline constexpr const char kAskDriver[] = "the driver", kAskNvml[] = "NVML", kAskFake[] = "the fake GPU";
+inline constexpr const char kAskDriver[] = "the driver", kAskNvml[] = "NVML", kAskFake[] = "the fake GPU",
+                            kAskLoader[] = "the loader", kAskFolder[] = "the sharing folder";
 
 struct Answer {
     /// Why there is none; empty if there is one.
@@ -22,8 +23,9 @@ struct Answer {
 };
 
 /// Starts the launcher with `question` and returns what it answers. With `environment` as it is. A child that has not
-/// answered after `patience` is killed, and not waited for: it may hang in the kernel.
+/// answered after `patience` is killed, and not waited for: it may hang in the kernel. `with_stderr`: what the child
+/// prints there is a part of the answer.
 Answer ask_child(const Installation& installation, Environment environment, const std::vector<std::string>& question,
-                 std::chrono::seconds patience);
+                 std::chrono::seconds patience, bool with_stderr = false);
 
 }  // namespace cuslice::cli

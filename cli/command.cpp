@@ -12,6 +12,7 @@ constexpr CommandName kCommandNames[] = {
     {"ps", Command::ps, "list who holds, reserves and waits for GPU memory"},
     {"set", Command::set, "change the limit of a running group or job"},
     {"stats", Command::stats, "show what the caches of a running program hold"},
+    {"doctor", Command::doctor, "say what keeps a program from its slice"},
     {"completion", Command::completion, "print a completion script: bash, zsh or fish"},
     {"help", Command::help, "explain a command"},
     {"version", Command::version, "print the version"},

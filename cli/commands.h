@@ -12,6 +12,8 @@ struct Invocation {
     Environment environment;
     /// The system's file of settings.
     const char* system_file;
+    /// What stands before the paths of the machine's own files that doctor reads: nothing, but in tests.
+    std::string system_root;
 };
 
 int run_program(const Invocation& invocation);
@@ -29,6 +31,7 @@ void print_help(const Invocation& invocation, const char* version);
 
 /// The source of a page of the manual, in the macros of man(7): cuslice(1), or cuslice.toml(5) for "cuslice.toml".
 std::string manual_page(const std::string& page, const std::string& version);
+int examine(const Invocation& invocation);
 
 /// The text of `cuslice --help`, or of `cuslice COMMAND --help`.
 std::string help_text(Command topic);

@@ -112,4 +112,21 @@ bool ElfFile::has_section(std::string_view name) const {
     return false;
 }
 
+bool ElfFile::has_symbol(std::string_view name, bool defined) const {
+    Elf64_Shdr section, strings;
+    if (!whole_ || header_.e_shentsize != sizeof section) return false;
+    for (std::uint64_t i = 0; i < header_.e_shnum && read(header_.e_shoff, i, &section); ++i) {
+        if (section.sh_type != SHT_DYNSYM || !read(header_.e_shoff, section.sh_link, &strings)) continue;
+        Elf64_Sym symbol;
+        for (std::uint64_t j = 0; j < section.sh_size / sizeof symbol && read(section.sh_offset, j, &symbol); ++j)
+            if ((symbol.st_shndx != SHN_UNDEF) == defined && text(strings.sh_offset + symbol.st_name) == name)
+                return true;
+    }
+    return false;
+}
+
+bool ElfFile::contains(std::string_view bytes) const {
+    return data_ != MAP_FAILED && ::memmem(data_, size_, bytes.data(), bytes.size()) != nullptr;
+}
+
 }  // namespace cuslice::cli

@@ -30,11 +30,17 @@ class ElfFile {
     /// DT_RPATH or DT_RUNPATH, as written: a list with colons.
     std::string_view search_path(Elf64_Sxword tag) const;
     bool has_section(std::string_view name) const;
+    /// Whether a symbol of this name is there for others, or wanted of others. Of the section .dynsym.
+    bool exports(std::string_view symbol) const { return has_symbol(symbol, true); }
+    bool asks_for(std::string_view symbol) const { return has_symbol(symbol, false); }
+    /// Whether these bytes are anywhere in it.
+    bool contains(std::string_view bytes) const;
 
   private:
     template <typename Item>
     bool read(std::uint64_t offset, std::uint64_t index, Item* item) const;
     std::string_view text(std::uint64_t offset) const;
+    bool has_symbol(std::string_view name, bool defined) const;
     bool segment(std::uint32_t type, Elf64_Phdr* found) const;
     std::uint64_t offset_of(std::uint64_t address) const;
     std::string_view name_of(Elf64_Sxword tag) const;

@@ -16,6 +16,7 @@ Usage:
   cuslice set --group NAME --limit SIZE   change a running group's limit, or
                                           that of a --job
   cuslice stats PID [--json]              show what a program's caches hold
+  cuslice doctor [options] [-- program]   say what keeps it from its slice
   cuslice completion bash|zsh|fish        print a script for this shell
   cuslice help [COMMAND]                  print this text, or a command's
   cuslice version
@@ -127,6 +128,20 @@ Examples:
   cuslice stats --json 812
 )";
 
+constexpr std::string_view kDoctor = R"(Usage: cuslice doctor [--json] [options] [-- program args]
+
+Examines the set-up in which cuslice run would start a program with the same
+options, and changes nothing: the installation, settings, driver and NVML, the
+sharing folder, the container, what else is preloaded, and the program. A
+paragraph for each: ok, warning (not all that was asked for comes true) or
+problem (no start, or no slice), with what to do.
+
+Examples:
+  cuslice doctor
+  cuslice doctor --split 0=4 -- ./a.out
+  cuslice doctor --json --fake 1xh200
+)";
+
 constexpr std::string_view kValues = R"(
 A size needs a unit, in upper or lower case: KiB MiB GiB TiB (K or Ki means
 KiB, and so on; KB MB GB TB are powers of 1000). A fraction is above 0 and at
@@ -160,6 +175,10 @@ setting.
 constexpr std::string_view kExitStats = R"(
 Exit codes: 0; 64 invalid command line; 69 no such process, or it keeps no
 cache; 78 invalid setting.
+)";
+constexpr std::string_view kExitDoctor = R"(
+Exit codes: 0 nothing found; 1 a problem; 2 warnings, and no problem; 64
+invalid command line.
 )";
 constexpr std::string_view kExitConfig = R"(
 Exit codes: 0; 64 invalid command line; 78 invalid setting.
@@ -210,6 +229,9 @@ std::string help_text(Command topic) {
         case Command::stats:
             text.append(kStats).append(options_text(topic)).append("  --json\n      print JSON\n");
             return text.append(kExitStats);
+        case Command::doctor:
+            text.append(kDoctor).append(options_text(topic)).append("  --json\n      print JSON\n");
+            return text.append(kValues).append(kExitDoctor);
         default:
             return text.append(kWhole);
     }

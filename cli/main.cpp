@@ -12,7 +12,7 @@ namespace {
 
 // Everything that ends the launcher goes through here, except exec.
 int run(int count, char** words) {
-    Invocation invocation{{}, Environment(environ), CUSLICE_SYSTEM_FILE};
+    Invocation invocation{{}, Environment(environ), CUSLICE_SYSTEM_FILE, CUSLICE_SYSTEM_ROOT};
     ConfigError error;
     const int code = parse_arguments({words + (count > 0 ? 1 : 0), words + count}, invocation.environment,
                                      invocation.arguments, error);
@@ -40,6 +40,8 @@ int run(int count, char** words) {
             return set_limit(invocation);
         case Command::stats:
             return show_statistics(invocation);
+        case Command::doctor:
+            return examine(invocation);
         case Command::query:
             return answer_question(invocation.arguments.query);
     }

@@ -70,8 +70,9 @@ bool is_named(std::string_view variable, const Unserved& unserved) {
 
 }  // namespace
 
-void warn_unserved(const Environment& environment) {
-    if (environment.get(kHandOver)) return;
+std::vector<ConfigError> find_unserved(const Environment& environment) {
+    std::vector<ConfigError> found;
+    if (environment.get(kHandOver)) return found;
     for (const std::string& line : environment.lines()) {
         const std::size_t equals = std::min(line.find('='), line.size());
         const std::string_view name = slice(line, 0, equals), value = slice(line, equals + 1);
@@ -81,9 +82,14 @@ void warn_unserved(const Environment& environment) {
             ConfigError notice;
             Reason why("has no effect here: ");
             notice.set(name, value, why.append(unserved.why).view());
-            warn(notice);
+            found.push_back(notice);
         }
     }
+    return found;
+}
+
+void warn_unserved(const Environment& environment) {
+    for (const ConfigError& notice : find_unserved(environment)) warn(notice);
 }
 
 }  // namespace cuslice::cli

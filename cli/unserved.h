@@ -2,11 +2,16 @@
 // believes that it reads these too.
 #pragma once
 
+#include <vector>
+
 #include "cli/environment.h"
+#include "config/config_error.h"
 
 namespace cuslice::cli {
 
-/// One line for each that is set, unless the tool that serves it is here too. An outer launcher has said it already.
+/// A notice for each that is set, unless the tool that serves it is here too. An outer launcher has said it already.
+std::vector<ConfigError> find_unserved(const Environment& environment);
+/// One line for each of them.
 void warn_unserved(const Environment& environment);
 
 }  // namespace cuslice::cli

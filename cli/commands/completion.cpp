@@ -59,6 +59,7 @@ struct OwnOption {
 };
 constexpr OwnOption kOwnOptions[] = {
     {Command::demo, "json", "", "print JSON"},
+    {Command::doctor, "json", "", "print JSON"},
     {Command::devices, "json", "", "print JSON"},
     {Command::config, "json", "", "print JSON"},
     {Command::ps, "json", "", "print JSON"},

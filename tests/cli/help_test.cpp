@@ -48,7 +48,7 @@ void check_width(const std::string& text) {
 
 TEST_CASE("help explains every option, variable and exit code, with examples") {
     CHECK(cuslice({"--version"}).out == "cuslice " CUSLICE_TEST_VERSION "\n");
-    for (const char* command : {"run", "devices", "config"}) {
+    for (const char* command : {"run", "devices", "config", "doctor"}) {
         const Outcome help = cuslice({command, "--help"});
         CHECK(help.exit_code == 0);
         CHECK(help.err.empty());
@@ -75,7 +75,7 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
         CHECK(outcome.out.empty());
     };
     const std::string commands =
-        "there are run, devices, config, ps, set, stats, completion, help and version; cuslice --help explains them";
+        "there are run, demo, devices, config, ps, set, stats, doctor, completion, help and version; cuslice --help explains them";
     usage({}, "no command: " + commands);
     usage({"begin"}, "begin: no such command; " + commands + "; a program needs run: cuslice run -- program args");
     usage({"run"}, "run: a program is needed: cuslice run [options] -- program args");

@@ -1,0 +1,52 @@
+// What a check has found.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cuslice::cli::doctor {
+
+enum class Grade : std::uint8_t {
+    ok,
+    /// A program starts, but not all that was asked for comes true, or not always.
+    warning,
+    /// `cuslice run` refuses to start, or the program gets no slice.
+    problem
+};
+
+struct Finding {
+    Grade grade;
+    /// Which one it is, in scripts and documents: "driver-missing".
+    std::string name;
+    std::string seen;
+    /// What to do; empty if nothing is to be done.
+    std::string advice;
+};
+
+/// Those of all checks, in the order in which they were made.
+class Findings {
+  public:
+    void ok(std::string name, std::string seen);
+    void warning(std::string name, std::string seen, std::string advice);
+    void problem(std::string name, std::string seen, std::string advice);
+
+    const std::vector<Finding>& all() const { return all_; }
+    /// Whether there is one that is not ok.
+    bool any_since(std::size_t first) const;
+    /// The worst; ok where there is none.
+    Grade worst() const;
+
+  private:
+    std::vector<Finding> all_;
+};
+
+std::string_view name_of(Grade grade);
+
+/// For people: a paragraph each, of lines of at most 80 columns. A word that is longer, as a path, has a line of its
+/// own.
+std::string as_text(const Findings& findings);
+/// {"version": 1, "findings": [{"grade", "name", "seen", "advice"}]}; advice is null where nothing is to be done.
+std::string as_json(const Findings& findings);
+
+}  // namespace cuslice::cli::doctor

@@ -1,0 +1,24 @@
+// Has ld.so preload libraries into a child, and listens to what it says.
+#pragma once
+
+#include <string>
+
+#include "cli/environment.h"
+#include "cli/installation.h"
+
+namespace cuslice::cli::doctor {
+
+struct LoaderAnswer {
+    /// libcuslice.so is in the child.
+    bool library_there = false;
+    /// What ld.so printed, on one line; or why the child gave no answer.
+    std::string words;
+};
+
+/// Starts the launcher with the LD_PRELOAD of `environment`, for at most 20 s.
+LoaderAnswer ask_loader(const Installation& installation, const Environment& environment);
+
+/// The child's side.
+std::string answer_of_loader();
+
+}  // namespace cuslice::cli::doctor

@@ -1,0 +1,76 @@
+#include "cli/doctor/logind.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+#include "cli/users.h"
+#include "config/text.h"
+
+namespace cuslice::cli::doctor {
+namespace {
+
+// SYSTEM_UID_MAX of systemd, as distributions build it.
+constexpr unsigned kLastSystemUser = 999;
+
+// Highest priority first, as logind.conf(5) has them.
+constexpr const char* kFolders[] = {"/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd"};
+
+std::string trimmed(const std::string& text) {
+    const std::size_t first = text.find_first_not_of(" \t\r");
+    return first == text.npos ? "" : text.substr(first, text.find_last_not_of(" \t\r") + 1 - first);
+}
+
+bool says_no(const std::string& value) {
+    for (const std::string_view no : {"no", "n", "false", "f", "0", "off"})
+        if (equal_ignoring_case(value, no)) return true;
+    return false;
+}
+
+// The last RemoveIPC= of [Login] counts, whichever file it is in; an empty one is the default again.
+void read(const std::string& text, bool& removes) {
+    std::istringstream lines(text);
+    bool login = false;
+    for (std::string line; std::getline(lines, line);) {
+        line = trimmed(line);
+        if (line.starts_with("[")) login = line == "[Login]";
+        const std::size_t equals = line.find('=');
+        if (!login || equals == line.npos || trimmed(line.substr(0, equals)) != "RemoveIPC") continue;
+        removes = !says_no(trimmed(line.substr(equals + 1)));
+    }
+}
+
+// Of each name the file in the folder of the highest priority, in the order of the names.
+std::map<std::string, std::string> drop_ins(const Setup& setup) {
+    std::map<std::string, std::string> files;
+    for (const char* const folder : kFolders) {
+        std::error_code none;
+        const std::string path = setup.machine_file(std::string(folder) + "/logind.conf.d");
+        for (const auto& entry : std::filesystem::directory_iterator(path, none))
+            if (entry.path().extension() == ".conf") files.emplace(entry.path().filename(), entry.path());
+    }
+    return files;
+}
+
+}  // namespace
+
+bool removes_ipc(const Setup& setup) {
+    const unsigned user = ::geteuid();
+    const auto there = [&](const std::string& path) { return ::access(setup.machine_file(path).c_str(), F_OK) == 0; };
+    // sd_booted(3).
+    if (user <= kLastSystemUser || !there("/run/systemd/system")) return false;
+    if (there("/var/lib/systemd/linger/" + user_name(user))) return false;
+    bool removes = true;
+    for (const char* const folder : kFolders) {
+        const std::string file = std::string(folder) + "/logind.conf";
+        if (!there(file)) continue;
+        read(text_of(setup.machine_file(file)), removes);
+        break;
+    }
+    for (const auto& [name, path] : drop_ins(setup)) read(text_of(path), removes);
+    return removes;
+}
+
+}  // namespace cuslice::cli::doctor

@@ -1,0 +1,82 @@
+// Whether a slice reaches the program.
+#include "cli/program.h"
+
+#include <filesystem>
+
+#include "cli/doctor/checks.h"
+#include "cli/doctor/script.h"
+#include "cli/elf_file.h"
+#include "cli/exit_codes.h"
+#include "cli/static_runtime.h"
+#include "config/resolve.h"
+#include "config/split/plan.h"
+
+namespace cuslice::cli::doctor {
+namespace {
+
+constexpr std::uintmax_t kScriptBytes = std::uintmax_t{256} * 1024;
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+
+// Of Reach's reasons.
+std::string advice_for(const std::string& why) {
+    if (contains(why, "statically linked"))
+        return "Link it dynamically, without -static; what limits any program is in docs/boundaries.md (MIG, MPS)";
+    if (contains(why, "not an x86_64 program")) return "Use a build of the program for x86_64";
+    if (contains(why, "its loader")) return "Use a build of the program for the GNU C library";
+    return "Start what it starts with cuslice, as in sudo cuslice run -- PROGRAM; or put the library into "
+           "/etc/ld.so.preload (docs/boundaries.md)";
+}
+
+// A runtime that is linked in sees neither parts of a GPU nor the fake GPU.
+void check_runtime(const Setup& setup, const std::string& path, Findings& findings) {
+    if (!setup.configured || !carries_static_runtime(path)) return;
+    const bool fake = find(setup.settings, Key::fake) != nullptr;
+    if (!fake && !splits_any(setup.settings)) return;
+    findings.problem("program-runtime",
+                     path + ": is linked with the static CUDA runtime, which " +
+                         (fake ? "doesn't start on a fake GPU" : "sees each split GPU as one"),
+                     "Relink it with nvcc -cudart shared");
+}
+
+void check_script(const std::string& path, Findings& findings) {
+    std::error_code none;
+    const std::uintmax_t bytes = std::filesystem::file_size(path, none);
+    if (none || bytes > kScriptBytes) return;
+    const std::string line = line_without_preload(text_of(path));
+    if (line.empty()) return;
+    findings.warning("program-script", path + ":" + line + " takes the library away from what it starts",
+                     "Keep what is there: LD_PRELOAD=$LD_PRELOAD:OTHER; or write cuslice run into the script");
+}
+
+// The loader's namespaces are the one thing about opening a driver that a file shows; the flags of dlopen are not in
+// it.
+void check_namespaces(const std::string& path, Findings& findings) {
+    const ElfFile file(path);
+    if (!file.asks_for("dlmopen") || !file.contains("libcuda.so")) return;
+    findings.warning("program-namespace", path + ": uses dlmopen, and names the driver: what it opens so has no limit",
+                     "Open the driver with dlopen");
+}
+
+}  // namespace
+
+void check_program(Setup& setup, Findings& findings) {
+    const std::vector<std::string>& words = setup.invocation.arguments.program;
+    if (words.empty()) return;
+    setup.program = find_program(words[0], setup.environment);
+    if (setup.program.exit_code != 0)
+        return findings.problem("program-missing", setup.program.message,
+                                setup.program.exit_code == kNotFound
+                                    ? "Name it with its folder, or put that into PATH"
+                                    : "Make it a file that you may execute (chmod +x)");
+    const std::size_t before = findings.all().size();
+    const std::string& path = setup.program.path;
+    if (const Reach reach = look_at_reach(path); !reach.why_not.empty())
+        findings.problem("program-reach", reach.why_not, advice_for(reach.why_not));
+    check_runtime(setup, path, findings);
+    if (started_file(path) != path) check_script(path, findings);
+    check_namespaces(path, findings);
+    if (!findings.any_since(before)) findings.ok("program", path + ": a slice reaches it");
+}
+
+}  // namespace cuslice::cli::doctor
