@@ -177,8 +177,8 @@ Exit codes: 0; 64 invalid command line; 69 no such process, or it keeps no
 cache; 78 invalid setting.
 )";
 constexpr std::string_view kExitDoctor = R"(
-Exit codes: 0 nothing found; 1 a problem; 2 warnings, and no problem; 64
-invalid command line.
+Exit codes: 0 nothing found; 1 a problem; 2 warnings alone; 64 invalid command
+line.
 )";
 constexpr std::string_view kExitConfig = R"(
 Exit codes: 0; 64 invalid command line; 78 invalid setting.

@@ -5,6 +5,7 @@
 - docs/images/ has the pictures that its draw.py draws;
 - every relative link leads to a file, and to a heading if it names one;
 - docs/fake-gpu.md names every key of a fake GPU's file, every profile, and every variable of the fake GPU;
+- docs/troubleshooting.md names every finding of doctor's, and no others, and quotes messages as the sources have them;
 - every variable CUSLICE_… that a source names is in a document;
 - every option in a cuslice command of any document exists;
 - every file and folder that docs/architecture.md and docs/design/ name exists, and so does each function in the walks
@@ -104,6 +105,32 @@ def check_fake_gpu():
         problems.extend(f"docs/fake-gpu.md does not name the {what} {name}" for name in missing)
 
 
+def check_troubleshooting():
+    text = (ROOT / "docs/troubleshooting.md").read_text()
+    doctor = "".join(path.read_text() for path in (ROOT / "cli/doctor").glob("*.cpp"))
+    names = set(re.findall(r'(?:problem|warning)\(\s*"([a-z-]+)"|Grade::(?:warning|problem),\s*"([a-z-]+)"', doctor))
+    names = {one or other for one, other in names}
+    rows = re.findall(r"^\| ((?:`[a-z-]+`(?:, )?)+) \|", text, re.M)
+    told = {name for row in rows for name in re.findall(r"`([a-z-]+)`", row)}
+    if not names:
+        problems.append("no finding was found in cli/doctor: this check is blind")
+    problems.extend(f"docs/troubleshooting.md does not name the finding {name}" for name in sorted(names - told))
+    problems.extend(f"docs/troubleshooting.md: doctor has no finding {name}" for name in sorted(told - names))
+    sources = "".join(path.read_text() for folder in ("config", "policy", "virtual_gpu", "shim", "cli", "fake")
+                      for path in (ROOT / folder).rglob("*") if path.suffix in (".cpp", ".h"))
+    sources = re.sub(r'"\s*"', "", sources)
+    messages = re.search(r"^## By message\n(.*?)^## ", text, re.M | re.S)
+    quoted = re.findall(r"^\| `(.*?)`.* \|$", messages[1] if messages else "", re.M)
+    if not quoted:
+        problems.append("docs/troubleshooting.md quotes no message: this check is blind")
+    for message in quoted:
+        if message.startswith(("ERROR: ld.so", "ASan")):  # others' messages
+            continue
+        part = max((piece.strip() for piece in re.split(r"…|cuslice: |\d[\w.]*( [GM]iB)?", message) if piece), key=len)
+        if part not in sources:
+            problems.append(f"docs/troubleshooting.md: no source has the message {part}")
+
+
 def check_variables():
     named = set()
     for folder in "config", "policy", "virtual_gpu", "shim", "cli":
@@ -124,7 +151,7 @@ def check_options():
     words |= {"help", "version", "json"}
     found = 0
     for document in documents():
-        for line in re.findall(r"cuslice (?:run|devices|config)\b[^`\n]*", document.read_text()):
+        for line in re.findall(r"cuslice (?:run|devices|config|doctor)\b[^`\n]*", document.read_text()):
             for option in re.findall(r"--([a-z][a-z-]*)", line.split(" -- ")[0]):
                 found += 1
                 if option not in words:
@@ -201,8 +228,8 @@ def check_widths():
                 problems.append(f"{where}: {len(line)} columns, at most {MOST_COLUMNS}")
 
 
-for check in (check_pictures, check_coverage, check_links, check_fake_gpu, check_variables, check_options, check_paths,
-              check_walks, check_widths):
+for check in (check_pictures, check_coverage, check_links, check_fake_gpu, check_troubleshooting, check_variables,
+              check_options, check_paths, check_walks, check_widths):
     check()
 print("\n".join(problems) or f"{len(documents())} documents agree with the sources")
 sys.exit(bool(problems))
