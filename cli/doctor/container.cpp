@@ -52,7 +52,8 @@ Mount mount_of(const std::string& mountinfo, const std::string& path) {
 void check_shared(const Setup& setup, const std::string& folder, Findings& findings) {
     const Mount mount = mount_of(text_of(setup.machine_file("/proc/self/mountinfo")), folder);
     const bool own = mount.point == "/" || (mount.point == "/dev/shm" && mount.source == "shm");
-    if (!own) return findings.ok("container", "in a container, with " + folder + " from outside");
+    if (!own)
+        return findings.ok("container", "in a container, and its mounts don't show that " + folder + " is its own");
     findings.warning("container-folder",
                      "this container has " + folder +
                          " to itself, so programs outside and in other containers are not seen, and reserve the same "

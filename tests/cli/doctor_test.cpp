@@ -52,7 +52,7 @@ TEST_CASE("doctor finds: libcuslice.so is damaged, and ld.so refuses to preload 
 }
 
 TEST_CASE("doctor finds: /proc is not mounted") {
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip("a sanitizer's runtime reads /proc first");
 #else
     Scene scene;
@@ -146,6 +146,27 @@ TEST_CASE("doctor finds: NVML is of another version than the kernel's driver") {
     CHECK(contains(scene.texts(), "535.104.05"));
 }
 
+TEST_CASE("doctor names what a driver and NVML say for themselves, with what to do about it") {
+    const auto found = [](const Words& variables, const std::string& advice) {
+        Scene scene;
+        scene.driver();
+        for (const std::string& variable : variables) scene.set(variable);
+        const Words names = scene.found();
+        INFO(scene.texts());
+        CHECK(contains(scene.texts(), advice));
+        return names;
+    };
+    CHECK(found({"STUB_NVML=999"}, "NVML says: Unknown Error") == warning("nvml-start"));
+    CHECK(found({"STUB_CUINIT=803"}, "Restart the machine") == problem("driver-start"));
+    CHECK(found({"STUB_CUINIT=999"}, "nvidia-smi lists the GPUs") == problem("driver-start"));
+    Scene scene;
+    scene.driver();
+    fs::copy_file(CUSLICE_TEST_HARMLESS, scene.folder().path() + "/driver/libcuda.so.1",
+                  fs::copy_options::overwrite_existing);
+    CHECK(scene.found() == problem("driver-start"));
+    CHECK(contains(scene.texts(), "Install a driver of version 470 or newer"));
+}
+
 TEST_CASE("doctor finds: CUDA_VISIBLE_DEVICES hides every GPU") {
     for (const bool real : {false, true}) {
         Scene scene;
@@ -201,6 +222,13 @@ TEST_CASE("doctor finds: the sharing folder's file system has no locks") {
     scene.set("LD_PRELOAD=" CUSLICE_TEST_DOCTOR_NO_LOCKS);
     CHECK(scene.found() == problem("folder-locks"));
     CHECK(fs::is_empty(scene.sharing()));
+}
+
+TEST_CASE("doctor gives up a sharing folder whose file system doesn't answer", "[slow]") {
+    Scene scene;
+    scene.set("LD_PRELOAD=" CUSLICE_TEST_DOCTOR_NO_LOCKS);
+    scene.set("STUB_FILES_HANG=1");
+    CHECK(scene.found() == problem("folder-hangs"));
 }
 
 TEST_CASE("doctor finds: ulimit -f is too small for a ledger") {
