@@ -1,12 +1,11 @@
 // Whether there is a driver, and NVML with it.
-#include "virtual_gpu/driver/load.h"
-
 #include <unistd.h>
 
 #include "cli/doctor/checks.h"
 #include "cli/gpu_query.h"
 #include "config/resolve.h"
 #include "config/visible.h"
+#include "virtual_gpu/driver/load.h"
 
 namespace cuslice::cli::doctor {
 namespace {
@@ -20,7 +19,7 @@ std::string driver_of_library_path(const Environment& environment) {
     const std::string list = environment.get("LD_LIBRARY_PATH").value_or("");
     for (std::size_t at = 0; at < list.size();) {
         const std::size_t end = std::min(list.find_first_of(":;", at), list.size());
-        const std::string path = list.substr(at, end - at) + "/libcuda.so.1";
+        std::string path = list.substr(at, end - at) + "/libcuda.so.1";
         if (::access(path.c_str(), R_OK) == 0) return path;
         at = end + 1;
     }

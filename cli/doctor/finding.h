@@ -30,6 +30,7 @@ class Findings {
     void ok(std::string name, std::string seen);
     void warning(std::string name, std::string seen, std::string advice);
     void problem(std::string name, std::string seen, std::string advice);
+    void add(Finding finding) { all_.push_back(std::move(finding)); }
 
     const std::vector<Finding>& all() const { return all_; }
     /// Whether there is one that is not ok.

@@ -1,11 +1,10 @@
 // Whether processes can share a limit: the folder of the ledgers, and the size that a file of theirs may have.
-#include "policy/base/own_descriptors.h"
-
 #include "cli/doctor/checks.h"
 #include "cli/doctor/folder_probe.h"
 #include "cli/launcher_settings.h"
 #include "cli/program_environment.h"
 #include "config/resolve.h"
+#include "policy/base/own_descriptors.h"
 #include "policy/ledger/layout.h"
 
 namespace cuslice::cli::doctor {
@@ -16,12 +15,7 @@ void check_folder(Setup& setup, Findings& findings) {
     if (alone != nullptr && alone->number != 0) return;  // nothing is shared
     Environment plain = setup.environment;
     remove_preload(plain);
-    Finding found = ask_about_folder(setup.installation, plain, sharing_folder(setup.settings, setup.environment));
-    if (found.grade == Grade::ok) findings.ok(std::move(found.name), std::move(found.seen));
-    if (found.grade == Grade::warning)
-        findings.warning(std::move(found.name), std::move(found.seen), std::move(found.advice));
-    if (found.grade == Grade::problem)
-        findings.problem(std::move(found.name), std::move(found.seen), std::move(found.advice));
+    findings.add(ask_about_folder(setup.installation, plain, sharing_folder(setup.settings, setup.environment)));
     if (!file_may_have(sizeof(ledger::File)))
         findings.warning("file-size",
                          "ulimit -f leaves no room for a ledger of " + std::to_string(sizeof(ledger::File) / 1024) +

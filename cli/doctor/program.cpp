@@ -1,12 +1,11 @@
 // Whether a slice reaches the program.
-#include "cli/program.h"
-
 #include <filesystem>
 
 #include "cli/doctor/checks.h"
 #include "cli/doctor/script.h"
 #include "cli/elf_file.h"
 #include "cli/exit_codes.h"
+#include "cli/program.h"
 #include "cli/static_runtime.h"
 #include "config/resolve.h"
 #include "config/split/plan.h"
@@ -21,11 +20,11 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 // Of Reach's reasons.
 std::string advice_for(const std::string& why) {
     if (contains(why, "statically linked"))
-        return "Link it dynamically, without -static; what limits any program is in docs/boundaries.md (MIG, MPS)";
+        return "Link it dynamically, without -static; MIG and MPS limit programs of every kind";
     if (contains(why, "not an x86_64 program")) return "Use a build of the program for x86_64";
     if (contains(why, "its loader")) return "Use a build of the program for the GNU C library";
     return "Start what it starts with cuslice, as in sudo cuslice run -- PROGRAM; or put the library into "
-           "/etc/ld.so.preload (docs/boundaries.md)";
+           "/etc/ld.so.preload";
 }
 
 // A runtime that is linked in sees neither parts of a GPU nor the fake GPU.

@@ -6,8 +6,7 @@
 namespace cuslice::cli::doctor {
 namespace {
 
-constexpr const char* kCorrect =
-    "Correct it: docs/configuration.md has every setting, cuslice config the files that are read";
+constexpr const char* kCorrect = "Correct it; cuslice run --help explains every setting";
 
 }  // namespace
 
