@@ -1,6 +1,6 @@
 #include "cli/job.h"
 
-#include <sys/random.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,7 +25,8 @@ using ledger::Joined;
 // One job's name for as long as the machine runs: pids are used again, also by containers at the same time.
 std::string new_name() {
     std::uint64_t random = 0;
-    if (getrandom(&random, sizeof random, 0) != static_cast<ssize_t>(sizeof random))
+    // getrandom itself is newer than the C library 2.17.
+    if (::syscall(SYS_getrandom, &random, sizeof random, 0) != static_cast<long>(sizeof random))
         random = kernel_clock(CLOCK_MONOTONIC);
     char name[48];
     std::snprintf(name, sizeof name, "%d-%08x", ::getpid(), static_cast<unsigned>(random));

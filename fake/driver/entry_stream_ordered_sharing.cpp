@@ -7,6 +7,7 @@
 
 #include "fake/driver/addresses.h"
 #include "fake/driver/api_prologue.h"
+#include "fake/driver/memory_file.h"
 #include "fake/driver/pool.h"
 #include "fake/driver/sharing.h"
 #include "fake/driver/state.h"
@@ -32,7 +33,7 @@ CUresult export_pool(int& out, CUmemoryPool handle) {
     PoolLabel label;
     label.props = pool->props;
     std::memcpy(label.uuid, pool->gpu->spec.uuid.data(), sizeof label.uuid);
-    const int file = memfd_create("cuslice-fake-pool", MFD_CLOEXEC);
+    const int file = memory_file("cuslice-fake-pool");
     if (file < 0) return CUDA_ERROR_OPERATING_SYSTEM;
     if (pwrite(file, &label, sizeof label, 0) != static_cast<ssize_t>(sizeof label)) {
         close(file);

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "fake/driver/memory_file.h"
+
 namespace cuslice::fake {
 namespace {
 
@@ -56,7 +58,7 @@ bool MemorySpace::reserve(std::size_t least, std::size_t wanted, bool low, bool 
 }
 
 bool MemorySpace::back(std::size_t size) {
-    if (file_ < 0) file_ = memfd_create("cuslice-fake-gpu", MFD_CLOEXEC);
+    if (file_ < 0) file_ = memory_file("cuslice-fake-gpu");
     if (file_ < 0 || ftruncate(file_, static_cast<off_t>(size)) != 0) return false;
     const int flags = MAP_SHARED | MAP_NORESERVE;
     void* contents = mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, file_, 0);

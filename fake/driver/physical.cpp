@@ -11,6 +11,7 @@
 #include "fake/driver/find.h"
 #include "fake/driver/host_room.h"
 #include "fake/driver/mappings.h"
+#include "fake/driver/memory_file.h"
 #include "fake/driver/sharing.h"
 #include "fake/driver/state.h"
 
@@ -40,7 +41,7 @@ bool read_label(int file, Label& label) {
 
 /// Gives a new block a file of its own for its contents; with the GPU's lock held.
 bool move_to_file(Gpu& gpu, const Block& block, const Label& label, int& file) {
-    file = memfd_create("cuslice-fake-memory", MFD_CLOEXEC);
+    file = memory_file("cuslice-fake-memory");
     const auto size = static_cast<off_t>(label.size);
     const auto label_size = static_cast<ssize_t>(sizeof label);
     if (file >= 0 && ftruncate(file, size) == 0 && pwrite(file, &label, sizeof label, size) == label_size &&

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "fake/books/liveness.h"
+#include "fake/driver/memory_file.h"
 #include "fake/driver/sharing.h"
 
 namespace cuslice::fake {
@@ -57,7 +58,7 @@ void futex(const std::atomic<std::uint32_t>& word, int what, std::uint32_t value
 }  // namespace
 
 std::shared_ptr<SharedEvent> SharedEvent::make() {
-    const int file = memfd_create("cuslice-fake-event", MFD_CLOEXEC);
+    const int file = memory_file("cuslice-fake-event");
     void* memory = MAP_FAILED;
     if (file >= 0 && ftruncate(file, sizeof(Page)) == 0)
         memory = mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

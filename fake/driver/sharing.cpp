@@ -1,8 +1,8 @@
 #include "fake/driver/sharing.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -63,7 +63,8 @@ CUresult adopt_block(Gpu& gpu, const SharingTicket& ticket, int file, std::uint3
 std::uint64_t new_sharing_id() {
     std::uint64_t id = 0;
     while (id == 0) {
-        if (getrandom(&id, sizeof id, 0) != sizeof id) id = 0;
+        // getrandom itself is newer than the C library 2.17.
+        if (::syscall(SYS_getrandom, &id, sizeof id, 0) != static_cast<long>(sizeof id)) id = 0;
     }
     return id;
 }

@@ -1,4 +1,6 @@
 #pragma once
+#include <initializer_list>
+
 #include "policy/ledger/layout.h"
 
 // A total in memory that processes share, any of which may be killed in any instruction without a byte being lost.

@@ -19,6 +19,26 @@ if(CUSLICE_SANITIZE)
   target_link_options(cuslice_flags INTERFACE -fsanitize=${CUSLICE_SANITIZE})
 endif()
 
+# Options that not every linker knows, as lists that are empty there. zig's has no need of them: it hides its own libraries'
+# symbols and gives code no pages of its own unless asked to.
+include(CheckLinkerFlag)
+set(CUSLICE_EXCLUDE_LIBS -Wl,--exclude-libs,ALL)
+set(CUSLICE_NO_SEPARATE_CODE -Wl,-z,noseparate-code)
+# libdl by its full name: new C libraries have it only for those who ask for it at run time, as old ones need. zig's stands for
+# an old one, and takes the short name.
+set(CUSLICE_LIBDL -l:libdl.so.2)
+foreach(option CUSLICE_EXCLUDE_LIBS CUSLICE_NO_SEPARATE_CODE CUSLICE_LIBDL)
+  check_linker_flag(C ${${option}} ${option}_KNOWN)
+endforeach()
+foreach(option CUSLICE_EXCLUDE_LIBS CUSLICE_NO_SEPARATE_CODE)
+  if(NOT ${option}_KNOWN)
+    set(${option} "")
+  endif()
+endforeach()
+if(NOT CUSLICE_LIBDL_KNOWN)
+  set(CUSLICE_LIBDL -ldl)
+endif()
+
 # Code that runs inside somebody else's process: no exceptions, no RTTI, nothing of libstdc++ at run time.
 add_library(cuslice_preload_flags INTERFACE)
 target_link_libraries(cuslice_preload_flags INTERFACE cuslice_flags)
@@ -36,7 +56,9 @@ endfunction()
 
 # A test program on Catch2, whichever major version the distribution has. Each of its cases is a test of CTest's, named
 # "<name>: <case>"; what is left out is shown as skipped (tests/catch2_main.cpp).
-find_package(Catch2 QUIET)
+if(CUSLICE_TESTS)
+  find_package(Catch2 QUIET)
+endif()
 if(Catch2_FOUND)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
 endif()
