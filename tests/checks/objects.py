@@ -2,18 +2,24 @@
 """Looks at the objects that get into other people's processes, and at those that lend their names.
 
   objects.py SOURCE_FOLDER LIBRARY_FOLDER
+  objects.py SOURCE_FOLDER --tree TREE    an installation that is released: more holds there, and of every file
 
 - The preloaded objects need no symbol version newer than GLIBC_2.17 (an unmet one ends every program that is started) and nothing
   but the C library and each other.
 - They carry the names they should, and the first finds the second by DT_RPATH (LD_LIBRARY_PATH would win over DT_RUNPATH).
 - The library exports what the lists say, dlopen, its mark, and what include/cuslice.h declares, and nothing else.
+- In a tree that is released every program and library needs no symbol version newer than that, and nothing but the C library's
+  parts and what lies beside it: no C++ library, whichever compiler it was.
 """
+import argparse
 import pathlib
 import re
 import subprocess
 import sys
 
 NEWEST = (2, 17)
+# What the C library 2.17 consists of. Newer ones have all of it in libc.so.6, and the others as empty names.
+C_LIBRARY = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "libm.so.6", "librt.so.1", "ld-linux-x86-64.so.2"}
 wrong = []
 
 
@@ -39,15 +45,44 @@ def versions(path):
 
 
 def exports(path):
-    return {line.split()[-1].split("@")[0] for line in run("nm", "-D", "--defined-only", path).splitlines()}
+    lines = subprocess.run(["nm", "-D", "--defined-only", path], check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    # Some linkers list the version nodes themselves, as absolute symbols.
+    return {line.split()[-1].split("@")[0] for line in lines.stdout.splitlines() if line.split()[-2] != "A"}
 
 
 def listed(path, pattern):
     return set(re.findall(pattern, path.read_text(), re.M))
 
 
+def elf_files(tree):
+    files = [path for path in sorted(tree.rglob("*")) if path.is_file() and not path.is_symlink()]
+    return [path for path in files if path.read_bytes()[:4] == b"\x7fELF"]
+
+
+def check_tree(tree):
+    """What must hold of every compiled file of a release."""
+    files = elf_files(tree)
+    own = {path.name for path in files} | {"libcuda.so.1"}
+    # Which of the two runtimes a program has is not ours to bring.
+    runtimes = {"libcudart.so.12", "libcudart.so.13"}
+    expect(len(files) >= 13, f"{tree}: {len(files)} programs and libraries; this check is blind")
+    for path in files:
+        newer = sorted(v for v in versions(path) if v > NEWEST)
+        expect(not newer, f"{path.name}: needs GLIBC_{newer}, newer than {NEWEST}")
+        foreign = set(dynamic(path).get("NEEDED", [])) - C_LIBRARY - own - runtimes
+        expect(not foreign, f"{path.name}: needs {sorted(foreign)}")
+    return len(files)
+
+
 def main():
-    source, libraries = map(pathlib.Path, sys.argv[1:])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("source", type=pathlib.Path)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("libraries", type=pathlib.Path, nargs="?")
+    where.add_argument("--tree", type=pathlib.Path)
+    words = parser.parse_args()
+    source, libraries = words.source, words.libraries or words.tree / "lib/cuslice"
+    files = check_tree(words.tree) if words.tree else 0
     library, management, driver_facade = (libraries / name for name in ("libcuslice.so", "libnvidia-ml.so.1", "libcuda.so"))
 
     for path in (library, management, driver_facade):
@@ -62,7 +97,9 @@ def main():
     expect(tags["SONAME"] == ["libcuda.so.1"], f"libcuslice.so: SONAME {tags['SONAME']}")
     expect(tags.get("RPATH") == ["$ORIGIN"], f"libcuslice.so: RPATH {tags.get('RPATH')}")
     needed = {"libcuda.so", "libnvidia-ml.so.1", "libdl.so.2", "libc.so.6"}
-    expect(set(tags["NEEDED"]) == needed, f"libcuslice.so: needs {tags['NEEDED']}, not {sorted(needed)}")
+    # An old C library has threads in a part of their own.
+    also = {"libpthread.so.0"} if words.tree else set()
+    expect(needed <= set(tags["NEEDED"]) <= needed | also, f"libcuslice.so: needs {tags['NEEDED']}, not {sorted(needed)}")
     for facade in (management, driver_facade):
         tags = dynamic(facade)
         expect(tags["SONAME"] == [facade.name], f"facade {facade.name}: SONAME {tags['SONAME']}")
@@ -76,7 +113,7 @@ def main():
     both = listed(runtime, r"^CUSLICE_RUNTIME_(?:BOTH|FORMS)\((\w+)\)")
     of = {v: both | listed(runtime, r"^CUSLICE_RUNTIME\((\w+), " + v + r"\)") for v in ("12", "13")}
     shim = libraries / "libcuslice-runtime.so"
-    tables = {"cuslice_runtime_12", "cuslice_runtime_13", "libcudart.so.12", "libcudart.so.13"}
+    tables = {"cuslice_runtime_12", "cuslice_runtime_13"}
     expect(exports(shim) == of["12"] | of["13"] | tables, f"{shim.name}: exports {sorted(exports(shim) ^ (of['12'] | of['13'] | tables))}")
     for path in (shim, *(libraries / f"libcuslice-cudart{v}.so" for v in of)):
         newer = sorted(v for v in versions(path) if v > NEWEST)
@@ -108,9 +145,13 @@ def main():
         expect(not [one for one in needed if "stdc++" in one or one.startswith("libcu")], f"fake {name}: needs {needed}")
     for name in ("libcuda.so", "libnvidia-ml.so"):
         link = libraries / "fake" / name
-        expect(link.is_symlink() and str(link.readlink()) == name + ".1", f"fake {name}: is no link to {name}.1")
+        # A wheel can't hold links: there, a library that needs the other lends the name.
+        lent = words.tree and not link.is_symlink() and dynamic(link).get("SONAME") == [name] and not exports(link) and \
+            dynamic(link).get("NEEDED", [""])[0] == name + ".1"
+        expect(lent or (link.is_symlink() and str(link.readlink()) == name + ".1"), f"fake {name}: is no link to {name}.1")
 
-    print("\n".join(wrong) if wrong else f"{len(there)} exported symbols, all as they should be")
+    tree = f", and {files} files that need nothing newer than GLIBC_2.17" if files else ""
+    print("\n".join(wrong) if wrong else f"{len(there)} exported symbols, all as they should be{tree}")
     sys.exit(1 if wrong else 0)
 
 

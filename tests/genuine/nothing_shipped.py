@@ -87,4 +87,5 @@ def main():
     sys.exit(bool(problems))
 
 
-main()
+if __name__ == "__main__":
+    main()
