@@ -22,11 +22,19 @@ done
 [ ${#targets[@]} -eq 0 ] || targets=(--target "${targets[@]}")
 
 scripts/setup.sh
+# What setup.sh took from the Python index where it may not install anything.
+PATH=$PATH:$PWD/build/tools/bin
+options=()
+zig=$(ls build/tools/lib/python3*/site-packages/ziglang/zig 2>/dev/null || true)
+command -v g++ >/dev/null || [ -z "$zig" ] ||
+    options+=(-DCMAKE_TOOLCHAIN_FILE="$PWD/scripts/cmake/zig.cmake" -DCUSLICE_ZIG="$PWD/$zig")
+headers=$(ls -d build/tools/lib/python3*/site-packages/nlohmann_json/include 2>/dev/null || true)
+[ -z "$headers" ] || export CMAKE_INCLUDE_PATH=${CMAKE_INCLUDE_PATH:+$CMAKE_INCLUDE_PATH:}$PWD/$headers
 # Configuring again takes a second that a second run need not spend: ninja does it by itself when a CMakeLists.txt changed.
 if [ ! -f "build/$preset/build.ninja" ]; then
     log=$(mktemp)
     trap 'rm -f "$log"' EXIT
-    if ! cmake --preset "$preset" >"$log" 2>&1; then
+    if ! cmake --preset "$preset" "${options[@]}" >"$log" 2>&1; then
         cat "$log" >&2
         exit 1
     fi

@@ -2,6 +2,9 @@
 # Installs what cuslice is built and tested with, as far as it is missing. For Debian 12, Ubuntu 24.04 and their likes, as root
 # or with sudo. Does nothing where all of it is there. run.sh, test.sh, bench.sh and compat.sh call it themselves.
 #
+# Who is neither root nor has sudo gets what a build needs from the Python index, into build/tools, as far as it is there: cmake,
+# ninja, nlohmann-json, and zig's compiler in gcc's place. The tests need the rest too.
+#
 #   scripts/setup.sh
 #   scripts/setup.sh tests    with what tests of containers want, which are skipped where it can't be had
 #   scripts/setup.sh checks   with clang, clang-format and clang-tidy, without which continuous integration fails
@@ -13,19 +16,25 @@ programs="gcc:gcc g++:g++ cmake:cmake ninja:ninja-build git:git make:make readel
 checks=""
 [ "${1:-}" != checks ] || checks="clang++:clang clang++-14:clang-14 clang-format-14:clang-format-14 clang-tidy-14:clang-tidy-14"
 # Packages without a program to look for, and a file of theirs by which they are known wherever they came from.
-libraries="libc6-dev:/usr/include/dlfcn.h libtomlplusplus-dev:/usr/include/toml++/toml.h
-    nlohmann-json3-dev:/usr/include/nlohmann/json.hpp libcli11-dev:/usr/include/CLI/CLI.hpp"
+libraries="libc6-dev:dlfcn.h libtomlplusplus-dev:toml++/toml.h nlohmann-json3-dev:nlohmann/json.hpp libcli11-dev:CLI/CLI.hpp"
 
 # Programs that only tests use.
 wanted=""
 [ "${1:-}" != tests ] || wanted="bwrap:bubblewrap runc:runc"
 
+# What an earlier call took from the Python index.
+PATH=$PATH:$PWD/build/tools/bin
 missing=()
 for pair in $programs $checks; do
     command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
 done
+# In the system's folder, or one of those that CMake is told to look in.
+IFS=: read -ra folders <<<"/usr/include:/usr/local/include:${CMAKE_INCLUDE_PATH:-}"
 for pair in $libraries; do
-    [ -e "${pair#*:}" ] || missing+=("${pair%%:*}")
+    for folder in "${folders[@]}" ""; do
+        [ -n "$folder" ] || missing+=("${pair%%:*}")
+        [ ! -e "$folder/${pair#*:}" ] || break
+    done
 done
 ls /usr/include/catch2/catch*.hpp >/dev/null 2>&1 || missing+=(catch2)
 # clang++ alone has no sanitizers and no libFuzzer.
@@ -37,6 +46,37 @@ parts=$(python3 -c 'import importlib.util as u; print(*[m for m in ("ensurepip",
 case $parts in *ensurepip*) missing+=(python3-venv) ;; esac
 case " $parts " in *" pip "*) missing+=(python3-pip) ;; esac
 
+# Without root: what a build can't do without comes from the Python index, or is named.
+from_index() {
+    local name packages=() rest=() aside=()
+    for name in "${missing[@]}"; do
+        case $name in
+            cmake) packages+=(cmake) ;;
+            ninja-build) packages+=(ninja) ;;
+            nlohmann-json3-dev) packages+=(nlohmann-json) ;;
+            gcc | g++ | libc6-dev) [[ " ${packages[*]} " == *" ziglang "* ]] || packages+=(ziglang) ;;
+            libtomlplusplus-dev | libcli11-dev | python3 | python3-venv | clang*) rest+=("$name") ;;
+            *) aside+=("$name") ;;
+        esac
+    done
+    if [ ${#rest[@]} -ne 0 ] || [ -n "$checks" ]; then
+        echo "setup: these are missing, and installing them takes root or sudo: ${missing[*]}" >&2
+        echo "setup: as root, run: apt-get update && $install" >&2
+        [ ${#rest[@]} -eq 0 ] || echo "setup: the Python index has all that a build needs but: ${rest[*]}" >&2
+        echo "setup: headers may also lie in a folder that CMAKE_INCLUDE_PATH names" >&2
+        exit 1
+    fi
+    [ ${#aside[@]} -eq 0 ] || echo "setup: without root, these stay away, which only tests need: ${aside[*]}"
+    [ ${#packages[@]} -ne 0 ] && [ "${packages[*]}" != "$(cat build/tools/brought 2>/dev/null)" ] || return 0
+    echo "setup: taking ${packages[*]} from the Python index into build/tools"
+    [ -x build/tools/bin/python3 ] || python3 -m venv build/tools
+    if ! build/tools/bin/python3 -m pip install --quiet --disable-pip-version-check "${packages[@]}"; then
+        echo "setup: the Python index can't be reached; as root, run: apt-get update && $install" >&2
+        exit 1
+    fi
+    echo "${packages[*]}" >build/tools/brought
+}
+
 if [ ${#missing[@]} -ne 0 ]; then
     install="apt-get install -y --no-install-recommends ${missing[*]}"
     if ! command -v apt-get >/dev/null; then
@@ -47,12 +87,13 @@ if [ ${#missing[@]} -ne 0 ]; then
     as_root=()
     if [ "$(id -u)" -ne 0 ]; then
         if ! command -v sudo >/dev/null; then
-            echo "setup: these are missing, and installing them takes root or sudo: ${missing[*]}" >&2
-            echo "setup: as root, run: apt-get update && $install" >&2
-            exit 1
+            from_index
+            missing=()
         fi
         as_root=(sudo)
     fi
+fi
+if [ ${#missing[@]} -ne 0 ]; then
     echo "setup: installing ${missing[*]}"
     apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" </dev/null; }
     # The lists of a fresh machine or image are empty or old. An index that can't be reached may be one we don't need.

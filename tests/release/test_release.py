@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Tries the parts of scripts/release.sh on the build that is here, without the release's compiler:  test_release.py SOURCE CMAKE BUILD
+
+The build's installation becomes a wheel, pip installs it without an index, and a program is refused in its slice; and each look at
+a package, at a tree or at what is in a build has seen a mistake that it is there to find.
+"""
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import venv
+import zipfile
+
+SOURCE, CMAKE, BUILD = sys.argv[1:4]
+SOURCE, BUILD = pathlib.Path(SOURCE).resolve(), pathlib.Path(BUILD).resolve()
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(SOURCE / "scripts/release"), str(SOURCE / "tests/checks")]
+import packages  # noqa: E402
+import parts  # noqa: E402
+import wheel  # noqa: E402
+
+
+class Release(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp())
+        cls.tree = cls.folder / "tree"
+        subprocess.run([CMAKE, "--install", BUILD, "--prefix", cls.tree], check=True, stdout=subprocess.DEVNULL)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    def setUp(self):
+        packages.wrong.clear()
+
+    def without_links(self):
+        tree = self.folder / "linkless"
+        if not tree.exists():
+            shutil.copytree(self.tree, tree, symlinks=True)
+            for path in tree.rglob("*"):
+                if path.is_symlink():
+                    path.unlink()
+        return tree
+
+    def made(self, name):
+        return wheel.write(self.without_links(), SOURCE / "python", "1.2.3", self.folder / name)
+
+    def test_a_wheel_that_pip_installs_refuses_a_program_past_its_limit(self):
+        self.made("index")
+        place = self.folder / "venv"
+        venv.create(place, with_pip=True)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("CUSLICE_", "PIP_"))}
+        environment["CUSLICE_FAKE_DIR"] = environment["CUSLICE_DIR"] = str(self.folder)
+
+        def run(*command):
+            done = subprocess.run([place / "bin" / command[0], *command[1:]], env=environment, text=True, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            return done.stdout
+
+        run("python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--find-links",
+            self.folder / "index", "cuslice")
+        said = run("cuslice", "run", "--fake", "1xt4", "--limit", "1GiB", "--", "python", SOURCE / "tests/release/first_refusal.py", "1024")
+        self.assertIn("MiB, then 2", said)
+        self.assertIn("cuslice: out of memory on GPU 0", said)
+        self.assertEqual(run("python", "-c", "import cuslice; print(cuslice.__version__)"), "1.2.3\n")
+        self.assertEqual(run("python", "-m", "cuslice", "--version"), run("cuslice", "--version"))
+        run("python", "-m", "pip", "uninstall", "--quiet", "--yes", "cuslice")
+        self.assertEqual([path for path in place.rglob("*") if "cuslice" in path.name], [])
+
+    def test_a_wheel_has_the_same_bytes_each_time(self):
+        self.assertEqual(*(hashlib.sha256(self.made(name).read_bytes()).hexdigest() for name in ("one", "two")))
+
+    def test_a_link_is_not_packed(self):
+        with self.assertRaisesRegex(SystemExit, "libcuda.so is a link"):
+            wheel.write(self.tree, SOURCE / "python", "1.2.3", self.folder / "linked")
+
+    def test_a_wheel_that_was_changed_is_found_out(self):
+        path = self.made("whole")
+        packages.unpacked_wheel(path, self.folder / "whole-tree")
+        self.assertEqual(packages.wrong, [])
+        changed = self.folder / "changed.whl"
+        with zipfile.ZipFile(path) as old, zipfile.ZipFile(changed, "w") as new:
+            for entry in old.infolist():
+                content = old.read(entry)
+                new.writestr(entry, content + b"\n" if entry.filename.endswith("cuslice.h") else content)
+        packages.unpacked_wheel(changed, self.folder / "changed-tree")
+        self.assertEqual(len(packages.wrong), 1, packages.wrong)
+        self.assertIn("cuslice.h is not as recorded", packages.wrong[0])
+
+    def test_files_that_need_a_newer_c_library_are_found_out(self):
+        # The launcher of this build needs that of this machine, or a library of C++ beside it.
+        program = self.folder / "newer/lib/cuslice/newer"
+        shutil.copytree(self.tree, self.folder / "newer", symlinks=True)
+        source = self.folder / "newer.c"
+        source.write_text("int open_file(void) __asm__(\"memfd_create\"); int main(void) { return open_file(); }")
+        subprocess.run(["cc", source, "-o", program], check=True)
+        done = subprocess.run([sys.executable, SOURCE / "tests/checks/objects.py", SOURCE, "--tree", self.folder / "newer"], text=True,
+                              stdout=subprocess.PIPE)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stdout, r"newer: needs GLIBC_.*\(2, 27\).*newer than")
+
+    def test_header_libraries_say_their_versions_and_licences(self):
+        found = {part.name: part for part in parts.header_libraries(BUILD)}
+        self.assertLessEqual({"CLI11", "nlohmann-json", "toml++"}, set(found))
+        for name in ("CLI11", "nlohmann-json", "toml++"):
+            part = found[name]
+            self.assertRegex(part.version, r"^\d+\.\d+\.\d+$")
+            self.assertRegex(part.licence, r"^(MIT|BSD-3-Clause)")
+            self.assertTrue(part.copyrights, name)
+            self.assertIn("permi", part.text, name)
+            self.assertIn(f"{name} {part.version}", parts.notices([part]))
+        with self.assertRaisesRegex(SystemExit, "which version"):
+            parts.version_of("#define CLI11_VERSION_MAJOR 2\n")
+
+    def test_the_bill_lists_every_file_and_what_is_linked_in(self):
+        bill = parts.spdx("1.2.3", [parts.Part("linked", "1", "MIT", "STATIC_LINK"), parts.Part("used", "2", "MIT", "BUILD_TOOL_OF")],
+                          self.tree)
+        json.dumps(bill)
+        self.assertEqual({entry["fileName"] for entry in bill["files"]},
+                         {f"./{path.relative_to(self.tree)}" for path in self.tree.rglob("*") if path.is_file() and not path.is_symlink()})
+        identifiers = [entry["SPDXID"] for entry in bill["packages"] + bill["files"]]
+        self.assertEqual(len(identifiers), len(set(identifiers)))
+        said = {(entry["spdxElementId"], entry["relationshipType"], entry["relatedSpdxElement"]) for entry in bill["relationships"]}
+        self.assertIn(("SPDXRef-cuslice", "STATIC_LINK", "SPDXRef-linked"), said)
+        self.assertIn(("SPDXRef-used", "BUILD_TOOL_OF", "SPDXRef-cuslice"), said)
+        self.assertLessEqual({word for one, _, other in said for word in (one, other)} - {"SPDXRef-DOCUMENT"}, set(identifiers))
+
+
+unittest.main(argv=sys.argv[:1])
