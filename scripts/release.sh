@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Makes what is released, in dist/: a wheel, a tarball, a .deb, their checksums and a bill of materials (SPDX). All of it is from one
-# build against the C library 2.17 (the preset release-old-glibc), and is looked over in the end: tests/checks/packages.py.
+# Makes what is released, in dist/: a wheel, a tarball, a .deb, their checksums and a bill of materials (SPDX). All of
+# it is from one build against the C library 2.17 (the preset release-old-glibc), and is looked over in the end:
+# tests/checks/packages.py.
 #
 #   scripts/release.sh
 #
-# Needs cmake, ninja, python3 with venv, the headers that scripts/setup.sh installs, and the Python index, for zig and for CUDA's
-# headers. The first run takes some minutes, as zig makes its C++ library.
+# Needs cmake, ninja, python3 with venv, the headers that scripts/setup.sh installs, and the Python index, for zig and
+# for CUDA's headers. The first run takes some minutes, as zig makes its C++ library.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -22,7 +23,7 @@ for tool in cmake ninja; do
     command -v "$tool" >/dev/null || "$tools/bin/python3" -m pip install --quiet --disable-pip-version-check "$tool"
 done
 PATH=$PATH:$PWD/$tools/bin
-zig_program=$("$tools/bin/python3" -c 'import os, ziglang; print(os.path.join(os.path.dirname(ziglang.__file__), "zig"))')
+zig_program=$("$tools/bin/python3" -c 'import ziglang; print(ziglang.__path__[0] + "/zig")')
 
 say "building $build with $zig"
 cmake --preset release-old-glibc -DCUSLICE_ZIG="$zig_program" >/dev/null
@@ -38,9 +39,11 @@ mkdir -p dist
 # The tree twice: what the files contain of others is found in it, and installed with it.
 install() { cmake --install "$build" --prefix "$stage" "$@" >/dev/null; }
 install
-python3 scripts/release/parts.py "$build" "$stage" "dist/cuslice-$version.spdx.json" "$build/THIRD-PARTY.txt" | sed 's/^/release: contains or uses /'
+bill=dist/cuslice-$version.spdx.json
+find_parts() { python3 scripts/release/parts.py "$build" "$stage" "$bill" "$build/THIRD-PARTY.txt"; }
+find_parts | sed 's/^/release: contains or uses /'
 install
-python3 scripts/release/parts.py "$build" "$stage" "dist/cuslice-$version.spdx.json" "$build/THIRD-PARTY.txt" >/dev/null
+find_parts >/dev/null
 
 say "packing"
 for kind in TGZ DEB; do

@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
-# Tries what scripts/release.sh made as users of other distributions would: in bare Debian roots, without a compiler and without the
-# network. Takes minutes, and root for debootstrap and chroot; no part of continuous integration.
+# Tries what scripts/release.sh made as users of other distributions would: in bare Debian roots, without a compiler
+# and without the network. Takes minutes, and root for debootstrap and chroot; no part of continuous integration.
 #
 #   scripts/release_check.sh                     Debian 11, 12 and 13
 #   scripts/release_check.sh bookworm            one of them
 #   ROOTS=/tmp/roots scripts/release_check.sh    where the roots are kept (build/roots)
 #
-# In each root, as a user who is not root: three times a fresh virtual environment, the wheel from dist/ without an index, and a
-# program that takes memory until it is refused, with the time from the start of pip to the refusal; then the tarball. As root: the
-# .deb installed, used by that user, removed, and the root compared with what it was before.
+# In each root, as a user who is not root: three times a fresh virtual environment, the wheel from dist/ without an
+# index, and a program that takes memory until it is refused, with the time from the start of pip to the refusal; then
+# the tarball. As root: the .deb installed, used by that user, removed, and the root compared with what it was before.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-[ "$(id -u)" -eq 0 ] || { echo "release_check: debootstrap and chroot need root" >&2; exit 1; }
-command -v debootstrap >/dev/null || { echo "release_check: debootstrap is missing: apt-get install debootstrap" >&2; exit 1; }
-ls dist/*.whl dist/*.deb dist/*.tar.gz >/dev/null || { echo "release_check: dist/ is not whole: scripts/release.sh makes it" >&2; exit 1; }
+refuse() { echo "release_check: $*" >&2; exit 1; }
+[ "$(id -u)" -eq 0 ] || refuse "debootstrap and chroot need root"
+command -v debootstrap >/dev/null || refuse "debootstrap is missing: apt-get install debootstrap"
+ls dist/*.whl dist/*.deb dist/*.tar.gz >/dev/null || refuse "dist/ is not whole: scripts/release.sh makes it"
 
 suites=("$@")
 [ $# -gt 0 ] || suites=(bullseye bookworm trixie)
@@ -38,30 +39,37 @@ check() {
     for try in 1 2 3; do
         user 'rm -rf ~/venv ~/.cache; python3 -m venv ~/venv'
         local before=$EPOCHREALTIME
-        user '~/venv/bin/pip install --quiet --disable-pip-version-check --no-cache-dir --no-index --find-links /dist cuslice'
+        user '~/venv/bin/pip install --quiet --disable-pip-version-check --no-cache-dir --no-index --find-links /dist \
+            cuslice'
         local installed=$EPOCHREALTIME
         user "~/venv/bin/cuslice run $refusal" >"$roots/said" 2>&1 || { cat "$roots/said"; return 1; }
-        awk -v a="$before" -v b="$installed" -v c="$EPOCHREALTIME" -v s="$suite" -v t="$try" -v said="$(tail -1 "$roots/said")" \
-            'BEGIN { printf "%s: wheel %d: pip %.2f s, with the first refusal %.2f s (%s)\n", s, t, b - a, c - a, said }'
+        awk -v a="$before" -v b="$installed" -v c="$EPOCHREALTIME" -v s="$suite: wheel $try" \
+            'BEGIN { printf "%s: pip %.2f s, with the first refusal %.2f s", s, b - a, c - a }'
+        echo " ($(tail -1 "$roots/said"))"
     done
-    user '~/venv/bin/python -m cuslice --version; ~/venv/bin/python -c "import cuslice; print(cuslice.__version__)"' >"$roots/said"
+    user '~/venv/bin/python -m cuslice --version; ~/venv/bin/python -c "import cuslice; print(cuslice.__version__)"' \
+        >"$roots/said"
     echo "$suite: python -m cuslice: $(tr '\n' ' ' <"$roots/said")"
-    user '~/venv/bin/pip uninstall --quiet --yes cuslice; find ~/venv | grep cuslice' && { echo "$suite: pip left files behind"; return 1; }
+    user '~/venv/bin/pip uninstall --quiet --yes cuslice; find ~/venv | grep cuslice' &&
+        { echo "$suite: pip left files behind"; return 1; }
 
     local before=$EPOCHREALTIME
-    user "cd; rm -rf cuslice-*; tar xf /dist/cuslice-*.tar.gz; ~/cuslice-*/bin/cuslice run $refusal" >"$roots/said" 2>&1 ||
-        { cat "$roots/said"; return 1; }
-    awk -v a="$before" -v c="$EPOCHREALTIME" -v s="$suite" 'BEGIN { printf "%s: tarball: unpacked and refused in %.2f s\n", s, c - a }'
+    user "cd; rm -rf cuslice-*; tar xf /dist/cuslice-*.tar.gz; ~/cuslice-*/bin/cuslice run $refusal" \
+        >"$roots/said" 2>&1 || { cat "$roots/said"; return 1; }
+    awk -v a="$before" -v c="$EPOCHREALTIME" -v s="$suite: tarball" \
+        'BEGIN { printf "%s: unpacked and refused in %.2f s\n", s, c - a }'
 
     everything() { (cd "$root" && find . -xdev -path ./proc -prune -o -path ./dev -prune -o -print | LC_ALL=C sort); }
     everything >"$roots/before"
     local dpkg=(chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin)
     "${dpkg[@]}" dpkg -i "/dist/$(basename dist/*.deb)" >"$roots/said" 2>&1 || { cat "$roots/said"; return 1; }
-    ! "${dpkg[@]}" ldconfig -p | grep -E 'libcuda|libcudart|libnvidia-ml|cuslice' || { echo "$suite: ldconfig sees it"; return 1; }
+    ! "${dpkg[@]}" ldconfig -p | grep -E 'libcuda|libcudart|libnvidia-ml|cuslice' ||
+        { echo "$suite: ldconfig sees it"; return 1; }
     user "cuslice run $refusal" >"$roots/said" 2>&1 || { cat "$roots/said"; return 1; }
     "${dpkg[@]}" dpkg -r cuslice >/dev/null 2>&1
     everything >"$roots/after"
-    diff <(grep -vE '^./var/(lib/dpkg|log|cache)' "$roots/before") <(grep -vE '^./var/(lib/dpkg|log|cache)' "$roots/after") ||
+    local records='^./var/(lib/dpkg|log|cache)'
+    diff <(grep -vE "$records" "$roots/before") <(grep -vE "$records" "$roots/after") ||
         { echo "$suite: the .deb left traces"; return 1; }
     ! "${dpkg[@]}" dpkg -s cuslice >/dev/null 2>&1 || { echo "$suite: dpkg still knows it"; return 1; }
     echo "$suite: .deb: installed, used, removed without a trace"

@@ -2,8 +2,8 @@
 # Installs what cuslice is built and tested with, as far as it is missing. For Debian 12, Ubuntu 24.04 and their likes, as root
 # or with sudo. Does nothing where all of it is there. run.sh, test.sh, bench.sh and compat.sh call it themselves.
 #
-# Who is neither root nor has sudo gets what a build needs from the Python index, into build/tools, as far as it is there: cmake,
-# ninja, nlohmann-json, and zig's compiler in gcc's place. The tests need the rest too.
+# Who is neither root nor has sudo gets what a build needs from the Python index, into build/tools, as far as it is
+# there: cmake, ninja, nlohmann-json, and zig's compiler in gcc's place. The tests need the rest too.
 #
 #   scripts/setup.sh
 #   scripts/setup.sh tests    with what tests of containers want, which are skipped where it can't be had
@@ -16,7 +16,8 @@ programs="gcc:gcc g++:g++ cmake:cmake ninja:ninja-build git:git make:make readel
 checks=""
 [ "${1:-}" != checks ] || checks="clang++:clang clang++-14:clang-14 clang-format-14:clang-format-14 clang-tidy-14:clang-tidy-14"
 # Packages without a program to look for, and a file of theirs by which they are known wherever they came from.
-libraries="libc6-dev:dlfcn.h libtomlplusplus-dev:toml++/toml.h nlohmann-json3-dev:nlohmann/json.hpp libcli11-dev:CLI/CLI.hpp"
+libraries="libc6-dev:dlfcn.h libtomlplusplus-dev:toml++/toml.h nlohmann-json3-dev:nlohmann/json.hpp
+    libcli11-dev:CLI/CLI.hpp"
 
 # Programs that only tests use.
 wanted=""

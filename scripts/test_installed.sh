@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Runs the tests of build/dev against other files than were built there: an installed or unpacked tree, as that of a release. The
-# tree's bin/ and lib/ are laid over the build folder's in a mount namespace; the tests themselves stay as they are.
+# Runs the tests of build/dev against other files than were built there: an installed or unpacked tree, as that of a
+# release. The tree's bin/ and lib/ are laid over the build folder's in a mount namespace; the tests themselves stay
+# as they are.
 #
-#   scripts/test_installed.sh build/release-old-glibc/stage                     all tests that run programs (tests/preload)
-#   scripts/test_installed.sh build/release-old-glibc/stage -R test_preload_any   words for ctest
+#   scripts/test_installed.sh build/release-old-glibc/stage    all of tests/preload, which run programs
+#   scripts/test_installed.sh build/release-old-glibc/stage -R test_preload_any    words for ctest
 #
-# Build the tests first (scripts/build.sh dev). Tests that link a part of the product, rather than run it, say nothing of the tree.
+# Build the tests first (scripts/build.sh dev). Tests that link a part of the product, rather than run it, say nothing
+# of the tree.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -27,4 +29,5 @@ exec "${namespace[@]}" bash -euc '
     mount --bind "$tree/bin" build/dev/bin
     mount --bind "$tree/lib" build/dev/lib
     cmp -s build/dev/lib/cuslice/libcuslice.so "$tree/lib/cuslice/libcuslice.so"
-    exec ctest --test-dir build/dev --output-on-failure --no-tests=error --parallel "$(nproc)" "$@" </dev/null' test_installed "$tree" "$@"
+    exec ctest --test-dir build/dev --output-on-failure --no-tests=error --parallel "$(nproc)" "$@" </dev/null' \
+    test_installed "$tree" "$@"

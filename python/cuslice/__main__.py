@@ -1,4 +1,5 @@
 """`python -m cuslice`: the launcher that was installed with this package, wherever pip put it."""
+
 import os
 import sys
 from importlib.metadata import PackageNotFoundError, files

@@ -1,10 +1,12 @@
-# The packages that CPack makes: a tarball, which works from any folder, and a .deb. scripts/release.sh makes them, and the wheel.
+# The packages that CPack makes: a tarball, which works from any folder, and a .deb. scripts/release.sh makes them,
+# and the wheel.
 set(CPACK_GENERATOR TGZ)
 set(CPACK_PACKAGE_VENDOR cuslice)
 set(CPACK_PACKAGE_CONTACT "the cuslice project <cuslice@localhost>")
 set(CPACK_PACKAGE_FILE_NAME cuslice-${PROJECT_VERSION}-linux-x86_64)
 
-# The libraries go to /usr/lib/cuslice, where ldconfig doesn't look: a borrowed name would make cuslice everybody's libcuda.
+# The libraries go to /usr/lib/cuslice, where ldconfig doesn't look: a borrowed name would make cuslice everybody's
+# libcuda.
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)

@@ -19,13 +19,13 @@ if(CUSLICE_SANITIZE)
   target_link_options(cuslice_flags INTERFACE -fsanitize=${CUSLICE_SANITIZE})
 endif()
 
-# Options that not every linker knows, as lists that are empty there. zig's has no need of them: it hides its own libraries'
-# symbols and gives code no pages of its own unless asked to.
+# Options that not every linker knows, as lists that are empty there. zig's has no need of them: it hides its own
+# libraries' symbols and gives code no pages of its own unless asked to.
 include(CheckLinkerFlag)
 set(CUSLICE_EXCLUDE_LIBS -Wl,--exclude-libs,ALL)
 set(CUSLICE_NO_SEPARATE_CODE -Wl,-z,noseparate-code)
-# libdl by its full name: new C libraries have it only for those who ask for it at run time, as old ones need. zig's stands for
-# an old one, and takes the short name.
+# libdl by its full name: new C libraries have it only for those who ask for it at run time, as old ones need. zig's
+# stands for an old one, and takes the short name.
 set(CUSLICE_LIBDL -l:libdl.so.2)
 foreach(option CUSLICE_EXCLUDE_LIBS CUSLICE_NO_SEPARATE_CODE CUSLICE_LIBDL)
   check_linker_flag(C ${${option}} ${option}_KNOWN)
@@ -62,12 +62,12 @@ endif()
 if(Catch2_FOUND)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
 endif()
-# Seconds after which a test hangs: many times what the longest one takes under a sanitizer, as the machine may be busy with
-# other things. No test fails of being slow.
+# Seconds after which a test hangs: many times what the longest one takes under a sanitizer, as the machine may be
+# busy with other things. No test fails of being slow.
 set(CUSLICE_TEST_TIMEOUT 1500)
 
-# tsan can't place its shadow where the kernel spreads mappings very widely. Off where that may be turned off, for the build's
-# look at the cases; scripts/test.sh does the same for the tests.
+# tsan can't place its shadow where the kernel spreads mappings very widely. Off where that may be turned off, for the
+# build's look at the cases; scripts/test.sh does the same for the tests.
 set(cuslice_case_launcher "")
 if(CUSLICE_SANITIZE MATCHES "thread")
   execute_process(COMMAND setarch -R true RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
@@ -117,7 +117,8 @@ function(cuslice_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "OWN_FLAGS" "" "SOURCES;LIBRARIES;LABELS;PROPERTIES")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE cuslice_flags ${arg_LIBRARIES} cuslice_catch2_main)
-  # Most of what compiles is Catch2's assertions, in twice the time if it is optimised. What is tested is a library of its own.
+  # Most of what compiles is Catch2's assertions, in twice the time if it is optimised. What is tested is a library of
+  # its own.
   target_compile_options(${name} PRIVATE -O0)
   if(NOT arg_OWN_FLAGS)
     target_precompile_headers(${name} REUSE_FROM cuslice_test_headers)

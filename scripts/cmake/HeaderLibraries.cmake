@@ -1,6 +1,6 @@
-# The libraries that are used from their headers alone: CLI11, nlohmann-json and toml++. Any place will do that has them, as
-# /usr/include has Debian's. Only their own folders are put before the compiler, by links: another C library's headers lie beside
-# them, and a build against an old one (scripts/cmake/zig.cmake) must not see those.
+# The libraries that are used from their headers alone: CLI11, nlohmann-json and toml++. Any place will do that has
+# them, as /usr/include has Debian's. Only their own folders are put before the compiler, by links: another C
+# library's headers lie beside them, and a build against an old one (scripts/cmake/zig.cmake) must not see those.
 set(cuslice_header_links ${PROJECT_BINARY_DIR}/headers)
 file(MAKE_DIRECTORY ${cuslice_header_links})
 

@@ -1,8 +1,9 @@
-# The toolchain of a release: zig's clang, its C++ library (linked into each file), and the symbols of an old C library. What it
-# builds starts wherever that C library or a newer one is. The preset is release-old-glibc; scripts/release.sh uses it.
+# The toolchain of a release: zig's clang, its C++ library (linked into each file), and the symbols of an old C
+# library. What it builds starts wherever that C library or a newer one is. The preset is release-old-glibc;
+# scripts/release.sh uses it.
 #
-# zig comes from the Python index (`pip install ziglang`). Its first build makes its C++ library, which takes a minute, and keeps it
-# in ZIG_GLOBAL_CACHE_DIR (by default ~/.cache/zig).
+# zig comes from the Python index (`pip install ziglang`). Its first build makes its C++ library, which takes a
+# minute, and keeps it in ZIG_GLOBAL_CACHE_DIR (by default ~/.cache/zig).
 
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR x86_64)
@@ -28,8 +29,10 @@ if(NOT CUSLICE_ZIG_TOOLS)
     if(NOT tool MATCHES "^c")
       set(words "")
     endif()
-    file(CONFIGURE OUTPUT ${CUSLICE_ZIG_TOOLS}/${tool} CONTENT "#!/bin/sh\nexec '@CUSLICE_ZIG@' @tool@ @words@ \"$@\"\n" @ONLY)
-    file(CHMOD ${CUSLICE_ZIG_TOOLS}/${tool} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+    file(CONFIGURE OUTPUT ${CUSLICE_ZIG_TOOLS}/${tool}
+         CONTENT "#!/bin/sh\nexec '@CUSLICE_ZIG@' @tool@ @words@ \"$@\"\n" @ONLY)
+    file(CHMOD ${CUSLICE_ZIG_TOOLS}/${tool} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
+                                                        WORLD_READ WORLD_EXECUTE)
   endforeach()
 endif()
 set(CMAKE_C_COMPILER ${CUSLICE_ZIG_TOOLS}/cc)

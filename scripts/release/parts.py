@@ -3,9 +3,11 @@
 
     parts.py BUILD_FOLDER TREE SBOM NOTICES
 
-Nothing here is typed in but where to look. Which headers were compiled in, ninja's record of dependencies knows; their versions
-and licences are what the headers themselves say; and what zig links into a file shows in the files of TREE.
+Nothing here is typed in but where to look. Which headers were compiled in, ninja's record of dependencies knows;
+their versions and licences are what the headers themselves say; and what zig links into a file shows in the files of
+TREE.
 """
+
 import datetime
 import hashlib
 import json
@@ -17,8 +19,11 @@ import sys
 from dataclasses import dataclass, field
 
 # Where a library says which version it is: the macros of major, minor and patch.
-VERSION_MACROS = (("CLI11_VERSION_{}", ("MAJOR", "MINOR", "PATCH")), ("NLOHMANN_JSON_VERSION_{}", ("MAJOR", "MINOR", "PATCH")),
-                  ("TOML_LIB_{}", ("MAJOR", "MINOR", "PATCH")))
+VERSION_MACROS = (
+    ("CLI11_VERSION_{}", ("MAJOR", "MINOR", "PATCH")),
+    ("NLOHMANN_JSON_VERSION_{}", ("MAJOR", "MINOR", "PATCH")),
+    ("TOML_LIB_{}", ("MAJOR", "MINOR", "PATCH")),
+)
 # Texts that only a file with this part of zig's runtime has, and the part's folder in zig's lib/.
 ZIG_PARTS = {"libcxx": b"St3__1", "libcxxabi": b"libc++abi: ", "libunwind": b"libunwind: "}
 
@@ -70,8 +75,11 @@ def copyrights_of(texts):
 def licence_text(headers):
     """The text that the package which the headers are from has, a distribution's or the Python index's."""
     header = min(headers).resolve()
-    owner = subprocess.run(["dpkg-query", "-S", header], text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) \
-        if pathlib.Path("/usr/bin/dpkg-query").exists() else None
+    owner = (
+        subprocess.run(["dpkg-query", "-S", header], text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        if pathlib.Path("/usr/bin/dpkg-query").exists()
+        else None
+    )
     if owner and owner.returncode == 0:
         return read(pathlib.Path("/usr/share/doc", owner.stdout.split(":")[0], "copyright"))
     for folder in list(header.parents)[:5]:
@@ -93,15 +101,31 @@ def header_libraries(build):
         licences = sorted(set(re.findall(r"SPDX-License-Identifier: ([\w.+-]+(?: (?:AND|OR|WITH) [\w.+-]+)*)", texts)))
         if not licences:
             raise SystemExit(f"parts: {folder.name}: its headers don't name their licence")
-        parts.append(Part(NAMES.get(folder.name, folder.name), version_of(texts), " AND ".join(licences), "STATIC_LINK", copyrights_of(texts),
-                          licence_text(headers), f"from its headers alone; {len(headers)} of them are compiled in"))
+        parts.append(
+            Part(
+                NAMES.get(folder.name, folder.name),
+                version_of(texts),
+                " AND ".join(licences),
+                "STATIC_LINK",
+                copyrights_of(texts),
+                licence_text(headers),
+                f"from its headers alone; {len(headers)} of them are compiled in",
+            )
+        )
     cuda = [path for path in used if "nvidia" in path.parts or path.name in ("cuda.h", "nvml.h")]
     for path in cuda:
         number = re.search(r"^#define CUDA_VERSION (\d+)", read(path), re.M)
         if number:
             version = f"{int(number[1]) // 1000}.{int(number[1]) % 1000 // 10}"
-            parts.append(Part("CUDA headers", version, "NOASSERTION", "BUILD_TOOL_OF",
-                              comment="declarations that the build reads; nothing of them is contained"))
+            parts.append(
+                Part(
+                    "CUDA headers",
+                    version,
+                    "NOASSERTION",
+                    "BUILD_TOOL_OF",
+                    comment="declarations that the build reads; nothing of them is contained",
+                )
+            )
     return parts
 
 
@@ -122,17 +146,43 @@ def zig_parts(zig, glibc, files):
     contents = [path.read_bytes() for path in files]
     found = [name for name, mark in ZIG_PARTS.items() if any(mark in content for content in contents)]
     for name in found:
-        parts.append(Part(f"LLVM {name}", llvm, "Apache-2.0 WITH LLVM-exception", "STATIC_LINK", text=text(f"lib/{name}/LICENSE.TXT")))
-    parts.append(Part("zig compiler_rt", version, "MIT", "STATIC_LINK", text=text("LICENSE"),
-                      comment="what code of the compiler calls where the processor has no instruction"))
-    parts.append(Part("GNU C library, startup objects", glibc, "LGPL-2.1-or-later WITH GCC-exception-2.0", "STATIC_LINK",
-                      comment="crt1 of programs, whose licence lets them be linked into anything; the library itself is the system's"))
+        parts.append(
+            Part(
+                f"LLVM {name}",
+                llvm,
+                "Apache-2.0 WITH LLVM-exception",
+                "STATIC_LINK",
+                text=text(f"lib/{name}/LICENSE.TXT"),
+            )
+        )
+    parts.append(
+        Part(
+            "zig compiler_rt",
+            version,
+            "MIT",
+            "STATIC_LINK",
+            text=text("LICENSE"),
+            comment="what code of the compiler calls where the processor has no instruction",
+        )
+    )
+    parts.append(
+        Part(
+            "GNU C library, startup objects",
+            glibc,
+            "LGPL-2.1-or-later WITH GCC-exception-2.0",
+            "STATIC_LINK",
+            comment="crt1 of programs, whose licence lets it be linked into anything; the library is the system's",
+        )
+    )
     return parts
 
 
 def elf_files(tree):
-    return [path for path in sorted(tree.rglob("*"))
-            if path.is_file() and not path.is_symlink() and path.read_bytes()[:4] == b"\x7fELF"]
+    return [
+        path
+        for path in sorted(tree.rglob("*"))
+        if path.is_file() and not path.is_symlink() and path.read_bytes()[:4] == b"\x7fELF"
+    ]
 
 
 def spdx(version, parts, tree):
@@ -141,13 +191,30 @@ def spdx(version, parts, tree):
 
     when = datetime.datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), datetime.timezone.utc)
     own = identifier("cuslice")
-    packages = [{"name": "cuslice", "SPDXID": own, "versionInfo": version, "downloadLocation": "NOASSERTION", "filesAnalyzed": False,
-                 "licenseConcluded": "Apache-2.0", "licenseDeclared": "Apache-2.0", "copyrightText": "NOASSERTION"}]
+    packages = [
+        {
+            "name": "cuslice",
+            "SPDXID": own,
+            "versionInfo": version,
+            "downloadLocation": "NOASSERTION",
+            "filesAnalyzed": False,
+            "licenseConcluded": "Apache-2.0",
+            "licenseDeclared": "Apache-2.0",
+            "copyrightText": "NOASSERTION",
+        }
+    ]
     relations = [{"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES", "relatedSpdxElement": own}]
     for part in parts:
-        package = {"name": part.name, "SPDXID": identifier(part.name), "versionInfo": part.version, "downloadLocation": "NOASSERTION",
-                   "filesAnalyzed": False, "licenseConcluded": "NOASSERTION", "licenseDeclared": part.licence,
-                   "copyrightText": "\n".join(part.copyrights) or "NOASSERTION"}
+        package = {
+            "name": part.name,
+            "SPDXID": identifier(part.name),
+            "versionInfo": part.version,
+            "downloadLocation": "NOASSERTION",
+            "filesAnalyzed": False,
+            "licenseConcluded": "NOASSERTION",
+            "licenseDeclared": part.licence,
+            "copyrightText": "\n".join(part.copyrights) or "NOASSERTION",
+        }
         if part.comment:
             package["comment"] = part.comment
         packages.append(package)
@@ -158,23 +225,44 @@ def spdx(version, parts, tree):
         if path.is_file() and not path.is_symlink():
             name = str(path.relative_to(tree))
             content = path.read_bytes()
-            files.append({"fileName": f"./{name}", "SPDXID": identifier(f"File-{name}"), "licenseConcluded": "NOASSERTION",
-                          "copyrightText": "NOASSERTION",
-                          "checksums": [{"algorithm": algorithm.upper(), "checksumValue": hashlib.new(algorithm, content).hexdigest()}
-                                        for algorithm in ("sha1", "sha256")]})
-            relations.append({"spdxElementId": own, "relationshipType": "CONTAINS", "relatedSpdxElement": files[-1]["SPDXID"]})
+            files.append(
+                {
+                    "fileName": f"./{name}",
+                    "SPDXID": identifier(f"File-{name}"),
+                    "licenseConcluded": "NOASSERTION",
+                    "copyrightText": "NOASSERTION",
+                    "checksums": [
+                        {"algorithm": algorithm.upper(), "checksumValue": hashlib.new(algorithm, content).hexdigest()}
+                        for algorithm in ("sha1", "sha256")
+                    ],
+                }
+            )
+            relations.append(
+                {"spdxElementId": own, "relationshipType": "CONTAINS", "relatedSpdxElement": files[-1]["SPDXID"]}
+            )
     digest = hashlib.sha256(json.dumps([packages, files]).encode()).hexdigest()
-    return {"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"cuslice-{version}",
-            "documentNamespace": f"https://spdx.org/spdxdocs/cuslice-{version}-{digest[:32]}",
-            "creationInfo": {"created": when.strftime("%Y-%m-%dT%H:%M:%SZ"), "creators": ["Tool: cuslice-scripts-release"]},
-            "packages": packages, "files": files, "relationships": relations}
+    return {
+        "spdxVersion": "SPDX-2.3",
+        "dataLicense": "CC0-1.0",
+        "SPDXID": "SPDXRef-DOCUMENT",
+        "name": f"cuslice-{version}",
+        "documentNamespace": f"https://spdx.org/spdxdocs/cuslice-{version}-{digest[:32]}",
+        "creationInfo": {"created": when.strftime("%Y-%m-%dT%H:%M:%SZ"), "creators": ["Tool: cuslice-scripts-release"]},
+        "packages": packages,
+        "files": files,
+        "relationships": relations,
+    }
 
 
 def notices(parts):
     said = ["What cuslice's programs and libraries contain of others, and under which licences."]
     for part in parts:
         if part.relation == "STATIC_LINK":
-            said.append("\n".join(("=" * 78, f"{part.name} {part.version}: {part.licence}", *part.copyrights, "", part.text.strip())).strip())
+            said.append(
+                "\n".join(
+                    ("=" * 78, f"{part.name} {part.version}: {part.licence}", *part.copyrights, "", part.text.strip())
+                ).strip()
+            )
     return "\n\n".join(said) + "\n"
 
 

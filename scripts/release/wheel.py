@@ -3,10 +3,11 @@
 
     wheel.py TREE PYTHON_FOLDER VERSION OUT_FOLDER [--tag TAG]
 
-The tree's bin/ becomes the wheel's scripts and everything else its data, which pip puts below the environment's prefix: so bin/
-and lib/cuslice lie beside each other, as the launcher wants it. PYTHON_FOLDER has the packages that go to site-packages.
-The same tree makes the same bytes: SOURCE_DATE_EPOCH is the time of every member.
+The tree's bin/ becomes the wheel's scripts and everything else its data, which pip puts below the environment's
+prefix: so bin/ and lib/cuslice lie beside each other, as the launcher wants it. PYTHON_FOLDER has the packages that
+go to site-packages. The same tree makes the same bytes: SOURCE_DATE_EPOCH is the time of every member.
 """
+
 import argparse
 import base64
 import hashlib
@@ -38,18 +39,30 @@ def members(tree, python, version):
 
 def metadata(tree, version):
     readme = tree / "share/doc/cuslice/README.md"
-    return "\n".join((
-        "Metadata-Version: 2.1", f"Name: {NAME}", f"Version: {version}", "Summary: A slice of a GPU for every CUDA program",
-        "License: Apache-2.0", f"Requires-Python: {PYTHON}", "Classifier: Operating System :: POSIX :: Linux",
-        "Classifier: Environment :: GPU :: NVIDIA CUDA", "Description-Content-Type: text/markdown", "",
-        readme.read_text() if readme.exists() else ""))
+    return "\n".join(
+        (
+            "Metadata-Version: 2.1",
+            f"Name: {NAME}",
+            f"Version: {version}",
+            "Summary: A slice of a GPU for every CUDA program",
+            "License: Apache-2.0",
+            f"Requires-Python: {PYTHON}",
+            "Classifier: Operating System :: POSIX :: Linux",
+            "Classifier: Environment :: GPU :: NVIDIA CUDA",
+            "Description-Content-Type: text/markdown",
+            "",
+            readme.read_text() if readme.exists() else "",
+        )
+    )
 
 
 def write(tree, python, version, out, tags=TAGS):
     """Writes the wheel and returns its path."""
     out.mkdir(parents=True, exist_ok=True)
     info = f"{NAME}-{version}.dist-info"
-    expanded = "".join(f"Tag: {'-'.join((*tags.split('-')[:2], platform))}\n" for platform in tags.split("-")[2].split("."))
+    expanded = "".join(
+        f"Tag: {'-'.join((*tags.split('-')[:2], platform))}\n" for platform in tags.split("-")[2].split(".")
+    )
     when = time.gmtime(max(int(os.environ.get("SOURCE_DATE_EPOCH", "315532800")), 315532800))[:6]  # zip begins in 1980
     wheel, record = out / f"{NAME}-{version}-{tags}.whl", []
 

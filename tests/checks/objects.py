@@ -45,7 +45,8 @@ def versions(path):
 
 
 def exports(path):
-    lines = subprocess.run(["nm", "-D", "--defined-only", path], check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    lines = subprocess.run(["nm", "-D", "--defined-only", path], check=True, text=True, stdout=subprocess.PIPE,
+                           stderr=subprocess.DEVNULL)
     # Some linkers list the version nodes themselves, as absolute symbols.
     return {line.split()[-1].split("@")[0] for line in lines.stdout.splitlines() if line.split()[-2] != "A"}
 
@@ -146,8 +147,8 @@ def main():
     for name in ("libcuda.so", "libnvidia-ml.so"):
         link = libraries / "fake" / name
         # A wheel can't hold links: there, a library that needs the other lends the name.
-        lent = words.tree and not link.is_symlink() and dynamic(link).get("SONAME") == [name] and not exports(link) and \
-            dynamic(link).get("NEEDED", [""])[0] == name + ".1"
+        lent = (words.tree and not link.is_symlink() and dynamic(link).get("SONAME") == [name] and not exports(link)
+                and dynamic(link).get("NEEDED", [""])[0] == name + ".1")
         expect(lent or (link.is_symlink() and str(link.readlink()) == name + ".1"), f"fake {name}: is no link to {name}.1")
 
     tree = f", and {files} files that need nothing newer than GLIBC_2.17" if files else ""

@@ -3,10 +3,11 @@
 
   packages.py SOURCE_FOLDER DIST
 
-Each package is unpacked, and its tree is held against objects.py: every file needs no symbol newer than GLIBC_2.17, and so on.
-Nothing of NVIDIA's is in any, all have the same programs and libraries, the wheel's record and size are right, and the checksums and
-the bill of materials are of what is there.
+Each package is unpacked, and its tree is held against objects.py: every file needs no symbol newer than GLIBC_2.17,
+and so on. Nothing of NVIDIA's is in any, all have the same programs and libraries, the wheel's record and size are
+right, and the checksums and the bill of materials are of what is there.
 """
+
 import base64
 import hashlib
 import json
@@ -42,14 +43,20 @@ def unpacked_wheel(path, to):
         for name in names:
             content = archive.read(name)
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-            expect(name == record or listed.get(name) == f"sha256={digest},{len(content)}", f"{path.name}: {name} is not as recorded")
+            expect(
+                name == record or listed.get(name) == f"sha256={digest},{len(content)}",
+                f"{path.name}: {name} is not as recorded",
+            )
             inner = re.sub(r"^[^/]+\.data/data/", "", re.sub(r"^[^/]+\.data/scripts/", "bin/", name))
             place = to / (inner if inner != name else f"site-packages/{name}")
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
             mode = archive.getinfo(name).external_attr >> 16 & 0o777
             place.chmod(mode)
-            expect((mode == 0o755) == (inner.startswith("bin/") or inner.endswith("/watch")), f"{path.name}: {name} has mode {mode:o}")
+            expect(
+                (mode == 0o755) == (inner.startswith("bin/") or inner.endswith("/watch")),
+                f"{path.name}: {name} has mode {mode:o}",
+            )
     return to
 
 
@@ -67,15 +74,17 @@ def unpacked_deb(path, to):
     expect(content.startswith(b"!<arch>\n"), f"{path.name}: is no .deb")
     to.mkdir()
     while place < len(content):
-        name, size = content[place:place + 16].decode().strip().rstrip("/"), int(content[place + 48:place + 58])
+        name, size = content[place : place + 16].decode().strip().rstrip("/"), int(content[place + 48 : place + 58])
         if name.startswith(("data.", "control.")):
             inner = to / name
-            inner.write_bytes(content[place + 60:place + 60 + size])
+            inner.write_bytes(content[place + 60 : place + 60 + size])
             with tarfile.open(inner) as archive:
                 archive.extractall(to / name.split(".")[0])
             inner.unlink()
         place += 60 + size + size % 2
-    scripts = {"preinst", "postinst", "prerm", "postrm", "triggers", "shlibs"} & {inner.name for inner in (to / "control").iterdir()}
+    scripts = {"preinst", "postinst", "prerm", "postrm", "triggers", "shlibs"} & {
+        inner.name for inner in (to / "control").iterdir()
+    }
     # CPack gives a package with libraries the trigger of ldconfig, which finds nothing of ours.
     expect(not scripts - {"triggers", "shlibs"}, f"{path.name}: runs {sorted(scripts)} when it is installed or removed")
     outside = [inner for inner in (to / "data").iterdir() if inner.name != "usr"]
@@ -87,14 +96,25 @@ def unpacked_deb(path, to):
 
 
 def look_at(source, package, tree):
-    done = subprocess.run([sys.executable, source / "tests/checks/objects.py", source, "--tree", tree], text=True, stdout=subprocess.PIPE)
+    done = subprocess.run(
+        [sys.executable, source / "tests/checks/objects.py", source, "--tree", tree], text=True, stdout=subprocess.PIPE
+    )
     expect(done.returncode == 0, f"{package.name}: {done.stdout.strip()}")
     nothing_shipped.look(package.name, nothing_shipped.files(tree), wrong)
-    for needed in ("bin/cuslice", "lib/cuslice/fake/profiles/t4.toml", "include/cuslice.h", "share/doc/cuslice/LICENSE",
-                   "share/doc/cuslice/THIRD-PARTY.txt"):
+    for needed in (
+        "bin/cuslice",
+        "lib/cuslice/fake/profiles/t4.toml",
+        "include/cuslice.h",
+        "share/doc/cuslice/LICENSE",
+        "share/doc/cuslice/THIRD-PARTY.txt",
+    ):
         expect((tree / needed).is_file(), f"{package.name}: has no {needed}")
-    return {path.relative_to(tree): hashlib.sha256(path.read_bytes()).hexdigest() for path in nothing_shipped.files(tree)
-            if "site-packages" not in path.parts and not (path.name in ("libcuda.so", "libnvidia-ml.so") and path.parent.name == "fake")}
+    return {
+        path.relative_to(tree): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in nothing_shipped.files(tree)
+        if "site-packages" not in path.parts
+        and not (path.name in ("libcuda.so", "libnvidia-ml.so") and path.parent.name == "fake")
+    }
 
 
 def main():
@@ -107,23 +127,43 @@ def main():
     wheel, tarball, deb, bill = (paths[0] for paths in packages.values())
 
     sums = dict(reversed(line.split("  ", 1)) for line in (dist / "SHA256SUMS").read_text().splitlines())
-    there = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in dist.iterdir() if path.name != "SHA256SUMS"}
+    there = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in dist.iterdir() if path.name != "SHA256SUMS"
+    }
     expect(sums == there, f"SHA256SUMS: {sorted(set(sums.items()) ^ set(there.items()))}")
 
     folder = pathlib.Path(tempfile.mkdtemp())
     try:
-        trees = {package: unpack(package, folder / package.suffix[1:]) for package, unpack in
-                 ((wheel, unpacked_wheel), (tarball, unpacked_tarball), (deb, unpacked_deb))}
+        trees = {
+            package: unpack(package, folder / package.suffix[1:])
+            for package, unpack in ((wheel, unpacked_wheel), (tarball, unpacked_tarball), (deb, unpacked_deb))
+        }
         contents = {package: look_at(source, package, tree) for package, tree in trees.items()}
         for package in (wheel, deb):
-            expect(contents[package] == contents[tarball], f"{package.name}: its files differ from the tarball's: "
-                   f"{sorted({str(name) for name, _ in set(contents[package].items()) ^ set(contents[tarball].items())})}")
+            expect(
+                contents[package] == contents[tarball],
+                f"{package.name}: its files differ from the tarball's: "
+                f"{sorted({str(name) for name, _ in set(contents[package].items()) ^ set(contents[tarball].items())})}",
+            )
         document = json.loads(bill.read_text())
-        billed = {pathlib.Path(entry["fileName"]): entry["checksums"][1]["checksumValue"] for entry in document["files"]}
+        billed = {
+            pathlib.Path(entry["fileName"]): entry["checksums"][1]["checksumValue"] for entry in document["files"]
+        }
         expect(billed == contents[tarball], f"{bill.name}: lists other files than the tarball has")
-        linked = {entry["relatedSpdxElement"] for entry in document["relationships"] if entry["relationshipType"] == "STATIC_LINK"}
-        named = {entry["SPDXID"] for entry in document["packages"] if entry["licenseDeclared"] != "NOASSERTION" and entry["versionInfo"]}
-        expect(len(linked) >= 3 and linked <= named, f"{bill.name}: what is linked in is {sorted(linked)}, with licences {sorted(named)}")
+        linked = {
+            entry["relatedSpdxElement"]
+            for entry in document["relationships"]
+            if entry["relationshipType"] == "STATIC_LINK"
+        }
+        named = {
+            entry["SPDXID"]
+            for entry in document["packages"]
+            if entry["licenseDeclared"] != "NOASSERTION" and entry["versionInfo"]
+        }
+        expect(
+            len(linked) >= 3 and linked <= named,
+            f"{bill.name}: what is linked in is {sorted(linked)}, with licences {sorted(named)}",
+        )
         files = sum(len(nothing_shipped.files(tree)) for tree in trees.values())
     finally:
         shutil.rmtree(folder)

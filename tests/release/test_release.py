@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Tries the parts of scripts/release.sh on the build that is here, without the release's compiler:  test_release.py SOURCE CMAKE BUILD
+"""Tries the parts of scripts/release.sh on the build that is here, without the release's compiler.
 
-The build's installation becomes a wheel, pip installs it without an index, and a program is refused in its slice; and each look at
-a package, at a tree or at what is in a build has seen a mistake that it is there to find.
+  test_release.py SOURCE CMAKE BUILD
+
+The build's installation becomes a wheel, pip installs it without an index, and a program is refused in its slice; and
+each look at a package, at a tree or at what is in a build has seen a mistake that it is there to find.
 """
+
 import hashlib
 import json
 import os
@@ -59,14 +62,40 @@ class Release(unittest.TestCase):
         environment["CUSLICE_FAKE_DIR"] = environment["CUSLICE_DIR"] = str(self.folder)
 
         def run(*command):
-            done = subprocess.run([place / "bin" / command[0], *command[1:]], env=environment, text=True, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT)
+            done = subprocess.run(
+                [place / "bin" / command[0], *command[1:]],
+                env=environment,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
             self.assertEqual(done.returncode, 0, done.stdout)
             return done.stdout
 
-        run("python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--find-links",
-            self.folder / "index", "cuslice")
-        said = run("cuslice", "run", "--fake", "1xt4", "--limit", "1GiB", "--", "python", SOURCE / "tests/release/first_refusal.py", "1024")
+        run(
+            "python",
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-index",
+            "--find-links",
+            self.folder / "index",
+            "cuslice",
+        )
+        said = run(
+            "cuslice",
+            "run",
+            "--fake",
+            "1xt4",
+            "--limit",
+            "1GiB",
+            "--",
+            "python",
+            SOURCE / "tests/release/first_refusal.py",
+            "1024",
+        )
         self.assertIn("MiB, then 2", said)
         self.assertIn("cuslice: out of memory on GPU 0", said)
         self.assertEqual(run("python", "-c", "import cuslice; print(cuslice.__version__)"), "1.2.3\n")
@@ -99,10 +128,13 @@ class Release(unittest.TestCase):
         program = self.folder / "newer/lib/cuslice/newer"
         shutil.copytree(self.tree, self.folder / "newer", symlinks=True)
         source = self.folder / "newer.c"
-        source.write_text("int open_file(void) __asm__(\"memfd_create\"); int main(void) { return open_file(); }")
+        source.write_text('int open_file(void) __asm__("memfd_create"); int main(void) { return open_file(); }')
         subprocess.run(["cc", source, "-o", program], check=True)
-        done = subprocess.run([sys.executable, SOURCE / "tests/checks/objects.py", SOURCE, "--tree", self.folder / "newer"], text=True,
-                              stdout=subprocess.PIPE)
+        done = subprocess.run(
+            [sys.executable, SOURCE / "tests/checks/objects.py", SOURCE, "--tree", self.folder / "newer"],
+            text=True,
+            stdout=subprocess.PIPE,
+        )
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"newer: needs GLIBC_.*\(2, 27\).*newer than")
 
@@ -120,17 +152,31 @@ class Release(unittest.TestCase):
             parts.version_of("#define CLI11_VERSION_MAJOR 2\n")
 
     def test_the_bill_lists_every_file_and_what_is_linked_in(self):
-        bill = parts.spdx("1.2.3", [parts.Part("linked", "1", "MIT", "STATIC_LINK"), parts.Part("used", "2", "MIT", "BUILD_TOOL_OF")],
-                          self.tree)
+        bill = parts.spdx(
+            "1.2.3",
+            [parts.Part("linked", "1", "MIT", "STATIC_LINK"), parts.Part("used", "2", "MIT", "BUILD_TOOL_OF")],
+            self.tree,
+        )
         json.dumps(bill)
-        self.assertEqual({entry["fileName"] for entry in bill["files"]},
-                         {f"./{path.relative_to(self.tree)}" for path in self.tree.rglob("*") if path.is_file() and not path.is_symlink()})
+        self.assertEqual(
+            {entry["fileName"] for entry in bill["files"]},
+            {
+                f"./{path.relative_to(self.tree)}"
+                for path in self.tree.rglob("*")
+                if path.is_file() and not path.is_symlink()
+            },
+        )
         identifiers = [entry["SPDXID"] for entry in bill["packages"] + bill["files"]]
         self.assertEqual(len(identifiers), len(set(identifiers)))
-        said = {(entry["spdxElementId"], entry["relationshipType"], entry["relatedSpdxElement"]) for entry in bill["relationships"]}
+        said = {
+            (entry["spdxElementId"], entry["relationshipType"], entry["relatedSpdxElement"])
+            for entry in bill["relationships"]
+        }
         self.assertIn(("SPDXRef-cuslice", "STATIC_LINK", "SPDXRef-linked"), said)
         self.assertIn(("SPDXRef-used", "BUILD_TOOL_OF", "SPDXRef-cuslice"), said)
-        self.assertLessEqual({word for one, _, other in said for word in (one, other)} - {"SPDXRef-DOCUMENT"}, set(identifiers))
+        self.assertLessEqual(
+            {word for one, _, other in said for word in (one, other)} - {"SPDXRef-DOCUMENT"}, set(identifiers)
+        )
 
 
 unittest.main(argv=sys.argv[:1])
