@@ -197,7 +197,8 @@ def spdx(version, parts, tree):
             "SPDXID": own,
             "versionInfo": version,
             "downloadLocation": "NOASSERTION",
-            "filesAnalyzed": False,
+            "filesAnalyzed": True,
+            "licenseInfoFromFiles": ["NOASSERTION"],
             "licenseConcluded": "Apache-2.0",
             "licenseDeclared": "Apache-2.0",
             "copyrightText": "NOASSERTION",
@@ -230,6 +231,7 @@ def spdx(version, parts, tree):
                     "fileName": f"./{name}",
                     "SPDXID": identifier(f"File-{name}"),
                     "licenseConcluded": "NOASSERTION",
+                    "licenseInfoInFiles": ["NOASSERTION"],
                     "copyrightText": "NOASSERTION",
                     "checksums": [
                         {"algorithm": algorithm.upper(), "checksumValue": hashlib.new(algorithm, content).hexdigest()}
@@ -240,6 +242,9 @@ def spdx(version, parts, tree):
             relations.append(
                 {"spdxElementId": own, "relationshipType": "CONTAINS", "relatedSpdxElement": files[-1]["SPDXID"]}
             )
+    # SPDX's own sum over a package: of its files' sums, sorted.
+    sums = "".join(sorted(entry["checksums"][0]["checksumValue"] for entry in files))
+    packages[0]["packageVerificationCode"] = {"packageVerificationCodeValue": hashlib.sha1(sums.encode()).hexdigest()}
     digest = hashlib.sha256(json.dumps([packages, files]).encode()).hexdigest()
     return {
         "spdxVersion": "SPDX-2.3",

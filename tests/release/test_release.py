@@ -166,6 +166,9 @@ class Release(unittest.TestCase):
                 if path.is_file() and not path.is_symlink()
             },
         )
+        self.assertRegex(
+            bill["packages"][0]["packageVerificationCode"]["packageVerificationCodeValue"], "^[0-9a-f]{40}$"
+        )
         identifiers = [entry["SPDXID"] for entry in bill["packages"] + bill["files"]]
         self.assertEqual(len(identifiers), len(set(identifiers)))
         said = {
