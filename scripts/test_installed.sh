@@ -20,9 +20,9 @@ for needed in bin/cuslice lib/cuslice/libcuslice.so lib/cuslice/fake/libcuda.so.
     [ -e "build/dev/$needed" ] || { echo "test_installed: build/dev is not built: scripts/build.sh dev" >&2; exit 66; }
 done
 
-# Not with a user namespace where it can be helped: tests look at users.
+# A user is root in a namespace of their own, as only root may mount. Not where it can be helped: tests look at users.
 namespace=(unshare --mount)
-[ "$(id -u)" -eq 0 ] || namespace+=(--map-current-user)
+[ "$(id -u)" -eq 0 ] || namespace+=(--map-root-user)
 # shellcheck disable=SC2016
 exec "${namespace[@]}" bash -euc '
     tree=$1; shift
