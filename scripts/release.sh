@@ -27,7 +27,7 @@ zig_program=$("$tools/bin/python3" -c 'import ziglang; print(ziglang.__path__[0]
 
 say "building $build with $zig"
 cmake --preset release-old-glibc -DCUSLICE_ZIG="$zig_program" >/dev/null
-cmake --build "$build" --parallel "$(nproc)" --target all fake_driver_name fake_nvml_name </dev/null
+cmake --build "$build" --parallel "$(nproc)" </dev/null
 
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)

@@ -27,6 +27,15 @@ import packages  # noqa: E402
 import parts  # noqa: E402
 import wheel  # noqa: E402
 
+# Whether both names of a library lead to one function.
+NAMES = """
+import ctypes
+def of(library, function):
+    return ctypes.cast(getattr(ctypes.CDLL(library), function), ctypes.c_void_p).value
+print(of("libcuda.so.1", "cuInit") == of("libcuda.so", "cuInit"),
+      of("libnvidia-ml.so.1", "nvmlInit_v2") == of("libnvidia-ml.so", "nvmlInit_v2"))
+"""
+
 
 class Release(unittest.TestCase):
     @classmethod
@@ -49,6 +58,11 @@ class Release(unittest.TestCase):
             for path in tree.rglob("*"):
                 if path.is_symlink():
                     path.unlink()
+            subprocess.run(
+                [CMAKE, "--install", BUILD, "--prefix", tree, "--component", "wheel"],
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
         return tree
 
     def made(self, name):
@@ -61,10 +75,10 @@ class Release(unittest.TestCase):
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("CUSLICE_", "PIP_"))}
         environment["CUSLICE_FAKE_DIR"] = environment["CUSLICE_DIR"] = str(self.folder)
 
-        def run(*command):
+        def run(*command, **also):
             done = subprocess.run(
                 [place / "bin" / command[0], *command[1:]],
-                env=environment,
+                env={**environment, **also},
                 text=True,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -100,6 +114,13 @@ class Release(unittest.TestCase):
         self.assertIn("cuslice: out of memory on GPU 0", said)
         self.assertEqual(run("python", "-c", "import cuslice; print(cuslice.__version__)"), "1.2.3\n")
         self.assertEqual(run("python", "-m", "cuslice", "--version"), run("cuslice", "--version"))
+        # A wheel can't hold the fake GPU's links. What lends the names instead is the same library, in whichever way
+        # it is found.
+        self.assertEqual(
+            run("cuslice", "run", "--fake", "1xt4", "--limit", "1GiB", "--", "python", "-c", NAMES), "True True\n"
+        )
+        self.assertEqual(run("cuslice", "run", "--fake", "1xt4", "--", "python", "-c", NAMES), "True True\n")
+        self.assertEqual(run("python", "-c", NAMES, LD_LIBRARY_PATH=f"{place}/lib/cuslice/fake"), "True True\n")
         run("python", "-m", "pip", "uninstall", "--quiet", "--yes", "cuslice")
         self.assertEqual([path for path in place.rglob("*") if "cuslice" in path.name], [])
 
