@@ -10,9 +10,9 @@ set(CPACK_PACKAGE_FILE_NAME cuslice-${PROJECT_VERSION}-linux-x86_64)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
-set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "slice of a GPU for every CUDA program
- Gives an unmodified CUDA program a part of each GPU's memory, which it sees
- as the whole GPU. A fake GPU is included, for machines without one.")
+# Below the project's own line.
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "Gives an unmodified CUDA program a part of each GPU's memory, which it sees
+as the whole GPU. A fake GPU is included, for machines without one.")
 if(DEFINED CUSLICE_GLIBC)
   set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= ${CUSLICE_GLIBC})")
 else()
