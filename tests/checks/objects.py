@@ -98,9 +98,7 @@ def main():
     expect(tags["SONAME"] == ["libcuda.so.1"], f"libcuslice.so: SONAME {tags['SONAME']}")
     expect(tags.get("RPATH") == ["$ORIGIN"], f"libcuslice.so: RPATH {tags.get('RPATH')}")
     needed = {"libcuda.so", "libnvidia-ml.so.1", "libdl.so.2", "libc.so.6"}
-    # An old C library has threads in a part of their own.
-    also = {"libpthread.so.0"} if words.tree else set()
-    expect(needed <= set(tags["NEEDED"]) <= needed | also, f"libcuslice.so: needs {tags['NEEDED']}, not {sorted(needed)}")
+    expect(set(tags["NEEDED"]) == needed, f"libcuslice.so: needs {tags['NEEDED']}, not {sorted(needed)}")
     for facade in (management, driver_facade):
         tags = dynamic(facade)
         expect(tags["SONAME"] == [facade.name], f"facade {facade.name}: SONAME {tags['SONAME']}")
