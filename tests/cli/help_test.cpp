@@ -174,6 +174,7 @@ TEST_CASE("a value behind a space, where an option may stand alone, is not taken
     refused({"run", "--wait", "1TiB", "--", "/bin/true"}, advice("--wait", "1TiB"));
     refused({"run", "--per-process", "true"}, advice("--per-process", "true"));
     refused({"run", "--wait", "yes", "/bin/true"}, advice("--wait", "yes"));
+    refused({"doctor", "--wait", "yes", "/bin/true"}, advice("--wait", "yes"));
     refused({"config", "--wait", "soon"}, "--wait soon: a value goes behind an equals sign: --wait=soon");
     CHECK(cuslice({"run", "--per-process", "--", "true"}).exit_code == 0);
     CHECK(cuslice({"run", "--per-process", "/bin/true"}).exit_code == 0);
