@@ -29,8 +29,17 @@ bool says_no(const std::string& value) {
     return false;
 }
 
+// What holds where no file says otherwise: yes as systemd has it, no as Red Hat and what is made from it build it.
+bool default_of(const Setup& setup) {
+    std::istringstream lines(text_of(setup.machine_file("/etc/os-release")));
+    for (std::string line; std::getline(lines, line);)
+        if (line.starts_with("ID") && (line.find("rhel") != line.npos || line.find("centos") != line.npos))
+            return false;
+    return true;
+}
+
 // The last RemoveIPC= of [Login] counts, whichever file it is in; an empty one is the default again.
-void read(const std::string& text, bool& removes) {
+void read(const std::string& text, bool by_default, bool& removes) {
     std::istringstream lines(text);
     bool login = false;
     for (std::string line; std::getline(lines, line);) {
@@ -38,7 +47,8 @@ void read(const std::string& text, bool& removes) {
         if (line.starts_with("[")) login = line == "[Login]";
         const std::size_t equals = line.find('=');
         if (!login || equals == line.npos || trimmed(line.substr(0, equals)) != "RemoveIPC") continue;
-        removes = !says_no(trimmed(line.substr(equals + 1)));
+        const std::string value = trimmed(line.substr(equals + 1));
+        removes = value.empty() ? by_default : !says_no(value);
     }
 }
 
@@ -62,14 +72,15 @@ bool removes_ipc(const Setup& setup) {
     // sd_booted(3).
     if (user <= kLastSystemUser || !there("/run/systemd/system")) return false;
     if (there("/var/lib/systemd/linger/" + user_name(user))) return false;
-    bool removes = true;
+    const bool by_default = default_of(setup);
+    bool removes = by_default;
     for (const char* const folder : kFolders) {
         const std::string file = std::string(folder) + "/logind.conf";
         if (!there(file)) continue;
-        read(text_of(setup.machine_file(file)), removes);
+        read(text_of(setup.machine_file(file)), by_default, removes);
         break;
     }
-    for (const auto& [name, path] : drop_ins(setup)) read(text_of(path), removes);
+    for (const auto& [name, path] : drop_ins(setup)) read(text_of(path), by_default, removes);
     return removes;
 }
 

@@ -256,6 +256,18 @@ TEST_CASE("doctor finds: logind empties /dev/shm when the user logs out") {
     // Of the same name, and of a higher priority.
     scene.machine("/etc/systemd/logind.conf.d/50-site.conf", "[Login]\nRemoveIPC=yes\n");
     CHECK(scene.found() == warning("remove-ipc"));
+    // As Red Hat and its like build it, no file is needed for a no.
+    fs::remove_all(kRoot + "/etc");
+    scene.machine("/usr/lib/systemd/logind.conf.d/50-site.conf", "[Login]\nRemoveIPC=\n");
+    CHECK(scene.found() == warning("remove-ipc"));
+    scene.machine("/etc/os-release", "NAME=Rocky\nID=rocky\nID_LIKE=\"rhel centos fedora\"\n");
+    CHECK(scene.found().empty());
+    fs::remove_all(kRoot + "/etc");
+    CHECK(scene.found() == warning("remove-ipc"));
+    const std::string linger = "/var/lib/systemd/linger/" + std::to_string(kStranger);
+    scene.machine(linger, "");
+    if (::geteuid() == 0) CHECK(scene.found().empty());
+    fs::remove(kRoot + linger);
     scene.share_in(scene.sharing());
     CHECK(scene.found().empty());
 }
