@@ -75,7 +75,8 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
         CHECK(outcome.out.empty());
     };
     const std::string commands =
-        "there are run, demo, devices, config, ps, set, stats, doctor, completion, help and version; cuslice --help explains them";
+        "there are run, demo, devices, config, ps, set, stats, doctor, completion, help and version; cuslice --help "
+        "explains them";
     usage({}, "no command: " + commands);
     usage({"begin"}, "begin: no such command; " + commands + "; a program needs run: cuslice run -- program args");
     usage({"run"}, "run: a program is needed: cuslice run [options] -- program args");

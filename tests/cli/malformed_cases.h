@@ -19,7 +19,7 @@ struct Malformed {
 #define UNITS "use KiB, MiB, GiB or TiB (Ki and K are the same as KiB, and so on; KB, MB, GB, TB are powers of 1000)"
 #define FRACTION_FORM "a fraction is a number above 0 and at most 1, as 0.4, or a percentage, as 40%"
 #define GPU_FORM "use its index (0), the start of its UUID (GPU-5f), its PCI id (0000:81:00.0) or * for every GPU"
-#define GPUS_FORM                                                                                                    \
+#define GPUS_FORM                                                                                                   \
     "use its index (0, or 0-2 for three), the start of its UUID (GPU-5f) or its PCI id (0000:81:00.0), divided by " \
     "commas; or any for one that has room, all, or none"
 #define TOO_LARGE "more bytes than 64 bits can count: at most 16777215TiB"
