@@ -94,7 +94,8 @@ def header_libraries(build):
     """One part for each folder of build/headers of which something was compiled in."""
     used, parts = used_headers(build), []
     for folder in sorted((build / "headers").iterdir()):
-        headers = [path for path in used if str(path).startswith(f"{folder}/")]
+        # By the link's name or by what it leads to: compilers differ.
+        headers = [path for path in used if {folder, folder.resolve()} & set(path.parents)]
         if not headers:
             continue
         texts = "\n".join(read(path) for path in headers)

@@ -133,6 +133,7 @@ class Release(unittest.TestCase):
 
     def test_a_wheel_that_was_changed_is_found_out(self):
         path = self.made("whole")
+        packages.LARGEST_WHEEL = 1 << 30  # a build for tests has what debuggers want
         packages.unpacked_wheel(path, self.folder / "whole-tree")
         self.assertEqual(packages.wrong, [])
         changed = self.folder / "changed.whl"
