@@ -69,7 +69,9 @@ def row_allocators():
         )
     seen = run("1xt4", "--limit 1GiB", "steps", "256", "256", XLA_PYTHON_CLIENT_ALLOCATOR="platform")
     held = [figure[0] for figure in seen.all("held")]
-    check(held[:3] == [104, 360, 616], "platform: nothing is taken before it is needed", f"{held}")
+    # A context takes 104 MiB there, and XLA's handles of libraries the little that their modules take.
+    taken = [figure - held[0] for figure in held[:3]]
+    check(held[0] <= 112 and taken == [0, 256, 512], "platform: nothing is taken before it is needed", f"{held}")
 
 
 def row_parts():
