@@ -54,7 +54,7 @@ def unpacked_wheel(path, to):
             mode = archive.getinfo(name).external_attr >> 16 & 0o777
             place.chmod(mode)
             expect(
-                (mode == 0o755) == (inner.startswith("bin/") or inner.endswith("/watch")),
+                (mode == 0o755) == (inner.startswith("bin/") or inner.endswith(("/watch", "/cuslice-demo"))),
                 f"{path.name}: {name} has mode {mode:o}",
             )
     return to
