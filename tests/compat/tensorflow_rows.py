@@ -50,7 +50,7 @@ def row_everything():
 
 
 def row_fraction():
-    """R2: per_process_gpu_memory_fraction and --fraction."""
+    """R2: per_process_gpu_memory_fraction, and --fraction or --limit."""
     for fake, total in ("1xlaptop-2g", 2002), ("1xt4", 15109):
         own = run(fake, "", "session", "gpu_options { per_process_gpu_memory_fraction: 0.4 }")
         seen = run(fake, "--fraction 0.4", "take")
@@ -66,6 +66,13 @@ def row_fraction():
         )
         least = 0.4 * total - CONTEXT[fake] - MOST_LOST
         check(pool(seen)[0] >= least, f"{fake}: and leaves TensorFlow {least:.0f} MiB or more", f"{pool(seen)}")
+        limit = int(0.4 * total)
+        same = run(fake, f"--limit {limit}MiB+context", "take")
+        check(
+            pool(same)[0] >= limit - 1 and top(same) <= limit + CONTEXT[fake] + 1,
+            f"{fake}: --limit {limit}MiB+context is as TensorFlow's 0.4",
+            f"{top(same)} held, {pool(same)} for tensors",
+        )
 
 
 def row_three_processes():
