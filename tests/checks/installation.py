@@ -43,6 +43,16 @@ def check_share(share):
     assert links > 100, f"{links} links: this check is blind"
 
 
+def check_staged(cmake, build, folder, installed):
+    """Packagers install below a folder of theirs (DESTDIR): nothing may go elsewhere, or be missing."""
+    staged = folder / "staged"
+    subprocess.run([cmake, "--install", build, "--prefix", "/opt/cuslice"], check=True, stdout=subprocess.DEVNULL,
+                   env={**os.environ, "DESTDIR": staged})
+    files = {path.relative_to(staged) for path in staged.rglob("*") if path.is_file()}
+    wanted = {pathlib.Path("opt/cuslice", path.relative_to(installed)) for path in installed.rglob("*") if path.is_file()}
+    assert files == wanted, f"with DESTDIR: {sorted(map(str, files ^ wanted))[:8]}"
+
+
 def main():
     cmake, build = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
@@ -50,6 +60,7 @@ def main():
         subprocess.run([cmake, "--install", build, "--prefix", first], check=True, stdout=subprocess.DEVNULL)
         shutil.move(first, second)
 
+        check_staged(cmake, build, pathlib.Path(folder), second)
         check_share(second / "share")
         header = second / "include/cuslice.h"
         subprocess.run(["cc", "-std=c99", "-pedantic", "-Wall", "-Werror", "-fsyntax-only", "-x", "c", header], check=True)
