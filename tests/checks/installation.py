@@ -27,7 +27,7 @@ print(total.value >> 20)
 
 
 SHARED = ["bash-completion/completions/cuslice", "zsh/site-functions/_cuslice", "fish/vendor_completions.d/cuslice.fish",
-          "man/man1/cuslice.1", "man/man5/cuslice.toml.5", "cuslice/samples/towers/towers_driver.cpp", "doc/cuslice/LICENSE"]
+          "man/man1/cuslice.1", "man/man5/cuslice.toml.5", "doc/cuslice/docs/samples/towers/towers_driver.cpp", "doc/cuslice/LICENSE"]
 
 
 def check_share(share):
