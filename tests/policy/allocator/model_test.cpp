@@ -22,12 +22,12 @@ void run(std::uint64_t seed, unsigned threads, std::uint64_t steps) {
 }  // namespace
 
 TEST_CASE("one thread: no memory is two's, none is had while it may be used, and nothing is lost", "[slow][fuzz]") {
-    const auto most = static_cast<std::uint64_t>(tests::rounds(50, 20'000));
+    const auto most = static_cast<std::uint64_t>(tests::rounds(20, 20'000));
     for (std::uint64_t seed = 1; seed <= most; seed++) run(seed, 1, 2000);
 }
 
 TEST_CASE("many threads: no memory is two's, none is had while it may be used, and nothing is lost", "[slow][fuzz]") {
-    const auto most = static_cast<std::uint64_t>(tests::rounds(30, 6'000));
+    const auto most = static_cast<std::uint64_t>(tests::rounds(10, 6'000));
     constexpr unsigned kThreads[] = {2, 3, 8, 24};
     for (std::uint64_t seed = 1; seed <= most; seed++) run(seed, kThreads[seed % 4], 2000);
 }
