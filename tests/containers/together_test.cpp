@@ -132,7 +132,7 @@ TEST_CASE("ps lists on the host what containers hold, and in a container what ot
         const Outcome listed = run(words, settings(books));
         REQUIRE(listed.exit_code == 0);
         std::size_t groups = 0;
-        const nlohmann::json answer = nlohmann::json::parse(listed.out);
+        const Json answer = Json::parse(listed.out);
         for (const auto& row : answer["processes"]) {
             CHECK(row["used"] == held_by_all(books.path()));
             CHECK(row["pid"] == a.guest.pid());

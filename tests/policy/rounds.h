@@ -33,7 +33,7 @@ class Meeting {
 
 // A sanitized process takes so many times as long to fork, and has so many more instructions.
 #if defined(__SANITIZE_THREAD__)
-inline constexpr int kSlower = 20, kInstructions = 500;
+inline constexpr int kSlower = 20, kInstructions = 1000;
 #elif defined(__SANITIZE_ADDRESS__)
 inline constexpr int kSlower = 20, kInstructions = 20;
 #else

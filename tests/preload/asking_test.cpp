@@ -12,12 +12,12 @@ namespace {
 const std::string kNoDriver = "CUSLICE_FAKE_INJECT=cuInit:*=999";
 
 // What `ps` shows while a job of these options runs that only looks.
-nlohmann::json reserved(const Machine& machine, const Words& options, const Words& more) {
+Json reserved(const Machine& machine, const Words& options, const Words& more) {
     const Words look{kLaunch, "ps", "--json", "--fake", machine.fake};
     const Outcome outcome = run(machine.launch(options, look), machine.outside(more));
     INFO(outcome.err);
     REQUIRE(outcome.exit_code == 0);
-    return nlohmann::json::parse(outcome.out)["processes"];
+    return Json::parse(outcome.out)["processes"];
 }
 
 std::string error_of(const Machine& machine, const Words& options, const Words& more) {

@@ -8,8 +8,6 @@
 namespace cuslice::tests {
 namespace {
 
-using Json = nlohmann::json;
-
 Outcome demo(const std::string& gpus, const Words& options) {
     const Folder books;
     return run(joined({kLaunch, "demo", "--fake", gpus}, options),

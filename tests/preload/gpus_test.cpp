@@ -271,7 +271,7 @@ TEST_CASE("devices shows the GPUs that are visible, in their order") {
         const Outcome outcome =
             run(joined({kLaunch, "devices", "--json", "--fake", machine.fake}, options), machine.outside(more));
         std::string text;
-        const auto answer = nlohmann::json::parse(outcome.out);
+        const auto answer = Json::parse(outcome.out);
         for (const auto& device : answer["devices"]) text += std::to_string(device["index"].get<int>());
         return text;
     };

@@ -6,9 +6,9 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "tests/catch.h"
+#include "tests/json.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
 #include "tests/soon.h"
@@ -40,10 +40,10 @@ Words launch(const Words& options, const Words& program) {
 
 Words outside(const Folder& books) { return plain({"CUSLICE_FAKE_DIR=" + books.path()}); }
 
-nlohmann::json holders(const Folder& books) {
+Json holders(const Folder& books) {
     const Outcome outcome = run({kLaunch, "ps", "--json", "--fake", "1xlaptop-2g"}, outside(books));
     REQUIRE(outcome.exit_code == 0);
-    return nlohmann::json::parse(outcome.out)["processes"];
+    return Json::parse(outcome.out)["processes"];
 }
 
 // Two processes of one job, each with a context.

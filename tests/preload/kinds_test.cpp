@@ -36,10 +36,10 @@ struct Divided {
         REQUIRE(guest->code("init") == 0);
         return guest;
     }
-    nlohmann::json list(const std::string& what) const {
+    Json list(const std::string& what) const {
         const Outcome outcome = run({kLaunch, what, "--json", "--fake", fake}, outside());
         REQUIRE(outcome.exit_code == 0);
-        return nlohmann::json::parse(outcome.out);
+        return Json::parse(outcome.out);
     }
 
     Folder files, books;

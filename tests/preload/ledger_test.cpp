@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "tests/catch.h"
+#include "tests/json.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
 #include "tests/skip.h"
@@ -40,7 +40,7 @@ Outcome ps(const Folder& books) {
     return run_guarded({kLaunch, "ps", "--json", "--fake", "1xlaptop-2g"}, outside(books));
 }
 
-nlohmann::json holders(const Folder& books) { return nlohmann::json::parse(ps(books).out)["processes"]; }
+Json holders(const Folder& books) { return Json::parse(ps(books).out)["processes"]; }
 
 // The user's only ledger.
 std::string ledger_in(const Folder& books) {

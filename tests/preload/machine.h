@@ -2,9 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "tests/catch.h"
+#include "tests/json.h"
 #include "tests/preload/guest.h"
 
 namespace cuslice::tests {
@@ -21,7 +21,7 @@ struct Machine {
         const Outcome listed =
             run({kLaunch, "devices", "--json", "--fake", fake}, plain({"CUDA_DEVICE_ORDER=PCI_BUS_ID"}));
         REQUIRE(listed.exit_code == 0);
-        const auto answer = nlohmann::json::parse(listed.out);
+        const auto answer = Json::parse(listed.out);
         for (const auto& device : answer["devices"]) uuids.push_back(device["uuid"]);
     }
 
@@ -55,10 +55,10 @@ struct Machine {
         return outcome.err;
     }
     Held held(Guest& guest, std::size_t index) const { return books_of(books.path(), guest.pid(), uuids.at(index)); }
-    nlohmann::json holders() const {
+    Json holders() const {
         const Outcome outcome = run({kLaunch, "ps", "--json", "--fake", fake}, outside());
         REQUIRE(outcome.exit_code == 0);
-        return nlohmann::json::parse(outcome.out)["processes"];
+        return Json::parse(outcome.out)["processes"];
     }
 
     Folder books;

@@ -13,8 +13,6 @@
 namespace cuslice::tests {
 namespace {
 
-using Json = nlohmann::json;
-
 // So often a request is passed that waits, as docs/sharing.md says.
 constexpr unsigned kMaxPast = 3;
 
@@ -26,7 +24,7 @@ Json ps(const Machine& machine) {
     return Json::parse(outcome.out);
 }
 
-Json waiting(const Machine& machine) { return ps(machine).value("waiting", Json::array()); }
+Json waiting(const Machine& machine) { return ps(machine).list("waiting"); }
 
 bool so_many_wait(const Machine& machine, std::size_t count) {
     return soon([&] { return waiting(machine).size() == count; });

@@ -72,7 +72,7 @@ TEST_CASE("devices shows what a program then finds free, of a limit and of parts
         const Words command = joined({kLaunch, "devices", "--json", "--fake", machine.fake}, options);
         const Outcome listed = run(command, machine.outside());
         REQUIRE(listed.exit_code == 0);
-        const nlohmann::json devices = nlohmann::json::parse(listed.out).at("devices");
+        const Json devices = Json::parse(listed.out).at("devices");
         auto guest = machine.start(options);
         REQUIRE(guest->code("init") == 0);
         REQUIRE(guest->number("count") == devices.size());

@@ -13,8 +13,6 @@ namespace {
 
 constexpr char kLaptop[] = "1xlaptop-2g";
 
-using Json = nlohmann::json;
-
 struct Tally {
     std::uint64_t current, peak, allocated, freed;
     bool operator==(const Tally&) const = default;
