@@ -36,4 +36,5 @@ plain=()
 
 # ctest's record of how long tests took grows with each run by those whose name has spaces, and is of no use to them.
 rm -f "build/$preset/Testing/Temporary/CTestCostData.txt"
-exec "${plain[@]}" ctest --preset "$preset" --no-tests=error --parallel "$(nproc)" "$@" </dev/null
+# Half as many again as there are cores: tests wait for other processes now and then.
+exec "${plain[@]}" ctest --preset "$preset" --no-tests=error --parallel "$(($(nproc) * 3 / 2))" "$@" </dev/null
