@@ -1,0 +1,28 @@
+"""Commands of documents that commands.py does not run."""
+
+# Programs that not every machine has. A command that needs one is run where it is.
+WHERE_THERE_IS_ONE = ("man", "bwrap", "runtime_fill_static")
+
+RELEASE = "needs a release's files, which take minutes to build; scripts/release_check.sh installs and removes them"
+ROOT = "changes this machine's packages; scripts/release_check.sh does it in a root of its own"
+
+# Page → exact command → why it can't be run. An entry that no command has is an error.
+NOT_RUN = {
+    "README.md": {
+        "scripts/run.sh": "builds all of the product, which is what is being tested here",
+        "scripts/test.sh": "runs all tests, this one included",
+    },
+    "docs/install.md": {
+        "python3 -m venv ~/venv": RELEASE,
+        "~/venv/bin/pip install ./cuslice-*.whl": RELEASE,
+        "~/venv/bin/cuslice run --fake 1xt4 --limit 1GiB -- python3 program.py": RELEASE,
+        "tar xf cuslice-*-linux-x86_64.tar.gz": RELEASE,
+        "cuslice-*/bin/cuslice --version": RELEASE,
+        "sudo dpkg -i cuslice_*_amd64.deb": ROOT,
+        "sudo dpkg -r cuslice": ROOT,
+        "cmake --install build/release --prefix /opt/cuslice": "tests/checks/installation.py installs the build",
+        "scripts/test_installed.sh build/release-old-glibc/stage -R \"^(test_preload_|fake_driver|fake_lookup|"
+        "fake_nvml|fake_libraries|test_fake_runtime|test_containers|genuine_[cdn]|gpu_check|test_cli|"
+        "preload_model|test_runtime_shim|config_)\"": "runs a thousand other tests, on a release's files",
+    },
+}
