@@ -213,4 +213,5 @@ def main():
             sys.exit(f"docs/images/{name}.svg is old: run docs/images/draw.py and commit it")
 
 
-main()
+if __name__ == "__main__":
+    main()
