@@ -2,7 +2,7 @@
 # prefix). What is linked and isn't installed, the sources, becomes plain text.
 set(folder ${CMAKE_INSTALL_PREFIX}/${TO})
 file(GLOB_RECURSE pages RELATIVE ${FROM} ${FROM}/docs/*.md)
-foreach(page README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md ${pages})
+foreach(page README.md README.zh-CN.md CHANGELOG.md CONTRIBUTING.md SECURITY.md ${pages})
   file(READ ${FROM}/${page} text)
   string(REGEX REPLACE "\\[([^]]*)\\]\\((\\.\\./)*(\\.ci|cli|config|fake|include|policy|scripts|shim|tests|virtual_gpu)(/[^)]*)?\\)"
          "\\1" text "${text}")

@@ -10,7 +10,9 @@
 - every option in a cuslice command of any document exists;
 - every file and folder that docs/architecture.md and docs/design/ name exists, and so does each function in the walks
   of an allocation, in its file;
-- no line is longer than 100 columns, but rows of tables, output of programs and what is generated.
+- README.zh-CN.md has the links, the commands and the rows of README.md;
+- no line is longer than 100 columns, but rows of tables, output of programs, what is generated, and Chinese, in which a
+  line break would be shown as a space.
 """
 import collections
 import fnmatch
@@ -25,12 +27,13 @@ sys.dont_write_bytecode = True
 import list_functions
 
 FAKE = ROOT / "fake"
+TRANSLATION = ROOT / "README.zh-CN.md"
 MOST_COLUMNS = 100
 problems = []
 
 
 def documents():
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [ROOT / "README.md", TRANSLATION, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def prose(text):
@@ -205,6 +208,24 @@ def check_walks():
         problems.append("docs/architecture.md has no walk of an allocation: this check is blind")
 
 
+def check_translation():
+    """A section that was added to the README, or changed in what it links or runs, and not translated."""
+    def parts(path):
+        text = path.read_text()
+        blocks = re.findall(r"^```.*?^```", text, re.M | re.S)
+        return {
+            # To a heading of its own, a page links in its own language.
+            "links": sorted(link for link in re.findall(r"\]\(([^)\s]+)\)", prose(text)) if not re.match("#|README", link)),
+            "commands": [re.sub(r"\s+# .*", "", line) for block in blocks for line in block.split("\n")],
+            "headings": [len(mark) for mark in re.findall("^(#+) ", prose(text), re.M)],
+            "rows": [row.count("|") for row in re.findall(r"^\|.*\|$", text, re.M)],
+        }  # fmt: skip
+
+    original, translated = parts(ROOT / "README.md"), parts(TRANSLATION)
+    problems.extend(f"{TRANSLATION.name} has other {what} than README.md: {translated[what]}, not {original[what]}"
+                    for what in original if original[what] != translated[what])
+
+
 def lines_to_measure(document):
     """Numbered: no rows of tables, no blocks of code without a language, which show output, nothing generated."""
     language = None
@@ -222,6 +243,8 @@ def lines_to_measure(document):
 def check_widths():
     more = [ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
     for document in [*documents(), *more]:
+        if document == TRANSLATION:
+            continue
         for number, line in lines_to_measure(document):
             if len(line) > MOST_COLUMNS:
                 where = f"{document.relative_to(ROOT)}:{number}"
@@ -229,7 +252,7 @@ def check_widths():
 
 
 for check in (check_pictures, check_coverage, check_links, check_fake_gpu, check_troubleshooting, check_variables,
-              check_options, check_paths, check_walks, check_widths):
+              check_options, check_paths, check_walks, check_translation, check_widths):
     check()
 print("\n".join(problems) or f"{len(documents())} documents agree with the sources")
 sys.exit(bool(problems))

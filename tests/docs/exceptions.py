@@ -6,11 +6,20 @@ WHERE_THERE_IS_ONE = ("man", "bwrap", "runtime_fill_static")
 RELEASE = "needs a release's files, which take minutes to build; scripts/release_check.sh installs and removes them"
 ROOT = "changes this machine's packages; scripts/release_check.sh does it in a root of its own"
 
+README = {
+    "pip install ./cuslice-*.whl": RELEASE,
+    "scripts/run.sh": "builds all of the product, which is what is being tested here",
+    "scripts/test.sh": "runs all tests, this one included",
+}
+
 # Page → exact command → why it can't be run. An entry that no command has is an error.
 NOT_RUN = {
-    "README.md": {
-        "scripts/run.sh": "builds all of the product, which is what is being tested here",
-        "scripts/test.sh": "runs all tests, this one included",
+    "README.md": README,
+    "README.zh-CN.md": README,
+    "docs/administrators.md": {
+        "docker run --gpus all -v /opt/cuslice:/opt/cuslice:ro -v /dev/shm/cuslice:/dev/shm/cuslice "
+        "-e LD_PRELOAD=/opt/cuslice/lib/cuslice/libcuslice.so -e CUSLICE_LIMIT=4GiB IMAGE ./a.out":
+            "needs Docker's daemon, an image and a GPU; tests/containers/ tries the same with runc and bwrap",
     },
     "docs/install.md": {
         "python3 -m venv ~/venv": RELEASE,
