@@ -36,9 +36,9 @@ class Block:
         return self.marks.get(name, [default])[-1]
 
     def expected(self, command):
-        """The exit code that `<!-- exits: CODE -->` or `<!-- exits: CODE of COMMAND -->` promises."""
-        codes = {of: int(code) for code, _, of in (value.partition(" of ") for value in self.marks.get("exits", []))}
-        return codes.get(command.words, codes.get("", 0))
+        """The exit codes that `<!-- exits: CODE [or CODE] [of COMMAND] -->` promises."""
+        codes = {of: code for code, _, of in (value.partition(" of ") for value in self.marks.get("exits", []))}
+        return [int(code) for code in codes.get(command.words, codes.get("", "0")).split(" or ")]
 
     def varies(self):
         return [text.strip() for text in self.mark("varies", "").split(", ") if text.strip()]
@@ -148,8 +148,9 @@ class Page:
         for command in those:
             self.ran += 1
             expected = block.expected(command)
-            if command.code != expected:
-                self.problem(block, f"exits {command.code}, not {expected}: {command.words}\n{command.output}")
+            if command.code not in expected:
+                wanted = " or ".join(map(str, expected))
+                self.problem(block, f"exits {command.code}, not {wanted}: {command.words}\n{command.output}")
         return those
 
     def compare(self, block, shown, command, whole=True):

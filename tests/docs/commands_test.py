@@ -58,6 +58,8 @@ class Rules(unittest.TestCase):
         self.assertEqual(problems("<!-- exits: 1 -->\n```sh\nfalse\n```"), "")
         self.assertIn("exits 0, not 1: true", problems("<!-- exits: 1 -->\n```sh\ntrue\n```"))
         self.assertEqual(problems("<!-- exits: 3 of (exit 3) -->\n```sh\ntrue\n(exit 3)\n```"), "")
+        self.assertEqual(problems("<!-- exits: 0 or 3 -->\n```sh\ntrue\n(exit 3)\n```"), "")
+        self.assertIn("exits 3, not 0 or 2", problems("<!-- exits: 0 or 2 -->\n```sh\ntrue\n(exit 3)\n```"))
         self.assertIn("no such command", problems("<!-- exits: 3 of (exit 4) -->\n```sh\ntrue\n```"))
 
     def test_one_shell_for_a_block(self):
