@@ -196,7 +196,34 @@ def one_gpu_in_four():
     return p
 
 
+def what_a_limit_is_on():
+    """The figures are those of a fake H200, which docs/configuration.md shows as well."""
+    p = Picture(800, 250, "What a limit of 4 GiB is on, and a limit of 4 GiB and the context")
+    left, scale = 40, 700 / 4616
+
+    def bar(y, words, limit, parts):
+        p.text(left, y - 12, words, "bold", "start")
+        x = left
+        for size, lines, fill in parts:
+            p.labelled(round(x, 1), y, round(size * scale, 1), 46, lines, fill=fill, round_by=0)
+            x += size * scale
+        start, end = limit
+        start, end = left + start * scale, left + end * scale
+        p.path([(start, y + 54), (start, y + 60), (end, y + 60), (end, y + 54)], colour="limit")
+        p.text((start + end) / 2, y + 76, "the limit", "small", colour="limit")
+
+    context = (520, ["context", "520 MiB"], "theirs")
+    bar(44, "--limit 4GiB", (0, 4096), [context, (3511, ["the program and CUDA's libraries", "at most 3511 MiB"], "used"),
+                                        (65, [], "spare")])  # fmt: skip
+    p.text(left + 4110 * scale, 64, "headroom", "small", "start", "faint")
+    p.text(left + 4110 * scale, 80, "65 MiB", "small", "start", "faint")
+    bar(160, "--limit 4GiB+context", (520, 4616), [context, (4096, ["the program", "at most 4096 MiB"], "used")])
+    p.text(760, 148, "CUDA's libraries come on top as well", "small", "end", "faint")
+    return p
+
+
 PICTURES = {
+    "limit": what_a_limit_is_on,
     "shim": where_the_shim_sits,
     "sharing": who_shares_a_limit,
     "modes": modes_over_time,
