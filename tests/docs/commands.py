@@ -165,6 +165,19 @@ class Page:
         for command in self.run(block, [command for command, _ in pairs]):
             self.compare(block, next(lines for one, lines in pairs if one is command), command)
 
+    def toml(self, block):
+        """A file that a document shows is read, as settings or as the description of a fake machine."""
+        name = f"line-{block.line}.toml"
+        if re.search(r"^\[(\[gpu\]|driver)\]", block.text, re.M):
+            text = block.text if "[[gpu]]" in block.text else block.text + '[[gpu]]\nprofile = "t4"\n'
+            command = Command(f"cuslice devices --fake ./{name}")
+        else:
+            # Ceilings are for the system's file alone, which no test writes.
+            text = re.sub(r"^\[ceiling[^\n]*\n(?:[^\[][^\n]*\n|\n)*", "", block.text, flags=re.M)
+            command = Command(f"cuslice config --config {name}")
+        (self.stage.folder / name).write_text(text)
+        self.run(block, [command])
+
     def block(self, block):
         marks = block.marks
         for text in block.varies():
@@ -172,6 +185,8 @@ class Page:
                 self.problem(block, f"<!-- varies: {text} -->: it isn't in the block")
         if "file" in marks:
             (self.stage.folder / block.mark("file")).write_text(block.text)
+        elif block.language == "toml":
+            self.toml(block)
         if block.language in ("sh", "console") and not block.text.startswith("$ "):
             self.run(block, [Command(words) for words in commands(block.text)])
         elif block.text.startswith("$ "):
