@@ -125,7 +125,7 @@ def picture(build):
         p.text(middle, 254, f"cuslice run --fraction {share} -- {name}", "small", colour="faint")
         x = round(x + wide(float(share) * total), 1)
         p.path([(x, 208), (x, 270)], colour="limit", dashed=True)
-    p.text(left, 288, "What each is told beyond its slice: CUDA_ERROR_OUT_OF_MEMORY, and a line on stderr:",
+    p.text(left, 288, "Beyond its slice, each gets CUDA_ERROR_OUT_OF_MEMORY, and stderr says why:",
            "small", "start")
     p.text(left, 305, f"cuslice: out of memory on GPU 0 ({gpu}): … {refusal} …", "small", "start", "limit")
     return p.svg()
