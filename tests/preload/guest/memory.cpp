@@ -8,7 +8,7 @@ namespace guest {
 namespace {
 
 // Functions that take a size and whose memory cuMemFree frees. "ways" names them, and programs_test.cpp checks limit,
-// refusal and free of each: a new function needs a row here, and nothing else.
+// refusal and free of each. A row uses every argument that adds to the size.
 struct Way {
     const char* name;
     CUresult (*allocate)(const Driver& driver, CUdeviceptr* out, std::size_t bytes);
