@@ -137,4 +137,29 @@ ProcessStats read_stats(const std::string& folder, int pid) {
     return answer;
 }
 
+std::string mode_of(const GpuStats& gpu) {
+    constexpr const char* kModes[] = {"direct", "growth", "prealloc"};
+    return gpu.mode < std::size(kModes) ? kModes[gpu.mode] : "?";
+}
+
+Json json_of(const GpuStats& gpu) {
+    const Statistics& s = gpu.statistics;
+    Json one = {{"gpu", gpu.uuid}, {"name", gpu.name}, {"allocator", mode_of(gpu)}, {"contexts", gpu.contexts}};
+    for (const NamedTally& row : kTallies) {
+        const Tally& tally = s.*row.tally;
+        one[row.name] = {
+            {"current", tally.current}, {"peak", tally.peak}, {"allocated", tally.allocated}, {"freed", tally.freed}};
+    }
+    one["allocations"] = s.allocations;
+    one["frees"] = s.frees;
+    one["segments"] = s.segments;
+    one["retries"] = s.retries;
+    one["ooms"] = s.ooms;
+    one["syncs"] = s.syncs;
+    one["largest_free"] = s.largest_free;
+    one["own_memory"] = s.own_memory;
+    one["seconds_ago"] = static_cast<double>(gpu.milliseconds) / 1000;
+    return one;
+}
+
 }  // namespace cuslice::cli

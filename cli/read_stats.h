@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/json.h"
 #include "policy/stats/layout.h"
 
 namespace cuslice::cli {
@@ -23,6 +24,20 @@ struct ProcessStats {
     std::string command;
     std::vector<GpuStats> gpus;
 };
+
+/// One of the figures that are counted in bytes, and what it is called.
+struct NamedTally {
+    const char* name;
+    const Tally Statistics::*tally;
+};
+inline constexpr NamedTally kTallies[] = {{"allocated", &Statistics::allocated},
+                                          {"requested", &Statistics::requested},
+                                          {"active", &Statistics::active},
+                                          {"reserved", &Statistics::reserved}};
+
+/// "growth", or "?" for a mode that this version doesn't know.
+std::string mode_of(const GpuStats& gpu);
+Json json_of(const GpuStats& gpu);
 
 /// Asks for a process by its id as it is seen from here, also if it is in a container that shares `folder`. What is
 /// read is of that very process and of the program that it runs now: neither of another one that had the same id, nor

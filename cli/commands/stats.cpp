@@ -15,20 +15,6 @@
 namespace cuslice::cli {
 namespace {
 
-struct NamedTally {
-    const char* name;
-    const Tally Statistics::*tally;
-};
-constexpr NamedTally kTallies[] = {{"allocated", &Statistics::allocated},
-                                   {"requested", &Statistics::requested},
-                                   {"active", &Statistics::active},
-                                   {"reserved", &Statistics::reserved}};
-
-std::string mode_of(const GpuStats& gpu) {
-    constexpr const char* kModes[] = {"direct", "growth", "prealloc"};
-    return gpu.mode < std::size(kModes) ? kModes[gpu.mode] : "?";
-}
-
 std::string text_of(std::uint64_t bytes) { return std::string(format_size(bytes).view()); }
 
 std::string ago(std::uint64_t milliseconds) {
@@ -65,27 +51,7 @@ std::string as_table(int pid, const ProcessStats& process) {
 
 std::string as_json(int pid, const ProcessStats& process) {
     Json gpus = Json::array();
-    for (const GpuStats& gpu : process.gpus) {
-        const Statistics& s = gpu.statistics;
-        Json one = {{"gpu", gpu.uuid}, {"name", gpu.name}, {"allocator", mode_of(gpu)}, {"contexts", gpu.contexts}};
-        for (const NamedTally& row : kTallies) {
-            const Tally& tally = s.*row.tally;
-            one[row.name] = {{"current", tally.current},
-                             {"peak", tally.peak},
-                             {"allocated", tally.allocated},
-                             {"freed", tally.freed}};
-        }
-        one["allocations"] = s.allocations;
-        one["frees"] = s.frees;
-        one["segments"] = s.segments;
-        one["retries"] = s.retries;
-        one["ooms"] = s.ooms;
-        one["syncs"] = s.syncs;
-        one["largest_free"] = s.largest_free;
-        one["own_memory"] = s.own_memory;
-        one["seconds_ago"] = static_cast<double>(gpu.milliseconds) / 1000;
-        gpus.push_back(one);
-    }
+    for (const GpuStats& gpu : process.gpus) gpus.push_back(json_of(gpu));
     return json_text({{"version", 1}, {"pid", pid}, {"command", process.command}, {"gpus", gpus}});
 }
 

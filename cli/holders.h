@@ -1,0 +1,51 @@
+// Who holds, has reserved and waits for how much of which GPU: what the ledgers of all users say.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/json.h"
+#include "policy/ledger/queue.h"
+
+namespace cuslice::cli {
+
+/// One process in one account. Sizes are in bytes, `gpu` is a UUID. Names are what other users wrote.
+struct Holder {
+    std::string gpu;
+    unsigned user = 0;
+    std::string kind, name;  // the account's: "job" or "group"
+    bool inner = false;      // the account lies within another one, and is no further part of what is committed
+    int pid = 0;
+    std::string command;
+    std::uint64_t used = 0, together = 0;       // by the process, and by all of its account
+    std::uint64_t reserved = 0, limit = 0;      // of the account; a limit of ledger::kNoLimitBytes is none
+    std::uint64_t since = 0, idle_seconds = 0;  // since: CLOCK_REALTIME, nanoseconds
+};
+
+/// One process that waits for a slice of a GPU.
+struct WaitingProcess {
+    std::string gpu;
+    ledger::Waiter waiter;
+    unsigned position = 0, past = 0;
+};
+
+/// What the ledgers of a folder say at one moment.
+struct Holders {
+    std::vector<Holder> holding;          // by GPU, user, account and pid
+    std::vector<WaitingProcess> waiting;  // by GPU and place in the queue
+    std::vector<std::string> failures;    // what could not be looked at, and why
+    bool own_failed = false;              // it is of this user's ledgers
+};
+
+/// Reads all ledgers in `folder`. What this user's own dead processes held is taken back first; of other users' files
+/// only the living are shown. Waits for a ledger's lock for half a second at most.
+Holders read_holders(const std::string& folder);
+
+Json json_of(const Holder& holder);
+Json json_of(const WaitingProcess& waiting);
+
+/// "12 s", "3 min", "5 h".
+std::string age_text(std::uint64_t seconds);
+
+}  // namespace cuslice::cli
