@@ -29,7 +29,22 @@ int usage(ConfigError& error, std::string_view word, std::string_view why) {
     return kUsage;
 }
 
-// `words` is the whole line, `rest` what CLI11 has not read of it yet.
+// What an option was given that takes a value. `words` is the whole line, `rest` what CLI11 has not read of it yet.
+std::string value_of(const std::string& name, std::string_view placeholder, const std::string& value,
+                     const Words& words, Words& rest, ConfigError& error) {
+    const bool own_word = words[rest.size()] == value;
+    if (own_word && words[rest.size() + 1].ends_with("=")) {
+        // `--limit=`, as a script with an unset variable has it, is no reason to take the next word.
+        rest.push_back(value);
+        return {};
+    }
+    if (own_word && value == "--") {
+        error.set(name, "a value is needed after it: " + name + " " + std::string(placeholder));
+        throw CLI::RuntimeError(kUsage);
+    }
+    return value;
+}
+
 void add_settings(CLI::App& app, Command command, const Words& words, Words& rest, std::vector<Flag>& flags,
                   Switches& switches, ConfigError& error) {
     for (const KeyTraits& traits : all_keys()) {
@@ -45,16 +60,7 @@ void add_settings(CLI::App& app, Command command, const Words& words, Words& res
             continue;
         }
         const auto add = [&, name](const std::string& value) {
-            const bool own_word = words[rest.size()] == value;
-            const bool empty = own_word && words[rest.size() + 1].ends_with("=");
-            if (empty) {
-                // `--limit=`, as a script with an unset variable has it, is no reason to take the next word.
-                rest.push_back(value);
-            } else if (own_word && value == "--") {
-                error.set(name, "a value is needed after it: " + name + " " + std::string(traits.placeholder));
-                throw CLI::RuntimeError(kUsage);
-            }
-            flags.push_back({traits.key, empty ? std::string() : value});
+            flags.push_back({traits.key, value_of(name, traits.placeholder, value, words, rest, error)});
         };
         // On parse: an option may come several times, and the order of the line is kept.
         app.add_option_function<std::string>(name, add)->trigger_on_parse();
@@ -146,6 +152,15 @@ bool parse_pid(const std::string& text, int& pid) {
     return failure == std::errc() && end == text.data() + text.size() && pid > 0;
 }
 
+// Shorter would be work for nobody: no eye follows it.
+bool parse_interval(const std::string& text, std::uint64_t& milliseconds) {
+    constexpr std::uint64_t kLeast = 100;
+    bool automatic = false;
+    Reason unused;
+    return text != "no" && parse_value(Key::idle_release, text, milliseconds, automatic, unused) &&
+           milliseconds >= kLeast;
+}
+
 int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     const Command command = arguments.command;
     arguments.flags.clear();
@@ -157,14 +172,23 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     app.set_version_flag("-V,--version", "");
     Switches switches;
     add_settings(app, command, words, rest, arguments.flags, switches, error);
-    if (command == Command::set) app.add_option("--job", arguments.job);
+    const auto add_own = [&](const std::string& name, const char* placeholder, std::string& into) {
+        const auto take = [&, name, placeholder](const std::string& value) {
+            into = value_of(name, placeholder, value, words, rest, error);
+        };
+        return app.add_option_function<std::string>(name, take)->trigger_on_parse();
+    };
+    if (command == Command::set) add_own("--job", "NAME", arguments.job);
     std::string pid;
     if (command == Command::stats) app.add_option("PID", pid);
+    std::string interval;
+    if (command == Command::top) add_own("--interval", "TIME", interval);
     const auto no_value = [&](const std::string&) {
         if (words[rest.size()] == "--json=") throw CLI::ArgumentMismatch("--json");
     };
     if (command != Command::run && command != Command::set)
         app.add_flag("--json", arguments.json)->each(no_value)->trigger_on_parse()->disable_flag_override();
+    if (command == Command::top) app.add_flag("--once", arguments.once)->disable_flag_override();
     try {
         app.parse(rest);
     } catch (const CLI::CallForHelp&) {
@@ -176,8 +200,9 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
         return 0;
     } catch (const CLI::RuntimeError& refused) {
         return refused.get_exit_code();
-    } catch (const CLI::ArgumentMismatch&) {
-        return usage(error, "--json", "takes no value");
+    } catch (const CLI::ArgumentMismatch& mismatch) {
+        const bool once = std::string(mismatch.what()).find("once") != std::string::npos;
+        return usage(error, once ? "--once" : "--json", "takes no value");
     }
     for (const auto& [key, given] : switches)
         if (app.count("--" + std::string(traits_of(key).name)))
@@ -204,6 +229,8 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     }
     if (command == Command::stats && !parse_pid(pid, arguments.pid))
         return usage(error, pid.empty() ? "stats" : pid, "a process id is needed: cuslice stats PID");
+    if (command == Command::top && app.count("--interval") != 0 && !parse_interval(interval, arguments.interval))
+        return usage(error, "--interval " + interval, "a time of at least 100ms is needed: 500ms, 2s, 1m");
     if (!takes_program(command)) {
         return rest.empty() ? 0 : usage(error, rest.back(), "not expected here: this command takes options only");
     }
@@ -221,6 +248,8 @@ bool takes(Command command, Key key) {
         case Command::ps:
         case Command::stats:
             return finds_folder;
+        case Command::top:  // the GPUs are asked for as well
+            return finds_folder || key == Key::driver;
         case Command::set:
             return finds_folder || key == Key::group || is_amount(key);
         default:

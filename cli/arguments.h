@@ -1,6 +1,7 @@
 // The command line: which command, with which settings, for which program.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ struct Arguments {
     bool json = false;
     /// For stats: the process.
     int pid = 0;
+    /// For top: one frame, and milliseconds from one to the next.
+    bool once = false;
+    std::uint64_t interval = 1000;
     /// For set: the job's name; empty for a group.
     std::string job;
     /// For query: the descriptor to answer on and the question (ask_child.h).

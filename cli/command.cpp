@@ -10,6 +10,7 @@ constexpr CommandName kCommandNames[] = {
     {"devices", Command::devices, "list the GPUs that it would see"},
     {"config", Command::config, "print the settings in effect, and where each came from"},
     {"ps", Command::ps, "list who holds, reserves and waits for GPU memory"},
+    {"top", Command::top, "show the GPUs, jobs, caches and the queue, live"},
     {"set", Command::set, "change the limit of a running group or job"},
     {"stats", Command::stats, "show what the caches of a running program hold"},
     {"doctor", Command::doctor, "say what keeps a program from its slice"},

@@ -22,6 +22,8 @@ int run_demo(const Invocation& invocation);
 int list_devices(const Invocation& invocation);
 int show_config(const Invocation& invocation);
 int list_holders(const Invocation& invocation);
+/// Returns when the view is left, or at once with --once and --json.
+int show_top(const Invocation& invocation);
 int set_limit(const Invocation& invocation);
 int show_statistics(const Invocation& invocation);
 /// The script of `arguments.shell`.

@@ -13,6 +13,7 @@ Usage:
   cuslice devices [--json] [options]      list the GPUs that it would see
   cuslice config [--json] [options]       print the settings in effect
   cuslice ps [--json]                     list who holds, reserves and waits
+  cuslice top [--once] [--json]           show GPUs, jobs and the queue, live
   cuslice set --group NAME --limit SIZE   change a running group's limit, or
                                           that of a --job
   cuslice stats PID [--json]              show what a program's caches hold
@@ -102,6 +103,33 @@ others went first.
 Examples:
   cuslice ps
   cuslice ps --json
+)";
+
+constexpr std::string_view kTop = R"(Usage: cuslice top [--interval TIME] [--once] [--json] [options]
+
+Shows, and keeps showing, the GPUs of this machine: what is in use and
+reserved on each, every job and group with its processes, who waits, and what
+the caches of your processes hold. Arrows, PgUp, PgDn, Home and End scroll;
+q or Ctrl-C ends it. Where the output is no terminal, it is one frame, as with
+--once. 0/2 is partition 2 of GPU 0. Sizes are in MiB.
+
+Examples:
+  cuslice top
+  cuslice top --interval 5s
+  cuslice top --json
+)";
+
+constexpr std::string_view kTopOptions = R"(  --interval TIME
+      from one frame to the next: 500ms, 5s (default: 1s)
+  --once
+      print one frame
+  --json
+      print JSON
+)";
+
+constexpr std::string_view kExitTop = R"(
+Exit codes: 0; 64 invalid command line; 69 no driver or no GPU, or a ledger of
+yours can't be read; 78 invalid setting.
 )";
 
 constexpr std::string_view kSet = R"(Usage: cuslice set --group NAME --limit SIZE
@@ -223,6 +251,9 @@ std::string help_text(Command topic) {
         case Command::ps:
             text.append(kPs).append(options_text(topic)).append("  --json\n      print JSON\n");
             return text.append(kExitConfig);
+        case Command::top:
+            text.append(kTop).append(options_text(topic)).append(kTopOptions);
+            return text.append(kExitTop);
         case Command::set:
             text.append(kSet).append(options_text(topic));
             return text.append("  --job NAME\n      the job, as cuslice ps names it\n").append(kExitSet);

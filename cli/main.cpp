@@ -36,6 +36,8 @@ int run(int count, char** words) {
             return show_config(invocation);
         case Command::ps:
             return list_holders(invocation);
+        case Command::top:
+            return show_top(invocation);
         case Command::set:
             return set_limit(invocation);
         case Command::stats:

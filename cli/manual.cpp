@@ -41,6 +41,7 @@ cuslice \- a slice of a GPU for every CUDA program
 \fBcuslice run\fR [\fIoptions\fR] \fB\-\-\fR \fIprogram\fR [\fIargs\fR]
 \fBcuslice devices\fR|\fBconfig\fR [\fB\-\-json\fR] [\fIoptions\fR]
 \fBcuslice ps\fR [\fB\-\-json\fR]
+\fBcuslice top\fR [\fB\-\-interval\fR \fITIME\fR] [\fB\-\-once\fR] [\fB\-\-json\fR]
 \fBcuslice set\fR \fB\-\-group\fR|\fB\-\-job\fR \fINAME\fR \fB\-\-limit\fR \fISIZE\fR
 \fBcuslice stats\fR \fIPID\fR [\fB\-\-json\fR]
 \fBcuslice completion\fR \fBbash\fR|\fBzsh\fR|\fBfish\fR
@@ -114,15 +115,17 @@ std::string cuslice_page(const std::string& version) {
     for (const KeyTraits& traits : all_keys()) {
         std::string also;
         for (const CommandName& command : command_names()) {
-            const bool shows =
-                command.command == Command::ps || command.command == Command::set || command.command == Command::stats;
+            const bool shows = command.command == Command::ps || command.command == Command::top ||
+                               command.command == Command::set || command.command == Command::stats;
             if (shows && takes(command.command, traits.key))
                 also.append(also.empty() ? "" : ", ").append(plain(command.name));
         }
         page += item(bold(written_option(traits)) + ", " + bold(traits.variable),
                      sentence(traits) + (also.empty() ? "" : "\nAlso taken by: " + also + "."));
     }
-    page += item(bold("--json"), "Print JSON\n.RB ( devices \", \" config \", \" ps \", \" stats ).");
+    page += item(bold("--json"), "Print JSON\n.RB ( devices \", \" config \", \" ps \", \" top \", \" stats ).");
+    page += item(bold("--interval TIME"), "The time from one frame to the next\n.RB ( top ).");
+    page += item(bold("--once"), "Print one frame\n.RB ( top ).");
     page += item(bold("--job NAME"), "The job, as\n.B cuslice ps\nnames it\n.RB ( set ).");
     page += item(bold("-h") + ", " + bold("--help"), "Print help.");
     page += item(bold("-V") + ", " + bold("--version"), "Print the version.");

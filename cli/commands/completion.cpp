@@ -64,6 +64,9 @@ constexpr OwnOption kOwnOptions[] = {
     {Command::config, "json", "", "print JSON"},
     {Command::ps, "json", "", "print JSON"},
     {Command::stats, "json", "", "print JSON"},
+    {Command::top, "interval", "TIME", "the time from one frame to the next"},
+    {Command::top, "once", "", "print one frame"},
+    {Command::top, "json", "", "print JSON"},
     {Command::set, "job", "NAME", "the job, as cuslice ps names it"},
 };
 
@@ -94,7 +97,7 @@ std::string bash_options(Command command) {
 }
 
 std::string bash() {
-    std::string with_value = "--job", values, options;
+    std::string with_value = "--job | --interval", values, options;
     for (const KeyTraits& traits : all_keys()) {
         const std::string name = "--" + std::string(traits.name);
         const Values values_here = values_of(traits.key);
@@ -155,7 +158,7 @@ _cuslice() {
         before=${COMP_WORDS[COMP_CWORD - 2]} equals=1
     fi
     case $before in
-        --job) return ;;
+        --job | --interval) return ;;
 )" + values +
            R"(    esac
     case $command in

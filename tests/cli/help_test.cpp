@@ -25,7 +25,7 @@ std::string unwrapped(const std::string& text) {
     return words;
 }
 
-constexpr const char* kCommands[] = {"run", "devices", "config", "ps", "set", "stats"};
+constexpr const char* kCommands[] = {"run", "devices", "config", "ps", "top", "set", "stats"};
 
 // In columns of a terminal; what is printed has no wide characters.
 void check_width(const std::string& text) {
@@ -75,7 +75,8 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
         CHECK(outcome.out.empty());
     };
     const std::string commands =
-        "there are run, demo, devices, config, ps, set, stats, doctor, completion, help and version; cuslice --help "
+        "there are run, demo, devices, config, ps, top, set, stats, doctor, completion, help and version; cuslice "
+        "--help "
         "explains them";
     usage({}, "no command: " + commands);
     usage({"begin"}, "begin: no such command; " + commands + "; a program needs run: cuslice run -- program args");
@@ -88,6 +89,7 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
           "set: which one? cuslice set --group NAME --limit SIZE, or --job NAME as cuslice ps shows it");
     usage({"set", "--group=lab"}, "set: --limit is missing: to what? cuslice set --group lab --limit SIZE");
     usage({"set", "--job=x", "--fake=1xt4"}, "set: --limit is missing: to what? cuslice set --job x --limit SIZE");
+    usage({"set", "--job"}, "--job: a value is needed after it: --job NAME");
     usage({"stats"}, "stats: a process id is needed: cuslice stats PID");
     usage({"stats", "python"}, "python: a process id is needed: cuslice stats PID");
     usage({"stats", "12", "13"}, "13: not expected here: this command takes options only");

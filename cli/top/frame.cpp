@@ -1,0 +1,136 @@
+#include "cli/top/frame.h"
+
+#include <locale.h>
+#include <wchar.h>
+
+#include <algorithm>
+
+#include "config/printable.h"
+
+namespace cuslice::cli::top {
+namespace {
+
+// The character at the beginning of `text`, which is whole.
+wchar_t decode(std::string_view text) {
+    const auto lead = static_cast<unsigned char>(text[0]);
+    if (text.size() == 1) return static_cast<wchar_t>(lead);
+    unsigned code = lead & (0xffu >> (text.size() + 1));
+    for (const char c : text.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3fu);
+    return static_cast<wchar_t>(code);
+}
+
+// Whatever locale the process has: the characters of names are the same in all of them.
+std::size_t width_of(std::string_view character) {
+    static const locale_t kUtf8 = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+    if (character.size() == 1 || kUtf8 == nullptr) return 1;
+    const locale_t before = ::uselocale(kUtf8);
+    const int width = ::wcwidth(decode(character));
+    ::uselocale(before);
+    return width < 0 ? 1 : static_cast<std::size_t>(width);
+}
+
+std::string_view first_of(std::string_view text) {
+    return text.substr(0, std::max<std::size_t>(printable_length(text), 1));
+}
+
+}  // namespace
+
+std::string shown(std::string_view text, const Look& look) {
+    std::string printable;
+    append_printable(printable, text);
+    if (look.utf8) return printable;
+    std::string ascii;
+    for (const char c : printable) {
+        constexpr std::string_view kDigits = "0123456789abcdef";
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte < 0x80)
+            ascii += c;
+        else
+            ascii.append("\\x").append(1, kDigits[byte >> 4]).append(1, kDigits[byte & 15]);
+    }
+    return ascii;
+}
+
+std::size_t columns_of(std::string_view text) {
+    std::size_t columns = 0;
+    while (!text.empty()) {
+        const std::string_view character = first_of(text);
+        columns += width_of(character);
+        text.remove_prefix(character.size());
+    }
+    return columns;
+}
+
+std::size_t columns_of(const Line& line) {
+    std::size_t columns = 0;
+    for (const Span& span : line) columns += columns_of(span.text);
+    return columns;
+}
+
+std::string clipped(std::string_view text, std::size_t columns, const Look& look) {
+    if (columns_of(text) <= columns) return std::string(text);
+    if (columns == 0) return {};
+    std::string kept;
+    for (std::size_t left = columns - 1; !text.empty();) {
+        const std::string_view character = first_of(text);
+        const std::size_t width = width_of(character);
+        if (width > left) break;
+        kept += character;
+        left -= width;
+        text.remove_prefix(character.size());
+    }
+    return kept + (look.utf8 ? "…" : "~");
+}
+
+Line clipped(const Line& line, const Look& look) {
+    Line kept;
+    std::size_t left = look.width;
+    for (const Span& span : line) {
+        const std::string text = clipped(span.text, left, look);
+        left -= columns_of(text);
+        if (!text.empty()) kept.push_back({text, span.tone});
+        if (text != span.text) break;
+    }
+    return kept;
+}
+
+void append_bar(Line& line, const Bar& bar, std::size_t columns, const Look& look) {
+    constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    // Of the bar's eighths; something is never drawn as nothing.
+    const auto eighths = [&](std::uint64_t bytes) -> std::size_t {
+        if (bar.most == 0 || bytes == 0) return 0;
+        const double part = static_cast<double>(std::min(bytes, bar.most)) / static_cast<double>(bar.most);
+        return std::max<std::size_t>(static_cast<std::size_t>(part * static_cast<double>(columns * 8) + 0.5), 1);
+    };
+    const std::size_t filled = eighths(bar.used);
+    std::size_t drawn = look.utf8 ? filled / 8 : std::max<std::size_t>((filled + 4) / 8, filled != 0 ? 1 : 0);
+    std::string solid, shade;
+    for (std::size_t i = 0; i < drawn; ++i) solid += look.utf8 ? "█" : "#";
+    if (look.utf8 && filled % 8 != 0) {
+        solid += kEighths[filled % 8];
+        ++drawn;
+    }
+    const std::size_t end = (eighths(bar.used + bar.reserved) + 4) / 8;
+    for (; drawn < end; ++drawn) shade += look.utf8 ? "░" : "-";
+    if (!solid.empty()) line.push_back({solid, bar.tone});
+    if (!shade.empty()) line.push_back({shade, Tone::reserved});
+    if (drawn < columns) line.push_back({std::string(columns - drawn, ' '), Tone::plain});
+}
+
+std::string plain_text(const Lines& lines) {
+    std::string text;
+    for (const Line& line : lines) {
+        std::string row;
+        for (const Span& span : line) row += span.text;
+        row.erase(row.find_last_not_of(' ') + 1);
+        text += row + "\n";
+    }
+    return text;
+}
+
+std::string mib_text(std::uint64_t bytes) {
+    constexpr std::uint64_t kMiB = 1 << 20;
+    return std::to_string(bytes / kMiB + (bytes % kMiB >= kMiB / 2 ? 1 : 0));
+}
+
+}  // namespace cuslice::cli::top

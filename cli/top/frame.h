@@ -1,0 +1,53 @@
+// What a frame of `cuslice top` is made of: lines of text in tones, measured in columns of a terminal. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cuslice::cli::top {
+
+/// What a piece of text is, which a terminal may show by its colour.
+enum class Tone : std::uint8_t { plain, faint, heading, used, nearly_full, reserved, warning };
+
+struct Span {
+    std::string text;
+    Tone tone = Tone::plain;
+};
+using Line = std::vector<Span>;
+using Lines = std::vector<Line>;
+
+/// What there is to draw on.
+struct Look {
+    std::size_t width = 80;
+    /// The locale's characters are UTF-8; otherwise all that is drawn is ASCII.
+    bool utf8 = true;
+};
+
+/// What others wrote, so that it does nothing to a terminal (config/printable.h); without UTF-8 all that isn't ASCII is
+/// escaped too.
+std::string shown(std::string_view text, const Look& look);
+/// How many columns a text takes that went through shown(): some characters take two, and some none.
+std::size_t columns_of(std::string_view text);
+std::size_t columns_of(const Line& line);
+/// The beginning of such a text, in at most `columns` columns. What was cut off shows as "…", or "~" without UTF-8.
+std::string clipped(std::string_view text, std::size_t columns, const Look& look);
+/// A line that is cut off at the width of `look`.
+Line clipped(const Line& line, const Look& look);
+
+/// Bytes as a part of others.
+struct Bar {
+    std::uint64_t used = 0, reserved = 0, most = 0;  // reserved: beyond what is used
+    Tone tone = Tone::used;
+};
+/// Adds a bar of exactly `columns` columns.
+void append_bar(Line& line, const Bar& bar, std::size_t columns, const Look& look);
+
+/// The lines without tones, each ending in a newline and none in blanks.
+std::string plain_text(const Lines& lines);
+
+/// Bytes in whole MiB, as a number alone.
+std::string mib_text(std::uint64_t bytes);
+
+}  // namespace cuslice::cli::top

@@ -1,0 +1,64 @@
+#include "cli/top/grid.h"
+
+#include <algorithm>
+
+namespace cuslice::cli::top {
+namespace {
+
+constexpr std::size_t kGap = 2;
+
+}  // namespace
+
+std::vector<std::size_t> Grid::widths(std::size_t width) const {
+    std::vector<std::size_t> natural(columns_.size()), chosen(columns_.size(), 0), order(columns_.size());
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+        order[i] = i;
+        natural[i] = std::max(columns_of(columns_[i].heading), columns_[i].most);
+        for (const auto& row : rows_) natural[i] = std::max(natural[i], columns_of(row[i].text));
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return columns_[a].rank < columns_[b].rank; });
+    std::size_t taken = 0;
+    for (const std::size_t i : order) {
+        if (columns_[i].rank == kHidden) break;
+        const std::size_t least = columns_[i].least != 0 ? std::min(columns_[i].least, natural[i]) : natural[i];
+        const std::size_t gap = taken == 0 ? 0 : kGap;
+        if (columns_[i].rank != 0 && taken + gap + least > width) break;
+        chosen[i] = least;
+        taken += gap + least;
+    }
+    for (const std::size_t i : order) {
+        if (chosen[i] == 0 || taken >= width) continue;
+        const std::size_t more = std::min(natural[i] - chosen[i], width - taken);
+        chosen[i] += more;
+        taken += more;
+    }
+    return chosen;
+}
+
+Line Grid::draw_row(const std::vector<Cell>& row, const std::vector<std::size_t>& widths, const Look& look) const {
+    Line line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+        if (widths[i] == 0) continue;
+        if (!line.empty()) line.push_back({std::string(kGap, ' ')});
+        if (row[i].bar) {
+            append_bar(line, *row[i].bar, widths[i], look);
+            continue;
+        }
+        const std::string text = clipped(row[i].text, widths[i], look);
+        const std::string blanks(widths[i] - columns_of(text), ' ');
+        line.push_back({columns_[i].right ? blanks + text : text + blanks, row[i].tone});
+    }
+    return clipped(line, look);
+}
+
+Lines Grid::draw(const Look& look) const {
+    const std::vector<std::size_t> chosen = widths(look.width);
+    std::vector<Cell> headings;
+    for (const Column& column : columns_) headings.push_back({column.heading, Tone::heading});
+    Lines lines = {draw_row(headings, chosen, look)};
+    for (const auto& row : rows_) lines.push_back(draw_row(row, chosen, look));
+    return lines;
+}
+
+}  // namespace cuslice::cli::top

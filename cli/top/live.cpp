@@ -1,0 +1,189 @@
+#include "cli/top/live.h"
+
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "cli/top/screen.h"
+#include "cli/top/signals.h"
+#include "cli/top/view.h"
+#include "policy/base/kernel_clock.h"
+
+namespace cuslice::cli::top {
+namespace {
+
+constexpr std::uint64_t kMillisecond = 1'000'000;  // nanoseconds
+
+std::string time_of_day() {
+    const time_t now = ::time(nullptr);
+    tm local{};
+    char text[16];
+    ::localtime_r(&now, &local);
+    return std::string(text, ::strftime(text, sizeof text, "%H:%M:%S", &local));
+}
+
+class Live {
+  public:
+    explicit Live(const View& view) : view_(view), gpus_(view.ask), screen_(locale_is_utf8(), terminal_has_colours()) {}
+    void run();
+
+  private:
+    void look();
+    bool draw();
+    bool read_keys();
+    bool obey(Keys::Wish wish);
+    bool take_signals();
+
+    const View& view_;
+    const Signals signals_;  // before the first child
+    GpuWatch gpus_;
+    Screen screen_;
+    Keys keys_;
+    Snapshot snapshot_;
+    std::map<AccountName, std::uint64_t> peaks_;
+    std::size_t offset_ = 0;
+};
+
+void Live::look() {
+    gpus_.ask();
+    snapshot_ = view_.look(gpus_.latest());
+    std::map<AccountName, std::uint64_t> peaks;
+    for (const Holder& holder : snapshot_.holders.holding) {
+        const AccountName account = account_of(holder);
+        const auto known = peaks_.find(account);
+        peaks[account] = std::max(holder.together, known == peaks_.end() ? 0 : known->second);
+    }
+    snapshot_.peaks = peaks_ = std::move(peaks);
+    snapshot_.clock = time_of_day();
+}
+
+// From 20 columns on there is something to see; a frame is laid out for those in any case.
+bool Live::draw() {
+    Look look = screen_.look();
+    look.width = std::max<std::size_t>(look.width, 20);
+    return screen_.draw(scrolled(top::draw(snapshot_, look), screen_.rows(), offset_, look), signals_.descriptor());
+}
+
+bool Live::obey(Keys::Wish wish) {
+    const std::size_t page = std::max<std::size_t>(screen_.rows(), 4) - 3;
+    switch (wish) {
+        case Keys::Wish::none:
+            return true;
+        case Keys::Wish::quit:
+            return false;
+        case Keys::Wish::up:
+            offset_ -= std::min<std::size_t>(offset_, 1);
+            return true;
+        case Keys::Wish::down:
+            ++offset_;
+            return true;
+        case Keys::Wish::page_up:
+            offset_ -= std::min(offset_, page);
+            return true;
+        case Keys::Wish::page_down:
+            offset_ += page;
+            return true;
+        case Keys::Wish::top:
+            offset_ = 0;
+            return true;
+        case Keys::Wish::bottom:
+            offset_ = SIZE_MAX / 2;
+            return true;
+    }
+    return true;
+}
+
+// False if this was the last.
+bool Live::read_keys() {
+    char bytes[256];
+    const ssize_t count = ::read(STDIN_FILENO, bytes, sizeof bytes);
+    if (count < 0) return errno == EINTR || errno == EAGAIN;
+    for (ssize_t i = 0; i < count; ++i)
+        if (!obey(keys_.read(bytes[i]))) return false;
+    return count != 0;
+}
+
+bool Live::take_signals() {
+    while (const int signal = signals_.take()) {
+        if (signal == SIGWINCH) continue;
+        if (signal != SIGCONT) {
+            screen_.leave();
+            if (signal != SIGTSTP) gpus_.stop();
+            Signals::let(signal);
+        }
+        // It goes on, after SIGTSTP or a SIGSTOP that nobody sees come.
+        if (!screen_.enter()) return false;
+    }
+    return true;
+}
+
+void Live::run() {
+    if (!screen_.enter()) return;
+    std::uint64_t next = 0;
+    for (bool there = true; there;) {
+        std::uint64_t now = kernel_clock(CLOCK_MONOTONIC);
+        if (now >= next) {
+            look();
+            next = now + view_.interval * kMillisecond;
+        }
+        there = draw();
+        now = kernel_clock(CLOCK_MONOTONIC);
+        const std::uint64_t left = now < next ? (next - now + kMillisecond - 1) / kMillisecond : 0;
+        pollfd ready[] = {
+            {signals_.descriptor(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}, {gpus_.descriptor(), POLLIN, 0}};
+        if (::poll(ready, 3, static_cast<int>(std::min<std::uint64_t>(left, 3'600'000))) <= 0) continue;
+        if (ready[0].revents != 0) there = there && take_signals();
+        if (ready[2].revents != 0 && gpus_.take()) next = 0;
+        if (ready[1].revents != 0) there = there && read_keys();
+    }
+    screen_.leave();
+}
+
+}  // namespace
+
+Keys::Wish Keys::read(char byte) {
+    if (sequence_.empty() && byte != '\x1b') {
+        switch (byte) {
+            case 'q':
+            case 'Q':
+                return Wish::quit;
+            case 'k':
+                return Wish::up;
+            case 'j':
+                return Wish::down;
+            case ' ':
+                return Wish::page_down;
+            case 'g':
+                return Wish::top;
+            case 'G':
+                return Wish::bottom;
+            default:
+                return Wish::none;
+        }
+    }
+    // An escape that begins nothing: what comes behind it is a key of its own.
+    if (sequence_ == "\x1b" && byte != '[' && byte != 'O') {
+        sequence_.clear();
+        return read(byte);
+    }
+    sequence_ += byte;
+    const bool ends = sequence_.size() > 2 && byte >= '@' && byte <= '~';
+    if (!ends && sequence_.size() < 16) return Wish::none;
+    const std::string whole = sequence_.substr(std::min<std::size_t>(sequence_.size(), 2));
+    sequence_.clear();
+    constexpr struct {
+        std::string_view sequence;
+        Wish wish;
+    } kSequences[] = {{"A", Wish::up},  {"B", Wish::down}, {"5~", Wish::page_up}, {"6~", Wish::page_down},
+                      {"H", Wish::top}, {"1~", Wish::top}, {"F", Wish::bottom},   {"4~", Wish::bottom}};
+    for (const auto& known : kSequences)
+        if (whole == known.sequence) return known.wish;
+    return Wish::none;
+}
+
+void show_live(const View& view) { Live(view).run(); }
+
+}  // namespace cuslice::cli::top

@@ -1,0 +1,130 @@
+#include "cli/top/snapshot.h"
+
+#include <algorithm>
+#include <climits>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "cli/gpu_query.h"
+#include "config/resolve.h"
+#include "config/split/identity.h"
+#include "policy/ledger/process_identity.h"
+#include "policy/stats/file.h"
+
+namespace cuslice::cli::top {
+namespace {
+
+// A partition's UUID follows from its GPU's, so that a ledger's name says which it is of.
+void add_places(const Gpu& gpu, std::map<std::string, Place>& places) {
+    if (gpu.ordinal < 0) return;
+    places[gpu.uuid] = {gpu.ordinal, {}};
+    const GpuIdentity identity = identity_of(gpu, gpu.ordinal);
+    for (unsigned part = 0; part < VirtualParts::kMax; ++part)
+        places[identity_of_part(identity, part).uuid] = {gpu.ordinal, static_cast<int>(part)};
+}
+
+// Those that are in a job, and those that have a file of figures here without being in one. A pid of another namespace
+// than ours may be of nobody here, or of somebody else: read_stats() sees which.
+std::vector<Cache> read_caches(const std::string& folder, const Holders& holders) {
+    std::set<int> pids;
+    for (const Holder& holder : holders.holding) pids.insert(holder.pid);
+    const std::uint64_t here = ledger::read_pid_namespace();
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+        stats::Name name;
+        if (stats::parse_name(entry.path().filename().c_str(), &name) && name.pid_namespace == here)
+            pids.insert(name.pid);
+    }
+    std::vector<Cache> caches;
+    for (const int pid : pids) {
+        const ProcessStats process = read_stats(folder, pid);
+        for (const GpuStats& gpu : process.gpus) caches.push_back({pid, process.command, gpu});
+    }
+    return caches;
+}
+
+// A GPU before its partitions, both in the machine's order, and what is not in its list behind them.
+template <typename Row>
+void sort_by_place(std::vector<Row>& rows, const std::map<std::string, Place>& places) {
+    const auto rank = [&](const Row& row) {
+        const auto found = places.find(row.gpu);
+        return found == places.end() ? std::pair(INT_MAX, 0)
+                                     : std::pair(found->second.index, found->second.partition.value_or(-1));
+    };
+    std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return rank(a) < rank(b); });
+}
+
+}  // namespace
+
+AccountName account_of(const Holder& holder) { return {holder.gpu, holder.user, holder.kind, holder.name}; }
+
+std::uint64_t Snapshot::reserved_beyond_use(const std::string& uuid) const {
+    std::map<AccountName, std::uint64_t> beyond;
+    for (const Holder& holder : holders.holding)
+        if (holder.gpu == uuid && !holder.inner)
+            beyond[account_of(holder)] = holder.reserved > holder.together ? holder.reserved - holder.together : 0;
+    std::uint64_t sum = 0;
+    for (const auto& [account, bytes] : beyond) sum += bytes;
+    return sum;
+}
+
+Snapshot take_snapshot(const Settings& settings, const std::string& folder, const Gpus* gpus) {
+    Snapshot snapshot;
+    snapshot.gpus_known = gpus != nullptr;
+    if (gpus != nullptr) {
+        snapshot.gpus_failure = gpus->failure;
+        if (gpus->failure.empty() && gpus->list.empty()) snapshot.gpus_failure = "the driver has none";
+        for (const Gpu& gpu : gpus->list) {
+            const Amount amount = amount_for(settings, identity_of(gpu, gpu.ordinal), gpu.total);
+            GpuLoad load{gpu, {}, std::string(amount.origin)};
+            if (amount.limited) load.limit = amount.bytes;
+            snapshot.gpus.push_back(load);
+            add_places(gpu, snapshot.places);
+        }
+    }
+    snapshot.holders = read_holders(folder);
+    sort_by_place(snapshot.holders.holding, snapshot.places);
+    sort_by_place(snapshot.holders.waiting, snapshot.places);
+    snapshot.caches = read_caches(folder, snapshot.holders);
+    return snapshot;
+}
+
+Json json_of(const Snapshot& snapshot) {
+    Json gpus = Json::array(), processes = Json::array(), waiting = Json::array(), caches = Json::array();
+    const auto add_place = [&](Json& row, const std::string& uuid) {
+        const auto found = snapshot.places.find(uuid);
+        const bool known = found != snapshot.places.end();
+        row["index"] = known ? Json(found->second.index) : Json();
+        row["partition"] = known && found->second.partition ? Json(*found->second.partition) : Json();
+    };
+    for (const GpuLoad& load : snapshot.gpus) {
+        const Gpu& gpu = load.gpu;
+        gpus.push_back({{"index", gpu.ordinal < 0 ? Json() : Json(gpu.ordinal)},
+                        {"name", gpu.name},
+                        {"uuid", gpu.uuid},
+                        {"pci", gpu.pci},
+                        {"total", gpu.total},
+                        {"used", gpu.free ? Json(gpu.total - std::min(gpu.total, *gpu.free)) : Json()},
+                        {"reserved_beyond_use", snapshot.reserved_beyond_use(gpu.uuid)},
+                        {"limit", load.limit ? Json(*load.limit) : Json()},
+                        {"origin", load.limit ? Json(load.origin) : Json()}});
+    }
+    for (const Holder& holder : snapshot.holders.holding) {
+        processes.push_back(cli::json_of(holder));
+        add_place(processes.back(), holder.gpu);
+    }
+    for (const WaitingProcess& one : snapshot.holders.waiting) {
+        waiting.push_back(cli::json_of(one));
+        add_place(waiting.back(), one.gpu);
+    }
+    for (const Cache& cache : snapshot.caches) {
+        Json row = {{"pid", cache.pid}, {"command", cache.command}};
+        row.update(cli::json_of(cache.stats));
+        add_place(row, cache.stats.uuid);
+        caches.push_back(row);
+    }
+    return {{"version", 1}, {"gpus", gpus}, {"processes", processes}, {"waiting", waiting}, {"caches", caches}};
+}
+
+}  // namespace cuslice::cli::top

@@ -1,0 +1,68 @@
+// What `cuslice top` shows: all that is known of a machine's GPUs at one moment.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "cli/gpus.h"
+#include "cli/holders.h"
+#include "cli/read_stats.h"
+#include "config/settings.h"
+
+namespace cuslice::cli::top {
+
+/// One GPU of the machine.
+struct GpuLoad {
+    Gpu gpu;
+    /// Bytes that the settings in effect give a program here, and where that comes from; nothing without a limit.
+    std::optional<std::uint64_t> limit;
+    std::string origin;
+};
+
+/// What a ledger's UUID is of.
+struct Place {
+    int index = -1;                // of the GPU, in PCI order
+    std::optional<int> partition;  // of a virtual GPU: which of the GPU's partitions, from 0
+};
+
+/// What one process's caches hold on one GPU.
+struct Cache {
+    int pid = 0;
+    std::string command;
+    GpuStats stats;
+};
+
+/// A job or a group on one GPU: UUID, user, kind and name.
+using AccountName = std::tuple<std::string, unsigned, std::string, std::string>;
+AccountName account_of(const Holder& holder);
+
+struct Snapshot {
+    /// The time of day, as it is shown; empty where none is.
+    std::string clock;
+    /// False: the GPUs were asked for and have not answered yet.
+    bool gpus_known = true;
+    /// Why no GPU can be listed; empty if they can.
+    std::string gpus_failure;
+    std::vector<GpuLoad> gpus;
+    std::map<std::string, Place> places;  // by UUID
+    Holders holders;
+    std::vector<Cache> caches;  // by pid and GPU
+    /// The most that each account was seen to hold since the view began, in bytes; empty where it is a single look.
+    std::map<AccountName, std::uint64_t> peaks;
+
+    /// What jobs and groups have reserved on a GPU and don't use yet, in bytes.
+    std::uint64_t reserved_beyond_use(const std::string& uuid) const;
+};
+
+/// Looks at the ledgers and caches in `folder`. `gpus` is what the machine has answered; null: nothing yet. Of other
+/// users' caches nothing is known.
+Snapshot take_snapshot(const Settings& settings, const std::string& folder, const Gpus* gpus);
+
+/// The one document of `cuslice top --json`.
+Json json_of(const Snapshot& snapshot);
+
+}  // namespace cuslice::cli::top

@@ -1,0 +1,249 @@
+#include "cli/top/view.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "cli/top/grid.h"
+#include "cli/users.h"
+#include "policy/ledger/refusal.h"
+
+namespace cuslice::cli::top {
+namespace {
+
+using Cell = Grid::Cell;
+using Column = Grid::Column;
+
+std::string counted(std::size_t count, const char* one, const char* many) {
+    return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+// "0", of a partition "0/2", and of a GPU that is not in the list the start of its UUID.
+std::string label_of(const Snapshot& snapshot, const std::string& uuid, const Look& look) {
+    constexpr std::size_t kEnough = 12;
+    const auto found = snapshot.places.find(uuid);
+    if (found == snapshot.places.end()) return shown(uuid.substr(0, kEnough), look);
+    const Place& place = found->second;
+    return std::to_string(place.index) + (place.partition ? "/" + std::to_string(*place.partition) : "");
+}
+
+std::string size_or_dash(std::uint64_t bytes) { return bytes == ledger::kNoLimitBytes ? "-" : mib_text(bytes); }
+
+// Of something that is limited.
+Bar bar_of(std::uint64_t used, std::uint64_t beyond, std::uint64_t most) {
+    const bool nearly = static_cast<double>(used) >= 0.9 * static_cast<double>(most);
+    return {used, beyond, most, nearly ? Tone::nearly_full : Tone::used};
+}
+
+// What stands at both ends of a line; the left one gives way.
+Line ends(Span left, const std::string& right, const Look& look) {
+    const std::size_t room = columns_of(right) + 2 < look.width ? look.width - columns_of(right) - 2 : look.width;
+    left.text = clipped(left.text, room, look);
+    const std::size_t width = columns_of(left.text);
+    if (right.empty() || room == look.width) return {std::move(left)};
+    return {std::move(left), {std::string(look.width - width - columns_of(right), ' ')}, {right, Tone::faint}};
+}
+
+Line title(const Snapshot& snapshot, const Look& look) {
+    std::set<std::pair<unsigned, std::string>> jobs, groups;
+    for (const Holder& holder : snapshot.holders.holding)
+        (holder.kind == "group" ? groups : jobs).insert({holder.user, holder.name});
+    std::string text = look.width < 60 ? "" : "cuslice top: ";
+    if (snapshot.gpus_known) text += counted(snapshot.gpus.size(), "GPU", "GPUs") + ", ";
+    text += counted(jobs.size(), "job", "jobs");
+    if (!groups.empty()) text += ", " + counted(groups.size(), "group", "groups");
+    if (!snapshot.holders.waiting.empty()) text += ", " + std::to_string(snapshot.holders.waiting.size()) + " waiting";
+    return ends({text, Tone::heading}, snapshot.clock, look);
+}
+
+// Two lines, and a third where the settings limit a program on this GPU.
+void add_gpu(const Snapshot& snapshot, const GpuLoad& load, const Look& look, Lines& lines) {
+    const Gpu& gpu = load.gpu;
+    const std::string index = gpu.ordinal < 0 ? "?" : std::to_string(gpu.ordinal);
+    lines.push_back(ends({"GPU " + index + "  " + shown(gpu.name, look), Tone::heading},
+                         look.width < 60 ? "" : shown(gpu.uuid.substr(0, 12), look), look));
+
+    const std::uint64_t used = gpu.total - std::min(gpu.total, gpu.free.value_or(gpu.total));
+    const std::uint64_t beyond = snapshot.reserved_beyond_use(gpu.uuid);
+    std::string said;
+    if (!gpu.free)
+        said = mib_text(gpu.total) + " MiB, use unknown";
+    else if (look.width < 70)
+        said = mib_text(used) + "/" + mib_text(gpu.total) + " MiB";
+    else
+        said = mib_text(used) + " of " + mib_text(gpu.total) + " MiB in use" +
+               (beyond != 0 ? ", " + mib_text(beyond) + " more reserved" : "");
+    const std::size_t taken = columns_of(said) + 4;
+    Line bar = {{"  "}};
+    // As wide for every GPU as the longest text leaves.
+    const std::size_t room = look.width < 70 ? look.width - std::min(look.width, taken) : look.width - 52;
+    append_bar(bar, bar_of(used, beyond, gpu.total), std::clamp<std::size_t>(room, 4, 60), look);
+    bar.push_back({"  " + said});
+    lines.push_back(clipped(bar, look));
+    if (load.limit)
+        lines.push_back(clipped(
+            Line{{"  limit of a program here: " + mib_text(*load.limit) + " MiB, from " + shown(load.origin, look),
+                  Tone::faint}},
+            look));
+}
+
+void add_gpus(const Snapshot& snapshot, const Look& look, Lines& lines) {
+    if (!snapshot.gpus_known) lines.push_back({{"Asking which GPUs there are ...", Tone::faint}});
+    if (!snapshot.gpus_failure.empty())
+        lines.push_back(
+            clipped(Line{{"No GPU can be listed: " + shown(snapshot.gpus_failure, look), Tone::warning}}, look));
+    for (const GpuLoad& load : snapshot.gpus) add_gpu(snapshot, load, look, lines);
+}
+
+// Those of one account, which stand next to one another.
+using Members = std::vector<const Holder*>;
+
+Cell peak_cell(const Snapshot& snapshot, const Holder& holder) {
+    const auto found = snapshot.peaks.find(account_of(holder));
+    return {found == snapshot.peaks.end() ? "-" : mib_text(found->second)};
+}
+
+void add_account(const Snapshot& snapshot, const Members& members, const Look& look, Grid& grid) {
+    const Holder& first = *members.front();
+    const bool alone = members.size() == 1, group = first.kind == "group";
+    const std::string name = shown(first.name, look);
+    std::string command = alone ? shown(first.command, look) : std::to_string(members.size()) + " processes";
+    if (group) command = "group " + name + ": " + command;
+    const std::uint64_t most = first.limit == ledger::kNoLimitBytes ? 0 : first.limit;
+    const std::uint64_t beyond = first.reserved > first.together ? first.reserved - first.together : 0;
+    grid.add({{label_of(snapshot, first.gpu, look)},
+              {shown(user_name(first.user), look)},
+              {alone ? std::to_string(first.pid) : "-"},
+              {command},
+              {mib_text(first.together)},
+              peak_cell(snapshot, first),
+              {mib_text(first.reserved)},
+              {size_or_dash(first.limit)},
+              {"", Tone::plain, bar_of(first.together, beyond, most)},
+              {alone ? age_text(first.idle_seconds) : ""},
+              {group ? "group" : name, Tone::faint}});
+    if (alone) return;
+    for (const Holder* member : members)
+        grid.add({{},
+                  {},
+                  {std::to_string(member->pid)},
+                  {"  " + shown(member->command, look)},
+                  {mib_text(member->used)},
+                  {},
+                  {},
+                  {},
+                  {"", Tone::plain, Bar{member->used, 0, most}},
+                  {age_text(member->idle_seconds)},
+                  {}});
+}
+
+void add_section(const char* heading, const Grid& grid, const Look& look, Lines& lines) {
+    if (grid.empty()) return;
+    lines.emplace_back();
+    lines.push_back(clipped(Line{{heading, Tone::heading}, {"  (MiB)", Tone::faint}}, look));
+    for (Line& line : grid.draw(look)) lines.push_back(std::move(line));
+}
+
+void add_jobs(const Snapshot& snapshot, const Look& look, Lines& lines) {
+    const auto& holding = snapshot.holders.holding;
+    Grid grid({Column{"GPU"},
+               {"USER", 1, false, 4},
+               {"PID", 0, true},
+               {"COMMAND", 0, false, 8},
+               {"USED", 0, true},
+               {"PEAK", snapshot.peaks.empty() ? Grid::kHidden : 3u, true},
+               {"RESERVED", 4, true},
+               {"LIMIT", 0, true},
+               {"", 2, false, 10, 30},
+               {"IDLE", 5, true},
+               {"NAME", 6}});
+    for (std::size_t i = 0; i < holding.size();) {
+        Members members;
+        for (; i < holding.size() && (members.empty() || account_of(holding[i]) == account_of(*members.front())); ++i)
+            members.push_back(&holding[i]);
+        add_account(snapshot, members, look, grid);
+    }
+    if (grid.empty()) {
+        const char* const text = snapshot.holders.failures.empty() ? "No job or group holds or reserves anything here."
+                                                                   : "Who holds what here could not be seen.";
+        lines.emplace_back();
+        lines.push_back(clipped(Line{{text, Tone::faint}}, look));
+    }
+    add_section("JOBS AND GROUPS", grid, look, lines);
+}
+
+void add_waiting(const Snapshot& snapshot, const Look& look, Lines& lines) {
+    Grid grid({Column{"GPU"},
+               {"QUEUE", 3, true},
+               {"USER", 1, false, 4},
+               {"PID", 0, true},
+               {"COMMAND", 0, false, 8},
+               {"WANTS", 0, true},
+               {"SINCE", 2, true},
+               {"PASSED", 4, true}});
+    for (const WaitingProcess& one : snapshot.holders.waiting)
+        grid.add({{label_of(snapshot, one.gpu, look)},
+                  {std::to_string(one.position)},
+                  {shown(user_name(one.waiter.user), look)},
+                  {std::to_string(one.waiter.pid)},
+                  {shown(one.waiter.command, look)},
+                  {mib_text(one.waiter.bytes)},
+                  {age_text(ledger::seconds_since(one.waiter.since))},
+                  {std::to_string(one.past)}});
+    add_section("WAITING", grid, look, lines);
+}
+
+void add_caches(const Snapshot& snapshot, const Look& look, Lines& lines) {
+    Grid grid({Column{"GPU"},
+               {"PID", 0, true},
+               {"COMMAND", 0, false, 8},
+               {"LIVE", 0, true},
+               {"HELD", 0, true},
+               {"PEAK", 1, true},
+               {"MODE", 3},
+               {"", 2, false, 10, 30}});
+    for (const Cache& cache : snapshot.caches) {
+        const Statistics& s = cache.stats.statistics;
+        const std::uint64_t live = s.allocated.current, held = s.reserved.current;
+        grid.add({{label_of(snapshot, cache.stats.uuid, look)},
+                  {std::to_string(cache.pid)},
+                  {shown(cache.command, look)},
+                  {mib_text(live)},
+                  {mib_text(held)},
+                  {mib_text(s.reserved.peak)},
+                  {mode_of(cache.stats)},
+                  {"", Tone::plain, Bar{live, held > live ? held - live : 0, s.reserved.peak}}});
+    }
+    add_section("CACHES", grid, look, lines);
+}
+
+}  // namespace
+
+Lines draw(const Snapshot& snapshot, const Look& look) {
+    Lines lines = {title(snapshot, look)};
+    add_gpus(snapshot, look, lines);
+    add_jobs(snapshot, look, lines);
+    add_waiting(snapshot, look, lines);
+    add_caches(snapshot, look, lines);
+    for (const std::string& failure : snapshot.holders.failures)
+        lines.push_back(clipped(Line{{shown(failure, look), Tone::warning}}, look));
+    return lines;
+}
+
+Lines scrolled(const Lines& lines, std::size_t rows, std::size_t& offset, const Look& look) {
+    const std::size_t body = lines.size() - 1, room = rows > 2 ? rows - 2 : 1;
+    offset = std::min(offset, body > room ? body - room : 0);
+    const std::size_t end = std::min(offset + room, body), more = body - end;
+    Lines part = {lines.front()};
+    for (std::size_t i = offset; i < end; ++i) part.push_back(lines[i + 1]);
+    part.resize(room + 1);
+    std::string keys = "q quits";
+    if (body > room) keys += look.utf8 ? "  ↑ ↓ PgUp PgDn" : "  arrows, PgUp, PgDn";
+    std::string left_out = offset != 0 ? std::to_string(offset) + " above" : "";
+    if (more != 0)
+        left_out += (offset != 0 ? ", " : "") + std::string(look.utf8 ? "… " : "") + std::to_string(more) + " more";
+    part.push_back(ends({keys, Tone::faint}, left_out, look));
+    return part;
+}
+
+}  // namespace cuslice::cli::top
