@@ -6,6 +6,8 @@ namespace cuslice::cli::top {
 namespace {
 
 constexpr std::size_t kGap = 2;
+// The last rank of what is shown before texts get all the room that they need.
+constexpr unsigned kWanted = 2;
 
 }  // namespace
 
@@ -19,20 +21,25 @@ std::vector<std::size_t> Grid::widths(std::size_t width) const {
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return columns_[a].rank < columns_[b].rank; });
     std::size_t taken = 0;
+    const auto stretch = [&](std::size_t i) {
+        const std::size_t more = taken < width ? std::min(natural[i] - chosen[i], width - taken) : 0;
+        chosen[i] += more;
+        taken += more;
+    };
     for (const std::size_t i : order) {
         if (columns_[i].rank == kHidden) break;
+        // A text that is cut off is worth more than a column that can be done without.
+        if (columns_[i].rank > kWanted)
+            for (const std::size_t before : order)
+                if (chosen[before] != 0 && columns_[before].most == 0) stretch(before);
         const std::size_t least = columns_[i].least != 0 ? std::min(columns_[i].least, natural[i]) : natural[i];
         const std::size_t gap = taken == 0 ? 0 : kGap;
         if (columns_[i].rank != 0 && taken + gap + least > width) break;
         chosen[i] = least;
         taken += gap + least;
     }
-    for (const std::size_t i : order) {
-        if (chosen[i] == 0 || taken >= width) continue;
-        const std::size_t more = std::min(natural[i] - chosen[i], width - taken);
-        chosen[i] += more;
-        taken += more;
-    }
+    for (const std::size_t i : order)
+        if (chosen[i] != 0) stretch(i);
     return chosen;
 }
 
