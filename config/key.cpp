@@ -40,7 +40,7 @@ constexpr KeyTraits kKeys[] = {
     {Key::log, "log", "CUSLICE_LOG", false, true, false, false, "LEVEL[:FILE]", "warn",
      "messages to log: warn, info or debug; to stderr or appended to FILE"},
     {Key::summary, "summary", "CUSLICE_SUMMARY", false, true, false, true, "yes|no", "no",
-     "when a process ends, say how much of each limit it has used at most"},
+     "when a process ends, say how much of each limit it used and what held most"},
     {Key::record, "record", "CUSLICE_RECORD", false, true, false, false, "FILE", "none",
      "log every allocation and free to a new file in RMM's format; %p in its name is the pid"},
     {Key::config, "config", "CUSLICE_CONFIG", false, false, false, false, "FILE", "none", "a file with settings"},

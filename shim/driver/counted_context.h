@@ -4,6 +4,7 @@
 
 #include "policy/base/page_vector.h"
 #include "shim/driver/counted.h"
+#include "shim/driver/holdings.h"
 #include "shim/driver/recorded.h"
 #include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/gpu/visit.h"
@@ -18,6 +19,7 @@ class Ending {
   public:
     Ending(VirtualGpu* gpu, CUcontext context) : gpu_(gpu && gpu->limited() ? gpu : nullptr), context_(context) {
         if (!gpu_) return;
+        note_holdings();
         gpu_->budget().begin_release();
         hook_frame.reserving = &gpu_->budget();
         gpu_state().allocations.erase_context(gpu_state().contexts.known_id(context), take, this);

@@ -1,6 +1,7 @@
 // The virtual memory API, which PyTorch's expandable segments and NCCL allocate by.
 #include "shim/driver/counted_physical.h"
 #include "shim/driver/export.h"
+#include "shim/driver/holdings.h"
 
 namespace cuslice {
 
@@ -60,6 +61,7 @@ CUSLICE_HOOK(cuMemRetainAllocationHandle, handle, address) {
 CUSLICE_HOOK(cuMemRelease, handle) {
     const HookEntry entry;
     if (!entry.counts()) return CUSLICE_REAL(cuMemRelease)(handle);
+    note_holdings();
     const PhysicalMemory::Change change = physical_memory().release(handle);
     if (!change.noted) return imported_given_back(CUSLICE_REAL(cuMemRelease)(handle));
     const CUresult result = CUSLICE_REAL(cuMemRelease)(handle);
@@ -81,6 +83,7 @@ CUSLICE_HOOK(cuMemMap, address, size, offset, handle, flags) {
 CUSLICE_HOOK(cuMemUnmap, address, size) {
     const HookEntry entry;
     if (!entry.counts()) return CUSLICE_REAL(cuMemUnmap)(address, size);
+    note_holdings();
     PhysicalMemory::Unmapping gone;
     physical_memory().unmap(address, size, &gone);
     if (!gone.mappings.size()) return imported_given_back(CUSLICE_REAL(cuMemUnmap)(address, size));

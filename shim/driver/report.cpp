@@ -12,6 +12,7 @@
 #include "policy/base/kernel_clock.h"
 #include "policy/budget/refusal_notices.h"
 #include "shim/driver/dump.h"
+#include "shim/driver/holdings.h"
 #include "shim/log.h"
 #include "shim/process/process.h"
 #include "virtual_gpu/driver/scratch.h"
@@ -22,44 +23,6 @@
 namespace cuslice {
 
 namespace {
-
-constexpr std::string_view kKinds[] = {"cuMemAlloc", "cuMemAllocPitch", "cuMemAllocManaged", "exported", "arrays"};
-constexpr std::size_t kKindCount = sizeof(kKinds) / sizeof(kKinds[0]);
-
-struct Holdings {
-    int gpu;
-    std::uint64_t bytes[kKindCount];
-    std::uint64_t blocks[kKindCount];
-};
-
-void add_up(const Allocation& allocation, void* argument) {
-    auto& sum = *static_cast<Holdings*>(argument);
-    if (allocation.gpu != sum.gpu || allocation.kind >= kKindCount || allocation.bytes == 0) return;
-    sum.bytes[allocation.kind] += allocation.bytes;
-    sum.blocks[allocation.kind]++;
-}
-
-// "cuMemAlloc 512.0 MiB in 3 blocks": one part of who holds what.
-void append_part(LogLine& line, std::string_view who, std::uint64_t bytes, std::uint64_t blocks) {
-    if (!bytes) return;
-    line.append(line.view().back() == '(' ? "" : ", ").append(who).append(' ').append(format_size(bytes).view());
-    if (blocks) line.append(" in ").append_number(blocks).append(blocks == 1 ? " block" : " blocks");
-}
-
-void append_holdings(LogLine& line, const VirtualGpu& gpu, const MemoryPools& pools) {
-    Holdings sum{gpu.ordinal(), {}, {}};
-    gpu_state().allocations.for_each(add_up, &sum);
-    line.append('(');
-    if (!gpu.slice().plus_context) append_part(line, "contexts and modules", gpu.driver_footprint(), 0);
-    for (std::size_t kind = 0; kind < kKindCount; kind++)
-        append_part(line, kKinds[kind], sum.bytes[kind], sum.blocks[kind]);
-    std::uint64_t count = 0;
-    const std::uint64_t created = gpu_state().physical_memory.held_on(gpu.ordinal(), &count);
-    append_part(line, "cuMemCreate", created, count);
-    append_part(line, "memory pools and graphs", pools.charged(), 0);
-    if (line.view().back() == '(') line.append("nothing yet");
-    line.append(')');
-}
 
 // The first of each for a GPU, however many threads come at once.
 class OncePerGpu {
@@ -74,6 +37,7 @@ constinit OncePerGpu logged, placed, short_of, unmapped, unmeasured, unlimited;
 constinit std::atomic<pid_t> used_in{0};  // the process that has contexts: not a forked child
 
 constinit RefusalNotices refusals[Process::kMaxGpus];
+constinit std::atomic<std::uint64_t> refusal_counts[Process::kMaxGpus];
 constinit std::atomic<pid_t> refused_in{0};  // a forked child has its parent's notices
 
 // One more than the index that NVML had; 0: it was not asked, -1: it had none.
@@ -159,6 +123,12 @@ bool say_context_too_large(LogLevel level, Function function, const VirtualGpu& 
     return true;
 }
 
+// At which the program's end is worth a line.
+LogLevel summary_level() {
+    const Entry* const summary = find(process().settings(), Key::summary);
+    return summary && summary->number ? LogLevel::warn : LogLevel::info;
+}
+
 }  // namespace
 
 CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::uint64_t asked) {
@@ -169,6 +139,8 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     RefusalNotices& notices = refusals[gpu.ordinal()];
+    refusal_counts[gpu.ordinal()].fetch_add(1, std::memory_order_relaxed);
+    note_holdings();
     refused_in.store(getpid(), std::memory_order_relaxed);
     const bool shown = notices.shows({static_cast<std::uint64_t>(function), why.requested}, coarse_clock());
     const LogLevel level = shown ? LogLevel::warn : LogLevel::debug;
@@ -186,7 +158,8 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
     if (why.of == LimitOf::whole_gpu) line.append(" of the whole GPU");
     line.append(" are in use ");
     if (why.of == LimitOf::whole_gpu) line.append("by this part ");
-    append_holdings(line, full, full.pools());
+    append_holdings(line.append('('), holdings_of(full));
+    line.append(')');
     if (why.others)
         line.append(", ").append(format_size(why.others).view()).append(" by other processes (see cuslice ps)");
     if (full.slice().plus_context)
@@ -220,9 +193,9 @@ void report_last_refusals() {
 }
 
 void report_use() {
-    const Entry* const summary = find(process().settings(), Key::summary);
-    const LogLevel level = summary && summary->number ? LogLevel::warn : LogLevel::info;
+    const LogLevel level = summary_level();
     if (!wants(level) || used_in.load(std::memory_order_relaxed) != getpid()) return;
+    note_holdings();
     for (int i = 0, count = process().gpu_count(); i < count; i++) {
         const VirtualGpu& gpu = process().gpu(i);
         const std::uint64_t limit = gpu.limit(), most = std::min(gpu.most_used(), limit);
@@ -233,6 +206,15 @@ void report_use() {
         line.append(format_size(limit).view()).append(" limit");
         if (most < limit)
             line.append("; at least ").append(format_size(limit - most).view()).append(" were never asked for");
+        if (Holdings holdings = most_held(gpu); holdings.count) {
+            holdings.sort();
+            append_holdings(line.append("; what held most: "), holdings);
+        }
+        if (const std::uint64_t refused = refusal_counts[i].load(std::memory_order_relaxed))
+            line.append("; ")
+                .append_number(refused)
+                .append(refused == 1 ? " request was" : " requests were")
+                .append(" refused");
         log_line(level, line);
     }
 }
@@ -366,6 +348,7 @@ std::string_view short_pci(std::string_view pci) {
 
 void log_slice(VirtualGpu& gpu, CUcontext context) {
     used_in.store(getpid(), std::memory_order_relaxed);
+    if (wants(summary_level())) watch_holdings();
     say_unmeasured(gpu);
     say_unlimited(gpu);
     if (!wants(LogLevel::info) || !logged.first(gpu)) return;

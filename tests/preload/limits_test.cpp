@@ -292,13 +292,41 @@ TEST_CASE("at its end a process says how much of its limit it used at most, wher
     CHECK(
         some[0] ==
         "cuslice: GPU 0 (NVIDIA GeForce 940MX): this process used at most 593.5 MiB of the 1024.0 MiB limit; at least "
-        "430.5 MiB were never asked for");
+        "430.5 MiB were never asked for; what held most: contexts and modules 300.0 MiB, cuMemAlloc 256.0 MiB in 1 "
+        "block");
     CHECK(said({limit, "CUSLICE_LOG=info"}, 256 * kMiB) == some);
     const Words most = said({limit, summary}, 686 * kMiB);
     REQUIRE(most.size() == 1);
     CHECK(most[0].find("used at most 1023.5 MiB of the 1024.0 MiB limit") != std::string::npos);
+    CHECK(most[0].ends_with("; what held most: cuMemAlloc 686.0 MiB in 1 block, contexts and modules 300.0 MiB"));
     CHECK(said({limit}, 256 * kMiB).empty());
     CHECK(said({summary}, 256 * kMiB).empty());
+}
+
+TEST_CASE("the summary says what held most while most was held, and how much was refused") {
+    const auto said = [](const std::string& setting, const Words& commands) {
+        const Folder books;
+        auto guest = start("1xlaptop-2g", books, {"CUSLICE_LIMIT=1024MiB", "CUSLICE_SUMMARY=yes", setting}, 1);
+        for (const std::string& command : commands) guest->code(command);
+        CHECK(guest->finish() == 0);
+        for (const std::string& line : guest->complaints())
+            if (const std::size_t at = line.find("what held most: "); at != line.npos) return line.substr(at + 16);
+        return std::string();
+    };
+    const std::string large = bytes(512 * kMiB), small = bytes(32 * kMiB), context = "contexts and modules 300.0 MiB";
+    // What is held at the end counts, and what was freed before it only if it was more.
+    CHECK(said("CUSLICE_LOG=warn", {"alloc a " + large}) == "cuMemAlloc 512.0 MiB in 1 block, " + context);
+    CHECK(said("CUSLICE_LOG=warn", {"alloc a " + large, "free a", "alloc b " + small, "alloc c " + small}) ==
+          "cuMemAlloc 512.0 MiB in 1 block, " + context);
+    CHECK(said("CUSLICE_LOG=warn", {"alloc a " + small, "free a", "alloc b " + large, "alloc c " + small}) ==
+          "cuMemAlloc 544.0 MiB in 2 blocks, " + context);
+    CHECK(said("CUSLICE_LOG=warn", {"alloc a " + large, "alloc b " + large, "alloc b " + large, "freeall"}) ==
+          "cuMemAlloc 512.0 MiB in 1 block, " + context + "; 2 requests were refused");
+    CHECK(said("CUSLICE_LOG=warn", {"alloc a " + small, "alloc b " + bytes(2048 * kMiB)}) ==
+          context + ", cuMemAlloc 32.0 MiB in 1 block; 1 request was refused");
+    // With a cache, its segments.
+    CHECK(said("CUSLICE_ALLOCATOR=growth", {"alloc a " + large, "freeall"}) ==
+          "cuMemAlloc 512.0 MiB in 1 block, " + context);
 }
 
 }  // namespace

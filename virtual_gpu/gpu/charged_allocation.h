@@ -2,6 +2,7 @@
 #include "policy/budget/reservation.h"
 #include "virtual_gpu/driver/cuda_api.h"
 #include "virtual_gpu/gpu/allocation_kind.h"
+#include "virtual_gpu/gpu/before_freeing.h"
 #include "virtual_gpu/gpu/gpu_state.h"
 #include "virtual_gpu/gpu/virtual_gpu.h"
 
@@ -38,6 +39,8 @@ inline void release_freed(VirtualGpu& gpu, const Allocation& freed) {
 // the bytes: between the first two another thread may get the address again and record it, which the table keeps apart.
 template <typename Call, typename Release>
 CUresult charged_free(CUdeviceptr address, Call call, Release release) {
+    if (void (*const note)() = before_freeing.load(std::memory_order_relaxed)) [[unlikely]]
+        note();
     gpu_state().frees.begin();
     const CUresult result = call();
     release(result, result == CUDA_SUCCESS ? gpu_state().allocations.erase(address) : Allocation{});

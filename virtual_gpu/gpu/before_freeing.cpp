@@ -1,0 +1,7 @@
+#include "virtual_gpu/gpu/before_freeing.h"
+
+namespace cuslice {
+
+constinit std::atomic<void (*)()> before_freeing{nullptr};
+
+}  // namespace cuslice
