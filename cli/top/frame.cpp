@@ -4,6 +4,7 @@
 #include <wchar.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "config/printable.h"
 
@@ -100,7 +101,7 @@ void append_bar(Line& line, const Bar& bar, std::size_t columns, const Look& loo
     const auto eighths = [&](std::uint64_t bytes) -> std::size_t {
         if (bar.most == 0 || bytes == 0) return 0;
         const double part = static_cast<double>(std::min(bytes, bar.most)) / static_cast<double>(bar.most);
-        return std::max<std::size_t>(static_cast<std::size_t>(part * static_cast<double>(columns * 8) + 0.5), 1);
+        return std::max<std::size_t>(static_cast<std::size_t>(std::lround(part * static_cast<double>(columns * 8))), 1);
     };
     const std::size_t filled = eighths(bar.used);
     std::size_t drawn = look.utf8 ? filled / 8 : std::max<std::size_t>((filled + 4) / 8, filled != 0 ? 1 : 0);
