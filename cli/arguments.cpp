@@ -152,13 +152,13 @@ bool parse_pid(const std::string& text, int& pid) {
     return failure == std::errc() && end == text.data() + text.size() && pid > 0;
 }
 
-// Shorter would be work for nobody: no eye follows it.
+// Shorter would be work for nobody, as no eye follows it, and longer is no live view.
 bool parse_interval(const std::string& text, std::uint64_t& milliseconds) {
-    constexpr std::uint64_t kLeast = 100;
+    constexpr std::uint64_t kLeast = 100, kMost = 86'400'000;
     bool automatic = false;
     Reason unused;
     return text != "no" && parse_value(Key::idle_release, text, milliseconds, automatic, unused) &&
-           milliseconds >= kLeast;
+           milliseconds >= kLeast && milliseconds <= kMost;
 }
 
 int parse_options(Words words, Arguments& arguments, ConfigError& error) {
@@ -230,7 +230,7 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     if (command == Command::stats && !parse_pid(pid, arguments.pid))
         return usage(error, pid.empty() ? "stats" : pid, "a process id is needed: cuslice stats PID");
     if (command == Command::top && app.count("--interval") != 0 && !parse_interval(interval, arguments.interval))
-        return usage(error, "--interval " + interval, "a time of at least 100ms is needed: 500ms, 2s, 1m");
+        return usage(error, "--interval " + interval, "a time from 100ms to 24h is needed: 500ms, 2s, 1m");
     if (!takes_program(command)) {
         return rest.empty() ? 0 : usage(error, rest.back(), "not expected here: this command takes options only");
     }

@@ -81,6 +81,8 @@ TEST_CASE("bash completes commands, options, values and the program") {
     CHECK(offered("cuslice run --limit 4GiB --free d") == Words{"deferred"});
     CHECK(offered("cuslice run --limit ''").empty());
     CHECK(offered("cuslice config --json --gpus a") == Words{"any", "all"});
+    CHECK(offered("cuslice top --o") == Words{"--once"});
+    CHECK(offered("cuslice top --interval ''").empty());
     CHECK(offered("cuslice help sta") == Words{"stats"});
     CHECK(offered("cuslice completion f") == Words{"fish"});
     CHECK(offers("cuslice run --wait bas", "bash"));
@@ -133,6 +135,10 @@ TEST_CASE("the manual has every option, variable and key, and troff has nothing 
     }
     for (const auto& [name, command_of, summary] : cli::command_names())
         CHECK(contains(options, ".TP\n" + std::string(name) + "\n"));
+    for (const std::string own : {"--json", "--job NAME", "--interval TIME", "--once"}) {
+        INFO(own);
+        CHECK(contains(options, ".TP\n" + own + "\n"));
+    }
     const std::string wrong = cuslice({"help", "--man", "x"}).err;
     CHECK(wrong == "cuslice: x: no such page: cuslice help --man [cuslice|cuslice.toml]\n");
     if (tool("groff").empty()) return skip("there is no groff here");
