@@ -30,6 +30,10 @@ void append_time_of_day(RowText& text, std::uint64_t microseconds) {
     append_padded(text.append('.'), microseconds % kSecond, 6);
 }
 
+void append_known(RowText& text, std::uint64_t number) {
+    if (number != Row::kNotKnown) text.append_number(number);
+}
+
 }  // namespace
 
 void append_row(RowText& text, const Row& row) {
@@ -40,6 +44,10 @@ void append_row(RowText& text, const Row& row) {
     append_hexadecimal(text, row.address);
     text.append(',').append_number(row.bytes).append(',');
     append_hexadecimal(text, row.stream);
+    text.append(',').append(row.gpu).append(',');
+    append_known(text, row.limit);
+    text.append(',');
+    append_known(text, row.held);
     text.append('\n');
 }
 

@@ -1,5 +1,5 @@
-// What a program allocates and frees, as lines of text in the form that RMM's logging_resource_adaptor writes and its
-// REPLAY_BENCHMARK reads.
+// What a program allocates and frees, as lines of text: the columns that RMM's logging_resource_adaptor writes and its
+// REPLAY_BENCHMARK reads by their names, and behind them which GPU it was on and how its slice stood.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,19 @@ struct Row {
     std::uint64_t address = 0;  // 0: none, of an allocation that was refused
     std::uint64_t bytes = 0;    // as the program asked for them
     std::uint64_t stream = 0;   // its handle; 0: the default stream, or none
+    // What is not known is left empty.
+    static constexpr std::uint64_t kNotKnown = ~0ull;
+    std::string_view gpu;             // its UUID, as the program sees it
+    std::uint64_t limit = kNotKnown;  // bytes of it that may be held, as it is now
+    std::uint64_t held = kNotKnown;   // bytes that this process holds of them when the row is written
 };
 
-inline constexpr std::string_view kHeader = "Thread,Time,Action,Pointer,Size,Stream\n";
+inline constexpr std::string_view kHeader = "Thread,Time,Action,Pointer,Size,Stream,GPU,Limit,Held\n";
 
 /// Holds the longest row, and a second one that goes with it.
-using RowText = FixedText<256>;
+using RowText = FixedText<512>;
 
-/// "812,09:12:03.000417,allocate,0x7f3a40000000,1048576,0x0" and a newline.
+/// "812,09:12:03.000417,allocate,0x7f3a40000000,1048576,0x0,GPU-5f…,4294967296,546308096" and a newline.
 void append_row(RowText& text, const Row& row);
 
 }  // namespace cuslice::trace

@@ -63,14 +63,24 @@ bool on_device(CUdeviceptr address) {
     return type != CU_MEMORYTYPE_HOST;
 }
 
-// No context's end frees it. What is captured is a part of a graph, which gets memory when it is launched.
+// Of memory from a pool that isn't ours to pay for, or of a GPU without a limit.
+VirtualGpu* gpu_of_address(CUdeviceptr address) {
+    int ordinal = -1;
+    CUSLICE_REAL(cuPointerGetAttribute)(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+    return process().gpu_of(ordinal);
+}
+
+// No context's end frees it. What is captured is a part of a graph, which gets memory when it is launched. `call` is
+// given where to say which GPU it was for.
 template <typename Form, typename Call>
 CUresult recorded_async(const CUdeviceptr* pointer, std::uint64_t bytes, CUstream stream, Call call) {
     const RecordedCall recorded;
-    const CUresult result = call();
+    VirtualGpu* gpu = nullptr;
+    const CUresult result = call(gpu);
     if (!recorded.records() || !pointer || (result == CUDA_SUCCESS && !on_device(*pointer)) || captures<Form>(stream))
         return result;
-    note_allocation(result, result == CUDA_SUCCESS ? *pointer : 0, bytes, number_of(stream, Form::per_thread), 0);
+    if (!gpu && result == CUDA_SUCCESS) gpu = gpu_of_address(*pointer);
+    note_allocation(result, result == CUDA_SUCCESS ? *pointer : 0, bytes, number_of(stream, Form::per_thread), 0, gpu);
     return result;
 }
 
@@ -95,10 +105,10 @@ CUresult allocate_in(Function function, VirtualGpu* gpu, CUmemoryPool pool, CUde
 
 template <typename Form>
 constexpr auto allocate = [](auto real, CUdeviceptr* dptr, std::size_t bytesize, CUstream stream) {
-    return recorded_async<Form>(dptr, bytesize, stream, [&] {
+    return recorded_async<Form>(dptr, bytesize, stream, [&](VirtualGpu*& gpu) {
         const HookEntry entry;
         if (!entry.counts()) return real(dptr, bytesize, stream);
-        VirtualGpu* gpu = gpu_of_stream<Form>(stream);
+        gpu = gpu_of_stream<Form>(stream);
         CUmemoryPool pool = nullptr;
         if (!gpu || !gpu->limited() || CUSLICE_REAL(cuDeviceGetMemPool)(&pool, gpu->device()) != CUDA_SUCCESS)
             return real(dptr, bytesize, stream);
@@ -110,10 +120,11 @@ constexpr auto allocate = [](auto real, CUdeviceptr* dptr, std::size_t bytesize,
 template <typename Form>
 constexpr auto allocate_from =
     [](auto real, CUdeviceptr* dptr, std::size_t bytesize, CUmemoryPool pool, CUstream stream) {
-        return recorded_async<Form>(dptr, bytesize, stream, [&] {
+        return recorded_async<Form>(dptr, bytesize, stream, [&](VirtualGpu*& gpu) {
             const HookEntry entry;
-            return allocate_in<Form>(real.function, entry.counts() ? gpu_of_pool(pool) : nullptr, pool, dptr, bytesize,
-                                     stream, [&](CUdeviceptr* made) { return real(made, bytesize, pool, stream); });
+            if (entry.counts()) gpu = gpu_of_pool(pool);
+            return allocate_in<Form>(real.function, gpu, pool, dptr, bytesize, stream,
+                                     [&](CUdeviceptr* made) { return real(made, bytesize, pool, stream); });
         });
     };
 

@@ -40,13 +40,14 @@ inline std::uint64_t number_of(CUstream stream, bool per_thread) {
     return reinterpret_cast<std::uintptr_t>(stream || !per_thread ? stream : CU_STREAM_PER_THREAD);
 }
 
-// The result of an allocation. `bytes`: as the program asked for them.
+// The result of an allocation. `bytes`: as the program asked for them; `gpu` may be null, when it isn't known.
 inline void note_allocation(CUresult result, std::uint64_t address, std::uint64_t bytes, std::uint64_t stream,
-                            Contexts::Id context) {
+                            Contexts::Id context, const VirtualGpu* gpu) {
+    const int ordinal = gpu ? gpu->ordinal() : Recording::kNoGpu;
     if (result == CUDA_SUCCESS && address)
-        process().recording().allocated({address, bytes, context}, stream);
+        process().recording().allocated({address, bytes, context, ordinal}, stream);
     else if (result == CUDA_ERROR_OUT_OF_MEMORY)
-        process().recording().refused(bytes, stream);
+        process().recording().refused(bytes, stream, ordinal);
 }
 
 // An allocation of the current context's. `bytes` is asked after the call.
@@ -54,8 +55,9 @@ template <typename Pointer, typename Bytes, typename Call>
 CUresult recorded_allocation(const Pointer* pointer, Bytes bytes, Call call) {
     const RecordedCall recorded;
     const CUresult result = call();
-    if (recorded.records() && pointer)
-        note_allocation(result, result == CUDA_SUCCESS ? *pointer : 0, bytes(result), 0, process().current().context);
+    if (!recorded.records() || !pointer) return result;
+    const Process::Current& current = process().current();
+    note_allocation(result, result == CUDA_SUCCESS ? *pointer : 0, bytes(result), 0, current.context, current.gpu);
     return result;
 }
 

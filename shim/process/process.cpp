@@ -375,6 +375,19 @@ bool Process::split_visible(FoundGpus& found, ConfigError& error) {
     return true;
 }
 
+namespace {
+
+// What a recording says of a GPU in each row.
+void describe_row(int ordinal, trace::Row& row) {
+    VirtualGpu& gpu = process().gpu(ordinal);
+    row.gpu = gpu.identity().uuid;
+    if (!gpu.limited()) return;
+    row.limit = gpu.limit();
+    row.held = gpu.budget().used();
+}
+
+}  // namespace
+
 void Process::open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& identity, std::uint64_t total) {
     char name[96] = "";
     CUSLICE_PHYSICAL(cuDeviceGetName)(name, sizeof(name), part.gpu);
@@ -436,7 +449,7 @@ bool Process::open_gpus() {
         count++;
     }
     const std::string_view record = has_more_rights() ? std::string_view() : record_file(settings());
-    if (!record.empty()) recording_.start(record);
+    if (!record.empty()) recording_.start(record, describe_row);
     limits_.store(limits || !record.empty(), std::memory_order_relaxed);
     features_.store(static_cast<unsigned char>((caching ? kCaching : 0) | (record.empty() ? 0 : kRecording) |
                                                (plus_context ? kPlusContext : 0)),

@@ -10,16 +10,10 @@ namespace {
 
 constexpr std::uint64_t kUnit = AllocationTable::kUnit;
 
-// The table counts in units. By how much a size is short of them is kept in the numbers that are the caller's own.
-Allocation packed(const Recording::Block& block) {
-    const std::uint64_t rounded = (block.bytes + kUnit - 1) / kUnit * kUnit, short_of = rounded - block.bytes;
-    return {block.address, rounded, block.context, static_cast<std::uint8_t>(short_of % 64),
-            static_cast<std::uint8_t>(short_of / 64)};
-}
-Recording::Block unpacked(const Allocation& allocation) {
-    const std::uint64_t short_of = allocation.kind * 64u + allocation.gpu;
-    return {allocation.address, allocation.bytes - short_of, allocation.context};
-}
+// Blocks that no context's end frees have a number for each GPU in a context's place, from the end. A context would be
+// the 65,471st of the process to have one of them; its end frees nothing here.
+constexpr unsigned kFirstShared = 0x10000 - Recording::kMaxGpus - 1;
+constexpr bool is_shared(unsigned context) { return context >= kFirstShared; }
 
 // Asked once: a child writes no rows.
 std::uint32_t this_thread() {
@@ -28,21 +22,43 @@ std::uint32_t this_thread() {
     return number;
 }
 
-trace::Row row_of(trace::Action action, std::uint64_t address, std::uint64_t bytes, std::uint64_t stream) {
-    timespec now{};
-    clock_gettime(CLOCK_REALTIME, &now);
-    return {this_thread(),
-            static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000,
-            action,
-            address,
-            bytes,
-            stream};
-}
-
 }  // namespace
 
-void Recording::start(std::string_view file) {
+// The table counts in units. By how much a size is short of them is kept in the numbers that are the caller's own.
+Allocation Recording::packed(const Block& block) {
+    const std::uint64_t rounded = (block.bytes + kUnit - 1) / kUnit * kUnit, short_of = rounded - block.bytes;
+    const auto gpu = static_cast<unsigned>(block.gpu + 1);
+    const unsigned context = block.context == 0 || is_shared(block.context) ? kFirstShared + gpu : block.context;
+    gpus_[context].store(static_cast<std::uint8_t>(gpu), std::memory_order_relaxed);
+    return {block.address, rounded, static_cast<Contexts::Id>(context), static_cast<std::uint8_t>(short_of % 64),
+            static_cast<std::uint8_t>(short_of / 64)};
+}
+
+Recording::Block Recording::unpacked(const Allocation& allocation) const {
+    const std::uint64_t short_of = allocation.kind * 64u + allocation.gpu;
+    const auto context = static_cast<Contexts::Id>(is_shared(allocation.context) ? 0 : allocation.context);
+    return {allocation.address, allocation.bytes - short_of, context,
+            gpus_[allocation.context].load(std::memory_order_relaxed) - 1};
+}
+
+trace::Row Recording::row_of(trace::Action action, const Block& block, std::uint64_t stream) const {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    trace::Row row{
+        .thread = this_thread(),
+        .time = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000,
+        .action = action,
+        .address = block.address,
+        .bytes = block.bytes,
+        .stream = stream,
+        .gpu = {}};
+    if (block.gpu != kNoGpu && describe_) describe_(block.gpu, row);
+    return row;
+}
+
+void Recording::start(std::string_view file, Describe describe) {
     name_ = file;
+    describe_ = describe;
     state_.store(State::no_file_yet, std::memory_order_release);
 }
 
@@ -50,16 +66,16 @@ void Recording::allocated(const Block& block, std::uint64_t stream) {
     if (!on()) return;
     trace::RowText rows;
     if (const Allocation before = blocks_.erase(block.address); before.address)
-        append_row(rows, row_of(trace::Action::free, before.address, unpacked(before).bytes, 0));
+        append_row(rows, row_of(trace::Action::free, unpacked(before), 0));
     if (!blocks_.insert(packed(block))) return end(Reason("there is no memory to remember sizes in"));
-    append_row(rows, row_of(trace::Action::allocate, block.address, block.bytes, stream));
+    append_row(rows, row_of(trace::Action::allocate, block, stream));
     write(rows);
 }
 
-void Recording::refused(std::uint64_t bytes, std::uint64_t stream) {
+void Recording::refused(std::uint64_t bytes, std::uint64_t stream, int gpu) {
     if (!on()) return;
     trace::RowText row;
-    append_row(row, row_of(trace::Action::allocate_failure, 0, bytes, stream));
+    append_row(row, row_of(trace::Action::allocate_failure, {.bytes = bytes, .gpu = gpu}, stream));
     write(row);
 }
 
@@ -69,20 +85,25 @@ bool Recording::freed(std::uint64_t address, std::uint64_t stream, Block* block)
     if (!found.address) return false;
     *block = unpacked(found);
     trace::RowText row;
-    append_row(row, row_of(trace::Action::free, address, block->bytes, stream));
+    append_row(row, row_of(trace::Action::free, *block, stream));
     write(row);
     return true;
 }
 
 void Recording::context_ends(Contexts::Id context, PageVector<Block>* blocks) {
-    if (!on()) return;
+    if (!on() || is_shared(context)) return;
+    struct Taking {
+        const Recording* self;
+        PageVector<Block>* blocks;
+    } taking{this, blocks};
     const auto take = [](const Allocation& allocation, void* into) {
-        static_cast<PageVector<Block>*>(into)->push_back(unpacked(allocation));
+        const auto& [self, taken] = *static_cast<Taking*>(into);
+        taken->push_back(self->unpacked(allocation));
     };
-    blocks_.erase_context(context, take, blocks);
+    blocks_.erase_context(context, take, &taking);
     for (const Block& block : *blocks) {
         trace::RowText row;
-        append_row(row, row_of(trace::Action::free, block.address, block.bytes, 0));
+        append_row(row, row_of(trace::Action::free, block, 0));
         write(row);
     }
 }

@@ -18,14 +18,20 @@ class Recording {
         std::uint64_t address = 0;
         std::uint64_t bytes = 0;   // as asked for; below 2^44
         Contexts::Id context = 0;  // whose end frees it; 0: none
+        int gpu = kNoGpu;          // by its ordinal
     };
+    static constexpr int kNoGpu = -1;  // not known
+    static constexpr int kMaxGpus = 64;
+
+    // Completes a row with what is known of a GPU (never kNoGpu). Called by any thread, with no lock held.
+    using Describe = void (*)(int gpu, trace::Row& row);
 
     // From now on. The file is made by the first row, so that a process that allocates nothing has none.
-    void start(std::string_view file);
+    void start(std::string_view file, Describe describe);
 
     // After the allocation. What was at the address has gone in a way that nobody saw, and is freed by this.
     void allocated(const Block& block, std::uint64_t stream);
-    void refused(std::uint64_t bytes, std::uint64_t stream);
+    void refused(std::uint64_t bytes, std::uint64_t stream, int gpu);
 
     // Before the free: afterwards another thread may have the address already. False if there is no such block;
     // otherwise `block` can be given to `allocated` again, if the free fails.
@@ -49,6 +55,9 @@ class Recording {
     enum class State : int { off, no_file_yet, open, ending, ended };
     State state() const { return state_.load(std::memory_order_acquire); }
     bool on() const { return state() == State::no_file_yet || state() == State::open; }
+    trace::Row row_of(trace::Action action, const Block& block, std::uint64_t stream) const;
+    Allocation packed(const Block& block);
+    Block unpacked(const Allocation& allocation) const;
     bool make_file();
     void write(const trace::RowText& rows);
     void end(const Reason& why);
@@ -56,10 +65,13 @@ class Recording {
     std::atomic<State> state_{State::off};
     std::atomic<bool> news_{false}, told_begun_{false}, told_end_{false};
     std::string_view name_;
+    Describe describe_ = nullptr;
     Mutex mutex_{LockRank::recording};  // over making the file
     trace::File file_;
     Reason failure_;
     AllocationTable blocks_;
+    // By a context's number, its GPU's ordinal and 1. The table's own numbers have no room for it.
+    std::atomic<std::uint8_t> gpus_[1 << 16] = {};
 };
 
 }  // namespace cuslice

@@ -40,6 +40,7 @@ std::vector<std::string> fields_of(const std::string& line) {
     std::vector<std::string> fields;
     std::istringstream text(line);
     for (std::string field; std::getline(text, field, ',');) fields.push_back(field);
+    if (line.ends_with(',')) fields.emplace_back();  // an empty one, which getline doesn't give
     return fields;
 }
 

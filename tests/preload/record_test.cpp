@@ -24,6 +24,7 @@ const Words kNothing, kDirect{"CUSLICE_LIMIT=1GiB"}, kGrowth{"CUSLICE_LIMIT=1GiB
 struct Row {
     std::string thread, action;
     std::uint64_t address, bytes, stream;
+    std::string gpu, limit, held;  // as written
 };
 
 // Every line is whole, and the rows make sense one after the other: no address is handed out that is not free, none is
@@ -36,9 +37,9 @@ struct Recorded {
         std::istringstream lines(text);
         std::string line;
         std::getline(lines, line);
-        CHECK(line == "Thread,Time,Action,Pointer,Size,Stream");
+        CHECK(line == "Thread,Time,Action,Pointer,Size,Stream,GPU,Limit,Held");
         const std::regex form(
-            R"((\d+),([01]\d|2[0-3])(?::[0-5]\d){2}\.\d{6},(allocate|free|allocate failure),0x([0-9a-f]+),(\d+),0x([0-9a-f]+))");
+            R"((\d+),([01]\d|2[0-3])(?::[0-5]\d){2}\.\d{6},(allocate|free|allocate failure),0x([0-9a-f]+),(\d+),0x([0-9a-f]+),([^,]*),(\d*),(\d*))");
         unsigned wrong = 0;
         while (std::getline(lines, line)) {
             std::smatch parts;
@@ -46,8 +47,14 @@ struct Recorded {
                 FAIL_CHECK(line);
                 continue;
             }
-            const Row row{parts[1], parts[3], std::stoull(parts[4], nullptr, 16), std::stoull(parts[5]),
-                          std::stoull(parts[6], nullptr, 16)};
+            const Row row{parts[1],
+                          parts[3],
+                          std::stoull(parts[4], nullptr, 16),
+                          std::stoull(parts[5]),
+                          std::stoull(parts[6], nullptr, 16),
+                          parts[7],
+                          parts[8],
+                          parts[9]};
             if (row.action == "allocate")
                 wrong += !row.address || !live.insert({row.address, row.bytes}).second;
             else if (row.action == "free")
@@ -153,6 +160,46 @@ TEST_CASE("rows are what the program did, in every mode and without a limit") {
     CHECK(guest.finish() == 0);
     // A refusal is told by two lines at most, and by none where there is no limit.
     CHECK(guest.complaints().size() == (settings == kNothing ? 0 : settings == kDirect ? 1 : 2));
+}
+
+TEST_CASE("rows name the GPU that the memory is on, its limit, and what counts against it") {
+    const Machine machine("3xlaptop-2g");
+    const Folder folder;
+    const bool limited = GENERATE(true, false);
+    Words options{"--record", folder.path() + "/a.csv", "--gpus", "2,0"};
+    if (limited) options = joined(options, {"--limit", "0=512MiB,2=1GiB"});
+    const auto guest = machine.start(options);
+    REQUIRE(guest->code("init") == 0);
+    REQUIRE(guest->code("retain 0") == 0);
+    REQUIRE(guest->code("retain 1") == 0);
+    REQUIRE(guest->code("current 1") == 0);
+    CHECK(guest->code("alloc a 1048576") == 0);
+    CHECK(guest->code("alloc b 2097152 async") == 0);
+    CHECK(guest->code("alloc e 99999999999 async") == 2);
+    REQUIRE(guest->code("current 0") == 0);
+    CHECK(guest->code("alloc c 3145728") == 0);
+    CHECK(guest->code("pool p 1") == 0);
+    CHECK(guest->code("alloc d 4194304 pool=p") == 0);
+    CHECK(guest->code("alloc e 99999999999") == 2);
+    for (const char* block : {"free a", "freeasync b", "freeasync d"}) CHECK(guest->code(block) == 0);
+    REQUIRE(guest->code("release 0") == 0);  // which frees c
+    const Recorded recorded(folder.path() + "/a.csv");
+    const std::string first = machine.uuids[2], second = machine.uuids[0];
+    std::string gpus;
+    for (const Row& row : recorded.rows) gpus += row.gpu == first ? '0' : row.gpu == second ? '1' : '?';
+    CHECK(gpus == "1110101110");
+    for (const Row& row : recorded.rows) {
+        if (!limited) CHECK(row.limit + row.held == "");
+        if (limited) CHECK(row.limit == (row.gpu == first ? "1073741824" : "536870912"));
+    }
+    if (!limited) return;
+    // The first block, and what its context takes; a free is written before it is one.
+    const auto held = [&](std::size_t row) { return std::stoull(recorded.rows.at(row).held); };
+    CHECK(held(0) > 1048576);
+    CHECK(held(0) < 536870912);
+    CHECK(held(3) > 3145728);
+    CHECK(held(6) >= held(0));
+    CHECK(held(7) == held(6) - 1048576);
 }
 
 TEST_CASE("64 threads: no line is torn, and no address is handed out that is not free") {
@@ -410,6 +457,9 @@ TEST_CASE("the benchmark's reader takes RMM's own files, and names the line that
     CHECK(bench::peak_of(trace) == 600);
     CHECK(bench::blocks_of(trace) == 2);
     CHECK(read("", trace) == "line 1: no columns Action, Pointer and Size");
+    CHECK(read("Thread,Time,Action,Pointer,Size,Stream,GPU,Limit,Held\n1,2,allocate,0x10,100,0x0,GPU-5f,,\n", trace) ==
+          "");
+    CHECK(trace.size() == 1);
     CHECK(read(header + "1,2,allocate,0x10,100,0x0\n1,2,allocate,0x10,100,0x0\n", trace) ==
           "line 3: 1,2,allocate,0x10,100,0x0");
     CHECK(read(header + "1,2,free,0x10,100,0x0\n", trace) == "line 2: 1,2,free,0x10,100,0x0");

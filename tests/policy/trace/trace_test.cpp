@@ -12,6 +12,7 @@
 #include <iterator>
 #include <string>
 
+#include "config/gpu_selector.h"
 #include "policy/trace/file.h"
 #include "policy/trace/row.h"
 #include "tests/catch.h"
@@ -39,17 +40,20 @@ std::string read(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a row has the columns of RMM's log, whatever its numbers") {
+TEST_CASE("a row has the columns of RMM's log and what is known of its GPU, whatever its numbers") {
     CHECK(text_of({812, 32'523'000'417, Action::allocate, 0x7f3a40000000, 1048576, 0}) ==
-          "812,09:02:03.000417,allocate,0x7f3a40000000,1048576,0x0\n");
-    CHECK(text_of({1, 0, Action::free, 1, 1, 2}) == "1,00:00:00.000000,free,0x1,1,0x2\n");
+          "812,09:02:03.000417,allocate,0x7f3a40000000,1048576,0x0,,,\n");
+    CHECK(text_of({1, 0, Action::free, 1, 1, 2}) == "1,00:00:00.000000,free,0x1,1,0x2,,,\n");
     CHECK(text_of({0, 86'399'999'999, Action::allocate_failure, 0, 0, 0xf0}) ==
-          "0,23:59:59.999999,allocate failure,0x0,0,0xf0\n");
-    CHECK(text_of({0, 86'400'000'000, Action::free, 16, 0, 0}) == "0,00:00:00.000000,free,0x10,0,0x0\n");
+          "0,23:59:59.999999,allocate failure,0x0,0,0xf0,,,\n");
+    CHECK(text_of({0, 86'400'000'000, Action::free, 16, 0, 0}) == "0,00:00:00.000000,free,0x10,0,0x0,,,\n");
+    CHECK(text_of({1, 0, Action::free, 1, 1, 2, "GPU-5f", 0, 7}) == "1,00:00:00.000000,free,0x1,1,0x2,GPU-5f,0,7\n");
+    CHECK(text_of({1, 0, Action::free, 1, 1, 2, "GPU-5f"}) == "1,00:00:00.000000,free,0x1,1,0x2,GPU-5f,,\n");
     constexpr std::uint64_t kMax = ~0ull;
-    const Row longest{~0u, kMax, Action::allocate_failure, kMax, kMax, kMax};
-    CHECK(text_of(longest).find(",allocate failure,0xffffffffffffffff,18446744073709551615,0xffffffffffffffff\n") !=
-          std::string::npos);
+    const std::string uuid(sizeof(GpuIdentity::uuid) - 1, 'f');
+    const Row longest{~0u, kMax, Action::allocate_failure, kMax, kMax, kMax, uuid, kMax - 1, kMax - 1};
+    CHECK(text_of(longest).find(",allocate failure,0xffffffffffffffff,18446744073709551615,0xffffffffffffffff," + uuid +
+                                ",18446744073709551614,18446744073709551614\n") != std::string::npos);
     RowText two;
     append_row(two, longest);
     append_row(two, longest);

@@ -34,13 +34,17 @@ struct Scene {
         file = folder + "/rows.csv";
     }
     ~Scene() { std::filesystem::remove_all(folder); }
-    void start() { recording->start(file); }
-    Rows rows() const {
+    void start() { recording->start(file, nullptr); }
+    // The columns that RMM's log has, or all of them.
+    Rows rows(bool all_columns = false) const {
         std::ifstream in(file);
         Rows all;
         std::string line;
         std::getline(in, line);
-        while (std::getline(in, line)) all.push_back(line.substr(line.find(',', line.find(',') + 1) + 1));
+        while (std::getline(in, line)) {
+            all.push_back(line.substr(line.find(',', line.find(',') + 1) + 1));
+            for (int i = 0; i < 3 && !all_columns; i++) all.back().erase(all.back().rfind(','));
+        }
         return all;
     }
 
@@ -53,7 +57,7 @@ struct Scene {
 TEST_CASE("a recording that was not started writes nothing and knows no block") {
     Scene scene;
     scene.recording->allocated({512, 100, 1}, 0);
-    scene.recording->refused(100, 0);
+    scene.recording->refused(100, 0, 0);
     Recording::Block block{1, 2, 3};
     CHECK_FALSE(scene.recording->freed(512, 0, &block));
     CHECK(block.address == 1);
@@ -100,7 +104,7 @@ TEST_CASE("without memory for a block's size the recording ends, and the rows be
     REQUIRE_FALSE(rows.empty());
     CHECK(rows[0] == "allocate,0x200,100,0x0");
     scene.recording->allocated({1 << 20, 100, 1}, 0);
-    scene.recording->refused(100, 0);
+    scene.recording->refused(100, 0, 0);
     CHECK(scene.rows() == rows);
 }
 
@@ -109,7 +113,7 @@ TEST_CASE("no file is made before there is a row, and then it is told once which
     scene.start();
     CHECK(std::filesystem::is_empty(scene.folder));
     CHECK(scene.recording->begun() == nullptr);
-    scene.recording->refused(77, 3);
+    scene.recording->refused(77, 3, 0);
     CHECK(scene.recording->take_news());
     const trace::Path* path = scene.recording->begun();
     REQUIRE(path);
@@ -181,6 +185,44 @@ TEST_CASE("a context's end frees its blocks and no other's, and those that outli
     CHECK_FALSE(scene.recording->freed(512, 0, &block));
     CHECK(scene.recording->freed(2 * 512, 0, &block));
     CHECK(scene.recording->freed(3 * 512, 0, &block));
+}
+
+TEST_CASE("each row says what its GPU is and how much of it is held then, also those of frees") {
+    static std::atomic<std::uint64_t> held;
+    Scene scene;
+    scene.recording->start(scene.file, [](int gpu, trace::Row& row) {
+        row.gpu = gpu == 0 ? "GPU-0a" : gpu == 63 ? "GPU-63" : "?";
+        if (gpu == 63) return;
+        row.limit = 4096;
+        row.held = held++;
+    });
+    held = 700;
+    scene.recording->allocated({512, 1, 7, 0}, 0);
+    scene.recording->allocated({1024, 2, 0, 0}, 0);  // no context's end frees these two
+    scene.recording->allocated({1536, 3, 0, 63}, 0);
+    scene.recording->allocated({2048, 4, 8, 63}, 0);
+    scene.recording->allocated({2560, 5, 0, Recording::kNoGpu}, 0);
+    scene.recording->refused(6, 0, 0);
+    scene.recording->refused(7, 0, Recording::kNoGpu);
+    Recording::Block block;
+    for (std::uint64_t address = 1024; address <= 2560; address += 512) {
+        REQUIRE(scene.recording->freed(address, 0, &block));
+        CHECK(block.gpu == (address == 1024 ? 0 : address == 2560 ? Recording::kNoGpu : 63));
+        CHECK(block.context == (address == 2048 ? 8 : 0));
+    }
+    PageVector<Recording::Block> blocks;
+    scene.recording->context_ends(0xffff, &blocks);  // a number that stands for a GPU: nothing is its own
+    CHECK(blocks.size() == 0);
+    scene.recording->context_ends(7, &blocks);
+    REQUIRE(blocks.size() == 1);
+    CHECK(blocks.begin()->gpu == 0);
+    blocks.release();
+    CHECK(scene.rows(true) == Rows{"allocate,0x200,1,0x0,GPU-0a,4096,700", "allocate,0x400,2,0x0,GPU-0a,4096,701",
+                                   "allocate,0x600,3,0x0,GPU-63,,", "allocate,0x800,4,0x0,GPU-63,,",
+                                   "allocate,0xa00,5,0x0,,,", "allocate failure,0x0,6,0x0,GPU-0a,4096,702",
+                                   "allocate failure,0x0,7,0x0,,,", "free,0x400,2,0x0,GPU-0a,4096,703",
+                                   "free,0x600,3,0x0,GPU-63,,", "free,0x800,4,0x0,GPU-63,,", "free,0xa00,5,0x0,,,",
+                                   "free,0x200,1,0x0,GPU-0a,4096,704"});
 }
 
 TEST_CASE("in a forked child nothing is written any more, and the parent goes on") {
