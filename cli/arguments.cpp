@@ -147,6 +147,21 @@ int parse_shell(const Words& rest, Arguments& arguments, ConfigError& error) {
                                      : usage(error, "completion", "of which shell? cuslice completion bash|zsh|fish");
 }
 
+// `cuslice plot FILE... [-o OUT]`: what the words mean, the program knows that draws.
+int parse_plot(const Words& rest, Arguments& arguments, ConfigError& error) {
+    arguments.program.assign(rest.rbegin(), rest.rend());
+    for (const std::string& word : arguments.program) {
+        if (word == "--") break;
+        if (word == "-V" || word == "--version") arguments.command = Command::version;
+        if (word == "-h" || word == "--help") {
+            arguments.topic = Command::plot;
+            arguments.command = Command::help;
+        }
+        if (arguments.command != Command::plot) return 0;
+    }
+    return rest.empty() ? usage(error, "plot", "a recording is needed: cuslice plot FILE... [-o OUT]") : 0;
+}
+
 bool parse_pid(const std::string& text, int& pid) {
     const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), pid);
     return failure == std::errc() && end == text.data() + text.size() && pid > 0;
@@ -252,6 +267,8 @@ bool takes(Command command, Key key) {
             return finds_folder || key == Key::driver;
         case Command::set:
             return finds_folder || key == Key::group || is_amount(key);
+        case Command::plot:
+            return false;
         default:
             return true;
     }
@@ -278,6 +295,7 @@ int parse_arguments(const std::vector<std::string>& words, const Environment& en
     rest.pop_back();
     if (arguments.command == Command::help) return parse_topic(rest, environment, arguments, error);
     if (arguments.command == Command::completion) return parse_shell(rest, arguments, error);
+    if (arguments.command == Command::plot) return parse_plot(rest, arguments, error);
     if (arguments.command == Command::version)
         return rest.empty() ? 0 : usage(error, rest.back(), "not expected here: cuslice version stands alone");
     if (arguments.command != Command::query) return parse_options(std::move(rest), arguments, error);

@@ -27,7 +27,7 @@ struct Arguments {
     /// For completion.
     std::string shell;
     std::vector<Flag> flags;
-    /// The program and its arguments.
+    /// The program and its arguments; for plot, all of its words.
     std::vector<std::string> program;
     /// They stood behind `--`.
     bool dashes = false;

@@ -13,6 +13,7 @@ constexpr CommandName kCommandNames[] = {
     {"top", Command::top, "show the GPUs, jobs, caches and the queue, live"},
     {"set", Command::set, "change the limit of a running group or job"},
     {"stats", Command::stats, "show what the caches of a running program hold"},
+    {"plot", Command::plot, "draw recordings, as a web page, SVG or PNG"},
     {"doctor", Command::doctor, "say what keeps a program from its slice"},
     {"completion", Command::completion, "print a completion script: bash, zsh or fish"},
     {"help", Command::help, "explain a command"},

@@ -26,6 +26,8 @@ int list_holders(const Invocation& invocation);
 int show_top(const Invocation& invocation);
 int set_limit(const Invocation& invocation);
 int show_statistics(const Invocation& invocation);
+/// Becomes the Python program that draws recordings, with `arguments.program` as its words.
+int plot_recordings(const Invocation& invocation);
 /// The script of `arguments.shell`.
 int print_completion(const Invocation& invocation);
 /// A command's help, or a page of the manual. `version` is the program's name and version.

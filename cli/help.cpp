@@ -17,6 +17,7 @@ Usage:
   cuslice set --group NAME --limit SIZE   change a running group's limit, or
                                           that of a --job
   cuslice stats PID [--json]              show what a program's caches hold
+  cuslice plot FILE... [-o OUT]           draw recordings: HTML, SVG or PNG
   cuslice doctor [options] [-- program]   say what keeps it from its slice
   cuslice completion bash|zsh|fish        print a script for this shell
   cuslice help [COMMAND]                  print this text, or a command's
@@ -156,6 +157,35 @@ Examples:
   cuslice stats --json 812
 )";
 
+constexpr std::string_view kPlot = R"(Usage: cuslice plot FILE... [-o OUT]
+
+Draws what cuslice run --record has written: for each GPU its live memory over
+time by the allocations' size, the bytes held, the limit, and each request that
+was refused. Several files are one picture: of a run of several processes, name
+FILE and every FILE.PID.
+
+The picture is a web page that needs no network, an SVG or a PNG, as OUT ends
+in .html, .svg or .png. A file of that name is replaced.
+
+This takes Python 3.8 or newer with the package vl-convert-python, which comes
+with: pip install 'cuslice[plot]'
+
+Examples:
+  cuslice run --limit 4GiB --record trace.csv -- python train.py
+  cuslice plot trace.csv
+  cuslice plot trace.csv trace.csv.* -o memory.svg
+
+Options:
+  -o OUT, --output OUT
+      where the picture goes (default: FILE, with .html as its ending)
+)";
+
+constexpr std::string_view kExitPlot = R"(
+Exit codes: 0; 64 invalid command line; 65 a file is no recording, or has no
+rows; 66 a file can't be read; 69 no Python, or not the package; 73 OUT can't
+be written.
+)";
+
 constexpr std::string_view kDoctor = R"(Usage: cuslice doctor [--json] [options] [-- program args]
 
 Examines the set-up in which cuslice run would start a program with the same
@@ -260,6 +290,8 @@ std::string help_text(Command topic) {
         case Command::stats:
             text.append(kStats).append(options_text(topic)).append("  --json\n      print JSON\n");
             return text.append(kExitStats);
+        case Command::plot:
+            return text.append(kPlot).append(kExitPlot);
         case Command::doctor:
             text.append(kDoctor).append(options_text(topic)).append("  --json\n      print JSON\n");
             return text.append(kValues).append(kExitDoctor);

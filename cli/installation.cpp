@@ -25,8 +25,8 @@ bool fits_in_loader_list(const std::string& path) { return path.find_first_of(" 
 
 Installation installation_of(const std::string& executable) {
     const std::string libraries = folder_of(folder_of(executable)) + "/" CUSLICE_LIBDIR;
-    return {executable, libraries + "/libcuslice.so", libraries + "/libcuslice-runtime.so", libraries + "/fake",
-            libraries + "/cuslice-demo"};
+    return {executable,          libraries + "/libcuslice.so", libraries + "/libcuslice-runtime.so",
+            libraries + "/fake", libraries + "/cuslice-demo",  libraries + "/python/plot.py"};
 }
 
 std::vector<std::string> Installation::fake_preloads() const {

@@ -20,6 +20,8 @@ struct Installation {
     std::string fake_folder;
     /// The program of `cuslice demo`.
     std::string demo;
+    /// What draws recordings, a Python program.
+    std::string plot;
 
     std::string fake_driver() const { return fake_folder + "/libcuda.so.1"; }
     /// The fake GPU's CUDA runtimes, cuBLAS, cuBLASLt and cuDNN that are there, in the loader's order.

@@ -42,6 +42,8 @@ int run(int count, char** words) {
             return set_limit(invocation);
         case Command::stats:
             return show_statistics(invocation);
+        case Command::plot:
+            return plot_recordings(invocation);
         case Command::doctor:
             return examine(invocation);
         case Command::query:

@@ -44,6 +44,7 @@ cuslice \- a slice of a GPU for every CUDA program
 \fBcuslice top\fR [\fB\-\-interval\fR \fITIME\fR] [\fB\-\-once\fR] [\fB\-\-json\fR]
 \fBcuslice set\fR \fB\-\-group\fR|\fB\-\-job\fR \fINAME\fR \fB\-\-limit\fR \fISIZE\fR
 \fBcuslice stats\fR \fIPID\fR [\fB\-\-json\fR]
+\fBcuslice plot\fR \fIFILE\fR... [\fB\-o\fR \fIOUT\fR]
 \fBcuslice completion\fR \fBbash\fR|\fBzsh\fR|\fBfish\fR
 \fBcuslice help\fR [\fICOMMAND\fR]
 \fBcuslice version\fR
@@ -67,8 +68,14 @@ It was started.
 .B 64
 The command line is not understood.
 .TP
+.BR 65 ", " 66 ", " 73
+.BR plot :
+a file is no recording or has no rows; it can't be read; the picture can't be written.
+.TP
 .B 69
-There is no driver or no GPU, or no such job, group or process.
+There is no driver or no GPU, or no such job, group or process;
+.BR plot :
+there is no Python, or it lacks vl\-convert\-python.
 .TP
 .B 75
 Others hold the memory; nothing was started.
@@ -127,6 +134,8 @@ std::string cuslice_page(const std::string& version) {
     page += item(bold("--interval TIME"), "The time from one frame to the next\n.RB ( top ).");
     page += item(bold("--once"), "Print one frame\n.RB ( top ).");
     page += item(bold("--job NAME"), "The job, as\n.B cuslice ps\nnames it\n.RB ( set ).");
+    page += item(bold("-o OUT") + ", " + bold("--output OUT"),
+                 "The picture: a name that ends in .html, .svg or .png\n.RB ( plot ).");
     page += item(bold("-h") + ", " + bold("--help"), "Print help.");
     page += item(bold("-V") + ", " + bold("--version"), "Print the version.");
     return page + std::string(kEnd);

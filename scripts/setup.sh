@@ -7,6 +7,7 @@
 #
 #   scripts/setup.sh
 #   scripts/setup.sh tests    with what tests of containers want, which are skipped where it can't be had
+#   scripts/setup.sh browser  with what tests of cuslice plot want (some 400 MB), and are skipped without
 #   scripts/setup.sh checks   with clang, clang-format and clang-tidy, without which continuous integration fails
 set -euo pipefail
 
@@ -22,6 +23,7 @@ libraries="libc6-dev:dlfcn.h libtomlplusplus-dev:toml++/toml.h nlohmann-json3-de
 # Programs that only tests use.
 wanted=""
 [ "${1:-}" != tests ] || wanted="bwrap:bubblewrap runc:runc"
+[ "${1:-}" != browser ] || wanted="chromium:chromium"
 
 # What an earlier call took from the Python index.
 PATH=$PATH:$PWD/build/tools/bin
@@ -120,5 +122,13 @@ if [ ${#extra[@]} -ne 0 ]; then
     [ "$(id -u)" -eq 0 ] || get=(sudo -n "${get[@]}")
     echo "setup: installing ${extra[*]}"
     { "${get[@]}" update; "${get[@]}" install -y --no-install-recommends "${extra[@]}"; } </dev/null >/dev/null 2>&1 ||
-        echo "setup: ${extra[*]} can't be installed here; the tests of containers that want them are skipped"
+        echo "setup: ${extra[*]} can't be installed here; the tests that want them are skipped"
+fi
+
+# Python's packages that only tests use.
+if [ "${1:-}" = browser ] && ! { build/tools/bin/python3 -c "import vl_convert" || python3 -c "import vl_convert"; } 2>/dev/null; then
+    echo "setup: taking vl-convert-python from the Python index into build/tools"
+    [ -x build/tools/bin/python3 ] || python3 -m venv build/tools
+    build/tools/bin/python3 -m pip install --quiet --disable-pip-version-check vl-convert-python ||
+        echo "setup: vl-convert-python can't be had here; the tests that want it are skipped"
 fi

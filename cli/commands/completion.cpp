@@ -56,6 +56,7 @@ Values values_of(Key key) {
 struct OwnOption {
     Command command;
     std::string_view name, placeholder, help;
+    bool file = false;
 };
 constexpr OwnOption kOwnOptions[] = {
     {Command::demo, "json", "", "print JSON"},
@@ -68,6 +69,7 @@ constexpr OwnOption kOwnOptions[] = {
     {Command::top, "once", "", "print one frame"},
     {Command::top, "json", "", "print JSON"},
     {Command::set, "job", "NAME", "the job, as cuslice ps names it"},
+    {Command::plot, "output", "OUT", "the picture: OUT.html, OUT.svg or OUT.png", true},
 };
 
 bool has_options(Command command) {
@@ -97,7 +99,7 @@ std::string bash_options(Command command) {
 }
 
 std::string bash() {
-    std::string with_value = "--job | --interval", values, options;
+    std::string with_value = "--job | --interval | --output | -o", values, options;
     for (const KeyTraits& traits : all_keys()) {
         const std::string name = "--" + std::string(traits.name);
         const Values values_here = values_of(traits.key);
@@ -159,6 +161,7 @@ _cuslice() {
     fi
     case $before in
         --job | --interval) return ;;
+        --output | -o) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$word")); return ;;
 )" + values +
            R"(    esac
     case $command in
@@ -168,6 +171,10 @@ _cuslice() {
     esac
     COMPREPLY=($(compgen -W "$options" -- "$word"))
     [[ $command == run && $word != -* ]] && COMPREPLY+=($(compgen -c -- "$word"))
+    if [[ $command == plot && $word != -* ]]; then
+        compopt -o filenames 2>/dev/null
+        COMPREPLY=($(compgen -f -- "$word"))
+    fi
     return 0
 }
 complete -F _cuslice cuslice
@@ -208,9 +215,13 @@ std::string zsh() {
                 cases +=
                     " \\\n        " +
                     quoted("--" + std::string(own.name) + (own.placeholder.empty() ? "[" : "=[") + zsh_text(own.help) +
-                           "]" + (own.placeholder.empty() ? "" : ":" + std::string(own.placeholder) + ": "));
+                           "]" + (own.placeholder.empty() ? "" : ":" + std::string(own.placeholder) + ":") +
+                           (own.file                  ? "_files"
+                            : own.placeholder.empty() ? ""
+                                                      : " "));
         if (command.command == Command::run)
             cases += " \\\n        '(-):program: _command_names -e' \\\n        '*::arguments: _normal'";
+        if (command.command == Command::plot) cases += " \\\n        '*:recording:_files'";
         if (command.command == Command::stats) cases += " \\\n        ':process:_pids'";
         cases += " ;;\n";
     }
@@ -271,12 +282,16 @@ complete -c cuslice -f
         }
         for (const OwnOption& own : kOwnOptions)
             if (own.command == command.command)
-                script += start + std::string(own.name) + (own.placeholder.empty() ? "" : " -x") + " -d " +
-                          fish_quoted(own.help) + "\n";
+                script += start + std::string(own.name) +
+                          (own.file                  ? " -rF"
+                           : own.placeholder.empty() ? ""
+                                                     : " -x") +
+                          " -d " + fish_quoted(own.help) + "\n";
         script += start + "help -d 'print help'\n";
     }
     return script +
            R"(complete -c cuslice -n '__fish_seen_subcommand_from run' -x -a '(__fish_complete_subcommand --fcs-skip=2)'
+complete -c cuslice -n '__fish_seen_subcommand_from plot' -F
 complete -c cuslice -n '__fish_seen_subcommand_from help' -x -a ')" +
            all_commands() + R"('
 complete -c cuslice -n '__fish_seen_subcommand_from completion' -x -a 'bash zsh fish'

@@ -21,6 +21,8 @@ NAME = "cuslice"
 TAGS = "py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64"
 # The oldest Python that the package in python/ is written for.
 PYTHON = ">=3.8"
+# What `cuslice plot` draws with: pip install 'cuslice[plot]'.
+PLOT = "vl-convert-python>=1.7"
 
 
 def members(tree, python, version):
@@ -47,6 +49,8 @@ def metadata(tree, version):
             "Summary: A slice of a GPU for every CUDA program",
             "License: Apache-2.0",
             f"Requires-Python: {PYTHON}",
+            "Provides-Extra: plot",
+            f"Requires-Dist: {PLOT}; extra == 'plot'",
             "Classifier: Operating System :: POSIX :: Linux",
             "Classifier: Environment :: GPU :: NVIDIA CUDA",
             "Description-Content-Type: text/markdown",

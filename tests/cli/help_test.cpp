@@ -25,7 +25,7 @@ std::string unwrapped(const std::string& text) {
     return words;
 }
 
-constexpr const char* kCommands[] = {"run", "devices", "config", "ps", "top", "set", "stats"};
+constexpr const char* kCommands[] = {"run", "devices", "config", "ps", "top", "set", "stats", "plot"};
 
 // In columns of a terminal; what is printed has no wide characters.
 void check_width(const std::string& text) {
@@ -75,9 +75,8 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
         CHECK(outcome.out.empty());
     };
     const std::string commands =
-        "there are run, demo, devices, config, ps, top, set, stats, doctor, completion, help and version; cuslice "
-        "--help "
-        "explains them";
+        "there are run, demo, devices, config, ps, top, set, stats, plot, doctor, completion, help and version; "
+        "cuslice --help explains them";
     usage({}, "no command: " + commands);
     usage({"begin"}, "begin: no such command; " + commands + "; a program needs run: cuslice run -- program args");
     usage({"run"}, "run: a program is needed: cuslice run [options] -- program args");
@@ -95,6 +94,7 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
     usage({"stats", "12", "13"}, "13: not expected here: this command takes options only");
     usage({"config", "--json=x"}, "--json: takes no value");
     usage({"config", "--json="}, "--json: takes no value");
+    usage({"plot"}, "plot: a recording is needed: cuslice plot FILE... [-o OUT]");
     usage({"version", "now"}, "now: not expected here: cuslice version stands alone");
     usage({"help", "run", "ps"}, "ps: not expected here: cuslice help [COMMAND]");
     usage({"completion"}, "completion: of which shell? cuslice completion bash|zsh|fish");
@@ -103,9 +103,26 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
           "query: no such command; " + commands + "; a program needs run: cuslice run -- program args");
 }
 
+TEST_CASE("plot explains what it takes and its exit codes, and leaves words behind -- to the program that draws") {
+    const Outcome help = cuslice({"plot", "--help"});
+    CHECK(help.exit_code == 0);
+    CHECK(contains(help.out, "Usage: cuslice plot FILE... [-o OUT]\n"));
+    for (const char* part :
+         {"Examples:", "--output OUT", ".html", ".svg", ".png", "vl-convert-python", "64", "65", "66", "69", "73"}) {
+        INFO(part);
+        CHECK(contains(help.out, part));
+    }
+    CHECK(cuslice({"plot", "a.csv", "-o", "b.svg", "-h"}).out == help.out);
+    CHECK(contains(cuslice({"--help"}).out, "cuslice plot FILE..."));
+    const Outcome behind = cuslice({"plot", "--", "--help"});  // there is no Python, or no such file
+    CHECK(behind.exit_code != 0);
+    CHECK(behind.out.empty());
+}
+
 TEST_CASE("help and version are options and commands") {
     const std::string version = "cuslice " CUSLICE_TEST_VERSION "\n";
-    for (const Words& words : {Words{"-V"}, {"--version"}, {"version"}, {"run", "--version"}, {"ps", "-V"}}) {
+    for (const Words& words :
+         {Words{"-V"}, {"--version"}, {"version"}, {"run", "--version"}, {"ps", "-V"}, {"plot", "a", "-V"}}) {
         CHECK(cuslice(words).out == version);
         CHECK(cuslice(words).exit_code == 0);
     }

@@ -74,6 +74,10 @@ TEST_CASE("bash completes commands, options, values and the program") {
             CHECK(there == cli::takes(command, traits.key));
         }
     }
+    CHECK(offers("cuslice plot --", "--output"));
+    CHECK(offered("cuslice plot comp") == Words{"completion"});  // a file, as are the script and what follows
+    CHECK(offered("cuslice plot -o comp") == Words{"completion"});
+    CHECK(offered("cuslice plot --output = comp") == Words{"completion"});
     CHECK(offered("cuslice run --allocator ''") == Words{"direct", "growth", "prealloc"});
     CHECK(offered("cuslice run --allocator = gr") == Words{"growth"});
     CHECK(offered("cuslice run --allocator =") == Words{"direct", "growth", "prealloc"});

@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+"""What `cuslice plot` reads out of recordings, and the picture's specification.
+
+reading_test.py SOURCE_FOLDER
+"""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import random
+import sys
+import tempfile
+import types
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(sys.argv.pop(1), "python")))
+from cuslice import plot, recordings  # noqa: E402
+
+HEADER = "Thread,Time,Action,Pointer,Size,Stream,GPU,Limit,Held\n"
+MIB = 1 << 20
+
+
+def row(second, action, address, size, gpu="GPU-a", limit="", held=""):
+    whole, fraction = divmod(round(second * 1_000_000), 1_000_000)
+    time = f"{whole // 3600 % 24:02}:{whole // 60 % 60:02}:{whole % 60:02}.{fraction:06}"
+    return f"7,{time},{action},{address:#x},{size},0x0,{gpu},{limit},{held}\n"
+
+
+class InAFolder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def file(self, text, name="a.csv"):
+        path = os.path.join(self.folder, name)
+        with open(path, "wb") as file:
+            file.write(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    def replay(self, *texts):
+        """What these recordings come to, and what is noted beside it."""
+        notes = []
+        names = [self.file(text, f"{i}.csv") for i, text in enumerate(texts)]
+        return recordings.replay(names, notes), notes
+
+    def refused(self, *texts):
+        with self.assertRaises(recordings.RecordingError) as caught:
+            self.replay(*texts)
+        return caught.exception.code, str(caught.exception).replace(self.folder + "/", "")
+
+
+class Reading(InAFolder):
+    def test_each_gpu_has_its_own_memory_limit_and_refusals(self):
+        result, notes = self.replay(
+            HEADER
+            + row(1, "allocate", 16, 100, "GPU-a", 1000, 300)
+            + row(2, "allocate", 32, 2 * MIB, "GPU-b", 5 * MIB, 3 * MIB)
+            + row(3, "allocate failure", 0, 900, "GPU-a", 1000, 300)
+            + row(4, "free", 32, 2 * MIB, "GPU-b", 5 * MIB, 3 * MIB)
+        )
+        self.assertEqual(notes, [])
+        a, b = result.gpus["GPU-a"], result.gpus["GPU-b"]
+        self.assertEqual([a.live_at(i) for i in range(len(a.times))], [100, 100])
+        self.assertEqual([b.live_at(i) for i in range(len(b.times))], [2 * MIB, 0])
+        self.assertEqual(list(b.live[2]), [2 * MIB, 0])
+        self.assertEqual((list(a.limits), list(b.limits)), ([1000] * 2, [5 * MIB] * 2))
+        self.assertEqual((list(a.held), list(b.held)), ([300] * 2, [3 * MIB] * 2))
+        self.assertEqual(a.refusals, [recordings.Refusal(3_000_000, 900, 1)])
+        self.assertEqual(b.refusals, [])
+
+    def test_rmm_and_older_recordings_have_one_nameless_gpu(self):
+        old = "Thread,Time,Action,Pointer,Size,Stream\n"
+        for time in ("10:00:00.000002", "10:00:00:000002"):
+            result, _ = self.replay(old + f"1,{time},allocate,0x10,100,0\n1,{time},allocate failure,0x0,7,0x0\n")
+            self.assertEqual(list(result.gpus), [""])
+            gpu = result.gpus[""]
+            self.assertEqual((gpu.peak, list(gpu.held), list(gpu.limits)), (100, [-1, -1], [-1, -1]))
+            self.assertEqual(result.first, 36_000_000_002)
+
+    def test_columns_are_found_by_name_and_others_passed_over(self):
+        result, _ = self.replay("Size,New,Pointer,Action,Time\n5,x,0x1,allocate,00:00:01.000000\n")
+        self.assertEqual(result.gpus[""].peak, 5)
+
+    def test_a_last_row_that_was_cut_off_is_left_out_and_noted(self):
+        whole = HEADER + row(1, "allocate", 16, 100)
+        for cut in range(1, len(row(2, "allocate", 32, 50))):
+            result, notes = self.replay(whole + row(2, "allocate", 32, 50)[:cut])
+            self.assertEqual(result.gpus["GPU-a"].peak, 100)
+            self.assertEqual(len(notes), 1)
+            self.assertIn("0.csv:3: the last row is cut off", notes[0])
+
+    def test_what_is_no_recording_is_refused_with_the_line(self):
+        good = row(1, "allocate", 16, 100)
+        self.assertEqual(self.refused(""), (65, "0.csv: is empty"))
+        self.assertEqual(self.refused(HEADER), (65, "0.csv: has no rows: nothing was allocated"))
+        self.assertEqual(self.refused("a,b\n1,2\n"), (65, "0.csv: is no recording: line 1 has no column Time"))
+        self.assertEqual(self.refused(bytes(range(256)) * 100)[0], 65)
+        self.assertEqual(self.refused(b"\0" * 100_000)[0], 65)
+        for broken in (
+            "\n",
+            "1,2,3\n",
+            good.replace("allocate", "lose"),
+            good.replace("0x10", "here"),
+            good.replace(",100,", ",-1,"),
+            good.replace(",100,", f",{1 << 64},"),
+            good.replace("00:00:01", "yesterday"),
+            good.replace("0x0", "0x0,0x0"),
+            good.replace("GPU-a,,", "GPU-a,much,"),
+            "1" * 10_000 + "\n",
+        ):
+            code, message = self.refused(HEADER + good + broken + good)
+            self.assertEqual(code, 65)
+            self.assertTrue(message.startswith("0.csv:3: is no row of a recording: "), message)
+            self.assertLess(len(message), 200)
+        self.assertEqual(self.refused(HEADER + good, "")[1], "1.csv: is empty")
+
+    def test_files_that_cannot_be_read(self):
+        for name, why in (("none.csv", "No such file or directory"), (".", "is not a regular file")):
+            with self.assertRaisesRegex(recordings.RecordingError, why) as caught:
+                recordings.replay([os.path.join(self.folder, name)], [])
+            self.assertEqual(caught.exception.code, 66)
+        os.mkfifo(os.path.join(self.folder, "pipe"))  # which nobody writes to: reading it would wait
+        with self.assertRaisesRegex(recordings.RecordingError, "is not a regular file"):
+            recordings.replay([os.path.join(self.folder, "pipe")], [])
+
+    def test_midnight_is_between_two_rows_or_two_files(self):
+        late, early = row(86_399, "allocate", 16, 1), row(1, "allocate", 32, 2)
+        for texts in ((HEADER + late + early,), (HEADER + late, HEADER + early), (HEADER + early, HEADER + late)):
+            result, _ = self.replay(*texts)
+            self.assertEqual(result.last - result.first, 2_000_000)
+            self.assertEqual(result.gpus["GPU-a"].peak, 3)
+
+    def test_threads_that_write_out_of_order_do_not_go_back_in_time(self):
+        result, _ = self.replay(HEADER + row(2, "allocate", 16, 1) + row(1, "allocate", 32, 1))
+        self.assertEqual(list(result.gpus["GPU-a"].times), [2_000_000] * 2)
+
+    def test_processes_that_share_a_gpu_are_added_up(self):
+        result, _ = self.replay(
+            HEADER + row(1, "allocate", 16, 100, held=300, limit=2000) + row(3, "free", 16, 100, held=300, limit=2000),
+            HEADER + row(2, "allocate", 16, 50, held=250, limit=2000) + row(4, "free", 16, 50, held=250, limit=2000),
+        )
+        gpu = result.gpus["GPU-a"]
+        self.assertEqual([gpu.live_at(i) for i in range(4)], [100, 150, 50, 0])
+        self.assertEqual(list(gpu.held), [300, 550, 550, 550])
+        self.assertEqual(len(gpu.processes), 2)
+
+    def test_a_process_whose_recording_is_over_makes_room_where_the_limit_says_that_it_has_ended(self):
+        result, _ = self.replay(
+            HEADER + row(1, "allocate", 16, 600, held=700, limit=1000),
+            HEADER
+            + row(2, "allocate", 16, 100, held=200, limit=1000)
+            + row(3, "allocate", 32, 500, held=700, limit=1000),
+        )
+        gpu = result.gpus["GPU-a"]
+        self.assertEqual([gpu.live_at(i) for i in range(3)], [600, 700, 600])
+        self.assertEqual(list(gpu.held), [700, 900, 700])
+
+    def test_frees_of_unknown_memory_are_noted(self):
+        result, notes = self.replay(HEADER + row(1, "allocate", 16, 1) + row(2, "free", 32, 5))
+        self.assertEqual(result.gpus["GPU-a"].live_at(1), 1)
+        self.assertEqual(notes, ["1 frees of memory that no row allocates are left out"])
+
+
+class Picture(InAFolder):
+    def picture(self, *texts):
+        result, _ = self.replay(*texts)
+        return plot.specification(list(result.gpus.values()), result.first, result.last)
+
+    @staticmethod
+    def data(panel, layer):
+        return panel["layer"][layer]["data"]["values"]
+
+    def test_a_panel_for_each_gpu_with_areas_lines_and_marks(self):
+        limit = 100 * MIB
+        picture = self.picture(
+            HEADER
+            + row(1, "allocate", 16, 1024, "GPU-a", limit, 30 * MIB)
+            + row(2, "allocate", 32, 8 * MIB, "GPU-a", limit, 38 * MIB)
+            + row(2.5, "allocate failure", 0, 90 * MIB, "GPU-a", limit, 38 * MIB)
+            + row(3, "allocate", 48, MIB, "GPU-b")
+        )
+        json.dumps(picture)
+        self.assertEqual([panel["title"]["text"] for panel in picture["vconcat"]], ["GPU-a", "GPU-b"])
+        first, second = picture["vconcat"]
+        self.assertEqual(first["title"]["subtitle"], "limit 100.0 MiB, at most 8.0 MiB live, refused once")
+        self.assertEqual(second["title"]["subtitle"], "no limit recorded, at most 1.0 MiB live")
+        areas = self.data(first, 0)
+        self.assertEqual([point["b"] for point in areas if point["c"] == "up to 16 MiB"], [0, 8, 8, 8])
+        self.assertEqual([point["s"] for point in areas if point["c"] == "up to 64 KiB"], [0, 1, 1.5, 2])
+        lines = {(line["line"], line["s"], line["b"]) for line in self.data(first, 1)}
+        self.assertEqual(
+            lines, {("limit", 0, 100), ("limit", 2, 100), ("held", 0, 30), ("held", 1, 38), ("held", 2, 38)}
+        )
+        (mark,) = self.data(first, 2)
+        self.assertEqual((mark["s"], mark["size"], mark["label"]), (1.5, "90.0 MiB", "90.0 MiB"))
+        self.assertEqual(self.data(second, 1), [])
+        self.assertNotIn("http", json.dumps(picture))
+
+    def test_a_million_rows_would_be_thinned_out_and_keep_peaks_and_refusals(self):
+        random.seed(5)
+        rows, live = [], []
+        for i in range(20_000):
+            if live and random.random() < 0.5:
+                rows.append(row(i / 100, "free", *live.pop()))
+            else:
+                live.append((16 * (i + 1), random.randrange(1, 1000)))
+                rows.append(row(i / 100, "allocate", *live[-1]))
+            if i == 7777:
+                rows.append(row(i / 100, "allocate", 1, 5 << 30, limit=1 << 40, held=1 << 39))
+                rows.append(row(i / 100, "free", 1, 5 << 30, limit=1 << 40, held=6))
+            if i % 20 == 0:
+                rows.append(row(i / 100, "allocate failure", 0, (4 << 30) + i))
+        result, _ = self.replay(HEADER + "".join(rows))
+        gpu = result.gpus["GPU-a"]
+        moments = plot.kept_moments(gpu, result.first, result.last)
+        self.assertLessEqual(len(moments), plot.MOST_MOMENTS)
+        self.assertGreater(len(moments), plot.MOST_MOMENTS // 4)
+        self.assertEqual(max(gpu.live_at(moment) for moment in moments), gpu.peak)
+        self.assertEqual(max(gpu.held[moment] for moment in moments), 1 << 39)
+        self.assertEqual(moments, sorted(set(moments)))
+        self.assertEqual(moments[-1], len(gpu.times) - 1)
+        kept = plot.kept_refusals(gpu, result.first, result.last)
+        self.assertLessEqual(len(kept), plot.MOST_REFUSALS)
+        self.assertEqual(sum(refusal.requests for refusal in kept), len(gpu.refusals))
+        self.assertEqual(max(refusal.size for refusal in kept), max(refusal.size for refusal in gpu.refusals))
+        marks = self.data(plot.panel(gpu, result.first, result.last, plot.unit_of([gpu])), 2)
+        self.assertLessEqual(len([mark for mark in marks if mark["label"]]), plot.MOST_LABELS + 1)
+
+    def test_nothing_of_a_recording_is_markup(self):
+        hostile = "</script><script>alert(1)</script>&\"'"
+        written = json.dumps(self.picture(HEADER + row(1, "allocate", 16, 1, hostile)))
+        self.assertNotIn("<", written)
+        self.assertNotIn("&", written)
+
+    def test_all_at_one_moment_and_of_no_size(self):
+        picture = self.picture(HEADER + row(1, "allocate failure", 0, 0))
+        x, y = (picture["vconcat"][0]["layer"][0]["encoding"][axis]["scale"]["domain"] for axis in "xy")
+        self.assertGreater(x[1], x[0])
+        self.assertGreater(y[1], y[0])
+
+
+class CommandLine(InAFolder):
+    def run_main(self, *words):
+        out, err = io.StringIO(), io.StringIO()
+        before, sys.argv = sys.argv, ["plot", *words]
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                code = plot.main()
+        finally:
+            sys.argv = before
+        return code, out.getvalue(), err.getvalue()
+
+    def with_converter(self, module):
+        before = sys.modules.get("vl_convert")
+        sys.modules["vl_convert"] = module
+
+        def undo():
+            sys.modules.pop("vl_convert")
+            if before:
+                sys.modules["vl_convert"] = before
+
+        self.addCleanup(undo)
+
+    def test_the_ending_says_what_is_made(self):
+        given = []
+        module = types.ModuleType("vl_convert")
+        module.vegalite_to_html = lambda spec, bundle: given.append(bundle) or "<head><title>Chart</title></head>"
+        module.vegalite_to_svg = lambda spec: "<svg/>"
+        module.vegalite_to_png = lambda spec, scale: b"PNG"
+        self.with_converter(module)
+        recording = self.file(HEADER + row(1, "allocate", 16, 1), "trace.csv")
+        page = os.path.join(self.folder, "trace.html")
+        self.assertEqual(self.run_main(recording), (0, page + "\n", ""))
+        self.assertEqual(given, [True])
+        content = pathlib.Path(page).read_text()
+        self.assertIn("default-src 'none'", content)
+        self.assertIn("<title>GPU memory", content)
+        for ending, content in ((".svg", b"<svg/>"), (".PNG", b"PNG")):
+            out = os.path.join(self.folder, "b" + ending)
+            self.assertEqual(self.run_main("-o", out, recording), (0, out + "\n", ""))
+            self.assertEqual(pathlib.Path(out).read_bytes(), content)
+        code, _, err = self.run_main(recording, "-o", os.path.join(self.folder, "none/b.svg"))
+        self.assertEqual((code, err.endswith("none/b.svg: No such file or directory\n")), (73, True))
+
+    def test_mistakes_have_a_line_and_a_code(self):
+        recording = self.file(HEADER + row(1, "allocate", 16, 1) + "1,", "trace.csv")
+        self.assertEqual(
+            self.run_main(),
+            (64, "", "cuslice: plot: the following arguments are required: FILE: " "cuslice plot FILE... [-o OUT]\n"),
+        )
+        self.assertEqual(self.run_main("--json", recording)[0], 64)
+        self.assertEqual(self.run_main(recording, "-o", "a.pdf")[2].count("\n"), 1)
+        self.assertEqual(self.run_main(recording, "-o", "a.pdf")[0], 64)
+        as_page = self.file(HEADER + row(1, "allocate", 16, 1), "recording.svg")
+        code, _, err = self.run_main(as_page, "-o", as_page)
+        self.assertEqual(code, 64)
+        self.assertIn("is a recording itself", err)
+        self.assertEqual(pathlib.Path(as_page).read_text()[:6], "Thread")
+        self.with_converter(None)  # importing it fails
+        code, _, err = self.run_main(recording)
+        self.assertEqual(code, 69)
+        self.assertIn("trace.csv:3: the last row is cut off", err)
+        self.assertIn("vl-convert-python", err)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "trace.html")))
+
+
+if __name__ == "__main__":
+    unittest.main()
