@@ -32,7 +32,7 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-sr
 # Of more moments than that, each stretch of time keeps those at which most was live or held, and its last one.
 MOST_MOMENTS = 900
 MOST_REFUSALS = 200  # of more, each stretch of time has one mark for all of them
-MOST_LABELS = 8  # for each GPU
+MOST_LABELS = 12  # for each GPU
 
 
 def written_size(size: float) -> str:
@@ -115,8 +115,10 @@ def panel(gpu: recordings.Gpu, first: int, last: int, unit: Tuple[int, str]) -> 
     """One GPU's part of the picture."""
     scale, unit_name = unit
 
-    def seconds(time: int) -> float:
-        return round((time - first) / 1e6, 6)
+    ticks, time_name = (1_000_000, "seconds") if last - first >= 1_000_000 else (1000, "milliseconds")
+
+    def since(time: int) -> float:
+        return round((time - first) / ticks, 6)
 
     def scaled(size: int) -> float:
         return round(size / scale, 4)
@@ -128,7 +130,7 @@ def panel(gpu: recordings.Gpu, first: int, last: int, unit: Tuple[int, str]) -> 
         moments.append(len(gpu.times) - 1)
     used = [i for i, row in enumerate(gpu.live) if any(row[moment] for moment in moments)]
     areas = [
-        {"s": seconds(gpu.times[moment]), "b": scaled(gpu.live[i][moment]), "c": recordings.CLASSES[i][1], "o": i}
+        {"s": since(gpu.times[moment]), "b": scaled(gpu.live[i][moment]), "c": recordings.CLASSES[i][1], "o": i}
         for moment in moments
         for i in used
     ]
@@ -137,7 +139,7 @@ def panel(gpu: recordings.Gpu, first: int, last: int, unit: Tuple[int, str]) -> 
     for name, values in (("limit", gpu.limits), ("held", gpu.held)):
         known = [moment for moment in moments if values[moment] >= 0]
         lines += [
-            {"s": seconds(gpu.times[moment]), "b": scaled(values[moment]), "line": name}
+            {"s": since(gpu.times[moment]), "b": scaled(values[moment]), "line": name}
             for at, moment in enumerate(known)
             if at in (0, len(known) - 1) or not values[known[at - 1]] == values[moment] == values[known[at + 1]]
         ]
@@ -147,7 +149,7 @@ def panel(gpu: recordings.Gpu, first: int, last: int, unit: Tuple[int, str]) -> 
     labelled = labelled_refusals(refusals, last - first)
     marks = [
         {
-            "s": seconds(refusal.time),
+            "s": since(refusal.time),
             "b": top,
             "line": "refused",
             "size": written_size(refusal.size),
@@ -165,7 +167,9 @@ def panel(gpu: recordings.Gpu, first: int, last: int, unit: Tuple[int, str]) -> 
     if gpu.refusals:
         about.append(f"refused {len(gpu.refusals)} times" if len(gpu.refusals) > 1 else "refused once")
 
-    x = amount("s", f"seconds since {clock(first)} UTC", scale={"domain": [0, max(seconds(last), 1e-6)], "nice": False})
+    x = amount(
+        "s", f"{time_name} since {clock(first)} UTC", scale={"domain": [0, max(since(last), 1e-6)], "nice": False}
+    )
     y = amount("b", unit_name, scale={"domain": [0, top * 1.15 or 1]})
     stroke = word("line", None, scale={"domain": list(LINES), "range": list(LINES.values())})
     dash = word("line", None, scale={"domain": list(LINES), "range": [[6, 3], [1, 0], [1, 0]]})
@@ -173,7 +177,7 @@ def panel(gpu: recordings.Gpu, first: int, last: int, unit: Tuple[int, str]) -> 
         "c", "live allocations", scale={"domain": [name for _, name in recordings.CLASSES], "range": list(COLORS)}
     )
     order = {"field": "o", "type": "quantitative", "sort": "descending"}
-    when, how_much = amount("s", "seconds"), amount("b", unit_name)
+    when, how_much = amount("s", time_name), amount("b", unit_name)
     area_tip = [when, word("c", "allocations"), how_much]
     line_tip = [when, word("line", "line"), how_much]
     mark_tip = [when, word("size", "refused"), amount("count", "requests")]

@@ -106,6 +106,8 @@ def look_at(source, package, tree):
         "lib/cuslice/fake/profiles/t4.toml",
         "include/cuslice.h",
         "share/doc/cuslice/LICENSE",
+        "lib/cuslice/python/plot.py",
+        "lib/cuslice/python/recordings.py",
         "share/doc/cuslice/THIRD-PARTY.txt",
     ):
         expect((tree / needed).is_file(), f"{package.name}: has no {needed}")

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Draws docs/images/plot.svg, from a run on two fake GPUs.
+
+  python3 docs/images/plot.py build/release
+
+The Python that runs this needs vl-convert-python. Started by itself below, it is the program that is recorded: training
+steps on two GPUs, on the second with batches that grow until one is refused.
+"""
+
+import ctypes
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def train():
+    cuda = ctypes.CDLL("libcuda.so.1")
+    assert cuda.cuInit(0) == 0
+    contexts = [ctypes.c_void_p(), ctypes.c_void_p()]
+    for ordinal, context in enumerate(contexts):
+        assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal) == 0
+
+    def take(size):
+        address = ctypes.c_uint64()
+        time.sleep(0.006)
+        return address if cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size)) == 0 else None
+
+    weights = []
+    for context in contexts:
+        cuda.cuCtxSetCurrent(context)
+        weights += [take(size) for size in [160 * MIB, 48 * MIB] + [6 * MIB] * 8 + [600 * KIB] * 8]
+    for step in range(10):
+        for ordinal, context in enumerate(contexts):
+            cuda.cuCtxSetCurrent(context)
+            batch = (24 + 14 * step * ordinal) * MIB
+            kept = [take(size) for _ in range(4) for size in (batch, batch // 4, 600 * KIB)]
+            for address in reversed(kept):
+                time.sleep(0.002)
+                if address:
+                    cuda.cuMemFree_v2(address)
+
+
+def main():
+    build, out = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(__file__).with_name("plot.svg")
+    launcher = build / "bin/cuslice"
+    path = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
+    with tempfile.TemporaryDirectory() as folder:
+        recording = f"{folder}/trace.csv"
+        words = ["--fake", "2xt4", "--limit", "1GiB", "--allocator", "growth", "--record", recording]
+        environment = {**os.environ, "CUSLICE_FAKE_DIR": folder, "PATH": path}
+        subprocess.run([launcher, "run", *words, "--", sys.executable, __file__], env=environment, check=True)
+        subprocess.run([launcher, "plot", recording, "-o", out], env=environment, check=True)
+
+
+if __name__ == "__main__":
+    main() if len(sys.argv) > 1 else train()
