@@ -258,7 +258,7 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
 }  // namespace
 
 bool takes(Command command, Key key) {
-    const bool finds_folder = key == Key::dir || key == Key::fake || key == Key::config;
+    const bool finds_folder = key == Key::dir || key == Key::fake || key == Key::fake_machine || key == Key::config;
     switch (command) {
         case Command::ps:
         case Command::stats:

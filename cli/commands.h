@@ -43,6 +43,14 @@ std::string help_text(Command topic);
 /// "--limit SIZE", "--wait[=TIME]": how a help text writes an option.
 std::string written_option(const KeyTraits& traits);
 
+inline constexpr const char* kReportVariable = "CUSLICE_REPORT";
+/// Takes it out of this process's environment: the number of a descriptor that whoever starts the launcher
+/// reads. It gets every line that goes to stderr, and a NUL byte right before the program is started; the program
+/// doesn't have it.
+void take_report_descriptor();
+/// Writes that NUL byte.
+void report_start();
+
 /// One line on stderr, beginning with `cuslice: `.
 void warn(const std::string& message);
 void warn(const ConfigError& error);

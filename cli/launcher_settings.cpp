@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "cli/fake_machine.h"
 #include "config/combination.h"
 #include "config/handover.h"
 #include "config/resolve.h"
@@ -150,7 +151,9 @@ bool load_launcher(Settings& settings, const Invocation& invocation, ConfigError
 }
 
 std::string sharing_folder(const Settings& settings, const Environment& environment) {
-    return std::string(sharing_folder(settings, environment.get(kFakeFolderVariable).value_or("")).view());
+    std::string machine = named_fake_machine(settings, environment);
+    if (machine.empty()) machine = environment.get(kFakeFolderVariable).value_or("");
+    return std::string(sharing_folder(settings, machine).view());
 }
 
 bool load_launch(Launch& launch, const Invocation& invocation, ConfigError& error) {

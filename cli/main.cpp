@@ -56,6 +56,7 @@ int run(int count, char** words) {
 }  // namespace cuslice::cli
 
 int main(int count, char** words) {
+    cuslice::cli::take_report_descriptor();
     cuslice::cli::settle_descriptors();
     return cuslice::cli::run(count, words);
 }

@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "cli/commands.h"
@@ -7,13 +9,29 @@
 namespace cuslice::cli {
 namespace {
 
+// -1: nobody reads along.
+int report_file = -1;
+
 // In one write, so that lines of several processes do not mix.
 void write_line(std::string line) {
     line += '\n';
-    if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // nobody is left to be told
+    for (const int file : {STDERR_FILENO, report_file})
+        if (file >= 0 && ::write(file, line.data(), line.size()) < 0) continue;  // nobody is left to be told
 }
 
 }  // namespace
+
+void take_report_descriptor() {
+    const char* const number = std::getenv(kReportVariable);
+    if (number == nullptr) return;
+    const int file = std::atoi(number);
+    if (file > STDERR_FILENO && ::fcntl(file, F_SETFD, FD_CLOEXEC) == 0) report_file = file;
+    ::unsetenv(kReportVariable);
+}
+
+void report_start() {
+    if (report_file >= 0 && ::write(report_file, "", 1) < 0) report_file = -1;
+}
 
 void warn(const std::string& message) { write_line("cuslice: " + message); }
 void warn(const ConfigError& error) { write_line(std::string(line_of(error).view())); }

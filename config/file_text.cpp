@@ -81,8 +81,9 @@ bool refuse_kind(Reading& reading, const cuslice_toml_item& item, const KeyTrait
                                               "\"\"",
                                               "\"/lib/libcuda.so.1\"",
                                               "\"4xh200\"",
-                                              "\"skip\""};
-    static_assert(std::size(kExamples) == static_cast<std::size_t>(Key::fake_kernels) + 1);
+                                              "\"skip\"",
+                                              "\"new\""};
+    static_assert(std::size(kExamples) == static_cast<std::size_t>(Key::fake_machine) + 1);
     return refuse(reading, item, why.append(kExamples[static_cast<std::size_t>(traits.key)]).view());
 }
 

@@ -46,7 +46,15 @@ class Writer {
 // What the other side will find by itself, or would never use, stays here.
 bool travels(const Settings& settings, const Entry& entry) {
     if (entry.rank.source == Source::other_tools) return false;
-    if (entry.key == Key::fake || entry.key == Key::fake_kernels || entry.key == Key::config) return false;
+    switch (entry.key) {
+        case Key::fake:
+        case Key::fake_kernels:
+        case Key::fake_machine:
+        case Key::config:
+            return false;
+        default:
+            break;
+    }
     // An empty list is a choice that the launcher has made already; no other value is empty.
     if (entry.value.empty()) return false;
     for (const Entry& other : settings.entries()) {

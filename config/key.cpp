@@ -50,6 +50,9 @@ constexpr KeyTraits kKeys[] = {
      "run on fake GPUs: 4xh200, 2xa100-40g,1xt4, or a TOML file"},
     {Key::fake_kernels, "fake-kernels", "CUSLICE_FAKE_KERNELS", false, true, false, false, "skip|error", "skip",
      "on a fake GPU, check kernels and skip them, or refuse to launch them"},
+    {Key::fake_machine, "fake-machine", "CUSLICE_FAKE_MACHINE", false, true, false, false, "new|NAME",
+     "one for each user",
+     "fake GPUs that nobody else sees: new, until the program ends; or shared by all who give the same name"},
 };
 
 // The rest of the design's words: who reads about them must not believe that they hold already.
@@ -61,7 +64,7 @@ constexpr LaterKey kLaterKeys[] = {
 constexpr std::string_view kInternal[] = {
     "CUSLICE_SETTINGS",       kJobVariable,           kChosenVariable,        kFakeFolderVariable,
     "CUSLICE_FAKE_ADDRESSES", "CUSLICE_FAKE_HOST",    "CUSLICE_FAKE_INJECT",  "CUSLICE_FAKE_LOG",
-    "CUSLICE_FAKE_NEWER",     "CUSLICE_FAKE_RUNTIME", "CUSLICE_FAKE_STREAMS",
+    "CUSLICE_FAKE_NEWER",     "CUSLICE_FAKE_RUNTIME", "CUSLICE_FAKE_STREAMS", "CUSLICE_REPORT",
 };
 
 constexpr std::string_view kVariableStart = "CUSLICE_";

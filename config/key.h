@@ -34,7 +34,8 @@ enum class Key : std::uint8_t {
     config,
     driver,
     fake,
-    fake_kernels
+    fake_kernels,
+    fake_machine
 };
 
 /// What is known of a key. `name` is the word itself: the option is --name, the variable `variable`, the key of the

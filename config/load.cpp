@@ -17,6 +17,9 @@ bool check_fake(const Settings& settings, ConfigError& error) {
         why.append(traits_of(key).variable).append(" instead");
         return refuse_entry(*entry, why.view(), error);
     }
+    // The machine is a folder that the launcher makes and removes.
+    if (const Entry* machine = find(settings, Key::fake_machine); machine != nullptr && find(settings, Key::fake))
+        return refuse_entry(*machine, "works under cuslice run only: set CUSLICE_FAKE_DIR to a folder instead", error);
     return true;
 }
 

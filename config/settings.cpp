@@ -71,8 +71,8 @@ bool parse_time(std::string_view text, std::uint64_t& number, std::string_view o
     return true;
 }
 
-// It becomes a part of messages, tables and command lines.
-bool parse_group(std::string_view text, Reason& why) {
+// It becomes a part of messages, tables, command lines and paths.
+bool parse_name(std::string_view text, Reason& why) {
     bool plain = !text.empty() && text.size() < 64;
     for (const char c : text)
         plain = plain &&
@@ -125,7 +125,8 @@ bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& au
         case Key::group_limit:
             return parse_amount_of_bytes(Key::limit, text, number, why);
         case Key::group:
-            return parse_group(text, why);
+        case Key::fake_machine:
+            return parse_name(text, why);
         case Key::per_process:
         case Key::oversubscribe:
         case Key::summary:

@@ -67,6 +67,7 @@ KEYS = {
     "driver": '"/x/libcuda.so.1"',
     "fake": '"1xt4"',
     "fake-kernels": '"error"',
+    "fake-machine": '"new"',
     "config": '"x"',
 }
 SECTIONS = ["", "memory", "gpu.0", "ceiling", "ceiling.gpu.0", "group", "fake"]

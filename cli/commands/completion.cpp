@@ -29,6 +29,8 @@ Values values_of(Key key) {
             return {"warn info debug"};
         case Key::fake_kernels:
             return {"skip error"};
+        case Key::fake_machine:
+            return {"new"};
         case Key::no_framework_env:
         case Key::oversubscribe:
         case Key::per_process:

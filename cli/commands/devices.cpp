@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/fake_machine.h"
 #include "cli/gpu_query.h"
 #include "cli/job.h"
 #include "cli/json.h"
@@ -142,6 +143,7 @@ int list_devices(const Invocation& invocation) {
     const Settings& settings = launch.settings;
     const Installation& installation = launch.installation;
     Environment environment = invocation.environment;
+    if (!enter_fake_machine(environment, settings, error)) return fail(error, kConfig);
     VirtualGpus virtual_gpus(settings, environment);
     Machine machine(virtual_gpus.physical(), settings, installation);
     const Gpus& all = machine.all();

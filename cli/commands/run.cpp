@@ -8,6 +8,7 @@
 #include "cli/context_room.h"
 #include "cli/driver_folders.h"
 #include "cli/exit_codes.h"
+#include "cli/fake_machine.h"
 #include "cli/framework_reserve.h"
 #include "cli/gpu_query.h"
 #include "cli/group_notice.h"
@@ -65,6 +66,7 @@ int become(const std::string& path, std::vector<std::string> words, Environment&
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     const std::vector<char*> lines = environment.pointers();
+    report_start();
     ::execve(path.c_str(), arguments.data(), lines.data());
     if (errno == ENOEXEC) {
         // A script without #!: a shell runs it itself.
@@ -90,6 +92,7 @@ int run_program(const Invocation& invocation) {
     const Installation& installation = launch.installation;
     const std::vector<std::string>& words = invocation.arguments.program;
     Environment environment = invocation.environment;
+    if (!enter_fake_machine(environment, settings, error)) return fail(error, kConfig);
     VirtualGpus virtual_gpus(settings, environment);
     // What is wrong with the program is said later, but its search path may lead to a driver of its own.
     const Program program = find_program(words[0], environment);

@@ -1,5 +1,6 @@
 // watch [--json] -- program args…   runs a program and tells what the fake driver's books say of it and its children
 // watch [--json] --list             tells who holds what on every fake GPU
+// watch [--json] --all              the same, with those that have ended, as far as the books still have them
 //
 // It reads the books alone and goes through nothing of cuslice: what it says is what was really taken. The program's
 // exit status is passed on (126: it could not be started, 127: it was not found, 128 + n: ended by signal n).
@@ -121,20 +122,22 @@ bool belongs(const Holder& holder, int program) {
 }
 
 int usage() {
-    std::fprintf(stderr, "usage: watch [--json] -- program args…\n       watch [--json] --list\n");
+    std::fprintf(stderr, "usage: watch [--json] -- program args…\n       watch [--json] --list|--all\n");
     return 64;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    bool json = false, list = false;
+    bool json = false, list = false, all = false;
     int at = 1;
     for (; at < argc && std::strcmp(argv[at], "--") != 0; at++) {
         if (std::strcmp(argv[at], "--json") == 0) {
             json = true;
         } else if (std::strcmp(argv[at], "--list") == 0) {
             list = true;
+        } else if (std::strcmp(argv[at], "--all") == 0) {
+            list = all = true;
         } else {
             return usage();
         }
@@ -143,7 +146,7 @@ int main(int argc, char** argv) {
     if (list) {
         if (at < argc) return usage();
         for (const Row& row : read_all()) {
-            if (row.holder.live) rows.push_back(row);
+            if (all || row.holder.live) rows.push_back(row);
         }
         print(rows, json);
         return 0;

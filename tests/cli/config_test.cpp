@@ -57,6 +57,7 @@ TEST_CASE("config prints what holds, where it came from, and which files were lo
         "driver            -    found as the loader would  default\n"
         "fake              -    none                       default\n"
         "fake-kernels      -    skip                       default\n"
+        "fake-machine      -    one for each user          default\n"
         "\n"
         "FILE            STATE   PATH\n"
         "current-folder  absent  " +
@@ -124,6 +125,8 @@ TEST_CASE("config --json says the same to programs") {
         "\"--driver\"},\n"
         "  {\"key\": \"fake\", \"gpu\": null, \"value\": null, \"source\": \"default\", \"origin\": \"default\"},\n"
         "  {\"key\": \"fake-kernels\", \"gpu\": null, \"value\": \"skip\", \"source\": \"default\", \"origin\": "
+        "\"default\"},\n"
+        "  {\"key\": \"fake-machine\", \"gpu\": null, \"value\": null, \"source\": \"default\", \"origin\": "
         "\"default\"}\n"
         "], \"files\": [\n"
         "  {\"source\": \"config-file\", \"state\": \"found\", \"path\": \"" +
@@ -153,7 +156,7 @@ TEST_CASE(
         const std::string key = setting.at("key");
         const bool nothing = key == "limit" || key == "gpus" || key == "split" || key == "group" ||
                              key == "group-limit" || key == "record" || key == "config" || key == "driver" ||
-                             key == "fake";
+                             key == "fake" || key == "fake-machine";
         CHECK(setting.at("value").is_null() == nothing);
     }
     bool seen = false;

@@ -35,7 +35,7 @@ struct Malformed {
     "CUSLICE_PER_PROCESS, CUSLICE_WAIT, CUSLICE_DIR, CUSLICE_LOG, CUSLICE_SUMMARY, CUSLICE_RECORD, CUSLICE_CONFIG, " \
     "CUSLICE_DRIVER, "                                                                                               \
     "CUSLICE_FAKE, "                                                                                                 \
-    "CUSLICE_FAKE_KERNELS"
+    "CUSLICE_FAKE_KERNELS, CUSLICE_FAKE_MACHINE"
 #define WHICH_GPU "for which GPU? a plus divides the parts of one, as 0=1GiB+2GiB; *=SIZE is for every other"
 #define NO_SPLIT "empty: a number of equal parts is needed, as 4, or sizes, as 1GiB+2GiB or 1GiB+rest"
 #define NO_PARTS "0 parts leave no GPU: a number from 1, which leaves it whole, to 64"
@@ -135,7 +135,7 @@ inline constexpr Malformed kMalformed[] = {
      "--no-framework-env, "
      "--gpus, --split, --oversubscribe, --group, --group-limit, "
      "--per-process, --wait, --dir, --log, --summary, --record, --config, --driver, --fake, "
-     "--fake-kernels",
+     "--fake-kernels, --fake-machine",
      64},
     {Where::option, "--reserve=4GiB", "--reserve: 4GiB: reserve is not in this version yet", 64},
     {Where::option, "--allocator=grow", "--allocator: grow: direct, growth or prealloc"},
@@ -241,6 +241,8 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--log=info:/tmp", "--log: info:/tmp: cannot be written: Is a directory"},
     {Where::option, "--headroom=0", "--headroom: 0: 0 bytes? did you mean 0MiB; or auto"},
     {Where::option, "--fake-kernels=run", "--fake-kernels: run: skip or error"},
+    {Where::option, "--fake-machine=", "--fake-machine: \"\": a name of up to 63 letters, digits, '.', '_' and '-' is needed"},
+    {Where::option, "--fake-machine=../a", "--fake-machine: ../a: a name of up to 63 letters, digits, '.', '_' and '-' is needed"},
     {Where::option, "--fake=", "--fake: \"\": empty: fake GPUs are needed, as 4xh200, or a TOML file"},
     {Where::option, "--driver=", "--driver: \"\": empty: the path of a file is needed"},
     {Where::option, "--driver=/nowhere/libcuda.so.1",
@@ -351,7 +353,7 @@ inline constexpr Malformed kMalformed[] = {
      "%CONFIG%:1:1: confg: /tmp/x.toml: no such key; there are fraction, limit, headroom, allocator, free, "
      "idle-release, no-framework-env, gpus, split, oversubscribe, group, group-limit, "
      "per-process, wait, dir, log, summary, record, driver, fake, "
-     "fake-kernels"},
+     "fake-kernels, fake-machine"},
     {Where::config_file, "log = 3\n", "%CONFIG%:1:1: log: 3: a string is needed, as log = \"info\""},
     {Where::config_file, "log = \"info:here.log\"\n",
      "%CONFIG%:1:1: log: info:here.log: a path in a file is absolute: it begins with /"},

@@ -269,6 +269,9 @@ inline constexpr Valid kValid[] = {
     {.current_folder = "fake = \"t4\"\n", .ask = "fake", .text = "t4", .origin = "%CWD%:1:1"},
     {.options = "--fake-kernels=error", .ask = "fake-kernels", .text = "error", .origin = "--fake-kernels"},
     {.variables = "CUSLICE_FAKE_KERNELS=skip", .ask = "fake-kernels", .text = "skip", .origin = "CUSLICE_FAKE_KERNELS"},
+    {.options = "--fake-machine=new", .ask = "fake-machine", .text = "new", .origin = "--fake-machine"},
+    {.variables = "CUSLICE_FAKE_MACHINE=ci.1", .ask = "fake-machine", .text = "ci.1", .origin = "CUSLICE_FAKE_MACHINE"},
+    {.user_file = "fake-machine = \"ci\"\n", .ask = "fake-machine", .text = "ci", .origin = "%USER%:1:1"},
     // Other tools' variables.
     {.variables = "CUDA_DEVICE_MEMORY_LIMIT=1g", .bytes = kGiB, .origin = "CUDA_DEVICE_MEMORY_LIMIT"},
     {.variables = "CUDA_DEVICE_MEMORY_LIMIT=1024M", .bytes = kGiB, .origin = "CUDA_DEVICE_MEMORY_LIMIT"},

@@ -94,10 +94,13 @@ TEST_CASE("what can't be run is said in the exit status") {
     CHECK(status == 64);
 }
 
-TEST_CASE("--list shows the living alone") {
+TEST_CASE("--list shows the living alone, --all also those that have ended") {
     const fake_test::Folder folder;
     int status = 0;
     output_of(watching(folder, "", self()), status);
     CHECK(output_of("CUSLICE_FAKE_DIR=" + folder.path() + " " WATCH " --json --list", status) == "[]\n");
+    CHECK(status == 0);
+    const std::string all = output_of("CUSLICE_FAKE_DIR=" + folder.path() + " " WATCH " --json --all", status);
+    CHECK(all.find("\"live\": false") != std::string::npos);
     CHECK(status == 0);
 }
