@@ -6,7 +6,8 @@
 # there: cmake, ninja, nlohmann-json, and zig's compiler in gcc's place. The tests need the rest too.
 #
 #   scripts/setup.sh
-#   scripts/setup.sh tests    with what tests of containers want, which are skipped where it can't be had
+#   scripts/setup.sh tests    with what tests of containers, of the pytest plugin and of the GitHub action want, which are
+#                             skipped where it can't be had
 #   scripts/setup.sh browser  with what tests of cuslice plot want (some 400 MB), and are skipped without
 #   scripts/setup.sh checks   with clang, clang-format and clang-tidy, without which continuous integration fails
 set -euo pipefail
@@ -24,6 +25,9 @@ libraries="libc6-dev:dlfcn.h libtomlplusplus-dev:toml++/toml.h nlohmann-json3-de
 wanted=""
 [ "${1:-}" != tests ] || wanted="bwrap:bubblewrap runc:runc"
 [ "${1:-}" != browser ] || wanted="chromium:chromium"
+# pytest, for the plugin, in an environment of its own.
+pytest=""
+[ "${1:-}" != tests ] || pytest=tests/python/requirements.txt
 
 # What an earlier call took from the Python index.
 PATH=$PATH:$PWD/build/tools/bin
@@ -117,6 +121,8 @@ extra=()
 for pair in $wanted; do
     PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || extra+=("${pair#*:}")
 done
+[ -z "$wanted" ] || python3 -c 'import yaml' 2>/dev/null || /usr/bin/python3 -c 'import yaml' 2>/dev/null ||
+    extra+=(python3-yaml)
 if [ ${#extra[@]} -ne 0 ]; then
     get=(env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
     [ "$(id -u)" -eq 0 ] || get=(sudo -n "${get[@]}")
@@ -131,4 +137,14 @@ if [ "${1:-}" = browser ] && ! { build/tools/bin/python3 -c "import vl_convert" 
     [ -x build/tools/bin/python3 ] || python3 -m venv build/tools
     build/tools/bin/python3 -m pip install --quiet --disable-pip-version-check vl-convert-python ||
         echo "setup: vl-convert-python can't be had here; the tests that want it are skipped"
+fi
+
+if [ -n "$pytest" ] && ! cmp -s "$pytest" build/pytest/requirements.txt; then
+    echo "setup: taking pytest from the Python index into build/pytest"
+    if python3 -m venv build/pytest && timeout 120 build/pytest/bin/python3 -m pip install --quiet \
+        --disable-pip-version-check --requirement "$pytest" </dev/null >/dev/null 2>&1; then
+        cp "$pytest" build/pytest/requirements.txt
+    else
+        echo "setup: pytest can't be had here; the test of the plugin is skipped"
+    fi
 fi

@@ -1,12 +1,42 @@
 """A slice of a GPU for every CUDA program.
 
 The package brings the launcher and its libraries: `cuslice run --limit 4GiB -- python train.py`, or `python -m
-cuslice run …` where the environment's bin/ is not in PATH.
+cuslice run …` where the environment's bin/ is not in PATH. From Python:
+
+    cuslice.run(["python", "train.py"], limit="4GiB")   # a program in a slice; popen() doesn't wait for its end
+    cuslice.limit()                                     # what this process may use of each GPU, and uses
+    cuslice.stats()                                     # what its caches hold
+    cuslice.forward_log()                               # refusals as records of `logging`
+    cuslice.FakeMachine("2xt4")                         # GPUs for tests, on a machine without one
+
+All sizes are in bytes.
 """
 
 from importlib.metadata import PackageNotFoundError, version
 
-__all__ = ["__version__"]
+from cuslice._launcher import LauncherError, LauncherNotFoundError, SliceTakenError, launcher
+from cuslice._log import LogForwarder, forward_log
+from cuslice._memory import CacheStats, GpuLimit, Tally, limit, stats
+from cuslice._run import popen, run
+from cuslice.fake import FakeMachine
+
+__all__ = [
+    "CacheStats",
+    "FakeMachine",
+    "GpuLimit",
+    "LauncherError",
+    "LauncherNotFoundError",
+    "LogForwarder",
+    "SliceTakenError",
+    "Tally",
+    "__version__",
+    "forward_log",
+    "launcher",
+    "limit",
+    "popen",
+    "run",
+    "stats",
+]
 
 try:
     __version__: str = version("cuslice")

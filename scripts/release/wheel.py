@@ -23,6 +23,8 @@ TAGS = "py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64"
 PYTHON = ">=3.8"
 # What `cuslice plot` draws with: pip install 'cuslice[plot]'.
 PLOT = "vl-convert-python>=1.7"
+# What other programs find of it: pytest its plugin.
+ENTRY_POINTS = "[pytest11]\ncuslice = cuslice.pytest_plugin\n"
 
 
 def members(tree, python, version):
@@ -53,6 +55,8 @@ def metadata(tree, version):
             f"Requires-Dist: {PLOT}; extra == 'plot'",
             "Classifier: Operating System :: POSIX :: Linux",
             "Classifier: Environment :: GPU :: NVIDIA CUDA",
+            "Classifier: Framework :: Pytest",
+            "Classifier: Typing :: Typed",
             "Description-Content-Type: text/markdown",
             "",
             readme.read_text() if readme.exists() else "",
@@ -85,6 +89,7 @@ def write(tree, python, version, out, tags=TAGS):
         add(f"{info}/METADATA", metadata(tree, version).encode())
         # Not pure: what is compiled in it makes it one for this platform.
         add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: cuslice\nRoot-Is-Purelib: false\n{expanded}".encode())
+        add(f"{info}/entry_points.txt", ENTRY_POINTS.encode())
         for licence in ("LICENSE", "THIRD-PARTY.txt"):
             path = tree / "share/doc/cuslice" / licence
             if path.exists():

@@ -9,6 +9,7 @@ right, and the checksums and the bill of materials are of what is there.
 """
 
 import base64
+import configparser
 import hashlib
 import json
 import pathlib
@@ -40,6 +41,14 @@ def unpacked_wheel(path, to):
         record = next(name for name in names if name.endswith(".dist-info/RECORD"))
         listed = dict(line.split(",", 1) for line in archive.read(record).decode().splitlines())
         expect(sorted(listed) == sorted(names), f"{path.name}: RECORD lists {sorted(set(listed) ^ set(names))} wrongly")
+        missing = {"cuslice/__init__.py", "cuslice/py.typed", "cuslice/pytest_plugin.py"} - set(names)
+        expect(not missing, f"{path.name}: has no {sorted(missing)}")
+        points = configparser.ConfigParser()
+        points.read_string(archive.read(record.replace("RECORD", "entry_points.txt")).decode())
+        expect(
+            dict(points["pytest11"]) == {"cuslice": "cuslice.pytest_plugin"},
+            f"{path.name}: pytest doesn't find its plugin",
+        )
         for name in names:
             content = archive.read(name)
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()

@@ -36,6 +36,17 @@ print(of("libcuda.so.1", "cuInit") == of("libcuda.so", "cuInit"),
       of("libnvidia-ml.so.1", "nvmlInit_v2") == of("libnvidia-ml.so", "nvmlInit_v2"))
 """
 
+IN_A_SLICE = """
+import cuslice, sys
+with cuslice.FakeMachine("2xt4") as machine:
+    done = machine.run([sys.executable, "-c", "import cuslice; print(len(cuslice.limit()))"], stdout=-1, text=True)
+    print([cuslice.launcher(), int(done.stdout)])
+"""
+PLUGINS = """
+from importlib.metadata import distribution
+print([point.value for point in distribution("cuslice").entry_points if point.group == "pytest11"])
+"""
+
 
 class Release(unittest.TestCase):
     @classmethod
@@ -114,6 +125,9 @@ class Release(unittest.TestCase):
         self.assertIn("cuslice: out of memory on GPU 0", said)
         self.assertEqual(run("python", "-c", "import cuslice; print(cuslice.__version__)"), "1.2.3\n")
         self.assertEqual(run("python", "-m", "cuslice", "--version"), run("cuslice", "--version"))
+        # The package finds the launcher that came with it, and pytest the plugin, without a PATH.
+        self.assertEqual(run("python", "-c", IN_A_SLICE, PATH="/usr/bin:/bin"), f"['{place}/bin/cuslice', 2]\n")
+        self.assertEqual(run("python", "-c", PLUGINS), "['cuslice.pytest_plugin']\n")
         # A wheel can't hold the fake GPU's links. What lends the names instead is the same library, in whichever way
         # it is found.
         self.assertEqual(

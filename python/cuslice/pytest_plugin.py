@@ -1,0 +1,99 @@
+"""pytest on fake GPUs.
+
+`pytest --fake-gpus 4xh200` runs the tests on a machine of four fake H200 of its own: pytest starts itself anew under
+`cuslice run`, before anything has loaded CUDA. Each worker of pytest-xdist has a machine for itself. The fixture
+`fake_machine` is a machine for one test, on which the programs are that the test starts through it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, Generator, List, Optional
+
+import pytest
+
+from cuslice._launcher import LauncherNotFoundError, launcher
+from cuslice.fake import FakeMachine
+
+# Whether this process is the one that was started anew: exec keeps its id. No name that begins with CUSLICE_, which
+# the library would take for a setting that it doesn't know.
+_STARTED = "PYTEST_CUSLICE_STARTED"
+_WORKER = "PYTEST_XDIST_WORKER"
+
+
+def pytest_addoption(parser: Any) -> None:
+    group = parser.getgroup("cuslice", "fake GPUs (cuslice)")
+    group.addoption(
+        "--fake-gpus",
+        metavar="GPUS",
+        default=None,
+        help="run the tests on fake GPUs: 4xh200, 2xa100-40g,1xt4, or a TOML file",
+    )
+
+
+def pytest_configure(config: Any) -> None:
+    config.addinivalue_line("markers", "fake_gpus(gpus): the GPUs of the fixture fake_machine, such as '4xh200'")
+
+
+def _words(config: Any, gpus: str) -> List[str]:
+    """The command line that starts this pytest under the launcher."""
+    started = config.invocation_params
+    if started.plugins:
+        raise pytest.UsageError(
+            "--fake-gpus: a program that hands objects to pytest.main() can't be started anew; "
+            f"start it with: cuslice run --fake {gpus} --fake-machine new -- ..."
+        )
+    # As a script pytest doesn't have the current folder in its path, as a module it has.
+    script = sys.argv[0] if os.path.basename(sys.argv[0]) in ("pytest", "py.test") else None
+    try:
+        words = [launcher(), "run", "--fake", gpus, "--fake-machine", "new", "--", sys.executable]
+    except LauncherNotFoundError as error:
+        raise pytest.UsageError(f"--fake-gpus: {error.strerror}") from error
+    return [*words, *([script] if script else ["-m", "pytest"]), *map(str, started.args)]
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config: Any) -> Generator[None, None, None]:
+    # First of all: a conftest.py may load CUDA, and pytest's capturing would take stdout from what follows.
+    gpus: Optional[str] = early_config.known_args_namespace.fake_gpus
+    if gpus:
+        if os.environ.get(_WORKER):
+            # The driver looks for the folder when CUDA is started. It goes with the session's.
+            if "/worker." not in os.environ.get("CUSLICE_FAKE_DIR", "/worker."):
+                os.environ["CUSLICE_FAKE_DIR"] += f"/worker.{os.environ[_WORKER]}"
+        elif os.environ.get(_STARTED) != str(os.getpid()):
+            words = _words(early_config, gpus)
+            os.environ[_STARTED] = str(os.getpid())
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os.execv(words[0], words)
+    yield
+
+
+def _gpus_of(request: Any) -> str:
+    marker = request.node.get_closest_marker("fake_gpus")
+    return str(marker.args[0]) if marker else str(request.config.getoption("--fake-gpus") or "1xt4")
+
+
+@pytest.fixture
+def fake_machine(request: Any) -> Generator[FakeMachine, None, None]:
+    """A machine of fake GPUs for one test: FakeMachine. The programs are on it that the test starts through it.
+
+    Which GPUs it has says the marker `@pytest.mark.fake_gpus("2xa100-40g")`, else --fake-gpus, else it is one T4.
+    """
+    with FakeMachine(_gpus_of(request)) as machine:
+        yield machine
+
+
+@pytest.fixture
+def fake_gpus(request: Any) -> FakeMachine:
+    """The machine that the tests themselves are on with --fake-gpus; skips the test without it.
+
+    `fake_gpus.held(pid=os.getpid())` is what the test's own process holds. What earlier tests of the process have left
+    behind is there too.
+    """
+    gpus = request.config.getoption("--fake-gpus")
+    if not gpus:
+        pytest.skip("needs --fake-gpus")
+    return FakeMachine(gpus, folder=os.environ["CUSLICE_FAKE_DIR"])

@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""Tries the Python package on fake GPUs, with the launcher of a build.
+
+  package_test.py SOURCE BIN
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SOURCE, BIN = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(SOURCE / "python"))
+GROW = str(SOURCE / "tests/python/grow.py")
+MIB = 1 << 20
+for name in [name for name in os.environ if name.startswith(("CUSLICE_", "CUDA_"))]:
+    del os.environ[name]
+os.environ["PATH"] = f"{BIN}:{os.environ['PATH']}"
+import cuslice  # noqa: E402
+from cuslice._run import words_of  # noqa: E402
+
+CAPTURED = {"capture_output": True, "text": True, "input": ""}
+
+
+def soon(condition):
+    """What comes by itself and tells nobody. Who has waited for so long waits for what will not come."""
+    end = time.monotonic() + 120
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.005)
+    return condition()
+
+
+class Package(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        os.environ["CUSLICE_FAKE_DIR"] = self.folder
+        os.environ["HOME"] = self.folder
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+
+    def python(self, code, **options):
+        """What a program in a slice prints, as JSON, and its stderr."""
+        program = f"import json, sys\nsys.dont_write_bytecode = True\nsys.path[:0] = {[str(SOURCE / 'python'), str(SOURCE / 'tests/python')]}\n"
+        done = cuslice.run([sys.executable, "-c", program + "import cuslice, grow\n" + code], **CAPTURED, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout), done.stderr
+
+    def test_a_program_runs_in_its_slice_and_its_end_is_told(self):
+        done = cuslice.run([sys.executable, GROW, "600"], fake="1xt4", limit=512 * MIB + 1, **CAPTURED)
+        self.assertEqual((done.returncode, done.stdout), (0, "2\n"))
+        self.assertIn("of the 512.0 MiB limit", done.stderr)
+        done = cuslice.run(["sh", "-c", "cat; exit 3"], fake="1xt4", capture_output=True, input=b"x")
+        self.assertEqual((done.returncode, done.stdout), (3, b"x"))
+        # Its descriptors are the program's own: none is added.
+        self.assertNotIn(
+            "pipe", cuslice.run(["sh", "-c", "ls -l /proc/$$/fd | grep -v ' [012] -> '"], stdout=-1, text=True).stdout
+        )
+        self.assertNotIn("CUSLICE_REPORT", cuslice.run("env", **CAPTURED).stdout)
+        with self.assertRaises(subprocess.CalledProcessError):
+            cuslice.run("false", check=True)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            cuslice.run(["sleep", "1000"], timeout=0.01)
+
+    def test_options_are_written_as_on_the_command_line(self):
+        self.assertEqual(
+            words_of(
+                limit={0: 4 << 30, "GPU-5f": "1GiB"},
+                fraction={1: 0.25},
+                split=4,
+                gpus="0-2",
+                wait=True,
+                record=pathlib.Path("/x.csv"),
+                summary=True,
+                options=["--per-process"],
+            )[1:],
+            [
+                "run",
+                "--limit=0=4194304KiB,GPU-5f=1GiB",
+                "--fraction=1=0.250000000",
+                "--split=4",
+                "--gpus=0-2",
+                "--wait=yes",
+                "--record=/x.csv",
+                "--summary",
+                "--per-process",
+                "--",
+            ],
+        )
+        for wrong in (1.5, True):
+            with self.assertRaises(TypeError):
+                words_of(limit=wrong)
+        with self.assertRaises(ValueError):
+            cuslice.popen("true", shell=True)
+
+    def test_what_was_not_started_raises_with_the_launchers_line(self):
+        for code, line, command, options in (
+            (78, "--limit: 4x: 'x' is not a unit of size", "true", {"limit": "4x"}),
+            (64, "--limt: 3: no such option; did you mean --limit", "true", {"options": ["--limt=3"]}),
+            (127, "/nonexistent: No such file or directory", "/nonexistent", {}),
+            (126, "/: Is a directory", "/", {}),
+        ):
+            with self.assertRaises(cuslice.LauncherError) as raised:
+                cuslice.run(command, stderr=subprocess.DEVNULL, **options)
+            self.assertEqual(raised.exception.returncode, code)
+            self.assertIn(line, raised.exception.line)
+        # A program's own exit code of that number is its own.
+        self.assertEqual(cuslice.run(["sh", "-c", "exit 78"]).returncode, 78)
+
+    def test_a_slice_that_others_hold_is_an_error_of_its_own(self):
+        with cuslice.popen(["sleep", "1000"], fake="1xt4", fraction=0.9) as first:
+            with self.assertRaisesRegex(cuslice.SliceTakenError, r"Held: pid \d+ \(sleep") as raised:
+                cuslice.run("true", fake="1xt4", fraction=0.9, stderr=subprocess.DEVNULL)
+            self.assertEqual(raised.exception.returncode, 75)
+            first.kill()
+
+    def test_a_process_knows_its_limits_and_what_it_uses(self):
+        code = "grow.take(100)\nprint(json.dumps([vars(one) for one in cuslice.limit()]))"
+        (first, second), _ = self.python(code, fake="2xt4", limit={0: "1GiB"})
+        self.assertEqual((first["device"], first["limit"], first["origin"]), (0, 1 << 30, "--limit"))
+        self.assertEqual((first["used"], first["job_used"]), (204 * MIB, 204 * MIB))
+        self.assertLess(first["left"], first["limit"] - 104 * MIB)
+        self.assertEqual((second["limit"], second["used"], second["origin"]), (second["total"], None, None))
+
+    def test_a_launcher_that_can_not_answer_says_why(self):
+        os.environ["CUSLICE_FAKE"] = "1xt5"
+        self.addCleanup(os.environ.pop, "CUSLICE_FAKE")
+        with self.assertRaisesRegex(cuslice.LauncherError, "there is no profile 't5'") as raised:
+            cuslice.limit()
+        self.assertEqual(raised.exception.returncode, 78)
+
+    def test_the_caches_figures_are_the_same_from_inside_and_outside(self):
+        self.assertEqual(cuslice.stats(), [])
+        code = "grow.take(100)\nprint(cuslice.stats()[0].requested.current, flush=True)\nsys.stdin.read()"
+        path = f"import sys\nsys.path[:0] = {[str(SOURCE / 'python'), str(SOURCE / 'tests/python')]}\nimport cuslice, grow\n"
+        with cuslice.popen(
+            [sys.executable, "-B", "-c", path + code],
+            fake="1xt4",
+            allocator="growth",
+            options=[f"--dir={self.folder}/ledger"],
+            stdin=-1,
+            stdout=-1,
+        ) as process:
+            self.assertEqual(int(process.stdout.readline()), 100 * MIB)
+            os.environ["CUSLICE_DIR"] = f"{self.folder}/ledger"
+            self.addCleanup(os.environ.pop, "CUSLICE_DIR")
+            (outside,) = cuslice.stats(process.pid)
+            self.assertEqual(outside.requested, cuslice.Tally(100 * MIB, 100 * MIB, 100 * MIB, 0))
+            self.assertEqual((outside.allocations, outside.ooms, outside.device), (1, 0, None))
+            process.communicate(b"")
+        with self.assertRaises(cuslice.LauncherError):
+            cuslice.stats(process.pid)
+
+    LOGGED = """
+import logging, os
+records = []
+class Keep(logging.Handler):
+    def emit(self, record):
+        records.append((record.levelname, record.getMessage(), getattr(record, "gpu", None), getattr(record, "function", None)))
+logging.getLogger("cuslice").addHandler(Keep())
+with cuslice.forward_log(interval=1000) as log:
+    grow.take(5000)
+print(json.dumps([records, os.path.exists(log.path)]))
+"""
+
+    def test_refusals_become_records_and_no_lines(self):
+        (((level, text, gpu, function),), left), err = self.python(self.LOGGED, fake="1xt4", limit="1GiB")
+        self.assertEqual((level, gpu, function, left), ("WARNING", 0, "cuMemAlloc_v2", False))
+        self.assertIn("tried to allocate 5000.0 MiB", text)
+        self.assertEqual(err, "")
+
+    def test_a_log_that_goes_to_a_file_is_read_there_and_one_that_an_option_names_is_not_overruled(self):
+        file = os.path.join(self.folder, "log")
+        pathlib.Path(file).write_text("cuslice: an old line\n")
+        ((record,), left), _ = self.python(self.LOGGED, fake="1xt4", limit="1GiB", log=f"warn:{file}")
+        self.assertEqual((record[2], left), (0, True))
+        code = "try: cuslice.forward_log()\nexcept RuntimeError as error: print(json.dumps(str(error)))"
+        self.assertIn("--log info", self.python(code, fake="1xt4", log="info")[0])
+
+    def test_a_fake_machine_shows_what_was_held_and_lets_calls_fail(self):
+        os.environ["CUSLICE_LIMIT"] = "4x"  # what is set outside still holds, but for what belongs to another machine
+        with cuslice.FakeMachine("2xt4") as machine:
+            with self.assertRaises(cuslice.LauncherError):
+                machine.run("true", stderr=subprocess.DEVNULL)
+            del os.environ["CUSLICE_LIMIT"]
+            with machine.popen([sys.executable, GROW, "600"], stdin=-1, stdout=-1, text=True) as process:
+                self.assertEqual(process.stdout.readline(), "0\n")
+                self.assertEqual((machine.held(), machine.held(0), machine.held(1)), (704 * MIB, 704 * MIB, 0))
+                self.assertEqual((machine.allocated(pid=process.pid), machine.allocated(pid=1)), (600 * MIB, 0))
+                self.assertEqual(machine.unfreed(), 0)
+                process.communicate("")
+            self.assertEqual((machine.held(), machine.peak(), machine.unfreed()), (0, 704 * MIB, 600 * MIB))
+            grow = [sys.executable, GROW, "600"]
+            machine.fail("cuMemAlloc_v2", 1)
+            self.assertEqual(machine.run(grow, **CAPTURED).stdout, "2\n")
+            machine.clear_failures()
+            machine.fail("cuMemAlloc_v2", result=999)
+            self.assertEqual(machine.run(grow, **CAPTURED).stdout, "999\n")
+            machine.clear_failures()
+            machine.lose(0, 2)
+            machine.delay("*", "1ns")
+            self.assertNotEqual(machine.run(grow, **CAPTURED).stdout, "0\n")
+            machine.clear_failures()
+            self.assertEqual(machine.run(grow, **CAPTURED).stdout, "0\n")
+            # Another machine's memory is its own.
+            with cuslice.FakeMachine("2xt4") as other:
+                self.assertEqual((other.held(), other.peak()), (0, 0))
+        self.assertFalse(os.path.exists(machine.folder))
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_new_machine_lasts_as_long_as_a_child_that_inherited_nothing(self):
+        code = (
+            "import subprocess, sys\n"
+            f"child = subprocess.Popen([sys.executable, '-B', {GROW!r}, '100'], stdin=0, stdout=-1, stderr=-3)\n"
+            "child.stdout.readline()\n"
+            "print(child.pid)"
+        )
+        read, write = os.pipe()
+        try:
+            done = cuslice.run(
+                [sys.executable, "-c", code], fake="1xt4", fake_machine="new", stdin=read, stdout=-1, text=True
+            )
+            (machine,) = os.listdir(self.folder)
+            live = cuslice.FakeMachine("1xt4", folder=os.path.join(self.folder, machine))
+            self.assertEqual(live.held(pid=int(done.stdout)), 204 * MIB)
+            # Nor does the next run take it for abandoned.
+            cuslice.run("true", fake="1xt4", fake_machine="new")
+            self.assertEqual(live.held(), 204 * MIB)
+        finally:
+            os.close(write)
+            os.close(read)
+        self.assertTrue(soon(lambda: os.listdir(self.folder) == []))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Tries the pytest plugin: pytest runs small test files as users write them, on the fake GPUs of a build.
+
+  plugin_test.py SOURCE BIN
+
+Needs a Python with pytest and pytest-xdist, which scripts/setup.sh puts into build/pytest; 77, skipped, without one.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SOURCE, BIN = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+sys.path.insert(0, str(SOURCE / "scripts/release"))
+import wheel  # noqa: E402
+
+# One worker's memory would not fit beside another's.
+FULL = """
+import os, sys
+import grow, pytest
+
+@pytest.mark.parametrize("n", range(4))
+def test_most_of_the_gpu(n, fake_gpus):
+    assert grow.take(9000) == 0
+    assert fake_gpus.held(0, os.getpid()) == 9104 << 20
+    assert fake_gpus.held(1) == 0
+    assert grow.reset() == 0
+    assert fake_gpus.held() == 0
+"""
+OWN = """
+import subprocess, sys
+import grow, pytest
+
+PROGRAM = [sys.executable, grow.__file__, "600"]
+
+def run(machine):
+    return machine.run(PROGRAM, input="", capture_output=True, text=True).stdout
+
+def test_a_failure_is_injected(fake_machine):
+    fake_machine.fail("cuMemAlloc_v2", 1)
+    assert run(fake_machine) == "2\\n"
+    assert fake_machine.held() == 0
+
+def test_nothing_is_left_of_another_test(fake_machine):
+    assert fake_machine.peak() == 0
+    assert run(fake_machine) == "0\\n"
+    assert fake_machine.peak(0) == 704 << 20
+    assert fake_machine.unfreed() == 600 << 20
+
+@pytest.mark.fake_gpus("2xlaptop-2g")
+def test_other_gpus(fake_machine):
+    assert fake_machine.gpus == "2xlaptop-2g"
+    assert run(fake_machine) == "0\\n"
+    assert fake_machine.peak() == 900 << 20
+"""
+EARLY = """
+import ctypes, sys
+# Before any test, and even at the import of conftest.py.
+assert ctypes.CDLL("libcuda.so.1").cuInit(0) == 0
+print("conftest was here")
+"""
+
+
+class Plugin(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        # As pip would have installed it, but for the files.
+        info = self.folder / "site/cuslice-1.2.3.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: cuslice\nVersion: 1.2.3\n")
+        (info / "entry_points.txt").write_text(wheel.ENTRY_POINTS)
+        (self.folder / "tests").mkdir()
+        self.environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(("CUSLICE_", "CUDA_", "PYTEST_"))
+        }
+        self.environment.update(
+            PATH=f"{BIN}:{os.environ['PATH']}",
+            PYTHONPATH=":".join(map(str, (self.folder / "site", SOURCE / "python", SOURCE / "tests/python"))),
+            PYTHONDONTWRITEBYTECODE="1",
+            CUSLICE_FAKE_DIR=str(self.folder / "machines"),
+            HOME=str(self.folder),
+        )
+
+    def pytest(self, *words, code=0, script=False, **files):
+        for name, text in files.items():
+            (self.folder / "tests" / f"{name}.py").write_text(text)
+        start = [os.path.join(os.path.dirname(PYTHON), "pytest")] if script else [PYTHON, "-m", "pytest"]
+        done = subprocess.run(
+            [*start, "-p", "no:cacheprovider", "-q", *words],
+            cwd=self.folder / "tests",
+            env=self.environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        self.assertEqual(done.returncode, code, done.stdout)
+        return done.stdout
+
+    def test_tests_run_on_the_fake_gpus_that_are_asked_for(self):
+        for words in ([], ["-n", "3"]):
+            said = self.pytest("--fake-gpus", "2xt4", *words, test_full=FULL)
+            self.assertIn("4 passed", said)
+            self.assertEqual(said.count(" passed"), 1)
+
+    def test_pytest_is_started_anew_before_anything_else_and_with_its_output(self):
+        said = self.pytest("--fake-gpus=1xt4", "-s", "-k", "0", script=True, conftest=EARLY, test_full=FULL)
+        self.assertEqual(said.count("conftest was here"), 1)
+        self.assertIn("1 passed, 3 deselected", said)
+
+    def test_the_option_may_stand_in_a_file_and_an_inner_pytest_has_a_machine_of_its_own(self):
+        (self.folder / "tests/pytest.ini").write_text("[pytest]\naddopts = --fake-gpus=2xt4\n")
+        inner = "import subprocess, sys\ndef test_inner():\n    assert subprocess.run([sys.executable, '-m', 'pytest', '-p', 'no:cacheprovider', 'test_full.py']).returncode == 0\n"
+        self.assertIn("5 passed", self.pytest(test_a_inner=inner, test_full=FULL))
+
+    def test_without_the_option_nothing_is_changed(self):
+        plain = "import os\ndef test_plain():\n    assert 'LD_PRELOAD' not in os.environ and 'CUSLICE_FAKE' not in os.environ\n"
+        self.assertIn("1 passed, 4 skipped", self.pytest(test_plain=plain, test_full=FULL))
+
+    def test_each_test_has_a_machine_of_its_own(self):
+        for words in ([], ["-n", "2"], ["--fake-gpus", "1xt4"]):
+            self.assertIn("3 passed", self.pytest(*words, test_own=OWN))
+        # Nothing of theirs is left: what pytest itself ran on goes when its last process has ended.
+        end = time.monotonic() + 120
+        while list((self.folder / "machines").iterdir()) and time.monotonic() < end:
+            time.sleep(0.005)
+        self.assertEqual(list((self.folder / "machines").iterdir()), [])
+
+    def test_what_can_not_be_had_is_said_in_a_line(self):
+        self.assertIn("there is no profile 't5'", self.pytest("--fake-gpus", "1xt5", code=78))
+        self.environment["PATH"] = str(self.folder)
+        self.assertIn("neither installed with this package nor in PATH", self.pytest("--fake-gpus", "1xt4", code=4))
+        program = "import pytest, sys; sys.exit(pytest.main(['--fake-gpus', '1xt4'], plugins=[object()]))"
+        done = subprocess.run([PYTHON, "-c", program], env=self.environment, text=True, capture_output=True)
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("cuslice run --fake 1xt4 --fake-machine new", done.stderr)
+
+
+def python_with_pytest():
+    for python in (str(SOURCE / "build/pytest/bin/python3"), sys.executable):
+        if os.access(python, os.X_OK) and subprocess.run([python, "-c", "import pytest, xdist"], stderr=-3).returncode == 0:
+            return python
+    print("SKIPPED: pytest and pytest-xdist are not here: scripts/setup.sh tests")
+    sys.exit(77)
+
+
+PYTHON = python_with_pytest()
+unittest.main(argv=sys.argv[:1])
