@@ -25,7 +25,7 @@ libraries="libc6-dev:dlfcn.h libtomlplusplus-dev:toml++/toml.h nlohmann-json3-de
 wanted=""
 [ "${1:-}" != tests ] || wanted="bwrap:bubblewrap runc:runc"
 [ "${1:-}" != browser ] || wanted="chromium:chromium"
-# pytest, for the plugin, in an environment of its own.
+# pytest, for the plugin, and what reads workflows, in an environment of their own.
 pytest=""
 [ "${1:-}" != tests ] || pytest=tests/python/requirements.txt
 
@@ -121,8 +121,6 @@ extra=()
 for pair in $wanted; do
     PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || extra+=("${pair#*:}")
 done
-[ -z "$wanted" ] || python3 -c 'import yaml' 2>/dev/null || /usr/bin/python3 -c 'import yaml' 2>/dev/null ||
-    extra+=(python3-yaml)
 if [ ${#extra[@]} -ne 0 ]; then
     get=(env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
     [ "$(id -u)" -eq 0 ] || get=(sudo -n "${get[@]}")
@@ -140,11 +138,11 @@ if [ "${1:-}" = browser ] && ! { build/tools/bin/python3 -c "import vl_convert" 
 fi
 
 if [ -n "$pytest" ] && ! cmp -s "$pytest" build/pytest/requirements.txt; then
-    echo "setup: taking pytest from the Python index into build/pytest"
+    echo "setup: taking pytest and PyYAML from the Python index into build/pytest"
     if python3 -m venv build/pytest && timeout 120 build/pytest/bin/python3 -m pip install --quiet \
         --disable-pip-version-check --requirement "$pytest" </dev/null >/dev/null 2>&1; then
         cp "$pytest" build/pytest/requirements.txt
     else
-        echo "setup: pytest can't be had here; the test of the plugin is skipped"
+        echo "setup: pytest can't be had here; the tests of the plugin and of workflows are skipped"
     fi
 fi

@@ -14,7 +14,13 @@ from cuslice._launcher import ask, fake_tool
 from cuslice._run import Command, popen, run
 
 # What an outer launcher has handed on, of another machine.
-_OF_ANOTHER_MACHINE = ("CUSLICE_SETTINGS", "CUSLICE_JOB", "CUSLICE_VISIBLE_DEVICES", "CUSLICE_DIR", "CUSLICE_FAKE_MACHINE")
+_OF_ANOTHER_MACHINE = (
+    "CUSLICE_SETTINGS",
+    "CUSLICE_JOB",
+    "CUSLICE_VISIBLE_DEVICES",
+    "CUSLICE_DIR",
+    "CUSLICE_FAKE_MACHINE",
+)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tries the Python package on fake GPUs, with the launcher of a build.
 
-  package_test.py SOURCE BIN
+package_test.py SOURCE BIN
 """
 
 import json
@@ -25,6 +25,13 @@ os.environ["PATH"] = f"{BIN}:{os.environ['PATH']}"
 import cuslice  # noqa: E402
 from cuslice._run import words_of  # noqa: E402
 
+# What a program that is handed to Python as a text begins with.
+START = f"""
+import json, sys
+sys.dont_write_bytecode = True
+sys.path[:0] = {[str(SOURCE / "python"), str(SOURCE / "tests/python")]}
+import cuslice, grow
+"""
 CAPTURED = {"capture_output": True, "text": True, "input": ""}
 
 
@@ -47,8 +54,7 @@ class Package(unittest.TestCase):
 
     def python(self, code, **options):
         """What a program in a slice prints, as JSON, and its stderr."""
-        program = f"import json, sys\nsys.dont_write_bytecode = True\nsys.path[:0] = {[str(SOURCE / 'python'), str(SOURCE / 'tests/python')]}\n"
-        done = cuslice.run([sys.executable, "-c", program + "import cuslice, grow\n" + code], **CAPTURED, **options)
+        done = cuslice.run([sys.executable, "-c", START + code], **CAPTURED, **options)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout), done.stderr
 
@@ -138,9 +144,8 @@ class Package(unittest.TestCase):
     def test_the_caches_figures_are_the_same_from_inside_and_outside(self):
         self.assertEqual(cuslice.stats(), [])
         code = "grow.take(100)\nprint(cuslice.stats()[0].requested.current, flush=True)\nsys.stdin.read()"
-        path = f"import sys\nsys.path[:0] = {[str(SOURCE / 'python'), str(SOURCE / 'tests/python')]}\nimport cuslice, grow\n"
         with cuslice.popen(
-            [sys.executable, "-B", "-c", path + code],
+            [sys.executable, "-c", START + code],
             fake="1xt4",
             allocator="growth",
             options=[f"--dir={self.folder}/ledger"],
@@ -162,7 +167,8 @@ import logging, os
 records = []
 class Keep(logging.Handler):
     def emit(self, record):
-        records.append((record.levelname, record.getMessage(), getattr(record, "gpu", None), getattr(record, "function", None)))
+        found = [getattr(record, name, None) for name in ("levelname", "gpu", "function")]
+        records.append([*found, record.getMessage()])
 logging.getLogger("cuslice").addHandler(Keep())
 with cuslice.forward_log(interval=1000) as log:
     grow.take(5000)
@@ -170,7 +176,7 @@ print(json.dumps([records, os.path.exists(log.path)]))
 """
 
     def test_refusals_become_records_and_no_lines(self):
-        (((level, text, gpu, function),), left), err = self.python(self.LOGGED, fake="1xt4", limit="1GiB")
+        (((level, gpu, function, text),), left), err = self.python(self.LOGGED, fake="1xt4", limit="1GiB")
         self.assertEqual((level, gpu, function, left), ("WARNING", 0, "cuMemAlloc_v2", False))
         self.assertIn("tried to allocate 5000.0 MiB", text)
         self.assertEqual(err, "")
@@ -179,7 +185,7 @@ print(json.dumps([records, os.path.exists(log.path)]))
         file = os.path.join(self.folder, "log")
         pathlib.Path(file).write_text("cuslice: an old line\n")
         ((record,), left), _ = self.python(self.LOGGED, fake="1xt4", limit="1GiB", log=f"warn:{file}")
-        self.assertEqual((record[2], left), (0, True))
+        self.assertEqual((record[1], left), (0, True))
         code = "try: cuslice.forward_log()\nexcept RuntimeError as error: print(json.dumps(str(error)))"
         self.assertIn("--log info", self.python(code, fake="1xt4", log="info")[0])
 

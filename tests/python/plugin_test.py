@@ -65,6 +65,18 @@ assert ctypes.CDLL("libcuda.so.1").cuInit(0) == 0
 print("conftest was here")
 """
 
+INNER = """
+import subprocess, sys
+def test_inner():
+    inner = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_full.py"]
+    assert subprocess.run(inner).returncode == 0
+"""
+PLAIN = """
+import os
+def test_plain():
+    assert "LD_PRELOAD" not in os.environ and "CUSLICE_FAKE" not in os.environ
+"""
+
 
 class Plugin(unittest.TestCase):
     def setUp(self):
@@ -115,12 +127,10 @@ class Plugin(unittest.TestCase):
 
     def test_the_option_may_stand_in_a_file_and_an_inner_pytest_has_a_machine_of_its_own(self):
         (self.folder / "tests/pytest.ini").write_text("[pytest]\naddopts = --fake-gpus=2xt4\n")
-        inner = "import subprocess, sys\ndef test_inner():\n    assert subprocess.run([sys.executable, '-m', 'pytest', '-p', 'no:cacheprovider', 'test_full.py']).returncode == 0\n"
-        self.assertIn("5 passed", self.pytest(test_a_inner=inner, test_full=FULL))
+        self.assertIn("5 passed", self.pytest(test_a_inner=INNER, test_full=FULL))
 
     def test_without_the_option_nothing_is_changed(self):
-        plain = "import os\ndef test_plain():\n    assert 'LD_PRELOAD' not in os.environ and 'CUSLICE_FAKE' not in os.environ\n"
-        self.assertIn("1 passed, 4 skipped", self.pytest(test_plain=plain, test_full=FULL))
+        self.assertIn("1 passed, 4 skipped", self.pytest(test_plain=PLAIN, test_full=FULL))
 
     def test_each_test_has_a_machine_of_its_own(self):
         for words in ([], ["-n", "2"], ["--fake-gpus", "1xt4"]):
@@ -143,7 +153,8 @@ class Plugin(unittest.TestCase):
 
 def python_with_pytest():
     for python in (str(SOURCE / "build/pytest/bin/python3"), sys.executable):
-        if os.access(python, os.X_OK) and subprocess.run([python, "-c", "import pytest, xdist"], stderr=-3).returncode == 0:
+        look = [python, "-c", "import pytest, xdist"]
+        if os.access(python, os.X_OK) and subprocess.run(look, stderr=subprocess.DEVNULL).returncode == 0:
             return python
     print("SKIPPED: pytest and pytest-xdist are not here: scripts/setup.sh tests")
     sys.exit(77)
