@@ -135,6 +135,16 @@ class Release(unittest.TestCase):
         )
         self.assertEqual(run("cuslice", "run", "--fake", "1xt4", "--", "python", "-c", NAMES), "True True\n")
         self.assertEqual(run("python", "-c", NAMES, LD_LIBRARY_PATH=f"{place}/lib/cuslice/fake"), "True True\n")
+        # The environment's own Python draws recordings, whichever is in PATH. It lacks what comes with cuslice[plot].
+        (self.folder / "trace.csv").write_text("Time,Action,Pointer,Size\n00:00:00.000000,allocate,0x10,1\n")
+        drawn = subprocess.run(
+            [place / "bin/cuslice", "plot", self.folder / "trace.csv"], env=environment, text=True, capture_output=True
+        )
+        self.assertEqual(drawn.returncode, 69, drawn.stderr)
+        self.assertIn(f"vl-convert-python, which {place}/bin/python3 lacks", drawn.stderr)
+        metadata = run("python", "-c", "import importlib.metadata as m; print(m.requires('cuslice'))")
+        self.assertIn("vl-convert-python", metadata)
+        self.assertIn("extra == 'plot'", metadata)
         run("python", "-m", "pip", "uninstall", "--quiet", "--yes", "cuslice")
         # Of what lies below a folder without files of its own, pip would leave the folders.
         self.assertEqual([path for path in place.rglob("*") if "cuslice" in path.name], [])
