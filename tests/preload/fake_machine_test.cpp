@@ -64,6 +64,16 @@ TEST_CASE("children share the new fake machine of their launcher, also behind an
     CHECK(soon([&] { return machines(machine).empty(); }));
 }
 
+TEST_CASE("a fake machine of a file's means nothing where CUSLICE_FAKE_DIR is set, as inside another machine") {
+    const Machine machine("1xlaptop-2g");
+    const Folder home;
+    home.write("cuslice/cuslice.toml", "fake-machine = \"new\"\n");
+    const Words show = machine.launch({}, {"/bin/sh", "-c", "echo $CUSLICE_FAKE_DIR"});
+    CHECK(run(show, machine.outside({"XDG_CONFIG_HOME=" + home.path()})).out == machine.books.path() + "\n");
+    CHECK(run(show, machine.outside({"XDG_CONFIG_HOME=" + home.path(), "CUSLICE_FAKE_MACHINE=a"})).out ==
+          machine.books.path() + "/machine.a\n");
+}
+
 TEST_CASE("a new fake machine is gone when its program has ended, however it ended") {
     const Machine machine("1xlaptop-2g");
     auto guest = machine.start(kNew);
@@ -121,6 +131,14 @@ TEST_CASE("a fake machine that can't be made, or that there is no launcher for, 
     CHECK(refused.out.empty());
     CHECK(refused.err == "cuslice: --fake-machine: new: no machine can be made in " + file +
                              ": Not a directory; CUSLICE_FAKE_DIR names another folder\n");
+    // Anybody could have made it, in /dev/shm, and files are removed in it.
+    const std::string link = machine.books.path() + "/link";
+    std::filesystem::create_directory_symlink("/tmp", link);
+    CHECK(run(machine.launch(kNew, {"/bin/echo"}), plain({"CUSLICE_FAKE_DIR=" + link})).exit_code == 78);
+    const std::string other = machine.books.path() + "/other";
+    std::filesystem::create_directory(other);
+    if (::chown(other.c_str(), 65534, 65534) == 0)
+        CHECK(run(machine.launch(kNew, {"/bin/echo"}), plain({"CUSLICE_FAKE_DIR=" + other})).exit_code == 78);
     const auto guest = std::make_unique<Guest>(
         Guest::route("linked"), sliced(machine.fake, machine.books.path(), {"CUSLICE_FAKE_MACHINE=new"}));
     CHECK(guest->code("init") != 0);
