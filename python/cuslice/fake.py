@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Type
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Type
 
 from cuslice._launcher import ask, fake_tool
 from cuslice._run import Command, popen, run
@@ -21,6 +22,32 @@ _OF_ANOTHER_MACHINE = (
     "CUSLICE_DIR",
     "CUSLICE_FAKE_MACHINE",
 )
+
+
+def _new_folder() -> Tuple[str, Optional[int]]:
+    """A folder as `--fake-machine new` makes it, and the descriptor that shows that somebody uses it: if this process
+    is killed, the next launcher that makes a machine removes it. Without /dev/shm, a temporary one.
+    """
+    home = os.environ.get("CUSLICE_FAKE_DIR", "").rstrip("/") or f"/dev/shm/cuslice-fake-{os.getuid()}"
+    if os.path.basename(home).startswith(("new.", "machine.")):
+        home = os.path.dirname(home)
+    try:
+        if not os.path.isdir(home):
+            os.mkdir(home, 0o700)
+        machines = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return tempfile.mkdtemp(prefix="cuslice-fake-"), None
+    try:
+        if os.fstat(machines).st_uid != os.geteuid():
+            return tempfile.mkdtemp(prefix="cuslice-fake-"), None
+        # From the folder's making to its lock nobody must take it for abandoned.
+        fcntl.flock(machines, fcntl.LOCK_EX)
+        folder = tempfile.mkdtemp(prefix="new.", dir=home)
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        return folder, lock
+    finally:
+        os.close(machines)
 
 
 @dataclass(frozen=True)
@@ -53,10 +80,9 @@ class FakeMachine:
         """`folder` is an existing machine's, which close() then leaves alone."""
         self.gpus = gpus
         self._own = folder is None
+        self._lock: Optional[int] = None
         if folder is None:
-            memory = "/dev/shm"
-            usable = os.path.isdir(memory) and os.access(memory, os.W_OK)
-            folder = tempfile.mkdtemp(prefix="cuslice-fake-", dir=memory if usable else None)
+            folder, self._lock = _new_folder()
         self.folder = folder
         self._failures: List[str] = []
 
@@ -64,6 +90,9 @@ class FakeMachine:
         """Forgets what was held. Programs that still run go on, on a machine that is gone."""
         if self._own:
             shutil.rmtree(self.folder, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def __enter__(self) -> "FakeMachine":
         return self

@@ -4,6 +4,7 @@
 package_test.py SOURCE BIN
 """
 
+import ast
 import json
 import os
 import pathlib
@@ -218,6 +219,21 @@ print(json.dumps([records, os.path.exists(log.path)]))
                 self.assertEqual((other.held(), other.peak()), (0, 0))
         self.assertFalse(os.path.exists(machine.folder))
         self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_machine_of_a_process_that_was_killed_is_removed_by_the_next_launcher(self):
+        code = START + "machine = cuslice.FakeMachine()\nprint(machine.folder, flush=True)\nsys.stdin.read()"
+        with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1, text=True) as process:
+            folder = process.stdout.readline().strip()
+            self.assertEqual(os.path.dirname(folder), self.folder)
+            cuslice.run("true", fake="1xt4", fake_machine="new")
+            self.assertTrue(os.path.isdir(folder))
+            process.kill()
+        cuslice.run("true", fake="1xt4", fake_machine="new")
+        self.assertFalse(os.path.exists(folder))
+
+    def test_the_package_is_written_for_python_3_8(self):
+        for path in sorted((SOURCE / "python").rglob("*.py")):
+            ast.parse(path.read_text(), str(path), feature_version=(3, 8))
 
     def test_a_new_machine_lasts_as_long_as_a_child_that_inherited_nothing(self):
         code = (
