@@ -16,7 +16,7 @@ namespace {
 // first one in PATH. Empty if there is none.
 std::string find_python(const Installation& installation, const Environment& environment) {
     const std::string folder = installation.executable.substr(0, installation.executable.rfind('/'));
-    const std::string own = folder + "/python3";
+    std::string own = folder + "/python3";
     if (::access((folder + "/../pyvenv.cfg").c_str(), F_OK) == 0 && ::access(own.c_str(), X_OK) == 0) return own;
     const Program program = find_program("python3", environment);
     return program.exit_code == 0 ? program.path : std::string();

@@ -210,10 +210,12 @@ class Picture(InAFolder):
                 live.append((16 * (i + 1), random.randrange(1, 1000)))
                 rows.append(row(i / 100, "allocate", *live[-1]))
             if i == 7777:
-                rows.append(row(i / 100, "allocate", 1, 5 << 30, limit=1 << 40, held=1 << 39))
-                rows.append(row(i / 100, "free", 1, 5 << 30, limit=1 << 40, held=6))
+                rows.append(row(i / 100, "allocate", 1, 5 << 30))
+                rows.append(row(i / 100, "free", 1, 5 << 30))
+            if i in (5554, 5555, 5556):
+                rows.append(row(i / 100, "allocate failure", 0, 1, limit=1 << 40, held=1 << 39 if i == 5555 else 6))
             if i % 20 == 0:
-                rows.append(row(i / 100, "allocate failure", 0, (4 << 30) + i))
+                rows.append(row(i / 100, "allocate failure", 0, (4 << 30) + i * 7 % 9973))
         result, _ = self.replay(HEADER + "".join(rows))
         gpu = result.gpus["GPU-a"]
         moments = plot.kept_moments(gpu, result.first, result.last)
