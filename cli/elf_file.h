@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "virtual_gpu/driver/elf_machine.h"
+
 namespace cuslice::cli {
 
 /// A file, mapped to be read. Of what is no ELF file of 64 bits, or is cut off, nothing is known: empty answers.
@@ -20,7 +22,7 @@ class ElfFile {
     /// True for an ELF file of any kind, also of 32 bits.
     bool is_elf() const { return elf_; }
     /// True for one of 64 bits, for this machine.
-    bool is_x86_64() const { return whole_ && header_.e_machine == EM_X86_64; }
+    bool is_native() const { return whole_ && header_.e_machine == kElfMachine; }
     /// PT_INTERP: the loader that the kernel starts in its place. Empty if it has none, as what is linked statically.
     std::string_view interpreter() const;
     /// DT_SONAME.

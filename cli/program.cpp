@@ -16,7 +16,7 @@ namespace cuslice::cli {
 namespace {
 
 constexpr const char* kNoSlice = "so this program gets no slice";
-constexpr std::string_view kGnuLoader = "ld-linux-x86-64.so.2";
+constexpr std::string_view kGnuLoader = kLoaderName;
 
 // What execve would say of a file, without starting it; 0 if it may be executed.
 int why_not_executable(const std::string& path) {
@@ -64,7 +64,8 @@ bool is_gnu_loader(std::string_view path) {
 Reach reach_of(const std::string& path) {
     const ElfFile file(path);
     if (!file.is_elf()) return {};
-    if (!file.is_x86_64()) return {path + ": not an x86_64 program: the loader ignores LD_PRELOAD there, " + kNoSlice};
+    if (!file.is_native())
+        return {path + ": not an " + kMachineName + " program: the loader ignores LD_PRELOAD there, " + kNoSlice};
     const std::string loader(file.interpreter());
     if (loader.empty()) {
         // The loader may itself be the program, and be told what to start.

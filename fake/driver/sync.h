@@ -15,7 +15,11 @@ class SpinLock {
                 if (++spins % 64 == 0) {
                     sched_yield();
                 } else {
+#if defined(__x86_64__)
                     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+                    asm volatile("yield");
+#endif
                 }
             }
         }

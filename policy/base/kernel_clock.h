@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "policy/base/machine.h"
+
 namespace cuslice {
 
 // A clock of the kernel's, in nanoseconds: CLOCK_MONOTONIC or CLOCK_REALTIME. Not by the C library's function, in whose
@@ -11,8 +13,7 @@ namespace cuslice {
 // call, so not for what is done often.
 inline std::uint64_t kernel_clock(clockid_t clock) {
     timespec now{};
-    long result = SYS_clock_gettime;
-    asm volatile("syscall" : "+a"(result) : "D"(static_cast<long>(clock)), "S"(&now) : "rcx", "r11", "memory");
+    system_call(SYS_clock_gettime, clock, &now);
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
 }
 

@@ -36,7 +36,7 @@ bool Mutex::spin() {
         if (state_.load(std::memory_order_relaxed) == kFree &&
             state_.compare_exchange_weak(expected, own_thread(), std::memory_order_acquire))
             return true;
-        __builtin_ia32_pause();
+        spin_pause();
     }
     return false;
 }

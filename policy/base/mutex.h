@@ -4,16 +4,10 @@
 
 #include "policy/base/lock_order.h"
 #include "policy/base/lock_rank.h"
+#include "policy/base/machine.h"
 #include "policy/base/thread_annotations.h"
 
 namespace cuslice {
-
-// The address of the thread's control block: what pthread_self() returns, without a call. Costs what a constant costs.
-inline std::uintptr_t own_thread() {
-    std::uintptr_t self;
-    asm("movq %%fs:0, %0" : "=r"(self));
-    return self;
-}
 
 // A lock for the inside of somebody else's process: no initialisation, no destruction, nothing allocated, and no
 // pthread symbol whose version moved between C libraries. Threads of one process only. Not recursive. A waiter spins

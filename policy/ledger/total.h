@@ -1,6 +1,7 @@
 #pragma once
 #include <initializer_list>
 
+#include "policy/base/machine.h"
 #include "policy/ledger/layout.h"
 
 // A total in memory that processes share, any of which may be killed in any instruction without a byte being lost.
@@ -27,6 +28,7 @@ inline Stamped read(const Stamped& total) {
 
 // Written out, since tsan's runtime makes of the compiler's own a lock of one process.
 inline bool exchange(Stamped& total, const Stamped& expected, const Stamped& next) {
+#if defined(__x86_64__)
     bool done = false;
     std::uint64_t low = expected.bytes, high = expected.stamp;
     asm volatile("lock cmpxchg16b %1"
@@ -34,6 +36,27 @@ inline bool exchange(Stamped& total, const Stamped& expected, const Stamped& nex
                  : "b"(next.bytes), "c"(next.stamp)
                  : "memory");
     return done;
+#elif defined(__aarch64__)
+    // A pair of exclusive accesses, which every ARMv8 has. The barrier makes of it what the locked instruction is.
+    std::uint64_t low, high;
+    unsigned failed, done;
+    asm volatile(
+        "1: ldaxp %[low], %[high], %[total]\n"
+        "   cmp %[low], %[expected_low]\n"
+        "   ccmp %[high], %[expected_high], #0, eq\n"
+        "   b.ne 2f\n"
+        "   stlxp %w[failed], %[next_low], %[next_high], %[total]\n"
+        "   cbnz %w[failed], 1b\n"
+        "   dmb ish\n"
+        "   b 3f\n"
+        "2: clrex\n"
+        "3: cset %w[done], eq\n"
+        : [low] "=&r"(low), [high] "=&r"(high), [failed] "=&r"(failed), [done] "=&r"(done), [total] "+Q"(total)
+        : [expected_low] "r"(expected.bytes), [expected_high] "r"(expected.stamp), [next_low] "r"(next.bytes),
+          [next_high] "r"(next.stamp)
+        : "cc", "memory");
+    return done;
+#endif
 }
 
 // Both halves of one moment.
@@ -94,7 +117,7 @@ inline bool change(Stamped& total, Stripe* stripes, std::uint32_t number, std::i
         if (now.stamp >> 48 != number) note_replaced(stripes, now.stamp);
         done = exchange(total, now, {now.bytes + static_cast<std::uint64_t>(delta), stamp});
         if (done) break;
-        for (unsigned i = 0; i < pause; i++) __builtin_ia32_pause();
+        for (unsigned i = 0; i < pause; i++) spin_pause();
     }
     if (done) stripe.held.store(plus(before, delta), std::memory_order_release);
     stripe.completed.store(sequence, std::memory_order_release);

@@ -104,9 +104,8 @@ TEST_CASE("a program that the library cannot reach is started, with a line that 
                                                  std::string(64, '\0'),
                                              0755);
     CHECK(run(launch({}, {foreign}), plain)
-              .err.starts_with(
-                  "cuslice: " + foreign +
-                  ": not an x86_64 program: the loader ignores LD_PRELOAD there, so this program gets no slice\n"));
+              .err.starts_with("cuslice: " + foreign + ": not an " + std::string(kMachineName) +
+                               " program: the loader ignores LD_PRELOAD there, so this program gets no slice\n"));
 }
 
 TEST_CASE("a program of another C library is started without the library, with a line that says so") {

@@ -47,6 +47,7 @@ NOT_WALKED __attribute__((visibility("hidden"), target("general-regs-only"))) vo
 }
 constexpr std::size_t kEntries = 1024, kEntrySize = 16;
 static_assert(kFunctionCount <= kEntries);
+#if defined(__x86_64__)
 asm(R"(
     .pushsection .text
     .hidden walk_driver_entries
@@ -86,6 +87,40 @@ walk_driver_entries:
     ret
     .popsection
 )");
+#elif defined(__aarch64__)
+asm(R"(
+    .pushsection .text
+    .hidden walk_driver_entries
+    .globl walk_driver_entries
+    .balign 16
+walk_driver_entries:
+    .set number, 0
+    .rept 1024
+    .balign 16
+    mov w9, #number
+    b 1f
+    .set number, number + 1
+    .endr
+1:  stp x29, x30, [sp, #-96]!
+    mov x29, sp
+    stp x0, x1, [sp, #16]
+    stp x2, x3, [sp, #32]
+    stp x4, x5, [sp, #48]
+    stp x6, x7, [sp, #64]
+    str x8, [sp, #80]
+    uxtw x0, w9
+    bl walk_driver
+    mov x16, x0
+    ldp x0, x1, [sp, #16]
+    ldp x2, x3, [sp, #32]
+    ldp x4, x5, [sp, #48]
+    ldp x6, x7, [sp, #64]
+    ldr x8, [sp, #80]
+    ldp x29, x30, [sp], #96
+    br x16
+    .popsection
+)");
+#endif
 
 }  // namespace
 }  // namespace cuslice

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "virtual_gpu/driver/elf_machine.h"
 #include "virtual_gpu/driver/libc.h"
 #include "virtual_gpu/driver/loaded_object.h"
 #include "virtual_gpu/driver/path_buffer.h"
@@ -131,7 +132,7 @@ bool is_library(const char* path) {
     const bool whole = read(fd, &header, sizeof(header)) == sizeof(header);
     close(fd);
     return whole && std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64 &&
-           header.e_machine == EM_X86_64;
+           header.e_machine == kElfMachine;
 }
 
 // The path as it will be valid when the program has gone to another folder.

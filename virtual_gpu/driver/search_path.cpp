@@ -1,6 +1,8 @@
 #include "virtual_gpu/driver/search_path.h"
 
+#if defined(__x86_64__)
 #include <cpuid.h>
+#endif
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,6 +29,7 @@ struct Level {
     bool is_folder_itself() const { return !*subfolder; }
     bool fits() const;
 };
+#if defined(__x86_64__)
 constexpr Level kLevels[] = {
     {"/glibc-hwcaps/x86-64-v4", 4}, {"/glibc-hwcaps/x86-64-v3", 3}, {"/glibc-hwcaps/x86-64-v2", 2}, {"", 1}};
 
@@ -45,6 +48,11 @@ int level_of_cpu() {
     if ((kept & kAvx) != kAvx) return 2;
     return (more & kV4) == kV4 && (kept & kAvx512) == kAvx512 ? 4 : 3;
 }
+#elif defined(__aarch64__)
+// The C library names no levels of it.
+constexpr Level kLevels[] = {{"", 1}};
+int level_of_cpu() { return 1; }
+#endif
 
 // Asked only where there is something for it.
 bool Level::fits() const {

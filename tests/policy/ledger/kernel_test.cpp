@@ -40,11 +40,18 @@ std::function<char(char)> old_member(const LedgerFolder& folder) {
     };
 }
 
+// The C library's readlink() is the older call where there is one.
+#ifdef SYS_readlink
+constexpr unsigned kReadLink = SYS_readlink;
+#else
+constexpr unsigned kReadLink = SYS_readlinkat;
+#endif
+
 // From now on the process can't tell its pid namespace, as where there is no /proc.
 bool refuse_readlink() {
     sock_filter program[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_readlink, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kReadLink, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOENT),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };

@@ -1,0 +1,48 @@
+// What the compiler has no portable word for, of each processor that cuslice is built for: x86_64 and aarch64.
+#pragma once
+
+#include <cstdint>
+
+namespace cuslice {
+
+#if defined(__x86_64__)
+
+/// Another thread's turn, where two share a core: for loops that spin.
+inline void spin_pause() { __builtin_ia32_pause(); }
+
+/// The address of the thread's control block: another one for each thread, without a call. Costs what a constant costs.
+inline std::uintptr_t own_thread() {
+    std::uintptr_t self;
+    asm("movq %%fs:0, %0" : "=r"(self));
+    return self;
+}
+
+/// A system call with two arguments, past whatever stands in the C library's place. The answer is the kernel's: a
+/// negative errno, errno itself stays.
+inline long system_call(long number, long first, void* second) {
+    long result = number;
+    asm volatile("syscall" : "+a"(result) : "D"(first), "S"(second) : "rcx", "r11", "memory");
+    return result;
+}
+
+#elif defined(__aarch64__)
+
+inline void spin_pause() { asm volatile("yield"); }
+
+inline std::uintptr_t own_thread() {
+    std::uintptr_t self;
+    asm("mrs %0, tpidr_el0" : "=r"(self));
+    return self;
+}
+
+inline long system_call(long number, long first, void* second) {
+    register long kernel_number asm("x8") = number;
+    register long result asm("x0") = first;
+    register void* argument asm("x1") = second;
+    asm volatile("svc 0" : "+r"(result) : "r"(kernel_number), "r"(argument) : "memory");
+    return result;
+}
+
+#endif
+
+}  // namespace cuslice

@@ -1,0 +1,20 @@
+/* What programs get in place of functions that begin a capture and that this version does not know: see newer_captures.h. */
+#include "shim/stub_aarch64.inc"
+
+    .text
+    resolver cuslice_newer_capture_stub, cuslice_newer_capture
+
+    .globl cuslice_newer_capture_stubs
+    .hidden cuslice_newer_capture_stubs
+    .p2align 4
+cuslice_newer_capture_stubs:
+    .set index, 0
+    .rept 16
+    .p2align 4
+    hint #34
+    mov w9, #index
+    b cuslice_newer_capture_stub
+    .set index, index + 1
+    .endr
+
+    object_notes
