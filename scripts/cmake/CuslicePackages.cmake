@@ -3,7 +3,7 @@
 set(CPACK_GENERATOR TGZ)
 set(CPACK_PACKAGE_VENDOR cuslice)
 set(CPACK_PACKAGE_CONTACT "the cuslice project <cuslice@localhost>")
-set(CPACK_PACKAGE_FILE_NAME cuslice-${PROJECT_VERSION}-linux-x86_64)
+set(CPACK_PACKAGE_FILE_NAME cuslice-${PROJECT_VERSION}-linux-${CUSLICE_MACHINE})
 
 # The libraries go to /usr/lib/cuslice, where ldconfig doesn't look: a borrowed name would make cuslice everybody's
 # libcuda.

@@ -6,12 +6,13 @@
 # minute, and keeps it in ZIG_GLOBAL_CACHE_DIR (by default ~/.cache/zig).
 
 set(CMAKE_SYSTEM_NAME Linux)
-set(CMAKE_SYSTEM_PROCESSOR x86_64)
+set(CUSLICE_RELEASE_FOR x86_64 CACHE STRING "The processor that a release is for: x86_64 or aarch64")
+set(CMAKE_SYSTEM_PROCESSOR ${CUSLICE_RELEASE_FOR})
 set(CUSLICE_GLIBC 2.17 CACHE STRING "The C library that a release needs at least: 2.17 is that of manylinux2014")
 set(CUSLICE_ZIG "" CACHE FILEPATH "zig; by default that of the Python package ziglang")
 
 # CMake reads this file again in folders of its own, to try the compiler.
-list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES CUSLICE_GLIBC CUSLICE_ZIG CUSLICE_ZIG_TOOLS)
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES CUSLICE_RELEASE_FOR CUSLICE_GLIBC CUSLICE_ZIG CUSLICE_ZIG_TOOLS)
 if(NOT CUSLICE_ZIG)
   execute_process(COMMAND python3 -c "import ziglang, os; print(os.path.join(os.path.dirname(ziglang.__file__), 'zig'))"
                   OUTPUT_VARIABLE zig OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
@@ -24,7 +25,7 @@ endif()
 # zig is one program with the others' names as its first word, and CMake and ccache want programs.
 if(NOT CUSLICE_ZIG_TOOLS)
   set(CUSLICE_ZIG_TOOLS ${CMAKE_BINARY_DIR}/zig-tools)
-  set(words "-target x86_64-linux-gnu.${CUSLICE_GLIBC}")
+  set(words "-target ${CUSLICE_RELEASE_FOR}-linux-gnu.${CUSLICE_GLIBC}")
   foreach(tool cc c++ ar ranlib)
     if(NOT tool MATCHES "^c")
       set(words "")

@@ -19,7 +19,8 @@ import sys
 
 NEWEST = (2, 17)
 # What the C library 2.17 consists of. Newer ones have all of it in libc.so.6, and the others as empty names.
-C_LIBRARY = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "libm.so.6", "librt.so.1", "ld-linux-x86-64.so.2"}
+C_LIBRARY = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "libm.so.6", "librt.so.1", "ld-linux-x86-64.so.2",
+             "ld-linux-aarch64.so.1"}
 wrong = []
 
 
