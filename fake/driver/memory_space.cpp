@@ -30,14 +30,30 @@ std::size_t within_page(Address address, Address base, std::size_t size) {
     return std::min(size, page_bytes - (address - base) % page_bytes);
 }
 
+constexpr int room_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+// Addresses below 2 GiB, for devices whose pointers have 32 bits.
+void* map_low(std::size_t size) {
+#if defined(MAP_32BIT)
+    return mmap(nullptr, size, PROT_NONE, room_flags | MAP_32BIT, -1, 0);
+#else
+    constexpr Address step = Address{64} << 20, end = Address{2} << 30;
+    for (Address at = step; at + size <= end; at += step) {
+        void* range = mmap(reinterpret_cast<void*>(at), size, PROT_NONE, room_flags | MAP_FIXED_NOREPLACE, -1, 0);
+        if (range == reinterpret_cast<void*>(at)) return range;
+        if (range != MAP_FAILED) munmap(range, size);  // a kernel before 4.17 takes the address as a hint
+    }
+    return MAP_FAILED;
+#endif
+}
+
 }  // namespace
 
 bool MemorySpace::reserve(std::size_t least, std::size_t wanted, bool low, bool shared, Address shift) {
     least = (least + page_bytes - 1) / page_bytes * page_bytes;
     // A sanitizer or a ulimit leaves less room than the machine has: halve until it fits.
     for (std::size_t size = std::max(least, wanted / page_bytes * page_bytes); size >= least; size /= 2) {
-        const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (low ? MAP_32BIT : 0);
-        void* range = mmap(nullptr, size + page_bytes, PROT_NONE, flags, -1, 0);
+        void* range = low ? map_low(size + page_bytes) : mmap(nullptr, size + page_bytes, PROT_NONE, room_flags, -1, 0);
         if (range == MAP_FAILED) continue;
         const Address base = (reinterpret_cast<Address>(range) + page_bytes - 1) / page_bytes * page_bytes;
         const std::size_t whole = size / page_bytes * page_bytes;
