@@ -30,6 +30,12 @@ NOT_RUN = {
         "sudo dpkg -i cuslice_*_amd64.deb": ROOT,
         "sudo dpkg -r cuslice": ROOT,
         "cmake --install build/release --prefix /opt/cuslice": "tests/checks/installation.py installs the build",
+        "cmake -S . -B build/aarch64 -G Ninja -DCMAKE_BUILD_TYPE=Release -DCUSLICE_TESTS=OFF "
+        "-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc "
+        "-DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ "
+        "-DCMAKE_CROSSCOMPILING_EMULATOR=\"/usr/bin/qemu-aarch64-static;-L;/usr/aarch64-linux-gnu\"":
+            "needs a cross compiler, and builds all of the product",
+        "cmake --build build/aarch64": "as the line before it",
         "scripts/test_installed.sh build/release-old-glibc/stage -R \"^(test_preload_|fake_driver|fake_lookup|"
         "fake_nvml|fake_libraries|test_fake_runtime|test_containers|genuine_[cdn]|gpu_check|test_cli|"
         "preload_model|test_runtime_shim|config_)\"": "runs a thousand other tests, on a release's files",
