@@ -8,6 +8,7 @@
 #include "tests/cli/child.h"
 #include "tests/cli/tree.h"
 #include "tests/skip.h"
+#include "virtual_gpu/driver/elf_machine.h"
 
 namespace cuslice::tests {
 
@@ -104,7 +105,7 @@ TEST_CASE("a program that the library cannot reach is started, with a line that 
                                                  std::string(64, '\0'),
                                              0755);
     CHECK(run(launch({}, {foreign}), plain)
-              .err.starts_with("cuslice: " + foreign + ": not an " + std::string(kMachineName) +
+              .err.starts_with("cuslice: " + foreign + ": not an " + std::string(cuslice::kMachineName) +
                                " program: the loader ignores LD_PRELOAD there, so this program gets no slice\n"));
 }
 

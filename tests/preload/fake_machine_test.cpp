@@ -112,7 +112,7 @@ TEST_CASE("a named fake machine is shared by all who name it, and stays; ps look
         const Outcome outcome =
             run(joined({kLaunch, "ps", "--json", "--fake", machine.fake}, options), machine.outside());
         REQUIRE(outcome.exit_code == 0);
-        return nlohmann::json::parse(outcome.out)["processes"].size();
+        return Json::parse(outcome.out)["processes"].size();
     };
     CHECK(holders(lab) == 1);
     CHECK(holders({}) == 0);

@@ -5,8 +5,6 @@
 namespace cuslice::tests {
 namespace {
 
-using Json = nlohmann::json;
-
 Json top(const Machine& machine) {
     const Outcome outcome = run({kLaunch, "top", "--json", "--fake", machine.fake}, machine.outside());
     CHECK(outcome.err.empty());

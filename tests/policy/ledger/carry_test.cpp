@@ -394,7 +394,7 @@ TEST_CASE("a ledger removed again and again under processes that are killed at r
             }
             held[index] = bytes;
             held[kWorkers]++;
-            for (unsigned i = random() % 2000; i > 0; i--) spin_pause();
+            for (unsigned i = random() % 2000; i > 0; i--) cuslice::spin_pause();
             held[index] = 0;
             place.membership.change(-static_cast<std::int64_t>(bytes));
         }
