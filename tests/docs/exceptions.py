@@ -5,6 +5,8 @@ WHERE_THERE_IS_ONE = ("man", "bwrap", "runtime_fill_static")
 
 RELEASE = "needs a release's files, which take minutes to build; scripts/release_check.sh installs and removes them"
 ROOT = "changes this machine's packages; scripts/release_check.sh does it in a root of its own"
+PLOT = "needs vl-convert-python, a download of 30 MB; tests/plot/ draws the same where it is there"
+PYTEST = "needs pytest and a folder with tests; tests/python/ runs both with the plugin"
 
 README = {
     "pip install ./cuslice-*.whl": RELEASE,
@@ -20,6 +22,15 @@ NOT_RUN = {
         "docker run --gpus all -v /opt/cuslice:/opt/cuslice:ro -v /dev/shm/cuslice:/dev/shm/cuslice "
         "-e LD_PRELOAD=/opt/cuslice/lib/cuslice/libcuslice.so -e CUSLICE_LIMIT=4GiB IMAGE ./a.out":
             "needs Docker's daemon, an image and a GPU; tests/containers/ tries the same with runc and bwrap",
+    },
+    "docs/allocator.md": {
+        "cuslice plot trace.csv -o memory.html": PLOT,
+        "cuslice plot trace.csv": PLOT,
+        "cuslice plot trace.csv trace.csv.* -o memory.svg": PLOT,
+    },
+    "docs/python.md": {
+        "pytest --fake-gpus 4xh200": PYTEST,
+        "pytest --fake-gpus 2xa100-40g,1xt4 -n 8": PYTEST,
     },
     "docs/install.md": {
         "python3 -m venv ~/venv": RELEASE,
