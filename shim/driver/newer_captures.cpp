@@ -10,7 +10,7 @@ namespace cuslice {
 
 namespace {
 
-constexpr unsigned kStubs = 16;  // newer_captures_x86_64.S has as many, of so many bytes each
+constexpr unsigned kStubs = 16;  // newer_captures.S has as many, of so many bytes each
 constexpr std::size_t kStubBytes = 16;
 
 constinit std::atomic<void*> real_functions[kStubs]{};

@@ -76,7 +76,7 @@ struct FunctionList {
 inline constexpr FunctionList kFunctions;
 
 // The real driver's addresses, as far as they have been asked for: a process calls a few dozen of these functions. The
-// exported stubs (shim/driver/stubs_x86_64.S) jump through the same table, hence the plain name.
+// exported stubs (shim/driver/stubs.S) jump through the same table, hence the plain name.
 extern "C" void* cuslice_driver_slots[kFunctionCount];
 
 class LoadedObject;

@@ -1,6 +1,6 @@
 /* Every driver function whose route is `pass`, exported, and those whose route is `checked`: these jump through slots of
    their own, which lead to C++ in this folder or to the driver. Those whose route is `hook` are C++ in this folder. */
-#include "shim/stub_x86_64.inc"
+#include "shim/stub.inc"
 
     .text
     resolver cuslice_resolve_driver_stub, cuslice_resolve_driver

@@ -1,6 +1,6 @@
 /* Every function of the driver, exported: each asks check_traced where to go on, with its number. The two look-ups are
    C++ (call_trace.cpp), as what they return is exchanged. */
-#include "shim/stub_x86_64.inc"
+#include "shim/stub.inc"
 
     .text
     resolver check_traced_stub, check_traced
@@ -9,12 +9,10 @@
     .ifnc \symbol, cuGetProcAddress
     .ifnc \symbol, cuGetProcAddress_v2
     .globl \symbol
-    .type \symbol, @function
+    .type \symbol, %function
     .p2align 4
 \symbol:
-    endbr64
-    movl $(\number), %r11d
-    jmp check_traced_stub
+    numbered \number, check_traced_stub
     .size \symbol, . - \symbol
     .endif
     .endif

@@ -1,5 +1,5 @@
 /* The driver's functions, each a jump through its slot. */
-#include "shim/stub_aarch64.inc"
+#include "shim/stub.inc"
 
     .text
     resolver stage_resolve_stub, stage_resolve

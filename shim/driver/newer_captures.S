@@ -1,5 +1,5 @@
 /* What programs get in place of functions that begin a capture and that this version does not know: see newer_captures.h. */
-#include "shim/stub_x86_64.inc"
+#include "shim/stub.inc"
 
     .text
     resolver cuslice_newer_capture_stub, cuslice_newer_capture
@@ -10,10 +10,7 @@
 cuslice_newer_capture_stubs:
     .set index, 0
     .rept 16
-    .p2align 4
-    endbr64
-    movl $index, %r11d
-    jmp cuslice_newer_capture_stub
+    numbered index, cuslice_newer_capture_stub
     .set index, index + 1
     .endr
 
