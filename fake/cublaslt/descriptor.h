@@ -79,7 +79,7 @@ struct HeuristicResult {
 static_assert(sizeof(HeuristicResult) == 96);
 
 /// cublasLtOrder_t
-enum Order : int { order_columns = 0, order_rows = 1 };
+enum MatrixOrder : int { order_columns = 0, order_rows = 1 };
 
 /// cublasLtEpilogue_t, bit by bit
 enum Epilogue : unsigned {

@@ -57,7 +57,7 @@ CUresult module_of(Binary* binary, CUmodule* module) {
     return CUDA_SUCCESS;
 }
 
-CUresult make_managed_locked(Variable* variable) {
+CUresult make_managed_locked(RegisteredVariable* variable) {
     if (variable->shadow == nullptr || variable->managed != 0) return CUDA_SUCCESS;
     const CUresult result = CU(cuMemAllocManaged, 6000)(&variable->managed, variable->size, CU_MEM_ATTACH_GLOBAL);
     if (result == CUDA_SUCCESS) {
@@ -71,7 +71,7 @@ CUresult make_managed_locked(Variable* variable) {
 
 cudaError_t function_of(const void* kernel, CUfunction* function) {
     Lock held;
-    const Kernel* const found = find_kernel(kernel);
+    const RegisteredKernel* const found = find_kernel(kernel);
     if (found == nullptr) {
         // From CUDA 12 on a kernel of cudaLibraryGetKernel or of the driver API may stand here. The driver knows its
         // handles and refuses any other value.
@@ -89,7 +89,7 @@ cudaError_t function_of(const void* kernel, CUfunction* function) {
 
 cudaError_t address_of(const void* symbol, CUdeviceptr* address, std::size_t* bytes) {
     Lock held;
-    Variable* const variable = find_variable(symbol);
+    RegisteredVariable* const variable = find_variable(symbol);
     if (variable == nullptr) return cudaErrorInvalidSymbol;
     if (variable->shadow != nullptr) {
         const CUresult result = make_managed_locked(variable);
@@ -105,7 +105,7 @@ cudaError_t address_of(const void* symbol, CUdeviceptr* address, std::size_t* by
 
 cudaError_t make_managed(Binary* binary) {
     Lock held;
-    for (Variable* variable = binary->variables; variable != nullptr; variable = variable->next) {
+    for (RegisteredVariable* variable = binary->variables; variable != nullptr; variable = variable->next) {
         if (const CUresult result = make_managed_locked(variable); result != CUDA_SUCCESS) return as_error(result);
     }
     return cudaSuccess;
@@ -122,7 +122,7 @@ void unload_binary(Binary* binary) {
             CU(cuCtxPopCurrent, 4000)(&popped);
         }
     }
-    for (Variable* variable = binary->variables; variable != nullptr; variable = variable->next) {
+    for (RegisteredVariable* variable = binary->variables; variable != nullptr; variable = variable->next) {
         if (variable->managed != 0) CU(cuMemFree, 3020)(variable->managed);
     }
 }

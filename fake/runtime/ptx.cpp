@@ -28,10 +28,11 @@ constexpr std::size_t longest_number = 20;
 char* synthesize_ptx(const Binary& binary, int capability) {
     std::size_t count = 0;
     std::size_t bytes = sizeof header_format + longest_number;
-    for (const Kernel* kernel = binary.kernels; kernel != nullptr; kernel = kernel->next, ++count) {
+    for (const RegisteredKernel* kernel = binary.kernels; kernel != nullptr; kernel = kernel->next, ++count) {
         bytes += sizeof kernel_format + std::strlen(kernel->name);
     }
-    for (const Variable* variable = binary.variables; variable != nullptr; variable = variable->next, ++count) {
+    for (const RegisteredVariable* variable = binary.variables; variable != nullptr;
+         variable = variable->next, ++count) {
         bytes += sizeof variable_format + std::strlen(variable->name) + longest_number;
     }
     auto* symbols = static_cast<Symbol*>(std::malloc((count + 1) * sizeof(Symbol)));
@@ -42,10 +43,10 @@ char* synthesize_ptx(const Binary& binary, int capability) {
         return nullptr;
     }
     std::size_t filled = 0;
-    for (const Kernel* kernel = binary.kernels; kernel != nullptr; kernel = kernel->next) {
+    for (const RegisteredKernel* kernel = binary.kernels; kernel != nullptr; kernel = kernel->next) {
         symbols[filled++] = {kernel->name, 0, true};
     }
-    for (const Variable* variable = binary.variables; variable != nullptr; variable = variable->next) {
+    for (const RegisteredVariable* variable = binary.variables; variable != nullptr; variable = variable->next) {
         if (variable->shadow == nullptr) {
             symbols[filled++] = {variable->name, variable->size, false};
         }

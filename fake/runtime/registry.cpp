@@ -5,8 +5,8 @@
 namespace cuslice::fake {
 namespace {
 
-constinit PointerMap<Kernel> kernels;
-constinit PointerMap<Variable> variables;
+constinit PointerMap<RegisteredKernel> kernels;
+constinit PointerMap<RegisteredVariable> variables;
 constinit Binary* binaries = nullptr;
 
 template <class Node>
@@ -31,10 +31,10 @@ Binary* add_binary() {
 }
 
 void remove_binary(Binary* binary) {
-    for (Kernel* kernel = binary->kernels; kernel != nullptr; kernel = kernel->next) {
+    for (RegisteredKernel* kernel = binary->kernels; kernel != nullptr; kernel = kernel->next) {
         kernels.erase(kernel->host, kernel);
     }
-    for (Variable* variable = binary->variables; variable != nullptr; variable = variable->next) {
+    for (RegisteredVariable* variable = binary->variables; variable != nullptr; variable = variable->next) {
         variables.erase(variable->host, variable);
     }
     (binary->previous != nullptr ? binary->previous->next : binaries) = binary->next;
@@ -46,7 +46,7 @@ void remove_binary(Binary* binary) {
 }
 
 bool add_kernel(Binary* binary, const void* host, const char* name) {
-    auto* kernel = static_cast<Kernel*>(std::malloc(sizeof(Kernel)));
+    auto* kernel = static_cast<RegisteredKernel*>(std::malloc(sizeof(RegisteredKernel)));
     if (kernel == nullptr || !kernels.insert(host, kernel)) {
         std::free(kernel);
         return false;
@@ -57,7 +57,7 @@ bool add_kernel(Binary* binary, const void* host, const char* name) {
 }
 
 bool add_variable(Binary* binary, const void* host, const char* name, std::size_t size, void** shadow) {
-    auto* variable = static_cast<Variable*>(std::malloc(sizeof(Variable)));
+    auto* variable = static_cast<RegisteredVariable*>(std::malloc(sizeof(RegisteredVariable)));
     if (variable == nullptr || !variables.insert(host, variable)) {
         std::free(variable);
         return false;
@@ -67,13 +67,13 @@ bool add_variable(Binary* binary, const void* host, const char* name, std::size_
     return true;
 }
 
-Kernel* find_kernel(const void* host) { return kernels.find(host); }
+RegisteredKernel* find_kernel(const void* host) { return kernels.find(host); }
 
-Variable* find_variable(const void* host) {
-    if (Variable* found = variables.find(host); found != nullptr) return found;
+RegisteredVariable* find_variable(const void* host) {
+    if (RegisteredVariable* found = variables.find(host); found != nullptr) return found;
     // A managed variable is also known by the address that its shadow holds. Programs have few.
     for (Binary* binary = binaries; binary != nullptr && host != nullptr; binary = binary->next) {
-        for (Variable* variable = binary->variables; variable != nullptr; variable = variable->next) {
+        for (RegisteredVariable* variable = binary->variables; variable != nullptr; variable = variable->next) {
             if (variable->managed != 0 && reinterpret_cast<const void*>(variable->managed) == host) return variable;
         }
     }
@@ -92,7 +92,7 @@ void forget_modules(CUcontext context) {
             }
         }
         // Managed memory belongs to the context in which it was made; the next use makes it anew.
-        for (Variable* variable = binary->variables; variable != nullptr; variable = variable->next) {
+        for (RegisteredVariable* variable = binary->variables; variable != nullptr; variable = variable->next) {
             if (variable->owner == context) {
                 variable->managed = 0;
                 variable->owner = nullptr;

@@ -8,8 +8,8 @@ namespace cuslice::fake {
 struct Binary;
 
 /// A kernel as nvcc's host code registers it. Names are the program's own strings and live as long as its Binary.
-struct Kernel {
-    Kernel* next;
+struct RegisteredKernel {
+    RegisteredKernel* next;
     Binary* binary;
     const void* host;
     const char* name;
@@ -17,8 +17,8 @@ struct Kernel {
 
 /// A __device__, __constant__ or __managed__ variable. A managed one has memory of its own: `shadow` is the host
 /// pointer through which the program reads it.
-struct Variable {
-    Variable* next;
+struct RegisteredVariable {
+    RegisteredVariable* next;
     Binary* binary;
     const void* host;
     const char* name;
@@ -40,8 +40,8 @@ struct LoadedModule {
 struct Binary {
     Binary* next;
     Binary* previous;
-    Kernel* kernels;
-    Variable* variables;
+    RegisteredKernel* kernels;
+    RegisteredVariable* variables;
     LoadedModule* loaded;
 };
 
@@ -52,8 +52,8 @@ bool add_kernel(Binary* binary, const void* host, const char* name);
 bool add_variable(Binary* binary, const void* host, const char* name, std::size_t size, void** shadow);
 
 /// Null where nothing was registered for this host address.
-Kernel* find_kernel(const void* host);
-Variable* find_variable(const void* host);
+RegisteredKernel* find_kernel(const void* host);
+RegisteredVariable* find_variable(const void* host);
 
 /// The context is gone with all that was loaded into it.
 void forget_modules(CUcontext context);

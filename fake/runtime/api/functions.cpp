@@ -78,7 +78,7 @@ CUSLICE_FORWARD_KERNEL(cudaFuncSetSharedMemConfig, cuFuncSetSharedMemConfig, 402
 cudaError_t cudaFuncGetName(const char** name, const void* kernel) {
     if (name == nullptr) return record(cudaErrorInvalidValue);
     Lock held;
-    const Kernel* const found = find_kernel(kernel);
+    const RegisteredKernel* const found = find_kernel(kernel);
     if (found == nullptr) return record(cudaErrorInvalidDeviceFunction);
     *name = found->name;
     return cudaSuccess;

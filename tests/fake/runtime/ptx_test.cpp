@@ -10,12 +10,12 @@
 using namespace cuslice::fake;
 
 TEST_CASE("PTX has every registered name once and nothing that could run") {
-    Kernel again{nullptr, nullptr, nullptr, "_Z4bumpv"};
-    Kernel fill{&again, nullptr, nullptr, "_Z4fillPii"};
-    Kernel bump{&fill, nullptr, nullptr, "_Z4bumpv"};
+    RegisteredKernel again{nullptr, nullptr, nullptr, "_Z4bumpv"};
+    RegisteredKernel fill{&again, nullptr, nullptr, "_Z4fillPii"};
+    RegisteredKernel bump{&fill, nullptr, nullptr, "_Z4bumpv"};
     void* shadow = nullptr;
-    Variable managed{nullptr, nullptr, nullptr, "managed", 4, &shadow, 0, nullptr};
-    Variable table{&managed, nullptr, nullptr, "table", 1000, nullptr, 0, nullptr};
+    RegisteredVariable managed{nullptr, nullptr, nullptr, "managed", 4, &shadow, 0, nullptr};
+    RegisteredVariable table{&managed, nullptr, nullptr, "table", 1000, nullptr, 0, nullptr};
     Binary binary{nullptr, nullptr, &bump, &table, nullptr};
     char* const made = synthesize_ptx(binary, 75);
     REQUIRE(made != nullptr);
