@@ -1,21 +1,42 @@
 #!/usr/bin/env bash
-# Makes what is released, in dist/: a wheel, a tarball, a .deb, their checksums and a bill of materials (SPDX). All of
-# it is from one build against the C library 2.17 (the preset release-old-glibc), and is looked over in the end:
-# tests/checks/packages.py.
+# Makes what is released, in dist/, for each processor: a wheel, a tarball, a .deb and a bill of materials (SPDX); and
+# the checksums of all of them. What is for one processor is from one build against the C library 2.17 (the preset
+# release-old-glibc). All is looked over in the end: tests/checks/packages.py.
 #
-#   scripts/release.sh
+#   scripts/release.sh             for x86_64 and aarch64
+#   scripts/release.sh aarch64     for one of them, alone in dist/
 #
 # Needs cmake, ninja, python3 with venv, the headers that scripts/setup.sh installs, and the Python index, for zig and
 # for CUDA's headers. The first run takes some minutes, as zig makes its C++ library.
+#
+# For the processor that this machine doesn't have it needs qemu-user and that processor's C library too: the launcher
+# prints its own man pages, and scripts/release/try_emulated.sh tries the tarball.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # The compiler is pinned, as it decides what is in the files.
 zig=ziglang==0.17.1
-build=build/release-old-glibc
 tools=build/release-tools
+declare -A debian=([x86_64]=amd64 [aarch64]=arm64)
 
 say() { echo "release: $*"; }
+refuse() { echo "release: $2" >&2; exit "$1"; }
+
+case ${1:-all} in
+    all) machines=(x86_64 aarch64) ;;
+    x86_64 | aarch64) machines=("$1") ;;
+    *) refuse 64 "x86_64, aarch64 or all, not $1" ;;
+esac
+
+# What runs a processor's programs here, in words that are a list of CMake's; nothing on a machine that has it.
+emulator() {
+    [ "$1" != "$(uname -m)" ] || return 0
+    local qemu root=/usr/$1-linux-gnu
+    qemu=$(command -v "qemu-$1-static" || command -v "qemu-$1") && [ -d "$root/lib" ] ||
+        refuse 69 "running programs of $1 takes: apt-get install qemu-user-static libc6-${debian[$1]}-cross"
+    echo "$qemu;-L;$root"
+}
+for machine in "${machines[@]}"; do emulator "$machine" >/dev/null; done
 
 [ -x "$tools/bin/python3" ] || python3 -m venv "$tools"
 "$tools/bin/python3" -m pip install --quiet --disable-pip-version-check "$zig"
@@ -24,38 +45,52 @@ for tool in cmake ninja; do
 done
 PATH=$PATH:$PWD/$tools/bin
 zig_program=$("$tools/bin/python3" -c 'import ziglang; print(ziglang.__path__[0] + "/zig")')
-
-say "building $build with $zig"
-cmake --preset release-old-glibc -DCUSLICE_ZIG="$zig_program" >/dev/null
-cmake --build "$build" --parallel "$(nproc)" </dev/null
-
-version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
 export SOURCE_DATE_EPOCH
-stage=$PWD/$build/stage
-rm -rf dist "$stage" "$build/THIRD-PARTY.txt"
+
+# A processor's packages, into dist/.
+release() {
+    local machine=$1 build=build/release-old-glibc version stage bill kind runs
+    [ "$machine" = x86_64 ] || build+=-$machine
+    runs=$(emulator "$machine")
+    say "building $build with $zig"
+    cmake --preset release-old-glibc -B "$build" -DCUSLICE_RELEASE_FOR="$machine" -DCUSLICE_ZIG="$zig_program" \
+        -DCMAKE_CROSSCOMPILING_EMULATOR="$runs" >/dev/null
+    cmake --build "$build" --parallel "$(nproc)" </dev/null
+
+    version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")
+    stage=$PWD/$build/stage
+    bill=dist/cuslice-$version-linux-$machine.spdx.json
+    rm -rf "$stage" "$build/THIRD-PARTY.txt"
+
+    # The tree twice: what the files contain of others is found in it, and installed with it.
+    install() { cmake --install "$build" --prefix "$stage" "$@" >/dev/null; }
+    install
+    find_parts() { python3 scripts/release/parts.py "$build" "$stage" "$bill" "$build/THIRD-PARTY.txt"; }
+    find_parts | sed "s/^/release: $machine contains or uses /"
+    install
+    find_parts >/dev/null
+
+    say "packing for $machine"
+    for kind in TGZ DEB; do
+        cpack -G "$kind" -B "$PWD/$build/packages" --config "$build/CPackConfig.cmake" >/dev/null
+    done
+    cp "$build/packages/cuslice-$version-linux-$machine.tar.gz" \
+        "$build/packages/cuslice_${version}_${debian[$machine]}.deb" dist/
+    # A wheel holds no links: libraries that lend the names take their places.
+    find "$stage" -type l -delete
+    install --component wheel
+    python3 scripts/release/wheel.py "$stage" python "$version" dist >/dev/null
+}
+
+rm -rf dist
 mkdir -p dist
-
-# The tree twice: what the files contain of others is found in it, and installed with it.
-install() { cmake --install "$build" --prefix "$stage" "$@" >/dev/null; }
-install
-bill=dist/cuslice-$version.spdx.json
-find_parts() { python3 scripts/release/parts.py "$build" "$stage" "$bill" "$build/THIRD-PARTY.txt"; }
-find_parts | sed 's/^/release: contains or uses /'
-install
-find_parts >/dev/null
-
-say "packing"
-for kind in TGZ DEB; do
-    cpack -G "$kind" -B "$PWD/$build/packages" --config "$build/CPackConfig.cmake" >/dev/null
-done
-cp "$build/packages/cuslice-$version-linux-x86_64.tar.gz" "$build/packages/cuslice_${version}_amd64.deb" dist/
-# A wheel holds no links: libraries that lend the names take their places.
-find "$stage" -type l -delete
-install --component wheel
-python3 scripts/release/wheel.py "$stage" python "$version" dist >/dev/null
+for machine in "${machines[@]}"; do release "$machine"; done
 (cd dist && sha256sum -- * >SHA256SUMS)
 
 say "looking it over"
 python3 tests/checks/packages.py . dist
+for machine in "${machines[@]}"; do
+    [ "$machine" = "$(uname -m)" ] || scripts/release/try_emulated.sh "$machine" dist || [ $? -eq 77 ]
+done
 ls -l dist | awk 'NR > 1 { printf "release: %9d bytes  dist/%s\n", $5, $9 }'

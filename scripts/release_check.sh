@@ -15,7 +15,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 refuse() { echo "release_check: $*" >&2; exit 1; }
 [ "$(id -u)" -eq 0 ] || refuse "debootstrap and chroot need root"
 command -v debootstrap >/dev/null || refuse "debootstrap is missing: apt-get install debootstrap"
-ls dist/*.whl dist/*.deb dist/*.tar.gz >/dev/null || refuse "dist/ is not whole: scripts/release.sh makes it"
+machine=$(uname -m)
+architecture=$(dpkg --print-architecture)
+ls dist/*_"$machine".whl dist/*_"$architecture".deb dist/*-"$machine".tar.gz >/dev/null ||
+    refuse "dist/ has not all packages for $machine: scripts/release.sh makes them"
 
 suites=("$@")
 [ $# -gt 0 ] || suites=(bullseye bookworm trixie)
@@ -54,7 +57,7 @@ check() {
         { echo "$suite: pip left files behind"; return 1; }
 
     local before=$EPOCHREALTIME
-    user "cd; rm -rf cuslice-*; tar xf /dist/cuslice-*.tar.gz; ~/cuslice-*/bin/cuslice run $refusal" \
+    user "cd; rm -rf cuslice-*; tar xf /dist/cuslice-*-$machine.tar.gz; ~/cuslice-*/bin/cuslice run $refusal" \
         >"$roots/said" 2>&1 || { cat "$roots/said"; return 1; }
     awk -v a="$before" -v c="$EPOCHREALTIME" -v s="$suite: tarball" \
         'BEGIN { printf "%s: unpacked and refused in %.2f s\n", s, c - a }'
@@ -62,7 +65,9 @@ check() {
     everything() { (cd "$root" && find . -xdev -path ./proc -prune -o -path ./dev -prune -o -print | LC_ALL=C sort); }
     everything >"$roots/before"
     local dpkg=(chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin)
-    "${dpkg[@]}" dpkg -i "/dist/$(basename dist/*.deb)" >"$roots/said" 2>&1 || { cat "$roots/said"; return 1; }
+    local deb
+    deb=$(basename dist/*_"$architecture".deb)
+    "${dpkg[@]}" dpkg -i "/dist/$deb" >"$roots/said" 2>&1 || { cat "$roots/said"; return 1; }
     ! "${dpkg[@]}" ldconfig -p | grep -E 'libcuda|libcudart|libnvidia-ml|cuslice' ||
         { echo "$suite: ldconfig sees it"; return 1; }
     user "cuslice run $refusal" >"$roots/said" 2>&1 || { cat "$roots/said"; return 1; }
@@ -75,7 +80,7 @@ check() {
     echo "$suite: .deb: installed, used, removed without a trace"
 }
 export -f check
-export roots
+export roots machine architecture
 
 failed=0
 for suite in "${suites[@]}"; do

@@ -8,6 +8,12 @@ set(CPACK_PACKAGE_FILE_NAME cuslice-${PROJECT_VERSION}-linux-${CUSLICE_MACHINE})
 # The libraries go to /usr/lib/cuslice, where ldconfig doesn't look: a borrowed name would make cuslice everybody's
 # libcuda.
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+# Debian's word for the processor; by default that of the machine that packs.
+if(CUSLICE_MACHINE STREQUAL "aarch64")
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+else()
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE amd64)
+endif()
 set(CPACK_DEBIAN_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 # Below the project's own line.

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Packs an installed tree as a wheel.
 
-    wheel.py TREE PYTHON_FOLDER VERSION OUT_FOLDER [--tag TAG]
+    wheel.py TREE PYTHON_FOLDER VERSION OUT_FOLDER
 
 The tree's bin/ becomes the wheel's scripts and everything else its data, which pip puts below the environment's
 prefix: so bin/ and lib/cuslice lie beside each other, as the launcher wants it. PYTHON_FOLDER has the packages that
-go to site-packages. The same tree makes the same bytes: SOURCE_DATE_EPOCH is the time of every member.
+go to site-packages. The processor in the wheel's name is the one that the launcher is compiled for. The same tree
+makes the same bytes: SOURCE_DATE_EPOCH is the time of every member.
 """
 
 import argparse
@@ -17,8 +18,8 @@ import time
 import zipfile
 
 NAME = "cuslice"
-# By the older name too, for a pip that knows no other.
-TAGS = "py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64"
+# What an ELF file says that it is for.
+MACHINES = {62: "x86_64", 183: "aarch64"}
 # The oldest Python that the package in python/ is written for.
 PYTHON = ">=3.8"
 # What `cuslice plot` draws with: pip install 'cuslice[plot]'.
@@ -39,6 +40,20 @@ def members(tree, python, version):
     for path in sorted(python.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
             yield str(path.relative_to(python)), path
+
+
+def machine_of(path):
+    """The processor that a program or library is compiled for."""
+    begin = path.read_bytes()[:20]
+    machine = MACHINES.get(int.from_bytes(begin[18:], "little"))
+    if begin[:4] != b"\x7fELF" or not machine:
+        raise SystemExit(f"wheel: {path} is no program for {' or '.join(MACHINES.values())}")
+    return machine
+
+
+def tags_for(machine):
+    """By the older name of the platform too, for a pip that knows no other."""
+    return f"py3-none-manylinux_2_17_{machine}.manylinux2014_{machine}"
 
 
 def metadata(tree, version):
@@ -64,8 +79,9 @@ def metadata(tree, version):
     )
 
 
-def write(tree, python, version, out, tags=TAGS):
+def write(tree, python, version, out):
     """Writes the wheel and returns its path."""
+    tags = tags_for(machine_of(tree / "bin/cuslice"))
     out.mkdir(parents=True, exist_ok=True)
     info = f"{NAME}-{version}.dist-info"
     expanded = "".join(
@@ -105,9 +121,8 @@ def main():
     parser.add_argument("python", type=pathlib.Path)
     parser.add_argument("version")
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--tag", default=TAGS)
     words = parser.parse_args()
-    print(write(words.tree, words.python, words.version, words.out, words.tag))
+    print(write(words.tree, words.python, words.version, words.out))
 
 
 if __name__ == "__main__":

@@ -4,8 +4,10 @@
   packages.py SOURCE_FOLDER DIST
 
 Each package is unpacked, and its tree is held against objects.py: every file needs no symbol newer than GLIBC_2.17,
-and so on. Nothing of NVIDIA's is in any, all have the same programs and libraries, the wheel's record and size are
-right, and the checksums and the bill of materials are of what is there.
+and so on. What is compiled is for the processor that the package is named after. Nothing of NVIDIA's is in any, all
+packages for a processor have the same files, and those for another the same but for what is compiled. The wheel's
+record and size are right, the checksums and the bills of materials are of what is there, and docs/install.md names the
+newest symbol that each file needs.
 """
 
 import base64
@@ -23,14 +25,26 @@ import zipfile
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "genuine"))
 import nothing_shipped  # noqa: E402
+import objects  # noqa: E402
 
 LARGEST_WHEEL = 10 * 1000 * 1000
+# Of each processor: what its packages' names end with, Debian's word for it, what an ELF file says that it is for, and
+# the largest page that its kernels may have, in bytes.
+MACHINES = {"x86_64": ("amd64", 62, 4096), "aarch64": ("arm64", 183, 65536)}
+# Of an ELF file of 64 bits: where it says at which byte the program headers begin, the size of one, and how many.
+PROGRAM_HEADERS = ((32, 8), (54, 2), (56, 2))
 wrong = []
 
 
 def expect(condition, message):
     if not condition:
         wrong.append(message)
+
+
+def endings(machine):
+    """What the names of a processor's packages end with: wheel, tarball, .deb, bill of materials."""
+    ends = (f"_{machine}.whl", f"-linux-{machine}.tar.gz", f"_{MACHINES[machine][0]}.deb")
+    return (*ends, f"-linux-{machine}.spdx.json")
 
 
 def unpacked_wheel(path, to):
@@ -43,6 +57,8 @@ def unpacked_wheel(path, to):
         expect(sorted(listed) == sorted(names), f"{path.name}: RECORD lists {sorted(set(listed) ^ set(names))} wrongly")
         missing = {"cuslice/__init__.py", "cuslice/py.typed", "cuslice/pytest_plugin.py"} - set(names)
         expect(not missing, f"{path.name}: has no {sorted(missing)}")
+        tags = re.findall(r"^Tag: py3-none-(\S+)$", archive.read(record.replace("RECORD", "WHEEL")).decode(), re.M)
+        expect(".".join(tags) == path.stem.split("-")[-1], f"{path.name}: is marked as for {tags}")
         points = configparser.ConfigParser()
         points.read_string(archive.read(record.replace("RECORD", "entry_points.txt")).decode())
         expect(
@@ -91,6 +107,8 @@ def unpacked_deb(path, to):
                 archive.extractall(to / name.split(".")[0])
             inner.unlink()
         place += 60 + size + size % 2
+    marked = re.findall(r"^Architecture: (.*)$", (to / "control/control").read_text(), re.M)
+    expect(marked == [path.stem.split("_")[-1]], f"{path.name}: is marked as for {marked}")
     scripts = {"preinst", "postinst", "prerm", "postrm", "triggers", "shlibs"} & {
         inner.name for inner in (to / "control").iterdir()
     }
@@ -104,7 +122,44 @@ def unpacked_deb(path, to):
     return to / "data/usr"
 
 
-def look_at(source, package, tree):
+def look_at_machine(package, tree, machine):
+    """Whether what is compiled is for a processor, and could be mapped on each of its kernels."""
+    number, page = MACHINES[machine][1:]
+    for path in nothing_shipped.files(tree):
+        content = path.read_bytes()
+        if not content.startswith(b"\x7fELF"):
+            continue
+        expect(content[18:20] == number.to_bytes(2, "little"), f"{package.name}: {path.name} is not for {machine}")
+        begin, size, count = (int.from_bytes(content[at : at + width], "little") for at, width in PROGRAM_HEADERS)
+        loads = [content[at : at + size] for at in range(begin, begin + size * count, size)]
+        aligned = [int.from_bytes(load[48:56], "little") for load in loads if load[:4] == b"\1\0\0\0"]
+        expect(
+            aligned and min(aligned) >= page,
+            f"{package.name}: {path.name}: parts lie at multiples of {sorted(aligned)}, not of pages of {page}",
+        )
+
+
+def newest_symbols(tree):
+    """Of each compiled file, the newest version of the C library's symbols that it needs, as docs/install.md has it."""
+    newest = {path: max(objects.versions(path), default=None) for path in objects.elf_files(tree)}
+    return {
+        str(path.relative_to(tree)): ".".join(map(str, version)) if version else "none"
+        for path, version in newest.items()
+    }
+
+
+def look_at_symbols(page, machine, tree):
+    """Whether the page's table has each file with the version that it needs."""
+    column = list(MACHINES).index(machine) + 1
+    rows = re.findall(r"^\| `((?:bin|lib)/\S+)` \| (\S+) \| (\S+) \|$", page, re.M)
+    documented = {row[0]: row[column] for row in rows}
+    for name in sorted(set(documented) | set(found := newest_symbols(tree))):
+        said, is_so = documented.get(name, "no row"), found.get(name, "no file")
+        expect(said == is_so, f"docs/install.md: {name} on {machine}: {said}, and it is {is_so}")
+
+
+def look_at(source, package, tree, machine):
+    look_at_machine(package, tree, machine)
     done = subprocess.run(
         [sys.executable, source / "tests/checks/objects.py", source, "--tree", tree], text=True, stdout=subprocess.PIPE
     )
@@ -128,57 +183,83 @@ def look_at(source, package, tree):
     }
 
 
+def look_at_processor(source, machine, packages, folder):
+    """The packages of one processor: their common files with their checksums, and how many files there are in all."""
+    wheel, tarball, deb, bill = packages
+    folder.mkdir()
+    trees = {
+        package: unpack(package, folder / package.suffix[1:])
+        for package, unpack in ((wheel, unpacked_wheel), (tarball, unpacked_tarball), (deb, unpacked_deb))
+    }
+    contents = {package: look_at(source, package, tree, machine) for package, tree in trees.items()}
+    for package in (wheel, deb):
+        expect(
+            contents[package] == contents[tarball],
+            f"{package.name}: its files differ from the tarball's: "
+            f"{sorted({str(name) for name, _ in set(contents[package].items()) ^ set(contents[tarball].items())})}",
+        )
+    look_at_symbols((source / "docs/install.md").read_text(), machine, trees[tarball])
+    document = json.loads(bill.read_text())
+    billed = {pathlib.Path(entry["fileName"]): entry["checksums"][1]["checksumValue"] for entry in document["files"]}
+    expect(billed == contents[tarball], f"{bill.name}: lists other files than the tarball has")
+    linked = {
+        entry["relatedSpdxElement"] for entry in document["relationships"] if entry["relationshipType"] == "STATIC_LINK"
+    }
+    named = {
+        entry["SPDXID"]
+        for entry in document["packages"]
+        if entry["licenseDeclared"] != "NOASSERTION" and entry["versionInfo"]
+    }
+    expect(
+        len(linked) >= 3 and linked <= named,
+        f"{bill.name}: what is linked in is {sorted(linked)}, with licences {sorted(named)}",
+    )
+    compiled = {
+        path.relative_to(trees[tarball])
+        for path in nothing_shipped.files(trees[tarball])
+        if path.read_bytes().startswith(b"\x7fELF")
+    }
+    common = {name: None if name in compiled else digest for name, digest in contents[tarball].items()}
+    # Which parts of the compiler's library are linked in is up to the processor.
+    common.pop(pathlib.Path("share/doc/cuslice/THIRD-PARTY.txt"), None)
+    return common, sum(len(nothing_shipped.files(tree)) for tree in trees.values())
+
+
 def main():
     source, dist = (pathlib.Path(word).resolve() for word in sys.argv[1:])
-    packages = {ending: sorted(dist.glob(f"*{ending}")) for ending in (".whl", ".tar.gz", ".deb", ".spdx.json")}
-    for ending, paths in packages.items():
-        expect(len(paths) == 1, f"{dist}: {len(paths)} files end with {ending}, not one")
+    released = {}
+    for machine in MACHINES:
+        packages = [sorted(dist.glob(f"cuslice*{ending}")) for ending in endings(machine)]
+        if any(packages):
+            expect(all(len(paths) == 1 for paths in packages), f"{dist}: {machine}: not one of each: {packages}")
+            released[machine] = [paths[0] for paths in packages if paths]
+    expect(released, f"{dist}: there are no packages")
     if wrong:
         sys.exit("\n".join(wrong))
-    wheel, tarball, deb, bill = (paths[0] for paths in packages.values())
 
     sums = dict(reversed(line.split("  ", 1)) for line in (dist / "SHA256SUMS").read_text().splitlines())
     there = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in dist.iterdir() if path.name != "SHA256SUMS"
     }
     expect(sums == there, f"SHA256SUMS: {sorted(set(sums.items()) ^ set(there.items()))}")
+    strangers = set(there) - {path.name for packages in released.values() for path in packages}
+    expect(not strangers, f"{dist}: {sorted(strangers)} belong to no processor")
 
     folder = pathlib.Path(tempfile.mkdtemp())
     try:
-        trees = {
-            package: unpack(package, folder / package.suffix[1:])
-            for package, unpack in ((wheel, unpacked_wheel), (tarball, unpacked_tarball), (deb, unpacked_deb))
+        looked = {
+            machine: look_at_processor(source, machine, packages, folder / machine)
+            for machine, packages in released.items()
         }
-        contents = {package: look_at(source, package, tree) for package, tree in trees.items()}
-        for package in (wheel, deb):
-            expect(
-                contents[package] == contents[tarball],
-                f"{package.name}: its files differ from the tarball's: "
-                f"{sorted({str(name) for name, _ in set(contents[package].items()) ^ set(contents[tarball].items())})}",
-            )
-        document = json.loads(bill.read_text())
-        billed = {
-            pathlib.Path(entry["fileName"]): entry["checksums"][1]["checksumValue"] for entry in document["files"]
-        }
-        expect(billed == contents[tarball], f"{bill.name}: lists other files than the tarball has")
-        linked = {
-            entry["relatedSpdxElement"]
-            for entry in document["relationships"]
-            if entry["relationshipType"] == "STATIC_LINK"
-        }
-        named = {
-            entry["SPDXID"]
-            for entry in document["packages"]
-            if entry["licenseDeclared"] != "NOASSERTION" and entry["versionInfo"]
-        }
-        expect(
-            len(linked) >= 3 and linked <= named,
-            f"{bill.name}: what is linked in is {sorted(linked)}, with licences {sorted(named)}",
-        )
-        files = sum(len(nothing_shipped.files(tree)) for tree in trees.values())
     finally:
         shutil.rmtree(folder)
-    print("\n".join(wrong) or f"{len(trees)} packages with {files} files, all as they should be")
+    commons = [common for common, _ in looked.values()]
+    for machine, common in zip(looked, commons):
+        differing = {str(name) for name, _ in set(common.items()) ^ set(commons[0].items())}
+        expect(not differing, f"{machine}: has other files than {next(iter(looked))}: {sorted(differing)}")
+    files = sum(number for _, number in looked.values())
+    packed = f"{3 * len(looked)} packages for {' and '.join(looked)} with {files} files"
+    print("\n".join(wrong) or f"{packed}, all as they should be")
     sys.exit(bool(wrong))
 
 

@@ -34,9 +34,9 @@ NOT_RUN = {
     },
     "docs/install.md": {
         "python3 -m venv ~/venv": RELEASE,
-        "~/venv/bin/pip install ./cuslice-*.whl": RELEASE,
+        "~/venv/bin/pip install ./cuslice-*_\"$(uname -m)\".whl": RELEASE,
         "~/venv/bin/cuslice run --fake 1xt4 --limit 1GiB -- python3 program.py": RELEASE,
-        "tar xf cuslice-*-linux-x86_64.tar.gz": RELEASE,
+        "tar xf cuslice-*-linux-\"$(uname -m)\".tar.gz": RELEASE,
         "cuslice-*/bin/cuslice --version": RELEASE,
         "sudo dpkg -i cuslice_*_amd64.deb": ROOT,
         "sudo dpkg -r cuslice": ROOT,

@@ -156,12 +156,88 @@ class Release(unittest.TestCase):
         with self.assertRaisesRegex(SystemExit, "libcuda.so is a link"):
             wheel.write(self.tree, SOURCE / "python", "1.2.3", self.folder / "linked")
 
+    def compiled_for(self, number, name):
+        """A tree with no more than the launcher's begin, which says that it is for that processor."""
+        tree = self.folder / name
+        (tree / "bin").mkdir(parents=True)
+        content = bytearray((self.tree / "bin/cuslice").read_bytes()[:4096])
+        content[18:20] = number.to_bytes(2, "little")
+        (tree / "bin/cuslice").write_bytes(content)
+        (tree / "bin/cuslice").chmod(0o755)
+        return tree
+
+    def test_pip_takes_the_wheel_of_the_processor_that_it_installs_for(self):
+        index = self.folder / "both"
+        made = {
+            machine: wheel.write(self.compiled_for(number, machine), SOURCE / "python", "1.2.3", index)
+            for number, machine in wheel.MACHINES.items()
+        }
+        for machine, path in made.items():
+            chosen = self.folder / f"chosen-{machine}"
+            words = ["--no-index", "--no-deps", "--only-binary=:all:", "--find-links", index, "--dest", chosen]
+            subprocess.run(
+                [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", *words]
+                + ["--platform", f"manylinux2014_{machine}", "cuslice"],
+                check=True,
+            )
+            self.assertEqual([one.name for one in chosen.iterdir()], [path.name])
+            packages.unpacked_wheel(path, self.folder / f"unpacked-{machine}")
+            packages.look_at_machine(path, self.folder / f"unpacked-{machine}/bin", machine)
+            self.assertEqual([said for said in packages.wrong if "not of pages" not in said], [])
+        with self.assertRaisesRegex(SystemExit, "is no program for x86_64 or aarch64"):
+            wheel.write(self.compiled_for(8, "mips"), SOURCE / "python", "1.2.3", index)
+
+    def test_what_is_for_another_processor_or_smaller_pages_is_found_out(self):
+        here = wheel.machine_of(self.tree / "bin/cuslice")
+        other = next(machine for machine in packages.MACHINES if machine != here)
+        packages.look_at_machine(self.tree, self.tree, here)
+        self.assertEqual(packages.wrong, [])
+        packages.look_at_machine(self.tree, self.tree / "bin", other)
+        self.assertEqual([said for said in packages.wrong if "not for" in said], [f"tree: cuslice is not for {other}"])
+        packages.wrong.clear()
+        whole = packages.MACHINES[here]
+        packages.MACHINES[here] = (*whole[:2], 1 << 30)
+        self.addCleanup(packages.MACHINES.update, {here: whole})
+        packages.look_at_machine(self.tree, self.tree / "bin", here)
+        self.assertEqual(len(packages.wrong), 1)
+        self.assertIn("cuslice: parts lie at multiples of", packages.wrong[0])
+
+    def test_a_table_of_symbols_that_is_not_of_these_files_is_found_out(self):
+        here = wheel.machine_of(self.tree / "bin/cuslice")
+        found = packages.newest_symbols(self.tree)
+        rows = [f"| `{name}` | {version} | {version} |" for name, version in found.items()]
+        packages.look_at_symbols("\n".join(rows), here, self.tree)
+        self.assertEqual(packages.wrong, [])
+        rows[0] = "| `bin/cuslice` | 2.1 | 2.1 |"
+        packages.look_at_symbols("\n".join([*rows[:-1], "| `lib/gone.so` | 2.1 | 2.1 |"]), here, self.tree)
+        self.assertEqual(len(packages.wrong), 3, packages.wrong)
+        self.assertIn(f"docs/install.md: bin/cuslice on {here}: 2.1, and it is {found['bin/cuslice']}", packages.wrong)
+        self.assertIn(f"docs/install.md: lib/gone.so on {here}: 2.1, and it is no file", packages.wrong)
+
+    def test_a_folder_without_all_packages_of_a_processor_is_found_out(self):
+        def looked_over(folder):
+            command = [sys.executable, SOURCE / "tests/checks/packages.py", SOURCE, folder]
+            done = subprocess.run(command, text=True, capture_output=True)
+            self.assertEqual(done.returncode, 1)
+            return done.stderr
+
+        path = self.made("alone")
+        self.assertIn(f"{wheel.machine_of(self.tree / 'bin/cuslice')}: not one of each", looked_over(path.parent))
+        path.unlink()
+        self.assertIn("there are no packages", looked_over(path.parent))
+
+    def test_a_processor_that_there_is_no_release_for_is_refused(self):
+        done = subprocess.run([SOURCE / "scripts/release.sh", "sparc"], text=True, capture_output=True)
+        self.assertEqual((done.returncode, done.stdout), (64, ""))
+        self.assertEqual(done.stderr, "release: x86_64, aarch64 or all, not sparc\n")
+
     def test_a_wheel_that_was_changed_is_found_out(self):
         path = self.made("whole")
         packages.LARGEST_WHEEL = 1 << 30  # a build for tests has what debuggers want
         packages.unpacked_wheel(path, self.folder / "whole-tree")
         self.assertEqual(packages.wrong, [])
-        changed = self.folder / "changed.whl"
+        changed = self.folder / "changed" / path.name
+        changed.parent.mkdir()
         with zipfile.ZipFile(path) as old, zipfile.ZipFile(changed, "w") as new:
             for entry in old.infolist():
                 content = old.read(entry)
