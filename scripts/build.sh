@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-preset=${1:?a preset is needed: release, dev, asan or tsan}
+preset=${1:?a preset is needed: release, dev, asan, tsan or aarch64}
 shift
 
 targets=()

@@ -9,11 +9,13 @@
 #   scripts/setup.sh tests    with what tests of containers, of the pytest plugin and of the GitHub action want, which are
 #                             skipped where it can't be had
 #   scripts/setup.sh browser  with what tests of cuslice plot want (some 400 MB), and are skipped without
+#   scripts/setup.sh aarch64  with what scripts/test_aarch64.sh builds and runs with
 #   scripts/setup.sh checks   with clang, clang-format and clang-tidy, without which continuous integration fails
 set -euo pipefail
 
 # A program, and the package that brings it. g++ is not enough by itself for cmake's C language, hence gcc.
 programs="gcc:gcc g++:g++ cmake:cmake ninja:ninja-build git:git make:make readelf:binutils file:file python3:python3"
+[ "${1:-}" != aarch64 ] || programs+=" aarch64-linux-gnu-g++:g++-aarch64-linux-gnu qemu-aarch64-static:qemu-user-static"
 # Version 14, which Debian 12 and Ubuntu 24.04 both have: others format and warn differently.
 checks=""
 [ "${1:-}" != checks ] || checks="clang++:clang clang++-14:clang-14 clang-format-14:clang-format-14 clang-tidy-14:clang-tidy-14"

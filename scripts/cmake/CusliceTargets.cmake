@@ -66,9 +66,11 @@ endif()
 # busy with other things. No test fails of being slow.
 set(CUSLICE_TEST_TIMEOUT 1500)
 
-# tsan can't place its shadow where the kernel spreads mappings very widely. Off where that may be turned off, for the
-# build's look at the cases; scripts/test.sh does the same for the tests.
-set(cuslice_case_launcher "")
+# What starts a test program in the build's look at its cases: an emulator, where the build is for another processor.
+#
+# tsan can't place its shadow where the kernel spreads mappings very widely. Off where that may be turned off;
+# scripts/test.sh does the same for the tests.
+set(cuslice_case_launcher ${CMAKE_CROSSCOMPILING_EMULATOR})
 if(CUSLICE_SANITIZE MATCHES "thread")
   execute_process(COMMAND setarch -R true RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
   if(NOT failed)

@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# Builds the tests for aarch64 and runs them on this x86_64 machine, with qemu-user, in build/aarch64. Not a part of
+# continuous integration: it takes an hour and more on two cores. docs/design/aarch64.md says what a pass tells.
+#
+#   scripts/test_aarch64.sh                  all but what tests/aarch64_excluded.txt names, with the reasons there
+#   scripts/test_aarch64.sh -R 'test_cli'    words for ctest: these tests, excluded ones too
+#   scripts/test_aarch64.sh --no-build       what is built already (more words may follow)
+#
+#   CUSLICE_AARCH64_JOBS       tests at once, 3 by default: each takes up to 1 GB under qemu
+#   CUSLICE_AARCH64_ROOT       the folder for Debian's files for aarch64, build/aarch64-root by default: 400 MB
+#   QEMU_PAGESIZE              65536 for pages of 64 KiB, as some kernels have them
+#
+# Debian 12 as root, or as a user who may make namespaces; Linux 6.7 or newer, where binfmt_misc belongs to a namespace, so
+# that nothing else on this machine notices. The tests, and every program that they start, find themselves on a Debian for
+# aarch64: the packages are unpacked, and never installed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+fail() {
+    echo "test_aarch64: $1" >&2
+    exit 1
+}
+absolute() { realpath --canonicalize-missing "$1"; }
+
+sources=$PWD
+root=$(absolute "${CUSLICE_AARCH64_ROOT:-build/aarch64-root}")
+# What tests and their scripts call, in the root. Their dependencies come along.
+packages=(libc6 libc-bin libstdc++6 libgcc-s1 libasan8 bash coreutils grep sed gawk findutils diffutils procps util-linux
+          python3 cmake make git file binutils g++ bubblewrap runc)
+
+# --- On this machine ----------------------------------------------------------------------------------------------------
+
+# Unpacks Debian's packages for aarch64, from the indexes that this machine uses, which apt keeps in a folder of its own.
+make_root() {
+    local apt=$root.apt deb
+    [ "${packages[*]}" != "$(cat "$root.packages" 2>/dev/null)" ] || return 0
+    echo "test_aarch64: unpacking Debian for aarch64 into $root"
+    mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$root"
+    : >"$apt/status"
+    cat >"$apt/apt.conf" <<END
+APT::Architecture "arm64";
+APT::Architectures { "arm64"; };
+APT::Install-Recommends "false";
+APT::Sandbox::User "root";
+Dir::State "$apt";
+Dir::State::lists "$apt/lists";
+Dir::State::status "$apt/status";
+Dir::Cache "$apt";
+Dir::Cache::archives "$apt/archives";
+Debug::NoLocking "true";
+END
+    { APT_CONFIG=$apt/apt.conf apt-get -q update &&
+      APT_CONFIG=$apt/apt.conf apt-get -q -y --download-only install "${packages[@]}"; } </dev/null >"$apt/log" 2>&1 ||
+        { tail -5 "$apt/log" >&2; fail "Debian's packages for aarch64 can't be had here; all of it is in $apt/log"; }
+    for deb in "$apt"/archives/*.deb; do
+        dpkg-deb --extract "$deb" "$root"
+    done
+    # What the packages' own scripts would have made.
+    ln -sfn gawk "$root/usr/bin/awk"
+    cp /etc/passwd /etc/group "$root/etc/"
+    cp /etc/resolv.conf /etc/hosts "$root/etc/" 2>/dev/null || true
+    rm -rf "$apt/archives"
+    echo "${packages[*]}" >"$root.packages"
+}
+
+# Runs a command as root of namespaces of its own: for root with all users and groups, for another user with one.
+in_namespaces() {
+    if [ "$(id -u)" -ne 0 ]; then
+        unshare --user --map-root-user --mount "$@"
+        return
+    fi
+    local pipe
+    pipe=$(mktemp --dry-run)
+    mkfifo "$pipe"
+    # The maps are written from outside. Then another exec gives root's capabilities, which the first one took.
+    { read -r pid <"$pipe" && rm "$pipe" && echo "0 0 65536" >"/proc/$pid/gid_map" && echo "0 0 65536" >"/proc/$pid/uid_map"; } &
+    # shellcheck disable=SC2016
+    unshare --user --mount bash -c 'echo $$ >"$0"; until grep -q . /proc/self/uid_map; do sleep 0.01; done; exec "$@"' "$pipe" "$@"
+}
+
+# --- In the namespaces --------------------------------------------------------------------------------------------------
+
+# The patterns of Debian's qemu-user-static. With F the kernel opens qemu now, so that it needn't be in the root; with O and
+# C a program's descriptor and its set-user-ID bit come along.
+register() {
+    local magic='\x7f\x45\x4c\x46\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
+    local mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
+    mount -t binfmt_misc none /proc/sys/fs/binfmt_misc 2>/dev/null ||
+        fail "binfmt_misc can't be had in a user's namespace: that takes Linux 6.7, and this is $(uname -r)"
+    printf '%s' ":qemu-aarch64:M::$magic:$mask:$(command -v qemu-aarch64-static):OCF" >/proc/sys/fs/binfmt_misc/register
+}
+
+enter() {
+    local folder
+    mount --make-rprivate /
+    register
+    # Its own mount, which a program may mount over and pivot to.
+    mount --bind "$root" "$root"
+    for folder in /proc /sys /dev /tmp; do
+        mkdir -p "$root$folder"
+        mount --rbind "$folder" "$root$folder"
+    done
+    # The checkout, and what git reads of it where it is one of several.
+    for folder in "$sources" "$(git rev-parse --path-format=absolute --git-common-dir)"; do
+        if [ ! -d "$root$folder" ] || [ -z "$(ls -A "$root$folder")" ]; then
+            mkdir -p "$root$folder"
+            mount --rbind "$folder" "$root$folder"
+        fi
+    done
+    exec chroot "$root" /usr/bin/env --chdir="$sources" "$@"
+}
+
+if [ "${1:-}" = --enter ]; then
+    shift
+    enter "$@"
+fi
+
+# --- The run ------------------------------------------------------------------------------------------------------------
+
+build=true
+if [ "${1:-}" = --no-build ]; then
+    build=false
+    shift
+fi
+if $build; then
+    scripts/setup.sh aarch64
+    nice scripts/build.sh aarch64
+fi
+for program in qemu-aarch64-static unshare chroot dpkg-deb apt-get; do
+    command -v "$program" >/dev/null || fail "$program is needed: run scripts/setup.sh aarch64"
+done
+make_root
+
+words=(--test-dir build/aarch64 --output-on-failure --no-tests=error --parallel "${CUSLICE_AARCH64_JOBS:-3}")
+words+=(--output-junit "$PWD/build/aarch64/Testing/cases.xml")
+[ $# -ne 0 ] || words+=(--exclude-regex "$(python3 scripts/aarch64_cases.py expression)")
+failed=0
+in_namespaces "$PWD/scripts/test_aarch64.sh" --enter ctest "${words[@]}" "$@" </dev/null || failed=$?
+if [ $# -eq 0 ]; then
+    ctest --test-dir build/aarch64 --show-only=json-v1 | python3 scripts/aarch64_cases.py count build/aarch64/Testing/cases.xml
+fi
+exit "$failed"
