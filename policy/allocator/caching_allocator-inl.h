@@ -41,7 +41,8 @@ void CachingAllocator<B>::report() {
     heap_.moved().reset();
     deferred_.moved().reset();
     threads_.moved().reset();
-    reports_.fetch_add(1, std::memory_order_relaxed);
+    // Two threads may count as one: the number only says whether there were few or many.
+    reports_.store(reports_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     backing_.changed();
 }
 

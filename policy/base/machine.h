@@ -10,6 +10,10 @@ namespace cuslice {
 /// Another thread's turn, where two share a core: for loops that spin.
 inline void spin_pause() { __builtin_ia32_pause(); }
 
+/// What this thread stored before is seen before what it stores from here on, by other processes too. x86_64 keeps
+/// stores in order by itself.
+inline void store_fence() { asm volatile("" ::: "memory"); }
+
 /// The address of the thread's control block: another one for each thread, without a call. Costs what a constant costs.
 inline std::uintptr_t own_thread() {
     std::uintptr_t self;
@@ -28,6 +32,8 @@ inline long system_call(long number, long first, void* second) {
 #elif defined(__aarch64__)
 
 inline void spin_pause() { asm volatile("yield"); }
+
+inline void store_fence() { asm volatile("dmb ishst" ::: "memory"); }
 
 inline std::uintptr_t own_thread() {
     std::uintptr_t self;

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "policy/base/kernel_clock.h"
+#include "policy/base/machine.h"
 #include "virtual_gpu/gpu/virtual_gpu.h"
 
 namespace cuslice {
@@ -41,7 +42,8 @@ void Publisher::write(stats::Gpu& into, const Source& caches, const VirtualGpu& 
     unsigned contexts = 0;
     const Statistics statistics = caches.read(caches.self, gpu, &contexts);
     const std::uint64_t before = into.sequence.load(std::memory_order_relaxed);
-    into.sequence.exchange(before + 1, std::memory_order_acq_rel);  // nothing below comes before it
+    into.sequence.store(before + 1, std::memory_order_relaxed);
+    store_fence();
     if (before == 0) {
         std::snprintf(into.uuid, sizeof into.uuid, "%s", gpu.identity().uuid);
         std::snprintf(into.name, sizeof into.name, "%s", gpu.name());
