@@ -34,6 +34,14 @@ Tried tried(std::vector<std::string> folders, std::size_t defaults, const std::s
     return all;
 }
 
+// What is tried, less the subfolders for CPUs where the C library has none, as on aarch64.
+Tried as_here(Tried all) {
+#if !defined(__x86_64__)
+    std::erase_if(all, [](const std::string& path) { return path.find("/glibc-hwcaps/") != path.npos; });
+#endif
+    return all;
+}
+
 }  // namespace
 
 TEST_CASE("the search path comes first, then the cache, and the default folders last") {
@@ -46,13 +54,14 @@ TEST_CASE("the search path comes first, then the cache, and the default folders 
     const std::string a = folder.path() + "/a", lib = folder.path() + "/lib", usr = folder.path() + "/usr";
     for (const std::string& there : {a, lib, usr}) fs::create_directories(there + "/glibc-hwcaps");
     CHECK(tried({a, usr, lib, usr}, 2, cache) ==
-          Tried{a + "/glibc-hwcaps/x86-64-v2/lib.so (in the search path)", a + "/lib.so (in the search path)",
-                usr + "/glibc-hwcaps/x86-64-v2/lib.so (in the search path)", usr + "/lib.so (in the search path)",
-                "/fast/glibc-hwcaps/x86-64-v2/lib.so (in the loader's cache)", "/compat/lib.so (in the loader's cache)",
-                lib + "/glibc-hwcaps/x86-64-v2/lib.so (in a default folder)", lib + "/lib.so (in a default folder)",
-                usr + "/glibc-hwcaps/x86-64-v2/lib.so (in a default folder)", usr + "/lib.so (in a default folder)"});
+          as_here(
+              {a + "/glibc-hwcaps/x86-64-v2/lib.so (in the search path)", a + "/lib.so (in the search path)",
+               usr + "/glibc-hwcaps/x86-64-v2/lib.so (in the search path)", usr + "/lib.so (in the search path)",
+               "/fast/glibc-hwcaps/x86-64-v2/lib.so (in the loader's cache)", "/compat/lib.so (in the loader's cache)",
+               lib + "/glibc-hwcaps/x86-64-v2/lib.so (in a default folder)", lib + "/lib.so (in a default folder)",
+               usr + "/glibc-hwcaps/x86-64-v2/lib.so (in a default folder)", usr + "/lib.so (in a default folder)"}));
     CHECK(tried({a}, 4, "/nonexistent") ==
-          Tried{a + "/glibc-hwcaps/x86-64-v2/lib.so (in a default folder)", a + "/lib.so (in a default folder)"});
+          as_here({a + "/glibc-hwcaps/x86-64-v2/lib.so (in a default folder)", a + "/lib.so (in a default folder)"}));
     CHECK(tried({}, 0, "/nonexistent").empty());
 }
 
