@@ -46,8 +46,9 @@ def versions(path):
 
 
 def exports(path):
-    lines = subprocess.run(["nm", "-D", "--defined-only", path], check=True, text=True, stdout=subprocess.PIPE,
-                           stderr=subprocess.DEVNULL)
+    # A local one is no export, though GNU's linker puts a hidden _end among the dynamic symbols of aarch64.
+    lines = subprocess.run(["nm", "-D", "--defined-only", "--extern-only", path], check=True, text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     # Some linkers list the version nodes themselves, as absolute symbols.
     return {line.split()[-1].split("@")[0] for line in lines.stdout.splitlines() if line.split()[-2] != "A"}
 
