@@ -25,8 +25,8 @@ absolute() { realpath --canonicalize-missing "$1"; }
 sources=$PWD
 root=$(absolute "${CUSLICE_AARCH64_ROOT:-build/aarch64-root}")
 # What tests and their scripts call, in the root. Their dependencies come along.
-packages=(libc6 libc-bin libstdc++6 libgcc-s1 libasan8 bash coreutils grep sed gawk findutils diffutils procps util-linux
-          python3 cmake make git file binutils g++ bubblewrap runc)
+packages=(base-files libc6 libc-bin libstdc++6 libgcc-s1 libasan8 dash bash coreutils grep sed gawk findutils diffutils procps util-linux
+          hostname gzip tar python3 cmake make git file binutils g++ bubblewrap runc)
 
 # --- On this machine ----------------------------------------------------------------------------------------------------
 
