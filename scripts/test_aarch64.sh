@@ -58,15 +58,17 @@ END
     # What the packages' own scripts would have made.
     ln -sfn gawk "$root/usr/bin/awk"
     cp /etc/passwd /etc/group "$root/etc/"
-    cp /etc/resolv.conf /etc/hosts "$root/etc/" 2>/dev/null || true
+    cp /etc/hostname /etc/hosts /etc/resolv.conf "$root/etc/" 2>/dev/null || true
     rm -rf "$apt/archives"
     echo "${packages[*]}" >"$root.packages"
 }
 
-# Runs a command as root of namespaces of its own: for root with all users and groups, for another user with one.
+# Runs a command as root of namespaces of its own: for root with all users and groups, for another user with one. Its first
+# process is the shell of the command, which takes leave of processes that others have left.
 in_namespaces() {
+    local inner=(unshare --pid --fork --kill-child --mount)
     if [ "$(id -u)" -ne 0 ]; then
-        unshare --user --map-root-user --mount "$@"
+        unshare --user --map-root-user "${inner[@]}" "$@"
         return
     fi
     local pipe
@@ -75,7 +77,8 @@ in_namespaces() {
     # The maps are written from outside. Then another exec gives root's capabilities, which the first one took.
     { read -r pid <"$pipe" && rm "$pipe" && echo "0 0 65536" >"/proc/$pid/gid_map" && echo "0 0 65536" >"/proc/$pid/uid_map"; } &
     # shellcheck disable=SC2016
-    unshare --user --mount bash -c 'echo $$ >"$0"; until grep -q . /proc/self/uid_map; do sleep 0.01; done; exec "$@"' "$pipe" "$@"
+    unshare --user bash -c 'echo $$ >"$0"; until grep -q . /proc/self/uid_map; do sleep 0.01; done; exec "$@"' "$pipe" \
+        "${inner[@]}" "$@"
 }
 
 # --- In the namespaces --------------------------------------------------------------------------------------------------
@@ -93,6 +96,7 @@ register() {
 enter() {
     local folder
     mount --make-rprivate /
+    mount -t proc proc /proc
     register
     # Its own mount, which a program may mount over and pivot to.
     mount --bind "$root" "$root"
@@ -107,12 +111,13 @@ enter() {
             mount --rbind "$folder" "$root$folder"
         fi
     done
-    exec chroot "$root" /usr/bin/env --chdir="$sources" "$@"
+    chroot "$root" /usr/bin/env --chdir="$sources" "$@"
 }
 
 if [ "${1:-}" = --enter ]; then
     shift
     enter "$@"
+    exit
 fi
 
 # --- The run ------------------------------------------------------------------------------------------------------------
