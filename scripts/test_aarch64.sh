@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the tests for aarch64 and runs them on this x86_64 machine, with qemu-user, in build/aarch64. Not a part of
-# continuous integration: it takes an hour and more on two cores. docs/design/aarch64.md says what a pass tells.
+# continuous integration: qemu is too slow for that. A test that passes says that the code is right for the processor's
+# instructions and calling convention. It says nothing of its order of memory accesses, of pages of 64 KiB, of speed.
 #
 #   scripts/test_aarch64.sh                  all but what tests/aarch64_excluded.txt names, with the reasons there
 #   scripts/test_aarch64.sh -R 'test_cli'    words for ctest: these tests, excluded ones too
@@ -8,7 +9,6 @@
 #
 #   CUSLICE_AARCH64_JOBS       tests at once, 3 by default: each takes up to 1 GB under qemu
 #   CUSLICE_AARCH64_ROOT       the folder for Debian's files for aarch64, build/aarch64-root by default: 400 MB
-#   QEMU_PAGESIZE              65536 for pages of 64 KiB, as some kernels have them
 #
 # Debian 12 as root, or as a user who may make namespaces; Linux 6.7 or newer, where binfmt_misc belongs to a namespace, so
 # that nothing else on this machine notices. The tests, and every program that they start, find themselves on a Debian for
@@ -63,8 +63,8 @@ END
     echo "${packages[*]}" >"$root.packages"
 }
 
-# Runs a command as root of namespaces of its own: for root with all users and groups, for another user with one. Its first
-# process is the shell of the command, which takes leave of processes that others have left.
+# Runs a command as root of namespaces of its own: for root with all users and groups, for another user with one. The
+# command's shell is the first process there, so it reaps the processes that tests leave behind.
 in_namespaces() {
     local inner=(unshare --pid --fork --kill-child --mount)
     if [ "$(id -u)" -ne 0 ]; then
