@@ -203,6 +203,7 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     };
     if (command != Command::run && command != Command::set)
         app.add_flag("--json", arguments.json)->each(no_value)->trigger_on_parse()->disable_flag_override();
+    if (command == Command::ps) app.add_flag("--prometheus", arguments.prometheus)->disable_flag_override();
     if (command == Command::top) app.add_flag("--once", arguments.once)->disable_flag_override();
     try {
         app.parse(rest);
@@ -216,8 +217,13 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     } catch (const CLI::RuntimeError& refused) {
         return refused.get_exit_code();
     } catch (const CLI::ArgumentMismatch& mismatch) {
-        const bool once = std::string(mismatch.what()).find("once") != std::string::npos;
-        return usage(error, once ? "--once" : "--json", "takes no value");
+        const std::string what = mismatch.what();
+        const auto names = [&](const char* option) { return what.find(option) != what.npos; };
+        return usage(error,
+                     names("once")         ? "--once"
+                     : names("prometheus") ? "--prometheus"
+                                           : "--json",
+                     "takes no value");
     }
     for (const auto& [key, given] : switches)
         if (app.count("--" + std::string(traits_of(key).name)))
@@ -242,6 +248,7 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     } else if (!rest.empty() && rest.back().starts_with("-") && rest.back() != "-") {
         return refuse_option(command, rest.back(), error);
     }
+    if (arguments.json && arguments.prometheus) return usage(error, "--prometheus", "give it or --json, not both");
     if (command == Command::stats && !parse_pid(pid, arguments.pid))
         return usage(error, pid.empty() ? "stats" : pid, "a process id is needed: cuslice stats PID");
     if (command == Command::top && app.count("--interval") != 0 && !parse_interval(interval, arguments.interval))

@@ -32,6 +32,8 @@ struct Arguments {
     /// They stood behind `--`.
     bool dashes = false;
     bool json = false;
+    /// For ps: gauges for Prometheus.
+    bool prometheus = false;
     /// For stats: the process.
     int pid = 0;
     /// For top: one frame, and milliseconds from one to the next.

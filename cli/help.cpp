@@ -12,7 +12,7 @@ Usage:
   cuslice demo [--json] [options]         fill a slice until it is refused
   cuslice devices [--json] [options]      list the GPUs that it would see
   cuslice config [--json] [options]       print the settings in effect
-  cuslice ps [--json]                     list who holds, reserves and waits
+  cuslice ps [--json|--prometheus]        list who holds, reserves and waits
   cuslice top [--once] [--json]           show GPUs, jobs and the queue, live
   cuslice set --group NAME --limit SIZE   change a running group's limit, or
                                           that of a --job
@@ -93,7 +93,7 @@ Examples:
   cuslice config --json --limit 4GiB
 )";
 
-constexpr std::string_view kPs = R"(Usage: cuslice ps [--json] [options]
+constexpr std::string_view kPs = R"(Usage: cuslice ps [--json|--prometheus] [options]
 
 Lists every process of a job or a group, of all users: the memory it holds,
 what its job or group holds in total, its reservation and its limit, when it
@@ -101,9 +101,13 @@ joined, and how long ago it last allocated (IDLE). Below are the waiting
 processes: position in the GPU's queue, size, waiting time, and how often
 others went first.
 
+With --prometheus it prints gauges for the textfile collector of node_exporter,
+per GPU and per job or group.
+
 Examples:
   cuslice ps
   cuslice ps --json
+  cuslice ps --prometheus
 )";
 
 constexpr std::string_view kTop = R"(Usage: cuslice top [--interval TIME] [--once] [--json] [options]
@@ -280,6 +284,7 @@ std::string help_text(Command topic) {
             return text.append(kValues).append(kExitConfig);
         case Command::ps:
             text.append(kPs).append(options_text(topic)).append("  --json\n      print JSON\n");
+            text.append("  --prometheus\n      print gauges for Prometheus\n");
             return text.append(kExitConfig);
         case Command::top:
             text.append(kTop).append(options_text(topic)).append(kTopOptions);

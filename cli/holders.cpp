@@ -109,6 +109,8 @@ Holders read_holders(const std::string& folder) {
         int file = -1;
         if (read_file(entry.path().string(), user, bytes, file, found)) {
             const auto& content = *reinterpret_cast<const ledger::File*>(bytes.data());
+            std::uint64_t& capacity = found.capacities[uuid];
+            capacity = std::max(capacity, content.header.capacity);
             add_holders(content, file, uuid, user, found.holding);
             add_waiting(content, file, uuid, user, granted, found);
         }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -32,10 +33,11 @@ struct WaitingProcess {
 
 /// What the ledgers of a folder say at one moment.
 struct Holders {
-    std::vector<Holder> holding;          // by GPU, user, account and pid
-    std::vector<WaitingProcess> waiting;  // by GPU and place in the queue
-    std::vector<std::string> failures;    // what could not be looked at, and why
-    bool own_failed = false;              // it is of this user's ledgers
+    std::vector<Holder> holding;                      // by GPU, user, account and pid
+    std::vector<WaitingProcess> waiting;              // by GPU and place in the queue
+    std::map<std::string, std::uint64_t> capacities;  // of each GPU that has a ledger, in bytes, by UUID
+    std::vector<std::string> failures;                // what could not be looked at, and why
+    bool own_failed = false;                          // it is of this user's ledgers
 };
 
 /// Reads all ledgers in `folder`. What this user's own dead processes held is taken back first; of other users' files

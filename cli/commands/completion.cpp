@@ -66,6 +66,7 @@ constexpr OwnOption kOwnOptions[] = {
     {Command::devices, "json", "", "print JSON"},
     {Command::config, "json", "", "print JSON"},
     {Command::ps, "json", "", "print JSON"},
+    {Command::ps, "prometheus", "", "print gauges for Prometheus"},
     {Command::stats, "json", "", "print JSON"},
     {Command::top, "interval", "TIME", "the time from one frame to the next"},
     {Command::top, "once", "", "print one frame"},

@@ -5,6 +5,7 @@
 #include "cli/exit_codes.h"
 #include "cli/holders.h"
 #include "cli/launcher_settings.h"
+#include "cli/prometheus.h"
 #include "cli/table.h"
 #include "cli/users.h"
 #include "policy/ledger/refusal.h"
@@ -52,16 +53,18 @@ int list_holders(const Invocation& invocation) {
     if (!load_launcher(settings, invocation, error)) return fail(error, kConfig);
     const Holders found = read_holders(sharing_folder(settings, invocation.environment));
     for (const std::string& text : found.failures) warn("ps: " + text);
+    const bool for_people = !invocation.arguments.json && !invocation.arguments.prometheus;
     if (invocation.arguments.json)
         std::fputs(as_json(found).c_str(), stdout);
+    else if (invocation.arguments.prometheus)
+        std::fputs(prometheus_text(found).c_str(), stdout);
     else if (!found.holding.empty())
         std::fputs(as_table(found.holding).c_str(), stdout);
     else if (!found.failures.empty())
         std::puts("Who holds what here could not be seen.");
     else
         std::puts("No job or group holds or reserves anything here.");
-    if (!invocation.arguments.json && !found.waiting.empty())
-        std::fputs(("\n" + as_table(found.waiting)).c_str(), stdout);
+    if (for_people && !found.waiting.empty()) std::fputs(("\n" + as_table(found.waiting)).c_str(), stdout);
     return found.own_failed ? kNoGpu : 0;
 }
 
