@@ -31,6 +31,22 @@ constexpr Client kClients[] = {
     {"srun", kSlurm},       {"salloc", kSlurm},     {"sudo", kSudo},         {"su", kSu},
 };
 
+constexpr std::string_view kLaunchers[] = {"torchrun", "accelerate", "deepspeed", "mpirun",
+                                           "mpiexec",  "orterun",    "prterun",   "horovodrun"};
+constexpr std::string_view kModules[] = {"torch.distributed.run", "torch.distributed.launch",
+                                         "accelerate.commands.launch"};
+
+// "torchrun", "python -m torch.distributed.run": what is to start ranks; empty: nothing is.
+std::string rank_launcher(const std::string& command, const std::vector<std::string>& words) {
+    if (std::ranges::find(kLaunchers, command) != std::end(kLaunchers)) return command;
+    if (!command.starts_with("python")) return {};
+    for (std::size_t i = 1; i + 1 < words.size() && words[i].starts_with("-"); ++i)
+        if (words[i] == "-m")
+            return std::ranges::find(kModules, words[i + 1]) != std::end(kModules) ? "python -m " + words[i + 1]
+                                                                                   : std::string();
+    return {};
+}
+
 // What decides how much of which GPU a program gets.
 bool decides(Key key) {
     return is_amount(key) || key == Key::split || key == Key::gpus || key == Key::group_limit || key == Key::fake;
@@ -41,6 +57,15 @@ bool decides(Key key) {
 std::string explain_client(const std::string& command) {
     const auto* const client = std::ranges::find(kClients, std::string_view(command), &Client::command);
     return client == std::end(kClients) ? std::string() : command + ": " + std::string(client->why);
+}
+
+std::string explain_ranks(const std::string& command, const std::vector<std::string>& words,
+                          const Environment& environment) {
+    const std::string launcher = rank_launcher(command, words);
+    if (launcher.empty() || environment.get("NCCL_MULTI_RANK_GPU_ENABLE").value_or("0") != "0") return {};
+    return launcher +
+           ": NCCL sees the physical GPU in every rank, and refuses several ranks on one. Use the backend gloo, or "
+           "with NCCL 2.30 or newer set NCCL_MULTI_RANK_GPU_ENABLE=1";
 }
 
 std::string explain_misplaced(const Settings& settings, const Arguments& arguments) {

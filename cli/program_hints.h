@@ -3,8 +3,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/arguments.h"
+#include "cli/environment.h"
 #include "config/settings.h"
 
 namespace cuslice::cli {
@@ -12,6 +14,12 @@ namespace cuslice::cli {
 /// A line for a program that only asks somebody else to start what uses the GPU (docker, ssh, sbatch, sudo): who has
 /// the slice, and what to write instead. `command` is the name of its file. Empty for every other program.
 std::string explain_client(const std::string& command);
+
+/// A line for a program that starts ranks, which a split GPU has a part for each: what NCCL makes of them. By the name
+/// of its file (torchrun, mpirun), or by the module that `words` has Python run. Empty for every other program, and
+/// where the environment has told NCCL already.
+std::string explain_ranks(const std::string& command, const std::vector<std::string>& words,
+                          const Environment& environment);
 
 /// A line for an option of cuslice that stands behind the program, as in `cuslice run ./a.out --limit 1GiB`. Empty
 /// unless nothing limits, splits or chooses GPUs: otherwise the option is believed to be the program's own. So it is

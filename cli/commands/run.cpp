@@ -129,10 +129,8 @@ int run_program(const Invocation& invocation) {
         warn(program.path +
              ": is linked with the static CUDA runtime, which sees each split GPU as one, with the memory "
              "of its first part. Relink it with -cudart shared");
-    if (selection.split && command == "torchrun")
-        warn(
-            "torchrun: NCCL sees the physical GPU in every rank, and refuses several ranks on one. Use the backend "
-            "gloo, or with NCCL 2.30 or newer set NCCL_MULTI_RANK_GPU_ENABLE=1");
+    if (const std::string ranks = explain_ranks(command, words, environment); selection.split && !ranks.empty())
+        warn(ranks);
     warn_too_small(settings, launch.contexts, machine, selection);
     Environment asking = environment;
     if (selection.split) asking.set(kCudaVisible, list_of(selection.gpus).view());

@@ -208,6 +208,22 @@ TEST_CASE("a part's identity is its own, comes from the GPU's alone, and looks l
     CHECK(std::string(identity_of_part(kGpus[2], 3).pci) == "c043:81:00.0");
 }
 
+// Of a GPU they are the number of a PCI function, which is 0, and libraries that tell GPUs apart by a number made of
+// the whole id may use them for something of their own.
+TEST_CASE("the two lowest bits of a part's PCI id are 0, as the GPU's are") {
+    for (const char* own : {"0000:01:00.0", "0000:FF:1F.0", "00000000:81:00.0", "ffff:3b:00.0"})
+        for (unsigned part = 0; part < VirtualParts::kMax; ++part) {
+            GpuIdentity gpu = kGpus[0];
+            std::memset(gpu.pci, 0, sizeof gpu.pci);
+            std::memcpy(gpu.pci, own, std::strlen(own));
+            std::string digits;
+            for (const char character : std::string(identity_of_part(gpu, part).pci))
+                if (character != ':' && character != '.') digits += character;
+            INFO(own << ": " << digits);
+            CHECK((std::stoull(digits, nullptr, 16) & 3) == 0);
+        }
+}
+
 TEST_CASE("a part's identity keeps the form of the GPU's, and what is not known stays so") {
     const auto pci = [](const char* own) {
         GpuIdentity gpu = kGpus[0];

@@ -122,17 +122,43 @@ TEST_CASE("a split that the machine's GPUs don't allow is refused before the pro
 }
 
 // NCCL itself says it only once every rank has loaded its model.
-TEST_CASE("torchrun on the parts of a GPU is told what NCCL will say, before it starts") {
+TEST_CASE("what starts ranks on the parts of a GPU is told what NCCL will say, before it starts") {
     const SplitMachine machine("1xlaptop-2g");
     const Folder bin;
-    const std::string torchrun = bin.write("torchrun", "#!/bin/sh\necho started\n");
-    std::filesystem::permissions(torchrun, std::filesystem::perms::owner_all);
-    const Outcome split = run(machine.launch({"--split", "0=2"}, {torchrun}), machine.outside());
-    CHECK(split.out == "started\n");
-    CHECK(split.err ==
-          "cuslice: torchrun: NCCL sees the physical GPU in every rank, and refuses several ranks on one. Use the "
-          "backend gloo, or with NCCL 2.30 or newer set NCCL_MULTI_RANK_GPU_ENABLE=1\n");
-    CHECK(run(machine.launch({"--limit", "1GiB"}, {torchrun}), machine.outside()).err.empty());
+    const auto program = [&](const std::string& name) {
+        const std::string path = bin.write(name, "#!/bin/sh\necho started\n");
+        std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+        return path;
+    };
+    const auto said = [&](const Words& options, const Words& words, const Words& more = {}) {
+        const Outcome outcome = run(machine.launch(options, words), machine.outside(more));
+        CHECK(outcome.out == "started\n");
+        return outcome.err;
+    };
+    const auto line = [](const std::string& launcher) {
+        return "cuslice: " + launcher +
+               ": NCCL sees the physical GPU in every rank, and refuses several ranks on one. Use the backend gloo, or "
+               "with NCCL 2.30 or newer set NCCL_MULTI_RANK_GPU_ENABLE=1\n";
+    };
+    const Words split{"--split", "0=2"};
+    for (const char* name : {"torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "orterun", "horovodrun"}) {
+        const Words words{program(name), "-n", "2", "./a.out"};
+        CHECK(said(split, words) == line(name));
+        CHECK(said({"--limit", "1GiB"}, words).empty());
+    }
+    const std::string python = program("python3.11");
+    CHECK(said(split, {python, "-u", "-m", "torch.distributed.run", "train.py"}) ==
+          line("python -m torch.distributed.run"));
+    CHECK(said(split, {python, "-m", "torch.distributed.launch"}) == line("python -m torch.distributed.launch"));
+    // Programs of their own, and the arguments of one.
+    CHECK(said(split, {python, "-m", "pytest"}).empty());
+    CHECK(said(split, {python, "train.py", "-m", "torch.distributed.run"}).empty());
+    CHECK(said(split, {python, "-m"}).empty());
+    CHECK(said(split, {program("my-mpirun")}).empty());
+    // Who has told NCCL knows.
+    const Words torchrun{program("torchrun")};
+    CHECK(said(split, torchrun, {"NCCL_MULTI_RANK_GPU_ENABLE=1"}).empty());
+    CHECK(said(split, torchrun, {"NCCL_MULTI_RANK_GPU_ENABLE=0"}) == line("torchrun"));
 }
 
 // No GPU has shown yet that it works, so it is the user's to set.
