@@ -10,6 +10,12 @@
 #
 #   COMPAT_PRESET=dev scripts/compat.sh jax    another build than release
 #
+#   scripts/compat.sh --page                writes docs/compatibility.md from runs of all packages that it lists
+#   scripts/compat.sh --page torch numba    only these; the others keep their rows
+#   scripts/compat.sh --page none           only writes the page again, from tests/compat/page_runs.json
+#
+# Each package of the page is installed into build/compat/page, and removed when it was tried.
+#
 # Each line says PASS or FAIL and what was seen. Exits with 1 if anything failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -20,6 +26,14 @@ declare -A packages=([numba]="numba==0.68.1" [gpustat]="gpustat==1.1.1 nvidia-ml
 # keras is in tensorflow's environment.
 declare -A folders=([keras]=tensorflow)
 
+preset=${COMPAT_PRESET:-release}
+if [ "${1:-}" = --page ]; then
+    shift
+    python3 tests/compat/page.py --known "$@" || exit
+    [ "$*" = none ] || scripts/build.sh "$preset" product >&2
+    exec python3 tests/compat/page.py "$PWD/build/$preset/bin/cuslice" "$@"
+fi
+
 [ $# -gt 0 ] || set -- numba gpustat nvitop torch tensorflow keras jax
 for name in "$@"; do
     if [ -z "${packages[$name]:-}" ]; then
@@ -28,7 +42,6 @@ for name in "$@"; do
     fi
 done
 
-preset=${COMPAT_PRESET:-release}
 scripts/build.sh "$preset" product >&2
 cuslice=$PWD/build/$preset/bin/cuslice
 export CUSLICE_FAKE_DIR

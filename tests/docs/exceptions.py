@@ -7,6 +7,7 @@ RELEASE = "needs a release's files, which take minutes to build; scripts/release
 ROOT = "changes this machine's packages; scripts/release_check.sh does it in a root of its own"
 PLOT = "needs vl-convert-python, a download of 30 MB; tests/plot/ draws the same where it is there"
 PYTEST = "needs pytest and a folder with tests; tests/python/ runs both with the plugin"
+PACKAGES = "installs gigabytes of packages; tests/compat/page_test.py holds the page against the runs that were made"
 
 README = {
     "pip install ./cuslice-*.whl": RELEASE,
@@ -31,6 +32,10 @@ NOT_RUN = {
     "docs/python.md": {
         "pytest --fake-gpus 4xh200": PYTEST,
         "pytest --fake-gpus 2xa100-40g,1xt4 -n 8": PYTEST,
+    },
+    "docs/compatibility.md": {
+        "scripts/compat.sh --page": PACKAGES,
+        "scripts/compat.sh --page torch numba": PACKAGES,
     },
     "docs/install.md": {
         "python3 -m venv ~/venv": RELEASE,
