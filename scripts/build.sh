@@ -29,7 +29,9 @@ zig=$(ls build/tools/lib/python3*/site-packages/ziglang/zig 2>/dev/null || true)
 command -v g++ >/dev/null || [ -z "$zig" ] ||
     options+=(-DCMAKE_TOOLCHAIN_FILE="$PWD/scripts/cmake/zig.cmake" -DCUSLICE_ZIG="$PWD/$zig")
 headers=$(ls -d build/tools/lib/python3*/site-packages/nlohmann_json/include 2>/dev/null || true)
-[ -z "$headers" ] || export CMAKE_INCLUDE_PATH=${CMAKE_INCLUDE_PATH:+$CMAKE_INCLUDE_PATH:}$PWD/$headers
+for folder in $headers build/tools/root/usr/include; do
+    [ ! -d "$folder" ] || export CMAKE_INCLUDE_PATH=${CMAKE_INCLUDE_PATH:+$CMAKE_INCLUDE_PATH:}$PWD/$folder
+done
 # Configuring again takes a second that a second run need not spend: ninja does it by itself when a CMakeLists.txt changed.
 if [ ! -f "build/$preset/build.ninja" ]; then
     log=$(mktemp)

@@ -2,8 +2,9 @@
 # Installs what cuslice is built and tested with, as far as it is missing. For Debian 12, Ubuntu 24.04 and their likes, as root
 # or with sudo. Does nothing where all of it is there. run.sh, test.sh, bench.sh and compat.sh call it themselves.
 #
-# Who is neither root nor has sudo gets what a build needs from the Python index, into build/tools, as far as it is
-# there: cmake, ninja, nlohmann-json, and zig's compiler in gcc's place. The tests need the rest too.
+# Who is neither root nor has sudo gets what a build needs into build/tools: cmake, ninja, nlohmann-json, and zig's compiler
+# in gcc's place, from the Python index; the headers of toml++ and CLI11, which are not there, out of Debian's packages,
+# which anybody may download and unpack. The tests need the rest too.
 #
 #   scripts/setup.sh
 #   scripts/setup.sh tests    with what tests of containers, of the pytest plugin and of the GitHub action want, which are
@@ -38,7 +39,7 @@ for pair in $programs $checks; do
     command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
 done
 # In the system's folder, or one of those that CMake is told to look in.
-IFS=: read -ra folders <<<"/usr/include:/usr/local/include:${CMAKE_INCLUDE_PATH:-}"
+IFS=: read -ra folders <<<"/usr/include:/usr/local/include:build/tools/root/usr/include:${CMAKE_INCLUDE_PATH:-}"
 for pair in $libraries; do
     for folder in "${folders[@]}" ""; do
         [ -n "$folder" ] || missing+=("${pair%%:*}")
@@ -55,25 +56,47 @@ parts=$(python3 -c 'import importlib.util as u; print(*[m for m in ("ensurepip",
 case $parts in *ensurepip*) missing+=(python3-venv) ;; esac
 case " $parts " in *" pip "*) missing+=(python3-pip) ;; esac
 
-# Without root: what a build can't do without comes from the Python index, or is named.
+# Debian's packages of headers, into build/tools/root. A fresh image has no lists: then they are read into build/tools too.
+unpack() {
+    local folder=$PWD/build/tools/debian options
+    mkdir -p "$folder"/{lists,cache/archives}/partial build/tools/root
+    options=(-qq -o Dir::Cache="$folder/cache" -o Debug::NoLocking=true)
+    if ! (cd "$folder" && apt-get "${options[@]}" download "$@") >/dev/null 2>&1; then
+        options+=(-o Dir::State::lists="$folder/lists")
+        apt-get "${options[@]}" update >/dev/null || true
+        (cd "$folder" && apt-get "${options[@]}" download "$@") >/dev/null || return
+    fi
+    for archive in "$folder"/*.deb; do dpkg-deb -x "$archive" build/tools/root || return; done
+    rm -rf "$folder"
+}
+
+# Without root: what a build can't do without comes from the Python index and Debian's archive, or is named.
 from_index() {
-    local name packages=() rest=() aside=()
+    local name packages=() rest=() aside=() headers=()
     for name in "${missing[@]}"; do
         case $name in
             cmake) packages+=(cmake) ;;
             ninja-build) packages+=(ninja) ;;
             nlohmann-json3-dev) packages+=(nlohmann-json) ;;
             gcc | g++ | libc6-dev) [[ " ${packages[*]} " == *" ziglang "* ]] || packages+=(ziglang) ;;
-            libtomlplusplus-dev | libcli11-dev | python3 | python3-venv | clang*) rest+=("$name") ;;
+            libtomlplusplus-dev | libcli11-dev) headers+=("$name") ;;
+            python3 | python3-venv | clang*) rest+=("$name") ;;
             *) aside+=("$name") ;;
         esac
     done
     if [ ${#rest[@]} -ne 0 ] || [ -n "$checks" ]; then
         echo "setup: these are missing, and installing them takes root or sudo: ${missing[*]}" >&2
         echo "setup: as root, run: apt-get update && $install" >&2
-        [ ${#rest[@]} -eq 0 ] || echo "setup: the Python index has all that a build needs but: ${rest[*]}" >&2
-        echo "setup: headers may also lie in a folder that CMAKE_INCLUDE_PATH names" >&2
+        [ ${#rest[@]} -eq 0 ] || echo "setup: without root all that a build needs can be had but: ${rest[*]}" >&2
         exit 1
+    fi
+    if [ ${#headers[@]} -ne 0 ]; then
+        echo "setup: unpacking ${headers[*]} into build/tools"
+        if ! unpack "${headers[@]}"; then
+            echo "setup: they can't be downloaded; as root, run: apt-get update && $install" >&2
+            echo "setup: headers may also lie in a folder that CMAKE_INCLUDE_PATH names" >&2
+            exit 1
+        fi
     fi
     [ ${#aside[@]} -eq 0 ] || echo "setup: without root, these stay away, which only tests need: ${aside[*]}"
     [ ${#packages[@]} -ne 0 ] && [ "${packages[*]}" != "$(cat build/tools/brought 2>/dev/null)" ] || return 0
