@@ -84,21 +84,21 @@ def main():
         sys.exit(64)
     if cuslice == "--known":
         return
-    runs, kept = read(), {}
+    kept = {}
     # Those that share an environment, one after the other.
     chosen = sorted((page_packages.named(name) for name in names), key=lambda package: package.environment or package.name)
     for package, after in zip(chosen, [*chosen[1:], None]):
         print(f"compat: {package.name}", flush=True)
         try:
-            runs[package.name] = try_package(cuslice, package, kept)
+            row = try_package(cuslice, package, kept)
         finally:
             owner = package.environment or package.name
             if (after is None or (after.environment or after.name) != owner) and owner in kept:
                 kept.pop(owner).remove()
         for mode in page_runs.MODES:
-            print(f"compat: {package.name}, {mode}: {page_text.cell(package, runs[package.name], mode)}", flush=True)
-        write(runs)
-    write(runs)
+            print(f"compat: {package.name}, {mode}: {page_text.cell(package, row, mode)}", flush=True)
+        write(read() | {package.name: row})
+    write(read())
 
 
 if __name__ == "__main__":

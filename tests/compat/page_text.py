@@ -90,7 +90,8 @@ def cell(package, row, mode):
     if found := problems(package, run, mode):
         return "**fails**: " + shortened(found[0])
     if package.shows:
-        figures = [f"{line['shown']:.0f} of {size}" for line, size in zip(all_of(run, "shown"), sizes)]
+        totals = [gpu["total"] for line in all_of(run, "gpus") for gpu in line["gpus"]]
+        figures = [f"{line['shown']:.0f} of {total:.0f}" for line, total in zip(all_of(run, "shown"), totals)]
         return f"ok: shows {listed(figures)} MiB" + (", and the process" if all_of(run, "shown")[0]["listed"] else "")
     figures = [f"{line['got']} of {size}" for line, size in zip(all_of(run, "got"), sizes)]
     word = "ok" if mode == "fake" else "refused at the limit" if len(sizes) == 1 else "refused at each limit"
@@ -173,7 +174,7 @@ LEGEND = """
 - **ok**, **refused at the limit**: the package shows the slice as the GPU's memory, gives so many
   MiB and then raises its own error for too little memory; the fake GPU's accounting shows that no
   more than the slice was ever held, the context included; and memory that was given back can be
-  had again.
+  had again. What NVML tells of a GPU without a limit includes the 250 MiB that the driver keeps.
 - **fails**: what came first of what was not so. The package's own words, shortened; they are in
   full below.
 - **–**: the package could not be had from the Python index or from Debian.
