@@ -117,8 +117,10 @@ class Environment:
         triplet = run(["dpkg-architecture", "-qDEB_HOST_MULTIARCH"]).strip() if shutil.which("dpkg-architecture") else ""
         triplet = triplet or f"{os.uname().machine}-linux-gnu"
         self.folders += [path for path in (root / "usr/lib" / triplet, root / "lib" / triplet) if path.is_dir()]
-        # blas and the like are in folders of their own.
+        # Some libraries are in folders of their own, as blas, whose links only an installation makes.
         self.folders += sorted({path.parent for path in (root / "usr/lib" / triplet).glob("*/lib*.so*")})
+        self.folders += [path for path in (pathlib.Path("/usr/lib", triplet, part) for part in ("blas", "lapack"))
+                         if path.is_dir()]  # fmt: skip
 
     def remove(self):
         """All of it."""

@@ -84,12 +84,15 @@ class Runner:
 
 
 def held(out):
-    """The most that all processes held together, in MiB: of the list that the watcher writes behind the program's lines."""
-    begin = out.rfind("\n[\n") + 1
+    """The most that one process held, in MiB, of the list that the watcher writes behind the program's lines. Those of a
+    run that hold memory come one after the other."""
+    begin, held_by = out.rfind("\n[\n") + 1, {}
     try:
-        return round(sum(row["peak"] for row in json.loads(out[begin:])) / MIB, 1)
+        for row in json.loads(out[begin:]):
+            held_by[row["pid"]] = held_by.get(row["pid"], 0) + row["peak"]
     except ValueError:
-        return 0.0
+        pass
+    return round(max(held_by.values(), default=0) / MIB, 1)
 
 
 def short(line):

@@ -2,6 +2,7 @@
 success is one; and what scripts/compat.sh --page accepts."""
 
 import copy
+import json
 import pathlib
 import subprocess
 import sys
@@ -78,6 +79,17 @@ class Cells(unittest.TestCase):
     def test_what_was_not_run_or_not_to_be_had_says_so(self):
         self.assertEqual(page_text.cell(MEMORY, None, "fake"), "not run")
         self.assertEqual(page_text.cell(MEMORY, {"missing": "there is none"}, "fake"), "–")
+
+
+class Held(unittest.TestCase):
+    def test_it_is_the_most_of_one_process(self):
+        rows = [
+            {"gpu": 0, "pid": 7, "peak": 900 << 20},
+            {"gpu": 1, "pid": 7, "peak": 200 << 20},
+            {"gpu": 0, "pid": 8, "peak": 1000 << 20},
+        ]
+        self.assertEqual(page_runs.held('[Taichi] a line\n{"gpus": []}\n[\n' + json.dumps(rows)[1:]), 1100)
+        self.assertEqual(page_runs.held("nothing"), 0)
 
 
 class Page(unittest.TestCase):
