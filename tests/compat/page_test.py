@@ -68,6 +68,12 @@ class Cells(unittest.TestCase):
                 self.assertTrue(words(run).startswith("**fails**: "), words(run))
                 self.assertIn(said, words(run))
 
+    def test_a_package_with_nvidias_runtime_is_told_apart(self):
+        said = ["cuslice fake GPU: …/runtime.so carries NVIDIA's own CUDA runtime, which needs a GPU; see docs/fake-gpu.md"]
+        run = changed(RUN, 1, {"oom": False}, said=said)
+        self.assertEqual(words(run), "**fails**: it carries NVIDIA's own CUDA runtime, which needs a GPU")
+        self.assertEqual(words(RUN | {"said": said}), words(RUN))
+
     def test_what_only_shows_memory_has_to_show_use_and_process(self):
         for told, said in (
             ({"shown": 1000}, "are shown as used, where a process holds 1920"),
