@@ -13,15 +13,14 @@ FRAMES = 500  # more than any GPU of these runs has room for
 
 def upload(gpu, frames):
     """Exit code, frames that came to the GPU, and ffmpeg's errors."""
-    filters = "format=nv12,hwupload,metadata=mode=print,reverse"
+    filters = "format=nv12,hwupload,showinfo=checksum=0,reverse"
     ended = subprocess.run(
         [sys.argv[1], "-hide_banner", "-nostdin", "-init_hw_device", f"cuda=gpu:{gpu}", "-filter_hw_device", "gpu",
-         "-f", "lavfi", "-i", "color=size=3840x2160:rate=30", "-vf", filters, "-frames:v", str(frames),
-         "-t", str(frames / 30), "-f", "null", "-"],
+         "-f", "lavfi", "-i", f"color=size=3840x2160:rate=30:duration={frames / 30}", "-vf", filters, "-f", "null", "-"],
         capture_output=True, text=True, errors="replace", check=False,
     )  # fmt: skip
     sys.stderr.write("".join(line + "\n" for line in ended.stderr.splitlines() if line.startswith("cuslice")))
-    reached = len(re.findall(r"\] frame:\d+ ", ended.stderr))
+    reached = len(re.findall(r"\] n: *\d+ pts:", ended.stderr))
     errors = [line.split("] ", 1)[-1] for line in ended.stderr.splitlines() if "CUDA_ERROR" in line]
     return ended.returncode, reached, (errors or ended.stderr.strip().splitlines() or [""])[0]
 
