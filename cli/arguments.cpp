@@ -194,6 +194,15 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
         return app.add_option_function<std::string>(name, take)->trigger_on_parse();
     };
     if (command == Command::set) add_own("--job", "NAME", arguments.job);
+    if (command == Command::cdi) {
+        const auto take = [&](const std::string& value) {
+            arguments.output = value_of("--output", "FILE", value, words, rest, error);
+            if (!arguments.output.empty()) return;
+            error.set("--output", "a file is needed: --output FILE");
+            throw CLI::RuntimeError(kUsage);
+        };
+        app.add_option_function<std::string>("-o,--output", take)->trigger_on_parse();
+    }
     std::string pid;
     if (command == Command::stats) app.add_option("PID", pid);
     std::string interval;
@@ -201,7 +210,7 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     const auto no_value = [&](const std::string&) {
         if (words[rest.size()] == "--json=") throw CLI::ArgumentMismatch("--json");
     };
-    if (command != Command::run && command != Command::set)
+    if (command != Command::run && command != Command::set && command != Command::cdi)
         app.add_flag("--json", arguments.json)->each(no_value)->trigger_on_parse()->disable_flag_override();
     if (command == Command::ps) app.add_flag("--prometheus", arguments.prometheus)->disable_flag_override();
     if (command == Command::top) app.add_flag("--once", arguments.once)->disable_flag_override();
@@ -276,6 +285,9 @@ bool takes(Command command, Key key) {
             return finds_folder || key == Key::group || is_amount(key);
         case Command::plot:
             return false;
+        case Command::cdi:  // not what the launcher alone does, nor what names files of this machine
+            return key != Key::gpus && key != Key::wait && key != Key::no_framework_env && key != Key::record &&
+                   key != Key::config && key != Key::driver && key != Key::fake_machine;
         default:
             return true;
     }

@@ -41,6 +41,8 @@ struct Arguments {
     std::uint64_t interval = 1000;
     /// For set: the job's name; empty for a group.
     std::string job;
+    /// For cdi: the file to write; empty for stdout.
+    std::string output;
     /// For query: the descriptor to answer on and the question (ask_child.h).
     std::vector<std::string> query;
 };

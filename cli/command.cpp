@@ -14,6 +14,7 @@ constexpr CommandName kCommandNames[] = {
     {"set", Command::set, "change the limit of a running group or job"},
     {"stats", Command::stats, "show what the caches of a running program hold"},
     {"plot", Command::plot, "draw recordings, as a web page, SVG or PNG"},
+    {"cdi", Command::cdi, "describe slices to what runs containers (CDI)"},
     {"doctor", Command::doctor, "say what keeps a program from its slice"},
     {"completion", Command::completion, "print a completion script: bash, zsh or fish"},
     {"help", Command::help, "explain a command"},

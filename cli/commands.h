@@ -28,6 +28,8 @@ int set_limit(const Invocation& invocation);
 int show_statistics(const Invocation& invocation);
 /// Becomes the Python program that draws recordings, with `arguments.program` as its words.
 int plot_recordings(const Invocation& invocation);
+/// Writes a CDI specification to `arguments.output`, or to stdout.
+int write_cdi(const Invocation& invocation);
 /// The script of `arguments.shell`.
 int print_completion(const Invocation& invocation);
 /// A command's help, or a page of the manual. `version` is the program's name and version.

@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "cli/launcher_settings.h"
+#include "config/container_group.h"
 #include "config/resolve.h"
 #include "config/size.h"
 #include "policy/ledger/ledger.h"
@@ -52,7 +53,7 @@ std::vector<Found> living_groups(const std::string& folder, const char* name) {
 
 void look(const Environment& environment, const Settings& settings, const Installation& installation,
           Machine& machine) {
-    const std::string group(find(settings, Key::group)->value);
+    const std::string group(group_name(settings).view());
     const std::string folder = sharing_folder(settings, environment);
     std::vector<Found> found = living_groups(folder, group.c_str());
     if (found.empty()) return;

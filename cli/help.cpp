@@ -18,6 +18,7 @@ Usage:
                                           that of a --job
   cuslice stats PID [--json]              show what a program's caches hold
   cuslice plot FILE... [-o OUT]           draw recordings: HTML, SVG or PNG
+  cuslice cdi [-o FILE] [options]         describe slices for containers
   cuslice doctor [options] [-- program]   say what keeps it from its slice
   cuslice completion bash|zsh|fish        print a script for this shell
   cuslice help [COMMAND]                  print this text, or a command's
@@ -190,6 +191,30 @@ rows; 66 a file can't be read; 69 no Python, or not the package; 73 OUT can't
 be written.
 )";
 
+constexpr std::string_view kCdi = R"(Usage: cuslice cdi [-o FILE] [options]
+
+Writes a specification of the Container Device Interface (CDI), by which
+Podman, Docker, containerd and CRI-O put a slice into a container: they mount
+the installation and the ledgers' folder, and set the variables. Each
+--fraction and each --limit is a device, cuslice/slice=VALUE; without any there
+are tenths and quarters. Other options are for all devices. The programs of a
+container share its slice, unless --per-process or --group says otherwise.
+
+Examples:
+  cuslice cdi -o /etc/cdi/cuslice.json
+  cuslice cdi --fraction 0.25 --limit 4GiB --allocator growth
+  podman run --device nvidia.com/gpu=0 --device cuslice/slice=0.25 IMAGE
+)";
+
+constexpr std::string_view kCdiOptions = R"(  -o FILE, --output FILE
+      where the specification goes (default: stdout)
+)";
+
+constexpr std::string_view kExitCdi = R"(
+Exit codes: 0; 64 invalid command line; 73 FILE can't be written; 78 invalid
+setting.
+)";
+
 constexpr std::string_view kDoctor = R"(Usage: cuslice doctor [--json] [options] [-- program args]
 
 Examines the set-up in which cuslice run would start a program with the same
@@ -297,6 +322,9 @@ std::string help_text(Command topic) {
             return text.append(kExitStats);
         case Command::plot:
             return text.append(kPlot).append(kExitPlot);
+        case Command::cdi:
+            text.append(kCdi).append(options_text(topic)).append(kCdiOptions);
+            return text.append(kValues).append(kExitCdi);
         case Command::doctor:
             text.append(kDoctor).append(options_text(topic)).append("  --json\n      print JSON\n");
             return text.append(kValues).append(kExitDoctor);

@@ -44,6 +44,8 @@ int run(int count, char** words) {
             return show_statistics(invocation);
         case Command::plot:
             return plot_recordings(invocation);
+        case Command::cdi:
+            return write_cdi(invocation);
         case Command::doctor:
             return examine(invocation);
         case Command::query:

@@ -45,6 +45,7 @@ cuslice \- a slice of a GPU for every CUDA program
 \fBcuslice set\fR \fB\-\-group\fR|\fB\-\-job\fR \fINAME\fR \fB\-\-limit\fR \fISIZE\fR
 \fBcuslice stats\fR \fIPID\fR [\fB\-\-json\fR]
 \fBcuslice plot\fR \fIFILE\fR... [\fB\-o\fR \fIOUT\fR]
+\fBcuslice cdi\fR [\fB\-o\fR \fIFILE\fR] [\fIoptions\fR]
 \fBcuslice completion\fR \fBbash\fR|\fBzsh\fR|\fBfish\fR
 \fBcuslice help\fR [\fICOMMAND\fR]
 \fBcuslice version\fR
@@ -71,6 +72,8 @@ The command line is not understood.
 .BR 65 ", " 66 ", " 73
 .BR plot :
 a file is no recording or has no rows; it can't be read; the picture can't be written.
+.BR cdi :
+73: the file can't be written.
 .TP
 .B 69
 There is no driver or no GPU, or no such job, group or process;
@@ -136,7 +139,7 @@ std::string cuslice_page(const std::string& version) {
     page += item(bold("--once"), "Print one frame\n.RB ( top ).");
     page += item(bold("--job NAME"), "The job, as\n.B cuslice ps\nnames it\n.RB ( set ).");
     page += item(bold("-o OUT") + ", " + bold("--output OUT"),
-                 "The picture: a name that ends in .html, .svg or .png\n.RB ( plot ).");
+                 "The picture: a name that ends in .html, .svg or .png\n.RB ( plot );\nthe file to write\n.RB ( cdi ).");
     page += item(bold("-h") + ", " + bold("--help"), "Print help.");
     page += item(bold("-V") + ", " + bold("--version"), "Print the version.");
     return page + std::string(kEnd);

@@ -28,7 +28,8 @@ constexpr KeyTraits kKeys[] = {
     {Key::oversubscribe, "oversubscribe", "CUSLICE_OVERSUBSCRIBE", false, true, false, true, "yes|no", "no",
      "let the virtual GPUs' sizes add up to more than their GPU; every limit still holds"},
     {Key::group, "group", "CUSLICE_GROUP", false, true, false, false, "NAME", "none",
-     "share --group-limit with all of this user's programs in the same group"},
+     "share --group-limit with all of this user's programs in the same group; @container: with those of the same "
+     "container"},
     {Key::group_limit, "group-limit", "CUSLICE_GROUP_LIMIT", true, true, false, false, "SIZE", "none",
      "memory on the GPU for the whole group: 16GiB, or for some GPUs 0=16GiB,1=8GiB"},
     {Key::per_process, "per-process", "CUSLICE_PER_PROCESS", false, true, false, true, "yes|no", "no",

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "config/fraction.h"
+#include "config/group_value.h"
 #include "config/plus_context.h"
 #include "config/size.h"
 #include "config/split/value.h"
@@ -125,6 +126,9 @@ bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& au
         case Key::group_limit:
             return parse_amount_of_bytes(Key::limit, text, number, why);
         case Key::group:
+            if (text == kContainerGroup || parse_name(text, why)) return true;
+            why.append("; or @container");
+            return false;
         case Key::fake_machine:
             return parse_name(text, why);
         case Key::per_process:

@@ -72,6 +72,7 @@ constexpr OwnOption kOwnOptions[] = {
     {Command::top, "once", "", "print one frame"},
     {Command::top, "json", "", "print JSON"},
     {Command::set, "job", "NAME", "the job, as cuslice ps names it"},
+    {Command::cdi, "output", "FILE", "the file to write", true},
     {Command::plot, "output", "OUT", "the picture: OUT.html, OUT.svg or OUT.png", true},
 };
 

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/launcher_settings.h"
+#include "config/container_group.h"
 #include "config/resolve.h"
 #include "config/size.h"
 #include "policy/ledger/ledger.h"
@@ -33,7 +34,7 @@ int set_limit(const Invocation& invocation) {
     if (!read_flags(invocation, wanted, error) || !load_launcher(all, invocation, error)) return fail(error, kConfig);
     const Entry* group = find(wanted, Key::group);
     const std::string job = invocation.arguments.job;
-    const std::string name = group ? std::string(group->value) : job;
+    const std::string name = group ? std::string(group_name(wanted).view()) : job;
     if ((group != nullptr) == !job.empty())
         return fail("set: which one? cuslice set --group NAME --limit SIZE, or --job NAME as cuslice ps shows it",
                     kUsage);

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "config/resolve.h"
+#include "config/unserved.h"
 #include "shim/driver/counted_context.h"
 #include "shim/driver/export.h"
 #include "shim/driver/hook_map.h"
@@ -9,6 +10,7 @@
 #include "shim/entry.h"
 #include "shim/log.h"
 #include "shim/long_wait.h"
+#include "shim/process/drop_in.h"
 #include "virtual_gpu/driver/load.h"
 #include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/table.h"
@@ -88,9 +90,26 @@ void report_other_copy() {
     log_line(LogLevel::warn, line.append(path).append(" is ignored. Name one libcuslice.so in LD_PRELOAD"));
 }
 
+// Whoever put the library in HAMi-core's place counts on what that one does.
+void report_unserved() {
+    const HostEnvironment environment;
+    for (const char* const* line = environment.lines(); *line; line++) {
+        const std::string_view text(*line);
+        const std::size_t equals = text.find('=');
+        if (equals == text.npos) continue;
+        const std::string_view name = slice(text, 0, equals), value = slice(text, equals + 1);
+        const Unserved* const unserved = find_unserved(name, value);
+        if (!unserved || unserved->tool != OtherTool::hami) continue;
+        LogLine notice;
+        notice.append(name).append(": ").append(value).append(": has no effect here: ").append(unserved->why);
+        log_line(LogLevel::warn, notice);
+    }
+}
+
 void report(Readiness readiness) {
     if (readiness == Readiness::bad_configuration) return log_to_stderr(line_of(process().error()).view());
     report_other_copy();
+    if (is_drop_in()) report_unserved();
     if (const char* past_us = process().driver_past_us(); past_us && what_was_asked()) {
         LogLine line;
         log_line(LogLevel::warn,

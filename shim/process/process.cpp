@@ -8,10 +8,13 @@
 #include <cstring>
 #include <new>
 
+#include "config/container_group.h"
+#include "config/drop_in.h"
 #include "config/load.h"
 #include "config/resolve.h"
 #include "config/split/identity.h"
 #include "policy/base/cancellation.h"
+#include "shim/process/drop_in.h"
 #include "shim/process/toml_module.h"
 #include "virtual_gpu/driver/load.h"
 #include "virtual_gpu/driver/loaded_object.h"
@@ -63,6 +66,7 @@ bool Process::read_settings() {
     auto& settings = *new (settings_storage) Settings;
     const HostEnvironment environment;
     if (!load_in_program(settings, environment.lines(), open_toml_module, kSystemFile, error_)) return false;
+    if (is_drop_in() && !load_drop_in(settings, environment.lines(), error_)) return false;
     gpu_state().sharing = plan_sharing(settings, environment.lines());
     may_cache_ = chooses_cache(settings);
     return true;
@@ -171,6 +175,9 @@ Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t total) const 
         if (!slice.limited || slice.group_limit < slice.limit) slice.limit = slice.group_limit;
         if (!slice.limited) slice.origin.assign(slice.group_origin.view());
         slice.limited = true;
+    } else if (slice.limited && shares_container(settings())) {
+        slice.group_limit = slice.limit;
+        slice.group_origin.assign(slice.origin.view());
     }
     const AllocatorChoice choice = allocator_for(settings(), identity);
     slice.allocator = choice.mode;

@@ -25,7 +25,7 @@ std::string unwrapped(const std::string& text) {
     return words;
 }
 
-constexpr const char* kCommands[] = {"run", "devices", "config", "ps", "top", "set", "stats", "plot"};
+constexpr const char* kCommands[] = {"run", "devices", "config", "ps", "top", "set", "stats", "plot", "cdi"};
 
 // In columns of a terminal; what is printed has no wide characters.
 void check_width(const std::string& text) {
@@ -75,7 +75,7 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
         CHECK(outcome.out.empty());
     };
     const std::string commands =
-        "there are run, demo, devices, config, ps, top, set, stats, plot, doctor, completion, help and version; "
+        "there are run, demo, devices, config, ps, top, set, stats, plot, cdi, doctor, completion, help and version; "
         "cuslice --help explains them";
     usage({}, "no command: " + commands);
     usage({"begin"}, "begin: no such command; " + commands + "; a program needs run: cuslice run -- program args");

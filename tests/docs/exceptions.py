@@ -9,6 +9,8 @@ PLOT = "needs vl-convert-python, a download of 30 MB; tests/plot/ draws the same
 PYTEST = "needs pytest and a folder with tests; tests/python/ runs both with the plugin"
 PACKAGES = "installs gigabytes of packages; tests/compat/page_test.py holds the page against the runs that were made"
 
+CLUSTER = "needs a cluster; tests/kubernetes/ validates the manifests, and runs programs with what they say"
+
 README = {
     "pip install ./cuslice-*.whl": RELEASE,
     "scripts/run.sh": "builds all of the product, which is what is being tested here",
@@ -23,6 +25,22 @@ NOT_RUN = {
         "docker run --gpus all -v /opt/cuslice:/opt/cuslice:ro -v /dev/shm/cuslice:/dev/shm/cuslice "
         "-e LD_PRELOAD=/opt/cuslice/lib/cuslice/libcuslice.so -e CUSLICE_LIMIT=4GiB IMAGE ./a.out":
             "needs Docker's daemon, an image and a GPU; tests/containers/ tries the same with runc and bwrap",
+    },
+    "docs/containers.md": {
+        "install -d -m 1777 /dev/shm/cuslice": "makes a folder of this machine",
+        "cuslice cdi -o /etc/cdi/cuslice.json": "writes a file of this machine; tests/containers/cdi_test.py writes one elsewhere",
+        "podman run --device nvidia.com/gpu=0 --device cuslice/slice=0.25 IMAGE ./a.out":
+            "needs a GPU and an image; tests/containers/cdi_test.py has podman run a program without either",
+        "docker run --device nvidia.com/gpu=0 --device cuslice/slice=0.25 IMAGE ./a.out": "needs Docker's daemon",
+    },
+    "docs/schedulers/kubernetes.md": {
+        "cp integrations/kubernetes/install.sh integrations/kubernetes/drop-in.sh dist": RELEASE,
+        "integrations/kubernetes/drop-in.sh /opt/cuslice/current /usr/local/vgpu":
+            "writes a folder of this machine; tests/kubernetes/drop_in_test.py writes one elsewhere",
+        "docker build -f integrations/kubernetes/Dockerfile -t cuslice:latest dist": "needs Docker's daemon",
+        "kubectl apply -f integrations/kubernetes/daemonset.yaml": CLUSTER,
+        "kubectl apply -f integrations/kubernetes/device-plugin-config.yaml": CLUSTER,
+        "kubectl apply -f integrations/kubernetes/deployment.yaml": CLUSTER,
     },
     "docs/allocator.md": {
         "cuslice plot trace.csv -o memory.html": PLOT,

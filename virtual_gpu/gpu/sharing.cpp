@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "config/container_group.h"
 #include "config/load.h"
 #include "config/resolve.h"
 #include "policy/base/cancellation.h"
@@ -23,7 +24,7 @@ void sleep_milliseconds(std::uint64_t count) {
 
 SharingPlan plan_sharing(const Settings& settings, const char* const* environment) {
     SharingPlan plan;
-    if (const Entry* group = find(settings, Key::group)) plan.group.assign(group->value);
+    plan.group = group_name(settings);
     if (const Entry* wait = find(settings, Key::wait)) plan.wait = wait->number;
     plan.folder = sharing_folder(settings, variable(environment, kFakeFolderVariable));
     std::string_view jobs = variable(environment, kJobVariable);

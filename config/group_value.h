@@ -1,0 +1,11 @@
+// What `group` can say besides a name.
+#pragma once
+
+#include <string_view>
+
+namespace cuslice {
+
+/// All programs of one user that see the same root folder (container_group.h).
+inline constexpr std::string_view kContainerGroup = "@container";
+
+}  // namespace cuslice
