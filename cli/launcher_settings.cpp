@@ -11,6 +11,7 @@
 #include "config/combination.h"
 #include "config/handover.h"
 #include "config/resolve.h"
+#include "config/rules/load.h"
 
 namespace cuslice::cli {
 namespace {
@@ -47,6 +48,12 @@ Environment settle_paths(Environment environment) {
         if (value) environment.set(traits.variable, settle_path(traits.key, *value));
     }
     return environment;
+}
+
+// Tests' own places belong to whoever runs them.
+SystemPlaces places_of(const Invocation& invocation) {
+    const bool genuine = std::string_view(invocation.system_file) == kSystemFile;
+    return {invocation.system_file, invocation.system_root.c_str(), genuine ? 0 : ::geteuid()};
 }
 
 cuslice_toml_parse_function* linked_parser(Reason&) { return cuslice_toml_parse; }
@@ -118,7 +125,7 @@ bool check_settings(const Settings& settings, const Installation& installation, 
 }  // namespace
 
 bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Environment& environment,
-                   const char* system_file, std::vector<LookedAt>& files, ConfigError& error) {
+                   const SystemPlaces& system, std::vector<LookedAt>& files, ConfigError& error) {
     for (const Flag& flag : flags) {
         const std::string origin = "--" + std::string(traits_of(flag.key).name);
         if (!add_list(settings, flag.key, {Source::flag, 0}, origin, settle_path(flag.key, flag.value), error)) {
@@ -140,13 +147,14 @@ bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Env
     }
     const Path user = user_file(lines.data());
     if (!user.empty() && !read_file(settings, user.c_str(), Source::user_file, files, error)) return false;
-    return read_file(settings, system_file, Source::system_file, files, error) && check_combination(settings, error) &&
+    return read_file(settings, system.file, Source::system_file, files, error) &&
+           rules::load_rules(settings, system, linked_parser, error) && check_combination(settings, error) &&
            load_other_tools(settings, lines.data(), error);
 }
 
 bool load_launcher(Settings& settings, const Invocation& invocation, ConfigError& error) {
     std::vector<LookedAt> files;
-    return load_launcher(settings, invocation.arguments.flags, invocation.environment, invocation.system_file, files,
+    return load_launcher(settings, invocation.arguments.flags, invocation.environment, places_of(invocation), files,
                          error);
 }
 
@@ -158,7 +166,7 @@ std::string sharing_folder(const Settings& settings, const Environment& environm
 
 bool load_launch(Launch& launch, const Invocation& invocation, ConfigError& error) {
     const Environment& environment = invocation.environment;
-    return load_launcher(launch.settings, invocation.arguments.flags, environment, invocation.system_file, launch.files,
+    return load_launcher(launch.settings, invocation.arguments.flags, environment, places_of(invocation), launch.files,
                          error) &&
            find_installation(launch.installation, error) &&
            check_settings(launch.settings, launch.installation, environment, launch.contexts, error);

@@ -21,10 +21,10 @@ struct LookedAt {
 };
 
 /// Reads flags, the outer launcher's hand-over, the environment, the file named by --config or CUSLICE_CONFIG,
-/// ./cuslice.toml, the user's and the system's file, and other tools' variables. Relative paths of flags and variables
+/// ./cuslice.toml, the user's and the system's file, the system's rules, and other tools' variables. Relative paths of flags and variables
 /// are taken from the current folder, here and for good: the program may go elsewhere.
 bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Environment& environment,
-                   const char* system_file, std::vector<LookedAt>& files, ConfigError& error);
+                   const SystemPlaces& system, std::vector<LookedAt>& files, ConfigError& error);
 /// The same for a command, which need not know what was looked at.
 bool load_launcher(Settings& settings, const Invocation& invocation, ConfigError& error);
 

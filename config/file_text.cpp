@@ -9,6 +9,7 @@ struct Reading {
     std::string_view path;
     Source source;
     ConfigError& error;
+    Take take;
 };
 
 // The names on the way to an item, and the parts of them that matter.
@@ -139,6 +140,7 @@ bool add_value(Reading& reading, const cuslice_toml_item& item, const Place& pla
     FixedText<4300> origin(place.ceiling ? "ceiling " : "");
     origin.append(reading.path).append(":").append_number(item.line).append(":").append_number(item.column);
     entry.origin = origin.view();
+    if (reading.take == Take::ceilings && !place.ceiling) return true;
     return reading.settings.add(entry, why) || refuse(reading, item, why.view());
 }
 
@@ -221,11 +223,11 @@ bool refuse_text(Reading& reading, std::string_view text, const cuslice_toml_fai
 }  // namespace
 
 bool load_file_text(Settings& settings, std::string_view text, std::string_view path, Source source,
-                    cuslice_toml_parse_function* parse, ConfigError& error) {
+                    cuslice_toml_parse_function* parse, ConfigError& error, Take take) {
     struct Outcome {
         Reading reading;
         bool good = true;
-    } outcome{{settings, path, source, error}};
+    } outcome{{settings, path, source, error, take}};
     const auto callback = [](void* context, const cuslice_toml_item* item) {
         auto& state = *static_cast<Outcome*>(context);
         state.good = on_item(&state.reading, item) != 0;

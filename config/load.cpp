@@ -3,6 +3,7 @@
 #include "config/combination.h"
 #include "config/handover.h"
 #include "config/resolve.h"
+#include "config/rules/load.h"
 
 namespace cuslice {
 namespace {
@@ -51,15 +52,20 @@ Path user_file(const char* const* environment) {
     return path;
 }
 
-bool load_in_program(Settings& settings, const char* const* environment, OpenToml open_toml, const char* system_file,
+bool load_in_program(Settings& settings, const char* const* environment, OpenToml open_toml, const SystemPlaces& system,
                      ConfigError& error) {
-    // The launcher has read the files; reading them again could only disagree with what it showed and checked.
+    // The launcher has read the files; reading them again could only disagree with what it showed and checked. But
+    // anybody can write such a hand-over, so what limits everybody is not taken from there.
     const std::string_view handed_on = variable(environment, kHandOver);
     if (handed_on.data() != nullptr) {
-        if (!read_handover(settings, handed_on, HandOverPart::all, error)) return false;
-    } else if (!load_files(settings, environment, open_toml, system_file, error)) {
+        FileState unused;
+        if (!read_handover(settings, handed_on, HandOverPart::all, error) ||
+            !load_file(settings, system.file, Source::system_file, open_toml, unused, error, Take::ceilings))
+            return false;
+    } else if (!load_files(settings, environment, open_toml, system.file, error)) {
         return false;
     }
+    if (!rules::load_rules(settings, system, open_toml, error)) return false;
     if (!load_environment(settings, environment, error)) return false;
     const std::string_view named = variable(environment, traits_of(Key::config).variable);
     if (named.data() != nullptr) {

@@ -4,22 +4,16 @@
 #include <string_view>
 
 #include "config/settings.h"
-#include "config/toml/reader.h"
+#include "config/system_places.h"
 
 namespace cuslice {
 
-/// The system's file.
-inline constexpr const char* kSystemFile = "/etc/cuslice/cuslice.toml";
-
-/// Gives the function that reads TOML, or nullptr and why. Called only when there is a file to read, so that whoever
-/// has none never pays for the module in which it lives.
-using OpenToml = cuslice_toml_parse_function* (*)(Reason& why);
-
 /// Everything that a preloaded library reads, in one call: the launcher's hand-over where there is one, else the user's
-/// and the system's file; in both cases the environment (CUSLICE_*), CUSLICE_CONFIG's file and other tools' variables.
-/// Never the current folder. `environment` ends with a nullptr. On failure `error` says why; `settings` then holds a
-/// part and is not to be used. Not for two threads at once.
-bool load_in_program(Settings& settings, const char* const* environment, OpenToml open_toml, const char* system_file,
+/// and the system's file; in both cases the system's ceilings and rules, which nobody is trusted to hand on, the
+/// environment (CUSLICE_*), CUSLICE_CONFIG's file and other tools' variables. Never the current folder. `environment`
+/// ends with a nullptr. On failure `error` says why; `settings` then holds a part and is not to be used. Not for two
+/// threads at once.
+bool load_in_program(Settings& settings, const char* const* environment, OpenToml open_toml, const SystemPlaces& system,
                      ConfigError& error);
 
 /// The parts of it, for the launcher.
@@ -30,17 +24,19 @@ bool load_other_tools(Settings& settings, const char* const* environment, Config
 
 /// `unreachable`: a folder on the way to it can't be entered.
 enum class FileState : std::uint8_t { absent, found, unreachable };
+/// Of a file of the system's: all of it, or what it limits others by.
+enum class Take : std::uint8_t { everything, ceilings };
 /// Reads one file; `source` says whose it is. A file that is not there is `absent`, and no error unless it is
 /// config_file's; an `unreachable` one of the user's is none either, and noted in `settings`. The system's file may not
 /// be writable by everybody.
 bool load_file(Settings& settings, const char* path, Source source, OpenToml open_toml, FileState& state,
-               ConfigError& error);
+               ConfigError& error, Take take = Take::everything);
 /// The file that a setting names: `origin` is "--config" or "CUSLICE_CONFIG".
 bool load_named_file(Settings& settings, const char* path, std::string_view origin, OpenToml open_toml,
                      FileState& state, ConfigError& error);
 /// The text of a file, already read. Pure, for tests and fuzzing.
 bool load_file_text(Settings& settings, std::string_view text, std::string_view path, Source source,
-                    cuslice_toml_parse_function* parse, ConfigError& error);
+                    cuslice_toml_parse_function* parse, ConfigError& error, Take take = Take::everything);
 
 using Path = FixedText<4096>;
 /// The user's file: $XDG_CONFIG_HOME/cuslice/cuslice.toml, else $HOME/.config/cuslice/cuslice.toml; empty if neither is

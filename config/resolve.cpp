@@ -10,6 +10,9 @@ bool answers(const Entry& entry, Key key, bool ceiling) {
     return entry.ceiling == ceiling && (entry.key == key || (is_amount(entry.key) && is_amount(key)));
 }
 
+// What can set a ceiling. The smallest of theirs holds.
+constexpr Source kCeilings[] = {Source::system_file, Source::rule};
+
 struct Found {
     const Entry* entry = nullptr;
     /// A second one just as strong: nobody can tell which was meant.
@@ -17,10 +20,11 @@ struct Found {
 };
 
 // One pass, keeping the best so far: the stronger rank first, then the GPU's own value before the general one.
-Found strongest(const Settings& settings, Key key, bool ceiling, const GpuIdentity& gpu) {
+Found strongest(const Settings& settings, Key key, std::optional<Source> ceiling_of, const GpuIdentity& gpu) {
     Found found;
     for (const Entry& entry : settings.entries()) {
-        if (!answers(entry, key, ceiling) || !entry.selector.matches(gpu)) continue;
+        if (!answers(entry, key, ceiling_of.has_value()) || !entry.selector.matches(gpu)) continue;
+        if (ceiling_of && (entry.rank.source == Source::rule) != (*ceiling_of == Source::rule)) continue;
         const Entry* best = found.entry;
         const bool general = entry.selector.kind == GpuSelector::Kind::every;
         const bool best_general = best != nullptr && best->selector.kind == GpuSelector::Kind::every;
@@ -61,13 +65,13 @@ bool refuse_rival(const Found& found, const GpuIdentity& gpu, ConfigError& error
 }  // namespace
 
 const Entry* find(const Settings& settings, Key key, const GpuIdentity& gpu) {
-    return strongest(settings, key, false, gpu).entry;
+    return strongest(settings, key, std::nullopt, gpu).entry;
 }
 
 const Entry* find(const Settings& settings, Key key) { return find(settings, key, GpuIdentity{}); }
 
-const Entry* find_ceiling(const Settings& settings, const GpuIdentity& gpu) {
-    return strongest(settings, Key::limit, true, gpu).entry;
+const Entry* find_ceiling(const Settings& settings, Source source, const GpuIdentity& gpu) {
+    return strongest(settings, Key::limit, source, gpu).entry;
 }
 
 Amount amount_for(const Settings& settings, const GpuIdentity& gpu, std::uint64_t total_bytes) {
@@ -75,7 +79,9 @@ Amount amount_for(const Settings& settings, const GpuIdentity& gpu, std::uint64_
     if (const Entry* entry = find(settings, Key::limit, gpu)) {
         amount = {true, bytes_of(*entry, total_bytes), entry->origin, entry->plus_context};
     }
-    if (const Entry* ceiling = find_ceiling(settings, gpu)) {
+    for (const Source source : kCeilings) {
+        const Entry* const ceiling = find_ceiling(settings, source, gpu);
+        if (ceiling == nullptr) continue;
         const std::uint64_t most = bytes_of(*ceiling, total_bytes);
         // A ceiling without +context holds for the context as well, and so does then a limit below it.
         const bool plus_context = ceiling->plus_context && (!amount.limited || amount.plus_context);
@@ -154,8 +160,9 @@ bool check_against(const Settings& settings, std::span<const GpuIdentity> gpus, 
         for (const KeyTraits& traits : all_keys()) {
             if (!traits.per_gpu) continue;
             // Ceilings are a question of their own: a value and a ceiling on one GPU are no rivals.
-            for (const bool ceiling : {false, true}) {
-                const Found found = strongest(settings, traits.key, ceiling, gpu);
+            for (const std::optional<Source> ceiling_of :
+                 {std::optional<Source>(), {Source::system_file}, {Source::rule}}) {
+                const Found found = strongest(settings, traits.key, ceiling_of, gpu);
                 if (found.rival != nullptr) return refuse_rival(found, gpu, error);
             }
         }

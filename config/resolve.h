@@ -1,5 +1,6 @@
 // Which of the settings holds for one GPU: the strongest source wins whole, per GPU and key; within a source a GPU's
-// own value beats the general one; ceilings of the system's file lower the result and nothing raises it.
+// own value beats the general one; ceilings of the system's file and of its rules lower the result and nothing raises
+// it.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +51,8 @@ std::optional<std::uint64_t> group_limit_for(const Settings& settings, const Gpu
 const Entry* find(const Settings& settings, Key key, const GpuIdentity& gpu);
 /// The same for a key that is not per GPU.
 const Entry* find(const Settings& settings, Key key);
-/// The ceiling on `gpu`; nullptr if there is none.
-const Entry* find_ceiling(const Settings& settings, const GpuIdentity& gpu);
+/// The ceiling that `source` sets on `gpu`, the system's file or a rule; nullptr if there is none. Both hold.
+const Entry* find_ceiling(const Settings& settings, Source source, const GpuIdentity& gpu);
 
 /// Where the host's programs write down what they hold. A fake GPU's is with its books: `fake_folder` is
 /// CUSLICE_FAKE_DIR, or empty.

@@ -22,10 +22,11 @@ enum class Source : std::uint8_t {
     current_folder,
     user_file,
     system_file,
-    other_tools
+    other_tools,
+    rule  // of the system: ceilings alone
 };
 
-/// "flag", "environment", "config-file", "current-folder", "user-file", "system-file", "other-tools".
+/// "flag", "environment", "config-file", "current-folder", "user-file", "system-file", "other-tools", "rule".
 std::string_view name_of(Source source);
 
 /// True for the files of settings: the named one, the current folder's, the user's and the system's.
@@ -64,7 +65,8 @@ struct Entry {
     /// per-process, oversubscribe, summary and no-framework-env: kForEver for yes; idle-release: milliseconds, or 0;
     /// allocator: AllocatorMode; free: FreeMode; split: how many equal parts, 0 for sizes; other keys: 0.
     std::uint64_t number = 0;
-    /// "--limit", "CUSLICE_LIMIT", "/etc/cuslice/cuslice.toml:3:1", and "ceiling " before it for a ceiling.
+    /// "--limit", "CUSLICE_LIMIT", "/etc/cuslice/cuslice.toml:3:1", and "ceiling " before it for a ceiling; for a
+    /// rule's "rule NAME (/etc/cuslice/rules.d/10-lab.toml:4:1)".
     std::string_view origin;
 };
 

@@ -26,7 +26,11 @@ const Entry* holding(const Settings& settings, const Entry& question, const GpuS
     for (const Entry& entry : settings.entries()) {
         const bool same = entry.key == question.key || (is_amount(entry.key) && is_amount(question.key));
         const bool general = entry.selector.kind == GpuSelector::Kind::every;
-        if (!same || entry.ceiling != question.ceiling || (!general && !entry.selector.same_as(selector))) continue;
+        // Of two ceilings both hold.
+        const bool rivals =
+            !question.ceiling || (entry.rank.source == Source::rule) == (question.rank.source == Source::rule);
+        if (!same || !rivals || entry.ceiling != question.ceiling || (!general && !entry.selector.same_as(selector)))
+            continue;
         if (best == nullptr || entry.rank < best->rank || (entry.rank == best->rank && !general)) best = &entry;
     }
     return best;

@@ -24,6 +24,8 @@ struct Item {
     toml::source_position at;
     bool strings = false;
     std::string joined = {};
+    std::vector<std::string> list = {};
+    bool element = false;
 };
 
 // A parsed number no longer knows how it was written, and an error must show what stands in the file.
@@ -64,7 +66,7 @@ cuslice_toml_kind kind_of(const toml::node& node) {
         case toml::node_type::boolean:
             return CUSLICE_TOML_BOOLEAN;
         case toml::node_type::array:
-            return CUSLICE_TOML_ARRAY;
+            return node.is_array_of_tables() ? CUSLICE_TOML_TABLES : CUSLICE_TOML_ARRAY;
         default:
             return CUSLICE_TOML_DATE;
     }
@@ -77,6 +79,20 @@ void join(const toml::array& array, Item& item) {
         const auto* string = array.get(i)->as_string();
         item.strings = string != nullptr;
         if (string != nullptr) item.joined.append(i == 0 ? "" : "+").append(string->get());
+        if (string != nullptr) item.list.push_back(string->get());
+    }
+}
+
+void collect(const toml::table& table, std::string_view text, const std::vector<std::string>& parents,
+             std::vector<Item>& items);
+
+void collect_tables(const toml::array& array, std::string_view text, const std::vector<std::string>& path,
+                    std::vector<Item>& items) {
+    for (const toml::node& node : array) {
+        Item item{path, CUSLICE_TOML_TABLE, {}, node.source().begin};
+        item.element = true;
+        items.push_back(item);
+        collect(*node.as_table(), text, path, items);
     }
 }
 
@@ -95,15 +111,19 @@ void collect(const toml::table& table, std::string_view text, const std::vector<
         }
         items.push_back(item);
         if (const auto* inner = node.as_table()) collect(*inner, text, item.path, items);
+        if (item.kind == CUSLICE_TOML_TABLES) collect_tables(*node.as_array(), text, item.path, items);
     }
 }
 
 bool give(const Item& item, cuslice_toml_callback* callback, void* context) {
     std::vector<const char*> path;
     for (const std::string& name : item.path) path.push_back(name.c_str());
-    const cuslice_toml_item given{path.data(),        path.size(),       item.kind,
-                                  item.value.data(),  item.value.size(), item.strings ? item.joined.data() : nullptr,
-                                  item.joined.size(), item.at.line,      item.at.column};
+    std::vector<const char*> strings;
+    for (const std::string& string : item.list) strings.push_back(string.c_str());
+    const cuslice_toml_item given{path.data(),          path.size(),       item.kind,
+                                  item.value.data(),    item.value.size(), item.strings ? item.joined.data() : nullptr,
+                                  item.joined.size(),   strings.data(),    item.strings ? strings.size() : 0,
+                                  item.element ? 1 : 0, item.at.line,      item.at.column};
     return callback(context, &given) != 0;
 }
 

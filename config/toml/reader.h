@@ -16,7 +16,9 @@ enum cuslice_toml_kind {
     CUSLICE_TOML_FLOAT,
     CUSLICE_TOML_BOOLEAN,
     CUSLICE_TOML_ARRAY,
-    CUSLICE_TOML_DATE
+    CUSLICE_TOML_DATE,
+    /// An array of nothing but tables, each of which follows as an item of its own, with the same path.
+    CUSLICE_TOML_TABLES
 };
 
 /// One table or one value of a file.
@@ -31,6 +33,11 @@ struct cuslice_toml_item {
     /// Of an array of nothing but strings: these, with a plus between each two. Else NULL.
     const char* joined;
     size_t joined_size;
+    /// The strings themselves, each ended by a NUL.
+    const char* const* strings;
+    size_t string_count;
+    /// Not 0: one table of an array of tables.
+    int element;
     /// Where the key (the table's header) begins, from 1.
     unsigned line;
     unsigned column;

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "policy/base/directory_entry.h"
+#include "config/directory_entry.h"
 #include "policy/base/kernel_clock.h"
 #include "policy/ledger/accounts.h"
 #include "policy/ledger/ledger.h"

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "policy/base/directory_entry.h"
+#include "config/directory_entry.h"
 #include "policy/base/kernel_clock.h"
 #include "policy/ledger/carry.h"
 #include "policy/ledger/locks.h"

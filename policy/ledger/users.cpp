@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-#include "policy/base/directory_entry.h"
+#include "config/directory_entry.h"
 #include "policy/ledger/folder.h"
 
 namespace cuslice::ledger {

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "policy/base/directory_entry.h"
+#include "config/directory_entry.h"
 #include "policy/base/own_descriptors.h"
 #include "policy/ledger/process_identity.h"
 

@@ -65,7 +65,7 @@ const Settings& Process::settings() const { return *reinterpret_cast<const Setti
 bool Process::read_settings() {
     auto& settings = *new (settings_storage) Settings;
     const HostEnvironment environment;
-    if (!load_in_program(settings, environment.lines(), open_toml_module, kSystemFile, error_)) return false;
+    if (!load_in_program(settings, environment.lines(), open_toml_module, SystemPlaces{}, error_)) return false;
     if (is_drop_in() && !load_drop_in(settings, environment.lines(), error_)) return false;
     gpu_state().sharing = plan_sharing(settings, environment.lines());
     may_cache_ = chooses_cache(settings);

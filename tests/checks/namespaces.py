@@ -15,6 +15,7 @@ import sys
 # The namespace of a folder and of what lies below it, or of one file. Longest prefix wins.
 NAMESPACES = {
     "config": "cuslice",
+    "config/rules": "cuslice::rules",
     "policy": "cuslice",
     "policy/ledger": "cuslice::ledger",
     "policy/stats": "cuslice::stats",

@@ -123,7 +123,8 @@ void check_handed_on(const Settings& settings, const Row& row, const Valid& vali
     REQUIRE(cli::prepare_environment(environment, settings, installation, error));
     const auto lines = environment.pointers();
     Settings guest;
-    const bool loaded = load_in_program(guest, lines.data(), parser, row.system_file().c_str(), error);
+    const bool loaded =
+        load_in_program(guest, lines.data(), parser, {row.system_file().c_str(), "", ::geteuid()}, error);
     INFO(line_of(error).view());
     REQUIRE(loaded);
     if (ask == "fake" || ask == "fake-kernels") {
@@ -155,9 +156,9 @@ TEST_CASE("a configuration gives its value and says where it came from, in the l
         Settings settings;
         std::vector<cli::LookedAt> files;
         REQUIRE(cli::parse_arguments(row.words(), cli::Environment(environ), arguments, error) == 0);
-        const bool loaded =
-            cli::load_launcher(settings, arguments.flags, row.environment(), row.system_file().c_str(), files, error) &&
-            check_against(settings, identities, true, error);
+        const bool loaded = cli::load_launcher(settings, arguments.flags, row.environment(),
+                                               {row.system_file().c_str(), "", ::geteuid()}, files, error) &&
+                            check_against(settings, identities, true, error);
         INFO(line_of(error).view());
         CHECK(loaded);
         CHECK(answer(settings, valid) == row.expected());

@@ -1,6 +1,7 @@
 // What a preloaded library reads by itself: with a hand-over and without, through the module that it would open.
 #include <dlfcn.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "config/load.h"
 #include "config/resolve.h"
@@ -38,7 +39,7 @@ std::string guest(const std::vector<std::string>& environment, const Folder& fol
     Settings settings;
     ConfigError error;
     const std::string system = folder.path() + "/system.toml";
-    if (!load_in_program(settings, lines.data(), open, system.c_str(), error))
+    if (!load_in_program(settings, lines.data(), open, {system.c_str(), "", ::geteuid()}, error))
         return std::string(line_of(error).view());
     const Amount amount = amount_for(settings, kGpu, 8 * kGiB);
     return std::to_string(amount.bytes) + " by " + std::string(amount.origin);

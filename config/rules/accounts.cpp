@@ -1,0 +1,30 @@
+#include "config/rules/accounts.h"
+
+#include "config/text_file.h"
+
+namespace cuslice::rules {
+
+bool parse_number(std::string_view text, unsigned& number) {
+    std::uint64_t value = 0;
+    if (text.empty() || text.size() > 10) return false;
+    for (const char digit : text) {
+        if (!is_digit(digit)) return false;
+        value = value * 10 + static_cast<std::uint64_t>(digit - '0');
+    }
+    number = static_cast<unsigned>(value);
+    return value < 0xffffffff;
+}
+
+bool find_number(std::string_view file, std::string_view name, unsigned& number) {
+    std::string_view line;
+    while (take_line(file, line)) {
+        if (!starts_with(line, name) || line.size() <= name.size() || line[name.size()] != ':') continue;
+        const std::size_t second = line.find(':', name.size() + 1);
+        if (second == line.npos) continue;
+        const std::string_view rest = slice(line, second + 1);
+        return parse_number(slice(rest, 0, rest.find(':')), number);
+    }
+    return false;
+}
+
+}  // namespace cuslice::rules

@@ -1,0 +1,201 @@
+#include "config/rules/load.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <new>
+
+#include "config/directory_entry.h"
+#include "config/rules/read.h"
+#include "config/text_file.h"
+
+namespace cuslice::rules {
+namespace {
+
+constexpr std::size_t kMaxFiles = 256;
+constexpr std::size_t kMostOfAccounts = std::size_t{64} * 1024 * 1024;
+constexpr unsigned kUnmapped = 65534;  // /proc/sys/kernel/overflowuid
+
+using FilePath = FixedText<1024>;
+
+// All that it takes, in pages of its own: too much for a stack.
+struct Work {
+    FilePath folder;
+    FixedText<256> files[kMaxFiles];  // in the order of their names
+    std::size_t file_count = 0;
+    Names names;
+    Rule rule;
+    Identity identity;
+    TextFile users, groups;
+    AccountFiles accounts;
+    Settings* settings = nullptr;
+    bool held = false;
+};
+
+class WorkSpace {
+  public:
+    WorkSpace() {
+        void* const at = ::mmap(nullptr, sizeof(Work), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (at != MAP_FAILED) work_ = new (at) Work;
+    }
+    ~WorkSpace() {
+        if (work_ == nullptr) return;
+        work_->~Work();
+        ::munmap(work_, sizeof(Work));
+    }
+    WorkSpace(const WorkSpace&) = delete;
+    WorkSpace& operator=(const WorkSpace&) = delete;
+
+    Work* get() const { return work_; }
+
+  private:
+    Work* work_ = nullptr;
+};
+
+class Folder {
+  public:
+    explicit Folder(const char* path)
+        : descriptor_(::open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC)), error_(errno) {}
+    ~Folder() {
+        if (descriptor_ >= 0) ::close(descriptor_);
+    }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+
+    int descriptor() const { return descriptor_; }
+    int error() const { return error_; }
+
+  private:
+    int descriptor_;
+    int error_;
+};
+
+// Whoever may change a rule may raise it. In a user namespace root's files belong to nobody that it knows.
+bool is_trusted(unsigned mode, unsigned owner, unsigned group, const SystemPlaces& system, bool in_users, Reason& why) {
+    if (owner != 0 && owner != system.owner && (!in_users || owner != kUnmapped))
+        why.assign("belongs to another user than root, so nobody can trust its rules: chown root it");
+    else if ((mode & S_IWOTH) != 0 || ((mode & S_IWGRP) != 0 && group != 0))
+        why.assign("writable by others than root, so nobody can trust its rules: chmod go-w it");
+    else
+        return true;
+    return false;
+}
+
+bool is_before(std::string_view a, std::string_view b) { return a < b; }
+
+bool add_name(Work& work, std::string_view name) {
+    if (work.file_count == kMaxFiles) return false;
+    std::size_t at = work.file_count++;
+    for (; at > 0 && is_before(name, work.files[at - 1].view()); --at) work.files[at] = work.files[at - 1];
+    work.files[at].assign(name);
+    return true;
+}
+
+bool is_rules_name(std::string_view name) {
+    constexpr std::string_view kEnd = ".toml";
+    return name.size() > kEnd.size() && name[0] != '.' && slice(name, name.size() - kEnd.size()) == kEnd;
+}
+
+bool list_files(Work& work, int folder, ConfigError& error) {
+    alignas(DirectoryEntry) char entries[4096];
+    for (;;) {
+        const long count = ::syscall(SYS_getdents64, folder, entries, sizeof entries);
+        if (count < 0) return error.set(work.folder.view(), "cannot be read");
+        if (count == 0) return true;
+        for (long at = 0; at < count;) {
+            const auto* entry = reinterpret_cast<const DirectoryEntry*>(entries + at);
+            at += entry->length;
+            if (is_rules_name(entry->name) && !add_name(work, entry->name))
+                return error.set(work.folder.view(), "more than 256 files of rules");
+        }
+    }
+}
+
+bool apply(Work& work, const Rule& rule, ConfigError& error) {
+    for (const Limit& limit : rule.limit_list()) {
+        NewEntry entry{.key = limit.key, .ceiling = true, .rank = {Source::rule, 0}, .value = limit.value.view()};
+        Reason why;
+        if (!limit.gpu.empty() && !parse_gpu_selector(limit.gpu.view(), entry.selector, why)) return false;
+        FixedText<1200> origin("rule ");
+        origin.append(rule.name.view()).append(" (").append(rule.path).append(":").append_number(limit.line);
+        origin.append(":").append_number(limit.column).append(")");
+        entry.origin = origin.view();
+        if (work.settings->add(entry, why)) continue;
+        error.set(rule.path, limit.value.view(), why.view());
+        error.line = limit.line;
+        error.column = limit.column;
+        return false;
+    }
+    return true;
+}
+
+// The first that fits holds; those behind it are read all the same, so that a mistake is everybody's to see.
+bool on_rule(void* context, const Rule& rule, ConfigError& error) {
+    Work& work = *static_cast<Work*>(context);
+    if (work.held || !is_for(rule, work.identity, work.accounts)) return true;
+    work.held = true;
+    return apply(work, rule, error);
+}
+
+bool read_file(Work& work, std::string_view name, const SystemPlaces& system, OpenToml open_toml, ConfigError& error) {
+    FilePath path;
+    path.append(work.folder.view()).append("/").append(name);
+    Reason why;
+    if (path.cut()) return error.set(path.view(), "its path is too long");
+    TextFile file;
+    unsigned mode = 0, owner = 0, group = 0;
+    if (const int code = file.open(path.c_str()); code != 0) {
+        explain_errno(code, why);
+        return error.set(path.view(), why.view());
+    }
+    const bool in_users = !work.identity.user_sure;
+    if (!file.look(mode, owner, group, why) || !is_trusted(mode, owner, group, system, in_users, why) ||
+        !file.read(kMostOfSettings, why))
+        return error.set(path.view(), why.view());
+    cuslice_toml_parse_function* const parse = open_toml(why);
+    if (parse == nullptr) return error.set(path.view(), why.view());
+    return read_rules(file.view(), path.view(), parse, work.names, work.rule, on_rule, &work, error);
+}
+
+}  // namespace
+
+bool load_rules(Settings& settings, const SystemPlaces& system, OpenToml open_toml, ConfigError& error) {
+    FilePath path;
+    const std::string_view beside(system.file);
+    std::size_t end = beside.size();
+    while (end > 0 && beside[end - 1] != '/') --end;
+    path.append(slice(beside, 0, end)).append("rules.d");
+    const Folder folder(path.c_str());
+    if (folder.descriptor() < 0) {
+        if (folder.error() == ENOENT) return true;
+        Reason why;
+        explain_errno(folder.error(), why);
+        return error.set(path.view(), why.view());
+    }
+    const WorkSpace space;
+    Work* const work = space.get();
+    if (work == nullptr) return error.set(path.view(), "cannot be read: no memory");
+    work->folder = path;
+    work->settings = &settings;
+    read_identity(system.root, work->identity);
+    struct stat status {};
+    Reason why;
+    if (::syscall(SYS_fstat, folder.descriptor(), &status) != 0 ||
+        !is_trusted(status.st_mode, status.st_uid, status.st_gid, system, !work->identity.user_sure, why))
+        return error.set(path.view(), why.empty() ? "cannot be read" : why.view());
+    if (!list_files(*work, folder.descriptor(), error)) return false;
+    FilePath accounts(system.root);
+    TextFile::read(work->users, accounts.append("/etc/passwd").c_str(), kMostOfAccounts);
+    accounts.assign(system.root);
+    TextFile::read(work->groups, accounts.append("/etc/group").c_str(), kMostOfAccounts);
+    work->accounts = {work->users.view(), work->groups.view()};
+    for (std::size_t i = 0; i < work->file_count; ++i)
+        if (!read_file(*work, work->files[i].view(), system, open_toml, error)) return false;
+    return true;
+}
+
+}  // namespace cuslice::rules

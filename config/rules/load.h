@@ -1,0 +1,15 @@
+// The rules of the system: the files of one folder, and the first rule in them that is for this process.
+#pragma once
+
+#include "config/settings.h"
+#include "config/system_places.h"
+
+namespace cuslice::rules {
+
+/// Reads every *.toml in the folder rules.d beside the system's file, in the order of their names, and adds the
+/// ceilings of the first rule that is for this process to `settings`. A missing folder is no error, and costs one
+/// failing call. False with `error` filled if a file is wrong, or is not the administrator's alone. Not for two threads
+/// at once.
+bool load_rules(Settings& settings, const SystemPlaces& system, OpenToml open_toml, ConfigError& error);
+
+}  // namespace cuslice::rules

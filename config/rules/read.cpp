@@ -1,0 +1,201 @@
+#include "config/rules/read.h"
+
+#include <new>
+
+#include "config/gpu_selector.h"
+#include "config/plus_context.h"
+#include "config/rules/glob.h"
+#include "config/settings.h"
+
+namespace cuslice::rules {
+namespace {
+
+struct Reading {
+    std::string_view path;
+    Names& names;
+    Rule& rule;
+    OnRule on_rule;
+    void* context;
+    ConfigError& error;
+    bool in_rule = false, good = true;
+};
+
+bool refuse(Reading& reading, const cuslice_toml_item& item, std::string_view reason) {
+    if (item.kind == CUSLICE_TOML_TABLE)
+        reading.error.set(reading.path, reason);
+    else
+        reading.error.set(reading.path, {item.value, item.value_size}, reason);
+    reading.error.line = item.line;
+    reading.error.column = item.column;
+    reading.error.key.clear();
+    for (std::size_t i = 0; i < item.depth; ++i) {
+        if (i != 0) reading.error.key.append(".");
+        reading.error.key.append(item.path[i]);
+    }
+    return false;
+}
+
+bool refuse_rule(Reading& reading, std::string_view reason) {
+    reading.error.set(reading.path, reason);
+    reading.error.line = reading.rule.line;
+    reading.error.column = reading.rule.column;
+    reading.error.key.assign("rule");
+    return false;
+}
+
+bool end_rule(Reading& reading) {
+    if (!reading.in_rule) return true;
+    reading.in_rule = false;
+    if (reading.rule.name.empty()) return refuse_rule(reading, "a rule needs a name, as name = \"students\"");
+    return reading.on_rule(reading.context, reading.rule, reading.error);
+}
+
+bool begin_rule(Reading& reading, const cuslice_toml_item& item) {
+    if (!end_rule(reading)) return false;
+    new (&reading.rule) Rule;
+    reading.rule.path = reading.path;
+    reading.rule.line = item.line;
+    reading.rule.column = item.column;
+    reading.in_rule = true;
+    return true;
+}
+
+// It becomes a part of messages.
+bool read_name(Reading& reading, const cuslice_toml_item& item) {
+    const std::string_view name(item.value, item.value_size);
+    bool plain = item.kind == CUSLICE_TOML_STRING && !name.empty() && name.size() <= Rule::kMaxName;
+    for (const char c : name)
+        plain =
+            plain && (is_digit(c) || (to_lower(c) >= 'a' && to_lower(c) <= 'z') || c == '.' || c == '_' || c == '-');
+    if (!plain) return refuse(reading, item, "a name of up to 40 letters, digits, '.', '_' and '-' is needed");
+    Reason why;
+    if (!reading.names.add(name, why)) return refuse(reading, item, why.view());
+    reading.rule.name.assign(name);
+    return true;
+}
+
+bool add_value(Reading& reading, const cuslice_toml_item& item, Values& values, bool pattern, std::string_view value) {
+    if (value.empty()) return refuse(reading, item, "an empty value fits nobody: leave the condition out");
+    for (const char c : value)
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+            return refuse(reading, item, "no control characters, please");
+    if (pattern && value[0] != '/') return refuse(reading, item, "a pattern begins with /");
+    if (pattern && value.size() > kMostOfPattern) return refuse(reading, item, "longer than 512 characters");
+    return values.add(value) || refuse(reading, item, "more than 4 KiB of values: make two rules of it");
+}
+
+bool read_values(Reading& reading, const cuslice_toml_item& item, Values& values, bool pattern) {
+    if (item.kind == CUSLICE_TOML_STRING)
+        return add_value(reading, item, values, pattern, {item.value, item.value_size});
+    if (item.joined == nullptr || item.string_count == 0)
+        return refuse(reading, item, "a string or an array of strings is needed");
+    for (std::size_t i = 0; i < item.string_count; ++i)
+        if (!add_value(reading, item, values, pattern, item.strings[i])) return false;
+    return true;
+}
+
+bool same_gpu(std::string_view a, std::string_view b) {
+    GpuSelector first, second;
+    Reason unused;
+    if (a.empty() || b.empty()) return a.empty() && b.empty();
+    return parse_gpu_selector(a, first, unused) && parse_gpu_selector(b, second, unused) && first.same_as(second);
+}
+
+bool read_limit(Reading& reading, const cuslice_toml_item& item, std::string_view key, std::string_view gpu) {
+    const KeyTraits* const traits = find_key(key);
+    if (traits == nullptr || !traits->may_be_ceiling)
+        return refuse(reading, item,
+                      gpu.empty() ? "no such key; a rule has name, user, group, cgroup, executable, "
+                                    "limit, fraction and gpu.X"
+                                  : "a rule's ceiling is a fraction or a limit");
+    const bool number = item.kind == CUSLICE_TOML_INTEGER || item.kind == CUSLICE_TOML_FLOAT;
+    if (item.kind != CUSLICE_TOML_STRING && !number) return refuse(reading, item, "a number or a string is needed");
+    const std::string_view value(item.value, item.value_size);
+    Reason why;
+    std::uint64_t unused = 0;
+    bool automatic = false;
+    if (!parse_value(traits->key, value, unused, automatic, why)) return refuse(reading, item, why.view());
+    if (has_plus_context(value)) return refuse(reading, item, "+context can't be had in a rule");
+    Rule& rule = reading.rule;
+    for (const Limit& earlier : rule.limit_list())
+        if (same_gpu(earlier.gpu.view(), gpu)) return refuse(reading, item, "given twice for the same GPU: keep one");
+    if (rule.limit_count == Rule::kMaxLimits) return refuse(reading, item, "more than 64 ceilings in one rule");
+    Limit& limit = rule.limits[rule.limit_count++];
+    limit.key = traits->key;
+    limit.gpu.assign(gpu);
+    limit.value.assign(value);
+    limit.line = item.line;
+    limit.column = item.column;
+    return (!limit.gpu.cut() && !limit.value.cut()) || refuse(reading, item, "too long");
+}
+
+// rule.gpu, rule.gpu.X and rule.gpu.X.limit
+bool read_gpu(Reading& reading, const cuslice_toml_item& item) {
+    const bool table = item.kind == CUSLICE_TOML_TABLE;
+    if (item.depth > 4) return refuse(reading, item, "a rule's ceiling is a fraction or a limit");
+    if (item.depth == 4) return read_limit(reading, item, item.path[3], item.path[2]);
+    if (!table)
+        return refuse(reading, item, "a table is needed for each GPU, as [rule.gpu.0] or gpu.0.limit = \"8GiB\"");
+    GpuSelector unused;
+    Reason why;
+    return item.depth == 2 || parse_gpu_selector(item.path[2], unused, why) || refuse(reading, item, why.view());
+}
+
+bool read_item(Reading& reading, const cuslice_toml_item& item) {
+    constexpr std::string_view kOnlyRules = "a file of rules has [[rule]] tables alone";
+    if (std::string_view(item.path[0]) != "rule") return refuse(reading, item, kOnlyRules);
+    if (item.depth == 1) {
+        if (item.kind == CUSLICE_TOML_TABLES) return true;  // its tables follow
+        if (item.kind == CUSLICE_TOML_TABLE && item.element) return begin_rule(reading, item);
+        return refuse(reading, item, "two brackets are needed: [[rule]]");
+    }
+    const std::string_view key = item.path[1];
+    if (key == "gpu") return read_gpu(reading, item);
+    if (item.kind == CUSLICE_TOML_TABLE || item.depth > 2) return refuse(reading, item, "no such table in a rule");
+    if (key == "name") return read_name(reading, item);
+    if (key == "user") return read_values(reading, item, reading.rule.user, false);
+    if (key == "group") return read_values(reading, item, reading.rule.group, false);
+    if (key == "cgroup") return read_values(reading, item, reading.rule.cgroup, true);
+    if (key == "executable") return read_values(reading, item, reading.rule.executable, true);
+    return read_limit(reading, item, key, {});
+}
+
+int on_item(void* context, const cuslice_toml_item* item) {
+    auto& reading = *static_cast<Reading*>(context);
+    reading.good = read_item(reading, *item);
+    return reading.good ? 1 : 0;
+}
+
+}  // namespace
+
+bool Names::add(std::string_view name, Reason& why) {
+    for (std::size_t i = 0; i < count_; ++i)
+        if (names_[i].view() == name) {
+            why.assign("there is a rule of this name already");
+            return false;
+        }
+    if (count_ == kMax) {
+        why.assign("more than 512 rules");
+        return false;
+    }
+    names_[count_++].assign(name);
+    return true;
+}
+
+bool read_rules(std::string_view text, std::string_view path, cuslice_toml_parse_function* parse, Names& names,
+                Rule& rule, OnRule on_rule, void* context, ConfigError& error) {
+    Reading reading{path, names, rule, on_rule, context, error};
+    cuslice_toml_failure failure{};
+    if (parse(text.data(), text.size(), on_item, &reading, &failure) != 0) {
+        Reason why;
+        why.assign("not TOML: ").append(failure.reason);
+        error.set(path, why.view());
+        error.line = failure.line;
+        error.column = failure.column;
+        error.key.clear();
+        return false;
+    }
+    return reading.good && end_rule(reading);
+}
+
+}  // namespace cuslice::rules

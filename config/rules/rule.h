@@ -1,0 +1,60 @@
+// One rule of the system: whom it is for, and the most memory that they may have.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "config/key.h"
+#include "config/rules/identity.h"
+#include "config/text.h"
+
+namespace cuslice::rules {
+
+/// The values of one condition, any of which may fit.
+class Values {
+  public:
+    /// False, and nothing is kept, where there is no more room. No value has a newline in it.
+    bool add(std::string_view value);
+    bool empty() const { return text_.empty(); }
+    /// Each of them, with a newline behind it.
+    std::string_view lines() const { return text_.view(); }
+
+  private:
+    FixedText<4096> text_;
+};
+
+/// A ceiling of a rule: fraction or limit, on every GPU or on one.
+struct Limit {
+    Key key = Key::limit;
+    FixedText<64> gpu;  // empty: every one
+    FixedText<64> value;
+    unsigned line = 0, column = 0;  // of its key, from 1
+};
+
+struct Rule {
+    static constexpr std::size_t kMaxLimits = 64;
+    static constexpr std::size_t kMaxName = 40;
+
+    FixedText<kMaxName + 1> name;
+    Values user, group, cgroup, executable;
+    Limit limits[kMaxLimits];
+    std::size_t limit_count = 0;
+    /// Where it begins.
+    std::string_view path;
+    unsigned line = 0, column = 0;
+
+    std::span<const Limit> limit_list() const { return {limits, limit_count}; }
+};
+
+/// The texts of the machine's /etc/passwd and /etc/group.
+struct AccountFiles {
+    std::string_view users, groups;
+};
+
+/// Whether a rule is for a process: every condition that it has must fit. What can't be told for sure counts against
+/// the process: a rule with a limit is for it then, and one without is not. Pure.
+bool is_for(const Rule& rule, const Identity& identity, const AccountFiles& files);
+
+}  // namespace cuslice::rules

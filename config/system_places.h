@@ -1,0 +1,26 @@
+// Where the machine's settings are, and how their files are read.
+#pragma once
+
+#include "config/text.h"
+#include "config/toml/reader.h"
+
+namespace cuslice {
+
+/// The system's file.
+inline constexpr const char* kSystemFile = "/etc/cuslice/cuslice.toml";
+
+/// Where the machine's settings are. Others than these are for tests.
+struct SystemPlaces {
+    /// The system's file. Its rules are in the folder rules.d beside it.
+    const char* file = kSystemFile;
+    /// What stands before /proc, /etc/passwd and /etc/group.
+    const char* root = "";
+    /// Whom rules may belong to, besides root.
+    unsigned owner = 0;
+};
+
+/// Gives the function that reads TOML, or nullptr and why. Called only when there is a file to read, so that whoever
+/// has none never pays for the module in which it lives.
+using OpenToml = cuslice_toml_parse_function* (*)(Reason& why);
+
+}  // namespace cuslice

@@ -1,0 +1,95 @@
+// fstat is a symbol of GLIBC_2.33, so the kernel is asked directly.
+#include "config/text_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace cuslice {
+
+void explain_errno(int code, Reason& why) {
+    why.assign("cannot be read: ");
+    switch (code) {
+        case ENOENT:
+        case ENOTDIR:
+            why.append("no such file");
+            return;
+        case EACCES:
+        case EPERM:
+            why.append("permission denied");
+            return;
+        case ELOOP:
+            why.append("too many symbolic links");
+            return;
+        default:
+            why.append("error ").append_number(static_cast<std::uint64_t>(code));
+    }
+}
+
+TextFile::~TextFile() {
+    if (at_ != nullptr) ::munmap(at_, mapped_);
+    if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+int TextFile::open(const char* path) {
+    // O_NONBLOCK: a FIFO in the file's place must not stop the host.
+    do {
+        descriptor_ = ::open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    } while (descriptor_ < 0 && errno == EINTR);
+    return descriptor_ < 0 ? errno : 0;
+}
+
+bool TextFile::look(unsigned& mode, unsigned& owner, unsigned& group, Reason& why) const {
+    struct stat status {};
+    if (::syscall(SYS_fstat, descriptor_, &status) != 0) {
+        explain_errno(errno, why);
+        return false;
+    }
+    mode = status.st_mode;
+    owner = status.st_uid;
+    group = status.st_gid;
+    if (S_ISREG(status.st_mode)) return true;
+    why.assign("not a regular file");
+    return false;
+}
+
+bool TextFile::read(std::size_t most, Reason& why) {
+    void* const at = ::mmap(nullptr, most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) {
+        why.assign("cannot be read: no memory");
+        return false;
+    }
+    at_ = static_cast<char*>(at);
+    mapped_ = most;
+    while (size_ < most) {
+        const ssize_t count = ::read(descriptor_, at_ + size_, most - size_);
+        if (count == 0) return true;
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) {
+            explain_errno(errno, why);
+            return false;
+        }
+        size_ += static_cast<std::size_t>(count);
+    }
+    why.assign("larger than 1 MiB: not a file of settings");
+    return false;
+}
+
+bool TextFile::read(TextFile& file, const char* path, std::size_t most) {
+    Reason unused;
+    return file.open(path) == 0 && file.read(most, unused);
+}
+
+bool take_line(std::string_view& text, std::string_view& line) {
+    if (text.empty()) return false;
+    const std::size_t end = text.find('\n');
+    line = slice(text, 0, end);
+    text = end == text.npos ? std::string_view() : slice(text, end + 1);
+    return true;
+}
+
+}  // namespace cuslice
