@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -58,6 +59,8 @@ int run(int count, char** words) {
 }  // namespace cuslice::cli
 
 int main(int count, char** words) {
+    // Opens nothing: it tells the stub of /etc/ld.so.preload, if there is one, that drivers are wanted as they are.
+    ::dlopen("/proc/cuslice launcher", RTLD_LAZY | RTLD_NOLOAD);
     cuslice::cli::take_report_descriptor();
     cuslice::cli::settle_descriptors();
     return cuslice::cli::run(count, words);

@@ -43,4 +43,11 @@ __attribute__((visibility("hidden"))) const char* cuslice_dlopen_name(const char
     if (std::strncmp(file, "libcudart.so", 12) == 0) return cuslice::runtime_facade(name, caller, flags);
     return name;
 }
+
+// For the stub of /etc/ld.so.preload (stub/library.h), which has opened this library as a program came to CUDA: from
+// now on the stub sends the program's calls to our dlopen, and ours go to the one that is behind the stub's.
+__attribute__((visibility("default"))) cuslice::DlopenFunction cuslice_enter_1(cuslice::DlopenFunction next) {
+    cuslice::set_real_dlopen(next);
+    return dlopen;
+}
 }

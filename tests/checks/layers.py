@@ -34,9 +34,10 @@ ALLOWED = {
     "fake": ["virtual_gpu/driver"],
     "shim/process": ["include", "config", *POLICY, *GPU],
     "shim": ["include", "config", *POLICY, *GPU, "shim/process"],
+    "stub": ["shim"],
     "cli": ["config", *POLICY, *GPU],
 }
-ROOTS = ("include", "config", "policy", "virtual_gpu", "shim", "fake", "cli", "tests")
+ROOTS = ("include", "config", "policy", "virtual_gpu", "shim", "stub", "fake", "cli", "tests")
 SOURCES = (".cpp", ".h", ".c", ".S", ".inc", ".cu", ".py", ".sh")
 MOST_LINES = 500
 

@@ -8,6 +8,7 @@
   but the C library and each other.
 - They carry the names they should, and the first finds the second by DT_RPATH (LD_LIBRARY_PATH would win over DT_RUNPATH).
 - The library exports what the lists say, dlopen, its mark, and what include/cuslice.h declares, and nothing else.
+- The stub for /etc/ld.so.preload has no name, exports dlopen alone, and the loader has nothing to run in it.
 - In a tree that is released every program and library needs no symbol version newer than that, and nothing but the C library's
   parts and what lies beside it: no C++ library, whichever compiler it was.
 """
@@ -109,6 +110,21 @@ def main():
     # By its own folder it shows where the loader's default ones begin.
     expect(dynamic(driver_facade).get("RUNPATH") == ["$ORIGIN"], f"libcuda.so: RUNPATH {dynamic(driver_facade).get('RUNPATH')}")
 
+    # The stub is in every program of a machine: no name, no thread-local memory, nothing that the loader runs at its start, and
+    # nothing that it would have to look for.
+    stub = libraries / "libcuslice-preload.so"
+    tags, sections = dynamic(stub), run("readelf", "-S", "-l", "-W", stub)
+    expect(set(tags) == {"NEEDED"} and tags["NEEDED"] == ["libc.so.6"], f"{stub.name}: {tags}")
+    expect(exports(stub) == {"dlopen"}, f"{stub.name}: exports {sorted(exports(stub))}")
+    expect(stub.stat().st_size <= 20 * 1024, f"{stub.name}: {stub.stat().st_size} bytes, more than 20 KiB")
+    expect(not re.search(r"\.tdata|\.tbss|\bTLS\b", sections), f"{stub.name}: has thread-local memory")
+    expect(not re.search(r"\.init|\.ctors", sections), f"{stub.name}: has a constructor")
+    expect(max(versions(stub)) <= NEWEST, f"{stub.name}: needs GLIBC_{versions(stub)}")
+    weak = {"cuInit", "nvmlInit_v2", "cuslice_marker", "cuslice_enter_1", "__libc_stack_end"}
+    needs = {line.split()[-1].split("@")[0]: line.split()[-2] for line in run("nm", "-D", "--undefined-only", stub).splitlines()}
+    expect({name for name, kind in needs.items() if kind == "w"} == weak and set(needs) - weak == {"dl_iterate_phdr"},
+           f"{stub.name}: needs {needs}")
+
     # The runtime shim and its facades: their names are the runtime's, and no SONAME is.
     runtime = source / "shim/runtime/functions.def"
     both = listed(runtime, r"^CUSLICE_RUNTIME_(?:BOTH|FORMS)\((\w+)\)")
@@ -131,7 +147,7 @@ def main():
     driver = listed(functions / "functions.def", r"^CUSLICE_FUNCTION\((\w+),")
     management = listed(functions / "nvml_functions.def", r"^CUSLICE_NVML_FUNCTION\((\w+),")
     expect(len(driver) >= 674, f"functions.def: {len(driver)} functions, fewer than CUDA 13.0 has")
-    should = driver | management | {"dlopen", "cuslice_marker", "cuslice_memory_stats", "cuslice_split_view"}
+    should = driver | management | {"dlopen", "cuslice_enter_1", "cuslice_marker", "cuslice_memory_stats", "cuslice_split_view"}
     there = exports(library)
     expect(not should - there, f"libcuslice.so: does not export {sorted(should - there)[:10]}")
     expect(not there - should, f"libcuslice.so: exports too much: {sorted(there - should)[:10]}")

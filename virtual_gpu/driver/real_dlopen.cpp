@@ -8,13 +8,14 @@ namespace {
 
 constexpr char kHere = 0;
 
+constinit DlopenFunction found = nullptr;  // the same value whoever writes it
+
 }  // namespace
 
 constinit const void* const kOwnPlace = &kHere;
 
 DlopenFunction real_dlopen() {
-    static DlopenFunction function = nullptr;  // the same value whoever writes it
-    DlopenFunction known = __atomic_load_n(&function, __ATOMIC_RELAXED);
+    DlopenFunction known = __atomic_load_n(&found, __ATOMIC_RELAXED);
     if (known) return known;
     // Not by dlsym(RTLD_NEXT): if another library stands before dlsym, the next one is counted from there, and may be
     // our own. Nor that of another copy of ours, which would hand us itself as the driver.
@@ -31,8 +32,10 @@ DlopenFunction real_dlopen() {
         return next != nullptr;
     });
     known = reinterpret_cast<DlopenFunction>(next ? next : any);
-    __atomic_store_n(&function, known, __ATOMIC_RELAXED);
+    __atomic_store_n(&found, known, __ATOMIC_RELAXED);
     return known;
 }
+
+void set_real_dlopen(DlopenFunction function) { __atomic_store_n(&found, function, __ATOMIC_RELAXED); }
 
 }  // namespace cuslice

@@ -10,5 +10,7 @@ extern const void* const kOwnPlace;
 // The dlopen that would be called if the preloaded library had none: the C library's, or another interposer's.
 using DlopenFunction = void* (*)(const char*, int);
 DlopenFunction real_dlopen();
+// The same, for a library that was loaded behind the dlopen that calls it.
+void set_real_dlopen(DlopenFunction function);
 
 }  // namespace cuslice

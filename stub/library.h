@@ -1,0 +1,19 @@
+// libcuslice.so, and why it can't come into this process.
+#pragma once
+
+#include <stdbool.h>
+
+#include "stub/objects.h"
+
+/// What the library exports for the stub: takes the dlopen behind the stub, and returns its own. A library without it
+/// is older than the stub. The number in the name changes when an old library can't serve a new stub.
+#define CUSLICE_ENTRANCE cuslice_enter_1
+#define CUSLICE_ENTRANCE_NAME "cuslice_enter_1"
+
+/// Null for a file that is there whole and for this machine; else what is wrong with it. The loader maps a file that
+/// was cut short, and the program ends by a SIGBUS.
+const char* library_fault(const char* path);
+
+/// One line on stderr, the first time in a process: that CUDA is refused to the program, and why. `sure`: descriptor 2
+/// is still what the program was started with.
+void say_refused(const char* library, const char* why, bool sure);

@@ -1,0 +1,154 @@
+#include "stub/objects.h"
+
+#include <elf.h>
+#include <link.h>
+#include <stdint.h>
+
+#include "stub/kernel.h"
+#include "stub/text.h"
+
+// What an object's own symbol table is made of.
+struct symbols {
+    const ElfW(Sym) * table;
+    const char* strings;
+    const uint32_t* gnu_hash;
+    const uint32_t* hash;
+    const ElfW(Versym) * versions;
+    uintptr_t base;
+};
+
+// The loader has added the base to these addresses, but not where it leaves the section as it is in the file (vDSO).
+static const void* at(uintptr_t base, uintptr_t address) {
+    return (const void*)(address < base ? base + address : address);
+}
+
+static struct symbols symbols_of(uintptr_t base, const ElfW(Dyn) * entry) {
+    struct symbols found = {0, 0, 0, 0, 0, base};
+    for (; entry && entry->d_tag != DT_NULL; entry++) {
+        const void* target = at(base, entry->d_un.d_ptr);
+        switch (entry->d_tag) {
+            case DT_SYMTAB:
+                found.table = target;
+                break;
+            case DT_STRTAB:
+                found.strings = target;
+                break;
+            case DT_GNU_HASH:
+                found.gnu_hash = target;
+                break;
+            case DT_HASH:
+                found.hash = target;
+                break;
+            case DT_VERSYM:
+                found.versions = target;
+                break;
+            default:
+                break;
+        }
+    }
+    return found;
+}
+
+static bool exports(const struct symbols* in, uint32_t index, const char* symbol) {
+    const ElfW(Versym) hidden = 0x8000;  // an older version, which only those get who were linked to it
+    const ElfW(Sym)* entry = &in->table[index];
+    const unsigned char binding = ELF64_ST_BIND(entry->st_info);
+    return entry->st_shndx != SHN_UNDEF && (binding == STB_GLOBAL || binding == STB_WEAK) &&
+           ELF64_ST_TYPE(entry->st_info) != STT_GNU_IFUNC && !(in->versions && (in->versions[index] & hidden)) &&
+           equal(in->strings + entry->st_name, symbol);
+}
+
+static void* look_up_gnu(const struct symbols* in, const char* symbol) {
+    uint32_t hash = 5381;
+    for (const char* c = symbol; *c; c++) hash = hash * 33 + (unsigned char)*c;
+    const uint32_t buckets = in->gnu_hash[0], first = in->gnu_hash[1], filter_words = in->gnu_hash[2];
+    const uint32_t* bucket = in->gnu_hash + 4 + filter_words * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
+    const uint32_t* chain = bucket + buckets;
+    uint32_t index = buckets ? bucket[hash % buckets] : 0;
+    if (index < first || index == 0) return NULL;
+    for (;; index++) {
+        const uint32_t entry = chain[index - first];
+        if ((entry | 1) == (hash | 1) && exports(in, index, symbol))
+            return (void*)(in->base + in->table[index].st_value);
+        if (entry & 1) return NULL;  // the chain's last
+    }
+}
+
+static void* look_up(const struct symbols* in, const char* symbol) {
+    if (!in->table || !in->strings) return NULL;
+    if (in->gnu_hash) return look_up_gnu(in, symbol);
+    for (uint32_t index = 1; in->hash && index < in->hash[1]; index++)
+        if (exports(in, index, symbol)) return (void*)(in->base + in->table[index].st_value);
+    return NULL;
+}
+
+static bool holds(const struct dl_phdr_info* object, const void* address) {
+    const uintptr_t place = (uintptr_t)address - object->dlpi_addr;
+    for (int i = 0; i < object->dlpi_phnum; i++)
+        if (object->dlpi_phdr[i].p_type == PT_LOAD &&
+            place - object->dlpi_phdr[i].p_vaddr < object->dlpi_phdr[i].p_memsz)
+            return true;
+    return false;
+}
+
+struct search {
+    bool past_us;
+    void *next, *any;
+    const char* own_path;
+};
+
+static int look_at(struct dl_phdr_info* object, size_t size, void* argument) {
+    struct search* search = argument;
+    (void)size;
+    if (holds(object, (const void*)&look_at)) {
+        search->past_us = true;
+        search->own_path = object->dlpi_name;
+        return 0;
+    }
+    const ElfW(Dyn)* dynamic = NULL;
+    for (int i = 0; i < object->dlpi_phnum; i++)
+        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            dynamic = (const ElfW(Dyn)*)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
+    const struct symbols symbols = symbols_of(object->dlpi_addr, dynamic);
+    void* found = look_up(&symbols, "dlopen");
+    if (!search->any) search->any = found;
+    if (search->past_us) search->next = found;
+    return search->next != NULL;
+}
+
+static int look_for_us(struct dl_phdr_info* object, size_t size, void* argument) {
+    (void)size;
+    if (!holds(object, (const void*)&look_for_us)) return 0;
+    ((struct search*)argument)->own_path = object->dlpi_name;
+    return 1;
+}
+
+dlopen_function find_next_dlopen(void) {
+    static dlopen_function known;  // the same value whoever writes it
+    dlopen_function next = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (next) return next;
+    struct search search = {false, NULL, NULL, NULL};
+    dl_iterate_phdr(look_at, &search);
+    next = (dlopen_function)(search.next ? search.next : search.any);
+    __atomic_store_n(&known, next, __ATOMIC_RELAXED);
+    return next;
+}
+
+void* find_in(void* handle, const char* symbol) {
+    const struct link_map* map = handle;  // which is what a handle is, in every glibc
+    const struct symbols symbols = symbols_of(map->l_addr, map->l_ld);
+    return look_up(&symbols, symbol);
+}
+
+bool library_path(char* path, size_t size) {
+    static const char linked[] = "library/libcuslice.so";
+    struct search search = {false, NULL, NULL, NULL};
+    dl_iterate_phdr(look_for_us, &search);
+    if (!search.own_path || *search.own_path != '/') return false;
+    const size_t folder = (size_t)(last_component(search.own_path) - search.own_path);
+    if (folder + sizeof(linked) > size) return false;
+    for (size_t i = 0; i < folder; i++) path[i] = search.own_path[i];
+    *append(path + folder, "libcuslice.so") = '\0';
+    if (kernel(SYS_faccessat, AT_FDCWD, (long)path, 0 /* F_OK */, 0, 0, 0) != 0) *append(path + folder, linked) = '\0';
+    return true;
+}
