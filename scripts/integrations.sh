@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Tries cuslice under schedulers from the Python index, on this machine's fake GPUs. Needs no GPU, and the network only the
+# first time, to install each into build/integrations/<name>.
+#
+#   scripts/integrations.sh ray             the tests of tests/ray on a cluster of Ray (750 MB of disk; some two minutes)
+#   scripts/integrations.sh ray Slices.test_a_bundle_of_a_placement_group    one of them
+#
+#   INTEGRATIONS_PRESET=dev scripts/integrations.sh ray    another build than release
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+want="ray[serve,train]==2.60.0"
+name=${1:-ray}
+case $name in
+    ray) program=tests/ray/ray_test.py ;;
+    *)
+        echo "integrations: there is no $name here; it is one of: ray" >&2
+        exit 64
+        ;;
+esac
+preset=${INTEGRATIONS_PRESET:-release}
+scripts/build.sh "$preset" product >&2
+folder=build/integrations/ray
+if [ "$(cat "$folder/installed" 2>/dev/null)" != "$want" ]; then
+    rm -rf "$folder"
+    python3 -m venv "$folder"
+    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "$want"
+    echo "$want" >"$folder/installed"
+fi
+exec "$folder/bin/python" "$program" "$PWD" "$PWD/build/$preset/bin" "${@:2}"

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Tries slices of Ray's workers on a cluster on this machine, two nodes of which have two fake T4 each.
+
+ray_test.py SOURCE BIN [CASE…]
+
+Exits with 77 where Ray isn't installed.
+"""
+
+import importlib.util
+import os
+import pathlib
+import signal
+import sys
+import unittest
+
+if importlib.util.find_spec("ray") is None:
+    print("SKIPPED: Ray is not installed: scripts/integrations.sh ray installs it and runs this")
+    sys.exit(77)
+
+from cluster import Cluster  # noqa: E402
+
+SOURCE, BIN = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(SOURCE / "python")]
+QUARTER = 15110 / 4  # MiB of a T4
+STEP = 64
+CHILD = """
+import grow, sys
+taken = 0
+while grow.take(64) == 0: taken += 64
+print(taken, flush=True)
+sys.stdin.read()
+"""
+cluster = None
+cr = ray = None
+
+
+def filled():
+    """(MiB that could be taken, the refusal, GPU, node, pid)"""
+    import os
+
+    import grow
+    import ray
+
+    taken = 0
+    while (answer := grow.take(64)) == 0:
+        taken += 64
+    gpu = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return taken, answer, gpu, ray.get_runtime_context().get_node_id(), os.getpid()
+
+
+class Filler:
+    def fill(self):
+        return filled()
+
+    def pid(self):
+        return os.getpid()
+
+
+def setUpModule():
+    global cluster, ray, cr
+    cluster = Cluster(SOURCE, BIN, 2, "2xt4")
+    import ray as the_ray
+
+    ray = the_ray
+    ray.init(cluster.address, log_to_driver=False)
+    import cuslice.ray as the_module
+
+    cr = the_module
+
+
+def tearDownModule():
+    ray.shutdown()
+    cluster.close()
+
+
+class Slices(unittest.TestCase):
+    def take(self, future):
+        return ray.get(future, timeout=120)
+
+    def is_share(self, taken, share=0.25):
+        """Full, but for a context, the headroom and a step; and never past the share."""
+        self.assertLessEqual(taken[0], share * 4 * QUARTER)
+        self.assertGreater(taken[0], share * 4 * QUARTER - 400)
+        self.assertEqual(taken[1], 2, taken)
+
+    def test_four_quarters_of_each_gpu_of_two_nodes_and_a_killed_one_gives_back(self):
+        self.assertEqual(ray.cluster_resources()["GPU"], 4)
+        kind = ray.remote(num_gpus=0.25, num_cpus=0, runtime_env=cr.runtime_env(), max_restarts=0)(Filler)
+        actors = [kind.remote() for _ in range(16)]
+        answers = self.take([actor.fill.remote() for actor in actors])
+        for answer in answers:
+            self.is_share(answer)
+        places = [answer[2:4] for answer in answers]
+        self.assertEqual(len(set(places)), 4)
+        self.assertEqual({places.count(place) for place in places}, {4})
+        # The GPU is full: only what the killed one held can be had again, and all of it.
+        os.kill(answers[5][4], signal.SIGKILL)
+        again = kind.remote()
+        answer = self.take(again.fill.remote())
+        self.is_share(answer)
+        self.assertEqual(answer[2:4], places[5])
+        for actor in [*actors, again]:
+            ray.kill(actor)
+
+    def test_without_cuslice_a_quarter_takes_what_it_wants(self):
+        kind = ray.remote(num_gpus=0.25, num_cpus=0)(Filler)
+        actor = kind.remote()
+        self.assertGreater(self.take(actor.fill.remote())[0], 3 * QUARTER)
+        ray.kill(actor)
+
+    def test_a_task_and_its_children_share_the_slice(self):
+        def with_child(child):
+            import subprocess
+            import sys
+
+            with subprocess.Popen(
+                [sys.executable, "-c", child], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            ) as one:
+                taken = int(one.stdout.readline())
+                own = filled()
+                one.stdin.close()
+            return taken, own
+
+        task = ray.remote(num_gpus=0.25, runtime_env=cr.runtime_env())(with_child)
+        childs, own = self.take(task.remote(CHILD))
+        self.assertGreater(childs, QUARTER - 400)
+        self.assertEqual(own[:2], (0, 2))
+
+    def test_a_limit_and_options_of_the_launcher(self):
+        env = cr.runtime_env(limit=2 << 30, allocator="growth")
+        task = ray.remote(num_gpus=0.5, runtime_env=env)(filled)
+        self.is_share(self.take(task.remote()), 2048 / 15110)
+
+    def test_a_bundle_of_a_placement_group(self):
+        from ray.util.placement_group import placement_group, remove_placement_group
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        group = placement_group([{"CPU": 1, "GPU": 0.5}])
+        strategy = PlacementGroupSchedulingStrategy(group, 0)
+        task = ray.remote(num_gpus=0.5, runtime_env=cr.runtime_env(), scheduling_strategy=strategy)(filled)
+        self.is_share(self.take(task.remote()), 0.5)
+        remove_placement_group(group)
+
+    def test_without_num_gpus_there_is_no_gpu_and_a_whole_one_is_whole(self):
+        env = cr.runtime_env()
+        none = ray.remote(runtime_env=env, resources={"plugin": 1})(filled)
+        self.assertEqual(self.take(none.remote())[:2], (0, 100))
+        whole = ray.remote(num_gpus=1, runtime_env=env)(filled)
+        self.assertGreater(self.take(whole.remote())[0], 3.8 * QUARTER)
+
+    def test_a_worker_that_is_used_again_has_the_new_slice(self):
+        # With num_gpus among the options Ray hands the same worker on.
+        task = ray.remote(runtime_env=cr.runtime_env(), max_retries=3)(filled)
+        for share in (0.25, 0.5, 0.25):
+            answer = self.take(task.options(num_gpus=share).remote())
+            self.is_share(answer, share)
+        # It stands idle and keeps what it took, as Ray's workers do.
+        os.kill(answer[4], signal.SIGKILL)
+
+    def test_a_hook_of_the_users_is_called_too(self):
+        def hooked():
+            import os
+
+            return os.environ.get("SEEN_BY_HOOK"), filled()
+
+        env = {"env_vars": {cr._HOOK: "user_hook.setup"}, "cuslice": {}}
+        seen, taken = self.take(ray.remote(num_gpus=0.25, runtime_env=env)(hooked).remote())
+        self.assertEqual(seen, "none")
+        self.is_share(taken)
+
+    def test_a_node_without_the_plugin_runs_no_such_worker(self):
+        kind = ray.remote(resources={"bare": 1}, num_cpus=0, runtime_env=cr.runtime_env())(Filler)
+        with self.assertRaisesRegex(ray.exceptions.ActorDiedError, "started without the plugin"):
+            self.take(kind.remote().pid.remote())
+
+    def test_wrong_settings_are_refused_by_name(self):
+        for wrong, said in (
+            ({"fraction": 0.5, "limit": "1GiB"}, "say the same"),
+            ({"limit": True}, "a size is"),
+            ({"split": 2}, "split: no such key"),
+            ("4GiB", "a dictionary is expected"),
+        ):
+            with self.assertRaisesRegex(ValueError, said):
+                cr.Plugin.validate({"cuslice": wrong})
+        with self.assertRaisesRegex(ValueError, "not together with image_uri"):
+            cr.Plugin.validate({"cuslice": {}, "image_uri": "x"})
+        task = ray.remote(num_gpus=0.25, runtime_env={"cuslice": {"limt": "1GiB"}})(filled)
+        with self.assertRaisesRegex(ray.exceptions.RuntimeEnvSetupError, "limt: no such key"):
+            self.take(task.remote())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)
