@@ -11,6 +11,8 @@ PACKAGES = "installs gigabytes of packages; tests/compat/page_test.py holds the 
 
 CLUSTER = "needs a cluster; tests/kubernetes/ validates the manifests, and runs programs with what they say"
 
+SYSTEMD = "changes this machine's services; tests/recipes/ has systemd-analyze verify read the units, and runs their commands"
+
 README = {
     "pip install ./cuslice-*.whl": RELEASE,
     "scripts/run.sh": "builds all of the product, which is what is being tested here",
@@ -32,6 +34,10 @@ NOT_RUN = {
         "podman run --device nvidia.com/gpu=0 --device cuslice/slice=0.25 IMAGE ./a.out":
             "needs a GPU and an image; tests/containers/cdi_test.py has podman run a program without either",
         "docker run --device nvidia.com/gpu=0 --device cuslice/slice=0.25 IMAGE ./a.out": "needs Docker's daemon",
+        "cp integrations/systemd/*.service /etc/systemd/system": SYSTEMD,
+        "systemctl start slice@4GiB": SYSTEMD,
+        "jupyter kernelspec install --user --name slice integrations/jupyter":
+            "needs Jupyter; tests/recipes/ starts the kernel through jupyter_client where it is there",
     },
     "docs/schedulers/kubernetes.md": {
         "cp integrations/kubernetes/install.sh integrations/kubernetes/drop-in.sh dist": RELEASE,
