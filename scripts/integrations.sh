@@ -4,6 +4,7 @@
 #
 #   scripts/integrations.sh ray             the tests of tests/ray on a cluster of Ray (750 MB of disk; some two minutes)
 #   scripts/integrations.sh ray Slices.test_a_bundle_of_a_placement_group    one of them
+#   scripts/integrations.sh ray-start       how long 100 tasks and 100 actors take to start, with cuslice and without
 #
 #   INTEGRATIONS_PRESET=dev scripts/integrations.sh ray    another build than release
 set -euo pipefail
@@ -13,8 +14,9 @@ want="ray[serve,train]==2.60.0"
 name=${1:-ray}
 case $name in
     ray) program=tests/ray/ray_test.py ;;
+    ray-start) program=tests/ray/start_times.py ;;
     *)
-        echo "integrations: there is no $name here; it is one of: ray" >&2
+        echo "integrations: there is no $name here; it is one of: ray ray-start" >&2
         exit 64
         ;;
 esac

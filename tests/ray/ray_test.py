@@ -7,9 +7,11 @@ Exits with 77 where Ray isn't installed.
 """
 
 import importlib.util
+import json
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import unittest
 
@@ -173,6 +175,22 @@ class Slices(unittest.TestCase):
         kind = ray.remote(resources={"bare": 1}, num_cpus=0, runtime_env=cr.runtime_env())(Filler)
         with self.assertRaisesRegex(ray.exceptions.ActorDiedError, "started without the plugin"):
             self.take(kind.remote().pid.remote())
+
+    def library(self, name, module):
+        if importlib.util.find_spec(module) is None:
+            self.skipTest(f"needs ray[{name}]: there is no {module}")
+        words = [sys.executable, SOURCE / "tests/ray/libraries.py", name, cluster.address]
+        done = subprocess.run(words, stdout=subprocess.PIPE, check=True)
+        answers = json.loads(done.stdout.splitlines()[-1])
+        self.assertEqual(len(answers), 2)
+        for answer in answers:
+            self.is_share(answer)
+
+    def test_replicas_of_serve_under_the_runtime_env_of_the_job(self):
+        self.library("serve", "fastapi")
+
+    def test_workers_of_train_under_the_runtime_env_of_the_job(self):
+        self.library("train", "pandas")
 
     def test_wrong_settings_are_refused_by_name(self):
         for wrong, said in (
