@@ -188,6 +188,25 @@ TEST_CASE("jobs of one group share the group's limit, which can be set while the
         "is\n");
 }
 
+TEST_CASE("programs that see the same root folder share their slice in the group @container") {
+    const Folder books;
+    const Words group{"CUSLICE_GROUP=@container", "CUSLICE_LIMIT=1GiB"};
+    auto a = in_job(books, group), b = in_job(books, group);
+    REQUIRE(a->code("retain 0") == 0);
+    REQUIRE(b->code("retain 0") == 0);
+    CHECK(a->number("total 0") == kGiB);
+    REQUIRE(a->code("fill " + bytes(16 * kMiB)) == 2);
+    CHECK(b->code("alloc y " + bytes(32 * kMiB)) == 2);
+    CHECK(held(books, *a) + held(books, *b) <= kGiB);
+    CHECK(held(books, *a) + held(books, *b) > kGiB - 64 * kMiB);
+    // It has a limit that can be changed, as any group.
+    const Outcome set =
+        run({kLaunch, "set", "--group", "@container", "--limit", "500MiB", "--fake", "1xlaptop-2g"}, outside(books));
+    CHECK(set.exit_code == 0);
+    CHECK(set.out.find(": group container-") != std::string::npos);
+    CHECK(b->number("info") == 0);
+}
+
 TEST_CASE("a process that has a limit of its own keeps to it in a group that has more") {
     const Folder books;
     const Words group{"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1200MiB", "CUSLICE_LIMIT=700MiB"};
