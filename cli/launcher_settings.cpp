@@ -50,12 +50,6 @@ Environment settle_paths(Environment environment) {
     return environment;
 }
 
-// Tests' own places belong to whoever runs them.
-SystemPlaces places_of(const Invocation& invocation) {
-    const bool genuine = std::string_view(invocation.system_file) == kSystemFile;
-    return {invocation.system_file, invocation.system_root.c_str(), genuine ? 0 : ::geteuid()};
-}
-
 cuslice_toml_parse_function* linked_parser(Reason&) { return cuslice_toml_parse; }
 
 // Kept in the list of files even if it is refused.
@@ -123,6 +117,12 @@ bool check_settings(const Settings& settings, const Installation& installation, 
 }
 
 }  // namespace
+
+// Tests' own places belong to whoever runs them.
+SystemPlaces places_of(const Invocation& invocation) {
+    const bool genuine = std::string_view(invocation.system_file) == kSystemFile;
+    return {invocation.system_file, invocation.system_root.c_str(), genuine ? 0 : ::geteuid()};
+}
 
 bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Environment& environment,
                    const SystemPlaces& system, std::vector<LookedAt>& files, ConfigError& error) {

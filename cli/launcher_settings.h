@@ -20,9 +20,12 @@ struct LookedAt {
     FileState state;
 };
 
+/// Where the machine's settings are for this invocation.
+SystemPlaces places_of(const Invocation& invocation);
+
 /// Reads flags, the outer launcher's hand-over, the environment, the file named by --config or CUSLICE_CONFIG,
-/// ./cuslice.toml, the user's and the system's file, the system's rules, and other tools' variables. Relative paths of flags and variables
-/// are taken from the current folder, here and for good: the program may go elsewhere.
+/// ./cuslice.toml, the user's and the system's file, the system's rules, and other tools' variables. Relative paths of
+/// flags and variables are taken from the current folder, here and for good: the program may go elsewhere.
 bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Environment& environment,
                    const SystemPlaces& system, std::vector<LookedAt>& files, ConfigError& error);
 /// The same for a command, which need not know what was looked at.

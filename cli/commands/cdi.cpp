@@ -94,7 +94,9 @@ Json common_edits(const Invocation& invocation, const Settings& settings, const 
     mounts.push_back(mount(installation.executable, installation.executable, "ro"));
     // Ceilings hold in containers as well.
     const std::string system(invocation.system_file), inside(kSystemFile);
-    if (::access(system.c_str(), F_OK) == 0) mounts.push_back(mount(folder_of(system), folder_of(inside), "ro"));
+    const std::string rules = folder_of(system) + "/rules.d";
+    if (::access(system.c_str(), F_OK) == 0 || ::access(rules.c_str(), F_OK) == 0)
+        mounts.push_back(mount(folder_of(system), folder_of(inside), "ro"));
     env.push_back("LD_PRELOAD=" + preload_list(installation, settings, flags));
     if (fake) env.push_back("LD_LIBRARY_PATH=" + installation.fake_folder);
     for (const std::string& line : variables_of(flags)) env.push_back(line);
@@ -128,7 +130,7 @@ bool add_device(const Invocation& invocation, const std::vector<Flag>& flags, co
     std::vector<Flag> all = flags;
     std::erase_if(all, names_device);
     all.push_back(amount);
-    if (!load_launcher(settings, all, invocation.environment, invocation.system_file, files, error)) return false;
+    if (!load_launcher(settings, all, invocation.environment, places_of(invocation), files, error)) return false;
     const std::string name = device_name(amount.value);
     const auto same = [&](const Json& device) { return device["name"] == name; };
     if (std::ranges::any_of(devices, same))
@@ -169,7 +171,7 @@ int write_cdi(const Invocation& invocation) {
     std::vector<LookedAt> files;
     std::vector<Flag> common = flags;
     std::erase_if(common, names_device);
-    if (!load_launcher(settings, common, invocation.environment, invocation.system_file, files, error) ||
+    if (!load_launcher(settings, common, invocation.environment, places_of(invocation), files, error) ||
         !check_fakes(invocation, settings, installation, error))
         return fail(error, kConfig);
     Json devices = Json::array();

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "config/handover.h"
 #include "config/load.h"
 #include "config/resolve.h"
 #include "config/rules/accounts.h"
@@ -247,6 +248,20 @@ TEST_CASE("nothing that a user sets is above a rule, and a program may have less
     CHECK(made.seen({"CUSLICE_SETTINGS=1"}) == "2147483648 by ceiling " + system + ":4:1");
     CHECK(made.seen({"CUSLICE_SETTINGS=1;system-file.0 ceiling.limit 0 7GiB ceiling%20/x:1:1"}) ==
           "2147483648 by ceiling " + system + ":4:1");
+}
+
+TEST_CASE("a rule is not handed on: each process reads it again") {
+    Made made;
+    made.rules("10.toml", "[[rule]]\nname = \"a\"\nlimit = \"4GiB\"\n");
+    const char* const lines[] = {"CUSLICE_LIMIT=6GiB", nullptr};
+    Settings settings;
+    ConfigError error;
+    const std::string system = made.folder.path() + "/system.toml";
+    REQUIRE(load_in_program(settings, lines, open_module, {system.c_str(), made.folder.path().c_str(), ::geteuid()},
+                            error));
+    std::string text(4096, '\0');
+    text.resize(write_handover(settings, text));
+    CHECK(text == "1;environment.0 limit * 6GiB CUSLICE_LIMIT");
 }
 
 TEST_CASE("without the folder of rules nothing is limited, and the module is not opened") {
