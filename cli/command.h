@@ -6,7 +6,23 @@
 
 namespace cuslice::cli {
 
-enum class Command { help, version, completion, run, demo, devices, config, ps, top, set, stats, plot, cdi, doctor, query };
+enum class Command {
+    help,
+    version,
+    completion,
+    run,
+    demo,
+    devices,
+    config,
+    ps,
+    top,
+    set,
+    stats,
+    plot,
+    cdi,
+    doctor,
+    query
+};
 
 /// A command, as it is written, and what it does in a few words.
 struct CommandName {

@@ -138,8 +138,9 @@ std::string cuslice_page(const std::string& version) {
     page += item(bold("--interval TIME"), "The time from one frame to the next\n.RB ( top ).");
     page += item(bold("--once"), "Print one frame\n.RB ( top ).");
     page += item(bold("--job NAME"), "The job, as\n.B cuslice ps\nnames it\n.RB ( set ).");
-    page += item(bold("-o OUT") + ", " + bold("--output OUT"),
-                 "The picture: a name that ends in .html, .svg or .png\n.RB ( plot );\nthe file to write\n.RB ( cdi ).");
+    page +=
+        item(bold("-o OUT") + ", " + bold("--output OUT"),
+             "The picture: a name that ends in .html, .svg or .png\n.RB ( plot );\nthe file to write\n.RB ( cdi ).");
     page += item(bold("-h") + ", " + bold("--help"), "Print help.");
     page += item(bold("-V") + ", " + bold("--version"), "Print the version.");
     return page + std::string(kEnd);

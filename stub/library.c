@@ -57,8 +57,7 @@ static void write_line(const char* text, size_t size) {
 
 void say_refused(const char* library, const char* why, bool sure) {
     static bool said;
-    static const char before[] = "cuslice: ",
-                      after[] = ", so this program gets no CUDA\n";
+    static const char before[] = "cuslice: ", after[] = ", so this program gets no CUDA\n";
     char line[1024];
     if (__atomic_exchange_n(&said, true, __ATOMIC_RELAXED) || (!sure && !is_stderr())) return;
     if (sizeof(before) + sizeof(after) + length_of(library) + length_of(why) >= sizeof(line)) library = "libcuslice.so";

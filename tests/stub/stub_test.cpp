@@ -170,8 +170,7 @@ TEST_CASE("where the library can't be had, a program that opens the driver is to
         "/proc/cuslice refuses CUDA to this program: libcuda.so.1: cannot open shared object "
         "file: No such file or directory\n";
     CHECK(outcome.out == error + error + "NVML is there\n");
-    CHECK(outcome.err == "cuslice: " + system.library() + " " + broken.why +
-                             ", so this program gets no CUDA\n");
+    CHECK(outcome.err == "cuslice: " + system.library() + " " + broken.why + ", so this program gets no CUDA\n");
 }
 
 TEST_CASE("where the library can't be had, a linked program finds no GPU from its first constructor on") {
