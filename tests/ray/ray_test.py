@@ -13,6 +13,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 if importlib.util.find_spec("ray") is None:
@@ -80,6 +81,13 @@ class Slices(unittest.TestCase):
     def take(self, future):
         return ray.get(future, timeout=120)
 
+    def ended(self, pids):
+        """What the others hold is given back when they have ended, which ray.kill() doesn't wait for."""
+        end = time.monotonic() + 120
+        while any(os.path.exists(f"/proc/{pid}") for pid in pids):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+
     def is_share(self, taken, share=0.25):
         """Full, but for a context, the headroom and a step; and never past the share."""
         self.assertLessEqual(taken[0], share * 4 * QUARTER)
@@ -104,12 +112,15 @@ class Slices(unittest.TestCase):
         self.assertEqual(answer[2:4], places[5])
         for actor in [*actors, again]:
             ray.kill(actor)
+        self.ended([one[4] for one in [*answers, answer]])
 
     def test_without_cuslice_a_quarter_takes_what_it_wants(self):
         kind = ray.remote(num_gpus=0.25, num_cpus=0)(Filler)
         actor = kind.remote()
-        self.assertGreater(self.take(actor.fill.remote())[0], 3 * QUARTER)
+        answer = self.take(actor.fill.remote())
+        self.assertGreater(answer[0], 3 * QUARTER)
         ray.kill(actor)
+        self.ended([answer[4]])
 
     def test_a_task_and_its_children_share_the_slice(self):
         def with_child(child):
@@ -159,6 +170,7 @@ class Slices(unittest.TestCase):
             self.is_share(answer, share)
         # It stands idle and keeps what it took, as Ray's workers do.
         os.kill(answer[4], signal.SIGKILL)
+        self.ended([answer[4]])
 
     def test_a_hook_of_the_users_is_called_too(self):
         def hooked():
