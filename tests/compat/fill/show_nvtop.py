@@ -34,8 +34,8 @@ def screen(command):
     os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     ended = not os.WIFSIGNALED(status)
-    drawn = re.sub(rb"\x1b\[[0-9;]*m", b"", drawn)  # colours change within words
-    text = re.sub(rb"\x1b(\[[0-9;?]*[A-Za-z]|[()][A-Z0-9]|[=>])", b" ", drawn).decode(errors="replace")
+    drawn = re.sub(rb"\x1b(\[[0-9;]*m|[()][A-Z0-9])", b"", drawn)  # colours change within words
+    text = re.sub(rb"\x1b(\[[0-9;?]*[A-Za-z]|[=>])", b" ", drawn).decode(errors="replace")
     return ended, text
 
 
