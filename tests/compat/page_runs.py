@@ -43,7 +43,7 @@ class Runner:
         """One run; of a package that uses one GPU, one for each GPU, put together."""
         if not self.package.one_gpu or len(MODES[mode][1]) == 1:
             return self.once(mode)
-        runs = [self.once(mode, CUDA_VISIBLE_DEVICES=str(gpu)) for gpu in range(len(MODES[mode][1]))]
+        runs = [self.once(mode, COMPAT_GPU=str(gpu)) for gpu in range(len(MODES[mode][1]))]
         told = [dict(line, device=gpu) if "device" in line else line
                 for gpu, run in enumerate(runs) for line in run["told"]]  # fmt: skip
         shown = [gpu for line in told for gpu in line.get("gpus", ())]

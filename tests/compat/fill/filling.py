@@ -9,11 +9,16 @@ gives all of it back, takes some again, and tells it as lines of JSON. They know
 """
 
 import gc
+import os
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from telling import MIB, first_words, tell  # noqa: E402
+
+# Of a package that uses one GPU: which of those that it is shown. Only the program itself can say so of a part of a GPU.
+if "COMPAT_GPU" in os.environ:
+    os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["COMPAT_GPU"]
 
 STEPS = (64, 8)  # MiB
 MOST = 8192  # MiB: more than any GPU of these runs has
