@@ -53,10 +53,11 @@ def fill(gpu, take, oom, give_back=gc.collect, steps=STEPS):
     kept.clear()
     gc.collect()
     give_back()
-    half = got // 2 // steps[-1] * steps[-1]
-    if half:
-        kept = [take(half * MIB)]
-        tell(device=gpu, again=half)
+    # In blocks as before: a package's own pool may be of regions that it never joins.
+    blocks = got // 2 // steps[0]
+    if blocks:
+        kept = [take(steps[0] * MIB) for _ in range(blocks)]
+        tell(device=gpu, again=blocks * steps[0])
         kept.clear()
         give_back()
 
