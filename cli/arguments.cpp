@@ -162,6 +162,32 @@ int parse_plot(const Words& rest, Arguments& arguments, ConfigError& error) {
     return rest.empty() ? usage(error, "plot", "a recording is needed: cuslice plot FILE... [-o OUT]") : 0;
 }
 
+// `cuslice install --system [--root DIR]`, and the same of uninstall.
+int parse_install(const Words& rest, Arguments& arguments, ConfigError& error) {
+    const Command command = arguments.command;
+    const std::string name(name_of(command)), usage_line = "cuslice " + name + " --system [--root DIR]";
+    bool system = false;
+    for (std::size_t i = rest.size(); i-- > 0;) {
+        const std::string& word = rest[i];
+        if (word == "-V" || word == "--version") return arguments.command = Command::version, 0;
+        if (word == "-h" || word == "--help") {
+            arguments.topic = command;
+            return arguments.command = Command::help, 0;
+        }
+        const bool together = word.starts_with("--root=");
+        if (word == "--system") {
+            system = true;
+        } else if (word == "--root" || together) {
+            if (!together && i == 0) return usage(error, word, "a value is needed after it: --root DIR");
+            arguments.root = together ? word.substr(word.find('=') + 1) : rest[--i];
+            if (arguments.root.empty()) return usage(error, "--root", "a value is needed after it: --root DIR");
+        } else {
+            return usage(error, word, "not expected here: " + usage_line);
+        }
+    }
+    return system ? 0 : usage(error, name, "--system is needed, as it changes the machine: " + usage_line);
+}
+
 bool parse_pid(const std::string& text, int& pid) {
     const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), pid);
     return failure == std::errc() && end == text.data() + text.size() && pid > 0;
@@ -284,6 +310,8 @@ bool takes(Command command, Key key) {
         case Command::set:
             return finds_folder || key == Key::group || is_amount(key);
         case Command::plot:
+        case Command::install:
+        case Command::uninstall:
             return false;
         case Command::cdi:  // not what the launcher alone does, nor what names files of this machine
             return key != Key::gpus && key != Key::wait && key != Key::no_framework_env && key != Key::record &&
@@ -315,6 +343,8 @@ int parse_arguments(const std::vector<std::string>& words, const Environment& en
     if (arguments.command == Command::help) return parse_topic(rest, environment, arguments, error);
     if (arguments.command == Command::completion) return parse_shell(rest, arguments, error);
     if (arguments.command == Command::plot) return parse_plot(rest, arguments, error);
+    if (arguments.command == Command::install || arguments.command == Command::uninstall)
+        return parse_install(rest, arguments, error);
     if (arguments.command == Command::version)
         return rest.empty() ? 0 : usage(error, rest.back(), "not expected here: cuslice version stands alone");
     if (arguments.command != Command::query) return parse_options(std::move(rest), arguments, error);

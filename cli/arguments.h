@@ -43,6 +43,8 @@ struct Arguments {
     std::string job;
     /// For cdi: the file to write; empty for stdout.
     std::string output;
+    /// For install and uninstall: the folder of an image; empty for this machine.
+    std::string root;
     /// For query: the descriptor to answer on and the question (ask_child.h).
     std::vector<std::string> query;
 };

@@ -16,6 +16,8 @@ constexpr CommandName kCommandNames[] = {
     {"plot", Command::plot, "draw recordings, as a web page, SVG or PNG"},
     {"cdi", Command::cdi, "describe slices to what runs containers (CDI)"},
     {"doctor", Command::doctor, "say what keeps a program from its slice"},
+    {"install", Command::install, "limit every program of this machine"},
+    {"uninstall", Command::uninstall, "undo that"},
     {"completion", Command::completion, "print a completion script: bash, zsh or fish"},
     {"help", Command::help, "explain a command"},
     {"version", Command::version, "print the version"},

@@ -21,6 +21,8 @@ enum class Command {
     plot,
     cdi,
     doctor,
+    install,
+    uninstall,
     query
 };
 

@@ -30,6 +30,9 @@ int show_statistics(const Invocation& invocation);
 int plot_recordings(const Invocation& invocation);
 /// Writes a CDI specification to `arguments.output`, or to stdout.
 int write_cdi(const Invocation& invocation);
+/// Puts the stub into /etc/ld.so.preload of this machine or of `arguments.root`, and takes it out again.
+int install_stub(const Invocation& invocation);
+int uninstall_stub(const Invocation& invocation);
 /// The script of `arguments.shell`.
 int print_completion(const Invocation& invocation);
 /// A command's help, or a page of the manual. `version` is the program's name and version.

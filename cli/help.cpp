@@ -20,6 +20,8 @@ Usage:
   cuslice plot FILE... [-o OUT]           draw recordings: HTML, SVG or PNG
   cuslice cdi [-o FILE] [options]         describe slices for containers
   cuslice doctor [options] [-- program]   say what keeps it from its slice
+  cuslice install --system [--root DIR]   limit every program of a machine
+  cuslice uninstall --system              undo that
   cuslice completion bash|zsh|fish        print a script for this shell
   cuslice help [COMMAND]                  print this text, or a command's
   cuslice version
@@ -229,6 +231,40 @@ Examples:
   cuslice doctor --json --fake 1xh200
 )";
 
+constexpr std::string_view kInstall = R"(Usage: cuslice install --system [--root DIR]
+
+For administrators: puts a stub into /etc/ld.so.preload, so that every program
+of this machine that comes to CUDA is under the limits of the system's file
+/etc/cuslice/cuslice.toml, whatever its environment. Other programs get
+nothing. The stub is copied to /usr/lib/cuslice-system, with a link to this
+installation beside it, and tried with /bin/true before the file is changed;
+if /bin/true does not run afterwards, the file is put back.
+
+Examples:
+  cuslice install --system
+  cuslice install --system --root /srv/image
+)";
+
+constexpr std::string_view kUninstall = R"(Usage: cuslice uninstall --system [--root DIR]
+
+Takes what cuslice install --system has put there out of /etc/ld.so.preload,
+and then the files away. Programs that run keep what they have.
+
+Examples:
+  cuslice uninstall --system
+)";
+
+constexpr std::string_view kInstallOptions = R"(
+Options:
+  --system
+      change the machine; without it, nothing is done
+  --root DIR
+      an image's files, instead of this machine's (default: /)
+
+Exit codes: 0; 64 invalid command line; 69 it can't be done, and all is as it
+was; 78 this installation, or that in DIR, is not whole.
+)";
+
 constexpr std::string_view kValues = R"(
 A size needs a unit, in upper or lower case: KiB MiB GiB TiB (K or Ki means
 KiB, and so on; KB MB GB TB are powers of 1000). A fraction is above 0 and at
@@ -325,6 +361,10 @@ std::string help_text(Command topic) {
         case Command::cdi:
             text.append(kCdi).append(options_text(topic)).append(kCdiOptions);
             return text.append(kValues).append(kExitCdi);
+        case Command::install:
+            return text.append(kInstall).append(kInstallOptions);
+        case Command::uninstall:
+            return text.append(kUninstall).append(kInstallOptions);
         case Command::doctor:
             text.append(kDoctor).append(options_text(topic)).append("  --json\n      print JSON\n");
             return text.append(kValues).append(kExitDoctor);

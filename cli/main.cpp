@@ -47,6 +47,10 @@ int run(int count, char** words) {
             return plot_recordings(invocation);
         case Command::cdi:
             return write_cdi(invocation);
+        case Command::install:
+            return install_stub(invocation);
+        case Command::uninstall:
+            return uninstall_stub(invocation);
         case Command::doctor:
             return examine(invocation);
         case Command::query:

@@ -73,6 +73,10 @@ constexpr OwnOption kOwnOptions[] = {
     {Command::top, "json", "", "print JSON"},
     {Command::set, "job", "NAME", "the job, as cuslice ps names it"},
     {Command::cdi, "output", "FILE", "the file to write", true},
+    {Command::install, "system", "", "change the machine"},
+    {Command::install, "root", "DIR", "an image's files", true},
+    {Command::uninstall, "system", "", "change the machine"},
+    {Command::uninstall, "root", "DIR", "an image's files", true},
     {Command::plot, "output", "OUT", "the picture: OUT.html, OUT.svg or OUT.png", true},
 };
 
@@ -103,7 +107,7 @@ std::string bash_options(Command command) {
 }
 
 std::string bash() {
-    std::string with_value = "--job | --interval | --output | -o", values, options;
+    std::string with_value = "--job | --interval | --output | -o | --root", values, options;
     for (const KeyTraits& traits : all_keys()) {
         const std::string name = "--" + std::string(traits.name);
         const Values values_here = values_of(traits.key);
@@ -165,7 +169,7 @@ _cuslice() {
     fi
     case $before in
         --job | --interval) return ;;
-        --output | -o) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --output | -o | --root) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$word")); return ;;
 )" + values +
            R"(    esac
     case $command in

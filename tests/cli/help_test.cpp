@@ -75,7 +75,8 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
         CHECK(outcome.out.empty());
     };
     const std::string commands =
-        "there are run, demo, devices, config, ps, top, set, stats, plot, cdi, doctor, completion, help and version; "
+        "there are run, demo, devices, config, ps, top, set, stats, plot, cdi, doctor, install, uninstall, completion, "
+        "help and version; "
         "cuslice --help explains them";
     usage({}, "no command: " + commands);
     usage({"begin"}, "begin: no such command; " + commands + "; a program needs run: cuslice run -- program args");

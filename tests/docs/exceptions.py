@@ -5,6 +5,7 @@ WHERE_THERE_IS_ONE = ("man", "bwrap", "runtime_fill_static")
 
 RELEASE = "needs a release's files, which take minutes to build; scripts/release_check.sh installs and removes them"
 ROOT = "changes this machine's packages; scripts/release_check.sh does it in a root of its own"
+SYSTEM = "changes this machine, or an image; tests/stub/ does it in roots of its own"
 PLOT = "needs vl-convert-python, a download of 30 MB; tests/plot/ draws the same where it is there"
 PYTEST = "needs pytest and a folder with tests; tests/python/ runs both with the plugin"
 PACKAGES = "installs gigabytes of packages; tests/compat/page_test.py holds the page against the runs that were made"
@@ -24,6 +25,8 @@ NOT_RUN = {
     "README.md": README,
     "README.zh-CN.md": README,
     "docs/administrators.md": {
+        "cuslice install --system": SYSTEM,
+        "cuslice install --system --root /srv/image": SYSTEM,
         "docker run --gpus all -v /opt/cuslice:/opt/cuslice:ro -v /dev/shm/cuslice:/dev/shm/cuslice "
         "-e LD_PRELOAD=/opt/cuslice/lib/cuslice/libcuslice.so -e CUSLICE_LIMIT=4GiB IMAGE ./a.out":
             "needs Docker's daemon, an image and a GPU; tests/containers/ tries the same with runc and bwrap",
@@ -52,6 +55,9 @@ NOT_RUN = {
         "cuslice plot trace.csv -o memory.html": PLOT,
         "cuslice plot trace.csv": PLOT,
         "cuslice plot trace.csv trace.csv.* -o memory.svg": PLOT,
+    },
+    "docs/performance.md": {
+        "python3 tests/bench/stub.py build/dev": "a measurement, of half a minute",
     },
     "docs/python.md": {
         "pytest --fake-gpus 4xh200": PYTEST,

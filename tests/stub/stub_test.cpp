@@ -100,6 +100,20 @@ TEST_CASE("a linked program sees nothing of having been started once more") {
     CHECK(with.substr(with.find("name ")) == without.substr(without.find("name ")));
 }
 
+TEST_CASE("a script whose interpreter is linked to the driver keeps its name and its words") {
+    const System system;
+    const Folder books;
+    if (!system.possible()) return;
+    system.write("script-of-mine", "#!" + kLinked + "lazy option\n");
+    fs::permissions(system.at("script-of-mine"), fs::perms(0755));
+    const Outcome outcome = run(system.command({system.at("script-of-mine"), "one"}), limited(books));
+    CAPTURE(outcome.out, outcome.err);
+    CHECK(says(outcome, "main 0 1024"));
+    CHECK(says(outcome, "name script-of-mine"));
+    const std::string words = "word option\nword " + system.at("script-of-mine") + "\nword one\n";
+    CHECK(outcome.out.find(words) != std::string::npos);
+}
+
 TEST_CASE("a linked program that the loader was asked to run keeps its words") {
     const System system;
     const Folder books;
