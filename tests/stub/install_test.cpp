@@ -100,7 +100,8 @@ TEST_CASE("install --system puts the stub into a root, and uninstall leaves it a
 }
 
 TEST_CASE("a stub that the loader can't take is not installed, and all is as it was") {
-    const std::string what = GENERATE("a text", "no library", "no true", "a list that is a link", "broken list");
+    const std::string what = GENERATE("a text", "no library", "no true", "a list that is a link", "broken list",
+                                      "no place for the list", "no program runs with the list");
     CAPTURE(what);
     const Root root;
     if (!root.possible()) return;
@@ -112,6 +113,11 @@ TEST_CASE("a stub that the loader can't take is not installed, and all is as it 
     if (what == "no true") fs::remove(root.at("bin/true"));
     if (what == "a list that is a link") fs::create_symlink("other", root.list());
     if (what == "broken list") root.write("etc/ld.so.preload", "/not/there.so\n");
+    if (what == "no place for the list") fs::create_directory(root.at("etc/ld.so.preload.cuslice-new"));
+    if (what == "no program runs with the list") {
+        fs::remove(root.at("bin/true"));
+        fs::copy_file(CUSLICE_TEST_PICKY_TRUE, root.at("bin/true"));
+    }
     const Words files = root.files();
     const Outcome outcome = root.cuslice({"install", "--system"});
     CAPTURE(outcome.err);
