@@ -56,9 +56,6 @@ NOT_RUN = {
         "cuslice plot trace.csv": PLOT,
         "cuslice plot trace.csv trace.csv.* -o memory.svg": PLOT,
     },
-    "docs/performance.md": {
-        "python3 tests/bench/stub.py build/dev": "a measurement, of half a minute",
-    },
     "docs/python.md": {
         "pytest --fake-gpus 4xh200": PYTEST,
         "pytest --fake-gpus 2xa100-40g,1xt4 -n 8": PYTEST,
