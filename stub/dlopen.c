@@ -48,6 +48,7 @@ static dlopen_function enter(dlopen_function next) {
 __attribute__((visibility("hidden"))) struct destination cuslice_stub_destination(const char* name, int flags) {
     const dlopen_function own = __atomic_load_n(&entered, __ATOMIC_ACQUIRE), next = find_next_dlopen();
     const char* const file = name ? last_component(name) : "";
+    (void)cuslice_stub_keeps;
     if (own) return (struct destination){own, name};
     if (name && wants_none(name)) __atomic_store_n(&entered, next, __ATOMIC_RELEASE);
     if (cuslice_marker || (flags & RTLD_NOLOAD) || !brings_driver(file)) return (struct destination){next, name};

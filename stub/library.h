@@ -10,6 +10,9 @@
 #define CUSLICE_ENTRANCE cuslice_enter_1
 #define CUSLICE_ENTRANCE_NAME "cuslice_enter_1"
 
+/// Whose address the loader asks linked.c for. dlopen.c looks at it, so that no linker takes linked.c for unused.
+extern __attribute__((visibility("hidden"))) void (*const volatile cuslice_stub_keeps)(void);
+
 /// Null for a file that is there whole and for this machine; else what is wrong with it. The loader maps a file that
 /// was cut short, and the program ends by a SIGBUS.
 const char* library_fault(const char* path);

@@ -187,4 +187,4 @@ static void (*asked_by_loader(void))(void) {
     return nothing;
 }
 __attribute__((visibility("hidden"))) void cuslice_stub_start(void) __attribute__((ifunc("asked_by_loader")));
-__attribute__((visibility("hidden"), used)) void (*const volatile cuslice_stub_keeps)(void) = cuslice_stub_start;
+void (*const volatile cuslice_stub_keeps)(void) = cuslice_stub_start;

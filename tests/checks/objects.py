@@ -122,7 +122,7 @@ def main():
     expect(max(versions(stub)) <= NEWEST, f"{stub.name}: needs GLIBC_{versions(stub)}")
     weak = {"cuInit", "nvmlInit_v2", "cuslice_marker", "cuslice_enter_1", "__libc_stack_end"}
     needs = {line.split()[-1].split("@")[0]: line.split()[-2] for line in run("nm", "-D", "--undefined-only", stub).splitlines()}
-    expect({name for name, kind in needs.items() if kind == "w"} == weak and set(needs) - weak == {"dl_iterate_phdr"},
+    expect({name for name, kind in needs.items() if kind in "wv"} == weak and set(needs) - weak == {"dl_iterate_phdr"},
            f"{stub.name}: needs {needs}")
 
     # The runtime shim and its facades: their names are the runtime's, and no SONAME is.
