@@ -225,6 +225,21 @@ TEST_CASE("a program with more rights than its user gets no GPU if it is linked 
     CHECK(outcome.err.find("comes into no program that has more rights than its user") != std::string::npos);
 }
 
+TEST_CASE("a program with more rights than its user that opens the driver heeds the system's file alone") {
+    const System system;
+    const Folder books;
+    if (!system.possible()) return;
+    if (geteuid() != 0) return skip("only root can make a set-user-ID program of another user's");
+    system.write("etc/cuslice/cuslice.toml", "[ceiling]\nlimit = \"640MiB\"\n");
+    const std::string program = system.at("set-user-id");
+    fs::copy_file(kGuests + "/guest", program);
+    const std::string script = "chmod 4755 " + program + " && echo 'init\ntotal 0' | setpriv --reuid 60001 " +
+                               "--regid 60001 --clear-groups " + program + " dlopen=" + kFakeDriver;
+    const Outcome outcome = run(system.command({"/bin/sh", "-c", script}), limited(books, {"CUSLICE_LIMIT=1MiB"}));
+    CAPTURE(outcome.out, outcome.err);
+    CHECK(says(outcome, "0 " + std::to_string(640 * kMiB)));
+}
+
 TEST_CASE("whatever the stub or the library is, programs without CUDA run as ever") {
     const System system;
     if (!system.possible()) return;
