@@ -9,6 +9,8 @@
 #   scripts/setup.sh
 #   scripts/setup.sh tests    with what tests of containers, of the pytest plugin and of the GitHub action want, which are
 #                             skipped where it can't be had
+#   scripts/setup.sh slurm    with Slurm and munge, for the tests of the plugin; where systemd runs, munge's service is
+#                             started too
 #   scripts/setup.sh browser  with what tests of cuslice plot want (some 400 MB), and are skipped without
 #   scripts/setup.sh aarch64  with what scripts/test_aarch64.sh builds and runs with
 #   scripts/setup.sh checks   with clang, clang-format and clang-tidy, without which continuous integration fails
@@ -27,6 +29,7 @@ libraries="libc6-dev:dlfcn.h libtomlplusplus-dev:toml++/toml.h nlohmann-json3-de
 # Programs that only tests use.
 wanted=""
 [ "${1:-}" != tests ] || wanted="bwrap:bubblewrap runc:runc podman:podman"
+[ "${1:-}" != slurm ] || wanted="slurmctld:slurmctld slurmd:slurmd srun:slurm-client munged:munge ip:iproute2"
 [ "${1:-}" != browser ] || wanted="chromium:chromium"
 # pytest, for the plugin, and what reads workflows, in an environment of their own.
 pytest=""
@@ -146,6 +149,7 @@ extra=()
 for pair in $wanted; do
     PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || extra+=("${pair#*:}")
 done
+[ "${1:-}" != slurm ] || [ -e /usr/include/slurm/spank.h ] || extra+=(libslurm-dev)
 if [ ${#extra[@]} -ne 0 ]; then
     get=(env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
     [ "$(id -u)" -eq 0 ] || get=(sudo -n "${get[@]}")

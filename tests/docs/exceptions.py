@@ -7,6 +7,7 @@ RELEASE = "needs a release's files, which take minutes to build; scripts/release
 ROOT = "changes this machine's packages; scripts/release_check.sh does it in a root of its own"
 SYSTEM = "changes this machine, or an image; tests/stub/ does it in roots of its own"
 PLOT = "needs vl-convert-python, a download of 30 MB; tests/plot/ draws the same where it is there"
+SLURM = "needs Slurm's daemons; tests/slurm/ runs them, with jobs like this one"
 PYTEST = "needs pytest and a folder with tests; tests/python/ runs both with the plugin"
 PACKAGES = "installs gigabytes of packages; tests/compat/page_test.py holds the page against the runs that were made"
 
@@ -55,6 +56,18 @@ NOT_RUN = {
         "cuslice plot trace.csv -o memory.html": PLOT,
         "cuslice plot trace.csv": PLOT,
         "cuslice plot trace.csv trace.csv.* -o memory.svg": PLOT,
+    },
+    "docs/schedulers/slurm.md": {
+        "mkdir -p /opt/cuslice/lib/cuslice/slurm": "the build makes the plugin where Slurm's headers are",
+        "gcc -std=gnu11 -O2 -shared -fPIC -o /opt/cuslice/lib/cuslice/slurm/cuslice.so integrations/slurm/cuslice.c -ldl":
+            "needs Slurm's headers; tests/slurm/ does it where they are",
+        "srun --gres=shard:1 ./a.out": SLURM,
+        "sbatch --gres=shard:2 script.sh": SLURM,
+        "salloc --gres=shard:1 srun ./a.out": SLURM,
+        "srun --cuslice-limit=4GiB ./a.out": SLURM,
+        "srun --gres=shard:2 --cuslice-fraction=0.25 ./a.out": SLURM,
+        "sbatch --gres=shard:1 --cuslice-split=2 script.sh": SLURM,
+        "srun --cuslice-limit=4 ./a.out": SLURM,
     },
     "docs/python.md": {
         "pytest --fake-gpus 4xh200": PYTEST,

@@ -1,0 +1,379 @@
+/// A SPANK plugin: puts the tasks of a Slurm job into one slice of each GPU, on each node.
+///
+/// The slice is what gres/shard gave the job, or what --cuslice-limit, --cuslice-fraction or --cuslice-split ask for;
+/// with both it is the smaller one. A job with neither is left as it is. docs/schedulers/slurm.md describes options and
+/// arguments.
+///
+/// srun, sbatch and salloc check the options, slurmstepd sets the variables, as the user, between fork and exec of each
+/// task. All of it runs on the one thread of these processes that calls plugins; nothing here is thread-safe, and needs
+/// not.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <slurm/spank.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+SPANK_PLUGIN(cuslice, 1)
+
+enum {
+    kText = 256,       // bytes of an option's value
+    kPath = 4096,      // bytes of a path
+    kList = 16 * 1024  // bytes of LD_PRELOAD
+};
+#define MOST_PARTS 64
+static const uint64_t kSmallestPart = 64ull << 20;  // bytes, as --split has it
+static const uint64_t kWhole = 1000000000;          // fractions are counted in parts of it, as the library counts them
+
+// Options as they were given; an empty one was not.
+static char limit_text[kText], fraction_text[kText], split_text[kText];
+// Arguments in plugstack.conf. 0: not given.
+static uint64_t shards_per_gpu, gpu_memory;
+static char library[kPath];
+
+// ---- values ---------------------------------------------------------------------------------------------------------
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Bytes, or 0 with a reason: as `limit` in cuslice.toml, for all GPUs alike.
+static uint64_t parse_size(const char* text, const char** why) {
+    static const char* const kUnits[] = {"K", "M", "G", "T"};
+    __extension__ typedef unsigned __int128 Wide;
+    Wide number = 0, parts = 1;
+    int digits = 0, decimals = 0;
+    const char* at = text;
+    for (; is_digit(*at); at++, digits++) {
+        if (number <= UINT64_MAX) number = number * 10 + (unsigned)(*at - '0');
+    }
+    if (*at == '.')
+        for (at++; is_digit(*at); at++, decimals++) {
+            if (decimals >= 9 || number > UINT64_MAX) continue;
+            number = number * 10 + (unsigned)(*at - '0');
+            parts *= 10;
+        }
+    *why = "a size is needed, a number and its unit, as 4GiB";
+    if (digits + decimals == 0 || (at[-1] == '.')) return 0;
+    *why = "at most 9 digits after the point";
+    if (decimals > 9) return 0;
+    *why = "a size needs its unit, as 4GiB or 4096MiB";
+    if (!*at) return 0;
+    Wide unit = 1;
+    bool known = false;
+    for (unsigned i = 0; i < sizeof kUnits / sizeof kUnits[0] && !known; i++) {
+        const bool decimal = strlen(at) == 2 && (at[1] == 'b' || at[1] == 'B');
+        unit *= decimal ? 1000 : 1024;
+        known = !strncasecmp(at, kUnits[i], 1) &&
+                (!at[1] || decimal || !strcasecmp(at + 1, "i") || !strcasecmp(at + 1, "ib"));
+    }
+    *why = "not a unit of size: use KiB, MiB, GiB or TiB (KB, MB, GB, TB are powers of 1000)";
+    if (!known) return 0;
+    *why = "more bytes than 64 bits can count";
+    if (number > UINT64_MAX) return 0;
+    number = number * unit / parts;
+    if (number > UINT64_MAX) return 0;
+    *why = "0 leaves no memory";
+    return (uint64_t)number;
+}
+
+// Parts of kWhole, or 0 with a reason: above 0 and at most 1, or a percentage.
+static uint64_t parse_fraction(const char* text, const char** why) {
+    const size_t length = strlen(text);
+    const bool percent = length && text[length - 1] == '%';
+    uint64_t step = percent ? kWhole / 100 : kWhole, whole = 0, parts = 0;
+    int digits = 0, decimals = 0;
+    bool dropped = false;
+    const char* at = text;
+    for (; is_digit(*at); at++, digits++)
+        if (whole < kWhole) whole = whole * 10 + (unsigned)(*at - '0');
+    if (*at == '.')
+        for (at++; is_digit(*at); at++, decimals++) {
+            step /= 10;
+            parts += (unsigned)(*at - '0') * step;
+            dropped = dropped || (!step && *at != '0');
+        }
+    *why = "a fraction is a number above 0 and at most 1, as 0.25, or a percentage, as 25%";
+    if (digits + decimals == 0 || at[-1] == '.' || at != text + length - percent) return 0;
+    *why = percent ? "more than the whole GPU: at most 100%" : "more than the whole GPU: at most 1";
+    if (whole >= kWhole) return 0;
+    parts += whole * (percent ? kWhole / 100 : kWhole);
+    if (parts > kWhole || (parts == kWhole && dropped)) return 0;
+    *why = "0 leaves no memory: above 0 and at most 1";
+    return parts;
+}
+
+// A number of equal parts, or sizes with pluses, of which one may be `rest`. Places and priorities are left to
+// CUSLICE_SPLIT itself.
+static bool parse_split(const char* text, const char** why) {
+    if (*text && strspn(text, "0123456789") == strlen(text)) {
+        *why = "a number of equal parts is from 1 to 64; a size needs its unit, as 1GiB";
+        const unsigned long parts = strtoul(text, NULL, 10);
+        return strlen(text) < 4 && parts >= 1 && parts <= MOST_PARTS;
+    }
+    char copy[kText], *more = copy;
+    snprintf(copy, sizeof copy, "%s", text);
+    unsigned count = 0, rests = 0;
+    for (char* part; (part = strsep(&more, "+"));) {
+        *why = "more than 64 parts";
+        if (++count > MOST_PARTS) return false;
+        if (!strcmp(part, "rest")) {
+            *why = "rest is there twice: one part can have what the others leave";
+            if (++rests > 1) return false;
+            continue;
+        }
+        const char* unit = NULL;
+        const uint64_t bytes = parse_size(part, &unit);
+        *why = "a number of equal parts is needed, as 4, or sizes, as 1GiB+2GiB or 1GiB+rest";
+        if (!bytes) return false;
+        *why = "a part has at least 64MiB";
+        if (bytes < kSmallestPart) return false;
+    }
+    return true;
+}
+
+// ---- options --------------------------------------------------------------------------------------------------------
+
+enum { kLimit = 1, kFraction, kSplit };
+
+static int refuse(const char* option, const char* value, const char* why) {
+    slurm_error("cuslice: --cuslice-%s: %s: %s", option, value, why);
+    return -1;
+}
+
+// Called by srun, sbatch and salloc with what their user wrote, and by slurmstepd with what they have checked.
+static int take_option(int which, const char* value, int remote) {
+    (void)remote;
+    const char* why = "at most 255 bytes";
+    const char* const name = which == kLimit ? "limit" : which == kFraction ? "fraction" : "split";
+    char* const text = which == kLimit ? limit_text : which == kFraction ? fraction_text : split_text;
+    if (!value) value = "";
+    if (strlen(value) >= kText) return refuse(name, value, why);
+    const bool good = which == kLimit      ? parse_size(value, &why) != 0
+                      : which == kFraction ? parse_fraction(value, &why) != 0
+                                           : parse_split(value, &why);
+    if (!good) return refuse(name, value, why);
+    snprintf(text, kText, "%s", value);
+    if (*limit_text && *fraction_text)
+        return refuse(name, value,
+                      which == kLimit
+                          ? "--cuslice-fraction answers the same question; a job's options hold in its steps"
+                          : "--cuslice-limit answers the same question; a job's options hold in its steps");
+    return 0;
+}
+
+// Registered one by one: sbatch and salloc don't look at a table that is called spank_options.
+static struct spank_option options[] = {
+    {"cuslice-limit", "SIZE", "most memory of each GPU for the job on a node: 4GiB", 1, kLimit, take_option},
+    {"cuslice-fraction", "F", "the same as a part of each GPU: 0.25 or 25%", 1, kFraction, take_option},
+    {"cuslice-split", "PARTS", "show each GPU as several: 4, or 1GiB+rest", 1, kSplit, take_option}};
+
+// ---- arguments ------------------------------------------------------------------------------------------------------
+
+// The library lies beside the folder that this file is in, unless library= says where.
+static void find_library(void) {
+    Dl_info self;
+    if (*library || !dladdr((void*)options, &self) || !self.dli_fname) return;
+    char path[kPath];
+    snprintf(path, sizeof path, "%s", self.dli_fname);
+    for (int up = 0; up < 2; up++) {
+        char* const slash = strrchr(path, '/');
+        if (!slash) return;
+        *slash = '\0';
+    }
+    snprintf(library, sizeof library, "%.4000s/libcuslice.so", path);
+}
+
+static int wrong_argument(const char* argument, const char* why) {
+    slurm_error("cuslice: plugstack.conf: %s: %s", argument, why);
+    return -1;
+}
+
+/// Reads the arguments and makes the options known. A wrong one is an error of srun, sbatch, salloc and of each step
+/// where plugstack.conf says `required`.
+int slurm_spank_init(spank_t spank, int count, char* arguments[]) {
+    const spank_context_t context = spank_context();
+    if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR && context != S_CTX_REMOTE) return 0;
+    for (int i = 0; i < count; i++) {
+        const char* const argument = arguments[i];
+        const char* const value = strchr(argument, '=') ? strchr(argument, '=') + 1 : "";
+        const char* why = NULL;
+        if (!strncmp(argument, "library=", 8)) {
+            // What the loader would take for several, or not as a path.
+            if (*value != '/' || strpbrk(value, ": \t$") || strlen(value) >= kPath)
+                return wrong_argument(argument, "an absolute path is needed, without spaces, colons and dollar signs");
+            snprintf(library, sizeof library, "%s", value);
+        } else if (!strncmp(argument, "shards_per_gpu=", 15)) {
+            char* end = NULL;
+            shards_per_gpu = is_digit(*value) ? strtoul(value, &end, 10) : 0;
+            if (!shards_per_gpu || *end || shards_per_gpu > 100000)
+                return wrong_argument(argument, "a number from 1 is needed, the shards of one GPU in gres.conf");
+        } else if (!strncmp(argument, "gpu_memory=", 11)) {
+            gpu_memory = parse_size(value, &why);
+            if (!gpu_memory) return wrong_argument(argument, why);
+        } else {
+            return wrong_argument(argument, "no such argument; there are library=, shards_per_gpu= and gpu_memory=");
+        }
+    }
+    find_library();
+    for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (spank_option_register(spank, &options[i]) != ESPANK_SUCCESS) return -1;
+    return 0;
+}
+
+// ---- the task's environment -----------------------------------------------------------------------------------------
+
+static bool get(spank_t spank, const char* name, char* value, int size) {
+    return spank_getenv(spank, name, value, size) == ESPANK_SUCCESS;
+}
+
+// `path` in front of `list`, in which it isn't twice. False if there is no room for it.
+static bool put_in_front(char* list, size_t size, const char* path) {
+    char result[kList], old[kList], *more = old;
+    snprintf(old, sizeof old, "%s", list);
+    size_t used = (size_t)snprintf(result, sizeof result, "%s", path);
+    for (char* entry; used < sizeof result && (entry = strsep(&more, ": "));)
+        if (*entry && strcmp(entry, path) != 0)
+            used += (size_t)snprintf(result + used, sizeof result - used, ":%s", entry);
+    return used < sizeof result && (size_t)snprintf(list, size, "%s", result) < size;
+}
+
+// What this job got of each GPU, in parts of kWhole, 0 where it has no shards. Slurm sets the variable for each step,
+// and takes it out where the step has none. Of several GPUs it doesn't say how many shards each one gave: then it
+// counts what each gave at least. False, with a line, where that can't be told.
+static bool read_shards(spank_t spank, uint64_t* parts) {
+    char text[32], gpus_text[32];
+    *parts = 0;
+    if (!get(spank, "SLURM_SHARDS_ON_NODE", text, sizeof text)) return true;
+    const uint64_t shards = strtoul(text, NULL, 10);
+    if (!shards_per_gpu || !shards) {
+        slurm_error(
+            "cuslice: the job has %s shards here, and plugstack.conf doesn't say how many a GPU has: "
+            "shards_per_gpu=; the task is not started",
+            text);
+        return false;
+    }
+    uint64_t gpus = get(spank, "SLURM_GPUS_ON_NODE", gpus_text, sizeof gpus_text) ? strtoul(gpus_text, NULL, 10) : 1;
+    if (!gpus) gpus = 1;
+    const uint64_t elsewhere = (gpus - 1) * shards_per_gpu;
+    uint64_t here = shards > elsewhere ? shards - elsewhere : 1;
+    if (here > shards_per_gpu) here = shards_per_gpu;
+    *parts = here * kWhole / shards_per_gpu;
+    return true;
+}
+
+// The smaller one of shards and options as what CUSLICE_LIMIT or CUSLICE_FRACTION takes. `first`: the node's first
+// task, which says what is not as it was asked for.
+static bool choose_amount(uint64_t shard, bool first, char* limit, char* fraction) {
+    const char* why = NULL;
+    uint64_t parts = shard;
+    if (*limit_text && shard && !gpu_memory) {
+        slurm_error(
+            "cuslice: --cuslice-limit=%s: with shards it needs gpu_memory= in plugstack.conf; "
+            "--cuslice-fraction doesn't; the task is not started",
+            limit_text);
+        return false;
+    }
+    if (*limit_text) {
+        __extension__ typedef unsigned __int128 Wide;
+        if (!shard || parse_size(limit_text, &why) <= (Wide)gpu_memory * shard / kWhole) {
+            snprintf(limit, kText, "%s", limit_text);
+            return true;
+        }
+        if (first) slurm_spank_log("cuslice: --cuslice-limit=%s is more than the job's shards, which hold", limit_text);
+    } else if (*fraction_text) {
+        parts = parse_fraction(fraction_text, &why);
+        if (shard && parts > shard) {
+            if (first)
+                slurm_spank_log("cuslice: --cuslice-fraction=%s is more than the job's shards, which hold",
+                                fraction_text);
+            parts = shard;
+        }
+    }
+    if (parts == kWhole)
+        snprintf(fraction, kText, "1");
+    else if (parts)
+        snprintf(fraction, kText, "0.%09llu", (unsigned long long)parts);
+    return true;
+}
+
+static void set_or_remove(spank_t spank, const char* name, const char* value) {
+    if (*value)
+        spank_setenv(spank, name, value, 1);
+    else
+        spank_unsetenv(spank, name);
+}
+
+// A job that was submitted inside another job has that one's variables in its environment, where it should have none.
+static void forget_other_job(spank_t spank, const char* job) {
+    static const char* const kOurs[] = {"CUSLICE_JOB", "CUSLICE_LIMIT", "CUSLICE_FRACTION", "CUSLICE_SPLIT"};
+    char there[kList];
+    if (!get(spank, "CUSLICE_JOB", there, sizeof there) || strncmp(there, "slurm-", 6) != 0 || !strcmp(there, job))
+        return;
+    for (unsigned i = 0; i < sizeof kOurs / sizeof kOurs[0]; i++) spank_unsetenv(spank, kOurs[i]);
+}
+
+// Where GPUs are split, CUDA_VISIBLE_DEVICES would choose among parts: Slurm's choice among GPUs is told otherwise.
+static void move_visible(spank_t spank) {
+    char visible[kList];
+    if (!get(spank, "CUDA_VISIBLE_DEVICES", visible, sizeof visible)) return;
+    spank_setenv(spank, "CUSLICE_GPUS", visible, 1);
+    spank_unsetenv(spank, "CUDA_VISIBLE_DEVICES");
+}
+
+static bool is_there(const char* path) {
+    if (access(path, R_OK) == 0) return true;
+    slurm_error("cuslice: %s: %s; the task is not started", path, strerror(errno));
+    return false;
+}
+
+static bool preload(spank_t spank) {
+    char list[kList] = "", runtime[kPath + 32];
+    if (!is_there(library)) return false;
+    const spank_err_t found = spank_getenv(spank, "LD_PRELOAD", list, sizeof list);
+    bool done = found == ESPANK_SUCCESS || found == ESPANK_ENV_NOEXIST;
+    if (done && *split_text) {  // it shows parts to programs on the CUDA runtime
+        const char* const slash = strrchr(library, '/');
+        snprintf(runtime, sizeof runtime, "%.*s/libcuslice-runtime.so", (int)(slash - library), library);
+        if (!is_there(runtime)) return false;
+        done = put_in_front(list, sizeof list, runtime);
+    }
+    done = done && put_in_front(list, sizeof list, library) &&
+           spank_setenv(spank, "LD_PRELOAD", list, 1) == ESPANK_SUCCESS;
+    if (!done) slurm_error("cuslice: LD_PRELOAD can't be set: it is too long; the task is not started");
+    return done;
+}
+
+/// Puts the task into the job's slice. -1 where that can't be done: slurmstepd doesn't start it, where plugstack.conf
+/// says `required`.
+int slurm_spank_task_init(spank_t spank, int count, char* arguments[]) {
+    (void)count, (void)arguments;
+    char job[32], limit[kText] = "", fraction[kText] = "";
+    uint32_t id = 0;
+    int task = 0;
+    uint64_t shard = 0;
+    if (spank_get_item(spank, S_JOB_ID, &id) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_TASK_ID, &task) != ESPANK_SUCCESS) {
+        slurm_error("cuslice: Slurm doesn't say which job and task this is; it is not started");
+        return -1;
+    }
+    snprintf(job, sizeof job, "slurm-%u", id);
+    forget_other_job(spank, job);
+    if (!read_shards(spank, &shard)) return -1;
+    if (!shard && !*limit_text && !*fraction_text && !*split_text) return 0;
+    if (!choose_amount(shard, task == 0, limit, fraction) || !preload(spank)) return -1;
+    spank_setenv(spank, "CUSLICE_JOB", job, 1);
+    set_or_remove(spank, "CUSLICE_LIMIT", limit);
+    set_or_remove(spank, "CUSLICE_FRACTION", fraction);
+    if (*split_text) {
+        spank_setenv(spank, "CUSLICE_SPLIT", split_text, 1);
+        move_visible(spank);
+    }
+    // What a launcher around srun has read stands above variables, and its GPUs are another node's.
+    spank_unsetenv(spank, "CUSLICE_SETTINGS");
+    spank_unsetenv(spank, "CUSLICE_VISIBLE_DEVICES");
+    return 0;
+}

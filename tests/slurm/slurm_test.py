@@ -1,0 +1,421 @@
+#!/usr/bin/env python3
+"""Jobs in slices, under a Slurm of two nodes on this machine:  slurm_test.py BUILD PLUGIN GUEST [test...]
+
+Debian's slurmctld, two slurmd and munged run in mount, pid, network, IPC and UTS namespaces of their own, as root, with
+all their files in a temporary folder; nothing of the machine's own Slurm is read or written. Each node has a /dev/shm of
+its own, and so a fake GPU and ledgers of its own. 77, skipped, where something of it is missing (as root:
+scripts/setup.sh slurm).
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BUILD, PLUGIN, GUEST = (pathlib.Path(word).absolute() for word in sys.argv[1:4])
+SOURCE = pathlib.Path(__file__).absolute().parents[2]
+TOOLS = ("slurmctld", "slurmd", "srun", "sbatch", "salloc", "scancel", "sinfo", "munged", "unshare", "ip", "mount")
+NAMESPACES = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--net", "--ipc", "--uts", "--kill-child"]
+INSIDE = "CUSLICE_TEST_SLURM"  # the folder, in the process that is in the namespaces
+GPU = "1xt4"
+MEMORY = 15843721216  # bytes, of a fake T4
+MIB = 1 << 20
+PATIENCE = 60  # seconds for what takes one or two
+
+
+def skip(why):
+    print("SKIPPED:", why)
+    sys.exit(77)
+
+
+def outside():
+    """Starts this program again in namespaces, or says why it can't."""
+    os.environ["PATH"] += ":/usr/sbin:/sbin"
+    if os.geteuid() != 0:
+        skip("Slurm's daemons are started by root")
+    if not PLUGIN.is_file():
+        skip("the plugin isn't built: there is no slurm/spank.h (libslurm-dev)")
+    for tool in TOOLS:
+        if not shutil.which(tool):
+            skip(f"there is no {tool} here")
+    if subprocess.run([*NAMESPACES, "sh", "-c", "mount -t tmpfs tmpfs /dev/shm"], capture_output=True).returncode:
+        skip("namespaces can't be made here")
+    with tempfile.TemporaryDirectory(prefix="cuslice-slurm-") as folder:
+        os.environ[INSIDE] = folder
+        return subprocess.run([*NAMESPACES, sys.executable, *sys.argv]).returncode
+
+
+class Cluster:
+    """munged, slurmctld and the nodes n1 and n2, each with one GPU of four shards."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "SLURM_CONF": str(folder / "slurm.conf"),
+                            "CUSLICE_FAKE": GPU, "LD_LIBRARY_PATH": str(BUILD / "lib/cuslice/fake")}
+        run("ip", "link", "set", "lo", "up")
+        for host in (1, 2, 3):
+            run("ip", "address", "add", f"10.9.0.{host}/32", "dev", "lo")
+        run("hostname", "control")
+        hosts = self.write("hosts", "127.0.0.1 localhost\n10.9.0.1 control\n10.9.0.2 n1\n10.9.0.3 n2\n")
+        run("mount", "--bind", hosts, "/etc/hosts")
+        self.install()
+        self.plugin()
+        self.start_munge()
+        os.mknod(folder / "gpu0", 0o600 | stat.S_IFCHR, os.makedev(1, 3))  # Slurm wants a device, here that of /dev/null
+        self.write("gres.conf", f"Name=gpu File={folder}/gpu0\nName=shard Count=4\n")
+        self.write("slurm.conf", f"""
+ClusterName=test
+SlurmctldHost=control(10.9.0.1)
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+SlurmUser=root
+SlurmdUser=root
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+ReturnToService=2
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+SlurmdSpoolDir={folder}/spool-%n
+StateSaveLocation={folder}/state
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd-%n.log
+PlugStackConfig={folder}/plugstack.conf
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerParameters=sched_interval=1,bf_interval=1
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SlurmdParameters=config_overrides
+KillWait=1
+GresTypes=gpu,shard
+NodeName=n1 NodeAddr=10.9.0.2 NodeHostname=n1 Port=17001 CPUs=16 Gres=gpu:1,shard:4
+NodeName=n2 NodeAddr=10.9.0.3 NodeHostname=n2 Port=17002 CPUs=16 Gres=gpu:1,shard:4
+PartitionName=all Nodes=ALL Default=YES State=UP
+""")
+        (folder / "state").mkdir()
+        self.daemon("slurmctld", "slurmctld", "-D")
+        for node in ("n1", "n2"):
+            (folder / f"spool-{node}").mkdir()
+            self.daemon(node, "unshare", "--mount", "sh", "-c",
+                        f"mount -t tmpfs tmpfs /dev/shm && exec slurmd -D -N {node}")
+        self.wait(lambda: self.call("sinfo", "--noheader", "-N", "-o", "%T").stdout.split() == ["idle", "idle"],
+                  "the nodes are not idle")
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text)
+        return self.folder / name
+
+    def install(self):
+        """The plugin where an installation has it, below the folder of the library."""
+        self.library = self.folder / "lib/cuslice/libcuslice.so"
+        (self.library.parent / "slurm").mkdir(parents=True)
+        for path in (BUILD / "lib/cuslice").iterdir():
+            if path.name != "slurm":
+                (self.library.parent / path.name).symlink_to(path)
+        shutil.copy(PLUGIN, self.library.parent / "slurm/cuslice.so")
+
+    def plugin(self, arguments=f"shards_per_gpu=4 gpu_memory={MEMORY // 1024}KiB"):
+        """What plugstack.conf says from now on; None: nothing."""
+        plugin = self.library.parent / "slurm/cuslice.so"
+        self.write("plugstack.conf", "" if arguments is None else f"required {plugin} {arguments}\n")
+
+    def start_munge(self):
+        key = self.folder / "munge.key"
+        key.touch(0o600)
+        key.write_bytes(os.urandom(128))
+        names = {"key-file": key, "socket": "munge.socket", "pid-file": "munge.pid", "log-file": "munge.log", "seed-file": "munge.seed"}
+        self.daemon("munge", "munged", "--foreground", "--force", *(f"--{option}={self.folder / name}" for option, name in names.items()))
+        self.wait((self.folder / "munge.socket").exists, "munged didn't start")
+
+    def daemon(self, name, *command):
+        with open(self.folder / f"{name}.out", "wb") as out:
+            subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=self.environment | {"LD_LIBRARY_PATH": ""})
+
+    def wait(self, condition, otherwise):
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            if time.monotonic() > end:
+                for path in sorted([*self.folder.glob("*.out"), *self.folder.glob("*.log")]):
+                    print(f"--- {path.name}", path.read_text(errors="replace")[-2000:], sep="\n", file=sys.stderr)
+                raise AssertionError(otherwise)
+            time.sleep(0.1)
+
+    def call(self, *command, **variables):
+        return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=PATIENCE,
+                              stdin=subprocess.DEVNULL, env=self.environment | variables)
+
+    def holders(self, node="n1"):
+        """What `cuslice ps` lists there."""
+        shown = self.call("srun", "-Q", "-w", node, BUILD / "bin/cuslice", "ps", "--json", "--fake", GPU)
+        return json.loads(shown.stdout)["processes"]
+
+
+class Job:
+    """A program that takes what it gets in blocks of 64 MiB, and holds it until the job is to end."""
+
+    count = 0
+
+    def __init__(self, cluster, *options, how="srun", tasks=1):
+        Job.count += 1
+        self.cluster, self.tasks = cluster, tasks
+        self.base = cluster.folder / f"job{Job.count}"
+        # All ranks make a context; then one after the other takes what there is.
+        script = cluster.write(f"job{Job.count}.sh", f"""#!/bin/bash
+echo $SLURM_JOB_ID > {self.base}.id
+rank=${{SLURM_PROCID:-0}}
+has() {{ [ "$(cat {self.base}.$1.out 2>/dev/null | wc -l)" -ge $2 ]; }}
+{{ printf 'init\nretain 0\n'
+  for other in {" ".join(map(str, range(tasks)))}; do until has $other 2; do sleep 0.05; done; done
+  until [ $rank = 0 ] || has $((rank - 1)) 4; do sleep 0.05; done
+  printf 'fill {64 * MIB}\ninfo\n'
+  until [ -e {self.base}.end ]; do sleep 0.05; done; }} |
+  {{ echo $BASHPID > {self.base}.$rank.pid; exec {GUEST} linked; }} > {self.base}.$rank.out 2> {self.base}.$rank.err &
+until has $rank 4; do sleep 0.05; done
+echo yes > {self.base}.$rank.done
+wait
+""")
+        script.chmod(0o755)
+        steps = ["srun", "-Q", f"-n{tasks}", script]
+        words = {"srun": ["srun", "-Q", f"-n{tasks}", *options, script],
+                 "sbatch": ["sbatch", "-Q", "--wait", f"-n{tasks}", "-o", f"{self.base}.log", *options, script],
+                 "salloc": ["salloc", "-Q", f"-n{tasks}", *options, *steps]}[how]
+        with open(f"{self.base}.err", "wb") as err:
+            self.process = subprocess.Popen([str(word) for word in words], env=cluster.environment, stderr=err,
+                                            stdin=subprocess.DEVNULL)
+
+    def read(self, name):
+        path = pathlib.Path(f"{self.base}.{name}")
+        return path.read_text() if path.exists() else ""
+
+    def held(self):
+        """Bytes that the blocks of each rank take, once all have been refused; and what each takes for its limit."""
+        self.cluster.wait(lambda: all(self.read(f"{rank}.done") for rank in range(self.tasks)),
+                          f"{self.base}: nothing was refused: {self.read('err')}")
+        blocks, limits = [], []
+        for rank in range(self.tasks):
+            init, retain, fill, info = self.read(f"{rank}.out").splitlines()
+            assert (init, retain, fill.split()[0]) == ("0", "0", "2"), (init, retain, fill, self.read(f"{rank}.err"))
+            blocks.append(int(fill.split()[1]) * 64 * MIB)
+            limits.append(int(info.split()[2]))
+        return blocks, limits
+
+    def id(self):
+        self.cluster.wait(lambda: self.read("id"), "the job didn't start")
+        return self.read("id").strip()
+
+    def end(self):
+        pathlib.Path(f"{self.base}.end").touch()
+        return self.process.wait(PATIENCE)
+
+
+class Slices(unittest.TestCase):
+    def setUp(self):
+        CLUSTER.plugin()
+        self.jobs = []
+
+    def tearDown(self):
+        for job in self.jobs:
+            job.end()
+
+    def job(self, *options, **how):
+        job = Job(CLUSTER, "-w", "n1", *options, **how)
+        self.jobs.append(job)
+        return job
+
+    def variables(self, *options, tasks=1, **variables):
+        """What a task finds in its environment."""
+        shown = CLUSTER.call("srun", "-Q", f"-n{tasks}", *options, "env", **variables)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        return dict(line.split("=", 1) for line in shown.stdout.splitlines() if "=" in line), shown.stderr
+
+    def refused(self, *command, **variables):
+        shown = CLUSTER.call(*command, **variables)
+        self.assertNotEqual(shown.returncode, 0, shown.stdout)
+        self.assertNotIn("ran", shown.stdout)
+        return [line for line in shown.stderr.splitlines() if "cuslice: " in line]
+
+    def test_each_of_four_jobs_has_its_quarter(self):
+        quarter = MEMORY // 4
+        for how in ("srun", "sbatch", "salloc"):
+            self.job("--gres=shard:1", how=how)
+        for job in self.jobs:
+            blocks, limits = job.held()
+            self.assertEqual(limits, [quarter])
+            self.assertLessEqual(sum(blocks), quarter)
+            self.assertGreater(sum(blocks), quarter - 350 * MIB)  # its context and a block
+            self.assertIn("The limit is from CUSLICE_FRACTION", job.read("0.err"))
+        fourth = self.job("--gres=shard:1")
+        self.assertEqual(fourth.held()[1], [quarter])
+        holders = CLUSTER.holders()
+        self.assertEqual(len(holders), 4, holders)
+        self.assertEqual({row["limit"] for row in holders}, {quarter})
+        # The other node's GPU is another one.
+        self.assertEqual(CLUSTER.holders("n2"), [])
+        for job in self.jobs:
+            self.assertEqual(job.end(), 0)
+        self.assertEqual(CLUSTER.holders(), [])
+
+    def test_without_the_plugin_a_job_takes_what_it_wants(self):
+        CLUSTER.plugin(None)
+        job = self.job("--gres=shard:1")
+        blocks, limits = job.held()
+        self.assertGreater(sum(blocks), MEMORY // 4 * 3)
+        self.assertEqual(limits, [MEMORY])
+
+    def test_ranks_and_steps_of_a_job_share_its_slice(self):
+        for how in ("srun", "salloc"):
+            with self.subTest(how):
+                job = self.job("--gres=shard:2", how=how, tasks=3)
+                blocks, limits = job.held()
+                self.assertEqual(limits, [MEMORY // 2] * 3)
+                self.assertLessEqual(sum(blocks), MEMORY // 2)
+                self.assertGreater(blocks[0], MEMORY // 2 - 400 * MIB)
+                self.assertEqual(job.end(), 0)
+
+    def test_cancelled_and_killed_jobs_leave_nothing(self):
+        cancelled, killed = self.job("--gres=shard:1", how="sbatch"), self.job("--gres=shard:1")
+        for job in self.jobs:
+            job.held()
+        self.assertEqual(len(CLUSTER.holders()), 2)
+        self.assertEqual(CLUSTER.call("scancel", cancelled.id()).returncode, 0)
+        os.kill(int(killed.read("0.pid")), 9)
+        killed.end()
+        self.assertNotEqual(cancelled.process.wait(PATIENCE), 0)
+        CLUSTER.wait(lambda: CLUSTER.holders() == [], "something is left over")
+        again = self.job("--gres=shard:4")
+        self.assertEqual(again.held()[1], [MEMORY])
+
+    def test_options_without_shards(self):
+        for option, limit in (("--cuslice-limit=2GiB", 2 << 30), ("--cuslice-fraction=50%", MEMORY // 2)):
+            job = self.job(option)
+            self.assertEqual(job.held()[1], [limit])
+            job.end()
+        found, _ = self.variables("--cuslice-limit=1.5GiB")
+        self.assertEqual(found["CUSLICE_LIMIT"], "1.5GiB")
+        self.assertEqual(found["CUSLICE_JOB"], "slurm-" + found["SLURM_JOB_ID"])
+        self.assertEqual(found["LD_PRELOAD"], str(CLUSTER.library))
+
+    def test_a_job_with_neither_is_left_as_it_is(self):
+        found, said = self.variables()
+        self.assertEqual(said, "")
+        self.assertEqual({name for name in found if name.startswith(("CUSLICE", "LD_"))}, {"CUSLICE_FAKE", "LD_LIBRARY_PATH"})
+
+    def test_an_option_lowers_and_never_raises(self):
+        shard = "--gres=shard:2"
+        found, said = self.variables(shard, "--cuslice-fraction=0.25")
+        self.assertEqual((found["CUSLICE_FRACTION"], said), ("0.250000000", ""))
+        found, said = self.variables(shard, "--cuslice-fraction=0.75", tasks=2)
+        self.assertEqual(found["CUSLICE_FRACTION"], "0.500000000")
+        self.assertEqual(said.count("--cuslice-fraction=0.75 is more than the job's shards, which hold"), 1)
+        found, said = self.variables(shard, "--cuslice-limit=1GiB")
+        self.assertEqual((found["CUSLICE_LIMIT"], said), ("1GiB", ""))
+        self.assertNotIn("CUSLICE_FRACTION", found)
+        found, said = self.variables(shard, "--cuslice-limit=8GiB")
+        self.assertEqual(found["CUSLICE_FRACTION"], "0.500000000")
+        self.assertNotIn("CUSLICE_LIMIT", found)
+        self.assertIn("--cuslice-limit=8GiB is more than the job's shards, which hold", said)
+
+    def test_variables_of_the_user_do_not_raise(self):
+        mine = {"CUSLICE_FRACTION": "1", "CUSLICE_LIMIT": "15GiB", "CUSLICE_JOB": "mine", "SLURM_SHARDS_ON_NODE": "4",
+                "CUSLICE_SETTINGS": "x", "LD_PRELOAD": f"/lib/x86_64-linux-gnu/libm.so.6:{CLUSTER.library}"}
+        found, _ = self.variables("--gres=shard:1", **{name: mine[name] for name in mine if name != "LD_PRELOAD"})
+        self.assertEqual(found["CUSLICE_FRACTION"], "0.250000000")
+        self.assertEqual(found["CUSLICE_JOB"], "slurm-" + found["SLURM_JOB_ID"])
+        self.assertFalse({"CUSLICE_LIMIT", "CUSLICE_SETTINGS"} & set(found))
+        libm = next(pathlib.Path("/lib").glob("*-linux-gnu/libm.so.6"))
+        shown = CLUSTER.call("srun", "-Q", f"--export=ALL,LD_PRELOAD={libm}:{CLUSTER.library}", "--gres=shard:1", "env")
+        self.assertIn(f"LD_PRELOAD={CLUSTER.library}:{libm}\n", shown.stdout)
+
+    def test_a_job_submitted_inside_another_one_does_not_join_it(self):
+        found, _ = self.variables(CUSLICE_JOB="slurm-4000000", CUSLICE_FRACTION="0.1", CUSLICE_SPLIT="2")
+        self.assertFalse({"CUSLICE_JOB", "CUSLICE_FRACTION", "CUSLICE_SPLIT"} & set(found))
+
+    def test_a_split_shows_parts_of_the_slice(self):
+        found, _ = self.variables("--gres=shard:2", "--cuslice-split=2")
+        self.assertEqual((found["CUSLICE_SPLIT"], found["CUSLICE_FRACTION"]), ("2", "0.500000000"))
+        self.assertEqual(found["CUSLICE_GPUS"], "0")
+        self.assertNotIn("CUDA_VISIBLE_DEVICES", found)
+        runtime = CLUSTER.library.parent / "libcuslice-runtime.so"
+        self.assertEqual(found["LD_PRELOAD"], f"{CLUSTER.library}:{runtime}")
+        job = self.job("--gres=shard:2", "--cuslice-split=1GiB+rest")
+        self.assertEqual(job.held()[1], [1 << 30])
+
+    def test_wrong_values_fail_the_submission(self):
+        script = CLUSTER.write("ran.sh", "#!/bin/sh\necho ran\n")
+        script.chmod(0o755)
+        wrong = {"limit": ["", "4", "4x", "-1GiB", "4 GiB", "0GiB", "1.GiB", ".GiB", "1.1234567891GiB", "0=4GiB", "4GiB,", "4iB",
+                           "17000000TiB", "99999999999999999999999KiB", "4kbb", "4GiBx"],
+                 "fraction": ["", "0", "1.1", "101%", "-0.1", "0.5x", "4GiB", "1.", ".", "%", "0.0000000001", "1.0000000001", "nan"],
+                 "split": ["", "0", "65", "1GiB+", "+rest", "rest+rest", "0.5+0.5", "32MiB+rest", "0=2", "2x", "1GiB@1+2GiB@0", "9999999999"]}
+        for option, values in wrong.items():
+            for value in values:
+                word = f"--cuslice-{option}={value}"
+                lines = self.refused("srun", "-Q", word, script)
+                self.assertEqual(len(lines), 1, (word, lines))
+                self.assertIn(f"cuslice: --cuslice-{option}: {value}: ", lines[0])
+        for submit in (["sbatch", "--cuslice-limit=4", script], ["salloc", "--cuslice-limit=4", script]):
+            self.assertIn("4: a size needs its unit, as 4GiB", self.refused(*submit)[0])
+        # As docs/schedulers/slurm.md shows it.
+        self.assertEqual(CLUSTER.call("srun", "--cuslice-limit=4", script).stderr,
+                         "srun: error: cuslice: --cuslice-limit: 4: a size needs its unit, as 4GiB or 4096MiB\n"
+                         "srun: error: Invalid --cuslice-limit argument: 4\n")
+        both = self.refused("srun", "-Q", "--cuslice-limit=1GiB", "--cuslice-fraction=0.5", script)
+        self.assertIn("answers the same question", both[0])
+        right = {"limit": ["4GiB", "4Gi", "4g", "4gb", ".5GiB", "1.123456789TiB", "16777215TiB", "1024K"],
+                 "fraction": ["1", "1.0", "100%", ".4", "0.000000001", "12.5%"],
+                 "split": ["1", "64", "1GiB+2GiB", "1GiB+rest", "64MiB"]}
+        for option, values in right.items():
+            for value in values:
+                found, _ = self.variables(f"--cuslice-{option}={value}")
+                self.assertIn("CUSLICE_" + option.upper(), found)
+
+    def test_options_in_a_script_and_in_its_steps(self):
+        script = CLUSTER.write("script.sh", "#!/bin/sh\n#SBATCH --cuslice-fraction=0.5\nenv\nexec srun -Q env\n")
+        log = CLUSTER.folder / "script.log"
+        done = CLUSTER.call("sbatch", "--wait", "-o", log, script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(re.findall("^CUSLICE_FRACTION=(.*)$", log.read_text(), re.M), ["0.500000000"] * 2)
+        jobs = set(re.findall("^(?:CUSLICE_JOB=slurm-|SLURM_JOB_ID=)(.*)$", log.read_text(), re.M))
+        self.assertEqual(len(jobs), 1)
+
+    def test_the_command_of_the_document_builds_the_plugin(self):
+        text = (SOURCE / "docs/schedulers/slurm.md").read_text()
+        command = re.search(r"^gcc (?:.*\\\n)*.*$", text, re.M)[0]
+        built = CLUSTER.folder / "built/lib/cuslice/slurm"
+        built.mkdir(parents=True)
+        subprocess.run(command.replace("/opt/cuslice", str(CLUSTER.folder / "built")), shell=True, cwd=SOURCE, check=True)
+        CLUSTER.write("plugstack.conf", f"required {built}/cuslice.so shards_per_gpu=4 library={CLUSTER.library}\n")
+        found, _ = self.variables("--gres=shard:1")
+        self.assertEqual(found["CUSLICE_FRACTION"], "0.250000000")
+
+    def test_a_task_that_can_not_be_limited_is_not_started(self):
+        run_it = ["sh", "-c", "echo ran"]
+        for arguments, options, line in (
+                ("", ["--gres=shard:1"], "the job has 1 shards here, and plugstack.conf doesn't say how many a GPU has"),
+                ("shards_per_gpu=4", ["--gres=shard:1", "--cuslice-limit=1GiB"], "with shards it needs gpu_memory="),
+                ("library=/nowhere/libcuslice.so", ["--cuslice-limit=1GiB"], "/nowhere/libcuslice.so: No such file")):
+            CLUSTER.plugin(arguments)
+            self.assertIn(line, "\n".join(self.refused("srun", *options, *run_it)))
+        for arguments in ("shard_per_gpu=4", "shards_per_gpu=", "shards_per_gpu=4x", "shards_per_gpu=0", "library=x.so",
+                          "library=/a:b", "gpu_memory=16"):
+            CLUSTER.plugin(arguments)
+            self.assertIn(f"plugstack.conf: {arguments}: ", self.refused("srun", *run_it)[0])
+
+
+def run(*command):
+    subprocess.run([str(word) for word in command], check=True)
+
+
+if __name__ == "__main__":
+    if INSIDE not in os.environ:
+        sys.exit(outside())
+    # What this process was told is not for the jobs.
+    CLUSTER = Cluster(pathlib.Path(os.environ.pop(INSIDE)))
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
