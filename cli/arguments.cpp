@@ -231,6 +231,7 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     }
     std::string pid;
     if (command == Command::stats) app.add_option("PID", pid);
+    if (command == Command::config) add_own("--explain", "PID", pid);
     std::string interval;
     if (command == Command::top) add_own("--interval", "TIME", interval);
     const auto no_value = [&](const std::string&) {
@@ -286,6 +287,13 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     if (arguments.json && arguments.prometheus) return usage(error, "--prometheus", "give it or --json, not both");
     if (command == Command::stats && !parse_pid(pid, arguments.pid))
         return usage(error, pid.empty() ? "stats" : pid, "a process id is needed: cuslice stats PID");
+    if (command == Command::config && app.count("--explain") != 0) {
+        if (!parse_pid(pid, arguments.pid))
+            return usage(error, "--explain " + pid, "a process id is needed: cuslice config --explain PID");
+        if (!arguments.flags.empty())
+            return usage(error, "--" + std::string(traits_of(arguments.flags[0].key).name),
+                         "means nothing with --explain, which shows the rules of the system alone");
+    }
     if (command == Command::top && app.count("--interval") != 0 && !parse_interval(interval, arguments.interval))
         return usage(error, "--interval " + interval, "a time from 100ms to 24h is needed: 500ms, 2s, 1m");
     if (!takes_program(command)) {

@@ -34,7 +34,7 @@ struct Arguments {
     bool json = false;
     /// For ps: gauges for Prometheus.
     bool prometheus = false;
-    /// For stats: the process.
+    /// For stats: the process; for config: that of --explain, or 0.
     int pid = 0;
     /// For top: one frame, and milliseconds from one to the next.
     bool once = false;

@@ -21,6 +21,8 @@ int run_program(const Invocation& invocation);
 int run_demo(const Invocation& invocation);
 int list_devices(const Invocation& invocation);
 int show_config(const Invocation& invocation);
+/// The rules of the system for the process `arguments.pid`.
+int explain_rules(const Invocation& invocation);
 int list_holders(const Invocation& invocation);
 /// Returns when the view is left, or at once with --once and --json.
 int show_top(const Invocation& invocation);

@@ -87,13 +87,28 @@ Examples:
 )";
 
 constexpr std::string_view kConfigHelp = R"(Usage: cuslice config [--json] [options]
+       cuslice config --explain PID [--json]
 
 Prints the effective settings (per GPU where they differ), where each came
-from, and which files were read or looked for.
+from, and which files were read or looked for. With --explain it prints the
+rules of the system for a process instead: which one holds, and why none
+before it does.
 
 Examples:
   cuslice config
   cuslice config --json --limit 4GiB
+  cuslice config --explain 812
+)";
+
+constexpr std::string_view kConfigOptions = R"(  --explain PID
+      print which rule of /etc/cuslice/rules.d holds for this process
+  --json
+      print JSON
+)";
+
+constexpr std::string_view kExitExplain = R"(
+Exit codes: 0; 64 invalid command line; 69 no such process, or you may not
+look at it; 78 invalid setting or rule.
 )";
 
 constexpr std::string_view kPs = R"(Usage: cuslice ps [--json|--prometheus] [options]
@@ -341,8 +356,8 @@ std::string help_text(Command topic) {
             text.append(kDevices).append(options_text(topic)).append("  --json\n      print JSON\n");
             return text.append(kValues).append(kExitDevices);
         case Command::config:
-            text.append(kConfigHelp).append(options_text(topic)).append("  --json\n      print JSON\n");
-            return text.append(kValues).append(kExitConfig);
+            text.append(kConfigHelp).append(options_text(topic)).append(kConfigOptions);
+            return text.append(kValues).append(kExitExplain);
         case Command::ps:
             text.append(kPs).append(options_text(topic)).append("  --json\n      print JSON\n");
             text.append("  --prometheus\n      print gauges for Prometheus\n");

@@ -31,6 +31,9 @@ bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Env
 /// The same for a command, which need not know what was looked at.
 bool load_launcher(Settings& settings, const Invocation& invocation, ConfigError& error);
 
+/// Where the machine's settings and rules are. Its texts are the invocation's.
+SystemPlaces places_of(const Invocation& invocation);
+
 /// All that a program's start needs, and that `devices` and `config` show.
 struct Launch {
     Settings settings;

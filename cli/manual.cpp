@@ -40,6 +40,7 @@ cuslice \- a slice of a GPU for every CUDA program
 .nf
 \fBcuslice run\fR [\fIoptions\fR] \fB\-\-\fR \fIprogram\fR [\fIargs\fR]
 \fBcuslice devices\fR|\fBconfig\fR [\fB\-\-json\fR] [\fIoptions\fR]
+\fBcuslice config\fR \fB\-\-explain\fR \fIPID\fR [\fB\-\-json\fR]
 \fBcuslice ps\fR [\fB\-\-json\fR|\fB\-\-prometheus\fR]
 \fBcuslice top\fR [\fB\-\-interval\fR \fITIME\fR] [\fB\-\-once\fR] [\fB\-\-json\fR]
 \fBcuslice set\fR \fB\-\-group\fR|\fB\-\-job\fR \fINAME\fR \fB\-\-limit\fR \fISIZE\fR
@@ -135,6 +136,7 @@ std::string cuslice_page(const std::string& version) {
     }
     page += item(bold("--json"), "Print JSON\n.RB ( devices \", \" config \", \" ps \", \" top \", \" stats ).");
     page += item(bold("--prometheus"), "Print gauges for Prometheus\n.RB ( ps ).");
+    page += item(bold("--explain PID"), "Print which rule of the system holds for this process\n.RB ( config ).");
     page += item(bold("--interval TIME"), "The time from one frame to the next\n.RB ( top ).");
     page += item(bold("--once"), "Print one frame\n.RB ( top ).");
     page += item(bold("--job NAME"), "The job, as\n.B cuslice ps\nnames it\n.RB ( set ).");

@@ -58,12 +58,13 @@ Values values_of(Key key) {
 struct OwnOption {
     Command command;
     std::string_view name, placeholder, help;
-    bool file = false;
+    bool file = false, process = false;
 };
 constexpr OwnOption kOwnOptions[] = {
     {Command::demo, "json", "", "print JSON"},
     {Command::doctor, "json", "", "print JSON"},
     {Command::devices, "json", "", "print JSON"},
+    {Command::config, "explain", "PID", "print which rule holds for this process", false, true},
     {Command::config, "json", "", "print JSON"},
     {Command::ps, "json", "", "print JSON"},
     {Command::ps, "prometheus", "", "print gauges for Prometheus"},
@@ -107,7 +108,7 @@ std::string bash_options(Command command) {
 }
 
 std::string bash() {
-    std::string with_value = "--job | --interval | --output | -o | --root", values, options;
+    std::string with_value = "--job | --interval | --explain | --output | -o | --root", values, options;
     for (const KeyTraits& traits : all_keys()) {
         const std::string name = "--" + std::string(traits.name);
         const Values values_here = values_of(traits.key);
@@ -169,6 +170,7 @@ _cuslice() {
     fi
     case $before in
         --job | --interval) return ;;
+        --explain) options=$(cd /proc && echo [0-9]*); COMPREPLY=($(compgen -W "$options" -- "$word")); return ;;
         --output | -o | --root) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$word")); return ;;
 )" + values +
            R"(    esac
@@ -225,6 +227,7 @@ std::string zsh() {
                     quoted("--" + std::string(own.name) + (own.placeholder.empty() ? "[" : "=[") + zsh_text(own.help) +
                            "]" + (own.placeholder.empty() ? "" : ":" + std::string(own.placeholder) + ":") +
                            (own.file                  ? "_files"
+                            : own.process             ? "_pids"
                             : own.placeholder.empty() ? ""
                                                       : " "));
         if (command.command == Command::run)
@@ -292,6 +295,7 @@ complete -c cuslice -f
             if (own.command == command.command)
                 script += start + std::string(own.name) +
                           (own.file                  ? " -rF"
+                           : own.process             ? " -x -a '(__fish_complete_pids)'"
                            : own.placeholder.empty() ? ""
                                                      : " -x") +
                           " -d " + fish_quoted(own.help) + "\n";

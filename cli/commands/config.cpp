@@ -112,6 +112,7 @@ std::string as_json(const std::vector<Row>& rows, const std::vector<LookedAt>& l
 }  // namespace
 
 int show_config(const Invocation& invocation) {
+    if (invocation.arguments.pid != 0) return explain_rules(invocation);
     ConfigError error;
     Launch launch;
     if (!load_launch(launch, invocation, error)) return fail(error, kConfig);

@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "config/text_file.h"
 
 namespace cuslice::rules {
@@ -12,11 +14,17 @@ namespace {
 constexpr std::size_t kMostOfProc = std::size_t{64} * 1024;
 using Link = FixedText<4096>;
 
-Link proc(const char* root, std::string_view name) {
-    Link path(root);
-    path.append("/proc/self/").append(name);
-    return path;
-}
+// Of one process: "self" or its number.
+struct Proc {
+    const char* root;
+    FixedText<16> process;
+
+    Link path(std::string_view name) const {
+        Link path(root);
+        path.append("/proc/").append(process.view()).append("/").append(name);
+        return path;
+    }
+};
 
 // Empty where there is none, and where it is longer than a path may be.
 Link read_link(const Link& path) {
@@ -27,12 +35,16 @@ Link read_link(const Link& path) {
 }
 
 // The kernel's own numbers of the namespaces that the machine began with (include/linux/proc_ns.h).
-bool in_first_user_namespace(const char* root) {
-    return read_link(proc(root, "ns/user")).view() == "user:[4026531837]";
+Doubt user_namespace(const Proc& proc) {
+    const Link own = read_link(proc.path("ns/user"));
+    return own.view() == "user:[4026531837]" ? Doubt::none : own.empty() ? Doubt::unknown : Doubt::user_namespace;
 }
-bool in_first_cgroup_namespace(const char* root) {
-    const Link own = read_link(proc(root, "ns/cgroup"));
-    return own.view() == "cgroup:[4026531835]";
+Doubt cgroup_namespace(const Proc& proc) {
+    const Link own = read_link(proc.path("ns/cgroup"));
+    return own.view() == "cgroup:[4026531835]" ? Doubt::none : own.empty() ? Doubt::unknown : Doubt::cgroup_namespace;
+}
+bool same_link(const Proc& one, const Proc& other, std::string_view name) {
+    return read_link(one.path(name)).view() == read_link(other.path(name)).view();
 }
 
 bool take_number(std::string_view& text, std::uint64_t& number) {
@@ -49,22 +61,22 @@ unsigned mapped(std::string_view map, unsigned inside) {
     return outside;
 }
 
-void read_groups(const char* root, Identity& identity) {
+void read_groups(const Proc& proc, Identity& identity) {
     TextFile map;
-    TextFile::read(map, proc(root, "gid_map").c_str(), kMostOfProc);
+    TextFile::read(map, proc.path("gid_map").c_str(), kMostOfProc);
     unsigned own[Identity::kMaxGroups];
-    identity.groups_sure = identity.user_sure;
+    identity.groups_doubt = identity.user_doubt;
     // More than there is room for: EINVAL.
     const long count = ::syscall(SYS_getgroups, static_cast<long>(Identity::kMaxGroups - 1), own);
-    if (count < 0) identity.groups_sure = false;
+    if (count < 0) identity.groups_doubt = Doubt::too_many;
     identity.groups[identity.group_count++] = mapped(map.view(), static_cast<unsigned>(::syscall(SYS_getgid)));
     for (long i = 0; i < count; ++i) identity.groups[identity.group_count++] = mapped(map.view(), own[i]);
 }
 
 // `0::/path` and `4:memory:/path`. The unified one first: it is the one that others count by.
-void read_cgroups(const char* root, Identity& identity) {
+void read_cgroups(const Proc& proc, Identity& identity) {
     TextFile file;
-    TextFile::read(file, proc(root, "cgroup").c_str(), kMostOfProc);
+    TextFile::read(file, proc.path("cgroup").c_str(), kMostOfProc);
     for (const bool unified : {true, false}) {
         std::string_view text = file.view(), line;
         while (take_line(text, line)) {
@@ -75,7 +87,23 @@ void read_cgroups(const char* root, Identity& identity) {
         }
     }
     const bool whole = !identity.cgroups.empty() && !identity.cgroups.cut();
-    identity.cgroups_sure = whole && in_first_cgroup_namespace(root);
+    identity.cgroups_doubt = whole ? cgroup_namespace(proc) : Doubt::unknown;
+}
+
+// The numbers behind "Uid:" and the like in /proc/PID/status, by this process's own map: the kernel writes them for
+// whoever reads.
+std::size_t read_numbers(std::string_view status, std::string_view name, std::string_view map,
+                         std::span<unsigned> numbers) {
+    std::string_view line;
+    std::size_t count = 0;
+    while (take_line(status, line)) {
+        if (!starts_with(line, name)) continue;
+        std::uint64_t number = 0;
+        for (; take_number(line, number); ++count)
+            if (count < numbers.size()) numbers[count] = mapped(map, static_cast<unsigned>(number));
+        break;
+    }
+    return count;
 }
 
 }  // namespace
@@ -95,13 +123,59 @@ bool map_outside(std::string_view map, unsigned inside, unsigned& outside) {
 }
 
 void read_identity(const char* root, Identity& identity) {
+    const Proc self{root, FixedText<16>("self")};
     TextFile map;
-    TextFile::read(map, proc(root, "uid_map").c_str(), kMostOfProc);
+    TextFile::read(map, self.path("uid_map").c_str(), kMostOfProc);
     identity.user = mapped(map.view(), static_cast<unsigned>(::syscall(SYS_getuid)));
-    identity.user_sure = in_first_user_namespace(root);
-    read_groups(root, identity);
-    read_cgroups(root, identity);
-    identity.executable = read_link(proc(root, "exe"));
+    identity.user_doubt = user_namespace(self);
+    read_groups(self, identity);
+    read_cgroups(self, identity);
+    identity.executable = read_link(self.path("exe"));
+}
+
+bool read_identity_of(const char* root, unsigned pid, Identity& identity, Reason& why) {
+    const Proc self{root, FixedText<16>("self")};
+    Proc proc{root, {}};
+    proc.process.append_number(pid);
+    TextFile status, users, groups;
+    if (const int code = status.open(proc.path("status").c_str()); code != 0) {
+        if (code == ENOENT)
+            why.assign("no such process");
+        else
+            explain_errno(code, why);
+        return false;
+    }
+    if (!status.read(kMostOfProc, why)) return false;
+    char first;
+    if (::syscall(SYS_readlinkat, AT_FDCWD, proc.path("exe").c_str(), &first, 1) < 0) {
+        const int code = errno;
+        Reason cause;
+        explain_errno(code, cause);
+        if (code == ENOENT)
+            why.assign("it has no executable: it has ended, or is the kernel's own");
+        else
+            why.assign(proc.path("exe").view()).append(" ").append(cause.view());
+        return false;
+    }
+    identity.executable = read_link(proc.path("exe"));
+    TextFile::read(users, self.path("uid_map").c_str(), kMostOfProc);
+    TextFile::read(groups, self.path("gid_map").c_str(), kMostOfProc);
+    read_numbers(status.view(), "Uid:", users.view(), {&identity.user, 1});
+    identity.user_doubt = user_namespace(proc);
+    read_numbers(status.view(), "Gid:", groups.view(), {identity.groups, 1});
+    const std::size_t count = read_numbers(status.view(), "Groups:", groups.view(),
+                                           std::span(identity.groups).last(Identity::kMaxGroups - 1));
+    const bool fits = count < Identity::kMaxGroups;
+    identity.group_count = 1 + (fits ? count : 0);
+    identity.groups_doubt = fits ? identity.user_doubt : Doubt::too_many;
+    read_cgroups(proc, identity);
+    // The kernel shows paths from where the reader's namespace begins.
+    if (!same_link(proc, self, "ns/cgroup")) {
+        identity.cgroups.clear();
+        identity.cgroups_doubt = Doubt::cgroup_namespace;
+    }
+    identity.elsewhere = !same_link(proc, self, "ns/mnt") || !same_link(proc, self, "root");
+    return true;
 }
 
 }  // namespace cuslice::rules

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -9,29 +10,37 @@
 
 namespace cuslice::rules {
 
+/// Why something of a process can't be told for sure: it isn't known at all, as without /proc; whoever made the
+/// namespace chose the numbers of users and groups; paths begin in the namespace; there are too many to be counted.
+enum class Doubt : std::uint8_t { none, unknown, user_namespace, cgroup_namespace, too_many };
+
 struct Identity {
     static constexpr std::size_t kMaxGroups = 256;
 
-    /// The real user, by the number that the machine has for it. Not `sure` in a user namespace, where whoever made it
-    /// chose the numbers, and where /proc doesn't say whether it is one.
+    /// The real user, by the number that the machine has for it.
     unsigned user = 0;
-    bool user_sure = false;
-    /// The primary group and the supplementary ones; not `sure` where some may be missing.
+    Doubt user_doubt = Doubt::unknown;
+    /// The primary group and the supplementary ones; in doubt where some may be missing.
     unsigned groups[kMaxGroups] = {};
     std::size_t group_count = 0;
-    bool groups_sure = false;
-    /// Paths, each ended by a newline: of the unified hierarchy, and of older ones. Not `sure` in a cgroup namespace,
-    /// whose paths begin in it.
+    Doubt groups_doubt = Doubt::unknown;
+    /// Paths, each ended by a newline: of the unified hierarchy, and of older ones.
     FixedText<8192> cgroups;
-    bool cgroups_sure = false;
+    Doubt cgroups_doubt = Doubt::unknown;
     /// Empty if it isn't known.
     FixedText<4096> executable;
+    /// It has another mount namespace or root than this process, and so perhaps other rules.
+    bool elsewhere = false;
 
     std::span<const unsigned> group_list() const { return {groups, group_count}; }
 };
 
 /// What the kernel says of this process. `root` stands before /proc: nothing, but in tests.
 void read_identity(const char* root, Identity& identity);
+
+/// What the kernel says of any process, as that process would see it. False, with the reason, if there is no such
+/// process, if it has no executable, or if this process may not look at it.
+bool read_identity_of(const char* root, unsigned pid, Identity& identity, Reason& why);
 
 /// The number outside of a namespace, by the text of a uid_map or gid_map, that `inside` has. False if it has none.
 /// Of an empty text, as where there is no /proc, the number is the same. Pure.

@@ -32,7 +32,9 @@ struct Work {
     Identity identity;
     TextFile users, groups;
     AccountFiles accounts;
-    Settings* settings = nullptr;
+    const Identity* asked = nullptr;  // whose rule is looked for
+    Visit visit = nullptr;
+    void* context = nullptr;
     bool held = false;
 };
 
@@ -115,7 +117,7 @@ bool list_files(Work& work, int folder, ConfigError& error) {
     }
 }
 
-bool apply(Work& work, const Rule& rule, ConfigError& error) {
+bool apply(Settings& settings, const Rule& rule, ConfigError& error) {
     for (const Limit& limit : rule.limit_list()) {
         NewEntry entry{.key = limit.key, .ceiling = true, .rank = {Source::rule, 0}, .value = limit.value.view()};
         Reason why;
@@ -124,7 +126,7 @@ bool apply(Work& work, const Rule& rule, ConfigError& error) {
         origin.append(rule.name.view()).append(" (").append(rule.path).append(":").append_number(limit.line);
         origin.append(":").append_number(limit.column).append(")");
         entry.origin = origin.view();
-        if (work.settings->add(entry, why)) continue;
+        if (settings.add(entry, why)) continue;
         error.set(rule.path, limit.value.view(), why.view());
         error.line = limit.line;
         error.column = limit.column;
@@ -136,9 +138,10 @@ bool apply(Work& work, const Rule& rule, ConfigError& error) {
 // The first that fits holds; those behind it are read all the same, so that a mistake is everybody's to see.
 bool on_rule(void* context, const Rule& rule, ConfigError& error) {
     Work& work = *static_cast<Work*>(context);
-    if (work.held || !is_for(rule, work.identity, work.accounts)) return true;
-    work.held = true;
-    return apply(work, rule, error);
+    if (work.held) return work.visit(work.context, rule, nullptr, error);
+    const Match found = match(rule, *work.asked, work.accounts);
+    work.held = found.fits;
+    return work.visit(work.context, rule, &found, error);
 }
 
 bool read_file(Work& work, std::string_view name, const SystemPlaces& system, OpenToml open_toml, ConfigError& error) {
@@ -152,7 +155,7 @@ bool read_file(Work& work, std::string_view name, const SystemPlaces& system, Op
         explain_errno(code, why);
         return error.set(path.view(), why.view());
     }
-    const bool in_users = !work.identity.user_sure;
+    const bool in_users = work.identity.user_doubt != Doubt::none;
     if (!file.look(mode, owner, group, why) || !is_trusted(mode, owner, group, system, in_users, why) ||
         !file.read(kMostOfSettings, why))
         return error.set(path.view(), why.view());
@@ -161,9 +164,9 @@ bool read_file(Work& work, std::string_view name, const SystemPlaces& system, Op
     return read_rules(file.view(), path.view(), parse, work.names, work.rule, on_rule, &work, error);
 }
 
-}  // namespace
-
-bool load_rules(Settings& settings, const SystemPlaces& system, OpenToml open_toml, ConfigError& error) {
+// `asked` is nullptr for this process itself.
+bool visit_all(const Identity* asked, Visit visit, void* context, const SystemPlaces& system, OpenToml open_toml,
+               ConfigError& error) {
     FilePath path;
     const std::string_view beside(system.file);
     std::size_t end = beside.size();
@@ -180,12 +183,15 @@ bool load_rules(Settings& settings, const SystemPlaces& system, OpenToml open_to
     Work* const work = space.get();
     if (work == nullptr) return error.set(path.view(), "cannot be read: no memory");
     work->folder = path;
-    work->settings = &settings;
     read_identity(system.root, work->identity);
+    work->asked = asked == nullptr ? &work->identity : asked;
+    work->visit = visit;
+    work->context = context;
     struct stat status {};
     Reason why;
     if (::syscall(SYS_fstat, folder.descriptor(), &status) != 0 ||
-        !is_trusted(status.st_mode, status.st_uid, status.st_gid, system, !work->identity.user_sure, why))
+        !is_trusted(status.st_mode, status.st_uid, status.st_gid, system, work->identity.user_doubt != Doubt::none,
+                    why))
         return error.set(path.view(), why.empty() ? "cannot be read" : why.view());
     if (!list_files(*work, folder.descriptor(), error)) return false;
     FilePath accounts(system.root);
@@ -196,6 +202,20 @@ bool load_rules(Settings& settings, const SystemPlaces& system, OpenToml open_to
     for (std::size_t i = 0; i < work->file_count; ++i)
         if (!read_file(*work, work->files[i].view(), system, open_toml, error)) return false;
     return true;
+}
+
+}  // namespace
+
+bool load_rules(Settings& settings, const SystemPlaces& system, OpenToml open_toml, ConfigError& error) {
+    const auto add = [](void* context, const Rule& rule, const Match* match, ConfigError& why) {
+        return match == nullptr || !match->fits || apply(*static_cast<Settings*>(context), rule, why);
+    };
+    return visit_all(nullptr, add, &settings, system, open_toml, error);
+}
+
+bool visit_rules(const Identity& identity, Visit visit, void* context, const SystemPlaces& system, OpenToml open_toml,
+                 ConfigError& error) {
+    return visit_all(&identity, visit, context, system, open_toml, error);
 }
 
 }  // namespace cuslice::rules

@@ -1,6 +1,7 @@
 // The rules of the system: the files of one folder, and the first rule in them that is for this process.
 #pragma once
 
+#include "config/rules/rule.h"
 #include "config/settings.h"
 #include "config/system_places.h"
 
@@ -11,5 +12,13 @@ namespace cuslice::rules {
 /// failing call. False with `error` filled if a file is wrong, or is not the administrator's alone. Not for two threads
 /// at once.
 bool load_rules(Settings& settings, const SystemPlaces& system, OpenToml open_toml, ConfigError& error);
+
+/// Called with each rule in order and whether it is for the process; nullptr behind the one that holds, as no other is
+/// asked. False ends the reading, with `error` filled.
+using Visit = bool (*)(void* context, const Rule& rule, const Match* match, ConfigError& error);
+
+/// Reads the same rules in the same way, and tells what becomes of each for the process of `identity`.
+bool visit_rules(const Identity& identity, Visit visit, void* context, const SystemPlaces& system, OpenToml open_toml,
+                 ConfigError& error);
 
 }  // namespace cuslice::rules

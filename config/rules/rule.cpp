@@ -7,36 +7,47 @@
 namespace cuslice::rules {
 namespace {
 
-enum class Fit : std::uint8_t { no, unknown, yes };
-
 // A name that the file doesn't have is nobody's. A number needs no file.
-Fit fits_number(std::string_view values, std::string_view file, std::span<const unsigned> numbers, bool sure) {
+bool fits_number(std::string_view values, std::string_view file, std::span<const unsigned> numbers) {
     std::string_view value;
     while (take_line(values, value)) {
         unsigned number = 0;
         if (!parse_number(value, number) && !find_number(file, value, number)) continue;
         for (const unsigned own : numbers)
-            if (own == number) return Fit::yes;
+            if (own == number) return true;
     }
-    return sure ? Fit::no : Fit::unknown;
+    return false;
 }
 
-Fit fits_cgroup(std::string_view values, const Identity& identity) {
+bool fits_cgroup(std::string_view values, std::string_view cgroups) {
     std::string_view value;
     while (take_line(values, value)) {
-        std::string_view paths = identity.cgroups.view(), path;
+        std::string_view paths = cgroups, path;
         while (take_line(paths, path))
-            if (!outermost_fit(value, path).empty()) return Fit::yes;
+            if (!outermost_fit(value, path).empty()) return true;
     }
-    return identity.cgroups_sure ? Fit::no : Fit::unknown;
+    return false;
 }
 
-Fit fits_executable(std::string_view values, std::string_view executable) {
+bool fits_executable(std::string_view values, std::string_view executable) {
     std::string_view value;
     while (take_line(values, value))
-        if (fits_glob(value, executable)) return Fit::yes;
-    return executable.empty() ? Fit::unknown : Fit::no;
+        if (fits_glob(value, executable)) return true;
+    return false;
 }
+
+// Goes over the conditions of a rule in their order.
+struct Examination {
+    Match match{.fits = true};
+    bool decided = false;
+
+    void look(Condition condition, bool fits, Doubt doubt) {
+        if (fits || decided) return;
+        decided = doubt == Doubt::none;
+        if (!decided && match.decided_by != Condition::none) return;
+        match = {.fits = !decided, .decided_by = condition, .doubt = doubt};
+    }
+};
 
 }  // namespace
 
@@ -47,20 +58,21 @@ bool Values::add(std::string_view value) {
     return true;
 }
 
-bool is_for(const Rule& rule, const Identity& identity, const AccountFiles& files) {
-    Fit fits[4] = {Fit::yes, Fit::yes, Fit::yes, Fit::yes};
+Match match(const Rule& rule, const Identity& identity, const AccountFiles& files) {
+    Examination all;
     if (!rule.user.empty())
-        fits[0] = fits_number(rule.user.lines(), files.users, {&identity.user, 1}, identity.user_sure);
+        all.look(Condition::user, fits_number(rule.user.lines(), files.users, {&identity.user, 1}),
+                 identity.user_doubt);
     if (!rule.group.empty())
-        fits[1] = fits_number(rule.group.lines(), files.groups, identity.group_list(), identity.groups_sure);
-    if (!rule.cgroup.empty()) fits[2] = fits_cgroup(rule.cgroup.lines(), identity);
-    if (!rule.executable.empty()) fits[3] = fits_executable(rule.executable.lines(), identity.executable.view());
-    bool known = true;
-    for (const Fit fit : fits) {
-        if (fit == Fit::no) return false;
-        known = known && fit == Fit::yes;
-    }
-    return known || rule.limit_count != 0;
+        all.look(Condition::group, fits_number(rule.group.lines(), files.groups, identity.group_list()),
+                 identity.groups_doubt);
+    if (!rule.cgroup.empty())
+        all.look(Condition::cgroup, fits_cgroup(rule.cgroup.lines(), identity.cgroups.view()), identity.cgroups_doubt);
+    if (!rule.executable.empty())
+        all.look(Condition::executable, fits_executable(rule.executable.lines(), identity.executable.view()),
+                 identity.executable.empty() ? Doubt::unknown : Doubt::none);
+    if (!all.decided && all.match.decided_by != Condition::none) all.match.fits = rule.limit_count != 0;
+    return all.match;
 }
 
 }  // namespace cuslice::rules

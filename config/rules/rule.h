@@ -53,8 +53,19 @@ struct AccountFiles {
     std::string_view users, groups;
 };
 
-/// Whether a rule is for a process: every condition that it has must fit. What can't be told for sure counts against
-/// the process: a rule with a limit is for it then, and one without is not. Pure.
-bool is_for(const Rule& rule, const Identity& identity, const AccountFiles& files);
+enum class Condition : std::uint8_t { none, user, group, cgroup, executable };
+
+/// Whether a rule is for a process, and why.
+struct Match {
+    bool fits = false;
+    /// The first condition that doesn't fit; else the first of which it can't be told; else none, as all of them fit.
+    Condition decided_by = Condition::none;
+    /// Why it can't be told of that condition.
+    Doubt doubt = Doubt::none;
+};
+
+/// Every condition that a rule has must fit. What can't be told for sure counts against the process: a rule with a
+/// limit is for it then, and one without is not. Pure.
+Match match(const Rule& rule, const Identity& identity, const AccountFiles& files);
 
 }  // namespace cuslice::rules

@@ -93,6 +93,13 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
     usage({"stats"}, "stats: a process id is needed: cuslice stats PID");
     usage({"stats", "python"}, "python: a process id is needed: cuslice stats PID");
     usage({"stats", "12", "13"}, "13: not expected here: this command takes options only");
+    usage({"config", "--explain"}, "--explain: a value is needed after it: --explain PID");
+    for (const char* pid : {"python", "0", "-1", "12a", ""})
+        usage({"config", std::string("--explain=") + pid},
+              std::string("--explain ") + pid + ": a process id is needed: cuslice config --explain PID");
+    usage({"config", "--explain=1", "--limit=4GiB"},
+          "--limit: means nothing with --explain, which shows the rules of the system alone");
+    usage({"config", "--explain", "1", "2"}, "2: not expected here: this command takes options only");
     usage({"config", "--json=x"}, "--json: takes no value");
     usage({"config", "--json="}, "--json: takes no value");
     usage({"plot"}, "plot: a recording is needed: cuslice plot FILE... [-o OUT]");

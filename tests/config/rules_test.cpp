@@ -14,6 +14,7 @@
 #include "config/rules/accounts.h"
 #include "config/rules/glob.h"
 #include "config/rules/identity.h"
+#include "config/rules/rule.h"
 #include "tests/catch.h"
 #include "tests/cli/child.h"
 #include "tests/skip.h"
@@ -191,6 +192,131 @@ TEST_CASE("what can't be told counts against the process: a limit holds, an exem
     CHECK(made.fits("executable = \"/usr/bin/perl\""));
     // What is known not to fit decides all the same.
     CHECK(made.fits("user = \"alice\"", false));
+}
+
+TEST_CASE("a match says which condition decided, and why it can't be told") {
+    using rules::Condition, rules::Doubt;
+    rules::Rule rule;
+    rules::Identity identity;
+    const rules::AccountFiles files{"alice:x:1001:", "students:x:100:"};
+    const auto is = [&](bool fits, Condition decided_by, Doubt doubt) {
+        const rules::Match found = rules::match(rule, identity, files);
+        return found.fits == fits && found.decided_by == decided_by && found.doubt == doubt;
+    };
+    CHECK(is(true, Condition::none, Doubt::none));
+    identity.user = 1001, identity.user_doubt = Doubt::user_namespace;
+    identity.groups_doubt = Doubt::too_many;
+    identity.cgroups.assign("/s/job_5\n"), identity.cgroups_doubt = Doubt::cgroup_namespace;
+    rule.user.add("alice");
+    CHECK(is(true, Condition::none, Doubt::none));
+    identity.user = 1002;
+    CHECK(is(false, Condition::user, Doubt::user_namespace));
+    rule.limit_count = 1;
+    CHECK(is(true, Condition::user, Doubt::user_namespace));
+    // The first that can't be told, but one that doesn't fit before all of those.
+    rule.group.add("students");
+    rule.cgroup.add("/x");
+    CHECK(is(true, Condition::user, Doubt::user_namespace));
+    identity.cgroups_doubt = Doubt::none;
+    CHECK(is(false, Condition::cgroup, Doubt::none));
+    identity.groups_doubt = Doubt::none;
+    CHECK(is(false, Condition::group, Doubt::none));
+    identity.groups[identity.group_count++] = 100;
+    identity.cgroups_doubt = Doubt::cgroup_namespace;
+    identity.user = 1001;
+    CHECK(is(true, Condition::cgroup, Doubt::cgroup_namespace));
+    rule.executable.add("/usr/bin/python3*");
+    identity.cgroups.assign("/x/y\n");
+    CHECK(is(true, Condition::executable, Doubt::unknown));
+    identity.executable.assign("/usr/bin/perl");
+    CHECK(is(false, Condition::executable, Doubt::none));
+    identity.executable.assign("/usr/bin/python3.11");
+    CHECK(is(true, Condition::none, Doubt::none));
+}
+
+TEST_CASE("another process is who its files in /proc say") {
+    using rules::Doubt;
+    Made made;
+    const auto other = [&](const std::string& name, const std::string& text) {
+        made.folder.write("proc/812/" + name, text);
+    };
+    const auto read = [&](rules::Identity& identity) {
+        Reason why;
+        const bool good = rules::read_identity_of(made.folder.path().c_str(), 812, identity, why);
+        return good ? std::string() : std::string(why.view());
+    };
+    {
+        rules::Identity gone, ended;
+        CHECK(read(gone) == "no such process");
+        other("status", "Name:\tUid: 7\nUid:\t1001\t0\t0\t0\nGid:\t100\t0\t0\t0\nGroups:\t4 24 \n");
+        CHECK(read(ended) == "it has no executable: it has ended, or is the kernel's own");
+    }
+    other("cgroup", "4:memory:/old/job_7\n0::/user.slice\n");
+    made.link("proc/812/exe", "/opt/other");
+    made.link("proc/812/ns/user", "user:[4026531837]");
+    made.link("proc/812/ns/cgroup", "cgroup:[4026531835]");
+    {
+        rules::Identity identity;
+        CHECK(read(identity).empty());
+        CHECK((identity.user == 1001 && identity.user_doubt == Doubt::none));
+        REQUIRE(identity.group_count == 3);
+        CHECK((identity.groups[0] == 100 && identity.groups[1] == 4 && identity.groups[2] == 24));
+        CHECK(identity.groups_doubt == Doubt::none);
+        CHECK(identity.cgroups.view() == "/user.slice\n/old/job_7\n");
+        CHECK(identity.cgroups_doubt == Doubt::none);
+        CHECK(identity.executable.view() == "/opt/other");
+        CHECK_FALSE(identity.elsewhere);
+    }
+    // The kernel writes numbers for whoever reads them, and paths from where that one's namespace begins.
+    made.folder.write("proc/self/uid_map", "1001 4000000001 1\n");
+    made.folder.write("proc/self/gid_map", "0 100000 24\n");
+    made.link("proc/812/ns/user", "user:[4026532000]");
+    made.link("proc/812/ns/cgroup", "cgroup:[4026532000]");
+    made.link("proc/812/ns/mnt", "mnt:[4026532000]");
+    {
+        rules::Identity identity;
+        CHECK(read(identity).empty());
+        CHECK((identity.user == 4000000001 && identity.user_doubt == Doubt::user_namespace));
+        CHECK((identity.groups[0] == 100 && identity.groups[1] == 100004 && identity.groups[2] == 24));
+        CHECK(identity.groups_doubt == Doubt::user_namespace);
+        CHECK((identity.cgroups.empty() && identity.cgroups_doubt == Doubt::cgroup_namespace));
+        CHECK(identity.elsewhere);
+    }
+    made.link("proc/812/ns/mnt", "mnt:[4026531840]");
+    made.link("proc/self/ns/mnt", "mnt:[4026531840]");
+    made.link("proc/self/root", "/");
+    for (const bool jailed : {false, true}) {
+        made.link("proc/812/root", jailed ? "/jail" : "/");
+        rules::Identity identity;
+        CHECK(read(identity).empty());
+        CHECK(identity.elsewhere == jailed);
+    }
+    std::string many;
+    for (int i = 0; i < 256; ++i) many += std::to_string(i) + " ";
+    other("status", "Uid:\t1001\nGid:\t7\nGroups:\t" + many + "\n");
+    made.link("proc/self/ns/cgroup", "cgroup:[4026532000]");
+    {
+        rules::Identity identity;
+        CHECK(read(identity).empty());
+        CHECK((identity.group_count == 1 && identity.groups_doubt == Doubt::too_many));
+        CHECK((identity.cgroups.view() == "/user.slice\n/old/job_7\n"));
+        CHECK(identity.cgroups_doubt == Doubt::cgroup_namespace);
+    }
+}
+
+TEST_CASE("this process is the same by its number as by itself") {
+    rules::Identity self, numbered;
+    Reason why;
+    rules::read_identity("", self);
+    REQUIRE(rules::read_identity_of("", static_cast<unsigned>(::getpid()), numbered, why));
+    CHECK((self.user == numbered.user && self.user_doubt == numbered.user_doubt));
+    REQUIRE(self.group_count == numbered.group_count);
+    for (std::size_t i = 0; i < self.group_count; ++i) CHECK(self.groups[i] == numbered.groups[i]);
+    CHECK(self.groups_doubt == numbered.groups_doubt);
+    CHECK(self.cgroups.view() == numbered.cgroups.view());
+    CHECK(self.cgroups_doubt == numbered.cgroups_doubt);
+    CHECK(self.executable.view() == numbered.executable.view());
+    CHECK_FALSE(numbered.elsewhere);
 }
 
 TEST_CASE("the numbers of a user namespace are those outside") {

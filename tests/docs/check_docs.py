@@ -151,7 +151,8 @@ def check_variables():
 def check_options():
     names = r'\{(?:Key::\w+, )?"([a-z][a-z-]*)"'
     words = set(re.findall(names, (ROOT / "config/key.cpp").read_text()))
-    words |= {"help", "version", "json"}
+    words |= {"help", "version"}
+    words |= set(re.findall(r'\{Command::\w+, "([a-z][a-z-]*)"', (ROOT / "cli/commands/completion.cpp").read_text()))
     found = 0
     for document in documents():
         for line in re.findall(r"cuslice (?:run|devices|config|doctor)\b[^`\n]*", document.read_text()):
