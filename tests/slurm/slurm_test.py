@@ -20,7 +20,7 @@ import unittest
 
 BUILD, PLUGIN, GUEST = (pathlib.Path(word).absolute() for word in sys.argv[1:4])
 SOURCE = pathlib.Path(__file__).absolute().parents[2]
-TOOLS = ("slurmctld", "slurmd", "srun", "sbatch", "salloc", "scancel", "sinfo", "munged", "unshare", "ip", "mount")
+TOOLS = ("slurmctld", "slurmd", "srun", "sbatch", "salloc", "scancel", "scontrol", "sinfo", "munged", "unshare", "ip", "mount")
 NAMESPACES = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--net", "--ipc", "--uts", "--kill-child"]
 INSIDE = "CUSLICE_TEST_SLURM"  # the folder, in the process that is in the namespaces
 GPU = "1xt4"
@@ -279,11 +279,16 @@ class Slices(unittest.TestCase):
                 self.assertGreater(blocks[0], MEMORY // 2 - 400 * MIB)
                 self.assertEqual(job.end(), 0)
 
-    def test_cancelled_and_killed_jobs_leave_nothing(self):
+    def test_cancelled_requeued_and_killed_jobs_leave_nothing(self):
         cancelled, killed = self.job("--gres=shard:1", how="sbatch"), self.job("--gres=shard:1")
+        requeued = self.job("--gres=shard:1", "--requeue", how="sbatch")
         for job in self.jobs:
             job.held()
-        self.assertEqual(len(CLUSTER.holders()), 2)
+        self.assertEqual(len(CLUSTER.holders()), 3)
+        done = CLUSTER.call("scontrol", "requeuehold", requeued.id())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        CLUSTER.wait(lambda: len(CLUSTER.holders()) == 2, "a requeued job holds something")
+        CLUSTER.call("scancel", requeued.id())
         self.assertEqual(CLUSTER.call("scancel", cancelled.id()).returncode, 0)
         os.kill(int(killed.read("0.pid")), 9)
         killed.end()
@@ -317,6 +322,11 @@ class Slices(unittest.TestCase):
         found, said = self.variables(shard, "--cuslice-limit=1GiB")
         self.assertEqual((found["CUSLICE_LIMIT"], said), ("1GiB", ""))
         self.assertNotIn("CUSLICE_FRACTION", found)
+        # A half is 7.38 GiB, which is 7.92 GB.
+        for lower in ("7.5GB", "7500mb", "7.25GiB", "0.007T", "7554M"):
+            self.assertEqual(self.variables(shard, f"--cuslice-limit={lower}")[0].get("CUSLICE_LIMIT"), lower)
+        for higher in ("7.5GiB", "7.5g", "8GB", "0.0075Ti", "7555MiB"):
+            self.assertNotIn("CUSLICE_LIMIT", self.variables(shard, f"--cuslice-limit={higher}")[0])
         found, said = self.variables(shard, "--cuslice-limit=8GiB")
         self.assertEqual(found["CUSLICE_FRACTION"], "0.500000000")
         self.assertNotIn("CUSLICE_LIMIT", found)
