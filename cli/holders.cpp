@@ -32,6 +32,11 @@ bool read_file(const std::string& path, unsigned user, std::vector<char>& bytes,
     return false;
 }
 
+std::string name_of(ledger::AccountKind kind) {
+    if (kind == ledger::AccountKind::rule) return "rule";
+    return kind == ledger::AccountKind::group ? "group" : "job";
+}
+
 void add_holders(const ledger::File& file, int descriptor, const std::string& uuid, unsigned user,
                  std::vector<Holder>& holding) {
     for (std::uint32_t i = 0; i < file.header.members && i < ledger::kMembers; i++) {
@@ -43,7 +48,7 @@ void add_holders(const ledger::File& file, int descriptor, const std::string& uu
         Holder row;
         row.gpu = uuid;
         row.user = user;
-        row.kind = account.kind == ledger::AccountKind::group ? "group" : "job";
+        row.kind = name_of(account.kind);
         row.inner = account.inner != 0;
         row.name.assign(account.name, strnlen(account.name, sizeof account.name));
         row.pid = member.pid;

@@ -15,7 +15,7 @@ namespace cuslice::cli {
 struct Holder {
     std::string gpu;
     unsigned user = 0;
-    std::string kind, name;  // the account's: "job" or "group"
+    std::string kind, name;  // the account's: "job", "group" or "rule"
     bool inner = false;      // the account lies within another one, and is no further part of what is committed
     int pid = 0;
     std::string command;

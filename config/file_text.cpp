@@ -140,6 +140,8 @@ bool add_value(Reading& reading, const cuslice_toml_item& item, const Place& pla
     FixedText<4300> origin(place.ceiling ? "ceiling " : "");
     origin.append(reading.path).append(":").append_number(item.line).append(":").append_number(item.column);
     entry.origin = origin.view();
+    // Who shares by a rule shares in the system's own folder.
+    if (traits->key == Key::dir && reading.source == Source::system_file) reading.settings.use_system_folder(value);
     if (reading.take == Take::ceilings && !place.ceiling) return true;
     return reading.settings.add(entry, why) || refuse(reading, item, why.view());
 }

@@ -128,8 +128,19 @@ std::optional<std::uint64_t> group_limit_for(const Settings& settings, const Gpu
     return entry ? std::optional(entry->number) : std::nullopt;
 }
 
+std::optional<SharedLimit> shared_limit_for(const Settings& settings, const GpuIdentity& gpu,
+                                            std::uint64_t total_bytes) {
+    const Entry* const entry = settings.shared_rule().empty() ? nullptr : find_ceiling(settings, Source::rule, gpu);
+    if (entry == nullptr) return std::nullopt;
+    return SharedLimit{bytes_of(*entry, total_bytes), entry->origin};
+}
+
 FixedText<512> sharing_folder(const Settings& settings, std::string_view fake_folder) {
     FixedText<512> folder;
+    // Nobody has a second slice by a folder of their own.
+    if (!settings.shared_rule().empty())
+        return folder.append(settings.system_folder().empty() ? traits_of(Key::dir).default_value
+                                                              : settings.system_folder());
     if (const Entry* entry = find(settings, Key::dir)) return folder.append(entry->value);
     if (find(settings, Key::fake) && !fake_folder.empty()) return folder.append(fake_folder).append("/ledger");
     return folder.append(traits_of(Key::dir).default_value);

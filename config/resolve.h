@@ -54,8 +54,19 @@ const Entry* find(const Settings& settings, Key key);
 /// The ceiling that `source` sets on `gpu`, the system's file or a rule; nullptr if there is none. Both hold.
 const Entry* find_ceiling(const Settings& settings, Source source, const GpuIdentity& gpu);
 
-/// Where the host's programs write down what they hold. A fake GPU's is with its books: `fake_folder` is
-/// CUSLICE_FAKE_DIR, or empty.
+/// The most that a rule has processes share on one GPU.
+struct SharedLimit {
+    std::uint64_t bytes = 0;
+    std::string_view origin;
+};
+
+/// What processes share on `gpu` by a rule of the system, however little of it this one asks for; nothing where no rule
+/// has them share anything there.
+std::optional<SharedLimit> shared_limit_for(const Settings& settings, const GpuIdentity& gpu,
+                                            std::uint64_t total_bytes);
+
+/// Where the host's programs write down what they hold. Where a rule has processes share, the system alone says so. A
+/// fake GPU's is with its books: `fake_folder` is CUSLICE_FAKE_DIR, or empty.
 FixedText<512> sharing_folder(const Settings& settings, std::string_view fake_folder);
 
 /// The file that allocations are to be written to; empty if none is.

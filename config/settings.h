@@ -115,13 +115,21 @@ class Settings {
     /// Keeps the first of them.
     void pass_over(std::string_view path);
 
+    /// The account of the ledgers in which a rule of the system has processes share its slice: the rule's name, and
+    /// for share = "cgroup" `@` and 16 digits for the cgroup. Empty if none holds that does.
+    std::string_view shared_rule() const { return shared_rule_; }
+    void share_rule(std::string_view account) { shared_rule_ = keep(account); }
+    /// `dir` of the system's own file, also where the other settings were handed on; empty if there is none.
+    std::string_view system_folder() const { return system_folder_; }
+    void use_system_folder(std::string_view path) { system_folder_ = keep(path); }
+
   private:
     std::string_view keep(std::string_view text);
 
     // What is small stands before what is large, of which a process uses the beginning.
     std::size_t count_ = 0;
     std::size_t text_size_ = 0;
-    std::string_view unreachable_file_;
+    std::string_view unreachable_file_, shared_rule_, system_folder_;
     union {
         Entry entries_[kMaxEntries];  // not made before they are added
     };

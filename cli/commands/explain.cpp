@@ -46,7 +46,7 @@ struct Explanation {
     }
 };
 
-bool note(void* context, const Rule& rule, const Match* match, ConfigError&) {
+bool note(void* context, const Rule& rule, const Identity&, const Match* match, ConfigError&) {
     auto& explanation = *static_cast<Explanation*>(context);
     const bool conditions =
         !rule.user.empty() || !rule.group.empty() || !rule.cgroup.empty() || !rule.executable.empty();

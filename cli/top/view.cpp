@@ -45,13 +45,14 @@ Line ends(Span left, const std::string& right, const Look& look) {
 }
 
 Line title(const Snapshot& snapshot, const Look& look) {
-    std::set<std::pair<unsigned, std::string>> jobs, groups;
+    std::set<std::pair<unsigned, std::string>> jobs, groups, rules;
     for (const Holder& holder : snapshot.holders.holding)
-        (holder.kind == "group" ? groups : jobs).insert({holder.user, holder.name});
+        (holder.kind == "group" ? groups : holder.kind == "rule" ? rules : jobs).insert({holder.user, holder.name});
     std::string text = look.width < 60 ? "" : "cuslice top: ";
     if (snapshot.gpus_known) text += counted(snapshot.gpus.size(), "GPU", "GPUs") + ", ";
     text += counted(jobs.size(), "job", "jobs");
     if (!groups.empty()) text += ", " + counted(groups.size(), "group", "groups");
+    if (!rules.empty()) text += ", " + counted(rules.size(), "rule", "rules");
     if (!snapshot.holders.waiting.empty()) text += ", " + std::to_string(snapshot.holders.waiting.size()) + " waiting";
     return ends({text, Tone::heading}, snapshot.clock, look);
 }
@@ -105,10 +106,10 @@ Cell peak_cell(const Snapshot& snapshot, const Holder& holder) {
 
 void add_account(const Snapshot& snapshot, const Members& members, const Look& look, Grid& grid) {
     const Holder& first = *members.front();
-    const bool alone = members.size() == 1, group = first.kind == "group";
+    const bool alone = members.size() == 1, group = first.kind != "job";
     const std::string name = shown(first.name, look);
     std::string command = alone ? shown(first.command, look) : std::to_string(members.size()) + " processes";
-    if (group) command = "group " + name + ": " + command;
+    if (group) command = first.kind + " " + name + ": " + command;
     const std::uint64_t most = first.limit == ledger::kNoLimitBytes ? 0 : first.limit;
     const std::uint64_t beyond = first.reserved > first.together ? first.reserved - first.together : 0;
     grid.add({{label_of(snapshot, first.gpu, look)},
@@ -121,7 +122,7 @@ void add_account(const Snapshot& snapshot, const Members& members, const Look& l
               {size_or_dash(first.limit)},
               {"", Tone::plain, bar_of(first.together, beyond, most)},
               {alone ? age_text(first.idle_seconds) : ""},
-              {group ? "group" : name, Tone::faint}});
+              {group ? first.kind : name, Tone::faint}});
     if (alone) return;
     for (const Holder* member : members)
         grid.add({{},

@@ -135,13 +135,47 @@ bool apply(Settings& settings, const Rule& rule, ConfigError& error) {
     return true;
 }
 
+// FNV-1a: paths are longer than the name of an account may be.
+std::uint64_t hash_of(std::string_view text) {
+    std::uint64_t hash = 0xcbf29ce484222325;
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    return hash;
+}
+
+bool refuse_share(const Rule& rule, std::string_view whose, ConfigError& error) {
+    Reason why("rule ");
+    why.append(rule.name.view()).append(" shares one slice, and ").append(whose);
+    error.set(rule.path, why.view());
+    error.key.assign("rule");
+    error.line = rule.line;
+    error.column = rule.column;
+    return false;
+}
+
+// Where it can't be told whose slice it is, there would be a second one.
+bool share(Settings& settings, const Rule& rule, const Identity& identity, ConfigError& error) {
+    if (rule.share == Share::nobody) return true;
+    if (identity.user_doubt != Doubt::none)
+        return refuse_share(rule, "whose this process is can't be told in a user namespace or without /proc", error);
+    FixedText<64> account(rule.name.view());
+    if (rule.share == Share::cgroup) {
+        if (identity.cgroups_doubt != Doubt::none)
+            return refuse_share(rule, "this process's cgroup can't be told in a cgroup namespace", error);
+        account.append("@");
+        const std::uint64_t hash = hash_of(fitting_cgroup(rule, identity));
+        for (int shift = 60; shift >= 0; shift -= 4) account.append("0123456789abcdef"[hash >> shift & 15]);
+    }
+    settings.share_rule(account.view());
+    return true;
+}
+
 // The first that fits holds; those behind it are read all the same, so that a mistake is everybody's to see.
 bool on_rule(void* context, const Rule& rule, ConfigError& error) {
     Work& work = *static_cast<Work*>(context);
-    if (work.held) return work.visit(work.context, rule, nullptr, error);
+    if (work.held) return work.visit(work.context, rule, *work.asked, nullptr, error);
     const Match found = match(rule, *work.asked, work.accounts);
     work.held = found.fits;
-    return work.visit(work.context, rule, &found, error);
+    return work.visit(work.context, rule, *work.asked, &found, error);
 }
 
 bool read_file(Work& work, std::string_view name, const SystemPlaces& system, OpenToml open_toml, ConfigError& error) {
@@ -207,8 +241,10 @@ bool visit_all(const Identity* asked, Visit visit, void* context, const SystemPl
 }  // namespace
 
 bool load_rules(Settings& settings, const SystemPlaces& system, OpenToml open_toml, ConfigError& error) {
-    const auto add = [](void* context, const Rule& rule, const Match* match, ConfigError& why) {
-        return match == nullptr || !match->fits || apply(*static_cast<Settings*>(context), rule, why);
+    const auto add = [](void* context, const Rule& rule, const Identity& own, const Match* match, ConfigError& why) {
+        if (match == nullptr || !match->fits) return true;
+        Settings& all = *static_cast<Settings*>(context);
+        return apply(all, rule, why) && share(all, rule, own, why);
     };
     return visit_all(nullptr, add, &settings, system, open_toml, error);
 }

@@ -13,9 +13,10 @@ namespace cuslice::rules {
 /// at once.
 bool load_rules(Settings& settings, const SystemPlaces& system, OpenToml open_toml, ConfigError& error);
 
-/// Called with each rule in order and whether it is for the process; nullptr behind the one that holds, as no other is
-/// asked. False ends the reading, with `error` filled.
-using Visit = bool (*)(void* context, const Rule& rule, const Match* match, ConfigError& error);
+/// Called with each rule in order, whose process is asked for, and whether the rule is for it; nullptr behind the one
+/// that holds, as no other is asked. False ends the reading, with `error` filled.
+using Visit = bool (*)(void* context, const Rule& rule, const Identity& identity, const Match* match,
+                       ConfigError& error);
 
 /// Reads the same rules in the same way, and tells what becomes of each for the process of `identity`.
 bool visit_rules(const Identity& identity, Visit visit, void* context, const SystemPlaces& system, OpenToml open_toml,

@@ -46,7 +46,12 @@ bool refuse_rule(Reading& reading, std::string_view reason) {
 bool end_rule(Reading& reading) {
     if (!reading.in_rule) return true;
     reading.in_rule = false;
-    if (reading.rule.name.empty()) return refuse_rule(reading, "a rule needs a name, as name = \"students\"");
+    const Rule& rule = reading.rule;
+    if (rule.name.empty()) return refuse_rule(reading, "a rule needs a name, as name = \"students\"");
+    if (rule.share != Share::nobody && rule.limit_count == 0)
+        return refuse_rule(reading, "share needs a limit or a fraction: what is shared?");
+    if (rule.share == Share::cgroup && rule.cgroup.empty())
+        return refuse_rule(reading, "share = \"cgroup\" needs a cgroup: which ones?");
     return reading.on_rule(reading.context, reading.rule, reading.error);
 }
 
@@ -71,6 +76,15 @@ bool read_name(Reading& reading, const cuslice_toml_item& item) {
     Reason why;
     if (!reading.names.add(name, why)) return refuse(reading, item, why.view());
     reading.rule.name.assign(name);
+    return true;
+}
+
+bool read_share(Reading& reading, const cuslice_toml_item& item) {
+    const std::string_view value(item.value, item.value_size);
+    const bool text = item.kind == CUSLICE_TOML_STRING;
+    if (!text || (value != "user" && value != "cgroup"))
+        return refuse(reading, item, "\"user\" or \"cgroup\" is needed; without share nothing is shared");
+    reading.rule.share = value == "user" ? Share::user : Share::cgroup;
     return true;
 }
 
@@ -105,7 +119,7 @@ bool read_limit(Reading& reading, const cuslice_toml_item& item, std::string_vie
     const KeyTraits* const traits = find_key(key);
     if (traits == nullptr || !traits->may_be_ceiling)
         return refuse(reading, item,
-                      gpu.empty() ? "no such key; a rule has name, user, group, cgroup, executable, "
+                      gpu.empty() ? "no such key; a rule has name, user, group, cgroup, executable, share, "
                                     "limit, fraction and gpu.X"
                                   : "a rule's ceiling is a fraction or a limit");
     const bool number = item.kind == CUSLICE_TOML_INTEGER || item.kind == CUSLICE_TOML_FLOAT;
@@ -153,6 +167,7 @@ bool read_item(Reading& reading, const cuslice_toml_item& item) {
     if (key == "gpu") return read_gpu(reading, item);
     if (item.kind == CUSLICE_TOML_TABLE || item.depth > 2) return refuse(reading, item, "no such table in a rule");
     if (key == "name") return read_name(reading, item);
+    if (key == "share") return read_share(reading, item);
     if (key == "user") return read_values(reading, item, reading.rule.user, false);
     if (key == "group") return read_values(reading, item, reading.rule.group, false);
     if (key == "cgroup") return read_values(reading, item, reading.rule.cgroup, true);

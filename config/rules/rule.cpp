@@ -19,15 +19,7 @@ bool fits_number(std::string_view values, std::string_view file, std::span<const
     return false;
 }
 
-bool fits_cgroup(std::string_view values, std::string_view cgroups) {
-    std::string_view value;
-    while (take_line(values, value)) {
-        std::string_view paths = cgroups, path;
-        while (take_line(paths, path))
-            if (!outermost_fit(value, path).empty()) return true;
-    }
-    return false;
-}
+bool fits_cgroup(const Rule& rule, const Identity& identity) { return !fitting_cgroup(rule, identity).empty(); }
 
 bool fits_executable(std::string_view values, std::string_view executable) {
     std::string_view value;
@@ -58,6 +50,16 @@ bool Values::add(std::string_view value) {
     return true;
 }
 
+std::string_view fitting_cgroup(const Rule& rule, const Identity& identity) {
+    std::string_view values = rule.cgroup.lines(), value;
+    while (take_line(values, value)) {
+        std::string_view paths = identity.cgroups.view(), path;
+        while (take_line(paths, path))
+            if (const std::string_view fit = outermost_fit(value, path); !fit.empty()) return fit;
+    }
+    return {};
+}
+
 Match match(const Rule& rule, const Identity& identity, const AccountFiles& files) {
     Examination all;
     if (!rule.user.empty())
@@ -66,8 +68,7 @@ Match match(const Rule& rule, const Identity& identity, const AccountFiles& file
     if (!rule.group.empty())
         all.look(Condition::group, fits_number(rule.group.lines(), files.groups, identity.group_list()),
                  identity.groups_doubt);
-    if (!rule.cgroup.empty())
-        all.look(Condition::cgroup, fits_cgroup(rule.cgroup.lines(), identity.cgroups.view()), identity.cgroups_doubt);
+    if (!rule.cgroup.empty()) all.look(Condition::cgroup, fits_cgroup(rule, identity), identity.cgroups_doubt);
     if (!rule.executable.empty())
         all.look(Condition::executable, fits_executable(rule.executable.lines(), identity.executable.view()),
                  identity.executable.empty() ? Doubt::unknown : Doubt::none);

@@ -33,6 +33,13 @@ struct Limit {
     unsigned line = 0, column = 0;  // of its key, from 1
 };
 
+/// With whom a process shares the slice of its rule.
+enum class Share : std::uint8_t {
+    nobody,
+    user,    // all processes of its user that the rule is for
+    cgroup,  // those of them in the same cgroup, which is the one that the pattern fits
+};
+
 struct Rule {
     static constexpr std::size_t kMaxLimits = 64;
     static constexpr std::size_t kMaxName = 40;
@@ -41,6 +48,7 @@ struct Rule {
     Values user, group, cgroup, executable;
     Limit limits[kMaxLimits];
     std::size_t limit_count = 0;
+    Share share = Share::nobody;
     /// Where it begins.
     std::string_view path;
     unsigned line = 0, column = 0;
@@ -67,5 +75,8 @@ struct Match {
 /// Every condition that a rule has must fit. What can't be told for sure counts against the process: a rule with a
 /// limit is for it then, and one without is not. Pure.
 Match match(const Rule& rule, const Identity& identity, const AccountFiles& files);
+
+/// The outermost cgroup of the process that one of the rule's patterns fits; empty if none does. Pure.
+std::string_view fitting_cgroup(const Rule& rule, const Identity& identity);
 
 }  // namespace cuslice::rules

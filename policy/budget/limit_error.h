@@ -8,6 +8,7 @@ enum class LimitOf : std::uint8_t {
     process,     // this process's own, on this GPU or this part of one
     job,         // that the job's processes share
     group,       // that the group's processes share
+    rule,        // that processes share by a rule of the system
     whole_gpu,   // the physical GPU's, which its parts share
     other_part,  // that of another part of the same GPU, which is charged its share of what the driver takes
 };

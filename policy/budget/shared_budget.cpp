@@ -16,7 +16,9 @@ ledger::Joined SharedBudget::join(ledger::Ledger& ledger, const ledger::Request&
     const unsigned next = count();
     if (next == kMax) return ledger::Joined::unavailable;
     const ledger::Joined joined = ledger.join(request, in_use, &members_[next], committed, available, why);
-    if (joined == ledger::Joined::yes) count_.store(next + 1, std::memory_order_release);
+    if (joined != ledger::Joined::yes) return joined;
+    count_.store(next + 1, std::memory_order_release);
+    joined_.store(true, std::memory_order_release);
     return joined;
 }
 
@@ -113,6 +115,7 @@ bool SharedBudget::ask(std::uint64_t bytes, bool* asked, std::uint64_t* state) {
 
 void SharedBudget::forget() {
     outer_ = nullptr;
+    joined_.store(false, std::memory_order_release);
     count_.store(0, std::memory_order_release);
     for (ledger::Membership& member : members_) member.forget();
 }

@@ -6,13 +6,14 @@
 
 namespace cuslice {
 
-// What one process has in accounts that it shares with others: its job's, an outer job's, a group's. A reservation is
-// made in all of them or in none. Thread-safe once joined; joining is the caller's to serialise.
+// What one process has in accounts that it shares with others: its job's, an outer job's, a group's, a rule's. A
+// reservation is made in all of them or in none. Thread-safe once joined; joining is the caller's to serialise.
 class SharedBudget {
   public:
-    static constexpr unsigned kMax = 4;
+    static constexpr unsigned kMax = 5;
 
-    bool joined() const { return count_.load(std::memory_order_acquire) != 0; }
+    // Of an account of its own, or of one that these lie in.
+    bool joined() const { return joined_.load(std::memory_order_acquire); }
 
     // Becomes a member of one more account of `ledger`, which is open.
     ledger::Joined join(ledger::Ledger& ledger, const ledger::Request& request, std::uint64_t in_use,
@@ -20,7 +21,10 @@ class SharedBudget {
 
     // What is in these accounts is in those of `outer`, too: a part's of a GPU in the whole GPU's. Before any
     // reservation; `outer` has joined its own.
-    void lies_in(SharedBudget& outer) { outer_ = &outer; }
+    void lies_in(SharedBudget& outer) {
+        outer_ = &outer;
+        joined_.store(true, std::memory_order_release);
+    }
 
     // Bytes of every account's limit that are kept free for what the driver takes by itself. Not those of `outer`,
     // which has a margin of its own.
@@ -51,7 +55,9 @@ class SharedBudget {
     unsigned count() const { return count_.load(std::memory_order_acquire); }
 
     LimitOf of(unsigned i) const {
-        return members_[i].account().kind == ledger::AccountKind::group ? LimitOf::group : LimitOf::job;
+        const ledger::AccountKind kind = members_[i].account().kind;
+        if (kind == ledger::AccountKind::rule) return LimitOf::rule;
+        return kind == ledger::AccountKind::group ? LimitOf::group : LimitOf::job;
     }
     bool reserve_here(std::uint64_t bytes, LimitError* why);
     bool ask(std::uint64_t bytes, bool* asked, std::uint64_t* state);
@@ -59,6 +65,7 @@ class SharedBudget {
     SharedBudget* outer_ = nullptr;
     ledger::Membership members_[kMax];
     std::atomic<unsigned> count_{0};
+    std::atomic<bool> joined_{false};
     std::atomic<std::uint64_t> margin_{0};
 };
 

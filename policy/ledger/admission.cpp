@@ -314,8 +314,11 @@ Ledger::Step Ledger::begin(const Request& request, const Joiner& self, bool may_
         set_terms(account, membership->terms_);
         take_ticket();
         account->ticket = waiting_.placed ? waiting_.order : next_order();
-    } else
+    } else {
         adopt_launcher(account, &member);
+        // What the system says now.
+        if (request.kind == AccountKind::rule) account->limit.store(request.limit);
+    }
     member.state.store(MemberState::live);
     if (claims) {
         *claim = {open_.file, account, place, known};

@@ -17,8 +17,7 @@ namespace cuslice::ledger {
 namespace {
 
 bool is_known(const Account& account) {
-    return account.state.load() == AccountState::open &&
-           (account.kind == AccountKind::job || account.kind == AccountKind::group) &&
+    return account.state.load() == AccountState::open && account.kind <= AccountKind::rule &&
            strnlen(account.name, sizeof account.name) < sizeof account.name;
 }
 

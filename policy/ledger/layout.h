@@ -32,7 +32,7 @@ struct alignas(16) Stamped {
 };
 
 enum class AccountState : std::uint32_t { free, claimed, open };
-enum class AccountKind : std::uint32_t { job, group };
+enum class AccountKind : std::uint32_t { job, group, rule };
 
 // What several processes share one limit in. `total` is always the sum of what its members' stripes hold.
 struct alignas(128) Account {

@@ -234,7 +234,7 @@ void Ledger::tidy_accounts() {
         if (account.state.load() == AccountState::free || has_members(i)) continue;
         account.reserved.store(0);
         // A group's limit is kept for whoever comes next.
-        if (account.kind == AccountKind::job) {
+        if (account.kind != AccountKind::group) {
             account.state.store(AccountState::free);
             continue;
         }

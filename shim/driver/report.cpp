@@ -156,6 +156,7 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
     line.append("; ").append(format_size(why.used).view()).append(" of the ");
     line.append(format_size(why.limit).view()).append(" limit");
     if (why.of == LimitOf::whole_gpu) line.append(" of the whole GPU");
+    if (why.of == LimitOf::rule) line.append(" of rule ").append(gpu_state().sharing.rule_name());
     line.append(" are in use ");
     if (why.of == LimitOf::whole_gpu) line.append("by this part ");
     append_holdings(line.append('('), holdings_of(full));
@@ -229,9 +230,12 @@ CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
     if (lost) {
         line.append(": ").append(refusal.failure.text);
     } else if (unreachable) {
+        const bool rule = gpu.slice().rule_limit != ledger::kNoLimitBytes;
+        if (rule) line.append(": rule ").append(gpu_state().sharing.rule_name());
         line.append(": the limit can't be shared with other processes, so every allocation fails: ");
-        line.append(refusal.failure.text).append(". Mount the ledger folder into the container, make room for it, ");
-        line.append("or set CUSLICE_DIR to another folder for all processes that share the limit");
+        line.append(refusal.failure.text).append(". Mount the ledger folder into the container, make room for it");
+        if (rule) line.append(", or have the administrator set dir in the system's file to another folder");
+        if (!rule) line.append(", or set CUSLICE_DIR to another folder for all processes that share the limit");
     } else if (refused) {
         line.append(": ").append(ledger::describe_refusal(refusal).view());
     } else if (alone) {

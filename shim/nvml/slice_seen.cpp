@@ -42,6 +42,8 @@ SliceSeen::SliceSeen(nvmlDevice_t device, std::uint64_t physical_total) {
         if (watcher && watcher->watch(plan, identity.uuid, &watched_)) {
             used_ = watched_.used;
             total_ = std::min(watched_.limit, physical_total ? physical_total : watched_.limit);
+            // A rule's account doesn't have the limit of a process for itself.
+            if (plan.job_count == 0 && !plan.rule.empty()) total_ = std::min(total_, slice.limit);
         }
     }
     // What is cached can be had, and counts as free.

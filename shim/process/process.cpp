@@ -179,6 +179,10 @@ Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t total) const 
         slice.group_limit = slice.limit;
         slice.group_origin.assign(slice.origin.view());
     }
+    if (const auto rule = shared_limit_for(settings(), identity, total)) {
+        slice.rule_limit = rule->bytes;
+        slice.rule_origin.assign(rule->origin);
+    }
     const AllocatorChoice choice = allocator_for(settings(), identity);
     slice.allocator = choice.mode;
     slice.free = choice.free;

@@ -379,6 +379,69 @@ TEST_CASE("nothing that a user sets is above a rule, and a program may have less
           "2147483648 by ceiling " + system + ":4:1");
 }
 
+TEST_CASE("a rule may have processes share its slice, by the user or by the cgroup that its pattern fits") {
+    Made made;
+    const auto shared = [&](const std::string& text, const std::string& line = "CUSLICE_LIMIT=1GiB") {
+        made.rules("10.toml", "[[rule]]\nname = \"a\"\nlimit = \"4GiB\"\ngpu.1.fraction = 0.25\n" + text);
+        const char* const lines[] = {line.c_str(), nullptr};
+        Settings settings;
+        ConfigError error;
+        const std::string system = made.folder.path() + "/system.toml";
+        if (!load_in_program(settings, lines, open_module, {system.c_str(), made.folder.path().c_str(), ::geteuid()},
+                             error))
+            return std::string(line_of(error).view());
+        const auto limit = shared_limit_for(settings, kGpu, 8 * kGiB), other = shared_limit_for(settings, kOther, kGiB);
+        if (settings.shared_rule().empty()) REQUIRE_FALSE(limit);
+        // The rule's own, however little this process asks for.
+        if (!settings.shared_rule().empty()) {
+            REQUIRE((limit && limit->bytes == 4 * kGiB && limit->origin.starts_with("rule a (")));
+            REQUIRE((other && other->bytes == kGiB / 4));
+        }
+        return std::string(settings.shared_rule()) + " in " + std::string(sharing_folder(settings, "/fake").view());
+    };
+    const std::string usual = " in /dev/shm/cuslice";
+    CHECK(shared("") == "" + usual);
+    CHECK(shared("share = \"user\"") == "a" + usual);
+    // One that doesn't fit has nobody share anything.
+    CHECK(shared("user = \"alicia\"\nshare = \"user\"") == "" + usual);
+    const std::string job = shared("cgroup = \"/system.slice/*/job_*\"\nshare = \"cgroup\"");
+    CHECK(job.size() == 18 + usual.size());
+    CHECK(job.starts_with("a@"));
+    const std::string step = shared("cgroup = \"/system.slice/*/job_*/step_*\"\nshare = \"cgroup\"");
+    CHECK(step != job);
+    made.folder.write("proc/self/cgroup", "0::/system.slice/slurmstepd.scope/job_5/step_1\n");
+    CHECK(shared("cgroup = \"/system.slice/*/job_*\"\nshare = \"cgroup\"") == job);
+    CHECK(shared("cgroup = \"/system.slice/*/job_*/step_*\"\nshare = \"cgroup\"") != step);
+    made.folder.write("proc/self/cgroup", "0::/system.slice/slurmstepd.scope/job_6\n");
+    CHECK(shared("cgroup = \"/system.slice/*/job_*\"\nshare = \"cgroup\"") != job);
+    // Nobody has another slice by a folder of their own.
+    const auto ends = [](const std::string& line, std::string_view end) { return line.ends_with(end); };
+    const std::string by_user = "share = \"user\"";
+    CHECK(shared(by_user, "CUSLICE_DIR=/dev/shm/cuslice") == "a" + usual);
+    CHECK(ends(shared(by_user, "CUSLICE_DIR=/tmp/x"), "rule a shares one slice, in /dev/shm/cuslice"));
+    CHECK(ends(shared(by_user, "CUSLICE_SETTINGS=1;flag.0 dir * /tmp/x --dir"), "one slice, in /dev/shm/cuslice"));
+    CHECK(ends(shared(by_user, "CUSLICE_SPLIT=1GiB+context"), "rule a, whose limit counts contexts as well"));
+    made.folder.write("system.toml", "dir = \"/run/gpu\"\n");
+    CHECK(shared(by_user) == "a in /run/gpu");
+    CHECK(shared(by_user, "CUSLICE_SETTINGS=1") == "a in /run/gpu");
+    CHECK(shared(by_user, "CUSLICE_SETTINGS=1;system-file.0 dir * /tmp/x /etc/x") == "a in /run/gpu");
+    CHECK(ends(shared(by_user, "CUSLICE_DIR=/dev/shm/cuslice"), "rule a shares one slice, in /run/gpu"));
+    // Whose slice it is has to be known.
+    made.link("proc/self/ns/cgroup", "cgroup:[4026532000]");
+    CHECK(shared(by_user) == "a in /run/gpu");
+    CHECK(ends(shared("cgroup = \"/**\"\nshare = \"cgroup\""), "cgroup can't be told in a cgroup namespace"));
+    made.link("proc/self/ns/user", "user:[4026532000]");
+    CHECK(ends(shared(by_user), "can't be told in a user namespace or without /proc"));
+}
+
+TEST_CASE("what share may be, and what it needs") {
+    const std::string begin = "[[rule]]\nname = \"a\"\n";
+    CHECK(refused(begin + "limit = \"1GiB\"\nshare = \"group\"\n").starts_with(":4:1: rule.share: group: "));
+    CHECK(refused(begin + "limit = \"1GiB\"\nshare = true\n").find("\"user\" or \"cgroup\"") != std::string::npos);
+    CHECK(refused(begin + "share = \"user\"\n").find("share needs a limit or a fraction") != std::string::npos);
+    CHECK(refused(begin + "limit = \"1GiB\"\nshare = \"cgroup\"\n").find("needs a cgroup") != std::string::npos);
+}
+
 TEST_CASE("a rule is not handed on: each process reads it again") {
     Made made;
     made.rules("10.toml", "[[rule]]\nname = \"a\"\nlimit = \"4GiB\"\n");
@@ -412,10 +475,10 @@ TEST_CASE("the document's rules are read, and hold as it says") {
     made.folder.write("etc/passwd", "");
     CHECK(made.seen({}, kOther) == "4294967296 by rule jobs (" + path + ":8:1)");
     made.folder.write("proc/self/cgroup", "0::/user.slice\n");
-    CHECK(made.seen({}, kOther) == "2147483648 by rule students (" + path + ":15:7)");
-    CHECK(made.seen() == "8589934592 by rule students (" + path + ":14:1)");
+    CHECK(made.seen({}, kOther) == "2147483648 by rule students (" + path + ":16:7)");
+    CHECK(made.seen() == "8589934592 by rule students (" + path + ":15:1)");
     made.folder.write("etc/group", "");
-    CHECK(made.seen() == "4294967296 by rule everybody-else (" + path + ":19:1)");
+    CHECK(made.seen() == "4294967296 by rule everybody-else (" + path + ":20:1)");
 }
 
 TEST_CASE("rules that others than root can write are refused") {
@@ -450,7 +513,8 @@ TEST_CASE("a mistake in a file of rules refuses everything, wherever it is, and 
     CHECK(refused(good + "gpu.\"0000:81:00.0\".limit = \"4GiB\"\ngpu.\"81:00.0\".limit = \"4GiB\"\n")
               .ends_with(": 4GiB: given twice for the same GPU: keep one"));
     CHECK(refused(good + "headroom = \"4GiB\"\n") ==
-          ":3:1: rule.headroom: 4GiB: no such key; a rule has name, user, group, cgroup, executable, limit, fraction "
+          ":3:1: rule.headroom: 4GiB: no such key; a rule has name, user, group, cgroup, executable, share, limit, "
+          "fraction "
           "and gpu.X");
     CHECK(refused(good + "gpu.0.headroom = \"4GiB\"\n") ==
           ":3:7: rule.gpu.0.headroom: 4GiB: a rule's ceiling is a fraction or a limit");

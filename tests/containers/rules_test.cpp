@@ -8,19 +8,23 @@
 namespace cuslice::tests {
 namespace {
 
-/// A machine with an /etc of its own, on which nobody has more than 1 GiB.
+/// A machine with an /etc of its own, on which nobody has more than 1 GiB; with `share` all of a user's processes
+/// together.
 struct Ruled {
-    Ruled() {
+    explicit Ruled(bool share = false) {
         // Another user is one of those who begin here.
         for (const Folder* one : {&folder, &books}) REQUIRE(::chmod(one->path().c_str(), 0777) == 0);
         folder.write("rules.d/10.toml", "[[rule]]\nname = \"mine\"\nuser = \"" + std::to_string(::getuid()) +
-                                            "\"\nlimit = \"1GiB\"\n[[rule]]\nname = \"rest\"\nlimit = \"1GiB\"\n");
+                                            "\"\nlimit = \"1GiB\"\n" + (share ? "share = \"user\"\n" : "") +
+                                            "[[rule]]\nname = \"rest\"\nlimit = \"1GiB\"\n");
+        if (share) system = folder.write("system.toml", "dir = \"" + books.path() + "/shared\"\n");
         REQUIRE(::chmod((folder.path() + "/rules.d").c_str(), 0755) == 0);
         preload = folder.write("ld.so.preload", preload_list() + "\n");
         folder.write("cuslice/cuslice.toml", "[memory]\nlimit = \"1900MiB\"\n");
     }
     /// "%" in a setting stands for a folder of the user's, with a file in it that asks for more.
-    Words command(const Words& way, Words settings) const {
+    Words command(const Words& way, Words settings, const Words& program = Guest::route("linked"),
+                  bool preloaded = true) const {
         for (std::string& setting : settings)
             if (const std::size_t at = setting.find('%'); at != std::string::npos)
                 setting.replace(at, 1, folder.path());
@@ -31,14 +35,18 @@ struct Ruled {
         for (const char* file : {"/etc/passwd", "/etc/group", "/etc/ld.so.cache", "/etc/alternatives"})
             words = joined(words, {"--ro-bind-try", file, file});
         words = joined(words, {"--ro-bind", folder.path() + "/rules.d", "/etc/cuslice/rules.d"});
-        words = joined(words, {"--ro-bind", preload, "/etc/ld.so.preload", "--"});
-        const Words fake{"/usr/bin/env", "CUSLICE_FAKE=1xlaptop-2g", "CUSLICE_FAKE_DIR=" + books.path(),
-                         "CUSLICE_HEADROOM=16MiB"};
-        return joined(joined(joined(joined(words, way), fake), settings), Guest::route("linked"));
+        if (!system.empty()) words = joined(words, {"--ro-bind", system, "/etc/cuslice/cuslice.toml"});
+        if (preloaded) words = joined(words, {"--ro-bind", preload, "/etc/ld.so.preload"});
+        words.push_back("--");
+        return joined(joined(joined(joined(words, way), fake()), settings), program);
+    }
+    Words fake() const {
+        return {"/usr/bin/env", "CUSLICE_FAKE=1xlaptop-2g", "CUSLICE_FAKE_DIR=" + books.path(),
+                "CUSLICE_HEADROOM=16MiB"};
     }
 
     Folder folder, books;
-    std::string preload;
+    std::string preload, system;
 };
 
 bool possible(const Words& words) {
@@ -62,6 +70,51 @@ void check_limit(const Words& words, const Folder& books) {
     CHECK(guest.code("freeall") == 0);
     CHECK(guest.number("info") == free);
     CHECK(guest.finish() == 0);
+}
+
+/// Whether this machine lets tests have processes share a slice by a rule.
+bool can_share(const Ruled& ruled) {
+    if (!kSanitizer.empty()) skip("a sanitizer's runtime is not preloaded by a file");
+    // Of a user namespace's processes nobody can tell whose they are.
+    if (::geteuid() != 0) skip("without root a case's /etc takes a user namespace, in which no slice is shared");
+    return kSanitizer.empty() && ::geteuid() == 0 && possible(ruled.command({"/bin/true"}, {}));
+}
+
+int start(Guest& guest) {
+    const int started = guest.code("init");
+    if (started != 0) return started;
+    const int retained = guest.code("retain 0");
+    return retained != 0 ? retained : guest.code("current 0");
+}
+
+bool says(Guest& guest, const std::string& what) {
+    for (const std::string& line : guest.complaints()) {
+        UNSCOPED_INFO(line);
+        if (line.find(what) != std::string::npos) return true;
+    }
+    return false;
+}
+
+const std::string kSome = "alloc most " + bytes(320 * kMiB);
+
+/// That a program gets no more than what another one, which has taken some of it, leaves of their slice.
+void check_shared(const Ruled& ruled, const Words& words) {
+    Guest first(ruled.command({}, {}), plain());
+    REQUIRE(start(first) == 0);
+    REQUIRE(first.code(kSome) == 0);
+    Guest second(words, plain());
+    const int started = start(second);
+    INFO((second.complaints().empty() ? std::string() : second.complaints()[0]));
+    REQUIRE(started == 0);
+    CHECK(second.number("info") < 320 * kMiB);
+    CHECK(second.code(kSome) == 2);
+    CHECK(second.code("fill " + bytes(kMiB)) == 2);
+    CHECK(peak_of_all(ruled.books.path()) <= kGiB);
+    REQUIRE(second.code("freeall") == 0);
+    REQUIRE(first.code("freeall") == 0);
+    CHECK(second.number("info") > 320 * kMiB);
+    CHECK(second.code("fill " + bytes(kMiB)) == 2);
+    CHECK(held_by_all(ruled.books.path()) <= kGiB);
 }
 
 }  // namespace
@@ -112,6 +165,100 @@ TEST_CASE("a program may have less than its rule") {
     REQUIRE(guest.code("current 0") == 0);
     CHECK(guest.number("info") + 16 * kMiB + held_by_all(ruled.books.path()) == 512 * kMiB);
     CHECK(guest.finish() == 0);
+}
+
+TEST_CASE("processes of one user share the slice of a rule, and have it back after a kill") {
+    const Ruled ruled(true);
+    if (!can_share(ruled)) return;
+    Guest first(ruled.command({}, {}), plain()), second(ruled.command({}, {}), plain());
+    REQUIRE(start(first) == 0);
+    REQUIRE(start(second) == 0);
+    REQUIRE(first.code(kSome) == 0);
+    CHECK(second.number("info") + 16 * kMiB + held_by_all(ruled.books.path()) == kGiB);
+    CHECK(second.code(kSome) == 2);
+    CHECK(says(second, "of the 1024.0 MiB limit of rule mine are in use"));
+    CHECK(says(second, "The limit is from rule mine (/etc/cuslice/rules.d/10.toml:4:1)"));
+    CHECK(peak_of_all(ruled.books.path()) <= kGiB);
+    const Outcome ps = run(ruled.command({}, {}, {kLaunch, "ps", "--json"}), plain());
+    INFO(ps.out + ps.err);
+    REQUIRE(ps.exit_code == 0);
+    const auto rows = Json::parse(ps.out)["processes"];
+    REQUIRE(rows.size() == 2);
+    for (const auto& row : rows) {
+        CHECK(row["kind"] == "rule");
+        CHECK(row["name"] == "mine");
+        CHECK(row["limit"] == kGiB);
+    }
+    // Its limit is the system's to set.
+    for (const std::string kind : {"--job", "--group"}) {
+        const Outcome set = run(ruled.command({}, {}, {kLaunch, "set", kind, "mine", "--limit", "2GiB"}), plain());
+        CHECK(set.exit_code != 0);
+    }
+    CHECK(second.code(kSome) == 2);
+    REQUIRE(::kill(first.pid(), SIGKILL) == 0);
+    CHECK(first.finish() == 128 + SIGKILL);
+    CHECK(second.code(kSome) == 0);
+    CHECK(second.finish() == 0);
+}
+
+TEST_CASE("no program has a second slice of a rule, whatever becomes of its environment") {
+    const Ruled ruled(true);
+    if (!can_share(ruled)) return;
+    const Words way =
+        GENERATE(Words{}, Words{"/usr/bin/env", "-i"}, Words{"/usr/bin/setsid", "--wait"},
+                 Words{"/bin/bash", "-c", "exec -c \"$@\"", "-"}, Words{"/usr/bin/unshare", "--ipc", "--uts", "--net"},
+                 Words{"/usr/bin/unshare", "--pid", "--fork"}, Words{"/usr/bin/setpriv", "--clear-groups"});
+    if (!possible(ruled.command(joined(way, {"/bin/true"}), {}))) return;
+    CAPTURE(way);
+    check_shared(ruled, ruled.command(way, {}));
+}
+
+TEST_CASE("the launcher's programs share a rule's slice with those that it didn't start") {
+    const Ruled ruled(true);
+    if (!can_share(ruled)) return;
+    const Words fake = ruled.fake(), launch{kLaunch, "run", "--"};
+    const Words run = GENERATE_COPY(
+        Words(launch), joined(launch, launch), joined(joined(launch, launch), launch),
+        Words{kLaunch, "run", "--per-process", "--"}, Words{kLaunch, "run", "--limit", "1900MiB", "--"},
+        Words{kLaunch, "run", "--group", "other", "--group-limit", "1900MiB", "--"},
+        joined(joined(launch, launch), {kLaunch, "run", "--group", "other", "--group-limit", "1900MiB", "--"}));
+    CAPTURE(run);
+    check_shared(ruled, ruled.command(joined(fake, run), {}, Guest::route("linked"), false));
+}
+
+TEST_CASE("no program has a second slice of a rule, whatever a user sets") {
+    const Ruled ruled(true);
+    if (!can_share(ruled)) return;
+    const Words settings = GENERATE(
+        Words{"CUSLICE_LIMIT=1900MiB"}, Words{"CUSLICE_GROUP=other"},
+        Words{"CUSLICE_GROUP=other", "CUSLICE_GROUP_LIMIT=1900MiB"}, Words{"CUSLICE_PER_PROCESS=yes"},
+        Words{"CUSLICE_SETTINGS=1"}, Words{"CUSLICE_JOB=mine"}, Words{"CUSLICE_SPLIT=1"}, Words{"CUSLICE_SPLIT=2"},
+        Words{"CUSLICE_ALLOCATOR=growth"}, Words{"CUSLICE_SETTINGS=1;system-file.0 dir * %25 x:1:1"});
+    CAPTURE(settings);
+    check_shared(ruled, ruled.command({}, settings));
+}
+
+TEST_CASE("where it can't be told whose slice it is, or it can't be shared, nothing is granted") {
+    const Ruled ruled(true);
+    if (!can_share(ruled)) return;
+    Words way, settings;
+    std::string why;
+    SECTION("another folder") {
+        settings = {"CUSLICE_DIR=" + ruled.books.path() + "/mine"};
+        why = "rule mine shares one slice, in " + ruled.books.path() + "/shared";
+    }
+    SECTION("a user namespace") {
+        way = {"/usr/bin/unshare", "--user", "--map-root-user"};
+        if (!possible(ruled.command(joined(way, {"/bin/true"}), {}))) return;
+        why = "rule mine shares one slice, and whose this process is can't be told in a user namespace";
+    }
+    SECTION("a folder that can't be made") {
+        ruled.books.write("shared", "");
+        why = "rule mine: the limit can't be shared with other processes, so every allocation fails";
+    }
+    Guest guest(ruled.command(way, settings), plain());
+    CHECK(start(guest) != 0);
+    CHECK(says(guest, why));
 }
 
 }  // namespace cuslice::tests

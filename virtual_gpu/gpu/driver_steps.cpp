@@ -44,7 +44,7 @@ bool VirtualGpu::trim_for_driver(const LimitError& over) {
 // What stood in the way of `bytes` that the driver takes and that are charged in `over`: as before them, and with what
 // was asked for of that limit.
 void VirtualGpu::less_driver_step(LimitError& over, std::uint64_t bytes) const {
-    const bool of_all = over.of == LimitOf::whole_gpu || over.of == LimitOf::group;
+    const bool of_all = over.of == LimitOf::whole_gpu || over.of == LimitOf::group || over.of == LimitOf::rule;
     over.requested = bytes;
     if (!of_all) {
         over.requested = physical_->share_of(*this, bytes);

@@ -26,6 +26,7 @@ SharingPlan plan_sharing(const Settings& settings, const char* const* environmen
     SharingPlan plan;
     plan.group = group_name(settings);
     if (const Entry* wait = find(settings, Key::wait)) plan.wait = wait->number;
+    plan.rule.assign(settings.shared_rule());
     plan.folder = sharing_folder(settings, variable(environment, kFakeFolderVariable));
     std::string_view jobs = variable(environment, kJobVariable);
     while (!jobs.empty() && plan.job_count < SharingPlan::kMaxJobs) {
@@ -59,31 +60,44 @@ std::uint64_t ledger_of_job(std::string_view made_in, std::string_view uuid) {
 
 bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint64_t in_use, Refusal* refusal) {
     const std::uint64_t made_in = plan.job_count ? ledger_of_job(plan.made_in.view(), slice.uuid) : 0;
+    const bool group = !plan.group.empty(), rule = !plan.rule.empty() && slice.rule_limit != ledger::kNoLimitBytes;
     refusal->failure = {};
     if (!ledger_.open(plan.folder.c_str(), slice.uuid, slice.capacity, false, &refusal->failure)) {
         // What others hold of the limit can't be known: it would be one limit for each process.
-        const bool closed = made_in || refusal->failure.no_place;
+        const bool closed = rule || made_in || refusal->failure.no_place;
         refusal->how = closed ? ledger::Joined::unreachable : ledger::Joined::unavailable;
         return !closed;
     }
     refusal->how = ledger::Joined::unavailable;
     refusal->rebuilt = ledger_.found() == ledger::Found::rebuilt;
-    const unsigned accounts = plan.job_count + (plan.group.empty() ? 0 : 1);
+    const unsigned accounts = plan.job_count + (group ? 1 : 0) + (rule ? 1 : 0);
     for (; joined_ < accounts; joined_++) {
-        const bool group = joined_ == plan.job_count, innermost = joined_ + 1 == plan.job_count;
+        const bool is_job = joined_ < plan.job_count, innermost = joined_ + 1 == plan.job_count;
         ledger::Request request;
-        request.kind = group ? ledger::AccountKind::group : ledger::AccountKind::job;
-        request.name = group ? plan.group.c_str() : plan.jobs[joined_].c_str();
-        // An outer job's limit is known where it began.
-        request.limit = group ? slice.group_limit : innermost ? slice.job_limit : ledger::kNoLimitBytes;
-        request.inner = joined_ != 0 || group;
-        if (!group && joined_ == 0) request.made_in = made_in;
+        request.inner = joined_ != 0 || !is_job;
+        if (is_job) {
+            request.name = plan.jobs[joined_].c_str();
+            // An outer job's limit is known where it began.
+            request.limit = innermost ? slice.job_limit : ledger::kNoLimitBytes;
+            if (joined_ == 0) request.made_in = made_in;
+        } else if (group && joined_ == plan.job_count) {
+            request.kind = ledger::AccountKind::group;
+            request.name = plan.group.c_str();
+            request.limit = slice.group_limit;
+        } else {
+            request.kind = ledger::AccountKind::rule;
+            request.name = plan.rule.c_str();
+            request.limit = slice.rule_limit;
+        }
         request.reserved = request.inner || request.limit == ledger::kNoLimitBytes ? 0 : request.limit;
         refusal->asked = request.reserved;
         refusal->how =
             budget_.join(ledger_, request, in_use, &refusal->committed, &refusal->available, &refusal->failure);
         if (refusal->how == ledger::Joined::refused || refusal->how == ledger::Joined::lost) return false;
-        if (refusal->how == ledger::Joined::unavailable) return true;
+        if (refusal->how != ledger::Joined::unavailable) continue;
+        // Alone it would have a slice of its own.
+        if (rule) refusal->how = ledger::Joined::unreachable;
+        return !rule;
     }
     return true;
 }
@@ -92,7 +106,11 @@ bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint
 bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, SharedBudget* outer, std::uint64_t (*in_use)(void*),
                       void* argument, Refusal* refusal) {
     refusal->how = ledger::Joined::yes;
-    if (!plan.any()) return true;
+    if (!plan.any()) {
+        const LockGuard lock(mutex_);
+        if (outer && outer->joined() && !budget_.joined()) budget_.lies_in(*outer);
+        return true;
+    }
     for (std::uint64_t waited = 0;; waited += kPoll) {
         if (state_.load(std::memory_order_acquire) == State::done) return true;
         refusal->in_use = in_use(argument);
@@ -125,6 +143,7 @@ bool GpuSharing::watch(const SharingPlan& plan, const char* uuid, ledger::Watche
     for (unsigned i = 0; i < plan.job_count; i++)
         any = ledger_.watch(ledger::AccountKind::job, plan.jobs[i].c_str(), watched) || any;
     if (!plan.group.empty()) any = ledger_.watch(ledger::AccountKind::group, plan.group.c_str(), watched) || any;
+    if (!plan.rule.empty()) any = ledger_.watch(ledger::AccountKind::rule, plan.rule.c_str(), watched) || any;
     return any;
 }
 

@@ -12,17 +12,20 @@ namespace cuslice {
 
 using ledger::Refusal;
 
-// With whom this process shares its slices: the jobs it is part of, and a group.
+// With whom this process shares its slices: the jobs it is part of, a group, and a rule.
 struct SharingPlan {
     static constexpr unsigned kMaxJobs = 3;
     FixedText<64> jobs[kMaxJobs];  // outermost first
     unsigned job_count = 0;
     FixedText<1024> made_in;  // "@UUID=id" for each ledger in which the launcher made the outermost
     FixedText<64> group;
+    FixedText<64> rule;  // the account, see Settings::shared_rule()
     FixedText<512> folder;
     std::uint64_t wait = 0;  // milliseconds; kForEver
 
-    bool any() const { return job_count != 0 || !group.empty(); }
+    bool any() const { return job_count != 0 || !group.empty() || !rule.empty(); }
+    // For people.
+    std::string_view rule_name() const { return slice(rule.view(), 0, rule.view().find('@')); }
 };
 
 SharingPlan plan_sharing(const Settings& settings, const char* const* environment);
@@ -35,13 +38,15 @@ class GpuSharing {
   public:
     struct Slice {
         const char* uuid;
-        std::uint64_t capacity;     // bytes
-        std::uint64_t job_limit;    // bytes; kNoLimitBytes: the job's own is not limited
-        std::uint64_t group_limit;  // bytes; kNoLimitBytes: whatever the group's is
+        std::uint64_t capacity;                            // bytes
+        std::uint64_t job_limit;                           // bytes; kNoLimitBytes: the job's own is not limited
+        std::uint64_t group_limit;                         // bytes; kNoLimitBytes: whatever the group's is
+        std::uint64_t rule_limit = ledger::kNoLimitBytes;  // bytes; kNoLimitBytes: the rule has none on this GPU
     };
 
     // Before the first context on the GPU: opens the ledger and joins every account, the first time. False if the slice
-    // is refused. Where there is no ledger to be had the process goes on alone, and `refusal` says why.
+    // is refused. Where there is no ledger to be had the process goes on alone, and `refusal` says why; but not where a
+    // rule has it share: then it is refused.
     // `in_use(argument)`: bytes that everybody holds on the GPU, 0 if that is not known.
     // What is charged to the accounts is charged to those of `outer`, too; it may be null.
     bool join(const SharingPlan& plan, const Slice& slice, SharedBudget* outer, std::uint64_t (*in_use)(void*),
@@ -55,7 +60,7 @@ class GpuSharing {
     SharedBudget& budget() { return budget_; }
     const SharedBudget& budget() const { return budget_; }
     // What dead members held is taken back. True if there was something.
-    bool take_back_dead() { return joined() && ledger_.take_back_dead(); }
+    bool take_back_dead() { return joined() && ledger_.opened() && ledger_.take_back_dead(); }
     // The same before a figure is shown, which programs may ask for all the time: ten times a second at most.
     void take_back_dead_now_and_then();
 

@@ -14,9 +14,10 @@ struct Slice {
     bool plus_context = false;  // what the driver takes by itself comes on top of the limit
     bool own_headroom = false;  // false: derived from what the driver takes by itself
     std::uint64_t headroom = 0;
-    FixedText<128> origin, group_origin;              // where the limits came from, for people
-    std::uint64_t job_limit = ledger::kNoLimitBytes;  // `limit`, unless only a group has one
+    FixedText<128> origin, group_origin, rule_origin;  // where the limits came from, for people
+    std::uint64_t job_limit = ledger::kNoLimitBytes;   // `limit`, unless only a group has one
     std::uint64_t group_limit = ledger::kNoLimitBytes;
+    std::uint64_t rule_limit = ledger::kNoLimitBytes;  // of the slice that a rule of the system has processes share
     AllocatorMode allocator = AllocatorMode::direct;
     FreeMode free = FreeMode::strict;
     std::uint64_t idle_release = 0;  // milliseconds; 0: never

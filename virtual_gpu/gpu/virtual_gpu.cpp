@@ -312,14 +312,15 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
 // It has entered once all parts have joined: where one is refused, each of them asks again for all.
 bool VirtualGpu::join_alone(const SharingPlan& plan, Refusal* refusal) {
     const bool is_part = physical_->is_split();
-    // What the parts of a GPU have of it has been asked of the whole one, and so has a group.
+    // What the parts of a GPU have of it has been asked of the whole one, and so have a group and a rule.
     const auto in_use = [](void* self) {
         const PhysicalGpu& physical = *static_cast<PhysicalGpu*>(self);
         return physical.is_split() ? 0 : physical.used_by_all();
     };
     SharingPlan own = plan;
-    if (is_part) own.group.clear();
-    const GpuSharing::Slice shared{identity_.uuid, physical_->total(), slice_.job_limit, slice_.group_limit};
+    if (is_part) own.group.clear(), own.rule.clear();
+    const GpuSharing::Slice shared{identity_.uuid, physical_->total(), slice_.job_limit, slice_.group_limit,
+                                   slice_.rule_limit};
     SharedBudget* outer = is_part ? &physical_->sharing().budget() : nullptr;
     if (!sharing_.join(own, shared, outer, in_use, physical_, refusal)) return false;
     if (caches() && sharing_.joined()) sharing_.budget().caches(0);

@@ -42,8 +42,10 @@ class VirtualGpu {
 
     // Where the limit came from that has refused something, for people.
     std::string_view origin_of(LimitOf limit) const {
-        const bool of_all = limit == LimitOf::whole_gpu || (physical_->is_split() && limit == LimitOf::group);
+        const bool shared = limit == LimitOf::group || limit == LimitOf::rule;
+        const bool of_all = limit == LimitOf::whole_gpu || (physical_->is_split() && shared);
         const Slice& slice = of_all ? physical_->slice() : slice_;
+        if (limit == LimitOf::rule) return slice.rule_origin.view();
         return limit == LimitOf::group ? slice.group_origin.view() : slice.origin.view();
     }
 

@@ -17,9 +17,9 @@ namespace {
 struct Sharing {
     explicit Sharing(const LedgerFolder& folder) { plan.folder.assign(folder.path); }
 
-    bool join(std::uint64_t job_limit, std::uint64_t group_limit = ledger::kNoLimitBytes,
-              SharedBudget* outer = nullptr) {
-        const GpuSharing::Slice slice{kUuid, kCapacity, job_limit, group_limit};
+    bool join(std::uint64_t job_limit, std::uint64_t group_limit = ledger::kNoLimitBytes, SharedBudget* outer = nullptr,
+              std::uint64_t rule_limit = ledger::kNoLimitBytes) {
+        const GpuSharing::Slice slice{kUuid, kCapacity, job_limit, group_limit, rule_limit};
         const auto nothing = [](void* self) -> std::uint64_t {
             static_cast<Sharing*>(self)->asked++;
             return 0;
@@ -130,6 +130,77 @@ TEST_CASE("what a part is charged is charged to the whole GPU it lies in") {
     CHECK(whole.used() == kGiB);
     CHECK_FALSE(part.sharing->budget().reserve(2 * kGiB, nullptr));
     CHECK(whole.used() == kGiB);
+    part.sharing->forget();
+    CHECK_FALSE(part.sharing->joined());
+}
+
+TEST_CASE(
+    "a process is a member of its rule's account, beside its job and group, and the rule's limit is the system's") {
+    const LedgerFolder folder;
+    Sharing member(folder), plain(folder);
+    member.plan.jobs[member.plan.job_count++].assign("job");
+    member.plan.group.assign("lab");
+    member.plan.rule.assign("students@0123456789abcdef");
+    CHECK(member.plan.rule_name() == "students");
+    plain.plan.rule = member.plan.rule;
+    CHECK(plain.plan.any());
+    REQUIRE(member.join(4 * kGiB, 5 * kGiB, nullptr, 3 * kGiB));
+    CHECK(member.sharing->budget().limit() == 3 * kGiB);
+    REQUIRE(member.sharing->budget().reserve(2 * kGiB, nullptr));
+    LimitError why;
+    CHECK_FALSE(member.sharing->budget().reserve(2 * kGiB, &why));
+    CHECK(why.of == LimitOf::rule);
+    CHECK(why.limit == 3 * kGiB);
+    CHECK(plain.used() == 2 * kGiB);
+    // Without a limit on this GPU there is nothing to share.
+    Sharing none(folder);
+    none.plan.rule = member.plan.rule;
+    REQUIRE(none.join(ledger::kNoLimitBytes));
+    CHECK_FALSE(none.sharing->joined());
+    // The last that the system says holds for all.
+    REQUIRE(plain.join(kGiB, ledger::kNoLimitBytes, nullptr, 6 * kGiB));
+    CHECK(member.sharing->budget().limit() == 4 * kGiB);
+    CHECK(plain.sharing->budget().room() == 4 * kGiB);
+}
+
+TEST_CASE("where a rule's account can't be had nothing goes on alone") {
+    const LedgerFolder folder;
+    Sharing late(folder);
+    late.plan.jobs[late.plan.job_count++].assign("job");
+    late.plan.rule.assign("students");
+    {
+        std::vector<std::unique_ptr<Place>> others;
+        for (ledger::Joined joined = ledger::Joined::yes; joined == ledger::Joined::yes;) {
+            others.push_back(std::make_unique<Place>());
+            REQUIRE(others.back()->open(folder));
+            const std::string name = "other" + std::to_string(others.size());
+            joined = others.back()->join(name.c_str(), kGiB, 0, ledger::AccountKind::job);
+        }
+        for (int i = 0; i < 2; i++) {
+            CHECK_FALSE(late.join(kGiB, ledger::kNoLimitBytes, nullptr, kGiB));
+            CHECK(late.refusal->how == ledger::Joined::unreachable);
+        }
+        for (const auto& other : others) other->ledger.close();
+    }
+    CHECK(late.join(kGiB, ledger::kNoLimitBytes, nullptr, kGiB));
+    CHECK(late.sharing->joined());
+}
+
+TEST_CASE("a part without accounts of its own is charged in those of the whole GPU") {
+    const LedgerFolder folder;
+    Sharing whole(folder), part(folder);
+    whole.plan.rule.assign("students");
+    REQUIRE(whole.join(ledger::kNoLimitBytes, ledger::kNoLimitBytes, nullptr, 2 * kGiB));
+    REQUIRE(part.join(kGiB, ledger::kNoLimitBytes, &whole.sharing->budget()));
+    CHECK(part.sharing->joined());
+    CHECK_FALSE(part.sharing->take_back_dead());
+    CHECK(part.sharing->budget().limit() == 2 * kGiB);
+    REQUIRE(part.sharing->budget().reserve(kGiB, nullptr));
+    CHECK(whole.used() == kGiB);
+    CHECK(part.sharing->budget().room() == kGiB);
+    LimitError why;
+    CHECK_FALSE(part.sharing->budget().reserve(2 * kGiB, &why));
+    CHECK(why.of == LimitOf::rule);
     part.sharing->forget();
     CHECK_FALSE(part.sharing->joined());
 }
