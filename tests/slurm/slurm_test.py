@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Jobs in slices, under a Slurm of two nodes on this machine:  slurm_test.py BUILD PLUGIN GUEST [test...]
+"""Jobs in slices, under a Slurm of two nodes on this machine:  slurm_test.py BUILD PLUGIN GUEST [test... | start-times]
 
 Debian's slurmctld, two slurmd and munged run in mount, pid, network, IPC and UTS namespaces of their own, as root, with
 all their files in a temporary folder; nothing of the machine's own Slurm is read or written. Each node has a /dev/shm of
@@ -20,7 +20,8 @@ import unittest
 
 BUILD, PLUGIN, GUEST = (pathlib.Path(word).absolute() for word in sys.argv[1:4])
 SOURCE = pathlib.Path(__file__).absolute().parents[2]
-TOOLS = ("slurmctld", "slurmd", "srun", "sbatch", "salloc", "scancel", "scontrol", "sinfo", "munged", "unshare", "ip", "mount")
+TOOLS = ("slurmctld", "slurmd", "srun", "sbatch", "salloc", "scancel", "scontrol", "sinfo", "squeue", "munged",
+         "unshare", "ip", "mount")
 NAMESPACES = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--net", "--ipc", "--uts", "--kill-child"]
 INSIDE = "CUSLICE_TEST_SLURM"  # the folder, in the process that is in the namespaces
 GPU = "1xt4"
@@ -130,13 +131,14 @@ PartitionName=all Nodes=ALL Default=YES State=UP
         key = self.folder / "munge.key"
         key.touch(0o600)
         key.write_bytes(os.urandom(128))
-        names = {"key-file": key, "socket": "munge.socket", "pid-file": "munge.pid", "log-file": "munge.log", "seed-file": "munge.seed"}
-        self.daemon("munge", "munged", "--foreground", "--force", *(f"--{option}={self.folder / name}" for option, name in names.items()))
+        files = [f"--{kind}-file={self.folder}/munge.{kind}" for kind in ("key", "pid", "log", "seed")]
+        self.daemon("munge", "munged", "--foreground", "--force", f"--socket={self.folder}/munge.socket", *files)
         self.wait((self.folder / "munge.socket").exists, "munged didn't start")
 
     def daemon(self, name, *command):
         with open(self.folder / f"{name}.out", "wb") as out:
-            subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=self.environment | {"LD_LIBRARY_PATH": ""})
+            subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL,
+                             env=self.environment | {"LD_LIBRARY_PATH": ""})
 
     def wait(self, condition, otherwise):
         end = time.monotonic() + PATIENCE
@@ -297,11 +299,42 @@ class Slices(unittest.TestCase):
         again = self.job("--gres=shard:4")
         self.assertEqual(again.held()[1], [MEMORY])
 
+    def test_fifty_jobs_that_end_in_every_way_leave_nothing(self):
+        log = CLUSTER.folder / "fifty"
+        log.mkdir()
+        script = CLUSTER.write("fifty.sh", f"""#!/bin/bash
+#SBATCH --array=1-50 --gres=shard:1 -o /dev/null
+mkfifo {log}/$SLURM_ARRAY_TASK_ID.in
+{GUEST} linked < {log}/$SLURM_ARRAY_TASK_ID.in > {log}/$SLURM_ARRAY_TASK_ID.out 2> /dev/null &
+exec 3> {log}/$SLURM_ARRAY_TASK_ID.in
+printf 'init\\nretain 0\\nfill {256 * MIB}\\ninfo\\n' >&3
+until [ "$(wc -l < {log}/$SLURM_ARRAY_TASK_ID.out)" = 4 ]; do sleep 0.05; done
+case $((SLURM_ARRAY_TASK_ID % 4)) in
+0) exec 3>&- ;;
+1) kill -9 $! ;;
+2) scancel --full --signal=KILL $SLURM_JOB_ID; sleep 60 ;;
+3) kill -9 $$ ;;
+esac
+wait
+""")
+        submitted = CLUSTER.call("sbatch", "--parsable", script)
+        self.assertEqual(submitted.returncode, 0, submitted.stderr)
+        CLUSTER.wait(lambda: not CLUSTER.call("squeue", "--noheader").stdout, "jobs are left")
+        answers = [path.read_text().splitlines() for path in log.glob("*.out")]
+        self.assertEqual(len(answers), 50)
+        for init, retain, fill, info in answers:
+            self.assertEqual((init, retain, fill), ("0", "0", "2 14"))
+            self.assertEqual(info.split()[2], str(MEMORY // 4))
+        for node in ("n1", "n2"):
+            CLUSTER.wait(lambda at=node: CLUSTER.holders(at) == [], "something is left over")
+
     def test_options_without_shards(self):
         for option, limit in (("--cuslice-limit=2GiB", 2 << 30), ("--cuslice-fraction=50%", MEMORY // 2)):
             job = self.job(option)
             self.assertEqual(job.held()[1], [limit])
             job.end()
+        for value, parts in (("12.5%", "0.125000000"), (".4", "0.400000000"), ("1.0", "1"), ("0.000000001", "0.000000001")):
+            self.assertEqual(self.variables(f"--cuslice-fraction={value}")[0]["CUSLICE_FRACTION"], parts)
         found, _ = self.variables("--cuslice-limit=1.5GiB")
         self.assertEqual(found["CUSLICE_LIMIT"], "1.5GiB")
         self.assertEqual(found["CUSLICE_JOB"], "slurm-" + found["SLURM_JOB_ID"])
@@ -310,7 +343,8 @@ class Slices(unittest.TestCase):
     def test_a_job_with_neither_is_left_as_it_is(self):
         found, said = self.variables()
         self.assertEqual(said, "")
-        self.assertEqual({name for name in found if name.startswith(("CUSLICE", "LD_"))}, {"CUSLICE_FAKE", "LD_LIBRARY_PATH"})
+        ours = {name for name in found if name.startswith(("CUSLICE", "LD_"))}
+        self.assertEqual(ours, {"CUSLICE_FAKE", "LD_LIBRARY_PATH"})
 
     def test_an_option_lowers_and_never_raises(self):
         shard = "--gres=shard:2"
@@ -334,8 +368,8 @@ class Slices(unittest.TestCase):
 
     def test_variables_of_the_user_do_not_raise(self):
         mine = {"CUSLICE_FRACTION": "1", "CUSLICE_LIMIT": "15GiB", "CUSLICE_JOB": "mine", "SLURM_SHARDS_ON_NODE": "4",
-                "CUSLICE_SETTINGS": "x", "LD_PRELOAD": f"/lib/x86_64-linux-gnu/libm.so.6:{CLUSTER.library}"}
-        found, _ = self.variables("--gres=shard:1", **{name: mine[name] for name in mine if name != "LD_PRELOAD"})
+                "CUSLICE_SETTINGS": "x"}
+        found, _ = self.variables("--gres=shard:1", **mine)
         self.assertEqual(found["CUSLICE_FRACTION"], "0.250000000")
         self.assertEqual(found["CUSLICE_JOB"], "slurm-" + found["SLURM_JOB_ID"])
         self.assertFalse({"CUSLICE_LIMIT", "CUSLICE_SETTINGS"} & set(found))
@@ -360,10 +394,12 @@ class Slices(unittest.TestCase):
     def test_wrong_values_fail_the_submission(self):
         script = CLUSTER.write("ran.sh", "#!/bin/sh\necho ran\n")
         script.chmod(0o755)
-        wrong = {"limit": ["", "4", "4x", "-1GiB", "4 GiB", "0GiB", "1.GiB", ".GiB", "1.1234567891GiB", "0=4GiB", "4GiB,", "4iB",
-                           "17000000TiB", "99999999999999999999999KiB", "4kbb", "4GiBx"],
-                 "fraction": ["", "0", "1.1", "101%", "-0.1", "0.5x", "4GiB", "1.", ".", "%", "0.0000000001", "1.0000000001", "nan"],
-                 "split": ["", "0", "65", "1GiB+", "+rest", "rest+rest", "0.5+0.5", "32MiB+rest", "0=2", "2x", "1GiB@1+2GiB@0", "9999999999"]}
+        wrong = {"limit": ["", "4", "4x", "-1GiB", "4 GiB", "0GiB", "1.GiB", ".GiB", "1.1234567891GiB", "0=4GiB", "4GiB,",
+                           "4iB", "17000000TiB", "99999999999999999999999KiB", "4kbb", "4GiBx"],
+                 "fraction": ["", "0", "1.1", "101%", "-0.1", "0.5x", "4GiB", "1.", ".", "%", "0.0000000001", "1.0000000001",
+                              "nan"],
+                 "split": ["", "0", "65", "1GiB+", "+rest", "rest+rest", "0.5+0.5", "32MiB+rest", "0=2", "2x",
+                           "1GiB@1+2GiB@0", "9999999999"]}
         for option, values in wrong.items():
             for value in values:
                 word = f"--cuslice-{option}={value}"
@@ -400,7 +436,8 @@ class Slices(unittest.TestCase):
         command = re.search(r"^gcc (?:.*\\\n)*.*$", text, re.M)[0]
         built = CLUSTER.folder / "built/lib/cuslice/slurm"
         built.mkdir(parents=True)
-        subprocess.run(command.replace("/opt/cuslice", str(CLUSTER.folder / "built")), shell=True, cwd=SOURCE, check=True)
+        command = command.replace("/opt/cuslice", str(CLUSTER.folder / "built"))
+        subprocess.run(command, shell=True, cwd=SOURCE, check=True)
         CLUSTER.write("plugstack.conf", f"required {built}/cuslice.so shards_per_gpu=4 library={CLUSTER.library}\n")
         found, _ = self.variables("--gres=shard:1")
         self.assertEqual(found["CUSLICE_FRACTION"], "0.250000000")
@@ -419,6 +456,21 @@ class Slices(unittest.TestCase):
             self.assertIn(f"plugstack.conf: {arguments}: ", self.refused("srun", *run_it)[0])
 
 
+def start_times(count=100):
+    """How long `srun` takes for a program that initializes CUDA, without the plugin and with it, in turns."""
+    command = ["srun", "-Q", "-w", "n1", "--gres=shard:1", "sh", "-c", f"echo init | {GUEST} linked"]
+    taken = {"without": [], "with": []}
+    for _ in range(count):
+        for which, arguments in (("without", None), ("with", "shards_per_gpu=4")):
+            CLUSTER.plugin(arguments)
+            begun = time.monotonic()
+            assert CLUSTER.call(*command).stdout == "0\n"
+            taken[which].append((time.monotonic() - begun) * 1000)
+    for which, times in taken.items():
+        times.sort()
+        print(f"{which} the plugin: p50 {times[count // 2]:.0f} ms, p99 {times[count * 99 // 100]:.0f} ms of {count}")
+
+
 def run(*command):
     subprocess.run([str(word) for word in command], check=True)
 
@@ -428,4 +480,6 @@ if __name__ == "__main__":
         sys.exit(outside())
     # What this process was told is not for the jobs.
     CLUSTER = Cluster(pathlib.Path(os.environ.pop(INSIDE)))
+    if sys.argv[4:] == ["start-times"]:
+        sys.exit(start_times())
     unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
