@@ -299,6 +299,20 @@ class Slices(unittest.TestCase):
         again = self.job("--gres=shard:4")
         self.assertEqual(again.held()[1], [MEMORY])
 
+    def test_a_step_with_less_than_its_job_shares_the_slice_of_who_came_first(self):
+        script = CLUSTER.write("steps.sh", f"""#!/bin/bash
+mkfifo {CLUSTER.folder}/steps.in
+{GUEST} linked < {CLUSTER.folder}/steps.in > {CLUSTER.folder}/steps.first &
+exec 3> {CLUSTER.folder}/steps.in
+printf 'init\\nretain 0\\n' >&3
+until [ "$(wc -l < {CLUSTER.folder}/steps.first)" = 2 ]; do sleep 0.05; done
+srun -Q --gres=shard:1 sh -c "printf 'init\\nretain 0\\ninfo\\n' | {GUEST} linked"
+""")
+        log = CLUSTER.folder / "steps.log"
+        done = CLUSTER.call("sbatch", "-Q", "--wait", "--gres=shard:2", "-o", log, script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(log.read_text().splitlines()[-1].split()[2], str(MEMORY // 2))
+
     def test_fifty_jobs_that_end_in_every_way_leave_nothing(self):
         log = CLUSTER.folder / "fifty"
         log.mkdir()
