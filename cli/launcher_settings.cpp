@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "cli/fake_machine.h"
+#include "config/cgroup_ceilings.h"
 #include "config/combination.h"
 #include "config/handover.h"
 #include "config/resolve.h"
@@ -148,8 +149,8 @@ bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Env
     const Path user = user_file(lines.data());
     if (!user.empty() && !read_file(settings, user.c_str(), Source::user_file, files, error)) return false;
     return read_file(settings, system.file, Source::system_file, files, error) &&
-           rules::load_rules(settings, system, linked_parser, error) && check_combination(settings, error) &&
-           load_other_tools(settings, lines.data(), error);
+           rules::load_rules(settings, system, linked_parser, error) && load_cgroup_ceilings(settings, system, error) &&
+           check_combination(settings, error) && load_other_tools(settings, lines.data(), error);
 }
 
 bool load_launcher(Settings& settings, const Invocation& invocation, ConfigError& error) {

@@ -45,7 +45,7 @@ class Writer {
 
 // What the other side will find by itself, or would never use, stays here.
 bool travels(const Settings& settings, const Entry& entry) {
-    if (entry.rank.source == Source::other_tools || entry.rank.source == Source::rule) return false;
+    if (entry.rank.source >= Source::other_tools) return false;
     switch (entry.key) {
         case Key::fake:
         case Key::fake_kernels:

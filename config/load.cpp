@@ -1,5 +1,6 @@
 #include "config/load.h"
 
+#include "config/cgroup_ceilings.h"
 #include "config/combination.h"
 #include "config/handover.h"
 #include "config/resolve.h"
@@ -65,7 +66,8 @@ bool load_in_program(Settings& settings, const char* const* environment, OpenTom
     } else if (!load_files(settings, environment, open_toml, system.file, error)) {
         return false;
     }
-    if (!rules::load_rules(settings, system, open_toml, error)) return false;
+    if (!rules::load_rules(settings, system, open_toml, error) || !load_cgroup_ceilings(settings, system, error))
+        return false;
     if (!load_environment(settings, environment, error)) return false;
     const std::string_view named = variable(environment, traits_of(Key::config).variable);
     if (named.data() != nullptr) {

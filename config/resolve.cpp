@@ -11,7 +11,7 @@ bool answers(const Entry& entry, Key key, bool ceiling) {
 }
 
 // What can set a ceiling. The smallest of theirs holds.
-constexpr Source kCeilings[] = {Source::system_file, Source::rule};
+constexpr Source kCeilings[] = {Source::system_file, Source::rule, Source::cgroup};
 
 struct Found {
     const Entry* entry = nullptr;
@@ -24,7 +24,7 @@ Found strongest(const Settings& settings, Key key, std::optional<Source> ceiling
     Found found;
     for (const Entry& entry : settings.entries()) {
         if (!answers(entry, key, ceiling_of.has_value()) || !entry.selector.matches(gpu)) continue;
-        if (ceiling_of && (entry.rank.source == Source::rule) != (*ceiling_of == Source::rule)) continue;
+        if (ceiling_of && kind_of_ceiling(entry.rank.source) != *ceiling_of) continue;
         const Entry* best = found.entry;
         const bool general = entry.selector.kind == GpuSelector::Kind::every;
         const bool best_general = best != nullptr && best->selector.kind == GpuSelector::Kind::every;
@@ -163,8 +163,10 @@ bool check_against(const Settings& settings, std::span<const GpuIdentity> gpus, 
         if (entry.selector.kind == GpuSelector::Kind::every) continue;
         int matches = 0;
         for (const GpuIdentity& gpu : gpus) matches += entry.selector.matches(gpu) ? 1 : 0;
-        // Other tools set their variables for more GPUs than there are; our own settings name GPUs that somebody meant.
-        const bool missing = matches == 0 && all_gpus && entry.rank.source != Source::other_tools;
+        // Other tools and the kernel set limits for more GPUs than there are; our own settings name GPUs that somebody
+        // meant.
+        const bool named = entry.rank.source != Source::other_tools && entry.rank.source != Source::cgroup;
+        const bool missing = matches == 0 && all_gpus && named;
         if (missing || matches > 1) return refuse_count(entry, gpus, matches, error);
     }
     for (const GpuIdentity& gpu : gpus) {
@@ -172,7 +174,7 @@ bool check_against(const Settings& settings, std::span<const GpuIdentity> gpus, 
             if (!traits.per_gpu) continue;
             // Ceilings are a question of their own: a value and a ceiling on one GPU are no rivals.
             for (const std::optional<Source> ceiling_of :
-                 {std::optional<Source>(), {Source::system_file}, {Source::rule}}) {
+                 {std::optional<Source>(), {Source::system_file}, {Source::rule}, {Source::cgroup}}) {
                 const Found found = strongest(settings, traits.key, ceiling_of, gpu);
                 if (found.rival != nullptr) return refuse_rival(found, gpu, error);
             }

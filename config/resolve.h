@@ -51,7 +51,8 @@ std::optional<std::uint64_t> group_limit_for(const Settings& settings, const Gpu
 const Entry* find(const Settings& settings, Key key, const GpuIdentity& gpu);
 /// The same for a key that is not per GPU.
 const Entry* find(const Settings& settings, Key key);
-/// The ceiling that `source` sets on `gpu`, the system's file or a rule; nullptr if there is none. Both hold.
+/// The ceiling that `source` sets on `gpu`, the system's file, a rule or the cgroup; nullptr if there is none. All
+/// hold.
 const Entry* find_ceiling(const Settings& settings, Source source, const GpuIdentity& gpu);
 
 /// The most that a rule has processes share on one GPU.

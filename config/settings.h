@@ -23,11 +23,17 @@ enum class Source : std::uint8_t {
     user_file,
     system_file,
     other_tools,
-    rule  // of the system: ceilings alone
+    rule,   // of the system: ceilings alone
+    cgroup  // what the kernel allows this process's cgroup: ceilings alone
 };
 
-/// "flag", "environment", "config-file", "current-folder", "user-file", "system-file", "other-tools", "rule".
+/// "flag", "environment", "config-file", "current-folder", "user-file", "system-file", "other-tools", "rule", "cgroup".
 std::string_view name_of(Source source);
+
+/// Of ceilings: those of the system's file, of rules and of cgroups hold beside each other.
+constexpr Source kind_of_ceiling(Source source) {
+    return source == Source::rule || source == Source::cgroup ? source : Source::system_file;
+}
 
 /// True for the files of settings: the named one, the current folder's, the user's and the system's.
 constexpr bool is_file(Source source) { return source >= Source::config_file && source <= Source::system_file; }
@@ -66,7 +72,7 @@ struct Entry {
     /// allocator: AllocatorMode; free: FreeMode; split: how many equal parts, 0 for sizes; other keys: 0.
     std::uint64_t number = 0;
     /// "--limit", "CUSLICE_LIMIT", "/etc/cuslice/cuslice.toml:3:1", and "ceiling " before it for a ceiling; for a
-    /// rule's "rule NAME (/etc/cuslice/rules.d/10-lab.toml:4:1)".
+    /// rule's "rule NAME (/etc/cuslice/rules.d/10-lab.toml:4:1)"; "dmem.max of cgroup /system.slice".
     std::string_view origin;
 };
 

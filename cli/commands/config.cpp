@@ -26,9 +26,9 @@ const Entry* holding(const Settings& settings, const Entry& question, const GpuS
     for (const Entry& entry : settings.entries()) {
         const bool same = entry.key == question.key || (is_amount(entry.key) && is_amount(question.key));
         const bool general = entry.selector.kind == GpuSelector::Kind::every;
-        // Of two ceilings both hold.
+        // Ceilings of several kinds hold together.
         const bool rivals =
-            !question.ceiling || (entry.rank.source == Source::rule) == (question.rank.source == Source::rule);
+            !question.ceiling || kind_of_ceiling(entry.rank.source) == kind_of_ceiling(question.rank.source);
         if (!same || !rivals || entry.ceiling != question.ceiling || (!general && !entry.selector.same_as(selector)))
             continue;
         if (best == nullptr || entry.rank < best->rank || (entry.rank == best->rank && !general)) best = &entry;

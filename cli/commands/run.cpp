@@ -34,7 +34,7 @@ namespace {
 // Starting a driver costs some hundred milliseconds on a machine with GPUs: only where it can find a mistake.
 bool names_a_gpu(const Settings& settings) {
     for (const Entry& entry : settings.entries()) {
-        const bool ours = entry.rank.source != Source::other_tools;
+        const bool ours = entry.rank.source != Source::other_tools && entry.rank.source != Source::cgroup;
         if (ours && entry.selector.kind != GpuSelector::Kind::every) return true;
     }
     return false;

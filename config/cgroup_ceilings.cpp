@@ -1,0 +1,122 @@
+#include "config/cgroup_ceilings.h"
+
+#include "config/text_file.h"
+
+namespace cuslice {
+namespace {
+
+constexpr std::size_t kMostOfFile = std::size_t{64} * 1024;
+using Path = FixedText<4200>;
+
+// The smallest so far of one GPU.
+struct Region {
+    FixedText<24> gpu;
+    std::uint64_t bytes = 0;
+    std::size_t cgroup_size = 0;  // of the path of the cgroup that says it: each is the beginning of the next
+};
+
+struct Regions {
+    static constexpr std::size_t kMax = 64;
+    Region list[kMax];
+    std::size_t count = 0;
+};
+
+bool has_word(std::string_view text, std::string_view word) {
+    while (!text.empty()) {
+        std::size_t end = 0;
+        while (end < text.size() && text[end] != ' ' && text[end] != '\n') ++end;
+        if (slice(text, 0, end) == word) return true;
+        text = slice(text, end + 1);
+    }
+    return false;
+}
+
+// Of "drm/0000:03:00.0/vram0 8589934592"; "max" is no limit.
+bool read_line(std::string_view line, std::string_view& gpu, std::uint64_t& bytes) {
+    constexpr std::string_view kStart = "drm/";
+    if (!starts_with(line, kStart)) return false;
+    line = slice(line, kStart.size());
+    const std::size_t end = line.find('/');
+    if (end == line.npos || !starts_with(slice(line, end + 1), "vram")) return false;
+    gpu = slice(line, 0, end);
+    GpuSelector selector;
+    Reason unused;
+    if (!parse_gpu_selector(gpu, selector, unused) || selector.kind != GpuSelector::Kind::pci) return false;
+    const std::size_t space = line.find(' ', end);
+    const std::string_view number = slice(line, space == line.npos ? space : space + 1);
+    bytes = 0;
+    if (number.empty() || number.size() > 19) return false;
+    for (const char digit : number) {
+        if (!is_digit(digit)) return false;
+        bytes = bytes * 10 + static_cast<std::uint64_t>(digit - '0');
+    }
+    return true;
+}
+
+void note(Regions& regions, std::string_view gpu, std::uint64_t bytes, std::size_t cgroup_size) {
+    Region* region = regions.list;
+    while (region != regions.list + regions.count && region->gpu.view() != gpu) ++region;
+    const bool known = region != regions.list + regions.count;
+    if (known ? region->bytes <= bytes : regions.count == Regions::kMax) return;
+    regions.count += known ? 0 : 1;
+    region->gpu.assign(gpu);
+    region->bytes = bytes;
+    region->cgroup_size = cgroup_size;
+}
+
+// A path that leads out of the namespace leads nowhere here: what is left is where the namespace begins.
+std::string_view own_cgroup(std::string_view file) {
+    constexpr std::string_view kUnified = "0::/";
+    std::string_view line;
+    while (take_line(file, line))
+        if (starts_with(line, kUnified)) return starts_with(line, "0::/..") ? slice(line, 3, 1) : slice(line, 3);
+    return {};
+}
+
+bool add(Settings& settings, const Region& region, std::string_view cgroup, ConfigError& error) {
+    FixedText<4200> origin("dmem.max of cgroup ");
+    origin.append(slice(cgroup, 0, region.cgroup_size));
+    FixedText<24> value;
+    value.append_number(region.bytes);
+    NewEntry entry{.key = Key::limit,
+                   .ceiling = true,
+                   .rank = {Source::cgroup, 0},
+                   .value = value.view(),
+                   .origin = origin.view(),
+                   .bytes = region.bytes == 0 ? 1 : region.bytes};  // none is no limit that a GPU can have
+    Reason why;
+    if (parse_gpu_selector(region.gpu.view(), entry.selector, why) && settings.add(entry, why)) return true;
+    return error.set(origin.view(), value.view(), why.view());
+}
+
+}  // namespace
+
+bool load_cgroup_ceilings(Settings& settings, const SystemPlaces& system, ConfigError& error) {
+    Path path(system.root);
+    TextFile controllers, own;
+    TextFile::read(controllers, path.append("/sys/fs/cgroup/cgroup.controllers").c_str(), kMostOfFile);
+    if (!has_word(controllers.view(), "dmem")) return true;
+    path.assign(system.root);
+    TextFile::read(own, path.append("/proc/self/cgroup").c_str(), kMostOfFile);
+    const std::string_view cgroup = own_cgroup(own.view());
+    Regions regions;
+    for (std::size_t size = cgroup.size(); size != 0;) {
+        path.assign(system.root);
+        path.append("/sys/fs/cgroup").append(slice(cgroup, 0, size)).append("/dmem.max");
+        TextFile file;
+        if (!path.cut()) TextFile::read(file, path.c_str(), kMostOfFile);
+        std::string_view text = file.view(), line, gpu;
+        std::uint64_t bytes = 0;
+        while (take_line(text, line))
+            if (read_line(line, gpu, bytes)) note(regions, gpu, bytes, size);
+        if (size == 1) break;
+        do --size;
+        while (cgroup[size] != '/');
+        if (size == 0) size = 1;
+    }
+    for (std::size_t i = 0; i < regions.count; ++i)
+        if (!add(settings, regions.list[i], cgroup, error)) return false;
+    return true;
+}
+
+}  // namespace cuslice
