@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "tests/containers/tenant.h"
 
 namespace cuslice::tests {
@@ -259,6 +261,38 @@ TEST_CASE("where it can't be told whose slice it is, or it can't be shared, noth
     Guest guest(ruled.command(way, settings), plain());
     CHECK(start(guest) != 0);
     CHECK(says(guest, why));
+}
+
+TEST_CASE("dmem.max of cgroup v2 holds in a program, and its log says where the limit is from") {
+    if (read_text("/proc/self/cgroup").find("0::/") == std::string::npos) return skip("there is no cgroup v2 here");
+    const Folder folder, books;
+    folder.write("cgroup.controllers", "cpu memory dmem\n");
+    folder.write("dmem.max", "drm/0000:04:00.0/vram0 1073741824\n");
+    const Words container{"/usr/bin/env",
+                          "bwrap",
+                          "--die-with-parent",
+                          "--dev-bind",
+                          "/",
+                          "/",
+                          "--ro-bind",
+                          folder.path(),
+                          "/sys/fs/cgroup",
+                          "--",
+                          "/usr/bin/env",
+                          "CUSLICE_FAKE=1xlaptop-2g",
+                          "CUSLICE_FAKE_DIR=" + books.path(),
+                          "CUSLICE_HEADROOM=16MiB"};
+    if (!possible(joined(container, {"/bin/true"}))) return;
+    const Words preloaded{"LD_PRELOAD=" + preload_list()};
+    check_limit(joined(joined(container, preloaded), Guest::route("linked")), books);
+    Guest guest(joined(joined(joined(container, preloaded), {"CUSLICE_LOG=info"}), Guest::route("linked")), plain());
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    CHECK(guest.finish() == 0);
+    const Words said = guest.complaints();
+    CHECK(std::any_of(said.begin(), said.end(), [](const std::string& line) {
+        return line.ends_with(", limit 1024.0 MiB from dmem.max of cgroup /");
+    }));
 }
 
 }  // namespace cuslice::tests
