@@ -99,6 +99,15 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 }  // namespace
 
+TEST_CASE("top: the slice that a rule has processes share is told from jobs and groups") {
+    Snapshot snapshot = busy_machine();
+    auto& holding = snapshot.holders.holding;
+    for (const int i : {1, 2}) holding[i].kind = "rule", holding[i].name = "students";
+    const std::string frame = drawn(snapshot, {100, true});
+    CHECK(contains(frame, "2 GPUs, 2 jobs, 1 rule, 1 waiting"));
+    CHECK(contains(frame, "rule students: 2 processes"));
+}
+
 TEST_CASE("top: a frame has GPUs, jobs, groups with their members, partitions, the queue and caches") {
     CHECK(drawn(busy_machine(), {100, true}) ==
           "cuslice top: 2 GPUs, 2 jobs, 1 group, 1 waiting                                             12:34:56\n"

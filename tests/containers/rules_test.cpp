@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "tests/containers/tenant.h"
 
@@ -238,6 +239,22 @@ TEST_CASE("no program has a second slice of a rule, whatever a user sets") {
         Words{"CUSLICE_ALLOCATOR=growth"}, Words{"CUSLICE_SETTINGS=1;system-file.0 dir * %25 x:1:1"});
     CAPTURE(settings);
     check_shared(ruled, ruled.command({}, settings));
+}
+
+TEST_CASE("no program has a second slice of a rule in place of a ledger that was removed") {
+    const Ruled ruled(true);
+    if (!can_share(ruled)) return;
+    Guest first(ruled.command({}, {}), plain());
+    REQUIRE(start(first) == 0);
+    REQUIRE(first.code(kSome) == 0);
+    REQUIRE(std::filesystem::remove_all(ruled.books.path() + "/shared") != 0);
+    Guest second(ruled.command({}, {}), plain());
+    REQUIRE(start(second) == 0);
+    CHECK(second.code(kSome) == 2);
+    CHECK(second.code("fill " + bytes(kMiB)) == 2);
+    CHECK(held_by_all(ruled.books.path()) <= kGiB);
+    first.let_change("free", "it may learn of the new file now, and of what others hold in it");
+    CHECK(first.code("alloc more " + bytes(64 * kMiB)) == 2);
 }
 
 TEST_CASE("where it can't be told whose slice it is, or it can't be shared, nothing is granted") {

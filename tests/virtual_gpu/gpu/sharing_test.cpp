@@ -163,6 +163,18 @@ TEST_CASE(
     CHECK(plain.sharing->budget().room() == 4 * kGiB);
 }
 
+TEST_CASE("a rule's account ends with its last member, so that one for each of many cgroups finds room") {
+    const LedgerFolder folder;
+    for (unsigned i = 0; i < 2 * ledger::kAccounts; i++) {
+        Place place;
+        CAPTURE(i);
+        REQUIRE(place.open(folder));
+        REQUIRE(place.join(("a@" + std::to_string(i)).c_str(), kGiB, 0, ledger::AccountKind::rule) ==
+                ledger::Joined::yes);
+        place.ledger.close();
+    }
+}
+
 TEST_CASE("where a rule's account can't be had nothing goes on alone") {
     const LedgerFolder folder;
     Sharing late(folder);
