@@ -1,5 +1,6 @@
 // What a file's tables and keys mean.
 #include "config/load.h"
+#include "config/refuse_item.h"
 
 namespace cuslice {
 namespace {
@@ -24,19 +25,7 @@ std::string_view name_at(const cuslice_toml_item& item, std::size_t at) { return
 
 // `reason` about the item, with its value where it is one.
 bool refuse(Reading& reading, const cuslice_toml_item& item, std::string_view reason) {
-    if (item.kind == CUSLICE_TOML_TABLE) {
-        reading.error.set(reading.path, reason);
-    } else {
-        reading.error.set(reading.path, {item.value, item.value_size}, reason);
-    }
-    reading.error.line = item.line;
-    reading.error.column = item.column;
-    reading.error.key.clear();
-    for (std::size_t i = 0; i < item.depth; ++i) {
-        if (i != 0) reading.error.key.append(".");
-        reading.error.key.append(name_at(item, i));
-    }
-    return false;
+    return refuse_item(item, reading.path, reason, reading.error);
 }
 
 bool is_path(Key key, std::string_view value) {

@@ -4,6 +4,7 @@
 
 #include "config/gpu_selector.h"
 #include "config/plus_context.h"
+#include "config/refuse_item.h"
 #include "config/rules/glob.h"
 #include "config/settings.h"
 
@@ -21,18 +22,7 @@ struct Reading {
 };
 
 bool refuse(Reading& reading, const cuslice_toml_item& item, std::string_view reason) {
-    if (item.kind == CUSLICE_TOML_TABLE)
-        reading.error.set(reading.path, reason);
-    else
-        reading.error.set(reading.path, {item.value, item.value_size}, reason);
-    reading.error.line = item.line;
-    reading.error.column = item.column;
-    reading.error.key.clear();
-    for (std::size_t i = 0; i < item.depth; ++i) {
-        if (i != 0) reading.error.key.append(".");
-        reading.error.key.append(item.path[i]);
-    }
-    return false;
+    return refuse_item(item, reading.path, reason, reading.error);
 }
 
 bool refuse_rule(Reading& reading, std::string_view reason) {
