@@ -198,6 +198,18 @@ bool read_file(Work& work, std::string_view name, const SystemPlaces& system, Op
     return read_rules(file.view(), path.view(), parse, work.names, work.rule, on_rule, &work, error);
 }
 
+// Names are nobody's where the machine has no such file. Where it has one that can't be read, as no descriptor is left,
+// a rule for a name would fit nobody either, and whoever it is for would be free of it.
+bool read_accounts(TextFile& file, const SystemPlaces& system, const char* name, ConfigError& error) {
+    FilePath path(system.root);
+    path.append(name);
+    Reason why;
+    const int code = file.open(path.c_str());
+    if (code == ENOENT) return true;
+    if (code != 0) explain_errno(code, why);
+    return (code == 0 && file.read(kMostOfAccounts, why)) || error.set(path.view(), why.view());
+}
+
 // `asked` is nullptr for this process itself.
 bool visit_all(const Identity* asked, Visit visit, void* context, const SystemPlaces& system, OpenToml open_toml,
                ConfigError& error) {
@@ -228,10 +240,9 @@ bool visit_all(const Identity* asked, Visit visit, void* context, const SystemPl
                     why))
         return error.set(path.view(), why.empty() ? "cannot be read" : why.view());
     if (!list_files(*work, folder.descriptor(), error)) return false;
-    FilePath accounts(system.root);
-    TextFile::read(work->users, accounts.append("/etc/passwd").c_str(), kMostOfAccounts);
-    accounts.assign(system.root);
-    TextFile::read(work->groups, accounts.append("/etc/group").c_str(), kMostOfAccounts);
+    if (!read_accounts(work->users, system, "/etc/passwd", error) ||
+        !read_accounts(work->groups, system, "/etc/group", error))
+        return false;
     work->accounts = {work->users.view(), work->groups.view()};
     for (std::size_t i = 0; i < work->file_count; ++i)
         if (!read_file(*work, work->files[i].view(), system, open_toml, error)) return false;

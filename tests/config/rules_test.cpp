@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -188,6 +189,19 @@ TEST_CASE("rules that others than root can write are refused") {
         REQUIRE(::chown(one.c_str(), 0, 0) == 0);
     }
     CHECK(made.seen().starts_with("4294967296 by rule a"));
+}
+
+TEST_CASE("where users or groups can't be read a rule for a name doesn't pass, and everything is refused") {
+    for (const char* name : {"etc/passwd", "etc/group"}) {
+        Made made;
+        made.rules("10.toml", "[[rule]]\nname = \"a\"\nuser = \"alice\"\nlimit = \"1GiB\"\n");
+        CHECK(made.seen().starts_with("1073741824 by rule a"));
+        made.link(name, std::filesystem::path(name).filename());  // round and round
+        CHECK(made.seen() ==
+              "cuslice: " + made.folder.path() + "/" + name + ": cannot be read: too many symbolic links");
+        std::filesystem::remove(made.folder.path() + "/" + name);
+        CHECK_FALSE(made.seen().starts_with("cuslice: "));  // a machine without such a file
+    }
 }
 
 TEST_CASE("a mistake in a file of rules refuses everything, wherever it is, and says where") {
