@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <regex>
 
 #include "cli/json.h"
 #include "policy/base/kernel_clock.h"
@@ -38,6 +39,11 @@ Terminal view(const Folder& folder, unsigned rows = 24, unsigned columns = 80, c
 
 Outcome once(const Folder& folder, const Words& options, const Words& more = {}) {
     return run(with({kLauncher, "top", "--fake=2xstub"}, options), environment(folder, more));
+}
+
+// How long a job has been idle goes on between two commands.
+std::string without_idle(const std::string& text) {
+    return std::regex_replace(text, std::regex(" +[0-9]+ s  "), " N s  ");
 }
 
 bool same(const termios& a, const termios& b) {
@@ -225,7 +231,7 @@ TEST_CASE("top prints one frame without escapes where it is asked to, or where i
     const Outcome piped = once(folder, {}, kColours), asked = once(folder, {"--once"}, kColours);
     CHECK(piped.exit_code == 0);
     CHECK(piped.err.empty());
-    CHECK(piped.out == asked.out);
+    CHECK(without_idle(piped.out) == without_idle(asked.out));
     CHECK(piped.out.starts_with("cuslice top: 2 GPUs, 1 job\nGPU 0  Stub \"0\" "));
     CHECK(contains(piped.out, " python "));
     CHECK_FALSE(contains(piped.out, "\x1b"));
