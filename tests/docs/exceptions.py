@@ -43,6 +43,9 @@ NOT_RUN = {
         "jupyter kernelspec install --user --name slice integrations/jupyter":
             "needs Jupyter; tests/recipes/ starts the kernel through jupyter_client where it is there",
     },
+    "docs/rules.md": {
+        "install -D -m 644 integrations/systemd/user-dmem.conf /etc/systemd/system/user@.service.d/dmem.conf": SYSTEMD,
+    },
     "docs/schedulers/kubernetes.md": {
         "cp integrations/kubernetes/install.sh integrations/kubernetes/drop-in.sh dist": RELEASE,
         "integrations/kubernetes/drop-in.sh /opt/cuslice/current /usr/local/vgpu":

@@ -103,6 +103,54 @@ class Recipes(unittest.TestCase):
         documented = set(re.findall(r"\b\d+\b", service["RestartPreventExitStatus"] + " " + service["RestartForceExitStatus"]))
         self.assertEqual(documented, {"64", "75", "78", "126", "127"})
 
+    def dmem(self, user):
+        """The drop-in's command, on a made-up cgroup folder; its exit code and the folder of the user's cgroup."""
+        group = self.folder / "cgroup/user.slice" / f"user-{user}.slice"
+        prefixes, _, command = self.unit("user-dmem.conf")["ExecStartPre"].partition("/")
+        self.assertEqual(prefixes, "-+")
+        words = shlex.split(("/" + command).replace("%i", user).replace("/sys/fs/cgroup", str(self.folder / "cgroup")))
+        return subprocess.run(words, capture_output=True, text=True).returncode, group
+
+    def test_dmem_of_a_user(self):
+        self.assertNotEqual(self.dmem("1001")[0], 0)
+        group = self.dmem("1001")[1]
+        group.mkdir(parents=True)
+        self.assertEqual(self.dmem("1001")[0], 0)
+        for parent in (group.parent, group.parent.parent):
+            self.assertEqual((parent / "cgroup.subtree_control").read_text(), "+dmem\n")
+        text = (group / "dmem.max").read_text()
+        self.assertRegex(text, r"^drm/[0-9a-f:.]{12}/vram0 8589934592\n$")
+        if not shutil.which("bwrap"):
+            self.skipTest("there is no bubblewrap here: scripts/setup.sh tests")
+        # The kernel's file, with the fake GPU's place on its bus, as a program in that cgroup finds it.
+        (group / "dmem.max").write_text(text.replace("0000:03:00.0", "0000:04:00.0"))
+        (group / "cgroup.controllers").write_text("cpu dmem\n")
+        words = ["bwrap", "--dev-bind", "/", "/", "--bind", group, "/sys/fs/cgroup", "--", sys.executable, self.folder / "total.py"]
+        done = subprocess.run(words, env=self.environment(LD_PRELOAD=str(BUILD / "lib/cuslice/libcuslice.so")),
+                              capture_output=True, text=True)
+        if done.stderr.startswith("bwrap: "):
+            self.skipTest(done.stderr)
+        self.assertEqual(done.stdout, "8192 2\n", done.stderr)
+        self.assertIn("dmem.max of cgroup /", done.stderr)
+
+    def test_systemd_takes_the_drop_in(self):
+        unit = pathlib.Path("/lib/systemd/system/user@.service")
+        if not shutil.which("systemd-analyze") or not unit.exists():
+            self.skipTest("there is no systemd here")
+        place = self.folder / "units/user@.service.d"
+        place.mkdir(parents=True)
+        shutil.copy(unit, place.parent)
+        text = (FOLDER / "systemd/user-dmem.conf").read_text()
+
+        def said(text):
+            (place / "dmem.conf").write_text(text)
+            done = subprocess.run(["systemd-analyze", "verify", "user@1001.service"], capture_output=True, text=True,
+                                  env={**os.environ, "SYSTEMD_UNIT_PATH": f"{place.parent}:"})
+            return [line for line in (done.stdout + done.stderr).splitlines() if "dmem.conf" in line]
+
+        self.assertEqual(said(text), [])
+        self.assertNotEqual(said(text.replace("ExecStartPre=-+/bin/sh", "ExecStartPre=-+sh/")), [])
+
     def spec(self):
         spec = json.loads(self.here((FOLDER / "jupyter/kernel.json").read_text()))
         self.assertIn("{connection_file}", spec["argv"])
