@@ -2,14 +2,15 @@
 #include <dlfcn.h>
 
 #include "stub/library.h"
-#include "stub/text.h"
+#include "stub/look_ahead.h"
+#include "stub/names.h"
 
 // Where dlopen goes on, and with which name: for the assembly, which returns both in registers.
 struct destination {
     dlopen_function to;
     const char* name;
 };
-struct destination cuslice_stub_destination(const char* name, int flags);
+struct destination cuslice_stub_destination(const char* name, int flags, const void* caller);
 
 // Of a library that was preloaded otherwise, as by cuslice run.
 __attribute__((weak, visibility("default"))) const char* cuslice_marker(void);
@@ -17,12 +18,6 @@ __attribute__((weak, visibility("default"))) const char* cuslice_marker(void);
 typedef dlopen_function (*entrance)(dlopen_function);
 
 static dlopen_function entered;  // the library's own dlopen, once it is in
-
-static bool is_driver(const char* file) { return equal(file, "libcuda.so") || equal(file, "libcuda.so.1"); }
-static bool brings_driver(const char* file) {
-    return is_driver(file) || equal(file, "libnvidia-ml.so") || equal(file, "libnvidia-ml.so.1") ||
-           begins_with(file, "libcudart.so");
-}
 
 // What the launcher opens, in vain, so that it sees the driver as it is: a program could do so too, as it could do much
 // else.
@@ -44,17 +39,23 @@ static dlopen_function enter(dlopen_function next) {
     return own;
 }
 
+// Paths that are never there, whose text the program finds in dlerror().
+static const char refused_driver[] = "/proc/cuslice refuses CUDA to this program: libcuda.so.1";
+static const char refused_library[] =
+    "/proc/cuslice refuses CUDA to this program, and the library that it opens needs libcuda.so.1";
+
 // NVML allocates nothing: where the library can't be had, what shows the GPUs goes on showing them.
-__attribute__((visibility("hidden"))) struct destination cuslice_stub_destination(const char* name, int flags) {
+__attribute__((visibility("hidden"))) struct destination cuslice_stub_destination(const char* name, int flags,
+                                                                                  const void* caller) {
     const dlopen_function own = __atomic_load_n(&entered, __ATOMIC_ACQUIRE), next = find_next_dlopen();
-    const char* const file = name ? last_component(name) : "";
     (void)cuslice_stub_keeps;
     if (own) return (struct destination){own, name};
-    if (name && wants_none(name)) __atomic_store_n(&entered, next, __ATOMIC_RELEASE);
-    if (cuslice_marker || (flags & RTLD_NOLOAD) || !brings_driver(file)) return (struct destination){next, name};
-    const dlopen_function library = enter(next);
+    const bool launcher = name && wants_none(name);
+    if (launcher) __atomic_store_n(&entered, next, __ATOMIC_RELEASE);
+    if (cuslice_marker || (flags & RTLD_NOLOAD) || !name || !*name || launcher) return (struct destination){next, name};
+    const enum leads itself = leads_by_name(name), leads = itself ? itself : look_ahead(name, caller, next);
+    const dlopen_function library = leads ? enter(next) : NULL;
     if (library) return (struct destination){library, name};
-    // A path that is never there, whose text the program finds in dlerror().
-    return (struct destination){next,
-                                is_driver(file) ? "/proc/cuslice refuses CUDA to this program: libcuda.so.1" : name};
+    if (leads == leads_to_driver) name = itself ? refused_driver : refused_library;
+    return (struct destination){next, name};
 }

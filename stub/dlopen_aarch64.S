@@ -15,6 +15,7 @@ dlopen:
     .cfi_offset x30, -24
     mov x29, sp
     str x1, [sp, #16]                       /* keep the flags */
+    mov x2, x30                             /* who calls */
     bl cuslice_stub_destination             /* x0: where to; x1: the name to open */
     mov x16, x0
     mov x0, x1

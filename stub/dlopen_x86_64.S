@@ -9,6 +9,7 @@
 dlopen:
     .cfi_startproc
     endbr64
+    movq (%rsp), %rdx               /* who calls */
     pushq %rsi                      /* keep the flags; the stack is a multiple of 16 again */
     .cfi_adjust_cfa_offset 8
     call cuslice_stub_destination   /* rax: where to; rdx: the name to open */

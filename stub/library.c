@@ -6,13 +6,8 @@
 #include <sys/stat.h>
 
 #include "stub/kernel.h"
+#include "stub/library_file.h"
 #include "stub/text.h"
-
-#if defined(__x86_64__)
-enum { machine = EM_X86_64 };
-#else
-enum { machine = EM_AARCH64 };
-#endif
 
 const char* library_fault(const char* path) {
     Elf64_Ehdr header;
@@ -22,9 +17,7 @@ const char* library_fault(const char* path) {
     const long got = read_file(file, &header, sizeof(header));
     const long size = kernel(SYS_lseek, file, 0, 2 /* SEEK_END */, 0, 0, 0);
     close_file(file);
-    const bool ours = got == sizeof(header) && header.e_ident[0] == 0x7f && header.e_ident[1] == 'E' &&
-                      header.e_ident[2] == 'L' && header.e_ident[3] == 'F' && header.e_machine == machine;
-    if (!ours) return "is no library for this machine";
+    if (got != sizeof(header) || !is_for_this_machine(&header)) return "is no library for this machine";
     const Elf64_Off end = header.e_shoff + (Elf64_Off)header.e_shnum * header.e_shentsize;  // sections come last
     return size < 0 || (Elf64_Off)size < end ? "is not whole" : NULL;
 }

@@ -15,6 +15,7 @@ struct symbols {
     const uint32_t* hash;
     const ElfW(Versym) * versions;
     uintptr_t base;
+    const ElfW(Dyn) * soname, *rpath, *runpath;  // offsets of their strings
 };
 
 // The loader has added the base to these addresses, but not where it leaves the section as it is in the file (vDSO).
@@ -23,7 +24,7 @@ static const void* at(uintptr_t base, uintptr_t address) {
 }
 
 static struct symbols symbols_of(uintptr_t base, const ElfW(Dyn) * entry) {
-    struct symbols found = {0, 0, 0, 0, 0, base};
+    struct symbols found = {.base = base};
     for (; entry && entry->d_tag != DT_NULL; entry++) {
         const void* target = at(base, entry->d_un.d_ptr);
         switch (entry->d_tag) {
@@ -41,6 +42,15 @@ static struct symbols symbols_of(uintptr_t base, const ElfW(Dyn) * entry) {
                 break;
             case DT_VERSYM:
                 found.versions = target;
+                break;
+            case DT_SONAME:
+                found.soname = entry;
+                break;
+            case DT_RPATH:
+                found.rpath = entry;
+                break;
+            case DT_RUNPATH:
+                found.runpath = entry;
                 break;
             default:
                 break;
@@ -91,47 +101,95 @@ static bool holds(const struct dl_phdr_info* object, const void* address) {
     return false;
 }
 
-struct search {
-    bool past_us;
-    void *next, *any;
-    const char* own_path;
-};
-
-static int look_at(struct dl_phdr_info* object, size_t size, void* argument) {
-    struct search* search = argument;
-    (void)size;
-    if (holds(object, (const void*)&look_at)) {
-        search->past_us = true;
-        search->own_path = object->dlpi_name;
-        return 0;
-    }
+static struct symbols symbols_of_object(const struct dl_phdr_info* object) {
     const ElfW(Dyn)* dynamic = NULL;
     for (int i = 0; i < object->dlpi_phnum; i++)
         if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
             dynamic = (const ElfW(Dyn)*)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
-    const struct symbols symbols = symbols_of(object->dlpi_addr, dynamic);
-    void* found = look_up(&symbols, "dlopen");
+    return symbols_of(object->dlpi_addr, dynamic);
+}
+
+static const char* text_of(const struct symbols* in, const ElfW(Dyn) * entry) {
+    return entry && in->strings ? in->strings + entry->d_un.d_val : NULL;
+}
+
+struct function_search {
+    const char* symbol;
+    bool past_us;
+    void *next, *any;
+};
+
+static int look_at(struct dl_phdr_info* object, size_t size, void* argument) {
+    struct function_search* search = argument;
+    (void)size;
+    if (holds(object, (const void*)&look_at)) {
+        search->past_us = true;
+        return 0;
+    }
+    const struct symbols symbols = symbols_of_object(object);
+    void* found = look_up(&symbols, search->symbol);
     if (!search->any) search->any = found;
     if (search->past_us) search->next = found;
     return search->next != NULL;
-}
-
-static int look_for_us(struct dl_phdr_info* object, size_t size, void* argument) {
-    (void)size;
-    if (!holds(object, (const void*)&look_for_us)) return 0;
-    ((struct search*)argument)->own_path = object->dlpi_name;
-    return 1;
 }
 
 dlopen_function find_next_dlopen(void) {
     static dlopen_function known;  // the same value whoever writes it
     dlopen_function next = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (next) return next;
-    struct search search = {false, NULL, NULL, NULL};
+    struct function_search search = {.symbol = "dlopen"};
     dl_iterate_phdr(look_at, &search);
     next = (dlopen_function)(search.next ? search.next : search.any);
     __atomic_store_n(&known, next, __ATOMIC_RELAXED);
     return next;
+}
+
+void* find_function(const char* symbol) {
+    struct function_search search = {.symbol = symbol};
+    dl_iterate_phdr(look_at, &search);
+    return search.any;
+}
+
+struct names {
+    const char** names;
+    size_t count;
+};
+
+static int leave_out(struct dl_phdr_info* object, size_t size, void* argument) {
+    const struct names* names = argument;
+    const struct symbols symbols = symbols_of_object(object);
+    const char* const soname = text_of(&symbols, symbols.soname);
+    (void)size;
+    for (size_t i = 0; i < names->count; i++) {
+        const char* const name = names->names[i];
+        if (name && ((soname && equal(name, soname)) || (*object->dlpi_name && equal(name, object->dlpi_name))))
+            names->names[i] = NULL;
+    }
+    return 0;
+}
+
+void leave_out_loaded(const char** names, size_t count) { dl_iterate_phdr(leave_out, &(struct names){names, count}); }
+
+struct object_search {
+    const void* address;
+    struct wanting* object;
+};
+
+static int describe(struct dl_phdr_info* object, size_t size, void* argument) {
+    const struct object_search* search = argument;
+    const bool found = search->address && holds(object, search->address);
+    (void)size;
+    if (!found && search->object->path) return 0;
+    const struct symbols symbols = symbols_of_object(object);
+    const char* const runpath = text_of(&symbols, symbols.runpath);
+    *search->object = (struct wanting){
+        .path = object->dlpi_name, .rpath = runpath ? NULL : text_of(&symbols, symbols.rpath), .runpath = runpath};
+    return found;
+}
+
+void describe_object(const void* address, struct wanting* object) {
+    *object = (struct wanting){.path = NULL};
+    dl_iterate_phdr(describe, &(struct object_search){address, object});  // the program comes first
 }
 
 void* find_in(void* handle, const char* symbol) {
@@ -140,14 +198,26 @@ void* find_in(void* handle, const char* symbol) {
     return look_up(&symbols, symbol);
 }
 
+static int look_for_us(struct dl_phdr_info* object, size_t size, void* argument) {
+    (void)size;
+    if (!holds(object, (const void*)&look_for_us)) return 0;
+    *(const char**)argument = object->dlpi_name;
+    return 1;
+}
+
+const char* own_path(void) {
+    const char* path = NULL;
+    dl_iterate_phdr(look_for_us, &path);
+    return path;
+}
+
 bool library_path(char* path, size_t size) {
     static const char linked[] = "library/libcuslice.so";
-    struct search search = {false, NULL, NULL, NULL};
-    dl_iterate_phdr(look_for_us, &search);
-    if (!search.own_path || *search.own_path != '/') return false;
-    const size_t folder = (size_t)(last_component(search.own_path) - search.own_path);
+    const char* const own = own_path();
+    if (!own || *own != '/') return false;
+    const size_t folder = (size_t)(last_component(own) - own);
     if (folder + sizeof(linked) > size) return false;
-    for (size_t i = 0; i < folder; i++) path[i] = search.own_path[i];
+    for (size_t i = 0; i < folder; i++) path[i] = own[i];
     *append(path + folder, "libcuslice.so") = '\0';
     if (kernel(SYS_faccessat, AT_FDCWD, (long)path, 0 /* F_OK */, 0, 0, 0) != 0) *append(path + folder, linked) = '\0';
     return true;

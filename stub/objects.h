@@ -4,14 +4,34 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/// Who wants a library: an object that is loaded, or one that would be.
+struct wanting {
+    const char* path;  // of its file: $ORIGIN is the folder of this
+    const char *rpath, *runpath;
+    const struct wanting* by;  // who wants this one
+};
+
 /// The dlopen that programs would call without the stub: the next one in the loader's order after the stub, as
 /// dlsym(RTLD_NEXT) has it. dlsym isn't asked: other libraries stand before it, and before glibc 2.34 it is in a
 /// library that not every program has. Null if there is none.
 typedef void* (*dlopen_function)(const char*, int);
 dlopen_function find_next_dlopen(void);
+/// The first function of this name in any object but the stub, in the loader's order, or null.
+void* find_function(const char* symbol);
 
 /// The address of a function that the object of this handle itself exports, or null.
 void* find_in(void* handle, const char* symbol);
+
+/// Sets those of these names to null under which something is loaded: a SONAME, or the path that it was opened by.
+/// Other names by which it was opened are not known.
+void leave_out_loaded(const char** names, size_t count);
+
+/// What is known of the object in which an address lies, and of the program where it lies in none. The texts stay where
+/// they are as long as the object is loaded. The program's path is "", as the loader doesn't know it.
+void describe_object(const void* address, struct wanting* object);
+
+/// The path of the stub, or null.
+const char* own_path(void);
 
 /// The path of libcuslice.so: beside the stub, or else in the folder `library` there, which `cuslice install --system`
 /// makes a link. False if it doesn't fit; whether the file is there is another question.

@@ -1,0 +1,23 @@
+// A library as its file describes it, which is not loaded.
+#pragma once
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "stub/work.h"
+
+struct library_file {
+    const char *rpath, *runpath;  // null where there is none; rpath too where there is a runpath, as for the loader
+    const char** needs;           // the names as they are in the file
+    size_t needs_count;
+};
+
+/// True for the beginning of a file of 64 bits for this machine.
+bool is_for_this_machine(const Elf64_Ehdr* header);
+
+/// False for a file that is not there, can't be read or is nothing that the loader would open. One that is only odd is
+/// read as far as it goes: what becomes of it is for the loader to say. Whatever is in the file, nothing but `work` is
+/// written to; texts and arrays lie there. The file is read with pread, so that one that becomes shorter meanwhile
+/// does no harm, and neither does one that is no file but a pipe or a terminal.
+bool read_library_file(const char* path, struct work* work, struct library_file* library);

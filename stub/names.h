@@ -1,0 +1,16 @@
+// The names by which a program comes to a GPU.
+#pragma once
+
+#include "stub/text.h"
+
+/// What a library is to the limits, or what one of those is that it needs. The larger one counts.
+enum leads { leads_nowhere, leads_to_gpus, leads_to_driver };
+
+/// By the last component of a library's name alone.
+static inline enum leads leads_by_name(const char* name) {
+    const char* const file = last_component(name);
+    if (equal(file, "libcuda.so") || equal(file, "libcuda.so.1")) return leads_to_driver;
+    const bool gpus =
+        equal(file, "libnvidia-ml.so") || equal(file, "libnvidia-ml.so.1") || begins_with(file, "libcudart.so");
+    return gpus ? leads_to_gpus : leads_nowhere;
+}

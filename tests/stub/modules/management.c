@@ -1,0 +1,5 @@
+// A library that is linked to NVML.
+int nvmlInit_v2(void);
+
+unsigned long STUB_FUNCTION(void);
+__attribute__((visibility("default"))) unsigned long STUB_FUNCTION(void) { return (unsigned long)nvmlInit_v2(); }

@@ -1,0 +1,208 @@
+// What the stub reads of libraries' files and of the loader's cache, and that it stands any file: it does so in every
+// program that opens a library.
+#include <elf.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <random>
+
+#include "tests/catch.h"
+#include "tests/cli/child.h"
+#include "tests/virtual_gpu/driver/made_up_cache.h"
+
+extern "C" {
+#include "stub/library_file.h"
+#include "stub/loader_cache.h"
+}
+
+namespace cuslice::tests {
+namespace {
+
+using Words = std::vector<std::string>;
+
+const std::string kModules = CUSLICE_TEST_MODULES;
+
+std::string module(const std::string& kind) { return kModules + "/libstub_module_" + kind + ".so"; }
+
+// A file of these bytes, in memory.
+class Bytes {
+  public:
+    explicit Bytes(const std::string& text) : file_(memfd_create("odd", 0)) {
+        REQUIRE(file_ >= 0);
+        REQUIRE(write(file_, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    }
+    ~Bytes() { close(file_); }
+    Bytes(const Bytes&) = delete;
+    Bytes& operator=(const Bytes&) = delete;
+    std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
+
+  private:
+    int file_;
+};
+
+struct Read {
+    bool library;
+    std::string rpath, runpath;
+    Words needs;
+};
+
+Read read(const std::string& path, std::size_t memory_size = 1 << 20) {
+    constexpr std::size_t kBehind = 64;
+    std::vector<char> memory(memory_size + kBehind, 'x');
+    work work{memory.data(), memory.data(), memory.data() + memory_size};
+    library_file file{};
+    Read result{read_library_file(path.c_str(), &work, &file), "", "", {}};
+    CHECK(work.end == memory.data() + memory_size);  // what was lent is back
+    CHECK(work.next <= work.end);
+    CHECK(std::string(work.end, kBehind) == std::string(kBehind, 'x'));
+    if (file.rpath != nullptr) result.rpath = file.rpath;
+    if (file.runpath != nullptr) result.runpath = file.runpath;
+    for (std::size_t i = 0; i < file.needs_count; ++i) result.needs.emplace_back(file.needs[i]);
+    return result;
+}
+
+bool has(const Words& words, const std::string& word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+}  // namespace
+
+TEST_CASE("a library's file says what it needs and where it looks for that") {
+    const Read new_tags = read(module("runpath")), old_tags = read(module("rpath"));
+    CHECK(new_tags.library);
+    CHECK(new_tags.runpath == "$ORIGIN/below");
+    CHECK(new_tags.rpath.empty());
+    CHECK(has(new_tags.needs, "libstub_below.so"));
+    CHECK(old_tags.rpath == "/none:${ORIGIN}/below");
+    CHECK(old_tags.runpath.empty());
+    CHECK(has(old_tags.needs, "libstub_middle.so"));
+    CHECK(has(read(module("nvml")).needs, "libnvidia-ml.so.1"));
+}
+
+TEST_CASE("what is no library for this machine is none") {
+    std::string text = read_text(module("runpath"));
+    const auto with = [&](std::size_t at, char byte) {
+        std::string other = text;
+        other[at] = byte;
+        return read(Bytes(other).path()).library;
+    };
+    CHECK(with(EI_OSABI, 3));
+    CHECK_FALSE(with(EI_MAG1, 'e'));
+    CHECK_FALSE(with(EI_CLASS, ELFCLASS32));
+    CHECK_FALSE(with(EI_DATA, ELFDATA2MSB));
+    CHECK_FALSE(with(offsetof(Elf64_Ehdr, e_machine), EM_S390));
+    CHECK_FALSE(with(offsetof(Elf64_Ehdr, e_type), ET_EXEC));
+    CHECK_FALSE(with(offsetof(Elf64_Ehdr, e_phentsize), 32));
+    CHECK_FALSE(read("/not/there").library);
+    CHECK_FALSE(read("/dev/null").library);
+    CHECK_FALSE(read(kModules).library);
+    CHECK_FALSE(read("/proc/self/mem").library);
+}
+
+TEST_CASE("nothing waits for the other end of a pipe") {
+    const Folder folder;
+    const std::string pipe = folder.path() + "/pipe";
+    REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+    CHECK_FALSE(read(pipe).library);
+}
+
+TEST_CASE("a library of any length is read as far as it goes") {
+    const std::string text = read_text(module("runpath"));
+    for (std::size_t size = 0; size < text.size(); size += size < 1024 ? 8 : 64) {
+        const Read got = read(Bytes(text.substr(0, size)).path());
+        CHECK(got.needs.size() <= 2);
+        for (const std::string& name : got.needs) CHECK(text.find(name + '\0') != std::string::npos);
+    }
+}
+
+TEST_CASE("working memory of any size is enough or isn't, and no more is written to") {
+    const Words needs = read(module("runpath")).needs;
+    bool all = false;
+    for (std::size_t size = 0; size < 8192; size += 16) {
+        const Read got = read(module("runpath"), size);
+        CHECK(got.needs.size() <= needs.size());
+        all = got.needs == needs;
+    }
+    CHECK(all);
+}
+
+TEST_CASE("a library with any bytes changed is read or not, and that is all", "[fuzz]") {
+    const std::string text = read_text(module("rpath"));
+    std::mt19937 random(20261125);
+    const auto below = [&](std::size_t count) { return random() % count; };
+    std::size_t dynamic = 0;
+    Elf64_Ehdr header;
+    std::memcpy(&header, text.data(), sizeof(header));
+    for (unsigned i = 0; i < header.e_phnum; ++i) {
+        Elf64_Phdr segment;
+        std::memcpy(&segment, text.data() + header.e_phoff + i * sizeof(segment), sizeof(segment));
+        if (segment.p_type == PT_DYNAMIC) dynamic = segment.p_offset;
+    }
+    REQUIRE(dynamic != 0);
+    constexpr char kBytes[] = {0, 1, 2, 7, 8, 0x7f, char(0x80), char(0xff)};
+    for (int round = 0; round < 2000; ++round) {
+        std::string other = text;
+        // In the header, the table of segments, or the dynamic section: runs of bytes as well.
+        const std::size_t places[] = {below(64), 64 + below(header.e_phnum * sizeof(Elf64_Phdr)), dynamic + below(400)};
+        for (int change = 0; change <= round % 4; ++change) {
+            const std::size_t at = places[below(3)];
+            other.replace(at, 1 + below(8), 1 + below(8), kBytes[below(sizeof(kBytes))]);
+        }
+        read(Bytes(other).path());
+    }
+}
+
+namespace {
+
+#if defined(__x86_64__)
+constexpr std::int32_t kOurs = 0x0303, kOthers = 0x0a03;
+#else
+constexpr std::int32_t kOurs = 0x0a03, kOthers = 0x0303;
+#endif
+
+Words cached(const std::string& text, const std::string& name = "liba.so") {
+    const Bytes file(text);
+    const std::string path = file.path();
+    loader_cache cache{};
+    cache.path = path.c_str();
+    Words found;
+    std::size_t place = 0;
+    while (const char* one = next_in_cache(&cache, name.c_str(), &place)) found.emplace_back(one);
+    forget_cache(&cache);
+    return found;
+}
+
+const std::vector<CacheRow> kRows{{kOthers, "liba.so", "/other/liba.so"},
+                                  {kOurs, "liba.so", "/one/liba.so"},
+                                  {kOurs, "liba.so.1", "/one/liba.so.1"},
+                                  {0x0003, "liba.so", "/32/liba.so"},
+                                  {kOurs, "liba.so", "/two/liba.so"}};
+
+}  // namespace
+
+TEST_CASE("the loader's cache gives all of a name's paths for this machine") {
+    const std::string text = made_up_cache(kRows);
+    CHECK(cached(text) == Words{"/one/liba.so", "/two/liba.so"});
+    CHECK(cached(text, "liba.so.1") == Words{"/one/liba.so.1"});
+    CHECK(cached(text, "liba").empty());
+    CHECK(cached("").empty());
+    std::string both("ld.so-1.7.0\0", 12);
+    put(both, 3, 4);
+    both.resize(16 + 3 * 12 + 4, 'x');
+    CHECK(cached(both + text) == Words{"/one/liba.so", "/two/liba.so"});
+}
+
+TEST_CASE("a loader's cache of any length, or with any byte changed, gives what is there", "[fuzz]") {
+    const std::string text = made_up_cache(kRows);
+    for (std::size_t size = 0; size < text.size(); ++size) CHECK(cached(text.substr(0, size)).size() <= 2);
+    for (std::size_t at = 0; at < text.size(); ++at)
+        for (const int byte : {0, 1, 0x7f, 0xff}) {
+            std::string other = text;
+            other[at] = static_cast<char>(byte);
+            CHECK(cached(other).size() <= 3);
+        }
+}
+
+}  // namespace cuslice::tests
