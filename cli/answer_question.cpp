@@ -37,7 +37,7 @@ int answer_question(const std::vector<std::string>& words) {
     const std::string& question = words[1];
     std::string text;
     if (question == kAskDriver)
-        text = write_answer(read_gpus(words[2]));
+        text = write_answer(read_gpus(words[2], words.size() > 3 && words[3] == kAsPrograms));
     else if (question == kAskLoader)
         text = doctor::answer_of_loader();
     else if (question == kAskFolder)

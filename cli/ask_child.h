@@ -14,6 +14,8 @@ namespace cuslice::cli {
 /// What can be asked for, and who is asked: the first word of a question, which names it in messages too.
 inline constexpr const char kAskDriver[] = "the driver", kAskNvml[] = "NVML", kAskFake[] = "the fake GPU",
                             kAskLoader[] = "the loader", kAskFolder[] = "the sharing folder";
+/// Behind kAskDriver and its file: as programs see it, through libcuslice.so where that is preloaded.
+inline constexpr const char kAsPrograms[] = "as programs";
 
 struct Answer {
     /// Why there is none; empty if there is one.

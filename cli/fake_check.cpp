@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "cli/ask_child.h"
+#include "cli/open_library.h"
 #include "cli/program_environment.h"
 
 namespace cuslice::cli {
@@ -43,7 +44,7 @@ bool check_fake(const Entry& fake, const Installation& installation, Environment
 }
 
 std::string ask_fake_driver(const std::string& driver_file, const std::string& spec) {
-    void* const driver = ::dlopen(driver_file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* const driver = open_library(driver_file);
     void* const symbol = driver == nullptr ? nullptr : ::dlsym(driver, "cuslice_fake_check");
     if (symbol == nullptr) {
         const char* const why = ::dlerror();

@@ -66,7 +66,7 @@ Gpus query_driver(const Environment& environment, const Settings& settings, cons
 }
 
 Gpus query_as_program(Environment environment, const Installation& installation) {
-    return query(installation, std::move(environment), {kAskDriver, "libcuda.so.1"}, kDriverPatience);
+    return query(installation, std::move(environment), {kAskDriver, "libcuda.so.1", kAsPrograms}, kDriverPatience);
 }
 
 GpuIdentity identity_of(const Gpu& gpu, int index) {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "cli/gpu_query.h"
+#include "cli/open_library.h"
 #include "config/gpu_selector.h"
 #include "virtual_gpu/driver/load.h"
 
@@ -75,9 +76,10 @@ CUresult read_gpu(const Driver& driver, int ordinal, Gpu& gpu) {
 
 }  // namespace
 
-Gpus read_gpus(const std::string& driver_file) {
+Gpus read_gpus(const std::string& driver_file, bool as_programs) {
     Gpus gpus;
-    void* const library = ::dlopen(driver_file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* const library =
+        as_programs ? ::dlopen(driver_file.c_str(), RTLD_NOW | RTLD_LOCAL) : open_library(driver_file);
     if (library == nullptr) {
         gpus.failure = ::dlerror();
         // Looked for by its name alone, and not there: a driver that was named is another mistake.

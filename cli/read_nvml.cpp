@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "cli/gpu_query.h"
+#include "cli/open_library.h"
 #include "config/visible.h"
 #include "virtual_gpu/nvml/nvml_query.h"
 
@@ -81,7 +82,7 @@ std::vector<Gpu> read_all_of(const Nvml& nvml, unsigned index) {
 
 Gpus read_nvml(const std::string& nvml_file, std::size_t most) {
     Gpus gpus;
-    void* const library = ::dlopen(nvml_file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* const library = open_library(nvml_file);
     if (library == nullptr) {
         gpus.failure = ::dlerror();
         return gpus;

@@ -240,6 +240,36 @@ TEST_CASE("a program with more rights than its user that opens the driver heeds 
     CHECK(says(outcome, "0 " + std::to_string(640 * kMiB)));
 }
 
+TEST_CASE("the launcher sees the GPUs as they are where the list names the library itself") {
+    const System system;
+    const Folder books;
+    if (!system.possible()) return;
+    fs::create_directory(system.at("driver"));
+    fs::copy_file(CUSLICE_TEST_NAMED_DRIVER, system.at("driver/libcuda.so.1"));
+    system.write("etc/cuslice/cuslice.toml", "[ceiling]\nlimit = \"640MiB\"\n");
+    const Words environment = plain({"CUSLICE_FAKE_DIR=" + books.path(), "LD_LIBRARY_PATH=" + system.at("driver")});
+    const auto devices = [&](const Words& options) {
+        const Outcome outcome = run(system.command(joined({kLaunch, "devices", "--json"}, options)), environment);
+        CAPTURE(outcome.err);
+        CHECK(outcome.exit_code == 0);
+        return outcome.out;
+    };
+    const Words fake{"--fake", kLaptop};
+    system.write("etc/ld.so.preload", "");
+    const std::string with_fake = devices(fake), by_name = devices({});
+    system.write("etc/ld.so.preload", kPreloaded + "\n");
+    CHECK(devices(fake) == with_fake);
+    CHECK(devices({}) == by_name);
+
+    Guest guest(system.command(joined({kLaunch, "run", "--fake", kLaptop, "--limit", "512MiB", "--"},
+                                      Guest::route("dlopen=libcuda.so.1"))),
+                environment);
+    REQUIRE(guest.code("init") == 0);
+    CHECK(guest.number("total 0") == 512 * kMiB);
+    CHECK(guest.complaints().empty());
+    CHECK(guest.finish() == 0);
+}
+
 TEST_CASE("whatever the stub or the library is, programs without CUDA run as ever") {
     const System system;
     if (!system.possible()) return;
