@@ -219,7 +219,7 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
         };
         return app.add_option_function<std::string>(name, take)->trigger_on_parse();
     };
-    if (command == Command::set) add_own("--job", "NAME", arguments.job);
+    if (command == Command::set || command == Command::ps) add_own("--job", "NAME", arguments.job);
     if (command == Command::cdi) {
         const auto take = [&](const std::string& value) {
             arguments.output = value_of("--output", "FILE", value, words, rest, error);
@@ -285,6 +285,10 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
         return refuse_option(command, rest.back(), error);
     }
     if (arguments.json && arguments.prometheus) return usage(error, "--prometheus", "give it or --json, not both");
+    if (command == Command::ps && app.count("--job") != 0) {
+        if (arguments.job.empty()) return usage(error, "--job", "a name is needed: cuslice ps --job NAME");
+        if (arguments.prometheus) return usage(error, "--prometheus", "give it or --job, not both");
+    }
     if (command == Command::stats && !parse_pid(pid, arguments.pid))
         return usage(error, pid.empty() ? "stats" : pid, "a process id is needed: cuslice stats PID");
     if (command == Command::config && app.count("--explain") != 0) {

@@ -39,7 +39,7 @@ struct Arguments {
     /// For top: one frame, and milliseconds from one to the next.
     bool once = false;
     std::uint64_t interval = 1000;
-    /// For set: the job's name; empty for a group.
+    /// For set: the job's name; empty for a group. For ps: whose peaks are asked for; empty: nobody's.
     std::string job;
     /// For cdi: the file to write; empty for stdout.
     std::string output;

@@ -112,12 +112,16 @@ look at it; 78 invalid setting or rule.
 )";
 
 constexpr std::string_view kPs = R"(Usage: cuslice ps [--json|--prometheus] [options]
+       cuslice ps --job NAME [--json] [options]
 
 Lists every process of a job or a group, of all users: the memory it holds,
-what its job or group holds in total, its reservation and its limit, when it
-joined, and how long ago it last allocated (IDLE). Below are the waiting
-processes: position in the GPU's queue, size, waiting time, and how often
-others went first.
+what its job or group holds in total and has held at most, its reservation and
+its limit, when it joined, and how long ago it last allocated (IDLE). Below are
+the waiting processes: position in the GPU's queue, size, waiting time, and how
+often others went first.
+
+With --job it prints the most that this job has held on each GPU, also after
+its end.
 
 With --prometheus it prints gauges for the textfile collector of node_exporter,
 per GPU and per job or group.
@@ -126,6 +130,7 @@ Examples:
   cuslice ps
   cuslice ps --json
   cuslice ps --prometheus
+  cuslice ps --job slurm-42
 )";
 
 constexpr std::string_view kTop = R"(Usage: cuslice top [--interval TIME] [--once] [--json] [options]
@@ -322,6 +327,11 @@ constexpr std::string_view kExitConfig = R"(
 Exit codes: 0; 64 invalid command line; 78 invalid setting.
 )";
 
+constexpr std::string_view kExitPs = R"(
+Exit codes: 0; 64 invalid command line; 69 a ledger of yours can't be read, or
+none here remembers the job; 78 invalid setting.
+)";
+
 // Of an option: how it is written and its variable; on the next lines its explanation and its default.
 std::string option_text(const std::string& option, const KeyTraits& traits) {
     constexpr std::size_t kVariables = 33;
@@ -361,7 +371,8 @@ std::string help_text(Command topic) {
         case Command::ps:
             text.append(kPs).append(options_text(topic)).append("  --json\n      print JSON\n");
             text.append("  --prometheus\n      print gauges for Prometheus\n");
-            return text.append(kExitConfig);
+            text.append("  --job NAME\n      print the most that this job has held\n");
+            return text.append(kExitPs);
         case Command::top:
             text.append(kTop).append(options_text(topic)).append(kTopOptions);
             return text.append(kExitTop);

@@ -61,6 +61,7 @@ void add_holders(const ledger::File& file, int descriptor, const std::string& uu
         }
         row.used = held > 0 ? static_cast<std::uint64_t>(held) : 0;
         row.together = account.total.bytes;
+        row.peak = ledger::peak_of(account.total, account.peak);
         row.reserved = account.reserved.load();
         row.limit = account.limit.load();
         row.since = member.since;
@@ -69,6 +70,16 @@ void add_holders(const ledger::File& file, int descriptor, const std::string& uu
         row.idle_seconds = std::min(now > last_use ? now - last_use : 0, ledger::seconds_since(row.since));
         holding.push_back(row);
     }
+}
+
+bool has_living_member(const ledger::File& file, const ledger::Account& account, int descriptor) {
+    if (account.state.load() == ledger::AccountState::free) return false;
+    const auto index = static_cast<std::uint32_t>(&account - file.accounts);
+    for (std::uint32_t i = 0; i < file.header.members && i < ledger::kMembers; i++)
+        if (file.members[i].state.load() == ledger::MemberState::live && file.members[i].account == index &&
+            ledger::lives(file.members[i], i, descriptor))
+            return true;
+    return false;
 }
 
 void add_waiting(const ledger::File& file, int descriptor, const std::string& uuid, unsigned user, Granted& granted,
@@ -128,6 +139,46 @@ Holders read_holders(const std::string& folder) {
     return found;
 }
 
+std::vector<JobPeak> read_peaks(const std::string& folder, const std::string& name,
+                                std::vector<std::string>& failures) {
+    std::map<std::pair<std::string, unsigned>, JobPeak> peaks;
+    Holders read;
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+        unsigned user = 0;
+        char uuid[64];
+        std::vector<char> bytes;
+        int descriptor = -1;
+        if (!ledger::parse_ledger_name(entry.path().filename().c_str(), &user, uuid)) continue;
+        if (user != ledger::this_user(folder.c_str()) && ::geteuid() != 0) continue;
+        const bool whole = read_file(entry.path().string(), user, bytes, descriptor, read);
+        const auto& file = *reinterpret_cast<const ledger::File*>(bytes.data());
+        for (const ledger::Account& account : file.accounts) {
+            if (!whole || account.kind != ledger::AccountKind::job) continue;
+            if (std::string_view(account.name, strnlen(account.name, sizeof account.name)) != name) continue;
+            JobPeak& job = peaks.try_emplace({uuid, user}, JobPeak{uuid, user, 0, 0, true}).first->second;
+            job.peak = std::max(job.peak, ledger::peak_of(account.total, account.peak));
+            const bool ended = !has_living_member(file, account, descriptor);
+            if (!ended || job.ended) job.limit = account.limit.load();
+            job.ended = job.ended && ended;
+        }
+        if (descriptor >= 0) ::close(descriptor);
+    }
+    failures.insert(failures.end(), read.failures.begin(), read.failures.end());
+    std::vector<JobPeak> list;
+    for (const auto& [key, job] : peaks) list.push_back(job);
+    return list;
+}
+
+Json json_of(const JobPeak& peak) {
+    return {{"gpu", peak.gpu},
+            {"uid", peak.user},
+            {"user", user_name(peak.user)},
+            {"peak", peak.peak},
+            {"limit", peak.limit == ledger::kNoLimitBytes ? Json() : Json(peak.limit)},
+            {"ended", peak.ended}};
+}
+
 Json json_of(const Holder& holder) {
     return {{"gpu", holder.gpu},
             {"uid", holder.user},
@@ -138,6 +189,7 @@ Json json_of(const Holder& holder) {
             {"command", holder.command},
             {"used", holder.used},
             {"together", holder.together},
+            {"peak", holder.peak},
             {"reserved", holder.reserved},
             {"limit", holder.limit == ledger::kNoLimitBytes ? Json() : Json(holder.limit)},
             {"seconds", ledger::seconds_since(holder.since)},

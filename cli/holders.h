@@ -20,6 +20,7 @@ struct Holder {
     int pid = 0;
     std::string command;
     std::uint64_t used = 0, together = 0;       // by the process, and by all of its account
+    std::uint64_t peak = 0;                     // the most that all of the account have held at once
     std::uint64_t reserved = 0, limit = 0;      // of the account; a limit of ledger::kNoLimitBytes is none
     std::uint64_t since = 0, idle_seconds = 0;  // since: CLOCK_REALTIME, nanoseconds
 };
@@ -29,6 +30,14 @@ struct WaitingProcess {
     std::string gpu;
     ledger::Waiter waiter;
     unsigned position = 0, past = 0;
+};
+
+/// The most that a job has held on one GPU.
+struct JobPeak {
+    std::string gpu;
+    unsigned user = 0;
+    std::uint64_t peak = 0, limit = 0;  // bytes; a limit of ledger::kNoLimitBytes is none
+    bool ended = false;                 // nobody is in the job any more
 };
 
 /// What the ledgers of a folder say at one moment.
@@ -44,7 +53,13 @@ struct Holders {
 /// only the living are shown. Waits for a ledger's lock for half a second at most.
 Holders read_holders(const std::string& folder);
 
+/// What the ledgers in `folder` remember of this user's jobs of this name, and for root of everybody's, by GPU and
+/// user: also of one that has ended, until its place in the ledger is another job's. Where it came several times it is
+/// the most of all. What could not be read is added to `failures`. Changes nothing.
+std::vector<JobPeak> read_peaks(const std::string& folder, const std::string& name, std::vector<std::string>& failures);
+
 Json json_of(const Holder& holder);
+Json json_of(const JobPeak& peak);
 Json json_of(const WaitingProcess& waiting);
 
 /// "12 s", "3 min", "5 h".

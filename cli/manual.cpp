@@ -42,6 +42,7 @@ cuslice \- a slice of a GPU for every CUDA program
 \fBcuslice devices\fR|\fBconfig\fR [\fB\-\-json\fR] [\fIoptions\fR]
 \fBcuslice config\fR \fB\-\-explain\fR \fIPID\fR [\fB\-\-json\fR]
 \fBcuslice ps\fR [\fB\-\-json\fR|\fB\-\-prometheus\fR]
+\fBcuslice ps\fR \fB\-\-job\fR \fINAME\fR [\fB\-\-json\fR]
 \fBcuslice top\fR [\fB\-\-interval\fR \fITIME\fR] [\fB\-\-once\fR] [\fB\-\-json\fR]
 \fBcuslice set\fR \fB\-\-group\fR|\fB\-\-job\fR \fINAME\fR \fB\-\-limit\fR \fISIZE\fR
 \fBcuslice stats\fR \fIPID\fR [\fB\-\-json\fR]
@@ -139,7 +140,9 @@ std::string cuslice_page(const std::string& version) {
     page += item(bold("--explain PID"), "Print which rule of the system holds for this process\n.RB ( config ).");
     page += item(bold("--interval TIME"), "The time from one frame to the next\n.RB ( top ).");
     page += item(bold("--once"), "Print one frame\n.RB ( top ).");
-    page += item(bold("--job NAME"), "The job, as\n.B cuslice ps\nnames it\n.RB ( set ).");
+    page += item(bold("--job NAME"),
+                 "The job, as\n.B cuslice ps\nnames it\n.RB ( set );\nthe same, to print the most that it has "
+                 "held\n.RB ( ps ).");
     page +=
         item(bold("-o OUT") + ", " + bold("--output OUT"),
              "The picture: a name that ends in .html, .svg or .png\n.RB ( plot );\nthe file to write\n.RB ( cdi ).");

@@ -62,6 +62,7 @@ std::string prometheus_text(const Holders& found) {
     Gauge waiting("gpu_waiting_processes", "Processes that wait for a slice of the GPU.");
     Gauge wanted("gpu_waiting_bytes", "What the processes that wait have asked for.");
     Gauge account_used("account_used_bytes", "What the job or group holds.");
+    Gauge account_peak("account_peak_bytes", "The most that the job or group has held at once.");
     Gauge account_reserved("account_reserved_bytes", "What is reserved for the job.");
     Gauge account_limit("account_limit_bytes", "The limit of the job or group; no series without a limit.");
     Gauge processes("account_processes", "Processes of the job or group.");
@@ -81,6 +82,7 @@ std::string prometheus_text(const Holders& found) {
         processes.add(account, 1);
         if (!seen.emplace(row.gpu, row.user, row.kind, row.name).second) continue;
         account_used.set(account, row.together);
+        account_peak.set(account, row.peak);
         account_reserved.set(account, row.reserved);
         if (row.limit != ledger::kNoLimit) account_limit.set(account, row.limit);
         // What lies within another account is counted there.
@@ -97,7 +99,7 @@ std::string prometheus_text(const Holders& found) {
 
     std::string text;
     for (const Gauge* const gauge : {&capacity, &used, &committed, &jobs, &waiting, &wanted, &account_used,
-                                     &account_reserved, &account_limit, &processes, &failures})
+                                     &account_peak, &account_reserved, &account_limit, &processes, &failures})
         text += gauge->text();
     return text;
 }

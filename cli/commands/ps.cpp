@@ -8,7 +8,9 @@
 #include "cli/prometheus.h"
 #include "cli/table.h"
 #include "cli/users.h"
+#include "config/printable.h"
 #include "policy/ledger/refusal.h"
+#include "policy/ledger/users.h"
 
 namespace cuslice::cli {
 namespace {
@@ -16,14 +18,14 @@ namespace {
 std::string size_text(std::uint64_t bytes) { return bytes == ledger::kNoLimitBytes ? "-" : format_mib(bytes); }
 
 std::string as_table(const std::vector<Holder>& holding) {
-    std::vector<std::vector<std::string>> cells = {
-        {"GPU", "PID", "USER", "SINCE", "COMMAND", "KIND", "NAME", "USED", "TOGETHER", "RESERVED", "LIMIT", "IDLE"}};
+    std::vector<std::vector<std::string>> cells = {{"GPU", "PID", "USER", "SINCE", "COMMAND", "KIND", "NAME", "USED",
+                                                    "TOGETHER", "PEAK", "RESERVED", "LIMIT", "IDLE"}};
     for (const Holder& row : holding) {
         // The start of a UUID is enough to name a GPU by.
         cells.push_back({row.gpu.substr(0, 12), std::to_string(row.pid), user_name(row.user),
                          age_text(ledger::seconds_since(row.since)), row.command, row.kind, row.name,
-                         size_text(row.used), size_text(row.together), size_text(row.reserved), size_text(row.limit),
-                         age_text(row.idle_seconds)});
+                         size_text(row.used), size_text(row.together), size_text(row.peak), size_text(row.reserved),
+                         size_text(row.limit), age_text(row.idle_seconds)});
     }
     return format_table(cells, 2);
 }
@@ -45,13 +47,38 @@ std::string as_json(const Holders& found) {
     return json_text({{"version", 1}, {"processes", list}, {"waiting", waiting}});
 }
 
+// "slurm-42 held at most 3745 MiB of 3777 MiB on GPU-3edf58cd": what a scheduler puts into its log as it is.
+int show_peaks(const std::string& job, const std::string& folder, bool json) {
+    std::vector<std::string> failures;
+    const std::vector<JobPeak> peaks = read_peaks(folder, job, failures);
+    for (const std::string& text : failures) warn("ps: " + text);
+    if (json) {
+        Json list = Json::array();
+        for (const JobPeak& peak : peaks) list.push_back(json_of(peak));
+        std::fputs(json_text({{"version", 1}, {"job", job}, {"peaks", list}}).c_str(), stdout);
+    }
+    for (const JobPeak& peak : peaks) {
+        std::string printable, line(append_printable(printable, job));
+        line += " held at most " + format_mib(peak.peak);
+        if (peak.limit != ledger::kNoLimitBytes) line += " of " + format_mib(peak.limit);
+        line += " on " + peak.gpu.substr(0, 12);
+        if (peak.user != ledger::this_user(folder.c_str())) line += " (user " + user_name(peak.user) + ")";
+        if (!json) std::puts(line.c_str());
+    }
+    if (!peaks.empty()) return 0;
+    return fail("ps: no ledger here remembers a job " + job, kNoGpu);
+}
+
 }  // namespace
 
 int list_holders(const Invocation& invocation) {
     ConfigError error;
     Settings settings;
     if (!load_launcher(settings, invocation, error)) return fail(error, kConfig);
-    const Holders found = read_holders(sharing_folder(settings, invocation.environment));
+    const std::string folder = sharing_folder(settings, invocation.environment);
+    if (!invocation.arguments.job.empty())
+        return show_peaks(invocation.arguments.job, folder, invocation.arguments.json);
+    const Holders found = read_holders(folder);
     for (const std::string& text : found.failures) warn("ps: " + text);
     const bool for_people = !invocation.arguments.json && !invocation.arguments.prometheus;
     if (invocation.arguments.json)

@@ -27,7 +27,6 @@ std::vector<std::size_t> Grid::widths(std::size_t width) const {
         taken += more;
     };
     for (const std::size_t i : order) {
-        if (columns_[i].rank == kHidden) break;
         // A text that is cut off is worth more than a column that can be done without.
         if (columns_[i].rank > kWanted)
             for (const std::size_t before : order)

@@ -12,11 +12,9 @@ namespace cuslice::cli::top {
 
 class Grid {
   public:
-    static constexpr unsigned kHidden = ~0u;
     struct Column {
         std::string heading;
-        /// Where there is no room for all columns, those of the highest numbers are left out. 0: never. kHidden:
-        /// always.
+        /// Where there is no room for all columns, those of the highest numbers are left out. 0: never.
         unsigned rank = 0;
         /// Numbers under one another.
         bool right = false;

@@ -43,20 +43,12 @@ class Live {
     Screen screen_;
     Keys keys_;
     Snapshot snapshot_;
-    std::map<AccountName, std::uint64_t> peaks_;
     std::size_t offset_ = 0;
 };
 
 void Live::look() {
     gpus_.ask();
     snapshot_ = view_.look(gpus_.latest());
-    std::map<AccountName, std::uint64_t> peaks;
-    for (const Holder& holder : snapshot_.holders.holding) {
-        const AccountName account = account_of(holder);
-        const auto known = peaks_.find(account);
-        peaks[account] = std::max(holder.together, known == peaks_.end() ? 0 : known->second);
-    }
-    snapshot_.peaks = peaks_ = std::move(peaks);
     snapshot_.clock = time_of_day();
 }
 

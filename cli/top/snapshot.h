@@ -51,8 +51,6 @@ struct Snapshot {
     std::map<std::string, Place> places;  // by UUID
     Holders holders;
     std::vector<Cache> caches;  // by pid and GPU
-    /// The most that each account was seen to hold since the view began, in bytes; empty where it is a single look.
-    std::map<AccountName, std::uint64_t> peaks;
 
     /// What jobs and groups have reserved on a GPU and don't use yet, in bytes.
     std::uint64_t reserved_beyond_use(const std::string& uuid) const;

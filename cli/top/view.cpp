@@ -99,11 +99,6 @@ void add_gpus(const Snapshot& snapshot, const Look& look, Lines& lines) {
 // Those of one account, which stand next to one another.
 using Members = std::vector<const Holder*>;
 
-Cell peak_cell(const Snapshot& snapshot, const Holder& holder) {
-    const auto found = snapshot.peaks.find(account_of(holder));
-    return {found == snapshot.peaks.end() ? "-" : mib_text(found->second)};
-}
-
 void add_account(const Snapshot& snapshot, const Members& members, const Look& look, Grid& grid) {
     const Holder& first = *members.front();
     const bool alone = members.size() == 1, group = first.kind != "job";
@@ -117,7 +112,7 @@ void add_account(const Snapshot& snapshot, const Members& members, const Look& l
               {alone ? std::to_string(first.pid) : "-"},
               {command},
               {mib_text(first.together)},
-              peak_cell(snapshot, first),
+              {mib_text(first.peak)},
               {mib_text(first.reserved)},
               {size_or_dash(first.limit)},
               {"", Tone::plain, bar_of(first.together, beyond, most)},
@@ -152,7 +147,7 @@ void add_jobs(const Snapshot& snapshot, const Look& look, Lines& lines) {
                {"PID", 0, true},
                {"COMMAND", 0, false, 8},
                {"USED", 0, true},
-               {"PEAK", snapshot.peaks.empty() ? Grid::kHidden : 3u, true},
+               {"PEAK", 3, true},
                {"RESERVED", 4, true},
                {"LIMIT", 0, true},
                {"", 2, false, 10, 30},

@@ -68,7 +68,10 @@ class Budget {
         return false;
     }
     void commit() { state_.fetch_sub(kOneInFlight, std::memory_order_release); }
-    void roll_back(std::uint64_t bytes) { end_release(bytes); }
+    void roll_back(std::uint64_t bytes) {
+        give_back(charged(bytes) / kUnit + kOneInFlight);
+        if (SharedBudget* shared = shared_.load(std::memory_order_acquire)) shared->undo(charged(bytes));
+    }
 
     // What the driver has been given back.
     void release(std::uint64_t bytes) {

@@ -26,7 +26,7 @@ bool SharedBudget::reserve(std::uint64_t bytes, LimitError* why) {
     if (!reserve_here(bytes, why)) return false;
     if (!outer_ || outer_->reserve(bytes, why)) return true;
     if (why && why->of == LimitOf::job) why->of = LimitOf::whole_gpu;
-    for (unsigned i = 0, n = count(); i < n; i++) members_[i].change(-static_cast<std::int64_t>(bytes));
+    for (unsigned i = 0, n = count(); i < n; i++) members_[i].undo(bytes);
     return false;
 }
 
@@ -39,7 +39,7 @@ bool SharedBudget::reserve_here(std::uint64_t bytes, LimitError* why) {
             const std::uint64_t mine = members_[i].held(), top = members_[i].limit();
             *why = {bytes, seen, less(top, margin), less(seen, mine), top, of(i)};
         }
-        while (i-- > 0) members_[i].change(-static_cast<std::int64_t>(bytes));
+        while (i-- > 0) members_[i].undo(bytes);
         return false;
     }
     return true;
@@ -48,6 +48,11 @@ bool SharedBudget::reserve_here(std::uint64_t bytes, LimitError* why) {
 void SharedBudget::change(std::int64_t bytes) {
     for (unsigned i = 0, n = count(); i < n; i++) members_[i].change(bytes);
     if (outer_) outer_->change(bytes);
+}
+
+void SharedBudget::undo(std::uint64_t bytes) {
+    for (unsigned i = 0, n = count(); i < n; i++) members_[i].undo(bytes);
+    if (outer_) outer_->undo(bytes);
 }
 
 std::uint64_t SharedBudget::limit() const {
@@ -70,6 +75,12 @@ bool SharedBudget::retired() const {
     for (unsigned i = 0, n = count(); i < n; i++)
         if (members_[i].retired()) return true;
     return outer_ && outer_->retired();
+}
+
+std::uint64_t SharedBudget::job_peak() const {
+    for (unsigned i = count(); i-- > 0;)
+        if (of(i) == LimitOf::job) return members_[i].peak();
+    return 0;
 }
 
 bool SharedBudget::over(LimitError* why) const {

@@ -33,12 +33,16 @@ class SharedBudget {
     bool reserve(std::uint64_t bytes, LimitError* why);
     // A fact already, whatever the limits; negative: given back.
     void change(std::int64_t bytes);
+    // Of a reservation that comes to nothing; see Membership.
+    void undo(std::uint64_t bytes);
 
     // The smallest limit of all accounts, and what could be had in each of them, less the margin. Bytes.
     std::uint64_t limit() const;
     std::uint64_t room() const;
     // Whether an account's file is gone and another one is in its place, in which this process is not yet.
     bool retired() const;
+    // The most that the innermost job's processes held at once, over all of them. Bytes; 0: it is in no job.
+    std::uint64_t job_peak() const;
     // True if some account holds more than its limit, with `why` filled.
     bool over(LimitError* why) const;
 

@@ -25,7 +25,8 @@ Account* new_account(File& file, AccountKind kind) {
     for (std::uint32_t i = 0; i < kAccounts; i++) {
         Account& account = file.accounts[i];
         if (account.state.load() == AccountState::free) {
-            if (!free) free = &account;
+            // The one that ended first: of the others it can still be said what they held (see peaks in holders.h).
+            if (!free || account.left < free->left) free = &account;
             continue;
         }
         if (account.kind != AccountKind::group) continue;
@@ -46,6 +47,7 @@ void set_terms(Account* account, const Terms& terms) {
         account->total.bytes = 0;  // the stamp stays: it is some stripe's, and noted there when it is replaced
     }
     if (!known || terms.limit != kNoLimitBytes) account->limit.store(terms.limit);
+    account->peak.store(0);
     account->left = 0;
     account->reserved.store(terms.inner ? 0 : terms.reserved);
     account->state.store(AccountState::claimed);

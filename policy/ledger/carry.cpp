@@ -43,6 +43,7 @@ std::int64_t held_in(const File& file, std::uint32_t number) {
 // The account of the same name, with the terms of the one that is gone if nobody is in it yet.
 Account* same_account(File& file, const Account& gone) {
     Account* account = find_account(file, gone.kind, gone.name);
+    if (account) note_peak(account->peak, peak_of(gone.total, gone.peak));
     if (account && has_members(file, static_cast<std::uint32_t>(account - file.accounts))) return account;
     if (!account) account = new_account(file, gone.kind);
     if (!account) return nullptr;
@@ -50,6 +51,7 @@ Account* same_account(File& file, const Account& gone) {
     static_assert(sizeof terms.name == sizeof gone.name);
     memcpy(terms.name, gone.name, sizeof terms.name);
     set_terms(account, terms);
+    note_peak(account->peak, peak_of(gone.total, gone.peak));
     account->ticket = gone.ticket;
     account->state.store(AccountState::open);
     return account;
@@ -99,6 +101,7 @@ bool carry_member(const OpenFile& gone, std::uint32_t number, const OpenFile& fr
     if (here == count) here = enter(fresh, member, index);
     if (here == kMembers) return false;
     Stamped& total = file.accounts[index].total;
+    std::atomic<std::uint64_t>& peak = file.accounts[index].peak;
     const std::uint32_t stripe = here * kStripes;
     std::int64_t entered = 0;
     for (std::uint32_t i = stripe; i < stripe + kStripes; i++) {
@@ -108,7 +111,7 @@ bool carry_member(const OpenFile& gone, std::uint32_t number, const OpenFile& fr
         file.stripes[i].last_use.store(used);
     }
     const std::int64_t more = plus(held_in(*gone.file, number), minus(entered));
-    if (more) change(total, file.stripes, stripe, more, kNoLimit);
+    if (more) change(total, &peak, file.stripes, stripe, more, kNoLimit);
     return true;
 }
 

@@ -19,7 +19,7 @@ void set_failure(LedgerError* why, const char* what, const char* path);
 // Whether the machine, or this user, has no space left.
 bool means_no_room(int error);
 
-// "/dev/shm/cuslice/1000-GPU-….4.ledger": user, GPU, version. False if it is too long.
+// "/dev/shm/cuslice/1000-GPU-….5.ledger": user, GPU, version. False if it is too long.
 bool ledger_path(const char* folder, unsigned user, const char* uuid, char (&path)[kPathBytes]);
 // The reverse, of a file's name in the folder; false for what is no ledger of this version.
 bool parse_ledger_name(const char* name, unsigned* user, char (&uuid)[64]);

@@ -13,7 +13,7 @@
 namespace cuslice::ledger {
 
 inline constexpr std::uint64_t kMagic = 0x7265676465'6c7563;  // "culedger"
-inline constexpr std::uint32_t kVersion = 4;
+inline constexpr std::uint32_t kVersion = 5;
 inline constexpr std::uint32_t kAccounts = 128;
 inline constexpr std::uint32_t kMembers = 2048;
 // So many at first, for which there is space in the file; the rest of it is a hole, and filled by as many at a time.
@@ -43,8 +43,10 @@ struct alignas(128) Account {
     AccountKind kind;
     std::uint32_t inner;                // 1: lies within another account, and is not added to what is committed
     std::atomic<std::uint32_t> wanted;  // how often a member was short of memory that others may have cached
-    std::uint64_t ticket;               // the request's number in the queue: of two claims at once the earlier wins
-    std::uint64_t left;                 // CLOCK_REALTIME when its last member was missed; 0: it has members
+    // Bytes: the most that `total` has been, as it was noted when the total was about to fall; see peak_of().
+    std::atomic<std::uint64_t> peak;
+    std::uint64_t ticket;  // the request's number in the queue: of two claims at once the earlier wins
+    std::uint64_t left;    // CLOCK_REALTIME when its last member was missed, also once it is free; 0: it has members
     char name[64];
 };
 
@@ -97,7 +99,8 @@ struct alignas(256) Stripe {
     // By others: the last of this stripe's stamps that somebody has replaced.
     alignas(128) std::atomic<std::uint64_t> replaced;
 };
-static_assert(sizeof(Account) == 128 && sizeof(Member) == 128 && sizeof(Stripe) == 256);
+static_assert(offsetof(Account, peak) < 64, "in the cache line that a change of the total has anyway");
+static_assert(sizeof(Account) == 256 && sizeof(Member) == 128 && sizeof(Stripe) == 256);
 
 enum class TicketState : std::uint32_t { free, waiting };
 
@@ -142,7 +145,7 @@ struct File {
     Member members[kMembers];
     Stripe stripes[kMembers * kStripes];
 };
-static_assert(offsetof(File, accounts) == 256, "what version 4 has");
+static_assert(offsetof(File, accounts) == 256, "what version 5 has");
 static_assert(kMembers * kStripes < 1 << 16, "a stamp has 16 bits for the stripe");
 
 }  // namespace cuslice::ledger

@@ -187,8 +187,10 @@ bool Ledger::take_back_if_dead(std::uint32_t number) {
     File& file = *open_.file;
     Member& member = file.members[number];
     if (member.state.load() != MemberState::live || !is_dead(member, number)) return false;
-    if (member.account < kAccounts)
-        take_back(file.accounts[member.account].total, file.stripes, number * kStripes, kStripes);
+    if (member.account < kAccounts) {
+        Account& account = file.accounts[member.account];
+        take_back(account.total, account.peak, file.stripes, number * kStripes, kStripes);
+    }
     member.state.store(MemberState::free);
     return true;
 }
@@ -235,6 +237,7 @@ void Ledger::tidy_accounts() {
         account.reserved.store(0);
         // A group's limit is kept for whoever comes next.
         if (account.kind != AccountKind::group) {
+            account.left = now_realtime();
             account.state.store(AccountState::free);
             continue;
         }

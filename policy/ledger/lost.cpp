@@ -157,7 +157,7 @@ void Ledger::move_places(const OpenFile& old) {
         membership->move_to(open_, index_of(account), place->number);
         // Where somebody has the byte of its entry locked it has a place beside it.
         for (std::uint32_t more; (more = find_carried(index_of(account), self)) != kMembers;) {
-            take_back(account->total, open_.file->stripes, more * kStripes, kStripes);
+            take_back(account->total, account->peak, open_.file->stripes, more * kStripes, kStripes);
             open_.file->members[more].state.store(MemberState::free);
         }
     }

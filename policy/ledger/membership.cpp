@@ -60,7 +60,8 @@ bool Membership::reserve(std::uint64_t bytes, std::uint64_t margin, std::uint64_
         if (seen) *seen = used();
         return false;
     }
-    return ledger::change(account_->total, stripes_, in.number(), static_cast<std::int64_t>(bytes), ceiling, seen);
+    return ledger::change(account_->total, nullptr, stripes_, in.number(), static_cast<std::int64_t>(bytes), ceiling,
+                          seen);
 }
 
 [[gnu::cold, gnu::noinline]] bool Membership::is_lost() const {
@@ -73,7 +74,12 @@ bool Membership::reserve(std::uint64_t bytes, std::uint64_t margin, std::uint64_
 void Membership::change(std::int64_t bytes) {
     if (!bytes) return;
     const InStripe in(*this);
-    ledger::change(account_->total, stripes_, in.number(), bytes, kNoLimit);
+    ledger::change(account_->total, &account_->peak, stripes_, in.number(), bytes, kNoLimit);
+}
+
+void Membership::undo(std::uint64_t bytes) {
+    const InStripe in(*this);
+    ledger::change(account_->total, nullptr, stripes_, in.number(), minus(static_cast<std::int64_t>(bytes)), kNoLimit);
 }
 
 std::uint64_t Membership::held() const {
@@ -123,7 +129,9 @@ void Membership::move_to(const OpenFile& open, std::uint32_t index, std::uint32_
     std::int64_t more = static_cast<std::int64_t>(held());
     for (std::uint32_t stripe = number * kStripes; stripe < (number + 1) * kStripes; stripe++)
         more = plus(more, minus(file->stripes[stripe].held.load()));
-    if (more) ledger::change(file->accounts[index].total, file->stripes, number * kStripes, more, kNoLimit);
+    Account& account = file->accounts[index];
+    if (more) ledger::change(account.total, &account.peak, file->stripes, number * kStripes, more, kNoLimit);
+    note_peak(account.peak, peak_of(account_->total, account_->peak));
     open_ = open;
     file->members[number].caches.store(file_->members[number_].caches.load());
     file_ = file;

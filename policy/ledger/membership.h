@@ -39,6 +39,14 @@ class Membership {
     bool reserve(std::uint64_t bytes, std::uint64_t margin, std::uint64_t* seen);
     // What is a fact already, whatever the limit; negative: given back.
     void change(std::int64_t bytes);
+    // Gives back what was reserved and never held, because another account or the driver refused it: it leaves no trace
+    // in the peak. Where another process gives something back just then, the peak has it all the same.
+    void undo(std::uint64_t bytes);
+    // The most that the account's members held at once since it was opened. Bytes.
+    std::uint64_t peak() const {
+        const Account* const account = account_now();
+        return peak_of(account->total, account->peak);
+    }
     // What this member holds, over all its stripes.
     std::uint64_t held() const;
 

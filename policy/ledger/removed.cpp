@@ -22,7 +22,7 @@ constexpr unsigned kPatience = 20;  // milliseconds, for the lock of a file that
 // For all of /proc, in nanoseconds of this thread's own: a busy machine is no reason to miss anybody.
 constexpr std::uint64_t kMaxWork = 500'000'000;
 
-// "/dev/shm/cuslice/1000-GPU-….4.ledger (deleted)", as /proc will have it: by the folder's real name, which is that of
+// "/dev/shm/cuslice/1000-GPU-….5.ledger (deleted)", as /proc will have it: by the folder's real name, which is that of
 // a file which lies in it now.
 bool text_of_removed(int made, const char* path, char (&text)[kPathBytes]) {
     char link[40];

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <initializer_list>
 
 #include "policy/base/machine.h"
@@ -92,36 +93,86 @@ inline void note_replaced(Stripe* stripes, std::uint64_t stamp) {
     while (known < sequence && !noted.compare_exchange_weak(known, sequence)) continue;
 }
 
+// A total that is about to fall has been this much.
+inline void note_peak(std::atomic<std::uint64_t>& peak, std::uint64_t bytes) {
+    std::uint64_t known = peak.load(std::memory_order_relaxed);
+    while (known < bytes && !peak.compare_exchange_weak(known, bytes)) continue;
+}
+
+// The most that the total has been: what was noted before it fell, or what it is. The total first: where that has
+// fallen already, what it was is in the other.
+inline std::uint64_t peak_of(const Stamped& total, const std::atomic<std::uint64_t>& peak) {
+    const std::uint64_t now = __atomic_load_n(&total.bytes, __ATOMIC_ACQUIRE) & ~kRetired;
+    return std::max(now, peak.load(std::memory_order_acquire));
+}
+
+// A change that stripe `number` has begun.
+struct Change {
+    std::uint32_t number;
+    std::int64_t delta;
+    std::uint64_t ceiling;
+};
+
+// Whether a total of so many bytes may be changed by so much; kNoLimit: it is a fact.
+inline bool fits(std::uint64_t bytes, std::int64_t delta, std::uint64_t ceiling) {
+    return delta <= 0 || ceiling == kNoLimit ||
+           (bytes <= ceiling && static_cast<std::uint64_t>(delta) <= ceiling - bytes);
+}
+
+// The rest of change(), where somebody else changes the total just now, it has not been so high yet, or the change
+// doesn't fit. Apart, so that the usual change needs no registers for its loops.
+[[gnu::noinline]] inline bool change_slowly(Stamped& total, std::atomic<std::uint64_t>* peak, Stripe* stripes,
+                                            const Change& what, std::uint64_t* seen) {
+    Stripe& stripe = stripes[what.number];
+    const std::uint64_t sequence = stripe.completed.load(std::memory_order_relaxed) + 1;
+    const std::int64_t before = stripe.held.load(std::memory_order_relaxed);
+    const std::uint64_t stamp = std::uint64_t{what.number} << 48 | sequence;
+    bool done = false;
+    for (unsigned pause = 64;; pause = pause < 256 ? pause * 2 : pause) {
+        const Stamped now = read(total);
+        if (peak && now.bytes > peak->load(std::memory_order_relaxed)) note_peak(*peak, now.bytes & ~kRetired);
+        if (!fits(now.bytes, what.delta, what.ceiling)) {
+            const Stamped again = read(total);  // a torn value must not refuse
+            if (again.bytes != now.bytes || again.stamp != now.stamp) continue;
+            if (seen) *seen = now.bytes & ~kRetired;
+            break;
+        }
+        if (now.stamp >> 48 != what.number) note_replaced(stripes, now.stamp);
+        done = exchange(total, now, {now.bytes + static_cast<std::uint64_t>(what.delta), stamp});
+        if (done) break;
+        for (unsigned i = 0; i < pause; i++) spin_pause();
+    }
+    if (done) stripe.held.store(plus(before, what.delta), std::memory_order_release);
+    stripe.completed.store(sequence, std::memory_order_release);
+    return done;
+}
+
 // Adds `delta` to the total and to stripe `number`. A positive one is refused (false, and nothing has changed, `*seen`
 // says what was there) if the total would be over `ceiling`. One thread at a time for each stripe; any number of
 // stripes.
-inline bool change(Stamped& total, Stripe* stripes, std::uint32_t number, std::int64_t delta, std::uint64_t ceiling,
-                   std::uint64_t* seen = nullptr) {
+//
+// What the total was is noted in `peak` before it falls: a total is at its highest before it falls, or now. So
+// reserving, which is given none, pays nothing for it, and whoever is killed in between leaves either the total as it
+// was, or the note. Null for what is given back as well, if it was never held.
+inline bool change(Stamped& total, std::atomic<std::uint64_t>* peak, Stripe* stripes, std::uint32_t number,
+                   std::int64_t delta, std::uint64_t ceiling, std::uint64_t* seen = nullptr) {
     Stripe& stripe = stripes[number];
     const std::uint64_t sequence = stripe.completed.load(std::memory_order_relaxed) + 1;
     const std::int64_t before = stripe.held.load(std::memory_order_relaxed);
     stripe.delta.store(delta, std::memory_order_relaxed);
     stripe.before.store(before, std::memory_order_relaxed);
     stripe.begun.store(sequence, std::memory_order_release);
+    const Stamped now = read(total);
+    if ((peak && now.bytes > peak->load(std::memory_order_relaxed)) || !fits(now.bytes, delta, ceiling)) [[unlikely]]
+        return change_slowly(total, peak, stripes, {number, delta, ceiling}, seen);
+    if (now.stamp >> 48 != number) note_replaced(stripes, now.stamp);
+    // What is torn makes the exchange fail, as ever.
     const std::uint64_t stamp = std::uint64_t{number} << 48 | sequence;
-    bool done = false;
-    for (unsigned pause = 64;; pause = pause < 256 ? pause * 2 : pause) {
-        const Stamped now = read(total);
-        if (delta > 0 && ceiling != kNoLimit &&
-            (now.bytes > ceiling || static_cast<std::uint64_t>(delta) > ceiling - now.bytes)) {
-            const Stamped again = read(total);  // a torn value must not refuse
-            if (again.bytes != now.bytes || again.stamp != now.stamp) continue;
-            if (seen) *seen = now.bytes & ~kRetired;
-            break;
-        }
-        if (now.stamp >> 48 != number) note_replaced(stripes, now.stamp);
-        done = exchange(total, now, {now.bytes + static_cast<std::uint64_t>(delta), stamp});
-        if (done) break;
-        for (unsigned i = 0; i < pause; i++) spin_pause();
-    }
-    if (done) stripe.held.store(plus(before, delta), std::memory_order_release);
+    if (!exchange(total, now, {now.bytes + static_cast<std::uint64_t>(delta), stamp})) [[unlikely]]
+        return change_slowly(total, peak, stripes, {number, delta, ceiling}, seen);
+    stripe.held.store(plus(before, delta), std::memory_order_release);
     stripe.completed.store(sequence, std::memory_order_release);
-    return done;
+    return true;
 }
 
 // What a stripe holds whose process may be at work in it, once the total is retired: nothing more can be reserved then,
@@ -156,12 +207,13 @@ inline void resolve(const Stamped& total, Stripe* stripes, std::uint32_t number)
 // Takes what a dead process's stripes, `count` of them from `first` on, held out of the total. May itself be cut short
 // and done again. Stripes that gave back what others took come first, so that the total is never less than the living
 // hold.
-inline void take_back(Stamped& total, Stripe* stripes, std::uint32_t first, std::uint32_t count) {
+inline void take_back(Stamped& total, std::atomic<std::uint64_t>& peak, Stripe* stripes, std::uint32_t first,
+                      std::uint32_t count) {
     for (std::uint32_t i = 0; i < count; i++) resolve(total, stripes, first + i);
     for (const bool negative : {true, false})
         for (std::uint32_t i = 0; i < count; i++) {
             const std::int64_t held = stripes[first + i].held.load();
-            if (held && (held < 0) == negative) change(total, stripes, first + i, minus(held), kNoLimit);
+            if (held && (held < 0) == negative) change(total, &peak, stripes, first + i, minus(held), kNoLimit);
         }
 }
 

@@ -211,6 +211,8 @@ void report_use() {
             holdings.sort();
             append_holdings(line.append("; what held most: "), holdings);
         }
+        if (const std::uint64_t all = gpu.sharing().budget().job_peak(); all > most)
+            line.append("; all processes of the job held at most ").append(format_size(all).view()).append(" at once");
         if (const std::uint64_t refused = refusal_counts[i].load(std::memory_order_relaxed))
             line.append("; ")
                 .append_number(refused)

@@ -14,8 +14,8 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
 // At the program's end: says what it was refused just before, where that was not shown.
 void report_last_refusals();
 
-// At the program's end, where `log` or `summary` wants it: how much of each limit it used at most, what held it, and
-// how often it was refused more.
+// At the program's end, where `log` or `summary` wants it: how much of each limit it used at most, what held it, what
+// all processes of its job held at most, and how often it was refused more.
 void report_use();
 
 // What came of looking for a place among those who share the GPU. Where the slice is taken by others: says by whom, and

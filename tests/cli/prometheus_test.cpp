@@ -25,6 +25,7 @@ cli::Holder process(const std::string& kind, const std::string& name, std::uint6
     row.name = name;
     row.inner = inner;
     row.together = together;
+    row.peak = together + 7;
     row.reserved = reserved;
     row.limit = reserved != 0 ? reserved : ledger::kNoLimit;
     return row;
@@ -56,6 +57,8 @@ std::string promtool() {
 TEST_CASE("ps --prometheus counts an account once, however many processes are in it") {
     const std::string text = cli::prometheus_text(busy());
     CHECK(has_line(text, "cuslice_account_used_bytes{" + kOwner + "job\",name=\"one\"} 300"));
+    CHECK(has_line(text, "cuslice_account_peak_bytes{" + kOwner + "job\",name=\"one\"} 307"));
+    CHECK(has_line(text, "cuslice_account_peak_bytes{" + kOwner + "group\",name=\"lab\"} 77"));
     CHECK(has_line(text, "cuslice_account_reserved_bytes{" + kOwner + "job\",name=\"one\"} 400"));
     CHECK(has_line(text, "cuslice_account_limit_bytes{" + kOwner + "job\",name=\"one\"} 400"));
     CHECK(has_line(text, "cuslice_account_processes{" + kOwner + "job\",name=\"one\"} 2"));

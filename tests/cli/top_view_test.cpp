@@ -39,6 +39,7 @@ cli::Holder job(int pid, std::string command, std::uint64_t used, std::uint64_t 
     holder.pid = pid;
     holder.command = std::move(command);
     holder.used = holder.together = used * kMiB;
+    holder.peak = (used + 1) * kMiB;
     holder.reserved = holder.limit = limit * kMiB;
     holder.since = now_realtime();
     return holder;
@@ -63,6 +64,7 @@ Snapshot busy_machine() {
     // Two processes in a group, which reserves nothing and has no limit.
     for (const int i : {1, 2}) {
         holding[i].kind = "group", holding[i].name = "lab", holding[i].together = 1500 * kMiB;
+        holding[i].peak = 1600 * kMiB;
         holding[i].reserved = 0, holding[i].limit = ledger::kNoLimitBytes, holding[i].inner = true;
     }
     holding[3].gpu = "GPU-part";
@@ -118,12 +120,12 @@ TEST_CASE("top: a frame has GPUs, jobs, groups with their members, partitions, t
           "                                                    16000 MiB, use unknown\n"
           "\n"
           "JOBS AND GROUPS  (MiB)\n"
-          "GPU  USER        PID  COMMAND                 USED  RESERVED  LIMIT               IDLE  NAME\n"
-          "0    4000000001  811  python                  3000      4000   4000  ████████▎░░   0 s  811-00c0ffee\n"
-          "0    4000000001    -  group lab: 2 processes  1500         0      -                     group\n"
-          "                 900    serve                 1000                                 0 s\n"
-          "                 901    worker                 500                                 0 s\n"
-          "1/2  4000000001   77  a.out                    100      4000   4000  ▎░░░░░░░░░░   0 s  77-00c0ffee\n"
+          "GPU  USER        PID  COMMAND                 USED  PEAK  RESERVED  LIMIT                       IDLE\n"
+          "0    4000000001  811  python                  3000  3001      4000   4000  ██████████████▎░░░░   0 s\n"
+          "0    4000000001    -  group lab: 2 processes  1500  1600         0      -\n"
+          "                 900    serve                 1000                                               0 s\n"
+          "                 901    worker                 500                                               0 s\n"
+          "1/2  4000000001   77  a.out                    100   101      4000   4000  ▌░░░░░░░░░░░░░░░░░░   0 s\n"
           "\n"
           "WAITING  (MiB)\n"
           "GPU  QUEUE  USER         PID  COMMAND  WANTS  SINCE  PASSED\n"

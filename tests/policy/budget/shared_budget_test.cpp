@@ -32,6 +32,13 @@ struct Accounts {
         ledger::LedgerError why;
         return budget.join(ledger, request, 0, committed.get(), &available, &why);
     }
+    /// The most that an account has held, by what the file says.
+    std::uint64_t peak(AccountKind kind, const char* name) const {
+        const Mapped mapped(folder);
+        const ledger::Account* const account = ledger::find_account(*mapped.file, kind, name);
+        REQUIRE(account);
+        return ledger::peak_of(account->total, account->peak);
+    }
     /// What an account holds, as everybody sees it.
     std::uint64_t used(AccountKind kind, const char* name) {
         auto watched = std::make_unique<ledger::Watched>();
@@ -215,6 +222,55 @@ TEST_CASE("one account whose ledger has another one in its place is enough, be i
     CHECK_FALSE(gpu.part.retired());
     retire(gpu, AccountKind::job, "whole", true);
     CHECK(gpu.part.retired());
+}
+
+TEST_CASE("what came to nothing is in no account's peak: refused by another account, or by the driver") {
+    Nested nested;
+    const auto peaks = [&](std::uint64_t bytes) {
+        for (const char* job : {"outer", "inner"})
+            if (nested.peak(AccountKind::job, job) != bytes) return false;
+        return nested.peak(AccountKind::group, "lab") == bytes;
+    };
+    Budget budget;
+    budget.share(nested.budget);
+    REQUIRE(budget.reserve(kGiB));
+    budget.commit();
+    CHECK(peaks(kGiB));
+    // The jobs had room for it, and only the group did not.
+    CHECK_FALSE(budget.reserve(kGiB + kUnit));
+    CHECK(nested.holds(kGiB));
+    CHECK(peaks(kGiB));
+    REQUIRE(budget.reserve(kGiB));
+    budget.roll_back(kGiB);
+    CHECK(nested.holds(kGiB));
+    CHECK(peaks(kGiB));
+    budget.release(kGiB);
+    CHECK(nested.holds(0));
+    CHECK(peaks(kGiB));
+    // What is freed later was held.
+    REQUIRE(budget.reserve(2 * kGiB));
+    budget.commit();
+    budget.release(2 * kGiB);
+    CHECK(peaks(2 * kGiB));
+    // And so was what is a fact.
+    budget.adjust(0, 3 * kGiB);
+    budget.adjust(3 * kGiB, kGiB);
+    CHECK(nested.holds(kGiB));
+    CHECK(peaks(3 * kGiB));
+}
+
+TEST_CASE("a part's reservation that the whole GPU refuses is not in the part's peak") {
+    Part gpu(AccountKind::job);
+    LimitError why;
+    REQUIRE(gpu.part.reserve(kGiB, &why));
+    const std::uint64_t room = gpu.part.room();
+    CHECK_FALSE(gpu.part.reserve(2 * kGiB, &why));
+    CHECK(gpu.part.room() == room);
+    CHECK(gpu.peak(AccountKind::job, "part") == kGiB);
+    CHECK(gpu.peak(AccountKind::job, "whole") == kGiB);
+    gpu.part.undo(kGiB);
+    CHECK(gpu.peak(AccountKind::job, "part") == 0);
+    CHECK(gpu.peak(AccountKind::job, "whole") == 0);
 }
 
 TEST_CASE("what the accounts refuse is not in the process's own budget, nor in flight") {

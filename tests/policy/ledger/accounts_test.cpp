@@ -82,6 +82,16 @@ TEST_CASE("a new name gets the first account that is free") {
     CHECK(made.file->accounts[0].state.load() == AccountState::open);
 }
 
+TEST_CASE("of the accounts that are free, a new name gets the one that ended first") {
+    const Made made;
+    for (std::uint32_t i = 0; i < kAccounts; i++) made.file->accounts[i].left = 1000 + i;
+    for (const std::uint32_t one : {100u, 7u, 30u}) made.file->accounts[one].left = one;
+    for (const std::uint32_t next : {7u, 30u, 100u, 0u}) {
+        CHECK(made.for_new(AccountKind::job) == next);
+        made.open(next, AccountKind::job, "j" + std::to_string(next));
+    }
+}
+
 TEST_CASE("groups leave some accounts to jobs, and those without members make room, the one that was left first") {
     const Made made;
     for (std::uint32_t i = 0; i < kMostGroups - 1; i++) {
@@ -123,6 +133,7 @@ TEST_CASE("an account is made with its terms, and one that is known keeps what i
     const Made made;
     Account& account = made.file->accounts[2];
     account.total = {5000, 42};
+    account.peak = 6000;
     account.left = 9;
     Terms terms{AccountKind::group, false, "lab", 800, 300};
     set_terms(&account, terms);
@@ -134,10 +145,12 @@ TEST_CASE("an account is made with its terms, and one that is known keeps what i
     CHECK(account.left == 0);
     CHECK(account.total.bytes == 0);
     CHECK(account.total.stamp == 42);  // some stripe's
+    CHECK(account.peak.load() == 0);
     CHECK(account.state.load() == AccountState::claimed);
 
     account.state.store(AccountState::open);
     account.total = {70, 43};
+    account.peak = 80;
     account.left = 9;
     terms.limit = kNoLimitBytes;
     terms.reserved = 100;
@@ -146,6 +159,7 @@ TEST_CASE("an account is made with its terms, and one that is known keeps what i
     CHECK(account.reserved.load() == 100);
     CHECK(account.left == 0);
     CHECK(account.total.bytes == 70);
+    CHECK(account.peak.load() == 0);  // of those who come now
     CHECK(account.state.load() == AccountState::claimed);
     terms.limit = 900;
     set_terms(&account, terms);

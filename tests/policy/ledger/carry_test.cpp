@@ -65,6 +65,29 @@ TEST_CASE("what an idle member of a removed ledger holds is counted in the new o
     }
 }
 
+TEST_CASE("the peak goes on in the new ledger, whoever makes it") {
+    const LedgerFolder folder;
+    const bool by_member = GENERATE(true, false);
+    CAPTURE(by_member);
+    Child idle(member(folder)), newcomer(member(folder));
+    REQUIRE(idle.ask('j') == 'y');
+    REQUIRE(idle.ask('r') == 'y');
+    REQUIRE(idle.ask('s') == 'y');
+    REQUIRE(idle.ask('s') == 'y');
+    REQUIRE(idle.ask('g') == 'y');
+    CHECK(idle.ask('p') == '7');
+    std::filesystem::remove(folder.file());
+    if (by_member) idle.ask('d');
+    REQUIRE(newcomer.ask('j') == 'y');
+    CHECK(newcomer.ask('t') == '2');
+    CHECK(newcomer.ask('p') == '7');
+    CHECK(newcomer.ask('r') == 'y');
+    CHECK(newcomer.ask('s') == 'y');
+    CHECK(newcomer.ask('p') == '8');
+    idle.ask('d');
+    CHECK(idle.ask('p') == '8');
+}
+
 TEST_CASE("a member that is killed before it has found the new ledger holds nothing there") {
     const LedgerFolder folder;
     Child idle(member(folder)), newcomer(member(folder));

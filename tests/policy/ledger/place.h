@@ -135,7 +135,7 @@ class Child {
     int in_ = -1, out_ = -1;
 };
 
-// Joins the group "lab" of 8 GiB; r takes 5 GiB, s takes 1, g gives 5 back, t says the total in GiB.
+// Joins the group "lab" of 8 GiB; r takes 5 GiB, s takes 1, g gives 5 back, t says the total in GiB, p the peak.
 inline std::function<char(char)> member(const LedgerFolder& folder, std::uint64_t limit = 8 * kGiB,
                                         std::uint64_t reserved = 0) {
     return [&folder, limit, reserved, place = std::make_shared<Place>()](char letter) {
@@ -154,6 +154,8 @@ inline std::function<char(char)> member(const LedgerFolder& folder, std::uint64_
                 return place->ledger.take_back_dead() ? 'y' : 'n';
             case 't':
                 return static_cast<char>('0' + place->membership.used() / kGiB);
+            case 'p':
+                return static_cast<char>('0' + place->membership.peak() / kGiB);
             case 'c':  // a program that closes every descriptor it finds
                 for (int file = 3; file < 256; file++)
                     if (char path[64], target[512]; snprintf(path, sizeof path, "/proc/self/fd/%d", file) > 0) {

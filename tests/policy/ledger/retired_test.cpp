@@ -10,24 +10,28 @@ using namespace cuslice::tests;
 
 TEST_CASE("nothing more can be had of a total that is retired, and what is given back is taken off") {
     Stamped total{};
+    std::atomic<std::uint64_t> peak{0};
     static Stripe stripes[2];
-    REQUIRE(change(total, stripes, 0, 100, 200));
+    REQUIRE(change(total, &peak, stripes, 0, 100, 200));
     set_retired(total, true);
     CHECK(is_retired(total));
     std::uint64_t seen = 0;
-    CHECK_FALSE(change(total, stripes, 1, 1, 200, &seen));
+    CHECK_FALSE(change(total, &peak, stripes, 1, 1, 200, &seen));
     CHECK(seen == 100);
-    CHECK(change(total, stripes, 0, -40, 200));
+    CHECK(change(total, &peak, stripes, 0, -40, 200));
     CHECK(stripes[0].held.load() == 60);
+    CHECK(peak.load() == 100);  // without the mark
+    CHECK(peak_of(total, peak) == 100);
     set_retired(total, false);
     CHECK(total.bytes == 60);
-    CHECK(change(total, stripes, 1, 140, 200));
+    CHECK(change(total, &peak, stripes, 1, 140, 200));
 }
 
 TEST_CASE("what a stripe holds can be told wherever its process stands in an operation") {
     Stamped total{};
+    std::atomic<std::uint64_t> peak{0};
     static Stripe stripes[2];
-    REQUIRE(change(total, stripes, 1, 100, 200));
+    REQUIRE(change(total, &peak, stripes, 1, 100, 200));
     Stripe& stripe = stripes[1];
     CHECK(held_now(total, stripe, 1) == 100);
     // It has begun, and is not in the total yet.

@@ -24,13 +24,18 @@ constexpr std::uint32_t kUsed = 8;  // stripes that these tests use
 
 struct Shared {
     Stamped total;
+    std::atomic<std::uint64_t> peak;
     Stripe stripes[kUsed];
     std::atomic<bool> working, done;  // of the child that is stepped through
 
     bool change(std::uint32_t stripe, std::int64_t bytes, std::uint64_t ceiling = kLimit) {
-        return cuslice::ledger::change(total, stripes, stripe, bytes, ceiling);
+        return cuslice::ledger::change(total, &peak, stripes, stripe, bytes, ceiling);
     }
-    void take_back(std::uint32_t stripe) { cuslice::ledger::take_back(total, stripes, stripe, 1); }
+    bool undo(std::uint32_t stripe, std::int64_t bytes) {
+        return cuslice::ledger::change(total, nullptr, stripes, stripe, -bytes, kNoLimit);
+    }
+    void take_back(std::uint32_t stripe) { cuslice::ledger::take_back(total, peak, stripes, stripe, 1); }
+    std::uint64_t most() const { return peak_of(total, peak); }
     std::uint64_t sum() const {
         std::int64_t all = 0;
         for (const Stripe& stripe : stripes) all += stripe.held.load();
@@ -96,7 +101,7 @@ TEST_CASE("bytes are taken while they fit and given back") {
     Shared& shared = *scene.shared;
     CHECK(shared.change(0, 600'000));
     std::uint64_t seen = 0;
-    CHECK_FALSE(cuslice::ledger::change(shared.total, shared.stripes, 1, 400'001, kLimit, &seen));
+    CHECK_FALSE(cuslice::ledger::change(shared.total, &shared.peak, shared.stripes, 1, 400'001, kLimit, &seen));
     CHECK(seen == 600'000);
     CHECK(shared.change(1, 400'000));
     CHECK_FALSE(shared.change(0, 1));
@@ -106,7 +111,7 @@ TEST_CASE("bytes are taken while they fit and given back") {
     CHECK(shared.total.bytes == 400'005);
     CHECK(shared.sum() == shared.total.bytes);
     CHECK_FALSE(shared.change(0, INT64_MAX));
-    cuslice::ledger::take_back(shared.total, shared.stripes, 0, 4);
+    cuslice::ledger::take_back(shared.total, shared.peak, shared.stripes, 0, 4);
     CHECK(shared.total.bytes == 0);
     CHECK(shared.sum() == 0);
 }
@@ -198,14 +203,49 @@ TEST_CASE("of a dead process those stripes come first that gave back what others
     }
     REQUIRE(shared.change(negative, -60));
     // The stripes are its own, from the first of them on; nothing of its neighbour's is.
-    take_back(shared.total, shared.stripes, 1, 3);
+    take_back(shared.total, shared.peak, shared.stripes, 1, 3);
     CHECK(shared.total.bytes == 10);
     CHECK(shared.stripes[0].held.load() == 10);
     // The last one to change the total has not given back.
     CHECK(shared.total.stamp >> 48 == (negative == 3 ? 2 : 3));
     CHECK(shared.stripes[negative].replaced.load() == shared.stripes[negative].completed.load());
-    take_back(shared.total, shared.stripes, 0, 1);
+    take_back(shared.total, shared.peak, shared.stripes, 0, 1);
     CHECK(shared.total.bytes == 0);
+}
+
+TEST_CASE("a total's peak is the most that all have held at once, whoever took and gave back") {
+    Scene scene;
+    Shared& shared = *scene.shared;
+    CHECK(shared.most() == 0);
+    REQUIRE(shared.change(0, 300));
+    CHECK(shared.most() == 300);  // it is what the total is
+    REQUIRE(shared.change(1, 400));
+    REQUIRE(shared.change(0, -300));
+    REQUIRE(shared.change(2, 250));
+    CHECK(shared.most() == 700);
+    CHECK(shared.total.bytes == 650);
+    SECTION("a refusal leaves it as it is") {
+        CHECK_FALSE(shared.change(0, static_cast<std::int64_t>(kLimit)));
+        REQUIRE(shared.change(1, -400));
+        CHECK(shared.most() == 700);
+    }
+    SECTION("and so does what is undone") {
+        REQUIRE(shared.change(0, 1000));
+        REQUIRE(shared.undo(0, 1000));
+        CHECK(shared.total.bytes == 650);
+        CHECK(shared.most() == 700);
+        // Unless somebody gives back meanwhile, who can't tell that it will be.
+        REQUIRE(shared.change(0, 1000));
+        REQUIRE(shared.change(1, -400));
+        REQUIRE(shared.undo(0, 1000));
+        CHECK(shared.most() == 1650);
+    }
+    SECTION("what a dead process held counts, also if nobody else has given back before") {
+        REQUIRE(shared.change(3, 500));
+        shared.take_back(3);
+        CHECK(shared.total.bytes == 650);
+        CHECK(shared.most() == 1150);
+    }
 }
 
 TEST_CASE("sums of what a file says wrap") {
@@ -254,12 +294,15 @@ TEST_CASE("a process killed at any instruction leaves exactly what it held", "[s
     int points = 0;
     for (int instructions = first; cut_short; instructions += step) {
         REQUIRE(instructions < 100'000);
+        shared.peak = 0;
         begin();
+        const std::uint64_t begun = shared.total.bytes;
         const Cut cut = killed_after(scene, instructions, victim, meanwhile);
         cut_short = cut.short_of_end;
         if (cut_short && cut.instructions != instructions)
             FAIL("stopped after " << cut.instructions << " of " << instructions << " instructions");
         points += cut_short;
+        const std::uint64_t most = std::max(begun, read(shared.total).bytes);
         killed_after(
             scene, instructions * 7 % 260, [&] { shared.take_back(1); }, [&] { shared.change(3, 5); });
         shared.take_back(1);
@@ -267,6 +310,11 @@ TEST_CASE("a process killed at any instruction leaves exactly what it held", "[s
         if (shared.stripes[1].held.load() != 0 || shared.sum() != shared.total.bytes) {
             CAPTURE(instructions);
             FAIL("the total is " << shared.total.bytes << ", the stripes hold " << shared.sum());
+        }
+        // Of the 5 that are taken while the bytes are taken back it may have seen as much or none.
+        if (shared.most() < most || shared.most() > most + 5) {
+            CAPTURE(instructions);
+            FAIL("the peak is " << shared.most() << ", and the total has been " << most);
         }
     }
     WARN("killed at " << points << " points of a change of " << all << " instructions");
@@ -292,7 +340,7 @@ TEST_CASE("processes killed at random: nothing is lost, nothing is over the limi
     };
     for (std::uint32_t stripe = 0; stripe < kWorkers; stripe++) workers[stripe] = start(stripe);
     std::mt19937 random(1);
-    int broken = 0, wrong = 0;
+    int broken = 0, wrong = 0, forgotten = 0;
     for (int i = 0; i < kills; i++) {
         usleep(random() % 300);
         const std::uint32_t stripe = random() % kWorkers;
@@ -300,7 +348,9 @@ TEST_CASE("processes killed at random: nothing is lost, nothing is over the limi
         int status = 0;
         waitpid(workers[stripe], &status, 0);
         broken += WIFEXITED(status);
+        const std::uint64_t seen = read(shared.total).bytes;
         shared.take_back(stripe);
+        forgotten += shared.most() < seen;
         wrong += shared.stripes[stripe].held.load() != 0;
         workers[stripe] = start(stripe);
     }
@@ -311,6 +361,8 @@ TEST_CASE("processes killed at random: nothing is lost, nothing is over the limi
     }
     CHECK(broken == 0);
     CHECK(wrong == 0);
+    CHECK(forgotten == 0);
+    CHECK(shared.most() <= kLimit);
     CHECK(shared.total.bytes == 0);
 }
 
