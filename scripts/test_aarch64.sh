@@ -4,8 +4,13 @@
 # instructions and calling convention. It says nothing of its order of memory accesses, of pages of 64 KiB, of speed.
 #
 #   scripts/test_aarch64.sh                  all but what tests/aarch64_excluded.txt names, with the reasons there
+#   scripts/test_aarch64.sh policy cli       the same, but only these folders of tests/
 #   scripts/test_aarch64.sh -R 'test_cli'    words for ctest: these tests, excluded ones too
 #   scripts/test_aarch64.sh --no-build       what is built already (more words may follow)
+#   scripts/test_aarch64.sh --count          runs nothing, and shows the figures of the folders that were run
+#
+# One folder is run after the other, and what each gave is kept in build/aarch64/Testing/cases, so that a run that was
+# stopped can go on with those that it lacks. At the end come the figures of all folders that have been run.
 #
 #   CUSLICE_AARCH64_JOBS       tests at once, 3 by default: each takes up to 1 GB under qemu
 #   CUSLICE_AARCH64_ROOT       the folder for Debian's files for aarch64, build/aarch64-root by default: 400 MB
@@ -127,6 +132,7 @@ if [ "${1:-}" = --no-build ]; then
     build=false
     shift
 fi
+[ "${1:-}" != --count ] || build=false
 if $build; then
     scripts/setup.sh aarch64
     nice scripts/build.sh aarch64
@@ -136,12 +142,37 @@ for program in qemu-aarch64-static unshare chroot dpkg-deb apt-get; do
 done
 make_root
 
-words=(--test-dir build/aarch64 --output-on-failure --no-tests=error --parallel "${CUSLICE_AARCH64_JOBS:-3}")
-words+=(--output-junit "$PWD/build/aarch64/Testing/cases.xml")
-[ $# -ne 0 ] || words+=(--exclude-regex "$(python3 scripts/aarch64_cases.py expression)")
+folder_reports=build/aarch64/Testing/cases
+on_all_tests() { ctest --test-dir build/aarch64 --show-only=json-v1 | python3 scripts/aarch64_cases.py "$@"; }
+emulated() { in_namespaces "$PWD/scripts/test_aarch64.sh" --enter ctest "${words[@]}" "$@" </dev/null; }
+
+words=(--test-dir build/aarch64 --output-on-failure --parallel "${CUSLICE_AARCH64_JOBS:-3}")
 failed=0
-in_namespaces "$PWD/scripts/test_aarch64.sh" --enter ctest "${words[@]}" "$@" </dev/null || failed=$?
-if [ $# -eq 0 ]; then
-    ctest --test-dir build/aarch64 --show-only=json-v1 | python3 scripts/aarch64_cases.py count build/aarch64/Testing/cases.xml
+if [[ ${1:-} == -* && $1 != --count ]]; then
+    emulated --no-tests=error "$@" || failed=$?
+    exit "$failed"
 fi
+if [ "${1:-}" != --count ]; then
+    all=$(on_all_tests folders)
+    for folder in "$@"; do
+        grep -q "^$folder " <<<"$all" ||
+            fail "there are no tests of a folder $folder; these have some: $(cut -d' ' -f1 <<<"$all" | xargs)"
+    done
+    [ $# -ne 0 ] || rm -rf "$folder_reports"
+    mkdir -p "$folder_reports"
+    excluded=$(python3 scripts/aarch64_cases.py expression)
+    while read -r folder chosen; do
+        [ $# -eq 0 ] || [[ " $* " == *" $folder "* ]] || continue
+        echo "test_aarch64: $folder"
+        report=$PWD/$folder_reports/$folder.xml
+        rm -f "$report"
+        # None of ctest's words has a space in it.
+        # shellcheck disable=SC2086
+        emulated --no-tests=ignore --exclude-regex "$excluded" --output-junit "$report" $chosen || failed=$?
+        # Of a folder of which all is excluded there is none.
+        [ -e "$report" ] || echo "<testsuite/>" >"$report"
+    done <<<"$all"
+fi
+[ -n "$(ls "$folder_reports" 2>/dev/null)" ] || fail "no folder has been run yet"
+on_all_tests count "$folder_reports"/*.xml || failed=1
 exit "$failed"
