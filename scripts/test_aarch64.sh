@@ -68,6 +68,9 @@ END
     echo "${packages[*]}" >"$root.packages"
 }
 
+# The users or groups that this process knows, each mapped to itself.
+identity() { awk '{ print $1, $1, $3 }' "/proc/self/$1"; }
+
 # Runs a command as root of namespaces of its own: for root with all users and groups, for another user with one. The
 # command's shell is the first process there, so it reaps the processes that tests leave behind.
 in_namespaces() {
@@ -80,7 +83,7 @@ in_namespaces() {
     pipe=$(mktemp --dry-run)
     mkfifo "$pipe"
     # The maps are written from outside. Then another exec gives root's capabilities, which the first one took.
-    { read -r pid <"$pipe" && rm "$pipe" && echo "0 0 65536" >"/proc/$pid/gid_map" && echo "0 0 65536" >"/proc/$pid/uid_map"; } &
+    { read -r pid <"$pipe" && rm "$pipe" && identity gid_map >"/proc/$pid/gid_map" && identity uid_map >"/proc/$pid/uid_map"; } &
     # shellcheck disable=SC2016
     unshare --user bash -c 'echo $$ >"$0"; until grep -q . /proc/self/uid_map; do sleep 0.01; done; exec "$@"' "$pipe" \
         "${inner[@]}" "$@"
