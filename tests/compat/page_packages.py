@@ -38,7 +38,7 @@ PACKAGES = (
             ("onnxruntime-gpu[cuda,cudnn]==1.31.1", "onnx==1.23.2")),
     Package("nvidia-dali", "fill_dali.py", "nvidia-dali-cuda130",
             ("nvidia-dali-cuda130==2.4.0", "cuda-bindings==13.5.0")),
-    Package("pycuda", "fill_pycuda.py", "pycuda", ("pycuda==2026.1",), headers=True,
+    Package("pycuda", "fill_pycuda.py", "pycuda", ("pycuda==2026.1", "numpy==2.4.6"), headers=True,
             note="built from its source, with the headers of NVIDIA's packages"),
     Package("hashcat", "fill_hashcat.py", debian="hashcat", shows=True,
             note="with NVRTC of NVIDIA's package, which it looks for", wanted=("nvidia-cuda-nvrtc-cu12==12.9.86",),
