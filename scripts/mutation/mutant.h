@@ -16,6 +16,23 @@ constexpr unsigned long kSlots = 16, kSlot = 4096, kReached = 8;
 inline unsigned char none[kSlot];  // without a slot
 inline unsigned char* slot;
 
+#if defined(__aarch64__)
+constexpr long kOpenAt = 56, kClose = 57, kMmap = 222, kPrlimit = 261;
+
+inline long call_kernel(long number, long a, long b, long c, long d, long e, long f) noexcept {
+    register long x8 asm("x8") = number;
+    register long x0 asm("x0") = a;
+    register long x1 asm("x1") = b;
+    register long x2 asm("x2") = c;
+    register long x3 asm("x3") = d;
+    register long x4 asm("x4") = e;
+    register long x5 asm("x5") = f;
+    asm volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+    return x0;
+}
+#else
+constexpr long kOpenAt = 257, kClose = 3, kMmap = 9, kPrlimit = 302;
+
 inline long call_kernel(long number, long a, long b, long c, long d, long e, long f) noexcept {
     register long r10 asm("r10") = d;
     register long r8 asm("r8") = e;
@@ -26,17 +43,18 @@ inline long call_kernel(long number, long a, long b, long c, long d, long e, lon
                  : "rcx", "r11", "memory");
     return number;
 }
+#endif
 
 // Two threads may both find it; one of the two mappings is then left over.
 [[gnu::noinline, gnu::cold]] inline unsigned char* find_slot() noexcept {
-    constexpr long kOpen = 2, kClose = 3, kMmap = 9, kPrlimit = 302;
+    constexpr long kHere = -100;  // AT_FDCWD
     constexpr long kCore = 4, kReadWriteCloseOnExec = 02000002, kReadWrite = 3, kShared = 1;
     unsigned char* found = none;
     unsigned long limits[2] = {};
     call_kernel(kPrlimit, 0, kCore, 0, reinterpret_cast<long>(limits), 0, 0);
     if (limits[0] >= 1 && limits[0] < kSlots) {
         const long file =
-            call_kernel(kOpen, reinterpret_cast<long>(CUSLICE_MUTANTS), kReadWriteCloseOnExec, 0, 0, 0, 0);
+            call_kernel(kOpenAt, kHere, reinterpret_cast<long>(CUSLICE_MUTANTS), kReadWriteCloseOnExec, 0, 0, 0);
         if (file >= 0) {
             const long at =
                 call_kernel(kMmap, 0, kSlot, kReadWrite, kShared, file, static_cast<long>(limits[0] * kSlot));
