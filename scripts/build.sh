@@ -36,6 +36,7 @@ done
 if [ ! -f "build/$preset/build.ninja" ]; then
     log=$(mktemp)
     trap 'rm -f "$log"' EXIT
+    [ ${#options[@]} -eq 0 ] || echo "build: configuring build/$preset; the first time, zig makes its C++ library, which takes minutes"
     if ! cmake --preset "$preset" "${options[@]}" >"$log" 2>&1; then
         cat "$log" >&2
         exit 1
