@@ -37,7 +37,7 @@ class Reservation {
     void look();
     /// Whether the ledger could be looked at.
     bool seen() const { return seen_; }
-    bool fits() const { return refusal_.asked <= refusal_.available; }
+    bool fits() const { return refusal_.committed.fits(refusal_.asked, refusal_.available); }
     /// Waits in the GPU's queue until it is taken or closed, and says so in its ledger.
     void queue_up(const std::string& command);
     /// It was passed so often in the queue that what is left is kept for it; not once it steps aside.

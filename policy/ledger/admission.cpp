@@ -32,6 +32,65 @@ std::uint64_t promised(const Account& account) {
     return std::max(account.reserved.load(), __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED));
 }
 
+bool is_same_process(const Member& member, const Member& other) {
+    return member.pid == other.pid && member.start_time == other.start_time &&
+           member.pid_namespace == other.pid_namespace;
+}
+
+// The accounts and members of a file, which may be another user's and say anything.
+struct Contents {
+    const Account* accounts;
+    const Member* members;
+    std::size_t count;  // of members
+};
+
+// Whether a process of the job is in the rule's account, too.
+bool lies_in(const Contents& contents, std::uint32_t job, std::uint32_t rule) {
+    const auto in = [](const Member& member, std::uint32_t account) {
+        return member.state.load() == MemberState::live && member.account == account;
+    };
+    for (std::size_t i = 0; i < contents.count; i++) {
+        if (!in(contents.members[i], job)) continue;
+        for (std::size_t k = 0; k < contents.count; k++)
+            if (in(contents.members[k], rule) && is_same_process(contents.members[i], contents.members[k])) return true;
+    }
+    return false;
+}
+
+// What the jobs of a rule are promised together, and the most of it that they could ever take: what is in the rule's
+// account and none of theirs can't be had by them. Takes the jobs out of `counted`.
+struct PromisedByRule {
+    std::uint64_t promised = 0, most = 0;  // bytes
+};
+PromisedByRule promised_by(const Contents& contents, std::uint32_t rule, bool (&counted)[kAccounts]) {
+    PromisedByRule sum;
+    std::uint64_t used = 0;
+    for (std::uint32_t i = 0; i < kAccounts; i++) {
+        if (!counted[i] || !lies_in(contents, i, rule)) continue;
+        counted[i] = false;
+        sum.promised += promised(contents.accounts[i]);
+        used += __atomic_load_n(&contents.accounts[i].total.bytes, __ATOMIC_RELAXED);
+    }
+    const Account& account = contents.accounts[rule];
+    const std::uint64_t all = __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED), limit = account.limit.load();
+    const std::uint64_t others = all > used ? all - used : 0;
+    sum.most = std::max(limit > others ? limit - others : 0, used);
+    return sum;
+}
+
+// Of the accounts that were `counted`, the jobs of one rule count as no more than they could take together. `own`: the
+// rule that this process reserves under; null: none, or another user's file.
+void count_rules(const Contents& contents, bool (&counted)[kAccounts], const char* own, Committed* committed) {
+    for (std::uint32_t i = 0; i < kAccounts; i++) {
+        const Account& account = contents.accounts[i];
+        if (account.state.load() == AccountState::free || account.kind != AccountKind::rule) continue;
+        const PromisedByRule sum = promised_by(contents, i, counted);
+        const std::uint64_t most = std::min(sum.promised, sum.most);
+        committed->promised -= std::min(sum.promised - most, committed->promised);
+        if (own && strncmp(account.name, own, sizeof account.name) == 0) committed->left_of_rule = sum.most - most;
+    }
+}
+
 void add_holder(Committed* committed, unsigned user, const Account& account, const Member& first) {
     const std::uint64_t used = __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED);
     committed->used += used;
@@ -58,16 +117,18 @@ namespace {
 
 // One account, with a member that lives. `*undecided`: there is a claim whose fate is not known yet and that comes
 // after ours. One that comes before ours counts as granted.
-void add_account(const Account& account, unsigned user, const Member& first, Committed* committed, bool* undecided) {
+// False: it does not count.
+bool add_account(const Account& account, unsigned user, const Member& first, Committed* committed, bool* undecided) {
     if (account.state.load() == AccountState::claimed) {
         if (account.ticket > committed->queue.order()) {
             *undecided = true;
-            return;
+            return false;
         }
         committed->queue.granted(account.ticket);
     }
     committed->queue.drop(user, account.ticket);
     add_holder(committed, user, account, first);
+    return true;
 }
 
 }  // namespace
@@ -80,6 +141,7 @@ void Ledger::add_own(const Account* but, Committed* committed, bool* undecided) 
     for (std::uint32_t i = 0; i < kTickets; i++)
         if ((waiting_.placed && i == waiting_.index) || waits(file.tickets[i], i, open_.descriptor))
             committed->queue.add(waiter_of(file.tickets[i], self, now));
+    bool counted[kAccounts] = {};
     for (std::uint32_t i = 0; i < kAccounts; i++) {
         const Account& account = file.accounts[i];
         if (account.state.load() == AccountState::free || account.inner) continue;
@@ -94,8 +156,10 @@ void Ledger::add_own(const Account* but, Committed* committed, bool* undecided) 
         if (&account == but)
             committed->used += __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED);
         else
-            add_account(account, self, *first, committed, undecided);
+            counted[i] = add_account(account, self, *first, committed, undecided);
     }
+    committed->left_of_rule = rule_[0] ? rule_limit_ : kNoLimitBytes;
+    count_rules({file.accounts, file.members, members()}, counted, rule_[0] ? rule_ : nullptr, committed);
 }
 
 namespace {
@@ -125,6 +189,7 @@ void add_file(int file, unsigned user, Reading& reading, Committed* committed, b
     committed->queue.granted_all(header.granted, now);
     for (std::uint32_t i = 0; i < kTickets; i++)
         if (waits(reading.tickets[i], i, file)) committed->queue.add(waiter_of(reading.tickets[i], user, now));
+    bool counted[kAccounts] = {};
     for (std::uint32_t i = 0; i < kAccounts; i++) {
         const Account& account = reading.accounts[i];
         if (account.state.load() == AccountState::free || account.inner) continue;
@@ -135,8 +200,9 @@ void add_file(int file, unsigned user, Reading& reading, Committed* committed, b
             first = &member;
             break;
         }
-        if (first) add_account(account, user, *first, committed, undecided);
+        if (first) counted[i] = add_account(account, user, *first, committed, undecided);
     }
+    count_rules({reading.accounts, reading.members, count}, counted, nullptr, committed);
 }
 
 }  // namespace
@@ -256,6 +322,51 @@ Ledger::Place* Ledger::take_place(const Account* account, const Joiner& self, Le
     return &place;
 }
 
+void Ledger::reserves_under(const char* rule, std::uint64_t limit) {
+    const LockGuard guard(mutex_);
+    snprintf(rule_, sizeof rule_, "%s", rule ? rule : "");
+    rule_limit_ = limit;
+}
+
+Ledger::Place* Ledger::empty_place(const Account* account) {
+    for (unsigned i = 0; i < mine_count_; i++) {
+        const Member& member = open_.file->members[mine_[i].number];
+        if (!mine_[i].membership && member.account == index_of(account) && !is_launchers(member.role)) return &mine_[i];
+    }
+    return nullptr;
+}
+
+std::uint32_t Ledger::enter_rule(const Joiner& self) {
+    if (!rule_[0]) return kMembers;
+    Account* account = find(AccountKind::rule, rule_);
+    for (unsigned i = 0; account && i < mine_count_; i++)
+        if (open_.file->members[mine_[i].number].account == index_of(account)) return kMembers;
+    const bool first = !account || !has_members(index_of(account));
+    if (!account) account = new_account(*open_.file, AccountKind::rule);
+    if (!account) return kMembers;
+    const Place* const place = take_place(account, self, nullptr);
+    if (!place) return kMembers;
+    if (first) {
+        Terms terms{AccountKind::rule, true, {}, rule_limit_, 0};
+        static_assert(sizeof terms.name == sizeof rule_);
+        memcpy(terms.name, rule_, sizeof rule_);
+        set_terms(account, terms);
+        account->state.store(AccountState::open);
+    }
+    open_.file->members[place->number].state.store(MemberState::live);
+    return place->number;
+}
+
+void Ledger::leave_rule(std::uint32_t number) {
+    for (unsigned i = 0; i < mine_count_; i++)
+        if (mine_[i].number == number) return drop_place(&mine_[i]);
+}
+
+void Ledger::drop_claim(const Claim& claim) {
+    drop_place(claim.place);
+    leave_rule(claim.place_in_rule);
+}
+
 void Ledger::drop_place(Place* place) {
     open_.file->members[place->number].state.store(MemberState::free);
     place->lock.give_up(open_.descriptor, place->number);
@@ -300,13 +411,20 @@ Ledger::Step Ledger::begin(const Request& request, const Joiner& self, bool may_
     if (!first && account->state.load() == AccountState::claimed) return Step::busy;
     const bool claims = first && request.reserved && !request.inner;
     if (claims && !may_claim) return Step::refused;
+    const std::uint32_t place_in_rule = claims ? enter_rule(self) : kMembers;
+    const auto fail = [&] {
+        mutex_.is_held();
+        leave_rule(place_in_rule);
+        return Step::failed;
+    };
     if (!account) account = new_account(*open_.file, request.kind);
-    if (!account) return say(why, "there is no room for one more account"), Step::failed;
+    if (!account) return say(why, "there is no room for one more account"), fail();
 
     // First the place, then the claim: a claim without a living member is nobody's.
-    Place* place = take_place(account, self, why);
+    Place* place = request.kind == AccountKind::rule && !keep_over_exec_ ? empty_place(account) : nullptr;
+    if (!place) place = take_place(account, self, why);
     if (!place && take_back_dead_locked()) place = take_place(account, self, why);
-    if (!place) return Step::failed;
+    if (!place) return fail();
     Member& member = open_.file->members[place->number];
     membership->terms_ = {request.kind, request.inner, {}, request.limit, request.reserved};
     memcpy(membership->terms_.name, request.name, strlen(request.name));
@@ -321,7 +439,7 @@ Ledger::Step Ledger::begin(const Request& request, const Joiner& self, bool may_
     }
     member.state.store(MemberState::live);
     if (claims) {
-        *claim = {open_.file, account, place, known};
+        *claim = {open_.file, account, place, known, place_in_rule};
         return Step::claimed;
     }
     enter(account, place, membership);
@@ -343,7 +461,7 @@ void Ledger::enter(Account* account, Place* place, Membership* membership) {
 // The place is this process's alone; whoever has the lock next does away with an account without members.
 void Ledger::withdraw(const Claim& claim) {
     const LockGuard guard(mutex_);
-    if (open_.file == claim.file) drop_place(claim.place);
+    if (open_.file == claim.file) drop_claim(claim);
 }
 
 Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* membership, Committed* committed,
@@ -352,7 +470,8 @@ Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* me
     const Deadline deadline(kPatienceToJoin);
     const Joiner self(request.command);
     // Who waits looks before it claims: until a claim is decided, others have to count it as granted.
-    const bool may_claim = !queued() || !look(in_use, committed, available) || request.reserved <= *available;
+    const bool may_claim =
+        !queued() || !look(in_use, committed, available) || committed->fits(request.reserved, *available);
     Claim claim;
     for (Step step = Step::busy; step == Step::busy;) {
         {
@@ -385,13 +504,13 @@ Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* me
             add_own(claim.account, committed, &undecided);
             if (!undecided || deadline.passed()) {
                 *available = room(in_use, committed);
-                if (request.reserved <= *available) {
+                if (committed->fits(request.reserved, *available)) {
                     note_granted(open_.file->header, ticket);
                     drop_ticket();
                     waiting_ = {};
                     return enter(claim.account, claim.place, membership), Joined::yes;
                 }
-                drop_place(claim.place);
+                drop_claim(claim);
                 claim.account->reserved.store(0);
                 claim.account->state.store(claim.known ? AccountState::open : AccountState::free);
                 return Joined::refused;

@@ -33,6 +33,12 @@ struct Committed {
     std::uint64_t kept = 0;      // bytes that are left, and kept for those who wait
     Waiter kept_for;             // the first of them
     bool keeps = false;          // what is left is kept for this request, which waits
+    // Bytes that the jobs of this request's rule may be promised beyond what they are: see reserves_under().
+    std::uint64_t left_of_rule = kNoLimitBytes;
+
+    // Whether so many bytes can be reserved where so many are left: what the rule's jobs have reserved beyond its slice
+    // they can't take.
+    bool fits(std::uint64_t bytes, std::uint64_t available) const { return std::min(bytes, left_of_rule) <= available; }
 };
 
 // Some accounts at one moment, as their members see them. Filled by watch().
@@ -83,6 +89,10 @@ class Ledger {
         const LockGuard lock(mutex_);
         return open_.found;
     }
+
+    // What this process reserves lies in the slice that a rule shares, of so many bytes. The rule's jobs together count
+    // as promised no more than the slice, whatever each has reserved. Before look() and join(); null: in no rule's.
+    void reserves_under(const char* rule, std::uint64_t limit);
 
     // Makes this process a member. `in_use`: bytes that are in use on the GPU by everybody, as NVML has it; 0 where
     // that is not known. On refusal `*committed` says who stands in the way and `*available` what could be had. The
@@ -164,7 +174,8 @@ class Ledger {
         File* file = nullptr;
         Account* account = nullptr;
         Place* place = nullptr;
-        bool known = false;  // the account was there before
+        bool known = false;                      // the account was there before
+        std::uint32_t place_in_rule = kMembers;  // that was taken for it
     };
     enum class Step : std::uint8_t { joined, lost, failed, busy, refused, claimed };
 
@@ -204,6 +215,13 @@ class Ledger {
     Place* take_place(const Account* account, const Joiner& self, LedgerError* why) CUSLICE_REQUIRES(mutex_);
     void adopt_launcher(const Account* account, Member* member) CUSLICE_REQUIRES(mutex_);
     void drop_place(Place* place) CUSLICE_REQUIRES(mutex_);
+    // This process's place in the account, which nothing is held in.
+    Place* empty_place(const Account* account) CUSLICE_REQUIRES(mutex_);
+    // One in the account of the rule that it reserves under, by which others see that the job is the rule's. Its
+    // number; kMembers: it has one there, or needs none, or none can be had.
+    std::uint32_t enter_rule(const Joiner& self) CUSLICE_REQUIRES(mutex_);
+    void leave_rule(std::uint32_t number) CUSLICE_REQUIRES(mutex_);
+    void drop_claim(const Claim& claim) CUSLICE_REQUIRES(mutex_);
     Step begin(const Request& request, const Joiner& self, bool may_claim, Membership* membership, Claim* claim,
                LedgerError* why) CUSLICE_REQUIRES(mutex_);
     void enter(Account* account, Place* place, Membership* membership) CUSLICE_REQUIRES(mutex_);
@@ -227,6 +245,8 @@ class Ledger {
     bool keep_over_exec_ CUSLICE_GUARDED_BY(mutex_) = false;
     char folder_[kPathBytes] = {}, path_[kPathBytes] = {};
     char uuid_[64] = {};
+    char rule_[sizeof Account::name] CUSLICE_GUARDED_BY(mutex_) = {};  // empty: it reserves under none
+    std::uint64_t rule_limit_ CUSLICE_GUARDED_BY(mutex_) = kNoLimitBytes;
     Place mine_[8] CUSLICE_GUARDED_BY(mutex_) = {};
     unsigned mine_count_ CUSLICE_GUARDED_BY(mutex_) = 0;
     Waiting waiting_ CUSLICE_GUARDED_BY(mutex_);

@@ -229,6 +229,27 @@ TEST_CASE("the launcher's programs share a rule's slice with those that it didn'
     check_shared(ruled, ruled.command(joined(fake, run), {}, Guest::route("linked"), false));
 }
 
+TEST_CASE("the launcher's jobs have no more of a GPU reserved together than their rule lets them take") {
+    const Ruled ruled(true);
+    if (!can_share(ruled)) return;
+    const Words asks{kLaunch, "run", "--limit", "900MiB", "--"};
+    const auto job = [&] { return ruled.command(joined(ruled.fake(), asks), {}, Guest::route("linked"), false); };
+    Guest first(job(), plain()), second(job(), plain()), third(job(), plain());
+    // Together more than the GPU has; the rule's is half of it.
+    for (Guest* guest : {&first, &second, &third}) REQUIRE(start(*guest) == 0);
+    REQUIRE(first.code("alloc some " + bytes(64 * kMiB)) == 0);
+    CHECK(third.code("fill " + bytes(kMiB)) == 2);
+    CHECK(peak_of_all(ruled.books.path()) <= kGiB);
+    const Outcome ps = run(ruled.command({}, {}, {kLaunch, "ps", "--json"}), plain());
+    REQUIRE(ps.exit_code == 0);
+    unsigned in_rule = 0;
+    for (const auto& row : Json::parse(ps.out)["processes"]) in_rule += row["kind"] == "rule";
+    CHECK(in_rule == 3);
+    CHECK(third.finish() == 0);
+    CHECK(second.finish() == 0);
+    CHECK(first.finish() == 0);
+}
+
 TEST_CASE("no program has a second slice of a rule, whatever a user sets") {
     const Ruled ruled(true);
     if (!can_share(ruled)) return;

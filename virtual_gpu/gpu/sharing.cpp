@@ -68,6 +68,7 @@ bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint
         refusal->how = closed ? ledger::Joined::unreachable : ledger::Joined::unavailable;
         return !closed;
     }
+    if (rule) ledger_.reserves_under(plan.rule.c_str(), slice.rule_limit);
     refusal->how = ledger::Joined::unavailable;
     refusal->rebuilt = ledger_.found() == ledger::Found::rebuilt;
     const unsigned accounts = plan.job_count + (group ? 1 : 0) + (rule ? 1 : 0);
