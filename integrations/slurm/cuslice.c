@@ -10,6 +10,10 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
 #include <slurm/spank.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,6 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 SPANK_PLUGIN(cuslice, 1)
@@ -34,6 +40,7 @@ static const uint64_t kWhole = 1000000000;          // fractions are counted in 
 static char limit_text[kText], fraction_text[kText], split_text[kText];
 // Arguments in plugstack.conf. 0: not given.
 static uint64_t shards_per_gpu, gpu_memory;
+static bool report_to_user;
 static char library[kPath];
 
 // ---- values ---------------------------------------------------------------------------------------------------------
@@ -214,8 +221,13 @@ int slurm_spank_init(spank_t spank, int count, char* arguments[]) {
         } else if (!strncmp(argument, "gpu_memory=", 11)) {
             gpu_memory = parse_size(value, &why);
             if (!gpu_memory) return wrong_argument(argument, why);
+        } else if (!strncmp(argument, "report=", 7)) {
+            report_to_user = !strcmp(value, "stderr");
+            if (!report_to_user && strcmp(value, "log") != 0)
+                return wrong_argument(argument, "log is for slurmd's log alone, stderr for the job's stderr too");
         } else {
-            return wrong_argument(argument, "no such argument; there are library=, shards_per_gpu= and gpu_memory=");
+            return wrong_argument(argument,
+                                  "no such argument; there are library=, shards_per_gpu=, gpu_memory= and report=");
         }
     }
     find_library();
@@ -375,5 +387,113 @@ int slurm_spank_task_init(spank_t spank, int count, char* arguments[]) {
     // What a launcher around srun has read stands above variables, and its GPUs are another node's.
     spank_unsetenv(spank, "CUSLICE_SETTINGS");
     spank_unsetenv(spank, "CUSLICE_VISIBLE_DEVICES");
+    return 0;
+}
+
+// ---- what a job held ------------------------------------------------------------------------------------------------
+
+enum { kLookMost = 5000, kFew = 8 };  // milliseconds that a look at the ledgers may take; variables that it needs
+
+// bin/cuslice of the installation whose lib/cuslice the library is in.
+static bool find_launcher(char* path, size_t size) {
+    snprintf(path, size, "%.4000s", library);
+    for (int up = 0; up < 3; up++) {
+        char* const slash = strrchr(path, '/');
+        if (!slash) return false;
+        *slash = '\0';
+    }
+    const size_t used = strlen(path);
+    return (size_t)snprintf(path + used, size - used, "/bin/cuslice") < size - used && access(path, X_OK) == 0;
+}
+
+// Those of the job's variables that say where its ledgers are.
+static void add_variables(spank_t spank, char (*texts)[kPath + 32], char** environment) {
+    static const char* const kNames[] = {"CUSLICE_DIR", "CUSLICE_FAKE", "CUSLICE_FAKE_DIR", "CUSLICE_FAKE_MACHINE"};
+    unsigned count = 0;
+    char value[kPath];
+    for (unsigned i = 0; i < sizeof kNames / sizeof kNames[0]; i++) {
+        if (!get(spank, kNames[i], value, sizeof value)) continue;
+        snprintf(texts[count], sizeof texts[count], "%s=%s", kNames[i], value);
+        environment[count] = texts[count];
+        count++;
+    }
+    environment[count] = NULL;
+}
+
+// Starts the program as the job's user, who may see the job and needs no trust; -1 if it can't be. `*answer`: where
+// what it prints is read.
+static pid_t start_as(uint32_t user, uint32_t group, char* const arguments[], char* const environment[], int* answer) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+    const pid_t child = fork();
+    if (child == 0) {
+        const int none = open("/dev/null", O_RDWR);
+        if (geteuid() == 0 && user != 0 && (setgroups(0, NULL) != 0 || setgid(group) != 0 || setuid(user) != 0))
+            _exit(126);
+        if (dup2(none, 0) == 0 && dup2(ends[1], 1) == 1 && dup2(none, 2) == 2)
+            execve(arguments[0], arguments, environment);
+        _exit(127);
+    }
+    close(ends[1]);
+    *answer = ends[0];
+    if (child < 0) close(ends[0]);
+    return child;
+}
+
+// All that a program prints, as a text; it is killed if that takes too long.
+static void read_all(pid_t child, int answer, char* text, size_t size) {
+    size_t used = 0;
+    int left = kLookMost;
+    for (ssize_t count = 1; count > 0 && left > 0 && used + 1 < size;) {
+        struct timespec before, now;
+        clock_gettime(CLOCK_MONOTONIC, &before);
+        struct pollfd ready = {answer, POLLIN, 0};
+        if (poll(&ready, 1, left) <= 0 && errno != EINTR) break;
+        count = ready.revents ? read(answer, text + used, size - used - 1) : 1;
+        if (ready.revents && count > 0) used += (size_t)count;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        left -= (int)((now.tv_sec - before.tv_sec) * 1000 + (now.tv_nsec - before.tv_nsec) / 1000000);
+    }
+    text[used] = '\0';
+    kill(child, SIGKILL);
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR) continue;
+    close(answer);
+}
+
+static void report_peaks(spank_t spank, uint32_t job) {
+    char launcher[kPath + 32], name[32], text[4096], variables[kFew][kPath + 32];
+    char* environment[kFew + 1];
+    uint32_t user = 0, group = 0;
+    if (!find_launcher(launcher, sizeof launcher) || spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_GID, &group) != ESPANK_SUCCESS)
+        return;
+    snprintf(name, sizeof name, "slurm-%u", job);
+    add_variables(spank, variables, environment);
+    char* const arguments[] = {launcher, "ps", "--job", name, NULL};
+    int answer = -1;
+    const pid_t child = start_as(user, group, arguments, environment, &answer);
+    if (child < 0) return;
+    read_all(child, answer, text, sizeof text);
+    char* more = text;
+    for (char* line; (line = strsep(&more, "\n")) && more;) {
+        if (report_to_user)
+            slurm_spank_log("cuslice: %s", line);
+        else
+            slurm_info("cuslice: %s", line);
+    }
+}
+
+/// Once the step's last task on this node has ended: says what the job has held at most of each GPU here, since it
+/// began, in slurmd's log and, with report=stderr, in the step's stderr. A job without a slice is not asked for.
+int slurm_spank_task_exit(spank_t spank, int count, char* arguments[]) {
+    (void)count, (void)arguments;
+    static uint32_t ended;
+    uint32_t tasks = 0, job = 0;
+    char shards[32];
+    ended++;
+    if (spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS || ended != tasks) return 0;
+    const bool has_slice =
+        *limit_text || *fraction_text || *split_text || get(spank, "SLURM_SHARDS_ON_NODE", shards, sizeof shards);
+    if (has_slice && spank_get_item(spank, S_JOB_ID, &job) == ESPANK_SUCCESS) report_peaks(spank, job);
     return 0;
 }
