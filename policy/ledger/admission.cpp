@@ -44,30 +44,34 @@ struct Contents {
     std::size_t count;  // of members
 };
 
-// Whether a process of the job is in the rule's account, too.
-bool lies_in(const Contents& contents, std::uint32_t job, std::uint32_t rule) {
-    const auto in = [](const Member& member, std::uint32_t account) {
-        return member.state.load() == MemberState::live && member.account == account;
+// Of each account that is `counted`, the rule's account in which one of its processes is, too; kAccounts: none. One
+// pass over all pairs of members: another user's file can make it no longer than that.
+void find_rules(const Contents& contents, const bool (&counted)[kAccounts], std::uint32_t (&rule_of)[kAccounts]) {
+    const auto lives = [](const Member& member) {
+        return member.state.load() == MemberState::live && member.account < kAccounts;
     };
+    for (std::uint32_t& rule : rule_of) rule = kAccounts;
     for (std::size_t i = 0; i < contents.count; i++) {
-        if (!in(contents.members[i], job)) continue;
-        for (std::size_t k = 0; k < contents.count; k++)
-            if (in(contents.members[k], rule) && is_same_process(contents.members[i], contents.members[k])) return true;
+        const Member& in_rule = contents.members[i];
+        if (!lives(in_rule) || contents.accounts[in_rule.account].kind != AccountKind::rule) continue;
+        for (std::size_t k = 0; k < contents.count; k++) {
+            const Member& in_job = contents.members[k];
+            if (lives(in_job) && counted[in_job.account] && is_same_process(in_job, in_rule))
+                rule_of[in_job.account] = in_rule.account;
+        }
     }
-    return false;
 }
 
 // What the jobs of a rule are promised together, and the most of it that they could ever take: what is in the rule's
-// account and none of theirs can't be had by them. Takes the jobs out of `counted`.
+// account and none of theirs can't be had by them.
 struct PromisedByRule {
     std::uint64_t promised = 0, most = 0;  // bytes
 };
-PromisedByRule promised_by(const Contents& contents, std::uint32_t rule, bool (&counted)[kAccounts]) {
+PromisedByRule promised_by(const Contents& contents, std::uint32_t rule, const std::uint32_t (&rule_of)[kAccounts]) {
     PromisedByRule sum;
     std::uint64_t used = 0;
     for (std::uint32_t i = 0; i < kAccounts; i++) {
-        if (!counted[i] || !lies_in(contents, i, rule)) continue;
-        counted[i] = false;
+        if (rule_of[i] != rule) continue;
         sum.promised += promised(contents.accounts[i]);
         used += __atomic_load_n(&contents.accounts[i].total.bytes, __ATOMIC_RELAXED);
     }
@@ -80,11 +84,13 @@ PromisedByRule promised_by(const Contents& contents, std::uint32_t rule, bool (&
 
 // Of the accounts that were `counted`, the jobs of one rule count as no more than they could take together. `own`: the
 // rule that this process reserves under; null: none, or another user's file.
-void count_rules(const Contents& contents, bool (&counted)[kAccounts], const char* own, Committed* committed) {
+void count_rules(const Contents& contents, const bool (&counted)[kAccounts], const char* own, Committed* committed) {
+    std::uint32_t rule_of[kAccounts];
+    find_rules(contents, counted, rule_of);
     for (std::uint32_t i = 0; i < kAccounts; i++) {
         const Account& account = contents.accounts[i];
         if (account.state.load() == AccountState::free || account.kind != AccountKind::rule) continue;
-        const PromisedByRule sum = promised_by(contents, i, counted);
+        const PromisedByRule sum = promised_by(contents, i, rule_of);
         const std::uint64_t most = std::min(sum.promised, sum.most);
         committed->promised -= std::min(sum.promised - most, committed->promised);
         if (own && strncmp(account.name, own, sizeof account.name) == 0) committed->left_of_rule = sum.most - most;
