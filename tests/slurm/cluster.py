@@ -18,7 +18,7 @@ import time
 BUILD, PLUGIN, GUEST = (pathlib.Path(word).absolute() for word in sys.argv[1:4])
 SOURCE = pathlib.Path(__file__).absolute().parents[2]
 TOOLS = ("slurmctld", "slurmd", "srun", "sbatch", "salloc", "scancel", "scontrol", "sinfo", "squeue", "munged",
-         "unshare", "ip", "mount")
+         "unshare", "nsenter", "ip", "mount")
 NAMESPACES = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--net", "--ipc", "--uts", "--kill-child"]
 INSIDE = "CUSLICE_TEST_SLURM"  # the folder, in the process that is in the namespaces
 GPU = "1xt4"
@@ -101,10 +101,31 @@ PartitionName=all Nodes=ALL Default=YES State=UP
         self.daemon("slurmctld", "slurmctld", "-D")
         for node in ("n1", "n2"):
             (folder / f"spool-{node}").mkdir()
+            # What keeps the node's /dev/shm, which is not lost when slurmd is.
             self.daemon(node, "unshare", "--mount", "sh", "-c",
-                        f"mount -t tmpfs tmpfs /dev/shm && exec slurmd -D -N {node}")
+                        f"mount -t tmpfs tmpfs /dev/shm && echo $$ > {folder}/node-{node}.pid && exec sleep infinity")
+            self.wait((folder / f"node-{node}.pid").exists, "the node has no files")
+            self.start_node(node)
         self.wait(lambda: self.call("sinfo", "--noheader", "-N", "-o", "%T").stdout.split() == ["idle", "idle"],
                   "the nodes are not idle")
+
+    def start_node(self, node):
+        self.daemon(node, "nsenter", f"--mount=/proc/{(self.folder / f'node-{node}.pid').read_text().strip()}/ns/mnt",
+                    "slurmd", "-D", "-N", node)
+
+    def fail_node(self, node):
+        """All that is on the node is killed at once, slurmd and the tasks of jobs, as where the power fails."""
+        keeper = (self.folder / f"node-{node}.pid").read_text().strip()
+        place = os.stat(f"/proc/{keeper}/ns/mnt").st_ino
+        killed = 0
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if process.name != keeper and os.stat(process / "ns/mnt").st_ino == place:
+                    os.kill(int(process.name), 9)
+                    killed += 1
+            except OSError:
+                continue
+        return killed
 
     def write(self, name, text):
         (self.folder / name).write_text(text)
@@ -135,7 +156,7 @@ PartitionName=all Nodes=ALL Default=YES State=UP
         self.wait((self.folder / "munge.socket").exists, "munged didn't start")
 
     def daemon(self, name, *command):
-        with open(self.folder / f"{name}.out", "wb") as out:
+        with open(self.folder / f"{name}.out", "ab") as out:
             subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL,
                              env=self.environment | {"LD_LIBRARY_PATH": ""})
 
