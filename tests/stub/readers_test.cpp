@@ -156,11 +156,7 @@ TEST_CASE("a library with any bytes changed is read or not, and that is all", "[
 
 namespace {
 
-#if defined(__x86_64__)
-constexpr std::int32_t kOurs = 0x0303, kOthers = 0x0a03;
-#else
-constexpr std::int32_t kOurs = 0x0a03, kOthers = 0x0303;
-#endif
+constexpr std::int32_t kOurs = kThisMachine, kOthers = kOtherMachine;
 
 Words cached(const std::string& text, const std::string& name = "liba.so") {
     const Bytes file(text);

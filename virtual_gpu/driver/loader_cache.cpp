@@ -13,7 +13,12 @@ namespace {
 
 constexpr char kMagic[] = "glibc-ld.so.cache1.1";  // its terminating zero is not in the file
 constexpr char kOldMagic[] = "ld.so-1.7.0";        // an older table may stand before the new one
-constexpr std::int32_t kElfLibc6X8664 = 0x0303;    // FLAG_X8664_LIB64 | FLAG_ELF_LIBC6
+// FLAG_X8664_LIB64 or FLAG_AARCH64_LIB64, and FLAG_ELF_LIBC6 (glibc, sysdeps/generic/ldconfig.h).
+#if defined(__x86_64__)
+constexpr std::int32_t kThisMachine = 0x0303;
+#elif defined(__aarch64__)
+constexpr std::int32_t kThisMachine = 0x0a03;
+#endif
 
 struct Header {
     char magic[20];
@@ -88,7 +93,7 @@ bool for_each_in_loader_cache(const char* cache_path, const char* name, bool (*v
     for (std::uint32_t i = 0; i < header.count; i++) {
         Entry entry;
         std::memcpy(&entry, data + sizeof(Header) + i * sizeof(Entry), sizeof(entry));
-        if (entry.flags != kElfLibc6X8664) continue;
+        if (entry.flags != kThisMachine) continue;
         const char* key = string_at(data, size, entry.key);
         const char* value = string_at(data, size, entry.value);
         if (key && value && std::strcmp(key, name) == 0 && visit(value, argument)) return true;

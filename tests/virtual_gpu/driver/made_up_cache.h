@@ -7,7 +7,11 @@
 
 namespace cuslice::tests {
 
-constexpr std::int32_t kThisMachine = 0x0303;
+#if defined(__x86_64__)
+constexpr std::int32_t kThisMachine = 0x0303, kOtherMachine = 0x0a03;
+#elif defined(__aarch64__)
+constexpr std::int32_t kThisMachine = 0x0a03, kOtherMachine = 0x0303;
+#endif
 
 struct CacheRow {
     std::int32_t flags;
