@@ -37,7 +37,7 @@ inline constexpr int kSlower = 20, kInstructions = 1000;
 #elif defined(__SANITIZE_ADDRESS__)
 inline constexpr int kSlower = 20, kInstructions = 20;
 #else
-inline constexpr int kSlower = 1, kInstructions = 3;
+inline constexpr int kSlower = 1, kInstructions = 6;
 #endif
 
 /// How often: `usual` in a test run, less under a sanitizer, `full` where CUSLICE_TEST_FULL is set.

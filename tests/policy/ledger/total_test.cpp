@@ -262,7 +262,7 @@ TEST_CASE("a process killed at any instruction leaves exactly what it held", "[s
     const bool own_stamp = GENERATE(false, true);
     CAPTURE(what, others, own_stamp);
     // One instruction in `step` is tried. The six situations of each kind of change start at different ones, so that
-    // with a step of 3 each instruction is tried in two of them.
+    // with a step of 6 each instruction is tried in one of them.
     const int step = instruction_step(), first = (2 * others + own_stamp) * step / 6;
     Scene scene;
     Shared& shared = *scene.shared;
