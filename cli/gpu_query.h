@@ -26,8 +26,8 @@ Gpus query_visible(const Environment& environment, const Settings& settings, con
 /// What a program would see that is started with `environment`.
 Gpus query_as_program(Environment environment, const Installation& installation);
 
-/// The child's side: what the driver in this file says, in this very process; or libcuslice.so in its place, if it is to
-/// be as programs see it and that is preloaded.
+/// The child's side: what the driver in this file says, in this very process; or libcuslice.so in its place, if it is
+/// to be as programs see it and that is preloaded.
 Gpus read_gpus(const std::string& driver_file, bool as_programs);
 
 /// The child's side of query_nvml().
