@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "policy/ledger/total.h"
 
 // A file's accounts. With byte 0 locked, or before the file has a name.
@@ -22,5 +24,10 @@ bool has_members(const File& file, std::uint32_t account);
 Account* new_account(File& file, AccountKind kind);
 // For an account's first member.
 void set_terms(Account* account, const Terms& terms);
+
+// What an account keeps others from having. Bytes.
+inline std::uint64_t promised(const Account& account) {
+    return std::max(account.reserved.load(), __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED));
+}
 
 }  // namespace cuslice::ledger

@@ -1,0 +1,23 @@
+// What the jobs of a rule that shares its slice count together.
+#pragma once
+
+#include <cstddef>
+
+#include "policy/ledger/layout.h"
+
+namespace cuslice::ledger {
+
+struct Committed;
+
+/// The accounts and members of a file, which may be another user's and say anything.
+struct Contents {
+    const Account* accounts;
+    const Member* members;
+    std::size_t count;  // of members
+};
+
+/// Of the accounts that were `counted` in `committed`, the jobs of one rule count as no more than they could take
+/// together. `own`: the rule that this process reserves under; null: none, or another user's file.
+void count_rules(const Contents& contents, const bool (&counted)[kAccounts], const char* own, Committed* committed);
+
+}  // namespace cuslice::ledger
