@@ -110,9 +110,10 @@ TEST_CASE("nothing waits for the other end of a pipe") {
 
 TEST_CASE("a library of any length is read as far as it goes") {
     const std::string text = read_text(module("runpath"));
+    const std::size_t all = read(module("runpath")).needs.size();  // a sanitizer's libraries, too
     for (std::size_t size = 0; size < text.size(); size += size < 1024 ? 8 : 64) {
         const Read got = read(Bytes(text.substr(0, size)).path());
-        CHECK(got.needs.size() <= 2);
+        CHECK(got.needs.size() <= all);
         for (const std::string& name : got.needs) CHECK(text.find(name + '\0') != std::string::npos);
     }
 }
