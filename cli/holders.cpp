@@ -82,6 +82,21 @@ bool has_living_member(const ledger::File& file, const ledger::Account& account,
     return false;
 }
 
+// False: the file remembers no job of this name.
+bool add_peaks(const ledger::File& file, int descriptor, const std::string& name, JobPeak& job) {
+    bool found = false;
+    for (const ledger::Account& account : file.accounts) {
+        if (account.kind != ledger::AccountKind::job) continue;
+        if (std::string_view(account.name, strnlen(account.name, sizeof account.name)) != name) continue;
+        found = true;
+        job.peak = std::max(job.peak, ledger::peak_of(account.total, account.peak));
+        const bool ended = !has_living_member(file, account, descriptor);
+        if (!ended || job.ended) job.limit = account.limit.load();
+        job.ended = job.ended && ended;
+    }
+    return found;
+}
+
 void add_waiting(const ledger::File& file, int descriptor, const std::string& uuid, unsigned user, Granted& granted,
                  Holders& found) {
     const std::uint64_t now = now_realtime();
@@ -141,7 +156,7 @@ Holders read_holders(const std::string& folder) {
 
 std::vector<JobPeak> read_peaks(const std::string& folder, const std::string& name,
                                 std::vector<std::string>& failures) {
-    std::map<std::pair<std::string, unsigned>, JobPeak> peaks;
+    std::vector<JobPeak> peaks;
     Holders read;
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
@@ -151,23 +166,16 @@ std::vector<JobPeak> read_peaks(const std::string& folder, const std::string& na
         int descriptor = -1;
         if (!ledger::parse_ledger_name(entry.path().filename().c_str(), &user, uuid)) continue;
         if (user != ledger::this_user(folder.c_str()) && ::geteuid() != 0) continue;
-        const bool whole = read_file(entry.path().string(), user, bytes, descriptor, read);
-        const auto& file = *reinterpret_cast<const ledger::File*>(bytes.data());
-        for (const ledger::Account& account : file.accounts) {
-            if (!whole || account.kind != ledger::AccountKind::job) continue;
-            if (std::string_view(account.name, strnlen(account.name, sizeof account.name)) != name) continue;
-            JobPeak& job = peaks.try_emplace({uuid, user}, JobPeak{uuid, user, 0, 0, true}).first->second;
-            job.peak = std::max(job.peak, ledger::peak_of(account.total, account.peak));
-            const bool ended = !has_living_member(file, account, descriptor);
-            if (!ended || job.ended) job.limit = account.limit.load();
-            job.ended = job.ended && ended;
-        }
+        JobPeak job{uuid, user, 0, 0, true};
+        if (read_file(entry.path().string(), user, bytes, descriptor, read) &&
+            add_peaks(*reinterpret_cast<const ledger::File*>(bytes.data()), descriptor, name, job))
+            peaks.push_back(job);
         if (descriptor >= 0) ::close(descriptor);
     }
+    std::sort(peaks.begin(), peaks.end(),
+              [](const JobPeak& a, const JobPeak& b) { return std::tie(a.gpu, a.user) < std::tie(b.gpu, b.user); });
     failures.insert(failures.end(), read.failures.begin(), read.failures.end());
-    std::vector<JobPeak> list;
-    for (const auto& [key, job] : peaks) list.push_back(job);
-    return list;
+    return peaks;
 }
 
 Json json_of(const JobPeak& peak) {
