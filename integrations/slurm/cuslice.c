@@ -430,8 +430,10 @@ static pid_t start_as(uint32_t user, uint32_t group, char* const arguments[], ch
         const int none = open("/dev/null", O_RDWR);
         if (geteuid() == 0 && user != 0 && (setgroups(0, NULL) != 0 || setgid(group) != 0 || setuid(user) != 0))
             _exit(126);
-        if (dup2(none, 0) == 0 && dup2(ends[1], 1) == 1 && dup2(none, 2) == 2)
-            execve(arguments[0], arguments, environment);
+        const bool ready = dup2(none, 0) == 0 && dup2(ends[1], 1) == 1 && dup2(none, 2) == 2;
+        // slurmstepd's are root's, and the user could get them out of a program of theirs.
+        for (long descriptor = sysconf(_SC_OPEN_MAX); descriptor-- > 3;) close((int)descriptor);
+        if (ready) execve(arguments[0], arguments, environment);
         _exit(127);
     }
     close(ends[1]);
