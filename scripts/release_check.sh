@@ -12,20 +12,12 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-refuse() { echo "release_check: $*" >&2; exit 1; }
-[ "$(id -u)" -eq 0 ] || refuse "debootstrap and chroot need root"
-command -v debootstrap >/dev/null || refuse "debootstrap is missing: apt-get install debootstrap"
+. scripts/debian_roots.sh
 machine=$(uname -m)
 architecture=$(dpkg --print-architecture)
 ls dist/*_"$machine".whl dist/*_"$architecture".deb dist/*-"$machine".tar.gz >/dev/null ||
     refuse "dist/ has not all packages for $machine: scripts/release.sh makes them"
 
-suites=("$@")
-[ $# -gt 0 ] || suites=(bullseye bookworm trixie)
-roots=${ROOTS:-build/roots}
-mkdir -p "$roots"
-
-# Runs in a mount namespace of its own, so that nothing stays mounted.
 check() {
     set -euo pipefail
     local root=$1 suite=$2
@@ -82,13 +74,4 @@ check() {
 export -f check
 export roots machine architecture
 
-failed=0
-for suite in "${suites[@]}"; do
-    root=$roots/$suite
-    if [ ! -e "$root/usr/bin/python3" ]; then
-        debootstrap --variant=minbase --include=python3,python3-venv,python3-pip "$suite" "$root" >"$root.log" 2>&1 ||
-            { tail -3 "$root.log"; failed=1; continue; }
-    fi
-    unshare --mount bash -c 'check "$@"' check "$(realpath "$root")" "$suite" || { echo "$suite: FAILED"; failed=1; }
-done
-exit "$failed"
+check_in_roots "$@"

@@ -17,19 +17,12 @@
 # `cuslice uninstall --system`, after which every file is as it was.
 set -euo pipefail
 
-refuse() { echo "system_check: $*" >&2; exit 1; }
-[ "$(id -u)" -eq 0 ] || refuse "debootstrap and chroot need root"
-command -v debootstrap >/dev/null || refuse "debootstrap is missing: apt-get install debootstrap"
-[ -x "${1:-}/bin/cuslice" ] || refuse "TREE is needed, a folder with bin/cuslice in it"
-tree=$(realpath "$1")
-shift
+tree=$(realpath "${1:-/nowhere}")
+shift || true
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-suites=("$@")
-[ $# -gt 0 ] || suites=(bullseye bookworm trixie)
-roots=${ROOTS:-build/roots}
-mkdir -p "$roots"
+. scripts/debian_roots.sh
+[ -x "$tree/bin/cuslice" ] || refuse "TREE is needed, a folder with bin/cuslice in it"
 
-# Runs in a mount namespace of its own, so that nothing stays mounted.
 check() {
     set -euo pipefail
     local root=$1 suite=$2
@@ -100,13 +93,4 @@ print(ctypes.CDLL('/opt/modules/libstub_module_$module.so').stub_module_total(),
 export -f check
 export roots tree
 
-failed=0
-for suite in "${suites[@]}"; do
-    root=$roots/$suite
-    if [ ! -e "$root/usr/bin/python3" ]; then
-        debootstrap --variant=minbase --include=python3,python3-venv,python3-pip "$suite" "$root" >"$root.log" 2>&1 ||
-            { tail -3 "$root.log"; failed=1; continue; }
-    fi
-    unshare --mount bash -c 'check "$@"' check "$(realpath "$root")" "$suite" || { echo "$suite: FAILED"; failed=1; }
-done
-exit "$failed"
+check_in_roots "$@"
