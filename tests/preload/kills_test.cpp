@@ -114,6 +114,7 @@ class Storm {
         const char* const seed = std::getenv("CUSLICE_TEST_SEED");
         random_.seed(seed ? static_cast<unsigned>(std::stoul(seed)) : 1);
         // Only root can give a job an /etc of its own, and nobody where namespaces are forbidden.
+        for (const char* folder : {"/answers", "/ends"}) std::filesystem::create_directories(books_.path() + folder);
         rules_ = etc_.path() + "/etc";
         for (const char* file : {"passwd", "group", "ld.so.cache", "nsswitch.conf"}) {
             std::error_code none;
@@ -138,6 +139,8 @@ class Storm {
             reap(now);
             if (running_.empty()) continue;
             Running& job = running_[random_() % running_.size()];
+            // How far it comes is drawn, not left to how fast this machine is.
+            if (answers_of(job) < job.answers_before_kill) continue;
             if (const auto found = now.find(job.leader); found != now.end()) {
                 const pid_t victim = found->second[random_() % found->second.size()];
                 kill(victim, victim == job.leader);
@@ -185,10 +188,12 @@ class Storm {
         if (!plain_jobs) CHECK(kinds.count(ledger::AccountKind::group) == 1);
         if (!plain_jobs && rules_possible_) CHECK(kinds.count(ledger::AccountKind::rule) == 1);
         // No process has died of anything but what it was killed by, and no call has had another answer than it may.
-        const auto first_words = [&](const char* name) {
+        const auto first_words = [&](const std::string& folder) {
             std::map<std::string, int> found;
-            std::ifstream log(books_.path() + "/" + name);
-            for (std::string line; std::getline(log, line);) found[line.substr(0, line.find(' '))]++;
+            for (const auto& entry : std::filesystem::directory_iterator(books_.path() + "/" + folder)) {
+                std::ifstream log(entry.path());
+                for (std::string line; std::getline(log, line);) found[line.substr(0, line.find(' '))]++;
+            }
             return found;
         };
         for (const auto& [code, count] : first_words("ends")) {
@@ -227,6 +232,8 @@ class Storm {
         bool reaped = false;
         std::vector<int> feeds;  // what keeps its guests from ending
         std::vector<std::string> files;
+        std::string answers;                  // the file that its guests write
+        std::size_t answers_before_kill = 0;  // lines
     };
 
     std::string ledgers() const { return books_.path() + "/ledgers"; }
@@ -248,6 +255,9 @@ class Storm {
 
     /// Guests that read what they do from a fifo, and hold what they have until that is closed here.
     std::string script(unsigned guests, Running& job) {
+        const std::string name = std::to_string(started_);
+        job.answers = books_.path() + "/answers/" + name;
+        std::size_t answers = 0;
         std::string text;
         for (unsigned i = 0; i < guests; i++) {
             const std::string fifo = books_.path() + "/feed" + std::to_string(feeds_++);
@@ -262,17 +272,20 @@ class Storm {
             }
             if (plain_jobs) lines += "alloc x " + size(1, 8 * kMiB) + "\n";
             REQUIRE(write(feed, lines.data(), lines.size()) == static_cast<ssize_t>(lines.size()));
+            answers += static_cast<std::size_t>(std::count(lines.begin(), lines.end(), '\n'));
             job.feeds.push_back(feed);
             job.files.push_back(fifo);
-            text += "(" + kGuest + " linked < " + fifo + " >> " + books_.path() + "/answers 2>&1; echo $? >> " +
-                    books_.path() + "/ends) & ";
+            text += "(" + kGuest + " linked < " + fifo + " >> " + job.answers + " 2>&1; echo $? >> " + books_.path() +
+                    "/ends/" + name + ") & ";
         }
+        // Every second one may be killed from its first instruction on, before its launcher has reserved anything.
+        if (random_() % 2) job.answers_before_kill = random_() % (answers + 1);
         return text + "wait";
     }
 
     void begin() {
         Running job;
-        const std::string name = std::to_string(started_ % 3);
+        const std::string name = std::to_string(random_() % 3);
         const Words program{"bash", "-c", script(plain_jobs ? 2 : 1 + random_() % 3, job)};
         Words launch{kLaunch, "run", "--fake", gpu_}, environment = surroundings();
         const Words preloaded{"CUSLICE_FAKE=" + gpu_, "LD_PRELOAD=" + preload_list()};
@@ -281,7 +294,7 @@ class Storm {
             return words;
         };
         const Words wait{"--wait", "--limit", std::to_string(1 + random_() % 4) + "GiB"};
-        switch (plain_jobs ? 1 : random_() % 5) {
+        switch (plain_jobs ? 1 : started_ % 5) {
             case 0:
                 launch = with(with(launch, wait), {"--"});
                 break;
@@ -303,6 +316,11 @@ class Storm {
         job.leader = start(with(launch, program), plain(environment), books_.path() + "/errors");
         running_.push_back(std::move(job));
         started_++;
+    }
+    static std::size_t answers_of(const Running& job) {
+        std::ifstream log(job.answers);
+        return static_cast<std::size_t>(
+            std::count(std::istreambuf_iterator<char>(log), std::istreambuf_iterator<char>(), '\n'));
     }
     void kill(pid_t pid, bool leader) {
         if (::kill(pid, SIGKILL) != 0) return;
