@@ -6,6 +6,11 @@ target_compile_options(cuslice_flags INTERFACE -Wall -Wextra -Wshadow -Wpedantic
 if(CUSLICE_WERROR)
   target_compile_options(cuslice_flags INTERFACE -Werror)
 endif()
+# GCC 12 sees "text" + std::string overlap itself where it optimises fully: gcc.gnu.org/bugzilla/show_bug.cgi?id=105329.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12
+   AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13 AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  target_compile_options(cuslice_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+endif()
 if(CUSLICE_LOCK_ORDER)
   target_compile_definitions(cuslice_flags INTERFACE CUSLICE_CHECK_LOCK_ORDER)
 endif()
