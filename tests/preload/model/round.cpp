@@ -162,7 +162,10 @@ void Round::end_by_kill(Member& member) {
 }
 
 int Round::expect(Member& member, const std::string& line, const Codes& allowed, std::string* text) {
-    const Answer answer = member.worker->ask(line);
+    std::vector<pid_t> neighbours;
+    for (const Member& other : members_)
+        if (&other != &member && other.worker) neighbours.push_back(other.worker->host_pid());
+    const Answer answer = member.worker->ask(line, neighbours);
     if (text) *text = answer.text;
     return judge(member, line, answer, allowed);
 }

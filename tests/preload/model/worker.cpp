@@ -65,6 +65,9 @@ Busy::Busy(pid_t pid) : pid_(pid) {
 }
 
 void Busy::look() {
+    const auto moment = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count());
+    bool asleep = true;
     std::error_code gone;
     for (const auto& task : std::filesystem::directory_iterator(task_folder(pid_), gone)) {
         std::ifstream file(task.path() / "schedstat");
@@ -73,7 +76,12 @@ void Busy::look() {
             Thread& thread = threads_[std::stoi(task.path().filename())];
             thread.now = std::max(thread.now, ran + waited);  // a number may be given to another one
         }
+        char state = 0;
+        pid_t parent = 0;
+        if (stat_of(task.path().string(), state, parent)) asleep = asleep && state != 'R' && state != 'D';
     }
+    if (asleep && looked_ != 0) asleep_ += moment - looked_;
+    looked_ = moment;
 }
 
 std::uint64_t Busy::nanoseconds() const {
@@ -146,17 +154,21 @@ Answer Worker::receive(const std::function<void()>& look) {
     }
 }
 
-Answer Worker::ask(const std::string& line) {
-    Busy program(host_pid_), model(getpid());
+Answer Worker::ask(const std::string& line, const std::vector<pid_t>& neighbours) {
+    std::vector<Busy> busy{Busy(host_pid_), Busy(getpid())};
+    for (const pid_t neighbour : neighbours) busy.emplace_back(neighbour);
     const auto begun = Clock::now();
     send(line);
-    Answer answer = receive([&] { program.look(); });
+    Answer answer = receive([&] { busy.front().look(); });
     const auto wall =
         static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begun).count());
-    program.look();
-    model.look();
-    const std::uint64_t spent = program.nanoseconds() + model.nanoseconds();
-    answer.blocked_ms = wall > spent ? (wall - spent) / 1'000'000 : 0;
+    std::uint64_t spent = 0;
+    for (Busy& one : busy) {
+        one.look();
+        spent += one.nanoseconds();
+    }
+    const std::uint64_t blocked = wall > spent ? wall - spent : 0;
+    answer.blocked_ms = std::min(blocked, busy.front().asleep_nanoseconds()) / 1'000'000;
     return answer;
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "tests/preload/guest.h"
 
@@ -35,9 +36,11 @@ class Worker {
     void send(const std::string& line);
     /// Waits for the next line, and has a look now and then meanwhile; a Finding after kHang seconds.
     Answer receive(const std::function<void()>& look = {});
-    /// Both. The time blocked is the wall clock's less what the program's and the model's own threads have run and have
-    /// waited for a processor: so a machine that is busy with something else adds nothing to it.
-    Answer ask(const std::string& line);
+    /// Both. The time blocked is the wall clock's less what the threads of the program, of the model and of the
+    /// neighbours have run and have waited for a processor, and no more than the program was found asleep: so a machine
+    /// that is busy with something else adds nothing to it. A neighbour that waits for a processor may have what this
+    /// one waits for.
+    Answer ask(const std::string& line, const std::vector<pid_t>& neighbours = {});
 
     /// What it calls itself, which is what the books say of it, and what it is here.
     int own_pid() const { return own_pid_; }
@@ -73,12 +76,16 @@ class Busy {
     explicit Busy(pid_t pid);
     void look();
     std::uint64_t nanoseconds() const;
+    /// In how much of the time all of them slept, each as from the look before to the one that found them so. To wait
+    /// for a disk is not to sleep.
+    std::uint64_t asleep_nanoseconds() const { return asleep_; }
 
   private:
     struct Thread {
         std::uint64_t at_first = 0, now = 0;
     };
     pid_t pid_;
+    std::uint64_t looked_ = 0, asleep_ = 0;  // nanoseconds: when, and how long
     std::map<pid_t, Thread> threads_;
 };
 
