@@ -24,7 +24,7 @@ constexpr KeyTraits kKeys[] = {
      "memory; all; none"},
     {Key::split, "split", "CUSLICE_SPLIT", true, true, false, false, "PARTS", "none",
      "split a GPU into virtual GPUs: 4 (equal), 0=1GiB+rest, in an order 0=1GiB@1+2GiB@0, with a priority "
-     "0=1GiB:-1+rest"},
+     "0=1GiB:-1+rest, with the identity of a number 0=rest#3"},
     {Key::oversubscribe, "oversubscribe", "CUSLICE_OVERSUBSCRIBE", false, true, false, true, "yes|no", "no",
      "let the virtual GPUs' sizes add up to more than their GPU; every limit still holds"},
     {Key::group, "group", "CUSLICE_GROUP", false, true, false, false, "NAME", "none",

@@ -24,6 +24,7 @@ mkdir -p corpus/config corpus/ledger corpus/allocator
 printf '\x000.4,0=40%%' >corpus/config/fraction
 printf '\x064GiB,GPU-5f=2048MiB' >corpus/config/limit
 printf '\x300=1GiB@1+rest@0,GPU-7=512MiB@3' >corpus/config/split
+printf '\x300=1GiB#2@1+rest#63@0:0' >corpus/config/split_number
 printf '\x300=1GiB@1:-1+rest@0:0,1=1GiB+2GiB:-5+context' >corpus/config/split_priority
 printf '\x02oversubscribe = true\n[memory]\nsplit = 4\n[gpu.0]\nsplit = ["1GiB", "rest"]\n' >corpus/config/split_toml
 printf '\x052,GPU-5f1c0d10,1gpu, 0' >corpus/config/visible

@@ -75,7 +75,7 @@ GpuIdentity identity_of_part(const GpuIdentity& gpu, unsigned part) {
 }
 
 GpuIdentity identity_of_virtual(const VirtualPart& part, std::span<const GpuIdentity> gpus) {
-    return part.split ? identity_of_part(gpus[part.gpu], part.part) : gpus[part.gpu];
+    return part.split ? identity_of_part(gpus[part.gpu], part.number()) : gpus[part.gpu];
 }
 
 }  // namespace cuslice

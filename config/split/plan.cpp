@@ -116,6 +116,11 @@ bool split_by_size(const Task& task, WrittenSplit& written, ConfigError& error) 
     return true;
 }
 
+std::optional<std::uint8_t> number_of(const WrittenPart& part) {
+    if (part.number == kNoNumber) return std::nullopt;
+    return static_cast<std::uint8_t>(part.number);
+}
+
 bool add_parts(const Task& task, const WrittenSplit& written, Ordered& ordered, ConfigError& error) {
     for (std::size_t i = 0; i < written.count; ++i) {
         const VirtualPart part{task.place,
@@ -124,7 +129,8 @@ bool add_parts(const Task& task, const WrittenSplit& written, Ordered& ordered, 
                                true,
                                written.parts[i].bytes,
                                written.plus_context || task.slice.plus_context,
-                               written.parts[i].priority};
+                               written.parts[i].priority,
+                               number_of(written.parts[i])};
         const unsigned place = written.parts[i].place;
         if (ordered.add(part, place)) continue;
         Reason why;

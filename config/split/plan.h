@@ -22,6 +22,10 @@ struct VirtualPart {
     std::uint64_t bytes = 0;           // of a part: its limit
     bool plus_context = false;         // of a part: its share of the context comes on top of that
     std::optional<int> priority = {};  // of a part: of streams that the program gives none
+    // Of a part: what its identity is made of, where another is written than `part`.
+    std::optional<std::uint8_t> written_number = {};
+
+    unsigned number() const { return written_number ? *written_number : part; }
 };
 
 /// The virtual GPUs of a process, in the order in which the program counts them.

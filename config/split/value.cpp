@@ -53,10 +53,18 @@ bool read_place(std::string_view text, unsigned& place, Reason& why) {
     return place <= kMaxPlace || refuse("a place is a number up to 9999", why);
 }
 
+bool read_number(std::string_view text, unsigned& number, Reason& why) {
+    constexpr auto kLast = static_cast<unsigned>(kMaxParts) - 1;
+    number = all_digits(text) ? count_of(text, kLast) : kNoNumber;
+    return number <= kLast ||
+           refuse("a number from 0 to 63 is needed after the #, of which the part's identity is made, as rest#3", why);
+}
+
 bool read_priority(std::string_view text, std::optional<int>& priority, Reason& why) {
     const bool urgent = starts_with(text, "-");
     const std::string_view digits = slice(text, urgent ? 1 : 0);
     if (text.find('@') != text.npos) return refuse("a part's place comes before its priority, as 1GiB@1:-1", why);
+    if (text.find('#') != text.npos) return refuse("a part's number comes before its priority, as 1GiB#2:-1", why);
     if (!all_digits(digits))
         return refuse("a whole number is needed after the colon, the priority of the part's streams, as 1GiB:-1+rest",
                       why);
@@ -71,8 +79,13 @@ bool read_part(std::string_view text, WrittenPart& part, Reason& why) {
     if (colon != text.npos && !read_priority(slice(text, colon + 1), part.priority, why)) return false;
     text = slice(text, 0, colon);
     const std::size_t at = text.find('@');
+    if (at != text.npos && text.find('#', at) != text.npos)
+        return refuse("a part's number comes before its place, as 1GiB#2@1", why);
     if (at != text.npos && !read_place(slice(text, at + 1), part.place, why)) return false;
-    const std::string_view size = slice(text, 0, at);
+    const std::string_view numbered = slice(text, 0, at);
+    const std::size_t mark = numbered.find('#');
+    if (mark != numbered.npos && !read_number(slice(numbered, mark + 1), part.number, why)) return false;
+    const std::string_view size = slice(numbered, 0, mark);
     part.rest = size == kRest;
     if (part.rest) return true;
     if (size.empty()) return refuse("an empty part: a size is needed on both sides of a plus, as 1GiB+rest", why);
@@ -90,6 +103,13 @@ bool read_part(std::string_view text, WrittenPart& part, Reason& why) {
     return false;
 }
 
+// Of all that are written before it.
+bool has_number(const WrittenSplit& written, unsigned number) {
+    for (std::size_t i = 0; i < written.count; ++i)
+        if (written.parts[i].number == number) return true;
+    return false;
+}
+
 bool read_sizes(std::string_view text, WrittenSplit& written, Reason& why) {
     for (bool more = true; more;) {
         const std::size_t plus = text.find('+');
@@ -99,12 +119,26 @@ bool read_sizes(std::string_view text, WrittenSplit& written, Reason& why) {
         if (part.rest && written.has_rest())
             return refuse("rest is there twice: one part can have what the others leave", why);
         if (written.count == kMaxParts) return refuse("more than 64 parts", why);
+        if (part.number != kNoNumber && has_number(written, part.number))
+            return refuse("two parts have the same number, and would have the same identity", why);
         written.parts[written.count++] = part;
+        if ((part.number == kNoNumber) != (written.parts[0].number == kNoNumber))
+            return refuse("either each part has a number of its own, as in 1GiB#2+2GiB#5, or none has", why);
         if ((part.place == kNoPlace) != (written.parts[0].place == kNoPlace))
             return refuse("either each part has a place in the order, as in 1GiB@1+2GiB@0, or none has", why);
         text = more ? slice(text, plus + 1) : std::string_view();
     }
     return true;
+}
+
+// What sizes may have behind them.
+bool refuse_behind_equal(char mark, Reason& why) {
+    if (mark == '#')
+        return refuse("equal parts are numbered as they come; sizes may have numbers, as 1GiB#2+2GiB#5", why);
+    return refuse(mark == '@'
+                      ? "equal parts have no places in an order: they are all alike; sizes have, as 1GiB@1+2GiB@0"
+                      : "equal parts have no priorities: they are all alike; sizes have, as 1GiB:-1+2GiB:0",
+                  why);
 }
 
 }  // namespace
@@ -115,12 +149,9 @@ bool read_split(std::string_view text, WrittenSplit& written, Reason& why) {
     written.plus_context = has_plus_context(text);
     text = without_plus_context(text);
     if (all_digits(text)) return read_equal(text, written.equal, why);
-    const std::size_t mark = text.find_first_of("@:");
+    const std::size_t mark = text.find_first_of("#@:");
     if (text.find('+') == text.npos && mark != text.npos && all_digits(slice(text, 0, mark)))
-        return refuse(text[mark] == '@'
-                          ? "equal parts have no places in an order: they are all alike; sizes have, as 1GiB@1+2GiB@0"
-                          : "equal parts have no priorities: they are all alike; sizes have, as 1GiB:-1+2GiB:0",
-                      why);
+        return refuse_behind_equal(text[mark], why);
     return read_sizes(text, written, why);
 }
 

@@ -18,6 +18,9 @@ inline constexpr std::uint64_t kMinPart = 64ull << 20;  // bytes
 /// A part without a place in the order, which comes after all that have one.
 inline constexpr unsigned kNoPlace = ~0u;
 
+/// A part without a number of its own, whose identity is made of where it stands among those that are written.
+inline constexpr unsigned kNoNumber = ~0u;
+
 /// A stream priority is from -32 to 32 as far as is known without a GPU. NVIDIA's have 0 down to -1, -2 or -5, and say
 /// which (cuCtxGetStreamPriorityRange).
 inline constexpr unsigned kFarthestPriority = 32;
@@ -27,6 +30,7 @@ struct WrittenPart {
     /// Of the rest: 0, until its GPU is known.
     std::uint64_t bytes = 0;
     unsigned place = kNoPlace;
+    unsigned number = kNoNumber;
     bool rest = false;
     /// Of its streams, as CUDA has it: lower is more urgent. None: they have what the driver gives them.
     std::optional<int> priority;
@@ -50,8 +54,9 @@ struct WrittenSplit {
 };
 
 /// Reads a value of `split`: a number of equal parts (4; 1 leaves the GPU whole), or sizes with a plus between them,
-/// one of which may be the rest (1GiB+2GiB, 1GiB+rest). All sizes, or none, may have a place in the order of all the
-/// program's GPUs behind them (1GiB@1+2GiB@0), and any of them a stream priority behind that (1GiB@1:-1+2GiB@0, or
+/// one of which may be the rest (1GiB+2GiB, 1GiB+rest). All sizes, or none, may have the number of which their identity
+/// is made behind them (1GiB#2+2GiB#5), each another; then all, or none, a place in the order of all the program's GPUs
+/// (1GiB@1+2GiB@0, 1GiB#2@1+2GiB#5@0), and any of them a stream priority behind that (1GiB@1:-1+2GiB@0, or
 /// 1GiB:-1+2GiB). "+context" after the last one (plus_context.h) holds for all. Pure.
 bool read_split(std::string_view text, WrittenSplit& written, Reason& why);
 

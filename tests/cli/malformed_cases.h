@@ -44,6 +44,8 @@ struct Malformed {
 #define PART_FRACTION \
     "is a fraction: a part is a size, as 1GiB, or the rest; a number alone, as 4, is so many equal parts"
 #define ALL_OR_NONE "either each part has a place in the order, as in 1GiB@1+2GiB@0, or none has"
+#define ALL_NUMBERED "either each part has a number of its own, as in 1GiB#2+2GiB#5, or none has"
+#define NO_NUMBER "a number from 0 to 63 is needed after the #, of which the part's identity is made, as rest#3"
 #define NO_PLACE "a number is needed after the @, the part's place in the order, as 1GiB@1+2GiB@0"
 #define NO_PRIORITY "a whole number is needed after the colon, the priority of the part's streams, as 1GiB:-1+rest"
 #define FAR_PRIORITY "a priority is a whole number from -32 to 32; GPUs have 0 down to -5, or less of that"
@@ -190,6 +192,21 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--split=0=1GiB@-1", "--split: 0=1GiB@-1: " NO_PLACE},
     {Where::option, "--split=0=1GiB@1@2", "--split: 0=1GiB@1@2: " NO_PLACE},
     {Where::option, "--split=0=1GiB@10000", "--split: 0=1GiB@10000: a place is a number up to 9999"},
+    {Where::option, "--split=0=4#2",
+     "--split: 0=4#2: equal parts are numbered as they come; sizes may have numbers, as 1GiB#2+2GiB#5"},
+    {Where::option, "--split=0=1GiB#", "--split: 0=1GiB#: " NO_NUMBER},
+    {Where::option, "--split=0=rest#64", "--split: 0=rest#64: " NO_NUMBER},
+    {Where::option, "--split=0=rest#4294967296", "--split: 0=rest#4294967296: " NO_NUMBER},
+    {Where::option, "--split=0=1GiB#-1", "--split: 0=1GiB#-1: " NO_NUMBER},
+    {Where::option, "--split=0=1GiB#1#2", "--split: 0=1GiB#1#2: " NO_NUMBER},
+    {Where::option, "--split=#1+1GiB", "--split: #1+1GiB: " EMPTY_PART},
+    {Where::option, "--split=0=1GiB#1+2GiB", "--split: 0=1GiB#1+2GiB: " ALL_NUMBERED},
+    {Where::option, "--split=0=1GiB+2GiB#1", "--split: 0=1GiB+2GiB#1: " ALL_NUMBERED},
+    {Where::option, "--split=0=1GiB#1+2GiB#01",
+     "--split: 0=1GiB#1+2GiB#01: two parts have the same number, and would have the same identity"},
+    {Where::option, "--split=0=1GiB@1#2", "--split: 0=1GiB@1#2: a part's number comes before its place, as 1GiB#2@1"},
+    {Where::option, "--split=0=1GiB:-1#2",
+     "--split: 0=1GiB:-1#2: a part's number comes before its priority, as 1GiB#2:-1"},
     {Where::option, "--split=0=4:-1",
      "--split: 0=4:-1: equal parts have no priorities: they are all alike; sizes have, as 1GiB:-1+2GiB:0"},
     {Where::option, "--split=0=1GiB:", "--split: 0=1GiB:: " NO_PRIORITY},

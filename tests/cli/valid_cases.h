@@ -51,6 +51,7 @@ inline constexpr Valid kValid[] = {
      .gpu = 1,
      .text = "1GiB@1+2.5GiB@0",
      .origin = "CUSLICE_SPLIT"},
+    {.options = "--split=0=1GiB#4@1:-1+2GiB#6@0", .ask = "split", .text = "1GiB#4@1:-1+2GiB#6@0", .origin = "--split"},
     {.options = "--split=0=1GiB@1:-1+2GiB@0", .ask = "split", .text = "1GiB@1:-1+2GiB@0", .origin = "--split"},
     {.config_file = "[gpu.0]\nsplit = [\"1GiB:-1\", \"rest\"]\n",
      .ask = "split",

@@ -101,6 +101,22 @@ TEST_CASE("any part may have a stream priority behind its size or its place, and
     CHECK(plan({.split = "0001:81:00.0=1GiB:-1"}) == "0, 1, 2a 1024:-1");
 }
 
+TEST_CASE("a part's identity is made of the number that is written behind its size, whatever its place") {
+    const auto uuids = [](const char* split) {
+        VirtualParts parts;
+        ConfigError error;
+        REQUIRE(plan_split(*settings_of({.split = split}), kGpus, kTotals, parts, error));
+        Texts texts;
+        for (const VirtualPart& part : parts.view()) texts.emplace_back(identity_of_virtual(part, kGpus).uuid);
+        return texts;
+    };
+    const std::string whole = kGpus[2].uuid;
+    CHECK(uuids("0=1GiB#2+rest#5,1=rest#63") == Texts{uuid_of(0, 2), uuid_of(0, 5), uuid_of(1, 63), whole});
+    CHECK(uuids("0=1GiB#2@1+rest#0@0,1=4GiB#00@2") == Texts{uuid_of(0, 0), uuid_of(0, 2), uuid_of(1, 0), whole});
+    CHECK(uuids("0=1GiB+rest,1=rest") == Texts{uuid_of(0, 0), uuid_of(0, 1), uuid_of(1, 0), whole});
+    CHECK(plan({.split = "0=1GiB#7:-1+2GiB#3+context"}) == "0a 1024+:-1, 0b 2048+, 1, 2");
+}
+
 TEST_CASE("parts that are more than the slice are refused, with what would be right") {
     CHECK(plan({.split = "0=1GiB+2049MiB"}) ==
           "cuslice: --split: 0=1GiB+2049MiB: 3073.0 MiB are more than the 3072.0 MiB of GPU 0; --split 0=2 gives equal "

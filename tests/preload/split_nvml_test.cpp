@@ -94,6 +94,27 @@ TEST_CASE("NVML asked after CUDA has started, or by a program that CUDA never st
     }
 }
 
+TEST_CASE("a part that is written with a number is that part to CUDA and NVML, alone and beside others") {
+    SplitScene s;
+    REQUIRE(s.guest->code("init") == 0);
+    const auto is_part = [&](Guest& guest, unsigned index, unsigned number) {
+        CHECK(guest.ask(of("uuid", index)) == s.guest->ask(of("uuid", number)));
+        CHECK(guest.ask(of("pci", index)) == s.guest->ask(of("pci", number)));
+        CHECK(guest.ask(of("nvmluuid", index)) == s.guest->ask(of("nvmluuid", number)));
+        CHECK(guest.ask(of("nvmlpci", index)) == s.guest->ask(of("nvmlpci", number)));
+    };
+    Guest alone(Guest::route("linked"), sliced(s.fake, s.books.path(), {"CUSLICE_SPLIT=0=rest#2"}));
+    REQUIRE(alone.ask("nvml") == kOk);
+    REQUIRE(alone.code("init") == 0);
+    CHECK(alone.number("count") == 2);
+    is_part(alone, 0, 2);
+    Guest pair(Guest::route("linked"), sliced(s.fake, s.books.path(), {"CUSLICE_SPLIT=0=1GiB#1@5+rest#0@6"}));
+    REQUIRE(pair.ask("nvml") == kOk);
+    REQUIRE(pair.code("init") == 0);
+    is_part(pair, 0, 1);
+    is_part(pair, 1, 0);
+}
+
 TEST_CASE("CUDA and NVML count parts in one order, whichever GPU CUDA would put first") {
     const Folder books;
     // Without CUDA_DEVICE_ORDER the faster GPU is CUDA's first.

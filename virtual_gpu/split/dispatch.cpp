@@ -64,7 +64,7 @@ void open_split(std::span<const GpuIdentity> physical, const VirtualParts& parts
     for (const VirtualPart& part : parts.view()) {
         const GpuIdentity& gpu = physical[part.gpu];
         virtual_contexts().primary(split().count()).device = split().count();
-        split().add({part.gpu, part, part.split ? identity_of_part(gpu, part.part) : gpu});
+        split().add({part.gpu, part, part.split ? identity_of_part(gpu, part.number()) : gpu});
     }
     split().open();
 }

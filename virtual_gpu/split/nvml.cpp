@@ -62,7 +62,7 @@ void VirtualNvml::open(const ProgramGpus& gpus, const VirtualParts& parts) {
         device.part = part;
         device.total = gpus.totals[part.gpu];
         device.gpu = &gpu;
-        device.identity = part.split ? identity_of_part(gpu, part.part) : gpu;
+        device.identity = part.split ? identity_of_part(gpu, part.number()) : gpu;
     }
     __atomic_store_n(&open_, true, __ATOMIC_RELEASE);
 }
