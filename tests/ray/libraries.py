@@ -9,6 +9,8 @@ import json
 import sys
 import tempfile
 
+from cluster import PATIENCE
+
 import ray
 from ray import serve
 from ray.train import RunConfig, ScalingConfig
@@ -65,7 +67,7 @@ def served():
     handle = serve.run(Replica.bind())
     replicas = {}
     while len(replicas) < 2:
-        pid, taken = handle.remote().result(timeout_s=60)
+        pid, taken = handle.remote().result(timeout_s=PATIENCE)
         replicas[pid] = taken
     serve.shutdown()
     return list(replicas.values())
