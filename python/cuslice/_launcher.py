@@ -61,15 +61,31 @@ def launcher() -> str:
     return path
 
 
-def fake_tool(name: str) -> str:
-    """The path of a program in the fake GPU's folder, lib/cuslice/fake."""
+def _installed(name: str, mode: int) -> str:
+    """The path of a file in lib/cuslice, the launcher's; "" if it can't be used in this way."""
     found = launcher()
     for path in (found, os.path.realpath(found)):
         for libraries in ("lib", "lib64"):
-            tool = os.path.join(os.path.dirname(os.path.dirname(path)), libraries, "cuslice", "fake", name)
-            if os.access(tool, os.X_OK):
-                return tool
-    raise LauncherNotFoundError(2, "the installation has no fake GPU", name)
+            file = os.path.join(os.path.dirname(os.path.dirname(path)), libraries, "cuslice", name)
+            if os.access(file, mode):
+                return file
+    return ""
+
+
+def fake_tool(name: str) -> str:
+    """The path of a program in the fake GPU's folder, lib/cuslice/fake."""
+    tool = _installed(os.path.join("fake", name), os.X_OK)
+    if not tool:
+        raise LauncherNotFoundError(2, "the installation has no fake GPU", name)
+    return tool
+
+
+def runtime_shim() -> str:
+    """The path of the library that programs on the CUDA runtime need besides where a GPU is split."""
+    library = _installed("libcuslice-runtime.so", os.R_OK)
+    if not library:
+        raise LauncherNotFoundError(2, "this installation is not whole", "libcuslice-runtime.so")
+    return library
 
 
 def ask(words: Sequence[str], environment: Optional[Mapping[str, str]] = None, tool: str = "") -> Any:

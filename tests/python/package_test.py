@@ -231,6 +231,54 @@ print(json.dumps([records, os.path.exists(log.path)]))
         cuslice.run("true", fake="1xt4", fake_machine="new")
         self.assertFalse(os.path.exists(folder))
 
+    def test_numbers_are_free_on_all_gpus_and_come_back_when_their_process_is_killed(self):
+        from cuslice._numbers import COUNT, GpuNumbers
+
+        def another(*gpus, until=0):
+            """A process that has a number, and all that are below `until`."""
+            code = (
+                f"from cuslice._numbers import GpuNumbers; numbers = GpuNumbers({self.folder!r})\n"
+                f"print(numbers.take({gpus!r}), flush=True)\n"
+                f"for number in range({until}): numbers._lock(number)\n"
+                "print(flush=True); sys.stdin.read()"
+            )
+            process = subprocess.Popen([sys.executable, "-c", START + code], stdin=-1, stdout=-1, text=True)
+            self.addCleanup(lambda: (process.kill(), process.communicate()))
+            number = int(process.stdout.readline())
+            process.stdout.readline()
+            return process, number
+
+        first, number = another("0")
+        self.assertEqual(number, 0)
+        self.assertEqual(another("1", "0")[1], 1)
+        numbers = GpuNumbers(self.folder)
+        self.assertEqual(numbers.take(["1"]), 0)
+        self.assertEqual(numbers.take(["0"]), 2)  # and gives 0 of the other one back
+        self.assertEqual(another("1")[1], 0)
+        first.kill()
+        first.wait()
+        self.assertEqual(numbers.take(["0"]), 0)
+        numbers.give_back()
+        self.assertEqual(another("0", "1")[1], 2)
+        another("2", until=COUNT - 1)
+        self.assertEqual(numbers.take(["3", "2"]), COUNT - 1)
+        another("4", until=COUNT)
+        with self.assertRaisesRegex(RuntimeError, "64 virtual GPUs of this user are in use on GPU 3,4 already"):
+            numbers.take(["3", "4"])
+
+    def test_a_folder_of_numbers_that_others_could_write_is_not_used(self):
+        from cuslice._numbers import GpuNumbers
+
+        path = os.path.join(self.folder, f"cuslice-numbers-{os.geteuid()}")
+        os.symlink(self.folder, path)
+        with self.assertRaisesRegex(RuntimeError, "not a folder of this user's alone"):
+            GpuNumbers(self.folder).take(["0"])
+        os.remove(path)
+        os.mkdir(path)
+        os.chmod(path, 0o770)
+        with self.assertRaisesRegex(RuntimeError, "not a folder of this user's alone"):
+            GpuNumbers(self.folder).take(["0"])
+
     def test_the_package_is_written_for_python_3_8(self):
         for path in sorted((SOURCE / "python").rglob("*.py")):
             ast.parse(path.read_text(), str(path), feature_version=(3, 8))

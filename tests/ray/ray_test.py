@@ -52,9 +52,45 @@ def filled():
     return taken, answer, gpu, ray.get_runtime_context().get_node_id(), os.getpid()
 
 
+def seen():
+    """What CUDA, the runtime and NVML say of the worker's GPU: how many there are, its UUID, PCI id and memory."""
+    import ctypes
+    import os
+
+    def ask(function, *arguments):
+        answer = function(*arguments)
+        assert answer == 0, (function.__name__, answer)
+
+    cuda, runtime, nvml = (ctypes.CDLL(name) for name in ("libcuda.so.1", "libcudart.so.12", "libnvidia-ml.so.1"))
+    count, total, used = ctypes.c_int(), ctypes.c_size_t(), (ctypes.c_uint64 * 3)()
+    uuid, text, properties = (ctypes.create_string_buffer(bytes) for bytes in (16, 96, 4096))
+    ask(cuda.cuInit, 0)
+    ask(cuda.cuDeviceGetCount, ctypes.byref(count))
+    ask(cuda.cuDeviceGetUuid, uuid, 0)
+    ask(cuda.cuDeviceTotalMem_v2, ctypes.byref(total), 0)
+    answers = {"pid": os.getpid(), "count": count.value, "uuid": uuid.raw.hex(), "total": total.value}
+    ask(cuda.cuDeviceGetPCIBusId, text, 96, 0)
+    answers["pci"] = text.value.decode()
+    # cudaDeviceProp begins with the name, the UUID, the LUID and its mask, and the memory.
+    ask(runtime.cudaGetDeviceCount, ctypes.byref(count))
+    ask(runtime.cudaGetDeviceProperties_v2, properties, 0)
+    answers["runtime"] = count.value, properties.raw[256:272].hex(), int.from_bytes(properties.raw[288:296], "little")
+    handle = ctypes.c_void_p()
+    ask(nvml.nvmlInit_v2)
+    # NVML knows nothing of CUDA_VISIBLE_DEVICES.
+    ask(nvml.nvmlDeviceGetHandleByIndex_v2, int(os.environ["CUDA_VISIBLE_DEVICES"]), ctypes.byref(handle))
+    ask(nvml.nvmlDeviceGetUUID, handle, text, 96)
+    ask(nvml.nvmlDeviceGetMemoryInfo, handle, used)
+    answers["nvml"] = text.value.decode()[4:].replace("-", ""), used[0]
+    return answers
+
+
 class Filler:
     def fill(self):
         return filled()
+
+    def see(self):
+        return seen()
 
     def pid(self):
         return os.getpid()
@@ -150,15 +186,73 @@ class Slices(unittest.TestCase):
         task = ray.remote(num_gpus=0.5, runtime_env=env)(filled)
         self.is_share(self.take(task.remote()), 2048 / TOTAL)
 
-    def test_a_bundle_of_a_placement_group(self):
+    def bundle(self, **resources):
+        """A strategy that places tasks and actors in one bundle of a group: on one GPU, if it has no more."""
         from ray.util.placement_group import placement_group, remove_placement_group
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-        group = placement_group([{"CPU": 1, "GPU": 0.5}])
-        strategy = PlacementGroupSchedulingStrategy(group, 0)
+        group = placement_group([resources])
+        self.addCleanup(remove_placement_group, group)
+        return PlacementGroupSchedulingStrategy(group, 0)
+
+    def test_a_bundle_of_a_placement_group(self):
+        strategy = self.bundle(CPU=1, GPU=0.5)
         task = ray.remote(num_gpus=0.5, runtime_env=cr.runtime_env(), scheduling_strategy=strategy)(filled)
         self.is_share(self.take(task.remote()), 0.5)
-        remove_placement_group(group)
+
+    def is_one_gpu(self, saw, total):
+        """Alone, of this size in MiB, and the same to all three libraries."""
+        self.assertEqual((saw["count"], saw["total"]), (1, total * (1 << 20)))
+        self.assertEqual(saw["runtime"], (1, saw["uuid"], saw["total"]))
+        self.assertEqual(saw["nvml"], (saw["uuid"], saw["total"]))
+
+    def test_each_of_four_quarters_of_a_gpu_is_a_virtual_gpu_of_its_own(self):
+        strategy = self.bundle(GPU=1)
+
+        def actor(**settings):
+            env = cr.runtime_env(**settings)
+            kind = ray.remote(num_gpus=0.25, num_cpus=0, runtime_env=env, scheduling_strategy=strategy)(Filler)
+            return kind.remote()
+
+        # Without it, workers have their quarters of one and the same GPU.
+        plain = self.take([one.see.remote() for one in [actor(), actor()]])
+        for saw in plain:
+            self.is_one_gpu(saw, QUARTER)
+        self.assertEqual(plain[0]["uuid"], plain[1]["uuid"])
+        self.ended([one["pid"] for one in plain])
+
+        actors = [actor(virtual_gpu=True) for _ in range(4)]
+        saw = self.take([one.see.remote() for one in actors])
+        for one in saw:
+            self.is_one_gpu(one, QUARTER)
+        for key in ("uuid", "pci"):
+            self.assertEqual(len({plain[0][key], *(one[key] for one in saw)}), 5)
+        answers = self.take([one.fill.remote() for one in actors])
+        for answer in answers:
+            self.is_share(answer)
+        # What was a killed one's is to be had again.
+        os.kill(answers[2][4], signal.SIGKILL)
+        self.ended([answers[2][4]])
+        actors[2] = actor(virtual_gpu=True)
+        again = self.take(actors[2].see.remote())
+        for key in ("uuid", "pci"):
+            self.assertEqual(again[key], saw[2][key])
+        self.is_share(self.take(actors[2].fill.remote()))
+
+    def test_a_limit_can_be_a_virtual_gpu_and_a_whole_gpu_stays_itself(self):
+        def both():
+            return seen(), filled()
+
+        def ask(num_gpus, **settings):
+            self.empty()  # the worker before it may be ending
+            return self.take(ray.remote(num_gpus=num_gpus, runtime_env=cr.runtime_env(**settings))(both).remote())
+
+        whole, _ = ask(1)
+        self.assertEqual(ask(1, virtual_gpu=True)[0]["uuid"], whole["uuid"])
+        saw, taken = ask(1, limit="2GiB", virtual_gpu=True)
+        self.is_one_gpu(saw, 2048)
+        self.assertNotEqual(saw["uuid"], whole["uuid"])
+        self.is_share(taken, 2048 / TOTAL)
 
     def test_without_num_gpus_there_is_no_gpu_and_a_whole_one_is_whole(self):
         env = cr.runtime_env()
@@ -212,6 +306,7 @@ class Slices(unittest.TestCase):
         for wrong, said in (
             ({"fraction": 0.5, "limit": "1GiB"}, "say the same"),
             ({"limit": True}, "a size is"),
+            ({"virtual_gpu": 4}, "True or False is expected"),
             ({"split": 2}, "split: no such key"),
             ("4GiB", "a dictionary is expected"),
         ):
