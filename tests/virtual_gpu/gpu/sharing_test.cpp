@@ -20,11 +20,11 @@ struct Sharing {
     bool join(std::uint64_t job_limit, std::uint64_t group_limit = ledger::kNoLimitBytes, SharedBudget* outer = nullptr,
               std::uint64_t rule_limit = ledger::kNoLimitBytes) {
         const GpuSharing::Slice slice{kUuid, kCapacity, job_limit, group_limit, rule_limit};
-        const auto nothing = [](void* self) -> std::uint64_t {
-            static_cast<Sharing*>(self)->asked++;
-            return 0;
+        const auto in_use = [](void* self) -> std::uint64_t {
+            Sharing& it = *static_cast<Sharing*>(self);
+            return it.asked++ < it.unsettled ? it.outside : 0;
         };
-        return sharing->join(plan, slice, outer, nothing, this, refusal.get());
+        return sharing->join(plan, slice, outer, in_use, this, refusal.get());
     }
     std::uint64_t used() {
         auto watched = std::make_unique<ledger::Watched>();
@@ -35,6 +35,9 @@ struct Sharing {
     std::unique_ptr<GpuSharing> sharing = std::make_unique<GpuSharing>();
     std::unique_ptr<Refusal> refusal = std::make_unique<Refusal>();
     unsigned asked = 0;
+    // What the first so many looks find in use, which nobody of the ledger has been charged for.
+    unsigned unsettled = 0;
+    std::uint64_t outside = 0;  // bytes
 };
 
 }  // namespace
@@ -114,6 +117,38 @@ TEST_CASE("a slice that others stand in the way of is refused, nothing is joined
     CHECK(late.join(8 * kGiB));
     CHECK(late.sharing->joined());
     CHECK(late.sharing->budget().room() == 8 * kGiB);
+}
+
+TEST_CASE("a context that another job is making doesn't stand in the way of a slice that fits beside the job's") {
+    const LedgerFolder folder;
+    Child other(member(folder, 12 * kGiB, 12 * kGiB));
+    REQUIRE(other.ask('j') == 'y');
+    // Nobody looks twice at what the jobs can't have, or at a slice that wouldn't fit anyway.
+    const auto refused_at_once = [&](std::uint64_t outside, std::uint64_t bytes) {
+        Sharing refused(folder);
+        refused.plan.jobs[refused.plan.job_count++].assign("another");
+        refused.outside = outside;
+        refused.unsettled = ~0u;
+        CHECK_FALSE(refused.join(bytes));
+        CHECK(refused.asked == 1);
+    };
+    refused_at_once(12 * kGiB + 1, kGiB);
+    refused_at_once(kGiB, 4 * kGiB + 1);
+    // What stays is somebody's, and stands in the way.
+    Sharing stays(folder);
+    stays.plan.jobs[stays.plan.job_count++].assign("another");
+    stays.outside = kGiB;
+    stays.unsettled = ~0u;
+    CHECK_FALSE(stays.join(4 * kGiB));
+    CHECK(stays.asked > 1);
+    CHECK(stays.refusal->available == 3 * kGiB);
+    Sharing late(folder);
+    late.plan.jobs[late.plan.job_count++].assign("job");
+    late.outside = kGiB;
+    // It is charged, or given up, while this one looks again.
+    late.unsettled = 3;
+    CHECK(late.join(4 * kGiB));
+    CHECK(late.asked == 4);
 }
 
 TEST_CASE("what a part is charged is charged to the whole GPU it lies in") {
