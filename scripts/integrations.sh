@@ -5,6 +5,7 @@
 #   scripts/integrations.sh ray             the tests of tests/ray on a cluster of Ray (750 MB of disk; some two minutes)
 #   scripts/integrations.sh ray Slices.test_a_bundle_of_a_placement_group    one of them
 #   scripts/integrations.sh ray-start       how long 100 tasks and 100 actors take to start, with cuslice and without
+#   scripts/integrations.sh ray-start 10            the same with 10 of each
 #
 #   INTEGRATIONS_PRESET=dev scripts/integrations.sh ray    another build than release
 set -euo pipefail
