@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Tries cuslice under schedulers from the Python index, on this machine's fake GPUs. Needs no GPU, and the network only the
-# first time, to install each into build/integrations/<name>.
+# Tries cuslice under schedulers, on this machine's fake GPUs. Needs no GPU, and the network only the first time: Ray
+# comes from the Python index into build/integrations/ray, Slurm from Debian (scripts/setup.sh slurm). Slurm needs root.
 #
-#   scripts/integrations.sh ray             the tests of tests/ray on a cluster of Ray (750 MB of disk; some two minutes)
+#   scripts/integrations.sh ray             the tests of tests/ray, on a cluster of Ray (750 MB of disk; two minutes)
 #   scripts/integrations.sh ray Slices.test_a_bundle_of_a_placement_group    one of them
 #   scripts/integrations.sh ray-start       how long 100 tasks and 100 actors take to start, with cuslice and without
 #   scripts/integrations.sh ray-start 10            the same with 10 of each
+#   scripts/integrations.sh slurm           the tests of tests/slurm on a cluster of Slurm; further words as above
+#   scripts/integrations.sh slurm-start     how long 100 jobs take to start, with the plugin and without; or so many
 #
 #   INTEGRATIONS_PRESET=dev scripts/integrations.sh ray    another build than release
 set -euo pipefail
@@ -16,12 +18,23 @@ name=${1:-ray}
 case $name in
     ray) program=tests/ray/ray_test.py ;;
     ray-start) program=tests/ray/start_times.py ;;
+    slurm) program=tests/slurm/slurm_test.py ;;
+    slurm-start) program=tests/slurm/start_times.py ;;
     *)
-        echo "integrations: there is no $name here; it is one of: ray ray-start" >&2
+        echo "integrations: there is no $name here; it is one of: ray ray-start slurm slurm-start" >&2
         exit 64
         ;;
 esac
 preset=${INTEGRATIONS_PRESET:-release}
+if [[ $name == slurm* ]]; then
+    scripts/setup.sh slurm >&2
+    build=$PWD/build/$preset
+    # A build that was configured before Slurm's headers were there looks for them again.
+    grep -q cuslice_slurm "$build/build.ninja" 2>/dev/null || rm -f "$build/build.ninja"
+    scripts/build.sh "$preset" product cuslice_slurm guest_linked >&2
+    plugin=$build/lib/cuslice/slurm/cuslice.so guest=$build/tests/preload/guest/guest_linked
+    exec python3 "$program" "$build" "$plugin" "$guest" "${@:2}"
+fi
 scripts/build.sh "$preset" product >&2
 folder=build/integrations/ray
 if [ "$(cat "$folder/installed" 2>/dev/null)" != "$want" ]; then

@@ -17,7 +17,6 @@ finds one ready.
 
 import os
 import pathlib
-import statistics
 import sys
 import time
 
@@ -27,13 +26,13 @@ SOURCE, BIN = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 COUNT = int(sys.argv[3]) if len(sys.argv) > 3 else 100
 UNCOUNTED = 2  # rounds in which the runtime_envs are made
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(SOURCE / "python")]
+sys.path[:0] = [str(SOURCE / "python"), str(SOURCE / "tests/python")]
+from percentiles import percentiles  # noqa: E402
 
 
 def show(times):
     for (kind, way), taken in sorted(times.items()):
-        cuts = statistics.quantiles(taken, n=100, method="inclusive")
-        print(f"{kind:5}  {way:11}  {len(taken)}: p50 {cuts[49] * 1000:.0f} ms, p99 {cuts[98] * 1000:.0f} ms", flush=True)
+        print(f"{kind:5}  {way:11}  {percentiles(taken)}", flush=True)
 
 
 def main():

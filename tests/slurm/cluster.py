@@ -1,4 +1,4 @@
-"""A Slurm of two nodes on this machine, for slurm_test.py and storm.py, whose arguments begin with BUILD PLUGIN GUEST.
+"""A Slurm of two nodes on this machine, for the programs beside this file, whose arguments begin with BUILD PLUGIN GUEST.
 
 Debian's slurmctld, two slurmd and munged run in mount, pid, network, IPC and UTS namespaces of their own, as root, with
 all their files in a temporary folder; nothing of the machine's own Slurm is read or written. Each node has a /dev/shm of

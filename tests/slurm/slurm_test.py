@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Jobs in slices, under a Slurm of two nodes on this machine:  slurm_test.py BUILD PLUGIN GUEST [test... | start-times]
+"""Jobs in slices, under a Slurm of two nodes on this machine:  slurm_test.py BUILD PLUGIN GUEST [test...]
 
 cluster.py has the Slurm, and says where the tests are skipped.
 """
@@ -8,7 +8,6 @@ import pathlib
 import re
 import subprocess
 import sys
-import time
 import unittest
 
 from cluster import BUILD, GPU, GUEST, INSIDE, MEMORY, MIB, PATIENCE, SOURCE, Cluster, Job, outside
@@ -346,26 +345,9 @@ wait
             self.assertIn(f"plugstack.conf: {arguments}: ", self.refused("srun", *run_it)[0])
 
 
-def start_times(count=100):
-    """How long `srun` takes for a program that initializes CUDA, without the plugin and with it, in turns."""
-    command = ["srun", "-Q", "-w", "n1", "--gres=shard:1", "sh", "-c", f"echo init | {GUEST} linked"]
-    taken = {"without": [], "with": []}
-    for _ in range(count):
-        for which, arguments in (("without", None), ("with", "shards_per_gpu=4")):
-            CLUSTER.plugin(arguments)
-            begun = time.monotonic()
-            assert CLUSTER.call(*command).stdout == "0\n"
-            taken[which].append((time.monotonic() - begun) * 1000)
-    for which, times in taken.items():
-        times.sort()
-        print(f"{which} the plugin: p50 {times[count // 2]:.0f} ms, p99 {times[count * 99 // 100]:.0f} ms of {count}")
-
-
 if __name__ == "__main__":
     if INSIDE not in os.environ:
         sys.exit(outside())
     # What this process was told is not for the jobs.
     CLUSTER = Cluster(pathlib.Path(os.environ.pop(INSIDE)))
-    if sys.argv[4:] == ["start-times"]:
-        sys.exit(start_times())
     unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
