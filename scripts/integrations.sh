@@ -8,6 +8,8 @@
 #   scripts/integrations.sh ray-start 10            the same with 10 of each
 #   scripts/integrations.sh slurm           the tests of tests/slurm on a cluster of Slurm; further words as above
 #   scripts/integrations.sh slurm-start     how long 100 jobs take to start, with the plugin and without; or so many
+#   scripts/integrations.sh slurm-kills     500 jobs of Slurm with 1,000 kills, after which nothing may be left over
+#   scripts/integrations.sh slurm-kills 50 100       50 jobs with 100 kills
 #
 #   INTEGRATIONS_PRESET=dev scripts/integrations.sh ray    another build than release
 set -euo pipefail
@@ -20,8 +22,9 @@ case $name in
     ray-start) program=tests/ray/start_times.py ;;
     slurm) program=tests/slurm/slurm_test.py ;;
     slurm-start) program=tests/slurm/start_times.py ;;
+    slurm-kills) program=tests/slurm/storm.py ;;
     *)
-        echo "integrations: there is no $name here; it is one of: ray ray-start slurm slurm-start" >&2
+        echo "integrations: there is no $name here; it is one of: ray ray-start slurm slurm-start slurm-kills" >&2
         exit 64
         ;;
 esac
@@ -31,7 +34,7 @@ if [[ $name == slurm* ]]; then
     build=$PWD/build/$preset
     # A build that was configured before Slurm's headers were there looks for them again.
     grep -q cuslice_slurm "$build/build.ninja" 2>/dev/null || rm -f "$build/build.ninja"
-    scripts/build.sh "$preset" product cuslice_slurm guest_linked >&2
+    scripts/build.sh "$preset" product cuslice_slurm guest_linked slurm_slices >&2
     plugin=$build/lib/cuslice/slurm/cuslice.so guest=$build/tests/preload/guest/guest_linked
     exec python3 "$program" "$build" "$plugin" "$guest" "${@:2}"
 fi

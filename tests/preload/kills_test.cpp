@@ -24,6 +24,7 @@
 #include "policy/ledger/total.h"
 #include "tests/catch.h"
 #include "tests/json.h"
+#include "tests/policy/ledger/left_over.h"
 #include "tests/policy/rounds.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
@@ -83,24 +84,17 @@ std::set<ledger::AccountKind> check_ledger(const Folder& books) {
         REQUIRE(memory != MAP_FAILED);
         close(descriptor);
         const auto& file = *static_cast<const ledger::File*>(memory);
-        unsigned members = 0, tickets = 0, accounts = 0, stripes = 0;
-        for (const ledger::Member& member : file.members) members += member.state.load() != ledger::MemberState::free;
-        for (const ledger::Ticket& ticket : file.tickets) tickets += ticket.state.load() != ledger::TicketState::free;
-        for (std::uint32_t i = 0; i < file.header.members * ledger::kStripes; i++)
-            stripes += file.stripes[i].held.load() != 0;
         for (const ledger::Account& account : file.accounts) {
             CAPTURE(std::string(account.name));
             CHECK(account.total.bytes == 0);
             CHECK(account.reserved.load() == 0);
             if (account.peak.load() != 0) kinds.insert(account.kind);
-            // Of a group the limit is kept.
-            accounts +=
-                account.kind != ledger::AccountKind::group && account.state.load() != ledger::AccountState::free;
         }
-        CHECK(members == 0);
-        CHECK(tickets == 0);
-        CHECK(accounts == 0);
-        CHECK(stripes == 0);
+        const LeftOver left = left_over(file);
+        CHECK(left.members == 0);
+        CHECK(left.tickets == 0);
+        CHECK(left.accounts == 0);
+        CHECK(left.stripes == 0);
         munmap(memory, sizeof(ledger::File));
     }
     CHECK(ledgers == 1);
