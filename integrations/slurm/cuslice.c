@@ -270,9 +270,15 @@ static bool read_shards(spank_t spank, uint64_t* parts) {
     }
     uint64_t gpus = get(spank, "SLURM_GPUS_ON_NODE", gpus_text, sizeof gpus_text) ? strtoul(gpus_text, NULL, 10) : 1;
     if (!gpus) gpus = 1;
+    if (shards > gpus * shards_per_gpu) {
+        slurm_error(
+            "cuslice: the job has %s shards of %llu GPU(s) here, and shards_per_gpu=%llu in plugstack.conf: one of the "
+            "two is wrong; the task is not started",
+            text, (unsigned long long)gpus, (unsigned long long)shards_per_gpu);
+        return false;
+    }
     const uint64_t elsewhere = (gpus - 1) * shards_per_gpu;
-    uint64_t here = shards > elsewhere ? shards - elsewhere : 1;
-    if (here > shards_per_gpu) here = shards_per_gpu;
+    const uint64_t here = shards > elsewhere ? shards - elsewhere : 1;
     *parts = here * kWhole / shards_per_gpu;
     return true;
 }

@@ -22,6 +22,8 @@ TOOLS = ("slurmctld", "slurmd", "srun", "sbatch", "salloc", "scancel", "scontrol
 NAMESPACES = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--net", "--ipc", "--uts", "--kill-child"]
 INSIDE = "CUSLICE_TEST_SLURM"  # the folder, in the process that is in the namespaces
 GPU = "1xt4"
+NODES = {"n1": (4,), "n2": (4,)}      # the shards of each of their GPUs, by gres.conf
+PAIRS = {"n3": (4, 4), "n4": (2, 6)}  # those of a second partition, `pairs`
 MEMORY = 15843721216  # bytes, of a fake T4
 MIB = 1 << 20
 PATIENCE = 60  # seconds for what takes one or two
@@ -50,23 +52,37 @@ def outside():
 
 
 class Cluster:
-    """munged, slurmctld and the nodes n1 and n2, each with one GPU of four shards."""
+    """munged, slurmctld and the nodes n1 and n2, each with one GPU of four shards; with those of PAIRS, if wanted."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, pairs=False):
         self.folder = folder
+        self.nodes = NODES | (PAIRS if pairs else {})
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "SLURM_CONF": str(folder / "slurm.conf"),
                             "CUSLICE_FAKE": GPU, "LD_LIBRARY_PATH": str(BUILD / "lib/cuslice/fake")}
         run("ip", "link", "set", "lo", "up")
-        for host in (1, 2, 3):
-            run("ip", "address", "add", f"10.9.0.{host}/32", "dev", "lo")
+        addresses = {host: f"10.9.0.{number}" for number, host in enumerate(["control", *self.nodes], 1)}
+        for address in addresses.values():
+            run("ip", "address", "add", f"{address}/32", "dev", "lo")
         run("hostname", "control")
-        hosts = self.write("hosts", "127.0.0.1 localhost\n10.9.0.1 control\n10.9.0.2 n1\n10.9.0.3 n2\n")
+        hosts = self.write("hosts", "".join(f"{address} {host}\n" for host, address in addresses.items())
+                           + "127.0.0.1 localhost\n")
         run("mount", "--bind", hosts, "/etc/hosts")
         self.install()
         self.plugin()
         self.start_munge()
-        os.mknod(folder / "gpu0", 0o600 | stat.S_IFCHR, os.makedev(1, 3))  # Slurm wants a device, here that of /dev/null
-        self.write("gres.conf", f"Name=gpu File={folder}/gpu0\nName=shard Count=4\n")
+        for device in ("gpu0", "gpu1"):  # Slurm wants devices, here that of /dev/null
+            os.mknod(folder / device, 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+        gres = nodes = ""
+        for node, shards in self.nodes.items():
+            gres += "".join(f"NodeName={node} Name=gpu File={folder}/gpu{gpu}\n" for gpu in range(len(shards)))
+            if len(set(shards)) == 1:
+                gres += f"NodeName={node} Name=shard Count={sum(shards)}\n"
+            else:
+                gres += "".join(f"NodeName={node} Name=shard Count={count} File={folder}/gpu{gpu}\n"
+                                for gpu, count in enumerate(shards))
+            nodes += (f"NodeName={node} NodeAddr={addresses[node]} NodeHostname={node} Port={17000 + int(node[1:])} CPUs=16 "
+                      f"Gres=gpu:{len(shards)},shard:{sum(shards)}\n")
+        self.write("gres.conf", gres)
         self.write("slurm.conf", f"""
 ClusterName=test
 SlurmctldHost=control(10.9.0.1)
@@ -93,20 +109,19 @@ AccountingStorageType=accounting_storage/none
 SlurmdParameters=config_overrides
 KillWait=1
 GresTypes=gpu,shard
-NodeName=n1 NodeAddr=10.9.0.2 NodeHostname=n1 Port=17001 CPUs=16 Gres=gpu:1,shard:4
-NodeName=n2 NodeAddr=10.9.0.3 NodeHostname=n2 Port=17002 CPUs=16 Gres=gpu:1,shard:4
-PartitionName=all Nodes=ALL Default=YES State=UP
+{nodes}PartitionName=all Nodes={",".join(NODES)} Default=YES State=UP
+{"PartitionName=pairs Nodes=" + ",".join(PAIRS) if pairs else ""}
 """)
         (folder / "state").mkdir()
         self.daemon("slurmctld", "slurmctld", "-D")
-        for node in ("n1", "n2"):
+        for node in self.nodes:
             (folder / f"spool-{node}").mkdir()
             # What keeps the node's /dev/shm, which is not lost when slurmd is.
             self.daemon(node, "unshare", "--mount", "sh", "-c",
                         f"mount -t tmpfs tmpfs /dev/shm && echo $$ > {folder}/node-{node}.pid && exec sleep infinity")
             self.wait((folder / f"node-{node}.pid").exists, "the node has no files")
             self.start_node(node)
-        self.wait(lambda: self.call("sinfo", "--noheader", "-N", "-o", "%T").stdout.split() == ["idle", "idle"],
+        self.wait(lambda: self.call("sinfo", "--noheader", "-N", "-o", "%T").stdout.split() == ["idle"] * len(self.nodes),
                   "the nodes are not idle")
 
     def start_node(self, node):

@@ -116,7 +116,7 @@ class Slices(unittest.TestCase):
         CLUSTER.call("scancel", number)
         CLUSTER.start_node("n1")
         CLUSTER.call("scontrol", "update", "nodename=n1", "state=resume")
-        CLUSTER.wait(lambda: CLUSTER.call("sinfo", "--noheader", "-N", "-o", "%T").stdout.split() == ["idle", "idle"],
+        CLUSTER.wait(lambda: CLUSTER.call("sinfo", "--noheader", "-N", "-o", "%T").stdout.split() == ["idle"] * len(CLUSTER.nodes),
                      "the node doesn't come back")
         self.assertEqual(CLUSTER.holders("n1"), [])
         again = self.job("--gres=shard:4")
@@ -216,6 +216,86 @@ wait
             self.assertEqual(info.split()[2], str(MEMORY // 4))
         for node in ("n1", "n2"):
             CLUSTER.wait(lambda at=node: CLUSTER.holders(at) == [], "something is left over")
+
+    def pair_job(self, shards, node="n3", **variables):
+        """A job on a node of two GPUs that shows what it was given, and holds it until its input ends."""
+        gate = os.pipe()
+        told = CLUSTER.folder / f"pair{gate[1]}.{len(os.listdir(CLUSTER.folder))}"
+        command = (f"env > {told}; (printf 'init\\nretain 0\\nfill {64 * MIB}\\ninfo\\ncount\\n'; cat) | "
+                   f"{GUEST} linked > {told}.out 2> {told}.err")
+        process = subprocess.Popen(["srun", "-Q", "-p", "pairs", "-w", node, f"--gres=shard:{shards}", "sh", "-c", command],
+                                   stdin=gate[0], env=CLUSTER.environment | {"CUSLICE_FAKE": "2xt4"} | variables)
+        os.close(gate[0])
+
+        def end():
+            os.close(gate[1])
+            process.wait(PATIENCE)
+        self.addCleanup(end)
+        answers = pathlib.Path(f"{told}.out")
+        CLUSTER.wait(lambda: answers.exists() and answers.read_text().count("\n") == 5, "the job doesn't come to its answers")
+        return dict(line.split("=", 1) for line in told.read_text().splitlines() if "=" in line), \
+            [line.split() for line in answers.read_text().splitlines()]
+
+    def test_jobs_on_a_node_of_two_gpus_each_have_their_part_of_one(self):
+        # Slurm puts the second one on the other GPU, whatever the user's variables say.
+        mine = {"SLURM_STEP_GPUS": "0", "CUDA_VISIBLE_DEVICES": "0", "SLURM_GPUS_ON_NODE": "2"}
+        for shards, gpu, variables in ((2, "0", {}), (3, "1", mine), (2, "0", {}), (1, "1", {})):
+            found, (init, retain, fill, info, count) = self.pair_job(shards, **variables)
+            self.assertEqual((found["SLURM_SHARDS_ON_NODE"], found["SLURM_GPUS_ON_NODE"]), (str(shards), "1"))
+            self.assertEqual((found["SLURM_STEP_GPUS"], found["CUDA_VISIBLE_DEVICES"]), (gpu, gpu))
+            self.assertEqual(found["CUSLICE_FRACTION"], f"{shards / 4:.9f}")
+            self.assertEqual((init, retain, count), (["0"], ["0"], ["0", "1"]))
+            self.assertEqual(info[2], str(MEMORY * shards // 4))
+            self.assertGreater(int(fill[1]) * 64 * MIB, MEMORY * shards // 4 - 300 * MIB)
+
+    def test_a_batch_job_and_its_step_on_the_second_gpu(self):
+        self.pair_job(3)
+        log = CLUSTER.folder / "second.log"
+        show = "env | grep -E '^(CUSLICE_FRACTION|CUDA_VISIBLE_DEVICES|SLURM_SHARDS_ON_NODE)=' | sort"
+        done = CLUSTER.call("sbatch", "--wait", "-p", "pairs", "-w", "n3", "--gres=shard:2", "-o", log, "--wrap",
+                            f"{show}; srun -Q sh -c \"{show}\"; srun -Q --gres=shard:1 sh -c \"{show}\"")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        expected = [line for shards in (2, 2, 1) for line in
+                    ("CUDA_VISIBLE_DEVICES=1", f"CUSLICE_FRACTION={shards / 4:.9f}", f"SLURM_SHARDS_ON_NODE={shards}")]
+        self.assertEqual(log.read_text().splitlines(), expected)
+
+    def test_slurm_deals_shards_out_evenly_and_from_one_gpu(self):
+        # Whatever gres.conf says of two GPUs, here 2 and 6, of eight shards each has four; and five are never started.
+        found, answers = self.pair_job(4, node="n4")
+        self.assertEqual((found["SLURM_STEP_GPUS"], found["CUSLICE_FRACTION"]), ("0", "1"))
+        self.assertEqual(answers[3][2], str(MEMORY))
+        waits = CLUSTER.call("srun", "-p", "pairs", "-w", "n4", "--gres=shard:5", "--immediate=3", "true")
+        self.assertNotEqual(waits.returncode, 0)
+        self.assertIn("Unable to allocate resources", waits.stderr)
+
+    def test_shards_of_several_gpus_give_each_what_it_gave_at_least(self):
+        # As a Slurm does that takes a job's shards from several GPUs, which this one doesn't.
+        source = CLUSTER.write("newer.c", """
+#include <slurm/spank.h>
+#include <stdlib.h>
+SPANK_PLUGIN(newer, 1)
+int slurm_spank_task_init(spank_t spank, int count, char* words[]) {
+    (void)count;
+    spank_setenv(spank, "SLURM_SHARDS_ON_NODE", words[0], 1);
+    spank_setenv(spank, "SLURM_GPUS_ON_NODE", "2", 1);
+    spank_setenv(spank, "SLURM_STEP_GPUS", "0,1", 1);
+    return spank_setenv(spank, "CUDA_VISIBLE_DEVICES", "0,1", 1) == ESPANK_SUCCESS ? 0 : -1;
+}
+""")
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", CLUSTER.folder / "newer.so", source], check=True)
+        show = f"printf 'init\\nretain 0\\ninfo\\nretain 1\\ninfo\\n' | {GUEST} linked"
+        for shards, quarters in ((2, 1), (5, 1), (6, 2), (7, 3), (8, 4)):
+            CLUSTER.plugin()
+            plugin = (CLUSTER.folder / "plugstack.conf").read_text()
+            CLUSTER.write("plugstack.conf", f"required {CLUSTER.folder}/newer.so {shards}\n" + plugin)
+            done = CLUSTER.call("srun", "-Q", "-p", "pairs", "-w", "n3", "--gres=shard:1", "sh", "-c", show,
+                                CUSLICE_FAKE="2xt4")
+            totals = [line.split()[2] for line in done.stdout.splitlines() if len(line.split()) == 3]
+            self.assertEqual(totals, [str(MEMORY * quarters // 4)] * 2, (shards, done.stdout, done.stderr))
+        # More than the GPUs have: then it isn't known what a shard is.
+        CLUSTER.write("plugstack.conf", f"required {CLUSTER.folder}/newer.so 9\n" + plugin)
+        line, = self.refused("srun", "-p", "pairs", "-w", "n3", "--gres=shard:1", "sh", "-c", "echo ran")
+        self.assertIn("the job has 9 shards of 2 GPU(s) here, and shards_per_gpu=4 in plugstack.conf", line)
 
     def test_options_without_shards(self):
         for option, limit in (("--cuslice-limit=2GiB", 2 << 30), ("--cuslice-fraction=50%", MEMORY // 2)):
@@ -335,6 +415,7 @@ wait
         run_it = ["sh", "-c", "echo ran"]
         for arguments, options, line in (
                 ("", ["--gres=shard:1"], "the job has 1 shards here, and plugstack.conf doesn't say how many a GPU has"),
+                ("shards_per_gpu=2", ["--gres=shard:3"], "the job has 3 shards of 1 GPU(s) here, and shards_per_gpu=2"),
                 ("shards_per_gpu=4", ["--gres=shard:1", "--cuslice-limit=1GiB"], "with shards it needs gpu_memory="),
                 ("library=/nowhere/libcuslice.so", ["--cuslice-limit=1GiB"], "/nowhere/libcuslice.so: No such file")):
             CLUSTER.plugin(arguments)
@@ -349,5 +430,5 @@ if __name__ == "__main__":
     if INSIDE not in os.environ:
         sys.exit(outside())
     # What this process was told is not for the jobs.
-    CLUSTER = Cluster(pathlib.Path(os.environ.pop(INSIDE)))
+    CLUSTER = Cluster(pathlib.Path(os.environ.pop(INSIDE)), pairs=True)
     unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
