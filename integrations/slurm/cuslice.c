@@ -254,8 +254,8 @@ static bool put_in_front(char* list, size_t size, const char* path) {
 }
 
 // What this job got of each GPU, in parts of kWhole, 0 where it has no shards. Slurm sets the variable for each step,
-// and takes it out where the step has none. Of several GPUs it doesn't say how many shards each one gave: then it
-// counts what each gave at least. False, with a line, where that can't be told.
+// and takes it out where the step has none. Of several GPUs it doesn't say how many shards each one gave: then what
+// counts is what each gave at least. False, with a line, where that can't be told.
 static bool read_shards(spank_t spank, uint64_t* parts) {
     char text[32], gpus_text[32];
     *parts = 0;

@@ -269,7 +269,7 @@ wait
         self.assertIn("Unable to allocate resources", waits.stderr)
 
     def test_shards_of_several_gpus_give_each_what_it_gave_at_least(self):
-        # As a Slurm does that takes a job's shards from several GPUs, which this one doesn't.
+        # What Slurm 24.11 sets with MULTIPLE_SHARING_GRES_PJ, where a job's shards lie on two GPUs; 22.05 never does.
         source = CLUSTER.write("newer.c", """
 #include <slurm/spank.h>
 #include <stdlib.h>
