@@ -194,12 +194,31 @@ bool parse_pid(const std::string& text, int& pid) {
 }
 
 // Shorter would be work for nobody, as no eye follows it, and longer is no live view.
-bool parse_interval(const std::string& text, std::uint64_t& milliseconds) {
+bool parse_time(const std::string& text, std::uint64_t& milliseconds) {
     constexpr std::uint64_t kLeast = 100, kMost = 86'400'000;
     bool automatic = false;
     Reason unused;
     return text != "no" && parse_value(Key::idle_release, text, milliseconds, automatic, unused) &&
            milliseconds >= kLeast && milliseconds <= kMost;
+}
+
+// What of top's options goes together.
+int check_top(const CLI::App& app, const std::string& interval, const std::string& timeout, Arguments& arguments,
+              ConfigError& error) {
+    const std::pair<const char*, std::pair<const std::string&, std::uint64_t&>> times[] = {
+        {"--interval", {interval, arguments.interval}}, {"--timeout", {timeout, arguments.timeout}}};
+    for (const auto& [name, value] : times)
+        if (app.count(name) != 0 && !parse_time(value.first, value.second))
+            return usage(error, name + (" " + value.first), "a time from 100ms to 24h is needed: 500ms, 2s, 1m");
+    if (arguments.stream && (arguments.once || arguments.json))
+        return usage(error, "--stream", "give it or --once or --json, not both");
+    if (app.count("--nodes") != 0) {
+        if (arguments.nodes.empty()) return usage(error, "--nodes", "names are needed: --nodes n1,n2");
+        return arguments.stream ? usage(error, "--stream", "give it or --nodes, not both") : 0;
+    }
+    for (const char* const name : {"--over", "--launcher", "--timeout"})
+        if (app.count(name) != 0) return usage(error, name, "means nothing without --nodes");
+    return 0;
 }
 
 int parse_options(Words words, Arguments& arguments, ConfigError& error) {
@@ -232,8 +251,15 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     std::string pid;
     if (command == Command::stats) app.add_option("PID", pid);
     if (command == Command::config) add_own("--explain", "PID", pid);
-    std::string interval;
-    if (command == Command::top) add_own("--interval", "TIME", interval);
+    std::string interval, timeout;
+    if (command == Command::top) {
+        add_own("--interval", "TIME", interval);
+        add_own("--nodes", "LIST", arguments.nodes);
+        add_own("--over", "COMMAND", arguments.over);
+        add_own("--launcher", "PATH", arguments.launcher);
+        add_own("--timeout", "TIME", timeout);
+        app.add_flag("--stream", arguments.stream)->disable_flag_override();
+    }
     const auto no_value = [&](const std::string&) {
         if (words[rest.size()] == "--json=") throw CLI::ArgumentMismatch("--json");
     };
@@ -257,6 +283,7 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
         const auto names = [&](const char* option) { return what.find(option) != what.npos; };
         return usage(error,
                      names("once")         ? "--once"
+                     : names("stream")     ? "--stream"
                      : names("prometheus") ? "--prometheus"
                                            : "--json",
                      "takes no value");
@@ -298,8 +325,8 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
             return usage(error, "--" + std::string(traits_of(arguments.flags[0].key).name),
                          "means nothing with --explain, which shows the rules of the system alone");
     }
-    if (command == Command::top && app.count("--interval") != 0 && !parse_interval(interval, arguments.interval))
-        return usage(error, "--interval " + interval, "a time from 100ms to 24h is needed: 500ms, 2s, 1m");
+    if (command == Command::top)
+        if (const int code = check_top(app, interval, timeout, arguments, error); code != 0) return code;
     if (!takes_program(command)) {
         return rest.empty() ? 0 : usage(error, rest.back(), "not expected here: this command takes options only");
     }

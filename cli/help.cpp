@@ -133,7 +133,8 @@ Examples:
   cuslice ps --job slurm-42
 )";
 
-constexpr std::string_view kTop = R"(Usage: cuslice top [--interval TIME] [--once] [--json] [options]
+constexpr std::string_view kTop = R"(Usage: cuslice top [--interval TIME] [--once|--json|--stream] [options]
+       cuslice top --nodes LIST [--over COMMAND] [--once] [--json]
 
 Shows, and keeps showing, the GPUs of this machine: what is in use and
 reserved on each, every job and group with its processes, who waits, and what
@@ -141,10 +142,17 @@ the caches of your processes hold. Arrows, PgUp, PgDn, Home and End scroll;
 q or Ctrl-C ends it. Where the output is no terminal, it is one frame, as with
 --once. 0/2 is partition 2 of GPU 0. Sizes are in MiB.
 
+With --nodes it asks several machines, each by a command such as ssh, which
+runs cuslice there. One that doesn't answer is shown with the reason, and
+keeps nobody waiting. Options with a variable are handed on to the nodes.
+
 Examples:
   cuslice top
   cuslice top --interval 5s
   cuslice top --json
+  cuslice top --nodes "gpu[01-04],login"
+  cuslice top --nodes @slurm
+  cuslice top --nodes n1,n2 --over "ssh -p 2222 {}"
 )";
 
 constexpr std::string_view kTopOptions = R"(  --interval TIME
@@ -153,11 +161,22 @@ constexpr std::string_view kTopOptions = R"(  --interval TIME
       print one frame
   --json
       print JSON
+  --stream
+      print JSON again and again, each time on one line
+  --nodes LIST
+      ask these nodes: n1,n2 or gpu[01-04,7]; @slurm is those of the job
+  --over COMMAND
+      asks a node, by default ssh, or srun for @slurm. {} is the node, or it
+      stands at the end. Words end at blanks; no shell reads them
+  --launcher PATH
+      cuslice on the nodes (default: cuslice)
+  --timeout TIME
+      in which a node has to answer (default: 20s)
 )";
 
 constexpr std::string_view kExitTop = R"(
-Exit codes: 0; 64 invalid command line; 69 no driver or no GPU, or a ledger of
-yours can't be read; 78 invalid setting.
+Exit codes: 0; 64 invalid command line; 69 no driver or no GPU, a ledger of
+yours can't be read, or a node doesn't answer; 78 invalid setting.
 )";
 
 constexpr std::string_view kSet = R"(Usage: cuslice set --group NAME --limit SIZE

@@ -43,7 +43,8 @@ cuslice \- a slice of a GPU for every CUDA program
 \fBcuslice config\fR \fB\-\-explain\fR \fIPID\fR [\fB\-\-json\fR]
 \fBcuslice ps\fR [\fB\-\-json\fR|\fB\-\-prometheus\fR]
 \fBcuslice ps\fR \fB\-\-job\fR \fINAME\fR [\fB\-\-json\fR]
-\fBcuslice top\fR [\fB\-\-interval\fR \fITIME\fR] [\fB\-\-once\fR] [\fB\-\-json\fR]
+\fBcuslice top\fR [\fB\-\-interval\fR \fITIME\fR] [\fB\-\-once\fR|\fB\-\-json\fR|\fB\-\-stream\fR]
+\fBcuslice top\fR \fB\-\-nodes\fR \fILIST\fR [\fB\-\-over\fR \fICOMMAND\fR] [\fB\-\-once\fR] [\fB\-\-json\fR]
 \fBcuslice set\fR \fB\-\-group\fR|\fB\-\-job\fR \fINAME\fR \fB\-\-limit\fR \fISIZE\fR
 \fBcuslice stats\fR \fIPID\fR [\fB\-\-json\fR]
 \fBcuslice plot\fR \fIFILE\fR... [\fB\-o\fR \fIOUT\fR]
@@ -140,6 +141,14 @@ std::string cuslice_page(const std::string& version) {
     page += item(bold("--explain PID"), "Print which rule of the system holds for this process\n.RB ( config ).");
     page += item(bold("--interval TIME"), "The time from one frame to the next\n.RB ( top ).");
     page += item(bold("--once"), "Print one frame\n.RB ( top ).");
+    page += item(bold("--stream"), "Print JSON again and again, each on a line\n.RB ( top ).");
+    page += item(bold("--nodes LIST"),
+                 "Ask these nodes, as n1,n2 or gpu[01\\-04];\n.B @slurm\nare those of the job\n.RB ( top ).");
+    page += item(bold("--over COMMAND"),
+                 "The command that asks a node, by default ssh, or srun for\n.BR @slurm ;\n.B {}\nis the node\n.RB ( "
+                 "top ).");
+    page += item(bold("--launcher PATH"), "Where cuslice is on the nodes\n.RB ( top ).");
+    page += item(bold("--timeout TIME"), "The time in which a node has to answer\n.RB ( top ).");
     page += item(bold("--job NAME"),
                  "The job, as\n.B cuslice ps\nnames it\n.RB ( set );\nthe same, to print the most that it has "
                  "held\n.RB ( ps ).");

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -14,6 +15,8 @@
 
 namespace cuslice::cli {
 namespace {
+
+constexpr std::string_view kModes[] = {"direct", "growth", "prealloc"};
 
 std::string proc(int pid, const char* what) { return "/proc/" + std::to_string(pid) + "/" + what; }
 
@@ -137,10 +140,11 @@ ProcessStats read_stats(const std::string& folder, int pid) {
     return answer;
 }
 
-std::string mode_of(const GpuStats& gpu) {
-    constexpr const char* kModes[] = {"direct", "growth", "prealloc"};
-    return gpu.mode < std::size(kModes) ? kModes[gpu.mode] : "?";
+std::uint32_t mode_called(std::string_view name) {
+    return static_cast<std::uint32_t>(std::find(std::begin(kModes), std::end(kModes), name) - std::begin(kModes));
 }
+
+std::string mode_of(const GpuStats& gpu) { return gpu.mode < std::size(kModes) ? std::string(kModes[gpu.mode]) : "?"; }
 
 Json json_of(const GpuStats& gpu) {
     const Statistics& s = gpu.statistics;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/json.h"
@@ -37,6 +38,8 @@ inline constexpr NamedTally kTallies[] = {{"allocated", &Statistics::allocated},
 
 /// "growth", or "?" for a mode that this version doesn't know.
 std::string mode_of(const GpuStats& gpu);
+/// The mode that is called so; one that mode_of() doesn't know for any other text.
+std::uint32_t mode_called(std::string_view name);
 Json json_of(const GpuStats& gpu);
 
 /// Asks for a process by its id as it is seen from here, also if it is in a container that shares `folder`. What is

@@ -73,6 +73,11 @@ constexpr OwnOption kOwnOptions[] = {
     {Command::top, "interval", "TIME", "the time from one frame to the next"},
     {Command::top, "once", "", "print one frame"},
     {Command::top, "json", "", "print JSON"},
+    {Command::top, "stream", "", "print JSON again and again, a line each"},
+    {Command::top, "nodes", "LIST", "the nodes to ask, as n1,n2 or gpu[01-04]"},
+    {Command::top, "over", "COMMAND", "the command that asks a node"},
+    {Command::top, "launcher", "PATH", "where cuslice is on the nodes"},
+    {Command::top, "timeout", "TIME", "the time in which a node has to answer"},
     {Command::set, "job", "NAME", "the job, as cuslice ps names it"},
     {Command::cdi, "output", "FILE", "the file to write", true},
     {Command::install, "system", "", "change the machine"},
@@ -109,7 +114,10 @@ std::string bash_options(Command command) {
 }
 
 std::string bash() {
-    std::string with_value = "--job | --interval | --explain | --output | -o | --root", values, options;
+    std::string
+        with_value =
+            "--job | --interval | --nodes | --over | --launcher | --timeout | --explain | --output | -o | --root",
+        values, options;
     for (const KeyTraits& traits : all_keys()) {
         const std::string name = "--" + std::string(traits.name);
         const Values values_here = values_of(traits.key);
@@ -170,7 +178,7 @@ _cuslice() {
         before=${COMP_WORDS[COMP_CWORD - 2]} equals=1
     fi
     case $before in
-        --job | --interval) return ;;
+        --job | --interval | --nodes | --over | --launcher | --timeout) return ;;
         --explain) options=$(cd /proc && echo [0-9]*); COMPREPLY=($(compgen -W "$options" -- "$word")); return ;;
         --output | -o | --root) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$word")); return ;;
 )" + values +

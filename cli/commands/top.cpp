@@ -1,4 +1,4 @@
-// cuslice top: what the GPUs of the machine are used for, live.
+// cuslice top: what the GPUs of the machine, or of several, are used for, live.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -9,6 +9,9 @@
 #include "cli/launcher_settings.h"
 #include "cli/machine.h"
 #include "cli/top/live.h"
+#include "cli/top/node_names.h"
+#include "cli/top/nodes.h"
+#include "cli/top/one_machine.h"
 #include "cli/top/screen.h"
 #include "cli/top/view.h"
 #include "cli/virtual_gpus.h"
@@ -17,15 +20,105 @@ namespace cuslice::cli {
 namespace {
 
 // Of a terminal its own width, also of one that is too narrow or too dumb to be drawn on again and again.
-std::size_t width_of_output() {
+top::Look look_of_output() {
     constexpr std::size_t kWidth = 80;
     winsize size{};
-    return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0 ? size.ws_col : kWidth;
+    const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0;
+    return {known ? size.ws_col : kWidth, top::locale_is_utf8()};
+}
+
+bool is_live(const Arguments& arguments) { return !arguments.json && !arguments.once && top::is_terminal(); }
+
+constexpr std::string_view kSlurm = "@slurm", kPlace = "{}";
+// Nothing that asks at the terminal or listens anywhere, and an end where the other machine says nothing any more.
+constexpr std::string_view kSsh =
+    "ssh -xT -oBatchMode=yes -oConnectTimeout=10 -oServerAliveInterval=10 -oClearAllForwardings=yes";
+// A step beside those that run, with what they have.
+constexpr std::string_view kSrun =
+    "srun -Q --overlap --input=none --mpi=none --cpu-bind=none -N1 -n1 -c1 --ntasks-per-node=1 -w";
+
+std::vector<std::string> words_of(std::string_view text) {
+    std::vector<std::string> words;
+    for (std::size_t begin; (begin = text.find_first_not_of(' ')) != text.npos;) {
+        text.remove_prefix(begin);
+        words.emplace_back(text.substr(0, text.find(' ')));
+        text.remove_prefix(words.back().size());
+    }
+    return words;
+}
+
+int refuse(const std::string& option, const std::string& why) { return fail("--" + option + ": " + why, kUsage); }
+
+// What runs on a node, which may be given to a shell there. 0, or the exit code.
+int command_on_node(const Arguments& arguments, bool live, std::vector<std::string>& words) {
+    words = {arguments.launcher, "top"};
+    if (live)
+        words.insert(words.end(), {"--stream", "--interval=" + std::to_string(arguments.interval) + "ms"});
+    else
+        words.emplace_back("--json");
+    if (!top::is_plain_word(arguments.launcher) || arguments.launcher[0] == '-')
+        return refuse("launcher", "a path of letters, digits and _./:,@%+=- is needed, for the node's shell");
+    for (const Flag& flag : arguments.flags) {
+        const std::string name(traits_of(flag.key).name);
+        if (!top::is_plain_word(flag.value))
+            return refuse(name,
+                          "with --nodes, a value of letters, digits and _./:,@%+=- is needed, for a node's shell");
+        words.push_back("--" + name + "=" + flag.value);
+    }
+    return 0;
+}
+
+// The words that bring it to `node`.
+std::vector<std::string> command_for(const std::string& node, std::vector<std::string> over,
+                                     const std::vector<std::string>& on_node) {
+    bool placed = false;
+    for (std::string& word : over)
+        for (std::size_t at = 0; (at = word.find(kPlace, at)) != word.npos; at += node.size(), placed = true)
+            word.replace(at, kPlace.size(), node);
+    if (!placed) over.push_back(node);
+    over.insert(over.end(), on_node.begin(), on_node.end());
+    return over;
+}
+
+int show_nodes(const Invocation& invocation) {
+    const Arguments& arguments = invocation.arguments;
+    std::string list = arguments.nodes, error;
+    const bool slurm = list == kSlurm;
+    if (slurm) {
+        list = invocation.environment.get("SLURM_JOB_NODELIST").value_or("");
+        if (list.empty())
+            return refuse("nodes", "@slurm: this is not in a job of Slurm (SLURM_JOB_NODELIST is not set)");
+    }
+    std::vector<std::string> names, on_node;
+    if (!top::parse_nodes(list, names, error)) return refuse("nodes", error);
+    const std::vector<std::string> over = words_of(!arguments.over.empty() ? arguments.over : slurm ? kSrun : kSsh);
+    if (over.empty() || over[0].find(kPlace) != std::string::npos)
+        return refuse("over", "a program is needed first: --over \"ssh -p 2222 {}\"");
+    const bool live = is_live(arguments);
+    if (const int code = command_on_node(arguments, live, on_node); code != 0) return code;
+
+    top::Nodes nodes;
+    for (const std::string& name : names)
+        nodes.add(name, {command_for(name, over, on_node), live, arguments.interval, arguments.timeout});
+    if (live) {
+        top::show_live(nodes, arguments.interval);
+        return 0;
+    }
+    nodes.ask_once(top::Signals());
+    if (arguments.json)
+        std::fputs(nodes.document().dump(2, ' ', true, Json::error_handler_t::replace).append("\n").c_str(), stdout);
+    else
+        std::fputs(plain_text(nodes.draw(look_of_output())).c_str(), stdout);
+    const std::vector<std::string> failures = nodes.failures();
+    for (const std::string& text : failures) warn("top: " + text);
+    return failures.empty() ? 0 : kNoGpu;
 }
 
 }  // namespace
 
 int show_top(const Invocation& invocation) {
+    const Arguments& arguments = invocation.arguments;
+    if (!arguments.nodes.empty()) return show_nodes(invocation);
     ConfigError error;
     Launch launch;
     if (!load_launch(launch, invocation, error)) return fail(error, kConfig);
@@ -36,9 +129,9 @@ int show_top(const Invocation& invocation) {
     const std::string folder = sharing_folder(settings, invocation.environment);
     const auto ask = [&] { return Machine(virtual_gpus.physical(), settings, launch.installation).all(); };
     const auto look = [&](const Gpus* gpus) { return top::take_snapshot(settings, folder, gpus); };
-    const Arguments& arguments = invocation.arguments;
-    if (!arguments.json && !arguments.once && top::is_terminal()) {
-        top::show_live({look, ask, arguments.interval});
+    if (arguments.stream || is_live(arguments)) {
+        top::OneMachine machine(ask, look);
+        arguments.stream ? machine.stream(arguments.interval) : top::show_live(machine, arguments.interval);
         return 0;
     }
     const Gpus gpus = ask();
@@ -46,7 +139,7 @@ int show_top(const Invocation& invocation) {
     if (arguments.json)
         std::fputs(json_text(json_of(snapshot)).c_str(), stdout);
     else
-        std::fputs(plain_text(draw(snapshot, {width_of_output(), top::locale_is_utf8()})).c_str(), stdout);
+        std::fputs(plain_text(draw(snapshot, look_of_output())).c_str(), stdout);
     for (const std::string& text : snapshot.holders.failures) warn("top: " + text);
     if (!snapshot.gpus_failure.empty()) return fail("no GPU can be listed: " + snapshot.gpus_failure, kNoGpu);
     return snapshot.holders.own_failed ? kNoGpu : 0;

@@ -30,11 +30,11 @@ std::size_t width_of(std::string_view character) {
     return width < 0 ? 1 : static_cast<std::size_t>(width);
 }
 
+}  // namespace
+
 std::string_view first_of(std::string_view text) {
     return text.substr(0, std::max<std::size_t>(printable_length(text), 1));
 }
-
-}  // namespace
 
 std::string shown(std::string_view text, const Look& look) {
     std::string printable;

@@ -28,6 +28,8 @@ struct Look {
 /// What others wrote, so that it does nothing to a terminal (config/printable.h); without UTF-8 all that isn't ASCII is
 /// escaped too.
 std::string shown(std::string_view text, const Look& look);
+/// The first character of such a text, which is not empty.
+std::string_view first_of(std::string_view text);
 /// How many columns a text takes that went through shown(): some characters take two, and some none.
 std::size_t columns_of(std::string_view text);
 std::size_t columns_of(const Line& line);

@@ -1,7 +1,5 @@
 #include "cli/top/live.h"
 
-#include <poll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,46 +15,32 @@ namespace {
 
 constexpr std::uint64_t kMillisecond = 1'000'000;  // nanoseconds
 
-std::string time_of_day() {
-    const time_t now = ::time(nullptr);
-    tm local{};
-    char text[16];
-    ::localtime_r(&now, &local);
-    return std::string(text, ::strftime(text, sizeof text, "%H:%M:%S", &local));
-}
-
 class Live {
   public:
-    explicit Live(const View& view) : view_(view), gpus_(view.ask), screen_(locale_is_utf8(), terminal_has_colours()) {}
+    Live(Source& source, std::uint64_t interval)
+        : source_(source), interval_(interval), screen_(locale_is_utf8(), terminal_has_colours()) {}
     void run();
 
   private:
-    void look();
     bool draw();
     bool read_keys();
     bool obey(Keys::Wish wish);
     bool take_signals();
 
-    const View& view_;
+    Source& source_;
+    const std::uint64_t interval_;
     const Signals signals_;  // before the first child
-    GpuWatch gpus_;
     Screen screen_;
     Keys keys_;
-    Snapshot snapshot_;
     std::size_t offset_ = 0;
 };
-
-void Live::look() {
-    gpus_.ask();
-    snapshot_ = view_.look(gpus_.latest());
-    snapshot_.clock = time_of_day();
-}
 
 // From 20 columns on there is something to see; a frame is laid out for those in any case.
 bool Live::draw() {
     Look look = screen_.look();
     look.width = std::max<std::size_t>(look.width, 20);
-    return screen_.draw(scrolled(top::draw(snapshot_, look), screen_.rows(), offset_, look), signals_.descriptor());
+    const Lines lines = source_.draw(look);
+    return screen_.draw(scrolled(lines, screen_.rows(), offset_, look), signals_.descriptor());
 }
 
 bool Live::obey(Keys::Wish wish) {
@@ -103,7 +87,7 @@ bool Live::take_signals() {
         if (signal == SIGWINCH) continue;
         if (signal != SIGCONT) {
             screen_.leave();
-            if (signal != SIGTSTP) gpus_.stop();
+            if (signal != SIGTSTP) source_.stop();
             Signals::let(signal);
         }
         // It goes on, after SIGTSTP or a SIGSTOP that nobody sees come.
@@ -115,23 +99,27 @@ bool Live::take_signals() {
 void Live::run() {
     if (!screen_.enter()) return;
     std::uint64_t next = 0;
-    for (bool there = true; there;) {
+    for (bool there = true, changed = true; there;) {
         std::uint64_t now = kernel_clock(CLOCK_MONOTONIC);
         if (now >= next) {
-            look();
-            next = now + view_.interval * kMillisecond;
+            source_.look();
+            next = now + interval_ * kMillisecond;
+            changed = true;
         }
-        there = draw();
+        if (changed) there = draw();
+        changed = false;
         now = kernel_clock(CLOCK_MONOTONIC);
         const std::uint64_t left = now < next ? (next - now + kMillisecond - 1) / kMillisecond : 0;
-        pollfd ready[] = {
-            {signals_.descriptor(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}, {gpus_.descriptor(), POLLIN, 0}};
-        if (::poll(ready, 3, static_cast<int>(std::min<std::uint64_t>(left, 3'600'000))) <= 0) continue;
+        std::vector<pollfd> ready = {{signals_.descriptor(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+        source_.add_descriptors(ready);
+        ::poll(ready.data(), ready.size(), static_cast<int>(std::min(left, source_.patience())));
+        if (source_.take()) next = 0;
+        changed = ready[0].revents != 0 || ready[1].revents != 0;
         if (ready[0].revents != 0) there = there && take_signals();
-        if (ready[2].revents != 0 && gpus_.take()) next = 0;
         if (ready[1].revents != 0) there = there && read_keys();
     }
     screen_.leave();
+    source_.stop();
 }
 
 }  // namespace
@@ -176,6 +164,6 @@ Keys::Wish Keys::read(char byte) {
     return Wish::none;
 }
 
-void show_live(const View& view) { Live(view).run(); }
+void show_live(Source& source, std::uint64_t interval) { Live(source, interval).run(); }
 
 }  // namespace cuslice::cli::top

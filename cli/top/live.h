@@ -1,25 +1,37 @@
 // The live view of `cuslice top`.
 #pragma once
 
-#include <cstdint>
-#include <functional>
+#include <poll.h>
 
-#include "cli/top/gpu_watch.h"
-#include "cli/top/snapshot.h"
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/top/frame.h"
 
 namespace cuslice::cli::top {
 
-struct View {
-    /// What is to be seen now, given what the GPUs have answered last (null: nothing yet).
-    std::function<Snapshot(const Gpus*)> look;
-    /// Asks the machine for its GPUs. In a process of its own.
-    std::function<Gpus()> ask;
-    std::uint64_t interval = 0;  // milliseconds from one frame to the next
+/// What a live view is of: it starts children that ask, between look() and stop(). Not thread-safe.
+class Source {
+  public:
+    virtual ~Source() = default;
+    /// Looks again. What it has to wait for comes later, to take().
+    virtual void look() = 0;
+    /// Adds descriptors that can be read once something has come.
+    virtual void add_descriptors(std::vector<pollfd>& descriptors) const = 0;
+    /// Reads what has come, and never waits. True if a frame is to be drawn at once.
+    virtual bool take() = 0;
+    /// Milliseconds after which take() has something to do although nothing comes.
+    virtual std::uint64_t patience() const { return 3'600'000; }
+    /// What is to be seen since then.
+    virtual Lines draw(const Look& look) const = 0;
+    /// Ends all that was started. The destructor does too.
+    virtual void stop() = 0;
 };
 
-/// Draws until `q` is pressed, or the terminal is gone. Signals that end a process end this one as they always do,
-/// after the terminal was given back.
-void show_live(const View& view);
+/// Draws `source` each `interval` milliseconds until `q` is pressed, or the terminal is gone. Signals that end a
+/// process end this one as they always do, after the terminal was given back and `source` was stopped.
+void show_live(Source& source, std::uint64_t interval);
 
 /// What keys ask for, as a terminal sends them. An escape sequence may come in pieces.
 class Keys {

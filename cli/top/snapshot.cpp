@@ -1,5 +1,7 @@
 #include "cli/top/snapshot.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <climits>
 #include <filesystem>
@@ -7,6 +9,7 @@
 #include <utility>
 
 #include "cli/gpu_query.h"
+#include "cli/users.h"
 #include "config/resolve.h"
 #include "config/split/identity.h"
 #include "policy/ledger/process_identity.h"
@@ -59,13 +62,19 @@ void sort_by_place(std::vector<Row>& rows, const std::map<std::string, Place>& p
 
 AccountName account_of(const Holder& holder) { return {holder.gpu, holder.user, holder.kind, holder.name}; }
 
+std::string Snapshot::user_called(unsigned user) const {
+    const auto told = users.find(user);
+    return told != users.end() ? told->second : user_name(user);
+}
+
 std::uint64_t Snapshot::reserved_beyond_use(const std::string& uuid) const {
-    std::map<AccountName, std::uint64_t> beyond;
+    if (const auto told = beyond.find(uuid); told != beyond.end()) return told->second;
+    std::map<AccountName, std::uint64_t> of_accounts;
     for (const Holder& holder : holders.holding)
         if (holder.gpu == uuid && !holder.inner)
-            beyond[account_of(holder)] = holder.reserved > holder.together ? holder.reserved - holder.together : 0;
+            of_accounts[account_of(holder)] = holder.reserved > holder.together ? holder.reserved - holder.together : 0;
     std::uint64_t sum = 0;
-    for (const auto& [account, bytes] : beyond) sum += bytes;
+    for (const auto& [account, bytes] : of_accounts) sum += bytes;
     return sum;
 }
 
@@ -90,41 +99,12 @@ Snapshot take_snapshot(const Settings& settings, const std::string& folder, cons
     return snapshot;
 }
 
-Json json_of(const Snapshot& snapshot) {
-    Json gpus = Json::array(), processes = Json::array(), waiting = Json::array(), caches = Json::array();
-    const auto add_place = [&](Json& row, const std::string& uuid) {
-        const auto found = snapshot.places.find(uuid);
-        const bool known = found != snapshot.places.end();
-        row["index"] = known ? Json(found->second.index) : Json();
-        row["partition"] = known && found->second.partition ? Json(*found->second.partition) : Json();
-    };
-    for (const GpuLoad& load : snapshot.gpus) {
-        const Gpu& gpu = load.gpu;
-        gpus.push_back({{"index", gpu.ordinal < 0 ? Json() : Json(gpu.ordinal)},
-                        {"name", gpu.name},
-                        {"uuid", gpu.uuid},
-                        {"pci", gpu.pci},
-                        {"total", gpu.total},
-                        {"used", gpu.free ? Json(gpu.total - std::min(gpu.total, *gpu.free)) : Json()},
-                        {"reserved_beyond_use", snapshot.reserved_beyond_use(gpu.uuid)},
-                        {"limit", load.limit ? Json(*load.limit) : Json()},
-                        {"origin", load.limit ? Json(load.origin) : Json()}});
-    }
-    for (const Holder& holder : snapshot.holders.holding) {
-        processes.push_back(cli::json_of(holder));
-        add_place(processes.back(), holder.gpu);
-    }
-    for (const WaitingProcess& one : snapshot.holders.waiting) {
-        waiting.push_back(cli::json_of(one));
-        add_place(waiting.back(), one.gpu);
-    }
-    for (const Cache& cache : snapshot.caches) {
-        Json row = {{"pid", cache.pid}, {"command", cache.command}};
-        row.update(cli::json_of(cache.stats));
-        add_place(row, cache.stats.uuid);
-        caches.push_back(row);
-    }
-    return {{"version", 1}, {"gpus", gpus}, {"processes", processes}, {"waiting", waiting}, {"caches", caches}};
+std::string time_of_day() {
+    const time_t now = ::time(nullptr);
+    tm local{};
+    char text[16];
+    ::localtime_r(&now, &local);
+    return std::string(text, ::strftime(text, sizeof text, "%H:%M:%S", &local));
 }
 
 }  // namespace cuslice::cli::top

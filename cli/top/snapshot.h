@@ -51,7 +51,13 @@ struct Snapshot {
     std::map<std::string, Place> places;  // by UUID
     Holders holders;
     std::vector<Cache> caches;  // by pid and GPU
+    /// What another machine says of itself, where that is where this was looked at: users by their names, and
+    /// reserved_beyond_use() by UUID.
+    std::map<unsigned, std::string> users;
+    std::map<std::string, std::uint64_t> beyond;
 
+    /// The user's name, or the number where nobody has it.
+    std::string user_called(unsigned user) const;
     /// What jobs and groups have reserved on a GPU and don't use yet, in bytes.
     std::uint64_t reserved_beyond_use(const std::string& uuid) const;
 };
@@ -62,5 +68,13 @@ Snapshot take_snapshot(const Settings& settings, const std::string& folder, cons
 
 /// The one document of `cuslice top --json`.
 Json json_of(const Snapshot& snapshot);
+/// The same in one line, all of ASCII.
+std::string json_line(const Json& document);
+/// What such a document says, which may be anything, as another machine has written it. Nothing if it is no document of
+/// `cuslice top`, or of a version that isn't known here. Long names are cut off.
+std::optional<Snapshot> parse_snapshot(const Json& document);
+
+/// "12:34:56"
+std::string time_of_day();
 
 }  // namespace cuslice::cli::top

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "cli/top/grid.h"
-#include "cli/users.h"
 #include "policy/ledger/refusal.h"
 
 namespace cuslice::cli::top {
@@ -44,17 +43,29 @@ Line ends(Span left, const std::string& right, const Look& look) {
     return {std::move(left), {std::string(look.width - width - columns_of(right), ' ')}, {right, Tone::faint}};
 }
 
-Line title(const Snapshot& snapshot, const Look& look) {
-    std::set<std::pair<unsigned, std::string>> jobs, groups, rules;
-    for (const Holder& holder : snapshot.holders.holding)
-        (holder.kind == "group" ? groups : holder.kind == "rule" ? rules : jobs).insert({holder.user, holder.name});
-    std::string text = look.width < 60 ? "" : "cuslice top: ";
-    if (snapshot.gpus_known) text += counted(snapshot.gpus.size(), "GPU", "GPUs") + ", ";
-    text += counted(jobs.size(), "job", "jobs");
-    if (!groups.empty()) text += ", " + counted(groups.size(), "group", "groups");
-    if (!rules.empty()) text += ", " + counted(rules.size(), "rule", "rules");
-    if (!snapshot.holders.waiting.empty()) text += ", " + std::to_string(snapshot.holders.waiting.size()) + " waiting";
-    return ends({text, Tone::heading}, snapshot.clock, look);
+// What there is on one machine, or on several.
+struct Counts {
+    std::size_t gpus = 0, jobs = 0, groups = 0, rules = 0, waiting = 0;
+
+    void add(const Snapshot& snapshot) {
+        std::set<std::pair<unsigned, std::string>> names[3];
+        for (const Holder& holder : snapshot.holders.holding)
+            names[holder.kind == "group" ? 1 : holder.kind == "rule" ? 2 : 0].insert({holder.user, holder.name});
+        gpus += snapshot.gpus.size();
+        jobs += names[0].size(), groups += names[1].size(), rules += names[2].size();
+        waiting += snapshot.holders.waiting.size();
+    }
+    std::string text(bool gpus_known) const {
+        std::string text = gpus_known ? counted(gpus, "GPU", "GPUs") + ", " : "";
+        text += counted(jobs, "job", "jobs");
+        if (groups != 0) text += ", " + counted(groups, "group", "groups");
+        if (rules != 0) text += ", " + counted(rules, "rule", "rules");
+        return waiting != 0 ? text + ", " + std::to_string(waiting) + " waiting" : text;
+    }
+};
+
+Line title(const std::string& text, const std::string& clock, const Look& look) {
+    return ends({(look.width < 60 ? "" : "cuslice top: ") + text, Tone::heading}, clock, look);
 }
 
 // Two lines, and a third where the settings limit a program on this GPU.
@@ -108,7 +119,7 @@ void add_account(const Snapshot& snapshot, const Members& members, const Look& l
     const std::uint64_t most = first.limit == ledger::kNoLimitBytes ? 0 : first.limit;
     const std::uint64_t beyond = first.reserved > first.together ? first.reserved - first.together : 0;
     grid.add({{label_of(snapshot, first.gpu, look)},
-              {shown(user_name(first.user), look)},
+              {shown(snapshot.user_called(first.user), look)},
               {alone ? std::to_string(first.pid) : "-"},
               {command},
               {mib_text(first.together)},
@@ -180,7 +191,7 @@ void add_waiting(const Snapshot& snapshot, const Look& look, Lines& lines) {
     for (const WaitingProcess& one : snapshot.holders.waiting)
         grid.add({{label_of(snapshot, one.gpu, look)},
                   {std::to_string(one.position)},
-                  {shown(user_name(one.waiter.user), look)},
+                  {shown(snapshot.user_called(one.waiter.user), look)},
                   {std::to_string(one.waiter.pid)},
                   {shown(one.waiter.command, look)},
                   {mib_text(one.waiter.bytes)},
@@ -213,16 +224,78 @@ void add_caches(const Snapshot& snapshot, const Look& look, Lines& lines) {
     add_section("CACHES", grid, look, lines);
 }
 
-}  // namespace
-
-Lines draw(const Snapshot& snapshot, const Look& look) {
-    Lines lines = {title(snapshot, look)};
+void add_machine(const Snapshot& snapshot, const Look& look, Lines& lines) {
     add_gpus(snapshot, look, lines);
     add_jobs(snapshot, look, lines);
     add_waiting(snapshot, look, lines);
     add_caches(snapshot, look, lines);
     for (const std::string& failure : snapshot.holders.failures)
         lines.push_back(clipped(Line{{shown(failure, look), Tone::warning}}, look));
+}
+
+// "-- n1 ------ 2 GPUs, 1 job", as wide as the terminal.
+Line heading_of(const std::string& name, const std::string& right, const Look& look) {
+    const std::string dash = look.utf8 ? "─" : "-";
+    std::string left = dash + dash + " " + shown(name, look) + " ";
+    const std::size_t taken = columns_of(left) + (right.empty() ? 0 : columns_of(right) + 1);
+    for (std::size_t i = taken; i < look.width; ++i) left += dash;
+    return clipped(Line{{left, Tone::heading}, {right.empty() ? "" : " " + right, Tone::faint}}, look);
+}
+
+// A text that is wider than the terminal goes on in the next line: nothing else says what is wrong there.
+void add_whole(const std::string& text, const Look& look, Lines& lines) {
+    const std::size_t width = std::max<std::size_t>(look.width, 3) - 2;
+    for (std::string_view rest = text; !rest.empty();) {
+        std::size_t end = 0, columns = 0;
+        while (end < rest.size()) {
+            const std::string_view one = first_of(rest.substr(end));
+            columns += columns_of(one);
+            if (columns > width && end != 0) break;
+            end += one.size();
+        }
+        // Between two words, where there are some.
+        if (const std::size_t blank = rest.substr(0, end).rfind(' '); end < rest.size() && blank != rest.npos)
+            end = blank + 1;
+        lines.push_back({{"  " + std::string(rest.substr(0, end)), Tone::warning}});
+        rest.remove_prefix(end);
+    }
+}
+
+}  // namespace
+
+Lines draw(const Snapshot& snapshot, const Look& look) {
+    Counts counts;
+    counts.add(snapshot);
+    Lines lines = {title(counts.text(snapshot.gpus_known), snapshot.clock, look)};
+    add_machine(snapshot, look, lines);
+    return lines;
+}
+
+Lines draw_nodes(const std::vector<NodeView>& nodes, const std::string& clock, const Look& look) {
+    Counts all;
+    std::size_t failed = 0;
+    Lines lines(1);
+    for (const NodeView& node : nodes) {
+        Counts counts;
+        if (node.snapshot != nullptr) {
+            counts.add(*node.snapshot);
+            all.add(*node.snapshot);
+        }
+        lines.emplace_back();
+        lines.push_back(heading_of(node.name, node.snapshot != nullptr ? counts.text(true) : "", look));
+        if (node.overdue != 0) add_whole("No answer for " + age_text(node.overdue) + ". The last was:", look, lines);
+        if (node.snapshot != nullptr) {
+            add_machine(*node.snapshot, look, lines);
+        } else if (node.failure.empty()) {
+            lines.push_back({{"Asking ...", Tone::faint}});
+        } else {
+            ++failed;
+            add_whole("No answer: " + shown(node.failure, look), look, lines);
+        }
+    }
+    std::string text = counted(nodes.size(), "node", "nodes");
+    if (failed != 0) text += " (" + std::to_string(failed) + " without an answer)";
+    lines.front() = title(text + ", " + all.text(true), clock, look);
     return lines;
 }
 

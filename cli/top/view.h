@@ -10,6 +10,20 @@ namespace cuslice::cli::top {
 /// is left out. Names of users, commands and GPUs are escaped.
 Lines draw(const Snapshot& snapshot, const Look& look);
 
+/// One of several nodes.
+struct NodeView {
+    std::string name;
+    /// What it has answered last; null: nothing.
+    const Snapshot* snapshot = nullptr;
+    /// Why there is no answer; empty while the first is waited for.
+    std::string failure;
+    /// Seconds since its answer, if the next one should have come; otherwise 0.
+    std::uint64_t overdue = 0;
+};
+
+/// What the nodes say, one below the other. `clock` is the time of day. What a node has written is escaped.
+Lines draw_nodes(const std::vector<NodeView>& nodes, const std::string& clock, const Look& look);
+
 /// What of `lines` fits into `rows` rows of a terminal: the title, the lines from `offset` on, and a last row that says
 /// how many more there are. `offset` is put where something is shown.
 Lines scrolled(const Lines& lines, std::size_t rows, std::size_t& offset, const Look& look);

@@ -87,6 +87,8 @@ TEST_CASE("bash completes commands, options, values and the program") {
     CHECK(offered("cuslice config --json --gpus a") == Words{"any", "all"});
     CHECK(offered("cuslice top --o") == Words{"--once"});
     CHECK(offered("cuslice top --interval ''").empty());
+    CHECK(offered("cuslice top --nodes n1 --l") == Words{"--launcher"});
+    CHECK(offered("cuslice top --over ''").empty());
     CHECK(offered("cuslice config --exp") == Words{"--explain"});
     CHECK(offers("cuslice config --explain ''", std::to_string(::getpid())));
     CHECK(offered("cuslice config --explain 1 --js") == Words{"--json"});
@@ -142,7 +144,8 @@ TEST_CASE("the manual has every option, variable and key, and troff has nothing 
     }
     for (const auto& [name, command_of, summary] : cli::command_names())
         CHECK(contains(options, ".TP\n" + std::string(name) + "\n"));
-    for (const std::string own : {"--json", "--explain PID", "--job NAME", "--interval TIME", "--once"}) {
+    for (const std::string own : {"--json", "--explain PID", "--job NAME", "--interval TIME", "--once", "--stream",
+                                  "--nodes LIST", "--over COMMAND", "--launcher PATH", "--timeout TIME"}) {
         INFO(own);
         CHECK(contains(options, ".TP\n" + own + "\n"));
     }

@@ -10,19 +10,16 @@
 
 #include "cli/json.h"
 #include "policy/base/kernel_clock.h"
-#include "policy/ledger/ledger.h"
 #include "policy/stats/file.h"
 #include "tests/catch.h"
 #include "tests/cli/child.h"
+#include "tests/cli/made_up_job.h"
 #include "tests/cli/terminal.h"
 #include "tests/cli/tree.h"
 
 namespace cuslice::tests {
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20, kGiB = kMiB << 10;
-// The first of the stub's GPUs.
-constexpr const char* kUuid = "GPU-50505050-5050-5050-5050-505050505050";
 const std::string kEnter = "\x1b[?1049h", kLeave = "\x1b[?25h\x1b[?1049l";
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
@@ -55,21 +52,6 @@ void check_restored(const Terminal& terminal) {
     CHECK(terminal.printed().ends_with(kLeave));
     CHECK(same(terminal.modes(), terminal.modes_before()));
 }
-
-// This process as a job of 1 GiB with this name of a command, which holds 256 MiB.
-struct Job {
-    Job(const Folder& folder, const char* command) {
-        REQUIRE(ledger.open(folder.path().c_str(), kUuid, 8 * kGiB, false, nullptr));
-        ledger::Committed committed;
-        std::uint64_t available = 0;
-        ledger::Request request;
-        request.name = "1-made-up", request.limit = request.reserved = kGiB, request.command = command;
-        REQUIRE(ledger.join(request, 0, &membership, &committed, &available, nullptr) == ledger::Joined::yes);
-        REQUIRE(membership.reserve(256 * kMiB, 0, nullptr));
-    }
-    ledger::Ledger ledger;
-    ledger::Membership membership;
-};
 
 }  // namespace
 
@@ -192,7 +174,7 @@ TEST_CASE("top shows a job that begins, and a name in it does nothing to the ter
     const Folder folder;
     Terminal terminal({kLauncher, "top", "--fake=2xstub", "--interval=100ms"}, environment(folder, kColours), 24, 100);
     CHECK(terminal.shows("2 GPUs, 0 jobs"));
-    const Job job(folder, "\x1b]0;owned\x07x");
+    const Job job(folder.path(), "\x1b]0;owned\x07x");
     CHECK(terminal.shows("2 GPUs, 1 job"));
     CHECK(terminal.shows("JOBS AND GROUPS"));
     CHECK(terminal.shows("PEAK"));  // of a view that has been looking for a while
@@ -214,7 +196,7 @@ TEST_CASE("top has colours where the terminal has them and they are wanted, and 
         CHECK(terminal.status() == 0);
         return terminal.printed();
     };
-    const Job job(folder, "python");
+    const Job job(folder.path(), "python");
     const std::string colour = "\x1b[32m";
     CHECK(contains(drawn(kColours), colour + "█"));
     CHECK_FALSE(contains(drawn({"TERM=xterm-256color", "LANG=C.UTF-8", "NO_COLOR=1"}), colour));
@@ -227,7 +209,7 @@ TEST_CASE("top has colours where the terminal has them and they are wanted, and 
 
 TEST_CASE("top prints one frame without escapes where it is asked to, or where it has no terminal") {
     const Folder folder;
-    const Job job(folder, "python");
+    const Job job(folder.path(), "python");
     const Outcome piped = once(folder, {}, kColours), asked = once(folder, {"--once"}, kColours);
     CHECK(piped.exit_code == 0);
     CHECK(piped.err.empty());
@@ -253,7 +235,7 @@ TEST_CASE("top prints one frame without escapes where it is asked to, or where i
 
 TEST_CASE("top --json prints one document, with what a process of ours says of its caches") {
     const Folder folder;
-    const Job job(folder, "python");
+    const Job job(folder.path(), "python");
     stats::File* const file = stats::make_own(folder.path().c_str(), nullptr);
     REQUIRE(file != nullptr);
     stats::Gpu& gpu = file->gpus[0];
@@ -281,7 +263,7 @@ TEST_CASE("top --json prints one document, with what a process of ours says of i
 
 TEST_CASE("top without a GPU shows what the ledgers say, and exits 69") {
     const Folder folder;
-    const Job job(folder, "python");
+    const Job job(folder.path(), "python");
     const Outcome text = once(folder, {}, {"STUB_NO_DEVICE=1"});
     CHECK(text.exit_code == 69);
     CHECK(contains(text.out, "No GPU can be listed: "));

@@ -7,6 +7,7 @@ RELEASE = "needs a release's files, which take minutes to build; scripts/release
 ROOT = "changes this machine's packages; scripts/release_check.sh does it in a root of its own"
 SYSTEM = "changes this machine, or an image; tests/stub/ does it in roots of its own"
 PLOT = "needs vl-convert-python, a download of 30 MB; tests/plot/ draws the same where it is there"
+DROP_IN = "writes a folder of this machine; tests/kubernetes/drop_in_test.py writes one elsewhere"
 SLURM = "needs Slurm's daemons; tests/slurm/ runs them, with jobs like this one"
 PYTEST = "needs pytest and a folder with tests; tests/python/ runs both with the plugin"
 PACKAGES = "installs gigabytes of packages; tests/compat/page_test.py holds the page against the runs that were made"
@@ -43,13 +44,15 @@ NOT_RUN = {
         "jupyter kernelspec install --user --name slice integrations/jupyter":
             "needs Jupyter; tests/recipes/ starts the kernel through jupyter_client where it is there",
     },
+    "docs/sharing.md": {
+        "cuslice top --nodes @slurm": "needs a job of Slurm; tests/cli/top_nodes_test.cpp has an srun of its own",
+    },
     "docs/rules.md": {
         "install -D -m 644 integrations/systemd/user-dmem.conf /etc/systemd/system/user@.service.d/dmem.conf": SYSTEMD,
     },
     "docs/schedulers/kubernetes.md": {
         "cp integrations/kubernetes/install.sh integrations/kubernetes/drop-in.sh dist": RELEASE,
-        "integrations/kubernetes/drop-in.sh /opt/cuslice/current /usr/local/vgpu":
-            "writes a folder of this machine; tests/kubernetes/drop_in_test.py writes one elsewhere",
+        "integrations/kubernetes/drop-in.sh /opt/cuslice/current /usr/local/vgpu": DROP_IN,
         "docker build -f integrations/kubernetes/Dockerfile -t cuslice:latest dist": "needs Docker's daemon",
         "kubectl apply -f integrations/kubernetes/daemonset.yaml": CLUSTER,
         "kubectl apply -f integrations/kubernetes/device-plugin-config.yaml": CLUSTER,

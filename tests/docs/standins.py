@@ -63,6 +63,14 @@ TORCHRUN = """#!/bin/sh
 for word; do case $word in *.py) exec python "$word" ;; esac; done
 """
 
+# Each node is this machine, behind a shell as it is behind sshd.
+SSH = """#!/bin/sh
+while case $1 in -p) shift ;; -*) ;; *) false ;; esac; do shift; done
+shift
+exec sh -c "$*"
+"""
+
+
 class Stage:
     def __init__(self, root, build, static):
         self.root, self.build, self.static = root, build, static
@@ -98,8 +106,9 @@ class Stage:
         shutil.copy(self.static, self.folder / "static")
         for name in ("python", "python3"):
             (programs / name).symlink_to(os.path.realpath(sys.executable))
-        (programs / "torchrun").write_text(TORCHRUN)
-        (programs / "torchrun").chmod(0o755)
+        for name, text in (("torchrun", TORCHRUN), ("ssh", SSH)):
+            (programs / name).write_text(text)
+            (programs / name).chmod(0o755)
         path = [programs, self.prefix / "bin", self.build / "docs/samples", self.build / "samples"]
         self.environment = {
             "PATH": ":".join([*map(str, path), os.environ["PATH"]]), "HOME": str(self.top / "home"), "LC_ALL": "C.UTF-8",
