@@ -12,8 +12,11 @@
 # One folder is run after the other, and what each gave is kept in build/aarch64/Testing/cases, so that a run that was
 # stopped can go on with those that it lacks. At the end come the figures of all folders that have been run.
 #
-#   CUSLICE_AARCH64_JOBS       tests at once, 3 by default: each takes up to 1 GB under qemu
-#   CUSLICE_AARCH64_ROOT       the folder for Debian's files for aarch64, build/aarch64-root by default: 400 MB
+#   CUSLICE_AARCH64_JOBS       tests at once, 3 by default
+#   CUSLICE_AARCH64_ROOT       the folder for Debian's files for aarch64, build/aarch64-root by default: 600 MB
+#   CUSLICE_AARCH64_QEMU       the emulator, a static qemu-aarch64 of version 10 or newer. By default the installed one; where
+#                              that is older, as Debian 12's, Debian 13's is unpacked into build/aarch64-qemu. Version 7.2
+#                              takes 0.9 GB and many seconds for a reservation of 141 GiB, and version 10 nothing
 #
 # Debian 12 as root, or as a user who may make namespaces; Linux 6.7 or newer, where binfmt_misc belongs to a namespace, so
 # that nothing else on this machine notices. The tests, and every program that they start, find themselves on a Debian for
@@ -35,16 +38,16 @@ packages=(base-files libc6 libc-bin libstdc++6 libgcc-s1 libasan8 dash bash core
 
 # --- On this machine ----------------------------------------------------------------------------------------------------
 
-# Unpacks Debian's packages for aarch64, from the indexes that this machine uses, which apt keeps in a folder of its own.
-make_root() {
-    local apt=$root.apt deb
-    [ "${packages[*]}" != "$(cat "$root.packages" 2>/dev/null)" ] || return 0
-    echo "test_aarch64: unpacking Debian for aarch64 into $root"
-    mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$root"
+# Makes a folder where apt keeps lists and packages of its own, so that nothing of this machine's changes.
+#   $1  the folder
+#   $2  the processor, in Debian's words
+make_apt() {
+    local apt=$1
+    mkdir -p "$apt/lists/partial" "$apt/archives/partial"
     : >"$apt/status"
     cat >"$apt/apt.conf" <<END
-APT::Architecture "arm64";
-APT::Architectures { "arm64"; };
+APT::Architecture "$2";
+APT::Architectures { "$2"; };
 APT::Install-Recommends "false";
 APT::Sandbox::User "root";
 Dir::State "$apt";
@@ -54,6 +57,15 @@ Dir::Cache "$apt";
 Dir::Cache::archives "$apt/archives";
 Debug::NoLocking "true";
 END
+}
+
+# Unpacks Debian's packages for aarch64, from the indexes that this machine uses.
+make_root() {
+    local apt=$root.apt deb
+    [ "${packages[*]}" != "$(cat "$root.packages" 2>/dev/null)" ] || return 0
+    echo "test_aarch64: unpacking Debian for aarch64 into $root"
+    mkdir -p "$root"
+    make_apt "$apt" arm64
     { APT_CONFIG=$apt/apt.conf apt-get -q update &&
       APT_CONFIG=$apt/apt.conf apt-get -q -y --download-only install "${packages[@]}"; } </dev/null >"$apt/log" 2>&1 ||
         { tail -5 "$apt/log" >&2; fail "Debian's packages for aarch64 can't be had here; all of it is in $apt/log"; }
@@ -66,6 +78,44 @@ END
     cp /etc/hostname /etc/hosts /etc/resolv.conf "$root/etc/" 2>/dev/null || true
     rm -rf "$apt/archives"
     echo "${packages[*]}" >"$root.packages"
+}
+
+# Whether a program is qemu of version 10 or newer.
+new_enough() { [ "$("$1" --version 2>/dev/null | sed -nE '1s/.* version ([0-9]+).*/\1/p')" -ge 10 ] 2>/dev/null; }
+
+# Finds an emulator that is new enough, or unpacks Debian 13's, from where this machine takes its own packages.
+find_qemu() {
+    local apt=$PWD/build/aarch64-qemu.apt folder=$PWD/build/aarch64-qemu name
+    if [ -n "${CUSLICE_AARCH64_QEMU:-}" ]; then
+        new_enough "$CUSLICE_AARCH64_QEMU" ||
+            fail "CUSLICE_AARCH64_QEMU=$CUSLICE_AARCH64_QEMU is no qemu-aarch64 of version 10 or newer"
+        CUSLICE_AARCH64_QEMU=$(absolute "$CUSLICE_AARCH64_QEMU")
+    else
+        for name in qemu-aarch64-static "$folder/usr/bin/qemu-aarch64"; do
+            ! new_enough "$name" || CUSLICE_AARCH64_QEMU=$(command -v "$name")
+        done
+    fi
+    if [ -z "${CUSLICE_AARCH64_QEMU:-}" ]; then
+        echo "test_aarch64: unpacking qemu of Debian 13 into build/aarch64-qemu"
+        make_apt "$apt" "$(dpkg --print-architecture)"
+        mkdir -p "$apt/sources"
+        PYTHONPATH=tests/genuine python3 - "$apt/sources" <<'END'
+import pathlib, sys, catalogue, fetch
+for kind, text in zip(("list", "sources"), fetch.sources_of(catalogue.release() or "bookworm", "trixie")):
+    pathlib.Path(sys.argv[1], f"trixie.{kind}").write_text(text.replace("non-free", "main"))
+END
+        cat >>"$apt/apt.conf" <<END
+Dir::Etc::sourcelist "/dev/null";
+Dir::Etc::sourceparts "$apt/sources";
+END
+        (cd "$apt" && export APT_CONFIG=$apt/apt.conf && apt-get -q update && apt-get -q download qemu-user) \
+            </dev/null >"$apt/log" 2>&1 ||
+            { tail -5 "$apt/log" >&2; fail "Debian 13's qemu-user can't be had here; CUSLICE_AARCH64_QEMU may name another"; }
+        dpkg-deb --extract "$apt"/qemu-user_*.deb "$folder"
+        rm -rf "$apt"
+        CUSLICE_AARCH64_QEMU=$folder/usr/bin/qemu-aarch64
+    fi
+    export CUSLICE_AARCH64_QEMU
 }
 
 # The users or groups that this process knows, each mapped to itself.
@@ -98,7 +148,7 @@ register() {
     local mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
     mount -t binfmt_misc none /proc/sys/fs/binfmt_misc 2>/dev/null ||
         fail "binfmt_misc can't be had in a user's namespace: that takes Linux 6.7, and this is $(uname -r)"
-    printf '%s' ":qemu-aarch64:M::$magic:$mask:$(command -v qemu-aarch64-static):OCF" >/proc/sys/fs/binfmt_misc/register
+    printf '%s' ":qemu-aarch64:M::$magic:$mask:$CUSLICE_AARCH64_QEMU:OCF" >/proc/sys/fs/binfmt_misc/register
 }
 
 enter() {
@@ -144,6 +194,7 @@ for program in qemu-aarch64-static unshare chroot dpkg-deb apt-get; do
     command -v "$program" >/dev/null || fail "$program is needed: run scripts/setup.sh aarch64"
 done
 make_root
+[ "${1:-}" = --count ] || find_qemu
 
 folder_reports=build/aarch64/Testing/cases
 on_all_tests() { ctest --test-dir build/aarch64 --show-only=json-v1 | python3 scripts/aarch64_cases.py "$@"; }
