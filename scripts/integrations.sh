@@ -5,7 +5,7 @@
 #   scripts/integrations.sh ray             the tests of tests/ray, on a cluster of Ray (750 MB of disk; two minutes)
 #   scripts/integrations.sh ray Slices.test_a_bundle_of_a_placement_group    one of them
 #   scripts/integrations.sh ray-start       how long 100 tasks and 100 actors take to start, with cuslice and without
-#   scripts/integrations.sh ray-start 10            the same with 10 of each
+#   scripts/integrations.sh ray-start 10    the same with 10 of each
 #   scripts/integrations.sh slurm           the tests of tests/slurm on a cluster of Slurm; further words as above
 #   scripts/integrations.sh slurm-start     how long 100 jobs take to start, with the plugin and without; or so many
 #   scripts/integrations.sh slurm-kills     500 jobs of Slurm with 1,000 kills, after which nothing may be left over
