@@ -30,6 +30,8 @@ CALM = {
     "RAY_gcs_server_request_timeout_seconds": PATIENCE,
     "RAY_gcs_server_port_wait_time_s": PATIENCE,
     "RAY_memory_monitor_refresh_ms": 0,
+    "RAY_SERVE_QUEUE_LENGTH_RESPONSE_DEADLINE_S": PATIENCE,
+    "RAY_SERVE_MAX_QUEUE_LENGTH_RESPONSE_DEADLINE_S": PATIENCE,
     "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": PATIENCE,
 }
 #: What `ray start` says when a node has missed the one deadline that can't be set.

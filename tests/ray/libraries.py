@@ -6,10 +6,11 @@ Prints what each could take, as a line of JSON.
 """
 
 import json
+import os
 import sys
 import tempfile
 
-from cluster import PATIENCE
+from cluster import PATIENCE, soon
 
 import ray
 from ray import serve
@@ -69,7 +70,13 @@ def served():
     while len(replicas) < 2:
         pid, taken = handle.remote().result(timeout_s=PATIENCE)
         replicas[pid] = taken
-    serve.shutdown()
+
+    def ended():
+        # It gives up in silence where the controller doesn't answer in 5 seconds.
+        serve.shutdown()
+        return not any(os.path.exists(f"/proc/{pid}") for pid in replicas)
+
+    assert soon(ended)
     return list(replicas.values())
 
 
