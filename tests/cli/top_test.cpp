@@ -40,7 +40,7 @@ Outcome once(const Folder& folder, const Words& options, const Words& more = {})
 
 // How long a job has been idle goes on between two commands.
 std::string without_idle(const std::string& text) {
-    return std::regex_replace(text, std::regex(" +[0-9]+ s  "), " N s  ");
+    return std::regex_replace(text, std::regex(" +[0-9]+ s(?=  |\n)"), " N s");
 }
 
 bool same(const termios& a, const termios& b) {
