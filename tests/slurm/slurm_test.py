@@ -161,10 +161,12 @@ srun -Q true
             self.assertEqual((quiet.returncode, quiet.stderr), (0, ""))
 
     def test_the_peak_of_an_ordinary_users_job_is_asked_for_as_that_user(self):
-        nobody = 65534
+        # Not srun's own --uid: a job that has to wait is then told of by a message that only the user may read, to a
+        # process that is still root.
+        as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
         CLUSTER.plugin("shards_per_gpu=4 report=stderr")
         CLUSTER.folder.chmod(0o755)
-        run_it = ["srun", "-Q", "-w", "n1", "--uid", nobody, "--gres=shard:1"]
+        run_it = [*as_nobody, "srun", "-Q", "-w", "n1", "-D", "/", "--gres=shard:1"]
         if CLUSTER.call(*run_it, "test", "-x", GUEST).returncode:
             self.skipTest("the build's folder can't be read by others")
         held = f"printf 'init\\nretain 0\\nalloc x {200 * MIB}\\n' | exec {GUEST} linked"
