@@ -85,7 +85,7 @@ TEST_CASE("bash completes commands, options, values and the program") {
     CHECK(offered("cuslice run --limit 4GiB --free d") == Words{"deferred"});
     CHECK(offered("cuslice run --limit ''").empty());
     CHECK(offered("cuslice config --json --gpus a") == Words{"any", "all"});
-    CHECK(offered("cuslice top --o") == Words{"--once"});
+    CHECK(offered("cuslice top --o") == Words{"--once", "--over"});
     CHECK(offered("cuslice top --interval ''").empty());
     CHECK(offered("cuslice top --nodes n1 --l") == Words{"--launcher"});
     CHECK(offered("cuslice top --over ''").empty());
