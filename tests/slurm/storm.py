@@ -253,8 +253,8 @@ echo ${{PIPESTATUS[1]}} >> {self.folder}/ends
         for node in NODES:
             if self.slurmd(node) is None:  # one that came too soon after another one
                 self.cluster.start_node(node)
-        for node, state in (line.split() for line in
-                            self.cluster.call("sinfo", "--noheader", "-N", "-o", "%N %T").stdout.splitlines()):
+        states = self.node_states()
+        for node, state in states.items():
             if state.startswith(("down", "drain", "error", "fail")):
                 self.call("scontrol", "update", f"nodename={node}", "state=resume")
         numbers = {slurm: number for number, slurm in self.slurm_ids.items()}
@@ -280,7 +280,12 @@ echo ${{PIPESTATUS[1]}} >> {self.folder}/ends
             if slurm not in queued:
                 job.let_end()
                 del self.jobs[number]
-        return not queued and not found and not any(keepers.values())
+        # A node that goes down after its last job would keep the next one waiting.
+        return not queued and not found and not any(keepers.values()) and set(states.values()) == {"idle"}
+
+    def node_states(self):
+        return dict(line.split() for line in
+                    self.cluster.call("sinfo", "--noheader", "-N", "-o", "%N %T").stdout.splitlines())
 
     idle = frozenset()  # jobs that run without a process, when they were looked at last
 
@@ -312,9 +317,12 @@ echo ${{PIPESTATUS[1]}} >> {self.folder}/ends
 
     def whole(self, node, *options):
         """Blocks that a job has which is alone and has the whole GPU."""
-        shown = self.cluster.call("srun", "-Q", "-w", node, "--gres=shard:4", *options, "sh", "-c",
-                                  f"printf 'init\\nretain 0\\nfill {16 * MIB}\\n' | {GUEST} linked",
-                                  STORM_SLICE=str(MEMORY))
+        try:
+            shown = self.cluster.call("srun", "-Q", "-w", node, "--gres=shard:4", *options, "sh", "-c",
+                                      f"printf 'init\\nretain 0\\nfill {16 * MIB}\\n' | {GUEST} linked",
+                                      STORM_SLICE=str(MEMORY))
+        except subprocess.TimeoutExpired:
+            return [f"srun doesn't end: {self.queue()}, {self.node_states()}"]
         return shown.stdout.split()
 
     def listing(self):
