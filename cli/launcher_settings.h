@@ -20,7 +20,7 @@ struct LookedAt {
     FileState state;
 };
 
-/// Where the machine's settings are for this invocation.
+/// Where the machine's settings and rules are for this invocation, whose texts they are.
 SystemPlaces places_of(const Invocation& invocation);
 
 /// Reads flags, the outer launcher's hand-over, the environment, the file named by --config or CUSLICE_CONFIG,
@@ -30,9 +30,6 @@ bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Env
                    const SystemPlaces& system, std::vector<LookedAt>& files, ConfigError& error);
 /// The same for a command, which need not know what was looked at.
 bool load_launcher(Settings& settings, const Invocation& invocation, ConfigError& error);
-
-/// Where the machine's settings and rules are. Its texts are the invocation's.
-SystemPlaces places_of(const Invocation& invocation);
 
 /// All that a program's start needs, and that `devices` and `config` show.
 struct Launch {

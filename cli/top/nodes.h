@@ -11,7 +11,7 @@
 
 namespace cuslice::cli::top {
 
-class Nodes : public Source {
+class Nodes final : public Source {
   public:
     void add(const std::string& name, NodeCommand command) { nodes_.emplace_back(name, std::move(command)); }
     ~Nodes() override { stop(); }
