@@ -107,7 +107,6 @@ void Live::run() {
             changed = true;
         }
         if (changed) there = draw();
-        changed = false;
         now = kernel_clock(CLOCK_MONOTONIC);
         const std::uint64_t left = now < next ? (next - now + kMillisecond - 1) / kMillisecond : 0;
         std::vector<pollfd> ready = {{signals_.descriptor(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
