@@ -12,7 +12,7 @@ COUNT = 64
 
 
 def _folder(parent: str) -> str:
-    """A folder of this user's alone. Raises RuntimeError where another user has made it."""
+    """A folder of this user's alone. Raises RuntimeError where it is another user's, or others can use it."""
     path = os.path.join(parent, f"cuslice-numbers-{os.geteuid()}")
     try:
         os.mkdir(path, 0o700)
@@ -20,7 +20,7 @@ def _folder(parent: str) -> str:
         pass
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        raise RuntimeError(f"cuslice: {path}: not a folder of this user's alone: remove it")
+        raise RuntimeError(f"cuslice: {path}: not a folder of this user's alone; who owns it, or root, can remove it")
     return path
 
 
