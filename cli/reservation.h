@@ -38,6 +38,8 @@ class Reservation {
     /// Whether the ledger could be looked at.
     bool seen() const { return seen_; }
     bool fits() const { return refusal_.committed.fits(refusal_.asked, refusal_.available); }
+    /// Whether what doesn't fit now may fit in a moment, when a context that another job is making has been charged.
+    bool may_fit_soon() const { return ledger::may_be_charged_soon(refusal_, gpu_.total); }
     /// Waits in the GPU's queue until it is taken or closed, and says so in its ledger.
     void queue_up(const std::string& command);
     /// It was passed so often in the queue that what is left is kept for it; not once it steps aside.

@@ -36,8 +36,19 @@ void Waiting::begin(const Reservations& refused) {
     }
 }
 
+// Looks are counted, and not the time: on a machine where each takes long, what is waited for does too.
+bool Waiting::settle(const Reservations& refused) {
+    const auto may_fit = [](const auto& one) { return one->may_fit_soon(); };
+    if (settled_ >= ledger::kSettles || std::none_of(refused.begin(), refused.end(), may_fit)) return false;
+    settled_ += kPoll;
+    std::this_thread::sleep_for(std::chrono::milliseconds(kPoll));
+    refresh(refused);
+    for (const auto& one : refused) one->look();
+    return true;
+}
+
 bool Waiting::go_on(const Reservations& refused) {
-    if (most_ == 0) return false;
+    if (most_ == 0) return settle(refused);
     // Also where the time is over by now: that it was waited for is said the same on a busy machine.
     if (since_ == 0) begin(refused);
     const std::uint64_t spent = (now() - start_) / kMillisecond;

@@ -1,5 +1,6 @@
 #include "policy/ledger/refusal.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "config/printable.h"
@@ -33,6 +34,13 @@ void append_holder(Line& line, const Holder& holder, const Telling& telling) {
 }
 
 }  // namespace
+
+bool may_be_charged_soon(const Refusal& refusal, std::uint64_t capacity) {
+    const Committed& jobs = refusal.committed;
+    const std::uint64_t outside = refusal.in_use - std::min(refusal.in_use, jobs.used);
+    const std::uint64_t unused = jobs.promised - std::min(jobs.promised, jobs.used);
+    return outside != 0 && outside <= unused && jobs.fits(refusal.asked, capacity - std::min(capacity, jobs.promised));
+}
 
 FixedText<32> format_age(std::uint64_t seconds) {
     FixedText<32> text;

@@ -14,6 +14,14 @@ struct Refusal {
     std::uint64_t asked = 0, available = 0, in_use = 0;  // bytes
 };
 
+// Milliseconds in which a context is made and charged.
+inline constexpr std::uint64_t kSettles = 3000;
+
+// A context that a job's process is making is in use before its size is known and charged, and looks like memory that
+// somebody outside has. True where it may be such that the slice doesn't fit on a GPU of `capacity` bytes: the jobs
+// have reserved as much that they don't use, and without it the slice would be there.
+bool may_be_charged_soon(const Refusal& refusal, std::uint64_t capacity);
+
 // How a refusal is told.
 struct Telling {
     // A user's name, where it can be looked up: not within somebody else's program.

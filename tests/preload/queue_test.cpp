@@ -3,6 +3,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <iterator>
+#include <set>
 #include <thread>
 
 #include "tests/preload/machine.h"
@@ -44,9 +47,35 @@ std::unique_ptr<Guest> queue_up(const Machine& machine, const Words& options, st
     return guest;
 }
 
+std::vector<int> children_of(int pid) {
+    const std::string number = std::to_string(pid);
+    std::ifstream file("/proc/" + number + "/task/" + number + "/children");
+    return {std::istream_iterator<int>(file), {}};
+}
+
 std::string user() { return ::getpwuid(::geteuid())->pw_name; }
 
 }  // namespace
+
+TEST_CASE("a launcher that doesn't wait looks again while what is in its way may be a context in the making") {
+    const Machine machine("1xlaptop-2g");
+    auto job = start(machine, {"--limit", "1200MiB"});
+    Guest stranger(Guest::route("linked"), raw(machine.fake, machine.books.path()));
+    REQUIRE(stranger.code("init") == 0);
+    REQUIRE(stranger.code("retain 0") == 0);
+    REQUIRE(stranger.code("alloc x " + std::to_string(400 * kMiB)) == 0);
+    auto late = machine.start({"--limit", "400MiB"});
+    // Each look is a child of the launcher.
+    std::set<int> looks;
+    REQUIRE(soon([&] {
+        for (const int child : children_of(late->child())) looks.insert(child);
+        return looks.size() > 4;
+    }));
+    stranger.kill(SIGKILL);
+    CHECK(late->code("init") == 0);
+    CHECK(late->finish() == 0);
+    CHECK(late->err().empty());
+}
 
 TEST_CASE("of one large job and a stream of small ones the large one starts after a bounded number of them") {
     const Machine machine("1xlaptop-2g");

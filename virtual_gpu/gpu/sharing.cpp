@@ -13,18 +13,10 @@ namespace cuslice {
 
 namespace {
 
-constexpr std::uint64_t kPoll = 100;      // milliseconds between two looks while waiting
-constexpr std::uint64_t kSettles = 3000;  // milliseconds in which a context is made and charged
+constexpr std::uint64_t kPoll = 100;  // milliseconds between two looks while waiting
 
-// A context that a job's process is making is in use before its size is known and charged, and looks like memory that
-// somebody outside has. True where it may be such: the jobs have reserved as much that they don't use, and without it
-// the slice would be there.
-bool may_be_charged_soon(const Refusal& refusal, std::uint64_t capacity) {
-    const ledger::Committed& jobs = refusal.committed;
-    const std::uint64_t outside = refusal.in_use - std::min(refusal.in_use, jobs.used);
-    const std::uint64_t unused = jobs.promised - std::min(jobs.promised, jobs.used);
-    return refusal.how == ledger::Joined::refused && outside != 0 && outside <= unused &&
-           jobs.fits(refusal.asked, capacity - std::min(capacity, jobs.promised));
+bool may_fit_soon(const Refusal& refusal, std::uint64_t capacity) {
+    return refusal.how == ledger::Joined::refused && ledger::may_be_charged_soon(refusal, capacity);
 }
 
 void sleep_milliseconds(std::uint64_t count) {
@@ -139,7 +131,7 @@ bool GpuSharing::join(const SharingPlan& plan, const Slice& slice, SharedBudget*
             refusal->waiting = plan.wait != 0;
             if (waited < plan.wait && refusal->how == ledger::Joined::refused) {
                 ledger_.queue_up(refusal->asked, nullptr);
-            } else if (waited >= kSettles || !may_be_charged_soon(*refusal, slice.capacity)) {
+            } else if (waited >= ledger::kSettles || !may_fit_soon(*refusal, slice.capacity)) {
                 ledger_.leave_queue();
                 return false;
             }
