@@ -11,6 +11,7 @@
 #include "config/cgroup_ceilings.h"
 #include "config/combination.h"
 #include "config/handover.h"
+#include "config/outer_job.h"
 #include "config/resolve.h"
 #include "config/rules/load.h"
 
@@ -135,9 +136,8 @@ bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Env
     }
     Environment settled = settle_paths(environment);
     const std::vector<char*> lines = settled.pointers();
-    if (const auto outer = settled.get(kHandOver)) {
-        if (!read_handover(settings, *outer, HandOverPart::without_files, error)) return false;
-    }
+    const auto outer = settled.get(kHandOver);
+    if (outer && !read_handover(settings, *outer, HandOverPart::without_files, error)) return false;
     if (!load_environment(settings, lines.data(), error)) return false;
     if (const Entry* named = find(settings, Key::config)) {
         if (!read_named_file(settings, *named, files, error)) return false;
@@ -148,8 +148,10 @@ bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Env
     }
     const Path user = user_file(lines.data());
     if (!user.empty() && !read_file(settings, user.c_str(), Source::user_file, files, error)) return false;
-    return read_file(settings, system.file, Source::system_file, files, error) &&
-           rules::load_rules(settings, system, linked_parser, error) && load_cgroup_ceilings(settings, system, error) &&
+    if (!read_file(settings, system.file, Source::system_file, files, error)) return false;
+    const bool in_job = !settled.get(kJobVariable).value_or("").empty();
+    if (in_job && !add_outer_job(settings, outer.has_value(), error)) return false;
+    return rules::load_rules(settings, system, linked_parser, error) && load_cgroup_ceilings(settings, system, error) &&
            check_combination(settings, error) && load_other_tools(settings, lines.data(), error);
 }
 

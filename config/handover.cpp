@@ -57,6 +57,8 @@ bool travels(const Settings& settings, const Entry& entry) {
     }
     // An empty list is a choice that the launcher has made already; no other value is empty.
     if (entry.value.empty()) return false;
+    // Each outer job's limit holds beside those of the others.
+    if (entry.rank.source == Source::outer_job) return true;
     for (const Entry& other : settings.entries()) {
         const bool same_question = other.key == entry.key || (is_amount(other.key) && is_amount(entry.key));
         if (same_question && other.ceiling == entry.ceiling && other.rank < entry.rank &&

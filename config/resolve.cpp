@@ -10,7 +10,7 @@ bool answers(const Entry& entry, Key key, bool ceiling) {
     return entry.ceiling == ceiling && (entry.key == key || (is_amount(entry.key) && is_amount(key)));
 }
 
-// What can set a ceiling. The smallest of theirs holds.
+// What can set a ceiling, besides outer jobs, of which there may be several. The smallest of theirs holds.
 constexpr Source kCeilings[] = {Source::system_file, Source::rule, Source::cgroup};
 
 struct Found {
@@ -20,11 +20,14 @@ struct Found {
 };
 
 // One pass, keeping the best so far: the stronger rank first, then the GPU's own value before the general one.
-Found strongest(const Settings& settings, Key key, std::optional<Source> ceiling_of, const GpuIdentity& gpu) {
+// `level`: of all entries that are looked at, or any.
+Found strongest(const Settings& settings, Key key, std::optional<Source> ceiling_of, const GpuIdentity& gpu,
+                std::optional<std::uint8_t> level = std::nullopt) {
     Found found;
     for (const Entry& entry : settings.entries()) {
         if (!answers(entry, key, ceiling_of.has_value()) || !entry.selector.matches(gpu)) continue;
         if (ceiling_of && kind_of_ceiling(entry.rank.source) != *ceiling_of) continue;
+        if (level && entry.rank.level != *level) continue;
         const Entry* best = found.entry;
         const bool general = entry.selector.kind == GpuSelector::Kind::every;
         const bool best_general = best != nullptr && best->selector.kind == GpuSelector::Kind::every;
@@ -41,6 +44,35 @@ Found strongest(const Settings& settings, Key key, std::optional<Source> ceiling
 std::uint64_t bytes_of(const Entry& entry, std::uint64_t total) {
     if (entry.key == Key::fraction) return Fraction(entry.number).bytes_of(total);
     return entry.number < total ? entry.number : total;
+}
+
+// Of the launcher that was started in the outer job of this number. One that was told of no limit has left none behind.
+std::optional<std::uint8_t> level_of_outer(const Settings& settings, unsigned number) {
+    std::optional<std::uint8_t> level;
+    for (unsigned i = 0; i <= number; ++i) {
+        std::optional<std::uint8_t> next;
+        for (const Entry& entry : settings.entries()) {
+            const Rank rank = entry.rank;
+            if (rank.source == Source::outer_job && (!level || rank.level > *level) && (!next || rank.level < *next))
+                next = rank.level;
+        }
+        if (!next) return std::nullopt;
+        level = next;
+    }
+    return level;
+}
+
+const Entry* find_outer(const Settings& settings, std::uint8_t level, const GpuIdentity& gpu) {
+    return strongest(settings, Key::limit, Source::outer_job, gpu, level).entry;
+}
+
+void lower(Amount& amount, const Entry* ceiling, std::uint64_t total) {
+    if (ceiling == nullptr) return;
+    const std::uint64_t most = bytes_of(*ceiling, total);
+    // A ceiling without +context holds for the context as well, and so does then a limit below it.
+    const bool plus_context = ceiling->plus_context && (!amount.limited || amount.plus_context);
+    if (!amount.limited || most < amount.bytes) amount = {true, most, ceiling->origin};
+    amount.plus_context = plus_context;
 }
 
 bool refuse_count(const Entry& entry, std::span<const GpuIdentity> gpus, int matches, ConfigError& error) {
@@ -79,16 +111,17 @@ Amount amount_for(const Settings& settings, const GpuIdentity& gpu, std::uint64_
     if (const Entry* entry = find(settings, Key::limit, gpu)) {
         amount = {true, bytes_of(*entry, total_bytes), entry->origin, entry->plus_context};
     }
-    for (const Source source : kCeilings) {
-        const Entry* const ceiling = find_ceiling(settings, source, gpu);
-        if (ceiling == nullptr) continue;
-        const std::uint64_t most = bytes_of(*ceiling, total_bytes);
-        // A ceiling without +context holds for the context as well, and so does then a limit below it.
-        const bool plus_context = ceiling->plus_context && (!amount.limited || amount.plus_context);
-        if (!amount.limited || most < amount.bytes) amount = {true, most, ceiling->origin};
-        amount.plus_context = plus_context;
-    }
+    for (const Source source : kCeilings) lower(amount, find_ceiling(settings, source, gpu), total_bytes);
+    for (unsigned number = 0; const auto level = level_of_outer(settings, number); ++number)
+        lower(amount, find_outer(settings, *level, gpu), total_bytes);
     return amount;
+}
+
+std::optional<std::uint64_t> outer_limit_for(const Settings& settings, unsigned number, const GpuIdentity& gpu,
+                                             std::uint64_t total_bytes) {
+    const auto level = level_of_outer(settings, number);
+    const Entry* const entry = level ? find_outer(settings, *level, gpu) : nullptr;
+    return entry ? std::optional(bytes_of(*entry, total_bytes)) : std::nullopt;
 }
 
 bool is_hidden(const Settings& settings, const Entry& entry) {

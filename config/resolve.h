@@ -1,6 +1,6 @@
 // Which of the settings holds for one GPU: the strongest source wins whole, per GPU and key; within a source a GPU's
-// own value beats the general one; ceilings of the system's file and of its rules lower the result and nothing raises
-// it.
+// own value beats the general one; ceilings of the system's file, of its rules and of outer jobs lower the result and
+// nothing raises it.
 #pragma once
 
 #include <cstdint>
@@ -54,6 +54,11 @@ const Entry* find(const Settings& settings, Key key);
 /// The ceiling that `source` sets on `gpu`, the system's file, a rule or the cgroup; nullptr if there is none. All
 /// hold.
 const Entry* find_ceiling(const Settings& settings, Source source, const GpuIdentity& gpu);
+
+/// What the jobs around this process's own may have on `gpu`, the nearest being 0, in bytes; nothing where that is not
+/// known.
+std::optional<std::uint64_t> outer_limit_for(const Settings& settings, unsigned number, const GpuIdentity& gpu,
+                                             std::uint64_t total_bytes);
 
 /// The most that a rule has processes share on one GPU.
 struct SharedLimit {

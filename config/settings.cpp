@@ -98,7 +98,7 @@ bool refuse_second(const Entry& first, const NewEntry& second, Reason& why) {
 
 std::string_view name_of(Source source) {
     constexpr std::string_view kNames[] = {"flag",        "environment", "config-file", "current-folder", "user-file",
-                                           "system-file", "other-tools", "rule",        "cgroup"};
+                                           "system-file", "outer-job",   "other-tools", "rule",           "cgroup"};
     return kNames[static_cast<std::size_t>(source)];
 }
 

@@ -22,17 +22,20 @@ enum class Source : std::uint8_t {
     current_folder,
     user_file,
     system_file,
+    outer_job,  // around the job that a launcher starts: ceilings alone
     other_tools,
     rule,   // of the system: ceilings alone
     cgroup  // what the kernel allows this process's cgroup: ceilings alone
 };
 
-/// "flag", "environment", "config-file", "current-folder", "user-file", "system-file", "other-tools", "rule", "cgroup".
+/// "flag", "environment", "config-file", "current-folder", "user-file", "system-file", "outer-job", "other-tools",
+/// "rule", "cgroup".
 std::string_view name_of(Source source);
 
-/// Of ceilings: those of the system's file, of rules and of cgroups hold beside each other.
+/// Of ceilings: those of the system's file, of outer jobs, of rules and of cgroups hold beside each other.
 constexpr Source kind_of_ceiling(Source source) {
-    return source == Source::rule || source == Source::cgroup ? source : Source::system_file;
+    const bool own_kind = source == Source::outer_job || source == Source::rule || source == Source::cgroup;
+    return own_kind ? source : Source::system_file;
 }
 
 /// True for the files of settings: the named one, the current folder's, the user's and the system's.

@@ -19,6 +19,13 @@ struct Row {
     std::string origin;
 };
 
+// Ceilings of several kinds hold together, and so do those of several outer jobs.
+bool are_rivals(const Entry& entry, const Entry& question) {
+    if (!question.ceiling) return true;
+    if (kind_of_ceiling(entry.rank.source) != kind_of_ceiling(question.rank.source)) return false;
+    return question.rank.source != Source::outer_job || entry.rank.level == question.rank.level;
+}
+
 // The entry that holds for a GPU which `selector` names and no other selector does. Which GPU that is, and whether
 // another name means the same one, only `cuslice devices` can tell.
 const Entry* holding(const Settings& settings, const Entry& question, const GpuSelector& selector) {
@@ -26,10 +33,8 @@ const Entry* holding(const Settings& settings, const Entry& question, const GpuS
     for (const Entry& entry : settings.entries()) {
         const bool same = entry.key == question.key || (is_amount(entry.key) && is_amount(question.key));
         const bool general = entry.selector.kind == GpuSelector::Kind::every;
-        // Ceilings of several kinds hold together.
-        const bool rivals =
-            !question.ceiling || kind_of_ceiling(entry.rank.source) == kind_of_ceiling(question.rank.source);
-        if (!same || !rivals || entry.ceiling != question.ceiling || (!general && !entry.selector.same_as(selector)))
+        if (!same || !are_rivals(entry, question) || entry.ceiling != question.ceiling ||
+            (!general && !entry.selector.same_as(selector)))
             continue;
         if (best == nullptr || entry.rank < best->rank || (entry.rank == best->rank && !general)) best = &entry;
     }

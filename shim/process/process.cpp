@@ -169,6 +169,9 @@ Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t total) const 
     slice.plus_context = amount.plus_context;
     slice.origin.assign(amount.origin);
     if (amount.limited) slice.job_limit = amount.bytes;
+    unsigned outwards = 0;
+    for (std::uint64_t& limit : slice.outer_limits.bytes)
+        limit = outer_limit_for(settings(), outwards++, identity, total).value_or(ledger::kNoLimitBytes);
     if (const auto group = group_limit_for(settings(), identity); group && !gpu_state().sharing.group.empty()) {
         slice.group_limit = std::min(*group, total);
         slice.group_origin.assign(find(settings(), Key::group_limit, identity)->origin);

@@ -400,17 +400,6 @@ TEST_CASE("on several GPUs a slice is reserved where a context is made, and nowh
     CHECK(other.code("retain 3") == 0);
 }
 
-TEST_CASE("a nested run keeps to the outer job's limit, whatever it asks for") {
-    const Folder books;
-    Words inner = launch({"--limit", "1800MiB"}, Guest::route("linked"));
-    Guest guest(launch({"--limit", "800MiB"}, inner), outside(books));
-    REQUIRE(guest.code("init") == 0);
-    REQUIRE(guest.code("retain 0") == 0);
-    CHECK(guest.code("fill " + bytes(16 * kMiB)) == 2);
-    CHECK(held(books, guest) <= 800 * kMiB);
-    CHECK(held(books, guest) > 700 * kMiB);
-}
-
 TEST_CASE("where there is no place for a ledger, nothing is granted to who would share a limit, and a line says so") {
     const Folder books;
     const Words nowhere{"CUSLICE_LIMIT=700MiB", "CUSLICE_DIR=/proc/nowhere"};

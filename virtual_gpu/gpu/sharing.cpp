@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "config/container_group.h"
 #include "config/load.h"
@@ -19,6 +20,13 @@ bool may_fit_soon(const Refusal& refusal, std::uint64_t capacity) {
     return refusal.how == ledger::Joined::refused && ledger::may_be_charged_soon(refusal, capacity);
 }
 
+// The limit of one of the jobs: of the process's own, or of one around it, which may not have begun on this GPU.
+std::uint64_t limit_of_job(const SharingPlan& plan, unsigned job, const GpuSharing::Slice& slice) {
+    if (job + 1 == plan.job_count) return slice.job_limit;
+    const unsigned outwards = plan.depth - 2 - job;
+    return outwards < std::size(slice.outer_limits.bytes) ? slice.outer_limits.bytes[outwards] : ledger::kNoLimitBytes;
+}
+
 void sleep_milliseconds(std::uint64_t count) {
     const timespec pause{static_cast<time_t>(count / 1000), static_cast<long>(count % 1000 * 1'000'000)};
     nanosleep(&pause, nullptr);
@@ -33,13 +41,14 @@ SharingPlan plan_sharing(const Settings& settings, const char* const* environmen
     plan.rule.assign(settings.shared_rule());
     plan.folder = sharing_folder(settings, variable(environment, kFakeFolderVariable));
     std::string_view jobs = variable(environment, kJobVariable);
-    while (!jobs.empty() && plan.job_count < SharingPlan::kMaxJobs) {
+    while (!jobs.empty()) {
         const std::size_t comma = std::min(jobs.find(','), jobs.size());
         std::string_view job = jobs.substr(0, comma);
         const std::string_view name = job.substr(0, job.find('@'));
         job.remove_prefix(name.size());
         if (plan.job_count == 0) plan.made_in.assign(job);
-        plan.jobs[plan.job_count++].assign(name);
+        plan.depth++;
+        if (plan.job_count < SharingPlan::kMaxJobs) plan.jobs[plan.job_count++].assign(name);
         jobs.remove_prefix(std::min(comma + 1, jobs.size()));
     }
     return plan;
@@ -77,13 +86,12 @@ bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint
     refusal->rebuilt = ledger_.found() == ledger::Found::rebuilt;
     const unsigned accounts = plan.job_count + (group ? 1 : 0) + (rule ? 1 : 0);
     for (; joined_ < accounts; joined_++) {
-        const bool is_job = joined_ < plan.job_count, innermost = joined_ + 1 == plan.job_count;
+        const bool is_job = joined_ < plan.job_count;
         ledger::Request request;
         request.inner = joined_ != 0 || !is_job;
         if (is_job) {
             request.name = plan.jobs[joined_].c_str();
-            // An outer job's limit is known where it began.
-            request.limit = innermost ? slice.job_limit : ledger::kNoLimitBytes;
+            request.limit = limit_of_job(plan, joined_, slice);
             if (joined_ == 0) request.made_in = made_in;
         } else if (group && joined_ == plan.job_count) {
             request.kind = ledger::AccountKind::group;

@@ -7,6 +7,7 @@
 #include "policy/budget/budget.h"
 #include "policy/ledger/ledger.h"
 #include "policy/ledger/refusal.h"
+#include "virtual_gpu/gpu/slice.h"
 
 namespace cuslice {
 
@@ -17,6 +18,7 @@ struct SharingPlan {
     static constexpr unsigned kMaxJobs = 3;
     FixedText<64> jobs[kMaxJobs];  // outermost first
     unsigned job_count = 0;
+    unsigned depth = 0;       // jobs in all; of more than kMaxJobs the outermost are kept
     FixedText<1024> made_in;  // "@UUID=id" for each ledger in which the launcher made the outermost
     FixedText<64> group;
     FixedText<64> rule;  // the account, see Settings::shared_rule()
@@ -42,6 +44,7 @@ class GpuSharing {
         std::uint64_t job_limit;                           // bytes; kNoLimitBytes: the job's own is not limited
         std::uint64_t group_limit;                         // bytes; kNoLimitBytes: whatever the group's is
         std::uint64_t rule_limit = ledger::kNoLimitBytes;  // bytes; kNoLimitBytes: the rule has none on this GPU
+        OuterLimits outer_limits = {};
     };
 
     // Before the first context on the GPU: opens the ledger and joins every account, the first time. False if the slice

@@ -7,6 +7,11 @@
 
 namespace cuslice {
 
+// What jobs around a process's own may have of a GPU, in bytes, the nearest first; kNoLimitBytes: nothing is known.
+struct OuterLimits {
+    std::uint64_t bytes[2] = {ledger::kNoLimitBytes, ledger::kNoLimitBytes};
+};
+
 // How much of a GPU a process may have, and what its allocator does with it, as the settings say. Sizes are in bytes.
 struct Slice {
     bool limited = false;
@@ -16,6 +21,7 @@ struct Slice {
     std::uint64_t headroom = 0;
     FixedText<128> origin, group_origin, rule_origin;  // where the limits came from, for people
     std::uint64_t job_limit = ledger::kNoLimitBytes;   // `limit`, unless only a group has one
+    OuterLimits outer_limits;
     std::uint64_t group_limit = ledger::kNoLimitBytes;
     std::uint64_t rule_limit = ledger::kNoLimitBytes;  // of the slice that a rule of the system has processes share
     AllocatorMode allocator = AllocatorMode::direct;

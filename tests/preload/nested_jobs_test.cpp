@@ -1,0 +1,87 @@
+// A cuslice run within a job: one that another cuslice run began, and one that a scheduler made by variables alone. The
+// books of the GPU say what is held.
+#include <signal.h>
+
+#include "tests/preload/machine.h"
+
+namespace cuslice::tests {
+namespace {
+
+const Words kJob{"CUSLICE_JOB=batch", "CUSLICE_LIMIT=800MiB"};
+
+std::string bytes(std::uint64_t count) { return std::to_string(count); }
+
+// As much as `guest` is given on a GPU.
+void fill(Guest& guest, const std::string& gpu = "0") {
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain " + gpu) == 0);
+    REQUIRE(guest.code("current " + gpu) == 0);
+    CHECK(guest.code("fill " + bytes(16 * kMiB)) == 2);
+}
+
+}  // namespace
+
+TEST_CASE("a nested run keeps to the outer job's limit, whatever it asks for") {
+    const Machine machine("1xlaptop-2g");
+    const Words inner = machine.launch({"--limit", "1800MiB"}, Guest::route("linked"));
+    const auto guest = machine.start({"--limit", "800MiB"}, {}, inner);
+    fill(*guest);
+    CHECK(machine.held(*guest, 0).used <= 800 * kMiB);
+    CHECK(machine.held(*guest, 0).used > 700 * kMiB);
+}
+
+TEST_CASE("launchers within a job that a scheduler made share its limit, whatever they ask for") {
+    const Machine machine("1xlaptop-2g");
+    const auto first = machine.start({"--limit", "1500MiB"}, kJob);
+    fill(*first);
+    CHECK(machine.held(*first, 0).used <= 800 * kMiB);
+    CHECK(machine.held(*first, 0).used > 700 * kMiB);
+    CHECK(first->complaints().at(0).find("800.0 MiB") != std::string::npos);
+    const auto second = machine.start({}, kJob);
+    REQUIRE(second->code("init") == 0);
+    CHECK(second->code("retain 0") == 2);
+    CHECK(machine.held(*second, 0).used == 0);
+    first->kill(SIGKILL);
+    first->finish();
+    fill(*second);
+    CHECK(machine.held(*second, 0).used <= 800 * kMiB);
+    CHECK(machine.held(*second, 0).used > 700 * kMiB);
+}
+
+TEST_CASE("who comes into a scheduler's job after a launcher keeps to the same limit") {
+    const Machine machine("1xlaptop-2g");
+    const auto launched = machine.start({"--limit", "400MiB"}, kJob);
+    fill(*launched);
+    CHECK(machine.held(*launched, 0).used <= 400 * kMiB);
+    Guest direct(Guest::route("linked"),
+                 sliced(machine.fake, machine.books.path(), joined(kJob, {"CUSLICE_HEADROOM=16MiB"})));
+    fill(direct);
+    const std::uint64_t together = machine.held(*launched, 0).used + machine.held(direct, 0).used;
+    CHECK(together <= 800 * kMiB);
+    CHECK(together > 700 * kMiB);
+}
+
+TEST_CASE("of three jobs within each other each limit holds, on GPUs that the outer ones have not opened, too") {
+    const Machine machine("2xlaptop-2g");
+    const Words inner = machine.launch({"--limit", "1800MiB"}, Guest::route("linked"));
+    const auto guest = machine.start({"--limit", "0=500MiB,1=1900MiB"},
+                                     {"CUSLICE_JOB=batch", "CUSLICE_LIMIT=0=1000MiB,1=600MiB"}, inner);
+    fill(*guest, "0");
+    CHECK(machine.held(*guest, 0).used <= 500 * kMiB);
+    CHECK(machine.held(*guest, 0).used > 400 * kMiB);
+    fill(*guest, "1");
+    CHECK(machine.held(*guest, 1).used <= 600 * kMiB);
+    CHECK(machine.held(*guest, 1).used > 500 * kMiB);
+}
+
+TEST_CASE("a job without a limit bounds nothing that is started in it") {
+    const Machine machine("1xlaptop-2g");
+    const Words job{"CUSLICE_JOB=batch"};
+    const auto guest = machine.start({"--limit", "1500MiB"}, job), beside = machine.start({"--limit", "300MiB"}, job);
+    fill(*guest);
+    CHECK(machine.held(*guest, 0).used > 1400 * kMiB);
+    fill(*beside);
+    CHECK(machine.held(*beside, 0).used > 200 * kMiB);
+}
+
+}  // namespace cuslice::tests
