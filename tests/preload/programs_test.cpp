@@ -141,6 +141,14 @@ std::string newest_driver() {
     return "[driver]\ncuda = \"" + std::to_string(newest / 1000) + "." + std::to_string(newest % 1000 / 10) + "\"";
 }
 
+// The rows of kWays in guest/memory.cpp, or their calls that the driver refuses.
+Words ways_on(const Machine& machine, bool refused) {
+    Words ways;
+    for (const std::string& way : split_words(Scene(machine.gpus, {}).guest.ask("ways")))
+        if (way.starts_with("refused-") == refused) ways.push_back(way);
+    return ways;
+}
+
 TEST_CASE("each kind of allocation can be had to the limit, fails there as the driver fails, and leaves no trace") {
     const std::size_t which = GENERATE(range(std::size_t{0}, sizeof kKinds / sizeof kKinds[0]));
     check_kind(kKinds[which], Machine());
@@ -148,11 +156,29 @@ TEST_CASE("each kind of allocation can be had to the limit, fails there as the d
 
 TEST_CASE("so can what each function gives that takes a size, and whose memory cuMemFree frees") {
     const Machine machine(newest_driver());
-    std::istringstream ways(Scene(machine.gpus, {}).guest.ask("ways"));
     unsigned count = 0;
-    for (std::string way; ways >> way; count++)
+    for (const std::string& way : ways_on(machine, false)) {
         check_kind({way, {}, {"alloc # 16000001 " + way}, {"free #"}, 16 * kMiB}, machine);
+        count++;
+    }
     CHECK(count > 0);
+}
+
+TEST_CASE("what the driver refuses each of these functions for another argument is refused, and leaves no trace") {
+    const Machine machine(newest_driver());
+    Scene scene(machine.gpus, {});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::uint64_t free = scene.free(), used = scene.held().used;
+    unsigned count = 0;
+    for (const std::string& way : ways_on(machine, true)) {
+        CAPTURE(way);
+        CHECK(scene.guest.code("alloc a 1048576 " + way) == 1);
+        CHECK(scene.held().used == used);
+        CHECK(scene.free() == free);
+        count++;
+    }
+    CHECK(count > 0);
+    CHECK(scene.guest.complaints().empty());
 }
 
 TEST_CASE("a pool with a largest size ends there, as the driver says and without a line of ours") {

@@ -8,14 +8,19 @@ namespace guest {
 namespace {
 
 // Functions that take a size and whose memory cuMemFree frees. "ways" names them, and programs_test.cpp checks limit,
-// refusal and free of each. A row uses every argument that adds to the size.
+// refusal and free of each. A row uses every argument that adds to the size. Where there are other arguments, its
+// second call has one that the driver refuses, whatever the size.
 struct Way {
+    using Call = CUresult(const Driver& driver, CUdeviceptr* out, std::size_t bytes);
     const char* name;
-    CUresult (*allocate)(const Driver& driver, CUdeviceptr* out, std::size_t bytes);
+    Call* allocate;
+    Call* refused = nullptr;
 };
 constexpr Way kWays[] = {
-    {"managed", [](auto& d, auto* out, auto bytes) { return d.cuMemAllocManaged(out, bytes, CU_MEM_ATTACH_GLOBAL); }},
+    {"managed", [](auto& d, auto* out, auto bytes) { return d.cuMemAllocManaged(out, bytes, CU_MEM_ATTACH_GLOBAL); },
+     [](auto& d, auto* out, auto bytes) { return d.cuMemAllocManaged(out, bytes, 0); }},
 };
+constexpr std::string_view kRefused = "refused-";
 
 // One allocation of the kind that `how` names, of this many bytes, into the named place.
 CUresult allocate(Program& p, const std::string& how, std::size_t bytes, CUdeviceptr* out) {
@@ -26,8 +31,10 @@ CUresult allocate(Program& p, const std::string& how, std::size_t bytes, CUdevic
         *out = low;
         return result;
     }
-    for (const Way& way : kWays)
+    for (const Way& way : kWays) {
         if (how == way.name) return way.allocate(d, out, bytes);
+        if (way.refused && how == std::string(kRefused) + way.name) return way.refused(d, out, bytes);
+    }
     if (how == "async") return d.cuMemAllocAsync(out, bytes, nullptr);
     if (how.rfind("on=", 0) == 0) return d.cuMemAllocAsync(out, bytes, p.streams.at(how.substr(3)));
     if (how == "ptsz") return d.cuMemAllocAsync_ptsz(out, bytes, nullptr);
@@ -64,10 +71,13 @@ void add_memory_commands(Commands& commands) {
         if (result == CUDA_SUCCESS) p.blocks[w.at(1)] = block;
         return answer(result, block);
     };
-    // ways: the names in kWays
+    // ways: the names in kWays; and those of their calls that are refused, with `refused-` before them
     commands["ways"] = [](Program&, const Words&) {
         std::string names;
-        for (const Way& way : kWays) names += (names.empty() ? "" : " ") + std::string(way.name);
+        for (const Way& way : kWays) {
+            names += (names.empty() ? "" : " ") + std::string(way.name);
+            if (way.refused) names += " " + std::string(kRefused) + way.name;
+        }
         return names;
     };
     // fill BYTES [HOW]: allocations of one size until one is refused; its CUresult, and how many were granted
