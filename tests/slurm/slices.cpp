@@ -14,11 +14,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -41,10 +40,16 @@ struct Owner {
     std::uint64_t slice = 0;
 };
 
+/// Nothing where it can't be read: a process may end between two reads, for which streams throw.
 std::optional<std::string> read_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) return {};
-    return std::string(std::istreambuf_iterator<char>(file), {});
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return {};
+    std::string text;
+    char part[4096];
+    ssize_t size = 0;
+    while ((size = read(file, part, sizeof part)) > 0) text.append(part, static_cast<std::size_t>(size));
+    close(file);
+    return size == 0 ? std::optional(text) : std::nullopt;
 }
 
 /// Nothing of a process that has ended, or is about to.
@@ -55,8 +60,10 @@ std::optional<Owner> owner_of(int pid) {
     std::istringstream lines(*text);
     for (std::string line; std::getline(lines, line, '\0');) {
         if (line.starts_with("SLURM_JOB_ID=")) owner.job = line.substr(line.find('=') + 1);
-        if (line.starts_with("STORM_SLICE=")) owner.slice = std::stoull(line.substr(line.find('=') + 1));
+        if (line.starts_with("STORM_SLICE="))
+            owner.slice = std::strtoull(line.c_str() + line.find('=') + 1, nullptr, 10);
     }
+    if (!owner.job.empty() && owner.slice == 0) return {};  // it is just being replaced
     return owner;
 }
 
@@ -71,11 +78,20 @@ bool is_ending(int pid) {
     return !fields || state == "Z" || state == "X" || (flags & 4) != 0;
 }
 
+struct Held {
+    int pid = 0;
+    std::uint64_t bytes = 0;
+    bool contexts_alone = false;
+
+    bool operator==(const Held&) const = default;
+};
+
 /// Those who live, and what each holds.
-std::vector<std::pair<int, std::uint64_t>> held(Books& books) {
-    std::vector<std::pair<int, std::uint64_t>> found;
+std::vector<Held> held(Books& books) {
+    std::vector<Held> found;
     for (const Holder& holder : books.holders())
-        if (holder.live && holder.pid_here != 0) found.emplace_back(holder.pid_here, holder.used);
+        if (holder.live && holder.pid_here != 0)
+            found.push_back({holder.pid_here, holder.used, holder.used == holder.context_bytes});
     return found;
 }
 
@@ -87,23 +103,27 @@ struct Watch {
     double fullest = 0;                       // the most that a job held, as a part of its slice
     std::map<std::string, std::string> over;  // by job and GPU
 
-    /// A figure counts if it was the same before and after, of all of them: then they held that at one time.
+    /// A figure counts if it was the same before and after, of all of them: then they held that at one time. Who has a
+    /// context alone may just be making it: how large a process's first one is shows afterwards, and if that is too
+    /// much for the slice it is ended again.
     void look(const std::string& gpu, Books& books) {
         const auto before = held(books);
         if (before.empty()) return;
         std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> jobs;  // what they hold, and may hold
+        std::map<std::string, std::string> members;
         unsigned unknown = 0;
         bool settled = true;
-        for (const auto& [pid, bytes] : before) {
+        for (const auto& [pid, bytes, contexts_alone] : before) {
             const std::optional<Owner> owner = owner_of(pid);
             settled = settled && owner;
             if (owner && owner->job.empty()) unknown += bytes != 0;
             if (!owner || owner->job.empty()) continue;
-            jobs[owner->job].first += bytes;
+            if (!contexts_alone) jobs[owner->job].first += bytes;
             jobs[owner->job].second = owner->slice;
+            members[owner->job] += ", pid " + std::to_string(pid) + " " + std::to_string(bytes);
         }
         settled = settled && held(books) == before;
-        for (const auto& [pid, bytes] : before) settled = settled && !is_ending(pid);
+        for (const Held& one : before) settled = settled && !is_ending(one.pid);
         looks++;
         unsettled += !settled;
         if (!settled) return;
@@ -113,7 +133,7 @@ struct Watch {
             fullest = std::max(fullest, static_cast<double>(sums.first) / static_cast<double>(sums.second));
             if (sums.first > sums.second)
                 over[job + gpu] = "job " + job + " held " + std::to_string(sums.first) + " of " +
-                                  std::to_string(sums.second) + " bytes on " + gpu;
+                                  std::to_string(sums.second) + " bytes on " + gpu + members[job];
         }
     }
     void print() const {
@@ -175,7 +195,7 @@ int print_left(const std::vector<std::string>& nodes) {
             if (!books.open_existing(path, error)) return 1;
             std::uint64_t bytes = 0;
             const auto now = held(books);
-            for (const auto& [pid, used] : now) bytes += used;
+            for (const Held& one : now) bytes += one.bytes;
             std::printf("{\"file\": \"%s\", \"nothing\": %s, \"bytes\": %llu, \"members\": %zu}\n", path.c_str(),
                         now.empty() ? "true" : "false", static_cast<unsigned long long>(bytes), now.size());
         }

@@ -127,6 +127,7 @@ echo ${{PIPESTATUS[1]}} >> {self.folder}/ends
         self.kills = collections.Counter()
         self.ways = collections.Counter()
         self.slurm_ids = {}  # those of jobs, by number
+        self.how = {}
         if without_plugin:
             cluster.plugin(None)
 
@@ -171,6 +172,7 @@ echo ${{PIPESTATUS[1]}} >> {self.folder}/ends
         job = Job(self, self.started)
         self.jobs[self.started] = job
         self.ways[job.how] += 1
+        self.how[self.started] = job.how
         self.started += 1
 
     def kill_one(self):
@@ -322,7 +324,9 @@ echo ${{PIPESTATUS[1]}} >> {self.folder}/ends
                                       f"printf 'init\\nretain 0\\nfill {16 * MIB}\\n' | {GUEST} linked",
                                       STORM_SLICE=str(MEMORY))
         except subprocess.TimeoutExpired:
-            return [f"srun doesn't end: {self.queue()}, {self.node_states()}"]
+            used = re.findall(r"GresUsed=\S*", self.cluster.call("scontrol", "--detail", "show", "node", node).stdout)
+            self.call("scancel", "--state=PENDING", "--user=root")
+            return [f"srun doesn't end: {self.queue()}, {self.node_states()}, {used}"]
         return shown.stdout.split()
 
     def listing(self):
@@ -347,7 +351,10 @@ echo ${{PIPESTATUS[1]}} >> {self.folder}/ends
         except AssertionError as error:
             wrong.append(str(error))
         seen = json.loads(watcher.communicate()[0])
-        wrong += seen["over"]
+        numbers = {slurm: number for number, slurm in self.slurm_ids.items()}
+        for line in seen["over"]:
+            number = numbers.get(line.split()[1])
+            wrong.append(f"{line}; it is a job of {self.how.get(number)}")
         if seen["strangers"]:
             wrong.append(f"{seen['strangers']} times a process of no job held something")
         for node in NODES:
