@@ -43,6 +43,23 @@ class Writer {
     std::size_t size_ = 0;
 };
 
+// The limits of outer jobs hold beside each other: of three at most, so that depth does not fill the environment. They
+// are the nearest and the two outermost, whose accounts a process joins in any case. Counted anew from 0.
+std::optional<std::uint8_t> level_of_outer(const Settings& settings, std::uint8_t level) {
+    constexpr int kAll = 3;
+    bool known[256] = {};
+    for (const Entry& entry : settings.entries())
+        if (entry.rank.source == Source::outer_job) known[entry.rank.level] = true;
+    int nearer = 0, farther = 0;
+    for (int other = 0; other < 256; ++other) {
+        nearer += known[other] && other < level;
+        farther += known[other] && other > level;
+    }
+    if (nearer != 0 && farther > kAll - 2) return std::nullopt;
+    const int most = kAll - 1 - farther;
+    return static_cast<std::uint8_t>(nearer == 0 || nearer < most ? nearer : most);
+}
+
 // What the other side will find by itself, or would never use, stays here.
 bool travels(const Settings& settings, const Entry& entry) {
     if (entry.rank.source >= Source::other_tools) return false;
@@ -57,8 +74,7 @@ bool travels(const Settings& settings, const Entry& entry) {
     }
     // An empty list is a choice that the launcher has made already; no other value is empty.
     if (entry.value.empty()) return false;
-    // Each outer job's limit holds beside those of the others.
-    if (entry.rank.source == Source::outer_job) return true;
+    if (entry.rank.source == Source::outer_job) return level_of_outer(settings, entry.rank.level).has_value();
     for (const Entry& other : settings.entries()) {
         const bool same_question = other.key == entry.key || (is_amount(other.key) && is_amount(entry.key));
         if (same_question && other.ceiling == entry.ceiling && other.rank < entry.rank &&
@@ -158,7 +174,9 @@ std::size_t write_handover(const Settings& settings, std::span<char> buffer) {
         writer.put_plain(name_of(entry.rank.source));
         writer.put('.');
         FixedText<8> level;
-        writer.put_plain(level.append_number(entry.rank.level).view());
+        const auto of_outer = entry.rank.source == Source::outer_job ? level_of_outer(settings, entry.rank.level)
+                                                                     : std::optional(entry.rank.level);
+        writer.put_plain(level.append_number(*of_outer).view());
         writer.put(' ');
         if (entry.ceiling) writer.put_plain(kCeiling);
         writer.put_plain(traits_of(entry.key).name);

@@ -197,13 +197,18 @@ TEST_CASE("a nested run: its own options win, the outer ones remain, whatever th
     const Words program = {"/bin/sh", "-c", "echo \"$CUSLICE_SETTINGS\""};
     const Words inner = launch({"--limit=0=2GiB"}, program);
     CHECK(run(launch({"--limit=4GiB"}, inner), environment).out ==
-          "1;flag.0 limit 0 2GiB --limit;flag.1 limit * 4GiB --limit;environment.1 headroom * 1MiB CUSLICE_HEADROOM\n");
+          "1;flag.0 limit 0 2GiB --limit;flag.1 limit * 4GiB --limit;environment.1 headroom * 1MiB CUSLICE_HEADROOM;"
+          "outer-job.0 ceiling.limit * 4GiB --limit%20of%20the%20outer%20job\n");
     // What an inner option hides is not carried further, so that depth does not fill the environment.
-    const Words same = launch({"--limit=1GiB"}, launch({"--limit=1GiB"}, launch({"--limit=1GiB"}, program)));
-    CHECK(run(same, plain_environment(folder.path())).out == "1;flag.0 limit * 1GiB --limit\n");
+    Words same = program;
+    for (int depth = 0; depth < 6; ++depth) same = launch({"--limit=1GiB"}, same);
+    const std::string around = " ceiling.limit * 1GiB --limit%20of%20the%20outer%20job";
+    CHECK(run(same, plain_environment(folder.path())).out == "1;flag.0 limit * 1GiB --limit;outer-job.2" + around +
+                                                                 ";outer-job.1" + around + ";outer-job.0" + around +
+                                                                 "\n");
     // fraction and limit are one question: the inner one answers it.
     CHECK(run(launch({"--limit=4GiB"}, launch({"--fraction=0.5"}, program)), plain_environment(folder.path())).out ==
-          "1;flag.0 fraction * 0.5 --fraction\n");
+          "1;flag.0 fraction * 0.5 --fraction;outer-job.0 ceiling.limit * 4GiB --limit%20of%20the%20outer%20job\n");
 }
 
 TEST_CASE("the files' settings are handed on, and a nested run reads the user's and the system's file again") {
@@ -212,10 +217,12 @@ TEST_CASE("the files' settings are handed on, and a nested run reads the user's 
     const std::string here = folder.write("work/cuslice.toml", "[gpu.1]\nlimit = \"2GiB\"\n");
     const Words program = {"/bin/sh", "-c", "echo \"$CUSLICE_SETTINGS\""};
     const std::string expected =
-        "1;current-folder.0 limit 1 2GiB " + here + ":2:1;user-file.0 limit * 3GiB " + user + ":2:1\n";
-    CHECK(run(launch({}, program), plain_environment(folder.path()), folder.path() + "/work").out == expected);
+        "1;current-folder.0 limit 1 2GiB " + here + ":2:1;user-file.0 limit * 3GiB " + user + ":2:1";
+    CHECK(run(launch({}, program), plain_environment(folder.path()), folder.path() + "/work").out == expected + "\n");
     CHECK(run(launch({}, launch({}, program)), plain_environment(folder.path()), folder.path() + "/work").out ==
-          expected);
+          expected + ";outer-job.0 ceiling.limit 1 2GiB " + here +
+              ":2:1%20of%20the%20outer%20job;outer-job.0 ceiling.limit * 3GiB " + user +
+              ":2:1%20of%20the%20outer%20job\n");
 }
 
 TEST_CASE("XDG_CONFIG_HOME names the user's folder, if it is absolute") {

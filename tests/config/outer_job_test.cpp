@@ -87,6 +87,22 @@ TEST_CASE("each launcher hands on the limits of all jobs around its own") {
     CHECK(amount_for(program, kFirst, kTotal).bytes == 3072 * kMiB);
 }
 
+TEST_CASE("of many jobs within each other the limits of the nearest and of the two outermost are handed on") {
+    std::string handed_on = Launcher("", {{Key::limit, kVariable, "4GiB"}, {Key::limit, kFlag, "3GiB"}}).hand_on();
+    for (int depth = 0; depth < 300; ++depth) {
+        const std::string own = depth == 298 ? "2GiB" : depth == 150 ? "1GiB" : "5GiB";
+        handed_on = Launcher(handed_on, {{Key::limit, kFlag, own}}).hand_on();
+        REQUIRE(handed_on.size() < 400);
+    }
+    Settings program;
+    ConfigError error;
+    REQUIRE(read_handover(program, handed_on, HandOverPart::all, error));
+    CHECK(outer_limit_for(program, 0, kFirst, kTotal) == 2048 * kMiB);
+    CHECK(outer_limit_for(program, 1, kFirst, kTotal) == 3072 * kMiB);
+    CHECK(outer_limit_for(program, 2, kFirst, kTotal) == 4096 * kMiB);
+    CHECK(amount_for(program, kFirst, kTotal).bytes == 2048 * kMiB);
+}
+
 TEST_CASE("a variable that is set within a launcher's job is the new job's, and not the outer one's") {
     const Launcher first("", {{Key::limit, kFlag, "4GiB"}});
     const Launcher second(first.hand_on(), {{Key::limit, kVariable, "1GiB"}});

@@ -20,11 +20,13 @@ bool may_fit_soon(const Refusal& refusal, std::uint64_t capacity) {
     return refusal.how == ledger::Joined::refused && ledger::may_be_charged_soon(refusal, capacity);
 }
 
-// The limit of one of the jobs: of the process's own, or of one around it, which may not have begun on this GPU.
+// The limit of one of the jobs: of the process's own, or of one around it, which may not have begun on this GPU. Of
+// more jobs than accounts are joined, not all limits are handed on.
 std::uint64_t limit_of_job(const SharingPlan& plan, unsigned job, const GpuSharing::Slice& slice) {
     if (job + 1 == plan.job_count) return slice.job_limit;
-    const unsigned outwards = plan.depth - 2 - job;
-    return outwards < std::size(slice.outer_limits.bytes) ? slice.outer_limits.bytes[outwards] : ledger::kNoLimitBytes;
+    static_assert(std::size(OuterLimits{}.bytes) == SharingPlan::kMaxJobs - 1);
+    return plan.depth <= SharingPlan::kMaxJobs ? slice.outer_limits.bytes[plan.job_count - 2 - job]
+                                               : ledger::kNoLimitBytes;
 }
 
 void sleep_milliseconds(std::uint64_t count) {
