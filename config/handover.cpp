@@ -45,7 +45,7 @@ class Writer {
 
 // The limits of outer jobs hold beside each other: of three at most, so that depth does not fill the environment. They
 // are the nearest and the two outermost, whose accounts a process joins in any case. Counted anew from 0.
-std::optional<std::uint8_t> level_of_outer(const Settings& settings, std::uint8_t level) {
+std::optional<std::uint8_t> level_on_the_way(const Settings& settings, std::uint8_t level) {
     constexpr int kAll = 3;
     bool known[256] = {};
     for (const Entry& entry : settings.entries())
@@ -74,7 +74,7 @@ bool travels(const Settings& settings, const Entry& entry) {
     }
     // An empty list is a choice that the launcher has made already; no other value is empty.
     if (entry.value.empty()) return false;
-    if (entry.rank.source == Source::outer_job) return level_of_outer(settings, entry.rank.level).has_value();
+    if (entry.rank.source == Source::outer_job) return level_on_the_way(settings, entry.rank.level).has_value();
     for (const Entry& other : settings.entries()) {
         const bool same_question = other.key == entry.key || (is_amount(other.key) && is_amount(entry.key));
         if (same_question && other.ceiling == entry.ceiling && other.rank < entry.rank &&
@@ -174,7 +174,7 @@ std::size_t write_handover(const Settings& settings, std::span<char> buffer) {
         writer.put_plain(name_of(entry.rank.source));
         writer.put('.');
         FixedText<8> level;
-        const auto of_outer = entry.rank.source == Source::outer_job ? level_of_outer(settings, entry.rank.level)
+        const auto of_outer = entry.rank.source == Source::outer_job ? level_on_the_way(settings, entry.rank.level)
                                                                      : std::optional(entry.rank.level);
         writer.put_plain(level.append_number(*of_outer).view());
         writer.put(' ');
