@@ -267,7 +267,7 @@ echo ${{PIPESTATUS[1]}} >> {self.folder}/ends
         # job of all shards waits for ever then, on an idle node.
         stuck = set(states.values()) == {"idle"} and any(why == "Resources" for _, _, why in queue)
         if stuck and self.stuck:
-            self.recount()
+            self.recounts += self.recount()
         self.stuck = stuck and not self.stuck
         for slurm, state, why in queue:
             queued.add(slurm)
@@ -301,8 +301,8 @@ echo ${{PIPESTATUS[1]}} >> {self.folder}/ends
     stuck = False       # jobs waited for an idle node then
 
     def recount(self):
-        """Has Slurm count the shards anew."""
-        self.recounts += self.call("scontrol", "reconfigure")
+        """Has Slurm count the shards anew. Whether it could be told."""
+        return self.call("scontrol", "reconfigure")
 
     def rage(self, jobs, kills):
         looked = 0
@@ -387,7 +387,7 @@ echo ${{PIPESTATUS[1]}} >> {self.folder}/ends
         took = time.monotonic() - begun
         print(f"{self.started} jobs ({shown(self.ways)}), {self.kills.total()} kills ({shown(self.kills)}), "
               f"{took:.0f} s")
-        print(f"{self.recounts - 1} times jobs waited for an idle node until Slurm counted its shards anew")
+        print(f"{self.recounts} times jobs waited for an idle node until Slurm counted its shards anew")
         print(f"{seen['looks']} looks at a GPU in use, in {seen['looks'] - seen['unsettled']} of which nothing "
               f"changed: at most {seen['most_jobs']} jobs on a GPU, and {seen['fullest'] * 100:.1f}% of a slice held")
         return wrong
