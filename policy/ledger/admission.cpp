@@ -404,7 +404,7 @@ void Ledger::withdraw(const Claim& claim) {
 Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* membership, Committed* committed,
                     std::uint64_t* available, LedgerError* why) {
     if (strlen(request.name) >= sizeof Account::name) return say(why, "the name is too long"), Joined::unavailable;
-    const Deadline deadline(kPatienceToJoin);
+    Deadline deadline(kPatienceToJoin);
     const Joiner self(request.command);
     // Who waits looks before it claims: until a claim is decided, others have to count it as granted.
     const bool may_claim =

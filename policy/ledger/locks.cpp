@@ -36,11 +36,30 @@ Deadline::Deadline(unsigned milliseconds)
 
 bool Deadline::passed() const { return kernel_clock(CLOCK_MONOTONIC) >= end_; }
 
-bool Deadline::pause() const {
+bool Deadline::pause() {
     if (passed()) return false;
-    const timespec moment{0, 50'000};
-    nanosleep(&moment, nullptr);
+    constexpr timespec kMoment{0, 50'000};
+    const std::uint64_t before = kernel_clock(CLOCK_MONOTONIC);
+    nanosleep(&kMoment, nullptr);
+    leave_out_oversleep(before, kMoment.tv_nsec);
     return true;
+}
+
+bool Deadline::pause_for(const std::int32_t& word, std::int32_t value, long most) {
+    const timespec time{0, most};
+    const std::uint64_t before = kernel_clock(CLOCK_MONOTONIC);
+    const bool woken = syscall(SYS_futex, &word, FUTEX_WAIT, value, &time, nullptr, 0) == 0 || errno != ETIMEDOUT;
+    leave_out_oversleep(before, most);
+    return woken;
+}
+
+// A process that sleeps far longer than it asked for was stopped, or its machine stood still, as a virtual one does
+// while it is moved. Whoever has the lock may not have run since either, and could not let go of it.
+void Deadline::leave_out_oversleep(std::uint64_t before, long asked) {
+    constexpr std::uint64_t kUsual = 20'000'000;  // nanoseconds that a sleep takes longer on a busy machine
+    const std::uint64_t slept = kernel_clock(CLOCK_MONOTONIC) - before,
+                        expected = static_cast<std::uint64_t>(asked) + kUsual;
+    if (slept > expected) end_ = std::min(end_ + slept - expected, start_ + kMaxRenewed * patience_);
 }
 
 void Deadline::renew() { end_ = std::min(kernel_clock(CLOCK_MONOTONIC) + patience_, start_ + kMaxRenewed * patience_); }
@@ -64,7 +83,7 @@ void unlock_byte(int file, std::uint64_t byte, LockKind kind) {
     fcntl(file, kind == LockKind::open_file ? F_OFD_SETLK : F_SETLK, &lock);
 }
 
-LockKind lock_byte_until(int file, std::uint64_t byte, const Deadline& deadline) {
+LockKind lock_byte_until(int file, std::uint64_t byte, Deadline deadline) {
     for (;;) {
         const LockKind kind = lock_byte(file, byte);
         if (kind != LockKind::none || !means_held(errno)) return kind;
@@ -103,9 +122,7 @@ LockKind lock_header_until(int file, Header& header, Deadline deadline) {
             deadline.pause();
             continue;
         }
-        const timespec most{0, asleep};
-        const bool woken = syscall(SYS_futex, &header.locker, FUTEX_WAIT, holder, &most, nullptr, 0) == 0;
-        if (!woken && errno == ETIMEDOUT) asleep = std::min(2 * asleep, kMaxAsleep);
+        if (!deadline.pause_for(header.locker, holder, asleep)) asleep = std::min(2 * asleep, kMaxAsleep);
     }
 }
 

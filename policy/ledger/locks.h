@@ -10,12 +10,16 @@ class Deadline {
     explicit Deadline(unsigned milliseconds);
     bool passed() const;
     // Sleeps for a moment. False if the deadline has passed.
-    bool pause() const;
+    bool pause();
+    // Sleeps until `word` is woken or is no longer `value`, at most for so many nanoseconds. False if that time ran
+    // out.
+    bool pause_for(const std::int32_t& word, std::int32_t value, long most);
     // What is waited for gets on, and is worth waiting for as long again; in all kMaxRenewed times as long.
     void renew();
 
   private:
     static constexpr std::uint64_t kMaxRenewed = 20;
+    void leave_out_oversleep(std::uint64_t before, long asked);
     std::uint64_t patience_, start_, end_;  // nanoseconds
 };
 
@@ -26,7 +30,7 @@ LockKind lock_byte(int file, std::uint64_t byte);
 bool lock_byte_for_process(int file, std::uint64_t byte);
 void unlock_byte(int file, std::uint64_t byte, LockKind kind);
 // Waits until the deadline: its owner may have been stopped.
-LockKind lock_byte_until(int file, std::uint64_t byte, const Deadline& deadline);
+LockKind lock_byte_until(int file, std::uint64_t byte, Deadline deadline);
 // The same of byte 0, whose holder says in the header who it is, and wakes one of those that wait when it lets go of it
 // by unlock_header. As long as one holder comes after the other, each is waited for.
 LockKind lock_header_until(int file, Header& header, Deadline deadline);

@@ -133,13 +133,13 @@ bool open_existing(const char* folder, const char* uuid, OpenFile* out, LedgerEr
     return false;
 }
 
-bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec,
-              const Deadline& deadline, OpenFile* out, LedgerError* why, const OpenFile* gone) {
+bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec, Deadline deadline,
+              OpenFile* out, LedgerError* why, const OpenFile* gone) {
     return open_own(folder, this_user(folder), uuid, capacity, keep_over_exec, deadline, out, why, gone);
 }
 
 bool open_own(const char* folder, unsigned user, const char* uuid, std::uint64_t capacity, bool keep_over_exec,
-              const Deadline& deadline, OpenFile* out, LedgerError* why, const OpenFile* gone) {
+              Deadline deadline, OpenFile* out, LedgerError* why, const OpenFile* gone) {
     char path[kPathBytes], made[kPathBytes];
     const std::uint64_t named = own_pid_namespace();
     // Where nobody can tell the namespace, pids alone are not enough for a name.

@@ -12,9 +12,9 @@ namespace cuslice::ledger {
 // which this process may have one mapped: `gone`, or null.
 // `user`: this_user() of the folder, or it is asked.
 bool open_own(const char* folder, unsigned user, const char* uuid, std::uint64_t capacity, bool keep_over_exec,
-              const Deadline& deadline, OpenFile* out, LedgerError* why, const OpenFile* gone = nullptr);
-bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec,
-              const Deadline& deadline, OpenFile* out, LedgerError* why, const OpenFile* gone = nullptr);
+              Deadline deadline, OpenFile* out, LedgerError* why, const OpenFile* gone = nullptr);
+bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec, Deadline deadline,
+              OpenFile* out, LedgerError* why, const OpenFile* gone = nullptr);
 
 // The same, but only if it is there and good.
 bool open_existing(const char* folder, const char* uuid, OpenFile* out, LedgerError* why);

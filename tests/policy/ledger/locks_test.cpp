@@ -1,0 +1,110 @@
+// How long a lock of the ledger is waited for, where the process that waits does not get to run meanwhile.
+#include "policy/ledger/locks.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "policy/base/kernel_clock.h"
+#include "tests/catch.h"
+#include "tests/policy/ledger/place.h"
+
+using namespace cuslice;
+using namespace cuslice::ledger;
+using namespace cuslice::tests;
+
+namespace {
+
+constexpr unsigned kMillisecond = 1'000'000;  // nanoseconds
+constexpr unsigned kStopped = 800;            // milliseconds: longer than any deadline here
+// A stop that comes a moment before or after the sleep that it is meant for shows nothing.
+constexpr int kTries = 5;
+
+// Has the kernel stop this process a little later.
+void stop_soon() {
+    sigevent event{};
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = SIGSTOP;
+    timer_t timer{};
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) _exit(9);
+    itimerspec when{};
+    when.it_value.tv_nsec = 50 * kMillisecond;
+    if (timer_settime(timer, 0, &when, nullptr) != 0) _exit(9);
+}
+
+// Waits until the process is stopped, and lets it go on when its deadline would have passed.
+void go_on_later(pid_t process) {
+    int status = 0;
+    REQUIRE(waitpid(process, &status, WUNTRACED) == process);
+    REQUIRE(WIFSTOPPED(status));
+    usleep(kStopped * 1000);
+    REQUIRE(kill(process, SIGCONT) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("the time for which a process was stopped in its sleep does not count towards its deadline") {
+    const bool for_a_word = GENERATE(false, true);
+    CAPTURE(for_a_word);
+    bool left_out = false;
+    for (int i = 0; i < kTries && !left_out; i++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            Deadline deadline(500);
+            stop_soon();
+            const std::uint64_t start = kernel_clock(CLOCK_MONOTONIC);
+            const std::int32_t word = 1;
+            while (kernel_clock(CLOCK_MONOTONIC) - start < std::uint64_t{kStopped} * kMillisecond)
+                if (for_a_word ? deadline.pause_for(word, 1, 80 * kMillisecond) : !deadline.pause()) _exit(1);
+            _exit(deadline.passed());
+        }
+        go_on_later(child);
+        int status = 0;
+        REQUIRE(waitpid(child, &status, 0) == child);
+        REQUIRE(WIFEXITED(status));
+        REQUIRE(WEXITSTATUS(status) <= 1);
+        left_out = WEXITSTATUS(status) == 0;
+    }
+    CHECK(left_out);
+}
+
+TEST_CASE("a process that is never stopped waits no longer than its deadline") {
+    Deadline deadline(100);
+    const std::uint64_t start = kernel_clock(CLOCK_MONOTONIC);
+    while (deadline.pause()) {
+    }
+    CHECK(deadline.passed());
+    CHECK(kernel_clock(CLOCK_MONOTONIC) - start >= std::uint64_t{100} * kMillisecond);
+}
+
+TEST_CASE("a lock is still waited for by a process that was stopped for longer than its deadline") {
+    const LedgerFolder folder;
+    {
+        Place maker;
+        REQUIRE(maker.open(folder));
+    }
+    bool had = false;
+    for (int i = 0; i < kTries && !had; i++) {
+        Place place;
+        Child waiter([&](char letter) {
+            if (letter == 'o') return place.open(folder) ? 'y' : 'n';
+            stop_soon();
+            LedgerError why;
+            place.ledger.take_back_dead(&why);
+            return why.text[0] ? 'n' : 'y';
+        });
+        REQUIRE(waiter.ask('o') == 'y');
+        Child holder([&](char) {
+            const int file = open(folder.file().c_str(), O_RDWR | O_CLOEXEC);
+            return lock_header_until(file, Mapped(folder).file->header, Deadline(500)) == LockKind::none ? 'n' : 'y';
+        });
+        REQUIRE(holder.ask('l') == 'y');
+        REQUIRE(waiter.tell('t'));
+        go_on_later(waiter.pid());
+        usleep(20'000);  // it looks once more before the holder goes on
+        holder.kill();
+        had = waiter.hear() == 'y';
+    }
+    CHECK(had);
+}
