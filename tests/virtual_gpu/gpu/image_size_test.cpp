@@ -1,7 +1,14 @@
 // What the variables of a module take at least, from images as tools write them, and from what is none.
 #include "virtual_gpu/gpu/image_size.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,6 +18,7 @@
 
 #include "tests/catch.h"
 #include "tests/fake/driver/made_up_cubin.h"
+#include "tests/skip.h"
 #include "virtual_gpu/gpu/ptx_size.h"
 
 using namespace cuslice;
@@ -20,6 +28,18 @@ namespace {
 constexpr char kHead[] = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
 std::uint64_t ptx(const std::string& text) { return least_size_of_image((kHead + text).c_str()); }
+
+// From now on process_vm_readv is refused to this process.
+bool refuse_reading(unsigned error) {
+    sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog filter{sizeof program / sizeof *program, program};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
 
 }  // namespace
 
@@ -119,6 +139,35 @@ TEST_CASE("an image that ends where memory ends, or is none, ends nobody") {
     CHECK(least_size_of_image(pages + 4096) == 0);
     CHECK(least_size_of_image(nullptr) == 0);
     munmap(pages, 8192);
+}
+
+TEST_CASE("an image is read also where a sandbox refuses process_vm_readv, or the kernel lacks it") {
+    const unsigned error = GENERATE(EPERM, EACCES, ENOSYS);
+    CAPTURE(error);
+    const std::string text = std::string(kHead) + std::string(10'000, '\n') + ".visible .global .b8 a[1000];";
+    auto* pages = static_cast<char*>(mmap(nullptr, 20480, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    REQUIRE(mprotect(pages + 16384, 4096, PROT_NONE) == 0);
+    char* at = pages + 16384 - text.size();  // without its end
+    std::memcpy(at, text.data(), text.size());
+    const pid_t child = fork();
+    if (child == 0) {
+        if (!refuse_reading(error)) _exit(9);
+        const int next = dup(0);
+        if (ptx(".visible .global .b8 big[64424509440];") != 64424509440ull) _exit(1);
+        if (least_size_of_image(at) != 1000) _exit(2);
+        if (least_size_of_image(pages + 16384) != 0) _exit(3);
+        close(next);
+        if (dup(0) != next) _exit(4);  // no descriptor is left
+        for (int file = dup(0); file >= 0;) file = dup(0);
+        if (least_size_of_image(at) != 0) _exit(5);  // none can be had: nothing is known
+        _exit(0);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    REQUIRE(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 9) return cuslice::tests::skip("no system call can be filtered here");
+    CHECK(WEXITSTATUS(status) == 0);
+    munmap(pages, 20480);
 }
 
 TEST_CASE("a file is read as memory is, and one that isn't there takes nothing") {
