@@ -359,8 +359,9 @@ TEST_CASE("doctor finds: the program has another loader than the GNU C library's
 TEST_CASE("doctor finds: the program is of another architecture") {
     Scene scene;
     std::string text = read_text("/bin/true");
-    text[18] = '\xb7';  // e_machine: AArch64
-    CHECK(scene.found({"--", scene.folder().write("arm", text, 0755)}) == problem("program-reach"));
+    constexpr char kX86 = '\x3e', kAarch64 = '\xb7';
+    text[18] = text[18] == kAarch64 ? kX86 : kAarch64;  // e_machine
+    CHECK(scene.found({"--", scene.folder().write("other", text, 0755)}) == problem("program-reach"));
 }
 
 TEST_CASE("doctor finds: the program carries the static CUDA runtime, and GPUs are split") {

@@ -149,7 +149,11 @@ TEST_CASE("the launcher asks the driver that the program's own search path leads
 }
 
 TEST_CASE("the loader as the program, and a loader by another name, are no reason for a line") {
+#if defined(__aarch64__)
+    const std::string loader = "/lib/ld-linux-aarch64.so.1";
+#else
     const std::string loader = "/lib64/ld-linux-x86-64.so.2";
+#endif
     const Folder folder;
     const Words plain = plain_environment(folder.path());
     const Outcome started = run(launch({}, {loader, "/bin/sh", "-c", "echo $LD_PRELOAD"}), plain);

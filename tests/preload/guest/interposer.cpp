@@ -14,8 +14,15 @@ namespace {
 
 using Dlsym = void* (*)(void*, const char*);
 
+// The first that the C library has had for this processor.
+#if defined(__aarch64__)
+constexpr char kVersion[] = "GLIBC_2.17";
+#else
+constexpr char kVersion[] = "GLIBC_2.2.5";
+#endif
+
 Dlsym next_dlsym() {
-    static const Dlsym next = reinterpret_cast<Dlsym>(dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5"));
+    static const Dlsym next = reinterpret_cast<Dlsym>(dlvsym(RTLD_NEXT, "dlsym", kVersion));
     return next;
 }
 

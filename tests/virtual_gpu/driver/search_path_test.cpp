@@ -8,6 +8,7 @@
 
 #include "tests/catch.h"
 #include "tests/cli/child.h"
+#include "tests/skip.h"
 #include "tests/virtual_gpu/driver/made_up_cache.h"
 
 namespace cuslice {
@@ -70,6 +71,9 @@ TEST_CASE("a folder without subfolders for CPUs is tried for itself alone") {
 }
 
 TEST_CASE("the CPU's level is the loader's own") {
+#if !defined(__x86_64__)
+    return tests::skip("only x86-64 has levels");
+#endif
     const tests::Folder folder;
     fs::create_directories(folder.path() + "/glibc-hwcaps");
     std::string path = folder.path();
