@@ -34,7 +34,10 @@ sources=$PWD
 root=$(absolute "${CUSLICE_AARCH64_ROOT:-build/aarch64-root}")
 # What tests and their scripts call, in the root. Their dependencies come along.
 packages=(base-files libc6 libc-bin libstdc++6 libgcc-s1 libasan8 dash bash coreutils grep sed gawk findutils diffutils procps util-linux
-          hostname gzip tar python3 cmake make git file binutils g++ bubblewrap runc)
+          hostname gzip tar python3 cmake make git file binutils g++ mount)
+# What makes namespaces is this machine's own, where it is there: under qemu, clone(2) and unshare(2) make none. The programs
+# in them are emulated as all others.
+makers=(unshare bwrap runc)
 
 # --- On this machine ----------------------------------------------------------------------------------------------------
 
@@ -80,6 +83,21 @@ make_root() {
     echo "${packages[*]}" >"$root.packages"
 }
 
+# Copies the makers of namespaces into the root, with the libraries that they are linked to. The emulator that CMake names
+# for tests that are programs themselves does nothing there: the kernel starts it anyway.
+complete_root() {
+    local program file
+    printf '#!/bin/sh\nexec "$@"\n' >"$root/usr/bin/qemu-aarch64-static"
+    chmod +x "$root/usr/bin/qemu-aarch64-static"
+    for program in "${makers[@]}"; do
+        file=$(command -v "$program") || continue
+        for file in "$file" $(ldd "$file" | grep -oE '/[^ ]+'); do
+            mkdir -p "$root${file%/*}"
+            cp --dereference --remove-destination "$file" "$root$file"
+        done
+    done
+}
+
 # Whether a program is qemu of version 10 or newer.
 new_enough() { [ "$("$1" --version 2>/dev/null | sed -nE '1s/.* version ([0-9]+).*/\1/p')" -ge 10 ] 2>/dev/null; }
 
@@ -115,7 +133,10 @@ END
         rm -rf "$apt"
         CUSLICE_AARCH64_QEMU=$folder/usr/bin/qemu-aarch64
     fi
-    export CUSLICE_AARCH64_QEMU
+    mkdir -p "$folder"
+    python3 scripts/qemu_start_time.py "$CUSLICE_AARCH64_QEMU" "$folder/qemu-aarch64" ||
+        fail "this qemu can't be made to leave /proc/self/stat to the kernel; CUSLICE_AARCH64_QEMU may name another"
+    export CUSLICE_AARCH64_QEMU=$folder/qemu-aarch64
 }
 
 # The users or groups that this process knows, each mapped to itself.
@@ -169,7 +190,14 @@ enter() {
             mount --rbind "$folder" "$root$folder"
         fi
     done
-    chroot "$root" /usr/bin/env --chdir="$sources" "$@"
+    # The root of the mount namespace, and not of a process alone, as nobody makes a user's namespace in a chroot.
+    mkdir -p "$root/old"
+    cd "$root"
+    pivot_root . old
+    # Programs under test name variables of cuslice's that they don't know.
+    # shellcheck disable=SC2016
+    /usr/bin/env --unset=CUSLICE_AARCH64_JOBS --unset=CUSLICE_AARCH64_ROOT --unset=CUSLICE_AARCH64_QEMU \
+        /bin/sh -c 'umount --lazy /old && /sbin/ldconfig && cd "$0" && exec "$@"' "$sources" "$@"
 }
 
 if [ "${1:-}" = --enter ]; then
@@ -194,6 +222,7 @@ for program in qemu-aarch64-static unshare chroot dpkg-deb apt-get; do
     command -v "$program" >/dev/null || fail "$program is needed: run scripts/setup.sh aarch64"
 done
 make_root
+complete_root
 [ "${1:-}" = --count ] || find_qemu
 
 folder_reports=build/aarch64/Testing/cases
