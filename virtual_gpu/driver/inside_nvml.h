@@ -1,8 +1,8 @@
 #pragma once
-#include <cstdint>
+#include <cstddef>
 
 // Where in its stack this thread has called the real NVML for us; null if it hasn't. The entrance of NVML's functions
-// (shim/nvml/stubs_x86_64.S) looks at it, hence the plain name.
+// (shim/nvml/stubs_*.S) looks at it, hence the plain name.
 extern "C" __attribute__((visibility("hidden"))) constinit thread_local const void* cuslice_inside_nvml;
 
 namespace cuslice {
@@ -17,7 +17,7 @@ class InsideNvml {
   public:
     // Inlined, so that the place is the caller's, above everything that it calls.
     [[gnu::always_inline]] InsideNvml() : before_(cuslice_inside_nvml) {
-        const void* here = __builtin_frame_address(0);
+        const void* here = static_cast<const char*>(__builtin_frame_address(0)) + kToFrame;
         if (before_ < here) cuslice_inside_nvml = here;
     }
     ~InsideNvml() { cuslice_inside_nvml = before_; }
@@ -25,6 +25,13 @@ class InsideNvml {
     InsideNvml& operator=(const InsideNvml&) = delete;
 
   private:
+#if defined(__aarch64__)
+    // A frame's address is that of its record, two words at its lower end, where the stack pointer is as well; and a
+    // call pushes nothing: what NVML is entered by would not lie below it.
+    static constexpr std::size_t kToFrame = 2 * sizeof(void*);
+#else
+    static constexpr std::size_t kToFrame = 0;
+#endif
     const void* before_;
 };
 
