@@ -34,7 +34,13 @@ namespace {
 Words on_fake_gpus(const std::string& fake, const std::string& folder, const std::string& how, const Words& more) {
     Words environment = plain({"CUSLICE_FAKE=" + fake, how});
     if (!folder.empty()) environment.push_back("CUSLICE_FAKE_DIR=" + folder);
-    environment.insert(environment.end(), more.begin(), more.end());
+    for (const std::string& line : more) {
+        // Of two the loader takes the later one, and a program's start may change their order, as under qemu-user.
+        const std::string name = line.substr(0, line.find('=') + 1);
+        if (name == "LD_PRELOAD=" || name == "LD_LIBRARY_PATH=")
+            std::erase_if(environment, [&](const std::string& other) { return other.rfind(name, 0) == 0; });
+        environment.push_back(line);
+    }
     return environment;
 }
 
