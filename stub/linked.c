@@ -180,10 +180,15 @@ static void look_at_program(void) {
     refuse(&start, path, why);
 }
 
-// The loader asks this as it relocates the stub, for the address of a function that nobody calls.
+// The loader asks this as it relocates the stub, for the address of a function that nobody calls. On aarch64 it asks
+// twice, as linkers leave two relocations there; the mark is gone then.
 static void nothing(void) {}
 static void (*asked_by_loader(void))(void) {
-    look_at_program();
+    static bool looked;
+    if (!looked) {
+        looked = true;
+        look_at_program();
+    }
     return nothing;
 }
 __attribute__((visibility("hidden"))) void cuslice_stub_start(void) __attribute__((ifunc("asked_by_loader")));
