@@ -11,6 +11,7 @@ another entry, so that it is never found.
 """
 from __future__ import annotations
 
+import os
 import pathlib
 import struct
 import sys
@@ -75,9 +76,12 @@ def main() -> None:
         sys.exit("usage: scripts/qemu_start_time.py QEMU COPY")
     image = bytearray(pathlib.Path(sys.argv[1]).read_bytes())
     rename_stat(image)
+    # Another run may be using the one that is there.
     copy = pathlib.Path(sys.argv[2])
-    copy.write_bytes(image)
-    copy.chmod(0o755)
+    fresh = copy.with_name(f"{copy.name}.{os.getpid()}")
+    fresh.write_bytes(image)
+    fresh.chmod(0o755)
+    fresh.rename(copy)
 
 
 if __name__ == "__main__":

@@ -77,6 +77,7 @@ make_root() {
     done
     # What the packages' own scripts would have made.
     ln -sfn gawk "$root/usr/bin/awk"
+    ln -sfn gcc "$root/usr/bin/cc"
     cp /etc/passwd /etc/group "$root/etc/"
     cp /etc/hostname /etc/hosts /etc/resolv.conf "$root/etc/" 2>/dev/null || true
     rm -rf "$apt/archives"
@@ -87,13 +88,14 @@ make_root() {
 # for tests that are programs themselves does nothing there: the kernel starts it anyway.
 complete_root() {
     local program file
-    printf '#!/bin/sh\nexec "$@"\n' >"$root/usr/bin/qemu-aarch64-static"
+    printf '#!/bin/sh\nshift 2 # -L and a folder\nexec "$@"\n' >"$root/usr/bin/qemu-aarch64-static"
     chmod +x "$root/usr/bin/qemu-aarch64-static"
     for program in "${makers[@]}"; do
         file=$(command -v "$program") || continue
         for file in "$file" $(ldd "$file" | grep -oE '/[^ ]+'); do
             mkdir -p "$root${file%/*}"
-            cp --dereference --remove-destination "$file" "$root$file"
+            # Another run may be using it.
+            cmp --quiet "$file" "$root$file" || { cp --dereference "$file" "$root$file.$$" && mv "$root$file.$$" "$root$file"; }
         done
     done
 }
