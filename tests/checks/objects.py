@@ -117,7 +117,9 @@ def main():
     # By its own folder it finds where the loader's default ones begin, as the facade does.
     expect(tags == {"NEEDED": ["libc.so.6"], "RUNPATH": ["$ORIGIN"]}, f"{stub.name}: {tags}")
     expect(exports(stub) == {"dlopen"}, f"{stub.name}: exports {sorted(exports(stub))}")
-    expect(stub.stat().st_size <= 20 * 1024, f"{stub.name}: {stub.stat().st_size} bytes, more than 20 KiB")
+    # Of aarch64 each instruction takes four bytes.
+    most = 24 if "AArch64" in run("readelf", "-h", stub) else 20
+    expect(stub.stat().st_size <= most * 1024, f"{stub.name}: {stub.stat().st_size} bytes, more than {most} KiB")
     expect(not re.search(r"\.tdata|\.tbss|^ *TLS ", sections, re.M), f"{stub.name}: has thread-local memory")
     expect(not re.search(r"\.init|\.ctors", sections), f"{stub.name}: has a constructor")
     expect(max(versions(stub)) <= NEWEST, f"{stub.name}: needs GLIBC_{versions(stub)}")
