@@ -1,7 +1,4 @@
 // What threads keep to themselves: how much all of them together, and taking it from them.
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +14,7 @@
 
 #include "tests/catch.h"
 #include "tests/policy/allocator/made_up_memory.h"
+#include "tests/refused_calls.h"
 #include "tests/skip.h"
 
 namespace cuslice {
@@ -99,13 +97,7 @@ int take_all_without_barriers() {
         TestAllocator::thread_ends();
     });
     while (step < 1) std::this_thread::yield();
-    sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
-                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-    const sock_fprog program{static_cast<unsigned short>(std::size(rules)), rules};
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    const bool refused = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    const bool refused = tests::refuse_call(SYS_membarrier, EPERM);
     const std::uint64_t all = a.allocate(16 * kMiB);
     const bool freed = all && a.free(all) == Freed::done;
     step = 2;

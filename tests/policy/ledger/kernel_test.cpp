@@ -1,15 +1,12 @@
 // Locks that a kernel or a sandbox does not give.
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <cstdio>
 
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/refused_calls.h"
 #include "tests/skip.h"
 
 using namespace cuslice::ledger;
@@ -28,8 +25,7 @@ bool refuse_fcntl(unsigned from, unsigned to, unsigned error) {
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    const sock_fprog filter{sizeof program / sizeof *program, program};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+    return filter_calls(program);
 }
 
 // A member on a kernel before 3.15, or under an emulated one.
@@ -48,16 +44,7 @@ constexpr unsigned kReadLink = SYS_readlinkat;
 #endif
 
 // From now on the process can't tell its pid namespace, as where there is no /proc.
-bool refuse_readlink() {
-    sock_filter program[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kReadLink, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOENT),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const sock_fprog filter{sizeof program / sizeof *program, program};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
+bool refuse_readlink() { return refuse_call(kReadLink, ENOENT); }
 
 }  // namespace
 
@@ -131,9 +118,7 @@ TEST_CASE("where there is no memory for a ledger's mapping it is said, and no fi
             BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
             BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
         };
-        const sock_fprog filter{sizeof program / sizeof *program, program};
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
-            return 's';
+        if (!filter_calls(program)) return 's';
         Place place;
         if (place.open(folder)) return 'o';
         return std::string(place.failure.text) == "can't make " + folder.file() + ": Cannot allocate memory" ? 'y'

@@ -2,11 +2,7 @@
 #include "virtual_gpu/gpu/image_size.h"
 
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +14,7 @@
 
 #include "tests/catch.h"
 #include "tests/fake/driver/made_up_cubin.h"
+#include "tests/refused_calls.h"
 #include "tests/skip.h"
 #include "virtual_gpu/gpu/ptx_size.h"
 
@@ -28,18 +25,6 @@ namespace {
 constexpr char kHead[] = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
 std::uint64_t ptx(const std::string& text) { return least_size_of_image((kHead + text).c_str()); }
-
-// From now on process_vm_readv is refused to this process.
-bool refuse_reading(unsigned error) {
-    sock_filter program[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const sock_fprog filter{sizeof program / sizeof *program, program};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
 
 }  // namespace
 
@@ -151,7 +136,7 @@ TEST_CASE("an image is read also where a sandbox refuses process_vm_readv, or th
     std::memcpy(at, text.data(), text.size());
     const pid_t child = fork();
     if (child == 0) {
-        if (!refuse_reading(error)) _exit(9);
+        if (!cuslice::tests::refuse_call(SYS_process_vm_readv, error)) _exit(9);
         const int next = dup(0);
         if (ptx(".visible .global .b8 big[64424509440];") != 64424509440ull) _exit(1);
         if (least_size_of_image(at) != 1000) _exit(2);
