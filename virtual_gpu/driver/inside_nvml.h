@@ -26,8 +26,8 @@ class InsideNvml {
 
   private:
 #if defined(__aarch64__)
-    // A frame's address is that of its record, two words at its lower end, where the stack pointer is as well; and a
-    // call pushes nothing: what NVML is entered by would not lie below it.
+    // Here the frame's address is its lower end, where the stack pointer is too, and a call pushes nothing: a function
+    // that NVML jumps to would have that very stack pointer. Above it lies the frame's record, two words.
     static constexpr std::size_t kToFrame = 2 * sizeof(void*);
 #else
     static constexpr std::size_t kToFrame = 0;

@@ -18,14 +18,14 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-// Reads memory of this process by way of a pipe, as the kernel says of a write, too, what isn't there. None of these
-// calls is a cancellation point.
+// Reads memory of this process through a pipe: a write fails where nothing is mapped. No call here is a cancellation
+// point.
 std::size_t read_by_pipe(std::uintptr_t memory, void* into, std::size_t size) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return 0;
     std::size_t done = 0;
     while (done < size) {
-        // Of what crosses into a page that isn't there, nothing would be written.
+        // A write that reaches into a page that isn't mapped may write nothing of the pages before.
         const std::size_t part = std::min(size - done, kPage - (memory + done) % kPage);
         const long written = syscall(SYS_write, ends[1], memory + done, part);
         if (written <= 0) break;
