@@ -63,8 +63,9 @@ CUstreamCaptureMode& thread_capture_mode();
 
 CUresult refuse_unsafe_now();
 
-/// What an allocating, freeing or waiting call asks first: a capture may forbid it, and is invalid then
-/// (cuThreadExchangeStreamCaptureMode documents when).
+/// What a call asks first that a capture may forbid, and is invalid then (cuThreadExchangeStreamCaptureMode documents in
+/// which mode). Which calls these are is documented for few: docs/hardware/ has what an H200's driver forbids, and
+/// tests/hardware/captures.cpp asks.
 inline CUresult refuse_unsafe() {
     return captures_in_progress.load(std::memory_order_relaxed) == 0 ? CUDA_SUCCESS : refuse_unsafe_now();
 }

@@ -1,6 +1,7 @@
 // Flags, limits and preferences of the current context.
 
 #include "fake/driver/api_prologue.h"
+#include "fake/driver/capture.h"
 #include "fake/driver/context.h"
 #include "fake/driver/state.h"
 
@@ -51,6 +52,7 @@ CUSLICE_ENTRY(cuCtxGetLimit, value, limit) {
 
 CUSLICE_ENTRY(cuCtxSetLimit, limit, value) {
     CUSLICE_FIND(Context, context, current_context(context));
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     const std::lock_guard hold(driver().lock);
     const auto found = context->limits.find(limit);
     if (found == context->limits.end()) return CUDA_ERROR_UNSUPPORTED_LIMIT;

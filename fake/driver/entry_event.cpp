@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "fake/driver/capture.h"
 #include "fake/driver/event.h"
 #include "fake/driver/lifetime.h"
 #include "fake/driver/stream_pair.h"
@@ -77,6 +78,7 @@ CUSLICE_STREAM_PAIR(cuEventRecordWithFlags, record, event, stream, flags)
 CUSLICE_ENTRY(cuEventQuery, handle) {
     CUSLICE_FIND(const Event, event, find_in(events, handle, event));
     if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     WorkQueue::look(event->mark);
     return event_reached(*event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -84,6 +86,7 @@ CUSLICE_ENTRY(cuEventQuery, handle) {
 CUSLICE_ENTRY(cuEventSynchronize, handle) {
     CUSLICE_FIND(const Event, event, find_in(events, handle, event));
     if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     wait_for_event(*event);
     Context* context = live_context(event->context);
     if (context == nullptr) return CUDA_SUCCESS;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "fake/driver/capture.h"
 #include "fake/driver/graph_memory.h"
 #include "fake/driver/state.h"
 #include "fake/driver/stream_pair.h"
@@ -24,6 +25,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
     if (graph == nullptr || graph->is_child) return CUDA_ERROR_INVALID_VALUE;
     // Documented for graphs with memory nodes: one instance at a time. With which error is not.
     if (graph->has_memory && !graph->instance.expired()) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     const auto [exec_handle, exec] = graph_execs.create();
     exec->flags = flags;
     exec->has_memory = graph->has_memory;
@@ -183,7 +185,10 @@ CUSLICE_ENTRY(cuGraphExecGetFlags, handle, flags) {
     return CUDA_SUCCESS;
 }
 
-CUSLICE_ENTRY(cuGraphExecDestroy, exec) { return graph_execs.destroy(exec) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
+CUSLICE_ENTRY(cuGraphExecDestroy, exec) {
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
+    return graph_execs.destroy(exec) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 
 CUSLICE_STREAM_PAIR(cuGraphInstantiateWithParams, instantiate_with, out, graph, params)
 CUSLICE_STREAM_PAIR(cuGraphLaunch, launch, exec, stream)

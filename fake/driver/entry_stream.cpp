@@ -34,6 +34,7 @@ CUresult destroy(CUstream handle) {
 CUresult query(CUstream handle, DefaultStream form) {
     CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
     if (const CUresult bad = refuse_in_capture(*stream); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     WorkQueue::look(stream->queue->mark());
     for (const WorkQueue::Mark& mark : implicit_order(*stream)) WorkQueue::look(mark);
     return stream->queue->idle() && implicit_order(*stream).empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -41,6 +42,8 @@ CUresult query(CUstream handle, DefaultStream form) {
 
 CUresult wait_for(CUstream handle, DefaultStream form) {
     CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    if (const CUresult bad = refuse_in_capture(*stream); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     if (const CUresult bad = synchronize(*stream); bad != CUDA_SUCCESS) return bad;
     Context* context = live_context(stream->context);
     if (context != nullptr) stream_synchronized(*context->gpu);
@@ -73,9 +76,11 @@ CUresult get_context_2(CUstream handle, CUcontext* out, CUgreenCtx* green, Defau
     return CUDA_SUCCESS;
 }
 
+/// Not of a stream that is captured, whose context can be asked for all the same.
 CUresult get_device(CUstream handle, CUdevice* out, DefaultStream form) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    if (const CUresult bad = refuse_in_capture(*stream); bad != CUDA_SUCCESS) return bad;
     const Context* context = live_context(stream->context);
     if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *out = context->gpu->ordinal;

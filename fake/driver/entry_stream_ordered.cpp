@@ -4,6 +4,7 @@
 #include <set>
 
 #include "fake/driver/addresses.h"
+#include "fake/driver/capture.h"
 #include "fake/driver/graph_memory.h"
 #include "fake/driver/pool.h"
 #include "fake/driver/sharing.h"
@@ -18,6 +19,11 @@ namespace {
 std::set<Address>& frees_under_way() {
     static auto* all = new std::set<Address>;
     return *all;
+}
+
+/// A capture forbids allocations on other streams than its own.
+CUresult refuse_outside_capture(const Stream& stream) {
+    return stream.capture != nullptr ? CUDA_SUCCESS : refuse_unsafe();
 }
 
 CUresult allocate_from(Pool* pool, CUdeviceptr* out, size_t bytes, Stream& stream) {
@@ -43,6 +49,7 @@ CUresult with_frees_done(Allocate allocate) {
 CUresult allocate_async(CUdeviceptr* out, size_t bytes, CUstream handle, DefaultStream form) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Stream, stream, find_stream(handle, form, stream));
+    if (const CUresult bad = refuse_outside_capture(*stream); bad != CUDA_SUCCESS) return bad;
     const Context* context = live_context(stream->context);
     if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -56,6 +63,7 @@ CUresult allocate_from_pool(CUdeviceptr* out, size_t bytes, CUmemoryPool handle,
                             DefaultStream form) {
     if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Stream, stream, find_stream(stream_handle, form, stream));
+    if (const CUresult bad = refuse_outside_capture(*stream); bad != CUDA_SUCCESS) return bad;
     return with_frees_done([&] {
         const std::lock_guard hold(driver().lock);
         Pool* pool = pools.find(handle);
@@ -77,7 +85,8 @@ CUresult free_async(CUdeviceptr address, CUstream handle, DefaultStream form) {
         }
     }
     if (done) return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, std::move(done));
-    if (stream->capture != nullptr) CUSLICE_UNSUPPORTED("capturing the free of memory that no graph made");
+    if (stream->capture != nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     const Found found = find_block(address);
     if (is_pool_import(address)) {
         return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, [address] { close_shared(address, true); });
@@ -202,6 +211,7 @@ CUSLICE_ENTRY(cuMemPoolDestroy, handle) {
 }
 
 CUSLICE_ENTRY(cuMemPoolTrimTo, handle, keep) {
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     const std::lock_guard hold(driver().lock);
     Pool* pool = pools.find(handle);
     if (pool == nullptr || pool->doomed) return CUDA_ERROR_INVALID_VALUE;
@@ -210,6 +220,7 @@ CUSLICE_ENTRY(cuMemPoolTrimTo, handle, keep) {
 }
 
 CUSLICE_ENTRY(cuMemPoolGetAttribute, handle, attribute, value) {
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     const std::lock_guard hold(driver().lock);
     const Pool* pool = pools.find(handle);
     if (pool == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -217,6 +228,7 @@ CUSLICE_ENTRY(cuMemPoolGetAttribute, handle, attribute, value) {
 }
 
 CUSLICE_ENTRY(cuMemPoolSetAttribute, handle, attribute, value) {
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     const std::lock_guard hold(driver().lock);
     Pool* pool = pools.find(handle);
     if (pool == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;

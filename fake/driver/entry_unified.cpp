@@ -4,6 +4,7 @@
 
 #include "fake/driver/addresses.h"
 #include "fake/driver/api_prologue.h"
+#include "fake/driver/capture.h"
 #include "fake/driver/context.h"
 #include "fake/driver/known_memory.h"
 #include "fake/driver/pool.h"
@@ -147,5 +148,6 @@ CUSLICE_ENTRY(cuPointerGetAttributes, count, attributes, data, address) {
 
 CUSLICE_ENTRY(cuPointerSetAttribute, value, attribute, address) {
     if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult bad = refuse_unsafe(); bad != CUDA_SUCCESS) return bad;
     return set_sync_memops(value, address);
 }

@@ -3,6 +3,7 @@
 #include "shim/driver/report.h"
 #include "shim/entry.h"
 #include "virtual_gpu/gpu/charged_allocation.h"
+#include "virtual_gpu/gpu/relaxed_captures.h"
 
 namespace cuslice {
 
@@ -121,7 +122,10 @@ CUresult counted_step(Function function, VirtualGpu* gpu, Call call, Undo undo, 
     if (gpu->after_driver_step(step, &why)) return result;
     const CUresult refusal = refuse(function, *gpu, why);
     DriverFootprint::Step back = gpu->before_driver_step();
-    undo();
+    {
+        const RelaxedCaptures relaxed;
+        undo();
+    }
     gpu->after_driver_step(back, nullptr);
     return refusal;
 }

@@ -4,11 +4,10 @@
 namespace cuslice {
 
 // The shape of every hook in which a memory pool can grow. `undo` gives the allocation back and waits until the pool
-// has it; false: it can't. `takes_nothing`: asked before a refusal, whether the call takes nothing now (it is being
-// captured).
-template <typename Call, typename Undo, typename TakesNothing>
+// has it; false: it can't.
+template <typename Call, typename Undo>
 CUresult counted_from_pool(Function function, VirtualGpu* gpu, CUmemoryPool pool, std::uint64_t bytes, Call call,
-                           Undo undo, TakesNothing takes_nothing) {
+                           Undo undo) {
     if (!gpu || !gpu->limited()) return call();
     MemoryPools::Growing growing(gpu->pools(), pool, bytes);
     std::uint64_t reserved = growing.at_most();
@@ -20,7 +19,7 @@ CUresult counted_from_pool(Function function, VirtualGpu* gpu, CUmemoryPool pool
         if (!on_spare && gpu->reserve(reserved, &why))
             growing.enter_when_free();
         else if (!on_spare && !(on_spare = growing.enter_on_spare(true)))
-            return takes_nothing() ? call() : refuse(function, *gpu, why, bytes);
+            return refuse(function, *gpu, why, bytes);
         if (on_spare) {
             reserved = 0;
             gpu->budget().begin_release();

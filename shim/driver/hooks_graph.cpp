@@ -47,10 +47,10 @@ struct Launch {
     CUresult from(int ordinal) const {
         while (ordinal < process().gpu_count() && !bytes.on[ordinal]) ordinal++;
         if (ordinal == process().gpu_count()) return call(argument);
-        const auto never = [] { return false; };  // nothing undoes a launch; a captured one has no memory of its own
+        const auto never = [] { return false; };  // nothing undoes a launch
         return counted_from_pool(
             function, &process().gpu(ordinal), MemoryPools::kGraphs, bytes.on[ordinal],
-            [&] { return from(ordinal + 1); }, never, never);
+            [&] { return from(ordinal + 1); }, never);
     }
 };
 

@@ -36,7 +36,8 @@ VirtualGpu* gpu_of_stream(CUstream stream) {
     return process().current().gpu;
 }
 
-// A captured allocation takes nothing yet.
+// A captured allocation takes nothing yet: it is a node of a graph, which is counted when it is launched. Asked first,
+// since the driver lets nobody ask for the GPU of a stream that is captured, and ends the capture.
 template <typename Form>
 bool captures(CUstream stream) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -87,7 +88,7 @@ CUresult recorded_async(const CUdeviceptr* pointer, std::uint64_t bytes, CUstrea
 template <typename Form>
 bool free_again(CUdeviceptr address, CUstream stream) {
     Form::free(address, stream);
-    Form::synchronize(stream);  // refused while the stream is captured: nothing was taken then either
+    Form::synchronize(stream);
     return true;
 }
 
@@ -97,8 +98,7 @@ CUresult allocate_in(Function function, VirtualGpu* gpu, CUmemoryPool pool, CUde
                      CUstream stream, Call call) {
     OutParameter<CUdeviceptr> made(dptr);
     const CUresult result = counted_from_pool(
-        function, gpu, pool, bytes, [&] { return call(made.place()); }, [&] { return free_again<Form>(*made, stream); },
-        [&] { return captures<Form>(stream); });
+        function, gpu, pool, bytes, [&] { return call(made.place()); }, [&] { return free_again<Form>(*made, stream); });
     if (result == CUDA_SUCCESS) made.keep();
     return result;
 }
@@ -107,7 +107,7 @@ template <typename Form>
 constexpr auto allocate = [](auto real, CUdeviceptr* dptr, std::size_t bytesize, CUstream stream) {
     return recorded_async<Form>(dptr, bytesize, stream, [&](VirtualGpu*& gpu) {
         const HookEntry entry;
-        if (!entry.counts()) return real(dptr, bytesize, stream);
+        if (!entry.counts() || captures<Form>(stream)) return real(dptr, bytesize, stream);
         gpu = gpu_of_stream<Form>(stream);
         CUmemoryPool pool = nullptr;
         if (!gpu || !gpu->limited() || CUSLICE_REAL(cuDeviceGetMemPool)(&pool, gpu->device()) != CUDA_SUCCESS)
@@ -122,7 +122,7 @@ constexpr auto allocate_from =
     [](auto real, CUdeviceptr* dptr, std::size_t bytesize, CUmemoryPool pool, CUstream stream) {
         return recorded_async<Form>(dptr, bytesize, stream, [&](VirtualGpu*& gpu) {
             const HookEntry entry;
-            if (entry.counts()) gpu = gpu_of_pool(pool);
+            if (entry.counts() && !captures<Form>(stream)) gpu = gpu_of_pool(pool);
             return allocate_in<Form>(real.function, gpu, pool, dptr, bytesize, stream,
                                      [&](CUdeviceptr* made) { return real(made, bytesize, pool, stream); });
         });

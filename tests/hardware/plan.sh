@@ -29,6 +29,7 @@ split 20 One GPU split in two
 context_cost 12 What a context, modules and allocations take, counted to the byte
 call_times 36 What calls cost, without and under cuslice
 blocking 20 Which calls wait for a running kernel
+captures 10 What a capture forbids
 lookups 8 cuGetProcAddress and the exported addresses
 ipc 8 Memory for other processes, and duplicate locations
 shown 6 What nvidia-smi and cuslice devices show
@@ -77,7 +78,9 @@ raw() {
 # What starts a program in a slice, before the options.
 cuslice_run=("$CHECK_BUILD/bin/cuslice" run ${CHECK_FAKE:+--fake "$CHECK_FAKE"})
 # sliced LIMIT program args…
-sliced() { "${cuslice_run[@]}" --limit "$1" -- "${@:2}"; }
+sliced() { sliced_in direct "$@"; }
+# sliced_in ALLOCATOR LIMIT program args…
+sliced_in() { "${cuslice_run[@]}" --allocator "$1" --limit "$2" -- "${@:3}"; }
 
 # The folder of a library that isn't on the loader's path: a toolkit's, or one that came with Python packages.
 folder_of_library() {

@@ -107,8 +107,42 @@ TEST_CASE("calls of cuslice's own end no capture, also of those that begin where
     Scene scene("1xt4", growth());
     cache_two(scene, 300 * kMiB, 400 * kMiB);
     REQUIRE(scene.guest.code("hiddenbegin s") == 0);
-    CHECK(scene.guest.code(thread + "alloc more " + bytes(800 * kMiB) + " on=other") == 0);
+    CHECK(scene.guest.code(thread + "piece more " + bytes(800 * kMiB)) == 0);
     CHECK(scene.guest.ask("capturemode") == "0 0");
+    CHECK(scene.guest.code("end s") == 0);
+}
+
+// An H200's driver ends the capture of whoever asks a pool for its figures, or a captured stream for its GPU.
+TEST_CASE("memory that is allocated and freed in a capture belongs to the graph, and asking for it ends no capture") {
+    const Words settings = GENERATE(Words{}, growth(), growth("deferred"));
+    const std::string mode = GENERATE("local", "global"), gpus = GENERATE("1xt4", "2xt4");
+    CAPTURE(settings, mode, gpus);
+    Scene scene(gpus, settings);
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("stream s") == 0);
+    REQUIRE(scene.guest.code("alloc before " + bytes(100 * kMiB) + " on=s") == 0);
+    const std::uint64_t held = scene.held().used;
+    REQUIRE(scene.guest.code("begin s " + mode) == 0);
+    CHECK(scene.guest.code("alloc inside " + bytes(200 * kMiB) + " on=s") == 0);
+    CHECK(scene.held().used == held);
+    CHECK(scene.guest.code("freeasync inside s") == 0);
+    CHECK(scene.guest.ask("capturemode") == "0 0");
+    CHECK(scene.guest.code("end s") == 0);
+    CHECK(scene.held().used == held);
+}
+
+TEST_CASE("calls that a capture allows end none, though cuslice asks the pools for their figures in them") {
+    const Words settings = GENERATE(Words{}, growth());
+    const std::string mode = GENERATE("local", "global"), thread = GENERATE("", "thread ");
+    CAPTURE(settings, mode, thread);
+    Scene scene("1xt4", settings);
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    REQUIRE(scene.guest.code("stream s") == 0);
+    REQUIRE(scene.guest.code("alloc before " + bytes(100 * kMiB) + " on=s") == 0);
+    REQUIRE(scene.guest.code("begin s " + mode) == 0);
+    CHECK(scene.guest.code(thread + "info") == 0);
+    CHECK(scene.guest.code(thread + "piece more " + bytes(100 * kMiB)) == 0);
+    CHECK(scene.guest.code(thread + "piece toomuch " + bytes(2000 * kMiB)) == 2);
     CHECK(scene.guest.code("end s") == 0);
 }
 

@@ -198,6 +198,15 @@ TEST_CASE("a refusal is one line that says what was asked, used, allowed and hel
     CHECK(all[1].find(". Before this, 2 refusals on this GPU were not logged") != std::string::npos);
 }
 
+TEST_CASE("a refusal names the limit, however much was asked for") {
+    const Folder books;
+    const std::string job = GENERATE("CUSLICE_JOB=", "CUSLICE_JOB=shared");
+    auto guest = start("1xh200", books, {"CUSLICE_LIMIT=2GiB", job}, 1);
+    CHECK(guest->code("alloc big " + std::to_string(1ull << 50)) == 2);
+    REQUIRE(guest->complaints().size() == 1);
+    CHECK(guest->complaints()[0].find("of the 2048.0 MiB limit are in use") != std::string::npos);
+}
+
 TEST_CASE("of many refusals few have a line, and the one that ended the program has") {
     const Folder books;
     auto guest = start("1xlaptop-2g", books, {"CUSLICE_LIMIT=1024MiB"}, 1);

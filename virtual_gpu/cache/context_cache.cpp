@@ -2,7 +2,7 @@
 
 #include "policy/allocator/caching_allocator-inl.h"
 #include "policy/base/cancellation.h"
-#include "virtual_gpu/cache/relaxed_captures.h"
+#include "virtual_gpu/gpu/relaxed_captures.h"
 #include "virtual_gpu/gpu/allocation_kind.h"
 #include "virtual_gpu/gpu/charged_allocation.h"
 #include "virtual_gpu/gpu/current_context.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "virtual_gpu/driver/table.h"
+#include "virtual_gpu/gpu/relaxed_captures.h"
 
 namespace cuslice {
 
@@ -24,6 +25,7 @@ constinit thread_local LeftBehind left_behind;
 
 inline CUresult MemoryPools::read(CUmemoryPool pool, CUmemPool_attribute attribute, std::uint64_t* bytes) const {
     cuuint64_t value = 0;
+    const RelaxedCaptures relaxed;
     const bool reserved = attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
     const CUresult result =
         pool == kGraphs
@@ -236,8 +238,10 @@ void MemoryPools::refresh(Budget& budget, bool trim) {
             handle = pools_[i].handle;
             may_trim = trim && !pools_[i].on_spare;
         }
-        if (may_trim && handle == kGraphs) CUSLICE_REAL(cuDeviceGraphMemTrim)(device_);
-        if (may_trim && handle != kGraphs) CUSLICE_REAL(cuMemPoolTrimTo)(handle, 0);
+        if (may_trim) {
+            const RelaxedCaptures relaxed;
+            handle == kGraphs ? CUSLICE_REAL(cuDeviceGraphMemTrim)(device_) : CUSLICE_REAL(cuMemPoolTrimTo)(handle, 0);
+        }
         const Reading now = read_reserved(handle);
         LockGuard lock(mutex_);
         Pool* pool = find(handle);

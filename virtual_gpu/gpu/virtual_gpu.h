@@ -197,7 +197,7 @@ class VirtualGpu {
     // A part's own limit, and where the parts may be more than the GPU's slice together, that one's.
     bool charge(std::uint64_t bytes, LimitError* why = nullptr) {
         if (!budget_.reserve(bytes, why)) [[unlikely]] {
-            if (why && !why->limit) why->limit = own_limit();
+            if (why && !why->limit) why->limit = limit();
             return false;
         }
         return !physical_->limit_of_all() || fits_in_whole(bytes, why);

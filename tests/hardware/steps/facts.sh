@@ -82,6 +82,28 @@ blocking() {
     return "${PIPESTATUS[0]}"
 }
 
+# What is the program's own to call must be answered in a slice as it is without.
+captures() {
+    local failed=0 mode
+    raw "$here/captures" | tee "$CHECK_WORK/captures.native"
+    [ "${PIPESTATUS[0]}" = 0 ] || return 1
+    slices
+    for mode in direct growth; do
+        echo
+        if ! sliced_in $mode 2GiB "$here/captures" >"$CHECK_WORK/captures.$mode"; then
+            echo "In a slice, $mode: **failed**" && failed=1
+        elif diff "$CHECK_WORK/captures.native" "$CHECK_WORK/captures.$mode" >"$CHECK_WORK/captures.differ"; then
+            echo "In a slice of 2 GiB, $mode: every row is the same."
+        else
+            echo "In a slice of 2 GiB, $mode, **these rows differ**:" && failed=1
+            echo
+            head -n 2 "$CHECK_WORK/captures.native"
+            sed -n 's/^> //p' "$CHECK_WORK/captures.differ"
+        fi
+    done
+    return $failed
+}
+
 # ---- what the driver does -------------------------------------------------------------------------------------------
 
 lookups() {

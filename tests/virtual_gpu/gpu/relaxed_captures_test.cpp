@@ -1,5 +1,5 @@
 // How a thread treats captures during calls of cuslice's own.
-#include "virtual_gpu/cache/relaxed_captures.h"
+#include "virtual_gpu/gpu/relaxed_captures.h"
 
 #include "tests/catch.h"
 
