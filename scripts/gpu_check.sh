@@ -9,7 +9,7 @@
 #   --fake     try the plan on the fake GPU. Every line is marked NOT A GPU and goes to stdout, never into a record
 #   --record   where to write; default docs/hardware/<gpu>-<driver>-<date>.md, or the current folder without docs/hardware
 #   --only     these steps alone (tests/hardware/plan.sh steps lists them)
-#   --seconds  the whole run's limit, 480
+#   --seconds  the whole run's limit, 560
 #
 # Every figure is in the record as soon as it was measured: a run that is cut short leaves what it had. If the first
 # look at the machine hangs, nothing more is run in a slice, and what is measured without cuslice goes on.
@@ -27,7 +27,7 @@ else
     root=$own/.. build=$own/../build/dev
 fi
 words=gpu_check.sh
-fake= record= only= seconds=480 patience=1
+fake= record= only= seconds=560 patience=1
 while [ $# -gt 0 ]; do
     words="$words ${1##*/}"  # without folders, which say nothing to others
     case $1 in
@@ -135,6 +135,13 @@ write_record || { echo "gpu_check.sh: $record cannot be written" >&2; exit 1; }
 
 code_block() { echo "$1:" && echo && echo '```' && cut -c 1-400 && echo '```' && echo; }
 
+# The beginning, and the end, where an error says what it is.
+excerpt() {
+    local lines
+    lines=$(wc -l <"$1")
+    if [ "$lines" -le 30 ]; then cat "$1"; else head -n 10 "$1" && echo "[… $((lines - 30)) lines]" && tail -n 20 "$1"; fi
+}
+
 run_step() {
     local name=$1 most=$(($2 * CHECK_PATIENCE)) title=$3 left=$((seconds * CHECK_PATIENCE - SECONDS)) started=$SECONDS
     local status verdict more before
@@ -168,8 +175,8 @@ run_step() {
         if [ $status != 0 ]; then echo "$verdict" && echo; fi
         cat "$work/out"
         echo
-        if [ -s "$work/stacks" ]; then head -n 600 "$work/stacks" | code_block "Stacks at the time-out"; fi
-        if [ -s "$work/err" ] && [ $status != 77 ]; then head -n 30 "$work/err" | code_block "Said on stderr"; fi
+        if [ -s "$work/stacks" ]; then head -n 240 "$work/stacks" | code_block "Stacks at the time-out"; fi
+        if [ -s "$work/err" ] && [ $status != 77 ]; then excerpt "$work/err" | code_block "Said on stderr"; fi
     } >>"$work/section"
     cat "$work/section" >>"$work/body"
     echo "gpu_check.sh: $number. $title: $verdict, $((SECONDS - started)) s" >&2

@@ -10,7 +10,7 @@ mkdir "$work/here" && cd "$work/here" || exit 1
 
 steps() { CHECK_BUILD=$build bash "$build/tests/hardware/plan.sh" steps; }
 seconds=$(steps | awk '{ sum += $2 } END { print sum }')
-expect "all steps together take at most 480 s: $seconds" test "$seconds" -le 480
+expect "all steps together take at most 560 s: $seconds" test "$seconds" -le 560
 expect "the first look has 20 s" test "$(steps | head -n 1 | cut -d ' ' -f 1,2)" = "smoke 20"
 while read -r name most _; do
     expect "the step $name is there" grep -qE "^$name\(\)" "$build"/tests/hardware/steps/*.sh

@@ -17,37 +17,38 @@ fake_folder=$CHECK_BUILD/lib/cuslice/fake
 python=${GPU_CHECK_PYTHON:-python3}
 GiB=$((1 << 30)) MiB=$((1 << 20))
 
-# By worth: what a run that is cut short has lost is at the end. All together are at most 480 s (gpu_check_test.sh adds
+# By worth: what a run that is cut short has lost is at the end. All together are at most 560 s (gpu_check_test.sh adds
 # them up).
 steps() {
     cat <<'END'
 smoke 20 The first look
-limit 25 The limit: driver API, CUDA runtime
-job 20 Several processes: a job, a group, two slices
-modes 42 Growth, preallocation, deferred frees; pools, virtual and managed memory, graphs
-split 20 One GPU split in two
-context_cost 12 What a context, modules and allocations take, counted to the byte
-call_times 36 What calls cost, without and under cuslice
-blocking 20 Which calls wait for a running kernel
-captures 10 What a capture forbids
+limit 20 The limit: driver API, CUDA runtime
+job 16 Several processes: a job, a group, two slices
+modes 34 Growth, preallocation, deferred frees; pools, virtual and managed memory, graphs
+split 14 One GPU split in two
+context_cost 10 What a context, modules and allocations take, counted to the byte
+call_times 24 What calls cost, without and under cuslice
+blocking 18 Which calls wait for a running kernel
+captures 8 What a capture forbids
 lookups 8 cuGetProcAddress and the exported addresses
 ipc 8 Memory for other processes, and duplicate locations
 shown 6 What nvidia-smi and cuslice devices show
-kernels 6 Kernels as a fat binary and as PTX
+kernels 8 Kernels as a fat binary and as PTX
 side_by_side 6 Two contexts, and kernels side by side
-visible_devices 8 CUDA_VISIBLE_DEVICES with duplicates
-static_runtime 21 The CUDA runtime that a program carries: what it calls, and the limit
-tools 20 compute-sanitizer and cuda-gdb
-libraries 20 What cuBLAS, cuDNN and NCCL take
-torch_limit 40 PyTorch: the limit
-torch_split 21 PyTorch on a GPU split in two
-ranks 38 torchrun: two ranks on one GPU, gloo and NCCL
-limit_jax 20 JAX: the limit
+visible_devices 18 CUDA_VISIBLE_DEVICES with duplicates
+static_runtime 18 The CUDA runtime that a program carries: what it calls, and the limit
+tools 18 compute-sanitizer and cuda-gdb
+libraries 16 What cuBLAS, cuDNN and NCCL take
+torch_limit 60 PyTorch: the limit
+torch_split 16 PyTorch on a GPU split in two
+torch_graphs 36 PyTorch: CUDA graphs
+ranks 32 torchrun: two ranks on one GPU, gloo and NCCL
+limit_jax 44 JAX: the limit
 limit_tensorflow 16 TensorFlow and Keras: the limit
 tensorflow_split 14 TensorFlow on a GPU split in two
-limit_cupy 12 CuPy: the limit
-limit_numba 10 Numba: the limit
-askers 10 Which modules ask for cuGetProcAddress
+limit_cupy 10 CuPy: the limit
+limit_numba 12 Numba: the limit
+askers 36 Which modules ask for cuGetProcAddress
 END
 }
 

@@ -17,7 +17,8 @@ def allocate(size):
     return block
 
 
-blocks = take_all(allocate, lambda e: "RESOURCE_EXHAUSTED" in str(e) or "Out of memory" in str(e))
+# Its allocator waits 10 s for memory before it refuses: once is enough.
+blocks = take_all(allocate, lambda e: "RESOURCE_EXHAUSTED" in str(e) or "Out of memory" in str(e), least=64 << 20)
 held()
 del blocks
 

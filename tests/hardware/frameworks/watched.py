@@ -35,12 +35,12 @@ def counted():
     return None if nvml.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory)) else memory.used
 
 
-def take_all(allocate, is_refusal, most=int(os.environ.get("CHECK_MOST", 8192 * MIB))):
-    """Allocates large blocks, then ever smaller ones, until even the smallest is refused. Returns the blocks; tells
-    what it got and how it was refused."""
+def take_all(allocate, is_refusal, least=2 * MIB, most=int(os.environ.get("CHECK_MOST", 8192 * MIB))):
+    """Allocates blocks of 64 MiB, then ever smaller ones, until even one of `least` bytes is refused. Returns the
+    blocks; tells what it got and how it was refused."""
     blocks, got, refusal = [], 0, "not refused"
     size = 64 * MIB
-    while size >= 2 * MIB:
+    while size >= least:
         while got + size <= most:
             try:
                 blocks.append(allocate(size))
@@ -59,8 +59,9 @@ def take_all(allocate, is_refusal, most=int(os.environ.get("CHECK_MOST", 8192 * 
     return blocks
 
 
-def finish(problems):
-    """`problems`: what was wrong, as texts; none is right."""
+def finish(problems, left_out=""):
+    """`problems`: what was wrong, as texts; none is right. `left_out`: what could not be tried here, and why."""
     problems = [p for p in problems if p]
-    tell("result", "wrong: " + "; ".join(problems) if problems else "right")
+    right = f"right ({left_out})" if left_out else "right"
+    tell("result", "wrong: " + "; ".join(problems) if problems else right)
     raise SystemExit(1 if problems else 0)

@@ -50,6 +50,38 @@ torch_split() {
     return $status
 }
 
+# CUDA graphs: PyTorch's own allocator allocates in a relaxed part of the capture, cudaMallocAsync makes nodes.
+torch_graphs() {
+    local allocator mode failed=0
+    needs torch
+    echo "| allocator | without cuslice | direct, 3 GiB | growth, 3 GiB |"
+    echo "|---|---|---|---|"
+    for allocator in native cudaMallocAsync; do
+        export PYTORCH_CUDA_ALLOC_CONF=backend:$allocator PYTORCH_ALLOC_CONF=backend:$allocator
+        raw guarded 9 1 "$python" "$here/frameworks/torch_graphs.py" >"$CHECK_WORK/graphs.without" 2>&1 &
+        if [ -z "$CHECK_STOPPED" ]; then
+            for mode in direct growth; do
+                sliced_in $mode 3GiB guarded 9 1 "$python" "$here/frameworks/torch_graphs.py" \
+                    >"$CHECK_WORK/graphs.$mode" 2>&1 &
+            done
+        fi
+        wait
+        printf '| %s |' $allocator
+        for mode in without direct growth; do
+            if grep -q '^replayed: right$' "$CHECK_WORK/graphs.$mode" 2>/dev/null; then
+                printf ' right |'
+            elif [ $mode != without ] && [ -n "$CHECK_STOPPED" ]; then
+                printf ' not run |'
+            else
+                printf ' **wrong** |' && failed=1
+                cat "$CHECK_WORK/graphs.$mode" >&2
+            fi
+        done
+        echo
+    done
+    return $failed
+}
+
 # Ranks on one GPU: gloo without a split and with one, and NCCL, which refuses several ranks on a GPU unless it is told
 # (and then takes two).
 ranks() {
@@ -58,6 +90,12 @@ ranks() {
     ranks_of gloo "without cuslice" || failed=1
     slices
     ranks_of gloo "two parts" "${cuslice_run[@]}" --split 0=4GiB+4GiB -- || failed=1
+    # What torch.cuda.nccl.version() says: (2, 30, 4).
+    if ! "$python" -c 'import sys, torch; sys.exit(torch.cuda.nccl.version() < (2, 30))'; then
+        echo "nccl, two parts: not run. Before 2.30 NCCL refuses several ranks on a GPU, whatever it is told;" \
+            "this is $("$python" -c 'import torch; print(*torch.cuda.nccl.version(), sep=".")')."
+        return $failed
+    fi
     ranks_of nccl "two parts" env NCCL_MULTI_RANK_GPU_ENABLE=1 "${cuslice_run[@]}" --split 0=4GiB+4GiB -- || failed=1
     return $failed
 }

@@ -77,7 +77,7 @@ observed() {
     shift
     rm -f "$CHECK_WORK/asked"
     LD_AUDIT=$here/observer.so CHECK_OBSERVER=$CHECK_WORK/asked \
-        raw guarded 4 1 "$@" >/dev/null 2>"$CHECK_WORK/asked.err" ||
+        raw guarded 9 1 "$@" >/dev/null 2>"$CHECK_WORK/asked.err" ||
         echo "| $name | | it ended with: $(tail -n 1 "$CHECK_WORK/asked.err" | cut -c 1-200) | | |"
     [ -e "$CHECK_WORK/asked" ] || return 0
     sort "$CHECK_WORK/asked" | uniq -c | sed -E "s/^ *([0-9]+) (.*)\t(.*)\t(.*)$/| $name | \2 | \3 | \4 | \1 |/"
