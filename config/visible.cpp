@@ -110,10 +110,23 @@ GpuPlaces read_list(std::string_view variable, PlaceOf place_of) {
     return places;
 }
 
+char small(char character) {
+    return character >= 'A' && character <= 'Z' ? static_cast<char>(character - 'A' + 'a') : character;
+}
+
+// Whether the name is the UUID or its beginning. As the driver has it, letters of the number may be large or small.
+bool begins(std::string_view uuid, std::string_view name) {
+    constexpr std::size_t kind = 4;  // GPU- or MIG-
+    if (name.size() > uuid.size() || !starts_with(uuid, slice(name, 0, kind))) return false;
+    for (std::size_t i = kind; i < name.size(); i++)
+        if (small(uuid[i]) != small(name[i])) return false;
+    return true;
+}
+
 int place_by_name(std::string_view name, std::span<const GpuIdentity> gpus) {
     int found = kNothing;
     for (std::size_t i = 0; i < gpus.size(); ++i) {
-        if (!starts_with(gpus[i].uuid, name)) continue;
+        if (!begins(gpus[i].uuid, name)) continue;
         if (found != kNothing) return kNothing;
         found = static_cast<int>(i);
     }

@@ -5,12 +5,16 @@
 #include <atomic>
 #include <vector>
 
+#include "fake/driver/architecture.h"
+
 namespace cuslice::fake {
 
 constinit ContextTable contexts;
 thread_local constinit CUcontext current_handle = nullptr;
 
 namespace {
+
+constexpr std::size_t least_stack = 1024;  // bytes a thread, which every context has
 
 using Stack = std::vector<CUcontext>;
 thread_local constinit Stack* stack_below = nullptr;  // what lies under current_handle
@@ -63,6 +67,11 @@ void set_context(CUcontext handle) {
     }
 }
 
+std::uint64_t stack_bytes(const Gpu& gpu, std::size_t per_thread) {
+    const int threads = architecture_of(gpu.spec).threads_per_multiprocessor;
+    return per_thread <= least_stack ? 0 : (per_thread - least_stack) * threads * gpu.spec.multiprocessors;
+}
+
 CUresult create_context(Gpu& gpu, unsigned flags, bool primary, Context*& context) {
     if (gpu.lost) return CUDA_ERROR_DEVICE_UNAVAILABLE;
     const CUresult opened = gpu.open();
@@ -80,7 +89,7 @@ CUresult create_context(Gpu& gpu, unsigned flags, bool primary, Context*& contex
     context->flags = flags;
     context->active = true;
     context->fault = CUDA_SUCCESS;
-    context->limits = {{CU_LIMIT_STACK_SIZE, 1024},
+    context->limits = {{CU_LIMIT_STACK_SIZE, least_stack},
                        {CU_LIMIT_PRINTF_FIFO_SIZE, std::size_t{1} << 20},
                        {CU_LIMIT_MALLOC_HEAP_SIZE, std::size_t{8} << 20},
                        {CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 2},

@@ -56,6 +56,10 @@ inline CUresult current_context(Context*& context) {
     return context != nullptr ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
+/// Bytes beside those of every context that are held for stacks of so many bytes a thread: room for as many threads as
+/// can be resident on the GPU. So does an H200's driver, as soon as the limit is set.
+std::uint64_t stack_bytes(const Gpu& gpu, std::size_t per_thread);
+
 /// Makes a context and charges it; not current anywhere. The driver's lock is held.
 CUresult create_context(Gpu& gpu, unsigned flags, bool primary, Context*& context);
 /// Another name of a primary context, for a green one. The driver's lock is held.

@@ -42,11 +42,14 @@ CUresult Gpu::allocate(Region& region, std::uint64_t bytes, BlockKind kind, std:
     if (bytes > (may_exceed ? region.space.size() : capacity())) return CUDA_ERROR_OUT_OF_MEMORY;
     const std::lock_guard hold(lock);
     const std::uint64_t size = rounded(bytes);
-    if (!(is_managed ? managed_bytes.take(books, size, may_exceed) : charge_held(size)))
+    if (is_managed && !managed_bytes.take(books, size, may_exceed)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!is_managed && !charge_held(taken(size))) {
+        taken_back(size);
         return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     const Block block = region.heap.allocate(bytes, kind, owner);
     if (!block) {
-        is_managed ? managed_bytes.give_back(books, size) : books.release(size);
+        is_managed ? managed_bytes.give_back(books, size) : books.release(taken_back(size));
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     out = block.base;

@@ -77,7 +77,7 @@ class Gpu {
         if (kind == BlockKind::Managed)
             managed_bytes.give_back(books, rounded(bytes));
         else if (kind < BlockKind::Imported && kind != BlockKind::Pool)
-            books.release(rounded(bytes));
+            books.release(taken_back(rounded(bytes)));
     }
     /// Frees everything of one owner.
     void free_all(std::uint32_t owner);
@@ -93,6 +93,24 @@ class Gpu {
     std::map<Address, SharedBlock> shared;  // by base; with the lock held
 
   private:
+    /// What the GPU takes for one more block, and what it has back from one: whole chunks, of which blocks of up to half
+    /// a chunk share some. So does an H200's driver, with chunks of 2 MiB.
+    std::uint64_t taken(std::uint64_t size) {
+        if (!in_shared_chunk(size)) return in_chunks(size);
+        const std::uint64_t before = in_chunks(small_bytes_);
+        return in_chunks(small_bytes_ += size) - before;
+    }
+    std::uint64_t taken_back(std::uint64_t size) {
+        if (!in_shared_chunk(size)) return in_chunks(size);
+        const std::uint64_t before = in_chunks(small_bytes_);
+        return before - in_chunks(small_bytes_ -= size);
+    }
+    bool in_shared_chunk(std::uint64_t size) const { return size <= spec.block_chunk / 2; }
+    std::uint64_t in_chunks(std::uint64_t size) const {
+        const std::uint64_t chunk = spec.block_chunk;
+        return chunk == 0 ? size : (size + chunk - 1) / chunk * chunk;
+    }
+    std::uint64_t small_bytes_ = 0;  // with the lock held
     /// Of a block that is about to be freed.
     void unshare(Region& region, const Block& block);
     const bool high_addresses_;

@@ -78,7 +78,9 @@ CUresult read_settings(Driver& state) {
         log_line(error);
         return CUDA_ERROR_SYSTEM_NOT_READY;
     }
-    machine = visible_gpus(machine, std::getenv("CUDA_VISIBLE_DEVICES"), std::getenv("CUDA_DEVICE_ORDER"));
+    bool repeated = false;
+    machine = visible_gpus(machine, std::getenv("CUDA_VISIBLE_DEVICES"), std::getenv("CUDA_DEVICE_ORDER"), &repeated);
+    if (repeated) return CUDA_ERROR_INVALID_DEVICE;  // as an H200's driver does (580)
     if (machine.empty()) return CUDA_ERROR_NO_DEVICE;
     int ordinal = 0;
     for (GpuSpec& spec : machine)

@@ -1,6 +1,7 @@
 #include "fake/driver/visible.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <cstring>
 
@@ -13,12 +14,20 @@ std::uint64_t speed(const GpuSpec& gpu) { return gpu.multiprocessors * gpu.cores
 
 bool is_name(const std::string& item) { return item.rfind("GPU-", 0) == 0 || item.rfind("MIG-", 0) == 0; }
 
+/// Whether the name is the UUID or its beginning; letters count as in hexadecimal numbers, large or small.
+bool begins(const std::string& uuid, const std::string& name) {
+    constexpr std::size_t kind = 4;  // GPU- or MIG-
+    const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+    return uuid.compare(0, kind, name, 0, kind) == 0 && name.size() <= uuid.size() &&
+           std::equal(name.begin() + kind, name.end(), uuid.begin() + kind, same);
+}
+
 /// Position of the GPU that an item names, or -1: an index, or a UUID's beginning that only one GPU has.
 int position(const MachineSpec& machine, const std::string& item, std::size_t indices) {
     if (is_name(item)) {
         int found = -1;
         for (std::size_t i = 0; i < machine.size(); i++) {
-            if (uuid_text(machine[i]).compare(0, item.size(), item) != 0) continue;
+            if (!begins(uuid_text(machine[i]), item)) continue;
             if (found >= 0) return -1;
             found = static_cast<int>(i);
         }
@@ -57,7 +66,7 @@ MachineSpec with_named_instances(MachineSpec ordered) {
 
 }  // namespace
 
-MachineSpec visible_gpus(const MachineSpec& machine, const char* visible, const char* order) {
+MachineSpec visible_gpus(const MachineSpec& machine, const char* visible, const char* order, bool* repeated) {
     MachineSpec ordered = machine;
     if (order == nullptr || std::strcmp(order, "PCI_BUS_ID") != 0) {
         std::stable_sort(ordered.begin(), ordered.end(),
@@ -76,7 +85,9 @@ MachineSpec visible_gpus(const MachineSpec& machine, const char* visible, const 
         if (at < 0) break;
         const GpuSpec& gpu = ordered[static_cast<std::size_t>(at)];
         for (const GpuSpec& other : chosen) {
-            if (other.uuid == gpu.uuid) return {};
+            if (other.uuid != gpu.uuid) continue;
+            if (repeated != nullptr) *repeated = true;
+            return {};
         }
         chosen.push_back(gpu);
         start = comma + 1;

@@ -31,6 +31,7 @@ struct GpuSpec {
     std::uint64_t context = 0;     // charged for each context
     std::uint64_t module = 0;      // charged for each loaded module, beside its variables
     std::uint64_t lazy_load = 0;   // charged at the first launch of each function
+    std::uint64_t block_chunk = 0;  // cuMemAlloc takes memory in steps of this; 0: to the byte
     std::uint64_t pool_chunk = 0;  // memory pools grow in steps of this
 
     int major = 0, minor = 0;  // compute capability

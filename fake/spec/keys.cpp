@@ -43,6 +43,7 @@ const std::vector<Key>& keys() {
         {"context", Size, &S::context, 0, TiB, false, "charged for each context"},
         {"module", Size, &S::module, 0, TiB, false, "charged for each loaded module, beside its variables"},
         {"lazy-load", Size, &S::lazy_load, 0, TiB, false, "charged at the first launch of each function"},
+        {"block-chunk", Size, &S::block_chunk, 0, 64 * MiB, false, "cuMemAlloc takes memory in steps of this; 0 is to the byte"},
         {"pool-chunk", Size, &S::pool_chunk, 64 * KiB, 64 * GiB, false, "memory pools grow in steps of this"},
         {"compute-capability", Capability, {}, 0, 0, false, "such as \"8.0\""},
         {"multiprocessors", Count, &S::multiprocessors, 1, 1024, false, "number of multiprocessors"},

@@ -85,19 +85,40 @@ CUSLICE_HOOK(cuCtxDetach, context) {
     return result;
 }
 
+namespace {
+
+// How often the driver holds what this limit is the size of. A stack, for as many threads as can be resident: an H200's
+// driver takes that at once (docs/hardware/). 0: no size of memory.
+std::uint64_t times_held(const VirtualGpu& gpu, CUlimit limit) {
+    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE) return 1;
+    if (limit != CU_LIMIT_STACK_SIZE) return 0;
+    int threads = 0, multiprocessors = 0;
+    CUSLICE_REAL(cuDeviceGetAttribute)(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, gpu.device());
+    CUSLICE_REAL(cuDeviceGetAttribute)(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, gpu.device());
+    return static_cast<std::uint64_t>(threads) * static_cast<std::uint64_t>(multiprocessors);
+}
+
+// As much as there can be, where it is more.
+std::uint64_t product(std::uint64_t bytes, std::uint64_t times) {
+    std::uint64_t all = 0;
+    return __builtin_mul_overflow(bytes, times, &all) ? ~0ull : all;
+}
+
+}  // namespace
+
 // Stacks, heaps and print buffers are sized by this, and the driver makes room for them at once or at the next launch.
 CUSLICE_HOOK(cuCtxSetLimit, limit, value) {
     const HookEntry entry;
+    VirtualGpu* const gpu = current_gpu(entry);
     size_t before = 0;
     const bool known = CUSLICE_REAL(cuCtxGetLimit)(&before, limit) == CUDA_SUCCESS;
-    const bool is_size = limit == CU_LIMIT_MALLOC_HEAP_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE;
     return counted_step(
-        Function::cuCtxSetLimit, entry.counts() ? process().current().gpu : nullptr,
+        Function::cuCtxSetLimit, gpu,
         [&] { return CUSLICE_REAL(cuCtxSetLimit)(limit, value); },
         [&] {
             if (known) CUSLICE_REAL(cuCtxSetLimit)(limit, before);
         },
-        known && is_size && value > before ? value - before : 0);
+        gpu && known && value > before ? product(value - before, times_held(*gpu, limit)) : 0);
 }
 
 }  // namespace cuslice

@@ -71,6 +71,8 @@ TEST_CASE("CUDA's list: its end, its order, its numbers and its duplicates") {
     CHECK(cuda("0,") == "0");
     CHECK(cuda(",0") == "");
     CHECK(cuda("GPU-30aa,GPU-2") == "32");
+    CHECK(cuda("GPU-30AA,GPU-10Aa") == "30");
+    CHECK(cuda("gpu-30aa") == "");
     CHECK(cuda("GPU-10aa,GPU-10aa") == "");
     CHECK(cuda("GPU-10a,GPU-30aa") == "");  // two begin so
     CHECK(cuda("GPU-30aa,GPU-77,GPU-20aa") == "3");

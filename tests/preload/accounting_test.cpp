@@ -182,6 +182,26 @@ TEST_CASE("a heap for kernels that can't fit is refused, and the one before stay
     CHECK(scene.free() == kGiB - 16 * kMiB - scene.held().used);
 }
 
+// An H200's driver takes it at once, for each thread that can be resident: 132 multiprocessors with 2048 each.
+TEST_CASE("stacks that don't fit are refused before the driver takes them, and smaller ones are counted") {
+    Scene scene("1xh200", {});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    const Held before = scene.held();
+    const std::uint64_t free = scene.free();
+    for (const std::string size : {"4096", "524288", "18446744073709551615"}) {
+        CAPTURE(size);
+        CHECK(scene.guest.ask("threadstack " + size) == "2 1024");
+        CHECK(scene.held().peak == before.peak);
+        CHECK(scene.free() == free);
+    }
+    CHECK(scene.guest.ask("threadstack 2048") == "0 2048");
+    CHECK(scene.held().used == before.used + 264 * kMiB);
+    CHECK(scene.free() == free - 264 * kMiB);
+    CHECK(scene.guest.ask("threadstack 1024") == "0 1024");
+    CHECK(scene.held().used == before.used);
+    CHECK(scene.free() == free);
+}
+
 TEST_CASE("a program that NVML can no longer look at keeps its context's charge") {
     const std::string allocator = GENERATE("direct", "growth");
     CAPTURE(allocator);

@@ -69,7 +69,8 @@ struct Line {
 };
 
 const std::string kGuest = kGuests + "/guest_conformance";
-const std::string kGpu = "h200";
+// Whose memory the books count to the byte: what an H200 rounds up is charged to the driver, of which parts share all.
+const std::string kGpu = "h100";
 
 // The lines that are compared, and all that was said.
 std::vector<Line> lines_of(const std::string& section, const Words& settings, std::string* all) {

@@ -105,7 +105,7 @@ TEST_CASE("CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER choose as NVIDIA's driver 
     CHECK(names("2,0", "PCI_BUS_ID") == ":0: NVIDIA L4\n:1: Tesla T4\n");
     CHECK(names("1,7,0", "PCI_BUS_ID") == ":0: NVIDIA H100 80GB HBM3\n");
     CHECK(names("-1", "PCI_BUS_ID") == ":0: 100\n");
-    CHECK(names("0,0", "PCI_BUS_ID") == ":0: 100\n");
+    CHECK(names("0,0", "PCI_BUS_ID") == ":0: 101\n");
 }
 
 TEST_CASE("the launcher's question is answered without starting anything") {

@@ -15,6 +15,7 @@ std::string seen(const char* visible, const char* order) {
     for (std::size_t i = 0; i < 3; i++) {
         machine[i].index = static_cast<int>(i);
         machine[i].uuid[0] = static_cast<unsigned char>(0x10 + i);
+        machine[i].uuid[1] = 0xab;
         machine[i].multiprocessors = i == 1 ? 100 : 10;
         machine[i].cores_per_multiprocessor = machine[i].clock = 1;
     }
@@ -43,6 +44,9 @@ TEST_CASE("the visible list") {
     CHECK(seen(" 1 , 2 ", bus) == "12");
     CHECK(seen("GPU-11", bus) == "1");
     CHECK(seen("GPU-12,GPU-10", bus) == "20");
+    CHECK(seen("GPU-11AB", bus) == "1");
+    CHECK(seen("GPU-11aB", bus) == "1");
+    CHECK(seen("gpu-11ab", bus).empty());
     CHECK(seen("GPU-12,0", bus) == "2");  // of one kind
     CHECK(seen("2,GPU-10", bus) == "2");
     CHECK(seen("GPU-12,GPU-12", bus).empty());
@@ -84,11 +88,12 @@ TEST_CASE("cuslice reads a visible list as the fake driver does, which has a rea
     for (std::size_t i = 0; i < gpus.size(); i++) {
         Uuid uuid{};
         uuid[0] = static_cast<unsigned char>(0x10 + i);
+        uuid[1] = 0xab;
         gpus[i].index = static_cast<int>(i);
         uuid_text(uuid).copy(gpus[i].uuid, sizeof gpus[i].uuid - 1);
     }
     const std::vector<std::string> parts{"0", "1", "2", "3",    "-",     "+",    ",",
-                                         ",", " ", "x", "GPU-", "GPU-1", "MIG-", "\t"};
+                                         ",", " ", "x", "GPU-", "GPU-1", "MIG-", "\t", "a", "B"};
     std::mt19937 random(7);
     unsigned visible = 0;
     for (int i = 0; i < 50000; i++) {

@@ -133,8 +133,8 @@ TEST_CASE("MIG: NVML lists the GPUs, and their instances by handles of their own
                   EXPECT_EQUAL(nvmlDeviceGetMemoryInfo_v2(device, &memory), NVML_SUCCESS);
                   return memory.used;
               };
-              EXPECT_EQUAL(used(first), 520ULL << 20);
-              EXPECT_EQUAL(used(whole), 520ULL << 20);
+              EXPECT_EQUAL(used(first), 518ULL << 20);
+              EXPECT_EQUAL(used(whole), 518ULL << 20);
               EXPECT_EQUAL(used(second), 0ULL);
               CUdeviceptr memory = 0;
               CUipcMemHandle shared{};

@@ -58,10 +58,11 @@ torch_graphs() {
     echo "|---|---|---|---|"
     for allocator in native cudaMallocAsync; do
         export PYTORCH_CUDA_ALLOC_CONF=backend:$allocator PYTORCH_ALLOC_CONF=backend:$allocator
-        raw guarded 9 1 "$python" "$here/frameworks/torch_graphs.py" >"$CHECK_WORK/graphs.without" 2>&1 &
+        guarded 9 1 "$python" "$here/frameworks/torch_graphs.py" >"$CHECK_WORK/graphs.without" 2>&1 &
         if [ -z "$CHECK_STOPPED" ]; then
             for mode in direct growth; do
-                sliced_in $mode 3GiB guarded 9 1 "$python" "$here/frameworks/torch_graphs.py" \
+                guarded 9 1 "${cuslice_run[@]}" --allocator $mode --limit 3GiB -- \
+                    "$python" "$here/frameworks/torch_graphs.py" \
                     >"$CHECK_WORK/graphs.$mode" 2>&1 &
             done
         fi

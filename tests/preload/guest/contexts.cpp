@@ -168,6 +168,13 @@ void add_context_commands(Commands& commands) {
         p.driver.cuCtxGetLimit(&size, CU_LIMIT_MALLOC_HEAP_SIZE);
         return answer(result, size);
     };
+    // threadstack [BYTES]: sets each thread's stack for kernels; its size
+    commands["threadstack"] = [](Program& p, const Words& w) {
+        std::size_t size = 0;
+        const CUresult result = w.empty() ? CUDA_SUCCESS : p.driver.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, number(w[0]));
+        p.driver.cuCtxGetLimit(&size, CU_LIMIT_STACK_SIZE);
+        return answer(result, size);
+    };
     commands["unload"] = [](Program& p, const Words& w) {
         return answer(p.driver.cuModuleUnload(p.modules.at(w.at(0))));
     };
