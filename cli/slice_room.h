@@ -14,9 +14,9 @@
 
 namespace cuslice::cli {
 
-/// What a context takes where nobody has measured it, in bytes. Contexts on GPUs of data centres take about 100 to 620
-/// MiB (fake/profiles/). Believed; not yet measured on a GPU.
-inline constexpr std::uint64_t kBelievedContext = 400ull << 20;
+/// What a context is believed to take before there is one, in bytes: 518 MiB on an H200 (docs/hardware/), other GPUs not
+/// measured. Too little would have JAX fill the slice before cuBLAS has its workspace.
+inline constexpr std::uint64_t kBelievedContext = 520ull << 20;
 
 /// One slice, in bytes.
 struct SliceRoom {

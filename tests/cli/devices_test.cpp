@@ -41,8 +41,8 @@ TEST_CASE("devices lists what a program would see, beside the machine's own GPUs
               "  0000:80:00.0\n"
               "\n"
               "CUDA  TOTAL     FREE  LIMIT     LEFT       FROM\n"
-              "0     8192 MiB  ?     2048 MiB  ~1648 MiB  the whole GPU\n"
-              "1     8192 MiB  ?     2048 MiB  ~1598 MiB  --limit\n");
+              "0     8192 MiB  ?     2048 MiB  ~1528 MiB  the whole GPU\n"
+              "1     8192 MiB  ?     2048 MiB  ~1463 MiB  --limit\n");
 }
 
 TEST_CASE("devices inside a slice still tells the machine's own totals") {
@@ -74,9 +74,9 @@ TEST_CASE("devices shows the GPU behind a part, and the setting that made it one
     CHECK(part.at("limit") == 2147483648);
     CHECK(part.at("origin") == "--split");
     // The only part that is seen is charged all of the context.
-    CHECK(part.at("context") == 400 << 20);
-    CHECK(part.at("headroom") == 50 << 20);
-    CHECK(part.at("left") == (2048 - 450) << 20);
+    CHECK(part.at("context") == 520 << 20);
+    CHECK(part.at("headroom") == 65 << 20);
+    CHECK(part.at("left") == (2048 - 585) << 20);
     CHECK(part.at("priority").is_null());
     CHECK(list("--split=1=4GiB+rest:-1").at(0).at("priority") == -1);
     CHECK(list("--split=1=4GiB:-1+rest").at(0).at("priority").is_null());
@@ -106,7 +106,7 @@ TEST_CASE("devices shows the GPU behind a part, and the setting that made it one
 TEST_CASE("devices says where the context comes on top of a limit") {
     const Outcome table = devices({"--fake=2xstub", "--limit=0=2GiB+context"});
     INFO(table.out);
-    CHECK(table.out.find("2048 MiB            ~1648 MiB  the whole GPU\n") != std::string::npos);
+    CHECK(table.out.find("2048 MiB            ~1528 MiB  the whole GPU\n") != std::string::npos);
     CHECK(table.out.find("2048 MiB + context  2048 MiB   --limit\n") != std::string::npos);
     const Json json = Json::parse(devices({"--json", "--fake=2xstub", "--limit=0=2GiB+context"}).out);
     const Json& limited = json["devices"][1];
@@ -123,14 +123,14 @@ TEST_CASE("devices --json is for programs") {
                       "  {\"ordinal\": 0, \"index\": 1, \"name\": \"Stub \\\"1\\\"\", \"uuid\": \"" +
                       kSecond +
                       "\", \"pci\": \"0000:81:00.0\", \"total\": 8589934592, \"free\": null, \"limit\": 2147483648, "
-                      "\"context\": 419430400, \"context_known\": false, \"plus_context\": false, \"headroom\": 0, "
-                      "\"left\": 1728053248, \"priority\": null, "
+                      "\"context\": 545259520, \"context_known\": false, \"plus_context\": false, \"headroom\": 0, "
+                      "\"left\": 1602224128, \"priority\": null, "
                       "\"origin\": null},\n"
                       "  {\"ordinal\": 1, \"index\": 0, \"name\": \"Stub \\\"0\\\"\", \"uuid\": \"" +
                       kFirst +
                       "\", \"pci\": \"0000:80:00.0\", \"total\": 8589934592, \"free\": null, \"limit\": 2147483648, "
-                      "\"context\": 419430400, \"context_known\": false, \"plus_context\": false, \"headroom\": "
-                      "52428800, \"left\": 1675624448, \"priority\": null, "
+                      "\"context\": 545259520, \"context_known\": false, \"plus_context\": false, \"headroom\": "
+                      "68157440, \"left\": 1534066688, \"priority\": null, "
                       "\"origin\": \"--limit\"}\n"
                       "]}\n"));
 }
