@@ -55,6 +55,21 @@ expect "the samples have two parts" has 'Number of devices: 2' "$work/out"
 expect "the context that no hook sees is found" has 'by no exported function, \*\*where no hook sees it' "$work/out"
 expect "nothing is wrong" test "$(grep -F '**' "$work/out" | grep -cvF '**where no hook sees it**')" = 0
 
+# ---- the fake GPU, and what was measured ----------------------------------------------------------------------------
+
+# The first table of a step, without the GPU's own UUID.
+table() {
+    sed -n "/^## [0-9]*\. $2/,/^## /p" "$1" | awk '/^\|/ { print; seen = 1; next } seen { exit }' |
+        sed -E 's/GPU-[0-9a-fA-F-]+…?/GPU-…/g'
+}
+sed 's/^NOT A GPU  //' "$work/out" >"$work/fake.md"
+record=$(find "$1/docs/hardware" -name 'h200-*.md' | sort | tail -n 1)
+for title in "What a capture forbids" "CUDA_VISIBLE_DEVICES"; do
+    expect "there is a record of it: $title" test -n "$(table "$record" "$title")"
+    table "$record" "$title" | diff - <(table "$work/fake.md" "$title") >&2
+    expect "the fake GPU answers as the H200: $title" test "${PIPESTATUS[1]}" = 0
+done
+
 # A step that does not exist, and a build that is none.
 "$script" "$build" --fake --only smoke,nonsense >/dev/null 2>&1
 expect "an unknown step is refused" test $? = 64
