@@ -14,8 +14,8 @@
 
 namespace cuslice::cli {
 
-/// What a context is believed to take before there is one, in bytes: 518 MiB on an H200 (docs/hardware/), other GPUs not
-/// measured. Too little would have JAX fill the slice before cuBLAS has its workspace.
+/// What a context is believed to take before there is one, in bytes: 518 MiB on an H200 (docs/hardware/), other GPUs
+/// not measured. Too little would have JAX fill the slice before cuBLAS has its workspace.
 inline constexpr std::uint64_t kBelievedContext = 520ull << 20;
 
 /// One slice, in bytes.

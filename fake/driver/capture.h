@@ -63,8 +63,8 @@ CUstreamCaptureMode& thread_capture_mode();
 
 CUresult refuse_unsafe_now();
 
-/// What a call asks first that a capture may forbid, and is invalid then (cuThreadExchangeStreamCaptureMode documents in
-/// which mode). Which calls these are is documented for few: docs/hardware/ has what an H200's driver forbids, and
+/// What a call asks first that a capture may forbid, and is invalid then (cuThreadExchangeStreamCaptureMode documents
+/// in which mode). Which calls these are is documented for few: docs/hardware/ has what an H200's driver forbids, and
 /// tests/hardware/captures.cpp asks.
 inline CUresult refuse_unsafe() {
     return captures_in_progress.load(std::memory_order_relaxed) == 0 ? CUDA_SUCCESS : refuse_unsafe_now();

@@ -26,13 +26,13 @@ struct GpuSpec {
     PciAddress pci;
     int index = 0;  // position in PCI order, NVML's index
 
-    std::uint64_t memory = 0;      // what cuDeviceTotalMem reports
-    std::uint64_t reserved = 0;    // kept by the driver for itself: NVML's total is memory + reserved
-    std::uint64_t context = 0;     // charged for each context
-    std::uint64_t module = 0;      // charged for each loaded module, beside its variables
-    std::uint64_t lazy_load = 0;   // charged at the first launch of each function
+    std::uint64_t memory = 0;       // what cuDeviceTotalMem reports
+    std::uint64_t reserved = 0;     // kept by the driver for itself: NVML's total is memory + reserved
+    std::uint64_t context = 0;      // charged for each context
+    std::uint64_t module = 0;       // charged for each loaded module, beside its variables
+    std::uint64_t lazy_load = 0;    // charged at the first launch of each function
     std::uint64_t block_chunk = 0;  // cuMemAlloc takes memory in steps of this; 0: to the byte
-    std::uint64_t pool_chunk = 0;  // memory pools grow in steps of this
+    std::uint64_t pool_chunk = 0;   // memory pools grow in steps of this
 
     int major = 0, minor = 0;  // compute capability
     std::uint64_t multiprocessors = 0;

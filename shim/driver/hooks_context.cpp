@@ -113,8 +113,7 @@ CUSLICE_HOOK(cuCtxSetLimit, limit, value) {
     size_t before = 0;
     const bool known = CUSLICE_REAL(cuCtxGetLimit)(&before, limit) == CUDA_SUCCESS;
     return counted_step(
-        Function::cuCtxSetLimit, gpu,
-        [&] { return CUSLICE_REAL(cuCtxSetLimit)(limit, value); },
+        Function::cuCtxSetLimit, gpu, [&] { return CUSLICE_REAL(cuCtxSetLimit)(limit, value); },
         [&] {
             if (known) CUSLICE_REAL(cuCtxSetLimit)(limit, before);
         },

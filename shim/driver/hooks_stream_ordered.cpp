@@ -98,7 +98,8 @@ CUresult allocate_in(Function function, VirtualGpu* gpu, CUmemoryPool pool, CUde
                      CUstream stream, Call call) {
     OutParameter<CUdeviceptr> made(dptr);
     const CUresult result = counted_from_pool(
-        function, gpu, pool, bytes, [&] { return call(made.place()); }, [&] { return free_again<Form>(*made, stream); });
+        function, gpu, pool, bytes, [&] { return call(made.place()); },
+        [&] { return free_again<Form>(*made, stream); });
     if (result == CUDA_SUCCESS) made.keep();
     return result;
 }

@@ -241,10 +241,15 @@ def lines_to_measure(document):
             yield number, line
 
 
+def is_record(document):
+    """What scripts/gpu_check.sh wrote, as it stands."""
+    return document.parent == ROOT / "docs/hardware" and document.name != "README.md"
+
+
 def check_widths():
     more = [ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
     for document in [*documents(), *more]:
-        if document == TRANSLATION:
+        if document == TRANSLATION or is_record(document):
             continue
         for number, line in lines_to_measure(document):
             if len(line) > MOST_COLUMNS:

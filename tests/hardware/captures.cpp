@@ -31,7 +31,8 @@ class Captures {
     using Call = std::function<CUresult()>;
 
     // `undo` is called after the capture's end where the call succeeded.
-    void ask(const char* what, const Call& call, const Call& undo = [] { return CUDA_SUCCESS; }) {
+    void ask(
+        const char* what, const Call& call, const Call& undo = [] { return CUDA_SUCCESS; }) {
         std::string row = std::string("| ") + what + " |";
         for (const bool relaxed : {false, true}) {
             CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -46,7 +47,10 @@ class Captures {
             if (graph != nullptr) MUST(cuGraphDestroy, graph);
             if (result == CUDA_SUCCESS) undo();
             row += std::string(" ") + name_of(result) + " | " +
-                   (ended != CUDA_SUCCESS ? name_of(ended) : captures ? "goes on" : "**goes on, refuses nodes**") + " |";
+                   (ended != CUDA_SUCCESS ? name_of(ended)
+                    : captures            ? "goes on"
+                                          : "**goes on, refuses nodes**") +
+                   " |";
         }
         std::printf("%s\n", row.c_str());
         std::fflush(stdout);
@@ -70,7 +74,8 @@ class Captures {
         ask("nothing", [] { return CUDA_SUCCESS; });
         ask("cuCtxGetCurrent", [&] { return CU(cuCtxGetCurrent)(&context); });
         ask("cuCtxGetDevice", [&] { return CU(cuCtxGetDevice)(&device); });
-        ask("cuCtxPushCurrent_v2", [&] { return CU(cuCtxPushCurrent_v2)(gpu_.context); },
+        ask(
+            "cuCtxPushCurrent_v2", [&] { return CU(cuCtxPushCurrent_v2)(gpu_.context); },
             [&] { return CU(cuCtxPopCurrent_v2)(&context); });
         ask("cuCtxSetCurrent", [&] { return CU(cuCtxSetCurrent)(gpu_.context); });
         ask("cuCtxGetLimit", [&] { return CU(cuCtxGetLimit)(&limit, CU_LIMIT_STACK_SIZE); });
@@ -78,7 +83,8 @@ class Captures {
         ask("cuDeviceGetAttribute",
             [&] { return CU(cuDeviceGetAttribute)(&value, CU_DEVICE_ATTRIBUTE_INTEGRATED, gpu_.device); });
         ask("cuDevicePrimaryCtxGetState", [&] { return CU(cuDevicePrimaryCtxGetState)(gpu_.device, &flags, &value); });
-        ask("cuDevicePrimaryCtxRetain", [&] { return CU(cuDevicePrimaryCtxRetain)(&context, gpu_.device); },
+        ask(
+            "cuDevicePrimaryCtxRetain", [&] { return CU(cuDevicePrimaryCtxRetain)(&context, gpu_.device); },
             [&] { return CU(cuDevicePrimaryCtxRelease_v2)(gpu_.device); });
         CUmodule module = nullptr;
         ask("cuModuleLoadData of an image that is none", [&] { return CU(cuModuleLoadData)(&module, "none"); });
@@ -91,14 +97,17 @@ class Captures {
         CUmemorytype type = CU_MEMORYTYPE_DEVICE;
         const auto free_made = [&] { return CU(cuMemFree_v2)(made); };
         ask("cuMemGetInfo_v2", [&] { return CU(cuMemGetInfo_v2)(&free, &total); });
-        ask("cuMemAlloc_v2", [&] { return CU(cuMemAlloc_v2)(&made, kBytes); }, free_made);
+        ask(
+            "cuMemAlloc_v2", [&] { return CU(cuMemAlloc_v2)(&made, kBytes); }, free_made);
         ask("cuMemAlloc_v2 of more than there is", [&] { return CU(cuMemAlloc_v2)(&made, std::size_t{1} << 50); });
-        ask("cuMemAllocManaged", [&] { return CU(cuMemAllocManaged)(&made, kBytes, CU_MEM_ATTACH_GLOBAL); }, free_made);
-        ask("cuMemHostAlloc", [&] { return CU(cuMemHostAlloc)(&host, kBytes, 0); },
+        ask(
+            "cuMemAllocManaged", [&] { return CU(cuMemAllocManaged)(&made, kBytes, CU_MEM_ATTACH_GLOBAL); }, free_made);
+        ask(
+            "cuMemHostAlloc", [&] { return CU(cuMemHostAlloc)(&host, kBytes, 0); },
             [&] { return CU(cuMemFreeHost)(host); });
         MUST(cuMemAlloc_v2, &made, kBytes);
-        ask("cuMemFree_v2", [&] { return CU(cuMemFree_v2)(made); },
-            [&] { return CU(cuMemAlloc_v2)(&made, kBytes); });
+        ask(
+            "cuMemFree_v2", [&] { return CU(cuMemFree_v2)(made); }, [&] { return CU(cuMemAlloc_v2)(&made, kBytes); });
         CU(cuMemFree_v2)(made);
         ask("cuMemFree_v2 of what is none", [&] { return CU(cuMemFree_v2)(0x1234); });
         ask("cuMemGetAddressRange_v2", [&] { return CU(cuMemGetAddressRange_v2)(&base, &size, block_); });
@@ -115,17 +124,20 @@ class Captures {
         properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
         properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {gpu_.device}};
         CUmemGenericAllocationHandle handle = 0;
-        ask("cuMemCreate", [&] { return CU(cuMemCreate)(&handle, kBytes, &properties, 0); },
+        ask(
+            "cuMemCreate", [&] { return CU(cuMemCreate)(&handle, kBytes, &properties, 0); },
             [&] { return CU(cuMemRelease)(handle); });
         CUdeviceptr address = 0;
         MUST(cuMemCreate, &handle, kBytes, &properties, 0);
         MUST(cuMemAddressReserve, &address, kBytes, 0, 0, 0);
-        ask("cuMemMap", [&] { return CU(cuMemMap)(address, kBytes, 0, handle, 0); },
+        ask(
+            "cuMemMap", [&] { return CU(cuMemMap)(address, kBytes, 0, handle, 0); },
             [&] { return CU(cuMemUnmap)(address, kBytes); });
         CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
         MUST(cuMemMap, address, kBytes, 0, handle, 0);
         ask("cuMemSetAccess", [&] { return CU(cuMemSetAccess)(address, kBytes, &access, 1); });
-        ask("cuMemUnmap", [&] { return CU(cuMemUnmap)(address, kBytes); },
+        ask(
+            "cuMemUnmap", [&] { return CU(cuMemUnmap)(address, kBytes); },
             [&] { return CU(cuMemMap)(address, kBytes, 0, handle, 0); });
         CU(cuMemUnmap)(address, kBytes);
         MUST(cuMemRelease, handle);
@@ -147,10 +159,12 @@ class Captures {
             return CU(cuDeviceGetGraphMemAttribute)(gpu_.device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes);
         });
         ask("cuDeviceGraphMemTrim", [&] { return CU(cuDeviceGraphMemTrim)(gpu_.device); });
-        ask("cuMemAllocAsync on another stream", [&] { return CU(cuMemAllocAsync)(&made, kBytes, other_); },
+        ask(
+            "cuMemAllocAsync on another stream", [&] { return CU(cuMemAllocAsync)(&made, kBytes, other_); },
             [&] { return CU(cuMemFreeAsync)(made, other_); });
         MUST(cuMemAllocAsync, &made, kBytes, other_);
-        ask("cuMemFreeAsync on another stream", [&] { return CU(cuMemFreeAsync)(made, other_); },
+        ask(
+            "cuMemFreeAsync on another stream", [&] { return CU(cuMemFreeAsync)(made, other_); },
             [&] { return CU(cuMemAllocAsync)(&made, kBytes, other_); });
         CU(cuMemFreeAsync)(made, other_);
         MUST(cuStreamSynchronize, other_);
@@ -174,10 +188,12 @@ class Captures {
         ask("cuStreamIsCapturing of another stream", [&] { return CU(cuStreamIsCapturing)(other_, &status); });
         ask("cuStreamGetCtx", [&] { return CU(cuStreamGetCtx)(stream_, &context); });
         ask("cuStreamGetDevice", [&] { return CU(cuStreamGetDevice)(stream_, &device); });
-        ask("cuEventCreate", [&] { return CU(cuEventCreate)(&made, CU_EVENT_DISABLE_TIMING); },
+        ask(
+            "cuEventCreate", [&] { return CU(cuEventCreate)(&made, CU_EVENT_DISABLE_TIMING); },
             [&] { return CU(cuEventDestroy_v2)(made); });
         MUST(cuEventCreate, &made, CU_EVENT_DISABLE_TIMING);
-        ask("cuEventDestroy_v2", [&] { return CU(cuEventDestroy_v2)(made); },
+        ask(
+            "cuEventDestroy_v2", [&] { return CU(cuEventDestroy_v2)(made); },
             [&] { return CU(cuEventCreate)(&made, CU_EVENT_DISABLE_TIMING); });
         CU(cuEventDestroy_v2)(made);
         ask("cuEventRecord on another stream", [&] { return CU(cuEventRecord)(event_, other_); });
@@ -194,23 +210,26 @@ class Captures {
         unsigned value = 0;
         ask("cuMemcpyDtoH_v2", [&] { return CU(cuMemcpyDtoH_v2)(&value, pooled_, sizeof value); });
         CUstream stream = nullptr;
-        ask("cuStreamCreate", [&] { return CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING); },
+        ask(
+            "cuStreamCreate", [&] { return CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING); },
             [&] { return CU(cuStreamDestroy_v2)(stream); });
     }
 
     void about_graphs() {
         CUgraph graph = nullptr;
         CUgraphExec instance = nullptr;
-        ask("cuGraphCreate", [&] { return CU(cuGraphCreate)(&graph, 0); },
-            [&] { return CU(cuGraphDestroy)(graph); });
+        ask(
+            "cuGraphCreate", [&] { return CU(cuGraphCreate)(&graph, 0); }, [&] { return CU(cuGraphDestroy)(graph); });
         MUST(cuGraphCreate, &graph, 0);
         std::size_t count = 0;
         ask("cuGraphGetNodes", [&] { return CU(cuGraphGetNodes)(graph, nullptr, &count); });
-        ask("cuGraphInstantiateWithFlags", [&] { return CU(cuGraphInstantiateWithFlags)(&instance, graph, 0); },
+        ask(
+            "cuGraphInstantiateWithFlags", [&] { return CU(cuGraphInstantiateWithFlags)(&instance, graph, 0); },
             [&] { return CU(cuGraphExecDestroy)(instance); });
         MUST(cuGraphInstantiateWithFlags, &instance, graph, 0);
         ask("cuGraphLaunch on another stream", [&] { return CU(cuGraphLaunch)(instance, other_); });
-        ask("cuGraphExecDestroy", [&] { return CU(cuGraphExecDestroy)(instance); },
+        ask(
+            "cuGraphExecDestroy", [&] { return CU(cuGraphExecDestroy)(instance); },
             [&] { return CU(cuGraphInstantiateWithFlags)(&instance, graph, 0); });
     }
 

@@ -7,8 +7,8 @@
 #include "policy/base/cancellation.h"
 #include "policy/base/kernel_clock.h"
 #include "policy/base/table_memory.h"
-#include "virtual_gpu/gpu/relaxed_captures.h"
 #include "virtual_gpu/gpu/gpu_state.h"
+#include "virtual_gpu/gpu/relaxed_captures.h"
 #include "virtual_gpu/gpu/virtual_gpu.h"
 
 namespace cuslice {

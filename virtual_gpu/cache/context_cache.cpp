@@ -2,10 +2,10 @@
 
 #include "policy/allocator/caching_allocator-inl.h"
 #include "policy/base/cancellation.h"
-#include "virtual_gpu/gpu/relaxed_captures.h"
 #include "virtual_gpu/gpu/allocation_kind.h"
 #include "virtual_gpu/gpu/charged_allocation.h"
 #include "virtual_gpu/gpu/current_context.h"
+#include "virtual_gpu/gpu/relaxed_captures.h"
 #include "virtual_gpu/gpu/virtual_gpu.h"
 
 namespace cuslice {

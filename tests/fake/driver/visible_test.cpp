@@ -92,8 +92,8 @@ TEST_CASE("cuslice reads a visible list as the fake driver does, which has a rea
         gpus[i].index = static_cast<int>(i);
         uuid_text(uuid).copy(gpus[i].uuid, sizeof gpus[i].uuid - 1);
     }
-    const std::vector<std::string> parts{"0", "1", "2", "3",    "-",     "+",    ",",
-                                         ",", " ", "x", "GPU-", "GPU-1", "MIG-", "\t", "a", "B"};
+    const std::vector<std::string> parts{"0", "1", "2",    "3",     "-",    "+",  ",", ",",
+                                         " ", "x", "GPU-", "GPU-1", "MIG-", "\t", "a", "B"};
     std::mt19937 random(7);
     unsigned visible = 0;
     for (int i = 0; i < 50000; i++) {
