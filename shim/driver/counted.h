@@ -52,13 +52,14 @@ template <typename Pointer, typename Call, typename Free>
     VirtualGpu* gpu = current.gpu;
     if (!gpu || !gpu->limited()) return call(pointer);
     LimitError why;
-    if (!gpu->reserve(bytes, &why)) return refuse(function, *gpu, why);
-    HookReservation reservation(*gpu, bytes);
+    const std::uint64_t taken = kind == Kind::memory ? gpu->taken_for(bytes) : bytes;
+    if (!gpu->reserve(taken, &why)) return refuse(function, *gpu, why, bytes);
+    HookReservation reservation(*gpu, taken);
     OutParameter<Pointer> made(pointer);
     const CUresult result = charged_allocation(
         reservation, [&] { return ask_driver(*gpu, bytes, [&] { return call(made.place()); }); },
         [&] {
-            const CUresult recorded = record(*made, bytes, current, kind);
+            const CUresult recorded = record(*made, taken, current, kind);
             if (recorded == CUDA_SUCCESS && kind == Kind::managed)
                 gpu->managed_changed(static_cast<std::int64_t>(Budget::charged(bytes)));
             return recorded;

@@ -202,6 +202,25 @@ TEST_CASE("stacks that don't fit are refused before the driver takes them, and s
     CHECK(scene.free() == free);
 }
 
+// In some containers: then nothing shows what an H200's driver rounds up to its chunks of 2 MiB.
+TEST_CASE("what the driver rounds up stays within the limit, also where NVML doesn't list the process") {
+    const std::string list = GENERATE("listed", "empty", "unsupported"), allocator = GENERATE("direct", "growth");
+    const std::string pitch = GENERATE("", " pitch");
+    const std::uint64_t size = GENERATE(600'000, 1'100'000, 2'200'000, 4'300'000);
+    CAPTURE(list, allocator, pitch, size);
+    const Folder files;
+    Scene scene(files.write("gpus.toml", "[driver]\nprocess-list = \"" + list + "\"\n[[gpu]]\nprofile = \"h200\"\n"),
+                {"CUSLICE_ALLOCATOR=" + allocator});
+    REQUIRE(scene.guest.code("retain 0") == 0);
+    scene.guest.let_change("free", "what was rounded up is found when a refusal looks again");
+    const std::uint64_t before = scene.held().used;
+    CHECK(scene.guest.code("fill " + bytes(pitch.empty() ? size : size / 512) + pitch) == 2);
+    CHECK(scene.held().peak <= kGiB);
+    CHECK(scene.held().used > kGiB - 64 * kMiB);
+    CHECK(scene.guest.code("freeall") == 0);
+    if (allocator == "direct") CHECK(scene.held().used == before);
+}
+
 TEST_CASE("a program that NVML can no longer look at keeps its context's charge") {
     const std::string allocator = GENERATE("direct", "growth");
     CAPTURE(allocator);

@@ -113,6 +113,15 @@ class VirtualGpu {
     DriverFootprint::Step before_driver_step(bool makes_context = false);
     // Whether what the driver gives back has to be measured around the call; else its figure says so at any time.
     bool measures_steps() const { return !footprint().exact(); }
+    // What to charge for a block of cuMemAlloc: where nothing shows what the driver rounds up, as much as it may take.
+    // An H200's driver gives memory in chunks of 2 MiB, of which blocks of up to half that size share some.
+    std::uint64_t taken_for(std::uint64_t bytes) const {
+        constexpr std::uint64_t kChunk = 2 << 20;
+        if (bytes <= kChunk / 2 || !measures_steps()) [[likely]]
+            return bytes;
+        const std::uint64_t up = (bytes + kChunk - 1) / kChunk * kChunk;
+        return up < bytes ? bytes : up;
+    }
     // Charges what the driver will take in the step at least, until it is measured. It may have what is set aside for
     // the driver, too. False if it doesn't fit: nothing is charged then, and the driver need not be asked.
     bool foresee(DriverFootprint::Step& step, std::uint64_t bytes, LimitError* why);
