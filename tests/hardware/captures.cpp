@@ -3,7 +3,6 @@
 // row of Markdown a call: what it returned, and whether the capture goes on.
 #include <functional>
 #include <string>
-#include <utility>
 
 #include "tests/hardware/driver.h"
 
@@ -15,7 +14,7 @@ constexpr std::size_t kBytes = 4 << 20;
 
 class Captures {
   public:
-    explicit Captures(Gpu gpu) : gpu_(std::move(gpu)) {
+    explicit Captures(const Gpu& gpu) : gpu_(gpu) {
         MUST(cuStreamCreate, &stream_, CU_STREAM_NON_BLOCKING);
         MUST(cuStreamCreate, &other_, CU_STREAM_NON_BLOCKING);
         MUST(cuMemAlloc_v2, &block_, kBytes);
