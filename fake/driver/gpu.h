@@ -93,8 +93,8 @@ class Gpu {
     std::map<Address, SharedBlock> shared;  // by base; with the lock held
 
   private:
-    /// What the GPU takes for one more block, and what it has back from one: whole chunks, of which blocks of up to
-    /// half a chunk share some. So does an H200's driver, with chunks of 2 MiB.
+    /// The bytes that one more block takes of the GPU, and that a freed one gives back: whole chunks, which blocks of
+    /// up to half a chunk share, as with an H200's driver and its chunks of 2 MiB.
     std::uint64_t taken(std::uint64_t size) {
         if (!in_shared_chunk(size)) return in_chunks(size);
         const std::uint64_t before = in_chunks(small_bytes_);

@@ -87,8 +87,8 @@ CUSLICE_HOOK(cuCtxDetach, context) {
 
 namespace {
 
-// How often the driver holds what this limit is the size of. A stack, for as many threads as can be resident: an H200's
-// driver takes that at once (docs/hardware/). 0: no size of memory.
+// How many blocks of this limit's size the driver makes room for: one heap or print buffer, or a stack for each thread
+// that can be resident on the GPU, which an H200's driver takes at once (docs/hardware/). 0: the limit is no size.
 std::uint64_t times_held(const VirtualGpu& gpu, CUlimit limit) {
     if (limit == CU_LIMIT_MALLOC_HEAP_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE) return 1;
     if (limit != CU_LIMIT_STACK_SIZE) return 0;
@@ -98,7 +98,7 @@ std::uint64_t times_held(const VirtualGpu& gpu, CUlimit limit) {
     return static_cast<std::uint64_t>(threads) * static_cast<std::uint64_t>(multiprocessors);
 }
 
-// As much as there can be, where it is more.
+// The largest number where it overflows.
 std::uint64_t product(std::uint64_t bytes, std::uint64_t times) {
     std::uint64_t all = 0;
     return __builtin_mul_overflow(bytes, times, &all) ? ~0ull : all;

@@ -4,10 +4,10 @@
 namespace cuslice {
 
 // Around calls of cuslice's own, which the program knows nothing of: as long as it lives, no capture forbids this
-// thread what may be unsafe in the midst of one (cuMemAlloc, cuMemFree, queries, a pool's figures; all of what an
-// H200's driver refuses is in docs/hardware/), and nothing of it ends a capture. Work that is waited for does all the
-// same. PyTorch's allocator does the same around its own. Drivers before CUDA 10.1 have captures of one mode only, and
-// none of this.
+// thread what may be unsafe in the midst of one (cuMemAlloc, cuMemFree, queries, a pool's figures), and none of it ends
+// a capture. docs/hardware/ has what an H200's driver forbids; waiting for the work of a stream that is captured, or of
+// its context, ends the capture in any mode. PyTorch's allocator does the same around its own calls. Drivers before
+// CUDA 10.1 have captures of one mode only, and none of this.
 class RelaxedCaptures {
   public:
     RelaxedCaptures() { exchanged_ = driver_slot(Function::cuThreadExchangeStreamCaptureMode) && exchange(); }

@@ -113,8 +113,9 @@ class VirtualGpu {
     DriverFootprint::Step before_driver_step(bool makes_context = false);
     // Whether what the driver gives back has to be measured around the call; else its figure says so at any time.
     bool measures_steps() const { return !footprint().exact(); }
-    // What to charge for a block of cuMemAlloc: where nothing shows what the driver rounds up, as much as it may take.
-    // An H200's driver gives memory in chunks of 2 MiB, of which blocks of up to half that size share some.
+    // The bytes to charge for a block of cuMemAlloc. An H200's driver gives memory in chunks of 2 MiB, and small blocks
+    // share chunks. Where NVML lists the process, the next look finds what was rounded up; elsewhere nothing would, so
+    // whole chunks are charged.
     std::uint64_t taken_for(std::uint64_t bytes) const {
         constexpr std::uint64_t kChunk = 2 << 20;
         if (bytes <= kChunk / 2 || !measures_steps()) [[likely]]
