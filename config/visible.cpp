@@ -110,16 +110,12 @@ GpuPlaces read_list(std::string_view variable, PlaceOf place_of) {
     return places;
 }
 
-char small(char character) {
-    return character >= 'A' && character <= 'Z' ? static_cast<char>(character - 'A' + 'a') : character;
-}
-
-// Whether the name is the UUID or its beginning. As the driver has it, letters of the number may be large or small.
+// Whether the name is the UUID or its beginning. As the driver has it, the number's letters may be capitals.
 bool begins(std::string_view uuid, std::string_view name) {
     constexpr std::size_t kind = 4;  // GPU- or MIG-
     if (name.size() > uuid.size() || !starts_with(uuid, slice(name, 0, kind))) return false;
     for (std::size_t i = kind; i < name.size(); i++)
-        if (small(uuid[i]) != small(name[i])) return false;
+        if (to_lower(uuid[i]) != to_lower(name[i])) return false;
     return true;
 }
 
