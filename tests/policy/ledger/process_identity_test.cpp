@@ -15,6 +15,8 @@
 #include <thread>
 
 #include "tests/catch.h"
+#include "tests/skip.h"
+#include "tests/tracing.h"
 
 using namespace cuslice::ledger;
 
@@ -116,6 +118,7 @@ TEST_CASE("a process that a signal or a debugger has stopped is told from one th
     end(child);
     CHECK_FALSE(is_stopped(child));
 
+    if (!cuslice::tests::can_trace()) return cuslice::tests::skip("no process can be traced here");
     const pid_t traced = fork();
     if (traced == 0) {
         ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
