@@ -4,17 +4,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "cli/commands.h"
 #include "cli/launcher_settings.h"
+#include "cli/ledger_files.h"
 #include "config/container_group.h"
 #include "config/resolve.h"
 #include "config/size.h"
 #include "policy/ledger/ledger.h"
-#include "policy/ledger/users.h"
 
 namespace cuslice::cli {
 namespace {
@@ -34,18 +33,14 @@ std::string setting_of(std::uint64_t bytes) {
 
 std::vector<Found> living_groups(const std::string& folder, const char* name) {
     std::vector<Found> found;
-    std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
-        unsigned user = 0;
-        char uuid[64];
-        if (!ledger::parse_ledger_name(entry.path().filename().c_str(), &user, uuid) ||
-            user != ledger::this_user(folder.c_str()))
-            continue;
+    const LedgerFiles files(folder);
+    for (const LedgerFiles::One& one : files.all()) {
+        if (!one.own) continue;
         ledger::Ledger own;
         ledger::Watched watched;
-        if (!own.open_existing(folder.c_str(), uuid, nullptr)) continue;
+        if (!own.open_existing(folder.c_str(), one.uuid.c_str(), nullptr)) continue;
         if (own.watch(ledger::AccountKind::group, name, &watched) && watched.count != 0)
-            found.push_back({uuid, watched.limit, own.capacity()});
+            found.push_back({one.uuid, watched.limit, own.capacity()});
         own.close();
     }
     return found;

@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <tuple>
 
+#include "cli/ledger_files.h"
 #include "cli/users.h"
 #include "policy/base/kernel_clock.h"
 #include "policy/ledger/refusal.h"
 #include "policy/ledger/total.h"
-#include "policy/ledger/users.h"
 
 namespace cuslice::cli {
 namespace {
@@ -20,16 +19,23 @@ namespace {
 using Granted = std::map<std::string, ledger::Granted>;  // by GPU
 
 // A whole file at one moment. Read, not mapped: it may be another user's, who could cut it short under us.
-bool read_file(const std::string& path, unsigned user, std::vector<char>& bytes, int& file, Holders& found) {
+bool read_file(const LedgerFiles::One& one, std::vector<char>& bytes, Holders& found) {
     ledger::LedgerError why;
     bool missing = false;
-    file = ledger::open_foreign(path.c_str(), user, &missing, &why);
+    const int file = ledger::open_foreign(one.path.c_str(), one.where.user, &missing, &why);
     bytes.resize(sizeof(ledger::File));
-    if (file >= 0 && ::pread(file, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size())) return true;
+    const bool read = file >= 0 && ::pread(file, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size());
+    if (file >= 0) ::close(file);
+    if (read) return true;
     if (missing) return false;
-    found.failures.emplace_back(file < 0 ? why.text : path + ": it was cut short");
-    found.own_failed = found.own_failed || user == ledger::this_user(path.substr(0, path.rfind('/')).c_str());
+    found.failures.emplace_back(file < 0 ? why.text : one.path + ": it was cut short");
+    found.own_failed = found.own_failed || one.own;
     return false;
+}
+
+// This user's own is believed to know best who of its processes lives.
+ledger::Trusted trusted(const LedgerFiles::One& one) {
+    return one.own ? ledger::Trusted::own : ledger::Trusted::others;
 }
 
 std::string name_of(ledger::AccountKind kind) {
@@ -37,17 +43,16 @@ std::string name_of(ledger::AccountKind kind) {
     return kind == ledger::AccountKind::group ? "group" : "job";
 }
 
-void add_holders(const ledger::File& file, int descriptor, const std::string& uuid, unsigned user,
-                 std::vector<Holder>& holding) {
+void add_holders(const ledger::File& file, const LedgerFiles::One& one, std::vector<Holder>& holding) {
     for (std::uint32_t i = 0; i < file.header.members && i < ledger::kMembers; i++) {
         const ledger::Member& member = file.members[i];
         if (member.state.load() != ledger::MemberState::live || member.account >= ledger::kAccounts ||
-            !ledger::lives(member, i, descriptor) || ledger::is_doubled(file, member))
+            !ledger::lives(member, one.where, trusted(one)) || ledger::is_doubled(file, member))
             continue;
         const ledger::Account& account = file.accounts[member.account];
         Holder row;
-        row.gpu = uuid;
-        row.user = user;
+        row.gpu = one.uuid;
+        row.user = one.where.user;
         row.kind = name_of(account.kind);
         row.inner = account.inner != 0;
         row.name.assign(account.name, strnlen(account.name, sizeof account.name));
@@ -72,38 +77,37 @@ void add_holders(const ledger::File& file, int descriptor, const std::string& uu
     }
 }
 
-bool has_living_member(const ledger::File& file, const ledger::Account& account, int descriptor) {
+bool has_living_member(const ledger::File& file, const ledger::Account& account, const LedgerFiles::One& one) {
     if (account.state.load() == ledger::AccountState::free) return false;
     const auto index = static_cast<std::uint32_t>(&account - file.accounts);
     for (std::uint32_t i = 0; i < file.header.members && i < ledger::kMembers; i++)
         if (file.members[i].state.load() == ledger::MemberState::live && file.members[i].account == index &&
-            ledger::lives(file.members[i], i, descriptor))
+            ledger::lives(file.members[i], one.where, trusted(one)))
             return true;
     return false;
 }
 
 // False: the file remembers no job of this name.
-bool add_peaks(const ledger::File& file, int descriptor, const std::string& name, JobPeak& job) {
+bool add_peaks(const ledger::File& file, const LedgerFiles::One& one, const std::string& name, JobPeak& job) {
     bool found = false;
     for (const ledger::Account& account : file.accounts) {
         if (account.kind != ledger::AccountKind::job) continue;
         if (std::string_view(account.name, strnlen(account.name, sizeof account.name)) != name) continue;
         found = true;
         job.peak = std::max(job.peak, ledger::peak_of(account.total, account.peak));
-        const bool ended = !has_living_member(file, account, descriptor);
+        const bool ended = !has_living_member(file, account, one);
         if (!ended || job.ended) job.limit = account.limit.load();
         job.ended = job.ended && ended;
     }
     return found;
 }
 
-void add_waiting(const ledger::File& file, int descriptor, const std::string& uuid, unsigned user, Granted& granted,
-                 Holders& found) {
+void add_waiting(const ledger::File& file, const LedgerFiles::One& one, Granted& granted, Holders& found) {
     const std::uint64_t now = now_realtime();
-    granted[uuid].note_all(file.header.granted, now);
+    granted[one.uuid].note_all(file.header.granted, now);
     for (std::uint32_t i = 0; i < ledger::kTickets; i++)
-        if (ledger::waits(file.tickets[i], i, descriptor))
-            found.waiting.push_back({uuid, ledger::waiter_of(file.tickets[i], user, now)});
+        if (ledger::waits(file.tickets[i], one.where))
+            found.waiting.push_back({one.uuid, ledger::waiter_of(file.tickets[i], one.where.user, now)});
 }
 
 // One queue for each GPU, whoever its waiters are.
@@ -124,28 +128,22 @@ void number(Granted& granted, Holders& found) {
 Holders read_holders(const std::string& folder) {
     Holders found;
     Granted granted;
-    std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
-        unsigned user = 0;
-        char uuid[64];
-        if (!ledger::parse_ledger_name(entry.path().filename().c_str(), &user, uuid)) continue;
-        if (user == ledger::this_user(folder.c_str())) {
+    const LedgerFiles files(folder);
+    for (const LedgerFiles::One& one : files.all()) {
+        if (one.own) {
             ledger::Ledger own;
             ledger::LedgerError locked;
-            if (own.open_existing(folder.c_str(), uuid, nullptr)) own.take_back_dead(&locked);
+            if (own.open_existing(folder.c_str(), one.uuid.c_str(), nullptr)) own.take_back_dead(&locked);
             own.close();
-            if (locked.text[0]) found.failures.push_back(std::string(uuid) + ": not all is up to date: " + locked.text);
+            if (locked.text[0]) found.failures.push_back(one.uuid + ": not all is up to date: " + locked.text);
         }
         std::vector<char> bytes;
-        int file = -1;
-        if (read_file(entry.path().string(), user, bytes, file, found)) {
-            const auto& content = *reinterpret_cast<const ledger::File*>(bytes.data());
-            std::uint64_t& capacity = found.capacities[uuid];
-            capacity = std::max(capacity, content.header.capacity);
-            add_holders(content, file, uuid, user, found.holding);
-            add_waiting(content, file, uuid, user, granted, found);
-        }
-        if (file >= 0) ::close(file);
+        if (!read_file(one, bytes, found)) continue;
+        const auto& content = *reinterpret_cast<const ledger::File*>(bytes.data());
+        std::uint64_t& capacity = found.capacities[one.uuid];
+        capacity = std::max(capacity, content.header.capacity);
+        add_holders(content, one, found.holding);
+        add_waiting(content, one, granted, found);
     }
     std::sort(found.holding.begin(), found.holding.end(), [](const Holder& a, const Holder& b) {
         return std::tie(a.gpu, a.user, a.kind, a.name, a.pid) < std::tie(b.gpu, b.user, b.kind, b.name, b.pid);
@@ -158,19 +156,14 @@ std::vector<JobPeak> read_peaks(const std::string& folder, const std::string& na
                                 std::vector<std::string>& failures) {
     std::vector<JobPeak> peaks;
     Holders read;
-    std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
-        unsigned user = 0;
-        char uuid[64];
+    const LedgerFiles files(folder);
+    for (const LedgerFiles::One& one : files.all()) {
         std::vector<char> bytes;
-        int descriptor = -1;
-        if (!ledger::parse_ledger_name(entry.path().filename().c_str(), &user, uuid)) continue;
-        if (user != ledger::this_user(folder.c_str()) && ::geteuid() != 0) continue;
-        JobPeak job{uuid, user, 0, 0, true};
-        if (read_file(entry.path().string(), user, bytes, descriptor, read) &&
-            add_peaks(*reinterpret_cast<const ledger::File*>(bytes.data()), descriptor, name, job))
+        if (!one.own && ::geteuid() != 0) continue;
+        JobPeak job{one.uuid, one.where.user, 0, 0, true};
+        if (read_file(one, bytes, read) &&
+            add_peaks(*reinterpret_cast<const ledger::File*>(bytes.data()), one, name, job))
             peaks.push_back(job);
-        if (descriptor >= 0) ::close(descriptor);
     }
     std::sort(peaks.begin(), peaks.end(),
               [](const JobPeak& a, const JobPeak& b) { return std::tie(a.gpu, a.user) < std::tie(b.gpu, b.user); });

@@ -3,16 +3,15 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/launcher_settings.h"
+#include "cli/ledger_files.h"
 #include "config/container_group.h"
 #include "config/resolve.h"
 #include "config/size.h"
 #include "policy/ledger/ledger.h"
-#include "policy/ledger/users.h"
 
 namespace cuslice::cli {
 namespace {
@@ -51,18 +50,14 @@ int set_limit(const Invocation& invocation) {
     const std::string path = sharing_folder(all, invocation.environment);
     unsigned changed = 0;
     bool asked = false;
-    std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator(path, none)) {
-        unsigned user = 0;
-        char uuid[64];
-        if (!ledger::parse_ledger_name(entry.path().filename().c_str(), &user, uuid) ||
-            user != ledger::this_user(path.c_str()))
-            continue;
+    const LedgerFiles files(path);
+    for (const LedgerFiles::One& one : files.all()) {
+        if (!one.own) continue;
         GpuIdentity identity;
-        std::string(uuid).copy(identity.uuid, sizeof identity.uuid - 1);
+        one.uuid.copy(identity.uuid, sizeof identity.uuid - 1);
         ledger::Ledger own;
         ledger::LedgerError unused;
-        if (!own.open_existing(path.c_str(), uuid, &unused)) continue;
+        if (!own.open_existing(path.c_str(), one.uuid.c_str(), &unused)) continue;
         const Amount amount = amount_for(wanted, identity, own.capacity());
         asked = asked || amount.limited;
         const auto kind = group ? ledger::AccountKind::group : ledger::AccountKind::job;
@@ -73,7 +68,7 @@ int set_limit(const Invocation& invocation) {
         own.close();
         if (!done) continue;
         changed++;
-        std::printf("%s: %s %s: %s\n", uuid, group ? "group" : "job", name.c_str(),
+        std::printf("%s: %s %s: %s\n", one.uuid.c_str(), group ? "group" : "job", name.c_str(),
                     std::string(format_size(amount.bytes).view()).c_str());
     }
     if (changed) return 0;

@@ -72,11 +72,11 @@ bool add_account(const Account& account, unsigned user, const Member& first, Com
 
 void Ledger::add_own(const Account* but, Committed* committed, bool* undecided) const {
     const File& file = *open_.file;
-    const unsigned self = this_user(folder_);
+    const unsigned self = where_.user;
     const std::uint64_t now = now_realtime();
     committed->queue.granted_all(file.header.granted, now);
     for (std::uint32_t i = 0; i < kTickets; i++)
-        if ((waiting_.placed && i == waiting_.index) || waits(file.tickets[i], i, open_.descriptor))
+        if ((waiting_.placed && i == waiting_.index) || waits(file.tickets[i], where_))
             committed->queue.add(waiter_of(file.tickets[i], self, now));
     bool counted[kAccounts] = {};
     for (std::uint32_t i = 0; i < kAccounts; i++) {
@@ -113,7 +113,8 @@ bool read_at(int file, void* to, std::size_t bytes, std::size_t offset) {
     return pread(file, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
 }
 
-void add_file(int file, unsigned user, Reading& reading, Committed* committed, bool* undecided) {
+void add_file(int file, const UserFolder& where, Reading& reading, Committed* committed, bool* undecided) {
+    const unsigned user = where.user;
     Header header{};
     if (!read_at(file, &header, sizeof header, 0)) return;
     const std::size_t count = std::min(header.members, kMembers);
@@ -125,7 +126,7 @@ void add_file(int file, unsigned user, Reading& reading, Committed* committed, b
     const std::uint64_t now = now_realtime();
     committed->queue.granted_all(header.granted, now);
     for (std::uint32_t i = 0; i < kTickets; i++)
-        if (waits(reading.tickets[i], i, file)) committed->queue.add(waiter_of(reading.tickets[i], user, now));
+        if (waits(reading.tickets[i], where)) committed->queue.add(waiter_of(reading.tickets[i], user, now));
     bool counted[kAccounts] = {};
     for (std::uint32_t i = 0; i < kAccounts; i++) {
         const Account& account = reading.accounts[i];
@@ -133,7 +134,8 @@ void add_file(int file, unsigned user, Reading& reading, Committed* committed, b
         const Member* first = nullptr;
         for (std::uint32_t k = 0; k < count; k++) {
             const Member& member = reading.members[k];
-            if (member.state.load() != MemberState::live || member.account != i || !lives(member, k, file)) continue;
+            if (member.state.load() != MemberState::live || member.account != i) continue;
+            if (!lives(member, where, Trusted::others)) continue;
             first = &member;
             break;
         }
@@ -144,36 +146,72 @@ void add_file(int file, unsigned user, Reading& reading, Committed* committed, b
 
 }  // namespace
 
-// Other users' files of this GPU. Without a lock of ours: a folder may be full of them. False if not all could be read
-// in time.
-bool Ledger::add_foreign(const Deadline& deadline, Committed* committed, bool* undecided) const {
-    const int folder = ::open(folder_, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+namespace {
+
+// Who owns most of what is in the way, as far as that can be told without counting for each (Boyer and Moore).
+class Majority {
+  public:
+    void add(unsigned user) {
+        if (!count_) user_ = user;
+        user == user_ ? count_++ : count_--;
+    }
+    unsigned user() const { return user_; }
+
+  private:
+    unsigned user_ = 0;
+    std::uint64_t count_ = 0;
+};
+
+}  // namespace
+
+// Without a lock of ours: a folder may be full of them. Of what another user put there its owner is looked at before
+// anything else.
+bool Ledger::add_foreign(const Deadline& deadline, Committed* committed, bool* undecided, LedgerError* why) {
+    UserFolder own;
+    {
+        const LockGuard guard(mutex_);
+        where_.descriptor = folder_handle_.descriptor();
+        own = where_;
+    }
+    const int folder = openat(own.descriptor, ".", O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
     if (folder < 0) return true;
     void* memory = mmap(nullptr, sizeof(Reading), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     bool all = memory != MAP_FAILED;
-    const unsigned self = this_user(folder_);
+    Majority majority;
     while (all) {
         Reading& reading = *static_cast<Reading*>(memory);
         const long count = syscall(SYS_getdents64, folder, reading.entries, sizeof reading.entries);
         if (count <= 0) break;
+        all = !deadline.passed();
         for (long at = 0; at < count && all;) {
             const auto* entry = reinterpret_cast<const DirectoryEntry*>(reading.entries + at);
             at += entry->length;
-            unsigned user = 0;
+            unsigned user = 0, number = 0, owner = 0;
             char uuid[64], path[kPathBytes];
-            all = !deadline.passed();
-            if (!parse_ledger_name(entry->name, &user, uuid) || user == self || strcmp(uuid, uuid_) != 0 ||
-                !ledger_path(folder_, user, uuid, path))
+            note_leftover(entry->name);
+            if (!parse_ledger_name(entry->name, &user, uuid, &number) || user == own.user || strcmp(uuid, uuid_) != 0 ||
+                !ledger_path(folder_, user, uuid, path, number))
                 continue;
             bool missing = false;
-            const int file = open_foreign(path, user, &missing, nullptr);
+            const int file = open_foreign(path, user, &missing, nullptr, &owner);
+            majority.add(owner);
             if (file < 0) continue;
-            add_file(file, user, reading, committed, undecided);
+            const UserFolder theirs{own.descriptor, user, owner, folder_};
+            // Only the first of a user's names counts.
+            if (!number || !has_name(theirs, uuid, 0, number, number))
+                add_file(file, theirs, reading, committed, undecided);
             ::close(file);
+            all = !deadline.passed();
         }
     }
     if (memory != MAP_FAILED) munmap(memory, sizeof(Reading));
     ::close(folder);
+    if (!all && why) {
+        snprintf(why->text, sizeof why->text, "%s has more files than can be read in time, most of them user %u's",
+                 folder_, majority.user());
+        why->stranger = true;
+        why->stranger_user = majority.user();
+    }
     return all;
 }
 
@@ -196,7 +234,7 @@ bool Ledger::look(std::uint64_t in_use, Committed* committed, std::uint64_t* ava
     bool undecided = false;
     *committed = {};
     committed->queue.asks(own_order());
-    if (!opened() || !add_foreign(deadline, committed, &undecided)) return false;
+    if (!opened() || !add_foreign(deadline, committed, &undecided, nullptr)) return false;
     const Locked locked(*this, deadline);
     if (!locked) return false;
     take_back_dead_locked();
@@ -219,27 +257,13 @@ Joiner::Joiner(const char* text) : process(this_process()) {
 Ledger::Place* Ledger::take_place(const Account* account, const Joiner& self, LedgerError* why) {
     File& file = *open_.file;
     if (mine_count_ == sizeof mine_ / sizeof mine_[0]) return say(why, "too many accounts for one process"), nullptr;
-    Place& place = mine_[mine_count_];
-    place = {};
-    const auto lock = [&](std::uint32_t number) {
-        mutex_.is_held();
-        return keep_over_exec_ ? place.lock.take_over_exec(open_.descriptor, number)
-                               : place.lock.take(open_.descriptor, number);
-    };
     std::uint32_t number = 0;
-    for (;; number++) {
-        if (number == kMembers) return say(why, "there is no room for one more process"), nullptr;
-        if (file.members[number].state.load() != MemberState::free) continue;
-        if (!make_room(open_, number + 1)) return say(why, "there is no room for the ledger to grow"), nullptr;
-        if (lock(number)) break;
-        if (!means_held(errno)) {
-            if (why) snprintf(why->text, sizeof why->text, "the ledger can't be locked: %s", strerror(errno));
-            return nullptr;
-        }
-    }
+    while (number < kMembers && (file.members[number].state.load() != MemberState::free || is_mine(number))) number++;
+    if (number == kMembers) return say(why, "there is no room for one more process"), nullptr;
+    if (!make_room(open_, path_, number + 1)) return say(why, "there is no room for the ledger to grow"), nullptr;
+    Place& place = mine_[mine_count_++];
+    place = {};
     place.number = number;
-    mine_count_++;
-    lock_own_bytes();  // taking a place closes a descriptor
 
     Member& member = file.members[number];
     member.account = index_of(account);
@@ -249,7 +273,7 @@ Ledger::Place* Ledger::take_place(const Account* account, const Joiner& self, Le
     member.start_time = self.process.start_time;
     member.since = now_realtime();
     member.image = image_number();
-    member.lock = place.lock.kind();
+    show_presence(number);
     member.role = keep_over_exec_ ? MemberRole::launcher : MemberRole::user;
     static_assert(sizeof member.command == sizeof self.command);
     memcpy(member.command, self.command, sizeof member.command);
@@ -306,7 +330,6 @@ void Ledger::drop_claim(const Claim& claim) {
 
 void Ledger::drop_place(Place* place) {
     open_.file->members[place->number].state.store(MemberState::free);
-    place->lock.give_up(open_.descriptor, place->number);
     *place = mine_[--mine_count_];
 }
 
@@ -323,10 +346,9 @@ void Ledger::adopt_launcher(const Account* account, Member* member) {
         memcpy(member->command, launcher.command, sizeof member->command);
         if (is_carried(launcher.role)) return;  // it has no lock that an exec would keep, and needs none
         if (mine_count_ == sizeof mine_ / sizeof mine_[0]) return;
-        Place& place = mine_[mine_count_];
-        place = {};
-        place.number = i;
-        if (place.lock.take_over_exec(open_.descriptor, i)) mine_count_++;
+        if (!launchers_.adopt(where_, launcher.presence.load(), launcher.descriptor)) return;
+        mine_[mine_count_] = {};
+        mine_[mine_count_++].number = i;
         return;
     }
 }
@@ -429,15 +451,16 @@ Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* me
         *committed = {};
         committed->queue.asks(ticket);
         bool undecided = false;
-        if (!add_foreign(deadline, committed, &undecided)) {
+        if (!add_foreign(deadline, committed, &undecided, why)) {
             withdraw(claim);
-            return say(why, "other users' ledgers can't be read in time"), Joined::unavailable;
+            return Joined::unavailable;
         }
         {
             const Locked locked(*this, deadline, why);
             if (!locked) break;
             if (open_.file != claim.file) return say(why, "the ledger was removed"), Joined::unavailable;
             take_back_dead_locked();
+            remove_leftovers();
             add_own(claim.account, committed, &undecided);
             if (!undecided || deadline.passed()) {
                 *available = room(in_use, committed);

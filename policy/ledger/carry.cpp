@@ -8,6 +8,7 @@
 #include "policy/base/kernel_clock.h"
 #include "policy/ledger/accounts.h"
 #include "policy/ledger/liveness.h"
+#include "policy/ledger/presence.h"
 #include "policy/ledger/process_identity.h"
 #include "policy/ledger/queue.h"
 #include "policy/ledger/total.h"
@@ -21,14 +22,16 @@ bool is_known(const Account& account) {
            strnlen(account.name, sizeof account.name) < sizeof account.name;
 }
 
-// Whether it is to be entered: a process of this pid namespace that lives and has been granted something.
-bool is_to_be_carried(const OpenFile& gone, std::uint32_t number, Carried which) {
+// Whether it is to be entered: a process that lives and has been granted something.
+bool is_to_be_carried(const OpenFile& gone, std::uint32_t number, Carried which, const UserFolder& where) {
     const Member& member = gone.file->members[number];
     if (member.state.load() != MemberState::live || member.account >= kAccounts) return false;
     if (member.role > MemberRole::carried_launcher || is_carried(member.role) != (which == Carried::entries))
         return false;
-    if (!member.start_time || member.pid_namespace != own_pid_namespace()) return false;
-    return is_known(gone.file->accounts[member.account]) && lives(member, number, gone.descriptor) &&
+    // By these it finds its entry again.
+    if (!member.start_time || !member.pid_namespace || !is_known(gone.file->accounts[member.account])) return false;
+    if (life_of(where, member.presence.load()) == Life::lives) return true;
+    return member.pid_namespace == own_pid_namespace() && lives(member, where, Trusted::own) &&
            start_time_of(member.pid) == member.start_time;
 }
 
@@ -61,7 +64,7 @@ Account* same_account(File& file, const Account& gone) {
 std::uint32_t free_place(const OpenFile& fresh) {
     std::uint32_t number = 0;
     while (number < kMembers && fresh.file->members[number].state.load() != MemberState::free) number++;
-    return number < kMembers && make_room(fresh, number + 1) ? number : kMembers;
+    return number < kMembers && make_room(fresh, "", number + 1) ? number : kMembers;
 }
 
 // First the member, then what it holds: whoever does this again finds the one and completes the other.
@@ -76,7 +79,9 @@ std::uint32_t enter(const OpenFile& fresh, const Member& gone, std::uint32_t acc
     member.start_time = gone.start_time;
     member.since = gone.since;
     member.image = gone.image;
-    member.lock = LockKind::none;
+    member.presence.store(gone.presence.load());
+    member.lock = gone.lock;
+    member.descriptor = gone.descriptor;
     member.role = is_launchers(gone.role) ? MemberRole::carried_launcher : MemberRole::carried;
     memcpy(member.command, gone.command, sizeof member.command);
     if (number >= fresh.file->header.members) fresh.file->header.members = number + 1;
@@ -133,17 +138,16 @@ bool is_retired(const File& file) {
     });
 }
 
-bool carry_over(const OpenFile& gone, const OpenFile& fresh, Carried which) {
+bool carry_over(const OpenFile& gone, const OpenFile& fresh, Carried which, const UserFolder& where) {
     // Who passed whom in the queue, and numbers that go on where they were.
     Granted granted;
     const std::uint64_t now = now_realtime();
     granted.note_all(fresh.file->header.granted, now);
     granted.note_all(gone.file->header.granted, now);
     std::copy(std::begin(granted.orders()), std::end(granted.orders()), fresh.file->header.granted);
-    if (!own_pid_namespace()) return true;
     const std::uint32_t count = std::min({gone.file->header.members, gone.file->header.room, kMembers});
     for (std::uint32_t i = 0; i < count; i++)
-        if (is_to_be_carried(gone, i, which) && !carry_member(gone, i, fresh, which)) return false;
+        if (is_to_be_carried(gone, i, which, where) && !carry_member(gone, i, fresh, which)) return false;
     return true;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include "policy/ledger/file.h"
 #include "policy/ledger/folder.h"
+#include "policy/ledger/locks.h"
 
 // A file that is gone, and those who are still in it: the file that takes its place begins with what they hold.
 //
@@ -22,9 +23,10 @@ inline bool is_locked_before(const OpenFile& one, const OpenFile& other) {
 enum class Carried : std::uint8_t { places, entries };
 
 // Enters the members of `gone`, which is retired, that live in `fresh`, which is locked or has no name yet. May be cut
-// short and done again: who is entered as carried already has its figure brought up to date. Only processes of this pid
-// namespace are, as nobody else could tell when they end. False where there is no room for one more.
-bool carry_over(const OpenFile& gone, const OpenFile& fresh, Carried which);
+// short and done again: who is entered as carried already has its figure brought up to date. Left out is who lives in
+// another pid namespace and has lost its presence, as nobody here could tell when it ends. False where there is no room
+// for one more.
+bool carry_over(const OpenFile& gone, const OpenFile& fresh, Carried which, const UserFolder& where);
 
 // Whether the member is the same place of the same process as the other, which may be carried.
 bool is_same_place(const Member& member, const Member& other);
@@ -35,7 +37,7 @@ class Removed {
   public:
     // `made`: the file that has the name `path`, or is about to get it. `own`: one of them that this process has
     // mapped; may be null.
-    Removed(int made, const char* path, const char* uuid, const OpenFile* own);
+    Removed(int made, const char* path, const char* uuid, const OpenFile* own, const Locker& self);
     ~Removed();
     Removed(const Removed&) = delete;
     Removed& operator=(const Removed&) = delete;
@@ -58,14 +60,15 @@ class Removed {
 
     struct One {
         OpenFile open;
-        LockKind lock = LockKind::none;
+        bool locked = false;
         bool own = false;      // not to be closed
         bool retired = false;  // before
     };
     One files_[kMax];
     unsigned count_ = 0;
     const char* const uuid_;
-    char text_[kPathBytes];  // as /proc has their name
+    const Locker& self_;
+    char text_[kPathBytes];  // as /proc has their names, up to what differs between them
     bool looks_;
     std::uint64_t device_ = 0, inode_ = 0;  // of the new file
 };

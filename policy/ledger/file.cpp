@@ -62,8 +62,15 @@ File* map_good(int file, const struct stat& info, const char* uuid) {
     return nullptr;
 }
 
-OpenFile opened(File* mapped, int file, const struct stat& info, bool keep_over_exec, Found found) {
-    return {mapped, out_of_the_way(file, keep_over_exec), info.st_dev, info.st_ino, found};
+OpenFile opened(File* mapped, int file, const struct stat& info, Found found) {
+    char path[40];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    const int reads = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (reads >= 0) {
+        close(file);
+        file = reads;
+    }
+    return {mapped, out_of_the_way(file, false), info.st_dev, info.st_ino, found};
 }
 
 bool may_be_as_large_as(std::size_t bytes) {
@@ -120,7 +127,7 @@ bool looks_gone(const OpenFile& open_file, const char* path) {
 
 bool open_again(const char* path, OpenFile* open_file, bool* gone) {
     *gone = false;
-    const int file = open(path, O_RDWR | kSafely);
+    const int file = open(path, O_RDONLY | kSafely);
     if (!is_same(file, *open_file)) {
         *gone = file >= 0 || errno == ENOENT;
         if (file >= 0) close(file);
@@ -130,17 +137,45 @@ bool open_again(const char* path, OpenFile* open_file, bool* gone) {
     return true;
 }
 
-bool make_room(const OpenFile& open_file, std::uint32_t count) {
+namespace {
+
+int open_to_write(const OpenFile& open_file, const char* path) {
+    char link[40];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", open_file.descriptor);
+    int file = open(path, O_RDWR | kSafely);
+    if (is_same(file, open_file)) return file;
+    if (file >= 0) close(file);
+    file = open(link, O_RDWR | O_NONBLOCK | O_CLOEXEC);  // it was removed, or the program has changed its root
+    if (is_same(file, open_file)) return file;
+    if (file >= 0) close(file);
+    return -1;
+}
+
+}  // namespace
+
+bool make_room(const OpenFile& open_file, const char* path, std::uint32_t count) {
     Header& header = open_file.file->header;
     if (count <= header.room) return true;
     const std::uint32_t more = header.room + kRoom < kMembers ? header.room + kRoom : kMembers;
-    if (count > more || !may_be_as_large_as(sizeof(File)) || !allocate_members(open_file.descriptor, header.room, more))
-        return false;
-    header.room = more;
-    return true;
+    if (count > more || !may_be_as_large_as(sizeof(File))) return false;
+    const int file = open_to_write(open_file, path);
+    if (file < 0) return false;
+    const bool done = allocate_members(file, header.room, more);
+    close(file);
+    if (done) header.room = more;
+    return done;
 }
 
-int open_foreign(const char* path, unsigned user, bool* missing, LedgerError* why) {
+int open_foreign(const char* path, unsigned user, bool* missing, LedgerError* why, unsigned* owner) {
+    struct stat named {};
+    *missing = syscall(SYS_newfstatat, AT_FDCWD, path, &named, AT_SYMLINK_NOFOLLOW) != 0;
+    if (*missing) return set_failure(why, "can't open", path), -1;
+    if (owner) *owner = named.st_uid;
+    if (!belongs_to(named.st_uid, user)) {
+        *missing = true;
+        if (why) snprintf(why->text, sizeof why->text, "%s does not belong to the user in its name", path);
+        return -1;
+    }
     const int file = open(path, O_RDONLY | kSafely);
     *missing = file < 0 && errno == ENOENT;
     if (file < 0) return set_failure(why, "can't open", path), -1;

@@ -11,8 +11,7 @@ namespace cuslice::ledger {
 // What was repaired: said once by whoever asks for it.
 enum class Found : std::uint8_t { good, made, rebuilt };
 
-// A user's file of one GPU, mapped. Its descriptor stays open as long as it is used: closing any descriptor of a file
-// gives up all locks of the process on it.
+// A user's file of one GPU, mapped. Its descriptor, for reading, stays open as long as it is used.
 struct OpenFile {
     File* file = nullptr;
     int descriptor = -1;
@@ -31,14 +30,15 @@ bool is_ours(const struct stat& info, const char* path, LedgerError* why);
 File* map_file(int file);
 // The same if it is a ledger of this version, and of this GPU unless `uuid` is null; otherwise null.
 File* map_good(int file, const struct stat& info, const char* uuid);
-// What map_good() has mapped, with its descriptor where the host doesn't expect one.
-OpenFile opened(File* mapped, int file, const struct stat& info, bool keep_over_exec, Found found);
+/// What map_good() has mapped, with a descriptor for looking at the file alone, where the host doesn't expect one: what
+/// a program inherits of it can neither change nor shorten the file.
+OpenFile opened(File* mapped, int file, const struct stat& info, Found found);
 
 // Maps a file of ours that has no name any more. `file` stays the caller's if it is none.
 bool map_removed(int file, const char* uuid, OpenFile* out);
 
 void close_file(OpenFile* open_file);
-// In a forked child: its copy of the descriptor could keep a lock of the parent's.
+// In a forked child, whose copy it is.
 void leave_to_parent(OpenFile* open_file);
 
 // Whether its place in the folder is still its own, and its header whole. Unknown: the descriptor is not this file's
@@ -56,11 +56,13 @@ bool open_again(const char* path, OpenFile* open_file, bool* gone);
 bool may_be_as_large_as(std::size_t bytes);
 // Takes the space of members [from, to) and of their stripes, which a file may have as a hole.
 bool allocate_members(int file, std::uint32_t from, std::uint32_t to);
-// Takes the space of the members below `count`, and of their stripes. With byte 0 locked.
-bool make_room(const OpenFile& open_file, std::uint32_t count);
+// Takes the space of the members below `count`, and of their stripes. With the header's lock. The file is opened for
+// writing by its name or by /proc; false also where neither leads to it.
+bool make_room(const OpenFile& open_file, const char* path, std::uint32_t count);
 
 // Another user's file, to be read; -1 unless it belongs to who its name says, is whole and of this version. `*missing`:
-// there is none.
-int open_foreign(const char* path, unsigned user, bool* missing, LedgerError* why);
+// there is none, or another user put it there: that is looked at before anything is opened. `*owner`, which may be
+// null: as this process sees who owns it.
+int open_foreign(const char* path, unsigned user, bool* missing, LedgerError* why, unsigned* owner = nullptr);
 
 }  // namespace cuslice::ledger

@@ -11,6 +11,7 @@
 
 #include "config/key.h"
 #include "policy/ledger/layout.h"
+#include "policy/ledger/locks.h"
 
 namespace cuslice::ledger {
 
@@ -18,26 +19,117 @@ void set_failure(LedgerError* why, const char* what, const char* path) {
     if (why) snprintf(why->text, sizeof why->text, "%s %s: %s", what, path, strerror(errno));
 }
 
-bool means_no_room(int error) { return error == ENOSPC || error == EDQUOT || error == EROFS; }
-
-bool ledger_path(const char* folder, unsigned user, const char* uuid, char (&path)[kPathBytes]) {
-    return static_cast<std::size_t>(snprintf(path, sizeof path, "%s/%u-%s.%u.ledger", folder, user, uuid, kVersion)) <
-           sizeof path;
+void set_taken(LedgerError* why, const char* folder, unsigned user) {
+    if (!why) return;
+    snprintf(why->text, sizeof why->text, "in %s user %u has taken every name that this user's ledger could have",
+             folder, user);
+    why->stranger = true;
+    why->stranger_user = user;
 }
 
-bool parse_ledger_name(const char* name, unsigned* user, char (&uuid)[64]) {
+bool means_no_room(int error) { return error == ENOSPC || error == EDQUOT || error == EROFS; }
+
+bool ledger_path(const char* folder, unsigned user, const char* uuid, char (&path)[kPathBytes], unsigned number) {
+    char behind[16] = "";
+    if (number) snprintf(behind, sizeof behind, "-%u", number);
+    return static_cast<std::size_t>(
+               snprintf(path, sizeof path, "%s/%u-%s.%u%s.ledger", folder, user, uuid, kVersion, behind)) < sizeof path;
+}
+
+bool parse_ledger_name(const char* name, unsigned* user, char (&uuid)[64], unsigned* number) {
     char end[24], again[kPathBytes];
-    snprintf(end, sizeof end, ".%u.ledger", kVersion);
+    const int behind = snprintf(end, sizeof end, ".%u", kVersion);
     char* dash = nullptr;
-    const unsigned long number = strtoul(name, &dash, 10);
-    if (dash == name || *dash != '-' || number > 0xfffffffful) return false;
-    const std::size_t length = strlen(dash + 1), behind = strlen(end);
-    if (length <= behind || length - behind >= sizeof uuid) return false;
-    memcpy(uuid, dash + 1, length - behind);
-    uuid[length - behind] = '\0';
-    *user = static_cast<unsigned>(number);
+    const unsigned long owner = strtoul(name, &dash, 10);
+    if (dash == name || *dash != '-' || owner > 0xfffffffful) return false;
+    const char* const version = strstr(dash + 1, end);
+    if (!version) return false;
+    const auto length = static_cast<std::size_t>(version - (dash + 1));
+    if (length == 0 || length >= sizeof uuid) return false;
+    unsigned long place = 0;
+    if (version[behind] == '-') place = strtoul(version + behind + 1, nullptr, 10);
+    if (place >= kMaxNames) return false;
+    memcpy(uuid, dash + 1, length);
+    uuid[length] = '\0';
+    *user = static_cast<unsigned>(owner);
+    if (number) *number = static_cast<unsigned>(place);
     // One name for each: " 1000-…" and "01000-…" would be the same user once more.
-    return ledger_path("", *user, uuid, again) && strcmp(again + 1, name) == 0;
+    return ledger_path("", *user, uuid, again, static_cast<unsigned>(place)) && strcmp(again + 1, name) == 0;
+}
+
+namespace {
+
+// By the folder's descriptor: whose a file of that name is. False: there is none, or it can't be told.
+bool owner_of_name(const UserFolder& where, const char* uuid, unsigned number, unsigned* owner) {
+    char path[kPathBytes];
+    struct stat info {};
+    if (!ledger_path("", where.user, uuid, path, number)) return false;
+    if (syscall(SYS_newfstatat, where.descriptor, path + 1, &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
+    *owner = info.st_uid;
+    return true;
+}
+
+}  // namespace
+
+Named find_name(const UserFolder& where, const char* uuid, unsigned* number, LedgerError* stranger) {
+    unsigned owner = 0, free = kMaxNames;
+    for (unsigned i = 0; i < kMaxNames; i++) {
+        if (!owner_of_name(where, uuid, i, &owner)) {
+            if (free == kMaxNames) free = i;
+            // Nobody is in the way, as mostly: whoever has another number had a name before this one taken.
+            if (i == 0 && !has_name(where, uuid, 1, kMaxNames, 0)) break;
+            continue;
+        }
+        if (owner == where.owner) return *number = i, Named::by_us;
+        if (stranger && !stranger->stranger) {
+            stranger->stranger = true;
+            stranger->stranger_user = owner;
+        }
+    }
+    *number = free;
+    return free == kMaxNames ? Named::by_others : Named::free;
+}
+
+bool has_name(const UserFolder& where, const char* uuid, unsigned from, unsigned to, unsigned without) {
+    unsigned owner = 0;
+    for (unsigned i = from; i < to; i++)
+        if (i != without && owner_of_name(where, uuid, i, &owner) && owner == where.owner) return true;
+    return false;
+}
+
+bool FolderHandle::is_ours(int descriptor) const {
+    struct stat info {};
+    return descriptor >= 0 && syscall(SYS_fstat, descriptor, &info) == 0 && info.st_dev == device_ &&
+           info.st_ino == inode_;
+}
+
+bool FolderHandle::open(const char* path) {
+    if (descriptor_ >= 0) return true;
+    struct stat info {};
+    const int opened = ::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (opened < 0) return false;
+    if (syscall(SYS_fstat, opened, &info) != 0) return ::close(opened), false;
+    snprintf(path_, sizeof path_, "%s", path);
+    device_ = info.st_dev;
+    inode_ = info.st_ino;
+    descriptor_ = out_of_the_way(opened, false);
+    return true;
+}
+
+int FolderHandle::descriptor() {
+    if (is_ours(descriptor_)) return descriptor_;
+    descriptor_ = -1;
+    const int again = path_[0] ? ::open(path_, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (again < 0) return -1;
+    if (is_ours(again)) return descriptor_ = out_of_the_way(again, false);
+    ::close(again);
+    return -1;
+}
+
+void FolderHandle::close() {
+    if (is_ours(descriptor_)) ::close(descriptor_);
+    descriptor_ = -1;
+    path_[0] = '\0';
 }
 
 unsigned folder_mode(const char* folder) { return folder == traits_of(Key::dir).default_value ? 01777 : 0700; }

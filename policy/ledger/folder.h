@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 
 // The folder of all ledgers, where anybody may put anything, and the names of the files in it.
 namespace cuslice::ledger {
@@ -12,17 +13,60 @@ struct LedgerError {
     // The machine has no place for one under this name, as in a container with little or no /dev/shm: whoever was to
     // share a limit can't. (What another user has put there, or has locked, is no such reason: nobody may stop others.)
     bool no_place = false;
+    // Another user stands in the way: whoever owns what has the name, or most of what the folder is full of.
+    bool stranger = false;
+    unsigned stranger_user = 0;
 };
 
 // Sets why->text to "`what` `path`: " and what errno means. `why` may be null.
 void set_failure(LedgerError* why, const char* what, const char* path);
+// Sets it to say that another user has every name that this user's ledger could have. `why` may be null.
+void set_taken(LedgerError* why, const char* folder, unsigned user);
 // Whether the machine, or this user, has no space left.
 bool means_no_room(int error);
 
-// "/dev/shm/cuslice/1000-GPU-….5.ledger": user, GPU, version. False if it is too long.
-bool ledger_path(const char* folder, unsigned user, const char* uuid, char (&path)[kPathBytes]);
-// The reverse, of a file's name in the folder; false for what is no ledger of this version.
-bool parse_ledger_name(const char* name, unsigned* user, char (&uuid)[64]);
+/// So many names a user's ledger of one GPU may have: anybody may have put something under one of them. The first that
+/// belongs to the user counts.
+inline constexpr unsigned kMaxNames = 256;
+/// "/dev/shm/cuslice/1000-GPU-….6.ledger": user, GPU, version; "….6-3.ledger" is name number 3. False if it is too
+/// long.
+bool ledger_path(const char* folder, unsigned user, const char* uuid, char (&path)[kPathBytes], unsigned number = 0);
+/// The reverse, of a file's name in the folder; false for what is no ledger of this version. `number` may be null.
+bool parse_ledger_name(const char* name, unsigned* user, char (&uuid)[64], unsigned* number = nullptr);
+
+/// The folder, and the user whose files in it are meant.
+struct UserFolder {
+    int descriptor = -1;
+    unsigned user = 0;   // as the names have it
+    unsigned owner = 0;  // as this process sees who owns the files
+    const char* path = "";
+};
+
+/// Which of the names a ledger of this user's has. Nothing is opened: what another user put there is not even looked
+/// at. `*number`: that one, or else the first that is free. `stranger`, which may be null, is set to who has the names
+/// before it.
+enum class Named : std::uint8_t { by_us, free, by_others };
+Named find_name(const UserFolder& where, const char* uuid, unsigned* number, LedgerError* stranger);
+/// Whether the user has a ledger under one of the names [from, to), without one.
+bool has_name(const UserFolder& where, const char* uuid, unsigned from, unsigned to, unsigned without);
+
+/// The folder, open for as long as a ledger is, for programs that change their root or close what they find.
+class FolderHandle {
+  public:
+    /// False: errno says why it can't be opened.
+    bool open(const char* path);
+    /// -1: the program has closed it, and the path leads to another one, or to none.
+    int descriptor();
+    void close();
+    /// In a forked child, whose copy it is.
+    void forget() { close(); }
+
+  private:
+    bool is_ours(int descriptor) const;
+    char path_[kPathBytes] = {};
+    int descriptor_ = -1;
+    std::uint64_t device_ = 0, inode_ = 0;
+};
 
 // Makes the folder if it is not there: the usual one for everybody and sticky, like /tmp; one that somebody names for
 // that user alone, since a setting may come from someone who would like to write there.

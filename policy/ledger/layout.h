@@ -7,13 +7,13 @@
 // GPU's memory, under which limit, and how much is promised to whom.
 //
 // Its owner's processes map it. Everybody else reads it with pread and believes it only if the file belongs to the user
-// whose number is in its name. Byte 0 of the file is locked (fcntl) while accounts, members and tickets change hands,
-// byte 1 + n for as long as member n lives, and behind those a byte for as long as the owner of a ticket does: the
-// kernel lets go of all of them whatever a process dies of.
+// whose number is in its name. Nobody locks it: another user's lock for reading would stand in the way. A number in the
+// header says who may change accounts, members and tickets, and each process shows that it lives by a file of its own
+// (presence.h).
 namespace cuslice::ledger {
 
 inline constexpr std::uint64_t kMagic = 0x7265676465'6c7563;  // "culedger"
-inline constexpr std::uint32_t kVersion = 5;
+inline constexpr std::uint32_t kVersion = 6;
 inline constexpr std::uint32_t kAccounts = 128;
 inline constexpr std::uint32_t kMembers = 2048;
 // So many at first, for which there is space in the file; the rest of it is a hole, and filled by as many at a time.
@@ -52,7 +52,7 @@ struct alignas(128) Account {
 
 enum class MemberState : std::uint32_t { free, live };
 
-// What keeps a member's byte locked.
+// The kind of lock that a process keeps on its presence.
 enum class LockKind : std::uint32_t {
     none,
     process,    // a lock of the process: lost with any descriptor of the file that it closes, kept over exec
@@ -63,8 +63,7 @@ enum class LockKind : std::uint32_t {
 enum class MemberRole : std::uint32_t {
     user,      // it holds memory
     launcher,  // it holds a reservation for the program that the launcher becomes
-    // The same of a process that is still in a file which was removed, entered by whoever made this one: nobody has its
-    // byte locked, and /proc says whether the process lives.
+    // The same of a process that is still in a file which was removed, entered by whoever made this one.
     carried,
     carried_launcher,
 };
@@ -73,19 +72,21 @@ inline bool is_launchers(MemberRole role) {
     return role == MemberRole::launcher || role == MemberRole::carried_launcher;
 }
 
-// One process in one account. Written by its process alone, except that whoever holds byte 0 may end a dead one's, and
-// enter and change a carried one.
+// One process in one account. Written by its process alone, except that whoever has the header's lock may end a dead
+// one's, and enter and change a carried one.
 struct alignas(128) Member {
     std::atomic<MemberState> state;
     std::uint32_t account;
     std::int32_t pid;
-    std::atomic<std::uint32_t> caches;  // 0, or it looks at `wanted`: 1 and the MiB that it could give back
-    std::uint64_t pid_namespace;        // the inode of /proc/self/ns/pid: where `pid` means something
-    std::uint64_t start_time;           // field 22 of /proc/PID/stat
-    std::uint64_t since;                // CLOCK_REALTIME, nanoseconds
-    std::uint64_t image;                // which program of the process: another one after an exec
-    LockKind lock;
+    std::atomic<std::uint32_t> caches;    // 0, or it looks at `wanted`: 1 and the MiB that it could give back
+    std::uint64_t pid_namespace;          // the inode of /proc/self/ns/pid: where `pid` means something
+    std::uint64_t start_time;             // field 22 of /proc/PID/stat
+    std::uint64_t since;                  // CLOCK_REALTIME, nanoseconds
+    std::uint64_t image;                  // which program of the process: another one after an exec
+    std::atomic<std::uint64_t> presence;  // the number of the process's presence
+    LockKind lock;                        // that the presence has
     MemberRole role;
+    std::int32_t descriptor;  // a launcher's: that of its presence, which an exec keeps
     char command[48];
 };
 
@@ -104,8 +105,8 @@ static_assert(sizeof(Account) == 256 && sizeof(Member) == 128 && sizeof(Stripe) 
 
 enum class TicketState : std::uint32_t { free, waiting };
 
-// A process that waits until a reservation can be had. Written by its process alone, except that whoever holds byte 0
-// may end a dead one's.
+// A process that waits until a reservation can be had. Written by its process alone, except that whoever has the
+// header's lock may end a dead one's.
 struct alignas(128) Ticket {
     std::atomic<TicketState> state;
     std::int32_t pid;
@@ -116,6 +117,7 @@ struct alignas(128) Ticket {
     std::atomic<std::uint64_t> looked;  // CLOCK_REALTIME when it looked last, nanoseconds
     std::atomic<std::uint32_t> aside;   // 1: something is kept for it on another GPU, so nothing here
     LockKind lock;
+    std::atomic<std::uint64_t> presence;  // as a member's
     char command[48];
 };
 static_assert(sizeof(Ticket) == 128);
@@ -126,16 +128,17 @@ struct Header {
     std::uint64_t capacity;  // of the GPU, bytes
     std::uint64_t id;        // random: another file under the same name has another
     char uuid[64];
-    std::uint32_t members;  // slots below this have been in use
-    std::uint32_t room;     // members that there is space for
-    // Who has byte 0 locked, which the kernel doesn't tell of locks of open files; 0: nobody.
-    std::int32_t locker;
-    std::uint32_t handed_on;  // how often byte 0 was let go of
-    std::uint64_t locker_namespace;
+    std::uint32_t members;    // slots below this have been in use
+    std::uint32_t room;       // members that there is space for
+    std::uint64_t holder;     // the presence of who has the lock; 0: nobody
+    std::uint64_t signed_by;  // the holder that wrote the next five
+    std::int32_t locker;      // its pid; 0: nobody
+    LockKind locker_lock;     // that its presence has
+    std::uint64_t locker_namespace, locker_start;
+    std::uint32_t handed_on;         // how often the lock was let go of
+    std::uint32_t unfinished;        // 1: its maker has not looked yet for who went to another file of this name
     std::uint64_t last_order;        // the last number that a request was given
     std::uint64_t granted[kLatest];  // the latest requests that were granted, by their numbers, the earliest first
-    // 1: whoever made it has not looked yet for those who went to another file of this name while it was made.
-    std::uint32_t unfinished;
 };
 
 struct File {
@@ -145,7 +148,7 @@ struct File {
     Member members[kMembers];
     Stripe stripes[kMembers * kStripes];
 };
-static_assert(offsetof(File, accounts) == 256, "what version 5 has");
+static_assert(offsetof(File, accounts) == 256, "what version 6 has");
 static_assert(kMembers * kStripes < 1 << 16, "a stamp has 16 bits for the stripe");
 
 }  // namespace cuslice::ledger

@@ -34,7 +34,7 @@ void set(char* text, std::size_t size, const char* value) { snprintf(text, size,
 
 Ledger::Locked::Locked(Ledger& ledger, const Deadline& deadline, LedgerError* why, Removed removed)
     : ledger_(ledger), guard_(ledger.mutex_), saved_errno_(errno) {
-    if (!ledger_.open_.there()) return;
+    if (!ledger_.open_.there() || !ledger_.keep_presence(why)) return;
     const bool rests = now_monotonic_seconds() < ledger_.not_before_;
     const auto rest = [&] {
         ledger_.mutex_.is_held();
@@ -53,20 +53,16 @@ Ledger::Locked::Locked(Ledger& ledger, const Deadline& deadline, LedgerError* wh
                 return;
             }
         }
-        ledger_.lock_own_bytes();
-        kind_ = lock_header_until(ledger_.open_.descriptor, ledger_.open_.file->header, rests ? Deadline(0) : deadline);
-        if (kind_ == LockKind::none) {
+        locked_ = lock_header_until(ledger_.open_.file->header, ledger_.locker(), rests ? Deadline(0) : deadline);
+        if (!locked_) {
             rest();
-            if (means_held(errno))
-                name_locker(ledger_.open_, why);
-            else if (why)
-                snprintf(why->text, sizeof why->text, "the ledger can't be locked: %s", strerror(errno));
+            name_locker(ledger_.open_, why);
             return;
         }
         // Whoever put another file in its place meanwhile has not seen what is done in this one from here on.
         if (stays || tries == kTries || state_of(ledger_.open_, ledger_.uuid_) != State::gone) break;
-        unlock_header(ledger_.open_.descriptor, ledger_.open_.file->header, kind_);
-        kind_ = LockKind::none;
+        unlock_header(ledger_.open_.file->header, ledger_.locker());
+        locked_ = false;
     }
     Header& header = ledger_.open_.file->header;
     if (header.unfinished && !stays) ledger_.finish_file();
@@ -81,22 +77,13 @@ Ledger::Locked::Locked(Ledger& ledger, const Deadline& deadline, LedgerError* wh
 }
 
 Ledger::Locked::~Locked() {
-    if (kind_ != LockKind::none) unlock_header(ledger_.open_.descriptor, ledger_.open_.file->header, kind_);
+    if (locked_) unlock_header(ledger_.open_.file->header, ledger_.locker());
     errno = saved_errno_;
-}
-
-// Locks of the process are lost with any descriptor of the file that is closed, ours or one that the host inherited.
-void Ledger::lock_own_bytes() {
-    for (unsigned i = 0; i < mine_count_; i++)
-        if (mine_[i].lock.kind() == LockKind::process)
-            lock_byte_for_process(open_.descriptor, byte_of_member(mine_[i].number));
-    if (waiting_.placed && waiting_.lock.kind() == LockKind::process)
-        lock_byte_for_process(open_.descriptor, byte_of_member(place_of_ticket(waiting_.index)));
 }
 
 void Ledger::name_locker(const OpenFile& file, LedgerError* why) {
     if (!why) return;
-    const std::int32_t pid = locker_of(file.descriptor, &file.file->header);
+    const std::int32_t pid = locker_of(file.file->header);
     if (pid <= 0)
         set(why->text, sizeof why->text, "the ledger is locked by a process that does not let go of it");
     else
@@ -106,22 +93,70 @@ void Ledger::name_locker(const OpenFile& file, LedgerError* why) {
 
 // ---- the file -------------------------------------------------------------------------------------------------------
 
-unsigned Ledger::set_paths(const char* folder, const char* uuid) {
+bool Ledger::enter_folder(const char* folder, const char* uuid, LedgerError* why) {
     set(folder_, sizeof folder_, folder);
     set(uuid_, sizeof uuid_, uuid);
-    const unsigned user = this_user(folder_);
-    if (!ledger_path(folder_, user, uuid_, path_)) path_[0] = '\0';
-    return user;
+    if (!folder_handle_.open(folder_)) return set_failure(why, "can't open the folder", folder_), false;
+    where_ = {folder_handle_.descriptor(), this_user(folder_), geteuid(), folder_};
+    return true;
+}
+
+bool Ledger::keep_presence(LedgerError* why) {
+    where_.descriptor = folder_handle_.descriptor();
+    const std::uint64_t before = presence_.id();
+    const auto lasts = keep_over_exec_ ? Presence::Lasts::over_exec : Presence::Lasts::until_exec;
+    if (!presence_.keep(where_, uuid_, lasts, why)) return false;
+    if (launchers_.id()) launchers_.adopt(where_, launchers_.id(), launchers_.descriptor());
+    if (!before || before == presence_.id()) return true;
+    for (unsigned i = 0; i < mine_count_; i++)
+        if (open_.file->members[mine_[i].number].presence.load() == before) show_presence(mine_[i].number);
+    if (waiting_.placed) open_.file->tickets[waiting_.index].presence.store(presence_.id());
+    return true;
+}
+
+void Ledger::show_presence(std::uint32_t number) {
+    Member& member = open_.file->members[number];
+    member.presence.store(presence_.id());
+    member.lock = presence_.kind();
+    member.descriptor = presence_.descriptor();
+}
+
+void Ledger::remove_presence(std::uint64_t id) {
+    if (!id || id == presence_.id() || id == launchers_.id()) return;
+    const File& file = *open_.file;
+    for (std::uint32_t i = 0; i < members(); i++)
+        if (file.members[i].state.load() == MemberState::live && file.members[i].presence.load() == id) return;
+    for (const Ticket& ticket : file.tickets)
+        if (ticket.state.load() == TicketState::waiting && ticket.presence.load() == id) return;
+    remove_ended(where_, id);
+}
+
+void Ledger::note_leftover(const char* name) {
+    constexpr std::uint64_t kOneOf = 16;
+    unsigned user = 0;
+    std::uint64_t id = 0;
+    if (!parse_presence_name(name, &user, &id)) return;
+    const LockGuard guard(mutex_);
+    const bool chosen = (id >> 16 ^ now_monotonic_seconds()) % kOneOf == 0;
+    if (user != where_.user || !is_of_gpu(id, uuid_) || !chosen || leftover_count_ == std::size(leftovers_)) return;
+    leftovers_[leftover_count_++] = id;
+}
+
+void Ledger::remove_leftovers() {
+    while (leftover_count_) remove_presence(leftovers_[--leftover_count_]);
 }
 
 bool Ledger::open(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec, LedgerError* why) {
     LockGuard guard(mutex_);
     if (open_.there()) return true;
     const int saved_errno = errno;
-    const unsigned user = set_paths(folder, uuid);
     keep_over_exec_ = keep_over_exec;
-    const bool done = open_own(folder, user, uuid, capacity, keep_over_exec, Deadline(kPatienceToOpen), &open_, why);
-    if (done) capacity_ = open_.file->header.capacity;
+    const bool done = make_folder(folder, why) && enter_folder(folder, uuid, why) && keep_presence(why) &&
+                      open_own(locker(), uuid, capacity, Deadline(kPatienceToOpen), &open_, path_, why);
+    if (done)
+        capacity_ = open_.file->header.capacity;
+    else
+        leave_folder();
     errno = saved_errno;
     return done;
 }
@@ -130,27 +165,38 @@ bool Ledger::open_existing(const char* folder, const char* uuid, LedgerError* wh
     LockGuard guard(mutex_);
     if (open_.there()) return true;
     const int saved_errno = errno;
-    set_paths(folder, uuid);
-    const bool done = ledger::open_existing(folder, uuid, &open_, why);
-    if (done) capacity_ = open_.file->header.capacity;
+    const bool done = enter_folder(folder, uuid, why) && ledger::open_existing(where_, uuid, &open_, path_, why);
+    if (done)
+        capacity_ = open_.file->header.capacity;
+    else
+        leave_folder();
     errno = saved_errno;
     return done;
 }
 
+// The places that it has are taken back by others, who find that it has ended.
+void Ledger::leave_folder() {
+    presence_.give_up(where_, mine_count_ == 0);
+    folder_handle_.close();
+    where_ = {};
+}
+
 void Ledger::close() {
     LockGuard guard(mutex_);
-    for (unsigned i = 0; i < mine_count_; i++) mine_[i].lock.give_up(open_.descriptor, mine_[i].number);
-    mine_count_ = 0;
     if (open_.there()) drop_ticket();
     waiting_ = {};
+    leave_folder();
+    mine_count_ = 0;
     close_file(&open_);
 }
 
 void Ledger::forget() {
     LockGuard guard(mutex_);
-    for (unsigned i = 0; i < mine_count_; i++) mine_[i].lock.forget();
     mine_count_ = 0;
     waiting_ = {};
+    presence_.forget();
+    launchers_.forget();
+    folder_handle_.forget();
     leave_to_parent(&open_);
     forget_pid_namespace();
 }
@@ -161,25 +207,16 @@ bool Ledger::is_mine(std::uint32_t number) const {
     return std::any_of(mine_, mine_ + mine_count_, [&](const Place& place) { return place.number == number; });
 }
 
-// An exec leaves the process as it was for /proc, and nothing of what the program before it held.
+// An exec leaves the process as it was for /proc, and nothing of what the program before it held. This process is not
+// asked about itself: see life_of().
 bool Ledger::is_dead(const Member& member, std::uint32_t number) const {
     if (is_mine(number)) return false;
-    if (!is_launchers(member.role) && member.image != image_number() && is_this_process(member)) return true;
-    // Whether a carried one of another pid namespace lives can't be seen. Those who are there see it, and take it back
-    // when they look; where nobody is left who could, it would be held for ever.
-    if (is_carried(member.role) && member.pid_namespace != own_pid_namespace()) return !has_neighbour(member);
-    return !lives(member, number, open_.descriptor);
-}
-
-bool Ledger::has_neighbour(const Member& member) const {
-    const std::uint32_t count = members();
-    for (std::uint32_t i = 0; i < count; i++) {
-        const Member& other = open_.file->members[i];
-        if (other.state.load() == MemberState::live && !is_carried(other.role) &&
-            other.pid_namespace == member.pid_namespace && lives(other, i, open_.descriptor))
-            return true;
-    }
-    return false;
+    const std::uint64_t presence = member.presence.load();
+    if (presence && (presence == presence_.id() || presence == launchers_.id())) return false;
+    const bool self = is_this_process(member);
+    if (self && !is_launchers(member.role) && member.image != image_number()) return true;
+    if (self && member.lock == LockKind::process) return false;
+    return !lives(member, where_, Trusted::own);
 }
 
 // True if the member was dead.
@@ -192,6 +229,7 @@ bool Ledger::take_back_if_dead(std::uint32_t number) {
         take_back(account.total, account.peak, file.stripes, number * kStripes, kStripes);
     }
     member.state.store(MemberState::free);
+    remove_presence(member.presence.load());
     return true;
 }
 
@@ -204,7 +242,7 @@ bool Ledger::take_back_dead_locked() {
 }
 
 // For whoever joins an account (null: a new one), which has to know whether anybody is in it, and that no earlier image
-// of this process is in any. Each look at a member is a call of the kernel's, which walks all locks of the file; of the
+// of this process is in any. Each look at a member is some calls of the kernel's; of the
 // others some are looked at, so that the dead don't become many: at most one of kSome, where each join leaves one
 // behind. Where memory is short all of them are.
 void Ledger::take_back_some_dead_locked(const Account* account) {

@@ -8,6 +8,7 @@
 #include "policy/ledger/liveness.h"
 #include "policy/ledger/locks.h"
 #include "policy/ledger/membership.h"
+#include "policy/ledger/presence.h"
 #include "policy/ledger/process_identity.h"
 #include "policy/ledger/queue.h"
 
@@ -145,27 +146,25 @@ class Ledger {
         ~Locked() CUSLICE_RELEASE();
         Locked(const Locked&) = delete;
         Locked& operator=(const Locked&) = delete;
-        explicit operator bool() const { return kind_ != LockKind::none; }
+        explicit operator bool() const { return locked_; }
 
       private:
         Ledger& ledger_;
         LockGuard guard_;
         int saved_errno_;
-        LockKind kind_ = LockKind::none;
+        bool locked_ = false;
     };
 
     // One of this process's members.
     struct Place {
         std::uint32_t number = 0;
         Membership* membership = nullptr;  // null: the launcher's, which holds nothing
-        PlaceLock lock;
     };
     // What this process waits for, and its ticket.
     struct Waiting {
         bool waits = false, placed = false;  // placed: it has a ticket
         bool aside = false;
         std::uint32_t index = 0;
-        PlaceLock lock;
         std::uint64_t bytes = 0, since = 0, order = 0;  // order: 0 until it has had a ticket
         char command[sizeof Ticket::command] = {};
     };
@@ -179,16 +178,28 @@ class Ledger {
     };
     enum class Step : std::uint8_t { joined, lost, failed, busy, refused, claimed };
 
-    // The user whose file it is.
-    unsigned set_paths(const char* folder, const char* uuid) CUSLICE_REQUIRES(mutex_);
+    // The folder is there from now on, and this process in it.
+    bool enter_folder(const char* folder, const char* uuid, LedgerError* why) CUSLICE_REQUIRES(mutex_);
+    // Makes sure that others see that this process lives. False: they can't.
+    bool keep_presence(LedgerError* why) CUSLICE_REQUIRES(mutex_);
+    // Says in a member of this process which presence it has.
+    void show_presence(std::uint32_t number) CUSLICE_REQUIRES(mutex_);
+    void note_leftover(const char* name);
+    void remove_leftovers() CUSLICE_REQUIRES(mutex_);
+    // Of a process that has ended, once nothing in the file names it.
+    void remove_presence(std::uint64_t id) CUSLICE_REQUIRES(mutex_);
+    Locker locker() const CUSLICE_REQUIRES(mutex_) {
+        return {where_, presence_.id(), presence_.kind(), presence_.process()};
+    }
     // `rests`: no lock is waited for.
     bool find_file(const Deadline& deadline, bool rests, LedgerError* why) CUSLICE_REQUIRES(mutex_);
+    void leave_folder() CUSLICE_REQUIRES(mutex_);
     void finish_file() CUSLICE_REQUIRES(mutex_);
     bool put_back(const Deadline& deadline, bool rests, LedgerError* why) CUSLICE_REQUIRES(mutex_);
-    void move_places(const OpenFile& old) CUSLICE_REQUIRES(mutex_);
+    bool move_places(const OpenFile& old) CUSLICE_REQUIRES(mutex_);
+    static void copy_removed(const OpenFile& old);
     Place* take_over_carried(std::uint32_t account, const Joiner& self) CUSLICE_REQUIRES(mutex_);
     std::uint32_t find_carried(std::uint32_t account, const Joiner& self) const CUSLICE_REQUIRES(mutex_);
-    void lock_own_bytes() CUSLICE_REQUIRES(mutex_);
     static void name_locker(const OpenFile& file, LedgerError* why);
 
     Account* find(AccountKind kind, const char* name) const CUSLICE_REQUIRES(mutex_) {
@@ -199,7 +210,6 @@ class Ledger {
     }
     bool is_mine(std::uint32_t number) const CUSLICE_REQUIRES(mutex_);
     bool is_dead(const Member& member, std::uint32_t number) const CUSLICE_REQUIRES(mutex_);
-    bool has_neighbour(const Member& member) const CUSLICE_REQUIRES(mutex_);
     bool has_members(std::uint32_t account) const CUSLICE_REQUIRES(mutex_) {
         return ledger::has_members(*open_.file, account);
     }
@@ -236,7 +246,8 @@ class Ledger {
     void take_back_tickets() CUSLICE_REQUIRES(mutex_);
 
     void add_own(const Account* but, Committed* committed, bool* undecided) const CUSLICE_REQUIRES(mutex_);
-    bool add_foreign(const Deadline& deadline, Committed* committed, bool* undecided) const;
+    // Other users' files of this GPU. False if not all could be read in time: `why`, which may be null, says why not.
+    bool add_foreign(const Deadline& deadline, Committed* committed, bool* undecided, LedgerError* why);
     std::uint64_t room(std::uint64_t in_use, Committed* committed) const CUSLICE_REQUIRES(mutex_);
 
     mutable Mutex mutex_{LockRank::ledger};
@@ -244,12 +255,20 @@ class Ledger {
     std::uint64_t capacity_ = 0;  // bytes
     bool keep_over_exec_ CUSLICE_GUARDED_BY(mutex_) = false;
     char folder_[kPathBytes] = {}, path_[kPathBytes] = {};
+    FolderHandle folder_handle_ CUSLICE_GUARDED_BY(mutex_);
+    UserFolder where_ CUSLICE_GUARDED_BY(mutex_);
+    Presence presence_ CUSLICE_GUARDED_BY(mutex_);
+    Presence launchers_ CUSLICE_GUARDED_BY(mutex_);  // of the launcher that became this program
     char uuid_[64] = {};
     char rule_[sizeof Account::name] CUSLICE_GUARDED_BY(mutex_) = {};  // empty: it reserves under none
     std::uint64_t rule_limit_ CUSLICE_GUARDED_BY(mutex_) = kNoLimitBytes;
     Place mine_[8] CUSLICE_GUARDED_BY(mutex_) = {};
     unsigned mine_count_ CUSLICE_GUARDED_BY(mutex_) = 0;
     Waiting waiting_ CUSLICE_GUARDED_BY(mutex_);
+    // Presences of this user that a look at the folder has met: one whose process ended without a place in a ledger is
+    // removed by nobody else. Some of them at a time.
+    std::uint64_t leftovers_[4] CUSLICE_GUARDED_BY(mutex_) = {};
+    unsigned leftover_count_ CUSLICE_GUARDED_BY(mutex_) = 0;
     std::uint64_t not_before_ CUSLICE_GUARDED_BY(mutex_) =
         0;  // CLOCK_MONOTONIC, seconds: until then the lock is not waited for again
 };

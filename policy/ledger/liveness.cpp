@@ -2,22 +2,21 @@
 
 #include <unistd.h>
 
-#include "policy/ledger/locks.h"
+#include "policy/ledger/presence.h"
 #include "policy/ledger/process_identity.h"
 
 namespace cuslice::ledger {
 
 namespace {
 
-// Whether the owner of a place lives, be it a member's or a ticket's.
 template <typename Owner>
-bool owner_lives(const Owner& owner, std::uint32_t place, int file) {
-    bool unknown = false;
-    if (is_locked(file, byte_of_member(place), &unknown)) return true;
-    if (owner.lock == LockKind::open_file && !unknown) return false;
+bool owner_lives(const Owner& owner, const UserFolder& where, Trusted trusted) {
+    const Life life = life_of(where, owner.presence.load());
+    if (life == Life::lives) return true;
+    if (life == Life::ended && owner.lock == LockKind::open_file) return false;
     const std::uint64_t space = own_pid_namespace();
-    if (!space || owner.pid_namespace != space) return unknown;
-    return owner.start_time && start_time_of(owner.pid) == owner.start_time;
+    if (space && owner.pid_namespace == space) return owner.start_time && start_time_of(owner.pid) == owner.start_time;
+    return life == Life::unknown || (life == Life::missing && trusted == Trusted::own);
 }
 
 }  // namespace
@@ -42,15 +41,10 @@ bool is_doubled(const File& file, const Member& member) {
     return false;
 }
 
-// In another pid namespace a carried one's end can't be seen, and what lives must not be taken back.
-bool lives(const Member& member, std::uint32_t number, int file) {
-    if (!is_carried(member.role)) return owner_lives(member, number, file);
-    if (member.pid_namespace != own_pid_namespace()) return true;
-    return member.start_time && start_time_of(member.pid) == member.start_time;
+bool lives(const Member& member, const UserFolder& where, Trusted trusted) {
+    return owner_lives(member, where, trusted);
 }
 
-bool lives(const Ticket& ticket, std::uint32_t index, int file) {
-    return owner_lives(ticket, place_of_ticket(index), file);
-}
+bool lives(const Ticket& ticket, const UserFolder& where) { return owner_lives(ticket, where, Trusted::others); }
 
 }  // namespace cuslice::ledger

@@ -1,8 +1,12 @@
 #pragma once
+#include "policy/ledger/folder.h"
 #include "policy/ledger/layout.h"
 
 // Whether the process that a member or a ticket is of still lives.
 namespace cuslice::ledger {
+
+/// Whose file it is that says so.
+enum class Trusted : bool { others, own };
 
 // Whether this process is, or was before an exec, the one that the member is of.
 bool is_this_process(const Member& member);
@@ -10,12 +14,13 @@ bool is_this_process(const Member& member);
 // The launcher's place, of a process that has one of its own in the same account by now: nothing to be shown.
 bool is_doubled(const File& file, const Member& member);
 
-// Whether member `number`, of the file behind `file`, still lives. The lock on its byte says so. A lock of the process
-// can be lost while the process lives (a program that closes every descriptor), so where it is free /proc is asked,
-// which knows the processes of the same pid namespace. Ours among them. Of a carried member /proc alone is asked, as
-// its lock is on another file.
-bool lives(const Member& member, std::uint32_t number, int file);
-// The same for a ticket.
-bool lives(const Ticket& ticket, std::uint32_t index, int file);
+/// Whether the process of a member lives, in a file of the user's of `where`. The lock on its presence says so. A lock
+/// of the process can be lost while the process lives (a program that closes every descriptor), and somebody may have
+/// removed the file: then /proc is asked, which knows the processes of the same pid namespace. `trusted`: the file is
+/// this user's own; there, who can't be told to have ended lives.
+bool lives(const Member& member, const UserFolder& where, Trusted trusted);
+/// The same for a ticket. One that can't be told to live has ended: a process that waits writes its ticket anew when it
+/// looks.
+bool lives(const Ticket& ticket, const UserFolder& where);
 
 }  // namespace cuslice::ledger

@@ -1,7 +1,9 @@
 #pragma once
+#include "policy/ledger/folder.h"
 #include "policy/ledger/layout.h"
+#include "policy/ledger/process_identity.h"
 
-// Locks on bytes of a ledger's file, and how long they are waited for.
+// The lock of a ledger's header, locks on files, and how long they are waited for.
 namespace cuslice::ledger {
 
 // A moment of the kernel's CLOCK_MONOTONIC that ends all waiting of one operation.
@@ -29,42 +31,27 @@ LockKind lock_byte(int file, std::uint64_t byte);
 // The same with a lock of the process, whatever the kernel knows.
 bool lock_byte_for_process(int file, std::uint64_t byte);
 void unlock_byte(int file, std::uint64_t byte, LockKind kind);
-// Waits until the deadline: its owner may have been stopped.
-LockKind lock_byte_until(int file, std::uint64_t byte, Deadline deadline);
-// The same of byte 0, whose holder says in the header who it is, and wakes one of those that wait when it lets go of it
-// by unlock_header. As long as one holder comes after the other, each is waited for.
-LockKind lock_header_until(int file, Header& header, Deadline deadline);
-void unlock_header(int file, Header& header, LockKind kind);
 // Whether an error of locking means that somebody else has the lock.
 bool means_held(int error);
 
 // Whether somebody may write under this byte's lock. `*unknown`: it can't be told.
 bool is_locked(int file, std::uint64_t byte, bool* unknown);
-// The process that has byte 0 of `file` locked, in this pid namespace; 0 where that can't be told.
-std::int32_t locker_of(int file, const Header* header);
 
-inline std::uint64_t byte_of_member(std::uint32_t number) { return 1 + number; }
-// Tickets are counted behind the members.
-inline std::uint32_t place_of_ticket(std::uint32_t index) { return kMembers + index; }
-
-// A member's or a ticket's byte, locked for as long as this image of the process lives: by a description of the file
-// that nothing but a mapping keeps open, so that neither a descriptor that is closed gives it up nor a forked child
-// keeps it.
-class PlaceLock {
-  public:
-    // `file` is open for writing. False: somebody has the byte locked, or errno says why not.
-    bool take(int file, std::uint32_t number);
-    // The same with a lock that an exec keeps, as long as `file` is kept.
-    bool take_over_exec(int file, std::uint32_t number);
-    void give_up(int file, std::uint32_t number);
-    // In a forked child, which has neither mapping nor lock.
-    void forget() { *this = {}; }
-    LockKind kind() const { return kind_; }
-
-  private:
-    LockKind kind_ = LockKind::none;
-    void* anchor_ = nullptr;
+/// Who takes the lock of a header: this process by its presence, and where those of others are.
+struct Locker {
+    UserFolder where;
+    std::uint64_t id = 0;  // of its presence
+    LockKind kind = LockKind::none;
+    ProcessIdentity process;
 };
+/// The lock that is held while accounts, members and tickets change hands: the number of its holder's presence in the
+/// header. Only who has the file mapped for writing can take it or stand in its way; one whose holder has ended is
+/// taken over. Waits until the deadline, as its holder may have been stopped; as long as one holder comes after the
+/// other, each is waited for. False: errno is EAGAIN.
+bool lock_header_until(Header& header, const Locker& self, Deadline deadline);
+void unlock_header(Header& header, const Locker& self);
+/// The process that has the lock, in this pid namespace; 0 where that can't be told.
+std::int32_t locker_of(const Header& header);
 
 // The lowest descriptor that one of ours may have: 0 to 2 are streams of the host, and scripts choose those up to 9.
 inline constexpr int kMinDescriptor = 10;

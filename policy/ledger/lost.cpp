@@ -1,6 +1,7 @@
 // A file that was removed or written over while this process uses it: the way to the one that takes its place.
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <iterator>
@@ -35,48 +36,70 @@ bool Ledger::put_back(const Deadline& deadline, bool rests, LedgerError* why) {
     // nothing is done to the others who are in it.
     const bool removed = state_of(open_, uuid_) == State::gone;
     OpenFile fresh;
-    if (!open_own(folder_, uuid_, capacity_, keep_over_exec_, deadline, &fresh, why, removed ? &open_ : nullptr))
+    const Locker self = locker();
+    char path[kPathBytes];
+    if (!make_folder(folder_, why) ||
+        !open_own(self, uuid_, capacity_, deadline, &fresh, path, why, removed ? &open_ : nullptr))
         return false;
     // Under the old file's lock, too: whoever makes yet another file sees this process in one of them. Its owner may
     // have been stopped, so it is waited for once.
     const OpenFile old = open_;
     const auto lock = [&](const OpenFile& file) {
-        return lock_header_until(file.descriptor, file.file->header, rests ? Deadline(0) : deadline);
+        return lock_header_until(file.file->header, self, rests ? Deadline(0) : deadline);
     };
     const bool old_first = is_locked_before(old, fresh);
-    LockKind of_old = removed && old_first ? lock(old) : LockKind::none;
-    LockKind kind = lock(fresh);
-    const int error = kind == LockKind::none ? errno : EAGAIN;
-    if (removed && !old_first && kind != LockKind::none) of_old = lock(old);
-    const bool waits = rests && removed && of_old == LockKind::none;
-    const bool done = kind != LockKind::none && !waits;
+    bool of_old = removed && old_first && lock(old);
+    const bool of_fresh = lock(fresh);
+    const int error = of_fresh ? EAGAIN : errno;
+    if (removed && !old_first && of_fresh) of_old = lock(old);
+    const bool waits = rests && removed && !of_old;
+    const bool done = of_fresh && !waits;
+    bool moved = false;
     if (done) {
         open_ = fresh;
+        snprintf(path_, sizeof path_, "%s", path);
         // Somebody may have made it who knew nothing of the old one.
         if (removed) {
             set_retired(*old.file, true);
-            for (const Carried which : {Carried::places, Carried::entries}) carry_over(old, open_, which);
+            for (const Carried which : {Carried::places, Carried::entries}) carry_over(old, open_, which, self.where);
         }
-        move_places(old);
+        moved = move_places(old);
     } else {
         name_locker(waits ? old : fresh, why);
     }
-    if (kind != LockKind::none) unlock_header(fresh.descriptor, fresh.file->header, kind);
-    if (of_old != LockKind::none) unlock_header(old.descriptor, old.file->header, of_old);
+    if (of_fresh) unlock_header(fresh.file->header, self);
+    if (of_old) unlock_header(old.file->header, self);
     if (!done) {
         close_file(&fresh);
         errno = error;
         return false;
     }
-    // What was mapped stays so: threads may be about to read a figure there.
+    if (moved) copy_removed(old);
     OpenFile descriptor = old;
     leave_to_parent(&descriptor);
     return true;
 }
 
+// What was mapped stays readable, as threads may be about to read a figure there. From now on it is a copy: the room
+// that a removed file takes is given back once nobody has it mapped.
+void Ledger::copy_removed(const OpenFile& old) {
+    const File& file = *old.file;
+    void* const memory =
+        mmap(nullptr, sizeof(File), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return;
+    auto* const copy = static_cast<char*>(memory);
+    const auto* const from = reinterpret_cast<const char*>(&file);
+    const std::size_t count = std::min({file.header.members, file.header.room, kMembers});
+    memcpy(copy, from, offsetof(File, members) + count * sizeof(Member));
+    memcpy(copy + offsetof(File, stripes), from + offsetof(File, stripes), count * kStripes * sizeof(Stripe));
+    if (mremap(memory, sizeof(File), sizeof(File), MREMAP_MAYMOVE | MREMAP_FIXED, old.file) == MAP_FAILED)
+        munmap(memory, sizeof(File));
+}
+
 // Whoever made the file was killed before it had seen everybody.
 void Ledger::finish_file() {
-    Removed removed(open_.descriptor, path_, uuid_, nullptr);
+    const Locker self = locker();
+    Removed removed(open_.descriptor, path_, uuid_, nullptr, self);
     if (removed.carry_to(open_)) open_.file->header.unfinished = 0;
 }
 
@@ -86,17 +109,12 @@ Ledger::Place* Ledger::take_over_carried(std::uint32_t account, const Joiner& se
     const std::uint32_t number = find_carried(account, self);
     if (number == kMembers) return nullptr;
     File& file = *open_.file;
-    Place& place = mine_[mine_count_];
+    Place& place = mine_[mine_count_++];
     place = {};
-    if (!(keep_over_exec_ ? place.lock.take_over_exec(open_.descriptor, number)
-                          : place.lock.take(open_.descriptor, number)))
-        return nullptr;
     place.number = number;
-    mine_count_++;
-    lock_own_bytes();  // taking a place closes a descriptor
     for (std::uint32_t stripe = number * kStripes; stripe < (number + 1) * kStripes; stripe++)
         resolve(file.accounts[account].total, file.stripes, stripe);  // of whoever wrote it, and was killed over it
-    file.members[number].lock = place.lock.kind();
+    show_presence(number);
     file.members[number].role = keep_over_exec_ ? MemberRole::launcher : MemberRole::user;
     return &place;
 }
@@ -119,12 +137,14 @@ std::uint32_t Ledger::find_carried(std::uint32_t account, const Joiner& self) co
     return kMembers;
 }
 
-// What this process holds is a fact, in the new file too: nobody is asked whether it fits.
-void Ledger::move_places(const OpenFile& old) {
+// What this process holds is a fact, in the new file too: nobody is asked whether it fits. False: some stays where it
+// was, as there is no room in the new file.
+bool Ledger::move_places(const OpenFile& old) {
     Place places[sizeof mine_ / sizeof mine_[0]];
     const unsigned count = mine_count_;
     std::copy(mine_, mine_ + count, places);
     mine_count_ = 0;
+    bool all = true;
     const Joiner self(nullptr);
     take_back_dead_locked();
     // It keeps its number, and with it its place before all that came later; and so do those who passed others.
@@ -132,7 +152,6 @@ void Ledger::move_places(const OpenFile& old) {
     granted.note_all(open_.file->header.granted, now_realtime());
     granted.note_all(old.file->header.granted, now_realtime());
     std::copy(std::begin(granted.orders()), std::end(granted.orders()), open_.file->header.granted);
-    if (waiting_.placed) waiting_.lock.give_up(old.descriptor, place_of_ticket(waiting_.index));
     waiting_.placed = false;
     take_ticket();
     for (unsigned i = 0; i < count; i++) {
@@ -146,6 +165,7 @@ void Ledger::move_places(const OpenFile& old) {
         if (!place && account) place = take_place(account, self, nullptr);
         if (!place) {  // it goes on alone
             set_retired(membership->account_->total, false);
+            all = false;
             continue;
         }
         if (first) {
@@ -155,7 +175,7 @@ void Ledger::move_places(const OpenFile& old) {
         place->membership = membership;
         open_.file->members[place->number].state.store(MemberState::live);
         membership->move_to(open_, index_of(account), place->number);
-        // Where somebody has the byte of its entry locked it has a place beside it.
+        // An earlier maker of the file may have entered it once more.
         for (std::uint32_t more; (more = find_carried(index_of(account), self)) != kMembers;) {
             take_back(account->total, account->peak, open_.file->stripes, more * kStripes, kStripes);
             open_.file->members[more].state.store(MemberState::free);
@@ -163,10 +183,8 @@ void Ledger::move_places(const OpenFile& old) {
     }
     // Only now: whoever is still at the old file would have taken back what this process holds before it was read
     // there.
-    for (unsigned i = 0; i < count; i++) {
-        old.file->members[places[i].number].state.store(MemberState::free);
-        places[i].lock.give_up(old.descriptor, places[i].number);
-    }
+    for (unsigned i = 0; i < count; i++) old.file->members[places[i].number].state.store(MemberState::free);
+    return all;
 }
 
 }  // namespace cuslice::ledger

@@ -11,7 +11,6 @@
 #include "policy/ledger/carry.h"
 #include "policy/ledger/locks.h"
 #include "policy/ledger/process_identity.h"
-#include "policy/ledger/users.h"
 
 namespace cuslice::ledger {
 
@@ -70,9 +69,9 @@ bool name(const char* made, const char* path) {
 
 // The file that is to get the name.
 struct Making {
+    const Locker& self;
     const char *made, *path, *uuid;
     std::uint64_t capacity;
-    bool replace;          // what lies under the name now
     const OpenFile* gone;  // see open_own()
 };
 
@@ -91,18 +90,20 @@ bool put_in_place(const Making& making, LedgerError* why) {
     fresh.file = map_file(fresh.descriptor);
     bool done = false;
     if (fresh.file) {
-        Removed removed(fresh.descriptor, making.path, making.uuid, making.gone);
+        Header& header = fresh.file->header;
+        // Nobody is let in before it has been seen that no other file has had the name in between.
+        lock_header_until(header, making.self, Deadline(0));
+        Removed removed(fresh.descriptor, making.path, making.uuid, making.gone, making.self);
         const bool carried = removed.carry_to(fresh);
         if (!carried && why) why->no_place = true;
-        // Nobody is let in before it has been seen that no other file has had the name in between.
-        lock_byte(fresh.descriptor, 0);
-        if (carried) done = making.replace ? rename(making.made, making.path) == 0 : name(making.made, making.path);
+        if (carried) done = name(making.made, making.path);
         const int error = errno;
         if (carried && !done) removed.restore();
         if (done) {
             removed.carry_rest_to(fresh);
-            fresh.file->header.unfinished = 0;
+            header.unfinished = 0;
         }
+        unlock_header(header, making.self);
         munmap(fresh.file, sizeof(File));
         errno = carried ? error : ENOSPC;
     }
@@ -114,17 +115,50 @@ bool put_in_place(const Making& making, LedgerError* why) {
     return done;
 }
 
+// Takes what is no ledger away from under the name. Another process may have put one there since it was looked at: that
+// one gets its name back.
+bool take_away(const char* path, const char* aside, const struct stat& bad) {
+    if (rename(path, aside) != 0) return errno == ENOENT;
+    if (still_named(bad, aside)) return unlink(aside) == 0;
+    name(aside, path);
+    unlink(aside);
+    return true;
+}
+
+struct Names {
+    char path[kPathBytes], made[kPathBytes + 40], aside[kPathBytes + 48];
+};
+
+bool write_names(const UserFolder& where, const char* uuid, unsigned number, Names* names) {
+    const std::uint64_t named = own_pid_namespace();
+    // Where nobody can tell the namespace, pids alone are not enough for a name.
+    const std::uint64_t space = named ? named : image_number();
+    if (!ledger_path(where.path, where.user, uuid, names->path, number)) return false;
+    snprintf(names->made, sizeof names->made, "%s.%d-%llx", names->path, getpid(),
+             static_cast<unsigned long long>(space));
+    snprintf(names->aside, sizeof names->aside, "%s.aside", names->made);
+    return strlen(names->aside) < kPathBytes;
+}
+
+// The same file under another of the names, which another process has made at the same moment: one of the two is taken
+// away again, and whoever is in it goes to the other.
+bool is_doubled_by_us(const UserFolder& where, const char* uuid, unsigned number) {
+    return has_name(where, uuid, 0, kMaxNames, number);
+}
+
 }  // namespace
 
-bool open_existing(const char* folder, const char* uuid, OpenFile* out, LedgerError* why) {
-    char path[kPathBytes];
-    if (!ledger_path(folder, this_user(folder), uuid, path)) return false;
+bool open_existing(const UserFolder& where, const char* uuid, OpenFile* out, char (&path)[kPathBytes],
+                   LedgerError* why) {
+    unsigned number = 0;
+    if (find_name(where, uuid, &number, nullptr) == Named::by_others) number = 0;
+    if (!ledger_path(where.path, where.user, uuid, path, number)) return false;
     const int file = open(path, O_RDWR | kSafely);
     if (file < 0) return set_failure(why, "can't open", path), false;
     struct stat info {};
     if (stat_of(file, &info) && is_ours(info, path, why)) {
         if (File* mapped = map_good(file, info, uuid)) {
-            *out = opened(mapped, file, info, false, Found::good);
+            *out = opened(mapped, file, info, Found::good);
             return true;
         }
         if (why) snprintf(why->text, sizeof why->text, "%s is damaged", path);
@@ -133,24 +167,10 @@ bool open_existing(const char* folder, const char* uuid, OpenFile* out, LedgerEr
     return false;
 }
 
-bool open_own(const char* folder, const char* uuid, std::uint64_t capacity, bool keep_over_exec, Deadline deadline,
-              OpenFile* out, LedgerError* why, const OpenFile* gone) {
-    return open_own(folder, this_user(folder), uuid, capacity, keep_over_exec, deadline, out, why, gone);
-}
-
-bool open_own(const char* folder, unsigned user, const char* uuid, std::uint64_t capacity, bool keep_over_exec,
-              Deadline deadline, OpenFile* out, LedgerError* why, const OpenFile* gone) {
-    char path[kPathBytes], made[kPathBytes];
-    const std::uint64_t named = own_pid_namespace();
-    // Where nobody can tell the namespace, pids alone are not enough for a name.
-    const std::uint64_t space = named ? named : image_number();
-    if (!ledger_path(folder, user, uuid, path) ||
-        static_cast<std::size_t>(snprintf(made, sizeof made, "%s.%d-%llx", path, getpid(),
-                                          static_cast<unsigned long long>(space))) >= sizeof made) {
-        errno = ENAMETOOLONG;
-        return set_failure(why, "can't use", folder), false;
-    }
-    if (!make_folder(folder, why)) return false;
+bool open_own(const Locker& self, const char* uuid, std::uint64_t capacity, Deadline deadline, OpenFile* out,
+              char (&path)[kPathBytes], LedgerError* why, const OpenFile* gone) {
+    const UserFolder& where = self.where;
+    Names names;
     Found found = Found::good;
     // Others may be making or replacing it at the same time: whoever is first wins, and all look again. So does who has
     // made one when the time is over.
@@ -158,32 +178,48 @@ bool open_own(const char* folder, unsigned user, const char* uuid, std::uint64_t
     unsigned made_count = 0;
     bool made_one = false;
     do {
+        made_one = false;
+        unsigned number = 0;
+        LedgerError stranger;
+        const Named named = find_name(where, uuid, &number, &stranger);
+        if (named == Named::by_others) {
+            set_taken(why, where.path, stranger.stranger_user);
+            errno = EPERM;
+            return false;
+        }
+        if (!write_names(where, uuid, number, &names)) {
+            errno = ENAMETOOLONG;
+            return set_failure(why, "can't use", where.path), false;
+        }
+        snprintf(path, sizeof path, "%s", names.path);
         const int file = open(path, O_RDWR | kSafely);
-        const bool missing = file < 0 && errno == ENOENT;
         if (file < 0 && errno == EWOULDBLOCK) continue;  // a lease, which its holder has been told to give up
-        if (file < 0 && !missing) return set_failure(why, "can't open", path), false;
-        bool replace = false;
+        if (file < 0 && errno != ENOENT) return set_failure(why, "can't open", path), false;
         if (file >= 0) {
             struct stat info {};
-            if (!stat_of(file, &info) || !is_ours(info, path, why)) return close(file), false;
+            if (!stat_of(file, &info) || !is_ours(info, path, why)) {
+                close(file);
+                if (named == Named::free) continue;  // another user was quicker
+                return false;
+            }
             File* mapped = map_good(file, info, uuid);
             if (mapped && still_named(info, path)) {
-                *out = opened(mapped, file, info, keep_over_exec, found);
+                *out = opened(mapped, file, info, found);
                 return true;
             }
             if (mapped) munmap(mapped, sizeof(File));
-            // Whoever replaces a bad file holds its lock, and looks once more whether it is still the one to replace.
-            replace = !mapped && lock_byte_until(file, 0, deadline) != LockKind::none && still_named(info, path);
+            close(file);
+            if (mapped) continue;
+            if (!take_away(path, names.aside, info)) return set_failure(why, "can't replace", path), false;
+            found = Found::rebuilt;
         }
-        made_one = (missing || replace) && put_in_place({made, path, uuid, capacity, replace, gone}, why);
-        if (made_one) found = replace ? Found::rebuilt : Found::made;
-        const int error = errno;
-        if (file >= 0) close(file);
-        errno = error;
-        if ((missing || replace) && !made_one) return false;
+        if (!put_in_place({self, names.made, path, uuid, capacity, gone}, why)) return false;
+        made_one = true;
+        if (found == Found::good) found = Found::made;
+        if (is_doubled_by_us(where, uuid, number)) unlink(path);
     } while ((made_one && made_count++ < kMaxMade) || deadline.pause());
     errno = EAGAIN;
-    return set_failure(why, "can't have in time, as another process has it locked or leased:", path), false;
+    return set_failure(why, "can't have in time, as another process has it leased or replaces it:", path), false;
 }
 
 }  // namespace cuslice::ledger

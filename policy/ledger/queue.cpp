@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "policy/ledger/liveness.h"
-
 namespace cuslice::ledger {
 
 void Granted::note(std::uint64_t order) {
@@ -57,8 +55,8 @@ std::uint64_t Queue::room(std::uint64_t left, std::uint64_t possible, const Wait
     return left;
 }
 
-bool waits(const Ticket& ticket, std::uint32_t index, int file) {
-    return ticket.state.load() == TicketState::waiting && lives(ticket, index, file);
+bool waits(const Ticket& ticket, const UserFolder& where) {
+    return ticket.state.load() == TicketState::waiting && lives(ticket, where);
 }
 
 Waiter waiter_of(const Ticket& ticket, unsigned user, std::uint64_t now) {

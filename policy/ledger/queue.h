@@ -1,5 +1,6 @@
 #pragma once
 #include "policy/ledger/layout.h"
+#include "policy/ledger/liveness.h"
 
 // Who waits for memory of a GPU, over all users, and what is kept for whom.
 //
@@ -74,8 +75,8 @@ class Queue {
     Granted granted_;
 };
 
-// Whether a ticket is somebody's who waits, in the file behind `file`.
-bool waits(const Ticket& ticket, std::uint32_t index, int file);
+/// Whether a ticket is somebody's who waits; see lives().
+bool waits(const Ticket& ticket, const UserFolder& where);
 // What a ticket says, for people and for a queue; `now`: CLOCK_REALTIME. Its text is bounded, the rest not believed.
 Waiter waiter_of(const Ticket& ticket, unsigned user, std::uint64_t now);
 

@@ -22,8 +22,10 @@ constexpr unsigned kPatience = 20;  // milliseconds, for the lock of a file that
 // For all of /proc, in nanoseconds of this thread's own: a busy machine is no reason to miss anybody.
 constexpr std::uint64_t kMaxWork = 500'000'000;
 
-// "/dev/shm/cuslice/1000-GPU-….5.ledger (deleted)", as /proc will have it: by the folder's real name, which is that of
-// a file which lies in it now.
+constexpr char kRemoved[] = ".ledger (deleted)";
+
+// "/dev/shm/cuslice/1000-GPU-….6.ledger (deleted)" or "….6-3.ledger (deleted)", as /proc will have it: what is before
+// ".ledger" or the dash of the number, by the folder's real name, which is that of a file which lies in it now.
 bool text_of_removed(int made, const char* path, char (&text)[kPathBytes]) {
     char link[40];
     snprintf(link, sizeof link, "/proc/self/fd/%d", made);
@@ -34,7 +36,22 @@ bool text_of_removed(int made, const char* path, char (&text)[kPathBytes]) {
     const char* const name = strrchr(path, '/');
     if (!slash || !name) return false;
     const auto left = static_cast<std::size_t>(text + sizeof text - slash);
-    return static_cast<std::size_t>(snprintf(slash, left, "%s (deleted)", name)) < left;
+    if (static_cast<std::size_t>(snprintf(slash, left, "%s", name)) >= left) return false;
+    char* const end = strstr(slash, ".ledger");
+    if (!end) return false;
+    *end = '\0';
+    char* const version = strrchr(slash, '.');
+    char* const number = version ? strchr(version, '-') : nullptr;
+    if (number) *number = '\0';
+    return true;
+}
+
+bool is_name_of_removed(const char* link, std::size_t length, const char* text) {
+    const std::size_t before = strlen(text), behind = sizeof kRemoved - 1;
+    if (length < before + behind || memcmp(link, text, before) != 0) return false;
+    if (memcmp(link + length - behind, kRemoved, behind) != 0) return false;
+    const std::size_t between = length - before - behind;
+    return between == 0 || (link[before] == '-' && between <= 4);
 }
 
 bool is_number(const char* name) { return *name && name[strspn(name, "0123456789")] == '\0'; }
@@ -56,8 +73,8 @@ void for_each_number(int folder, std::uint64_t end, const Visit& visit) {
 
 // Who leaves one of them for another opens that one first, and leaves under the lock: so once nothing new is seen under
 // the locks of all, nobody is missed.
-Removed::Removed(int made, const char* path, const char* uuid, const OpenFile* own)
-    : uuid_(uuid), looks_(text_of_removed(made, path, text_)) {
+Removed::Removed(int made, const char* path, const char* uuid, const OpenFile* own, const Locker& self)
+    : uuid_(uuid), self_(self), looks_(text_of_removed(made, path, text_)) {
     const int saved_errno = errno;
     struct stat info {};
     if (syscall(SYS_fstat, made, &info) == 0) {
@@ -86,18 +103,18 @@ Removed::~Removed() {
 void Removed::lock() {
     std::sort(files_, files_ + count_, [](const One& a, const One& b) { return is_locked_before(a.open, b.open); });
     for (unsigned i = 0; i < count_; i++)
-        files_[i].lock = lock_header_until(files_[i].open.descriptor, files_[i].open.file->header, Deadline(kPatience));
+        files_[i].locked = lock_header_until(files_[i].open.file->header, self_, Deadline(kPatience));
 }
 
 void Removed::unlock() {
     for (unsigned i = 0; i < count_; i++) {
         One& one = files_[i];
-        if (one.lock != LockKind::none) unlock_header(one.open.descriptor, one.open.file->header, one.lock);
-        one.lock = LockKind::none;
+        if (one.locked) unlock_header(one.open.file->header, self_);
+        one.locked = false;
     }
 }
 
-void Removed::add(const OpenFile& file, bool own) { files_[count_++] = {file, LockKind::none, own, false}; }
+void Removed::add(const OpenFile& file, bool own) { files_[count_++] = {file, false, own, false}; }
 
 // Of processes of this user alone: those whose descriptors this one may look at.
 void Removed::look_around() {
@@ -106,7 +123,6 @@ void Removed::look_around() {
     if (processes < 0) return;
     const std::uint64_t end = kernel_clock(CLOCK_THREAD_CPUTIME_ID) + kMaxWork;
     const uid_t self = geteuid();
-    const std::size_t size = strlen(text_);
     for_each_number(processes, end, [&](const char* pid) {
         struct stat info {};
         if (syscall(SYS_newfstatat, processes, pid, &info, 0) != 0 || info.st_uid != self) return;
@@ -117,7 +133,7 @@ void Removed::look_around() {
         for_each_number(descriptors, end, [&](const char* number) {
             char link[kPathBytes];
             const ssize_t length = readlinkat(descriptors, number, link, sizeof link);
-            if (length != static_cast<ssize_t>(size) || memcmp(link, text_, size) != 0) return;
+            if (length <= 0 || !is_name_of_removed(link, static_cast<std::size_t>(length), text_)) return;
             look_at(descriptors, number);
         });
         ::close(descriptors);
@@ -125,8 +141,7 @@ void Removed::look_around() {
     ::close(processes);
 }
 
-// One descriptor of one of them, which may be of a file that is known already: that one is not opened again, since a
-// lock of this process would go with any descriptor of the file that is closed.
+// One descriptor of one of them, which may be of a file that is known already.
 void Removed::look_at(int descriptors, const char* number) {
     struct stat info {};
     if (count_ == kMax || syscall(SYS_newfstatat, descriptors, number, &info, 0) != 0) return;
@@ -147,7 +162,7 @@ bool Removed::carry_to(const OpenFile& fresh) {
     // Who has a place in one of them may have been carried to another.
     for (const Carried which : {Carried::places, Carried::entries})
         for (unsigned i = 0; i < count_; i++)
-            if (!carry_over(files_[i].open, fresh, which)) return restore(), false;
+            if (!carry_over(files_[i].open, fresh, which, self_.where)) return restore(), false;
     return true;
 }
 
@@ -157,11 +172,11 @@ void Removed::carry_rest_to(const OpenFile& fresh) {
     look_around();
     for (unsigned i = known; i < count_; i++) {
         One& one = files_[i];
-        one.lock = lock_header_until(one.open.descriptor, one.open.file->header, Deadline(kPatience));
+        one.locked = lock_header_until(one.open.file->header, self_, Deadline(kPatience));
         set_retired(*one.open.file, true);
     }
     for (const Carried which : {Carried::places, Carried::entries})
-        for (unsigned i = known; i < count_; i++) carry_over(files_[i].open, fresh, which);
+        for (unsigned i = known; i < count_; i++) carry_over(files_[i].open, fresh, which, self_.where);
     errno = saved_errno;
 }
 

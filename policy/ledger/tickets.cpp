@@ -37,14 +37,12 @@ std::uint64_t Ledger::own_order() const {
     return waiting_.placed ? waiting_.order : ~0ull;
 }
 
-// With byte 0 locked: a ticket for this process if it waits and has none, and a note in it that it still waits.
+// With the header's lock: a ticket for this process if it waits and has none, and a note in it that it still waits.
 void Ledger::take_ticket() {
     File& file = *open_.file;
     if (waiting_.waits && !waiting_.placed)
         for (std::uint32_t i = 0; i < kTickets && !waiting_.placed; i++) {
             if (file.tickets[i].state.load() == TicketState::waiting) continue;
-            if (!waiting_.lock.take(open_.descriptor, place_of_ticket(i))) continue;
-            lock_own_bytes();  // taking a place closes a descriptor
             waiting_.index = i;
             waiting_.placed = true;
             if (!waiting_.order) waiting_.order = next_order();
@@ -61,7 +59,8 @@ void Ledger::take_ticket() {
     ticket.bytes = waiting_.bytes;
     ticket.looked.store(now_realtime());
     ticket.aside.store(waiting_.aside);
-    ticket.lock = waiting_.lock.kind();
+    ticket.presence.store(presence_.id());
+    ticket.lock = presence_.kind();
     memcpy(ticket.command, waiting_.command, sizeof ticket.command);
     ticket.state.store(TicketState::waiting);
 }
@@ -69,7 +68,6 @@ void Ledger::take_ticket() {
 void Ledger::drop_ticket() {
     if (!waiting_.placed) return;
     open_.file->tickets[waiting_.index].state.store(TicketState::free);
-    waiting_.lock.give_up(open_.descriptor, place_of_ticket(waiting_.index));
     waiting_.placed = false;
 }
 
@@ -78,7 +76,9 @@ void Ledger::take_back_tickets() {
     for (std::uint32_t i = 0; i < kTickets; i++) {
         Ticket& ticket = file.tickets[i];
         if (ticket.state.load() == TicketState::free || (waiting_.placed && i == waiting_.index)) continue;
-        if (!waits(ticket, i, open_.descriptor)) ticket.state.store(TicketState::free);
+        if (waits(ticket, where_)) continue;
+        ticket.state.store(TicketState::free);
+        remove_presence(ticket.presence.load());
     }
 }
 

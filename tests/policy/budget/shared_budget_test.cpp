@@ -200,13 +200,10 @@ TEST_CASE("a part's facts, limit and room are the whole GPU's too, whose margin 
 
 TEST_CASE("one account whose ledger has another one in its place is enough, be it the whole GPU's") {
     const auto retire = [](Accounts& all, AccountKind kind, const char* name, bool retired) {
-        ledger::OpenFile open;
-        ledger::LedgerError why;
-        REQUIRE(ledger::open_existing(all.folder.path.c_str(), kUuid, &open, &why));
-        ledger::Account* const account = ledger::find_account(*open.file, kind, name);
+        const Mapped mapped(all.folder);
+        ledger::Account* const account = ledger::find_account(*mapped.file, kind, name);
         REQUIRE(account);
         ledger::set_retired(account->total, retired);
-        ledger::close_file(&open);
     };
     Nested nested;
     CHECK_FALSE(nested.budget.retired());

@@ -13,31 +13,25 @@ using namespace cuslice::tests;
 
 namespace {
 
-// Byte 0 is let go of and locked again by another process, as far as headers have places for that.
-template <typename AnyHeader>
-void hand_on_to(AnyHeader& header, std::int32_t pid) {
-    if constexpr (requires { header.locker; }) __atomic_store_n(&header.locker, pid, __ATOMIC_SEQ_CST);
-    if constexpr (requires { header.handed_on; }) __atomic_add_fetch(&header.handed_on, 1, __ATOMIC_SEQ_CST);
+// The lock is let go of and taken by another process.
+void hand_on_to(Header& header, std::int32_t pid) {
+    __atomic_store_n(&header.locker, pid, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&header.handed_on, 1, __ATOMIC_SEQ_CST);
 }
 
-// Has byte 0 locked, and says every moment that it is another process, for longer than anybody waits for one.
-void hand_on(const std::string& path, int tell) {
-    const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
-    struct flock lock {};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
-    lock.l_len = 1;
-    void* memory = mmap(nullptr, sizeof(Header), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (memory == MAP_FAILED || fcntl(file, F_OFD_SETLKW, &lock) != 0 || write(tell, "h", 1) != 1) _exit(1);
-    auto& header = *static_cast<Header*>(memory);
+// Has the lock, and says every moment that it is another process, for longer than anybody waits for one.
+void hand_on(const LedgerFolder& folder, int tell) {
+    const Living self(folder);
+    const Mapped mapped(folder);
+    Header& header = mapped.file->header;
+    if (!lock_header_until(header, self.locker(), Deadline(500)) || write(tell, "h", 1) != 1) _exit(1);
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2500);
     for (std::int32_t holder = 1; std::chrono::steady_clock::now() < end; holder = holder % 1000 + 1) {
         hand_on_to(header, holder);
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     hand_on_to(header, 0);
-    lock.l_type = F_UNLCK;
-    fcntl(file, F_OFD_SETLK, &lock);
+    unlock_header(header, self.locker());
 }
 
 }  // namespace
@@ -53,7 +47,7 @@ TEST_CASE("who joins waits for a lock that goes from hand to hand, however long"
     const pid_t child = fork();
     if (child == 0) {
         close(held[0]);
-        hand_on(folder.file(), held[1]);
+        hand_on(folder, held[1]);
         _exit(0);
     }
     close(held[1]);

@@ -22,6 +22,9 @@ TEST_CASE("the usual folder is everybody's, and one that somebody names is that 
 
 TEST_CASE("a ledger's name has its user, its GPU and its version, and comes back as it was") {
     const std::string end = "." + std::to_string(kVersion) + ".ledger";
+    const auto numbered = [](const std::string& number) {
+        return "1000-G." + std::to_string(kVersion) + "-" + number + ".ledger";
+    };
     char path[kPathBytes];
     REQUIRE(ledger_path("/dev/shm/x", 1000, "GPU-5f", path));
     CHECK(path == "/dev/shm/x/1000-GPU-5f" + end);
@@ -30,14 +33,40 @@ TEST_CASE("a ledger's name has its user, its GPU and its version, and comes back
     REQUIRE(parse_ledger_name(strrchr(path, '/') + 1, &user, uuid));
     CHECK(user == 1000);
     CHECK(std::string(uuid) == "GPU-5f");
+    unsigned number = 7;
+    CHECK(parse_ledger_name(strrchr(path, '/') + 1, &user, uuid, &number));
+    CHECK(number == 0);
+    REQUIRE(ledger_path("/dev/shm/x", 1000, "GPU-5f", path, kMaxNames - 1));
+    CHECK(std::string(path) ==
+          "/dev/shm/x/1000-GPU-5f." + std::to_string(kVersion) + "-" + std::to_string(kMaxNames - 1) + ".ledger");
+    CHECK(parse_ledger_name(strrchr(path, '/') + 1, &user, uuid, &number));
+    CHECK(number == kMaxNames - 1);
+    CHECK(std::string(uuid) == "GPU-5f");
     CHECK(parse_ledger_name(("0-G" + end).c_str(), &user, uuid));
     CHECK(parse_ledger_name(("4294967295-" + std::string(63, 'G') + end).c_str(), &user, uuid));
     CHECK(user == 4294967295u);
     CHECK(std::string(uuid) == std::string(63, 'G'));
-    for (const std::string& wrong :
-         {std::string(), end, "-G" + end, "1000" + end, "1000-" + end, "1000G" + end, " 1000-G" + end, "+1000-G" + end,
-          "01000-G" + end, "4294967296-G" + end, "1000-" + std::string(64, 'G') + end, std::string("1000-G.ledger"),
-          "1000-G." + std::to_string(kVersion + 1) + ".ledger", "1000-G" + end + ".7-1f", "x-G" + end}) {
+    for (const std::string& wrong : {std::string(),
+                                     end,
+                                     "-G" + end,
+                                     "1000" + end,
+                                     "1000-" + end,
+                                     "1000G" + end,
+                                     " 1000-G" + end,
+                                     "+1000-G" + end,
+                                     "01000-G" + end,
+                                     "4294967296-G" + end,
+                                     "1000-" + std::string(64, 'G') + end,
+                                     std::string("1000-G.ledger"),
+                                     "1000-G." + std::to_string(kVersion + 1) + ".ledger",
+                                     "1000-G" + end + ".7-1f",
+                                     "x-G" + end,
+                                     numbered("0"),
+                                     numbered("01"),
+                                     numbered(""),
+                                     numbered("x"),
+                                     numbered(std::to_string(kMaxNames)),
+                                     numbered("1-1")}) {
         CAPTURE(wrong);
         CHECK_FALSE(parse_ledger_name(wrong.c_str(), &user, uuid));
     }

@@ -279,7 +279,7 @@ TEST_CASE("a file that is no ledger of this version is replaced, and said to be"
     CHECK(place.join("lab", kGiB) == Joined::yes);
     REQUIRE(second.open(folder));
     CHECK(second.ledger.found() == Found::good);
-    CHECK(std::distance(std::filesystem::directory_iterator(folder.path), std::filesystem::directory_iterator()) == 1);
+    CHECK(folder.count() == 1);
 }
 
 TEST_CASE("where no file can be made it is said why") {
@@ -309,10 +309,7 @@ TEST_CASE("where no file can be made it is said why") {
     // Nor can everybody make files in every folder.
     LedgerError denied;
     CHECK_FALSE(place.ledger.open("/sys", kUuid, kCapacity, false, &denied));
-    const std::string user = std::to_string(geteuid()), version = std::to_string(kVersion);
-    CHECK(std::string(denied.text)
-              .starts_with("can't make /sys/" + user + "-" + kUuid + "." + version + ".ledger." +
-                           std::to_string(getpid()) + "-"));
+    CHECK(std::string(denied.text).starts_with("can't make a file in /sys: "));
 }
 
 TEST_CASE("a ledger that has to be there already is not made, and it is said why it is of no use") {

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "policy/ledger/locks.h"
+#include "policy/ledger/presence.h"
 #include "policy/ledger/process_identity.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
@@ -28,69 +28,71 @@ void make_own(Owner& owner, LockKind lock) {
     owner.lock = lock;
 }
 
-struct Locks {
-    explicit Locks(std::uint32_t place) {
-        file = open((folder.path + "/file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        // By another description of the file, as another process would.
-        other = open((folder.path + "/file").c_str(), O_RDWR | O_CLOEXEC);
-        REQUIRE(lock_byte(other, byte_of_member(place)) == LockKind::open_file);
-    }
-    ~Locks() { close(file), close(other); }
-    LedgerFolder folder;
-    int file = -1, other = -1;
-};
-
 }  // namespace
 
-TEST_CASE("a member lives as long as its byte is locked; without a lock that others see, as long as /proc has it") {
-    const Locks locks(7);
+TEST_CASE(
+    "a member lives as long as its presence is locked, and without a lock that others see, as long as /proc has it") {
+    const LedgerFolder folder;
+    Living living(folder), ended(folder);
+    const std::uint64_t of_ended = ended.presence.id();
+    ended.end();
+    const auto own = [&](const Member& member) { return lives(member, living.where, Trusted::own); };
     Member member{};
     make_own(member, LockKind::open_file);
-    CHECK(lives(member, 7, locks.file));
-    CHECK_FALSE(lives(member, 6, locks.file));  // its mapping is gone, and the lock with it
+    member.presence = living.presence.id();
+    CHECK(own(member));
     member.pid = kNobody;
-    CHECK(lives(member, 7, locks.file));  // in another namespace, maybe
+    CHECK(own(member));  // in another namespace, maybe
+    make_own(member, LockKind::open_file);
+    member.presence = of_ended;
+    CHECK_FALSE(own(member));  // its mapping is gone, and the lock with it
 
     make_own(member, LockKind::process);
-    CHECK(lives(member, 6, locks.file));  // who closed its descriptor has lost the lock
+    CHECK(own(member));  // who closed its descriptor has lost the lock
     member.start_time++;
-    CHECK_FALSE(lives(member, 6, locks.file));
+    CHECK_FALSE(own(member));
     member.start_time = 0;
-    CHECK_FALSE(lives(member, 6, locks.file));
+    CHECK_FALSE(own(member));
     make_own(member, LockKind::process);
     member.pid = kNobody;
-    CHECK_FALSE(lives(member, 6, locks.file));
-    member.start_time = 0;
-    CHECK_FALSE(lives(member, 6, locks.file));
+    CHECK_FALSE(own(member));
     make_own(member, LockKind::process);
     member.pid_namespace++;
-    CHECK_FALSE(lives(member, 6, locks.file));  // there is no lock, and /proc is another one
+    CHECK_FALSE(own(member));  // there is no lock, and /proc is another one
 }
 
-TEST_CASE("a ticket's byte is its own, behind those of all members") {
-    const Locks locks(place_of_ticket(3));
+TEST_CASE("a ticket lives as a member does") {
+    const LedgerFolder folder;
+    Living living(folder);
     Ticket ticket{};
     make_own(ticket, LockKind::open_file);
-    CHECK(lives(ticket, 3, locks.file));
-    CHECK_FALSE(lives(ticket, 2, locks.file));
-    CHECK(place_of_ticket(0) == kMembers);
+    ticket.presence = living.presence.id();
+    CHECK(lives(ticket, living.where));
+    ticket.presence = 0;
+    ticket.start_time++;
+    CHECK_FALSE(lives(ticket, living.where));
 }
 
-TEST_CASE("who was carried has no lock: /proc says whether it lives, and nothing says it of another namespace's") {
-    const Locks locks(7);
-    const MemberRole role = GENERATE(MemberRole::carried, MemberRole::carried_launcher);
+TEST_CASE("of who has no presence any more /proc says whether it lives; of another namespace's nothing does") {
+    const LedgerFolder folder;
+    const Living here(folder);
+    const MemberRole role = GENERATE(MemberRole::user, MemberRole::carried, MemberRole::carried_launcher);
     Member member{};
-    make_own(member, LockKind::none);
+    make_own(member, LockKind::open_file);
+    member.presence = 0x1234;
     member.role = role;
-    CHECK(lives(member, 3, locks.file));
-    member.start_time++;
-    CHECK_FALSE(lives(member, 3, locks.file));
-    CHECK_FALSE(lives(member, 7, locks.file));
-    member.pid = kNobody;
-    member.start_time = 0;
-    CHECK_FALSE(lives(member, 3, locks.file));
-    member.pid_namespace++;
-    CHECK(lives(member, 3, locks.file));
+    for (const Trusted trusted : {Trusted::own, Trusted::others}) {
+        CHECK(lives(member, here.where, trusted));
+        Member earlier{};
+        make_own(earlier, LockKind::open_file);
+        earlier.start_time++;
+        CHECK_FALSE(lives(earlier, here.where, trusted));
+        // What can't be told is not believed of others, and not taken from oneself.
+        Member elsewhere{};
+        make_own(elsewhere, LockKind::open_file);
+        elsewhere.pid_namespace++;
+        CHECK(lives(elsewhere, here.where, trusted) == (trusted == Trusted::own));
+    }
 }
 
 TEST_CASE("a process is told from others by its pid, its start and its namespace together") {

@@ -95,15 +95,11 @@ TEST_CASE("a lock is still waited for by a process that was stopped for longer t
             return why.text[0] ? 'n' : 'y';
         });
         REQUIRE(waiter.ask('o') == 'y');
-        Child holder([&](char) {
-            const int file = open(folder.file().c_str(), O_RDWR | O_CLOEXEC);
-            return lock_header_until(file, Mapped(folder).file->header, Deadline(500)) == LockKind::none ? 'n' : 'y';
-        });
-        REQUIRE(holder.ask('l') == 'y');
+        auto holder = std::make_unique<Keeper>(folder);
         REQUIRE(waiter.tell('t'));
         go_on_later(waiter.pid());
         usleep(20'000);  // it looks once more before the holder goes on
-        holder.kill();
+        holder.reset();
         had = waiter.hear() == 'y';
     }
     CHECK(had);

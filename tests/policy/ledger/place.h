@@ -29,12 +29,34 @@ struct LedgerFolder {
     }
     ~LedgerFolder() { std::filesystem::remove_all(path); }
     /// The name of a user's file, which has the version in it since there were two.
-    std::string file_of(unsigned user) const {
+    std::string file_of(unsigned user, unsigned number = 0) const {
         char name[ledger::kPathBytes];
-        return ledger::ledger_path(path.c_str(), user, kUuid, name) ? name : "";
+        return ledger::ledger_path(path.c_str(), user, kUuid, name, number) ? name : "";
     }
     std::string file() const { return file_of(geteuid()); }
+    /// Ledgers that are in it, and what is left of one in the making.
+    unsigned count() const {
+        unsigned count = 0;
+        for (const auto& entry : std::filesystem::directory_iterator(path))
+            count += entry.path().extension() != ".alive";
+        return count;
+    }
     std::string path;
+};
+
+// A process of this user's as others see it: it lives as long as this object, or the process that made it.
+struct Living {
+    explicit Living(const LedgerFolder& folder, ledger::Presence::Lasts lasts = ledger::Presence::Lasts::until_exec) {
+        if (!handle.open(folder.path.c_str())) std::abort();
+        where = {handle.descriptor(), geteuid(), geteuid(), folder.path.c_str()};
+        if (!presence.keep(where, kUuid, lasts, nullptr)) std::abort();
+    }
+    ~Living() { end(); }
+    void end() { presence.give_up(where, false); }
+    ledger::Locker locker() const { return {where, presence.id(), presence.kind(), presence.process()}; }
+    ledger::FolderHandle handle;
+    ledger::UserFolder where;
+    ledger::Presence presence;
 };
 
 // What one process has of the ledger.
@@ -135,6 +157,24 @@ class Child {
     int in_ = -1, out_ = -1;
 };
 
+// Has the lock of the ledger's header in a process of its own, which may be stopped.
+struct Keeper {
+    explicit Keeper(const LedgerFolder& folder, bool stopped = false)
+        : child([&folder](char) {
+              static Living self(folder);
+              return ledger::lock_header_until(Mapped(folder).file->header, self.locker(), ledger::Deadline(500)) ? 'y'
+                                                                                                                  : 'n';
+          }) {
+        if (child.ask('k') != 'y') std::abort();
+        if (!stopped) return;
+        ::kill(child.pid(), SIGSTOP);
+        int status = 0;
+        if (waitpid(child.pid(), &status, WUNTRACED) != child.pid() || !WIFSTOPPED(status)) std::abort();
+    }
+    ~Keeper() { child.kill(); }
+    Child child;
+};
+
 // Joins the group "lab" of 8 GiB; r takes 5 GiB, s takes 1, g gives 5 back, t says the total in GiB, p the peak.
 inline std::function<char(char)> member(const LedgerFolder& folder, std::uint64_t limit = 8 * kGiB,
                                         std::uint64_t reserved = 0) {
@@ -161,7 +201,7 @@ inline std::function<char(char)> member(const LedgerFolder& folder, std::uint64_
                     if (char path[64], target[512]; snprintf(path, sizeof path, "/proc/self/fd/%d", file) > 0) {
                         const ssize_t length = readlink(path, target, sizeof target - 1);
                         if (length > 0 &&
-                            std::string(target, static_cast<std::size_t>(length)).find(".ledger") != std::string::npos)
+                            std::string(target, static_cast<std::size_t>(length)).find("/cuslice") != std::string::npos)
                             close(file);
                     }
                 return 'y';

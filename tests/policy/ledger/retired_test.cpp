@@ -60,19 +60,17 @@ TEST_CASE("a program that another one has become begins with nothing, whatever w
     REQUIRE(place.join("lab", 8 * kGiB) == Joined::yes);
     CHECK(place.membership.used() == 5 * kGiB);
     // Its entry, as it stands once the process has begun another program.
-    File* file = nullptr;
-    OpenFile open;
-    REQUIRE(open_existing(folder.path.c_str(), kUuid, &open, &place.failure));
-    file = open.file;
+    const Mapped mapped(folder);
+    File* const file = mapped.file;
     for (std::uint32_t i = 0; i < file->header.members; i++)
         if (is_carried(file->members[i].role)) {
             file->members[i].pid = getpid();
             file->members[i].start_time = this_process().start_time;
             file->members[i].image ^= 1;
+            file->members[i].presence = 0;
         }
     place.ledger.take_back_dead();
     CHECK(place.membership.used() == 0);
-    close_file(&open);
 }
 
 TEST_CASE("a ledger that is there is nobody's to retire") {
@@ -80,14 +78,12 @@ TEST_CASE("a ledger that is there is nobody's to retire") {
     Place place;
     REQUIRE(place.open(folder));
     REQUIRE(place.join("lab", 8 * kGiB) == Joined::yes);
-    OpenFile open;
-    REQUIRE(open_existing(folder.path.c_str(), kUuid, &open, &place.failure));
-    set_retired(open.file->accounts[0].total, true);
+    const Mapped mapped(folder);
+    set_retired(mapped.file->accounts[0].total, true);
     CHECK(place.membership.retired());
     CHECK(place.membership.used() == 0);
     CHECK_FALSE(place.membership.reserve(kGiB, 0, nullptr));
     place.ledger.take_back_dead();
     CHECK(place.membership.reserve(kGiB, 0, nullptr));
     CHECK(place.membership.used() == kGiB);
-    close_file(&open);
 }

@@ -20,9 +20,9 @@ constexpr unsigned kStranger = 60002;
 // Far more than is waited for, and far less than what a stranger could keep somebody waiting for.
 constexpr unsigned kGuard = 30;  // seconds; a lease keeps an open waiting for 45
 
-// Keeps a file locked or leased in a process of its own, which may be stopped.
-struct Keeper {
-    Keeper(const std::string& path, bool lease, bool stopped = false)
+// Keeps a file locked or leased in a process of its own.
+struct FileKeeper {
+    FileKeeper(const std::string& path, bool lease)
         : child([path, lease](char) {
               signal(SIGIO, SIG_IGN);  // told to give up its lease
               const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
@@ -32,14 +32,8 @@ struct Keeper {
               return (lease ? fcntl(file, F_SETLEASE, F_WRLCK) : fcntl(file, F_SETLK, &lock)) == 0 ? 'y' : 'n';
           }) {
         REQUIRE(child.ask('k') == 'y');
-        if (stopped) {
-            kill(child.pid(), SIGSTOP);
-            int status = 0;
-            waitpid(child.pid(), &status, WUNTRACED);
-            REQUIRE(WIFSTOPPED(status));
-        }
     }
-    ~Keeper() { child.kill(); }
+    ~FileKeeper() { child.kill(); }
     Child child;
 };
 
@@ -91,7 +85,7 @@ TEST_CASE("nobody waits for what another user put under their own name") {
     const std::string path = folder.file_of(kStranger),
                       what = GENERATE("fifo", "lease", "lock", "folder", "link", "huge");
     CAPTURE(what);
-    std::unique_ptr<Keeper> keeper;
+    std::unique_ptr<FileKeeper> keeper;
     if (what == "fifo") REQUIRE(mkfifo(path.c_str(), 0666) == 0);
     if (what == "folder") REQUIRE(mkdir(path.c_str(), 0777) == 0);
     if (what == "link") REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
@@ -102,7 +96,7 @@ TEST_CASE("nobody waits for what another user put under their own name") {
     if (what == "lease" || what == "lock") {
         make_ledger(folder);
         std::filesystem::rename(folder.file(), path);
-        keeper = std::make_unique<Keeper>(path, what == "lease");
+        keeper = std::make_unique<FileKeeper>(path, what == "lease");
     }
     REQUIRE(lchown(path.c_str(), kStranger, kStranger) == 0);
     CHECK(join_reserving(folder) == "joined");
@@ -110,59 +104,103 @@ TEST_CASE("nobody waits for what another user put under their own name") {
 
 TEST_CASE("nobody waits for what lies under the own name, and it is said what it is") {
     const LedgerFolder folder;
-    const std::uint64_t size = size_of_ledger(folder);
-    const std::string path = folder.file(),
-                      what = GENERATE("fifo", "folder", "link", "lease", "stranger's", "stranger's lock");
+    const std::string path = folder.file(), what = GENERATE("fifo", "folder", "link", "lease");
     CAPTURE(what);
-    std::unique_ptr<Keeper> keeper;
-    const bool strangers = what == "stranger's" || what == "stranger's lock";
-    if (strangers && geteuid() != 0) {
-        skip("only root can leave files of two users");
-        return;
-    }
+    std::unique_ptr<FileKeeper> keeper;
     if (what == "fifo") REQUIRE(mkfifo(path.c_str(), 0666) == 0);
     if (what == "folder") REQUIRE(mkdir(path.c_str(), 0777) == 0);
     if (what == "link") REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
     if (what == "lease") {
         make_ledger(folder);
-        keeper = std::make_unique<Keeper>(path, true);
-    }
-    if (strangers) {
-        std::ofstream(path) << "x";
-        if (what == "stranger's lock") keeper = std::make_unique<Keeper>(path, false);
-        std::filesystem::resize_file(path, what == "stranger's" ? size : 4096);
-        REQUIRE(chown(path.c_str(), kStranger, kStranger) == 0);
+        keeper = std::make_unique<FileKeeper>(path, true);
     }
     const std::string said = join_reserving(folder);
     CAPTURE(said);
     CHECK(said.find(path) != said.npos);
     if (what == "fifo") CHECK(said == path + " is no regular file");
-    if (strangers) CHECK(said == path + " belongs to user 60002");
+}
+
+TEST_CASE("what another user put under the own name is passed by, and all of the own processes meet elsewhere") {
+    if (geteuid() != 0) {
+        skip("only root can leave files of two users");
+        return;
+    }
+    const LedgerFolder folder;
+    const std::uint64_t size = size_of_ledger(folder);
+    const std::string what = GENERATE("file", "lock", "fifo", "folder", "link", "ledger");
+    const unsigned count = GENERATE(1u, 3u, kMaxNames - 1);
+    CAPTURE(what, count);
+    std::unique_ptr<FileKeeper> keeper;
+    for (unsigned i = 0; i < count; i++) {
+        const std::string path = folder.file_of(geteuid(), i);
+        if (what == "fifo") REQUIRE(mkfifo(path.c_str(), 0666) == 0);
+        if (what == "folder") REQUIRE(mkdir(path.c_str(), 0777) == 0);
+        if (what == "link") REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
+        if (what == "file" || what == "lock") std::ofstream(path) << "x";
+        if (what == "ledger") {
+            std::ofstream(path) << "x";
+            std::filesystem::resize_file(path, size);
+        }
+        if (what == "lock" && i == 0) keeper = std::make_unique<FileKeeper>(path, false);
+        REQUIRE(lchown(path.c_str(), kStranger, kStranger) == 0);
+    }
+    CHECK(join_reserving(folder) == "joined");
+    Child one(member(folder)), other(member(folder));
+    REQUIRE(one.ask('j') == 'y');
+    REQUIRE(other.ask('j') == 'y');
+    CHECK(one.ask('r') == 'y');
+    CHECK(other.ask('r') == 'n');
+    // The name is free again, and nobody takes it.
+    std::filesystem::remove(folder.file());
+    Child late(member(folder));
+    REQUIRE(late.ask('j') == 'y');
+    CHECK(late.ask('t') == '5');
+    CHECK_FALSE(std::filesystem::exists(folder.file()));
+}
+
+TEST_CASE("where another user has every name nothing is granted, and it is said who has") {
+    if (geteuid() != 0) {
+        skip("only root can leave files of two users");
+        return;
+    }
+    const LedgerFolder folder;
+    for (unsigned i = 0; i < kMaxNames; i++) {
+        const std::string path = folder.file_of(geteuid(), i);
+        std::ofstream(path) << "x";
+        REQUIRE(chown(path.c_str(), kStranger, kStranger) == 0);
+    }
+    Place place;
+    CHECK_FALSE(place.open(folder));
+    CHECK(place.failure.stranger);
+    CHECK(place.failure.stranger_user == kStranger);
+    CHECK(std::string(place.failure.text).find("user 60002 has taken every name") != std::string::npos);
 }
 
 TEST_CASE("who has the ledger locked is named, and whether that process is stopped") {
     const LedgerFolder folder;
     make_ledger(folder);
     const bool stopped = GENERATE(false, true);
-    Keeper keeper(folder.file(), false, stopped);
+    Keeper keeper(folder, stopped);
     const std::string pid = std::to_string(keeper.child.pid());
     CHECK(join_reserving(folder) == "the ledger is locked by pid " + pid + ", which " +
                                         (stopped ? "is stopped (kill -CONT lets it go on)" : "does not let go of it"));
 }
 
-TEST_CASE("what is no ledger is not replaced while somebody has it locked, who may be doing just that") {
-    const LedgerFolder folder;
-    std::ofstream(folder.file()) << "no ledger";
-    Place place;
-    {
-        Keeper keeper(folder.file(), false);
-        CHECK_FALSE(place.open(folder));
-        CHECK(std::string(place.failure.text)
-                  .starts_with("can't have in time, as another process has it locked or leased: " + folder.file()));
-        CHECK(std::filesystem::file_size(folder.file()) == 9);
+TEST_CASE("what is no ledger is replaced once, by whoever comes first, however many come") {
+    constexpr int kProcesses = 8, kRounds = 20;
+    for (int round = 0; round < kRounds; round++) {
+        const LedgerFolder folder;
+        std::ofstream(folder.file()) << "no ledger";
+        std::vector<std::unique_ptr<Child>> children;
+        for (int i = 0; i < kProcesses; i++) {
+            children.push_back(std::make_unique<Child>(member(folder, kProcesses * kGiB)));
+            REQUIRE(children.back()->tell('j'));
+        }
+        for (const auto& child : children) REQUIRE(child->hear() == 'y');
+        for (const auto& child : children) REQUIRE(child->ask('s') == 'y');
+        CHECK(children.front()->ask('d') == 'n');
+        CHECK(children.front()->ask('t') == '0' + kProcesses);
     }
-    CHECK(place.open(folder));
-    CHECK(place.ledger.found() == Found::rebuilt);
 }
 
 TEST_CASE("where the ledger's lock can't be had nothing is known of others, and nothing is kept") {
@@ -175,7 +213,7 @@ TEST_CASE("where the ledger's lock can't be had nothing is known of others, and 
     CHECK(place.available == kCapacity);
     place.committed.keeps = true;
     place.committed.count = 7;
-    Keeper keeper(folder.file(), false);
+    Keeper keeper(folder);
     CHECK_FALSE(place.ledger.look(0, &place.committed, &place.available));
     CHECK_FALSE(place.committed.keeps);
     CHECK(place.committed.count == 0);
@@ -188,7 +226,7 @@ TEST_CASE("a lock that could not be had is not waited for again at once") {
     Place place;
     REQUIRE(place.open(folder));
     REQUIRE(place.join("lab", kGiB) == Joined::yes);
-    Keeper keeper(folder.file(), false);
+    Keeper keeper(folder);
     CHECK_FALSE(place.ledger.take_back_dead());
     // Whoever waits sleeps in between. (A machine on which these take five seconds and more may wait again in that
     // time.)
@@ -217,7 +255,7 @@ TEST_CASE("once a lock that could not be had is free, the dead are taken back an
         Child other(member(folder));
         REQUIRE(other.ask('j') == 'y');
         REQUIRE(other.ask('r') == 'y');
-        Keeper keeper(folder.file(), false);
+        Keeper keeper(folder);
         CHECK_FALSE(place.ledger.take_back_dead());
         other.kill();
     }

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "policy/ledger/own_file.h"
+#include "policy/ledger/ledger.h"
 #include "policy/ledger/process_identity.h"
 #include "tests/catch.h"
 
@@ -133,12 +133,11 @@ TEST_CASE(
               return !make_own(folder.path.c_str(), &why) && says_too_large(why) ? 0 : 1;
           }) == 0);
     CHECK(std::filesystem::is_empty(folder.path));
-#if __has_include("policy/ledger/locks.h")  // where the test is laid over what was before
+#if __has_include("policy/ledger/ledger.h")  // where the test is laid over what was before
     CHECK(under_limit([&] {
               LedgerError why;
-              ledger::OpenFile file;
-              const bool made =
-                  ledger::open_own(folder.path.c_str(), "GPU-1", 1 << 30, false, ledger::Deadline(2000), &file, &why);
+              ledger::Ledger one;
+              const bool made = one.open(folder.path.c_str(), "GPU-1", 1 << 30, false, &why);
               return !made && says_too_large(why) ? 0 : 1;
           }) == 0);
     CHECK(std::filesystem::is_empty(folder.path));
