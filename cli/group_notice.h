@@ -1,16 +1,16 @@
-// A group's limit is what its first member said. Whoever joins a group that lives and says another one is told so.
+// What a program is told that names a group: which limit it has from now on, which is another program's choice where
+// that one came first.
 #pragma once
 
 #include "cli/environment.h"
-#include "cli/installation.h"
 #include "cli/machine.h"
 #include "config/settings.h"
 
 namespace cuslice::cli {
 
-/// One line for each GPU that the program will see and on which the group of these settings lives under another limit
-/// than they say. Nothing where there is no such group, or no limit is said.
-void warn_group_limit(const Environment& environment, const Settings& settings, const Installation& installation,
-                      Machine& machine);
+/// Nothing where the settings name no group, or where the group has the limit that they say. Else a line for each GPU
+/// that the program will see and that has the group, a line for those that don't have it yet where nobody has said a
+/// limit, and a line for a group that is nowhere, if it has no limit or nearly the name of another one.
+void tell_group(const Environment& environment, const Settings& settings, Machine& machine);
 
 }  // namespace cuslice::cli

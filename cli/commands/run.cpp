@@ -134,7 +134,7 @@ int run_program(const Invocation& invocation) {
     warn_too_small(settings, launch.contexts, machine, selection);
     Environment asking = environment;
     if (selection.split) asking.set(kCudaVisible, list_of(selection.gpus).view());
-    warn_group_limit(asking, settings, installation, machine);
+    tell_group(asking, settings, machine);
     if (const int refused = start_job(environment, settings, machine, selection, command); refused != 0) return refused;
     virtual_gpus.show(environment, selection);
     tell_frameworks(environment, launch, machine, selection);

@@ -83,6 +83,12 @@ std::uint64_t SharedBudget::job_peak() const {
     return 0;
 }
 
+const ledger::GroupTerms* SharedBudget::found_group() const {
+    for (unsigned i = 0, n = count(); i < n; i++)
+        if (of(i) == LimitOf::group) return &members_[i].found();
+    return nullptr;
+}
+
 bool SharedBudget::over(LimitError* why) const {
     for (unsigned i = 0, n = count(); i < n; i++) {
         const std::uint64_t used = members_[i].used(), top = members_[i].limit(), mine = members_[i].held();

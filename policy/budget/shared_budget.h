@@ -46,6 +46,9 @@ class SharedBudget {
     // True if some account holds more than its limit, with `why` filled.
     bool over(LimitError* why) const;
 
+    // How this process found the group that it joined; null: it is in none.
+    const ledger::GroupTerms* found_group() const;
+
     // See Membership: over all accounts.
     void caches(std::uint64_t bytes);
     std::uint32_t wanted() const;

@@ -11,10 +11,12 @@
 #include "config/directory_entry.h"
 #include "policy/base/kernel_clock.h"
 #include "policy/ledger/accounts.h"
+#include "policy/ledger/group_terms.h"
 #include "policy/ledger/ledger.h"
 #include "policy/ledger/process_identity.h"
 #include "policy/ledger/rule_share.h"
 #include "policy/ledger/total.h"
+#include "policy/ledger/unreserved.h"
 #include "policy/ledger/users.h"
 
 namespace cuslice::ledger {
@@ -96,7 +98,9 @@ void Ledger::add_own(const Account* but, Committed* committed, bool* undecided) 
             counted[i] = add_account(account, self, *first, committed, undecided);
     }
     committed->left_of_rule = rule_[0] ? rule_limit_ : kNoLimitBytes;
-    count_rules({file.accounts, file.members, members()}, counted, rule_[0] ? rule_ : nullptr, committed);
+    const Contents contents{file.accounts, file.members, members()};
+    count_rules(contents, counted, rule_[0] ? rule_ : nullptr, committed);
+    add_unreserved(contents, file, self, committed);
 }
 
 namespace {
@@ -141,7 +145,9 @@ void add_file(int file, const UserFolder& where, Reading& reading, Committed* co
         }
         if (first) counted[i] = add_account(account, user, *first, committed, undecided);
     }
-    count_rules({reading.accounts, reading.members, count}, counted, nullptr, committed);
+    const Contents contents{reading.accounts, reading.members, count};
+    count_rules(contents, counted, nullptr, committed);
+    add_unreserved(contents, file, user, committed);
 }
 
 }  // namespace
@@ -387,6 +393,8 @@ Ledger::Step Ledger::begin(const Request& request, const Joiner& self, bool may_
     Member& member = open_.file->members[place->number];
     membership->terms_ = {request.kind, request.inner, {}, request.limit, request.reserved};
     memcpy(membership->terms_.name, request.name, strlen(request.name));
+    if (request.kind == AccountKind::group)
+        membership->found_ = find_terms(*open_.file, known ? account : nullptr, request.name);
     if (first) {
         set_terms(account, membership->terms_);
         take_ticket();
@@ -395,6 +403,7 @@ Ledger::Step Ledger::begin(const Request& request, const Joiner& self, bool may_
         adopt_launcher(account, &member);
         // What the system says now.
         if (request.kind == AccountKind::rule) account->limit.store(request.limit);
+        if (request.kind == AccountKind::group) bring_limit(account, request.limit);
     }
     member.state.store(MemberState::live);
     if (claims) {

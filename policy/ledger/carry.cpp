@@ -7,6 +7,7 @@
 
 #include "policy/base/kernel_clock.h"
 #include "policy/ledger/accounts.h"
+#include "policy/ledger/group_terms.h"
 #include "policy/ledger/liveness.h"
 #include "policy/ledger/presence.h"
 #include "policy/ledger/process_identity.h"
@@ -47,7 +48,10 @@ std::int64_t held_in(const File& file, std::uint32_t number) {
 Account* same_account(File& file, const Account& gone) {
     Account* account = find_account(file, gone.kind, gone.name);
     if (account) note_peak(account->peak, peak_of(gone.total, gone.peak));
-    if (account && has_members(file, static_cast<std::uint32_t>(account - file.accounts))) return account;
+    if (account && has_members(file, static_cast<std::uint32_t>(account - file.accounts))) {
+        if (gone.kind == AccountKind::group) bring_limit(account, gone.limit.load());
+        return account;
+    }
     if (!account) account = new_account(file, gone.kind);
     if (!account) return nullptr;
     Terms terms{gone.kind, gone.inner != 0, {}, gone.limit.load(), gone.reserved.load()};

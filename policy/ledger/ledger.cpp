@@ -312,6 +312,14 @@ bool Ledger::watch(AccountKind kind, const char* name, Watched* watched) {
     return true;
 }
 
+bool Ledger::look_at_group(const char* name, GroupTerms* terms) {
+    const Locked locked(*this, Deadline(kPatience), nullptr, Locked::Removed::will_do);
+    if (!locked) return false;
+    take_back_dead_locked();
+    *terms = find_terms(*open_.file, find(AccountKind::group, name), name);
+    return true;
+}
+
 bool Ledger::set_limit(AccountKind kind, const char* name, std::uint64_t limit) {
     const Locked locked(*this, Deadline(kPatience));
     if (!locked) return false;

@@ -34,6 +34,9 @@ struct Committed {
     std::uint64_t kept = 0;      // bytes that are left, and kept for those who wait
     Waiter kept_for;             // the first of them
     bool keeps = false;          // what is left is kept for this request, which waits
+    // Bytes that processes hold for which nothing is reserved, as they are in groups or rules and in no job. In no
+    // other figure here.
+    std::uint64_t unreserved = 0;
     // Bytes that the jobs of this request's rule may be promised beyond what they are: see reserves_under().
     std::uint64_t left_of_rule = kNoLimitBytes;
 
@@ -123,6 +126,9 @@ class Ledger {
     // Adds what an account holds, and who its members are, to `*watched`; the dead are taken back first. False if this
     // user has no such account here.
     bool watch(AccountKind kind, const char* name, Watched* watched);
+
+    // A group as it is now, for whoever may join it. False where the lock can't be had.
+    bool look_at_group(const char* name, GroupTerms* terms);
 
     // Sets an account's limit. False if this user has no such account here.
     bool set_limit(AccountKind kind, const char* name, std::uint64_t limit);

@@ -8,6 +8,7 @@
 
 #include "policy/base/kernel_clock.h"
 #include "policy/ledger/carry.h"
+#include "policy/ledger/group_terms.h"
 #include "policy/ledger/ledger.h"
 #include "policy/ledger/own_file.h"
 #include "policy/ledger/process_identity.h"
@@ -172,6 +173,7 @@ bool Ledger::move_places(const OpenFile& old) {
             set_terms(account, terms);
             account->state.store(AccountState::open);
         }
+        if (terms.kind == AccountKind::group) bring_limit(account, terms.limit);
         place->membership = membership;
         open_.file->members[place->number].state.store(MemberState::live);
         membership->move_to(open_, index_of(account), place->number);

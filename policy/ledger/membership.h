@@ -2,6 +2,7 @@
 #include "policy/base/mutex.h"
 #include "policy/ledger/accounts.h"
 #include "policy/ledger/file.h"
+#include "policy/ledger/group_terms.h"
 #include "policy/ledger/total.h"
 
 namespace cuslice::ledger {
@@ -31,6 +32,8 @@ class Membership {
     // which this membership goes on there.
     bool retired() const { return is_retired(account_now()->total); }
     const Account& account() const { return *account_now(); }
+    // In a group: how it was when this process joined it.
+    const GroupTerms& found() const { return found_; }
     std::uint32_t number() const { return number_; }
 
     // Takes `bytes` if the account's total stays within its limit less `margin`. False, and nothing has changed, if
@@ -87,6 +90,7 @@ class Membership {
     Stripe* stripes_ = nullptr;
     std::uint32_t number_ = 0;
     Terms terms_;
+    GroupTerms found_;
     struct alignas(64) StripeMutex {
         Mutex mutex{LockRank::stripe};
     };

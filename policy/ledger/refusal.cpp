@@ -65,7 +65,8 @@ Line describe_left(const Refusal& refusal, const Telling& telling) {
         line.append(", which has waited for ").append(format_size(committed.kept_for.bytes).view()).append(" for ");
         line.append(format_age(seconds_since(committed.kept_for.since)).view());
     }
-    const bool outside = refusal.in_use > committed.used;
+    const std::uint64_t known = committed.used + committed.unreserved;
+    const bool outside = refusal.in_use > known;
     if (committed.count || outside) line.append(". Held: ");
     unsigned named = 0;
     for (; named < committed.count && named < kMaxNamed; named++) {
@@ -76,7 +77,7 @@ Line describe_left(const Refusal& refusal, const Telling& telling) {
     if (more) line.append("; ").append_number(more).append(" more");
     if (outside) {
         if (named) line.append("; ");
-        line.append("outside cuslice ").append(format_size(refusal.in_use - committed.used).view());
+        line.append("outside cuslice ").append(format_size(refusal.in_use - known).view());
     }
     return line;
 }

@@ -10,10 +10,10 @@ namespace {
 constexpr auto shown_total = [](auto real, auto* bytes, CUdevice device) {
     const CUresult result = real(bytes, device);
     if (result != CUDA_SUCCESS || inside_hook || !process().limits_anything()) return result;
-    const VirtualGpu* gpu = process().gpu_of(device);
+    VirtualGpu* gpu = process().gpu_of(device);
     if (gpu && gpu->limited()) {
         using Size = std::remove_pointer_t<decltype(bytes)>;
-        *bytes = static_cast<Size>(std::min<std::uint64_t>(*bytes, gpu->limit()));
+        *bytes = static_cast<Size>(std::min<std::uint64_t>(*bytes, gpu->limit_to_come()));
     }
     return result;
 };

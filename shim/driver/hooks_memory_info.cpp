@@ -15,7 +15,9 @@ bool current_view(std::uint64_t physical_free, MemoryView* view) {
     const bool one = process().gpu_count() == 1 && process().gpu(0).measured();
     VirtualGpu* gpu = one ? &process().gpu(0) : process().current().gpu;
     if (!gpu || !gpu->limited()) return false;
-    *view = gpu->view(physical_free);
+    const MemoryView shown = gpu->view(physical_free);
+    if (!gpu->bound()) return false;
+    *view = shown;
     return true;
 }
 

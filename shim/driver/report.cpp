@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "config/container_group.h"
 #include "config/handover.h"
 #include "config/load.h"
 #include "config/resolve.h"
@@ -32,7 +33,7 @@ class OncePerGpu {
   private:
     std::atomic<bool> said_[Process::kMaxGpus]{};
 };
-constinit OncePerGpu logged, placed, short_of, unmapped, unmeasured, unlimited;
+constinit OncePerGpu logged, placed, short_of, unmapped, unmeasured, unlimited, grouped;
 
 constinit std::atomic<pid_t> used_in{0};  // the process that has contexts: not a forked child
 
@@ -123,6 +124,20 @@ bool say_context_too_large(LogLevel level, Function function, const VirtualGpu& 
     return true;
 }
 
+// Once in a process and for a GPU. Where `cuslice run` has named the group, it has said the line for the whole job.
+void say_group(const VirtualGpu& gpu) {
+    const ledger::GroupTerms* const found = gpu.found_group();
+    const Entry* const named = find(process().settings(), Key::group);
+    if (!found || !named || named->rank.level != 0 || !grouped.first(*gpu.physical().parts().front())) return;
+    ledger::GroupTerms terms = *found;
+    if (shares_container(process().settings())) terms.similar[0] = '\0';  // nobody has chosen these names
+    LogLine place;
+    append_gpu(place, gpu);
+    const auto line =
+        ledger::describe_group(gpu_state().sharing.group.view(), place.view(), terms, gpu.whole_slice().group_limit);
+    if (!line.empty()) log_line(LogLevel::warn, LogLine(line.view()));
+}
+
 // At which the program's end is worth a line.
 LogLevel summary_level() {
     const Entry* const summary = find(process().settings(), Key::summary);
@@ -157,6 +172,7 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
     line.append(format_size(why.limit).view()).append(" limit");
     if (why.of == LimitOf::whole_gpu) line.append(" of the whole GPU");
     if (why.of == LimitOf::rule) line.append(" of rule ").append(gpu_state().sharing.rule_name());
+    if (why.of == LimitOf::group) line.append(" of group ").append(gpu_state().sharing.group.view());
     line.append(" are in use ");
     if (why.of == LimitOf::whole_gpu) line.append("by this part ");
     append_holdings(line.append('('), holdings_of(full));
@@ -168,7 +184,9 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
     if (!full.slice().plus_context || full.headroom())
         line.append(", and ").append(format_size(full.headroom()).view()).append(" are kept for the driver (headroom)");
     line.append(". ");
-    line.append("The limit is from ").append(full.origin_of(why.of)).append(". Free memory, or raise the limit");
+    line.append("The limit is from ")
+        .append(full.origin_of(why.of, why.limit))
+        .append(". Free memory, or raise the limit");
     if (const std::uint64_t hidden = shown ? notices.take_hidden() : 0)
         append_hidden(line.append(". Before this, "), hidden);
     log_line(level, line);
@@ -200,7 +218,7 @@ void report_use() {
     for (int i = 0, count = process().gpu_count(); i < count; i++) {
         const VirtualGpu& gpu = process().gpu(i);
         const std::uint64_t limit = gpu.limit(), most = std::min(gpu.most_used(), limit);
-        if (!gpu.limited() || !gpu.measured() || most == 0) continue;
+        if (!gpu.bound() || !gpu.measured() || most == 0) continue;
         LogLine line;
         append_gpu(line, gpu);
         line.append(": this process used at most ").append(format_size(most).view()).append(" of the ");
@@ -226,6 +244,7 @@ CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
     const bool lost = refusal.how == ledger::Joined::lost, unreachable = refusal.how == ledger::Joined::unreachable;
     const bool refused = lost || unreachable || refusal.how == ledger::Joined::refused;
     const bool alone = refusal.how == ledger::Joined::unavailable;
+    if (!refused) say_group(gpu);
     if (!refused && ((!alone && !refusal.rebuilt) || !placed.first(gpu))) return CUDA_SUCCESS;
     LogLine line;
     append_gpu(line, gpu);
@@ -297,7 +316,7 @@ namespace {
 void say_unmeasured(const VirtualGpu& gpu) {
     int shared_with_host = 0;
     CUSLICE_REAL(cuDeviceGetAttribute)(&shared_with_host, CU_DEVICE_ATTRIBUTE_INTEGRATED, gpu.ordinal());
-    if (!shared_with_host || !gpu.limited() || gpu.driver_footprint() != 0 || !unmeasured.first(gpu)) return;
+    if (!shared_with_host || !gpu.bound() || gpu.driver_footprint() != 0 || !unmeasured.first(gpu)) return;
     LogLine line;
     append_gpu(line, gpu);
     line.append(": NVML does not report this process's memory, and the GPU uses host memory, so contexts and modules ")
@@ -315,7 +334,7 @@ bool is_seen(const GpuSelector& selector) {
 // A variable set here and now has a limit for a GPU that this program doesn't see, and this one has none: perhaps
 // CUDA's number was meant, which counts the visible GPUs. cuslice run looks at this before it starts a program.
 void say_unlimited(const VirtualGpu& gpu) {
-    if (gpu.limited()) return;
+    if (gpu.bound()) return;
     const bool launched = getenv(kHandOver.data()) != nullptr;
     for (const Entry& entry : process().settings().entries()) {
         const bool names_one = is_amount(entry.key) && entry.selector.kind != GpuSelector::Kind::every;
@@ -336,13 +355,20 @@ constinit std::atomic<bool> advised{false};
 void say_reserve(const VirtualGpu& gpu) {
     const auto set = [](const char* variable) { return getenv(variable) != nullptr; };
     const Entry* const alone = find(process().settings(), Key::no_framework_env);
-    if (!gpu.limited() || (alone && alone->number != 0) || set(kHandOver.data()) || was_cleared()) return;
+    if (!gpu.bound() || (alone && alone->number != 0) || set(kHandOver.data()) || was_cleared()) return;
     if (set("TF_DEVICE_MIN_SYS_MEMORY_IN_MB") || set("XLA_PYTHON_CLIENT_MEM_FRACTION") ||
         set("XLA_CLIENT_MEM_FRACTION") || advised.exchange(true, std::memory_order_relaxed))
         return;
     LogLine line("TensorFlow and JAX keep more of a limit back than they need. cuslice run sets ");
     line.append("TF_DEVICE_MIN_SYS_MEMORY_IN_MB and XLA_PYTHON_CLIENT_MEM_FRACTION; under LD_PRELOAD alone, set them");
     log_line(LogLevel::info, line);
+}
+
+// Nobody has joined yet where no hook has seen the context begin.
+void join_unseen(VirtualGpu& gpu) {
+    if (!gpu.slice().in_group || gpu.found_group()) return;
+    const Scratch<Refusal> refusal;
+    if (refusal && gpu.join(gpu_state().sharing, &*refusal)) say_group(gpu);
 }
 
 // As CUDA writes it. NVML has eight digits of domain, and which of the two was asked depends on the settings.
@@ -357,6 +383,7 @@ void log_slice(VirtualGpu& gpu, CUcontext context) {
     if (wants(summary_level())) watch_holdings();
     say_unmeasured(gpu);
     say_unlimited(gpu);
+    join_unseen(gpu);
     if (!wants(LogLevel::info) || !logged.first(gpu)) return;
     std::size_t free = 0, total = 0;
     LogLine line("virtual ");
@@ -368,7 +395,7 @@ void log_slice(VirtualGpu& gpu, CUcontext context) {
     const bool known = during.push(context) && CUSLICE_REAL(cuMemGetInfo_v2)(&free, &total) == CUDA_SUCCESS;
     during.pop();
     if (known) line.append(", free ").append(format_size(free).view());
-    if (gpu.limited())
+    if (gpu.bound())
         line.append(", limit ")
             .append(format_size(gpu.limit()).view())
             .append(" from ")

@@ -172,7 +172,8 @@ Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t total) const 
     unsigned outwards = 0;
     for (std::uint64_t& limit : slice.outer_limits.bytes)
         limit = outer_limit_for(settings(), outwards++, identity, total).value_or(ledger::kNoLimitBytes);
-    if (const auto group = group_limit_for(settings(), identity); group && !gpu_state().sharing.group.empty()) {
+    slice.in_group = !gpu_state().sharing.group.empty();
+    if (const auto group = group_limit_for(settings(), identity); group && slice.in_group) {
         slice.group_limit = std::min(*group, total);
         slice.group_origin.assign(find(settings(), Key::group_limit, identity)->origin);
         if (!slice.limited || slice.group_limit < slice.limit) slice.limit = slice.group_limit;
@@ -181,12 +182,21 @@ Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t total) const 
     } else if (slice.limited && shares_container(settings())) {
         slice.group_limit = slice.limit;
         slice.group_origin.assign(slice.origin.view());
+    } else if (slice.in_group) {
+        slice.group_origin.assign("the group");
     }
     if (const auto rule = shared_limit_for(settings(), identity, total)) {
         slice.rule_limit = rule->bytes;
         slice.rule_origin.assign(rule->origin);
     }
     const AllocatorChoice choice = allocator_for(settings(), identity);
+    if (slice.in_group && !slice.limited) {
+        // Counted, as the group may have a limit, or come to have one.
+        slice.limited = true;
+        slice.only_group = choice.mode == AllocatorMode::direct;
+        slice.limit = total;
+        slice.origin.assign(slice.group_origin.view());
+    }
     slice.allocator = choice.mode;
     slice.free = choice.free;
     slice.idle_release = choice.idle_release;
@@ -207,6 +217,7 @@ Slice Process::slice_of(const VirtualPart& part, const GpuIdentity& physical, st
     Slice slice = slice_of(physical, total);
     if (!part.split) return slice;
     slice.limited = true;
+    slice.only_group = false;
     slice.limit = slice.job_limit = part.bytes;
     slice.plus_context = part.plus_context;
     slice.group_limit = std::min(slice.group_limit, part.bytes);
@@ -395,7 +406,7 @@ namespace {
 void describe_row(int ordinal, trace::Row& row) {
     VirtualGpu& gpu = process().gpu(ordinal);
     row.gpu = gpu.identity().uuid;
-    if (!gpu.limited()) return;
+    if (!gpu.bound()) return;
     row.limit = gpu.limit();
     row.held = gpu.budget().used();
 }

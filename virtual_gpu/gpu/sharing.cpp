@@ -76,10 +76,13 @@ std::uint64_t ledger_of_job(std::string_view made_in, std::string_view uuid) {
 bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint64_t in_use, Refusal* refusal) {
     const std::uint64_t made_in = plan.job_count ? ledger_of_job(plan.made_in.view(), slice.uuid) : 0;
     const bool group = !plan.group.empty(), rule = !plan.rule.empty() && slice.rule_limit != ledger::kNoLimitBytes;
+    // Alone it would have no limit at all.
+    const bool only_group =
+        group && slice.job_limit == ledger::kNoLimitBytes && slice.group_limit == ledger::kNoLimitBytes;
     refusal->failure = {};
     if (!ledger_.open(plan.folder.c_str(), slice.uuid, slice.capacity, false, &refusal->failure)) {
         // What others hold of the limit can't be known: it would be one limit for each process.
-        const bool closed = rule || made_in || refusal->failure.no_place;
+        const bool closed = rule || only_group || made_in || refusal->failure.no_place;
         refusal->how = closed ? ledger::Joined::unreachable : ledger::Joined::unavailable;
         return !closed;
     }
@@ -110,9 +113,9 @@ bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint
             budget_.join(ledger_, request, in_use, &refusal->committed, &refusal->available, &refusal->failure);
         if (refusal->how == ledger::Joined::refused || refusal->how == ledger::Joined::lost) return false;
         if (refusal->how != ledger::Joined::unavailable) continue;
-        // Alone it would have a slice of its own.
-        if (rule) refusal->how = ledger::Joined::unreachable;
-        return !rule;
+        // Alone it would have a slice of its own, or all of the GPU.
+        if (rule || only_group) refusal->how = ledger::Joined::unreachable;
+        return !rule && !only_group;
     }
     return true;
 }
@@ -160,6 +163,13 @@ bool GpuSharing::watch(const SharingPlan& plan, const char* uuid, ledger::Watche
     if (!plan.group.empty()) any = ledger_.watch(ledger::AccountKind::group, plan.group.c_str(), watched) || any;
     if (!plan.rule.empty()) any = ledger_.watch(ledger::AccountKind::rule, plan.rule.c_str(), watched) || any;
     return any;
+}
+
+std::uint64_t GpuSharing::group_limit(const SharingPlan& plan, const char* uuid) {
+    ledger::GroupTerms terms;
+    if (plan.group.empty()) return ledger::kNoLimitBytes;
+    if (!ledger_.opened() && !ledger_.open_existing(plan.folder.c_str(), uuid, nullptr)) return ledger::kNoLimitBytes;
+    return ledger_.look_at_group(plan.group.c_str(), &terms) ? terms.limit : ledger::kNoLimitBytes;
 }
 
 void GpuSharing::take_back_dead_now_and_then() {

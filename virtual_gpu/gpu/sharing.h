@@ -59,6 +59,9 @@ class GpuSharing {
     // there is none of them.
     bool watch(const SharingPlan& plan, const char* uuid, ledger::Watched* watched);
 
+    // The limit of the plan's group, in bytes, whether this process has joined it or not; kNoLimitBytes: there is none.
+    std::uint64_t group_limit(const SharingPlan& plan, const char* uuid);
+
     bool joined() const { return budget_.joined(); }
     SharedBudget& budget() { return budget_; }
     const SharedBudget& budget() const { return budget_; }

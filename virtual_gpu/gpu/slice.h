@@ -23,14 +23,17 @@ struct Slice {
     std::uint64_t job_limit = ledger::kNoLimitBytes;   // `limit`, unless only a group has one
     OuterLimits outer_limits;
     std::uint64_t group_limit = ledger::kNoLimitBytes;
+    bool in_group = false;    // a group is named, whose limit may be another member's
+    bool only_group = false;  // nothing but that limit holds, once there is one: until then `limit` is all there is
     std::uint64_t rule_limit = ledger::kNoLimitBytes;  // of the slice that a rule of the system has processes share
     AllocatorMode allocator = AllocatorMode::direct;
     FreeMode free = FreeMode::strict;
     std::uint64_t idle_release = 0;  // milliseconds; 0: never
 
-    // Whether there is a limit that others can share: a mode alone is none.
+    // Whether there is a limit that others can share, or may come to be one: a mode alone is none.
     bool can_be_shared() const {
-        return limited && (job_limit != ledger::kNoLimitBytes || group_limit != ledger::kNoLimitBytes);
+        const bool own = job_limit != ledger::kNoLimitBytes || group_limit != ledger::kNoLimitBytes;
+        return limited && (own || in_group);
     }
 };
 

@@ -384,8 +384,13 @@ bool VirtualGpu::reserve_segment(std::uint64_t bytes, const ContextCache& cache,
     return reserve_of_siblings(bytes, why);
 }
 
+std::uint64_t VirtualGpu::limit_to_come() {
+    if (sharing_.joined() || !slice_.in_group || physical_->is_split()) return limit();
+    return std::min(limit(), sharing_.group_limit(gpu_state().sharing, identity_.uuid));
+}
+
 std::uint64_t VirtualGpu::room() const {
-    const std::uint64_t used = budget_.used(), ceiling = budget_.ceiling();
+    const std::uint64_t used = budget_.used(), ceiling = std::min(budget_.ceiling(), physical_->total());
     std::uint64_t own = used < ceiling ? ceiling - used : 0;
     if (sharing_.joined()) own = std::min(own, sharing_.budget().room());
     if (!physical_->limit_of_all()) return own;

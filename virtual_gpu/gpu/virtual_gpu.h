@@ -36,17 +36,30 @@ class VirtualGpu {
     const PhysicalGpu& physical() const { return *physical_; }
     const char* name() const { return name_; }
     const Slice& slice() const { return slice_; }
+    // What it takes is counted: there is a limit, or a group that may come to have one.
     bool limited() const { return slice_.limited; }
+    // There is a limit now, and the program is shown it in place of the GPU.
+    bool bound() const {
+        if (!slice_.only_group) return limited();
+        return sharing_.joined() && sharing_.budget().limit() != ledger::kNoLimitBytes;
+    }
     // Whether freed memory is kept for later.
     bool caches() const { return slice_.allocator != AllocatorMode::direct; }
 
-    // Where the limit came from that has refused something, for people.
-    std::string_view origin_of(LimitOf limit) const {
-        const bool shared = limit == LimitOf::group || limit == LimitOf::rule;
-        const bool of_all = limit == LimitOf::whole_gpu || (physical_->is_split() && shared);
-        const Slice& slice = of_all ? physical_->slice() : slice_;
-        if (limit == LimitOf::rule) return slice.rule_origin.view();
-        return limit == LimitOf::group ? slice.group_origin.view() : slice.origin.view();
+    // The GPU's own slice, where this is a part of it: groups and rules are joined for all of its parts together.
+    const Slice& whole_slice() const { return physical_->is_split() ? physical_->slice() : slice_; }
+
+    // Where the limit came from, of so many bytes, that has refused something, for people.
+    std::string_view origin_of(LimitOf limit, std::uint64_t bytes) const {
+        const Slice& whole = whole_slice();
+        if (limit == LimitOf::rule) return whole.rule_origin.view();
+        // Another member may have brought it.
+        if (limit == LimitOf::group) return bytes == whole.group_limit ? whole.group_origin.view() : "the group";
+        return limit == LimitOf::whole_gpu ? whole.origin.view() : slice_.origin.view();
+    }
+    // How this process found its group when it joined it; null: it has joined none.
+    const ledger::GroupTerms* found_group() const {
+        return (physical_->is_split() ? physical_->sharing() : sharing_).budget().found_group();
     }
 
     // Becomes a member of the accounts that this slice is shared in, the first time: before the first context, or where
@@ -71,6 +84,9 @@ class VirtualGpu {
     std::uint64_t limit() const {
         return sharing_.joined() ? std::min({sharing_.budget().limit(), physical_->total(), alone()}) : slice_.limit;
     }
+
+    // The same for whoever asks before the first context: what the group has by then is in the ledger.
+    std::uint64_t limit_to_come();
 
     // Takes bytes before the driver is asked for them. Before it refuses, it reads again what can have shrunk: pools
     // (which are told to give back what they keep in reserve) and the driver's own footprint; and has cached memory

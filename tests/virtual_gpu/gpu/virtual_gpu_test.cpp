@@ -111,7 +111,7 @@ TEST_CASE("a GPU's slice is had to its last unit, less headroom, and a refusal c
     CHECK(why.ceiling == kGiB - kHeadroom);
     CHECK(why.limit == kGiB);
     CHECK(why.of == LimitOf::process);
-    CHECK(gpu.gpu->origin_of(why.of) == "limit");
+    CHECK(gpu.gpu->origin_of(why.of, why.limit) == "limit");
     CHECK(gpu.gpu->room() == kUnit);
     gpu.take(kUnit);
     CHECK(gpu.gpu->room() == 0);
@@ -150,8 +150,8 @@ TEST_CASE("two parts that are more than their GPU's slice together get no more t
     CHECK(why.ceiling == 1200 * kMiB - kHeadroom);
     CHECK(why.limit == 1200 * kMiB);
     CHECK(why.of == LimitOf::whole_gpu);
-    CHECK(parts.other.gpu->origin_of(why.of) == "whole");
-    CHECK(parts.other.gpu->origin_of(LimitOf::process) == "parts");
+    CHECK(parts.other.gpu->origin_of(why.of, why.limit) == "whole");
+    CHECK(parts.other.gpu->origin_of(LimitOf::process, 0) == "parts");
     // A refused part refuses no less than before, and the other one no more.
     parts.other.take(400 * kMiB - kHeadroom);
     CHECK(parts.other.used() == 400 * kMiB - kHeadroom);

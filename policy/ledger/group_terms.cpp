@@ -1,0 +1,99 @@
+#include "policy/ledger/group_terms.h"
+
+#include <string.h>
+
+#include "config/size.h"
+
+namespace cuslice::ledger {
+
+namespace {
+
+using Line = FixedText<640>;
+
+std::string_view name_of(const Account& account) { return {account.name, strnlen(account.name, sizeof account.name)}; }
+
+// As an option takes it.
+void append_setting(Line& line, std::uint64_t bytes) {
+    constexpr std::uint64_t kMiB = 1 << 20, kKiB = 1 << 10;
+    if (bytes % kMiB == 0)
+        line.append_number(bytes / kMiB).append("MiB");
+    else
+        line.append_number(bytes / kKiB).append("KiB");
+}
+
+void append_no_limit(Line& line, const GroupTerms& terms, bool limited) {
+    constexpr std::string_view kAdvice = "et one with --group-limit SIZE";
+    line.append(terms.known ? "it" : "it is new");
+    if (!limited) line.append(terms.known ? " has no limit" : " and has no limit");
+    if (terms.similar[0]) line.append("; did you mean ").append(terms.similar).append("?");
+    if (limited) return;
+    line.append(terms.similar[0] ? " Else s" : ": s").append(kAdvice);
+}
+
+void append_brought(Line& line, std::uint64_t wanted, std::uint64_t used) {
+    line.append("it had no limit: from now on all of its programs share ").append(format_size(wanted).view());
+    if (used <= wanted) return;
+    line.append("; ").append(format_size(used).view());
+    line.append(" are in use already, so nothing is taken away, and nothing more granted until it is less");
+}
+
+void append_ignored(Line& line, std::string_view name, std::uint64_t limit, std::uint64_t wanted) {
+    line.append("its limit is ").append(format_size(limit).view()).append(" and stays so; the ");
+    line.append(format_size(wanted).view()).append(" given here are ignored. To change it: cuslice set --group ");
+    append_setting(line.append(name).append(" --limit "), wanted);
+}
+
+}  // namespace
+
+const Account* similar_group(const File& file, const char* name) {
+    for (const Account& account : file.accounts) {
+        if (account.state.load() == AccountState::free || account.kind != AccountKind::group) continue;
+        if (edit_distance(name_of(account), name) == 1) return &account;
+    }
+    return nullptr;
+}
+
+GroupTerms find_terms(const File& file, const Account* account, const char* name) {
+    GroupTerms terms;
+    terms.known = account != nullptr;
+    if (account) {
+        terms.lives = has_members(file, static_cast<std::uint32_t>(account - file.accounts));
+        terms.limit = account->limit.load();
+        terms.used = __atomic_load_n(&account->total.bytes, __ATOMIC_RELAXED);
+    } else if (const Account* similar = similar_group(file, name)) {
+        static_assert(sizeof terms.similar == sizeof similar->name);
+        memcpy(terms.similar, similar->name, sizeof terms.similar);
+        terms.similar[sizeof terms.similar - 1] = '\0';
+    }
+    return terms;
+}
+
+void bring_limit(Account* account, std::uint64_t limit) {
+    if (limit != kNoLimitBytes && account->limit.load() == kNoLimitBytes) account->limit.store(limit);
+}
+
+FixedText<640> describe_group(std::string_view name, std::string_view place, const GroupTerms& terms,
+                              std::uint64_t wanted) {
+    const bool limited = wanted != kNoLimitBytes, has_limit = terms.limit != kNoLimitBytes;
+    Line line("group ");
+    line.append(name).append(": ");
+    if (!place.empty()) line.append("on ").append(place).append(" ");
+    if (!terms.known) {
+        if (limited && !terms.similar[0]) return {};
+        append_no_limit(line, terms, limited);
+    } else if (!limited && !has_limit) {
+        append_no_limit(line, terms, limited);
+    } else if (!limited) {
+        line.append("this program shares the group's limit of ").append(format_size(terms.limit).view());
+        line.append(", of which ").append(format_size(terms.used).view()).append(" are in use");
+    } else if (!terms.lives || terms.limit == wanted) {
+        return {};  // the first member's limit is the group's
+    } else if (!has_limit) {
+        append_brought(line, wanted, terms.used);
+    } else {
+        append_ignored(line, name, terms.limit, wanted);
+    }
+    return line;
+}
+
+}  // namespace cuslice::ledger
