@@ -21,13 +21,15 @@ void append_setting(Line& line, std::uint64_t bytes) {
         line.append_number(bytes / kKiB).append("KiB");
 }
 
-void append_no_limit(Line& line, const GroupTerms& terms, bool limited) {
-    constexpr std::string_view kAdvice = "et one with --group-limit SIZE";
-    line.append(terms.known ? "it" : "it is new");
-    if (!limited) line.append(terms.known ? " has no limit" : " and has no limit");
-    if (terms.similar[0]) line.append("; did you mean ").append(terms.similar).append("?");
-    if (limited) return;
-    line.append(terms.similar[0] ? " Else s" : ": s").append(kAdvice);
+// `limited`: the process brings a limit, and only the name is worth a word.
+void append_new(Line& line, const GroupTerms& terms, bool limited) {
+    const bool similar = terms.similar[0] != '\0';
+    if (terms.known)
+        line.append("it has no limit");
+    else
+        line.append(limited ? "it is new" : "it is new and has no limit");
+    if (similar) line.append("; did you mean ").append(terms.similar).append("?");
+    if (!limited) line.append(similar ? " Else set" : ": set").append(" one with --group-limit SIZE");
 }
 
 void append_brought(Line& line, std::uint64_t wanted, std::uint64_t used) {
@@ -80,9 +82,9 @@ FixedText<640> describe_group(std::string_view name, std::string_view place, con
     if (!place.empty()) line.append("on ").append(place).append(" ");
     if (!terms.known) {
         if (limited && !terms.similar[0]) return {};
-        append_no_limit(line, terms, limited);
+        append_new(line, terms, limited);
     } else if (!limited && !has_limit) {
-        append_no_limit(line, terms, limited);
+        append_new(line, terms, limited);
     } else if (!limited) {
         line.append("this program shares the group's limit of ").append(format_size(terms.limit).view());
         line.append(", of which ").append(format_size(terms.used).view()).append(" are in use");
