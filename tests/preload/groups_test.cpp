@@ -135,6 +135,32 @@ TEST_CASE("a group's limit counts for its running members whoever brings it, and
     CHECK(third->number("total 0") == kGiB);
 }
 
+TEST_CASE("the group's limit binds whatever else a member that names it alone is set to") {
+    const Lab lab;
+    auto first = lab.preloaded({"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=1GiB"});
+    REQUIRE(first->code("retain 0") == 0);
+    REQUIRE(first->code("alloc x " + bytes(300 * kMiB)) == 0);
+    for (const Words& settings :
+         {Words{"CUSLICE_ALLOCATOR=growth"}, Words{"CUSLICE_ALLOCATOR=growth", "CUSLICE_FREE=deferred"},
+          Words{"CUSLICE_ALLOCATOR=prealloc"}, Words{"CUSLICE_SPLIT=0=1200MiB+600MiB"}, Words{"CUSLICE_LIMIT=1500MiB"},
+          Words{"CUSLICE_LIMIT=1200MiB", "CUSLICE_JOB=another"}, Words{"CUSLICE_RECORD=/dev/null"}}) {
+        CAPTURE(settings);
+        auto second = lab.preloaded(joined({"CUSLICE_GROUP=lab"}, settings));
+        REQUIRE(second->code("retain 0") == 0);
+        CHECK(second->code("fill " + bytes(16 * kMiB)) == 2);
+        CHECK(lab.held(*first) + lab.held(*second) <= kGiB);
+        CHECK(lab.held(*first) + lab.held(*second) > kGiB - 64 * kMiB);
+    }
+    // NVIDIA's runtime, which makes its contexts where no hook is.
+    auto hidden = lab.preloaded({"CUSLICE_GROUP=lab"});
+    REQUIRE(hidden->code("hidden 0") == 0);
+    REQUIRE(hidden->code("alloc first 512") == 0);
+    CHECK(hidden->number("total 0") == kGiB);
+    CHECK(hidden->code("fill " + bytes(16 * kMiB)) == 2);
+    CHECK(lab.held(*first) + lab.held(*hidden) <= kGiB);
+    CHECK(said(*hidden).find("this program shares the group's limit of 1024.0 MiB") != std::string::npos);
+}
+
 TEST_CASE("a group has a limit for each GPU, which binds a member on those that it uses") {
     const Machine machine("2xlaptop-2g");
     const auto start = [&](const Words& settings) {

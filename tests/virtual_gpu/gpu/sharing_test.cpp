@@ -97,6 +97,30 @@ TEST_CASE("a process is a member of its job and its group, once, each with its l
     CHECK(member.used() == kGiB);
 }
 
+TEST_CASE("what a group's limit is can be seen before it is joined, and becomes that of members who joined earlier") {
+    const LedgerFolder folder;
+    Sharing first(folder), second(folder), watcher(folder);
+    for (Sharing* one : {&first, &second, &watcher}) one->plan.group.assign("lab");
+    const auto seen = [&] { return watcher.sharing->group_limit(watcher.plan, kUuid); };
+    CHECK(seen() == ledger::kNoLimitBytes);  // there is no ledger yet
+    REQUIRE(first.join(ledger::kNoLimitBytes));
+    CHECK(first.sharing->joined());
+    CHECK(first.sharing->budget().limit() == ledger::kNoLimitBytes);
+    REQUIRE(first.sharing->budget().found_group());
+    CHECK_FALSE(first.sharing->budget().found_group()->known);
+    REQUIRE(first.sharing->budget().reserve(2 * kGiB, nullptr));
+    CHECK(seen() == ledger::kNoLimitBytes);
+    REQUIRE(second.join(ledger::kNoLimitBytes, 3 * kGiB));
+    CHECK(seen() == 3 * kGiB);
+    CHECK(second.sharing->budget().found_group()->limit == ledger::kNoLimitBytes);
+    CHECK(second.sharing->budget().found_group()->used == 2 * kGiB);
+    CHECK(first.sharing->budget().limit() == 3 * kGiB);
+    CHECK_FALSE(first.sharing->budget().reserve(kGiB + 512, nullptr));
+    CHECK(second.sharing->budget().reserve(kGiB, nullptr));
+    Sharing none(folder);
+    CHECK(none.sharing->group_limit(none.plan, kUuid) == ledger::kNoLimitBytes);
+}
+
 TEST_CASE("a slice that others stand in the way of is refused, nothing is joined, and later it can be had") {
     const LedgerFolder folder;
     Sharing late(folder);
@@ -264,6 +288,12 @@ TEST_CASE("a process for which the ledger has no account left goes on alone, and
         joined = others.back()->join(name.c_str(), kGiB, 0, ledger::AccountKind::job);
     }
     REQUIRE(joined == ledger::Joined::unavailable);
+    // Not where only its group could limit it.
+    Sharing unlimited(folder);
+    unlimited.plan.group.assign("lab");
+    CHECK_FALSE(unlimited.join(ledger::kNoLimitBytes));
+    CHECK(unlimited.refusal->how == ledger::Joined::unreachable);
+    CHECK_FALSE(unlimited.sharing->joined());
     Sharing late(folder);
     late.plan.jobs[late.plan.job_count++].assign("job");
     CHECK(late.join(kGiB));
