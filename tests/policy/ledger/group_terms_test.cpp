@@ -3,6 +3,7 @@
 #include "policy/ledger/group_terms.h"
 
 #include <cstring>
+#include <fstream>
 #include <string>
 
 #include "tests/catch.h"
@@ -64,13 +65,18 @@ TEST_CASE("the first limit of a group counts, whichever member brings it") {
     CHECK(later.ask('s') == 'n');
 }
 
-TEST_CASE("a limit that was brought is the group's in the file that takes a removed one's place") {
+TEST_CASE("a limit that was brought is the group's in the file that takes a lost one's place") {
     const LedgerFolder folder;
+    const bool removed = GENERATE(false, true);
+    CAPTURE(removed);
     Child first(member(folder, kNoLimitBytes)), bringer(member(folder, 8 * kGiB));
     REQUIRE(first.ask('j') == 'y');
     REQUIRE(bringer.ask('j') == 'y');
     const bool first_looks = GENERATE(false, true);
-    std::filesystem::remove(folder.file());
+    if (removed)
+        std::filesystem::remove(folder.file());
+    else
+        std::fstream(folder.file(), std::ios::in | std::ios::out | std::ios::binary) << std::string(600, 'e');
     Child& earlier = first_looks ? first : bringer;
     Child& later = first_looks ? bringer : first;
     earlier.ask('d');
