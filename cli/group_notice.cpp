@@ -110,7 +110,7 @@ std::vector<Gpu> Notice::visible(Machine& machine) const {
     return machine.allowed();
 }
 
-// Which GPUs the program will see is asked only if there is something to say.
+// The machine is asked only if there is something to say.
 void Notice::tell_each(const std::vector<Found>& known, Machine& machine) {
     const bool none_said = !says_limit(settings_);
     const auto is_told = [&](const Found& one) { return !describe(one).empty(); };

@@ -1,5 +1,5 @@
-// What a program is told that names a group: which limit it has from now on, which is another program's choice where
-// that one came first.
+// The lines for a program that names a group: its limit from now on is another program's choice where that one came
+// first.
 #pragma once
 
 #include "cli/environment.h"

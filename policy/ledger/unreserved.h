@@ -1,4 +1,4 @@
-// What processes hold for whom nothing is reserved: members of groups and rules that are in no job.
+// Memory of processes for which nothing is reserved: members of groups and rules that are in no job.
 #pragma once
 
 #include "policy/ledger/ledger.h"

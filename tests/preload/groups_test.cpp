@@ -249,7 +249,7 @@ TEST_CASE("one line says which limit a group's new member has, once for a job") 
     REQUIRE(inside->code("init") == 0);
     REQUIRE(inside->code("retain 0") == 0);
     CHECK(split_lines(said(*inside)).size() == 1);
-    // Who says the same limit has been told nothing new.
+    // The same limit is nothing new to its member.
     auto same = lab.preloaded({"CUSLICE_GROUP=lab", "CUSLICE_GROUP_LIMIT=4GiB"});
     REQUIRE(same->code("retain 0") == 0);
     CHECK(said(*same).empty());
@@ -295,6 +295,27 @@ TEST_CASE("a new group without a limit, or with nearly the name of another one, 
     CHECK(preloaded({"CUSLICE_GROUP=laboratory-2", "CUSLICE_GROUP_LIMIT=1GiB"}).empty());
 }
 
+TEST_CASE("the launcher tells of the GPUs that its program will see, and of those on which the group has no limit") {
+    const Machine machine("3xlaptop-2g");
+    const auto first = machine.start({"--gpus", "1", "--group", "lab", "--group-limit", "1GiB"});
+    REQUIRE(first->code("init") == 0);
+    REQUIRE(first->code("retain 0") == 0);
+    const auto told = [&](const Words& options) {
+        const Outcome outcome =
+            run(machine.launch(joined({"--group", "lab"}, options), {"/bin/true"}), machine.outside());
+        CHECK(outcome.exit_code == 0);
+        return outcome.err;
+    };
+    const std::string shares = "cuslice: group lab: on " + machine.uuids[1].substr(0, 12) +
+                               " this program shares the group's limit of 1024.0 MiB, of which " +
+                               std::to_string(machine.held(*first, 1).used / kMiB) + ".0 MiB are in use\n";
+    const std::string none = " it has no limit: set one with --group-limit SIZE\n";
+    CHECK(told({}) == shares + "cuslice: group lab: on 2 other GPUs" + none);
+    CHECK(told({"--gpus", "1"}) == shares);
+    CHECK(told({"--gpus", "2"}) == "cuslice: group lab: on 1 GPU" + none);
+    CHECK(told({"--gpus", "2", "--group-limit", "1GiB"}).empty());
+}
+
 TEST_CASE("a program that only its group limits is refused its memory where the group can't be reached") {
     const Lab lab;
     const std::string folder = lab.machine.books.write("no-folder", "");
@@ -320,7 +341,7 @@ TEST_CASE("a refusal names a group's processes, which are in no job, and not as 
     CHECK(refused.find("Held: pid " + std::to_string(member->pid()) + " (guest_linked, user ") != std::string::npos);
     CHECK(refused.find(") " + held + " for ") != std::string::npos);
     CHECK(refused.find("outside cuslice") == std::string::npos);
-    // Of a job's process it is part of the job's.
+    // A job's process holds it in the job's account.
     auto in_job = lab.launched({"--group", "lab", "--limit", "500MiB"});
     REQUIRE(in_job->code("retain 0") == 0);
     const std::string both = lab.machine.refused({"--limit", "1500MiB"}, 75);

@@ -30,7 +30,7 @@ struct Slice {
     FreeMode free = FreeMode::strict;
     std::uint64_t idle_release = 0;  // milliseconds; 0: never
 
-    // Whether there is a limit that others can share, or may come to be one: a mode alone is none.
+    // True if there is a limit that others can share, or may come to be one: a mode alone is none.
     bool can_be_shared() const {
         const bool own = job_limit != ledger::kNoLimitBytes || group_limit != ledger::kNoLimitBytes;
         return limited && (own || in_group);

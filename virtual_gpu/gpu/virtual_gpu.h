@@ -36,7 +36,7 @@ class VirtualGpu {
     const PhysicalGpu& physical() const { return *physical_; }
     const char* name() const { return name_; }
     const Slice& slice() const { return slice_; }
-    // What it takes is counted: there is a limit, or a group that may come to have one.
+    // True if its memory is counted: there is a limit, or a group that may come to have one.
     bool limited() const { return slice_.limited; }
     // There is a limit now, and the program is shown it in place of the GPU.
     bool bound() const {

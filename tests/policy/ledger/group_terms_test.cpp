@@ -140,7 +140,7 @@ TEST_CASE("a program is told which limit of its group holds, unless it is the on
           "group lab: on GPU 0 its limit is 8192.0 MiB and stays so; the 1500.0 MiB given here are ignored. To change "
           "it: cuslice set --group lab --limit 1500MiB");
     CHECK(told(known(8 * kGiB), kMiB + 1024).ends_with(" --limit 1025KiB"));
-    // Who comes into an empty room sets the limit.
+    // The first member of an empty group sets the limit.
     CHECK(told(known(8 * kGiB, 0, false), kGiB).empty());
     CHECK(told(known(8 * kGiB, 0, false), kNoLimitBytes).find("shares the group's limit of 8192.0 MiB") !=
           std::string::npos);
