@@ -58,31 +58,38 @@ class Start {
 
   private:
     void open(Reservation& one, bool needed);
-    bool take(Reservation& one);
+    static std::string advice(const Reservation& one);
+    Joined take(Reservation& one);
     void keep(std::unique_ptr<Reservation>& one);
 
     const std::string folder_, name_, command_;
     const Settings& settings_;
     Waiting waiting_;
-    bool ledger_failed_ = false, no_place_ = false;
+    bool ledger_failed_ = false;
+    int code_ = 0;  // the launcher's, where the job can't start
     std::string made_in_;
 };
 
-// `needed`: it is worth a line if there is no ledger to be had.
+// `needed`: without a ledger nothing starts, as each process would have the limit to itself.
 void Start::open(Reservation& one, bool needed) {
     if (ledger_failed_) return;
-    if (!one.open(folder_)) {
-        ledger_failed_ = true;
-        no_place_ = needed && one.no_place();
-        if (no_place_)
-            warn("the limit can't be shared between processes: " + one.failure() +
-                 ". Make room there (in a container: docker run --shm-size), name another folder with --dir, "
-                 "or give each process a limit of its own with --per-process");
-        else if (needed)
-            warn("the limit can't be shared between processes (" + one.failure() + "): each process has it to itself");
-    } else if (one.rebuilt()) {
-        warn("the ledger in " + folder_ + " was damaged or of another version and has been recreated");
+    if (one.open(folder_)) {
+        if (one.rebuilt())
+            warn("the ledger in " + folder_ + " was damaged or of another version and has been recreated");
+        return;
     }
+    ledger_failed_ = true;
+    if (!needed) return;
+    code_ = one.no_place() ? kConfig : kRefused;
+    warn("the limit can't be shared between processes: " + one.failure() + advice(one) +
+         ", or give each process a limit of its own with --per-process");
+}
+
+std::string Start::advice(const Reservation& one) {
+    if (one.no_place())
+        return ". Make room there (in a container: docker run --shm-size), name another folder with --dir";
+    if (one.stranger()) return ". Have an administrator remove what is in the way, name another folder with --dir";
+    return ". Name another folder with --dir";
 }
 
 void Start::keep(std::unique_ptr<Reservation>& one) {
@@ -91,11 +98,13 @@ void Start::keep(std::unique_ptr<Reservation>& one) {
     kept.push_back(std::move(one));
 }
 
-// False if it is refused. A place that can't be had for another reason is no reason not to start.
-bool Start::take(Reservation& one) {
+// Where a place can't be had for another reason than memory, nothing starts either.
+Joined Start::take(Reservation& one) {
     const Joined how = one.take(name_, command_);
-    if (how == Joined::unavailable) warn("nothing is reserved on " + one.name() + " (" + one.failure() + ")");
-    return how != Joined::refused;
+    if (how == Joined::yes || how == Joined::refused) return how;
+    warn("nothing can be reserved on " + one.name() + ": " + one.failure());
+    code_ = kRefused;
+    return how;
 }
 
 // In the order of their UUIDs: two jobs that wait while they hold a part never wait for each other.
@@ -107,13 +116,14 @@ int Start::take_each(const std::vector<Gpu>& gpus) {
         one.push_back(std::make_unique<Reservation>(gpu, settings_));
         if (one[0]->asked() == 0) continue;
         open(*one[0], true);
-        if (ledger_failed_) return no_place_ ? kConfig : 0;
-        while ((one[0]->seen() && !one[0]->fits()) || !take(*one[0])) {
+        if (code_ != 0) return code_;
+        while ((one[0]->seen() && !one[0]->fits()) || take(*one[0]) == Joined::refused) {
             if (waiting_.go_on(one)) continue;
             warn(waiting_.last_word(*one[0]));
             one[0]->close();
             return kRefused;
         }
+        if (code_ != 0) return one[0]->close(), code_;
         waiting_.ended(*one[0]);
         keep(one[0]);
     }
@@ -126,7 +136,7 @@ int Start::take_any(const std::vector<Gpu>& gpus, bool reserve, const Gpu** chos
     for (const Gpu& gpu : gpus) {
         all.push_back(std::make_unique<Reservation>(gpu, settings_));
         open(*all.back(), reserve);
-        if (no_place_) return kConfig;
+        if (code_ != 0) return code_;
     }
     for (const auto& one : all) one->look();
     Reservation* taken = nullptr;
@@ -136,8 +146,9 @@ int Start::take_any(const std::vector<Gpu>& gpus, bool reserve, const Gpu** chos
         for (const auto& one : all) {
             if (taken != nullptr || !one->fits()) continue;
             const bool asks = reserve && !ledger_failed_ && one->asked() != 0;
-            if (!asks || take(*one)) taken = one.get();
+            if (!asks || take(*one) == Joined::yes) taken = one.get();
         }
+        if (code_ != 0) break;
         // Without a reservation nothing is refused: the library holds the program to its limit.
         if (taken == nullptr && (!reserve || ledger_failed_)) taken = all.front().get();
         if (taken != nullptr || waiting_.go_on(all)) continue;
@@ -146,6 +157,10 @@ int Start::take_any(const std::vector<Gpu>& gpus, bool reserve, const Gpu** chos
             one->close();
         }
         return kRefused;
+    }
+    if (code_ != 0) {
+        for (const auto& one : all) one->close();
+        return code_;
     }
     waiting_.ended(*taken);
     for (const Gpu& gpu : gpus)

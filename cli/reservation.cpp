@@ -28,6 +28,13 @@ bool Reservation::open(const std::string& folder) {
     return ledger_.open(folder.c_str(), gpu_.uuid.c_str(), gpu_.total, true, &refusal_.failure);
 }
 
+std::string Reservation::failure() const {
+    const ledger::LedgerError& failure = refusal_.failure;
+    if (!failure.stranger) return failure.text;
+    const std::string number = std::to_string(failure.stranger_user), name = user_name(failure.stranger_user);
+    return std::string(failure.text) + (name == number ? "" : " (user " + number + " is " + name + ")");
+}
+
 std::string Reservation::made_in() const {
     char text[24];
     std::snprintf(text, sizeof text, "=%016llx", static_cast<unsigned long long>(ledger_.id()));
@@ -51,10 +58,7 @@ ledger::Joined Reservation::take(const std::string& job, const std::string& comm
     request.command = command.c_str();
     request.limit = request.reserved = refusal_.asked;
     refusal_.in_use = in_use();
-    const ledger::Joined how =
-        ledger_.join(request, refusal_.in_use, &place_, &refusal_.committed, &refusal_.available, &refusal_.failure);
-    if (how == ledger::Joined::unavailable) ledger_.leave_queue();  // it goes on without
-    return how;
+    return ledger_.join(request, refusal_.in_use, &place_, &refusal_.committed, &refusal_.available, &refusal_.failure);
 }
 
 std::string Reservation::refusal() const {

@@ -28,9 +28,11 @@ class Reservation {
     /// "@UUID=id": which file it is, for the program that looks for its job there.
     std::string made_in() const;
     bool rebuilt() const { return ledger_.found() == ledger::Found::rebuilt; }
-    std::string failure() const { return refusal_.failure.text; }
+    std::string failure() const;
     /// Whether there is no place for a ledger in that folder at all.
     bool no_place() const { return refusal_.failure.no_place; }
+    /// Whether another user stands in the way.
+    bool stranger() const { return refusal_.failure.stranger; }
     /// What the GPU's memory is now, as NVML has it.
     void set_free(std::optional<std::uint64_t> free) { gpu_.free = free; }
     /// Sees what could be had, without taking it. Without a ledger that is what is free.

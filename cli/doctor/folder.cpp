@@ -19,7 +19,7 @@ void check_folder(Setup& setup, Findings& findings) {
     if (!file_may_have(sizeof(ledger::File)))
         findings.warning("file-size",
                          "ulimit -f leaves no room for a ledger of " + std::to_string(sizeof(ledger::File) / 1024) +
-                             " KiB, so each process gets the limit to itself",
+                             " KiB, so no program that shares a limit starts",
                          "Raise it: ulimit -f unlimited");
 }
 

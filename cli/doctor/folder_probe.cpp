@@ -78,7 +78,7 @@ Finding look_at(const std::string& folder) {
                        "chmod +t " + folder);
     if (::access(folder.c_str(), R_OK | W_OK | X_OK) != 0)
         return {Grade::warning, "folder-rights",
-                folder + ": this user may not write there, so each process gets the limit to itself",
+                folder + ": this user may not write there, so no program that shares a limit starts",
                 "chmod 1777 " + folder + ", or name another folder with --dir"};
     if (const auto full = look_at_room(folder)) return *full;
     if (const auto without = look_at_locks(folder)) return *without;

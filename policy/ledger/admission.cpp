@@ -147,7 +147,7 @@ void add_file(int file, const UserFolder& where, Reading& reading, Committed* co
     }
     const Contents contents{reading.accounts, reading.members, count};
     count_rules(contents, counted, nullptr, committed);
-    add_unreserved(contents, file, user, committed);
+    add_unreserved(contents, file, where, committed);
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ void add_unreserved(const Contents& contents, const File& own, unsigned user, Co
     }
 }
 
-void add_unreserved(const Contents& contents, int descriptor, unsigned user, Committed* committed) {
+void add_unreserved(const Contents& contents, int descriptor, const UserFolder& where, Committed* committed) {
     const InJobs in_jobs(contents);
     for (std::uint32_t i = 0; i < contents.count; i++) {
         if (!may_be_unreserved(contents, in_jobs, i)) continue;
@@ -109,8 +109,8 @@ void add_unreserved(const Contents& contents, int descriptor, unsigned user, Com
             static_cast<ssize_t>(sizeof stripes))
             continue;
         const std::uint64_t held = sum_of(stripes);
-        if (held == 0 || has_another(contents, i) || !lives(contents.members[i], i, descriptor)) continue;
-        add_process(contents.members[i], user, held, committed);
+        if (held == 0 || has_another(contents, i) || !lives(contents.members[i], where, Trusted::others)) continue;
+        add_process(contents.members[i], where.user, held, committed);
     }
 }
 

@@ -12,6 +12,6 @@ namespace cuslice::ledger {
 void add_unreserved(const Contents& contents, const File& own, unsigned user, Committed* committed);
 
 /// The same of another user's file, which is open as `descriptor` and may say anything.
-void add_unreserved(const Contents& contents, int descriptor, unsigned user, Committed* committed);
+void add_unreserved(const Contents& contents, int descriptor, const UserFolder& where, Committed* committed);
 
 }  // namespace cuslice::ledger

@@ -240,12 +240,24 @@ void report_use() {
     }
 }
 
+namespace {
+
+// What to change where the ledger can't be had.
+void append_advice(LogLine& line, const ledger::LedgerError& failure, bool rule) {
+    if (failure.no_place) line.append(". Mount the ledger folder into the container, make room for it");
+    if (failure.stranger) line.append(". Have the administrator remove what is in the way");
+    if (!failure.no_place && !failure.stranger) return;
+    line.append(rule ? ", or have the administrator set dir in the system's file to another folder"
+                     : ", or set CUSLICE_DIR to another folder for all processes that share the limit");
+}
+
+}  // namespace
+
 CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
     const bool lost = refusal.how == ledger::Joined::lost, unreachable = refusal.how == ledger::Joined::unreachable;
     const bool refused = lost || unreachable || refusal.how == ledger::Joined::refused;
-    const bool alone = refusal.how == ledger::Joined::unavailable;
     if (!refused) say_group(gpu);
-    if (!refused && ((!alone && !refusal.rebuilt) || !placed.first(gpu))) return CUDA_SUCCESS;
+    if (!refused && (!refusal.rebuilt || !placed.first(gpu))) return CUDA_SUCCESS;
     LogLine line;
     append_gpu(line, gpu);
     if (lost) {
@@ -254,14 +266,9 @@ CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal) {
         const bool rule = gpu.slice().rule_limit != ledger::kNoLimitBytes;
         if (rule) line.append(": rule ").append(gpu_state().sharing.rule_name());
         line.append(": the limit can't be shared with other processes, so every allocation fails: ");
-        line.append(refusal.failure.text).append(". Mount the ledger folder into the container, make room for it");
-        if (rule) line.append(", or have the administrator set dir in the system's file to another folder");
-        if (!rule) line.append(", or set CUSLICE_DIR to another folder for all processes that share the limit");
+        append_advice(line.append(refusal.failure.text), refusal.failure, rule);
     } else if (refused) {
         line.append(": ").append(ledger::describe_refusal(refusal).view());
-    } else if (alone) {
-        line.append(": the limit can't be shared with other processes (").append(refusal.failure.text);
-        line.append("), so this process has the limit to itself");
     } else {
         line.append(": the ledger in ").append(gpu_state().sharing.folder.view());
         line.append(" was damaged or of another version and has been recreated");

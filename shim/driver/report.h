@@ -19,8 +19,8 @@ void report_last_refusals();
 void report_use();
 
 // What came of looking for a place among those who share the GPU. Where the slice is taken by others: says by whom, and
-// returns CUDA_ERROR_OUT_OF_MEMORY. Otherwise CUDA_SUCCESS, and once for each GPU what there is to say: there is no
-// ledger, so that the process goes on with its limit to itself, or it had to be made anew.
+// returns CUDA_ERROR_OUT_OF_MEMORY; so too where a limit is shared by a ledger that can't be had. Otherwise
+// CUDA_SUCCESS, and once for each GPU that the ledger had to be made anew.
 CUresult answer_place(const VirtualGpu& gpu, const Refusal& refusal);
 
 // Says once for each GPU that its memory lies where the caching allocator can't find it again, so that nothing is

@@ -29,6 +29,12 @@ std::uint64_t limit_of_job(const SharingPlan& plan, unsigned job, const GpuShari
                                                : ledger::kNoLimitBytes;
 }
 
+bool limits_any_job(const SharingPlan& plan, const GpuSharing::Slice& slice) {
+    for (unsigned job = 0; job < plan.job_count; job++)
+        if (limit_of_job(plan, job, slice) != ledger::kNoLimitBytes) return true;
+    return false;
+}
+
 void sleep_milliseconds(std::uint64_t count) {
     const timespec pause{static_cast<time_t>(count / 1000), static_cast<long>(count % 1000 * 1'000'000)};
     nanosleep(&pause, nullptr);
@@ -76,13 +82,10 @@ std::uint64_t ledger_of_job(std::string_view made_in, std::string_view uuid) {
 bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint64_t in_use, Refusal* refusal) {
     const std::uint64_t made_in = plan.job_count ? ledger_of_job(plan.made_in.view(), slice.uuid) : 0;
     const bool group = !plan.group.empty(), rule = !plan.rule.empty() && slice.rule_limit != ledger::kNoLimitBytes;
-    // Alone it would have no limit at all.
-    const bool only_group =
-        group && slice.job_limit == ledger::kNoLimitBytes && slice.group_limit == ledger::kNoLimitBytes;
+    // Alone it would have a limit of its own in place of the shared one, or none.
+    const bool closed = rule || group || made_in || limits_any_job(plan, slice);
     refusal->failure = {};
     if (!ledger_.open(plan.folder.c_str(), slice.uuid, slice.capacity, false, &refusal->failure)) {
-        // What others hold of the limit can't be known: it would be one limit for each process.
-        const bool closed = rule || only_group || made_in || refusal->failure.no_place;
         refusal->how = closed ? ledger::Joined::unreachable : ledger::Joined::unavailable;
         return !closed;
     }
@@ -113,9 +116,8 @@ bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint
             budget_.join(ledger_, request, in_use, &refusal->committed, &refusal->available, &refusal->failure);
         if (refusal->how == ledger::Joined::refused || refusal->how == ledger::Joined::lost) return false;
         if (refusal->how != ledger::Joined::unavailable) continue;
-        // Alone it would have a slice of its own, or all of the GPU.
-        if (rule || only_group) refusal->how = ledger::Joined::unreachable;
-        return !rule && !only_group;
+        if (closed) refusal->how = ledger::Joined::unreachable;
+        return !closed;
     }
     return true;
 }

@@ -276,7 +276,7 @@ TEST_CASE("a part without accounts of its own is charged in those of the whole G
     CHECK_FALSE(part.sharing->joined());
 }
 
-TEST_CASE("a process for which the ledger has no account left goes on alone, and is told so") {
+TEST_CASE("where the ledger has no account left nothing goes on alone, and it does once there is one") {
     const LedgerFolder folder;
     std::vector<std::unique_ptr<Place>> others;
     ledger::Joined joined = ledger::Joined::yes;
@@ -288,20 +288,22 @@ TEST_CASE("a process for which the ledger has no account left goes on alone, and
         joined = others.back()->join(name.c_str(), kGiB, 0, ledger::AccountKind::job);
     }
     REQUIRE(joined == ledger::Joined::unavailable);
-    // Not where only its group could limit it.
-    Sharing unlimited(folder);
-    unlimited.plan.group.assign("lab");
-    CHECK_FALSE(unlimited.join(ledger::kNoLimitBytes));
-    CHECK(unlimited.refusal->how == ledger::Joined::unreachable);
-    CHECK_FALSE(unlimited.sharing->joined());
-    Sharing late(folder);
-    late.plan.jobs[late.plan.job_count++].assign("job");
-    CHECK(late.join(kGiB));
-    CHECK(late.refusal->how == ledger::Joined::unavailable);
-    CHECK_FALSE(late.sharing->joined());
-    // That is decided for good: nobody is asked again.
-    CHECK(late.join(kGiB));
-    CHECK(late.asked == 1);
+    Sharing group(folder), job(folder), nothing(folder);
+    group.plan.group.assign("lab");
+    CHECK_FALSE(group.join(ledger::kNoLimitBytes));
+    CHECK(group.refusal->how == ledger::Joined::unreachable);
+    job.plan.jobs[job.plan.job_count++].assign("job");
+    for (int i = 0; i < 2; i++) {
+        CHECK_FALSE(job.join(kGiB));
+        CHECK(job.refusal->how == ledger::Joined::unreachable);
+        CHECK_FALSE(job.sharing->joined());
+    }
+    // A job without a limit shares none.
+    nothing.plan.jobs[nothing.plan.job_count++].assign("job");
+    CHECK(nothing.join(ledger::kNoLimitBytes));
+    for (const auto& other : others) other->ledger.close();
+    CHECK(job.join(kGiB));
+    CHECK(job.sharing->joined());
 }
 
 TEST_CASE("where there is no ledger there is nothing to watch, and watching makes none") {
