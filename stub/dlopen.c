@@ -12,7 +12,7 @@ struct destination {
 };
 struct destination cuslice_stub_destination(const char* name, int flags, const void* caller);
 
-// Of a library that was preloaded otherwise, as by cuslice run.
+// Of a library that was preloaded otherwise, as by cuslice run. Anybody can preload a library with such a mark.
 __attribute__((weak, visibility("default"))) const char* cuslice_marker(void);
 
 typedef dlopen_function (*entrance)(dlopen_function);
@@ -31,12 +31,28 @@ static dlopen_function enter(dlopen_function next) {
     if (!library && !why) why = "cannot be loaded";
     const entrance enter_library = library ? (entrance)find_in(library, CUSLICE_ENTRANCE_NAME) : NULL;
     if (!enter_library) {
-        say_refused(path, why ? why : "is older than libcuslice-preload.so", false);
+        say_refused(path, why ? why : "is older than libcuslice-preload.so", SO_NO_CUDA, false);
         return NULL;
     }
     const dlopen_function own = enter_library(next);
     __atomic_store_n(&entered, own, __ATOMIC_RELEASE);
     return own;
+}
+
+// The loader knows a file that it has loaded by its inode, under whichever name.
+static bool is_preloaded(dlopen_function next) {
+    char path[1024];
+    void* const library = library_path(path, sizeof(path)) ? next(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    return library && find_in(library, "cuslice_marker") == (void*)cuslice_marker;
+}
+
+// What libcuslice.so opens itself is its own affair, also where it is another installation's.
+static bool is_of_library(const void* caller, dlopen_function next) {
+    if (!cuslice_marker) return false;
+    static bool preloaded;  // the same value whoever writes it
+    if (!__atomic_load_n(&preloaded, __ATOMIC_RELAXED) && is_preloaded(next))
+        __atomic_store_n(&preloaded, true, __ATOMIC_RELAXED);
+    return __atomic_load_n(&preloaded, __ATOMIC_RELAXED) || lies_in_copy(caller);
 }
 
 // Paths that are never there, whose text the program finds in dlerror().
@@ -49,10 +65,11 @@ __attribute__((visibility("hidden"))) struct destination cuslice_stub_destinatio
                                                                                   const void* caller) {
     const dlopen_function own = __atomic_load_n(&entered, __ATOMIC_ACQUIRE), next = find_next_dlopen();
     (void)cuslice_stub_keeps;
+    if (is_of_library(caller, next)) return (struct destination){next, name};
     if (own) return (struct destination){own, name};
     const bool launcher = name && wants_none(name);
     if (launcher) __atomic_store_n(&entered, next, __ATOMIC_RELEASE);
-    if (cuslice_marker || (flags & RTLD_NOLOAD) || !name || !*name || launcher) return (struct destination){next, name};
+    if ((flags & RTLD_NOLOAD) || !name || !*name || launcher) return (struct destination){next, name};
     const enum leads itself = leads_by_name(name), leads = itself ? itself : look_ahead(name, caller, next);
     const dlopen_function library = leads ? enter(next) : NULL;
     if (library) return (struct destination){library, name};

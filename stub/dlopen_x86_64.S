@@ -5,7 +5,10 @@
     .text
     .globl dlopen
     .type dlopen, @function
+    .globl cuslice_stub_dlopen      /* the stub's own, whichever dlopen programs are bound to */
+    .hidden cuslice_stub_dlopen
     .p2align 4
+cuslice_stub_dlopen:
 dlopen:
     .cfi_startproc
     endbr64

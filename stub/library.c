@@ -48,13 +48,14 @@ static void write_line(const char* text, size_t size) {
     kernel(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, (long)&before, 0, sizeof(held), 0, 0);
 }
 
-void say_refused(const char* library, const char* why, bool sure) {
+void say_refused(const char* library, const char* why, const char* so, bool sure) {
     static bool said;
-    static const char before[] = "cuslice: ", after[] = ", so this program gets no CUDA\n";
+    static const char before[] = "cuslice: ", between[] = ", so ";
     char line[1024];
     if (__atomic_exchange_n(&said, true, __ATOMIC_RELAXED) || (!sure && !is_stderr())) return;
-    if (sizeof(before) + sizeof(after) + length_of(library) + length_of(why) >= sizeof(line)) library = "libcuslice.so";
+    const size_t size = sizeof(before) + sizeof(between) + length_of(library) + length_of(why) + length_of(so) + 2;
+    if (size >= sizeof(line)) library = "libcuslice.so";
     char* end = append(append(append(line, before), library), " ");
-    end = append(append(end, why), after);
+    end = append(append(append(append(end, why), between), so), "\n");
     write_line(line, (size_t)(end - line));
 }

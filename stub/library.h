@@ -17,6 +17,7 @@ extern __attribute__((visibility("hidden"))) void (*const volatile cuslice_stub_
 /// was cut short, and the program ends by a SIGBUS.
 const char* library_fault(const char* path);
 
-/// One line on stderr, the first time in a process: that CUDA is refused to the program, and why. `sure`: descriptor 2
-/// is still what the program was started with.
-void say_refused(const char* library, const char* why, bool sure);
+/// One line on stderr, the first time in a process: what is wrong with the library, and `so` what becomes of the
+/// program. `sure`: descriptor 2 is still what the program was started with.
+void say_refused(const char* library, const char* why, const char* so, bool sure);
+#define SO_NO_CUDA "this program gets no CUDA"

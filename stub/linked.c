@@ -2,182 +2,171 @@
 // a program is started once more, with libcuslice.so in LD_PRELOAD, where the loader takes it for the driver as it does
 // under `cuslice run`. That happens while the loader relocates the stub, so before any constructor of the program and
 // its libraries has run, and whatever their relocations are like. In the program that is started then, the environment
-// is put back.
+// is put back. So is a program started once more that would find the C library's dlopen before the stub's.
 //
-// A program that can't have the library (it has more rights than its user, so that the loader heeds no LD_PRELOAD, or
-// the library is broken) is started once more with no GPU in CUDA_VISIBLE_DEVICES.
-#include <elf.h>
-#include <errno.h>
-#include <stdint.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-
+// Nothing is believed: the user has chosen the program's name, its environment and what the loader was told to preload.
+// The library is there if it was loaded from its own path, which only root can write to. A program that can't have it
+// is started once more with no GPU in CUDA_VISIBLE_DEVICES, or ends. One with more rights than its user is never
+// started once more: it would run what its user makes of its name by then, or of its environment.
 #include "stub/kernel.h"
 #include "stub/library.h"
+#include "stub/start.h"
 #include "stub/text.h"
+#include "stub/work.h"
 
-// What tells without a system call that the driver, NVML or libcuslice.so is there.
+// What tells without a system call that the driver or NVML is there, or a dlopen before the stub's.
 #define ELSEWHERE __attribute__((weak, visibility("default")))
 ELSEWHERE int cuInit(unsigned);
 ELSEWHERE int nvmlInit_v2(void);
-ELSEWHERE const char* cuslice_marker(void);
-ELSEWHERE dlopen_function CUSLICE_ENTRANCE(dlopen_function);
-// The loader's: where the kernel has put the arguments.
-extern ELSEWHERE void* __libc_stack_end;
+extern __attribute__((visibility("default"))) void* dlopen(const char*, int);
+extern __attribute__((visibility("hidden"))) void* cuslice_stub_dlopen(const char*, int);
 
-// CUSLICE_STUB=PID HOW COMMAND: of the process that starts itself once more, and of no child of it. HOW is one letter.
-static const char mark[] = "CUSLICE_STUB=", preload[] = "LD_PRELOAD=", visible[] = "CUDA_VISIBLE_DEVICES=";
-enum { with_library = 'l', without_gpus = 'n', command_size = 16 };
+static const char preload[] = "LD_PRELOAD=", visible[] = "CUDA_VISIBLE_DEVICES=";
+#define SO_ENDED "this program, which is linked to CUDA, is ended"
 
-struct start {
-    char** arguments;
-    char** environment;
-    const Elf64_auxv_t* facts;
+// From where the program's functions come, where it is linked to them; null where it isn't. It may have functions of
+// these names itself: they are no driver's.
+struct linkage {
+    const char *driver, *nvml;
 };
-
-static struct start start_of_process(void) {
-    uintptr_t* words = __libc_stack_end;
-    struct start start = {(char**)(words + 1), (char**)(words + 1 + *words + 1), NULL};
-    char** end = start.environment;
-    while (*end) end++;
-    while (!*end) end++;  // the loader takes variables away from programs with more rights
-    start.facts = (const Elf64_auxv_t*)end;
-    return start;
+static struct linkage look_at_linkage(void) {
+    return (struct linkage){linked_to("cuInit", "libcuda.so"), linked_to("nvmlInit_v2", "libnvidia-ml.so")};
 }
 
-static uint64_t fact(const struct start* start, uint64_t type) {
-    for (const Elf64_auxv_t* one = start->facts; one->a_type != AT_NULL; one++)
-        if (one->a_type == type) return one->a_un.a_val;
-    return 0;
+static bool is_at(const char* object, const char* library) { return object && equal(object, library); }
+
+static bool library_is_first(const struct linkage* linkage, const char* library) {
+    const bool driver = !linkage->driver || is_at(linkage->driver, library);
+    const bool nvml = !linkage->nvml || is_at(linkage->nvml, library);
+    return driver && nvml && is_at(first_to_export(CUSLICE_ENTRANCE_NAME), library);
 }
 
-static char** find_variable(char** environment, const char* name) {
-    while (*environment && !begins_with(*environment, name)) environment++;
-    return *environment ? environment : NULL;
-}
-
-static void remove_entry(char** entry) {
-    for (; *entry; entry++) entry[0] = entry[1];
-}
-
-static char* append_number(char* to, uint64_t number) {
-    if (number >= 10) to = append_number(to, number / 10);
-    *to++ = (char)('0' + number % 10);
-    return to;
-}
-
-// How this process was started once more, or 0. Takes the traces away: the mark, our place in LD_PRELOAD, and the name
-// that the kernel gave the process after the file.
-static int take_mark(const struct start* start) {
-    char own[sizeof(mark) + 24];
-    char** entry = find_variable(start->environment, mark);
-    *append(append_number(append(own, mark), (uint64_t)kernel(SYS_getpid, 0, 0, 0, 0, 0, 0)), " ") = '\0';
-    if (!entry || !begins_with(*entry, own)) return 0;
-    const char* told = *entry + length_of(own);
-    const int how = *told;
-    if (how && told[1]) kernel(SYS_prctl, PR_SET_NAME, (long)(told + 2), 0, 0, 0, 0);
-    remove_entry(entry);
-    char** preloaded = find_variable(start->environment, preload);
-    if (how != with_library || !preloaded) return how;
-    char* list = *preloaded + sizeof(preload) - 1;
-    const char* rest = list;
-    while (*rest && *rest != ':') rest++;
-    if (*rest)
-        *append(list, rest + 1) = '\0';
-    else
-        remove_entry(preloaded);
-    return how;
-}
-
-// The file that the kernel has started. A script's name is that of no program, and where the loader was started as a
-// program it is the loader.
-static const char* file_to_start(const struct start* start) {
-    static const char own[] = "/proc/self/exe";
-    const char* name = (const char*)(uintptr_t)fact(start, AT_EXECFN);
-    struct stat self, named;
-    if (kernel(SYS_newfstatat, AT_FDCWD, (long)own, (long)&self, 0, 0, 0) != 0)
-        return name && library_fault(name) == NULL ? name : NULL;  // there is no /proc
-    const bool same = name && kernel(SYS_newfstatat, AT_FDCWD, (long)name, (long)&named, 0, 0, 0) == 0 &&
-                      named.st_dev == self.st_dev && named.st_ino == self.st_ino;
-    return same ? name : own;
-}
-
-// The loader, started as a program, takes its own arguments away from the program's.
-static char** arguments_to_start(const struct start* start, char* memory, char* end) {
-    if (fact(start, AT_BASE)) return start->arguments;
-    const long file = open_file("/proc/self/cmdline");
-    char** words = (char**)memory;
-    char *text = memory + (end - memory) / 2, *last = text;
-    for (long got = 1; file >= 0 && got > 0 && last<end - 1; last += got> 0 ? got : 0)
-        got = read_file(file, last, (size_t)(end - 1 - last));
-    if (file < 0 || last >= end - 1) return NULL;
-    close_file(file);
-    *last = '\0';
-    size_t count = 0;
-    for (char* word = text; word < last; word += length_of(word) + 1) {
-        if ((char*)(words + count + 2) > text) return NULL;
-        words[count++] = word;
+static bool sees_no_gpu(const struct start* start) {
+    bool none = false;
+    for (char** entry = start->environment; *entry; entry++) {
+        if (!begins_with(*entry, visible)) continue;
+        if (!equal(*entry, visible)) return false;
+        none = true;
     }
-    words[count] = NULL;
-    return words;
+    return none;
 }
 
-static char* start_again(const struct start* start, int how, const char* library) {
-    size_t count = 0;
-    for (char** entry = start->environment; *entry; entry++) count++;
-    char** old = find_variable(start->environment, how == with_library ? preload : visible);
-    const size_t words = (count + 3) * sizeof(char*), arguments = 4 << 20;
-    const size_t size = words + (old ? length_of(*old) : 0) + length_of(library) + arguments + 4096;
-    char* memory = (char*)kernel(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if ((intptr_t)memory < 0 && (intptr_t)memory > -4096) return "has no memory";
-    char** environment = (char**)(memory + arguments);
-    char *text = (char*)(environment + count + 3), *changed = text;
-    if (how == with_library) {
-        text = append(append(text, preload), library);
-        if (old) text = append(append(text, ":"), *old + sizeof(preload) - 1);
-    } else {
-        text = append(text, visible);
+static void start_with_library(const struct start* start, const char* library) {
+    char** const before = last_variable(start, preload);
+    const char* const old = before ? *before + sizeof(preload) - 1 : NULL;
+    struct work work;
+    if (!take_work(&work, length_of(library) + (old ? length_of(old) : 0) + 2)) return;
+    char* end = append(work.start, library);
+    if (old) end = append(append(end, ":"), old);
+    *end = '\0';
+    start_again(start, with_library, &(struct variable){preload, work.start});
+    give_back_work(&work);
+}
+
+// Null for a library that a program can be started with.
+static const char* fault_of(const char* library) {
+    if (*library != '/') return "has no path";
+    for (const char* c = library; *c; c++)
+        if (*c == ':' || *c == ' ' || *c == '$') return "has a path that LD_PRELOAD can't carry";
+    return library_fault(library);
+}
+
+static _Noreturn void refuse(const char* library, const char* why) {
+    say_refused(library, why, SO_ENDED, true);
+    end_program();
+}
+
+// The reason is looked for anew in each start: a mark that somebody forged has none.
+static void hide_gpus(const struct start* start, const char* library, const char* fault) {
+    const bool older = !fault && is_at(first_to_export("cuslice_marker"), library);
+    const enum how how = how_started(start), hidden = fault ? without_gpus : with_older;
+    if (!fault && !older) refuse(library, "cannot be loaded");
+    if (how == hidden && sees_no_gpu(start)) return;
+    if (how == hidden) refuse(library, "cannot be had");
+    say_refused(library, fault ? fault : "is older than libcuslice-preload.so", SO_NO_CUDA, true);
+    start_again(start, hidden, &(struct variable){visible, ""});
+    end_program();
+}
+
+// Returns for a program that has the library, needs none, or finds no GPU. NVML allocates nothing.
+static void bring_library_in(const struct start* start, const char* library) {
+    const struct linkage linkage = look_at_linkage();
+    if ((!linkage.driver && !linkage.nvml) || library_is_first(&linkage, library)) return;
+    const char* const fault = fault_of(library);
+    const enum how how = how_started(start);
+    if (!fault && (how == at_first || how == in_order)) {
+        start_with_library(start, library);
+        if (linkage.driver) refuse(library, "cannot be had, as the program cannot be started once more");
+    } else if (linkage.driver) {
+        hide_gpus(start, library, fault);
     }
-    *text++ = '\0';
-    char* told = text;
-    text = append_number(append(text, mark), (uint64_t)kernel(SYS_getpid, 0, 0, 0, 0, 0, 0));
-    *text++ = ' ';
-    *text++ = (char)how;
-    *text++ = ' ';
-    kernel(SYS_prctl, PR_GET_NAME, (long)text, 0, 0, 0, 0);
-    size_t next = 0;
-    for (char** entry = start->environment; *entry; entry++) environment[next++] = entry == old ? changed : *entry;
-    if (!old) environment[next++] = changed;
-    environment[next++] = told;
-    environment[next] = NULL;
-    const char* file = file_to_start(start);
-    char** words_of_program = arguments_to_start(start, memory, memory + arguments);
-    if (file && words_of_program) kernel(SYS_execve, (long)file, (long)words_of_program, (long)environment, 0, 0, 0);
-    kernel(SYS_munmap, (long)memory, (long)size, 0, 0, 0, 0);
-    return "cannot be had, as the program cannot be started once more";
 }
 
-static void refuse(const struct start* start, const char* library, const char* why) {
-    if (!cuInit) return;  // NVML allocates nothing
-    say_refused(library, why, true);
-    start_again(start, without_gpus, library);
-    kernel(SYS_exit_group, 127, 0, 0, 0, 0, 0);
+// True if it names one of the paths, of which the loader has found some by their last component alone.
+static bool names_one_of(const char* entry, size_t length, const char** paths, size_t count) {
+    size_t begin = length;
+    while (begin > 0 && entry[begin - 1] != '/') begin--;
+    for (size_t i = 0; i < count; i++) {
+        const char* const file = last_component(paths[i]);
+        size_t same = 0;
+        while (begin + same < length && file[same] == entry[begin + same]) same++;
+        if (begin + same == length && !file[same]) return true;
+    }
+    return false;
+}
+
+// Where the C library stands before the stub, as LD_PRELOAD or the loader's --preload puts it there, the stub isn't
+// asked for anything that the program opens. Each start leaves at least one entry of LD_PRELOAD out.
+static void put_c_library_behind(const struct start* start, const char* library) {
+    enum { most = 8 };
+    const char* paths[most];
+    const size_t count = list_c_libraries_before_stub(library, paths, most);
+    char** const before = last_variable(start, preload);
+    if (!count || (!before && fact(start, AT_BASE))) return;  // by root's list
+    struct work work;
+    const char* list = before ? *before + sizeof(preload) - 1 : "";
+    if (!take_work(&work, length_of(list) + 1)) end_program();
+    char* end = work.start;
+    bool left_out = false, more = false;
+    while (*list) {
+        size_t length = 0;
+        while (list[length] && list[length] != ':' && list[length] != ' ') length++;
+        const bool out = names_one_of(list, length, paths, count);
+        left_out |= out;
+        if (!out && more) *end++ = ':';
+        for (size_t i = 0; i < length && !out; i++) *end++ = list[i];
+        more |= !out;
+        list += length;
+        if (*list) list++;
+    }
+    *end = '\0';
+    const bool some = left_out && more;
+    if (before) start_again(start, in_order, &(struct variable){preload, some ? work.start : NULL});
+    say_refused("the C library", "is preloaded, which would hide CUDA from cuslice", "this program is ended", true);
+    end_program();
+}
+
+// Nobody but root brings a library into it, and the loader heeds no other that stands before the stub.
+static void look_at_privileged(const struct start* start, const char* library) {
+    remove_variables(start, "CUSLICE_STUB=");
+    if (!linked_to("cuInit", "libcuda.so") || first_to_export(CUSLICE_ENTRANCE_NAME)) return;
+    refuse(library, "comes into no program that has more rights than its user");
 }
 
 static void look_at_program(void) {
-    if ((!cuInit && !nvmlInit_v2) || !__libc_stack_end) return;
-    const struct start start = start_of_process();
-    const int how = take_mark(&start);
-    if (how == without_gpus || (how == 0 && cuslice_marker) || CUSLICE_ENTRANCE) return;
-    char path[1024] = "libcuslice.so";
-    const char* why = library_path(path, sizeof(path)) ? library_fault(path) : "has no path";
-    for (const char* c = path; *c && !why; c++)
-        if (*c == ':' || *c == ' ' || *c == '$') why = "has a path that LD_PRELOAD can't carry";
-    if (!why && fact(&start, AT_SECURE)) why = "comes into no program that has more rights than its user";
-    if (!why && how == with_library) why = cuslice_marker ? "is older than libcuslice-preload.so" : "cannot be loaded";
-    if (!why) why = start_again(&start, with_library, path);
-    refuse(&start, path, why);
+    void *first = (void*)dlopen, *own = (void*)cuslice_stub_dlopen;
+    __asm__("" : "+r"(first), "+r"(own));  // the compiler may hold different names for different functions
+    struct start start;
+    if ((!cuInit && !nvmlInit_v2 && first == own) || !find_start(&start)) return;
+    char library[1024];
+    if (!library_path(library, sizeof(library))) *append(library, "libcuslice.so") = '\0';
+    if (fact(&start, AT_SECURE)) {
+        look_at_privileged(&start, library);
+        return;
+    }
+    bring_library_in(&start, library);
+    if (first != own) put_c_library_behind(&start, library);
+    tidy_up(&start, library);
 }
 
 // The loader asks this as it relocates the stub, for the address of a function that nobody calls. On aarch64 it asks

@@ -101,12 +101,16 @@ static bool holds(const struct dl_phdr_info* object, const void* address) {
     return false;
 }
 
-static struct symbols symbols_of_object(const struct dl_phdr_info* object) {
+static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info* object) {
     const ElfW(Dyn)* dynamic = NULL;
     for (int i = 0; i < object->dlpi_phnum; i++)
         if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
             dynamic = (const ElfW(Dyn)*)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
-    return symbols_of(object->dlpi_addr, dynamic);
+    return dynamic;
+}
+
+static struct symbols symbols_of_object(const struct dl_phdr_info* object) {
+    return symbols_of(object->dlpi_addr, dynamic_of(object));
 }
 
 static const char* text_of(const struct symbols* in, const ElfW(Dyn) * entry) {
@@ -148,6 +152,68 @@ void* find_function(const char* symbol) {
     struct function_search search = {.symbol = symbol};
     dl_iterate_phdr(look_at, &search);
     return search.any;
+}
+
+static bool needs(const struct dl_phdr_info* object, const struct symbols* symbols, const char* library) {
+    for (const ElfW(Dyn)* entry = dynamic_of(object); entry && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_NEEDED && begins_with(last_component(text_of(symbols, entry)), library)) return true;
+    return false;
+}
+
+struct exporter_search {
+    const char *symbol, *needed;  // null: nobody has to need it
+    const char* path;
+    bool past_program, of_copy, is_needed;
+};
+
+static int look_for_exporter(struct dl_phdr_info* object, size_t size, void* argument) {
+    struct exporter_search* search = argument;
+    (void)size;
+    const struct symbols symbols = symbols_of_object(object);
+    const bool copy = look_up(&symbols, "cuslice_marker") != NULL;
+    if (search->past_program && !search->path && look_up(&symbols, search->symbol)) {
+        search->path = object->dlpi_name;
+        search->of_copy = copy;
+    }
+    search->past_program = true;  // which comes first
+    if (!search->needed) return search->path != NULL;
+    search->is_needed |= !copy && symbols.strings && needs(object, &symbols, search->needed);
+    return 0;
+}
+
+const char* first_to_export(const char* symbol) {
+    struct exporter_search search = {.symbol = symbol};
+    dl_iterate_phdr(look_for_exporter, &search);
+    return search.path;
+}
+
+const char* linked_to(const char* symbol, const char* needed) {
+    struct exporter_search search = {.symbol = symbol, .needed = needed};
+    dl_iterate_phdr(look_for_exporter, &search);
+    return search.of_copy && !search.is_needed ? NULL : search.path;
+}
+
+struct c_library_search {
+    const char* library;
+    const char** paths;
+    size_t most, count;
+};
+
+static int look_for_c_library(struct dl_phdr_info* object, size_t size, void* argument) {
+    struct c_library_search* search = argument;
+    (void)size;
+    if (holds(object, (const void*)&look_for_c_library) || equal(object->dlpi_name, search->library)) return 1;
+    const struct symbols symbols = symbols_of_object(object);
+    const char* const soname = text_of(&symbols, symbols.soname);
+    if (soname && (equal(soname, "libc.so.6") || equal(soname, "libdl.so.2")) && search->count < search->most)
+        search->paths[search->count++] = object->dlpi_name;
+    return 0;
+}
+
+size_t list_c_libraries_before_stub(const char* library, const char** paths, size_t most) {
+    struct c_library_search search = {library, paths, most, 0};
+    dl_iterate_phdr(look_for_c_library, &search);
+    return search.count;
 }
 
 struct names {
@@ -198,6 +264,26 @@ void* find_in(void* handle, const char* symbol) {
     return look_up(&symbols, symbol);
 }
 
+struct copy_search {
+    const void* address;
+    bool in_copy;
+};
+
+static int look_at_copy(struct dl_phdr_info* object, size_t size, void* argument) {
+    struct copy_search* search = argument;
+    (void)size;
+    if (!holds(object, search->address)) return 0;
+    const struct symbols symbols = symbols_of_object(object);
+    search->in_copy = look_up(&symbols, "cuslice_marker") != NULL;
+    return 1;
+}
+
+bool lies_in_copy(const void* address) {
+    struct copy_search search = {address, false};
+    dl_iterate_phdr(look_at_copy, &search);
+    return search.in_copy;
+}
+
 static int look_for_us(struct dl_phdr_info* object, size_t size, void* argument) {
     (void)size;
     if (!holds(object, (const void*)&look_for_us)) return 0;
@@ -211,14 +297,30 @@ const char* own_path(void) {
     return path;
 }
 
+// As whoever opens it by the link's target, as the launcher does, has it under that name.
+static size_t read_link(const char* link, char* to, size_t size) {
+    const long length = kernel(SYS_readlinkat, AT_FDCWD, (long)link, (long)to, (long)size, 0, 0);
+    return length > 0 && *to == '/' ? (size_t)length : 0;
+}
+
 bool library_path(char* path, size_t size) {
-    static const char linked[] = "library/libcuslice.so";
+    static const char file[] = "libcuslice.so", linked[] = "library", linked_file[] = "library/libcuslice.so";
     const char* const own = own_path();
     if (!own || *own != '/') return false;
     const size_t folder = (size_t)(last_component(own) - own);
-    if (folder + sizeof(linked) > size) return false;
+    if (folder + sizeof(linked_file) > size) return false;
     for (size_t i = 0; i < folder; i++) path[i] = own[i];
-    *append(path + folder, "libcuslice.so") = '\0';
-    if (kernel(SYS_faccessat, AT_FDCWD, (long)path, 0 /* F_OK */, 0, 0, 0) != 0) *append(path + folder, linked) = '\0';
+    *append(path + folder, file) = '\0';
+    if (kernel(SYS_faccessat, AT_FDCWD, (long)path, 0 /* F_OK */, 0, 0, 0) == 0) return true;
+    char target[1024];
+    *append(path + folder, linked) = '\0';
+    const size_t length = read_link(path, target, sizeof(target));
+    if (length > 0 && length + sizeof(file) < size && length < sizeof(target)) {
+        for (size_t i = 0; i < length; i++) path[i] = target[i];
+        path[length] = '/';
+        *append(path + length + 1, file) = '\0';
+    } else {
+        *append(path + folder, linked_file) = '\0';
+    }
     return true;
 }

@@ -19,6 +19,19 @@ dlopen_function find_next_dlopen(void);
 /// The first function of this name in any object but the stub, in the loader's order, or null.
 void* find_function(const char* symbol);
 
+/// The path, as it was opened by, of the first object behind the program that exports this function, or null.
+const char* first_to_export(const char* symbol);
+/// The same, and null where that is a copy of libcuslice.so, and nobody needs a library whose name begins with
+/// `needed`.
+const char* linked_to(const char* symbol, const char* needed);
+
+/// Paths of the C library, and of the one that had its dlopen before glibc 2.34, as far as they stand before the stub
+/// and before the object of the path `library`: a program's dlopen is theirs then. At most `most`; returns how many.
+size_t list_c_libraries_before_stub(const char* library, const char** paths, size_t most);
+
+/// True if the address lies in a copy of libcuslice.so, of whichever installation.
+bool lies_in_copy(const void* address);
+
 /// The address of a function that the object of this handle itself exports, or null.
 void* find_in(void* handle, const char* symbol);
 
@@ -34,5 +47,5 @@ void describe_object(const void* address, struct wanting* object);
 const char* own_path(void);
 
 /// The path of libcuslice.so: beside the stub, or else in the folder `library` there, which `cuslice install --system`
-/// makes a link. False if it doesn't fit; whether the file is there is another question.
+/// makes a link: then the path that it leads to. False if it doesn't fit; the file may be missing.
 bool library_path(char* path, size_t size);

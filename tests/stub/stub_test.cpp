@@ -206,25 +206,6 @@ TEST_CASE("where the library can't be had, a linked program finds no GPU from it
           std::string::npos);
 }
 
-TEST_CASE("a program with more rights than its user gets no GPU if it is linked to the driver") {
-    const System system;
-    const Folder books;
-    if (!system.possible()) return;
-    if (geteuid() != 0) return skip("only root can make a set-user-ID program of another user's");
-    const std::string program = system.at("set-user-id");
-    fs::copy_file(kLinked + "lazy", program);
-    fs::create_directory_symlink(kFakeFolder, system.at("fake"));
-    // Its own path to the driver, as the loader heeds no LD_LIBRARY_PATH for it, is the test's /etc/ld.so.cache.
-    const std::string script = "mkdir -p /etc/ld.so.conf.d && echo " + kFakeFolder +
-                               " > /etc/ld.so.conf && /sbin/ldconfig && chmod 4755 " + program +
-                               " && exec setpriv --reuid 60001 --regid 60001 --clear-groups " + program;
-    const Outcome outcome = run(system.command({"/bin/sh", "-c", script}), limited(books));
-    CAPTURE(outcome.out, outcome.err);
-    CHECK(says(outcome, "constructor 100 0"));
-    CHECK(says(outcome, "main 100 0"));
-    CHECK(outcome.err.find("comes into no program that has more rights than its user") != std::string::npos);
-}
-
 TEST_CASE("a program with more rights than its user that opens the driver heeds the system's file alone") {
     const System system;
     const Folder books;
