@@ -148,7 +148,7 @@ static void put_c_library_behind(const struct start* start, const char* library)
 
 // Nobody but root brings a library into it, and the loader heeds no other that stands before the stub.
 static void look_at_privileged(const struct start* start, const char* library) {
-    remove_variables(start, "CUSLICE_STUB=");
+    remove_mark(start);
     if (!linked_to("cuInit", "libcuda.so") || first_to_export(CUSLICE_ENTRANCE_NAME)) return;
     refuse(library, "comes into no program that has more rights than its user");
 }
@@ -157,7 +157,8 @@ static void look_at_program(void) {
     void *first = (void*)dlopen, *own = (void*)cuslice_stub_dlopen;
     __asm__("" : "+r"(first), "+r"(own));  // the compiler may hold different names for different functions
     struct start start;
-    if ((!cuInit && !nvmlInit_v2 && first == own) || !find_start(&start)) return;
+    if (!find_start(&start)) return;
+    if (!cuInit && !nvmlInit_v2 && first == own && !is_marked(&start)) return;
     char library[1024];
     if (!library_path(library, sizeof(library))) *append(library, "libcuslice.so") = '\0';
     if (fact(&start, AT_SECURE)) {

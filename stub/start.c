@@ -48,8 +48,10 @@ static void remove_entry(char** entry) {
     for (; *entry; entry++) entry[0] = entry[1];
 }
 
-void remove_variables(const struct start* start, const char* name) {
-    for (char** entry; (entry = last_variable(start, name));) remove_entry(entry);
+bool is_marked(const struct start* start) { return last_variable(start, mark) != NULL; }
+
+void remove_mark(const struct start* start) {
+    for (char** entry; (entry = last_variable(start, mark));) remove_entry(entry);
 }
 
 static char* append_number(char* to, uint64_t number) {
@@ -105,7 +107,7 @@ void tidy_up(const struct start* start, const char* library) {
         if (*told == with_library || *told == with_older) take_first_preload(start, library);
         if (told[0] && told[1]) put_names_back(start, told + 2);
     }
-    remove_variables(start, mark);
+    remove_mark(start);
 }
 
 static const char* text_of_mark(const struct start* start, struct work* work, enum how how) {

@@ -20,7 +20,6 @@ uint64_t fact(const struct start* start, uint64_t type);
 
 /// The last entry that begins with `name`, which is "NAME=", or null. The loader heeds the last, getenv() the first.
 char** last_variable(const struct start* start, const char* name);
-void remove_variables(const struct start* start, const char* name);
 
 /// How this process was started once more, by its own word: that is in the environment, where anybody could have put
 /// it. It decides nothing, unless against the program.
@@ -32,6 +31,8 @@ enum how {
     in_order = 'c',      // without the C library in LD_PRELOAD
 };
 enum how how_started(const struct start* start);
+bool is_marked(const struct start* start);
+void remove_mark(const struct start* start);
 
 /// Takes the traces of a second start away: the mark, `library` as LD_PRELOAD's first entry, and the names that the
 /// kernel has for the process and its file.

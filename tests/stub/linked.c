@@ -1,6 +1,7 @@
 // A program that is linked to the driver, and calls it from a constructor already. It prints what it sees: the GPU's
-// memory then and in main(), its words, its name for the kernel, and its environment.
+// memory then and in main(), its words, its names for the kernel, and its environment.
 #include <stdio.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 
 int cuInit(unsigned flags);
@@ -23,6 +24,7 @@ int main(int count, char** words) {
     const int late = total_of(&bytes);
     prctl(PR_GET_NAME, name);
     printf("constructor %d %zu\nmain %d %zu\nname %s\n", early, early_total >> 20, late, bytes >> 20, name);
+    printf("file %s\n", (const char*)getauxval(AT_EXECFN));
     for (int i = 0; i < count; i++) printf("word %s\n", words[i]);
     for (char** entry = environ; *entry; entry++) printf("variable %s\n", *entry);
     return 0;

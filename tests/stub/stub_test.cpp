@@ -100,6 +100,20 @@ TEST_CASE("a linked program sees nothing of having been started once more") {
     CHECK(with.substr(with.find("name ")) == without.substr(without.find("name ")));
 }
 
+TEST_CASE("a linked program whose file can't be told is ended") {
+    const System system;
+    const Folder books;
+    if (!system.possible()) return;
+    // Somebody's own folder in the place of /proc, whose link leads to another program.
+    const std::string way = GENERATE("", "mkdir /proc/self && ln -s /bin/echo /proc/self/exe && ");
+    const std::string script = "mount -t tmpfs none /proc && " + std::string(way) + "exec " + kLinked + "lazy";
+    const Outcome outcome = run(system.command({"/bin/sh", "-c", script}), limited(books));
+    CAPTURE(outcome.out, outcome.err);
+    CHECK(outcome.exit_code == 127);
+    CHECK(outcome.out.empty());
+    CHECK(outcome.err.find("cannot be had, as the program cannot be started once more") != std::string::npos);
+}
+
 TEST_CASE("a script whose interpreter is linked to the driver keeps its name and its words") {
     const System system;
     const Folder books;

@@ -4,6 +4,7 @@
 //   way spawn PROGRAM...          posix_spawn() with one, and waits for it
 //   way fork PROGRAM...           fork() and execve() with one, and waits for it
 //   way daemon PROGRAM...         forks twice, in a session of its own, and waits for nothing
+//   way twice ENTRY ENTRY PROGRAM...  becomes it, with both entries at the end of the environment
 //   way drop PROGRAM...           set-user-ID: gives back the rights that it has more than its user, then becomes it
 //   way jobs USER FIFO            a daemon as atd: what is written to the FIFO, a line each, is run by a shell as the
 //   user way shells USER SOCKET        a daemon as sshd: whoever connects has a login shell of the user's way ask
@@ -63,6 +64,16 @@ static int in_daemon(char** program) {
     if (chdir("/") != 0 || nowhere < 0) _exit(126);
     for (int descriptor = 0; descriptor < 3; descriptor++) dup2(nowhere, descriptor);
     _exit(become(program, none));
+}
+
+static int with_both(char** entries, char** program) {
+    char* environment[1024];
+    size_t count = 0;
+    for (char** entry = environ; *entry && count < 1000; entry++) environment[count++] = *entry;
+    environment[count++] = entries[0];
+    environment[count++] = entries[1];
+    environment[count] = NULL;
+    return become(program, environment);
 }
 
 static int drop(char** program) {
@@ -139,6 +150,7 @@ int main(int count, char** words) {
     if (!strcmp(way, "fork")) return in_child(words + 2);
     if (!strcmp(way, "daemon")) return in_daemon(words + 2);
     if (!strcmp(way, "drop")) return drop(words + 2);
+    if (count > 4 && !strcmp(way, "twice")) return with_both(words + 2, words + 4);
     if (count == 4 && !strcmp(way, "ask")) return ask(words[2], words[3]);
     // Nobody has to look for a daemon where whoever started it has been killed.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
