@@ -14,6 +14,7 @@
 #include "config/resolve.h"
 #include "config/split/identity.h"
 #include "policy/base/cancellation.h"
+#include "policy/base/held_signals.h"
 #include "shim/process/drop_in.h"
 #include "shim/process/toml_module.h"
 #include "virtual_gpu/driver/load.h"
@@ -89,6 +90,7 @@ void Process::connect() {
 
 Readiness Process::load() {
     if (const Readiness known = readiness(); known != Readiness::not_yet) return known;
+    const HeldSignals held;  // the loader has locks of its own
     Loading loading(mutex_);
     if (const Readiness known = readiness(); known != Readiness::not_yet) return known;
     pthread_atfork(before_fork, after_fork, after_fork_in_child);
@@ -124,6 +126,7 @@ bool Process::load_nvml() {
     char folder[512], text[512];
     const bool chosen = find(settings(), Key::driver) || find(settings(), Key::fake);
     const bool beside = (chosen || readiness() == Readiness::ready) && folder_in(driver_text_, folder, sizeof(folder));
+    const HeldSignals held;
     void* const library = open_nvml(beside ? folder : nullptr, chosen, text, sizeof(text));
     const Loading loading(mutex_);
     if (const int known = nvml_.load(std::memory_order_acquire)) return known == 1;

@@ -1,5 +1,7 @@
 // Calls that the program leaves by siglongjmp, as cysignals and timeouts of interpreters do: the limit stays, and the
 // next call finds no lock held.
+#include <csignal>
+
 #include "tests/preload/machine.h"
 #include "tests/preload/scene.h"
 
@@ -51,6 +53,23 @@ TEST_CASE("a thread that leaves a free, or an allocation of a pool, keeps its li
     REQUIRE(scene.guest.code("hiddenload m " + bytes(8 * kMiB)) == 0);
     CHECK(scene.guest.code("alloc huge " + bytes(kGiB)) == 2);
     CHECK(scene.free() <= free - 8 * kMiB);
+}
+
+// In a call of CUDA's that the program leaves, NVML is asked on cuslice's own account: without it the jump would have
+// left no lock there.
+TEST_CASE("a thread that leaves a call leaves no lock of NVML's behind") {
+    const std::string mode = GENERATE("direct", "growth"), what = GENERATE("retain", "alloc");
+    const int signal = GENERATE(SIGUSR1, SIGALRM, SIGINT);
+    CAPTURE(mode, what, signal);
+    Scene scene("1xt4", {"CUSLICE_ALLOCATOR=" + mode});
+    if (what == "alloc") REQUIRE(scene.guest.code("retain 0") == 0);
+    const std::string argument = what == "retain" ? "0" : bytes(200 * kMiB);
+    REQUIRE(scene.guest.ask("leavenvml " + what + " " + argument + " " + bytes(signal)) == "0 1 0");
+    if (what == "retain") REQUIRE(scene.guest.code("retain 0") == 0);
+    CHECK(fill(scene.guest) > 0);
+    CHECK(scene.held().peak <= kGiB);
+    CHECK(scene.guest.code("free f0") == 0);
+    CHECK(scene.guest.code("thread alloc g " + bytes(2 * kMiB)) == 0);
 }
 
 TEST_CASE("a thread that leaves a context's beginning or end finds no lock held") {

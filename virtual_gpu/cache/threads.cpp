@@ -7,6 +7,7 @@
 
 #include <atomic>
 
+#include "policy/base/held_signals.h"
 #include "policy/base/mutex.h"
 #include "virtual_gpu/driver/libc.h"
 
@@ -39,7 +40,9 @@ void start_background_thread(void* (*body)(void*), void* argument) {
     mask(SIG_SETMASK, &before, nullptr);
 }
 
+// Once in a thread: signals are held back as the loader has locks of its own.
 void at_thread_end(void (*last)(void*), void* argument) {
+    const HeldSignals held;
     const auto set = CUSLICE_LIBPTHREAD(pthread_setspecific);
     if (key_state.load(std::memory_order_acquire) == 0) {
         // Without the lock: who looks up waits for the loader, and that may be in a library that forks.

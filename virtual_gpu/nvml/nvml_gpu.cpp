@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "policy/base/held_signals.h"
 #include "virtual_gpu/driver/nvml_table.h"
 #include "virtual_gpu/driver/scratch.h"
 #include "virtual_gpu/nvml/nvml_query.h"
@@ -56,12 +57,14 @@ struct PhysicalNvml {
 bool nvml_initialise() {
     static bool done = false;
     if (__atomic_load_n(&done, __ATOMIC_ACQUIRE)) return true;
+    const HeldSignals held;
     if (CUSLICE_PHYSICAL_NVML(nvmlInit_v2)() != NVML_SUCCESS) return false;
     __atomic_store_n(&done, true, __ATOMIC_RELEASE);
     return true;
 }
 
 bool NvmlGpu::open(const char* uuid) {
+    const HeldSignals held;
     if (!nvml_initialise() || CUSLICE_PHYSICAL_NVML(nvmlDeviceGetHandleByUUID)(uuid, &handle_) != NVML_SUCCESS)
         handle_ = nullptr;
     return handle_ != nullptr;
@@ -69,6 +72,7 @@ bool NvmlGpu::open(const char* uuid) {
 
 Reading NvmlGpu::used_by_process(unsigned pid, std::uint64_t* bytes) const {
     if (!handle_) return Reading::failed;
+    const HeldSignals held;
     const Reading compute = find_process(first_of(NvmlFunction::nvmlDeviceGetComputeRunningProcesses_v3,
                                                   NvmlFunction::nvmlDeviceGetComputeRunningProcesses_v2),
                                          handle_, pid, bytes);
@@ -82,6 +86,7 @@ Reading NvmlGpu::used_by_process(unsigned pid, std::uint64_t* bytes) const {
 
 Reading NvmlGpu::used_by_all(std::uint64_t* bytes, std::uint64_t* total) const {
     GpuMemory memory;
+    const HeldSignals held;
     if (!handle_ || query_memory(PhysicalNvml(), handle_, memory) != NVML_SUCCESS) return Reading::failed;
     *bytes = memory.used;
     if (total) *total = memory.total;
@@ -89,14 +94,17 @@ Reading NvmlGpu::used_by_all(std::uint64_t* bytes, std::uint64_t* total) const {
 }
 
 bool NvmlGpu::identity(GpuIdentity* identity) const {
+    const HeldSignals held;
     return handle_ && query_identity(PhysicalNvml(), handle_, *identity);
 }
 
 bool NvmlGpu::name(char* text, unsigned size) const {
+    const HeldSignals held;
     return handle_ && CUSLICE_PHYSICAL_NVML(nvmlDeviceGetName)(handle_, text, size) == NVML_SUCCESS;
 }
 
 NvmlGpus::NvmlGpus() {
+    const HeldSignals held;
     nvmlDevice_t handles[kMax];
     if (nvml_initialise()) count_ = query_devices(PhysicalNvml(), handles);
     for (std::size_t i = 0; i < count_; i++) list_[i] = NvmlGpu(handles[i]);

@@ -16,6 +16,8 @@ enum class Reading {
 
 // What NVML, the library behind nvidia-smi, says of one GPU. It counts what the driver takes by itself, which the CUDA
 // API does not show. Readings are of this moment and come from the real NVML, which has to be loaded. Thread-safe.
+// Signals that have a handler wait until NVML has answered (HeldSignals): this is done inside calls of CUDA's that the
+// program may leave by siglongjmp.
 class NvmlGpu {
   public:
     // Finds the GPU by its UUID. False, and every reading fails, where there is no NVML (a container may leave it out).

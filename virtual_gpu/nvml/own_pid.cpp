@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "config/text.h"
+#include "policy/base/held_signals.h"
 #include "virtual_gpu/driver/nvml_table.h"
 
 namespace cuslice {
@@ -52,6 +53,7 @@ PidFacts pid_facts() {
     const ssize_t length = readlink("/proc/self/ns/pid", text, sizeof(text));
     facts.first_namespace = length > 0 && std::string_view(text, static_cast<std::size_t>(length)) == kFirstNamespace;
     if (lists_own_pid(facts)) return facts;
+    const HeldSignals held;
     char version[80] = "";  // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
     if (CUSLICE_PHYSICAL_NVML(nvmlSystemGetDriverVersion)(version, sizeof(version)) == NVML_SUCCESS)
         facts.driver = static_cast<unsigned>(std::strtoul(version, nullptr, 10));

@@ -1,8 +1,12 @@
 // Calls of the driver that the program leaves by a jump out of a signal handler, as it may leave any function of C.
 #include <dlfcn.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <time.h>
+
+#include <atomic>
+#include <cstring>
 
 #include "tests/preload/guest/guest.h"
 
@@ -14,6 +18,30 @@ sigjmp_buf back;
 void jump(int) { siglongjmp(back, 1); }
 
 thread_local bool leaves_next_sleep = false;
+
+// The locks of NVML's that this thread has while it is watched; the next one is where the signal comes.
+thread_local bool watches_nvml = false;
+thread_local int leaves_next_lock = 0, nvml_locks = 0;
+int locks_left = 0;
+
+void jump_out_of_nvml(int) {
+    locks_left = nvml_locks;
+    siglongjmp(back, 1);
+}
+
+bool is_nvml(const void* code) {
+    Dl_info found;
+    return dladdr(code, &found) != 0 && std::strstr(found.dli_fname, "nvidia-ml") != nullptr;
+}
+
+using OfMutex = int(pthread_mutex_t*);
+
+// Libraries lock before this program's own variables are made.
+OfMutex* real(const char* name, std::atomic<OfMutex*>& known) {
+    if (known == nullptr) known = reinterpret_cast<OfMutex*>(dlsym(RTLD_NEXT, name));
+    return known;
+}
+constinit std::atomic<OfMutex*> real_lock{nullptr}, real_unlock{nullptr};
 
 const auto real_sleep = reinterpret_cast<decltype(&clock_nanosleep)>(dlsym(RTLD_NEXT, "clock_nanosleep"));
 
@@ -31,6 +59,7 @@ struct Call {
         if (what == "async") driver->cuMemAllocAsync(&made, bytes, nullptr);
         if (what == "free") driver->cuMemFree_v2(block);
         if (what == "create") driver->cuCtxCreate_v2(&context, 0, static_cast<CUdevice>(bytes));
+        if (what == "retain") driver->cuDevicePrimaryCtxRetain(&context, static_cast<CUdevice>(bytes));
         if (what == "destroy") driver->cuCtxDestroy_v2(reinterpret_cast<CUcontext>(block));
     }
 };
@@ -41,6 +70,15 @@ struct Call {
     leaves_next_sleep = true;
     call();
     leaves_next_sleep = false;
+    return false;
+}
+
+// The same where the signal comes inside NVML, while that has a lock.
+[[gnu::noinline]] bool leaves_nvml(const Call& call, int signal) {
+    if (sigsetjmp(back, 1) != 0) return true;
+    leaves_next_lock = signal;
+    watches_nvml = true;
+    call();
     return false;
 }
 
@@ -61,6 +99,20 @@ void add_leave_commands(Commands& commands) {
         signal(SIGUSR1, SIG_IGN);
         return answer(CUDA_SUCCESS, static_cast<int>(left));
     };
+    // leavenvml alloc BYTES SIGNAL, leavenvml retain DEVICE SIGNAL: 1 if the call was left, and how many of NVML's
+    // locks were left with it
+    commands["leavenvml"] = [](Program& p, const Words& w) {
+        const Call call{&p.driver, w.at(0), number(w.at(1)), 0};
+        const int signal_number = static_cast<int>(number(w.at(2)));
+        struct sigaction action {};
+        action.sa_handler = jump_out_of_nvml;
+        sigaction(signal_number, &action, nullptr);
+        const bool left = leaves_nvml(call, signal_number);
+        watches_nvml = false;
+        leaves_next_lock = nvml_locks = 0;
+        signal(signal_number, SIG_IGN);
+        return answer(CUDA_SUCCESS, static_cast<int>(left), locks_left);
+    };
 }
 
 }  // namespace guest
@@ -74,4 +126,20 @@ extern "C" __attribute__((visibility("default"))) int clock_nanosleep(clockid_t 
         raise(SIGUSR1);
     }
     return guest::real_sleep(clock, flags, span, left);
+}
+
+extern "C" __attribute__((visibility("default"))) int pthread_mutex_lock(pthread_mutex_t* mutex) {
+    const int result = guest::real("pthread_mutex_lock", guest::real_lock)(mutex);
+    if (guest::watches_nvml && guest::is_nvml(__builtin_return_address(0))) {
+        guest::nvml_locks++;
+        const int signal = guest::leaves_next_lock;
+        guest::leaves_next_lock = 0;
+        if (signal != 0) raise(signal);
+    }
+    return result;
+}
+
+extern "C" __attribute__((visibility("default"))) int pthread_mutex_unlock(pthread_mutex_t* mutex) {
+    if (guest::watches_nvml && guest::is_nvml(__builtin_return_address(0))) guest::nvml_locks--;
+    return guest::real("pthread_mutex_unlock", guest::real_unlock)(mutex);
 }

@@ -1,6 +1,8 @@
 // What NVML says of GPUs, as its own library is called.
 #include "virtual_gpu/nvml/nvml_gpu.h"
 
+#include <signal.h>
+
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -23,14 +25,34 @@ struct Host {
     bool named = true;
     unsigned initialised = 0;
     List compute, mps;
+    bool interrupted = false;  // a signal comes in the middle of each call
 };
 Host host;
+
+/// Inside NVML, and what a handler has seen of that.
+struct Calls {
+    volatile sig_atomic_t inside = 0, handled = 0, handled_inside = 0;
+};
+Calls calls;
+
+void handle(int) {
+    calls.handled = calls.handled + 1;
+    if (calls.inside) calls.handled_inside = calls.handled_inside + 1;
+}
+
+void middle_of_call() {
+    if (!host.interrupted) return;
+    calls.inside = 1;
+    raise(SIGUSR1);
+    calls.inside = 0;
+}
 
 nvmlDevice_t handle_of(std::size_t index) { return reinterpret_cast<nvmlDevice_t>((index + 1) << 8); }
 std::size_t index_of(nvmlDevice_t handle) { return (reinterpret_cast<std::size_t>(handle) >> 8) - 1; }
 
 template <List Host::*kList>
 nvmlReturn_t processes(nvmlDevice_t, unsigned* count, nvmlProcessInfo_t* infos) {
+    middle_of_call();
     const List& list = host.*kList;
     if (list.answer != NVML_SUCCESS) return list.answer;
     const unsigned room = *count;
@@ -55,13 +77,17 @@ void put(NvmlFunction function, F* implementation) {
 struct Scene {
     Scene() {
         host = {};
+        calls.handled = 0;
+        calls.handled_inside = 0;
         put(
             NvmlFunction::nvmlInit_v2, +[]() -> nvmlReturn_t {
+                middle_of_call();
                 host.initialised++;
                 return NVML_SUCCESS;
             });
         put(
             NvmlFunction::nvmlDeviceGetCount_v2, +[](unsigned* count) -> nvmlReturn_t {
+                middle_of_call();
                 *count = static_cast<unsigned>(host.names.size());
                 return NVML_SUCCESS;
             });
@@ -72,11 +98,13 @@ struct Scene {
             });
         put(
             NvmlFunction::nvmlDeviceGetHandleByUUID, +[](const char* uuid, nvmlDevice_t* handle) -> nvmlReturn_t {
+                middle_of_call();
                 *handle = handle_of(0);
                 return std::string(uuid) == "GPU-made-up" ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
             });
         put(
             NvmlFunction::nvmlDeviceGetName, +[](nvmlDevice_t gpu, char* text, unsigned size) -> nvmlReturn_t {
+                middle_of_call();
                 std::snprintf(text, size, "%s", host.names.at(index_of(gpu)).c_str());
                 return host.named ? NVML_SUCCESS : NVML_ERROR_UNKNOWN;
             });
@@ -190,4 +218,27 @@ TEST_CASE("GPUs are of one model if all of them have one name, and there are any
     CHECK_FALSE(nvml_one_model());
     host.names.clear();
     CHECK_FALSE(nvml_one_model());
+}
+
+TEST_CASE("no handler of the program's runs while NVML is asked, as it may leave by a jump") {
+    const Scene scene;
+    host.interrupted = true;
+    host.compute.processes = {process(8, 80)};
+    struct sigaction action {
+    }, before;
+    action.sa_handler = handle;
+    sigaction(SIGUSR1, &action, &before);
+    std::uint64_t bytes = 0;
+    char name[96];
+    SECTION("for a process") { CHECK(kGpu.used_by_process(8, &bytes) == Reading::ok); }
+    SECTION("for a process in neither list") { CHECK(kGpu.used_by_process(9, &bytes) == Reading::absent); }
+    SECTION("for a name") { CHECK(kGpu.name(name, sizeof name)); }
+    SECTION("for a GPU by its UUID") { CHECK(NvmlGpu().open("GPU-made-up")); }
+    SECTION("for all GPUs") {
+        const NvmlGpus all;
+        CHECK(all.view().size() == 1);
+    }
+    sigaction(SIGUSR1, &before, nullptr);
+    CHECK(calls.handled >= 1);
+    CHECK(calls.handled_inside == 0);
 }

@@ -1,0 +1,67 @@
+#include "policy/base/held_signals.h"
+
+#include <cerrno>
+
+namespace cuslice {
+
+namespace {
+
+// The kernel's highest number of a signal that isn't for real time.
+constexpr int kLastStandard = 31;
+
+bool may_be_held(int signal) {
+    switch (signal) {
+        case SIGSEGV:
+        case SIGBUS:
+        case SIGFPE:
+        case SIGILL:
+        case SIGTRAP:
+        case SIGABRT:
+        case SIGSYS:   // by seccomp: the kernel ends a process that blocks it
+        case SIGPWR:   // collectors stop threads with it
+        case SIGXCPU:  // and let them go on with this one
+        case SIGKILL:
+        case SIGSTOP:
+            return false;
+        default:
+            return true;
+    }
+}
+
+bool has_handler(int signal) {
+    struct sigaction action;
+    if (sigaction(signal, nullptr, &action) != 0) return false;
+    return action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;
+}
+
+// False if there is none.
+bool find_handled(sigset_t* handled) {
+    bool any = false;
+    sigemptyset(handled);
+    for (int signal = 1; signal <= kLastStandard; signal++) {
+        if (!may_be_held(signal) || !has_handler(signal)) continue;
+        sigaddset(handled, signal);
+        any = true;
+    }
+    return any;
+}
+
+}  // namespace
+
+// By the C library's sigprocmask: on Linux it is the thread's own mask that it sets, and pthread_sigmask is in a
+// library of its own before glibc 2.32.
+HeldSignals::HeldSignals() {
+    const int saved_errno = errno;
+    sigset_t handled;
+    if (find_handled(&handled)) holds_ = sigprocmask(SIG_BLOCK, &handled, &before_) == 0;
+    errno = saved_errno;
+}
+
+HeldSignals::~HeldSignals() {
+    if (!holds_) return;
+    const int saved_errno = errno;
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+    errno = saved_errno;
+}
+
+}  // namespace cuslice
