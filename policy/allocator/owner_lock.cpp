@@ -35,17 +35,20 @@ void OwnerLock::prepare() {
 #endif
 }
 
+bool OwnerLock::barrier_in_all() {
+    if (!asymmetric()) return false;
+    barriers_.fetch_add(1, std::memory_order_relaxed);
+    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return true;
+    refused.store(true, std::memory_order_relaxed);
+    asymmetric_.store(false, std::memory_order_relaxed);
+    return false;
+}
+
 // An owner that goes on without an exchange, as it has not been here since that became necessary, has its store in
 // flight for some nanoseconds at most. After a pause either that store is seen, or its next look finds that the lock is
 // revoked.
 void OwnerLock::Barrier::run() {
-    if (asymmetric()) {
-        barriers_.fetch_add(1, std::memory_order_relaxed);
-        if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return;
-        refused.store(true, std::memory_order_relaxed);
-        asymmetric_.store(false, std::memory_order_relaxed);
-    }
-    if (!unsure_) return;
+    if (barrier_in_all() || !unsure_) return;
     const int saved_errno = errno;
     timespec pause{0, 1'000'000};
     while (nanosleep(&pause, &pause) != 0) {

@@ -67,11 +67,16 @@ class OwnerLock {
     // Once before the first use, and again in a forked child. Thread-safe.
     static void prepare();
 
+    // For what is built on the same asymmetry, beside these locks. False: both sides pay for an atomic exchange.
+    static bool asymmetric() { return asymmetric_.load(std::memory_order_relaxed); }
+    // A barrier in every thread of the process. False: the kernel refuses it, from now on; a store that a thread made
+    // before it knew that is to be seen after a pause.
+    static bool barrier_in_all();
+
     // How often the kernel has been asked for a barrier.
     static std::uint64_t barriers() { return barriers_.load(std::memory_order_relaxed); }
 
   private:
-    static bool asymmetric() { return asymmetric_.load(std::memory_order_relaxed); }
     static constinit std::atomic<bool> asymmetric_;
     static constinit std::atomic<std::uint64_t> barriers_;
 

@@ -160,10 +160,11 @@ std::uint64_t Caches::unused(const VirtualGpu& gpu) const {
 }
 
 // A thread that ends is a visitor of all of them: none becomes another context's meanwhile.
-void Caches::thread_ends() const {
+void Caches::thread_ends() {
     const unsigned count = count_.load(std::memory_order_acquire);
     for (unsigned i = 0; i < count; i++) caches_[i]->visitors.fetch_add(1, std::memory_order_seq_cst);
     ContextAllocator::thread_ends();
+    quiescence.captures.thread_ends();
     for (unsigned i = 0; i < count; i++) caches_[i]->visitors.fetch_sub(1, std::memory_order_release);
 }
 
@@ -181,9 +182,10 @@ void Caches::release_idle() {
     const RelaxedCaptures relaxed;
     for (;;) {
         sleep_for(look_after());
-        each([](ContextCache& cache) {
+        const bool capturing = quiescence.captures.any_for_sure();
+        each([capturing](ContextCache& cache) {
             const std::uint64_t idle = cache.gpu->slice().idle_release * 1'000'000, now = coarse_clock();
-            if (!idle) return;
+            if (!idle || capturing) return;
             if (cache.gpu->asked_to_trim()) return cache.allocator.help_out();
             // What threads keep for themselves is left to them while anything goes on.
             const std::uint64_t operations = cache.allocator.operations();

@@ -83,7 +83,7 @@ class Caches final : public MemoryReclaimer, private CacheCommons {
     void watch_idle(const VirtualGpu& gpu);
     std::uint64_t look_after() const;
     void release_idle();
-    void thread_ends() const;
+    void thread_ends();
 
     IpcBlocks ipc_blocks_;
     ExportedSizes exported_sizes_;

@@ -1,5 +1,12 @@
 #include "virtual_gpu/cache/capture_tracker.h"
 
+#include <sched.h>
+
+#include <cerrno>
+#include <ctime>
+
+#include "policy/base/cancellation.h"
+#include "policy/base/kernel_clock.h"
 #include "virtual_gpu/gpu/current_context.h"
 
 namespace cuslice {
@@ -29,17 +36,83 @@ CaptureTracker::Entry CaptureTracker::entry_of(CUstream stream) {
 // Before the driver's call: a free of another thread must not ask the GPU in between. That of a stream which is
 // captured already will fail, and change nothing.
 void CaptureTracker::may_begin(CUstream stream, By function) {
+    const DisableCancellation uncancelled;
     Entry entry = entry_of(stream);
     entry.function = function;
-    LockGuard lock(mutex_);
-    entry.moment = ++last_;
+    bool unsure = false;
+    {
+        LockGuard lock(mutex_);
+        note(&entry);
+        unsure = askers_.keep_out();
+    }
+    if (unsure) CaptureAskers::wait_for_barrier();
+    wait_for_askers();
+}
+
+void CaptureTracker::note(Entry* entry) {
+    entry->moment = ++last_;
     for (Entry& there : streams_) {
-        if (!there.is(entry)) continue;
-        there.moment = entry.moment;
-        if (function == By::unknown) there.function = function;
+        if (!there.is(*entry)) continue;
+        there.moment = entry->moment;
+        if (entry->function == By::unknown) there.function = entry->function;
         return;
     }
-    if (streams_.push_back(entry)) count_.store(streams_.size(), std::memory_order_release);
+    if (streams_.push_back(*entry)) count_.store(streams_.size(), std::memory_order_release);
+}
+
+bool CaptureTracker::others_inside() {
+    LockGuard lock(mutex_);
+    return askers_.any_inside();
+}
+
+// They are told by nobody that one is out, as that would cost each of them an atomic operation.
+void CaptureTracker::wait_for_askers() {
+    constexpr unsigned kYields = 100;
+    constexpr long kPause = 100'000;  // nanoseconds
+    if (!others_inside()) return;
+    const int saved_errno = errno;
+    const std::uint64_t since = kernel_clock(CLOCK_MONOTONIC);
+    for (unsigned tries = 0; others_inside(); tries++) {
+        if (kernel_clock(CLOCK_MONOTONIC) - since >= patience_) {
+            LockGuard lock(mutex_);
+            askers_.give_up();
+            break;
+        }
+        const timespec pause{0, kPause};
+        tries < kYields ? static_cast<void>(sched_yield()) : static_cast<void>(nanosleep(&pause, nullptr));
+    }
+    errno = saved_errno;
+}
+
+bool CaptureTracker::enter_if_none() {
+    LockGuard lock(mutex_);
+    if (streams_.size() != 0) return false;
+    askers_.enter();
+    return true;
+}
+
+bool CaptureTracker::enter(Asking::Sure sure) {
+    while (!enter_if_none())
+        if (any_still(sure == Asking::Sure::yes)) return false;
+    return true;
+}
+
+void CaptureTracker::leave() {
+    LockGuard lock(mutex_);
+    askers_.leave();
+}
+
+bool CaptureTracker::list_thread() {
+    if (CaptureAskers::is_listed()) return false;
+    LockGuard lock(mutex_);
+    if (!askers_.list()) return false;
+    if (streams_.size() == 0) askers_.let_in();
+    return true;
+}
+
+void CaptureTracker::thread_ends() {
+    LockGuard lock(mutex_);
+    askers_.unlist();
 }
 
 void CaptureTracker::began(CUstream stream) { note_seen(entry_of(stream)); }
@@ -71,7 +144,10 @@ bool CaptureTracker::any_still(bool for_sure) {
             asking_.store(asked_.size(), std::memory_order_release);
         }
         const bool still = goes_on(first);
-        forget_own();
+        {
+            LockGuard lock(mutex_);
+            drop_own();
+        }
         if (still) return true;
         remove([&](const Entry& entry) { return entry.is(first) && entry.moment == first.moment; });
     }
@@ -90,10 +166,12 @@ void CaptureTracker::drop_own() {
 void CaptureTracker::forget_own() {
     LockGuard lock(mutex_);
     drop_own();
+    askers_.leave();
 }
 
 void CaptureTracker::forget_all() {
     LockGuard lock(mutex_);
+    askers_.forget_all();
     asked_.release();
     asking_.store(0, std::memory_order_release);
 }

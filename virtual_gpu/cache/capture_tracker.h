@@ -4,6 +4,7 @@
 #include "policy/base/event_count.h"
 #include "policy/base/mutex.h"
 #include "policy/base/page_vector.h"
+#include "virtual_gpu/cache/capture_askers.h"
 #include "virtual_gpu/driver/cuda_api.h"
 
 namespace cuslice {
@@ -25,7 +26,12 @@ class CaptureTracker {
     // A capture is about to begin, or to fail to. By a function that isn't known, it may end by another one: whether it
     // goes on is asked of the driver each time.
     enum class By : bool { known, unknown };
+    //
+    // Waits for the threads that call the driver where a capture forbids it (Asking): for `patience` at most, as what
+    // they wait for may be this thread's to do. It holds no lock meanwhile.
     void may_begin(CUstream stream, By function);
+    static constexpr std::uint64_t kPatience = 5'000'000'000;  // nanoseconds
+    void set_patience(std::uint64_t nanoseconds) { patience_ = nanoseconds; }
     // What has become of it.
     void began(CUstream stream);
     void failed(CUstream stream);
@@ -47,6 +53,32 @@ class CaptureTracker {
     void ended_or_not(CUstream stream, bool has_ended, std::uint64_t moment);
     // Nothing is known of any stream, and nobody asks about one. Costs two loads.
     bool none_asked() const { return none_known() && asking_.load(std::memory_order_acquire) == 0; }
+
+    // Stands around a call of the driver's that a capture forbids, or that would end it. No capture begins that a hook
+    // sees until this ends; so nothing is waited for in here but the driver. False: a stream is being captured.
+    class Asking {
+      public:
+        enum class Sure : bool { no, yes };  // as any() or any_for_sure()
+        Asking(CaptureTracker& captures, Sure sure) : captures_(captures), is_in_(captures.enter(sure)) {}
+        ~Asking() {
+            if (is_in_) captures_.leave();
+        }
+        Asking(const Asking&) = delete;
+        Asking& operator=(const Asking&) = delete;
+
+        explicit operator bool() const { return is_in_; }
+
+      private:
+        CaptureTracker& captures_;
+        const bool is_in_;
+    };
+    // The same by hand where nothing is known of any capture, for what is called most. Null: go by Asking.
+    using Inside = CaptureAskers::Asker;
+    static Inside* enter_at_once() { return CaptureAskers::enter_at_once(); }
+    static void leave_at_once(Inside* inside) { CaptureAskers::leave_at_once(inside); }
+    // This thread may do that from now on. True if thread_ends() is to be called at its end.
+    bool list_thread();
+    void thread_ends();
 
     // Whatever this thread was asking, it has left (by a longjmp).
     void forget_own();
@@ -70,6 +102,12 @@ class CaptureTracker {
         std::uintptr_t thread;
     };
     static Entry entry_of(CUstream stream);
+    void note(Entry* entry) CUSLICE_REQUIRES(mutex_);
+    bool enter_if_none();
+    bool enter(Asking::Sure sure);
+    void leave();
+    bool others_inside();
+    void wait_for_askers();
     void drop_own() CUSLICE_REQUIRES(mutex_);
     bool any_still(bool for_sure);
     bool goes_on(const Entry& entry);
@@ -81,11 +119,14 @@ class CaptureTracker {
         for (std::size_t i = streams_.size(); i-- > 0;)
             if (which(streams_[i])) streams_.remove_at(i);
         count_.store(streams_.size(), std::memory_order_release);
+        if (streams_.size() == 0) askers_.let_in();
     }
     Mutex mutex_{LockRank::captures};
     PageVector<Entry> streams_ CUSLICE_GUARDED_BY(mutex_);
     PageVector<Asked> asked_ CUSLICE_GUARDED_BY(mutex_);
     EventCount answers_;
+    CaptureAskers askers_ CUSLICE_GUARDED_BY(mutex_);
+    std::uint64_t patience_ = kPatience;
     std::uint64_t last_ CUSLICE_GUARDED_BY(mutex_) = 0;
     std::atomic<std::size_t> count_{0}, asking_{0};
 };

@@ -1,5 +1,7 @@
 #include "virtual_gpu/cache/context_cache.h"
 
+#include <optional>
+
 #include "policy/allocator/caching_allocator-inl.h"
 #include "policy/base/cancellation.h"
 #include "virtual_gpu/gpu/allocation_kind.h"
@@ -26,47 +28,85 @@ void ContextCache::open(CacheCommons& all, VirtualGpu& on, CUcontext in, Context
     allocator.open(all.map, options);
 }
 
-// Mostly the process has one context, which is current, and captures nothing. Then this and the next three end in a
-// tail call, for which no registers need be saved.
+inline CaptureTracker::Inside* ContextBacking::enter_if_sole() const {
+    return context == gpu_state().contexts.sole() ? CaptureTracker::enter_at_once() : nullptr;
+}
+
+// Mostly the process has one context, which is current, and captures nothing. Then this and the next three count the
+// thread in by a store. What else there is to do is apart from them, so that they save few registers.
 int ContextBacking::quiesce(std::uint64_t address, bool for_program) {
-    Quiescence& work = commons->quiescence;
     CUcontext current = nullptr;
     const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&current);
-    if (current && current == gpu_state().contexts.sole() && work.captures.none_known()) [[likely]]
-        return CUSLICE_REAL(cuCtxSynchronize)();
+    if (!current || current != gpu_state().contexts.sole()) [[unlikely]]
+        return quiesce_slowly(address, for_program, current, asked);
+    CaptureTracker::Inside* const inside = CaptureTracker::enter_at_once();
+    if (!inside) [[unlikely]]
+        return quiesce_slowly(address, for_program, current, CUDA_SUCCESS);
+    const CUresult result = CUSLICE_REAL(cuCtxSynchronize)();
+    CaptureTracker::leave_at_once(inside);
+    if (!is_of_capture(result)) [[likely]]
+        return result;
+    return quiesce_slowly(address, for_program, current, CUDA_SUCCESS);
+}
+
+[[gnu::noinline]] int ContextBacking::quiesce_slowly(std::uint64_t address, bool for_program, CUcontext current,
+                                                     CUresult asked) {
     if (for_program && !current) return asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_CONTEXT;
-    return work.quiesce(context, address, for_program);
+    return quiescence().quiesce(context, address, for_program);
+}
+
+// From now on this thread can be counted in by a store, unless it could already.
+Quiescence& ContextBacking::quiescence() {
+    Quiescence& work = commons->quiescence;
+    if (work.captures.list_thread()) commons->thread_began(*commons);
+    return work;
 }
 
 Fence ContextBacking::fence(std::uint64_t address) {
-    Quiescence& work = commons->quiescence;
-    if (context == gpu_state().contexts.sole() && work.captures.none_known()) [[likely]]
-        return work.fences.make(&context, 1);
-    return work.fence(context, address);
+    CaptureTracker::Inside* const inside = enter_if_sole();
+    if (!inside) [[unlikely]]
+        return fence_slowly(address);
+    const Fence made = commons->quiescence.fences.make(&context, 1);
+    CaptureTracker::leave_at_once(inside);
+    return made;
+}
+
+[[gnu::noinline]] Fence ContextBacking::fence_slowly(std::uint64_t address) {
+    return quiescence().fence(context, address);
 }
 
 bool ContextBacking::past(std::uint64_t address, Fence* fence) {
-    Quiescence& work = commons->quiescence;
-    if (context == gpu_state().contexts.sole() && work.captures.none_known()) [[likely]]
-        return work.fences.past(context, fence);
-    *fence = work.fence(context, address);
-    if (!*fence || !work.passed(*fence, false)) return false;
-    *fence = 0;
-    return true;
+    CaptureTracker::Inside* const inside = enter_if_sole();
+    if (!inside) [[unlikely]]
+        return past_slowly(address, fence);
+    const bool past = commons->quiescence.fences.past(context, fence);
+    CaptureTracker::leave_at_once(inside);
+    return past;
+}
+
+[[gnu::noinline]] bool ContextBacking::past_slowly(std::uint64_t address, Fence* fence) {
+    return quiescence().past(context, address, fence);
 }
 
 bool ContextBacking::passed(Fence fence, bool wait) {
-    Quiescence& work = commons->quiescence;
-    if (work.captures.none_known()) [[likely]]
-        return work.fences.passed(fence, wait);
-    return work.passed(fence, wait);
+    CaptureTracker::Inside* const inside = wait ? nullptr : CaptureTracker::enter_at_once();
+    if (!inside) [[unlikely]]
+        return passed_slowly(fence, wait);
+    const bool passed = commons->quiescence.fences.passed(fence, false);
+    CaptureTracker::leave_at_once(inside);
+    return passed;
+}
+
+[[gnu::noinline]] bool ContextBacking::passed_slowly(Fence fence, bool wait) {
+    return quiescence().passed(fence, wait);
 }
 
 std::uint64_t ContextBacking::room() { return gpu->room(); }
 
 void ContextBacking::drop_fence(Fence fence) { commons->quiescence.fences.drop(fence); }
 
-bool ContextBacking::capturing() { return commons->quiescence.captures.any_for_sure(); }
+// A free of a thread whose mode is relaxed ends no capture.
+bool ContextBacking::capturing() { return !RelaxedCaptures::possible() && commons->quiescence.captures.any_for_sure(); }
 
 bool ContextBacking::wanted() { return gpu->asked_to_trim(); }
 
@@ -119,6 +159,8 @@ bool ContextBacking::give_back(std::uint64_t address, std::uint64_t) {
     const auto& cache = static_cast<const ContextCache&>(*this);
     const DisableCancellation uncancelled;
     const RelaxedCaptures relaxed;
+    std::optional<CaptureTracker::Asking> asking;
+    if (!relaxed && !asking.emplace(quiescence().captures, CaptureTracker::Asking::Sure::yes)) return false;
     const CurrentContext current(context, CurrentContext::Of::known);
     // If it has ended, so have its memory and the charge for it; there may be another one by its handle.
     if (!current || !cache.allocator.is_open()) return true;

@@ -33,6 +33,14 @@ struct ContextBacking {
     bool forget(std::uint64_t address);
     void thread_began();
     void changed();
+
+  private:
+    Quiescence& quiescence();
+    CaptureTracker::Inside* enter_if_sole() const;
+    int quiesce_slowly(std::uint64_t address, bool for_program, CUcontext current, CUresult asked);
+    Fence fence_slowly(std::uint64_t address);
+    bool past_slowly(std::uint64_t address, Fence* fence);
+    bool passed_slowly(Fence fence, bool wait);
 };
 
 // Made in context_cache.cpp.

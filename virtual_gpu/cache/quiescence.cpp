@@ -4,8 +4,11 @@
 
 #include "policy/base/cancellation.h"
 #include "virtual_gpu/gpu/current_context.h"
+#include "virtual_gpu/gpu/relaxed_captures.h"
 
 namespace cuslice {
+
+using Sure = CaptureTracker::Asking::Sure;
 
 int Quiescence::in_context() {
     CUcontext current = nullptr;
@@ -14,10 +17,31 @@ int Quiescence::in_context() {
 }
 
 Fence Quiescence::fence(CUcontext context, CUdeviceptr address) {
-    if (captures.any()) return 0;
+    const CaptureTracker::Asking asking(captures, Sure::no);
+    return asking ? fence_now(context, address) : 0;
+}
+
+// Within an Asking.
+Fence Quiescence::fence_now(CUcontext context, CUdeviceptr address) {
     CUcontext all[Fences::kMaxContexts];
     const std::size_t count = reach.list(gpu_state().contexts, context, address, all, std::size(all));
     return count <= std::size(all) ? fences.make(all, count) : 0;
+}
+
+bool Quiescence::past(CUcontext context, CUdeviceptr address, Fence* made) {
+    const CaptureTracker::Asking asking(captures, Sure::no);
+    *made = asking ? fence_now(context, address) : 0;
+    if (!*made || !fences.passed(*made, false)) return false;
+    *made = 0;
+    return true;
+}
+
+// A thread whose mode is relaxed may ask for events, and wait for them, in the midst of captures; only to record them
+// it may not.
+bool Quiescence::passed(Fence fence, bool wait) {
+    if (const RelaxedCaptures relaxed; relaxed) return fences.passed(fence, wait);
+    const CaptureTracker::Asking asking(captures, wait ? Sure::yes : Sure::no);
+    return asking && fences.passed(fence, wait);
 }
 
 namespace {
@@ -32,21 +56,44 @@ CUresult wait_for_work_of(CUcontext context) {
     return during ? CUSLICE_REAL(cuCtxSynchronize)() : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
+// By a free, of a block that is there for nothing else. It isn't charged: a context's headroom has room for it.
+int wait_by_free(CUcontext context) {
+    const DisableCancellation uncancelled;
+    const CurrentContext during(context, CurrentContext::Of::known);
+    if (!during) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    CUdeviceptr block = 0;
+    const CUresult made = CUSLICE_REAL(cuMemAlloc_v2)(&block, 1);
+    if (made == CUDA_ERROR_OUT_OF_MEMORY) return kNotNow;
+    return made == CUDA_SUCCESS ? CUSLICE_REAL(cuMemFree_v2)(block) : made;
+}
+
 }  // namespace
 
-// A free of the program's is deferred where it can't be waited for, and later the driver can be asked again.
-int Quiescence::quiesce(CUcontext context, CUdeviceptr address, bool for_program) {
-    if (for_program ? captures.any() : captures.any_for_sure()) return kNotNow;
+// Not 0: the driver's error, or kNotNow.
+template <typename Wait>
+int Quiescence::wait_for_all(CUcontext context, CUdeviceptr address, Wait wait) {
     CUcontext all[Reach::kMaxContexts];
     const std::size_t count = reach.list(gpu_state().contexts, context, address, all, std::size(all));
     if (count > std::size(all)) return kNotNow;
     for (std::size_t i = 0; i < count; i++) {
-        const CUresult result = wait_for_work_of(all[i]);
+        const int result = wait(all[i]);
         // One that has ended meanwhile has waited for its own work.
         const bool ended = result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT;
-        if (result != CUDA_SUCCESS && !ended) return result;
+        if (result != CUDA_SUCCESS && !ended) return is_of_capture(result) ? kNotNow : result;
     }
     return 0;
+}
+
+// A free of the program's is deferred where it can't be waited for, and later the driver can be asked again. Where a
+// capture began unseen, the driver says so.
+int Quiescence::quiesce(CUcontext context, CUdeviceptr address, bool for_program) {
+    {
+        const CaptureTracker::Asking asking(captures, for_program ? Sure::no : Sure::yes);
+        const int result = asking ? wait_for_all(context, address, wait_for_work_of) : kNotNow;
+        if (for_program || result != kNotNow) return result;
+    }
+    const RelaxedCaptures relaxed;
+    return relaxed ? wait_for_all(context, address, wait_by_free) : kNotNow;
 }
 
 }  // namespace cuslice

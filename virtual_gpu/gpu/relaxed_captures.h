@@ -10,12 +10,17 @@ namespace cuslice {
 // CUDA 10.1 have captures of one mode only, and none of this.
 class RelaxedCaptures {
   public:
-    RelaxedCaptures() { exchanged_ = driver_slot(Function::cuThreadExchangeStreamCaptureMode) && exchange(); }
+    RelaxedCaptures() { exchanged_ = possible() && exchange(); }
     ~RelaxedCaptures() {
         if (exchanged_) exchange();
     }
     RelaxedCaptures(const RelaxedCaptures&) = delete;
     RelaxedCaptures& operator=(const RelaxedCaptures&) = delete;
+
+    // False: this driver has captures of one mode only.
+    explicit operator bool() const { return exchanged_; }
+    // Whether the driver has modes to relax.
+    static bool possible() { return driver_slot(Function::cuThreadExchangeStreamCaptureMode); }
 
   private:
     bool exchange() { return CUSLICE_REAL(cuThreadExchangeStreamCaptureMode)(&mode_) == CUDA_SUCCESS; }

@@ -13,14 +13,9 @@ namespace {
 // What went wrong among so many calls: those that found no memory apart from all others.
 struct Wrong {
     std::atomic<unsigned> short_of_memory{0}, others{0};
-    // A capture that begins while another thread already waits for the GPU ends by that: it is not what is looked at.
-    bool captures_may_break = false;
 
     // True if it succeeded.
     bool count(CUresult result) {
-        if (captures_may_break &&
-            (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED))
-            return false;
         if (result != CUDA_SUCCESS) (result == CUDA_ERROR_OUT_OF_MEMORY ? short_of_memory : others)++;
         return result == CUDA_SUCCESS;
     }
@@ -128,7 +123,6 @@ void add_ending_commands(Commands& commands) {
     // third one needs more memory than there is; how many calls went wrong, and how many found no memory
     commands["streams"] = [](Program& p, const Words& w) {
         Wrong wrong;
-        wrong.captures_may_break = true;
         std::atomic<bool> over{false};
         std::vector<std::thread> workers;
         for (int i = 0; i < 2; ++i) workers.emplace_back([&] { pairs_until(p, 100000, over, wrong); });

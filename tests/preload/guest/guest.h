@@ -40,6 +40,7 @@ struct Program {
 using Command = std::function<std::string(Program&, const Words&)>;
 using Commands = std::map<std::string, Command>;
 
+void add_capture_commands(Commands& commands);
 void add_context_commands(Commands& commands);
 void add_ending_commands(Commands& commands);
 void add_graph_commands(Commands& commands);
@@ -53,6 +54,11 @@ void add_nvml_commands(Commands& commands);
 void add_process_commands(Commands& commands);
 void add_thread_commands(Commands& commands);
 void add_work_commands(Commands& commands);
+
+/// How a thread treats captures of others; afterwards *mode is how it did before.
+CUresult exchange_mode(Program& program, CUstreamCaptureMode* mode);
+/// "relaxed", "local" and "global".
+CUstreamCaptureMode mode_of(const std::string& word);
 
 std::string execute(Program& program, const Words& words);
 

@@ -12,6 +12,7 @@ namespace {
 const Commands& commands() {
     static const Commands all = [] {
         Commands made;
+        add_capture_commands(made);
         add_context_commands(made);
         add_ending_commands(made);
         add_graph_commands(made);

@@ -29,6 +29,8 @@ CUresult begin_newer(Program& p, CUstream stream, CUstreamCaptureMode mode) {
     return result;
 }
 
+}  // namespace
+
 CUresult exchange_mode(Program& p, CUstreamCaptureMode* mode) {
     void* found = nullptr;
     const CUresult result =
@@ -42,8 +44,6 @@ CUstreamCaptureMode mode_of(const std::string& word) {
            : word == "local" ? CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
                              : CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
-
-}  // namespace
 
 void add_work_commands(Commands& commands) {
     // hold STREAM: what comes after waits until `letgo`, which says whether it still does

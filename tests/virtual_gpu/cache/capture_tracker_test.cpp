@@ -13,50 +13,14 @@
 #include "tests/catch.h"
 #include "tests/no_memory.h"
 #include "tests/sleeping.h"
-#include "tests/virtual_gpu/made_up_driver.h"
+#include "tests/virtual_gpu/cache/capture_scene.h"
 
 using namespace cuslice;
 using namespace cuslice::tests;
 using By = CaptureTracker::By;
 
-namespace {
-
-constexpr auto kActive = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-const CUstream kOne = stream(1), kOther = stream(2);
-
-/// Two streams of a context that is current in this thread.
-struct Scene {
-    Scene() {
-        driver.make(own);
-        MadeUpDriver::stack() = {own};
-        driver.contexts_of_streams = {{kOne, own}, {kOther, own}};
-    }
-    void begin(CUstream one, By by = By::known) {
-        captures.may_begin(one, by);
-        set(one, kActive);
-        captures.began(one);
-    }
-    void set(CUstream one, CUstreamCaptureStatus status) {
-        const std::lock_guard lock(driver.mutex);
-        driver.capturing[one] = status;
-    }
-    /// Ends it by a call that cuslice sees.
-    void end(CUstream one) {
-        const std::uint64_t moment = captures.moment();
-        set(one, CU_STREAM_CAPTURE_STATUS_NONE);
-        captures.ended(one, moment);
-    }
-    unsigned asked() { return driver.calls_of("cuStreamIsCapturing"); }
-
-    const CUcontext own = context(1);
-    MadeUpDriver driver;
-    CaptureTracker captures;
-};
-
-}  // namespace
-
 TEST_CASE("a capture that the driver refuses to begin leaves nothing known, and no other stream's is touched") {
-    Scene scene;
+    CaptureScene scene;
     scene.captures.may_begin(kOne, By::known);
     CHECK(scene.captures.any());
     scene.captures.failed(kOne);
@@ -71,7 +35,7 @@ TEST_CASE("a capture that the driver refuses to begin leaves nothing known, and 
 }
 
 TEST_CASE("a second begin of a stream that is captured fails, and the first capture goes on") {
-    Scene scene;
+    CaptureScene scene;
     scene.begin(kOne);
     scene.captures.may_begin(kOne, By::known);
     scene.captures.failed(kOne);
@@ -82,7 +46,7 @@ TEST_CASE("a second begin of a stream that is captured fails, and the first capt
 }
 
 TEST_CASE("a capture that there is no memory to note isn't known, and the next one is") {
-    Scene scene;
+    CaptureScene scene;
     {
         const NoMemory none;
         scene.captures.may_begin(kOne, By::known);
@@ -95,7 +59,7 @@ TEST_CASE("a capture that there is no memory to note isn't known, and the next o
 }
 
 TEST_CASE("without memory to note that a stream is asked about, it counts as captured, and its end waits for nobody") {
-    Scene scene;
+    CaptureScene scene;
     scene.begin(kOne);
     const unsigned before = scene.asked();
     scene.set(kOne, CU_STREAM_CAPTURE_STATUS_NONE);
@@ -110,7 +74,7 @@ TEST_CASE("without memory to note that a stream is asked about, it counts as cap
 }
 
 TEST_CASE("the driver isn't asked as long as no capture is known") {
-    Scene scene;
+    CaptureScene scene;
     CHECK_FALSE(scene.captures.any());
     CHECK_FALSE(scene.captures.any_for_sure());
     CHECK(scene.captures.none_asked());
@@ -118,7 +82,7 @@ TEST_CASE("the driver isn't asked as long as no capture is known") {
 }
 
 TEST_CASE("of a capture that was seen to begin the driver is asked only for sure, and an end that nobody saw shows") {
-    Scene scene;
+    CaptureScene scene;
     scene.begin(kOne);
     const unsigned before = scene.asked();
     scene.set(kOne, CU_STREAM_CAPTURE_STATUS_NONE);
@@ -131,7 +95,7 @@ TEST_CASE("of a capture that was seen to begin the driver is asked only for sure
 }
 
 TEST_CASE("of a capture by a function that isn't known the driver is asked each time") {
-    Scene scene;
+    CaptureScene scene;
     scene.begin(kOne, By::unknown);
     const unsigned before = scene.asked();
     CHECK(scene.captures.any());
@@ -143,7 +107,7 @@ TEST_CASE("of a capture by a function that isn't known the driver is asked each 
 }
 
 TEST_CASE("a capture that may have been begun again by a function that isn't known is asked about from then on") {
-    Scene scene;
+    CaptureScene scene;
     scene.begin(kOne);
     scene.captures.may_begin(kOne, By::unknown);
     scene.set(kOne, CU_STREAM_CAPTURE_STATUS_NONE);
@@ -151,7 +115,7 @@ TEST_CASE("a capture that may have been begun again by a function that isn't kno
 }
 
 TEST_CASE("a capture that has been spoiled goes on until its stream's end is taken") {
-    Scene scene;
+    CaptureScene scene;
     scene.begin(kOne);
     scene.set(kOne, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
     CHECK(scene.captures.any_for_sure());
@@ -164,7 +128,7 @@ TEST_CASE(
     const CUresult says = GENERATE(CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_UNKNOWN,
                                    CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     const bool gone = says == CUDA_ERROR_INVALID_HANDLE || says == CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    Scene scene;
+    CaptureScene scene;
     scene.begin(kOne);
     scene.driver.say["cuStreamIsCapturing"] = says;
     CHECK(scene.captures.any_for_sure() == !gone);
@@ -172,7 +136,7 @@ TEST_CASE(
 }
 
 TEST_CASE("what another thread is about to begin counts as captured until the driver has said that it has begun") {
-    Scene scene;
+    CaptureScene scene;
     std::thread([&] { scene.captures.may_begin(kOne, By::known); }).join();
     CHECK(scene.captures.any_for_sure());  // not yet: the driver says none
     scene.set(kOne, kActive);
@@ -182,7 +146,7 @@ TEST_CASE("what another thread is about to begin counts as captured until the dr
 }
 
 TEST_CASE("the end of a capture doesn't end a later one of the same stream") {
-    Scene scene;
+    CaptureScene scene;
     scene.begin(kOne);
     const std::uint64_t first = scene.captures.moment();
     scene.begin(kOne);
@@ -193,7 +157,7 @@ TEST_CASE("the end of a capture doesn't end a later one of the same stream") {
 }
 
 TEST_CASE("the default stream's handles are one stream, the thread's and the context's") {
-    Scene scene;
+    CaptureScene scene;
     const CUcontext beside = context(2);
     scene.driver.make(beside);
     scene.captures.may_begin(nullptr, By::known);
@@ -212,7 +176,7 @@ TEST_CASE("the default stream's handles are one stream, the thread's and the con
 }
 
 TEST_CASE("another thread's default stream can't be asked about, and counts as captured until it is ended there") {
-    Scene scene;
+    CaptureScene scene;
     std::latch begun{1}, looked{1};
     std::thread other([&] {
         MadeUpDriver::stack() = {scene.own};
@@ -232,7 +196,7 @@ TEST_CASE("another thread's default stream can't be asked about, and counts as c
 }
 
 TEST_CASE("a context's end takes the captures of its streams, and no other") {
-    Scene scene;
+    CaptureScene scene;
     const CUcontext beside = context(2);
     scene.driver.make(beside);
     scene.driver.contexts_of_streams[kOther] = beside;
@@ -245,7 +209,7 @@ TEST_CASE("a context's end takes the captures of its streams, and no other") {
 }
 
 TEST_CASE("a stream is asked about in its own context, which is not this thread's afterwards") {
-    Scene scene;
+    CaptureScene scene;
     scene.begin(kOne);
     const CUcontext beside = context(2);
     scene.driver.make(beside);
@@ -264,7 +228,7 @@ TEST_CASE("a stream is asked about in its own context, which is not this thread'
 }
 
 TEST_CASE("the end of a stream waits for a thread that is asking about it, and for no other") {
-    Scene scene;
+    CaptureScene scene;
     scene.begin(kOne);
     std::latch asking{1}, go_on{1};
     std::atomic<bool> answered{false};
@@ -298,7 +262,7 @@ TEST_CASE("the end of a stream waits for a thread that is asking about it, and f
 }
 
 TEST_CASE("a stream that is ending is asked about no more, and again if the driver doesn't end it after all") {
-    Scene scene;
+    CaptureScene scene;
     scene.begin(kOne);
     scene.set(kOne, CU_STREAM_CAPTURE_STATUS_NONE);
     scene.captures.ends(kOne);
@@ -318,7 +282,7 @@ TEST_CASE("a stream that is ending is asked about no more, and again if the driv
 
 TEST_CASE("a thread that has left a question by a longjmp asks nothing any more once that is forgotten") {
     static std::jmp_buf back;
-    Scene scene;
+    CaptureScene scene;
     scene.begin(kOne);
     scene.driver.meanwhile = [](std::string_view function) {
         if (function == "cuStreamIsCapturing") std::longjmp(back, 1);
@@ -338,7 +302,7 @@ TEST_CASE("a thread that has left a question by a longjmp asks nothing any more 
 }
 
 TEST_CASE("in a forked child nobody asks about a stream, whatever threads did in the parent") {
-    Scene scene;
+    CaptureScene scene;
     scene.begin(kOne);
     std::latch asking{1}, go_on{1};
     scene.driver.meanwhile = [&](std::string_view function) {
@@ -368,7 +332,7 @@ TEST_CASE("in a forked child nobody asks about a stream, whatever threads did in
 }
 
 TEST_CASE("threads that capture and end streams see their own capture, and in the end none is left") {
-    Scene scene;
+    CaptureScene scene;
     std::atomic<unsigned> unseen{0};
     std::vector<std::thread> threads;
     for (unsigned t = 0; t < 4; t++)

@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <set>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "policy/allocator/backing.h"
@@ -72,6 +74,56 @@ TEST_CASE("of a capture that has ended unseen the driver is asked before memory 
     scene.end_capture();
     CHECK(scene.quiesce() == kNotNow);
     CHECK(scene.quiesce(false) == 0);
+    CHECK(scene.quiesce() == 0);
+}
+
+namespace {
+
+CUstreamCaptureMode mode_now = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+CUresult CUDAAPI exchange(CUstreamCaptureMode* mode) {
+    std::swap(*mode, mode_now);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+TEST_CASE("where memory is short during a capture, work is waited for by a free in the relaxed mode, and that only") {
+    Scene scene;
+    scene.driver.put(Function::cuThreadExchangeStreamCaptureMode, exchange);
+    const Fence before = scene.work->fence(scene.all[0], kAddress);
+    REQUIRE(before);
+    scene.begin_capture();
+    bool relaxed = true;
+    scene.driver.meanwhile = [&](std::string_view function) {
+        if (function.starts_with("cuMem") || function.starts_with("cuEvent"))
+            relaxed = relaxed && mode_now == CU_STREAM_CAPTURE_MODE_RELAXED;
+    };
+    CHECK(scene.quiesce() == kNotNow);
+    CHECK(scene.driver.calls_of("cuMemFree") == 0);
+    CHECK(scene.quiesce(false) == 0);
+    CHECK(scene.driver.calls_of("cuMemFree") == 2);  // one in each context of the GPU
+    CHECK(scene.driver.memory.empty());
+    CHECK(scene.driver.waited_for.empty());
+    CHECK_FALSE(scene.work->passed(before, false));
+    scene.driver.pass_all();
+    CHECK(scene.work->passed(before, false));
+    CHECK(relaxed);
+    CHECK(mode_now == CU_STREAM_CAPTURE_MODE_GLOBAL);
+    scene.driver.room = 0;
+    CHECK(scene.quiesce(false) == kNotNow);
+}
+
+TEST_CASE("what a capture forbids that nobody saw begin is asked again later") {
+    Scene scene;
+    const auto forbidden = GENERATE(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+                                    CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+    scene.driver.say["cuCtxSynchronize"] = forbidden;
+    CHECK(scene.quiesce() == kNotNow);
+    CHECK(scene.quiesce(false) == kNotNow);
+    scene.driver.say["cuCtxRecordEvent"] = forbidden;
+    CHECK(scene.work->fence(scene.all[0], kAddress) == 0);
+    scene.driver.say.clear();
     CHECK(scene.quiesce() == 0);
 }
 
