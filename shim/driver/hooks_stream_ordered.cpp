@@ -24,16 +24,20 @@ struct PerThread {
     static constexpr auto synchronize = CUSLICE_REAL(cuStreamSynchronize_ptsz);
 };
 
-// The pool's GPU, for an allocation on `stream`: its own context's device, else the thread's. Drivers before 12.8 can't
-// tell the first; a program with streams of several GPUs then has to make the stream's context current, as NVIDIA's
-// samples do.
+// The pool's GPU, for an allocation on `stream`: its own context's device, else the thread's. The driver is asked for
+// the context rather than the device: another thread may begin to capture the stream at any moment, and the second
+// question would end that. Only of a context that isn't known is the device asked for; drivers before 12.8 can't tell
+// that.
 template <typename Form>
 VirtualGpu* gpu_of_stream(CUstream stream) {
-    CUdevice device = -1;
     const bool is_handle = stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
-    if (is_handle && process().gpu_count() > 1 && Form::device(stream, &device) == CUDA_SUCCESS)
-        return process().gpu_of(device);
-    return process().current().gpu;
+    if (!is_handle || process().gpu_count() <= 1) return process().current().gpu;
+    CUcontext context = nullptr;
+    CUdevice device = -1;
+    if (CUSLICE_REAL(cuStreamGetCtx)(stream, &context) == CUDA_SUCCESS)
+        device = gpu_state().contexts.device_of(context);
+    if (device < 0 && Form::device(stream, &device) != CUDA_SUCCESS) return process().current().gpu;
+    return process().gpu_of(device);
 }
 
 // A captured allocation takes nothing yet: it is a node of a graph, which is counted when it is launched. Asked first,

@@ -150,6 +150,22 @@ TEST_CASE("no memory is refused for a capture that goes on, and none ends by tha
     CHECK(scene.held().peak <= kGiB);
 }
 
+// Both partitions' streams are in one context of the driver's.
+TEST_CASE("a partition's context ends while a stream of another one is captured, and the capture goes on") {
+    const std::string mode = GENERATE("relaxed", "local"), thread = GENERATE("", "thread ");
+    CAPTURE(mode, thread);
+    const Folder books;
+    Guest guest(Guest::route("linked"),
+                sliced("1xt4", books.path(), {"CUSLICE_SPLIT=0=1GiB+1GiB", "CUSLICE_HEADROOM=16MiB"}));
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("create other 1") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    REQUIRE(guest.code("stream s") == 0);
+    REQUIRE(guest.code("begin s " + mode) == 0);
+    CHECK(guest.code(thread + "destroy other") == 0);
+    CHECK(guest.code("end s") == 0);
+}
+
 // What a hook doesn't see, cuslice can't wait for; but that is no answer to a free of the program's.
 TEST_CASE("a free is not refused for a capture that began where no hook is") {
     const std::string free = GENERATE("strict", "deferred"), thread = GENERATE("", "thread ");

@@ -30,9 +30,8 @@ class CaptureAskers {
       public:
         Asker* next = nullptr;
     };
-    /// Counts this thread in without a lock. Null: it is to go by the lock, with enter(). Otherwise for
-    /// leave_at_once().
-    static Asker* enter_at_once();
+    /// Counts this thread in without a lock, and says what to leave with. False: it is to go by the lock, with enter().
+    static bool enter_at_once(Asker** entered);
     static void leave_at_once(Asker* own);
 
     /// Counts this thread in. Without memory to write it down in it is in all the same, and nobody waits for it.
@@ -76,14 +75,15 @@ class CaptureAskers {
     static constinit std::atomic<bool> refused_;
 };
 
-inline CaptureAskers::Asker* CaptureAskers::enter_at_once() {
+inline bool CaptureAskers::enter_at_once(Asker** entered) {
     Asker* const own = own_;
+    *entered = own;
     own->inside.store(kInside, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (!own->by_lock.load(std::memory_order_acquire)) [[likely]]
-        return own;
+        return true;
     leave_at_once(own);
-    return nullptr;
+    return false;
 }
 
 inline void CaptureAskers::leave_at_once(Asker* own) { own->inside.store(kOutside, std::memory_order_release); }

@@ -72,9 +72,9 @@ class CaptureTracker {
         CaptureTracker& captures_;
         const bool is_in_;
     };
-    // The same by hand where nothing is known of any capture, for what is called most. Null: go by Asking.
+    // The same by hand where nothing is known of any capture, for what is called most. False: go by Asking.
     using Inside = CaptureAskers::Asker;
-    static Inside* enter_at_once() { return CaptureAskers::enter_at_once(); }
+    static bool enter_at_once(Inside** inside) { return CaptureAskers::enter_at_once(inside); }
     static void leave_at_once(Inside* inside) { CaptureAskers::leave_at_once(inside); }
     // This thread may do that from now on. True if thread_ends() is to be called at its end.
     bool list_thread();

@@ -28,25 +28,26 @@ void ContextCache::open(CacheCommons& all, VirtualGpu& on, CUcontext in, Context
     allocator.open(all.map, options);
 }
 
-inline CaptureTracker::Inside* ContextBacking::enter_if_sole() const {
-    return context == gpu_state().contexts.sole() ? CaptureTracker::enter_at_once() : nullptr;
+inline bool ContextBacking::enter_if_sole(CaptureTracker::Inside** inside) const {
+    return context == gpu_state().contexts.sole() && CaptureTracker::enter_at_once(inside);
 }
 
 // Mostly the process has one context, which is current, and captures nothing. Then this and the next three count the
 // thread in by a store. What else there is to do is apart from them, so that they save few registers.
 int ContextBacking::quiesce(std::uint64_t address, bool for_program) {
-    CUcontext current = nullptr;
-    const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&current);
+    CUcontext asked_for = nullptr;
+    const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&asked_for);
+    const CUcontext current = asked_for;
     if (!current || current != gpu_state().contexts.sole()) [[unlikely]]
         return quiesce_slowly(address, for_program, current, asked);
-    CaptureTracker::Inside* const inside = CaptureTracker::enter_at_once();
-    if (!inside) [[unlikely]]
+    CaptureTracker::Inside* inside;
+    if (!CaptureTracker::enter_at_once(&inside)) [[unlikely]]
         return quiesce_slowly(address, for_program, current, CUDA_SUCCESS);
     const CUresult result = CUSLICE_REAL(cuCtxSynchronize)();
     CaptureTracker::leave_at_once(inside);
-    if (!is_of_capture(result)) [[likely]]
-        return result;
-    return quiesce_slowly(address, for_program, current, CUDA_SUCCESS);
+    if (result == CUDA_SUCCESS) [[likely]]
+        return 0;
+    return is_of_capture(result) ? quiesce_slowly(address, for_program, current, CUDA_SUCCESS) : result;
 }
 
 [[gnu::noinline]] int ContextBacking::quiesce_slowly(std::uint64_t address, bool for_program, CUcontext current,
@@ -63,8 +64,8 @@ Quiescence& ContextBacking::quiescence() {
 }
 
 Fence ContextBacking::fence(std::uint64_t address) {
-    CaptureTracker::Inside* const inside = enter_if_sole();
-    if (!inside) [[unlikely]]
+    CaptureTracker::Inside* inside;
+    if (!enter_if_sole(&inside)) [[unlikely]]
         return fence_slowly(address);
     const Fence made = commons->quiescence.fences.make(&context, 1);
     CaptureTracker::leave_at_once(inside);
@@ -76,8 +77,8 @@ Fence ContextBacking::fence(std::uint64_t address) {
 }
 
 bool ContextBacking::past(std::uint64_t address, Fence* fence) {
-    CaptureTracker::Inside* const inside = enter_if_sole();
-    if (!inside) [[unlikely]]
+    CaptureTracker::Inside* inside;
+    if (!enter_if_sole(&inside)) [[unlikely]]
         return past_slowly(address, fence);
     const bool past = commons->quiescence.fences.past(context, fence);
     CaptureTracker::leave_at_once(inside);
@@ -89,8 +90,8 @@ bool ContextBacking::past(std::uint64_t address, Fence* fence) {
 }
 
 bool ContextBacking::passed(Fence fence, bool wait) {
-    CaptureTracker::Inside* const inside = wait ? nullptr : CaptureTracker::enter_at_once();
-    if (!inside) [[unlikely]]
+    CaptureTracker::Inside* inside;
+    if (wait || !CaptureTracker::enter_at_once(&inside)) [[unlikely]]
         return passed_slowly(fence, wait);
     const bool passed = commons->quiescence.fences.passed(fence, false);
     CaptureTracker::leave_at_once(inside);

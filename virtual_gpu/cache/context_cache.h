@@ -36,7 +36,7 @@ struct ContextBacking {
 
   private:
     Quiescence& quiescence();
-    CaptureTracker::Inside* enter_if_sole() const;
+    bool enter_if_sole(CaptureTracker::Inside** inside) const;
     int quiesce_slowly(std::uint64_t address, bool for_program, CUcontext current, CUresult asked);
     Fence fence_slowly(std::uint64_t address);
     bool past_slowly(std::uint64_t address, Fence* fence);

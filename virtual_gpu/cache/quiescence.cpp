@@ -56,15 +56,12 @@ CUresult wait_for_work_of(CUcontext context) {
     return during ? CUSLICE_REAL(cuCtxSynchronize)() : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-// By a free, of a block that is there for nothing else. It isn't charged: a context's headroom has room for it.
-int wait_by_free(CUcontext context) {
+int wait_for_work_in_capture(CUcontext context) {
     const DisableCancellation uncancelled;
     const CurrentContext during(context, CurrentContext::Of::known);
     if (!during) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    CUdeviceptr block = 0;
-    const CUresult made = CUSLICE_REAL(cuMemAlloc_v2)(&block, 1);
-    if (made == CUDA_ERROR_OUT_OF_MEMORY) return kNotNow;
-    return made == CUDA_SUCCESS ? CUSLICE_REAL(cuMemFree_v2)(block) : made;
+    const CUresult result = wait_by_free();
+    return result == CUDA_ERROR_OUT_OF_MEMORY ? kNotNow : result;
 }
 
 }  // namespace
@@ -93,7 +90,7 @@ int Quiescence::quiesce(CUcontext context, CUdeviceptr address, bool for_program
         if (for_program || result != kNotNow) return result;
     }
     const RelaxedCaptures relaxed;
-    return relaxed ? wait_for_all(context, address, wait_by_free) : kNotNow;
+    return relaxed ? wait_for_all(context, address, wait_for_work_in_capture) : kNotNow;
 }
 
 }  // namespace cuslice

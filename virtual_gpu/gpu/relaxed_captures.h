@@ -29,4 +29,13 @@ class RelaxedCaptures {
     bool exchanged_ = false;
 };
 
+// Within RelaxedCaptures: waits for all work on the current context's GPU, and ends no capture by that. A free of the
+// driver's waits (docs/hardware/), here that of a block which is there for nothing else. Not charged: a context's
+// headroom has room for it. CUDA_ERROR_OUT_OF_MEMORY where there is no room for the block.
+inline CUresult wait_by_free() {
+    CUdeviceptr block = 0;
+    const CUresult made = CUSLICE_REAL(cuMemAlloc_v2)(&block, 1);
+    return made == CUDA_SUCCESS ? CUSLICE_REAL(cuMemFree_v2)(block) : made;
+}
+
 }  // namespace cuslice

@@ -19,6 +19,23 @@ void destroy_all(const VirtualContext& context, HandleKind kind, Destroy destroy
     while (void* handle = handle_registry().take_of(context.number, kind)) destroy(static_cast<Handle>(handle));
 }
 
+// The driver's own free waits for all work on the GPU, and ends no capture where the thread's mode is relaxed. False:
+// this driver has no modes, or no room for the block.
+bool wait_by_free() {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (CUSLICE_PHYSICAL(cuThreadExchangeStreamCaptureMode)(&mode) != CUDA_SUCCESS) return false;
+    CUdeviceptr block = 0;
+    bool waited = CUSLICE_PHYSICAL(cuMemAlloc_v2)(&block, 1) == CUDA_SUCCESS;
+    if (waited) waited = CUSLICE_PHYSICAL(cuMemFree_v2)(block) == CUDA_SUCCESS;
+    CUSLICE_PHYSICAL(cuThreadExchangeStreamCaptureMode)(&mode);
+    return waited;
+}
+
+// Streams of other partitions may be captured: to wait for the context that they share would end that.
+void wait_for_work() {
+    if (!wait_by_free()) CUSLICE_PHYSICAL(cuCtxSynchronize)();
+}
+
 }  // namespace
 
 Mutex& lifetimes_mutex() { return lifetimes; }
@@ -26,7 +43,7 @@ Mutex& lifetimes_mutex() { return lifetimes; }
 void end_what_was_made(const VirtualContext& context) {
     CUcontext popped = nullptr;
     if (CUSLICE_PHYSICAL(cuCtxPushCurrent_v2)(context.real) != CUDA_SUCCESS) return;
-    CUSLICE_PHYSICAL(cuCtxSynchronize)();
+    wait_for_work();
     destroy_all<CUstream>(context, HandleKind::stream, [](CUstream it) { CUSLICE_PHYSICAL(cuStreamDestroy_v2)(it); });
     destroy_all<CUmodule>(context, HandleKind::module, [](CUmodule it) { CUSLICE_PHYSICAL(cuModuleUnload)(it); });
     destroy_all<CUarray>(context, HandleKind::array, [](CUarray it) { CUSLICE_PHYSICAL(cuArrayDestroy)(it); });

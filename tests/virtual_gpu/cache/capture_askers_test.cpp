@@ -27,6 +27,12 @@ using Asking = CaptureTracker::Asking;
 /// How a thread counts itself in: by the lock, or by a store to a record of its own.
 enum class Way { lock, store };
 
+/// Null: this thread is to go by the lock.
+CaptureTracker::Inside* enter_at_once() {
+    CaptureTracker::Inside* inside = nullptr;
+    return CaptureTracker::enter_at_once(&inside) ? inside : nullptr;
+}
+
 /// Another thread, which is in the driver until it is told to go on.
 struct InDriver {
     InDriver(CaptureScene& scene, Way way)
@@ -34,7 +40,7 @@ struct InDriver {
               MadeUpDriver::stack() = {scene.own};
               if (way == Way::store) scene.captures.list_thread();
               // In a build in which nobody can go by a store, this one doesn't either.
-              CaptureTracker::Inside* const at_once = way == Way::store ? CaptureTracker::enter_at_once() : nullptr;
+              CaptureTracker::Inside* const at_once = way == Way::store ? enter_at_once() : nullptr;
               if (at_once) {
                   stay();
                   CaptureTracker::leave_at_once(at_once);
@@ -90,7 +96,7 @@ TEST_CASE("a capture that begins waits for a thread that is in the driver, and l
     bool at_once = true;
     std::thread([&] {
         scene.captures.list_thread();
-        at_once = CaptureTracker::enter_at_once();
+        at_once = enter_at_once();
         scene.captures.thread_ends();
     }).join();
     CHECK_FALSE(at_once);
@@ -126,7 +132,7 @@ TEST_CASE("a capture doesn't wait for its own thread, for one that has left by a
     }
     SECTION("its own, by a store") {
         scene.captures.list_thread();
-        CaptureTracker::Inside* const inside = CaptureTracker::enter_at_once();
+        CaptureTracker::Inside* const inside = enter_at_once();
         scene.begin(kOne);
         if (inside) CaptureTracker::leave_at_once(inside);
     }
@@ -136,7 +142,7 @@ TEST_CASE("a capture doesn't wait for its own thread, for one that has left by a
             scene.captures.list_thread();
             if (setjmp(back) == 0) {
                 const Asking asking(scene.captures, Asking::Sure::no);
-                CaptureTracker::enter_at_once();
+                enter_at_once();
                 std::longjmp(back, 1);
             }
             scene.captures.forget_own();
@@ -146,7 +152,7 @@ TEST_CASE("a capture doesn't wait for its own thread, for one that has left by a
     SECTION("one that has ended") {
         std::thread([&] {
             scene.captures.list_thread();
-            CaptureTracker::enter_at_once();
+            enter_at_once();
             scene.captures.thread_ends();
         }).join();
         scene.begin(kOne);
@@ -180,7 +186,7 @@ TEST_CASE("a thread gets in without memory to note it in, and no capture waits f
     const Asking asking(scene.captures, Asking::Sure::no);
     CHECK(asking);
     scene.captures.list_thread();
-    CHECK_FALSE(CaptureTracker::enter_at_once());
+    CHECK_FALSE(enter_at_once());
 }
 
 TEST_CASE("no thread is in the driver while a stream is captured, however fast captures begin and end") {
@@ -195,7 +201,7 @@ TEST_CASE("no thread is in the driver while a stream is captured, however fast c
             MadeUpDriver::stack() = {scene.own};
             if (t != 0) scene.captures.list_thread();
             while (!over) {
-                if (CaptureTracker::Inside* const at_once = CaptureTracker::enter_at_once()) {
+                if (CaptureTracker::Inside* const at_once = enter_at_once()) {
                     inside++;
                     inside--;
                     CaptureTracker::leave_at_once(at_once);
