@@ -1,16 +1,14 @@
 #include "cli/record_check.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <string>
 
 #include "config/handover.h"
 #include "config/load.h"
 #include "config/resolve.h"
+#include "policy/base/configured_file.h"
 #include "policy/trace/file.h"
 
 namespace cuslice::cli {
@@ -18,17 +16,23 @@ namespace {
 
 // Made and removed again: nothing else knows of read-only file systems, quotas, and folders that only look writable.
 std::string why_not_made(const char* path) {
-    const int file = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file < 0) return std::string("cannot be made: ") + std::strerror(errno);
+    ConfiguredFile record(path);
+    FileError error;
+    const int file = record.make(error);
+    if (file < 0) return std::string("cannot be made: ") + error.text();
     ::close(file);
-    ::unlink(path);
+    record.remove();
     return "";
 }
 
 std::string why_not_written(const char* path, const struct stat& info) {
     if (S_ISREG(info.st_mode)) return "is there already, and nothing is overwritten: remove it, or name another file";
     if (!S_ISCHR(info.st_mode)) return "is not a regular file";
-    return ::access(path, W_OK) == 0 ? "" : std::string("cannot be written: ") + std::strerror(errno);
+    FileError error;
+    const int file = ConfiguredFile(path).append(error);
+    if (file < 0) return std::string("cannot be written: ") + error.text();
+    ::close(file);
+    return "";
 }
 
 }  // namespace

@@ -4,9 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 
+#include "config/printable.h"
 #include "config/resolve.h"
+#include "policy/base/configured_file.h"
 #include "policy/base/own_descriptors.h"
 #include "shim/process/process.h"
 #include "virtual_gpu/selection/host_environment.h"
@@ -39,6 +42,16 @@ void write_line(int fd, std::string_view line) {
     write_at_once(fd, whole.c_str(), whole.view().size());
 }
 
+// Once: the lines themselves go to stderr then.
+void say_refused(std::string_view path, const char* why) {
+    static constinit std::atomic<bool> said{false};
+    if (said.exchange(true, std::memory_order_relaxed)) return;
+    LogLine line("cuslice: log: ");
+    append_printable(line, path);
+    line.append(" is not written to, and messages come here: ").append(why);
+    write_line(STDERR_FILENO, line.view());
+}
+
 }  // namespace
 
 void note_stderr() { stderr_at_load = identity_of(STDERR_FILENO); }
@@ -53,8 +66,10 @@ int open_log_file() {
     if (log.file.empty() || has_more_rights()) return -1;
     // Opened for each of the few lines, so that no descriptor of ours stands in the host's way; and a pipe without a
     // reader isn't waited for.
-    const FixedText<4096> path(log.file);
-    return keep_descriptor(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644));
+    FileError error;
+    const int file = ConfiguredFile(log.file).append_or_make(error);
+    if (file < 0 && error.refused) say_refused(log.file, error.refused);
+    return keep_descriptor(file);
 }
 
 void log_line(LogLevel level, const LogLine& line) {

@@ -21,9 +21,13 @@ constexpr int kWipeOnFork = 18;  // MADV_WIPEONFORK, which older headers don't k
 // The C library's stat carries a version that old ones lack.
 bool about(const char* path, struct stat* result) { return syscall(SYS_newfstatat, AT_FDCWD, path, result, 0) == 0; }
 
-bool fail(Reason& why, std::string_view what, const Path& path, int error) {
-    why.assign(what).append(" ").append(path.view()).append(": ").append(strerror(error));
+bool fail(Reason& why, std::string_view what, const Path& path, const FileError& error) {
+    why.assign(what).append(" ").append(path.view()).append(": ").append(error.text());
     return false;
+}
+
+bool fail(Reason& why, std::string_view what, const Path& path, int error) {
+    return fail(why, what, path, FileError{error, nullptr});
 }
 
 }  // namespace
@@ -46,11 +50,9 @@ Path file_name(std::string_view name, pid_t pid, unsigned attempt) {
     return path;
 }
 
-int File::open_named(bool new_one) {
-    // Never a terminal of the program's own; and a device is not waited for.
-    const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY;
-    return keep_descriptor(open(path_.c_str(), flags | (new_one ? O_CREAT | O_EXCL : O_NONBLOCK), 0644));
-}
+int File::open_existing(FileError& error) { return keep_descriptor(ConfiguredFile(path_.view()).append(error)); }
+
+int File::make_new(FileError& error) { return keep_descriptor(ConfiguredFile(path_.view()).make(error)); }
 
 bool File::note_identity(int file) {
     identity_ = identity_of(file);
@@ -83,15 +85,16 @@ bool File::try_to_make(std::string_view name, Reason& why) {
     for (unsigned attempt = 0; file < 0; attempt++) {
         path_ = file_name(name, owner_, attempt);
         if (path_.cut()) return fail(why, "can't make", path_, ENAMETOOLONG);
-        file = open_named(true);
+        FileError error;
+        file = make_new(error);
         if (file >= 0) break;
-        if (errno != EEXIST || attempt + 1 == kMaxNames) return fail(why, "can't make", path_, errno);
+        if (error.error != EEXIST || attempt + 1 == kMaxNames) return fail(why, "can't make", path_, error);
         // A pipe could stop the program, or end it by a signal when its reader goes.
         struct stat info {};
         if (!about(path_.c_str(), &info) || S_ISREG(info.st_mode)) continue;
         if (!S_ISCHR(info.st_mode)) return why.assign(path_.view()).append(" is not a regular file"), false;
-        file = open_named(false);
-        if (file < 0) return fail(why, "can't write to", path_, errno);
+        file = open_existing(error);
+        if (file < 0) return fail(why, "can't write to", path_, error);
     }
     if (!note_identity(file)) {
         close(file);
@@ -108,8 +111,12 @@ int File::descriptor() {
     if (const int file = file_.load(std::memory_order_acquire); is_ours(file)) return file;
     const LockGuard lock(mutex_);
     if (const int file = file_.load(std::memory_order_relaxed); is_ours(file)) return file;
-    const int file = open_named(false);
-    if (file < 0) return -1;
+    FileError error;
+    const int file = open_existing(error);
+    if (file < 0) {
+        errno = error.error;
+        return -1;
+    }
     if (!is_ours(file)) {
         close(file);
         errno = ENOENT;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "config/text.h"
+#include "policy/base/configured_file.h"
 #include "policy/base/mutex.h"
 #include "policy/base/own_descriptors.h"
 
@@ -37,7 +38,8 @@ class File {
   private:
     bool try_to_make(std::string_view name, Reason& why);
     Appended try_to_append(std::string_view rows, Reason& why);
-    int open_named(bool new_one);
+    int make_new(FileError& error);
+    int open_existing(FileError& error);
     bool is_ours(int file) const;
     int descriptor();
     bool note_identity(int file);

@@ -1,0 +1,243 @@
+#include "policy/base/configured_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+namespace cuslice {
+
+namespace {
+
+constexpr unsigned kMaxLinks = 40;  // as the kernel's MAXSYMLINKS
+constexpr unsigned kMaxTries = 16;  // while somebody exchanges the file under us
+constexpr int kFolder = O_PATH | O_DIRECTORY | O_CLOEXEC;
+constexpr int kAppend = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+constexpr mode_t kMode = 0644;
+
+constexpr char kLink[] = "a symbolic link leads there, in a folder that others can write to";
+constexpr char kForeign[] = "it is another user's, in a folder that others can write to";
+constexpr char kTwoNames[] = "it has another name too, in a folder that others can write to";
+constexpr char kDevice[] = "it is a device, in a folder that others can write to";
+constexpr char kBlockDevice[] = "it is a block device";
+
+// The C library's stat carries a version that old ones lack.
+bool stat_at(int folder, const char* name, struct stat& info) {
+    return syscall(SYS_newfstatat, folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+bool stat_of(int file, struct stat& info) { return syscall(SYS_fstat, file, &info) == 0; }
+
+bool is_proc(int folder) {
+    struct statfs system {};
+    return fstatfs(folder, &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
+}
+
+// /proc is the host's root's. In a user namespace that doesn't have it, that is a number of nobody's.
+bool is_hosts_root(uid_t user) {
+    const int proc = open("/proc", kFolder);
+    struct stat info {};
+    const bool is = proc >= 0 && is_proc(proc) && stat_of(proc, info) && info.st_uid == user;
+    if (proc >= 0) close(proc);
+    return is;
+}
+
+bool others_can_write(int folder) {
+    struct stat info {};
+    if (!stat_of(folder, info)) return true;
+    const bool owner_is_trusted = info.st_uid == 0 || info.st_uid == geteuid() || is_hosts_root(info.st_uid);
+    const bool group_writes = (info.st_mode & S_IWGRP) && info.st_gid != getegid();
+    return !owner_is_trusted || group_writes || (info.st_mode & S_IWOTH);
+}
+
+bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
+
+}  // namespace
+
+const char* FileError::text() const { return refused ? refused : strerror(error); }
+
+ConfiguredFile::ConfiguredFile(std::string_view path) {
+    if (path.empty()) {
+        failure_.error = ENOENT;
+    } else if (path.size() >= sizeof rest_) {
+        failure_.error = ENAMETOOLONG;
+    } else {
+        memcpy(rest_, path.data(), path.size());
+        rest_[path.size()] = '\0';
+        folder_ = open(rest_[0] == '/' ? "/" : ".", kFolder);
+        if (folder_ < 0)
+            failure_.error = errno;
+        else
+            walk();
+    }
+}
+
+ConfiguredFile::~ConfiguredFile() {
+    if (folder_ >= 0) close(folder_);
+}
+
+// Ends with the name of what is in the folder, or a failure.
+void ConfiguredFile::walk() {
+    char* at = rest_;
+    for (;;) {
+        at += strspn(at, "/");
+        char* const end = at + strcspn(at, "/");
+        const bool last = end[strspn(end, "/")] == '\0';
+        if (*at == '\0' || (last && *end != '\0')) {
+            failure_.error = EISDIR;
+            return;
+        }
+        others_write_ = others_can_write(folder_);
+        if (last) {
+            struct stat info {};
+            const bool link = stat_at(folder_, at, info) && S_ISLNK(info.st_mode);
+            name_ = at;
+            magic_ = link && !others_write_ && is_proc(folder_);
+            if (!link || magic_) return;
+        } else {
+            *end = '\0';
+            if (enter(at)) {
+                at = end + 1;
+                continue;
+            }
+            if (failure_.error != 0) return;
+            *end = '/';
+        }
+        // What follows the link stays behind what it says.
+        char name[256];
+        const auto length = static_cast<std::size_t>(end - at);
+        if (length >= sizeof name) {
+            failure_.error = ENAMETOOLONG;
+            return;
+        }
+        memcpy(name, at, length);
+        name[length] = '\0';
+        memmove(rest_, end, strlen(end) + 1);
+        if (!follow(name)) return;
+        at = rest_;
+    }
+}
+
+// False without a failure: it is a link.
+bool ConfiguredFile::enter(const char* component) {
+    int next = openat(folder_, component, kFolder | O_NOFOLLOW);
+    const int error = errno;
+    if (next < 0 && (error == ENOTDIR || error == ELOOP)) {
+        struct stat info {};
+        const bool link = stat_at(folder_, component, info) && S_ISLNK(info.st_mode);
+        if (link && (others_write_ || !is_proc(folder_))) return false;
+        if (link) next = openat(folder_, component, kFolder);
+    }
+    if (next < 0) {
+        failure_.error = error;
+        return false;
+    }
+    close(folder_);
+    folder_ = next;
+    return true;
+}
+
+bool ConfiguredFile::follow(const char* component) {
+    char target[kLinkBytes];
+    const ssize_t length = readlinkat(folder_, component, target, sizeof target);
+    const std::size_t behind = strlen(rest_);
+    if (length <= 0)
+        failure_.error = length < 0 ? errno : ENOENT;
+    else if (others_write_)
+        failure_ = {ELOOP, kLink};
+    else if (++links_ > kMaxLinks)
+        failure_.error = ELOOP;
+    else if (length == sizeof target || static_cast<std::size_t>(length) + behind >= sizeof rest_)
+        failure_.error = ENAMETOOLONG;
+    if (failure_.error != 0) return false;
+    memmove(rest_ + length, rest_, behind + 1);
+    memcpy(rest_, target, static_cast<std::size_t>(length));
+    if (rest_[0] != '/') return true;
+    const int root = open("/", kFolder);
+    if (root < 0) {
+        failure_.error = errno;
+        return false;
+    }
+    close(folder_);
+    folder_ = root;
+    return true;
+}
+
+// Null: it may be written to.
+const char* ConfiguredFile::refusal(const struct stat& info) const {
+    if (S_ISBLK(info.st_mode)) return kBlockDevice;
+    if (!others_write_) return nullptr;
+    if (S_ISLNK(info.st_mode)) return kLink;
+    if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode)) return kDevice;
+    struct stat folder {};
+    const bool owners = stat_of(folder_, folder) && info.st_uid == folder.st_uid;
+    if (info.st_uid != geteuid() && !owners) return kForeign;
+    return info.st_nlink > 1 ? kTwoNames : nullptr;
+}
+
+// Somebody who may link to others' files (fs.protected_hardlinks = 0) can take the other name away just when names are
+// counted, but not keep in step with us: the name has to be there each time that it isn't looked at with its count.
+bool ConfiguredFile::stays(int file, const struct stat& first) const {
+    constexpr unsigned kLooks = 8;
+    for (unsigned look = 0; others_write_ && look < kLooks; look++) {
+        struct stat named {
+        }, counted{};
+        const bool there = stat_at(folder_, name_, named) && same_file(named, first);
+        if (!there || !stat_of(file, counted)) return false;
+        const bool changed =
+            counted.st_ctim.tv_sec != first.st_ctim.tv_sec || counted.st_ctim.tv_nsec != first.st_ctim.tv_nsec;
+        if (counted.st_nlink != 1 || named.st_nlink != 1 || changed) return false;
+    }
+    return true;
+}
+
+// Looked at before it is opened, since opening a device can already do something; and again afterwards.
+int ConfiguredFile::open_there(FileError& error) {
+    for (unsigned attempt = 0; attempt < kMaxTries; attempt++) {
+        struct stat before {
+        }, after{};
+        if (!magic_ && !stat_at(folder_, name_, before)) return error = {errno, nullptr}, -1;
+        if (S_ISDIR(before.st_mode)) return error = {EISDIR, nullptr}, -1;
+        if (const char* refused = magic_ ? nullptr : refusal(before)) return error = {EPERM, refused}, -1;
+        const int file = openat(folder_, name_, magic_ ? kAppend : kAppend | O_NOFOLLOW);
+        if (file < 0 && errno == ELOOP) continue;
+        if (file < 0) return error = {errno, nullptr}, -1;
+        const bool seen = stat_of(file, after);
+        const char* const refused = seen ? refusal(after) : nullptr;
+        if (seen && !refused && (magic_ || (same_file(before, after) && stays(file, after)))) return file;
+        close(file);
+        if (refused) return error = {EPERM, refused}, -1;
+    }
+    error = {EAGAIN, nullptr};
+    return -1;
+}
+
+int ConfiguredFile::make(FileError& error) {
+    error = failure_;
+    if (failure_.error != 0) return -1;
+    const int file = openat(folder_, name_, kAppend | O_CREAT | O_EXCL | O_NOFOLLOW, kMode);
+    if (file < 0) error.error = errno;
+    return file;
+}
+
+int ConfiguredFile::append(FileError& error) {
+    error = failure_;
+    return failure_.error != 0 ? -1 : open_there(error);
+}
+
+int ConfiguredFile::append_or_make(FileError& error) {
+    for (unsigned attempt = 0; attempt < kMaxTries; attempt++) {
+        if (const int file = append(error); file >= 0 || error.error != ENOENT || failure_.error != 0) return file;
+        if (const int file = make(error); file >= 0 || error.error != EEXIST) return file;
+    }
+    return -1;
+}
+
+void ConfiguredFile::remove() const {
+    if (failure_.error == 0) unlinkat(folder_, name_, 0);
+}
+
+}  // namespace cuslice
