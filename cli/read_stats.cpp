@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -65,6 +66,8 @@ bool open_file(const std::string& path, unsigned user, int& file, std::uint64_t&
     inode = info.st_ino;
     if (good && magic == stats::kMagic && header[2] == stats::kVersion && header[3] == sizeof(stats::File)) return true;
     ::close(file);
+    file = -1;
+    errno = 0;
     return false;
 }
 
@@ -125,8 +128,15 @@ ProcessStats read_stats(const std::string& folder, int pid) {
     stats::write_name(name_of(pid, start_time), name);
     int file = -1;
     std::uint64_t inode = 0;
+    errno = 0;
     if (!open_file(folder + "/" + name, owner.st_uid, file, inode) || !maps(pid, name, inode)) {
+        const bool refused = file < 0 && (errno == EACCES || errno == EPERM);
         if (file >= 0) ::close(file);
+        if (refused) {
+            answer.failure =
+                "the figures of " + who + " can't be read: " + folder + "/" + name + ": " + strerror(EACCES);
+            return answer;
+        }
         answer.failure = who + " (" + answer.command +
                          ") keeps no cache: its allocator is direct, or it has made no context yet (--dir " + folder +
                          ")";

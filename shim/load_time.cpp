@@ -2,6 +2,8 @@
 // called. And what happens when the program ends.
 #include "shim/driver/report.h"
 #include "shim/log.h"
+#include "shim/process/process.h"
+#include "virtual_gpu/gpu/gpu_state.h"
 #include "virtual_gpu/selection/host_environment.h"
 
 namespace cuslice {
@@ -17,6 +19,7 @@ __attribute__((constructor)) void loaded() {
 __attribute__((destructor)) void ended() {
     report_last_refusals();
     report_use();
+    process().caches().publisher().remove(gpu_state().sharing.folder.c_str());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "cli/commands.h"
+#include "cli/dead_stats.h"
 #include "cli/exit_codes.h"
 #include "cli/holders.h"
 #include "cli/launcher_settings.h"
@@ -76,6 +77,7 @@ int list_holders(const Invocation& invocation) {
     Settings settings;
     if (!load_launcher(settings, invocation, error)) return fail(error, kConfig);
     const std::string folder = sharing_folder(settings, invocation.environment);
+    remove_dead_stats(folder);
     if (!invocation.arguments.job.empty())
         return show_peaks(invocation.arguments.job, folder, invocation.arguments.json);
     const Holders found = read_holders(folder);

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "cli/commands.h"
+#include "cli/dead_stats.h"
 #include "cli/exit_codes.h"
 #include "cli/json.h"
 #include "cli/launcher_settings.h"
@@ -10,7 +11,6 @@
 #include "config/printable.h"
 #include "config/resolve.h"
 #include "config/size.h"
-#include "policy/stats/file.h"
 
 namespace cuslice::cli {
 namespace {
@@ -62,7 +62,7 @@ int show_statistics(const Invocation& invocation) {
     Settings settings;
     if (!load_launcher(settings, invocation, error)) return fail(error, kConfig);
     const std::string folder = sharing_folder(settings, invocation.environment);
-    stats::remove_dead(folder.c_str());
+    remove_dead_stats(folder);
     const int pid = invocation.arguments.pid;
     const ProcessStats process = read_stats(folder, pid);
     if (!process.failure.empty()) return fail(process.failure, kNoGpu);

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "cli/commands.h"
+#include "cli/dead_stats.h"
 #include "cli/exit_codes.h"
 #include "cli/launcher_settings.h"
 #include "cli/machine.h"
@@ -128,7 +129,10 @@ int show_top(const Invocation& invocation) {
     const VirtualGpus virtual_gpus(settings, environment);
     const std::string folder = sharing_folder(settings, invocation.environment);
     const auto ask = [&] { return Machine(virtual_gpus.physical(), settings, launch.installation).all(); };
-    const auto look = [&](const Gpus* gpus) { return top::take_snapshot(settings, folder, gpus); };
+    const auto look = [&](const Gpus* gpus) {
+        remove_dead_stats(folder);
+        return top::take_snapshot(settings, folder, gpus);
+    };
     if (arguments.stream || is_live(arguments)) {
         top::OneMachine machine(ask, look);
         arguments.stream ? machine.stream(arguments.interval) : top::show_live(machine, arguments.interval);

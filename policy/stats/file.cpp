@@ -19,10 +19,21 @@ namespace cuslice::stats {
 namespace {
 
 constexpr char kEnd[] = ".figures";
+constexpr mode_t kOwnerOnly = 0600;
 
 File* fail(LedgerError* why, const char* what, const char* path, int error) {
     snprintf(why->text, sizeof why->text, "%s %s: %s", what, path, strerror(error));
     return nullptr;
+}
+
+// 0, ENOENT if /proc doesn't say which process this is, or ENAMETOOLONG.
+int own_path(const char* folder, char (&path)[ledger::kPathBytes]) {
+    const ledger::ProcessIdentity self = ledger::this_process();
+    if (!self.start_time || !self.pid_namespace) return ENOENT;
+    NameText name;
+    write_name({self.pid_namespace, self.pid, self.start_time}, name);
+    const int length = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return static_cast<std::size_t>(length) < sizeof path ? 0 : ENAMETOOLONG;
 }
 
 }  // namespace
@@ -49,19 +60,16 @@ bool parse_name(const char* text, Name* name) {
 
 File* make_own(const char* folder, LedgerError* why) {
     if (!ledger::make_folder(folder, why)) return nullptr;
-    const ledger::ProcessIdentity self = ledger::this_process();
-    if (!self.start_time || !self.pid_namespace) return fail(why, "can't tell which process this is,", "/proc", ENOENT);
-    NameText name;
-    write_name({self.pid_namespace, self.pid, self.start_time}, name);
     char path[ledger::kPathBytes];
-    if (static_cast<std::size_t>(snprintf(path, sizeof path, "%s/%s", folder, name)) >= sizeof path)
-        return fail(why, "can't use", folder, ENAMETOOLONG);
+    if (const int error = own_path(folder, path))
+        return error == ENOENT ? fail(why, "can't tell which process this is,", "/proc", error)
+                               : fail(why, "can't use", folder, error);
     if (!file_may_have(sizeof(File))) return fail(why, "no room for", path, EFBIG);
     remove_dead(folder);
     unlink(path);  // of what this process was before an exec
-    const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kOwnerOnly);
     if (file < 0) return fail(why, "can't make", path, errno);
-    fchmod(file, 0644);  // whatever the host's umask
+    fchmod(file, kOwnerOnly);  // a umask may have taken more
     const int full = posix_fallocate(file, 0, sizeof(File));
     void* memory = full == 0 ? mmap(nullptr, sizeof(File), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
     const int error = full != 0 ? full : errno;
@@ -75,6 +83,11 @@ File* make_own(const char* folder, LedgerError* why) {
     made->version = kVersion;
     made->magic = kMagic;
     return made;
+}
+
+void remove_own(const char* folder) {
+    char path[ledger::kPathBytes];
+    if (own_path(folder, path) == 0) unlink(path);
 }
 
 void remove_dead(const char* folder) {

@@ -20,12 +20,16 @@ void write_name(const Name& name, NameText& text);
 // False for what is no such file's.
 bool parse_name(const char* text, Name* name);
 
-// Makes this process's file in the folder and maps it, for as long as it lives. All of its space is taken first: a page
-// that can't be had later would be a SIGBUS in the host. Null if it can't be had.
+/// Makes this process's file in the folder, for its owner alone, and maps it for as long as the process lives. All of
+/// its space is taken first: a page that can't be had later would be a SIGBUS in the host. Null if it can't be had.
 File* make_own(const char* folder, LedgerError* why);
 
-// Removes files whose processes are gone, as far as this user may. Of those in other pid namespaces nothing can be said
-// from here.
+/// Removes the name of this process's file at its end; a mapping of it stays. Does nothing in a process that made none,
+/// such as a forked child. Thread-safe.
+void remove_own(const char* folder);
+
+/// Removes files whose processes are gone, as far as this user may. /proc tells nothing of other pid namespaces: their
+/// files stay.
 void remove_dead(const char* folder);
 
 }  // namespace cuslice::stats

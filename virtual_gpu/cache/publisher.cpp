@@ -55,6 +55,13 @@ void Publisher::write(stats::Gpu& into, const Source& caches, const VirtualGpu& 
     into.sequence.store(before + 2, std::memory_order_release);
 }
 
+void Publisher::remove(const char* folder) const {
+    if (!file_.load(std::memory_order_acquire)) return;
+    const int saved_errno = errno;
+    stats::remove_own(folder);
+    errno = saved_errno;
+}
+
 void Publisher::forget() {
     file_.store(nullptr, std::memory_order_relaxed);
     tried_.store(false, std::memory_order_relaxed);

@@ -23,6 +23,9 @@ class Publisher {
     // The figures of this GPU's caches have changed.
     void changed(const Source& caches, const VirtualGpu& gpu);
 
+    /// At the end of the process: removes the file's name. What other threads still write goes into the mapping.
+    void remove(const char* folder) const;
+
     // In a forked child: the file is the parent's.
     void forget();
 

@@ -1,5 +1,6 @@
 #include "policy/stats/file.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -50,6 +51,16 @@ bool says_too_large(const LedgerError& why) {
     return std::string(why.text).find("File too large") != std::string::npos;
 }
 
+std::string own_path(const Folder& folder) {
+    const ledger::ProcessIdentity self = ledger::this_process();
+    return folder.path + "/" + text_of({self.pid_namespace, self.pid, self.start_time});
+}
+
+mode_t mode_of(const std::string& path) {
+    struct stat info {};
+    return ::lstat(path.c_str(), &info) == 0 ? info.st_mode & 07777 : 0;
+}
+
 void touch(const std::string& path) { std::ofstream(path).put('x'); }
 
 }  // namespace
@@ -76,26 +87,93 @@ TEST_CASE("a file's name says which process it is of, and comes back as it was")
     }
 }
 
-TEST_CASE("a file is whole when it is there, everybody's to read, and made anew for another program of the process") {
+TEST_CASE("a file is whole when it is there, and made anew for another program of the process") {
     const Folder folder;
     LedgerError why;
-    const mode_t before = umask(077);
     File* file = make_own(folder.path.c_str(), &why);
-    umask(before);
     REQUIRE(file);
     CHECK(file->magic == kMagic);
     CHECK(file->size == sizeof(File));
-    const ledger::ProcessIdentity self = ledger::this_process();
-    const std::string path = folder.path + "/" + text_of({self.pid_namespace, self.pid, self.start_time});
     struct stat info {};
-    REQUIRE(::stat(path.c_str(), &info) == 0);
-    CHECK((info.st_mode & 0777) == 0644);
+    REQUIRE(::stat(own_path(folder).c_str(), &info) == 0);
     CHECK(static_cast<std::uint64_t>(info.st_blocks) * 512 >= sizeof(File));
     file->gpus[3].sequence = 2;
     File* again = make_own(folder.path.c_str(), &why);
     REQUIRE(again);
     CHECK(again->gpus[3].sequence == 0);
     CHECK(file->gpus[3].sequence == 2);
+}
+
+TEST_CASE("a file is its owner's alone, whatever the umask and the folder's mode") {
+    const mode_t mask = GENERATE(0, 022, 0177, 0777);
+    const mode_t folder_mode = GENERATE(0700, 01777);
+    CAPTURE(mask, folder_mode);
+    const Folder folder;
+    chmod(folder.path.c_str(), folder_mode);
+    const mode_t before = umask(mask);
+    LedgerError why;
+    const File* const file = make_own(folder.path.c_str(), &why);
+    umask(before);
+    REQUIRE(file);
+    CHECK(mode_of(own_path(folder)) == 0600);
+}
+
+TEST_CASE("a file that lies under the name already lends the new one nothing") {
+    const std::string kind = GENERATE("readable", "writable", "hard link", "symlink", "dangling symlink", "FIFO");
+    CAPTURE(kind);
+    const Folder folder;
+    const std::string path = own_path(folder), other = folder.path + "/other";
+    if (kind != "dangling symlink") touch(other);
+    if (kind == "readable" || kind == "writable") touch(path);
+    if (kind == "readable") chmod(path.c_str(), 0644);
+    if (kind == "writable") chmod(path.c_str(), 0666);
+    if (kind == "hard link") std::filesystem::create_hard_link(other, path);
+    if (kind == "symlink" || kind == "dangling symlink") std::filesystem::create_symlink(other, path);
+    if (kind == "FIFO") REQUIRE(mkfifo(path.c_str(), 0666) == 0);
+    const int earlier = kind == "FIFO" ? -1 : open(path.c_str(), O_RDWR | O_CLOEXEC);  // of a reader from before
+    LedgerError why;
+    const File* const file = make_own(folder.path.c_str(), &why);
+    REQUIRE(file);
+    struct stat info {};
+    REQUIRE(lstat(path.c_str(), &info) == 0);
+    CHECK(S_ISREG(info.st_mode));
+    CHECK((info.st_mode & 07777) == 0600);
+    CHECK(info.st_nlink == 1);
+    if (kind == "dangling symlink") CHECK_FALSE(std::filesystem::exists(other));
+    if (kind != "dangling symlink") CHECK(std::filesystem::file_size(other) == 1);
+    if (earlier < 0) return;
+    struct stat seen {};
+    CHECK(fstat(earlier, &seen) == 0);
+    CHECK(seen.st_ino != info.st_ino);
+    close(earlier);
+}
+
+TEST_CASE("what can't be removed from under the name is left alone, and the reason names it") {
+    const Folder folder;
+    std::filesystem::create_directory(own_path(folder));
+    LedgerError why;
+    CHECK_FALSE(make_own(folder.path.c_str(), &why));
+    CHECK(std::string(why.text) == "can't make " + own_path(folder) + ": File exists");
+    CHECK(std::filesystem::is_directory(own_path(folder)));
+}
+
+TEST_CASE("a process's file goes at its end, and never another's") {
+    const Folder folder;
+    LedgerError why;
+    File* const file = make_own(folder.path.c_str(), &why);
+    REQUIRE(file);
+    const pid_t child = fork();
+    if (child == 0) {
+        remove_own(folder.path.c_str());  // it has made none
+        _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+    CHECK(std::filesystem::exists(own_path(folder)));
+    remove_own(folder.path.c_str());
+    CHECK(std::filesystem::is_empty(folder.path));
+    file->gpus[0].sequence = 2;  // the mapping stays
+    remove_own(folder.path.c_str());
+    remove_own("/nowhere");
 }
 
 TEST_CASE("the files of the dead go, those of the living and of other pid namespaces stay, and what is no such file") {
