@@ -28,7 +28,7 @@ std::string books_folder() {
 }
 
 bool Books::map(const std::string& path, bool create, const GpuSpec* gpu, std::string& error) {
-    const int flags = (create ? O_RDWR | O_CREAT : O_RDWR) | O_CLOEXEC;
+    const int flags = (create ? O_RDWR | O_CREAT : O_RDWR) | O_CLOEXEC | O_NOFOLLOW;
     lock_file_ = ::open((path + ".lock").c_str(), flags, 0600);
     if (lock_file_ < 0) {
         error = system_error("can't open the fake GPU's books " + path + ".lock");
@@ -43,7 +43,6 @@ bool Books::map(const std::string& path, bool create, const GpuSpec* gpu, std::s
         return false;
     }
     inode_ = info.st_ino;
-    const bool fresh = info.st_size == 0;
     // Allocated before it is mapped: a hole on a full file system would be a SIGBUS in the program.
     const int full = create ? posix_fallocate(file, 0, sizeof(BooksFile)) : 0;
     void* memory = MAP_FAILED;
@@ -57,7 +56,8 @@ bool Books::map(const std::string& path, bool create, const GpuSpec* gpu, std::s
     }
     file_ = static_cast<BooksFile*>(memory);
     BooksHeader& header = file_->header;
-    if (fresh && gpu != nullptr) {
+    // Whoever does the same at the same time writes the same.
+    if (header.magic == 0 && gpu != nullptr) {
         header.version = books_version;
         header.slots = books_slots;
         header.capacity = gpu->memory;
@@ -88,22 +88,26 @@ bool Books::open(const GpuSpec& gpu, std::string& error) {
 
 bool Books::open_existing(const std::string& path, std::string& error) { return map(path, false, nullptr, error); }
 
-void Books::end(Slot& slot, std::uint32_t number) {
-    drop_all(number);
-    slot.used_at_end = slot.used.load();
-    slot.used = 0;
-    slot.claim = 0;
+void Books::end(Slot& slot, std::uint32_t number, SlotPhase phase) {
+    // Before, so that somebody pays all the time.
+    drop_all(number, phase);
+    if (!slot.phase.compare_exchange_strong(phase, phase.as(SlotState::Ended))) return;
     slot.ended_order = ++file_->header.ended;
-    slot.state = SlotState::Ended;
-    file_->header.live[number / 64] &= ~(1ULL << number % 64);
+    // Whoever has the slot's lock is its next owner, and says itself that it lives.
+    if (&slot != slot_ && set_lock(lock_file_, 1 + static_cast<off_t>(number), F_WRLCK, F_SETLK) != 0) return;
+    if (slot.phase.load().state() == SlotState::Ended) file_->header.live[number / 64] &= ~(1ULL << number % 64);
+    // An owner that goes on, maybe for long, leaves the slot to the next one.
+    set_lock(lock_file_, 1 + static_cast<off_t>(number), F_UNLCK, F_SETLK);
 }
 
 bool Books::end_the_dead() {
     bool known = true;
     each_live([&](Slot& slot, std::uint32_t number) {
         if (&slot == slot_) return;
+        const SlotPhase phase = slot.phase;
+        if (phase.state() != SlotState::Live) return;
         const Life life = life_of_owner(slot, number, lock_file_, inode_);
-        if (life == Life::Ended) end(slot, number);
+        if (life == Life::Ended) end(slot, number, phase);
         known = known && life != Life::Unknown;
     });
     return known;
@@ -114,8 +118,9 @@ std::uint32_t Books::choose_slot(const std::bitset<books_slots>& taken) const {
     for (std::uint32_t i = 0; i < books_slots; i++) {
         const Slot& slot = file_->slots[i];
         if (taken[i]) continue;
-        if (slot.state == SlotState::Free && free == books_slots) free = i;
-        if (slot.state != SlotState::Ended) continue;
+        const SlotState state = slot.phase.load().state();
+        if (state == SlotState::Free && free == books_slots) free = i;
+        if (state != SlotState::Ended) continue;
         ended++;
         if (oldest == books_slots || slot.ended_order < file_->slots[oldest].ended_order) oldest = i;
     }
@@ -125,8 +130,8 @@ std::uint32_t Books::choose_slot(const std::bitset<books_slots>& taken) const {
 bool Books::claim_slot(std::string& error) {
     const FileLock lock(lock_file_);
     end_the_dead();
-    // Byte 0 can be lost to an unlock by another thread of its holder's process, such as NVML's, so that somebody may
-    // be claiming a slot that is still free to look at.
+    // Byte 0 may not have been waited for, and can be lost to an unlock by another thread of its holder's process, such
+    // as NVML's: somebody may be claiming a slot that is still free to look at, or have had it meanwhile.
     std::bitset<books_slots> taken;
     std::uint32_t chosen = 0;
     for (;; taken.set(chosen)) {
@@ -135,15 +140,20 @@ bool Books::claim_slot(std::string& error) {
             error = "the fake GPU has no room for another process: " + std::to_string(books_slots) + " are using it";
             return false;
         }
-        if (set_lock(lock_file_, 1 + static_cast<off_t>(chosen), F_WRLCK, F_SETLK) == 0) break;
+        const off_t byte = 1 + static_cast<off_t>(chosen);
+        if (set_lock(lock_file_, byte, F_WRLCK, F_SETLK) == 0) {
+            if (file_->slots[chosen].phase.load().state() != SlotState::Live) break;
+            set_lock(lock_file_, byte, F_UNLCK, F_SETLK);
+            continue;
+        }
         if (errno != EAGAIN && errno != EACCES) {
             error = system_error("can't lock a slot in the fake GPU's books");
             return false;
         }
     }
     slot_ = &file_->slots[chosen];
-    for (auto* word : {&slot_->claim, &slot_->used, &slot_->peak, &slot_->context_bytes, &slot_->module_bytes,
-                       &slot_->used_at_end, &slot_->ended_order}) {
+    slot_->claim = Claim();
+    for (auto* word : {&slot_->used, &slot_->peak, &slot_->context_bytes, &slot_->module_bytes, &slot_->ended_order}) {
         *word = 0;
     }
     slot_->contexts = 0;
@@ -152,8 +162,8 @@ bool Books::claim_slot(std::string& error) {
     int ancestor = getpid();
     for (auto& noted : slot_->ancestors) noted = ancestor = ancestor > 1 ? parent_process(ancestor) : 0;
     slot_->mapped_at = reinterpret_cast<std::uintptr_t>(file_);
-    slot_->state = SlotState::Live;
-    file_->header.live_words = std::max(file_->header.live_words.load(), chosen / 64 + 1);
+    slot_->phase = SlotPhase(SlotState::Live, slot_->phase.load().owner() + 1);
+    raise(file_->header.live_words, chosen / 64 + 1);
     file_->header.live[chosen / 64] |= 1ULL << chosen % 64;
     used_ = 0;
     return true;
@@ -162,35 +172,48 @@ bool Books::claim_slot(std::string& error) {
 void Books::end_slot() {
     if (slot_ == nullptr || slot_->pid.load() != getpid()) return;  // a forked child's end is not its parent's
     const FileLock lock(lock_file_);
-    const auto number = static_cast<std::uint32_t>(slot_ - file_->slots);
-    end(*slot_, number);
-    // The process is still there, maybe for long: whoever is given the slot next must be able to lock it.
-    set_lock(lock_file_, 1 + static_cast<off_t>(number), F_UNLCK, F_SETLK);
+    const SlotPhase phase = slot_->phase;
+    if (phase.state() == SlotState::Live) end(*slot_, own_number(), phase);
 }
 
 bool Books::charge_last(std::uint64_t bytes) {
     const FileLock lock(lock_file_);
     // Others may hold a claim that they are about to withdraw, and be interrupted meanwhile: as long as what is truly
-    // used leaves room, that is waited for. It takes no lock of theirs, and the dead are ended in between.
-    constexpr int at_once = 100, in_all = at_once + 20000;  // 20,000 naps of 100 µs: 2 s
+    // used leaves room, that is waited for, and then their claims are cancelled. The dead are ended in between.
+    constexpr int at_once = 100, in_all = at_once + 2000;  // 2,000 naps of 100 µs: 200 ms
     for (int attempt = 0; attempt < in_all; attempt++) {
         end_the_dead();
-        slot_->claim.store(used_ + bytes, std::memory_order_seq_cst);
-        if (claimed() <= capacity_) {
+        const Claim pending = claim(used_ + bytes);
+        if (claimed() <= capacity_ && confirm(pending)) {
             commit(used_ + bytes);
             return true;
         }
-        slot_->claim.store(used_, std::memory_order_seq_cst);
+        withdraw();
         const std::uint64_t used = used_now();
         if (used > capacity_ || bytes > capacity_ - used) return false;
-        attempt < at_once ? static_cast<void>(sched_yield()) : static_cast<void>(usleep(100));
+        if (attempt < at_once) {
+            sched_yield();
+            continue;
+        }
+        usleep(100);
+        if (attempt % 16 == 0) cancel_claims_of_others();
     }
     return false;
 }
 
+// One whose owner was stopped between publishing it and reading the others' would count for as long as it stands still.
+// A cancelled owner tries again.
+void Books::cancel_claims_of_others() {
+    each_live([&](Slot& slot, std::uint32_t) {
+        Claim claim = slot.claim;
+        if (&slot == slot_ || !claim.is_pending()) return;
+        slot.claim.compare_exchange_strong(claim, Claim::committed(slot.used));
+    });
+}
+
 std::uint64_t Books::used_now() const {
     std::uint64_t sum = 0;
-    each_live([&](const Slot& slot, std::uint32_t) { sum += slot.used.load(std::memory_order_relaxed); });
+    each_live([&](const Slot& slot, std::uint32_t) { sum += held_bytes(slot); });
     return sum + inherited_by_all();
 }
 
@@ -214,14 +237,14 @@ std::vector<Holder> Books::holders(bool* known) {
         if (known != nullptr) *known = all_known;
     }
     for (const Slot& slot : file_->slots) {
-        const SlotState state = slot.state;
+        const SlotState state = slot.phase.load().state();
         if (state == SlotState::Free) continue;
         Holder holder;
         holder.pid = slot.pid;
         holder.live = state == SlotState::Live;
         const auto number = static_cast<std::uint32_t>(&slot - file_->slots);
         if (holder.live) life_of_owner(slot, number, lock_file_, inode_, &holder.pid_here);
-        holder.used = holder.live ? slot.used + inherited(number) : slot.used_at_end.load();
+        holder.used = holder.live ? held_bytes(slot) + inherited(number) : slot.used.load();
         holder.peak = std::max<std::uint64_t>(slot.peak, holder.used);
         holder.context_bytes = slot.context_bytes;
         holder.module_bytes = slot.module_bytes;

@@ -15,6 +15,13 @@ namespace cuslice::fake {
 /// The folder of the books: CUSLICE_FAKE_DIR, else /dev/shm/cuslice-fake-<uid>.
 std::string books_folder();
 
+/// Raises a number that several processes raise.
+inline void raise(std::atomic<std::uint32_t>& number, std::uint32_t to) {
+    std::uint32_t now = number;
+    while (now < to && !number.compare_exchange_weak(now, to)) {
+    }
+}
+
 /// What the books say of one process.
 struct Holder {
     int pid = 0;
@@ -45,9 +52,9 @@ class Books {
     /// room.
     bool charge(std::uint64_t bytes) {
         const std::uint64_t mine = used_ + bytes;
-        slot_->claim.store(mine, std::memory_order_seq_cst);  // published before the others' claims are read
-        if (claimed() > capacity_) [[unlikely]] {
-            slot_->claim.store(used_, std::memory_order_seq_cst);
+        const Claim pending = claim(mine);  // published before the others' claims are read
+        if (claimed() > capacity_ || !confirm(pending)) [[unlikely]] {
+            withdraw();
             return charge_last(bytes);
         }
         commit(mine);
@@ -57,7 +64,7 @@ class Books {
     void release(std::uint64_t bytes) {
         used_ -= bytes;
         slot_->used.store(used_, std::memory_order_relaxed);
-        slot_->claim.store(used_, std::memory_order_release);
+        slot_->claim.store(Claim::committed(used_), std::memory_order_release);
     }
     /// Says which part of what is charged are contexts and modules; the same lock.
     void note_contexts(std::int64_t bytes, int contexts) {
@@ -98,7 +105,7 @@ class Books {
     const BooksHeader& header() const { return file_->header; }
 
   private:
-    /// Calls f(slot, number) for every live slot.
+    /// Calls f(slot, number) for every live slot. The state is on the cache line that f reads anyway.
     template <typename F>
     void each_live(F&& f) const {
         const std::uint32_t words = file_->header.live_words.load(std::memory_order_relaxed);
@@ -106,26 +113,38 @@ class Books {
             std::uint64_t bits = file_->header.live[word].load(std::memory_order_relaxed);
             for (; bits != 0; bits &= bits - 1) {
                 const auto number = word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
-                f(file_->slots[number], number);
+                Slot& slot = file_->slots[number];
+                if (slot.phase.load(std::memory_order_relaxed).state() == SlotState::Live) f(slot, number);
             }
         }
     }
     std::uint64_t claimed() const {
         std::uint64_t sum = 0;
-        each_live([&](const Slot& slot, std::uint32_t) { sum += slot.claim.load(std::memory_order_relaxed); });
+        each_live([&](const Slot& slot, std::uint32_t) { sum += slot.claim.load(std::memory_order_relaxed).bytes(); });
         return sum + inherited_by_all();
     }
     std::uint32_t own_number() const { return static_cast<std::uint32_t>(slot_ - file_->slots); }
     SharedAllocation* find_shared(std::uint64_t id) const;
     bool new_shared(std::uint64_t id, std::uint64_t bytes, std::uint32_t payer);
     void drop_shared(SharedAllocation& shared, std::uint32_t number, bool pass_on);
-    /// Of a slot that ends. The caller holds byte 0.
-    void drop_all(std::uint32_t number);
+    /// Of the slot of `phase`, which ends.
+    void drop_all(std::uint32_t number, SlotPhase phase);
     /// What a process pays for and did not charge itself; books_slots: all processes.
     std::uint64_t inherited(std::uint32_t number) const;
     std::uint64_t inherited_by_all() const {
         return file_->header.shared_high.load(std::memory_order_relaxed) == 0 ? 0 : inherited(books_slots);
     }
+    Claim claim(std::uint64_t mine) {
+        const Claim pending = Claim::pending(mine, ++claims_);
+        slot_->claim.store(pending, std::memory_order_seq_cst);
+        return pending;
+    }
+    /// False: somebody has cancelled it.
+    bool confirm(Claim pending) {
+        return slot_->claim.compare_exchange_strong(pending, Claim::committed(pending.bytes()),
+                                                    std::memory_order_seq_cst);
+    }
+    void withdraw() { slot_->claim.store(Claim::committed(used_), std::memory_order_seq_cst); }
     void commit(std::uint64_t mine) {
         used_ = mine;
         slot_->used.store(mine, std::memory_order_relaxed);
@@ -133,16 +152,18 @@ class Books {
     }
     bool charge_last(std::uint64_t bytes);
     bool map(const std::string& path, bool create, const GpuSpec* gpu, std::string& error);
+    void cancel_claims_of_others();
     std::uint64_t used_with_others();
     std::uint64_t used_now() const;
     std::uint32_t choose_slot(const std::bitset<books_slots>& taken) const;
-    /// Ends the slots of the dead; false if it couldn't be seen of each whether it is. The caller holds byte 0.
+    /// Ends the slots of the dead; false if it couldn't be seen of each whether it is.
     bool end_the_dead();
-    void end(Slot& slot, std::uint32_t number);
+    void end(Slot& slot, std::uint32_t number, SlotPhase phase);
 
     BooksFile* file_ = nullptr;
     Slot* slot_ = nullptr;
-    std::uint64_t used_ = 0;  // slot_->used, where no other process's reads disturb it
+    std::uint64_t used_ = 0;    // slot_->used, where no other process's reads disturb it
+    std::uint64_t claims_ = 0;  // so many were published
     std::uint64_t capacity_ = 0;
     std::uint64_t inode_ = 0;
     int lock_file_ = -1;  // never closed: closing any descriptor of it would drop the slot's lock

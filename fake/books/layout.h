@@ -1,7 +1,9 @@
 #pragma once
 // The books: one file per fake GPU in CUSLICE_FAKE_DIR, named by its UUID, that every process with a fake driver maps.
 // A process's slot is the only truth of what it holds; nothing else has to be right after a kill. Beside it lies a lock
-// file: byte 0 is held while slots change hands, byte 1 + n for as long as the owner of slot n lives.
+// file: byte 1 + n is held for as long as the owner of slot n lives. Byte 0 only keeps processes out of each other's
+// way while slots and shared allocations change hands: a process that is stopped there holds up nobody, since all
+// others go on without it after a moment.
 
 #include <atomic>
 #include <cstdint>
@@ -9,7 +11,7 @@
 namespace cuslice::fake {
 
 constexpr std::uint64_t books_magic = 0x736b6f6f62756647ULL;
-constexpr std::uint32_t books_version = 2;
+constexpr std::uint32_t books_version = 3;
 constexpr std::uint32_t books_slots = 1024;
 /// So many ended slots are kept readable before the least recently ended one is reused.
 constexpr std::uint32_t books_kept_ended = 64;
@@ -22,13 +24,47 @@ constexpr std::uint32_t books_shared = 4096;
 
 enum class SlotState : std::uint32_t { Free = 0, Live = 1, Ended = 2 };
 
-/// One process on one GPU. Written by its owner alone, except that whoever holds byte 0 may end a dead one's.
+/// What a slot is, and for which of its owners, counted: one exchange ends a slot, and never that of its next owner.
+class SlotPhase {
+  public:
+    constexpr SlotPhase() = default;
+    constexpr SlotPhase(SlotState state, std::uint32_t owner) : word_(owner << 2 | static_cast<std::uint32_t>(state)) {}
+    constexpr SlotState state() const { return static_cast<SlotState>(word_ & 3); }
+    constexpr std::uint32_t owner() const { return word_ >> 2; }
+    constexpr SlotPhase as(SlotState state) const { return {state, owner()}; }
+    constexpr bool operator==(const SlotPhase&) const = default;
+
+  private:
+    std::uint32_t word_ = 0;
+};
+
+/// What a slot claims, in bytes. One that its owner hasn't committed to yet may be cancelled by others; a number makes
+/// it differ from the owner's earlier ones.
+class Claim {
+  public:
+    constexpr Claim() = default;
+    static constexpr Claim committed(std::uint64_t bytes) { return Claim(bytes & kBytes); }
+    static constexpr Claim pending(std::uint64_t bytes, std::uint64_t number) {
+        return Claim(kPending | (number << kByteBits & ~kPending) | (bytes & kBytes));
+    }
+    constexpr std::uint64_t bytes() const { return word_ & kBytes; }
+    constexpr bool is_pending() const { return (word_ & kPending) != 0; }
+    constexpr bool operator==(const Claim&) const = default;
+
+  private:
+    static constexpr unsigned kByteBits = 48;
+    static constexpr std::uint64_t kBytes = (1ULL << kByteBits) - 1, kPending = 1ULL << 63;
+    explicit constexpr Claim(std::uint64_t word) : word_(word) {}
+    std::uint64_t word_ = 0;
+};
+
+/// One process on one GPU. Written by its owner alone, except that anybody may end a dead one's, and cancel a claim.
 struct alignas(256) Slot {
     // What an allocation touches, on one cache line.
-    std::atomic<std::uint64_t> claim;  // used, or what it will be if the others leave room: published before the check
-    std::atomic<std::uint64_t> used;   // bytes charged now, everything included
-    std::atomic<std::uint64_t> peak;   // highest `used`; stays after the end
-    std::atomic<SlotState> state;
+    std::atomic<Claim> claim;         // used, or what it will be if the others leave room: published before the check
+    std::atomic<std::uint64_t> used;  // bytes charged now, everything included; stays after the end
+    std::atomic<std::uint64_t> peak;  // highest `used`; stays after the end
+    std::atomic<SlotPhase> phase;
     std::atomic<std::uint32_t> contexts;
     std::atomic<std::uint64_t> context_bytes, module_bytes;  // parts of used
 
@@ -37,13 +73,18 @@ struct alignas(256) Slot {
     std::atomic<std::uint64_t> start_time;  // field 22 of /proc/PID/stat
     std::atomic<std::uint64_t> mapped_at;   // where the owner maps this file: an exec drops the mapping but not the pid
     std::atomic<std::uint64_t> ended_order;                // counts up with every end
-    std::atomic<std::uint64_t> used_at_end;                // `used` when it ended; 0 where everything had been freed
     std::atomic<std::int32_t> ancestors[books_ancestors];  // its parent, that one's parent, …; 0 ends the list
 };
 static_assert(sizeof(Slot) == 256);
 
-/// Memory that several processes can hold. Written under byte 0; `payer` is the only truth of who pays, so
-/// that no kill leaves it between two.
+/// What the owner has: what it has committed to, also where it stands still before it has written that to `used`.
+inline std::uint64_t held_bytes(const Slot& slot) {
+    const Claim claim = slot.claim.load(std::memory_order_relaxed);
+    return claim.is_pending() ? slot.used.load(std::memory_order_relaxed) : claim.bytes();
+}
+
+/// Memory that several processes can hold. Written under byte 0, or after a moment without it; `payer` is the only
+/// truth of who pays, so that no kill leaves it between two.
 struct SharedAllocation {
     std::atomic<std::uint64_t> id;  // 0: free
     std::atomic<std::uint64_t> bytes;
@@ -60,7 +101,8 @@ struct BooksHeader {
     char name[96];
     std::int32_t index;
     std::atomic<std::uint64_t> ended;  // source of ended_order
-    /// One bit for each live slot, so that a sum reads no more slots than there are processes.
+    /// One bit for each live slot, so that a sum reads no more slots than there are processes. A slot that has just
+    /// ended may still have one.
     alignas(128) std::atomic<std::uint64_t> live[books_slots / 64];
     std::atomic<std::uint32_t> live_words;   // words [0, live_words) have ever had a bit set
     std::atomic<std::uint32_t> shared_high;  // allocations [0, shared_high) have ever been used

@@ -66,6 +66,18 @@ int parent_process(int pid) {
     return static_cast<int>(stat_field(pid, 4, error));
 }
 
+bool is_stopped(int pid) {
+    char path[40], text[1024];
+    std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0) close(file);
+    if (size <= 0) return false;
+    text[size] = '\0';
+    const char* const at = std::strrchr(text, ')');
+    return at != nullptr && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
+}
+
 Life life_of_owner(const Slot& slot, unsigned number, int lock_file, std::uint64_t inode, int* pid_here) {
     struct flock lock {};
     lock.l_type = F_WRLCK;

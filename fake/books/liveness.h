@@ -13,6 +13,9 @@ std::uint64_t process_start_time(int pid);
 /// The parent of a process, 0 if that can't be seen.
 int parent_process(int pid);
 
+/// True where a process stands still because of a signal. False if that can't be seen.
+bool is_stopped(int pid);
+
 enum class Life { Lives, Ended, Unknown };
 
 /// Whether the owner of a live slot lives and still has this file mapped. The lock answers nearly always; it can be

@@ -11,6 +11,8 @@ namespace {
 std::atomic<std::uint64_t>& holders_word(SharedAllocation& shared, std::uint32_t number) {
     return shared.holders[number / 64];
 }
+constexpr std::uint64_t kBeingMade = 1ULL << 63;  // in an id: its other bits are its maker's slot
+bool is_made(std::uint64_t id) { return id != 0 && (id & kBeingMade) == 0; }
 constexpr std::uint64_t holder_bit(std::uint32_t number) { return 1ULL << number % 64; }
 
 /// The first that holds it, or books_slots.
@@ -33,16 +35,24 @@ SharedAllocation* Books::find_shared(std::uint64_t id) const {
 }
 
 bool Books::new_shared(std::uint64_t id, std::uint64_t bytes, std::uint32_t payer) {
-    SharedAllocation* shared = std::find_if(file_->shared, file_->shared + books_shared,
-                                            [](const SharedAllocation& at) { return at.id.load() == 0; });
-    if (shared == file_->shared + books_shared) return false;
+    SharedAllocation* const end = file_->shared + books_shared;
+    SharedAllocation* shared = file_->shared;
+    for (;; shared++) {
+        if (shared == end) return false;
+        std::uint64_t free = 0;
+        if (shared->id.compare_exchange_strong(free, kBeingMade | own_number())) break;
+        // Somebody was killed while making one.
+        const bool left =
+            (free & kBeingMade) != 0 && file_->slots[free & ~kBeingMade].phase.load().state() != SlotState::Live;
+        if (left && shared->id.compare_exchange_strong(free, kBeingMade | own_number())) break;
+    }
     for (auto& word : shared->holders) word = 0;
     holders_word(*shared, own_number()) = holder_bit(own_number());
     shared->bytes = bytes;
     shared->payer = payer;
-    shared->id = id;  // last: from here on it counts
     const auto number = static_cast<std::uint32_t>(shared - file_->shared);
-    file_->header.shared_high = std::max(file_->header.shared_high.load(), number + 1);
+    raise(file_->header.shared_high, number + 1);
+    shared->id = id;  // last: from here on it counts
     return true;
 }
 
@@ -85,20 +95,22 @@ void Books::drop(std::uint64_t id, bool pass_on) {
 
 void Books::drop_shared(SharedAllocation& shared, std::uint32_t number, bool pass_on) {
     holders_word(shared, number) &= ~holder_bit(number);
-    if ((shared.payer & ~payer_inherited) != number) return;
+    std::uint32_t payer = shared.payer;
+    if ((payer & ~payer_inherited) != number) return;
     const std::uint32_t heir = pass_on ? first_holder(shared) : books_slots;
     if (heir == books_slots) {
         shared.id = 0;
     } else {
-        shared.payer = heir | payer_inherited;
+        shared.payer.compare_exchange_strong(payer, heir | payer_inherited);
     }
 }
 
-void Books::drop_all(std::uint32_t number) {
+void Books::drop_all(std::uint32_t number, SlotPhase phase) {
     const std::uint32_t high = file_->header.shared_high;
     for (std::uint32_t i = 0; i < high; i++) {
         SharedAllocation& shared = file_->shared[i];
-        if (shared.id.load() != 0 && (holders_word(shared, number) & holder_bit(number)) != 0)
+        if (file_->slots[number].phase.load() != phase) return;  // others have done it meanwhile
+        if (is_made(shared.id) && (holders_word(shared, number) & holder_bit(number)) != 0)
             drop_shared(shared, number, true);
     }
 }
@@ -111,7 +123,7 @@ std::uint64_t Books::inherited(std::uint32_t number) const {
         const std::uint32_t payer = shared.payer;
         const bool counts =
             number == books_slots ? (payer & payer_inherited) != 0 : payer == (number | payer_inherited);
-        if (shared.id.load() != 0 && counts) sum += shared.bytes;
+        if (is_made(shared.id) && counts) sum += shared.bytes;
     }
     return sum;
 }

@@ -65,6 +65,7 @@ std::uint64_t new_sharing_id() {
     while (id == 0) {
         // getrandom itself is newer than the C library 2.17.
         if (::syscall(SYS_getrandom, &id, sizeof id, 0) != static_cast<long>(sizeof id)) id = 0;
+        id &= ~(1ULL << 63);  // the accounting's own
     }
     return id;
 }

@@ -280,20 +280,150 @@ TEST_CASE("a request that fits is not refused because of a claim that is about t
               Slot& slot = static_cast<BooksFile*>(mapped)->slots[0];
               EXPECT_EQUAL(slot.pid.load(), other);
               for (int i = 0; i < 5; i++) {
-                  slot.claim = 950 * MiB;
+                  slot.claim = Claim::pending(950 * MiB, 1);
                   std::thread withdraws([&] {
                       usleep(3000);
-                      slot.claim = 100 * MiB;
+                      slot.claim = Claim::committed(100 * MiB);
                   });
                   EXPECT(books.charge(500 * MiB));
                   withdraws.join();
                   books.release(500 * MiB);
               }
-              slot.claim = 950 * MiB;
+              slot.claim = Claim::pending(950 * MiB, 1);
               EXPECT(!books.charge(901 * MiB));  // what is truly used leaves no room: refused at once
               kill(other, SIGKILL);
               wait_for(other);
               EXPECT(books.charge(900 * MiB));  // a dead one's claim is nobody's
+          }) == "");
+}
+
+namespace {
+
+/// The file of the small GPU, as another process maps it.
+BooksFile& mapped_file(const Report& report) {
+    const std::string path = books_folder() + "/" + uuid_text(small_gpu().uuid);
+    const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    void* const mapped = mmap(nullptr, sizeof(BooksFile), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    EXPECT(mapped != MAP_FAILED);
+    close(file);
+    return *static_cast<BooksFile*>(mapped);
+}
+
+int lock_file() { return open((books_folder() + "/" + uuid_text(small_gpu()) + ".lock").c_str(), O_RDWR | O_CLOEXEC); }
+
+/// Stands still here, until it is killed or goes on.
+void stop_here(int ready) {
+    if (write(ready, "x", 1) != 1) _exit(1);
+    raise(SIGSTOP);
+}
+
+}  // namespace
+
+TEST_CASE("a process that is stopped anywhere in the books holds up no other") {
+    const std::string where =
+        GENERATE("byte 0", "the first free slot's byte", "a claim", "the making of shared memory");
+    const bool killed = GENERATE(false, true);
+    CAPTURE(where, killed);
+    CHECK(in_child({}, [&](const Report& report) {
+              alarm(20);  // ends whoever waits for ever
+              Books before;
+              open_books(report, before);
+              EXPECT(before.charge(100 * MiB));
+              int ready[2];
+              EXPECT(pipe(ready) == 0);
+              const pid_t stopped = fork();
+              if (stopped == 0) {
+                  prctl(PR_SET_PDEATHSIG, SIGKILL);
+                  BooksFile& file = mapped_file(report);
+                  auto& own = *new Books;
+                  if (where != "the first free slot's byte") {
+                      open_books(report, own);
+                      EXPECT(own.charge(200 * MiB));
+                  }
+                  if (where == "byte 0") EXPECT(set_lock(lock_file(), 0, F_WRLCK, F_SETLK) == 0);
+                  if (where == "the first free slot's byte") EXPECT(set_lock(lock_file(), 2, F_WRLCK, F_SETLK) == 0);
+                  if (where == "a claim") file.slots[1].claim = Claim::pending(900 * MiB, 1);
+                  if (where == "the making of shared memory") {
+                      EXPECT(own.share(11, MiB));
+                      file.shared[0].id = 1ULL << 63 | 1;
+                  }
+                  stop_here(ready[1]);
+                  _exit(0);
+              }
+              char byte = 0;
+              EXPECT(read(ready[0], &byte, 1) == 1);
+              siginfo_t info;
+              EXPECT(waitid(P_PID, static_cast<id_t>(stopped), &info, WSTOPPED | WNOWAIT) == 0);
+              const std::uint64_t theirs = where == "the first free slot's byte" || killed ? 0 : 200 * MiB;
+              if (killed) {
+                  kill(stopped, SIGKILL);
+                  EXPECT(waitid(P_PID, static_cast<id_t>(stopped), &info, WEXITED | WNOWAIT) == 0);
+              }
+              EXPECT_EQUAL(before.used_by_all(), 100 * MiB + theirs);
+              EXPECT(before.charge(500 * MiB));
+              EXPECT(!before.charge(capacity - 600 * MiB - theirs + 1));
+              EXPECT(before.share(12, MiB));
+              before.drop(12, false);
+              const pid_t late = fork();
+              if (late == 0) {
+                  Books books;
+                  open_books(report, books);
+                  EXPECT(books.charge(100 * MiB));
+                  EXPECT(!books.charge(capacity - 700 * MiB - theirs + 1));
+                  EXPECT_EQUAL(books.used_by_all(), 700 * MiB + theirs);
+                  books.end_slot();
+                  _exit(0);
+              }
+              int status = -1;
+              waitpid(late, &status, 0);
+              EXPECT_EQUAL(status, 0);
+              EXPECT_EQUAL(before.holders().size(), where == "the first free slot's byte" ? size_t{2} : size_t{3});
+              // Whoever goes on ends well, and so does what a kill takes.
+              kill(stopped, SIGCONT);
+              kill(stopped, SIGKILL);
+              wait_for(stopped);
+              EXPECT_EQUAL(before.used_by_all(), 600 * MiB);
+          }) == "");
+}
+
+TEST_CASE("looks at processes that are stopped at any moment are answered, and right") {
+    CHECK(in_child({}, [](const Report& report) {
+              alarm(60);
+              constexpr int count = 4;
+              Books books;
+              open_books(report, books);
+              std::vector<pid_t> children;
+              for (int i = 0; i < count; i++) {
+                  children.push_back(holder(report, 100 * MiB, [i](Books& own) {
+                      prctl(PR_SET_PDEATHSIG, SIGKILL);
+                      for (std::uint64_t round = 0;; round++) {
+                          const std::uint64_t id = 1 + 10 * round + static_cast<std::uint64_t>(i);
+                          own.share(id, MiB);
+                          for (int pair = 0; pair < 50; pair++) {
+                              if (own.charge(150 * MiB)) own.release(150 * MiB);
+                          }
+                          own.holders();
+                          own.drop(id, false);
+                      }
+                  }));
+              }
+              for (int look = 0; look < 100; look++) {
+                  for (const pid_t child : children) kill(child, SIGSTOP);
+                  const std::uint64_t used = books.used_by_all();
+                  EXPECT(used >= count * 100 * MiB && used <= capacity);
+                  std::size_t live = 0;
+                  for (const Holder& one : books.holders()) live += one.live;
+                  EXPECT_EQUAL(live, std::size_t{count + 1});
+                  EXPECT(books.charge(capacity - used));
+                  EXPECT(!books.charge(1));
+                  books.release(capacity - used);
+                  for (const pid_t child : children) kill(child, SIGCONT);
+              }
+              for (const pid_t child : children) {
+                  kill(child, SIGKILL);
+                  wait_for(child);
+              }
+              EXPECT_EQUAL(books.used_by_all(), std::uint64_t{0});
           }) == "");
 }
 

@@ -114,7 +114,7 @@ std::map<Identity, std::uint64_t> Place::held(unsigned gpu) {
     one.books.holders();  // ends the dead
     std::map<Identity, std::uint64_t> held;
     for (const fake::Slot& slot : one.file->slots)
-        if (slot.state.load() == fake::SlotState::Live)
+        if (slot.phase.load().state() == fake::SlotState::Live)
             held[{slot.pid.load(), slot.start_time.load()}] += slot.used.load();
     return held;
 }
