@@ -7,11 +7,13 @@
 #include <map>
 
 #include "fake/driver/image.h"
+#include "fake/driver/readable.h"
 
 namespace cuslice::fake {
 namespace {
 
 constexpr std::uint16_t machine_cuda = 190;
+constexpr std::uint64_t kLargestImage = 1ULL << 32;
 constexpr unsigned char is_entry = 0x10;  // bit of st_other: a function that can be launched
 constexpr unsigned char is_managed = 0x04;
 
@@ -30,13 +32,19 @@ T at(const unsigned char* data) {
     return value;
 }
 
+/// Nothing of it is read before is_whole() has seen that all that it names lies in it.
 class Cubin {
   public:
-    explicit Cubin(const unsigned char* data) : data_(data), header_(at<Elf64_Ehdr>(data)) {}
+    Cubin(const unsigned char* data, std::uint64_t size)
+        : data_(data), size_(size), header_(size < sizeof(Elf64_Ehdr) ? Elf64_Ehdr{} : at<Elf64_Ehdr>(data)) {}
+
+    bool is_one() const {
+        return std::memcmp(header_.e_ident, ELFMAG, SELFMAG) == 0 && header_.e_ident[EI_CLASS] == ELFCLASS64 &&
+               header_.e_machine == machine_cuda;
+    }
 
     bool read(Image& image) {
-        if (header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_machine != machine_cuda) return false;
-        if (header_.e_shentsize != sizeof(Elf64_Shdr) || header_.e_shstrndx >= header_.e_shnum) return false;
+        if (!is_one() || !is_whole()) return false;
         // The capability moved from the lowest byte of the flags to the second in version 8 of the ABI.
         const unsigned shift = header_.e_ident[EI_ABIVERSION] >= 8 ? 8 : 0;
         image.capability = static_cast<int>(header_.e_flags >> shift & 0xff);
@@ -49,6 +57,39 @@ class Cubin {
     }
 
   private:
+    bool has(std::uint64_t offset, std::uint64_t size) const { return offset <= size_ && size <= size_ - offset; }
+    /// Names that end within their table.
+    bool is_strings(const Elf64_Shdr& table) const {
+        return table.sh_type == SHT_STRTAB && table.sh_size != 0 && data_[table.sh_offset + table.sh_size - 1] == '\0';
+    }
+    bool is_whole() const {
+        const std::uint64_t sections = std::uint64_t{header_.e_shnum} * sizeof(Elf64_Shdr);
+        const std::uint64_t segments = std::uint64_t{header_.e_phnum} * header_.e_phentsize;
+        if (header_.e_shentsize != sizeof(Elf64_Shdr) || header_.e_shstrndx >= header_.e_shnum) return false;
+        if (!has(header_.e_shoff, sections) || (segments != 0 && !has(header_.e_phoff, segments))) return false;
+        for (unsigned i = 0; i < header_.e_shnum; i++) {
+            const Elf64_Shdr one = section(i);
+            const bool takes_room = one.sh_type != SHT_NOBITS && one.sh_type != SHT_NULL;
+            if (takes_room && !has(one.sh_offset, one.sh_size)) return false;
+        }
+        if (section(0).sh_type != SHT_NULL || !is_strings(section(header_.e_shstrndx))) return false;
+        for (unsigned i = 0; i < header_.e_shnum; i++) {
+            const Elf64_Shdr one = section(i);
+            if (one.sh_name >= section(header_.e_shstrndx).sh_size) return false;
+            if (one.sh_type == SHT_SYMTAB && !are_symbols(one)) return false;
+        }
+        return true;
+    }
+    bool are_symbols(const Elf64_Shdr& table) const {
+        if (table.sh_link >= header_.e_shnum || table.sh_size % sizeof(Elf64_Sym) != 0) return false;
+        const Elf64_Shdr strings = section(table.sh_link);
+        if (!is_strings(strings)) return false;
+        for (std::uint64_t offset = 0; offset < table.sh_size; offset += sizeof(Elf64_Sym)) {
+            if (at<Elf64_Sym>(data_ + table.sh_offset + offset).st_name >= strings.sh_size) return false;
+        }
+        return true;
+    }
+
     Elf64_Shdr section(unsigned index) const {
         return at<Elf64_Shdr>(data_ + header_.e_shoff + index * sizeof(Elf64_Shdr));
     }
@@ -94,7 +135,8 @@ class Cubin {
         variable.name = name;
         variable.size = symbol.st_size;
         variable.managed = (symbol.st_other & is_managed) != 0;
-        if (home.sh_type != SHT_NOBITS && symbol.st_value + symbol.st_size <= home.sh_size) {
+        const bool inside = symbol.st_value <= home.sh_size && symbol.st_size <= home.sh_size - symbol.st_value;
+        if (home.sh_type != SHT_NOBITS && home.sh_type != SHT_NULL && inside) {
             const unsigned char* start = data_ + home.sh_offset + symbol.st_value;
             variable.contents.assign(start, start + symbol.st_size);
         }
@@ -104,6 +146,7 @@ class Cubin {
     /// Calls f(attribute, payload, size) for each record of a section of attributes that has a payload.
     template <typename F>
     void each_record(const Elf64_Shdr& info_section, F&& f) const {
+        if (info_section.sh_type == SHT_NOBITS || info_section.sh_type == SHT_NULL) return;
         const unsigned char* info = data_ + info_section.sh_offset;
         for (std::uint64_t offset = 0; offset + 4 <= info_section.sh_size;) {
             const unsigned size = info[offset] == info_sized ? at<std::uint16_t>(info + offset + 2) : 0U;
@@ -162,11 +205,36 @@ class Cubin {
 
     std::map<std::uint32_t, std::size_t> kernel_of_symbol_;
     const unsigned char* data_;
+    std::uint64_t size_;
     Elf64_Ehdr header_;
 };
 
 }  // namespace
 
-bool read_cubin(const unsigned char* data, Image& image) { return Cubin(data).read(image); }
+bool read_cubin(const unsigned char* data, std::uint64_t size, Image& image) { return Cubin(data, size).read(image); }
+
+bool is_cubin(const unsigned char* data, std::uint64_t size) { return Cubin(data, size).is_one(); }
+
+std::uint64_t size_of_cubin(const unsigned char* data) {
+    if (!is_readable(data, sizeof(Elf64_Ehdr))) return 0;
+    const auto header = at<Elf64_Ehdr>(data);
+    std::uint64_t size = sizeof header;
+    const auto reach = [&](std::uint64_t offset, std::uint64_t bytes) {
+        if (offset > kLargestImage || bytes > kLargestImage) return false;
+        size = std::max(size, offset + bytes);
+        return true;
+    };
+    const std::uint64_t sections = std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr);
+    if (!reach(header.e_shoff, sections) ||
+        !reach(header.e_phoff, std::uint64_t{header.e_phnum} * header.e_phentsize) ||
+        !is_readable(data + header.e_shoff, sections))
+        return 0;
+    for (unsigned i = 0; i < header.e_shnum; i++) {
+        const auto section = at<Elf64_Shdr>(data + header.e_shoff + i * sizeof(Elf64_Shdr));
+        const bool takes_room = section.sh_type != SHT_NOBITS && section.sh_type != SHT_NULL;
+        if (takes_room && !reach(section.sh_offset, section.sh_size)) return 0;
+    }
+    return is_readable(data, size) ? size : 0;
+}
 
 }  // namespace cuslice::fake

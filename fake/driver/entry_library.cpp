@@ -10,10 +10,10 @@ using namespace cuslice::fake;
 
 namespace {
 
-CUresult load(CUlibrary* out, const void* data, const JitLog& log) {
+CUresult load(CUlibrary* out, const void* data, const JitLog& log, std::uint64_t size = kUnknownSize) {
     if (out == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto image = std::make_shared<Image>();
-    const CUresult read = read_image(data, 0, *image);
+    const CUresult read = read_image(data, 0, *image, size);
     log.write(image->fault);
     if (read != CUDA_SUCCESS) return read;
     const std::lock_guard hold(driver().lock);
@@ -77,7 +77,8 @@ CUSLICE_ENTRY(cuLibraryLoadFromFile, out, path, jit, jit_values, jit_count, opti
     if (out == nullptr || path == nullptr || (count > 0 && options == nullptr)) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = log.read(jit_count, jit, jit_values); bad != CUDA_SUCCESS) return bad;
     if (const CUresult bad = read_image_file(path, contents); bad != CUDA_SUCCESS) return bad;
-    return load(out, contents.data(), log);
+    contents.reserve(1);  // an empty file has an address too
+    return load(out, contents.data(), log, contents.size());
 }
 
 CUSLICE_ENTRY(cuLibraryUnload, handle) {

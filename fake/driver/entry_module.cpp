@@ -14,12 +14,12 @@ using namespace cuslice::fake;
 
 namespace {
 
-CUresult load(CUmodule* out, const void* data, const JitLog& log = {}) {
+CUresult load(CUmodule* out, const void* data, const JitLog& log = {}, std::uint64_t size = kUnknownSize) {
     if (out == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND(Context, context, current_context(context));
     const GpuSpec& gpu = context->gpu->spec;
     auto image = std::make_shared<Image>();
-    const CUresult read = read_image(data, gpu.major * 10 + gpu.minor, *image);
+    const CUresult read = read_image(data, gpu.major * 10 + gpu.minor, *image, size);
     log.write(image->fault);
     if (read != CUDA_SUCCESS) return read;
     const std::lock_guard hold(driver().lock);
@@ -46,7 +46,6 @@ CUresult read_image_file(const char* path, std::vector<unsigned char>& contents)
         contents.insert(contents.end(), part, part + size);
     }
     std::fclose(file);
-    contents.insert(contents.end(), 64, '\0');  // PTX must end somewhere, and a short file holds no whole header
     return CUDA_SUCCESS;
 }
 
@@ -56,7 +55,8 @@ CUSLICE_ENTRY(cuModuleLoad, out, path) {
     std::vector<unsigned char> contents;
     if (out == nullptr || path == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult bad = read_image_file(path, contents); bad != CUDA_SUCCESS) return bad;
-    return load(out, contents.data());
+    contents.reserve(1);  // an empty file has an address too
+    return load(out, contents.data(), {}, contents.size());
 }
 
 CUSLICE_ENTRY(cuModuleLoadData, out, image) { return load(out, image); }

@@ -52,14 +52,7 @@ CUresult add(CUlinkState handle, CUjitInputType type, const char* data, std::siz
     if (type != CU_JIT_INPUT_CUBIN) CUSLICE_UNSUPPORTED("linking objects, libraries and fat binaries");
     if (!link->text.empty() || !link->cubin.empty()) CUSLICE_UNSUPPORTED("linking a cubin with anything else");
     Image image;
-    if (size < 64 ||
-        std::memcmp(data,
-                    "\x7f"
-                    "ELF",
-                    4) != 0 ||
-        !read_cubin(reinterpret_cast<const unsigned char*>(data), image)) {
-        return CUDA_ERROR_INVALID_IMAGE;
-    }
+    if (!read_cubin(reinterpret_cast<const unsigned char*>(data), size, image)) return CUDA_ERROR_INVALID_IMAGE;
     link->cubin.assign(data, size);
     return CUDA_SUCCESS;
 }

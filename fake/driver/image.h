@@ -57,17 +57,23 @@ struct Image {
 };
 
 /// Reads an image as cuModuleLoadData takes it, for a device of the given compute capability (major * 10 + minor).
-/// CUDA_ERROR_INVALID_IMAGE: none of the known forms; CUDA_ERROR_INVALID_PTX: a fault in the text, which the image
-/// names;
-/// CUDA_ERROR_NO_BINARY_FOR_GPU: made for other devices. `capability` 0 takes code for any device.
-CUresult read_image(const void* data, int capability, Image& image);
+/// CUDA_ERROR_INVALID_IMAGE: none of the known forms, cut off, or damaged where that can be seen;
+/// CUDA_ERROR_INVALID_PTX: a fault in the text, which the image names; CUDA_ERROR_NO_BINARY_FOR_GPU: made for other
+/// devices. `capability` 0 takes code for any device. Without a size it is as long as the image itself says, as far as
+/// there is memory. Nothing beyond is read.
+constexpr std::uint64_t kUnknownSize = ~0ULL;
+CUresult read_image(const void* data, int capability, Image& image, std::uint64_t size = kUnknownSize);
 
 /// A text as a driver's compiler would take or refuse it: check_ptx and read_ptx.
 CUresult compile_ptx(const char* text, std::size_t size, Image& image);
 
 /// The parts, each of which adds to the image.
 bool read_ptx(const char* text, std::size_t size, Image& image);
-bool read_cubin(const unsigned char* data, Image& image);
+bool read_cubin(const unsigned char* data, std::uint64_t size, Image& image);
+/// Whether it begins as one.
+bool is_cubin(const unsigned char* data, std::uint64_t size);
+/// How long a cubin says it is; 0 if less can be read.
+std::uint64_t size_of_cubin(const unsigned char* data);
 
 /// The kernel of that name, null if there is none; keeps the image alive. In an opaque image any name may be one's:
 /// what it takes isn't known then.

@@ -7,7 +7,7 @@
 
 namespace cuslice::fake {
 
-/// The whole file, and some zeros behind it. CUDA_ERROR_FILE_NOT_FOUND if it can't be read.
+/// The whole file. CUDA_ERROR_FILE_NOT_FOUND if it can't be read.
 CUresult read_image_file(const char* path, std::vector<unsigned char>& contents);
 
 }  // namespace cuslice::fake

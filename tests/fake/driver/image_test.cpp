@@ -9,45 +9,12 @@
 
 #include "tests/catch.h"
 #include "tests/fake/driver/made_up_cubin.h"
+#include "tests/fake/driver/made_up_fat_binary.h"
 
 using namespace cuslice::fake;
+using fake_test::container;
 using fake_test::Cubin;
-
-namespace {
-
-template <typename T>
-void put(std::string& out, T value) {
-    out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-/// An entry of a fat binary.
-std::string entry(unsigned short kind, unsigned capability, unsigned long long flags, const std::string& code) {
-    std::string out;
-    put<unsigned short>(out, kind);
-    put<unsigned short>(out, 0x101);
-    put<unsigned>(out, 64);
-    put<unsigned long long>(out, code.size());
-    put<unsigned long long>(out, 0);
-    put<unsigned short>(out, 0);
-    put<unsigned short>(out, 9);
-    put<unsigned>(out, capability);
-    put<unsigned long long>(out, 0);
-    put<unsigned long long>(out, flags);
-    put<unsigned long long>(out, 0);
-    put<unsigned long long>(out, 0);
-    return out + code;
-}
-
-std::string container(const std::string& entries) {
-    std::string out;
-    put<unsigned>(out, 0xba55ed50);
-    put<unsigned short>(out, 1);
-    put<unsigned short>(out, 16);
-    put<unsigned long long>(out, entries.size());
-    return out + entries;
-}
-
-}  // namespace
+using fake_test::entry;
 
 TEST_CASE("a cubin tells its kernels, their parameters and limits, and its variables") {
     for (const unsigned char abi : {7, 8}) {

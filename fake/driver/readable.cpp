@@ -1,0 +1,49 @@
+#include "fake/driver/readable.h"
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace cuslice::fake {
+namespace {
+
+constexpr std::uintptr_t kPage = 4096;
+constexpr std::size_t kPagesAtOnce = 256;
+
+}  // namespace
+
+bool is_readable(const void* memory, std::uint64_t size) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+    if (size == 0) return true;
+    if (begin == 0 || size > UINTPTR_MAX - begin) return false;
+    // A byte of each page.
+    unsigned char bytes[kPagesAtOnce];
+    iovec pages[kPagesAtOnce];
+    const iovec into{bytes, sizeof bytes};
+    for (std::uintptr_t at = begin; at < begin + size;) {
+        std::size_t count = 0;
+        for (; count < kPagesAtOnce && at < begin + size; at = (at / kPage + 1) * kPage)
+            pages[count++] = {reinterpret_cast<void*>(at), 1};
+        const ssize_t got = process_vm_readv(getpid(), &into, 1, pages, count, 0);
+        if (got < 0 && errno != EFAULT) return true;
+        if (got != static_cast<ssize_t>(count)) return false;
+    }
+    return true;
+}
+
+std::size_t readable_length(const char* text, bool& ended) {
+    std::size_t length = 0;
+    for (ended = false; !ended;) {
+        const std::size_t to_page_end = kPage - reinterpret_cast<std::uintptr_t>(text + length) % kPage;
+        if (!is_readable(text + length, to_page_end)) break;
+        const std::size_t here = strnlen(text + length, to_page_end);
+        ended = here < to_page_end;
+        length += here;
+    }
+    return length;
+}
+
+}  // namespace cuslice::fake

@@ -1,0 +1,16 @@
+#pragma once
+// Memory whose end nobody tells: images that a program passes by their beginning alone.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cuslice::fake {
+
+/// Whether all of these bytes of this process can be read; none is touched. Where the kernel doesn't say, as in some
+/// sandboxes, true. Any thread.
+bool is_readable(const void* memory, std::uint64_t size);
+
+/// Like strlen, for a text that may have no end: the bytes that can be read then, and `ended` is false.
+std::size_t readable_length(const char* text, bool& ended);
+
+}  // namespace cuslice::fake
