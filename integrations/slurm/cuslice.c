@@ -21,6 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -142,12 +144,27 @@ static bool parse_split(const char* text, const char** why) {
     return true;
 }
 
+// A user's text as one line of a log: bytes that aren't printable ASCII, and backslashes, as \x1b.
+static const char* printable(const char* text, char* line, size_t size) {
+    size_t used = 0;
+    for (; *text && used + 5 < size; text++) {
+        const unsigned char byte = (unsigned char)*text;
+        if (byte >= ' ' && byte < 0x7f && byte != '\\')
+            line[used++] = *text;
+        else
+            used += (size_t)snprintf(line + used, size - used, "\\x%02x", byte);
+    }
+    line[used] = '\0';
+    return line;
+}
+
 // ---- options --------------------------------------------------------------------------------------------------------
 
 enum { kLimit = 1, kFraction, kSplit };
 
 static int refuse(const char* option, const char* value, const char* why) {
-    slurm_error("cuslice: --cuslice-%s: %s: %s", option, value, why);
+    char shown[4 * kText];
+    slurm_error("cuslice: --cuslice-%s: %s: %s", option, printable(value, shown, sizeof shown), why);
     return -1;
 }
 
@@ -257,7 +274,7 @@ static bool put_in_front(char* list, size_t size, const char* path) {
 // and takes it out where the step has none. Of several GPUs it doesn't say how many shards each one gave: then what
 // counts is what each gave at least. False, with a line, where that can't be told.
 static bool read_shards(spank_t spank, uint64_t* parts) {
-    char text[32], gpus_text[32];
+    char text[32], gpus_text[32], shown[128];
     *parts = 0;
     if (!get(spank, "SLURM_SHARDS_ON_NODE", text, sizeof text)) return true;
     const uint64_t shards = strtoul(text, NULL, 10);
@@ -265,7 +282,7 @@ static bool read_shards(spank_t spank, uint64_t* parts) {
         slurm_error(
             "cuslice: the job has %s shards here, and plugstack.conf doesn't say how many a GPU has: "
             "shards_per_gpu=; the task is not started",
-            text);
+            printable(text, shown, sizeof shown));
         return false;
     }
     uint64_t gpus = get(spank, "SLURM_GPUS_ON_NODE", gpus_text, sizeof gpus_text) ? strtoul(gpus_text, NULL, 10) : 1;
@@ -274,7 +291,7 @@ static bool read_shards(spank_t spank, uint64_t* parts) {
         slurm_error(
             "cuslice: the job has %s shards of %llu GPU(s) here, and shards_per_gpu=%llu in plugstack.conf: one of the "
             "two is wrong; the task is not started",
-            text, (unsigned long long)gpus, (unsigned long long)shards_per_gpu);
+            printable(text, shown, sizeof shown), (unsigned long long)gpus, (unsigned long long)shards_per_gpu);
         return false;
     }
     const uint64_t elsewhere = (gpus - 1) * shards_per_gpu;
@@ -426,6 +443,40 @@ static void add_variables(spank_t spank, char (*texts)[kPath + 32], char** envir
     environment[count] = NULL;
 }
 
+// As getdents64(2) writes it: between fork and exec, opendir could wait for a lock of malloc's for ever.
+struct entry {
+    uint64_t inode;
+    int64_t offset;
+    unsigned short length;
+    unsigned char type;
+    char name[];
+};
+
+// Closes all descriptors from `first` on, in a forked child: as many system calls as there are open ones, however many
+// there may be.
+static void close_from(int first) {
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, (unsigned)first, ~0u, 0) == 0) return;
+#endif
+    const int folder = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) {
+        struct rlimit most;
+        const bool known = getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_cur < 1 << 20;
+        for (int descriptor = known ? (int)most.rlim_cur : 1 << 20; descriptor-- > first;) close(descriptor);
+        return;
+    }
+    char entries[4096] __attribute__((aligned(8)));
+    for (long size; (size = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0;) {
+        for (long at = 0; at < size;) {
+            const struct entry* const one = (const struct entry*)(entries + at);
+            const int descriptor = is_digit(*one->name) ? atoi(one->name) : -1;
+            if (descriptor >= first && descriptor != folder) close(descriptor);
+            at += one->length;
+        }
+    }
+    close(folder);
+}
+
 // Starts the program as the job's user, who may see the job and needs no trust; -1 if it can't be. `*answer`: where
 // what it prints is read.
 static pid_t start_as(uint32_t user, uint32_t group, char* const arguments[], char* const environment[], int* answer) {
@@ -438,7 +489,7 @@ static pid_t start_as(uint32_t user, uint32_t group, char* const arguments[], ch
             _exit(126);
         const bool ready = dup2(none, 0) == 0 && dup2(ends[1], 1) == 1 && dup2(none, 2) == 2;
         // slurmstepd's are root's, and the user could get them out of a program of theirs.
-        for (long descriptor = sysconf(_SC_OPEN_MAX); descriptor-- > 3;) close((int)descriptor);
+        close_from(3);
         if (ready) execve(arguments[0], arguments, environment);
         _exit(127);
     }
@@ -484,10 +535,12 @@ static void report_peaks(spank_t spank, uint32_t job) {
     read_all(child, answer, text, sizeof text);
     char* more = text;
     for (char* line; (line = strsep(&more, "\n")) && more;) {
+        char shown[1024];
+        printable(line, shown, sizeof shown);
         if (report_to_user)
-            slurm_spank_log("cuslice: %s", line);
+            slurm_spank_log("cuslice: %s", shown);
         else
-            slurm_info("cuslice: %s", line);
+            slurm_info("cuslice: %s", shown);
     }
 }
 
