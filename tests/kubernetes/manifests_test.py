@@ -56,12 +56,13 @@ def gpu_memory():
     return json.loads(listed.stdout)["devices"][0]["total"]
 
 
-def install(target, *more):
+def install(target, *more, bare=()):
     """From a folder like a release's, which has what programs need of the build."""
     with tempfile.TemporaryDirectory() as tree:
+        os.chmod(tree, 0o755)  # of which the copy is one
         for name in "bin", "lib":
             shutil.copytree(BUILD / name, pathlib.Path(tree, name), symlinks=True)
-        return subprocess.run([FOLDER / "install.sh", tree, target, *more], capture_output=True, text=True)
+        return subprocess.run([*bare, FOLDER / "install.sh", tree, target, *more], capture_output=True, text=True)
 
 
 class Manifests(unittest.TestCase):
@@ -94,6 +95,43 @@ class Manifests(unittest.TestCase):
             environment = environment_of(pod)
             self.assertEqual(environment["CUSLICE_DIR"], "/run/cuslice")
             self.assertEqual(pod["containers"][0]["resources"]["limits"], {"nvidia.com/gpu": 1})
+
+    def test_containers_have_no_rights_that_they_can_do_without(self):
+        for name in "pod.yaml", "deployment.yaml", "pod-mps.yaml", "daemonset.yaml":
+            pod = pod_of(documents(name)[-1])
+            for container in pod.get("initContainers", []) + pod["containers"]:
+                with self.subTest(f"{name}: {container['name']}"):
+                    given = dict(container["securityContext"])
+                    user, group = given.pop("runAsUser"), given.pop("runAsGroup")
+                    # The one that installs writes into folders of the node's root.
+                    installs = container["name"] == "install"
+                    self.assertEqual((user == 0, group == 0, given.pop("runAsNonRoot", False)), (installs, installs, not installs))
+                    self.assertEqual(given, {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+                                             "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}})
+            self.assertFalse({"hostPID", "hostIPC", "hostNetwork", "shareProcessNamespace"} & set(pod))
+
+    def test_root_without_capabilities_can_install(self):
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            self.skipTest("only root can give its capabilities up")
+        bare = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
+        with tempfile.TemporaryDirectory() as folder:
+            done = install(folder + "/opt", folder + "/run", bare=bare)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(pathlib.Path(folder, "opt/current/bin/cuslice").exists())
+            self.assertEqual(pathlib.Path(folder, "run").stat().st_mode & 0o7777, 0o1777)
+
+    def test_programs_get_their_slices_without_capabilities(self):
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            self.skipTest("only root can give its capabilities up")
+        given = environment_of(pod_of(documents("pod.yaml")[0]))
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o1777)
+            self.assertEqual(install(folder + "/opt/cuslice", folder + "/run/cuslice").returncode, 0)
+            given |= {"LD_PRELOAD": folder + given["LD_PRELOAD"], "CUSLICE_DIR": folder + given["CUSLICE_DIR"],
+                      "CUSLICE_FAKE": "1xt4", "CUSLICE_FAKE_DIR": folder + "/fake", "PATH": os.environ["PATH"]}
+            words = ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
+            done = subprocess.run([*words, "/usr/bin/python3", "-c", PROGRAM], env=given, capture_output=True, text=True, cwd="/")
+            self.assertEqual(done.stdout, "4096 2\n", done.stderr)
 
     def test_the_device_plugin_hands_out_what_the_deployment_asks_for(self):
         config = yaml.safe_load(documents("device-plugin-config.yaml")[0]["data"]["config.yaml"])
