@@ -1,10 +1,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
 #include "cli/commands.h"
+#include "config/printable.h"
 
 namespace cuslice::cli {
 namespace {
@@ -17,6 +19,19 @@ void write_line(std::string line) {
     line += '\n';
     for (const int file : {STDERR_FILENO, report_file})
         if (file >= 0 && ::write(file, line.data(), line.size()) < 0) continue;  // nobody is left to be told
+}
+
+// Names in a message may be other people's: of processes, and of files that anybody has put into the ledgers' folder.
+// Some were escaped already, so a backslash stays one.
+std::string escaped(std::string_view message) {
+    std::string printable;
+    for (;;) {
+        const std::size_t backslash = std::min(message.find('\\'), message.size());
+        append_printable(printable, message.substr(0, backslash));
+        if (backslash == message.size()) return printable;
+        printable += '\\';
+        message.remove_prefix(backslash + 1);
+    }
 }
 
 }  // namespace
@@ -33,7 +48,7 @@ void report_start() {
     if (report_file >= 0 && ::write(report_file, "", 1) < 0) report_file = -1;
 }
 
-void warn(const std::string& message) { write_line("cuslice: " + message); }
+void warn(const std::string& message) { write_line("cuslice: " + escaped(message)); }
 void warn(const ConfigError& error) { write_line(std::string(line_of(error).view())); }
 
 int fail(const ConfigError& error, int exit_code) {

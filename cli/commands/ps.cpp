@@ -62,7 +62,7 @@ int show_peaks(const std::string& job, const std::string& folder, bool json) {
         std::string printable, line(append_printable(printable, job));
         line += " held at most " + format_mib(peak.peak);
         if (peak.limit != ledger::kNoLimitBytes) line += " of " + format_mib(peak.limit);
-        line += " on " + peak.gpu.substr(0, 12);
+        append_printable(line.append(" on "), peak.gpu.substr(0, 12));
         if (peak.user != ledger::this_user(folder.c_str())) line += " (user " + user_name(peak.user) + ")";
         if (!json) std::puts(line.c_str());
     }

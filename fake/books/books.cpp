@@ -19,12 +19,22 @@ namespace {
 
 std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
 
+std::string usual_folder() { return "/dev/shm/cuslice-fake-" + std::to_string(getuid()); }
+
+/// Anybody may be the first to make the usual folder. Links in somebody else's would lead to the user's own files, and
+/// its files could be shortened while they are mapped.
+bool is_users_own(const std::string& folder) {
+    struct stat info {};
+    if (lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return false;
+    return info.st_uid == getuid() || info.st_uid == geteuid();
+}
+
 }  // namespace
 
 std::string books_folder() {
     const char* folder = std::getenv("CUSLICE_FAKE_DIR");
     if (folder != nullptr && *folder != '\0') return folder;
-    return "/dev/shm/cuslice-fake-" + std::to_string(getuid());
+    return usual_folder();
 }
 
 bool Books::map(const std::string& path, bool create, const GpuSpec* gpu, std::string& error) {
@@ -81,6 +91,11 @@ bool Books::open(const GpuSpec& gpu, std::string& error) {
     const std::string folder = books_folder();
     if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
         error = system_error("can't make the folder of the fake GPU's books " + folder + " (CUSLICE_FAKE_DIR)");
+        return false;
+    }
+    if (folder == usual_folder() && !is_users_own(folder)) {
+        error = "can't use the folder of the fake GPU's books " + folder +
+                ": it is another user's, or no folder (CUSLICE_FAKE_DIR)";
         return false;
     }
     return map(folder + "/" + uuid_text(gpu), true, &gpu, error);

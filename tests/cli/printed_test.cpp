@@ -1,11 +1,19 @@
-// What the launcher prints for shells and for man: completion scripts and pages of the manual.
+// The launcher's texts for shells and for man: completion scripts and pages of the manual; and its messages.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <sstream>
 
 #include "cli/arguments.h"
 #include "config/key.h"
+#include "policy/ledger/folder.h"
+#include "policy/ledger/layout.h"
+#include "policy/ledger/ledger.h"
 #include "tests/catch.h"
 #include "tests/cli/child.h"
 #include "tests/cli/tree.h"
@@ -161,6 +169,75 @@ TEST_CASE("the manual has every option, variable and key, and troff has nothing 
         CHECK(formatted.err.empty());
         CHECK(contains(formatted.out, page == &command ? "a slice of a GPU for every" : "settings of cuslice"));
     }
+}
+
+namespace {
+
+// A title for the terminal, a colour, and a change of the direction of writing.
+constexpr const char* kObeyed[] = {"\x1b]0;x\x07", "\x1b[31m", "\xe2\x80\xae"};
+
+bool is_harmless(const Outcome& outcome) {
+    const std::string all = outcome.out + outcome.err;
+    const auto obeyed = [&](const char* text) { return contains(all, text) || contains(all, std::string(1, *text)); };
+    return !all.empty() && std::none_of(std::begin(kObeyed), std::end(kObeyed), obeyed);
+}
+
+// A process of this name, until the end of the case.
+class Named {
+  public:
+    explicit Named(const char* name) : pid_(::fork()) {
+        if (pid_ == 0) {
+            ::prctl(PR_SET_NAME, name);
+            ::kill(::getpid(), SIGSTOP);
+            ::_exit(0);
+        }
+        ::waitpid(pid_, nullptr, WUNTRACED);
+    }
+    ~Named() {
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, nullptr, 0);
+    }
+    Named(const Named&) = delete;
+    Named& operator=(const Named&) = delete;
+
+    std::string pid() const { return std::to_string(pid_); }
+
+  private:
+    pid_t pid_;
+};
+
+}  // namespace
+
+TEST_CASE("a message shows names of others as bytes: of processes, and of files in the ledgers' folder") {
+    const char* const name = GENERATE(as<const char*>(), kObeyed[0], kObeyed[1], kObeyed[2]);
+    const Folder folder;
+    const auto ask = [&](Words words) { return cuslice(with(words, {"--dir", folder.path()})); };
+
+    const Named process(name);
+    const Outcome no_figures = ask({"stats", process.pid()});
+    CHECK(no_figures.exit_code == 69);
+    CHECK(is_harmless(no_figures));
+
+    // Another user's, by its name, which can't be read as that.
+    char path[ledger::kPathBytes];
+    REQUIRE(ledger::ledger_path(folder.path().c_str(), ::geteuid() + 1, name, path));
+    REQUIRE(::mkfifo(path, 0666) == 0);
+    const Outcome not_read = ask({"ps"});
+    CHECK(contains(not_read.err, "cuslice: ps: "));
+    CHECK(is_harmless(not_read));
+    CHECK(is_harmless(cuslice({"top", "--once", "--dir", folder.path()})));
+
+    ledger::Ledger ledger;
+    ledger::Membership membership;
+    ledger::Committed committed;
+    std::uint64_t available = 0;
+    ledger::Request request;
+    request.name = "job", request.limit = 1 << 20;
+    REQUIRE(ledger.open(folder.path().c_str(), name, 1 << 30, false, nullptr));
+    REQUIRE(ledger.join(request, 0, &membership, &committed, &available, nullptr) == ledger::Joined::yes);
+    const Outcome peak = ask({"ps", "--job", "job"});
+    CHECK(contains(peak.out, "job held at most"));
+    CHECK(is_harmless(peak));
 }
 
 }  // namespace cuslice::tests
