@@ -6,14 +6,16 @@
 #include <cerrno>
 
 #include "config/load.h"
+#include "config/resolve.h"
 #include "config/text_file.h"
 
 namespace cuslice {
 namespace {
 
-bool check_kind(const TextFile& file, Source source, Reason& why) {
+bool check_kind(const TextFile& file, Source source, bool& by_others, Reason& why) {
     unsigned mode = 0, owner = 0, group = 0;
     if (!file.look(mode, owner, group, why)) return false;
+    by_others = (owner != 0 && owner != ::geteuid()) || (mode & S_IWOTH) != 0;
     // Its ceilings are the administrator's; who may write them may raise them.
     if (source == Source::system_file && (mode & S_IWOTH) != 0) {
         why.assign("writable by everybody, so nobody can trust its ceilings: chmod o-w it");
@@ -29,6 +31,26 @@ bool is_unreachable(const char* path) {
     if (descriptor < 0) return errno == EACCES;
     ::close(descriptor);
     return false;
+}
+
+bool runs_code_or_writes_files(const Entry& entry) {
+    const bool writes_log = entry.key == Key::log && entry.value.find(':') != entry.value.npos;
+    return entry.key == Key::driver || entry.key == Key::record || entry.key == Key::dir || writes_log;
+}
+
+// The user's file is found by a variable that programs hand on, as sudo may from one user to the next. Somebody else's
+// chooses limits at most.
+bool check_file_of_others(const Settings& settings, ConfigError& error) {
+    for (const Entry& entry : settings.entries()) {
+        if (entry.rank.source != Source::user_file || entry.rank.level != 0 || !runs_code_or_writes_files(entry))
+            continue;
+        Reason why(traits_of(entry.key).name);
+        why.append(
+            " is not taken from a file that another user can write: it could choose code to run or files to "
+            "write to");
+        return refuse_entry(entry, why.view(), error);
+    }
+    return true;
 }
 
 }  // namespace
@@ -49,10 +71,13 @@ bool load_file(Settings& settings, const char* path, Source source, OpenToml ope
         return error.set(path, why.view());
     }
     state = FileState::found;
-    if (!check_kind(file, source, why) || !file.read(kMostOfSettings, why)) return error.set(path, why.view());
+    bool by_others = false;
+    if (!check_kind(file, source, by_others, why) || !file.read(kMostOfSettings, why))
+        return error.set(path, why.view());
     cuslice_toml_parse_function* const parse = open_toml(why);
     if (parse == nullptr) return error.set(path, why.view());
-    return load_file_text(settings, file.view(), path, source, parse, error, take);
+    if (!load_file_text(settings, file.view(), path, source, parse, error, take)) return false;
+    return source != Source::user_file || !by_others || check_file_of_others(settings, error);
 }
 
 bool load_named_file(Settings& settings, const char* path, std::string_view origin, OpenToml open_toml,

@@ -28,7 +28,7 @@ enum class FileState : std::uint8_t { absent, found, unreachable };
 enum class Take : std::uint8_t { everything, ceilings };
 /// Reads one file; `source` says whose it is. A file that is not there is `absent`, and no error unless it is
 /// config_file's; an `unreachable` one of the user's is none either, and noted in `settings`. The system's file may not
-/// be writable by everybody.
+/// be writable by everybody. One of the user's that another user can write chooses no code and no files.
 bool load_file(Settings& settings, const char* path, Source source, OpenToml open_toml, FileState& state,
                ConfigError& error, Take take = Take::everything);
 /// The file that a setting names: `origin` is "--config" or "CUSLICE_CONFIG".

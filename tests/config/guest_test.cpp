@@ -7,6 +7,7 @@
 #include "config/resolve.h"
 #include "tests/catch.h"
 #include "tests/cli/child.h"
+#include "tests/skip.h"
 
 namespace cuslice {
 namespace {
@@ -98,6 +99,35 @@ TEST_CASE("a file that cannot be read as it should be refuses everything") {
     ::unlink(user.c_str());
     REQUIRE(::symlink(user.c_str(), user.c_str()) == 0);
     CHECK(guest({home}, folder) == "cuslice: " + user + ": cannot be read: too many symbolic links");
+}
+
+TEST_CASE("a user's file that another user can write chooses limits, and no code or files") {
+    const Folder folder;
+    const std::string home = "HOME=" + folder.path(), name = ".config/cuslice/cuslice.toml";
+    const auto others = GENERATE("writable by all", "another user's");
+    CAPTURE(others);
+    const bool writable = others == std::string_view("writable by all");
+    const auto give_away = [&](const std::string& path) {
+        return writable ? ::chmod(path.c_str(), 0646) == 0 : ::chown(path.c_str(), 1234, 1234) == 0;
+    };
+    const auto answer = [&](const std::string& text, bool own) {
+        const std::string path = folder.write(name, text);
+        REQUIRE(::chmod(path.c_str(), 0644) == 0);
+        REQUIRE((own || give_away(path)));
+        const std::string said = guest({home}, folder);
+        ::unlink(path.c_str());
+        return said;
+    };
+    if (!writable && ::geteuid() != 0) return tests::skip("only root can give a file away");
+
+    CHECK(answer("log = \"info\"\n[memory]\nlimit = \"1GiB\"\n", false).starts_with("1073741824 by "));
+    for (const char* const line :
+         {"driver = \"/tmp/x.so\"", "record = \"/tmp/x\"", "dir = \"/tmp/x\"", "log = \"info:/tmp/x\""}) {
+        CAPTURE(line);
+        CHECK(answer(std::string(line) + "\n", true) == "8589934592 by ");
+        CHECK(answer(std::string(line) + "\n", false).find(" is not taken from a file that another user can write") !=
+              std::string::npos);
+    }
 }
 
 TEST_CASE("a group's limit without a group limits nothing, and is refused; in a file it waits for a group") {
