@@ -129,7 +129,9 @@ void remove_files(const Target& target) {
 // The stub at its place, tried before it is there, and the link that leads it to the library.
 bool place_stub(const Target& target, const std::string& content, const std::string& libraries, std::string& error) {
     std::error_code failure;
-    fs::create_directories(target.at(kFolder), failure);
+    // Not for others to write to, whatever the umask.
+    if (fs::create_directories(target.at(kFolder), failure))
+        fs::permissions(target.at(kFolder), fs::perms(0755), failure);
     if (failure) return error = target.at(kFolder) + ": " + failure.message(), false;
     const std::string tried = std::string(kStub) + ".cuslice-try", link = target.at(std::string(kFolder) + "/library");
     if (!replace(target.at(tried), content, 0755, error) || !target.runs(tried, error)) return false;
@@ -140,13 +142,22 @@ bool place_stub(const Target& target, const std::string& content, const std::str
     return ::rename(target.at(tried).c_str(), target.at(kStub).c_str()) == 0 || (error = why(kStub), false);
 }
 
+// An image's links are its author's: through one that leads out of it, this machine's files would be changed.
+bool is_within(const std::string& root, const std::string& folder, std::string& error) {
+    std::error_code failure;
+    const std::string path = root + folder, real = fs::weakly_canonical(path, failure).string();
+    if (!failure && (real + "/").starts_with(root + "/")) return true;
+    error = path + ": " + (failure ? failure.message() : "leads to " + real + ", which is not in " + root);
+    return false;
+}
+
 bool open_root(const Invocation& invocation, std::string& root, std::string& error) {
     if (invocation.arguments.root.empty()) return true;
     std::error_code failure;
     root = fs::canonical(invocation.arguments.root, failure).string();
     if (failure) return error = invocation.arguments.root + ": " + failure.message(), false;
     if (root == "/") root.clear();
-    return true;
+    return root.empty() || (is_within(root, "/etc", error) && is_within(root, kFolder, error));
 }
 
 }  // namespace

@@ -32,9 +32,10 @@ class Root {
 
     std::string at(const std::string& name) const { return folder_.path() + "/" + name; }
     std::string list() const { return at("etc/ld.so.preload"); }
-    Outcome cuslice(const Words& words) const {
+    Outcome cuslice(const Words& words, const Words& before = {}) const {
         const Words user = geteuid() == 0 ? Words{} : Words{"/usr/bin/unshare", "--user", "--map-root-user"};
-        return run(joined(joined(user, {at("opt/cuslice/bin/cuslice")}), joined(words, {"--root", folder_.path()})),
+        return run(joined(joined(joined(before, user), {at("opt/cuslice/bin/cuslice")}),
+                          joined(words, {"--root", folder_.path()})),
                    plain());
     }
     // What /bin/true there says under the list as it is.
@@ -140,6 +141,44 @@ TEST_CASE("a broken update leaves the stub that is there") {
     CHECK(root.files() == files);
     CHECK(read_text(root.at(kStub + 1)) == stub);
     CHECK(root.true_inside().err.empty());
+}
+
+TEST_CASE("an image whose links lead out of it is left alone, and so is what they lead to") {
+    const std::string link = GENERATE("etc", "usr", "usr/lib", "usr/lib/cuslice-system");
+    const bool within = GENERATE(false, true);
+    CAPTURE(link, within);
+    const Root root;
+    if (!root.possible()) return;
+    const Folder outside;
+    const std::string real = within ? root.at("real") : outside.path();
+    fs::create_directories(real);
+    fs::remove_all(root.at(link));
+    fs::create_directories(fs::path(root.at(link)).parent_path());
+    // One that stays within the image is the image's own matter.
+    fs::create_symlink(within ? fs::relative(real, fs::path(root.at(link)).parent_path()) : fs::path(real),
+                       root.at(link));
+    const Words files = root.files();
+
+    const Outcome outcome = root.cuslice({"install", "--system"});
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == (within ? 0 : 69));
+    CHECK(fs::is_empty(outside.path()));
+    if (within) return;
+    CHECK(outcome.err.find("which is not in ") != std::string::npos);
+    CHECK((root.files() == files));  // their contents are long
+    const std::string stub = outside.write("libcuslice-preload.so", "the machine's own");
+    CHECK(root.cuslice({"uninstall", "--system"}).exit_code == 69);
+    CHECK(read_text(stub) == "the machine's own");
+}
+
+TEST_CASE("the stub's folder is not for others to write to, whatever the umask") {
+    const Root root;
+    if (!root.possible()) return;
+    const Outcome outcome = root.cuslice({"install", "--system"}, {"/bin/sh", "-c", "umask 0; exec \"$@\"", "sh"});
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK(fs::status(root.at("usr/lib/cuslice-system")).permissions() == fs::perms(0755));
+    CHECK(fs::status(root.at(kStub + 1)).permissions() == fs::perms(0755));
 }
 
 TEST_CASE("nothing is installed for a system without being told so") {
