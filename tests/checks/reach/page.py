@@ -68,27 +68,55 @@ class Page:
                     self.operations[file][function][name] += int(count or 1)
 
 
+COMMAND = re.compile(r"\b(set|cuslice_test|target_sources|add_test)\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
+
+
 class Tests:
     """The tests that CTest will know, as far as the sources say: `test_policy: a sentence`, `slurm: test_a_name`, `docs`."""
 
     def __init__(self, texts):
-        self.cases = collections.defaultdict(set)  # sentence → folders
-        self.lists = {}  # folder → names of programs and tests, as patterns
+        self.sentences = collections.defaultdict(set)  # sentence → files
+        self.programs = collections.defaultdict(list)  # folder → (program, its sources), in which ${test} may stand
+        self.names = collections.defaultdict(list)  # folder → names of add_test, as patterns
         for name, text in texts.items():
-            folder = name.rsplit("/", 1)[0]
             if name.endswith("CMakeLists.txt"):
-                names = re.findall(r"(?:cuslice_test\(|add_test\(NAME )\"?([\w${}]+)", text)
-                self.lists[folder] = [re.compile(re.sub(r"\$\{\w+\}", r"\\w+", one)) for one in names]
+                self._read_list(name.rsplit("/", 1)[0], re.sub(r"#.*", "", text))
             elif name.endswith(".cpp"):
                 for literal in CASE.findall(text):
-                    self.cases["".join(re.findall(r'"((?:\\.|[^"\\])*)"', literal)).replace('\\"', '"')].add(folder)
+                    sentence = "".join(re.findall(r'"((?:\\.|[^"\\])*)"', literal)).replace('\\"', '"')
+                    self.sentences[sentence].add(name)
             elif name.endswith(".py"):
                 for case in re.findall(r"^\s*def (test_\w+)\(", text, re.M):
-                    self.cases[case].add(folder)
+                    self.sentences[case].add(name)
 
-    def _is_listed(self, program, folder):
+    def _read_list(self, folder, text):
+        variables = {}
+        for command, words in COMMAND.findall(text):
+            first, *rest = words.replace('"', "").split()
+            rest = " ".join(variables.get(word, word) for word in rest).split()
+            if command == "set":
+                variables["${" + first + "}"] = " ".join(rest)
+            elif command == "add_test":
+                self.names[folder].append(re.compile(re.sub(r"\$\{\w+\}", r"\\w+", rest[0] if first == "NAME" else first)))
+            else:
+                self.programs[folder].append((first, [word for word in rest if word.endswith(".cpp")]))
+
+    def _has_source(self, program, file):
+        """Whether a program is made of this file, by the lists of the folders around it."""
+        folder = file.rpartition("/")[0]
+        while folder:
+            inside = file[len(folder) + 1 :]
+            for name, sources in self.programs.get(folder, ()):
+                for source in sources:
+                    made = re.fullmatch(re.sub(r"\\\$\\\{\w+\\\}", r"(\\w+)", re.escape(source)), inside)
+                    if made and re.fullmatch(re.sub(r"\$\{\w+\}", made[1] if made.groups() else r"\\w+", name), program):
+                        return True
+            folder = folder.rpartition("/")[0]
+        return False
+
+    def _is_named(self, name, folder):
         while folder.startswith("tests"):
-            if any(one.fullmatch(program) for one in self.lists.get(folder, [])):
+            if any(one.fullmatch(name) for one in self.names.get(folder, ())):
                 return True
             folder = folder.rpartition("/")[0]
         return False
@@ -96,8 +124,9 @@ class Tests:
     def has(self, name):
         program, colon, sentence = name.partition(": ")
         if not colon:
-            return any(self._is_listed(program, folder) for folder in self.lists)
-        return any(self._is_listed(program, folder) for folder in self.cases.get(sentence, ()))
+            return any(self._is_named(program, folder) for folder in self.names)
+        return any(self._is_named(program, file.rpartition("/")[0]) if file.endswith(".py") else self._has_source(program, file)
+                   for file in self.sentences.get(sentence, ()))
 
 
 def wrong_cell(cell, tests):
