@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Fails when something appears that reaches outside the process and that docs/design/privileges.md doesn't have: a variable, a
-path, a file that is opened or made, a descriptor that is kept or inherited, memory that is shared, a program or library that is
-started by name. Fails also when the page has what is gone, and when a row's test isn't one that there is.
+"""Fails when something appears that reaches outside the process and that docs/design/privileges.md doesn't have: a
+variable, a path, a file that is opened or made, a descriptor that is kept or inherited, memory that is shared, a
+program or library that is started by name. Fails also when the page has what is gone, and when a row's test isn't one that there
+is.
 
   privileges.py SOURCE_FOLDER           looks, and tries whether it would notice
   privileges.py SOURCE_FOLDER --list    prints what was found, in the page's form
@@ -104,8 +105,8 @@ const char* by_nobody(const char* name) { return std::getenv(name); }
 bool by_launcher(const Environment& environment) { return environment.get("UNHEARD").has_value(); }
 void stream() { std::ifstream file("/etc/seeded"); }
 """,
-        ["the variable SEEDED:", "the variable UNHEARD:", "getenv(name): which variable is that?", "the path /etc/seeded:",
-         "stream (ifstream):"],
+        ["the variable SEEDED:", "the variable UNHEARD:", "getenv(name): which variable is that?",
+         "the path /etc/seeded:", "stream (ifstream):"],
     ),
     "stub/seeded.c": (
         """
@@ -139,8 +140,9 @@ def seeded():
 |---|---|
 | `SEEDED_GONE` | `seeded.coming` |
 """,
-        ["the row seeded.gone names a test", "the row seeded.elsewhere names a test", "the row seeded.coming names no test",
-         "seeded_gone (open) is gone", "there is no row seeded.unknown", "the variable SEEDED_GONE is gone"],
+        ["the row seeded.gone names a test", "the row seeded.elsewhere names a test",
+         "the row seeded.coming names no test", "seeded_gone (open) is gone",
+         "there is no row seeded.unknown", "the variable SEEDED_GONE is gone"],
     ),
 }  # fmt: skip
 
@@ -155,7 +157,8 @@ def unnoticed(texts):
     said = set(problems_of(seeded)) - before
     missed = [one for one in wanted if not any(one in line for line in said)]
     more = [line for line in said if not any(one in line for one in wanted)]
-    return [f"this check is blind: {one}" for one in missed] + [f"this check sees what isn't there: {line}" for line in sorted(more)]
+    blind = [f"this check is blind: {one}" for one in missed]
+    return blind + [f"this check sees what isn't there: {line}" for line in sorted(more)]
 
 
 def print_found(found):
@@ -172,7 +175,9 @@ def main():
     wrong = [f"{pages.PAGE}: {line}" for line in problems_of(texts)] + unnoticed(texts)
     page = pages.Page(texts[pages.PAGE])
     places = sum(len(functions) for functions in page.operations.values())
-    print("\n".join(wrong) or f"{len(page.rows)} rows, {len(page.variables)} variables, {places} places that open, make or start")
+    tests = sum(cell.count("`") // 2 for cell in page.rows.values())
+    counted = f"{len(page.rows)} rows, {tests} tests, {len(page.variables)} variables, {len(page.paths)} paths"
+    print("\n".join(wrong) or f"{counted}, {places} functions that open, make or start something")
     sys.exit(1 if wrong else 0)
 
 

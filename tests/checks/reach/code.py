@@ -4,7 +4,8 @@ import re
 KEYWORDS = {"if", "for", "while", "switch", "return", "void", "int", "char", "bool", "sizeof", "defined", "decltype"}
 COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|R"\((?:.*?)\)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
 CALLED = re.compile(r"(~?[A-Za-z_][\w:~]*)\s*\(")
-NOT_PART_OF_A_NAME = re.compile(r'__attribute__\s*\(\(.*?\)\)+|\[\[.*?\]\]|alignas\([^)]*\)|extern "C"|\btemplate <[^>]*>')
+NOT_PART_OF_A_NAME = re.compile(
+    r'__attribute__\s*\(\(.*?\)\)+|\[\[.*?\]\]|alignas\([^)]*\)|extern "C"|\btemplate <[^>]*>')
 
 
 def _blank(text):

@@ -28,7 +28,7 @@ def tables(text):
 
 
 class Page:
-    """rows: name → the test cell; variables, paths: name → row; operations: file → function → operations, counted."""
+    """rows: name → the test cell; variables, paths: name → row; operations: file → function → operation → count."""
 
     def __init__(self, text):
         self.text = text
@@ -72,7 +72,7 @@ COMMAND = re.compile(r"\b(set|cuslice_test|target_sources|add_test)\(([^()]*(?:\
 
 
 class Tests:
-    """The tests that CTest will know, as far as the sources say: `test_policy: a sentence`, `slurm: test_a_name`, `docs`."""
+    """The tests that CTest will know, by the sources: `test_policy: a sentence`, `slurm: test_a_name`, `docs`."""
 
     def __init__(self, texts):
         self.sentences = collections.defaultdict(set)  # sentence → files
@@ -97,7 +97,8 @@ class Tests:
             if command == "set":
                 variables["${" + first + "}"] = " ".join(rest)
             elif command == "add_test":
-                self.names[folder].append(re.compile(re.sub(r"\$\{\w+\}", r"\\w+", rest[0] if first == "NAME" else first)))
+                name = rest[0] if first == "NAME" else first
+                self.names[folder].append(re.compile(re.sub(r"\$\{\w+\}", r"\\w+", name)))
             else:
                 self.programs[folder].append((first, [word for word in rest if word.endswith(".cpp")]))
 
@@ -109,7 +110,8 @@ class Tests:
             for name, sources in self.programs.get(folder, ()):
                 for source in sources:
                     made = re.fullmatch(re.sub(r"\\\$\\\{\w+\\\}", r"(\\w+)", re.escape(source)), inside)
-                    if made and re.fullmatch(re.sub(r"\$\{\w+\}", made[1] if made.groups() else r"\\w+", name), program):
+                    word = made[1] if made and made.groups() else r"\\w+"
+                    if made and re.fullmatch(re.sub(r"\$\{\w+\}", word, name), program):
                         return True
             folder = folder.rpartition("/")[0]
         return False
@@ -125,8 +127,11 @@ class Tests:
         program, colon, sentence = name.partition(": ")
         if not colon:
             return any(self._is_named(program, folder) for folder in self.names)
-        return any(self._is_named(program, file.rpartition("/")[0]) if file.endswith(".py") else self._has_source(program, file)
-                   for file in self.sentences.get(sentence, ()))
+        for file in self.sentences.get(sentence, ()):
+            folder = file.rpartition("/")[0]
+            if self._is_named(program, folder) if file.endswith(".py") else self._has_source(program, file):
+                return True
+        return False
 
 
 def wrong_cell(cell, tests):

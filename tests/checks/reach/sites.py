@@ -10,14 +10,18 @@ ENDINGS = (".c", ".cpp", ".h", ".inc", ".py")
 
 #: Ends the name of what leaves a descriptor that a program which is started afterwards inherits.
 INHERITED = "+"
-OPENING = "open open64 openat openat2 creat fopen freopen pipe pipe2 dup dup2 dup3 socket socketpair accept accept4 eventfd \
-signalfd memfd_create inotify_init1 epoll_create1 timerfd_create shm_open mkstemp mkostemp pidfd_open".split()
-FILES = "opendir mkdir mkdirat mkdtemp unlink unlinkat rmdir rename renameat renameat2 symlink symlinkat link linkat chmod \
-fchmod fchmodat chown fchown fchownat lchown truncate ftruncate posix_fallocate fallocate readlink readlinkat".split()
-STARTING = "execve execv execvp execvpe execl execlp execle execveat fexecve posix_spawn posix_spawnp popen system dlopen \
-dlmopen setuid seteuid setreuid setresuid setgid setegid setregid setresgid setgroups chroot unshare setns ptrace".split()
+OPENING = """open open64 openat openat2 creat fopen freopen pipe pipe2 dup dup2 dup3 socket socketpair accept accept4
+    eventfd signalfd memfd_create inotify_init1 epoll_create1 timerfd_create shm_open mkstemp mkostemp
+    pidfd_open""".split()
+FILES = """opendir mkdir mkdirat mkdtemp unlink unlinkat rmdir rename renameat renameat2 symlink symlinkat link linkat
+    chmod fchmod fchmodat chown fchown fchownat lchown truncate ftruncate posix_fallocate fallocate readlink
+    readlinkat""".split()
+STARTING = """execve execv execvp execvpe execl execlp execle execveat fexecve posix_spawn posix_spawnp popen system
+    dlopen dlmopen setuid seteuid setreuid setresuid setgid setegid setregid setresgid setgroups chroot unshare setns
+    ptrace""".split()
 OURS = "keep_descriptor out_of_the_way open_file real_dlopen".split()
-CALL = re.compile(r"(?<![\w])(" + "|".join(OPENING + FILES + STARTING + OURS + ["mmap", "mmap64", "fcntl", "flock"]) + r")\s*\(")
+LOOKED_INTO = ["mmap", "mmap64", "fcntl", "flock"]
+CALL = re.compile(r"(?<![\w])(" + "|".join(OPENING + FILES + STARTING + OURS + LOOKED_INTO) + r")\s*\(")
 STREAM = re.compile(r"\b(ifstream|ofstream|fstream|directory_iterator|recursive_directory_iterator|create_directory|"
                     r"create_directories|remove_all|create_symlink|copy_file|resize_file|permissions)\b(?=[\s\w]*[({])")
 RAW = re.compile(r"\b(?:syscall|kernel)\s*\(\s*SYS_(\w+)")
@@ -34,10 +38,11 @@ OWN_FUNCTIONS = {
 LIBRARIES = ("", "std", "fs", "filesystem")
 
 VARIABLE = re.compile(r'"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)=?"')
-READ_BY_NAME = re.compile(r'(?:\b(?:secure_)?getenv\s*\(|\benvironment_?(?:\.|->)get\s*\(|\bvariable\s*\((?:[^()"]*(?:\(\)|),)?)'
-                          r'\s*"(\w+)"')
+READ_BY_NAME = re.compile(r'(?:\b(?:secure_)?getenv\s*\(|\benvironment_?(?:\.|->)get\s*\(|'
+                          r'\bvariable\s*\((?:[^()"]*(?:\(\)|),)?)\s*"(\w+)"')
 READ_BY_CONSTANT = re.compile(r"\b(?:secure_)?getenv\s*\(\s*(?:\w+::)*(\w+)")
-NO_VARIABLES = re.compile(r"(?:CUDA|CUBLAS|CUDNN|CU)_(?:ERROR|STATUS|UNKNOWN|DEV)_|^CUDNN_|^CUBLAS_|^PCI_BUS_ID$|^LIBCUDA_")
+NO_VARIABLES = re.compile(r"(?:CUDA|CUBLAS|CUDNN|CU)_(?:ERROR|STATUS|UNKNOWN|DEV)_|^(?:CUDNN_|CUBLAS_|LIBCUDA_)|"
+                          r"^PCI_BUS_ID$")
 PATH = re.compile(r'"((?:/(?:proc|sys|etc|dev|tmp|run|usr|var|bin|lib)\b)[\w./%{}-]*)"')
 
 
@@ -125,7 +130,8 @@ def _find_in_c(source, sources, found):
         calls[one.start()] = ("text_file", one.end() - 1)
     for one in LOADED.finditer(source.code):
         arguments = source.arguments(one.start(2))
-        if one[1] not in ("dlopen", "dlmopen", "real_dlopen") and re.search(r"\bRTLD_", arguments) and arguments.count("(") == 0:
+        through_pointer = re.search(r"\bRTLD_", arguments) and "(" not in arguments
+        if through_pointer and one[1] not in ("dlopen", "dlmopen", "real_dlopen"):
             calls[one.start(1)] = ("dlopen", one.start(2))
     for start, (name, bracket) in sorted(calls.items()):
         note(start, _operation(source, name, source.arguments(bracket), sources))
@@ -153,8 +159,9 @@ def _find_variables(source, constants, found):
 class PythonSites(ast.NodeVisitor):
     """Calls by their whole names, in the function that they are in."""
 
-    NAMES = re.compile(r"(?:os|shutil|tempfile|subprocess|ctypes|fcntl)\.(?:open|mkdir|makedirs|exec\w*|mkdtemp|mkstemp|rmtree|which|"
-                       r"run|Popen|CDLL|pipe|dup2?|unlink|remove|rename|replace|symlink|chmod|flock|lockf|Named\w+|Temporary\w+)$|^open$")
+    NAMES = re.compile(r"(?:os|shutil|tempfile|subprocess|ctypes|fcntl)\.(?:open|mkdir|makedirs|exec\w*|mkdtemp|"
+                       r"mkstemp|rmtree|which|run|Popen|CDLL|pipe|dup2?|unlink|remove|rename|replace|symlink|chmod|flock|"
+                       r"lockf|Named\w+|Temporary\w+)$|^open$")
 
     def __init__(self, name, found):
         self.name, self.found, self.functions = name, found, []
