@@ -16,6 +16,8 @@ const ledger::Telling kTelling{[](unsigned user) { return FixedText<64>(user_nam
 Reservation::Reservation(const Gpu& gpu, const Settings& settings) : gpu_(gpu) {
     const Amount amount = amount_for(settings, identity_of(gpu, gpu.ordinal), gpu.total);
     if (amount.limited) refusal_.asked = amount.bytes;
+    const auto ceiling = ceiling_for_all(settings, identity_of(gpu, gpu.ordinal), gpu.total);
+    if (ceiling) ledger_.believes_others(*ceiling);
     const auto shared = shared_limit_for(settings, identity_of(gpu, gpu.ordinal), gpu.total);
     if (shared) ledger_.reserves_under(FixedText<64>(settings.shared_rule()).c_str(), shared->bytes);
 }

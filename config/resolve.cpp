@@ -117,6 +117,12 @@ Amount amount_for(const Settings& settings, const GpuIdentity& gpu, std::uint64_
     return amount;
 }
 
+std::optional<std::uint64_t> ceiling_for_all(const Settings& settings, const GpuIdentity& gpu,
+                                             std::uint64_t total_bytes) {
+    const Entry* const entry = find_ceiling(settings, Source::system_file, gpu);
+    return entry ? std::optional(bytes_of(*entry, total_bytes)) : std::nullopt;
+}
+
 std::optional<std::uint64_t> outer_limit_for(const Settings& settings, unsigned number, const GpuIdentity& gpu,
                                              std::uint64_t total_bytes) {
     const auto level = level_of_outer(settings, number);

@@ -29,6 +29,11 @@ Amount amount_for(const Settings& settings, const GpuIdentity& gpu, std::uint64_
 /// Whether a stronger setting answers the same question on every GPU that `entry` is for.
 bool is_hidden(const Settings& settings, const Entry& entry);
 
+/// The most that the system's file lets a program of any user's have on `gpu`, in bytes; nothing where it has no
+/// ceiling.
+std::optional<std::uint64_t> ceiling_for_all(const Settings& settings, const GpuIdentity& gpu,
+                                             std::uint64_t total_bytes);
+
 /// Bytes to keep free inside the limit for what the driver takes by itself; nothing if they are to be derived (auto).
 std::optional<std::uint64_t> headroom_for(const Settings& settings, const GpuIdentity& gpu);
 

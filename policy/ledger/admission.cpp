@@ -1,23 +1,16 @@
 // Joining: a place for this process, and a reservation if it is an account's first.
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "config/directory_entry.h"
 #include "policy/base/kernel_clock.h"
 #include "policy/ledger/accounts.h"
 #include "policy/ledger/group_terms.h"
 #include "policy/ledger/ledger.h"
 #include "policy/ledger/process_identity.h"
-#include "policy/ledger/rule_share.h"
 #include "policy/ledger/total.h"
-#include "policy/ledger/unreserved.h"
-#include "policy/ledger/users.h"
 
 namespace cuslice::ledger {
 
@@ -25,231 +18,15 @@ namespace {
 
 // For all of a join, in which others' claims may have to be decided first.
 constexpr unsigned kPatienceToJoin = 1000;  // milliseconds
+// Of that, for claims of other users that come after this one. Then they count as granted: nobody holds others up by
+// one that is never decided, and nothing is promised twice.
+constexpr unsigned kPatienceWithOthers = 100;  // milliseconds
 
 void say(LedgerError* why, const char* text) {
     if (why) snprintf(why->text, sizeof why->text, "%s", text);
 }
 
-void add_holder(Committed* committed, unsigned user, const Account& account, const Member& first) {
-    const std::uint64_t used = __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED);
-    committed->used += used;
-    committed->promised += promised(account);
-    if (committed->count == Committed::kMax) {
-        committed->left_out++;
-        return;
-    }
-    Holder& holder = committed->holders[committed->count++];
-    holder.user = user;
-    holder.pid = first.pid;
-    memcpy(holder.command, first.command, sizeof holder.command);
-    holder.command[sizeof holder.command - 1] = '\0';
-    holder.since = first.since;
-    holder.reserved = account.reserved.load();
-    holder.used = used;
-}
-
 }  // namespace
-
-// ---- what is committed ----------------------------------------------------------------------------------------------
-
-namespace {
-
-// One account, with a member that lives. `*undecided`: there is a claim whose fate is not known yet and that comes
-// after ours. One that comes before ours counts as granted.
-// False: it does not count.
-bool add_account(const Account& account, unsigned user, const Member& first, Committed* committed, bool* undecided) {
-    if (account.state.load() == AccountState::claimed) {
-        if (account.ticket > committed->queue.order()) {
-            *undecided = true;
-            return false;
-        }
-        committed->queue.granted(account.ticket);
-    }
-    committed->queue.drop(user, account.ticket);
-    add_holder(committed, user, account, first);
-    return true;
-}
-
-}  // namespace
-
-void Ledger::add_own(const Account* but, Committed* committed, bool* undecided) const {
-    const File& file = *open_.file;
-    const unsigned self = where_.user;
-    const std::uint64_t now = now_realtime();
-    committed->queue.granted_all(file.header.granted, now);
-    for (std::uint32_t i = 0; i < kTickets; i++)
-        if ((waiting_.placed && i == waiting_.index) || waits(file.tickets[i], where_))
-            committed->queue.add(waiter_of(file.tickets[i], self, now));
-    bool counted[kAccounts] = {};
-    for (std::uint32_t i = 0; i < kAccounts; i++) {
-        const Account& account = file.accounts[i];
-        if (account.state.load() == AccountState::free || account.inner) continue;
-        const Member* first = nullptr;
-        for (std::uint32_t k = 0; k < file.header.members && k < kMembers; k++) {
-            const Member& member = file.members[k];
-            if (member.state.load() != MemberState::live || member.account != i) continue;
-            first = &member;
-            break;
-        }
-        if (!first) continue;
-        if (&account == but)
-            committed->used += __atomic_load_n(&account.total.bytes, __ATOMIC_RELAXED);
-        else
-            counted[i] = add_account(account, self, *first, committed, undecided);
-    }
-    committed->left_of_rule = rule_[0] ? rule_limit_ : kNoLimitBytes;
-    const Contents contents{file.accounts, file.members, members()};
-    count_rules(contents, counted, rule_[0] ? rule_ : nullptr, committed);
-    add_unreserved(contents, file, self, committed);
-}
-
-namespace {
-
-// What is read of another user's file, and a folder's entries: too much for a stack.
-struct Reading {
-    char entries[4096];
-    Account accounts[kAccounts];
-    Ticket tickets[kTickets];
-    Member members[kMembers];
-};
-
-bool read_at(int file, void* to, std::size_t bytes, std::size_t offset) {
-    return pread(file, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
-}
-
-void add_file(int file, const UserFolder& where, Reading& reading, Committed* committed, bool* undecided) {
-    const unsigned user = where.user;
-    Header header{};
-    if (!read_at(file, &header, sizeof header, 0)) return;
-    const std::size_t count = std::min(header.members, kMembers);
-    // Tickets first: of one who gets what it waits for meanwhile the account is seen, and the ticket is dropped.
-    if (!read_at(file, static_cast<void*>(reading.tickets), sizeof reading.tickets, offsetof(File, tickets)) ||
-        !read_at(file, static_cast<void*>(reading.accounts), sizeof reading.accounts, offsetof(File, accounts)) ||
-        !read_at(file, static_cast<void*>(reading.members), count * sizeof(Member), offsetof(File, members)))
-        return;
-    const std::uint64_t now = now_realtime();
-    committed->queue.granted_all(header.granted, now);
-    for (std::uint32_t i = 0; i < kTickets; i++)
-        if (waits(reading.tickets[i], where)) committed->queue.add(waiter_of(reading.tickets[i], user, now));
-    bool counted[kAccounts] = {};
-    for (std::uint32_t i = 0; i < kAccounts; i++) {
-        const Account& account = reading.accounts[i];
-        if (account.state.load() == AccountState::free || account.inner) continue;
-        const Member* first = nullptr;
-        for (std::uint32_t k = 0; k < count; k++) {
-            const Member& member = reading.members[k];
-            if (member.state.load() != MemberState::live || member.account != i) continue;
-            if (!lives(member, where, Trusted::others)) continue;
-            first = &member;
-            break;
-        }
-        if (first) counted[i] = add_account(account, user, *first, committed, undecided);
-    }
-    const Contents contents{reading.accounts, reading.members, count};
-    count_rules(contents, counted, nullptr, committed);
-    add_unreserved(contents, file, where, committed);
-}
-
-}  // namespace
-
-namespace {
-
-// Who owns most of what is in the way, as far as that can be told without counting for each (Boyer and Moore).
-class Majority {
-  public:
-    void add(unsigned user) {
-        if (!count_) user_ = user;
-        user == user_ ? count_++ : count_--;
-    }
-    unsigned user() const { return user_; }
-
-  private:
-    unsigned user_ = 0;
-    std::uint64_t count_ = 0;
-};
-
-}  // namespace
-
-// Without a lock of ours: a folder may be full of them. Of what another user put there its owner is looked at before
-// anything else.
-bool Ledger::add_foreign(const Deadline& deadline, Committed* committed, bool* undecided, LedgerError* why) {
-    UserFolder own;
-    {
-        const LockGuard guard(mutex_);
-        where_.descriptor = folder_handle_.descriptor();
-        own = where_;
-    }
-    const int folder = openat(own.descriptor, ".", O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
-    if (folder < 0) return true;
-    void* memory = mmap(nullptr, sizeof(Reading), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    bool all = memory != MAP_FAILED;
-    Majority majority;
-    while (all) {
-        Reading& reading = *static_cast<Reading*>(memory);
-        const long count = syscall(SYS_getdents64, folder, reading.entries, sizeof reading.entries);
-        if (count <= 0) break;
-        all = !deadline.passed();
-        for (long at = 0; at < count && all;) {
-            const auto* entry = reinterpret_cast<const DirectoryEntry*>(reading.entries + at);
-            at += entry->length;
-            unsigned user = 0, number = 0, owner = 0;
-            char uuid[64], path[kPathBytes];
-            note_leftover(entry->name);
-            if (!parse_ledger_name(entry->name, &user, uuid, &number) || user == own.user || strcmp(uuid, uuid_) != 0 ||
-                !ledger_path(folder_, user, uuid, path, number))
-                continue;
-            bool missing = false;
-            const int file = open_foreign(path, user, &missing, nullptr, &owner);
-            majority.add(owner);
-            if (file < 0) continue;
-            const UserFolder theirs{own.descriptor, user, owner, folder_};
-            // Only the first of a user's names counts.
-            if (!number || !has_name(theirs, uuid, 0, number, number))
-                add_file(file, theirs, reading, committed, undecided);
-            ::close(file);
-            all = !deadline.passed();
-        }
-    }
-    if (memory != MAP_FAILED) munmap(memory, sizeof(Reading));
-    ::close(folder);
-    if (!all && why) {
-        snprintf(why->text, sizeof why->text, "%s has more files than can be read in time, most of them user %u's",
-                 folder_, majority.user());
-        why->stranger = true;
-        why->stranger_user = majority.user();
-    }
-    return all;
-}
-
-// What is left for this request, and of what is left otherwise, for whom it is kept.
-std::uint64_t Ledger::room(std::uint64_t in_use, Committed* committed) const {
-    const std::uint64_t outside = in_use > committed->used ? in_use - committed->used : 0;
-    const std::uint64_t gone = committed->promised + outside;
-    const std::uint64_t left = gone < capacity_ ? capacity_ - gone : 0;
-    const std::uint64_t possible = outside < capacity_ ? capacity_ - outside : 0;
-    const Waiter* kept_for = nullptr;
-    const std::uint64_t had = committed->queue.room(left, possible, &kept_for);
-    committed->kept = left - had;
-    if (kept_for) committed->kept_for = *kept_for;
-    committed->keeps = waiting_.placed && waiting_.bytes <= possible && committed->queue.past() >= kMaxPast;
-    return had;
-}
-
-bool Ledger::look(std::uint64_t in_use, Committed* committed, std::uint64_t* available) {
-    const Deadline deadline(kPatienceToJoin);
-    bool undecided = false;
-    *committed = {};
-    committed->queue.asks(own_order());
-    if (!opened() || !add_foreign(deadline, committed, &undecided, nullptr)) return false;
-    const Locked locked(*this, deadline);
-    if (!locked) return false;
-    take_back_dead_locked();
-    take_ticket();
-    if (waiting_.placed) committed->queue.asks(waiting_.order);  // a ticket that it has just got, too
-    add_own(nullptr, committed, &undecided);
-    *available = room(in_use, committed);
-    return true;
-}
 
 // ---- places ---------------------------------------------------------------------------------------------------------
 
@@ -288,6 +65,8 @@ Ledger::Place* Ledger::take_place(const Account* account, const Joiner& self, Le
     if (number >= file.header.members) file.header.members = number + 1;
     return &place;
 }
+
+void Ledger::believes_others(std::uint64_t most_of_a_job) { others_most_.store(most_of_a_job); }
 
 void Ledger::reserves_under(const char* rule, std::uint64_t limit) {
     const LockGuard guard(mutex_);
@@ -456,11 +235,13 @@ Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* me
     }
 
     const std::uint64_t ticket = claim.account->ticket;
+    Deadline with_others(kPatienceWithOthers);
     for (;;) {
         *committed = {};
         committed->queue.asks(ticket);
         bool undecided = false;
-        if (!add_foreign(deadline, committed, &undecided, why)) {
+        const Claims claims = with_others.passed() ? Claims::granted : Claims::open;
+        if (!add_foreign(deadline, claims, committed, &undecided, why)) {
             withdraw(claim);
             return Joined::unavailable;
         }
@@ -485,7 +266,7 @@ Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* me
                 return Joined::refused;
             }
         }
-        deadline.pause();
+        if (!with_others.pause()) deadline.pause();
     }
     withdraw(claim);
     return Joined::unavailable;

@@ -98,6 +98,11 @@ class Ledger {
     // as promised no more than the slice, whatever each has reserved. Before look() and join(); null: in no rule's.
     void reserves_under(const char* rule, std::uint64_t limit);
 
+    /// What another user's job is believed to have of the GPU at most, in bytes: the ceiling that the system's file
+    /// sets for everybody. Before look() and join(). Whatever their ledgers say, a user's jobs together have no more
+    /// than all of the GPU.
+    void believes_others(std::uint64_t most_of_a_job);
+
     // Makes this process a member. `in_use`: bytes that are in use on the GPU by everybody, as NVML has it; 0 where
     // that is not known. On refusal `*committed` says who stands in the way and `*available` what could be had. The
     // membership has to last as long as the ledger.
@@ -182,6 +187,8 @@ class Ledger {
         bool known = false;                      // the account was there before
         std::uint32_t place_in_rule = kMembers;  // that was taken for it
     };
+    // A claim of another user's that comes after this one and isn't decided yet: waited for, or taken for granted.
+    enum class Claims : bool { open, granted };
     enum class Step : std::uint8_t { joined, lost, failed, busy, refused, claimed };
 
     // The folder is there from now on, and this process in it.
@@ -253,7 +260,7 @@ class Ledger {
 
     void add_own(const Account* but, Committed* committed, bool* undecided) const CUSLICE_REQUIRES(mutex_);
     // Other users' files of this GPU. False if not all could be read in time: `why`, which may be null, says why not.
-    bool add_foreign(const Deadline& deadline, Committed* committed, bool* undecided, LedgerError* why);
+    bool add_foreign(const Deadline& deadline, Claims claims, Committed* committed, bool* undecided, LedgerError* why);
     std::uint64_t room(std::uint64_t in_use, Committed* committed) const CUSLICE_REQUIRES(mutex_);
 
     mutable Mutex mutex_{LockRank::ledger};
@@ -268,6 +275,7 @@ class Ledger {
     char uuid_[64] = {};
     char rule_[sizeof Account::name] CUSLICE_GUARDED_BY(mutex_) = {};  // empty: it reserves under none
     std::uint64_t rule_limit_ CUSLICE_GUARDED_BY(mutex_) = kNoLimitBytes;
+    std::atomic<std::uint64_t> others_most_{kNoLimitBytes};
     Place mine_[8] CUSLICE_GUARDED_BY(mutex_) = {};
     unsigned mine_count_ CUSLICE_GUARDED_BY(mutex_) = 0;
     Waiting waiting_ CUSLICE_GUARDED_BY(mutex_);

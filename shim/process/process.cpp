@@ -192,6 +192,7 @@ Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t total) const 
         slice.rule_limit = rule->bytes;
         slice.rule_origin.assign(rule->origin);
     }
+    slice.ceiling_for_all = ceiling_for_all(settings(), identity, total).value_or(ledger::kNoLimitBytes);
     const AllocatorChoice choice = allocator_for(settings(), identity);
     if (slice.in_group && !slice.limited) {
         // Counted, as the group may have a limit, or come to have one.

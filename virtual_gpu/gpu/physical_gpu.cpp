@@ -56,8 +56,9 @@ std::uint64_t PhysicalGpu::used_by_all() const {
 
 bool PhysicalGpu::join(const SharingPlan& plan, Refusal* refusal) {
     const auto in_use = [](void* self) { return static_cast<PhysicalGpu*>(self)->used_by_all(); };
-    const GpuSharing::Slice shared{identity_.uuid,     total_, slice_.job_limit, slice_.group_limit, slice_.rule_limit,
-                                   slice_.outer_limits};
+    const GpuSharing::Slice shared{
+        identity_.uuid,        total_, slice_.job_limit, slice_.group_limit, slice_.rule_limit, slice_.outer_limits,
+        slice_.ceiling_for_all};
     return sharing_.join(plan, shared, nullptr, in_use, this, refusal);
 }
 

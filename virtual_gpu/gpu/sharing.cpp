@@ -89,6 +89,7 @@ bool GpuSharing::try_join(const SharingPlan& plan, const Slice& slice, std::uint
         refusal->how = closed ? ledger::Joined::unreachable : ledger::Joined::unavailable;
         return !closed;
     }
+    ledger_.believes_others(slice.ceiling_for_all);
     if (rule) ledger_.reserves_under(plan.rule.c_str(), slice.rule_limit);
     refusal->how = ledger::Joined::unavailable;
     refusal->rebuilt = ledger_.found() == ledger::Found::rebuilt;

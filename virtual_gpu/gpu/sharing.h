@@ -45,11 +45,11 @@ class GpuSharing {
         std::uint64_t group_limit;                         // bytes; kNoLimitBytes: whatever the group's is
         std::uint64_t rule_limit = ledger::kNoLimitBytes;  // bytes; kNoLimitBytes: the rule has none on this GPU
         OuterLimits outer_limits = {};
+        std::uint64_t ceiling_for_all = ledger::kNoLimitBytes;  // bytes; what the system's file lets anybody have
     };
 
     // Before the first context on the GPU: opens the ledger and joins every account, the first time. False if the slice
-    // is refused. Where there is no ledger to be had the process goes on alone, and `refusal` says why; but not where a
-    // rule has it share: then it is refused.
+    // is refused, also where a limit is shared and there is no ledger to be had: `refusal` says why.
     // `in_use(argument)`: bytes that everybody holds on the GPU, 0 if that is not known.
     // What is charged to the accounts is charged to those of `outer`, too; it may be null.
     bool join(const SharingPlan& plan, const Slice& slice, SharedBudget* outer, std::uint64_t (*in_use)(void*),

@@ -26,6 +26,7 @@ struct Slice {
     bool in_group = false;    // a group is named, whose limit may be another member's
     bool only_group = false;  // nothing but that limit holds, once there is one: until then `limit` is all there is
     std::uint64_t rule_limit = ledger::kNoLimitBytes;  // of the slice that a rule of the system has processes share
+    std::uint64_t ceiling_for_all = ledger::kNoLimitBytes;  // that the system's file sets for every user's programs
     AllocatorMode allocator = AllocatorMode::direct;
     FreeMode free = FreeMode::strict;
     std::uint64_t idle_release = 0;  // milliseconds; 0: never

@@ -319,8 +319,8 @@ bool VirtualGpu::join_alone(const SharingPlan& plan, Refusal* refusal) {
     };
     SharingPlan own = plan;
     if (is_part) own.group.clear(), own.rule.clear();
-    GpuSharing::Slice shared{identity_.uuid,     physical_->total(), slice_.job_limit,
-                             slice_.group_limit, slice_.rule_limit,  slice_.outer_limits};
+    GpuSharing::Slice shared{identity_.uuid,    physical_->total(),  slice_.job_limit,      slice_.group_limit,
+                             slice_.rule_limit, slice_.outer_limits, slice_.ceiling_for_all};
     if (is_part) shared.outer_limits = {};
     SharedBudget* outer = is_part ? &physical_->sharing().budget() : nullptr;
     if (!sharing_.join(own, shared, outer, in_use, physical_, refusal)) return false;
