@@ -39,20 +39,20 @@ int ContextBacking::quiesce(std::uint64_t address, bool for_program) {
     const CUresult asked = CUSLICE_REAL(cuCtxGetCurrent)(&asked_for);
     const CUcontext current = asked_for;
     if (!current || current != gpu_state().contexts.sole()) [[unlikely]]
-        return quiesce_slowly(address, for_program, current, asked);
+        return quiesce_slowly(address, for_program,
+                              current || asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_CONTEXT);
     CaptureTracker::Inside* inside;
     if (!CaptureTracker::enter_at_once(&inside)) [[unlikely]]
-        return quiesce_slowly(address, for_program, current, CUDA_SUCCESS);
+        return quiesce_slowly(address, for_program, CUDA_SUCCESS);
     const CUresult result = CUSLICE_REAL(cuCtxSynchronize)();
     CaptureTracker::leave_at_once(inside);
-    if (result == CUDA_SUCCESS) [[likely]]
-        return 0;
-    return is_of_capture(result) ? quiesce_slowly(address, for_program, current, CUDA_SUCCESS) : result;
+    if (result == CUDA_SUCCESS || !is_of_capture(result)) [[likely]]
+        return result;
+    return quiesce_slowly(address, for_program, CUDA_SUCCESS);
 }
 
-[[gnu::noinline]] int ContextBacking::quiesce_slowly(std::uint64_t address, bool for_program, CUcontext current,
-                                                     CUresult asked) {
-    if (for_program && !current) return asked != CUDA_SUCCESS ? asked : CUDA_ERROR_INVALID_CONTEXT;
+[[gnu::noinline]] int ContextBacking::quiesce_slowly(std::uint64_t address, bool for_program, CUresult in_context) {
+    if (for_program && in_context != CUDA_SUCCESS) return in_context;
     return quiescence().quiesce(context, address, for_program);
 }
 

@@ -37,7 +37,7 @@ struct ContextBacking {
   private:
     Quiescence& quiescence();
     bool enter_if_sole(CaptureTracker::Inside** inside) const;
-    int quiesce_slowly(std::uint64_t address, bool for_program, CUcontext current, CUresult asked);
+    int quiesce_slowly(std::uint64_t address, bool for_program, CUresult in_context);
     Fence fence_slowly(std::uint64_t address);
     bool past_slowly(std::uint64_t address, Fence* fence);
     bool passed_slowly(Fence fence, bool wait);
