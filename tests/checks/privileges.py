@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Fails when something appears that reaches outside the process and that docs/design/privileges.md doesn't have: a
 variable, a path, a file that is opened or made, a descriptor that is kept or inherited, memory that is shared, a
-program or library that is started by name. Fails also when the page has what is gone, and when a row's test isn't one that there
-is.
+program or library that is started by name. Fails also when the page has what is gone, and when a row's test isn't one
+that there is.
 
   privileges.py SOURCE_FOLDER           looks, and tries whether it would notice
   privileges.py SOURCE_FOLDER --list    prints what was found, in the page's form
