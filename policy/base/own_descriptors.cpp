@@ -93,6 +93,15 @@ int keep_descriptor(int descriptor) {
     return kept;
 }
 
+int keep_descriptor(int descriptor, bool over_exec) {
+    if (!over_exec) return keep_descriptor(descriptor);
+    const SavedErrno saved;
+    const int kept = fcntl(descriptor, F_DUPFD, kLowest);
+    if (kept < 0) return fcntl(descriptor, F_SETFD, 0), descriptor;
+    close(descriptor);
+    return kept;
+}
+
 bool file_may_have(std::uint64_t bytes) {
     const SavedErrno saved;
     struct rlimit most {};

@@ -21,6 +21,9 @@ FileIdentity identity_of(int descriptor);
 // Returns the new number, or the old one where there is no other, as far as RLIMIT_NOFILE goes.
 int keep_descriptor(int descriptor);
 
+// The same for one that may outlive an exec, when the program is to have it.
+int keep_descriptor(int descriptor, bool over_exec);
+
 // False where the kernel would answer a file of that size with SIGXFSZ, which ends the program (RLIMIT_FSIZE).
 bool file_may_have(std::uint64_t bytes);
 

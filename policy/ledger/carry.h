@@ -1,7 +1,7 @@
 #pragma once
 #include "policy/ledger/file.h"
 #include "policy/ledger/folder.h"
-#include "policy/ledger/locks.h"
+#include "policy/ledger/header_lock.h"
 
 // A file that is gone, and those who are still in it: the file that takes its place begins with what they hold.
 //

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "policy/base/own_descriptors.h"
-#include "policy/ledger/locks.h"
 #include "policy/ledger/users.h"
 
 namespace cuslice::ledger {
@@ -70,7 +69,7 @@ OpenFile opened(File* mapped, int file, const struct stat& info, Found found) {
         close(file);
         file = reads;
     }
-    return {mapped, out_of_the_way(file, false), info.st_dev, info.st_ino, found};
+    return {mapped, keep_descriptor(file), info.st_dev, info.st_ino, found};
 }
 
 bool may_be_as_large_as(std::size_t bytes) {
@@ -133,7 +132,7 @@ bool open_again(const char* path, OpenFile* open_file, bool* gone) {
         if (file >= 0) close(file);
         return false;
     }
-    open_file->descriptor = out_of_the_way(file, false);
+    open_file->descriptor = keep_descriptor(file);
     return true;
 }
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "config/key.h"
+#include "policy/base/own_descriptors.h"
 #include "policy/ledger/layout.h"
-#include "policy/ledger/locks.h"
 
 namespace cuslice::ledger {
 
@@ -112,7 +112,7 @@ bool FolderHandle::open(const char* path) {
     snprintf(path_, sizeof path_, "%s", path);
     device_ = info.st_dev;
     inode_ = info.st_ino;
-    descriptor_ = out_of_the_way(opened, false);
+    descriptor_ = keep_descriptor(opened);
     return true;
 }
 
@@ -121,7 +121,7 @@ int FolderHandle::descriptor() {
     descriptor_ = -1;
     const int again = path_[0] ? ::open(path_, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
     if (again < 0) return -1;
-    if (is_ours(again)) return descriptor_ = out_of_the_way(again, false);
+    if (is_ours(again)) return descriptor_ = keep_descriptor(again);
     ::close(again);
     return -1;
 }

@@ -1,9 +1,7 @@
 #pragma once
-#include "policy/ledger/folder.h"
 #include "policy/ledger/layout.h"
-#include "policy/ledger/process_identity.h"
 
-// The lock of a ledger's header, locks on files, and how long they are waited for.
+// Locks on files, and how long a lock of the ledger's is waited for.
 namespace cuslice::ledger {
 
 // A moment of the kernel's CLOCK_MONOTONIC that ends all waiting of one operation.
@@ -36,26 +34,5 @@ bool means_held(int error);
 
 // Whether somebody may write under this byte's lock. `*unknown`: it can't be told.
 bool is_locked(int file, std::uint64_t byte, bool* unknown);
-
-/// Who takes the lock of a header: this process by its presence, and where those of others are.
-struct Locker {
-    UserFolder where;
-    std::uint64_t id = 0;  // of its presence
-    LockKind kind = LockKind::none;
-    ProcessIdentity process;
-};
-/// The lock that is held while accounts, members and tickets change hands: the number of its holder's presence in the
-/// header. Only who has the file mapped for writing can take it or stand in its way; one whose holder has ended is
-/// taken over. Waits until the deadline, as its holder may have been stopped; as long as one holder comes after the
-/// other, each is waited for. False: errno is EAGAIN.
-bool lock_header_until(Header& header, const Locker& self, Deadline deadline);
-void unlock_header(Header& header, const Locker& self);
-/// The process that has the lock, in this pid namespace; 0 where that can't be told.
-std::int32_t locker_of(const Header& header);
-
-// The lowest descriptor that one of ours may have: 0 to 2 are streams of the host, and scripts choose those up to 9.
-inline constexpr int kMinDescriptor = 10;
-// The same file under a number that the host leaves alone. `file` is closed.
-int out_of_the_way(int file, bool keep_over_exec);
 
 }  // namespace cuslice::ledger

@@ -9,7 +9,6 @@
 
 #include "policy/base/kernel_clock.h"
 #include "policy/ledger/carry.h"
-#include "policy/ledger/locks.h"
 #include "policy/ledger/process_identity.h"
 
 namespace cuslice::ledger {

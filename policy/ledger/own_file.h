@@ -1,6 +1,6 @@
 #pragma once
 #include "policy/ledger/file.h"
-#include "policy/ledger/locks.h"
+#include "policy/ledger/header_lock.h"
 
 // The file of this process's user for one GPU: opened, and made where there is none.
 namespace cuslice::ledger {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "policy/base/kernel_clock.h"
+#include "policy/base/own_descriptors.h"
 #include "policy/ledger/file.h"
 #include "policy/ledger/locks.h"
 
@@ -101,7 +102,7 @@ bool Presence::lock_again(const UserFolder& where) {
     if (!has_descriptor()) {
         const int file = openat(where.descriptor, Name(where.user, id_).text, O_RDWR | kSafely);
         if (file < 0) return false;
-        descriptor_ = out_of_the_way(file, lasts_ == Lasts::over_exec);
+        descriptor_ = keep_descriptor(file, lasts_ == Lasts::over_exec);
         if (!has_descriptor()) return false;
     }
     return lock_byte_for_process(descriptor_, 0);
@@ -117,7 +118,7 @@ LockKind Presence::lock_new(int* file, Lasts lasts) {
         }
         munmap(memory, kPage);
     }
-    *file = out_of_the_way(*file, lasts == Lasts::over_exec);  // before it is locked: this closes a descriptor
+    *file = keep_descriptor(*file, lasts == Lasts::over_exec);  // before it is locked: this closes a descriptor
     return lock_byte_for_process(*file, 0) ? LockKind::process : LockKind::none;
 }
 

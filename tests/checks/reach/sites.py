@@ -19,7 +19,7 @@ FILES = """opendir mkdir mkdirat mkdtemp unlink unlinkat rmdir rename renameat r
 STARTING = """execve execv execvp execvpe execl execlp execle execveat fexecve posix_spawn posix_spawnp popen system
     dlopen dlmopen setuid seteuid setreuid setresuid setgid setegid setregid setresgid setgroups chroot unshare setns
     ptrace""".split()
-OURS = "keep_descriptor out_of_the_way open_file real_dlopen".split()
+OURS = "keep_descriptor open_file real_dlopen".split()
 LOOKED_INTO = ["mmap", "mmap64", "fcntl", "flock"]
 CALL = re.compile(r"(?<![\w])(" + "|".join(OPENING + FILES + STARTING + OURS + LOOKED_INTO) + r")\s*\(")
 STREAM = re.compile(r"\b(ifstream|ofstream|fstream|directory_iterator|recursive_directory_iterator|create_directory|"

@@ -1,0 +1,96 @@
+#include "policy/ledger/header_lock.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace cuslice::ledger {
+
+namespace {
+
+bool take_free(Header& header, const Locker& self) {
+    std::uint64_t nobody = 0;
+    return __atomic_compare_exchange_n(&header.holder, &nobody, self.id, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+// For those who wait, and for whoever finds out that this process has ended. Its number comes last: before that, the
+// rest is of another holder.
+void sign(Header& header, const Locker& self) {
+    __atomic_store_n(&header.signed_by, 0, __ATOMIC_RELEASE);
+    header.locker_namespace = self.process.pid_namespace;
+    header.locker_start = self.process.start_time;
+    header.locker_lock = self.kind;
+    __atomic_store_n(&header.locker, self.process.pid, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&header.signed_by, self.id, __ATOMIC_RELEASE);
+}
+
+// A lock of the process may be lost while the process lives, and somebody may have removed the file: /proc knows then,
+// if it is the same pid namespace's. `waited`: for as long as anybody is waited for.
+bool has_ended(const Header& header, std::uint64_t holder, const Locker& self, bool waited) {
+    const Life life = life_of(self.where, holder);
+    if (life == Life::lives) return false;
+    const bool is_signed = __atomic_load_n(&header.signed_by, __ATOMIC_ACQUIRE) == holder;
+    if (life == Life::ended && (!is_signed || header.locker_lock == LockKind::open_file)) return true;
+    if (is_signed && header.locker_namespace && header.locker_namespace == self.process.pid_namespace)
+        return start_time_of(header.locker) != header.locker_start;
+    return life == Life::ended || (life == Life::missing && waited);
+}
+
+}  // namespace
+
+// Many processes may wait at once, as when all of a job start together: polled for, the lock would cost more than what
+// it is held for. A holder that was killed wakes nobody, so nobody sleeps for long.
+bool lock_header_until(Header& header, const Locker& self, Deadline deadline) {
+    constexpr long kMaxAsleep = 80'000'000;  // nanoseconds
+    long asleep = 5'000'000;
+    std::uint32_t seen = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST);
+    std::uint64_t known = 0;  // the holder when it was looked at last
+    for (bool first = true;; first = false) {
+        if (take_free(header, self)) break;
+        std::uint64_t holder = __atomic_load_n(&header.holder, __ATOMIC_ACQUIRE);
+        const std::uint32_t now = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST);
+        // Up to the first look it was this process that had to wait for a processor.
+        if (first || now != seen) deadline.renew();
+        const bool over = deadline.passed();
+        if (holder && (over || (holder == known && now == seen)) && has_ended(header, holder, self, over)) {
+            const bool mine = __atomic_compare_exchange_n(&header.holder, &holder, self.id, false, __ATOMIC_ACQUIRE,
+                                                          __ATOMIC_RELAXED);
+            if (mine) break;
+            continue;
+        }
+        if (over) {
+            errno = EAGAIN;
+            return false;
+        }
+        seen = now;
+        known = holder;
+        // It has just been taken, or is about to be let go of.
+        const std::int32_t pid = __atomic_load_n(&header.locker, __ATOMIC_SEQ_CST);
+        if (!pid || !holder) {
+            deadline.pause();
+            continue;
+        }
+        if (!deadline.pause_for(header.locker, pid, asleep)) asleep = std::min(2 * asleep, kMaxAsleep);
+    }
+    sign(header, self);
+    return true;
+}
+
+void unlock_header(Header& header, const Locker& self) {
+    __atomic_store_n(&header.locker, 0, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&header.handed_on, 1, __ATOMIC_SEQ_CST);
+    std::uint64_t holder = self.id;
+    __atomic_compare_exchange_n(&header.holder, &holder, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    syscall(SYS_futex, &header.locker, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+std::int32_t locker_of(const Header& header) {
+    if (!__atomic_load_n(&header.holder, __ATOMIC_ACQUIRE)) return 0;
+    const bool here = header.locker > 0 && header.locker_namespace && header.locker_namespace == own_pid_namespace();
+    return here ? header.locker : 0;
+}
+
+}  // namespace cuslice::ledger
