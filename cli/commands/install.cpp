@@ -16,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/installation.h"
+#include "cli/only_root.h"
 #include "cli/preload_list.h"
 
 namespace cuslice::cli {
@@ -28,6 +29,9 @@ constexpr const char* kFolder = "/usr/lib/cuslice-system";
 constexpr const char* kStub = "/usr/lib/cuslice-system/libcuslice-preload.so";
 constexpr const char* kList = "/etc/ld.so.preload";
 
+constexpr const char* kWhyRoots =
+    "; every program of the machine would load it, root's too: install cuslice where only root can write, as in /opt";
+
 std::string why(const std::string& path) { return path + ": " + std::strerror(errno); }
 
 // The system that is changed: this machine, or the one whose files lie in a folder.
@@ -36,6 +40,7 @@ class Target {
     explicit Target(std::string root) : root_(std::move(root)) {}
 
     std::string at(const std::string& path) const { return root_ + path; }
+    const std::string& root() const { return root_; }
     /// What a path of this process is called in there.
     std::string inside(const std::string& path) const {
         return !root_.empty() && path.starts_with(root_ + "/") ? path.substr(root_.size()) : path;
@@ -130,9 +135,9 @@ void remove_files(const Target& target) {
 bool place_stub(const Target& target, const std::string& content, const std::string& libraries, std::string& error) {
     std::error_code failure;
     // Not for others to write to, whatever the umask.
-    if (fs::create_directories(target.at(kFolder), failure))
-        fs::permissions(target.at(kFolder), fs::perms(0755), failure);
+    const bool made = fs::create_directories(target.at(kFolder), failure);
     if (failure) return error = target.at(kFolder) + ": " + failure.message(), false;
+    if (made && ::chmod(target.at(kFolder).c_str(), 0755) != 0) return error = why(kFolder), false;
     const std::string tried = std::string(kStub) + ".cuslice-try", link = target.at(std::string(kFolder) + "/library");
     if (!replace(target.at(tried), content, 0755, error) || !target.runs(tried, error)) return false;
     const std::string new_link = link + ".cuslice-new";
@@ -171,6 +176,11 @@ int install_stub(const Invocation& invocation) {
     const Target target(root);
     const std::string folder = installation.library.substr(0, installation.library.rfind('/'));
     const std::string libraries = target.inside(folder), own = folder + "/libcuslice-preload.so";
+    // Before anything is read: afterwards nobody else can exchange it. The stub is read from this installation, which
+    // needn't be in there.
+    const bool roots = only_root_can_change_all(root, libraries, error) &&
+                       (libraries != folder || root.empty() || only_root_can_change_all("", folder, error));
+    if (!roots) return fail(error + kWhyRoots, kConfig);
     if (!read(own, stub) || stub.empty()) return fail(own + ": no such file: this installation is not whole", kConfig);
     if (::access(target.at(libraries + "/libcuslice.so").c_str(), R_OK) != 0)
         return fail(target.at(libraries) + ": has no libcuslice.so: install cuslice there first", kConfig);
@@ -178,6 +188,9 @@ int install_stub(const Invocation& invocation) {
     List list{target.at(kList)};
     if (!list.open(error)) return fail(error, kUnavailable);
     const bool fresh = !fs::exists(target.at(kStub));
+    // What lies in it is exchanged.
+    const bool placed = fs::exists(target.at(kFolder));
+    if (placed && !only_root_can_change(root, kFolder, error)) return fail(error + kWhyRoots, kConfig);
     if (!place_stub(target, stub, libraries, error)) {
         if (fresh) remove_files(target);
         ::unlink((target.at(kStub) + ".cuslice-try").c_str());

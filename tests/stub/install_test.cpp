@@ -181,6 +181,68 @@ TEST_CASE("the stub's folder is not for others to write to, whatever the umask")
     CHECK(fs::status(root.at(kStub + 1)).permissions() == fs::perms(0755));
 }
 
+TEST_CASE("an installation that others than root can change is not taken") {
+    struct Change {
+        const char* name;
+        const char* text;  // of a shell, in the root
+        const char* file;  // that is named
+        bool others;       // another user is needed
+    };
+    const Change change = GENERATE(
+        Change{"a folder of another's on the way", "chown 60001 opt", "/opt", true},
+        Change{"the installation in a home",
+               "mkdir home; mv opt/cuslice home/; chown -R 60001 home; ln -s ../home/cuslice opt/cuslice", "/home",
+               true},
+        Change{"the folder of another's", "chown 60001 opt/cuslice/lib/cuslice", "/opt/cuslice/lib/cuslice", true},
+        Change{"the library of another's", "chown 60001 opt/cuslice/lib/cuslice/libcuslice.so",
+               "/opt/cuslice/lib/cuslice/libcuslice.so", true},
+        Change{"the stub of another's", "chown 60001 opt/cuslice/lib/cuslice/libcuslice-preload.so",
+               "/opt/cuslice/lib/cuslice/libcuslice-preload.so", true},
+        Change{"a group of others", "chgrp 60001 opt/cuslice; chmod 775 opt/cuslice", "/opt/cuslice", true},
+        Change{"a link of another's",
+               "mkdir -p usr real/cuslice-system; rm -rf usr/lib; ln -s ../real usr/lib; chown -h 60001 usr/lib",
+               "/usr/lib", true},
+        Change{"a library that is a link to a home",
+               "mkdir home; chown 60001 home; mv opt/cuslice/lib/cuslice/libcuslice.so home/;"
+               "ln -s ../../../../home/libcuslice.so opt/cuslice/lib/cuslice/libcuslice.so",
+               "/home", true},
+        Change{"a place for the stub that is another's",
+               "mkdir -p usr/lib/cuslice-system; chown 60001 usr/lib/cuslice-system", "/usr/lib/cuslice-system", true},
+        Change{"a folder for everybody", "chmod 777 opt/cuslice", "/opt/cuslice", false},
+        Change{"a sticky folder for everybody", "chmod 1777 opt", "/opt", false},
+        Change{"a library for everybody", "chmod 666 opt/cuslice/lib/cuslice/libcuslice.so",
+               "/opt/cuslice/lib/cuslice/libcuslice.so", false},
+        Change{"a link to a folder for everybody", "mv opt tmp; chmod 1777 tmp; ln -s tmp opt", "/tmp", false},
+        Change{"a link upwards", "mkdir -m 1777 tmp; mv opt tmp/; ln -s ./etc/../tmp/opt opt", "/tmp", false});
+    CAPTURE(change.name);
+    const Root root;
+    if (!root.possible()) return;
+    if (change.others && geteuid() != 0) return skip("only root can give files to another user");
+    const Outcome changed = run({"/bin/sh", "-ec", "cd " + root.at(".") + "; " + std::string(change.text)}, plain());
+    REQUIRE(changed.exit_code == 0);
+    const Words files = root.files();
+    const Outcome outcome = root.cuslice({"install", "--system"});
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 78);
+    CHECK(outcome.err.starts_with("cuslice: " + std::string(change.file) + ": "));
+    CHECK(outcome.out.empty());
+    CHECK(root.files() == files);
+}
+
+TEST_CASE("an installation that only root can change takes the place of one that was another's") {
+    const Root root;
+    if (!root.possible()) return;
+    if (geteuid() != 0) return skip("only root can give files to another user");
+    REQUIRE(root.cuslice({"install", "--system"}).exit_code == 0);
+    const std::string link = root.at("usr/lib/cuslice-system/library");
+    fs::remove(link);
+    fs::create_directory(root.at("home"));
+    REQUIRE(chown(root.at("home").c_str(), 60001, 60001) == 0);
+    fs::create_symlink("/home", link);
+    CHECK(root.cuslice({"install", "--system"}).exit_code == 0);
+    CHECK(fs::read_symlink(link) == "/opt/cuslice/lib/cuslice");
+}
+
 TEST_CASE("nothing is installed for a system without being told so") {
     for (const char* command : {"install", "uninstall"}) {
         const std::string name = command;
