@@ -34,6 +34,19 @@ Link read_link(const Link& path) {
     return Link(std::string_view(text, static_cast<std::size_t>(size)));
 }
 
+// The kernel adds a word to the path of a file that has lost its name, as where an upgrade has replaced it. A file can
+// be called so too: then it is there.
+Link executable_of(const Proc& proc) {
+    constexpr std::string_view kDeleted = " (deleted)";
+    Link path = read_link(proc.path("exe"));
+    const std::string_view text = path.view();
+    if (text.size() <= kDeleted.size() || slice(text, text.size() - kDeleted.size()) != kDeleted) return path;
+    Link there(proc.root);
+    there.append(text);
+    if (::syscall(SYS_faccessat, AT_FDCWD, there.c_str(), F_OK) == 0) return path;
+    return path.assign(slice(text, 0, text.size() - kDeleted.size()));
+}
+
 // The kernel's own numbers of the namespaces that the machine began with (include/linux/proc_ns.h).
 Doubt user_namespace(const Proc& proc) {
     const Link own = read_link(proc.path("ns/user"));
@@ -130,7 +143,7 @@ void read_identity(const char* root, Identity& identity) {
     identity.user_doubt = user_namespace(self);
     read_groups(self, identity);
     read_cgroups(self, identity);
-    identity.executable = read_link(self.path("exe"));
+    identity.executable = executable_of(self);
 }
 
 bool read_identity_of(const char* root, unsigned pid, Identity& identity, Reason& why) {
@@ -157,7 +170,7 @@ bool read_identity_of(const char* root, unsigned pid, Identity& identity, Reason
             why.assign(proc.path("exe").view()).append(" ").append(cause.view());
         return false;
     }
-    identity.executable = read_link(proc.path("exe"));
+    identity.executable = executable_of(proc);
     TextFile::read(users, self.path("uid_map").c_str(), kMostOfProc);
     TextFile::read(groups, self.path("gid_map").c_str(), kMostOfProc);
     read_numbers(status.view(), "Uid:", users.view(), {&identity.user, 1});

@@ -27,7 +27,7 @@ struct Identity {
     /// Paths, each ended by a newline: of the unified hierarchy, and of older ones.
     FixedText<8192> cgroups;
     Doubt cgroups_doubt = Doubt::unknown;
-    /// Empty if it isn't known.
+    /// The path that it had when it was started, also where its file is deleted since. Empty if it isn't known.
     FixedText<4096> executable;
     /// It has another mount namespace or root than this process, and so perhaps other rules.
     bool elsewhere = false;

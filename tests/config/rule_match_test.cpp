@@ -215,6 +215,27 @@ TEST_CASE("another process is who its files in /proc say") {
     }
 }
 
+TEST_CASE("an executable that was deleted or replaced since is known by the path that it had") {
+    Made made;
+    const std::string rule = "executable = \"/usr/bin/python3*\"";
+    made.link("proc/self/exe", "/usr/bin/python3.11 (deleted)");
+    CHECK(made.fits(rule));
+    made.link("proc/self/exe", "/usr/bin/python3.11 (deleted) (deleted)");
+    CHECK(made.fits("executable = \"/usr/bin/python3.11 (deleted)\""));
+    CHECK_FALSE(made.fits("executable = \"/usr/bin/python3.11\""));
+    // A file that is called so.
+    made.folder.write("opt/python (deleted)", "");
+    made.link("proc/self/exe", "/opt/python (deleted)");
+    CHECK_FALSE(made.fits("executable = \"/opt/python\""));
+    CHECK(made.fits("executable = \"/opt/python (deleted)\""));
+    made.folder.write("proc/812/status", "Uid:\t1001\nGid:\t100\n");
+    made.link("proc/812/exe", "/usr/bin/perl (deleted)");
+    rules::Identity other;
+    Reason why;
+    REQUIRE(rules::read_identity_of(made.folder.path().c_str(), 812, other, why));
+    CHECK(other.executable.view() == "/usr/bin/perl");
+}
+
 TEST_CASE("this process is the same by its number as by itself") {
     rules::Identity self, numbered;
     Reason why;
