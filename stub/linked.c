@@ -102,12 +102,29 @@ static void bring_library_in(const struct start* start, const char* library) {
     }
 }
 
-// True if it names one of the paths, of which the loader has found some by their last component alone.
-static bool names_one_of(const char* entry, size_t length, const char** paths, size_t count) {
+struct paths {
+    const char* paths[8];
+    size_t count;
+};
+
+static struct paths find_c_libraries(const char* library) {
+    struct paths found = {.count = 0};
+    found.count = list_c_libraries_before_stub(library, found.paths, sizeof(found.paths) / sizeof(*found.paths));
+    return found;
+}
+
+static size_t length_of_entry(const char* list) {
+    size_t length = 0;
+    while (list[length] && list[length] != ':' && list[length] != ' ') length++;
+    return length;
+}
+
+// By the last component, as the loader has found some by that alone.
+static bool names_one_of(const char* entry, size_t length, const struct paths* paths) {
     size_t begin = length;
     while (begin > 0 && entry[begin - 1] != '/') begin--;
-    for (size_t i = 0; i < count; i++) {
-        const char* const file = last_component(paths[i]);
+    for (size_t i = 0; i < paths->count; i++) {
+        const char* const file = last_component(paths->paths[i]);
         size_t same = 0;
         while (begin + same < length && file[same] == entry[begin + same]) same++;
         if (begin + same == length && !file[same]) return true;
@@ -115,33 +132,38 @@ static bool names_one_of(const char* entry, size_t length, const char** paths, s
     return false;
 }
 
-// Where the C library stands before the stub, as LD_PRELOAD or the loader's --preload puts it there, the stub isn't
-// asked for anything that the program opens. Each start leaves at least one entry of LD_PRELOAD out.
-static void put_c_library_behind(const struct start* start, const char* library) {
-    enum { most = 8 };
-    const char* paths[most];
-    const size_t count = list_c_libraries_before_stub(library, paths, most);
-    char** const before = last_variable(start, preload);
-    if (!count || (!before && fact(start, AT_BASE))) return;  // by root's list
-    struct work work;
-    const char* list = before ? *before + sizeof(preload) - 1 : "";
-    if (!take_work(&work, length_of(list) + 1)) end_program();
-    char* end = work.start;
-    bool left_out = false, more = false;
+// The entries of a list that name none of the paths. Null where all of them are kept, or none.
+static const char* leave_out(const char* list, const struct paths* paths, char* to) {
+    char* end = to;
+    bool left_out = false;
     while (*list) {
-        size_t length = 0;
-        while (list[length] && list[length] != ':' && list[length] != ' ') length++;
-        const bool out = names_one_of(list, length, paths, count);
-        left_out |= out;
-        if (!out && more) *end++ = ':';
-        for (size_t i = 0; i < length && !out; i++) *end++ = list[i];
-        more |= !out;
+        const size_t length = length_of_entry(list);
+        if (names_one_of(list, length, paths)) {
+            left_out = true;
+        } else {
+            if (end != to) *end++ = ':';
+            for (size_t i = 0; i < length; i++) *end++ = list[i];
+        }
         list += length;
         if (*list) list++;
     }
     *end = '\0';
-    const bool some = left_out && more;
-    if (before) start_again(start, in_order, &(struct variable){preload, some ? work.start : NULL});
+    return left_out && end != to ? to : NULL;
+}
+
+// Where the C library stands before the stub, as LD_PRELOAD or the loader's --preload puts it there, the stub isn't
+// asked for anything that the program opens. Each start leaves at least one entry of LD_PRELOAD out, so that they end.
+static void put_c_library_behind(const struct start* start, const char* library) {
+    const struct paths paths = find_c_libraries(library);
+    char** const before = last_variable(start, preload);
+    const bool listed_by_root = !before && fact(start, AT_BASE);
+    if (paths.count == 0 || listed_by_root) return;
+    if (before) {
+        const char* const list = *before + sizeof(preload) - 1;
+        struct work work;
+        if (!take_work(&work, length_of(list) + 1)) end_program();
+        start_again(start, in_order, &(struct variable){preload, leave_out(list, &paths, work.start)});
+    }
     say_refused("the C library", "is preloaded, which would hide CUDA from cuslice", "this program is ended", true);
     end_program();
 }
@@ -153,12 +175,18 @@ static void look_at_privileged(const struct start* start, const char* library) {
     refuse(library, "comes into no program that has more rights than its user");
 }
 
-static void look_at_program(void) {
+// Programs may have a dlopen of their own, which calls the stub's: such a one is no C library.
+static bool c_library_is_first(void) {
     void *first = (void*)dlopen, *own = (void*)cuslice_stub_dlopen;
     __asm__("" : "+r"(first), "+r"(own));  // the compiler may hold different names for different functions
+    return first != own && find_c_libraries("/").count > 0;  // which is no library
+}
+
+static void look_at_program(void) {
     struct start start;
+    const bool linked = cuInit || nvmlInit_v2, passed_over = c_library_is_first();
     if (!find_start(&start)) return;
-    if (!cuInit && !nvmlInit_v2 && first == own && !is_marked(&start)) return;
+    if (!linked && !passed_over && !is_marked(&start)) return;
     char library[1024];
     if (!library_path(library, sizeof(library))) *append(library, "libcuslice.so") = '\0';
     if (fact(&start, AT_SECURE)) {
@@ -166,7 +194,7 @@ static void look_at_program(void) {
         return;
     }
     bring_library_in(&start, library);
-    if (first != own) put_c_library_behind(&start, library);
+    if (passed_over) put_c_library_behind(&start, library);
     tidy_up(&start, library);
 }
 
