@@ -56,8 +56,10 @@ class Source {
 
     // How many bytes were read.
     std::size_t read(std::uint64_t offset, void* into, std::size_t size) const {
+        if (offset >= end_) return 0;
+        size = std::min<std::uint64_t>(size, end_ - offset);
         if (file_ >= 0) {
-            const ssize_t got = pread(file_, into, size, static_cast<off_t>(offset));
+            const ssize_t got = pread(file_, into, size, static_cast<off_t>(start_ + offset));
             return got > 0 ? static_cast<std::size_t>(got) : 0;
         }
         return read_memory(memory_ + offset, into, size);
@@ -70,14 +72,19 @@ class Source {
     std::size_t to_page_end(std::uint64_t offset) const {
         return file_ >= 0 ? kPage : kPage - (memory_ + offset) % kPage;
     }
-    Source from(std::uint64_t offset) const {
+    // A part of it, beyond which nothing is read.
+    Source part(std::uint64_t offset, std::uint64_t size) const {
         Source source = *this;
         source.memory_ += offset;
+        source.start_ += offset;
+        source.end_ = offset < end_ ? std::min(size, end_ - offset) : 0;
         return source;
     }
 
   private:
     std::uintptr_t memory_ = 0;
+    std::uint64_t start_ = 0;  // in the file
+    std::uint64_t end_ = ~0ull;
     int file_ = -1;
 };
 
@@ -178,11 +185,14 @@ std::uint64_t size_of_container(const Source& source) {
     if (!source.read(0, &container) || container.magic != kContainer || container.header_size < sizeof container)
         return 0;
     std::uint64_t least = ~0ull;
-    const std::uint64_t end = container.header_size + container.size;
+    std::uint64_t end;
+    if (__builtin_add_overflow(container.size, container.header_size, &end)) return 0;
     for (std::uint64_t at = container.header_size; at + sizeof(Entry) <= end && least;) {
         Entry entry;
-        if (!source.read(at, &entry) || entry.header_size < sizeof entry || entry.size > end - at) return 0;
-        const Source part = source.from(at + entry.header_size);
+        if (!source.read(at, &entry) || entry.header_size < sizeof entry || entry.header_size > end - at ||
+            entry.size > end - at - entry.header_size)
+            return 0;
+        const Source part = source.part(at + entry.header_size, entry.size);
         const bool readable = (entry.flags & kCompressed) == 0;
         least = std::min(least, !readable         ? 0
                                 : entry.kind == 1 ? size_of_ptx(part, entry.size)

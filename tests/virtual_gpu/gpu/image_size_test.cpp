@@ -10,10 +10,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <random>
 #include <string>
 
 #include "tests/catch.h"
 #include "tests/fake/driver/made_up_cubin.h"
+#include "tests/fake/driver/made_up_fat_binary.h"
 #include "tests/refused_calls.h"
 #include "tests/skip.h"
 #include "virtual_gpu/gpu/ptx_size.h"
@@ -124,6 +127,74 @@ TEST_CASE("an image that ends where memory ends, or is none, ends nobody") {
     CHECK(least_size_of_image(pages + 4096) == 0);
     CHECK(least_size_of_image(nullptr) == 0);
     munmap(pages, 8192);
+}
+
+namespace {
+
+// Bytes right before memory that nobody may touch.
+const char* before_guard(const std::string& bytes) {
+    constexpr std::size_t kRoom = 1 << 20, kGuard = 65536;
+    static auto* const pages = [] {
+        auto* const made = static_cast<char*>(
+            mmap(nullptr, kRoom + kGuard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        mprotect(made + kRoom, kGuard, PROT_NONE);
+        return made;
+    }();
+    REQUIRE(bytes.size() <= kRoom);
+    return static_cast<const char*>(std::memcpy(pages + kRoom - bytes.size(), bytes.data(), bytes.size()));
+}
+
+std::string fat_binary() {
+    using fake_test::Cubin;
+    using fake_test::entry;
+    const std::string text = std::string(kHead) + ".visible .global .b8 a[1000];";
+    return fake_test::container(entry(2, 86, 0, Cubin(86, 7).bytes()) + entry(1, 80, 0, text) +
+                                entry(2, 90, 0, Cubin(90, 8).bytes()));
+}
+
+}  // namespace
+
+TEST_CASE("an image that is cut anywhere takes no more than the whole one, in memory and in a file") {
+    char path[] = "/tmp/cuslice-image-XXXXXX";
+    close(mkstemp(path));
+    for (const std::string& whole : {fake_test::Cubin(90, 8).bytes(), fat_binary()}) {
+        CHECK(least_size_of_image(before_guard(whole)) == 4);
+        for (std::size_t length = 1; length <= whole.size(); length++) {
+            const std::string cut = whole.substr(0, length);
+            std::ofstream(path, std::ios::trunc) << cut;
+            const std::uint64_t bytes = least_size_of_image(before_guard(cut));
+            if (bytes > 4 || bytes != least_size_of_image_file(path)) FAIL("cut to " << length << ": " << bytes);
+        }
+        CHECK(least_size_of_image_file(path) == 4);
+    }
+    std::remove(path);
+}
+
+TEST_CASE("an image that is damaged anywhere ends nobody") {
+    std::mt19937_64 random(20260702);  // the standard says what follows
+    const auto below = [&](std::size_t end) { return static_cast<std::size_t>(random() % end); };
+    for (const std::string& whole : {fake_test::Cubin(86, 7).bytes(), fake_test::Cubin(90, 8).bytes(), fat_binary()}) {
+        for (int round = 0; round < 3000; round++) {
+            static constexpr std::uint64_t kWords[] = {0, 1, 0xff, 0xffff, 0x7fffffff, ~0ull, 1ull << 63, ~0ull - 63};
+            std::string bytes = whole;
+            for (std::size_t change = 0; change <= below(4); change++) {
+                const std::size_t size = std::size_t{1} << below(4);
+                const std::uint64_t word = below(2) ? random() : kWords[below(8)];
+                std::memcpy(bytes.data() + below(bytes.size() - size), &word, size);
+            }
+            least_size_of_image(before_guard(bytes));
+        }
+    }
+}
+
+TEST_CASE("a part of a fat binary is read to its own end") {
+    using fake_test::entry;
+    // A cubin that is cut, with the rest of it behind the part.
+    const std::string cubin = fake_test::Cubin(90, 8).bytes();
+    std::string parts = entry(2, 90, 0, cubin);
+    const std::uint64_t size = cubin.size() - 64;
+    std::memcpy(parts.data() + 8, &size, sizeof size);
+    CHECK(least_size_of_image(fake_test::container(parts).data()) == 0);
 }
 
 TEST_CASE("an image is read also where a sandbox refuses process_vm_readv, or the kernel lacks it") {
