@@ -21,11 +21,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "untrusted.h"
 
 SPANK_PLUGIN(cuslice, 1)
 
@@ -142,20 +142,6 @@ static bool parse_split(const char* text, const char** why) {
         if (bytes < kSmallestPart) return false;
     }
     return true;
-}
-
-// A user's text as one line of a log: bytes that aren't printable ASCII, and backslashes, as \x1b.
-static const char* printable(const char* text, char* line, size_t size) {
-    size_t used = 0;
-    for (; *text && used + 5 < size; text++) {
-        const unsigned char byte = (unsigned char)*text;
-        if (byte >= ' ' && byte < 0x7f && byte != '\\')
-            line[used++] = *text;
-        else
-            used += (size_t)snprintf(line + used, size - used, "\\x%02x", byte);
-    }
-    line[used] = '\0';
-    return line;
 }
 
 // ---- options --------------------------------------------------------------------------------------------------------
@@ -441,40 +427,6 @@ static void add_variables(spank_t spank, char (*texts)[kPath + 32], char** envir
         count++;
     }
     environment[count] = NULL;
-}
-
-// As getdents64(2) writes it: between fork and exec, opendir could wait for a lock of malloc's for ever.
-struct entry {
-    uint64_t inode;
-    int64_t offset;
-    unsigned short length;
-    unsigned char type;
-    char name[];
-};
-
-// Closes all descriptors from `first` on, in a forked child: as many system calls as there are open ones, however many
-// there may be.
-static void close_from(int first) {
-#ifdef SYS_close_range
-    if (syscall(SYS_close_range, (unsigned)first, ~0u, 0) == 0) return;
-#endif
-    const int folder = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) {
-        struct rlimit most;
-        const bool known = getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_cur < 1 << 20;
-        for (int descriptor = known ? (int)most.rlim_cur : 1 << 20; descriptor-- > first;) close(descriptor);
-        return;
-    }
-    char entries[4096] __attribute__((aligned(8)));
-    for (long size; (size = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0;) {
-        for (long at = 0; at < size;) {
-            const struct entry* const one = (const struct entry*)(entries + at);
-            const int descriptor = is_digit(*one->name) ? atoi(one->name) : -1;
-            if (descriptor >= first && descriptor != folder) close(descriptor);
-            at += one->length;
-        }
-    }
-    close(folder);
 }
 
 // Starts the program as the job's user, who may see the job and needs no trust; -1 if it can't be. `*answer`: where

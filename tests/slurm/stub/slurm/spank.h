@@ -1,6 +1,6 @@
 #pragma once
-/* As much of Slurm's interface for plugins as integrations/slurm/cuslice.c uses, for tests where Slurm's headers aren't:
-   names and types as Slurm documents them, numbers of our own. */
+/* As much of Slurm's interface for plugins as integrations/slurm/cuslice.c uses, for tests where Slurm's headers
+   aren't: names and types as Slurm documents them, numbers of our own. */
 typedef struct spank_stub* spank_t;
 typedef enum { ESPANK_SUCCESS, ESPANK_ERROR, ESPANK_ENV_NOEXIST } spank_err_t;
 typedef enum { S_CTX_ERROR, S_CTX_LOCAL, S_CTX_REMOTE, S_CTX_ALLOCATOR } spank_context_t;
