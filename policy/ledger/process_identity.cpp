@@ -23,6 +23,51 @@ std::size_t read_text(const char* path, char* text, std::size_t size) {
     return static_cast<std::size_t>(count);
 }
 
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+// False: there are no such namespaces here, or they can't be seen.
+bool same_time_namespace() {
+    char own[64], childrens[64];
+    const ssize_t a = readlink("/proc/self/ns/time", own, sizeof own);
+    const ssize_t b = readlink("/proc/self/ns/time_for_children", childrens, sizeof childrens);
+    return a > 0 && a == b && memcmp(own, childrens, static_cast<std::size_t>(a)) == 0;
+}
+
+// Nanoseconds by which this process's time namespace shifts what /proc says of starts; 0 in the machine's own.
+std::int64_t read_boottime_offset() {
+    char text[256];
+    // The file is about the namespace of the children. Whoever has just unshared it is still in the one from before,
+    // which nothing tells about.
+    if (!read_text("/proc/self/timens_offsets", text, sizeof text) || !same_time_namespace()) return 0;
+    const char* at = strstr(text, "boottime");
+    if (!at) return 0;
+    char* end = nullptr;
+    const long long seconds = strtoll(at + strlen("boottime"), &end, 10);
+    return seconds * kSecond + strtoll(end, nullptr, 10);
+}
+
+// Of the process that asked last, as the pid namespace below.
+constinit std::int64_t boottime_offset = 0;
+constinit std::int32_t offset_asked_by = 0;
+
+std::int64_t own_boottime_offset() {
+    const std::int32_t self = getpid();
+    if (__atomic_load_n(&offset_asked_by, __ATOMIC_ACQUIRE) != self) {
+        __atomic_store_n(&boottime_offset, read_boottime_offset(), __ATOMIC_RELAXED);
+        __atomic_store_n(&offset_asked_by, self, __ATOMIC_RELEASE);
+    }
+    return __atomic_load_n(&boottime_offset, __ATOMIC_RELAXED);
+}
+
+std::uint64_t without_offset(std::uint64_t ticks) {
+    const std::int64_t offset = own_boottime_offset();
+    if (offset == 0 || ticks == 0) return ticks;
+    const auto rate = static_cast<std::int64_t>(getauxval(AT_CLKTCK));
+    const std::int64_t tick = kSecond / (rate > 0 ? rate : 100);
+    const std::int64_t start = static_cast<std::int64_t>(ticks) - offset / tick - (offset % tick > 0);
+    return start > 0 ? static_cast<std::uint64_t>(start) : 1;
+}
+
 }  // namespace
 
 std::uint64_t start_time_of(std::int32_t pid) {
@@ -33,7 +78,7 @@ std::uint64_t start_time_of(std::int32_t pid) {
     const char* at = strrchr(text, ')');
     if (!at || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X') return 0;
     for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
-    return at ? strtoull(at + 1, nullptr, 10) : 0;
+    return at ? without_offset(strtoull(at + 1, nullptr, 10)) : 0;
 }
 
 std::uint64_t read_pid_namespace() {
@@ -87,7 +132,10 @@ constinit std::int32_t asked_by = 0;
 
 }  // namespace
 
-void forget_pid_namespace() { __atomic_store_n(&asked_by, 0, __ATOMIC_RELEASE); }
+void forget_pid_namespace() {
+    __atomic_store_n(&asked_by, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&offset_asked_by, 0, __ATOMIC_RELEASE);
+}
 
 std::uint64_t own_pid_namespace() {
     const std::int32_t self = getpid();

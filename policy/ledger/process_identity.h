@@ -16,11 +16,19 @@ ProcessIdentity this_process();
 std::uint64_t read_pid_namespace();
 // What read_pid_namespace() says, asked once by each process: what it unshares is its children's.
 std::uint64_t own_pid_namespace();
-// In a forked child, which may have its parent's pid in a namespace of its own.
+// In a forked child, which may have its parent's pid in a namespace of its own, and another time namespace.
 void forget_pid_namespace();
 
-// Field 22 of /proc/PID/stat; 0 if there is no such process here, or only its zombie.
+/// When a process started: field 22 of /proc/PID/stat, which the kernel shifts by the reader's time namespace, shifted
+/// back. So it is the same number for all readers of one machine, but for a tick where a namespace's offset is no whole
+/// number of ticks: compare by is_same_start(). 0 if there is no such process here, or only its zombie. Thread-safe.
 std::uint64_t start_time_of(std::int32_t pid);
+
+/// Whether two start times that were read in any time namespaces are of one process, if the pid is. A pid doesn't come
+/// back within two ticks. Not of times that are 0: they are not known. Pure.
+constexpr bool is_same_start(std::uint64_t a, std::uint64_t b) {
+    return a != 0 && b != 0 && (a > b ? a - b : b - a) <= 1;
+}
 
 // The name in /proc/self/comm.
 void command_of_this_process(char* name, std::size_t size);

@@ -103,7 +103,8 @@ void remove_dead(const char* folder) {
             at += entry->length;
             Name name;
             if (!parse_name(entry->name, &name) || name.pid_namespace != here) continue;
-            if (ledger::start_time_of(name.pid) != name.start_time) unlinkat(directory, entry->name, 0);
+            if (!ledger::is_same_start(ledger::start_time_of(name.pid), name.start_time))
+                unlinkat(directory, entry->name, 0);
         }
     }
     close(directory);

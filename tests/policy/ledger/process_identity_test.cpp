@@ -2,6 +2,7 @@
 #include "policy/ledger/process_identity.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -70,6 +71,69 @@ std::string command(std::size_t size = 48) {
 }
 
 }  // namespace
+
+namespace {
+
+constexpr int kNewTime = 0x80;  // CLONE_NEWTIME, which older headers don't know
+
+// What a process in a time namespace of its own says of another's start: as /proc has it there, and corrected. False if
+// there can be no such namespace.
+bool ask_in_time_namespace(const char* offset, pid_t about, std::uint64_t (&answers)[2]) {
+    int ends[2];
+    if (pipe(ends) != 0) std::abort();
+    const pid_t child = fork();
+    if (child == 0) {
+        if (unshare(kNewTime) != 0) _exit(1);
+        std::ofstream offsets("/proc/self/timens_offsets");
+        offsets << "boottime " << offset << std::flush;
+        if (!offsets) _exit(1);
+        const pid_t inside = fork();  // the namespace is the children's
+        if (inside == 0) {
+            const std::uint64_t said[2] = {start_in_proc(about), start_time_of(about)};
+            _exit(write(ends[1], said, sizeof said) == sizeof said ? 0 : 1);
+        }
+        int status = 1;
+        waitpid(inside, &status, 0);
+        _exit(status == 0 ? 0 : 1);
+    }
+    int status = 1;
+    waitpid(child, &status, 0);
+    const bool done = status == 0 && read(ends[0], answers, sizeof answers) == sizeof answers;
+    close(ends[0]);
+    close(ends[1]);
+    return done;
+}
+
+}  // namespace
+
+TEST_CASE("a process's start is the same for readers in all time namespaces") {
+    const std::string offset =
+        GENERATE("0 0", "1000 0", "86400 0", "-5 0", "7 500000000", "1000 123456789", "-3 999999999");
+    CAPTURE(offset);
+    const pid_t child = idle_child();
+    const std::uint64_t here = start_time_of(child);
+    CHECK(here == start_in_proc(child));
+    std::uint64_t there[2] = {};
+    const bool asked = ask_in_time_namespace(offset.c_str(), child, there);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    if (!asked) return cuslice::tests::skip("no time namespace can be made here");
+    CHECK((there[0] == here) == (offset == "0 0"));
+    CHECK(is_same_start(there[1], here));
+    const bool whole_ticks = offset.find("456789") == std::string::npos && offset.find("999999") == std::string::npos;
+    if (whole_ticks) CHECK(there[1] == here);
+}
+
+TEST_CASE("start times are of one process if they differ by a tick at most, and are known") {
+    STATIC_REQUIRE(is_same_start(5, 5));
+    STATIC_REQUIRE(is_same_start(5, 6));
+    STATIC_REQUIRE(is_same_start(6, 5));
+    STATIC_REQUIRE_FALSE(is_same_start(5, 7));
+    STATIC_REQUIRE_FALSE(is_same_start(7, 5));
+    STATIC_REQUIRE_FALSE(is_same_start(0, 0));
+    STATIC_REQUIRE_FALSE(is_same_start(0, 1));
+    STATIC_REQUIRE_FALSE(is_same_start(~0ull, 0));
+}
 
 TEST_CASE("a process is known by its pid, its namespace and when it began") {
     const ProcessIdentity self = this_process();

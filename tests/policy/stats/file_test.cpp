@@ -180,7 +180,7 @@ TEST_CASE("the files of the dead go, those of the living and of other pid namesp
     const Folder folder;
     const ledger::ProcessIdentity self = ledger::this_process();
     const std::string own = text_of({self.pid_namespace, self.pid, self.start_time});
-    const std::string earlier = text_of({self.pid_namespace, self.pid, self.start_time - 1});  // had our pid
+    const std::string earlier = text_of({self.pid_namespace, self.pid, self.start_time - 2});  // had our pid
     const std::string gone = text_of({self.pid_namespace, 0x7fffffff, 1});
     const std::string elsewhere = text_of({self.pid_namespace + 1, 0x7fffffff, 1});
     for (const std::string& name : {own, earlier, gone, elsewhere, std::string("1000-GPU-5f.ledger")})
