@@ -33,7 +33,7 @@ bool is_to_be_carried(const OpenFile& gone, std::uint32_t number, Carried which,
     if (!member.start_time || !member.pid_namespace || !is_known(gone.file->accounts[member.account])) return false;
     if (life_of(where, member.presence.load()) == Life::lives) return true;
     return member.pid_namespace == own_pid_namespace() && lives(member, where, Trusted::own) &&
-           start_time_of(member.pid) == member.start_time;
+           is_same_start(start_time_of(member.pid), member.start_time);
 }
 
 std::int64_t held_in(const File& file, std::uint32_t number) {
@@ -127,8 +127,9 @@ bool carry_member(const OpenFile& gone, std::uint32_t number, const OpenFile& fr
 }  // namespace
 
 bool is_same_place(const Member& member, const Member& other) {
-    return member.pid == other.pid && member.start_time == other.start_time && member.image == other.image &&
-           member.pid_namespace == other.pid_namespace && is_launchers(member.role) == is_launchers(other.role);
+    return member.pid == other.pid && is_same_start(member.start_time, other.start_time) &&
+           member.image == other.image && member.pid_namespace == other.pid_namespace &&
+           is_launchers(member.role) == is_launchers(other.role);
 }
 
 void set_retired(File& file, bool retired) {

@@ -35,7 +35,7 @@ bool has_ended(const Header& header, std::uint64_t holder, const Locker& self, b
     const bool is_signed = __atomic_load_n(&header.signed_by, __ATOMIC_ACQUIRE) == holder;
     if (life == Life::ended && (!is_signed || header.locker_lock == LockKind::open_file)) return true;
     if (is_signed && header.locker_namespace && header.locker_namespace == self.process.pid_namespace)
-        return start_time_of(header.locker) != header.locker_start;
+        return !is_same_start(start_time_of(header.locker), header.locker_start);
     return life == Life::ended || (life == Life::missing && waited);
 }
 

@@ -15,7 +15,7 @@ bool owner_lives(const Owner& owner, const UserFolder& where, Trusted trusted) {
     if (life == Life::lives) return true;
     if (life == Life::ended && owner.lock == LockKind::open_file) return false;
     const std::uint64_t space = own_pid_namespace();
-    if (space && owner.pid_namespace == space) return owner.start_time && start_time_of(owner.pid) == owner.start_time;
+    if (space && owner.pid_namespace == space) return is_same_start(start_time_of(owner.pid), owner.start_time);
     return life == Life::unknown || (life == Life::missing && trusted == Trusted::own);
 }
 
@@ -26,7 +26,7 @@ bool is_this_process(const Member& member) {
     // Without /proc it can't be told: the first process of each container has the same pid.
     if (!member.start_time || !member.pid_namespace) return false;
     const ProcessIdentity self = this_process();
-    return member.start_time == self.start_time && member.pid_namespace == self.pid_namespace;
+    return is_same_start(member.start_time, self.start_time) && member.pid_namespace == self.pid_namespace;
 }
 
 bool is_doubled(const File& file, const Member& member) {
@@ -34,7 +34,7 @@ bool is_doubled(const File& file, const Member& member) {
     for (std::uint32_t i = 0; i < file.header.members && i < kMembers; i++) {
         const Member& other = file.members[i];
         if (other.state.load() == MemberState::live && !is_launchers(other.role) && other.account == member.account &&
-            other.pid == member.pid && other.start_time == member.start_time &&
+            other.pid == member.pid && may_be_same_start(other.start_time, member.start_time) &&
             other.pid_namespace == member.pid_namespace)
             return true;
     }

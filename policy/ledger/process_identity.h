@@ -30,6 +30,9 @@ constexpr bool is_same_start(std::uint64_t a, std::uint64_t b) {
     return a != 0 && b != 0 && (a > b ? a - b : b - a) <= 1;
 }
 
+/// The same where neither may be known, as without /proc. Pure.
+constexpr bool may_be_same_start(std::uint64_t a, std::uint64_t b) { return a == b || is_same_start(a, b); }
+
 // The name in /proc/self/comm.
 void command_of_this_process(char* name, std::size_t size);
 

@@ -6,13 +6,14 @@
 
 #include "policy/ledger/accounts.h"
 #include "policy/ledger/ledger.h"
+#include "policy/ledger/process_identity.h"
 
 namespace cuslice::ledger {
 
 namespace {
 
 bool is_same_process(const Member& member, const Member& other) {
-    return member.pid == other.pid && member.start_time == other.start_time &&
+    return member.pid == other.pid && may_be_same_start(member.start_time, other.start_time) &&
            member.pid_namespace == other.pid_namespace;
 }
 

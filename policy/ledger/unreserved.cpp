@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "policy/ledger/liveness.h"
+#include "policy/ledger/process_identity.h"
 #include "policy/ledger/total.h"
 
 namespace cuslice::ledger {
@@ -20,7 +21,7 @@ static_assert(kMembers < kNobody);
 std::uint32_t line_of(const Member& member) { return static_cast<std::uint32_t>(member.pid) % kLines; }
 
 bool is_same_process(const Member& member, const Member& other) {
-    return member.pid == other.pid && member.start_time == other.start_time &&
+    return member.pid == other.pid && may_be_same_start(member.start_time, other.start_time) &&
            member.pid_namespace == other.pid_namespace;
 }
 
