@@ -3,7 +3,7 @@
 
 #include "policy/ledger/total.h"
 
-// A file's accounts. With byte 0 locked, or before the file has a name.
+// A file's accounts. With the header's lock, or before the file has a name.
 namespace cuslice::ledger {
 
 inline constexpr std::uint64_t kNoLimitBytes = kNoLimit;
