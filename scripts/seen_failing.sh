@@ -2,9 +2,10 @@
 # Shows that the tests for what was mended failed before: checks an older commit out, lays present tests over it, and runs what
 # tests/seen_failing.txt names. Run by hand; it builds for as long as two fresh checkouts do.
 #
-#   scripts/seen_failing.sh                     at d645417, every line of the list
+#   scripts/seen_failing.sh                     every line of the list, at its section's commit, or at d645417
 #   scripts/seen_failing.sh COMMIT              at another commit: HEAD shows that they pass now
-#   scripts/seen_failing.sh COMMIT WORD         only the lines with this word, or of the section of this name: [fake]
+#   scripts/seen_failing.sh COMMIT WORD         only the lines with this word, or of the section of this name: [fake];
+#                                               an empty COMMIT is each section's own
 #   KEEP=1 scripts/seen_failing.sh …            leaves the checkouts where they are, so that a second run builds little
 #
 # Prints a table in Markdown: each case fails, hangs, passes, is skipped, is not there or does not build. Ends with 1 unless all
@@ -12,7 +13,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-commit=$(git rev-parse --short=7 --verify "${1:-d645417}^{commit}")
+chosen=${1:-}
+[ -z "$chosen" ] || git rev-parse --quiet --verify "$chosen^{commit}" >/dev/null
 word=${2:-}
 seconds=120 # for one case: one that hangs is told from one that is slow by nothing else
 here=$PWD
@@ -44,6 +46,8 @@ paths() { # what a section of the list says after a word: one on each line
 }
 
 prepare() { # a section: its checkout becomes the one that is built and run
+    commit=${chosen:-$(paths at "$1")}
+    commit=$(git rev-parse --short=7 --verify "${commit:-d645417}^{commit}")
     tree=$trees/$commit-$1 build=$trees/$commit-$1/build/dev log=$trees/$commit-$1.log ready=yes
     built=()
     : >"$log"
@@ -125,8 +129,8 @@ run_row() { # a program and a name
 }
 
 bad=0 section='' prepared=''
-echo "| finding | test | at $commit |"
-echo "|---|---|---|"
+echo "| finding | test | commit | result |"
+echo "|---|---|---|---|"
 while IFS='|' read -r finding program name; do
     case $finding in "["*"]") section=${finding//[][]/} ;; esac
     read -r finding <<<"$finding"
@@ -138,6 +142,6 @@ while IFS='|' read -r finding program name; do
     prepared=$section
     run_row "$program" "$name"
     case $result in fails | hangs) ;; *) bad=1 ;; esac
-    echo "| $finding | $program: $name | $result |"
-done < <(grep -vE '^(#|from |take |leave |configure )|^$' "$list")
+    echo "| $finding | $program: $name | $commit | $result |"
+done < <(grep -vE '^(#|at |from |take |leave |configure )|^$' "$list")
 exit "$bad"
