@@ -169,6 +169,10 @@ bool open_existing(const UserFolder& where, const char* uuid, OpenFile* out, cha
 bool open_own(const Locker& self, const char* uuid, std::uint64_t capacity, Deadline deadline, OpenFile* out,
               char (&path)[kPathBytes], LedgerError* why, const OpenFile* gone) {
     const UserFolder& where = self.where;
+    if (geteuid() != where.owner) {  // a program that has given its rights back: the file would be another user's
+        errno = EPERM;
+        return set_failure(why, "can't make a ledger of who started this program in", where.path), false;
+    }
     Names names;
     Found found = Found::good;
     // Others may be making or replacing it at the same time: whoever is first wins, and all look again. So does who has

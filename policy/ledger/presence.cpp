@@ -154,9 +154,9 @@ bool Presence::keep(const UserFolder& where, const char* uuid, Lasts lasts, Ledg
     if (id_) {
         const bool there = is_there(where);
         if (there && (kind_ == LockKind::open_file || lock_again(where))) return true;
-        // Where no other can be made this one still serves whoever has it open.
+        // Where no other can be made, as by a program that has given its rights back, this one has to do.
         Presence fresh;
-        if (!fresh.make(where, uuid, lasts)) return true;
+        if (geteuid() != where.owner || !fresh.make(where, uuid, lasts)) return true;
         give_up(where, there);
         *this = fresh;
         return true;
