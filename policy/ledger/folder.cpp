@@ -97,37 +97,47 @@ bool has_name(const UserFolder& where, const char* uuid, unsigned from, unsigned
     return false;
 }
 
-bool FolderHandle::is_ours(int descriptor) const {
+bool FolderHandle::is_ours(int descriptor, bool* removed) const {
     struct stat info {};
-    return descriptor >= 0 && syscall(SYS_fstat, descriptor, &info) == 0 && info.st_dev == device_ &&
-           info.st_ino == inode_;
+    if (descriptor < 0 || syscall(SYS_fstat, descriptor, &info) != 0) return false;
+    if (removed) *removed = info.st_nlink == 0;
+    return info.st_dev == device_ && info.st_ino == inode_;
 }
 
-bool FolderHandle::open(const char* path) {
-    if (descriptor_ >= 0) return true;
+bool FolderHandle::take(int opened) {
     struct stat info {};
-    const int opened = ::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (opened < 0) return false;
     if (syscall(SYS_fstat, opened, &info) != 0) return ::close(opened), false;
-    snprintf(path_, sizeof path_, "%s", path);
     device_ = info.st_dev;
     inode_ = info.st_ino;
     descriptor_ = keep_descriptor(opened);
     return true;
 }
 
+bool FolderHandle::open(const char* path) {
+    if (descriptor_ >= 0) return true;
+    if (!take(::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC))) return false;
+    snprintf(path_, sizeof path_, "%s", path);
+    return true;
+}
+
 int FolderHandle::descriptor() {
-    if (is_ours(descriptor_)) return descriptor_;
-    descriptor_ = -1;
-    const int again = path_[0] ? ::open(path_, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (again < 0) return -1;
-    if (is_ours(again)) return descriptor_ = keep_descriptor(again);
-    ::close(again);
-    return -1;
+    bool removed = false;
+    const bool known = is_ours(descriptor_, &removed);
+    if ((known && !removed) || !path_[0]) return descriptor_;
+    const int again = ::open(path_, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (removed) {  // another one is in its place, or will be
+        const int old = descriptor_;
+        if (take(again)) ::close(old);
+        return descriptor_;
+    }
+    if (is_ours(again, nullptr)) return descriptor_ = keep_descriptor(again);
+    if (again >= 0) ::close(again);
+    return descriptor_ = -1;
 }
 
 void FolderHandle::close() {
-    if (is_ours(descriptor_)) ::close(descriptor_);
+    if (is_ours(descriptor_, nullptr)) ::close(descriptor_);
     descriptor_ = -1;
     path_[0] = '\0';
 }

@@ -55,14 +55,16 @@ class FolderHandle {
   public:
     /// False: errno says why it can't be opened.
     bool open(const char* path);
-    /// -1: the program has closed it, and the path leads to another one, or to none.
+    /// -1: the program has closed it, and the path leads to another one, or to none. Of one that was removed: the one
+    /// that has its place by now.
     int descriptor();
     void close();
     /// In a forked child, whose copy it is.
     void forget() { close(); }
 
   private:
-    bool is_ours(int descriptor) const;
+    bool is_ours(int descriptor, bool* removed) const;
+    bool take(int opened);
     char path_[kPathBytes] = {};
     int descriptor_ = -1;
     std::uint64_t device_ = 0, inode_ = 0;

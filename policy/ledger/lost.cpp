@@ -37,11 +37,10 @@ bool Ledger::put_back(const Deadline& deadline, bool rests, LedgerError* why) {
     // nothing is done to the others who are in it.
     const bool removed = state_of(open_, uuid_) == State::gone;
     OpenFile fresh;
-    const Locker self = locker();
     char path[kPathBytes];
-    if (!make_folder(folder_, why) ||
-        !open_own(self, uuid_, capacity_, deadline, &fresh, path, why, removed ? &open_ : nullptr))
-        return false;
+    if (!make_folder(folder_, why) || !keep_presence(why)) return false;
+    const Locker self = locker();
+    if (!open_own(self, uuid_, capacity_, deadline, &fresh, path, why, removed ? &open_ : nullptr)) return false;
     // Under the old file's lock, too: whoever makes yet another file sees this process in one of them. Its owner may
     // have been stopped, so it is waited for once.
     const OpenFile old = open_;

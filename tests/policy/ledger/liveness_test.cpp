@@ -49,7 +49,7 @@ TEST_CASE(
 
     make_own(member, LockKind::process);
     CHECK(own(member));  // who closed its descriptor has lost the lock
-    member.start_time++;
+    member.start_time += 100;
     CHECK_FALSE(own(member));
     member.start_time = 0;
     CHECK_FALSE(own(member));
@@ -69,7 +69,7 @@ TEST_CASE("a ticket lives as a member does") {
     ticket.presence = living.presence.id();
     CHECK(lives(ticket, living.where));
     ticket.presence = 0;
-    ticket.start_time++;
+    ticket.start_time += 100;
     CHECK_FALSE(lives(ticket, living.where));
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("of who has no presence any more /proc says whether it lives; of anoth
         CHECK(lives(member, here.where, trusted));
         Member earlier{};
         make_own(earlier, LockKind::open_file);
-        earlier.start_time++;
+        earlier.start_time += 100;
         CHECK_FALSE(lives(earlier, here.where, trusted));
         // What can't be told is not believed of others, and not taken from oneself.
         Member elsewhere{};
@@ -102,7 +102,7 @@ TEST_CASE("a process is told from others by its pid, its start and its namespace
     Member other{};
     make_own(other, LockKind::open_file);
     SECTION("another pid") { other.pid = kNobody; }
-    SECTION("an earlier process of this pid") { other.start_time--; }
+    SECTION("an earlier process of this pid") { other.start_time -= 100; }
     SECTION("this pid of another namespace") { other.pid_namespace++; }
     SECTION("a start that is not known") { other.start_time = 0; }
     SECTION("a namespace that is not known") { other.pid_namespace = 0; }
@@ -125,7 +125,7 @@ TEST_CASE("a launcher is shown as one with the program that it became, and with 
     CHECK_FALSE(is_doubled(*file, program));
     SECTION("of another account") { program.account = 5; }
     SECTION("of another pid") { program.pid++; }
-    SECTION("of another start") { program.start_time++; }
+    SECTION("of another start") { program.start_time += 100; }
     SECTION("of another namespace") { program.pid_namespace++; }
     SECTION("that has ended") { program.state.store(MemberState::free); }
     SECTION("that is a launcher, too") { program.role = MemberRole::launcher; }

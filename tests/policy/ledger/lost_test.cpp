@@ -34,6 +34,67 @@ void lose(const LedgerFolder& folder, const std::string& how) {
 
 }  // namespace
 
+TEST_CASE("whoever puts a ledger back is seen to live, whatever else was removed with it") {
+    const LedgerFolder folder;
+    const std::string how = GENERATE("removed", "removed with its folder", "written over");
+    CAPTURE(how);
+    Child a(member(folder)), b(member(folder));
+    for (Child* one : {&a, &b}) REQUIRE(one->ask('j') == 'y');
+    lose(folder, how);
+    for (Child* one : {&a, &b}) one->ask('d');
+    const Living watcher(folder);
+    const Mapped mapped(folder);
+    unsigned living = 0;
+    for (const Member& member : mapped.file->members)
+        if (member.state.load() == MemberState::live) {
+            CHECK(life_of(watcher.where, member.presence) == Life::lives);
+            living++;
+        }
+    CHECK(living == 2);
+}
+
+TEST_CASE("a ledger that was removed takes no room once its members have left it") {
+    const LedgerFolder folder;
+    Place place;
+    REQUIRE(place.open(folder));
+    REQUIRE(place.join("lab", 8 * kGiB) == Joined::yes);
+    REQUIRE(place.membership.reserve(kGiB, 0, nullptr));
+    const auto mapped = [&] {
+        std::ifstream maps("/proc/self/maps");
+        unsigned count = 0;
+        for (std::string line; std::getline(maps, line);)
+            count += line.find(folder.path) != line.npos && line.ends_with("(deleted)");
+        return count;
+    };
+    for (int i = 0; i < 4; i++) {
+        std::filesystem::remove(folder.file());
+        place.ledger.take_back_dead();
+        CHECK(mapped() == 0);
+        CHECK(place.membership.used() == kGiB);
+    }
+}
+
+TEST_CASE("a program that has given its rights back makes no file in the name of who it was") {
+    if (geteuid() != 0) {
+        skip("only root can give its rights back");
+        return;
+    }
+    const LedgerFolder folder;
+    REQUIRE(chmod(folder.path.c_str(), 01777) == 0);
+    Child child([&, inner = member(folder)](char letter) {
+        if (letter == 'u') return setgid(60002) == 0 && setuid(60002) == 0 ? 'y' : 'n';
+        return inner(letter);
+    });
+    REQUIRE(child.ask('j') == 'y');
+    REQUIRE(child.ask('r') == 'y');
+    REQUIRE(child.ask('u') == 'y');
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path)) std::filesystem::remove(entry);
+    child.ask('d');
+    CHECK(child.ask('t') == '5');
+    CHECK(child.ask('r') == 'n');
+    CHECK(std::filesystem::is_empty(folder.path));
+}
+
 TEST_CASE("a ledger that is lost under its members is put back by them, with what they hold") {
     const LedgerFolder folder;
     const std::string how = GENERATE("removed", "removed with its folder", "replaced", "written over");

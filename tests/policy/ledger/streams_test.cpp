@@ -171,7 +171,8 @@ TEST_CASE(
               if (setrlimit(RLIMIT_NOFILE, &few) != 0) return 3;
               for (const bool keep : {false, true}) {
                   const int low = open("/dev/null", O_RDWR | O_CLOEXEC);
-                  if (cuslice::keep_descriptor(low, keep) != low || fcntl(low, F_GETFD) != (keep ? 0 : FD_CLOEXEC)) return 4;
+                  if (cuslice::keep_descriptor(low, keep) != low || fcntl(low, F_GETFD) != (keep ? 0 : FD_CLOEXEC))
+                      return 4;
                   close(low);
               }
               return 0;

@@ -80,8 +80,8 @@ TEST_CASE("a process of a group or a rule counts once, and not where it is in a 
 
 TEST_CASE("a pid that another process had, or that shares a line of the table, is not taken for the same") {
     const Made file = made();
-    file.member(kJob, 800, 40, 1);
-    file.member(kGroup, 800, 3000, 2);
+    file.member(kJob, 800, 40, 100);
+    file.member(kGroup, 800, 3000, 200);
     file.member(kJob, 800 + 1024, 40);
     file.member(kGroup, 800 + 1024, 70);
     file.member(kGroup, 800 + 2048, 500);

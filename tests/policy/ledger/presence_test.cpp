@@ -1,0 +1,235 @@
+// How a process shows that it lives: by a file that others can ask about, and can neither hold for it nor keep from it.
+#include "policy/ledger/presence.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <fstream>
+
+#include "tests/catch.h"
+#include "tests/policy/ledger/place.h"
+#include "tests/skip.h"
+
+using namespace cuslice::ledger;
+using namespace cuslice::tests;
+
+namespace {
+
+constexpr unsigned kStranger = 60002;
+
+std::string path_of(const LedgerFolder& folder, std::uint64_t id) {
+    char name[64];
+    snprintf(name, sizeof name, "/%u-%016llx.alive", geteuid(), static_cast<unsigned long long>(id));
+    return folder.path + name;
+}
+
+// A neighbour, who locks a file as far as its rights go: 'f' by fcntl, 'o' by an open file's lock, 'b' the whole file
+// by flock. 'y': he has the lock.
+std::function<char(char)> neighbour(const std::string& path) {
+    return [path](char letter) {
+        if (geteuid() == 0 && (setgid(kStranger) != 0 || setuid(kStranger) != 0)) return '!';
+        static int file = -1;
+        if (file < 0) file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+        if (open(path.c_str(), O_RDWR | O_CLOEXEC) >= 0) return 'w';
+        if (letter == 'b') return flock(file, LOCK_EX | LOCK_NB) == 0 ? 'y' : 'n';
+        struct flock lock {};
+        lock.l_type = F_RDLCK;
+        lock.l_whence = SEEK_SET;
+        return fcntl(file, letter == 'o' ? F_OFD_SETLK : F_SETLK, &lock) == 0 ? 'y' : 'n';
+    };
+}
+
+}  // namespace
+
+TEST_CASE("a presence lives as long as its process, and its file goes with what names it") {
+    const LedgerFolder folder;
+    Living watcher(folder), other(folder);
+    const std::uint64_t id = other.presence.id();
+    CHECK(life_of(watcher.where, id) == Life::lives);
+    CHECK_FALSE(remove_ended(watcher.where, id));
+    struct stat info {};
+    REQUIRE(stat(path_of(folder, id).c_str(), &info) == 0);
+    CHECK((info.st_mode & 0777) == 0644);
+    CHECK(info.st_size == 0);
+    other.end();
+    CHECK(life_of(watcher.where, id) == Life::ended);
+    CHECK(remove_ended(watcher.where, id));
+    CHECK(life_of(watcher.where, id) == Life::missing);
+    CHECK(life_of(watcher.where, 0) == Life::missing);
+    CHECK(life_of({-1, watcher.where.user, watcher.where.owner, ""}, id) == Life::unknown);
+}
+
+TEST_CASE("a neighbour can neither take the lock of one who lives nor have it for one who doesn't") {
+    if (geteuid() != 0) {
+        skip("only root can act for two users");
+        return;
+    }
+    const LedgerFolder folder;
+    REQUIRE(chmod(folder.path.c_str(), 01777) == 0);
+    const char how = GENERATE('f', 'o', 'b');
+    CAPTURE(how);
+    Living watcher(folder), other(folder);
+    const std::uint64_t id = other.presence.id();
+    Child living(neighbour(path_of(folder, id)));
+    const char had = living.ask(how);
+    CHECK(had == (how == 'b' ? 'y' : 'n'));  // a lock of the whole file is another one, which nobody asks about
+    CHECK(life_of(watcher.where, id) == Life::lives);
+    // Nor does it keep the process from having its lock again.
+    CHECK(other.presence.keep(other.where, kUuid, Presence::Lasts::until_exec, nullptr));
+    CHECK(other.presence.id() == id);
+    other.end();
+    Child dead(neighbour(path_of(folder, id)));
+    CHECK(dead.ask(how) == (how == 'b' ? 'n' : 'y'));
+    CHECK(life_of(watcher.where, id) == Life::ended);
+    CHECK(remove_ended(watcher.where, id));
+}
+
+TEST_CASE("a file of another user's is nobody's presence") {
+    if (geteuid() != 0) {
+        skip("only root can leave files of two users");
+        return;
+    }
+    const LedgerFolder folder;
+    const Living watcher(folder);
+    constexpr std::uint64_t kId = 0x1234;
+    const std::string what = GENERATE("file", "fifo", "folder", "link");
+    const std::string path = path_of(folder, kId);
+    CAPTURE(what);
+    if (what == "file") std::ofstream(path) << "x";
+    if (what == "fifo") REQUIRE(mkfifo(path.c_str(), 0666) == 0);
+    if (what == "folder") REQUIRE(mkdir(path.c_str(), 0777) == 0);
+    if (what == "link") REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
+    REQUIRE(lchown(path.c_str(), kStranger, kStranger) == 0);
+    CHECK(life_of(watcher.where, kId) == Life::missing);
+    CHECK_FALSE(remove_ended(watcher.where, kId));
+}
+
+TEST_CASE("a presence that somebody removes is made anew, under another number") {
+    const LedgerFolder folder;
+    const auto lasts = GENERATE(Presence::Lasts::until_exec, Presence::Lasts::over_exec);
+    Living watcher(folder), other(folder, lasts);
+    const std::uint64_t id = other.presence.id();
+    CHECK(other.presence.keep(other.where, kUuid, lasts, nullptr));
+    CHECK(other.presence.id() == id);
+    std::filesystem::remove(path_of(folder, id));
+    CHECK(other.presence.keep(other.where, kUuid, lasts, nullptr));
+    CHECK(other.presence.id() != id);
+    CHECK(is_of_gpu(other.presence.id(), kUuid));
+    Child looks([&](char) { return life_of(watcher.where, other.presence.id()) == Life::lives ? 'y' : 'n'; });
+    CHECK(looks.ask('l') == 'y');
+}
+
+TEST_CASE("a launcher's presence is the program's after an exec, and no child's") {
+    const LedgerFolder folder;
+    Living watcher(folder);
+    int pipes[2], words[2];
+    REQUIRE(pipe(pipes) == 0);
+    REQUIRE(pipe(words) == 0);
+    const pid_t process = fork();
+    if (process == 0) {
+        dup2(words[1], STDOUT_FILENO);
+        const Living* const launcher = new Living(folder, Presence::Lasts::over_exec);
+        const std::uint64_t id = launcher->presence.id();
+        if (write(pipes[1], &id, sizeof id) != sizeof id) _exit(1);
+        close(pipes[1]);
+        execl("/bin/sh", "sh", "-c", "sleep 100 & echo $!; exec sleep 100", static_cast<char*>(nullptr));
+        _exit(1);
+    }
+    std::uint64_t id = 0;
+    REQUIRE(read(pipes[0], &id, sizeof id) == sizeof id);
+    char child[16] = "";
+    REQUIRE(read(words[0], child, sizeof child - 1) > 0);  // it is another program by now
+    CHECK(life_of(watcher.where, id) == Life::lives);
+    kill(process, SIGKILL);
+    REQUIRE(waitpid(process, nullptr, 0) == process);
+    CHECK(life_of(watcher.where, id) == Life::ended);
+    kill(atoi(child), SIGKILL);
+    for (const int file : {pipes[0], pipes[1], words[0], words[1]}) close(file);
+}
+
+TEST_CASE("numbers of presences come back from their names") {
+    unsigned user = 0;
+    std::uint64_t id = 0;
+    CHECK(parse_presence_name("1000-0123456789abcdef.alive", &user, &id));
+    CHECK(user == 1000);
+    CHECK(id == 0x0123456789abcdef);
+    for (const char* wrong : {"", "1000", "1000-", "1000-123.alive", "01000-0123456789abcdef.alive",
+                              "1000-0123456789ABCDEF.alive", "1000-0123456789abcdef.alive2", "-0123456789abcdef.alive"})
+        CHECK_FALSE(parse_presence_name(wrong, &user, &id));
+}
+
+TEST_CASE("the header's lock is taken over from one who has ended, and from nobody else") {
+    const LedgerFolder folder;
+    {
+        Place maker;
+        REQUIRE(maker.open(folder));
+    }
+    const Living self(folder);
+    const Mapped mapped(folder);
+    Header& header = mapped.file->header;
+    auto keeper = std::make_unique<Keeper>(folder, GENERATE(false, true));
+    CHECK_FALSE(lock_header_until(header, self.locker(), Deadline(20)));
+    CHECK(errno == EAGAIN);
+    CHECK(locker_of(header) == keeper->child.pid());
+    keeper.reset();
+    CHECK(lock_header_until(header, self.locker(), Deadline(0)));
+    CHECK(locker_of(header) == getpid());
+    unlock_header(header, self.locker());
+    CHECK(header.holder == 0);
+    CHECK(locker_of(header) == 0);
+    // Nobody has this number, as where a file was written over.
+    header.holder = 0x1234;
+    CHECK(lock_header_until(header, self.locker(), Deadline(20)));
+    unlock_header(header, self.locker());
+}
+
+TEST_CASE("the header's lock is held by one thread of one process at a time, whoever is killed") {
+    constexpr int kProcesses = 6, kKills = 30;
+    const LedgerFolder folder;
+    {
+        Place maker;
+        REQUIRE(maker.open(folder));
+    }
+    const Mapped mapped(folder);
+    Header& header = mapped.file->header;
+    // Counted under the lock, by a load and a store: a second holder would be seen by a lost count.
+    std::uint64_t& count = mapped.file->header.last_order;
+    std::atomic_ref<std::uint64_t> inside(mapped.file->header.granted[0]);
+    count = 0;
+    std::vector<pid_t> processes;
+    const auto start = [&] {
+        const pid_t process = fork();
+        if (process != 0) return processes.push_back(process);
+        const Living self(folder);
+        for (;;) {
+            if (!lock_header_until(header, self.locker(), Deadline(5000))) _exit(1);
+            const std::uint64_t before = count;
+            inside.store(self.presence.id());
+            sched_yield();
+            if (inside.load() != self.presence.id() || count != before) _exit(2);
+            count = before + 1;
+            unlock_header(header, self.locker());
+        }
+    };
+    for (int i = 0; i < kProcesses; i++) start();
+    for (int i = 0; i < kKills; i++) {
+        usleep(3000);
+        const pid_t victim = processes.front();
+        processes.erase(processes.begin());
+        kill(victim, SIGKILL);
+        int status = 0;
+        REQUIRE(waitpid(victim, &status, 0) == victim);
+        REQUIRE(WIFSIGNALED(status));
+        start();
+    }
+    for (const pid_t process : processes) {
+        kill(process, SIGKILL);
+        int status = 0;
+        REQUIRE(waitpid(process, &status, 0) == process);
+        CHECK(WIFSIGNALED(status));
+    }
+    CHECK(count > 0);
+}
