@@ -8,12 +8,12 @@ namespace cuslice::ledger {
 
 namespace {
 
-using Line = FixedText<640>;
+using Notice = FixedText<640>;
 
 std::string_view name_of(const Account& account) { return {account.name, strnlen(account.name, sizeof account.name)}; }
 
 // As an option takes it.
-void append_setting(Line& line, std::uint64_t bytes) {
+void append_setting(Notice& line, std::uint64_t bytes) {
     constexpr std::uint64_t kMiB = 1 << 20, kKiB = 1 << 10;
     if (bytes % kMiB == 0)
         line.append_number(bytes / kMiB).append("MiB");
@@ -22,7 +22,7 @@ void append_setting(Line& line, std::uint64_t bytes) {
 }
 
 // `limited`: the process brings a limit, and only the name is worth a word.
-void append_new(Line& line, const GroupTerms& terms, bool limited) {
+void append_new(Notice& line, const GroupTerms& terms, bool limited) {
     const bool similar = terms.similar[0] != '\0';
     if (terms.known)
         line.append("it has no limit");
@@ -32,14 +32,14 @@ void append_new(Line& line, const GroupTerms& terms, bool limited) {
     if (!limited) line.append(similar ? " Else set" : ": set").append(" one with --group-limit SIZE");
 }
 
-void append_brought(Line& line, std::uint64_t wanted, std::uint64_t used) {
+void append_brought(Notice& line, std::uint64_t wanted, std::uint64_t used) {
     line.append("it had no limit: from now on all of its programs share ").append(format_size(wanted).view());
     if (used <= wanted) return;
     line.append("; ").append(format_size(used).view());
     line.append(" are in use already, so nothing is taken away, and nothing more granted until it is less");
 }
 
-void append_ignored(Line& line, std::string_view name, std::uint64_t limit, std::uint64_t wanted) {
+void append_ignored(Notice& line, std::string_view name, std::uint64_t limit, std::uint64_t wanted) {
     line.append("its limit is ").append(format_size(limit).view()).append(" and stays so; the ");
     line.append(format_size(wanted).view()).append(" given here are ignored. To change it: cuslice set --group ");
     append_setting(line.append(name).append(" --limit "), wanted);
@@ -77,7 +77,7 @@ void bring_limit(Account* account, std::uint64_t limit) {
 FixedText<640> describe_group(std::string_view name, std::string_view place, const GroupTerms& terms,
                               std::uint64_t wanted) {
     const bool limited = wanted != kNoLimitBytes, has_limit = terms.limit != kNoLimitBytes;
-    Line line("group ");
+    Notice line("group ");
     line.append(name).append(": ");
     if (!place.empty()) line.append("on ").append(place).append(" ");
     if (!terms.known) {

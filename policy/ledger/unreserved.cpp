@@ -20,7 +20,7 @@ static_assert(kMembers < kNobody);
 
 std::uint32_t line_of(const Member& member) { return static_cast<std::uint32_t>(member.pid) % kLines; }
 
-bool is_same_process(const Member& member, const Member& other) {
+bool is_process_of(const Member& member, const Member& other) {
     return member.pid == other.pid && may_be_same_start(member.start_time, other.start_time) &&
            member.pid_namespace == other.pid_namespace;
 }
@@ -37,7 +37,7 @@ bool has_another(const Contents& contents, std::uint32_t number) {
     const Member& member = contents.members[number];
     for (std::uint32_t i = 0; i < contents.count; i++) {
         const Member& other = contents.members[i];
-        if (i == number || !is_counted(contents, other) || !is_same_process(other, member)) continue;
+        if (i == number || !is_counted(contents, other) || !is_process_of(other, member)) continue;
         if (!is_inner(contents, other) || i < number) return true;
     }
     return false;
@@ -55,7 +55,7 @@ struct InJobs {
     }
     bool has(const Contents& contents, const Member& member) const {
         const std::uint16_t found = first[line_of(member)];
-        return found != kNobody && is_same_process(contents.members[found], member);
+        return found != kNobody && is_process_of(contents.members[found], member);
     }
     std::uint16_t first[kLines];
 };
@@ -66,7 +66,7 @@ bool may_be_unreserved(const Contents& contents, const InJobs& in_jobs, std::uin
 }
 
 // No GPU has 256 TiB: a file may say anything.
-std::uint64_t sum_of(const Stripe* stripes) {
+std::uint64_t held_by(const Stripe* stripes) {
     constexpr std::int64_t kMost = std::int64_t{1} << 48;
     std::int64_t sum = 0;
     for (std::uint32_t i = 0; i < kStripes; i++) sum = plus(sum, stripes[i].held.load(std::memory_order_relaxed));
@@ -95,7 +95,7 @@ void add_unreserved(const Contents& contents, const File& own, unsigned user, Co
     const InJobs in_jobs(contents);
     for (std::uint32_t i = 0; i < contents.count; i++) {
         if (!may_be_unreserved(contents, in_jobs, i)) continue;
-        const std::uint64_t held = sum_of(own.stripes + std::size_t{i} * kStripes);
+        const std::uint64_t held = held_by(own.stripes + std::size_t{i} * kStripes);
         if (held != 0 && !has_another(contents, i)) add_process(contents.members[i], user, held, committed);
     }
 }
@@ -109,7 +109,7 @@ void add_unreserved(const Contents& contents, int descriptor, const UserFolder& 
         if (pread(descriptor, static_cast<void*>(stripes), sizeof stripes, static_cast<off_t>(offset)) !=
             static_cast<ssize_t>(sizeof stripes))
             continue;
-        const std::uint64_t held = sum_of(stripes);
+        const std::uint64_t held = held_by(stripes);
         if (held == 0 || has_another(contents, i) || !lives(contents.members[i], where, Trusted::others)) continue;
         add_process(contents.members[i], where.user, held, committed);
     }

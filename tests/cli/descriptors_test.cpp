@@ -40,11 +40,11 @@ std::vector<Open> open_in_program(const std::string& closing, const Words& optio
 std::vector<int> numbers_above_standard(const std::vector<Open>& open) {
     std::vector<int> numbers;
     for (const Open& one : open)
-        if (one.number > 2 && !one.file.ends_with(".ledger")) numbers.push_back(one.number);
+        if (one.number > 2 && !one.file.ends_with(".alive")) numbers.push_back(one.number);
     return numbers;
 }
 
-bool is_ledger(const Open& one) { return one.file.ends_with(".ledger"); }
+bool is_presence(const Open& one) { return one.file.ends_with(".alive"); }
 
 }  // namespace
 
@@ -52,10 +52,10 @@ TEST_CASE(
     "closed standard descriptors are /dev/null for the program, and what the launcher keeps open is none of them") {
     for (const std::string closing : {"", "<&-", ">&-", "2>&-", "<&- 2>&-", "<&- >&- 2>&-"}) {
         INFO(closing);
-        // A slice is reserved, so that there is a ledger to keep.
+        // A slice is reserved, so that there is a presence to keep.
         const std::vector<Open> open = open_in_program(closing, {"--fake=2xstub", "--gpus=1", "--limit=1GiB"});
-        REQUIRE(std::count_if(open.begin(), open.end(), is_ledger) == 1);
-        CHECK(std::find_if(open.begin(), open.end(), is_ledger)->number >= 10);
+        REQUIRE(std::count_if(open.begin(), open.end(), is_presence) == 1);
+        CHECK(std::find_if(open.begin(), open.end(), is_presence)->number >= 10);
         const auto is_null = [&](int number) {
             return std::any_of(open.begin(), open.end(),
                                [&](const Open& one) { return one.number == number && one.file == "/dev/null"; });
