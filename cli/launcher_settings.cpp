@@ -63,6 +63,14 @@ bool read_file(Settings& settings, const std::string& path, Source source, std::
     return good;
 }
 
+bool read_system_file(Settings& settings, const SystemPlaces& system, std::vector<LookedAt>& files,
+                      ConfigError& error) {
+    FileState state = FileState::absent;
+    const bool good = load_system_file(settings, system, linked_parser, state, error);
+    files.push_back({Source::system_file, system.file, state});
+    return good;
+}
+
 bool read_named_file(Settings& settings, const Entry& named, std::vector<LookedAt>& files, ConfigError& error) {
     FileState state = FileState::absent;
     const std::string path(named.value), origin(named.origin);
@@ -148,7 +156,7 @@ bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Env
     }
     const Path user = user_file(lines.data());
     if (!user.empty() && !read_file(settings, user.c_str(), Source::user_file, files, error)) return false;
-    if (!read_file(settings, system.file, Source::system_file, files, error)) return false;
+    if (!read_system_file(settings, system, files, error)) return false;
     const bool in_job = !settled.get(kJobVariable).value_or("").empty();
     if (in_job && !add_outer_job(settings, outer.has_value(), error)) return false;
     return rules::load_rules(settings, system, linked_parser, error) && load_cgroup_ceilings(settings, system, error) &&

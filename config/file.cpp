@@ -12,18 +12,6 @@
 namespace cuslice {
 namespace {
 
-bool check_kind(const TextFile& file, Source source, bool& by_others, Reason& why) {
-    unsigned mode = 0, owner = 0, group = 0;
-    if (!file.look(mode, owner, group, why)) return false;
-    by_others = (owner != 0 && owner != ::geteuid()) || (mode & S_IWOTH) != 0;
-    // Its ceilings are the administrator's; who may write them may raise them.
-    if (source == Source::system_file && (mode & S_IWOTH) != 0) {
-        why.assign("writable by everybody, so nobody can trust its ceilings: chmod o-w it");
-        return false;
-    }
-    return true;
-}
-
 // Nobody may enter a folder on the way to it, so nobody can have meant it: a HOME of another user, as in containers. A
 // path alone is opened wherever the folders may be entered, whoever may read the file.
 bool is_unreachable(const char* path) {
@@ -53,31 +41,61 @@ bool check_file_of_others(const Settings& settings, ConfigError& error) {
     return true;
 }
 
+// `state` stays `absent` or `unreachable` where there is none, which is no error of a usual place.
+bool find_file(Settings& settings, const char* path, Source source, TextFile& file, FileState& state,
+               ConfigError& error) {
+    state = FileState::absent;
+    const int code = file.open(path);
+    if (code == 0) return state = FileState::found, true;
+    if (source != Source::config_file && (code == ENOENT || code == ENOTDIR)) return true;
+    if (source == Source::user_file && code == EACCES && is_unreachable(path)) {
+        state = FileState::unreachable;
+        settings.pass_over(path);
+        return true;
+    }
+    Reason why;
+    explain_errno(code, why);
+    return error.set(path, why.view());
+}
+
+bool read_file(Settings& settings, const char* path, Source source, TextFile& file, OpenToml open_toml,
+               ConfigError& error, Take take) {
+    Reason why;
+    if (!file.read(kMostOfSettings, why)) return error.set(path, why.view());
+    cuslice_toml_parse_function* const parse = open_toml(why);
+    if (parse == nullptr) return error.set(path, why.view());
+    return load_file_text(settings, file.view(), path, source, parse, error, take);
+}
+
+bool others_can_write(const FileRights& rights) {
+    const bool own = rights.owner == 0 || rights.owner == ::geteuid();
+    return !own || (rights.mode & S_IWOTH) != 0;
+}
+
 }  // namespace
 
 bool load_file(Settings& settings, const char* path, Source source, OpenToml open_toml, FileState& state,
-               ConfigError& error, Take take) {
-    state = FileState::absent;
-    Reason why;
+               ConfigError& error) {
     TextFile file;
-    if (const int code = file.open(path); code != 0) {
-        if (source != Source::config_file && (code == ENOENT || code == ENOTDIR)) return true;
-        if (source == Source::user_file && code == EACCES && is_unreachable(path)) {
-            state = FileState::unreachable;
-            settings.pass_over(path);
-            return true;
-        }
-        explain_errno(code, why);
-        return error.set(path, why.view());
-    }
-    state = FileState::found;
-    bool by_others = false;
-    if (!check_kind(file, source, by_others, why) || !file.read(kMostOfSettings, why))
-        return error.set(path, why.view());
-    cuslice_toml_parse_function* const parse = open_toml(why);
-    if (parse == nullptr) return error.set(path, why.view());
-    if (!load_file_text(settings, file.view(), path, source, parse, error, take)) return false;
-    return source != Source::user_file || !by_others || check_file_of_others(settings, error);
+    FileRights rights;
+    if (!find_file(settings, path, source, file, state, error)) return false;
+    if (state != FileState::found) return true;
+    Reason why;
+    if (!file.look(rights, why)) return error.set(path, why.view());
+    if (!read_file(settings, path, source, file, open_toml, error, Take::everything)) return false;
+    return source != Source::user_file || !others_can_write(rights) || check_file_of_others(settings, error);
+}
+
+bool load_system_file(Settings& settings, const SystemPlaces& system, OpenToml open_toml, FileState& state,
+                      ConfigError& error, Take take) {
+    TextFile file;
+    FileRights rights;
+    if (!find_file(settings, system.file, Source::system_file, file, state, error)) return false;
+    if (state != FileState::found) return true;
+    Reason why;
+    if (!file.look(rights, why) || !only_root_can_change(rights, system, "ceilings", why))
+        return error.set(system.file, why.view());
+    return read_file(settings, system.file, Source::system_file, file, open_toml, error, take);
 }
 
 bool load_named_file(Settings& settings, const char* path, std::string_view origin, OpenToml open_toml,

@@ -26,12 +26,12 @@ bool check_fake(const Settings& settings, ConfigError& error) {
 }
 
 // Whoever has neither file pays for two failing open calls.
-bool load_files(Settings& settings, const char* const* environment, OpenToml open_toml, const char* system_file,
+bool load_files(Settings& settings, const char* const* environment, OpenToml open_toml, const SystemPlaces& system,
                 ConfigError& error) {
     FileState unused;
     const Path user = user_file(environment);
     if (!user.empty() && !load_file(settings, user.c_str(), Source::user_file, open_toml, unused, error)) return false;
-    return load_file(settings, system_file, Source::system_file, open_toml, unused, error);
+    return load_system_file(settings, system, open_toml, unused, error);
 }
 
 }  // namespace
@@ -61,9 +61,9 @@ bool load_in_program(Settings& settings, const char* const* environment, OpenTom
     if (handed_on.data() != nullptr) {
         FileState unused;
         if (!read_handover(settings, handed_on, HandOverPart::all, error) ||
-            !load_file(settings, system.file, Source::system_file, open_toml, unused, error, Take::ceilings))
+            !load_system_file(settings, system, open_toml, unused, error, Take::ceilings))
             return false;
-    } else if (!load_files(settings, environment, open_toml, system.file, error)) {
+    } else if (!load_files(settings, environment, open_toml, system, error)) {
         return false;
     }
     if (!rules::load_rules(settings, system, open_toml, error) || !load_cgroup_ceilings(settings, system, error))

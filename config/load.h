@@ -26,11 +26,14 @@ bool load_other_tools(Settings& settings, const char* const* environment, Config
 enum class FileState : std::uint8_t { absent, found, unreachable };
 /// Of a file of the system's: all of it, or what it limits others by.
 enum class Take : std::uint8_t { everything, ceilings };
-/// Reads one file; `source` says whose it is. A file that is not there is `absent`, and no error unless it is
-/// config_file's; an `unreachable` one of the user's is none either, and noted in `settings`. The system's file may not
-/// be writable by everybody. One of the user's that another user can write chooses no code and no files.
+/// Reads one file; `source` says whose it is, and not that it is the system's. A file that is not there is `absent`,
+/// and no error unless it is config_file's; an `unreachable` one of the user's is none either, and noted in `settings`.
+/// One of the user's that another user can write chooses no code and no files.
 bool load_file(Settings& settings, const char* path, Source source, OpenToml open_toml, FileState& state,
-               ConfigError& error, Take take = Take::everything);
+               ConfigError& error);
+/// Reads the system's file, `absent` where there is none. Refused where others than root can write to it.
+bool load_system_file(Settings& settings, const SystemPlaces& system, OpenToml open_toml, FileState& state,
+                      ConfigError& error, Take take = Take::everything);
 /// The file that a setting names: `origin` is "--config" or "CUSLICE_CONFIG".
 bool load_named_file(Settings& settings, const char* path, std::string_view origin, OpenToml open_toml,
                      FileState& state, ConfigError& error);

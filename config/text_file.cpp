@@ -43,15 +43,13 @@ int TextFile::open(const char* path) {
     return descriptor_ < 0 ? errno : 0;
 }
 
-bool TextFile::look(unsigned& mode, unsigned& owner, unsigned& group, Reason& why) const {
+bool TextFile::look(FileRights& rights, Reason& why) const {
     struct stat status {};
     if (::syscall(SYS_fstat, descriptor_, &status) != 0) {
         explain_errno(errno, why);
         return false;
     }
-    mode = status.st_mode;
-    owner = status.st_uid;
-    group = status.st_gid;
+    rights = {status.st_mode, status.st_uid, status.st_gid};
     if (S_ISREG(status.st_mode)) return true;
     why.assign("not a regular file");
     return false;

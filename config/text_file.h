@@ -16,6 +16,11 @@ inline constexpr std::size_t kMostOfSettings = std::size_t{1024} * 1024;
 /// Says in `why` what an errno means of a file that was to be read: "cannot be read: no such file".
 void explain_errno(int code, Reason& why);
 
+/// Who may change a file: mode and owners as fstat has them.
+struct FileRights {
+    unsigned mode = 0, owner = 0, group = 0;
+};
+
 /// Not for two threads at once.
 class TextFile {
   public:
@@ -27,7 +32,7 @@ class TextFile {
     /// 0, or the errno with which it can't be opened. A FIFO is opened without waiting. Once for each object.
     int open(const char* path);
     /// What fstat says of it. False, with the reason, where it is no regular file.
-    bool look(unsigned& mode, unsigned& owner, unsigned& group, Reason& why) const;
+    bool look(FileRights& rights, Reason& why) const;
     /// Reads all of it; `most` bytes at most. False with the reason if it can't be read or is larger.
     bool read(std::size_t most, Reason& why);
     /// The same without a reason, for files of the kernel's and the machine's: an empty text where it can't be read.

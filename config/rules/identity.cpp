@@ -135,6 +135,8 @@ bool map_outside(std::string_view map, unsigned inside, unsigned& outside) {
     return false;
 }
 
+Doubt doubt_of_users(const char* root) { return user_namespace({root, FixedText<16>("self")}); }
+
 void read_identity(const char* root, Identity& identity) {
     const Proc self{root, FixedText<16>("self")};
     TextFile map;

@@ -35,6 +35,9 @@ struct Identity {
     std::span<const unsigned> group_list() const { return {groups, group_count}; }
 };
 
+/// Why the numbers of users, as this process sees them, may not be the machine's.
+Doubt doubt_of_users(const char* root);
+
 /// What the kernel says of this process. `root` stands before /proc: nothing, but in tests.
 void read_identity(const char* root, Identity& identity);
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMaxFiles = 256;
 constexpr std::size_t kMostOfAccounts = std::size_t{64} * 1024 * 1024;
-constexpr unsigned kUnmapped = 65534;  // /proc/sys/kernel/overflowuid
+constexpr std::string_view kContent = "rules";
 
 using FilePath = FixedText<1024>;
 
@@ -75,17 +75,6 @@ class Folder {
     int descriptor_;
     int error_;
 };
-
-// Whoever may change a rule may raise it. In a user namespace root's files belong to nobody that it knows.
-bool is_trusted(unsigned mode, unsigned owner, unsigned group, const SystemPlaces& system, bool in_users, Reason& why) {
-    if (owner != 0 && owner != system.owner && (!in_users || owner != kUnmapped))
-        why.assign("belongs to another user than root, so nobody can trust its rules: chown root it");
-    else if ((mode & S_IWOTH) != 0 || ((mode & S_IWGRP) != 0 && group != 0))
-        why.assign("writable by others than root, so nobody can trust its rules: chmod go-w it");
-    else
-        return true;
-    return false;
-}
 
 bool is_before(std::string_view a, std::string_view b) { return a < b; }
 
@@ -187,13 +176,12 @@ bool read_file(Work& work, std::string_view name, const SystemPlaces& system, Op
     Reason why;
     if (path.cut()) return error.set(path.view(), "its path is too long");
     TextFile file;
-    unsigned mode = 0, owner = 0, group = 0;
+    FileRights rights;
     if (const int code = file.open(path.c_str()); code != 0) {
         explain_errno(code, why);
         return error.set(path.view(), why.view());
     }
-    const bool in_users = work.identity.user_doubt != Doubt::none;
-    if (!file.look(mode, owner, group, why) || !is_trusted(mode, owner, group, system, in_users, why) ||
+    if (!file.look(rights, why) || !only_root_can_change(rights, system, kContent, why) ||
         !file.read(kMostOfSettings, why))
         return error.set(path.view(), why.view());
     cuslice_toml_parse_function* const parse = open_toml(why);
@@ -239,8 +227,7 @@ bool visit_all(const Identity* asked, Visit visit, void* context, const SystemPl
     struct stat status {};
     Reason why;
     if (::syscall(SYS_fstat, folder.descriptor(), &status) != 0 ||
-        !is_trusted(status.st_mode, status.st_uid, status.st_gid, system, work->identity.user_doubt != Doubt::none,
-                    why))
+        !only_root_can_change({status.st_mode, status.st_uid, status.st_gid}, system, kContent, why))
         return error.set(path.view(), why.empty() ? "cannot be read" : why.view());
     if (!list_files(*work, folder.descriptor(), error)) return false;
     if (!read_accounts(work->users, system, "/etc/passwd", error) ||

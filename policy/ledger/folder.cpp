@@ -144,6 +144,31 @@ void FolderHandle::close() {
 
 unsigned folder_mode(const char* folder) { return folder == traits_of(Key::dir).default_value ? 01777 : 0700; }
 
+namespace {
+
+// A folder that mkdir() has made for us just now: it has no more rights than were asked for, and is sticky where that
+// was, which no umask changes. An access control list and the group come from around it.
+bool is_just_made(const struct stat& info, unsigned mode) {
+    constexpr unsigned kRights = 01777;
+    return info.st_uid == geteuid() && (info.st_mode & kRights & ~mode) == 0 &&
+           (info.st_mode & S_ISVTX) == (mode & S_ISVTX);
+}
+
+// By a descriptor: where the folder around it isn't sticky, somebody may have put another one into its place, or a
+// link, and that one's rights are not ours to give. False: errno says why it isn't the one that was made.
+bool restore_mode(const char* folder, unsigned mode) {
+    struct stat info {};
+    const int made = ::open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (made < 0) return false;
+    const bool known = syscall(SYS_fstat, made, &info) == 0 && is_just_made(info, mode);
+    if (known) fchmod(made, mode);  // one that a file system refuses leaves a folder for fewer
+    ::close(made);
+    if (!known) errno = EPERM;
+    return known;
+}
+
+}  // namespace
+
 bool make_folder(const char* folder, LedgerError* why) {
     struct stat info {};
     const auto there = [&] { return syscall(SYS_newfstatat, AT_FDCWD, folder, &info, AT_SYMLINK_NOFOLLOW) == 0; };
@@ -151,8 +176,9 @@ bool make_folder(const char* folder, LedgerError* why) {
     // processes of a job that start together would wait for each other.
     if (!there()) {
         if (mkdir(folder, folder_mode(folder)) == 0) {
-            chmod(folder, folder_mode(folder));  // whatever the host's umask
-            return true;
+            if (restore_mode(folder, folder_mode(folder))) return true;  // whatever the host's umask
+            set_failure(why, "can't set the rights of the folder", folder);
+            return false;
         }
         if (errno != EEXIST || !there()) {
             if (why) why->no_place = errno != EEXIST;

@@ -345,7 +345,7 @@ TEST_CASE("a split is looked at with the machine's GPUs, fake and real ones alik
     }
 }
 
-TEST_CASE("the system's file is not trusted if everybody may write it, and read otherwise") {
+TEST_CASE("the system's file is not trusted if others than root can write it, and read otherwise") {
     const Folder folder;
     const SystemFile file("[ceiling]\nlimit = \"1GiB\"\n");
     const Words program = {"/bin/sh", "-c", "echo \"$CUSLICE_SETTINGS\""};
@@ -354,7 +354,7 @@ TEST_CASE("the system's file is not trusted if everybody may write it, and read 
     REQUIRE(::chmod(kSystemFile.c_str(), 0646) == 0);
     const Outcome outcome = run(launch({}, program), plain_environment(folder.path()));
     CHECK(outcome.err ==
-          "cuslice: " + kSystemFile + ": writable by everybody, so nobody can trust its ceilings: chmod o-w it\n");
+          "cuslice: " + kSystemFile + ": writable by others than root, so nobody can trust its ceilings: chmod go-w it\n");
     CHECK(outcome.exit_code == 78);
 }
 

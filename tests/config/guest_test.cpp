@@ -130,6 +130,32 @@ TEST_CASE("a user's file that another user can write chooses limits, and no code
     }
 }
 
+TEST_CASE("a system's file that others than root can change is refused, with a hand-over and without") {
+    const Folder folder;
+    const std::string path = folder.write("system.toml", "[ceiling]\nlimit = \"1GiB\"\n");
+    const std::string environment = GENERATE("HOME=/none", "CUSLICE_SETTINGS=1");
+    const auto answer = [&] { return guest({environment}, folder); };
+    const std::string held = "1073741824 by ceiling " + path + ":2:1", refused = "cuslice: " + path;
+    CAPTURE(environment);
+    CHECK(answer() == held);
+    REQUIRE(::chmod(path.c_str(), 0646) == 0);
+    CHECK(answer() == refused + ": writable by others than root, so nobody can trust its ceilings: chmod go-w it");
+    REQUIRE(::chmod(path.c_str(), 0664) == 0);
+    if (::getegid() == 0) CHECK(answer() == held);
+    if (::geteuid() != 0) return tests::skip("only root can give a file away");
+    REQUIRE(::chown(path.c_str(), 0, 1234) == 0);
+    CHECK(answer() == refused + ": writable by others than root, so nobody can trust its ceilings: chmod go-w it");
+    // Its owner can write whatever the mode says now. 65534 is root's number in a user namespace, which this is not.
+    for (const unsigned owner : {1234u, 65534u}) {
+        REQUIRE(::chown(path.c_str(), owner, 0) == 0);
+        REQUIRE(::chmod(path.c_str(), 0444) == 0);
+        CHECK(answer() ==
+              refused + ": belongs to another user than root, so nobody can trust its ceilings: chown root it");
+    }
+    REQUIRE(::chown(path.c_str(), 0, 0) == 0);
+    CHECK(answer() == held);
+}
+
 TEST_CASE("a group's limit without a group limits nothing, and is refused; in a file it waits for a group") {
     const Folder folder;
     const std::string home = "HOME=" + folder.path();

@@ -2,17 +2,64 @@
 #include "policy/ledger/folder.h"
 
 #include <errno.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <cstring>
 #include <fstream>
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "policy/ledger/layout.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
+#include "tests/skip.h"
 
 using namespace cuslice::ledger;
+
+namespace {
+
+// What somebody does to a folder once it is made, and before its rights are looked at.
+std::function<void(const char*)> exchange_made;
+
+}  // namespace
+
+// The linker gives folder.cpp this one for mkdir().
+extern "C" int __real_mkdir(const char*, mode_t);
+extern "C" int __wrap_mkdir(const char* path, mode_t mode) {
+    const int made = __real_mkdir(path, mode);
+    if (made == 0 && exchange_made) exchange_made(path);
+    return made;
+}
+
+namespace {
+
+mode_t mode_of(const std::string& path) {
+    struct stat info {};
+    return stat(path.c_str(), &info) == 0 ? info.st_mode & 07777 : 0;
+}
+
+// In a process with a /dev/shm of its own, to which everybody can write and that isn't sticky. Nothing where none can
+// be made here.
+std::optional<bool> on_own_shm(const std::function<bool()>& holds) {
+    constexpr int kImpossible = 77;
+    const pid_t child = fork();
+    if (child == 0) {
+        const int spaces = geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS;
+        const bool own = unshare(spaces) == 0 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                         mount("own", "/dev/shm", "tmpfs", 0, "mode=0777") == 0;
+        _exit(own ? !holds() : kImpossible);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kImpossible) return std::nullopt;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace
 
 TEST_CASE("the usual folder is everybody's, and one that somebody names is that user's") {
     CHECK(folder_mode("/dev/shm/cuslice") == 01777);
@@ -91,6 +138,51 @@ TEST_CASE("a folder is made where there is none, and it is said where there can'
     CHECK_FALSE(make_folder(inner.c_str(), nullptr));
     REQUIRE(chmod(inner.c_str(), 01777) == 0);
     CHECK(make_folder(inner.c_str(), nullptr));
+}
+
+TEST_CASE("whoever exchanges a folder that is being made has no rights of another one changed") {
+    const std::string what = GENERATE("a link to a folder", "a link to a file", "another folder", "a private folder");
+    CAPTURE(what);
+    const auto holds = [&](const std::string& parent) {
+        const std::string folder = parent + "/cuslice", victim = parent + "/victim";
+        if (what == "a link to a file") std::ofstream(victim) << "x";
+        if (what != "a link to a file") std::filesystem::create_directory(victim);
+        const mode_t before = what == "a private folder" ? 0700 : 0755;
+        chmod(victim.c_str(), before);
+        const bool moved = what.find("link") == what.npos;
+        exchange_made = [&](const char* made) {
+            std::filesystem::rename(made, parent + "/away");
+            if (moved) std::filesystem::rename(victim, made);
+            if (!moved) std::filesystem::create_symlink(victim, made);
+        };
+        LedgerError why;
+        const bool usable = make_folder(folder.c_str(), &why);
+        exchange_made = nullptr;
+        // A folder of this user's own, for this user alone, is what was asked for where nobody else is to have it.
+        const bool as_made = before == folder_mode(folder.c_str());
+        return mode_of(moved ? folder : victim) == before && usable == (moved && as_made);
+    };
+    const cuslice::tests::LedgerFolder named;
+    CHECK(holds(named.path));
+    const std::optional<bool> usual = on_own_shm([&] { return holds("/dev/shm"); });
+    if (!usual) return cuslice::tests::skip("no mount namespace can be made here");
+    CHECK(*usual);
+}
+
+TEST_CASE("a folder that is made has its rights whatever the umask") {
+    const mode_t mask = GENERATE(0, 022, 077, 0177);
+    CAPTURE(mask);
+    const auto holds = [&](const std::string& folder) {
+        const mode_t before = umask(mask);
+        const bool made = make_folder(folder.c_str(), nullptr);
+        umask(before);
+        return made && mode_of(folder) == folder_mode(folder.c_str());
+    };
+    const cuslice::tests::LedgerFolder named;
+    CHECK(holds(named.path + "/inner"));
+    const std::optional<bool> usual = on_own_shm([&] { return holds("/dev/shm/cuslice"); });
+    if (!usual) return cuslice::tests::skip("no mount namespace can be made here");
+    CHECK(*usual);
 }
 
 TEST_CASE("only where there is no room, or nobody may write, another folder may have some") {
