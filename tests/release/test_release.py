@@ -83,6 +83,7 @@ class Release(unittest.TestCase):
         self.made("index")
         place = self.folder / "venv"
         venv.create(place, with_pip=True)
+        python = place / "bin/python3"  # in PATH there need be none
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("CUSLICE_", "PIP_"))}
         environment["CUSLICE_FAKE_DIR"] = environment["CUSLICE_DIR"] = str(self.folder)
 
@@ -117,7 +118,7 @@ class Release(unittest.TestCase):
             "--limit",
             "1GiB",
             "--",
-            "python",
+            python,
             SOURCE / "tests/release/first_refusal.py",
             "1024",
         )
@@ -131,9 +132,9 @@ class Release(unittest.TestCase):
         # A wheel can't hold the fake GPU's links. What lends the names instead is the same library, in whichever way
         # it is found.
         self.assertEqual(
-            run("cuslice", "run", "--fake", "1xt4", "--limit", "1GiB", "--", "python", "-c", NAMES), "True True\n"
+            run("cuslice", "run", "--fake", "1xt4", "--limit", "1GiB", "--", python, "-c", NAMES), "True True\n"
         )
-        self.assertEqual(run("cuslice", "run", "--fake", "1xt4", "--", "python", "-c", NAMES), "True True\n")
+        self.assertEqual(run("cuslice", "run", "--fake", "1xt4", "--", python, "-c", NAMES), "True True\n")
         self.assertEqual(run("python", "-c", NAMES, LD_LIBRARY_PATH=f"{place}/lib/cuslice/fake"), "True True\n")
         # The environment's own Python draws recordings, whichever is in PATH. It lacks what comes with cuslice[plot].
         (self.folder / "trace.csv").write_text("Time,Action,Pointer,Size\n00:00:00.000000,allocate,0x10,1\n")
