@@ -1,5 +1,5 @@
 // What the tests of `cuslice doctor` run: the real launcher and libraries, on a machine whose own files (/etc, /proc,
-// /run, as far as doctor reads them) lie in a folder of the tests'.
+// /run, as far as doctor reads them) lie below machine/ in a folder of each test's.
 #pragma once
 
 #include <sys/stat.h>
@@ -24,7 +24,6 @@ inline Words with(Words words, const Words& more) {
 }
 
 inline const std::string kTree = CUSLICE_TEST_DOCTOR_TREE;
-inline const std::string kRoot = CUSLICE_TEST_DOCTOR_ROOT;
 inline const std::string kLibraries = kTree + "/" CUSLICE_TEST_LIBDIR;
 
 /// The user that tests use to be nobody in particular: no system's user (systemd counts those up to 999).
@@ -34,27 +33,30 @@ inline constexpr int kStranger = 4321;
 class Scene {
   public:
     Scene() {
-        std::filesystem::remove_all(kRoot);
-        std::filesystem::create_directories(kRoot);
+        std::filesystem::create_directories(root());
         std::filesystem::create_directories(sharing());
-        std::filesystem::permissions(sharing(), std::filesystem::perms::all | std::filesystem::perms::sticky_bit);
+        std::filesystem::create_directories(fakes());
+        for (const std::string& folder : {sharing(), fakes()})
+            std::filesystem::permissions(folder, std::filesystem::perms::all | std::filesystem::perms::sticky_bit);
         REQUIRE(::chmod(folder_.path().c_str(), 0755) == 0);
     }
-    ~Scene() { std::filesystem::remove_all(kRoot); }
+    ~Scene() = default;
     Scene(const Scene&) = delete;
     Scene& operator=(const Scene&) = delete;
 
     const Folder& folder() const { return folder_; }
     std::string sharing() const { return folder_.path() + "/sharing"; }
+    /// The folder that stands for the machine's root.
+    std::string root() const { return folder_.path() + "/machine"; }
     /// A file of the machine's.
     void machine(const std::string& path, const std::string& text) const {
-        const std::filesystem::path file = kRoot + path;
+        const std::filesystem::path file = root() + path;
         std::filesystem::create_directories(file.parent_path());
         std::ofstream(file, std::ios::binary) << text;
     }
     void in_namespace(const std::string& name) const {
-        std::filesystem::create_directories(kRoot + "/proc/self/ns");
-        std::filesystem::create_symlink(name, kRoot + "/proc/self/ns/pid");
+        std::filesystem::create_directories(root() + "/proc/self/ns");
+        std::filesystem::create_symlink(name, root() + "/proc/self/ns/pid");
     }
     /// A driver and NVML of one GPU that LD_LIBRARY_PATH leads to; `subfolder` is where they lie.
     void driver(const std::string& subfolder = "driver", bool nvml = true) {
@@ -108,7 +110,7 @@ class Scene {
 
     Words environment() const {
         Words all = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-                     "HOME=" + folder_.path() + "/home"};
+                     "HOME=" + folder_.path() + "/home", "CUSLICE_FAKE_DIR=" + fakes()};
 #ifdef __SANITIZE_ADDRESS__
         all.emplace_back("ASAN_OPTIONS=verify_asan_link_order=0");
 #endif
@@ -143,6 +145,9 @@ class Scene {
     const std::string& texts() const { return texts_; }
 
   private:
+    // The machine's own may be of another version.
+    std::string fakes() const { return folder_.path() + "/fakes"; }
+
     Folder folder_;
     std::string dir_ = sharing();
     std::string launcher_ = kTree + "/bin/cuslice";

@@ -247,7 +247,7 @@ TEST_CASE("doctor finds: logind empties /dev/shm when the user logs out") {
     if (::geteuid() < 1000 && ::geteuid() != 0) return skip("a system's user, whose files stay");
     scene.share_in("/dev/shm/cuslice-doctor-test");
     CHECK(scene.found().empty());
-    fs::create_directories(kRoot + "/run/systemd/system");
+    fs::create_directories(scene.root() + "/run/systemd/system");
     CHECK(scene.found() == warning("remove-ipc"));
     scene.machine("/etc/systemd/logind.conf", "[Login]\n#RemoveIPC=no\n");
     CHECK(scene.found() == warning("remove-ipc"));
@@ -257,17 +257,17 @@ TEST_CASE("doctor finds: logind empties /dev/shm when the user logs out") {
     scene.machine("/etc/systemd/logind.conf.d/50-site.conf", "[Login]\nRemoveIPC=yes\n");
     CHECK(scene.found() == warning("remove-ipc"));
     // As Red Hat and its like build it, no file is needed for a no.
-    fs::remove_all(kRoot + "/etc");
+    fs::remove_all(scene.root() + "/etc");
     scene.machine("/usr/lib/systemd/logind.conf.d/50-site.conf", "[Login]\nRemoveIPC=\n");
     CHECK(scene.found() == warning("remove-ipc"));
     scene.machine("/etc/os-release", "NAME=Rocky\nID=rocky\nID_LIKE=\"rhel centos fedora\"\n");
     CHECK(scene.found().empty());
-    fs::remove_all(kRoot + "/etc");
+    fs::remove_all(scene.root() + "/etc");
     CHECK(scene.found() == warning("remove-ipc"));
     const std::string linger = "/var/lib/systemd/linger/" + std::to_string(kStranger);
     scene.machine(linger, "");
     if (::geteuid() == 0) CHECK(scene.found().empty());
-    fs::remove(kRoot + linger);
+    fs::remove(scene.root() + linger);
     scene.share_in(scene.sharing());
     CHECK(scene.found().empty());
 }

@@ -11,11 +11,14 @@
 namespace cuslice::tests {
 namespace {
 
-// An installation and a home folder that is somebody else's, for a user whom permissions bind.
+// An installation and a home folder that is somebody else's, for a user whom permissions bind. The tree may lie where
+// such a user can't go, so the launcher is one that needs nothing of it: the system's file would be in this folder.
 class Stranger {
   public:
     Stranger() {
-        std::filesystem::copy(kTree, installed_, std::filesystem::copy_options::recursive);
+        namespace fs = std::filesystem;
+        fs::copy(kTree, installed_, fs::copy_options::recursive);
+        fs::copy_file(CUSLICE_TEST_LAUNCHER_ANYWHERE, launcher_, fs::copy_options::overwrite_existing);
         file_ = folder_.write("home/.config/cuslice/cuslice.toml", "[memory]\nlimit = \"3GiB\"\n", 0);
         REQUIRE(::chmod(folder_.path().c_str(), 0755) == 0);
     }
@@ -23,17 +26,17 @@ class Stranger {
 
     void close_home(unsigned mode) const { REQUIRE(::chmod((folder_.path() + "/home").c_str(), mode) == 0); }
     Outcome run(const Words& options) const {
-        const Words command = with(with({installed_ + "/bin/cuslice", "run"}, options), {"--", "/bin/echo", "started"});
+        const Words command = with(with({launcher_, "run"}, options), {"--", "/bin/echo", "started"});
         // What root may do nothing binds.
         const Words nobody = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
         return tests::run(::geteuid() == 0 ? with(nobody, command) : command,
-                          plain_environment(folder_.path() + "/home"), "/");
+                          plain_environment(folder_.path() + "/home"), folder_.path());
     }
     const std::string& file() const { return file_; }
 
   private:
     Folder folder_;
-    std::string installed_ = folder_.path() + "/installed", file_;
+    std::string installed_ = folder_.path() + "/installed", launcher_ = installed_ + "/bin/cuslice", file_;
 };
 
 }  // namespace
