@@ -67,8 +67,12 @@ Life life_of(const UserFolder& where, std::uint64_t id) {
     if (where.descriptor < 0) return Life::unknown;
     const Name name(where.user, id);
     const int file = openat(where.descriptor, name.text, O_RDONLY | kSafely);
-    if (file < 0) return errno == ENOENT || errno == ELOOP ? Life::missing : Life::unknown;
     struct stat info {};
+    if (file < 0) {
+        // Another user may have put something there that can't be opened, as a file of his with a lease.
+        const bool none = errno == ENOENT || errno == ELOOP;
+        return none || (stat_name(where, id, &info) && info.st_uid != where.owner) ? Life::missing : Life::unknown;
+    }
     Life life = Life::missing;
     if (stat_of(file, &info) && S_ISREG(info.st_mode) && info.st_uid == where.owner) {
         const bool published = info.st_mode & S_IROTH;  // it is locked before
