@@ -128,13 +128,19 @@ void add_file(int file, const UserFolder& where, const Belief& belief, Reading& 
         return;
     const std::uint64_t now = now_realtime();
     committed->queue.granted_all(header.granted, now);
-    for (std::uint32_t i = 0; i < kTickets; i++)
-        if (waits(reading.tickets[i], where)) committed->queue.add(waiter_of(reading.tickets[i], user, now));
+    const std::uint64_t most = std::min(belief.most_of_a_job, belief.capacity);
+    for (std::uint32_t i = 0; i < kTickets; i++) {
+        if (!waits(reading.tickets[i], where)) continue;
+        Waiter waiter = waiter_of(reading.tickets[i], user, now);
+        // As much as it could ever be granted is kept for it. More than there is stays so: nothing is kept for that.
+        if (waiter.bytes <= belief.capacity) waiter.bytes = std::min(waiter.bytes, most);
+        committed->queue.add(waiter);
+    }
     bool counted[kAccounts] = {};
     const std::uint64_t promised_before = committed->promised, used_before = committed->used;
     for (std::uint32_t i = 0; i < kAccounts; i++) {
         Account& account = reading.accounts[i];
-        cap(account, std::min(belief.most_of_a_job, belief.capacity));
+        cap(account, most);
         if (account.state.load() == AccountState::free || account.inner) continue;
         const Member* first = nullptr;
         for (std::uint32_t k = 0; k < count; k++) {
