@@ -1,6 +1,7 @@
 // Reading one file of settings.
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -68,7 +69,7 @@ bool read_file(Settings& settings, const char* path, Source source, TextFile& fi
 }
 
 bool others_can_write(const FileRights& rights) {
-    const bool own = rights.owner == 0 || rights.owner == ::geteuid();
+    const bool own = rights.owner == 0 || rights.owner == static_cast<unsigned>(::syscall(SYS_geteuid));
     return !own || (rights.mode & S_IWOTH) != 0;
 }
 
