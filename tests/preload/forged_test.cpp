@@ -1,4 +1,4 @@
-// What a user's own ledger may say, or how long it may be: other users get what is theirs all the same.
+// A user's own ledger may say anything, and be of any length: other users get what is theirs all the same.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -23,7 +23,7 @@ using ledger::Ticket;
 using ledger::TicketState;
 
 constexpr std::uint64_t kAll = ~std::uint64_t{0}, kHalf = std::uint64_t{1} << 63, kCapacity = 2002 * kMiB;
-// What Bob's real job has reserved.
+// The reservation of Bob's real job.
 constexpr std::uint64_t kReal = 128 * kMiB;
 
 template <typename T>

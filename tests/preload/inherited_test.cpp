@@ -1,4 +1,4 @@
-// What reaches a ledger past its owner's programs: descriptors that are inherited, a container that has the folder
+// Ways to a ledger past its owner's programs: descriptors that are inherited, a container that has the folder
 // mounted, and the room that it takes.
 #include <fcntl.h>
 #include <signal.h>
@@ -22,8 +22,7 @@ std::uint64_t room_of(const Town& town) {
 
 std::string name_of(const std::string& path) { return std::filesystem::path(path).filename(); }
 
-// What others may not do to a file, told from what harms nobody: a lock for reading, and those of flock, which nothing
-// here takes.
+// A lock for reading harms nobody, and neither does one of flock, which nothing here takes.
 bool is_harmless(const std::string& what) { return what == "read-lock" || what == "flock" || what == "tried"; }
 
 // As much as a shell can do to every file in the folder; it says what succeeded.
@@ -106,7 +105,7 @@ TEST_CASE("a ledger that is removed again and again takes no more room than two 
     for (int i = 0; i < 30; i++) {
         CAPTURE(i);
         REQUIRE(::unlink((town.stem_of(kAlice) + ".ledger").c_str()) == 0);
-        // Who is refused looks for the ledger, and puts it back.
+        // A member that is refused looks for the ledger, and puts it back.
         for (Guest* member : {job.first.get(), job.second.get()}) {
             if (idle && member == job.second.get()) continue;
             CHECK(member->code("alloc large " + bytes(2 * kGiB)) == 2);
@@ -155,13 +154,31 @@ TEST_CASE("where the machine's root in a container empties the folder, a limit t
     if (!has_users()) return;
     const Words inside{"/usr/bin/unshare", "--pid", "--fork", "--mount-proc", "/bin/sh", "-c"};
     if (!has_pid_namespaces()) return;
-    // Of the files of a program that runs, a removal is what it survives: see docs/boundaries.md for the rest.
+    // A program survives these; docs/boundaries.md has what it doesn't.
     const std::string script = GENERATE("rm -f \"$0\"/*", "for one in \"$0\"/*; do mv \"$one\" \"$one.gone\"; done",
                                         "rm -f \"$0\"/*.alive", "chmod 0 \"$0\"/*");
     CAPTURE(script);
     const Town town;
     TwoProcesses job(town, kAlice);
     REQUIRE(run(joined(inside, {script, town.ledgers}), plain()).exit_code == 0);
+    job.check();
+}
+
+TEST_CASE("the machine's root without capabilities writes to no ledger of another user's") {
+    if (!has_users()) return;
+    const Words inside{"/usr/bin/env",    "setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner,-chown",
+                       "--inh-caps=-all", "/bin/sh", "-c"};
+    if (run(joined(inside, {"true"}), plain()).exit_code != 0) return skip("setpriv can't take capabilities away here");
+    const Town town;
+    TwoProcesses job(town, kAlice);
+    const Ended done = run_counted(joined(inside, {kScript, town.ledgers}), town.outside());
+    CAPTURE(done.out, done.err);
+    REQUIRE(done.out.ends_with("done\n"));
+    // The folder is root's, so a removal can't be kept from it.
+    for (const std::string& line : split_lines(done.out)) {
+        const std::string what = split_words(line)[0];
+        CHECK((what == "moved" || what == "removed" || what == "done"));
+    }
     job.check();
 }
 

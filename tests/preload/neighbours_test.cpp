@@ -1,4 +1,4 @@
-// What one user can do to the jobs of another by the folder that both have their ledgers in: locks, names, floods. The
+// Attacks of one user on the jobs of another by the folder that both have their ledgers in: locks, names, floods. The
 // driver's accounting, which knows nothing of cuslice, is the reference.
 #include <sys/file.h>
 

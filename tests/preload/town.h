@@ -140,9 +140,6 @@ class Neighbour {
     long done_ = -1;
 };
 
-/// What a user's process does, once it has ended again.
-inline long done_by(unsigned user, const Neighbour::Act& act) { return Neighbour(user, act).done(); }
-
 struct Town {
     /// `room`: the ledgers' folder is a file system of its own, of that size.
     explicit Town(const std::string& gpus = "1xlaptop-2g", const std::string& room = "")
