@@ -61,15 +61,21 @@ File* map_good(int file, const struct stat& info, const char* uuid) {
     return nullptr;
 }
 
-OpenFile opened(File* mapped, int file, const struct stat& info, Found found) {
-    char path[40];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    const int reads = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (reads >= 0) {
-        close(file);
-        file = reads;
+OpenFile opened(File* mapped, int file, const char* path, const struct stat& info, bool keep_over_exec, Found found) {
+    OpenFile open_file{mapped, file, info.st_dev, info.st_ino, found};
+    char link[40];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    for (const char* name : {path, static_cast<const char*>(link)}) {
+        const int reads = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        if (is_same(reads, open_file)) {
+            close(file);
+            open_file.descriptor = keep_descriptor(reads, keep_over_exec);
+            return open_file;
+        }
+        if (reads >= 0) close(reads);
     }
-    return {mapped, keep_descriptor(file), info.st_dev, info.st_ino, found};
+    open_file.descriptor = keep_descriptor(file);  // by which the file can be changed: not for another program
+    return open_file;
 }
 
 bool may_be_as_large_as(std::size_t bytes) {

@@ -30,9 +30,10 @@ bool is_ours(const struct stat& info, const char* path, LedgerError* why);
 File* map_file(int file);
 // The same if it is a ledger of this version, and of this GPU unless `uuid` is null; otherwise null.
 File* map_good(int file, const struct stat& info, const char* uuid);
-/// What map_good() has mapped, with a descriptor for looking at the file alone, where the host doesn't expect one: what
-/// a program inherits of it can neither change nor shorten the file.
-OpenFile opened(File* mapped, int file, const struct stat& info, Found found);
+/// The mapping of map_good(), with a descriptor for reading alone, where the host doesn't expect one: a program that
+/// inherits it can neither change nor shorten the file. `keep_over_exec`: it is left to the program that this process
+/// becomes, so that a file which is removed can be found by it.
+OpenFile opened(File* mapped, int file, const char* path, const struct stat& info, bool keep_over_exec, Found found);
 
 // Maps a file of ours that has no name any more. `file` stays the caller's if it is none.
 bool map_removed(int file, const char* uuid, OpenFile* out);

@@ -152,7 +152,7 @@ bool Ledger::open(const char* folder, const char* uuid, std::uint64_t capacity, 
     const int saved_errno = errno;
     keep_over_exec_ = keep_over_exec;
     const bool done = make_folder(folder, why) && enter_folder(folder, uuid, why) && keep_presence(why) &&
-                      open_own(locker(), uuid, capacity, Deadline(kPatienceToOpen), &open_, path_, why);
+                      open_own(locker(), uuid, capacity, keep_over_exec, Deadline(kPatienceToOpen), &open_, path_, why);
     if (done)
         capacity_ = open_.file->header.capacity;
     else

@@ -40,7 +40,8 @@ bool Ledger::put_back(const Deadline& deadline, bool rests, LedgerError* why) {
     char path[kPathBytes];
     if (!make_folder(folder_, why) || !keep_presence(why)) return false;
     const Locker self = locker();
-    if (!open_own(self, uuid_, capacity_, deadline, &fresh, path, why, removed ? &open_ : nullptr)) return false;
+    if (!open_own(self, uuid_, capacity_, keep_over_exec_, deadline, &fresh, path, why, removed ? &open_ : nullptr))
+        return false;
     // Under the old file's lock, too: whoever makes yet another file sees this process in one of them. Its owner may
     // have been stopped, so it is waited for once.
     const OpenFile old = open_;

@@ -157,7 +157,7 @@ bool open_existing(const UserFolder& where, const char* uuid, OpenFile* out, cha
     struct stat info {};
     if (stat_of(file, &info) && is_ours(info, path, why)) {
         if (File* mapped = map_good(file, info, uuid)) {
-            *out = opened(mapped, file, info, Found::good);
+            *out = opened(mapped, file, path, info, false, Found::good);
             return true;
         }
         if (why) snprintf(why->text, sizeof why->text, "%s is damaged", path);
@@ -166,8 +166,8 @@ bool open_existing(const UserFolder& where, const char* uuid, OpenFile* out, cha
     return false;
 }
 
-bool open_own(const Locker& self, const char* uuid, std::uint64_t capacity, Deadline deadline, OpenFile* out,
-              char (&path)[kPathBytes], LedgerError* why, const OpenFile* gone) {
+bool open_own(const Locker& self, const char* uuid, std::uint64_t capacity, bool keep_over_exec, Deadline deadline,
+              OpenFile* out, char (&path)[kPathBytes], LedgerError* why, const OpenFile* gone) {
     const UserFolder& where = self.where;
     if (geteuid() != where.owner) {  // a program that has given its rights back: the file would be another user's
         errno = EPERM;
@@ -207,7 +207,7 @@ bool open_own(const Locker& self, const char* uuid, std::uint64_t capacity, Dead
             }
             File* mapped = map_good(file, info, uuid);
             if (mapped && still_named(info, path)) {
-                *out = opened(mapped, file, info, found);
+                *out = opened(mapped, file, path, info, keep_over_exec, found);
                 return true;
             }
             if (mapped) munmap(mapped, sizeof(File));

@@ -10,8 +10,9 @@ namespace cuslice::ledger {
 // its old users keeping what they have mapped. A file that is made begins with what processes hold that still use one
 // which was removed (carry.h), of which this process may have one mapped: `gone`, or null. It has the first of its
 // names that no other user has taken: `path` is set to it. `self`: this process, and the folder, which is there.
-bool open_own(const Locker& self, const char* uuid, std::uint64_t capacity, Deadline deadline, OpenFile* out,
-              char (&path)[kPathBytes], LedgerError* why, const OpenFile* gone = nullptr);
+// `keep_over_exec`: see opened().
+bool open_own(const Locker& self, const char* uuid, std::uint64_t capacity, bool keep_over_exec, Deadline deadline,
+              OpenFile* out, char (&path)[kPathBytes], LedgerError* why, const OpenFile* gone = nullptr);
 
 // The same, but only if it is there and good.
 bool open_existing(const UserFolder& where, const char* uuid, OpenFile* out, char (&path)[kPathBytes],

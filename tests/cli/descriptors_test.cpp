@@ -37,14 +37,15 @@ std::vector<Open> open_in_program(const std::string& closing, const Words& optio
     return found;
 }
 
+bool is_presence(const Open& one) { return one.file.ends_with(".alive"); }
+bool is_ours(const Open& one) { return is_presence(one) || one.file.ends_with(".ledger"); }
+
 std::vector<int> numbers_above_standard(const std::vector<Open>& open) {
     std::vector<int> numbers;
     for (const Open& one : open)
-        if (one.number > 2 && !one.file.ends_with(".alive")) numbers.push_back(one.number);
+        if (one.number > 2 && !is_ours(one)) numbers.push_back(one.number);
     return numbers;
 }
-
-bool is_presence(const Open& one) { return one.file.ends_with(".alive"); }
 
 }  // namespace
 
