@@ -22,6 +22,11 @@ bool still_named(const struct stat& mine, const char* path) {
            mine.st_dev == named.st_dev;
 }
 
+bool is_anothers(const char* path) {
+    struct stat named {};
+    return syscall(SYS_newfstatat, AT_FDCWD, path, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_uid != geteuid();
+}
+
 // Another number for each file, whoever makes it.
 std::uint64_t new_id() {
     const std::uint64_t id = now_realtime() * 0x9e3779b97f4a7c15u ^ image_number();
@@ -128,10 +133,12 @@ struct Names {
     char path[kPathBytes], made[kPathBytes + 40], aside[kPathBytes + 48];
 };
 
-bool write_names(const UserFolder& where, const char* uuid, unsigned number, Names* names) {
+// A file in the making has its process's name, so that whoever gets the pid next removes what a killed one left.
+// Anybody can put something there beforehand. `secret`: a name that nobody knows before.
+bool write_names(const UserFolder& where, const char* uuid, unsigned number, bool secret, Names* names) {
     const std::uint64_t named = own_pid_namespace();
     // Where nobody can tell the namespace, pids alone are not enough for a name.
-    const std::uint64_t space = named ? named : image_number();
+    const std::uint64_t space = secret ? random_number() : named ? named : image_number();
     if (!ledger_path(where.path, where.user, uuid, names->path, number)) return false;
     snprintf(names->made, sizeof names->made, "%s.%d-%llx", names->path, getpid(),
              static_cast<unsigned long long>(space));
@@ -179,7 +186,14 @@ bool open_own(const Locker& self, const char* uuid, std::uint64_t capacity, bool
     // made one when the time is over.
     constexpr unsigned kMaxMade = 3;
     unsigned made_count = 0;
-    bool made_one = false;
+    bool made_one = false, secret = false;
+    // Once: under a name that nobody knows, if another user has put something where this process makes its file.
+    const auto may_try_again = [&] {
+        const bool squatted = errno == EEXIST || errno == EPERM || errno == EISDIR;
+        if (secret || !squatted) return false;
+        if (why) *why = {};
+        return secret = true;
+    };
     do {
         made_one = false;
         unsigned number = 0;
@@ -190,14 +204,18 @@ bool open_own(const Locker& self, const char* uuid, std::uint64_t capacity, bool
             errno = EPERM;
             return false;
         }
-        if (!write_names(where, uuid, number, &names)) {
+        if (!write_names(where, uuid, number, secret, &names)) {
             errno = ENAMETOOLONG;
             return set_failure(why, "can't use", where.path), false;
         }
         snprintf(path, sizeof path, "%s", names.path);
         const int file = open(path, O_RDWR | kSafely);
         if (file < 0 && errno == EWOULDBLOCK) continue;  // a lease, which its holder has been told to give up
-        if (file < 0 && errno != ENOENT) return set_failure(why, "can't open", path), false;
+        if (file < 0 && errno != ENOENT) {
+            set_failure(why, "can't open", path);
+            if (named == Named::free && is_anothers(path)) continue;  // who was quicker
+            return false;
+        }
         if (file >= 0) {
             struct stat info {};
             if (!stat_of(file, &info) || !is_ours(info, path, why)) {
@@ -213,10 +231,16 @@ bool open_own(const Locker& self, const char* uuid, std::uint64_t capacity, bool
             if (mapped) munmap(mapped, sizeof(File));
             close(file);
             if (mapped) continue;
-            if (!take_away(path, names.aside, info)) return set_failure(why, "can't replace", path), false;
+            if (!take_away(path, names.aside, info)) {
+                if (may_try_again()) continue;
+                return set_failure(why, "can't replace", path), false;
+            }
             found = Found::rebuilt;
         }
-        if (!put_in_place({self, names.made, path, uuid, capacity, gone}, why)) return false;
+        if (!put_in_place({self, names.made, path, uuid, capacity, gone}, why)) {
+            if (may_try_again()) continue;
+            return false;
+        }
         made_one = true;
         if (found == Found::good) found = Found::made;
         if (is_doubled_by_us(where, uuid, number)) unlink(path);

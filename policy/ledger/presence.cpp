@@ -10,7 +10,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "policy/base/kernel_clock.h"
 #include "policy/base/own_descriptors.h"
 #include "policy/ledger/file.h"
 #include "policy/ledger/locks.h"
@@ -37,11 +36,7 @@ std::uint64_t mark_of(const char* uuid) {
 }
 
 std::uint64_t new_id(const char* uuid) {
-    std::uint64_t random = 0;
-    constexpr unsigned kNoWait = 1;  // GRND_NONBLOCK
-    if (syscall(SYS_getrandom, &random, sizeof random, kNoWait) != static_cast<long>(sizeof random))
-        random = now_realtime() * 0x9e3779b97f4a7c15u ^ image_number();
-    const std::uint64_t id = (random & ~kMark) | mark_of(uuid);
+    const std::uint64_t id = (random_number() & ~kMark) | mark_of(uuid);
     return id ? id : kMark + 1;
 }
 

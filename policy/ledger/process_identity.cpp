@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "policy/base/kernel_clock.h"
+
 namespace cuslice::ledger {
 
 namespace {
@@ -114,6 +116,13 @@ std::uint64_t image_number() {
     std::uint64_t number = 0;
     if (random) memcpy(&number, random + 8, sizeof number);
     return number;
+}
+
+std::uint64_t random_number() {
+    std::uint64_t random = 0;
+    constexpr unsigned kNoWait = 1;  // GRND_NONBLOCK
+    if (syscall(SYS_getrandom, &random, sizeof random, kNoWait) == static_cast<long>(sizeof random)) return random;
+    return now_realtime() * 0x9e3779b97f4a7c15u ^ image_number();
 }
 
 bool is_stopped(std::int32_t pid) {

@@ -39,6 +39,9 @@ void command_of_this_process(char* name, std::size_t size);
 // A number of the program that this process runs: an exec changes it, and neither pid nor start time.
 std::uint64_t image_number();
 
+/// A number that no other process can guess. Thread-safe.
+std::uint64_t random_number();
+
 // Whether a process stands still because of a signal, as a debugger or Ctrl-Z leaves it.
 bool is_stopped(std::int32_t pid);
 

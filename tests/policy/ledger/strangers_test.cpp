@@ -158,6 +158,70 @@ TEST_CASE("what another user put under the own name is passed by, and all of the
     CHECK_FALSE(std::filesystem::exists(folder.file()));
 }
 
+namespace {
+
+// In everybody's folder, as a user without rights, once `put` has put something there for this process's pid.
+std::string open_among_strangers(const LedgerFolder& folder, const std::function<void(pid_t)>& put) {
+    constexpr unsigned kUser = 60001;
+    std::filesystem::permissions(folder.path, std::filesystem::perms(01777));
+    int go[2], out[2];
+    REQUIRE(pipe(go) == 0);
+    REQUIRE(pipe(out) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(kGuard);
+        char letter = 0;
+        if (setresgid(kUser, kUser, kUser) != 0 || setresuid(kUser, kUser, kUser) != 0) _exit(1);
+        if (read(go[0], &letter, 1) != 1) _exit(1);
+        Place place;
+        const std::string said = place.open(folder) ? "opened" : place.failure.text;
+        _exit(write(out[1], said.data(), said.size()) < 0);
+    }
+    put(child);
+    REQUIRE(write(go[1], "g", 1) == 1);
+    for (const int file : {go[0], go[1], out[1]}) close(file);
+    std::string text(1024, '\0');
+    const ssize_t count = read(out[0], text.data(), text.size());
+    close(out[0]);
+    waitpid(child, nullptr, 0);
+    text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+    return text;
+}
+
+void put_strangers_thing(const std::string& path, const std::string& what) {
+    if (what == "fifo") REQUIRE(mkfifo(path.c_str(), 0666) == 0);
+    if (what == "folder") REQUIRE(mkdir(path.c_str(), 0777) == 0);
+    if (what == "link") REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
+    if (what == "file") std::ofstream(path) << "x";
+    REQUIRE(lchown(path.c_str(), kStranger, kStranger) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("what another user put where a process makes its ledger, or puts a bad one aside, is passed by") {
+    if (geteuid() != 0) {
+        skip("only root can leave files of two users");
+        return;
+    }
+    const LedgerFolder folder;
+    const std::string what = GENERATE("file", "fifo", "folder", "link");
+    const bool bad = GENERATE(false, true);
+    CAPTURE(what, bad);
+    const std::string path = folder.file_of(60001);
+    char space[32];
+    snprintf(space, sizeof space, "%llx", static_cast<unsigned long long>(read_pid_namespace()));
+    const auto put = [&](pid_t pid) {
+        const std::string made = path + "." + std::to_string(pid) + "-" + space;
+        put_strangers_thing(bad ? made + ".aside" : made, what);
+        if (!bad) return;
+        std::ofstream(path) << "no ledger";
+        REQUIRE(chown(path.c_str(), 60001, 60001) == 0);
+    };
+    CHECK(open_among_strangers(folder, put) == "opened");
+    // The stranger's and the ledger, and nothing that was in the making.
+    CHECK(folder.count() == 2);
+}
+
 TEST_CASE("where another user has every name nothing is granted, and it is said who has") {
     if (geteuid() != 0) {
         skip("only root can leave files of two users");
