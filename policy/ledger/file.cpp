@@ -122,20 +122,32 @@ State state_of(const OpenFile& open_file, const char* uuid) {
     return good(open_file.file->header, uuid) ? State::whole : State::damaged;
 }
 
+namespace {
+
+// Nothing is opened, so that whatever another user has put under the name is another file, too.
+bool is_gone_by_name(const OpenFile& open_file, const char* path) {
+    struct stat info {};
+    if (syscall(SYS_newfstatat, AT_FDCWD, path, &info, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT;
+    return info.st_dev != open_file.device || info.st_ino != open_file.inode;
+}
+
+}  // namespace
+
 bool looks_gone(const OpenFile& open_file, const char* path) {
     struct stat info {};
     if (stat_of(open_file.descriptor, &info) && info.st_dev == open_file.device && info.st_ino == open_file.inode)
         return info.st_nlink == 0;
-    if (syscall(SYS_newfstatat, AT_FDCWD, path, &info, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT;
-    return info.st_dev != open_file.device || info.st_ino != open_file.inode;
+    return is_gone_by_name(open_file, path);
 }
 
 bool open_again(const char* path, OpenFile* open_file, bool* gone) {
     *gone = false;
     const int file = open(path, O_RDONLY | kSafely);
     if (!is_same(file, *open_file)) {
-        *gone = file >= 0 || errno == ENOENT;
+        const int error = errno;
+        *gone = is_gone_by_name(*open_file, path);
         if (file >= 0) close(file);
+        errno = error;
         return false;
     }
     open_file->descriptor = keep_descriptor(file);

@@ -50,7 +50,8 @@ State state_of(const OpenFile& open_file, const char* uuid);
 // Whether the descriptor, which the host may have closed, or the name says that the file is gone: without its lock.
 // What can't be told is not gone.
 bool looks_gone(const OpenFile& open_file, const char* path);
-// Opens the file again under its name. False if that can't be done; `*gone`: there is another file by now, or none.
+// Opens the file again under its name. False if that can't be done; `*gone`: there is another file by now, whatever it
+// is, or none.
 bool open_again(const char* path, OpenFile* open_file, bool* gone);
 
 // Whether the process may have a file of this size: past its limit the kernel sends a signal, which would end the host.

@@ -1,7 +1,9 @@
 // What anybody may put into the ledgers' folder: it is waited for by nobody, and believed by nobody.
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include <cstring>
 #include <fstream>
@@ -193,6 +195,14 @@ void put_strangers_thing(const std::string& path, const std::string& what) {
     if (what == "folder") REQUIRE(mkdir(path.c_str(), 0777) == 0);
     if (what == "link") REQUIRE(symlink("/dev/zero", path.c_str()) == 0);
     if (what == "file") std::ofstream(path) << "x";
+    if (what == "socket") {
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        REQUIRE(path.copy(address.sun_path, sizeof address.sun_path - 1) == path.size());
+        const int file = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        REQUIRE(bind(file, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+        close(file);
+    }
     REQUIRE(lchown(path.c_str(), kStranger, kStranger) == 0);
 }
 
@@ -220,6 +230,28 @@ TEST_CASE("what another user put where a process makes its ledger, or puts a bad
     CHECK(open_among_strangers(folder, put) == "opened");
     // The stranger's and the ledger, and nothing that was in the making.
     CHECK(folder.count() == 2);
+}
+
+TEST_CASE("a ledger that is gone is put back by who has closed its descriptor, whatever another user puts there") {
+    if (geteuid() != 0) {
+        skip("only root can leave files of two users");
+        return;
+    }
+    const LedgerFolder folder;
+    const std::string what = GENERATE("file", "fifo", "folder", "link", "socket");
+    CAPTURE(what);
+    Child one(member(folder)), other(member(folder));
+    REQUIRE(one.ask('j') == 'y');
+    REQUIRE(other.ask('j') == 'y');
+    REQUIRE(other.ask('r') == 'y');
+    REQUIRE(one.ask('c') == 'y');
+    std::filesystem::remove(folder.file());
+    put_strangers_thing(folder.file(), what);
+    other.kill();
+    CHECK(one.ask('r') == 'n');
+    one.ask('d');
+    CHECK(std::filesystem::exists(folder.file_of(geteuid(), 1)));
+    CHECK(one.ask('r') == 'y');
 }
 
 TEST_CASE("where another user has every name nothing is granted, and it is said who has") {
