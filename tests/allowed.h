@@ -10,8 +10,8 @@ namespace cuslice::tests {
 bool can_be_other_users();
 
 /// Namespaces as unshare(2) takes them, such as CLONE_NEWPID | CLONE_NEWUSER. With CLONE_NEWNS mounts can be made that
-/// nobody else sees, and with CLONE_NEWPID beside it a /proc of one's own.
-bool can_unshare(int flags);
+/// nobody else sees, and with CLONE_NEWPID beside it a /proc of one's own. `user`: 0 is whoever runs the tests.
+bool can_unshare(int flags, unsigned user = 0);
 
 /// Children that a test traces. Some sandboxes don't allow it, and qemu has no ptrace.
 bool can_trace();

@@ -17,10 +17,21 @@ Life without_file(int error) {
     return gone && access("/proc/self/stat", R_OK) == 0 ? Life::Ended : Life::Unknown;
 }
 
+/// A file of /proc's about a process. Where /proc is of another pid namespace than this process's, that number is some
+/// other process there, and "self" is still this one.
+struct ProcPath {
+    ProcPath(int pid, const char* file) {
+        if (pid == getpid())
+            std::snprintf(text, sizeof text, "/proc/self/%s", file);
+        else
+            std::snprintf(text, sizeof text, "/proc/%d/%s", pid, file);
+    }
+    char text[40];
+};
+
 Life maps_file(int pid, std::uint64_t address, std::uint64_t inode) {
-    char path[40];
-    std::snprintf(path, sizeof path, "/proc/%d/maps", pid);
-    std::FILE* maps = std::fopen(path, "re");
+    const ProcPath path(pid, "maps");
+    std::FILE* maps = std::fopen(path.text, "re");
     if (maps == nullptr) return without_file(errno);
     bool found = false;
     char line[512];
@@ -39,10 +50,10 @@ Life maps_file(int pid, std::uint64_t address, std::uint64_t inode) {
 
 /// A field of /proc/PID/stat, counted as its manual page does; 0, and `error` set, if it can't be read.
 std::uint64_t stat_field(int pid, int wanted, int& error) {
-    char path[40], text[1024];
-    std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    const ProcPath path(pid, "stat");
+    char text[1024];
     error = 0;
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const int file = open(path.text, O_RDONLY | O_CLOEXEC);
     const ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
     if (size <= 0) error = size == 0 ? ESRCH : errno;
     if (file >= 0) close(file);

@@ -2,6 +2,7 @@
 // /run, as far as doctor reads them) lie below machine/ in a folder of each test's.
 #pragma once
 
+#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/cli/child.h"
 #include "tests/skip.h"
@@ -90,19 +92,19 @@ class Scene {
         launcher_ = tree + "/bin/cuslice";
         return libraries;
     }
-    /// As a user whom permissions bind.
-    void as_stranger() {
-        if (::geteuid() == 0)
-            before_ = {"/usr/bin/setpriv", "--reuid=" + std::to_string(kStranger),
-                       "--regid=" + std::to_string(kStranger), "--clear-groups"};
+    /// As a user whom permissions bind; false where root can't become one.
+    bool as_stranger() {
+        if (::geteuid() != 0) return true;
+        if (!can_be_other_users()) return false;
+        before_ = {"/usr/bin/setpriv", "--reuid=" + std::to_string(kStranger), "--regid=" + std::to_string(kStranger),
+                   "--clear-groups"};
+        return true;
     }
     /// With words of a shell's before it, in mounts of its own; false where there are none.
     bool after(const std::string& words) {
-        const Words unshare = ::geteuid() == 0 ? Words{"/usr/bin/unshare", "-m"} : Words{"/usr/bin/unshare", "-rm"};
-        if (run(with(unshare, {"/bin/true"}), environment()).exit_code != 0) {
-            skip("no mounts of one's own here");
-            return false;
-        }
+        const bool root = ::geteuid() == 0;
+        if (!can_unshare(root ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS)) return false;
+        const Words unshare = root ? Words{"/usr/bin/unshare", "-m"} : Words{"/usr/bin/unshare", "-rm"};
         before_ = with(unshare, {"/bin/sh", "-c", words + " && exec \"$@\"", "sh"});
         return true;
     }

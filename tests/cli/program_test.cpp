@@ -4,10 +4,10 @@
 
 #include <filesystem>
 
+#include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/cli/child.h"
 #include "tests/cli/tree.h"
-#include "tests/skip.h"
 #include "virtual_gpu/driver/elf_machine.h"
 
 namespace cuslice::tests {
@@ -166,10 +166,7 @@ TEST_CASE("the loader as the program, and a loader by another name, are no reaso
 }
 
 TEST_CASE("a set-user-ID program is started, with a line that says that it gets no slice") {
-    if (::geteuid() != 0) {
-        skip("only root can make a program of another user");
-        return;
-    }
+    if (!can_be_other_users()) return;
     const Folder folder;
     const std::string program = folder.path() + "/true";
     std::filesystem::copy_file("/bin/true", program);

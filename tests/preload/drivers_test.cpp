@@ -1,13 +1,14 @@
 // Drivers of other versions, and NVML that tells less: the limit holds by the books of the GPU, which know nothing of
 // cuslice and nothing of NVML.
+#include <sched.h>
 #include <unistd.h>
 
 #include <cstdio>
 
+#include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/preload/lookups.h"
 #include "tests/preload/scene.h"
-#include "tests/skip.h"
 
 namespace cuslice::tests {
 namespace {
@@ -44,12 +45,7 @@ struct Container {
         words.insert(words.end(), program.begin(), program.end());
         return words;
     }
-    // Whether this machine lets tests make pid namespaces.
-    static bool possible() {
-        const bool can = run(command({"/bin/true"}), plain()).exit_code == 0;
-        if (!can) skip("no pid namespace can be made here");
-        return can;
-    }
+    static bool possible() { return can_unshare(CLONE_NEWPID | CLONE_NEWNS | (::geteuid() == 0 ? 0 : CLONE_NEWUSER)); }
     Container()
         : other(Guest::route("linked"), raw(files.path() + "/machine.toml", books.path())),
           guest(command(Guest::route("linked")),

@@ -1,4 +1,5 @@
 // Programs and the file that they share a slice in: an exec, strangers in the folder, a file that is lost.
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,11 +8,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/json.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
-#include "tests/skip.h"
 
 namespace cuslice::tests {
 namespace {
@@ -75,10 +76,7 @@ TEST_CASE("what a program held is no more charged once it has become another one
 }
 
 TEST_CASE("strangers in the ledgers' folder keep nobody waiting, and ps says what it could not look at") {
-    if (geteuid() != 0) {
-        skip("only root can leave files of two users");
-        return;
-    }
+    if (!can_be_other_users()) return;
     const Folder books;
     REQUIRE(run(launch({"--limit", "1GiB"}, {"/bin/true"}), outside(books)).exit_code == 0);
     const std::filesystem::path own = ledger_in(books);
@@ -244,10 +242,7 @@ TEST_CASE("users of rootless containers have ledgers of their own, named as outs
         words.insert(words.end(), program.begin(), program.end());
         return words;
     };
-    if (geteuid() != 0 || run(as({"/bin/true"}, "60001"), plain()).exit_code != 0) {
-        skip("no user namespace can be made here");
-        return;
-    }
+    if (!can_be_other_users() || !can_unshare(CLONE_NEWUSER, 60001) || !can_let_others_in()) return;
     const Words there = plain({"CUSLICE_DIR=" + books.path() + "/shared"});
     std::filesystem::create_directory(books.path() + "/shared");
     std::filesystem::permissions(books.path() + "/shared", std::filesystem::perms(01777));

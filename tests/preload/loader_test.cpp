@@ -1,11 +1,13 @@
 // Which driver a program gets, and that it is caught whatever stands beside or before us: the driver is the one that
 // the loader would have taken, on WSL2 it comes in two stages, and other libraries stand before dlsym.
+#include <sched.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 
+#include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
@@ -179,10 +181,7 @@ TEST_CASE("the driver is the one that the loader would have taken for whoever op
 }
 
 TEST_CASE("the loader's cache comes before its default folders, as NVIDIA's compat drivers need it") {
-    if (::geteuid() != 0) {
-        skip("only root can mount a cache of its own");
-        return;
-    }
+    if (!can_unshare(CLONE_NEWNS)) return;
     const Host host;
     const std::string compat = host.put_driver("compat");
     host.put_driver("usual");

@@ -17,10 +17,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
 #include "tests/policy/rounds.h"
-#include "tests/skip.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -187,10 +187,7 @@ TEST_CASE("a process is in so many accounts at most, and is told when there are 
 }
 
 TEST_CASE("two users, with nothing set up by an administrator: what one reserves the other can't have") {
-    if (geteuid() != 0) {
-        skip("only root can become two users");
-        return;
-    }
+    if (!can_be_other_users()) return;
     const LedgerFolder folder;
     std::filesystem::permissions(folder.path, std::filesystem::perms(01777));
     const auto user = [&](unsigned id, const char* name) {
@@ -222,10 +219,7 @@ TEST_CASE("two users, with nothing set up by an administrator: what one reserves
 }
 
 TEST_CASE("two users who claim the same memory at once: one has it") {
-    if (geteuid() != 0) {
-        skip("only root can become two users");
-        return;
-    }
+    if (!can_be_other_users()) return;
     const int count = rounds(40, 1000);
     int both = 0, neither = 0;
     for (int i = 0; i < count; i++) {

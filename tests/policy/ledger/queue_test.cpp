@@ -12,9 +12,9 @@
 
 #include "policy/base/kernel_clock.h"
 #include "policy/ledger/refusal.h"
+#include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
-#include "tests/skip.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -410,10 +410,7 @@ TEST_CASE("more may wait than there are tickets: the others get one as soon as t
 }
 
 TEST_CASE("users wait in one queue, and pass each other no more often than their own") {
-    if (geteuid() != 0) {
-        skip("only root can become two users");
-        return;
-    }
+    if (!can_be_other_users()) return;
     const LedgerFolder folder;
     std::filesystem::permissions(folder.path, std::filesystem::perms(01777));
     Child holder(wants(folder, 6)), large(wants(folder, 14)), another(wants(folder, 15));

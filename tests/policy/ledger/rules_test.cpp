@@ -1,9 +1,9 @@
 // What the jobs of one user have reserved under a rule that shares its slice: on the GPU it counts as no more than the
 // slice. Each process is a child of this test.
 #include "policy/ledger/ledger.h"
+#include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
-#include "tests/skip.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -161,7 +161,7 @@ TEST_CASE("a process that reserved under a rule has one place in it, whatever it
 }
 
 TEST_CASE("what another user's jobs have reserved under a rule counts as no more than its slice") {
-    if (geteuid() != 0) return skip("only root can become two users");
+    if (!can_be_other_users()) return;
     const LedgerFolder folder;
     std::filesystem::permissions(folder.path, std::filesystem::perms(01777));
     Child a(process(folder, {"a", 6 * kGiB, kRule, 60001})), b(process(folder, {"b", 6 * kGiB, kRule, 60001}));

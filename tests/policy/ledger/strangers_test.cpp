@@ -8,9 +8,9 @@
 #include <cstring>
 #include <fstream>
 
+#include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
-#include "tests/skip.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -79,10 +79,7 @@ std::uint64_t size_of_ledger(const LedgerFolder& folder) {
 }  // namespace
 
 TEST_CASE("nobody waits for what another user put under their own name") {
-    if (geteuid() != 0) {
-        skip("only root can leave files of two users");
-        return;
-    }
+    if (!can_be_other_users()) return;
     const LedgerFolder folder;
     const std::string path = folder.file_of(kStranger),
                       what = GENERATE("fifo", "lease", "lock", "folder", "link", "huge");
@@ -123,10 +120,7 @@ TEST_CASE("nobody waits for what lies under the own name, and it is said what it
 }
 
 TEST_CASE("what another user put under the own name is passed by, and all of the own processes meet elsewhere") {
-    if (geteuid() != 0) {
-        skip("only root can leave files of two users");
-        return;
-    }
+    if (!can_be_other_users()) return;
     const LedgerFolder folder;
     const std::uint64_t size = size_of_ledger(folder);
     const std::string what = GENERATE("file", "lock", "fifo", "folder", "link", "ledger");
@@ -255,10 +249,7 @@ TEST_CASE("a ledger that is gone is put back by who has closed its descriptor, w
 }
 
 TEST_CASE("where another user has every name nothing is granted, and it is said who has") {
-    if (geteuid() != 0) {
-        skip("only root can leave files of two users");
-        return;
-    }
+    if (!can_be_other_users()) return;
     const LedgerFolder folder;
     for (unsigned i = 0; i < kMaxNames; i++) {
         const std::string path = folder.file_of(geteuid(), i);

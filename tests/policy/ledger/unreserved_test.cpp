@@ -6,9 +6,9 @@
 #include <string>
 
 #include "policy/ledger/refusal.h"
+#include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
-#include "tests/skip.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -133,10 +133,7 @@ TEST_CASE("a refusal names a group's process, and what is left is the same") {
     CHECK(own.find(named) == 0);
     CHECK(own.find(") 10.0 GiB for ") != std::string::npos);
     CHECK(own.find("; outside cuslice 1024.0 MiB. Try ") != std::string::npos);
-    if (geteuid() != 0) {
-        skip("only root can be another user");
-        return;
-    }
+    if (!can_be_other_users()) return;
     // As another user reads it.
     std::filesystem::permissions(folder.path, std::filesystem::perms::all | std::filesystem::perms::sticky_bit);
     const std::string other = refused(1234);

@@ -15,6 +15,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "tests/allowed.h"
+
 namespace cuslice::tests::model {
 
 std::string Combination::name() const {
@@ -36,21 +38,11 @@ bool Place::own_mounts() {
     return own;
 }
 
-std::string Place::missing(const Combination& combination) {
-    const auto can = [](Words words) {
-        words.insert(words.begin(), "/usr/bin/env");
-        words.push_back("/bin/true");
-        return run(words, plain()).exit_code == 0;
-    };
-    if (geteuid() != 0 || !can({"setpriv", "--reuid=60001", "--regid=60001", "--clear-groups"}))
-        return "only root has programs of two users";
-    if (!own_mounts()) return "no mounts of one's own here";
-    if (combination.seen == Combination::Seen::pid_namespace && !can({"unshare", "-pf", "--mount-proc"}))
-        return "no pid namespace can be made here";
-    if (combination.seen == Combination::Seen::user_namespace &&
-        !can({"setpriv", "--reuid=60001", "--regid=60001", "--clear-groups", "unshare", "--map-root-user"}))
-        return "no user namespace can be made here";
-    return {};
+bool Place::possible(const Combination& combination) {
+    if (!can_be_other_users() || !can_unshare(CLONE_NEWNS) || !can_let_others_in() || !own_mounts()) return false;
+    if (combination.seen == Combination::Seen::pid_namespace) return can_unshare(CLONE_NEWPID | CLONE_NEWNS);
+    if (combination.seen == Combination::Seen::user_namespace) return can_unshare(CLONE_NEWUSER, 60001);
+    return true;
 }
 
 Place::Place(const Combination& combination, const std::string& pool_chunk, const std::string& room)

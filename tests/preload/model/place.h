@@ -61,8 +61,8 @@ class Place {
     void mend();
     bool is_mended() const { return !full_ && !read_only_ && locked_ < 0; }
 
-    /// Whether this machine lets a test make what a combination needs; otherwise what is missing.
-    static std::string missing(const Combination& combination);
+    /// False, and a word of tests/allowed.h's, where a test can't make what a combination needs.
+    static bool possible(const Combination& combination);
     /// A mount namespace of this process's own, once; false if there can be none.
     static bool own_mounts();
 
