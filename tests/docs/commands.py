@@ -93,10 +93,18 @@ def matches(shown, came, varies, whole):
     def plain(text):
         return " ".join(text.split())
 
+    # Where nothing stands for `…`, there is one space between its neighbours, and none at either end.
+    shown = re.sub(r"^… ", "…", plain(shown)).replace(" …", "…")
     pieces = re.split("(" + "|".join(re.escape(text) for text in sorted(["…", *varies], key=len, reverse=True)) + ")",
-                      plain(shown))
+                      shown)
     pattern = "".join(".*?" if i % 2 else re.escape(piece) for i, piece in enumerate(pieces))
     return (re.fullmatch if whole else re.search)(pattern, plain(came), re.S) is not None
+
+
+def works(name, attempt, path):
+    """Whether this machine has a program, and lets it do what these words say."""
+    found = shutil.which(name, path=path)
+    return found is not None and (not attempt or subprocess.run([found, *attempt], capture_output=True, check=False).returncode == 0)
 
 
 class Page:
@@ -114,8 +122,8 @@ class Page:
     def left_out(self, command):
         self.unused.discard(command.words)
         path = self.stage.environment["PATH"]
-        missing = [name for name in exceptions.WHERE_THERE_IS_ONE
-                   if re.search(rf"(^|[|] |-- ){name}\b", command.words) and not shutil.which(name, path=path)]
+        missing = [name for name, attempt in exceptions.WHERE_IT_WORKS.items()
+                   if re.search(rf"(^|[|] |-- ){name}\b", command.words) and not works(name, attempt, path)]
         if missing:
             print(f"{self.name}: without {missing[0]}: {command.words}")
         left_out = bool(missing) or command.words in self.exceptions

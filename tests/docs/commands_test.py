@@ -72,6 +72,9 @@ class Rules(unittest.TestCase):
         self.assertIn("what came", problems("```\n$ echo one\none\ntwo\n```"))
         self.assertIn("what came", problems("```\n$ echo one\n```"))
         self.assertEqual(problems("```\n$ echo one; echo two\none\n…\n```"), "")
+        for shown in "…\none\ntwo", "one\n…\ntwo", "one\ntwo\n…", "…\ntwo", "one …":
+            self.assertEqual(problems(f"```\n$ echo one; echo two\n{shown}\n```"), "")
+        self.assertIn("what came", problems("```\n$ echo one; echo two\none\n…\nthree\n```"))
         self.assertIn("what came", problems("```\n$ echo 1.5\n1x5\n```"))
 
     def test_output_of_a_command_that_isnt_shown(self):
@@ -105,6 +108,19 @@ class Rules(unittest.TestCase):
             self.assertIn("page.md has no command false", problems("```sh\nfalse --x || true\n```"))
         finally:
             commands.exceptions.NOT_RUN = kept
+
+    def test_a_program_that_is_not_here_or_may_not_do_its_work(self):
+        kept = commands.exceptions.WHERE_IT_WORKS
+        try:
+            for attempt, problem in ((), "exits 1, not 0"), (("--version",), "exits 1, not 0"), (("/nowhere",), ""):
+                commands.exceptions.WHERE_IT_WORKS = {"ls": attempt}
+                found = problems("```sh\nls /nowhere/either || false\n```")
+                self.assertIn(problem, found)
+                self.assertEqual(bool(found), bool(problem))
+            commands.exceptions.WHERE_IT_WORKS = {"no-such-program": ()}
+            self.assertEqual(problems("```sh\nno-such-program\n```"), "")
+        finally:
+            commands.exceptions.WHERE_IT_WORKS = kept
 
     def test_a_page_without_commands(self):
         self.assertIn("this test is blind", problems("Words.\n"))

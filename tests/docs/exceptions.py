@@ -1,7 +1,8 @@
 """Commands of documents that commands.py does not run."""
 
-# Programs that not every machine has. A command that needs one is run where it is.
-WHERE_THERE_IS_ONE = ("man", "bwrap", "runtime_fill_static")
+# Programs that not every machine has, or lets do their work: what is tried first. A command that needs one is run where
+# that ends with 0.
+WHERE_IT_WORKS = {"man": (), "bwrap": ("--dev-bind", "/", "/", "true"), "runtime_fill_static": ()}
 
 RELEASE = "needs a release's files, which take minutes to build; scripts/release_check.sh installs and removes them"
 ROOT = "changes this machine's packages; scripts/release_check.sh does it in a root of its own"

@@ -18,12 +18,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/json.h"
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"
 #include "tests/preload/scene.h"
-#include "tests/skip.h"
 #include "tests/soon.h"
 
 namespace cuslice::tests {
@@ -45,24 +45,15 @@ inline Words in_own_pids() {
 }
 
 /// False, and the case is skipped: not here.
-inline bool has_users() {
-    const bool can =
-        ::geteuid() == 0 && run(joined(as(kBob), {"/bin/sh", "-c", "test -x \"$0\"", kLaunch}), plain()).exit_code == 0;
-    if (!can) skip("only root has programs of several users, and they have to reach this build");
-    return can;
-}
+inline bool has_users() { return can_be_other_users() && can_let_others_in(); }
 
-inline bool has_pid_namespaces() {
-    const bool can = run(joined(in_own_pids(), {"/bin/true"}), plain()).exit_code == 0;
-    if (!can) skip("no pid namespace can be made here");
-    return can;
-}
+inline bool has_pid_namespaces() { return can_unshare(CLONE_NEWPID | CLONE_NEWNS); }
 
 /// A mount namespace of this process's own, once; false if there can be none.
 inline bool has_own_mounts() {
+    if (!can_unshare(CLONE_NEWNS)) return false;
     static const bool own =
         ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0;
-    if (!own) skip("no mounts of one's own here");
     return own;
 }
 

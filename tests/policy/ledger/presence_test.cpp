@@ -9,9 +9,9 @@
 #include <atomic>
 #include <fstream>
 
+#include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
-#include "tests/skip.h"
 
 using namespace cuslice::ledger;
 using namespace cuslice::tests;
@@ -63,10 +63,7 @@ TEST_CASE("a presence lives as long as its process, and its file goes with what 
 }
 
 TEST_CASE("a neighbour can neither take the lock of one who lives nor have it for one who doesn't") {
-    if (geteuid() != 0) {
-        skip("only root can act for two users");
-        return;
-    }
+    if (!can_be_other_users()) return;
     const LedgerFolder folder;
     REQUIRE(chmod(folder.path.c_str(), 01777) == 0);
     const char how = GENERATE('f', 'o', 'b');
@@ -88,10 +85,7 @@ TEST_CASE("a neighbour can neither take the lock of one who lives nor have it fo
 }
 
 TEST_CASE("a file of another user's is nobody's presence") {
-    if (geteuid() != 0) {
-        skip("only root can leave files of two users");
-        return;
-    }
+    if (!can_be_other_users()) return;
     const LedgerFolder folder;
     const Living watcher(folder);
     constexpr std::uint64_t kId = 0x1234;
