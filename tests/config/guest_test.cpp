@@ -8,6 +8,7 @@
 #include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/cli/child.h"
+#include "tests/skip.h"
 
 namespace cuslice {
 namespace {
