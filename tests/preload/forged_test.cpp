@@ -7,9 +7,10 @@
 
 #include "policy/base/kernel_clock.h"
 #include "policy/ledger/layout.h"
+#include "tests/allowed.h"
 #include "tests/preload/count_calls.h"
 #include "tests/preload/town.h"
-#include "tests/tracing.h"
+#include "tests/skip.h"
 
 namespace cuslice::tests {
 namespace {

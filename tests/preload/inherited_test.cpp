@@ -9,6 +9,7 @@
 
 #include "tests/allowed.h"
 #include "tests/preload/town.h"
+#include "tests/skip.h"
 
 namespace cuslice::tests {
 namespace {

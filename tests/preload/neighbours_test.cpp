@@ -5,9 +5,10 @@
 #include <cstring>
 #include <fstream>
 
+#include "tests/allowed.h"
 #include "tests/preload/count_calls.h"
 #include "tests/preload/town.h"
-#include "tests/tracing.h"
+#include "tests/skip.h"
 
 namespace cuslice::tests {
 namespace {

@@ -71,7 +71,7 @@ void Host::make_users() const {
                      fs::copy_options::recursive | fs::copy_options::copy_symlinks);
 }
 
-// Of the installation those files that this build has made.
+// The installation has the files that this build has made.
 void Host::make_programs() const {
     const auto all = fs::copy_options::recursive | fs::copy_options::copy_symlinks;
     fs::copy_file(kLaunch, at("/opt/cuslice/bin/cuslice"));
@@ -84,8 +84,7 @@ void Host::make_programs() const {
     root_.write("etc/ld.so.conf", "/opt/gpu\ninclude /etc/ld.so.conf.d/*.conf\n");
 }
 
-// The files of this machine where the machine needs them, and nothing of them where it is to be changed. A file below
-// /usr/lib has to be one of its own, as the stub comes there.
+// This machine's programs and libraries. /usr/lib itself is a folder of its own, as the stub comes there.
 std::string Host::mounts() const {
     return "set -e; cd " + root_.path() +
            R"(

@@ -24,13 +24,13 @@ class Host {
     /// False if this machine has no Python for every user; a line says so.
     bool has_python() const;
 
-    /// What runs a program there as a user, with the environment that the command gets.
+    /// The words that run a program there as a user, with the environment that the command gets.
     Words as(unsigned user, const Words& program) const;
     /// A shell's text, by a user who has nothing in his environment but PATH, HOME and the machine's variables.
     Outcome shell(unsigned user, const std::string& text) const;
     /// The same, of a text that has to end well.
     std::string done(unsigned user, const std::string& text) const;
-    /// What is the machine's and not the environment's, but that a fake GPU has no other way to learn.
+    /// Variables for what a real GPU has of the machine, and a fake one has no other way to learn.
     Words machine(unsigned user) const;
     /// A program of a user's that answers lines.
     std::unique_ptr<Guest> start(unsigned user, const Words& program, const Words& more = {}) const;
@@ -58,7 +58,7 @@ class Host {
 std::string command_of_page(const std::string& begin);
 /// A block of that page, by the language behind its fence and by what its first line begins with.
 std::string block_of_page(const std::string& language, const std::string& begin);
-/// What stands in `code` there and begins so.
+/// A piece in backquotes there, by what it begins with.
 std::string code_of_page(const std::string& begin);
 
 }  // namespace cuslice::tests

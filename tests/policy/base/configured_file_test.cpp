@@ -111,7 +111,7 @@ TEST_CASE("configured file: in a folder that others can write to, no other name 
 
 TEST_CASE("configured file: another user's file, FIFO or device is not written to in a folder of everybody's") {
     const Folder folder;
-    if (!can_be_other_users()) return;
+    if (!tests::can_be_other_users()) return;
     REQUIRE(folder.open_to_others("sticky"));
     const std::string log = folder.shared + "/log";
     const std::string kind = GENERATE("file", "readable file", "FIFO", "device");
