@@ -73,9 +73,7 @@ void Round::fork_and_exec(Member& member) {
         expect(member, "alloc none 1000", {3, 201});
         expect(member, "retain 0", {3});
     }
-    const bool unshared = member.unshared && !member.parents.empty();
     expect(member, "exec linked", {0});
-    member.unshared = unshared;
     for (bool* const flags : {member.closed, member.unseen}) flags[0] = flags[1] = false;
     start_cuda(member);
 }
@@ -113,7 +111,7 @@ void Round::surroundings() {
             done = place_.put_strangers(random_());
             break;
         case 3:
-            done = place_.lock_ledger(random_());
+            done = place_.stop_in_ledger(random_());
             break;
         case 4:
             done = place_.fill();
@@ -247,6 +245,7 @@ void Round::all_at_once() {
 // Everything is given back, and one program of each user can have all that they had together.
 void Round::end() {
     place_.mend();
+    if (hostile_) log(hostile_->drive_out());
     for (Member& member : members_) {
         if (!member.worker) continue;
         if (member.worker->is_stopped()) member.worker->go_on();
@@ -285,8 +284,7 @@ void Round::leave(Member& member) {
 void Round::fill_up(Member& member) {
     const bool split = combination_.mode == Combination::Mode::split;
     const Limits limits = limits_of(member.user);
-    const std::uint64_t limit =
-        (member.unshared ? limits.process : std::min(limits.process, limits.together)) / (split ? 2 : 1);
+    const std::uint64_t limit = std::min(limits.process, limits.together) / (split ? 2 : 1);
     expect(member, "fill " + text(kMiB), {2});
     const auto held = place_.held(0);
     const std::uint64_t used = held.at(identity_of(member));

@@ -1,13 +1,16 @@
-// A random model of four programs of two users on fake GPUs, under the real LD_PRELOAD. What is drawn is decided by the
+// A random model of four programs of two users on fake GPUs, under the real LD_PRELOAD, and of a third user who attacks
+// them by way of the ledgers' folder (hostile.h). What is drawn is decided by the
 // seed; only steps that several programs take at the same time depend on the machine.
 //
 //   model [--seed N] [--steps N] [--seconds N] [--round-steps N] [--only COMBINATION] [--round N] [--story N]
+//         [--hostile 0]
 //
 //   --steps        so many steps in all, over all combinations; or, with --seconds, rounds are begun for so long
 //   --round-steps  steps of a round, in which the programs begin and end
 //   --only         rounds of one combination, such as not-listed/growth-strict
 //   --story        so many of the last steps are shown after a failure; 30
 //   --round        only the round with this number, as a failure names it
+//   --hostile      0: without the hostile user, whose steps are drawn apart from the others'
 #include <signal.h>
 
 #include <chrono>
@@ -16,6 +19,7 @@
 #include <set>
 #include <string>
 
+#include "tests/preload/model/mischief.h"
 #include "tests/preload/model/round.h"
 #include "tests/skip.h"
 
@@ -26,7 +30,7 @@ namespace {
 std::string missing;
 
 struct Options {
-    std::uint64_t seed = 1, steps = 0, seconds = 0, round_steps = 120, round = ~0ull, story = 30;
+    std::uint64_t seed = 1, steps = 0, seconds = 0, round_steps = 120, round = ~0ull, story = 30, hostile = 1;
     std::string only;
 };
 
@@ -40,6 +44,7 @@ bool read(int count, char** words, Options& options) {
                                                : word == "--seconds"     ? &options.seconds
                                                : word == "--round-steps" ? &options.round_steps
                                                : word == "--story"       ? &options.story
+                                               : word == "--hostile"     ? &options.hostile
                                                : word == "--round"       ? &options.round
                                                                          : nullptr)
             *number = std::strtoull(words[i + 1], nullptr, 10);
@@ -86,7 +91,7 @@ int model(const Options& options) {
         std::unique_ptr<Round> running;
         const std::uint64_t before = totals.steps;
         try {
-            running = std::make_unique<Round>(combination, seed[0] << 32 | round, totals);
+            running = std::make_unique<Round>(combination, seed[0] << 32 | round, options.hostile != 0, totals);
             running->run(static_cast<unsigned>(options.round_steps));
         } catch (const std::exception& found) {
             std::printf("FAILED: %s, seed %llu, round %llu: %s\n", name.c_str(),
@@ -110,10 +115,12 @@ int model(const Options& options) {
     for (const auto& [name, count] : totals.actions)
         std::printf("%-32s %6llu\n", name.c_str(), static_cast<unsigned long long>(count));
     std::printf(
-        "%llu steps in %llu rounds, %llu answers, %llu of them refused memory; the longest sleep %llu ms; %llu s\n",
+        "%llu steps in %llu rounds, %llu answers, %llu of them refused memory; the longest sleep %llu ms; "
+        "%llu starts looked again for longer than 2 s; %llu s\n",
         static_cast<unsigned long long>(totals.steps), static_cast<unsigned long long>(totals.rounds),
         static_cast<unsigned long long>(totals.answers), static_cast<unsigned long long>(totals.refusals),
-        static_cast<unsigned long long>(totals.longest_ms), static_cast<unsigned long long>(seconds()));
+        static_cast<unsigned long long>(totals.longest_ms), static_cast<unsigned long long>(totals.settled),
+        static_cast<unsigned long long>(seconds()));
     return skipped.empty() ? 0 : 77;
 }
 
@@ -123,6 +130,9 @@ int model(const Options& options) {
 void cuslice::tests::skip(const std::string& why) { model::missing = why; }
 
 int main(int count, char** words) {
+    using cuslice::tests::model::dropped_program;
+    if (count == 4 && std::string(words[1]) == "--dropped")
+        return dropped_program(static_cast<unsigned>(std::stoul(words[2])), std::stoull(words[3]));
     cuslice::tests::model::Options options;
     if (!cuslice::tests::model::read(count, words, options)) {
         std::fprintf(stderr, "model: see the head of tests/preload/model/main.cpp for its options\n");

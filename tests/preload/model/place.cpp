@@ -6,6 +6,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 
 #include "tests/allowed.h"
@@ -78,7 +80,8 @@ void Place::open_books() {
         // In CUDA's order.
         for (unsigned gpu = 0; gpu < gpus_; ++gpu) {
             auto one = std::make_unique<Gpu>();
-            const std::string path = books_ + "/" + split_words(first.ask("uuid " + std::to_string(gpu))).at(1);
+            one->uuid = split_words(first.ask("uuid " + std::to_string(gpu))).at(1);
+            const std::string path = books_ + "/" + one->uuid;
             one->lock_path = path + ".lock";
             chmod(path.c_str(), 0666);
             chmod(one->lock_path.c_str(), 0666);
@@ -128,8 +131,12 @@ bool Place::is_in_driver(int pid) const {
 
 std::vector<std::string> Place::ledger_files() const {
     std::vector<std::string> files;
-    for (const auto& entry : std::filesystem::directory_iterator(ledgers_))
-        if (entry.path().extension() == ".ledger" && entry.is_regular_file()) files.push_back(entry.path().string());
+    for (const auto& entry : std::filesystem::directory_iterator(ledgers_)) {
+        struct stat info {};
+        if (entry.path().extension() != ".ledger" || lstat(entry.path().c_str(), &info) != 0) continue;
+        const bool of_a_user = std::find(std::begin(kUsers), std::end(kUsers), info.st_uid) != std::end(kUsers);
+        if (S_ISREG(info.st_mode) && of_a_user) files.push_back(entry.path().string());
+    }
     std::sort(files.begin(), files.end());
     return files;
 }
@@ -169,24 +176,31 @@ std::string Place::put_strangers(std::uint64_t random) {
     return "a stranger of kind " + std::to_string(random / 64 % 4) + " at " + path;
 }
 
-// As a process of that user's would that never lets go of it.
-std::string Place::lock_ledger(std::uint64_t random) {
-    const auto files = ledger_files();
-    if (files.empty() || locked_ >= 0) return "no ledger to lock";
-    const std::string path = files[random % files.size()];
-    locked_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
-    struct flock lock {};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
-    lock.l_len = 1;
-    if (fcntl(locked_, F_OFD_SETLK, &lock) == 0) return "locked " + path;
-    unlock_ledger();
-    return "somebody has the lock";
+// In a job of its own, which the user's other processes are not in. They are all in the same file.
+std::string Place::stop_in_ledger(std::uint64_t random) {
+    if (!Puppet::possible()) return "nobody can be traced here";
+    if (stopped_ || read_only_ || full_) return "nobody more is stopped";
+    const Puppet::Wish wish{kUsers[random % 2], ledgers_,  open_[random / 2 % gpus_]->uuid,
+                            kCapacity,          "stopped", std::uint64_t{64} * kMiB};
+    constexpr Puppet::At kAt[] = {Puppet::At::with_lock, Puppet::At::with_lock, Puppet::At::in_claim,
+                                  Puppet::At::anywhere};
+    stopped_ = std::make_unique<Puppet>(wish, kAt[random / 8 % 4], random / 32);
+    return stopped_->describe();
 }
 
-void Place::unlock_ledger() {
-    if (locked_ >= 0) close(locked_);
-    locked_ = -1;
+std::vector<pid_t> Place::helpers() const {
+    return stopped_ ? std::vector<pid_t>{stopped_->pid()} : std::vector<pid_t>{};
+}
+
+std::vector<std::string> Place::uuids() const {
+    std::vector<std::string> uuids;
+    for (const auto& gpu : open_) uuids.push_back(gpu->uuid);
+    return uuids;
+}
+
+bool Place::has_room() const {
+    struct statvfs info {};
+    return statvfs(ledgers_.c_str(), &info) == 0 && std::uint64_t{info.f_bavail} * info.f_bsize >= 2 * kMiB / 4;
 }
 
 std::string Place::fill() {
@@ -209,7 +223,9 @@ std::string Place::make_read_only() {
 }
 
 void Place::mend() {
-    unlock_ledger();
+    // It goes on and has what it wanted, and then it ends; or it is killed where it stands.
+    if (stopped_ && ++mended_ % 2) stopped_->go_on();
+    stopped_.reset();
     if (read_only_) umount2(ledgers_.c_str(), MNT_DETACH);
     read_only_ = false;
     if (full_) std::filesystem::remove(ledgers_ + "/filler");

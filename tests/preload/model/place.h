@@ -10,6 +10,7 @@
 #include "fake/books/books.h"
 #include "fake/books/layout.h"
 #include "tests/preload/guest.h"
+#include "tests/preload/model/puppet.h"
 
 namespace cuslice::tests::model {
 
@@ -25,6 +26,7 @@ struct Combination {
 };
 
 constexpr unsigned kUsers[] = {60001, 60002};
+constexpr std::uint64_t kCapacity = 3 * kGiB;  // of each GPU
 
 /// By what the books know a process: the pid that it has for itself, which may be another's in another namespace too,
 /// and when it began.
@@ -42,6 +44,10 @@ class Place {
     const std::string& books() const { return books_; }
     const std::string& ledgers() const { return ledgers_; }
     unsigned gpus() const { return gpus_; }
+    /// As the ledgers' names have them, in CUDA's order.
+    std::vector<std::string> uuids() const;
+    /// Whether a new ledger has room in the folder.
+    bool has_room() const;
 
     /// What the books say that each process holds. What others made and gave up, and it still has open, is apart from
     /// that, and left out here. Makes sure of who lives first.
@@ -53,13 +59,15 @@ class Place {
     // What happens to the ledgers' folder. Each says what was done.
     std::string remove_ledgers();
     std::string put_strangers(std::uint64_t random);
-    std::string lock_ledger(std::uint64_t random);
-    void unlock_ledger();
+    /// A process of one of the users, stopped where it has the header's lock, or about there.
+    std::string stop_in_ledger(std::uint64_t random);
     std::string fill();
     std::string make_read_only();
     /// Everything as it was, but for ledgers that were removed.
     void mend();
-    bool is_mended() const { return !full_ && !read_only_ && locked_ < 0; }
+    bool is_mended() const { return !full_ && !read_only_ && !stopped_; }
+    /// The process that is stopped, which goes on when all is mended.
+    std::vector<pid_t> helpers() const;
 
     /// False, and a word of tests/allowed.h's, where a test can't make what a combination needs.
     static bool possible(const Combination& combination);
@@ -70,7 +78,7 @@ class Place {
     struct Gpu {
         fake::Books books;
         const fake::BooksFile* file = nullptr;
-        std::string lock_path;
+        std::string lock_path, uuid;
     };
     std::vector<std::string> ledger_files() const;
     void open_books();
@@ -81,7 +89,8 @@ class Place {
     std::vector<std::unique_ptr<Gpu>> open_;
     std::vector<std::string> strangers_;
     bool mounted_ = false, full_ = false, read_only_ = false;
-    int locked_ = -1;
+    std::unique_ptr<Puppet> stopped_;
+    unsigned mended_ = 0;
 };
 
 }  // namespace cuslice::tests::model

@@ -20,7 +20,7 @@ constexpr std::uint64_t kInside = 128 * kMiB;
 
 }  // namespace
 
-Round::Round(const Combination& combination, std::uint64_t seed, Totals& totals)
+Round::Round(const Combination& combination, std::uint64_t seed, bool hostile, Totals& totals)
     : combination_(combination),
       random_(seed),
       totals_(totals),
@@ -32,6 +32,7 @@ Round::Round(const Combination& combination, std::uint64_t seed, Totals& totals)
       // A removed ledger takes its room for as long as somebody has it mapped.
       place_(combination, pool_chunk_, chance(2) ? "4m" : "64m") {
     log("pools grow by " + pool_chunk_ + ", headroom " + headroom_ + ", idle-release " + idle_release_);
+    if (hostile) hostile_ = std::make_unique<Hostile>(place_.ledgers(), place_.uuids(), kCapacity, seed + 1);
     for (unsigned i = 0; i < 4; ++i) {
         members_[i].number = i;
         members_[i].user = i / 2;
@@ -146,9 +147,12 @@ void Round::start_cuda(Member& member) {
 }
 
 void Round::retain(Member& member) {
+    const bool its_own = hostile_ && is_undisturbed(member) && has_little(member, 0);
+    const std::size_t said = member.worker->err().size();
     member.ready = expect(member, "retain 0", {0, 2}) == 0;
     if (!member.ready) member.context_refused = true;
     member.current = "0";
+    if (!member.ready && its_own) check_refusal(member, member.worker->err().substr(said));
 }
 
 void Round::end_by_kill(Member& member) {
@@ -165,6 +169,7 @@ int Round::expect(Member& member, const std::string& line, const Codes& allowed,
     std::vector<pid_t> neighbours;
     for (const Member& other : members_)
         if (&other != &member && other.worker) neighbours.push_back(other.worker->host_pid());
+    for (const pid_t helper : place_.helpers()) neighbours.push_back(helper);
     const Answer answer = member.worker->ask(line, neighbours);
     if (text) *text = answer.text;
     return judge(member, line, answer, allowed);
@@ -181,8 +186,10 @@ int Round::judge(Member& member, const std::string& line, const Answer& answer, 
     totals_.refusals += code == 2;
     if (std::find(allowed.begin(), allowed.end(), code) == allowed.end())
         fail("program " + std::to_string(member.number) + ": " + line + " was answered: " + answer.text);
-    totals_.longest_ms = std::max(totals_.longest_ms, answer.blocked_ms);
-    if (answer.blocked_ms > kPatience)
+    const std::uint64_t settles = line.rfind("retain", 0) == 0 ? settling_of(member) : 0;
+    if (answer.blocked_ms > kPatience && settles) totals_.settled++;
+    if (!settles) totals_.longest_ms = std::max(totals_.longest_ms, answer.blocked_ms);
+    if (answer.blocked_ms > kPatience + settles)
         fail("program " + std::to_string(member.number) + " slept " + std::to_string(answer.blocked_ms) +
              " ms over: " + line);
     read_words(member);
@@ -190,14 +197,12 @@ int Round::judge(Member& member, const std::string& line, const Answer& answer, 
     return code;
 }
 
-// A program that has no part in the ledger says so, once.
 void Round::read_words(Member& member) {
     const std::string& err = member.worker->err();
     const std::string fresh = err.substr(member.read);
     member.read = err.size();
     for (const char* bad : {"WARNING: ThreadSanitizer", "ERROR: AddressSanitizer", "runtime error:"})
         if (fresh.find(bad) != std::string::npos) fail("program " + std::to_string(member.number) + ": " + bad);
-    if (fresh.find("the limit can't be shared with other processes") != std::string::npos) member.unshared = true;
 }
 
 // Each user's programs together, and each alone. What a program was left with by one that had made it and let others
@@ -221,7 +226,6 @@ void Round::check_books() {
                     if (own > limits.process + kLazy + more)
                         fail("program " + std::to_string(member.number) + " holds " + std::to_string(own) + " of " +
                              std::to_string(limits.process) + " bytes on GPU " + std::to_string(gpu));
-                    if (member.unshared) continue;
                     all_seen = all_seen && !(pid == pids.back() ? member.unseen : member.lost_parent)[gpu];
                     together += own;
                     inside += more;
@@ -263,6 +267,7 @@ void Round::run(unsigned steps) {
     for (step_ = 1; step_ <= steps; ++step_) {
         step();
         totals_.steps++;
+        if (hostile_ && hostile_->acts()) hostile_step();
     }
     end();
 }

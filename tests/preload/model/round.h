@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/preload/model/hostile.h"
 #include "tests/preload/model/place.h"
 #include "tests/preload/model/worker.h"
 
@@ -26,7 +27,6 @@ struct Member {
     unsigned user = 0;  // an index of kUsers
     std::unique_ptr<Worker> worker;
     bool ready = false;                 // it has device 0's primary context
-    bool unshared = false;              // it said that its limit is its own
     bool context_refused = false;       // so that its peak may be a context above the limit, for a moment
     std::vector<std::string> contexts;  // of its own
     std::string current = "0";
@@ -41,12 +41,15 @@ struct Member {
 
 struct Totals {
     std::uint64_t steps = 0, rounds = 0, answers = 0, refusals = 0, longest_ms = 0;
+    std::uint64_t settled = 0;  // starts that took longer than anybody else's call may: see settling_of()
     std::map<std::string, std::uint64_t> actions;
 };
 
 class Round {
   public:
-    Round(const Combination& combination, std::uint64_t seed, Totals& totals);
+    /// `hostile`: a third user is there, who attacks the ledgers. He draws from numbers of his own, so that the others
+    /// do the same with and without him.
+    Round(const Combination& combination, std::uint64_t seed, bool hostile, Totals& totals);
     /// So many steps, and the end, in which all that was taken can be had again. Throws a Finding.
     void run(unsigned steps);
     /// The last steps, and what the programs said.
@@ -86,6 +89,15 @@ class Round {
     void check_books();
     Member* somebody(bool ready = true);
     Member* neighbour_of(const Member& member);
+
+    // ---- the hostile user, and what he may bring about (neighbour.cpp)
+    void hostile_step();
+    void ask_for_own();
+    bool has_little(const Member& member, unsigned gpu);
+    bool is_undisturbed(const Member& member) const;
+    bool reserves(const Member& member) const;
+    std::uint64_t settling_of(const Member& member) const;
+    void check_refusal(const Member& member, const std::string& words);
 
     // ---- steps (steps.cpp)
     void step();
@@ -131,6 +143,7 @@ class Round {
     Totals& totals_;
     std::string pool_chunk_, headroom_, idle_release_;
     Place place_;
+    std::unique_ptr<Hostile> hostile_;  // null: he is not there
     Member members_[4];
     struct Judged {
         Member* member;
