@@ -33,11 +33,11 @@ class Hostile {
     std::string step();
     bool acts() { return below(8) == 0; }
 
-    /// Whether a ledger of his may say that he has reserved something.
+    /// True while a ledger of his may say that he has reserved something.
     bool claims() const { return claims_; }
-    /// Whether he has had every name of some ledger.
+    /// True once he has taken every name of some ledger that was free.
     bool has_all_names() const { return all_names_; }
-    /// What an administrator does: ends his processes that claim something, removes his ledgers, and one name where he
+    /// The administrator's remedy: ends his processes that claim something, removes his ledgers, and one name where he
     /// has all of a user's. His locks stay, and so does what else he has put into the folder.
     std::string drive_out();
 

@@ -46,7 +46,7 @@ class Place {
     unsigned gpus() const { return gpus_; }
     /// As the ledgers' names have them, in CUDA's order.
     std::vector<std::string> uuids() const;
-    /// Whether a new ledger has room in the folder.
+    /// True where a new ledger has room in the folder.
     bool has_room() const;
 
     /// What the books say that each process holds. What others made and gave up, and it still has open, is apart from

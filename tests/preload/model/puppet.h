@@ -38,7 +38,7 @@ class Puppet {
     void stop();
     std::string describe() const;
 
-    /// Whether processes can be traced here.
+    /// False where processes can't be traced.
     static bool possible();
 
   private:
