@@ -7,8 +7,8 @@
 # which anybody may download and unpack. The tests need the rest too.
 #
 #   scripts/setup.sh
-#   scripts/setup.sh tests    with what tests of containers, of jobs of at, of the pytest plugin and of the GitHub action
-#                             want, which are skipped where it can't be had
+#   scripts/setup.sh tests    with what tests of containers, of jobs of at, of completion and manual, of the pytest plugin
+#                             and of the GitHub action want, which are skipped where it can't be had
 #   scripts/setup.sh slurm    with Slurm and munge, for the tests of the plugin; where systemd runs, munge's service is
 #                             started too
 #   scripts/setup.sh browser  with what tests of cuslice plot want (some 400 MB), and are skipped without
@@ -28,7 +28,8 @@ libraries="libc6-dev:dlfcn.h libtomlplusplus-dev:toml++/toml.h nlohmann-json3-de
 
 # Programs that only tests use.
 wanted=""
-[ "${1:-}" != tests ] || wanted="bwrap:bubblewrap runc:runc podman:podman atd:at"
+[ "${1:-}" != tests ] || wanted="bwrap:bubblewrap runc:runc podman:podman atd:at setcap:libcap2-bin strace:strace
+    bash:bash zsh:zsh fish:fish groff:groff-base man:man-db"
 [ "${1:-}" != slurm ] || wanted="slurmctld:slurmctld slurmd:slurmd srun:slurm-client munged:munge ip:iproute2"
 [ "${1:-}" != browser ] || wanted="chromium:chromium"
 # pytest, for the plugin, and what reads workflows, in an environment of their own.

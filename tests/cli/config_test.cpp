@@ -75,7 +75,7 @@ TEST_CASE("config --json says the same to programs") {
     const Folder folder;
     const std::string file = folder.write("se\"t.toml", "[gpu.\"GPU-5f\"]\nfraction = 0.5\n");
     const Outcome outcome =
-        run({kLauncher, "config", "--json", "--config", file, "--log=warn", "--driver=/etc/hostname"},
+        run({kLauncher, "config", "--json", "--config", file, "--log=warn", "--driver=/dev/null"},
             plain_environment(folder.path()), "/");
     CHECK(outcome.exit_code == 0);
     const std::string quoted = folder.path() + "/se\\\"t.toml";
@@ -121,7 +121,7 @@ TEST_CASE("config --json says the same to programs") {
         "  {\"key\": \"config\", \"gpu\": null, \"value\": \"" +
         quoted +
         "\", \"source\": \"flag\", \"origin\": \"--config\"},\n"
-        "  {\"key\": \"driver\", \"gpu\": null, \"value\": \"/etc/hostname\", \"source\": \"flag\", \"origin\": "
+        "  {\"key\": \"driver\", \"gpu\": null, \"value\": \"/dev/null\", \"source\": \"flag\", \"origin\": "
         "\"--driver\"},\n"
         "  {\"key\": \"fake\", \"gpu\": null, \"value\": null, \"source\": \"default\", \"origin\": \"default\"},\n"
         "  {\"key\": \"fake-kernels\", \"gpu\": null, \"value\": \"skip\", \"source\": \"default\", \"origin\": "

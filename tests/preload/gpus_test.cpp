@@ -249,14 +249,14 @@ TEST_CASE("under LD_PRELOAD alone numbers in an order that only the driver knows
 TEST_CASE("where the launcher finds no driver the library resolves gpus") {
     const Machine machine;
     // A login node: no driver there, and one where the program runs.
-    const Outcome outcome = run({kLaunch, "run", "--driver", "/etc/hostname", "--gpus", "3,2", "--", "/bin/sh", "-c",
+    const Outcome outcome = run({kLaunch, "run", "--driver", "/dev/null", "--gpus", "3,2", "--", "/bin/sh", "-c",
                                  "echo $CUDA_VISIBLE_DEVICES; echo \"$CUSLICE_SETTINGS\""},
                                 machine.outside());
     CHECK(outcome.exit_code == 0);
     CHECK(outcome.out.find("\n1;") == 0);
     CHECK(outcome.out.find(";flag.0 gpus * 3,2 --gpus") != std::string::npos);
     // Inside another run the outer list is no answer to the inner question.
-    const Outcome nested = run({kLaunch, "run", "--driver", "/etc/hostname", "--gpus", "2", "--", "/bin/sh", "-c",
+    const Outcome nested = run({kLaunch, "run", "--driver", "/dev/null", "--gpus", "2", "--", "/bin/sh", "-c",
                                 "echo $CUDA_VISIBLE_DEVICES ${CUSLICE_VISIBLE_DEVICES-unset}"},
                                machine.outside({kVisible + "1", "CUSLICE_VISIBLE_DEVICES=GPU-12,GPU-13"}));
     CHECK(nested.out == "GPU-13 unset\n");

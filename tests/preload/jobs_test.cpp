@@ -1,6 +1,5 @@
 // One limit for several processes: a job's, a group's. The books of the GPU, which know nothing of cuslice, are the
 // reference: together the members never hold more than the limit.
-#include <pwd.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include "tests/json.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"
+#include "tests/preload/user_name.h"
 #include "tests/soon.h"
 
 namespace cuslice::tests {
@@ -310,7 +310,7 @@ TEST_CASE("a slice is reserved for its job: the third of three at 0.4 is refused
     CHECK(third.exit_code == 75);
     CHECK(third.out.empty());
     CHECK(third.err.find("cuslice: GPU 0: 800.8 MiB requested, 400.4 MiB left. Held: pid ") == 0);
-    const std::string user = ::getpwuid(::geteuid())->pw_name;  // as cuslice ps has it
+    const std::string user = name_of_this_user();
     CHECK(third.err.find("pid " + std::to_string(first->pid()) + " (guest_linked, user " + user + ") ") !=
           std::string::npos);
     CHECK(third.err.find("pid " + std::to_string(second.pid()) + " (") != std::string::npos);

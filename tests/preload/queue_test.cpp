@@ -1,5 +1,4 @@
 // `--wait`: launchers that wait for a GPU stand in a queue, which everybody can see and nobody is starved in.
-#include <pwd.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 
 #include "tests/preload/machine.h"
 #include "tests/preload/places.h"
+#include "tests/preload/user_name.h"
 #include "tests/skip.h"
 #include "tests/soon.h"
 
@@ -53,8 +53,6 @@ std::vector<int> children_of(int pid) {
     return {std::istream_iterator<int>(file), {}};
 }
 
-std::string user() { return ::getpwuid(::geteuid())->pw_name; }
-
 }  // namespace
 
 TEST_CASE("a launcher that doesn't wait looks again while what is in its way may be a context in the making") {
@@ -97,7 +95,8 @@ TEST_CASE("of one large job and a stream of small ones the large one starts afte
     CHECK(refused.out.empty());
     const auto pid = std::to_string(waiting(machine).at(0)["pid"].get<int>());
     CHECK(contains(refused.err, "cuslice: GPU 0: 600.6 MiB requested, 1401.4 MiB left, reserved for pid " + pid +
-                                    " (guest_linked, user " + user() + "), which has waited for 1801.8 MiB for "));
+                                    " (guest_linked, user " + name_of_this_user() +
+                                    "), which has waited for 1801.8 MiB for "));
     CHECK(contains(refused.err, " s. Held: pid " + std::to_string(first->pid()) + " ("));
     CHECK(contains(refused.err, ". Try --wait\n"));
     std::unique_ptr<Guest> later;
@@ -127,7 +126,7 @@ TEST_CASE("ps shows who waits: at which place, for how much, and nobody who has 
     CHECK(all[0]["gpu"] == machine.uuids[0]);
     CHECK(all[0]["position"] == 1);
     CHECK(all[0]["uid"] == geteuid());
-    CHECK(all[0]["user"] == user());
+    CHECK(all[0]["user"] == name_of_this_user());
     CHECK(all[0]["command"] == "guest_linked");
     CHECK(all[0]["bytes"].get<std::uint64_t>() / kMiB == 1201);
     CHECK(all[0]["seconds"].is_number());
@@ -159,7 +158,7 @@ TEST_CASE("who waits is told what for when it begins, and when it is through or 
     const Machine machine("1xlaptop-2g");
     auto holder = start(machine, {"--fraction", "0.5"});
     const std::string held = "1001.0 MiB left. Held: pid " + std::to_string(holder->pid()) + " (guest_linked, user " +
-                             user() + ") 1001.0 MiB for ";
+                             name_of_this_user() + ") 1001.0 MiB for ";
     auto first = queue_up(machine, {"--fraction", "0.6", "--wait"});
     const Outcome second =
         run(machine.launch({"--fraction", "0.7", "--wait=300ms"}, {"/bin/echo", "started"}), machine.outside());

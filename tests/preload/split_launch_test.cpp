@@ -197,7 +197,7 @@ TEST_CASE("the slice is reserved as a whole, as without a split, and the job is 
 
 TEST_CASE("where there is no driver to ask nothing is known, and nothing changed") {
     const SplitMachine machine;
-    const Words command = {kLaunch, "run", "--driver", "/etc/hostname", "--split", "0=99GiB+99GiB", "--"};
+    const Words command = {kLaunch, "run", "--driver", "/dev/null", "--split", "0=99GiB+99GiB", "--"};
     CHECK(machine.given(joined(command, machine.show())) == "unset, unset");
     CHECK(machine.given(joined(command, machine.show()), {kVisible + machine.uuids[2]}) == "unset, 2");
 }

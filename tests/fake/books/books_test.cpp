@@ -3,7 +3,9 @@
 #include "fake/books/books.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +15,7 @@
 #include <thread>
 
 #include "fake/books/file_lock.h"
+#include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/fake/child.h"
 #include "tests/soon.h"
@@ -186,6 +189,35 @@ TEST_CASE("a process that closes all its files keeps what it holds") {
               kill(child, SIGKILL);
               wait_for(child);
               EXPECT_EQUAL(books.used_by_all(), std::uint64_t{0});
+          }) == "");
+}
+
+// Who looks from the holder's own process gets no answer from its lock, so /proc is asked.
+TEST_CASE("a process whose /proc is another pid namespace's keeps what it holds") {
+    const int namespaces = CLONE_NEWPID | CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER);
+    if (!cuslice::tests::can_unshare(namespaces)) return;
+    CHECK(in_child({}, [&](const Report& report) {
+              EXPECT(unshare(namespaces) == 0);
+              EXPECT(mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0);
+              const pid_t outer = fork();
+              if (outer == 0) {
+                  EXPECT(mount("proc", "/proc", "proc", 0, nullptr) == 0);
+                  EXPECT(unshare(CLONE_NEWPID) == 0);
+                  const pid_t inner = fork();
+                  if (inner == 0) {
+                      EXPECT_EQUAL(getpid(), 1);
+                      Books books, others;
+                      open_books(report, books);
+                      EXPECT(books.charge(300 * MiB));
+                      open_books(report, others, false);
+                      for (int look = 0; look < 2; ++look) EXPECT_EQUAL(others.used_by_all(), 300 * MiB);
+                      EXPECT(others.holders().at(0).live);
+                      _exit(0);
+                  }
+                  wait_for(inner);
+                  _exit(0);
+              }
+              wait_for(outer);
           }) == "");
 }
 
