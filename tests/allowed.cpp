@@ -170,19 +170,6 @@ bool can_unshare(int flags, unsigned user) {
     return or_skip(found->second, "no " + names_of(flags) + " namespace can be made here");
 }
 
-bool can_see_paths_of_containers() {
-    static const bool can = [] {
-        // "ID PARENT DEVICE ROOT AT …": in a chroot nothing is mounted at "/".
-        std::ifstream mounts("/proc/self/mountinfo");
-        for (std::string id, parent, device, root, at, rest; mounts >> id >> parent >> device >> root >> at;) {
-            if (at == "/") return true;
-            std::getline(mounts, rest);
-        }
-        return false;
-    }();
-    return or_skip(can, "in a chroot the files of containers have other paths in /proc");
-}
-
 bool can_trace() {
     static const bool can = works_in_child([] { return ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0; });
     return or_skip(can, "no process can be traced here");

@@ -13,9 +13,6 @@ bool can_be_other_users();
 /// nobody else sees, and with CLONE_NEWPID beside it a /proc of one's own. `user`: 0 is whoever runs the tests.
 bool can_unshare(int flags, unsigned user = 0);
 
-/// Files of containers that have the same paths in /proc as here. In a chroot they begin with what lies outside it.
-bool can_see_paths_of_containers();
-
 /// Children that a test traces. Some sandboxes don't allow it, and qemu has no ptrace.
 bool can_trace();
 

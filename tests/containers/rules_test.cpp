@@ -99,6 +99,19 @@ bool says(Guest& guest, const std::string& what) {
     return false;
 }
 
+/// Whether /proc has the guest's files in this folder by their names here. In a chroot those of other mount namespaces
+/// begin with what lies outside it.
+bool can_see_files_in(const std::string& folder, const Guest& guest) {
+    for (const int pid : descendants(guest.child())) {
+        for (const auto& file : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd")) {
+            std::error_code closed;
+            if (std::filesystem::read_symlink(file, closed).string().starts_with(folder)) return true;
+        }
+    }
+    skip("in a chroot the files of containers have other names in /proc");
+    return false;
+}
+
 const std::string kSome = "alloc most " + bytes(320 * kMiB);
 
 /// That a program gets no more than what another one, which has taken some of it, leaves of their slice.
@@ -267,10 +280,11 @@ TEST_CASE("no program has a second slice of a rule, whatever a user sets") {
 
 TEST_CASE("no program has a second slice of a rule in place of a ledger that was removed") {
     const Ruled ruled(true);
-    if (!can_share(ruled) || !can_see_paths_of_containers()) return;
+    if (!can_share(ruled)) return;
     Guest first(ruled.command({}, {}), plain());
     REQUIRE(start(first) == 0);
     REQUIRE(first.code(kSome) == 0);
+    if (!can_see_files_in(ruled.books.path(), first)) return;
     REQUIRE(std::filesystem::remove_all(ruled.books.path() + "/shared") != 0);
     Guest second(ruled.command({}, {}), plain());
     REQUIRE(start(second) == 0);
