@@ -20,9 +20,9 @@ bool take_free(Header& header, const Locker& self) {
 // rest is of another holder.
 void sign(Header& header, const Locker& self) {
     __atomic_store_n(&header.signed_by, 0, __ATOMIC_RELEASE);
-    header.locker_namespace = self.process.pid_namespace;
-    header.locker_start = self.process.start_time;
-    header.locker_lock = self.kind;
+    __atomic_store_n(&header.locker_namespace, self.process.pid_namespace, __ATOMIC_RELAXED);
+    __atomic_store_n(&header.locker_start, self.process.start_time, __ATOMIC_RELAXED);
+    __atomic_store_n(&header.locker_lock, self.kind, __ATOMIC_RELAXED);
     __atomic_store_n(&header.locker, self.process.pid, __ATOMIC_SEQ_CST);
     __atomic_store_n(&header.signed_by, self.id, __ATOMIC_RELEASE);
 }
@@ -33,9 +33,13 @@ bool has_ended(const Header& header, std::uint64_t holder, const Locker& self, b
     const Life life = life_of(self.where, holder);
     if (life == Life::lives) return false;
     const bool is_signed = __atomic_load_n(&header.signed_by, __ATOMIC_ACQUIRE) == holder;
-    if (life == Life::ended && (!is_signed || header.locker_lock == LockKind::open_file)) return true;
-    if (is_signed && header.locker_namespace && header.locker_namespace == self.process.pid_namespace)
-        return !is_same_start(start_time_of(header.locker), header.locker_start);
+    const LockKind kind = __atomic_load_n(&header.locker_lock, __ATOMIC_RELAXED);
+    if (life == Life::ended && (!is_signed || kind == LockKind::open_file)) return true;
+    const std::uint64_t space = __atomic_load_n(&header.locker_namespace, __ATOMIC_RELAXED);
+    if (is_signed && space && space == self.process.pid_namespace) {
+        const std::uint64_t start = __atomic_load_n(&header.locker_start, __ATOMIC_RELAXED);
+        return !is_same_start(start_time_of(__atomic_load_n(&header.locker, __ATOMIC_RELAXED)), start);
+    }
     return life == Life::ended || (life == Life::missing && waited);
 }
 
@@ -89,8 +93,9 @@ void unlock_header(Header& header, const Locker& self) {
 
 std::int32_t locker_of(const Header& header) {
     if (!__atomic_load_n(&header.holder, __ATOMIC_ACQUIRE)) return 0;
-    const bool here = header.locker > 0 && header.locker_namespace && header.locker_namespace == own_pid_namespace();
-    return here ? header.locker : 0;
+    const std::int32_t pid = __atomic_load_n(&header.locker, __ATOMIC_RELAXED);
+    const std::uint64_t space = __atomic_load_n(&header.locker_namespace, __ATOMIC_RELAXED);
+    return pid > 0 && space && space == own_pid_namespace() ? pid : 0;
 }
 
 }  // namespace cuslice::ledger
