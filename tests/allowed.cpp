@@ -95,10 +95,15 @@ bool others_may_enter(const fs::path& folder) {
     return stat(folder.c_str(), &status) == 0 && (status.st_mode & S_IXOTH) != 0;
 }
 
-/// What others must get to: the sources, and the build with this program in it.
-std::vector<fs::path> places() {
-    std::error_code unknown;
-    return {CUSLICE_TEST_SOURCE_ROOT, fs::read_symlink("/proc/self/exe", unknown).parent_path()};
+/// What others must get to: the sources, and the build with this program in it. By their names before this process
+/// moves to another mount namespace: in a chroot /proc has another one for the program then.
+const std::vector<fs::path>& places() {
+    static const std::vector<fs::path> both = [] {
+        std::error_code unknown;
+        const fs::path program = fs::read_symlink("/proc/self/exe", unknown);
+        return std::vector<fs::path>{CUSLICE_TEST_SOURCE_ROOT, program.parent_path()};
+    }();
+    return both;
 }
 
 /// The outermost folder on the way to `place` that others can't enter; empty: there is none.
