@@ -22,7 +22,8 @@ void sign(Header& header, const Locker& self) {
     __atomic_store_n(&header.signed_by, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&header.locker_namespace, self.process.pid_namespace, __ATOMIC_RELAXED);
     __atomic_store_n(&header.locker_start, self.process.start_time, __ATOMIC_RELAXED);
-    __atomic_store_n(&header.locker_lock, self.kind, __ATOMIC_RELAXED);
+    LockKind kind = self.kind;
+    __atomic_store(&header.locker_lock, &kind, __ATOMIC_RELAXED);
     __atomic_store_n(&header.locker, self.process.pid, __ATOMIC_SEQ_CST);
     __atomic_store_n(&header.signed_by, self.id, __ATOMIC_RELEASE);
 }
@@ -33,7 +34,8 @@ bool has_ended(const Header& header, std::uint64_t holder, const Locker& self, b
     const Life life = life_of(self.where, holder);
     if (life == Life::lives) return false;
     const bool is_signed = __atomic_load_n(&header.signed_by, __ATOMIC_ACQUIRE) == holder;
-    const LockKind kind = __atomic_load_n(&header.locker_lock, __ATOMIC_RELAXED);
+    LockKind kind = LockKind::none;
+    __atomic_load(&header.locker_lock, &kind, __ATOMIC_RELAXED);
     if (life == Life::ended && (!is_signed || kind == LockKind::open_file)) return true;
     const std::uint64_t space = __atomic_load_n(&header.locker_namespace, __ATOMIC_RELAXED);
     if (is_signed && space && space == self.process.pid_namespace) {

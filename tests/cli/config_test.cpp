@@ -74,9 +74,8 @@ TEST_CASE("config prints what holds, where it came from, and which files were lo
 TEST_CASE("config --json says the same to programs") {
     const Folder folder;
     const std::string file = folder.write("se\"t.toml", "[gpu.\"GPU-5f\"]\nfraction = 0.5\n");
-    const Outcome outcome =
-        run({kLauncher, "config", "--json", "--config", file, "--log=warn", "--driver=/dev/null"},
-            plain_environment(folder.path()), "/");
+    const Outcome outcome = run({kLauncher, "config", "--json", "--config", file, "--log=warn", "--driver=/dev/null"},
+                                plain_environment(folder.path()), "/");
     CHECK(outcome.exit_code == 0);
     const std::string quoted = folder.path() + "/se\\\"t.toml";
     const std::string expected =

@@ -322,8 +322,7 @@ TEST_CASE(
                                                        first + ", which --limit gives 1GiB; keep one of them\n");
     CHECK(run(launch({"--fake=2xstub", "--limit=1=1GiB"}, {"/bin/echo", "started"}), plain).out == "started\n");
     // No driver here: nothing is known of its GPUs.
-    CHECK(run(launch({"--driver=/dev/null", "--limit=9=1GiB"}, {"/bin/echo", "started"}), plain).out ==
-          "started\n");
+    CHECK(run(launch({"--driver=/dev/null", "--limit=9=1GiB"}, {"/bin/echo", "started"}), plain).out == "started\n");
 }
 
 TEST_CASE("a split is looked at with the machine's GPUs, fake and real ones alike") {
@@ -353,8 +352,8 @@ TEST_CASE("the system's file is not trusted if others than root can write it, an
           "1;system-file.0 ceiling.limit * 1GiB ceiling%20" + kSystemFile + ":2:1\n");
     REQUIRE(::chmod(kSystemFile.c_str(), 0646) == 0);
     const Outcome outcome = run(launch({}, program), plain_environment(folder.path()));
-    CHECK(outcome.err ==
-          "cuslice: " + kSystemFile + ": writable by others than root, so nobody can trust its ceilings: chmod go-w it\n");
+    CHECK(outcome.err == "cuslice: " + kSystemFile +
+                             ": writable by others than root, so nobody can trust its ceilings: chmod go-w it\n");
     CHECK(outcome.exit_code == 78);
 }
 

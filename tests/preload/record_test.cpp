@@ -220,7 +220,8 @@ TEST_CASE("64 threads: no line is torn, and no address is handed out that is not
 
 TEST_CASE("a free that fails leaves its block allocated") {
     const Words& settings = GENERATE(kDirect, kGrowth);
-    Session session(joined(settings, {"CUSLICE_FAKE_INJECT=cuMemFree_v2:1=719,cuCtxSynchronize:1=719,cuCtxSynchronize_v2:1=719"}));
+    Session session(
+        joined(settings, {"CUSLICE_FAKE_INJECT=cuMemFree_v2:1=719,cuCtxSynchronize:1=719,cuCtxSynchronize_v2:1=719"}));
     session.start();
     REQUIRE(session.guest.code("alloc a 100000") == 0);
     CHECK(session.guest.code("free a") == 719);
