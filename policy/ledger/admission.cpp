@@ -134,6 +134,7 @@ void Ledger::adopt_launcher(const Account* account, Member* member) {
         if (!launchers_.adopt(where_, launcher.presence.load(), launcher.descriptor)) return;
         mine_[mine_count_] = {};
         mine_[mine_count_++].number = i;
+        show_launchers();
         return;
     }
 }

@@ -106,7 +106,7 @@ bool Ledger::keep_presence(LedgerError* why) {
     const std::uint64_t before = presence_.id();
     const auto lasts = keep_over_exec_ ? Presence::Lasts::over_exec : Presence::Lasts::until_exec;
     if (!presence_.keep(where_, uuid_, lasts, why)) return false;
-    if (launchers_.id()) launchers_.adopt(where_, launchers_.id(), launchers_.descriptor());
+    if (launchers_.id() && launchers_.adopt(where_, launchers_.id(), launchers_.descriptor())) show_launchers();
     if (!before || before == presence_.id()) return true;
     for (unsigned i = 0; i < mine_count_; i++)
         if (open_.file->members[mine_[i].number].presence.load() == before) show_presence(mine_[i].number);
@@ -119,6 +119,14 @@ void Ledger::show_presence(std::uint32_t number) {
     member.presence.store(presence_.id());
     member.lock = presence_.kind();
     member.descriptor = presence_.descriptor();
+}
+
+// Its descriptor may be another one by now, which the next program is to find.
+void Ledger::show_launchers() {
+    for (unsigned i = 0; i < mine_count_; i++) {
+        Member& member = open_.file->members[mine_[i].number];
+        if (member.presence.load() == launchers_.id()) member.descriptor = launchers_.descriptor();
+    }
 }
 
 void Ledger::remove_presence(std::uint64_t id) {

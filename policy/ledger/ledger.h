@@ -197,6 +197,7 @@ class Ledger {
     bool keep_presence(LedgerError* why) CUSLICE_REQUIRES(mutex_);
     // Says in a member of this process which presence it has.
     void show_presence(std::uint32_t number) CUSLICE_REQUIRES(mutex_);
+    void show_launchers() CUSLICE_REQUIRES(mutex_);
     void note_leftover(const char* name);
     void remove_leftovers() CUSLICE_REQUIRES(mutex_);
     // Of a process that has ended, once nothing in the file names it.

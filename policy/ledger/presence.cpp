@@ -173,7 +173,7 @@ bool Presence::keep(const UserFolder& where, const char* uuid, Lasts lasts, Ledg
 }
 
 bool Presence::adopt(const UserFolder& where, std::uint64_t id, int descriptor) {
-    if (id_ == id) return true;
+    if (id_ == id) return lock_again(where);
     struct stat info {};
     if (id_ || !stat_name(where, id, &info) || !S_ISREG(info.st_mode) || info.st_uid != where.owner) return false;
     id_ = id;

@@ -35,7 +35,8 @@ class Presence {
     /// serves.
     bool keep(const UserFolder& where, const char* uuid, Lasts lasts, LedgerError* why);
     /// Takes over the file of the launcher that became this program, by the descriptor that it left if that is still
-    /// open. False: it can't be had, and stays as it is.
+    /// open; again and again, as the program may close it, and the lock goes with it. False: it can't be had, and stays
+    /// as it is.
     bool adopt(const UserFolder& where, std::uint64_t id, int descriptor);
     /// Lets go of it. `remove`: nothing in a ledger names it any more, and the file goes too.
     void give_up(const UserFolder& where, bool remove);

@@ -144,6 +144,27 @@ TEST_CASE("a launcher's presence is the program's after an exec, and no child's"
     for (const int file : {pipes[0], pipes[1], words[0], words[1]}) close(file);
 }
 
+TEST_CASE("a program that closes the launcher's descriptor has its lock again at the next look") {
+    const LedgerFolder folder;
+    Living watcher(folder), launcher(folder, Presence::Lasts::over_exec);
+    const std::uint64_t id = launcher.presence.id();
+    const auto seen = [&] {  // by another process: this one would lose its lock by asking
+        Child other([&](char) { return life_of(watcher.where, id) == Life::lives ? 'y' : 'n'; });
+        return other.ask('l') == 'y';
+    };
+    Presence program;
+    REQUIRE(program.adopt(watcher.where, id, launcher.presence.descriptor()));
+    CHECK(program.descriptor() == launcher.presence.descriptor());
+    CHECK(seen());
+    for (int i = 0; i < 2; i++) {
+        close(program.descriptor());
+        CHECK_FALSE(seen());
+        REQUIRE(program.adopt(watcher.where, id, program.descriptor()));
+        CHECK(seen());
+    }
+    program.give_up(watcher.where, false);
+}
+
 TEST_CASE("numbers of presences come back from their names") {
     unsigned user = 0;
     std::uint64_t id = 0;
