@@ -31,7 +31,7 @@ class Reservation {
     std::string failure() const;
     /// Whether there is no place for a ledger in that folder at all.
     bool no_place() const { return refusal_.failure.no_place; }
-    /// Whether another user stands in the way.
+    /// True if another user stands in the way.
     bool stranger() const { return refusal_.failure.stranger; }
     /// What the GPU's memory is now, as NVML has it.
     void set_free(std::optional<std::uint64_t> free) { gpu_.free = free; }

@@ -16,7 +16,7 @@ inline constexpr std::size_t kMostOfSettings = std::size_t{1024} * 1024;
 /// Says in `why` what an errno means of a file that was to be read: "cannot be read: no such file".
 void explain_errno(int code, Reason& why);
 
-/// Who may change a file: mode and owners as fstat has them.
+/// A file's mode and owners, as fstat has them: they say who may change it.
 struct FileRights {
     unsigned mode = 0, owner = 0, group = 0;
 };

@@ -12,7 +12,7 @@ struct destination {
 };
 struct destination cuslice_stub_destination(const char* name, int flags, const void* caller);
 
-// Of a library that was preloaded otherwise, as by cuslice run. Anybody can preload a library with such a mark.
+// For a library that was preloaded otherwise, as by cuslice run. Anybody can preload a library with such a mark.
 __attribute__((weak, visibility("default"))) const char* cuslice_marker(void);
 
 typedef dlopen_function (*entrance)(dlopen_function);
@@ -46,7 +46,7 @@ static bool is_preloaded(dlopen_function next) {
     return library && find_in(library, "cuslice_marker") == (void*)cuslice_marker;
 }
 
-// What libcuslice.so opens itself is its own affair, also where it is another installation's.
+// A library that libcuslice.so opens itself is its own affair, also where it is another installation's.
 static bool is_of_library(const void* caller, dlopen_function next) {
     if (!cuslice_marker) return false;
     static bool preloaded;  // the same value whoever writes it

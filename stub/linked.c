@@ -14,7 +14,7 @@
 #include "stub/text.h"
 #include "stub/work.h"
 
-// What tells without a system call that the driver or NVML is there, or a dlopen before the stub's.
+// Signs, without a system call, that the driver or NVML is there, or a dlopen before the stub's.
 #define ELSEWHERE __attribute__((weak, visibility("default")))
 ELSEWHERE int cuInit(unsigned);
 ELSEWHERE int nvmlInit_v2(void);

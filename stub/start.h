@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/// What the kernel has put on the stack: all of it can be changed before the program sees it.
+/// The words that the kernel has put on the stack: all of it can be changed before the program sees it.
 struct start {
     char** arguments;
     char** environment;

@@ -188,7 +188,7 @@ int install_stub(const Invocation& invocation) {
     List list{target.at(kList)};
     if (!list.open(error)) return fail(error, kUnavailable);
     const bool fresh = !fs::exists(target.at(kStub));
-    // What lies in it is exchanged.
+    // By an exchange of what lies in it.
     const bool placed = fs::exists(target.at(kFolder));
     if (placed && !only_root_can_change(root, kFolder, error)) return fail(error + kWhyRoots, kConfig);
     if (!place_stub(target, stub, libraries, error)) {

@@ -127,7 +127,7 @@ class Books {
     SharedAllocation* find_shared(std::uint64_t id) const;
     bool new_shared(std::uint64_t id, std::uint64_t bytes, std::uint32_t payer);
     void drop_shared(SharedAllocation& shared, std::uint32_t number, bool pass_on);
-    /// Of the slot of `phase`, which ends.
+    /// For the slot of `phase`, which ends.
     void drop_all(std::uint32_t number, SlotPhase phase);
     /// What a process pays for and did not charge itself; books_slots: all processes.
     std::uint64_t inherited(std::uint32_t number) const;

@@ -24,7 +24,7 @@ constexpr std::uint32_t books_shared = 4096;
 
 enum class SlotState : std::uint32_t { Free = 0, Live = 1, Ended = 2 };
 
-/// What a slot is, and for which of its owners, counted: one exchange ends a slot, and never that of its next owner.
+/// A slot's state, and the number of its owner: one exchange ends a slot, and never that of its next owner.
 class SlotPhase {
   public:
     constexpr SlotPhase() = default;
@@ -38,7 +38,7 @@ class SlotPhase {
     std::uint32_t word_ = 0;
 };
 
-/// What a slot claims, in bytes. One that its owner hasn't committed to yet may be cancelled by others; a number makes
+/// A slot's claim, in bytes. One that its owner hasn't committed to yet may be cancelled by others; a number makes
 /// it differ from the owner's earlier ones.
 class Claim {
   public:
@@ -77,7 +77,7 @@ struct alignas(256) Slot {
 };
 static_assert(sizeof(Slot) == 256);
 
-/// What the owner has: what it has committed to, also where it stands still before it has written that to `used`.
+/// The owner's bytes: those that it has committed to, also where it stands still before it has written that to `used`.
 inline std::uint64_t held_bytes(const Slot& slot) {
     const Claim claim = slot.claim.load(std::memory_order_relaxed);
     return claim.is_pending() ? slot.used.load(std::memory_order_relaxed) : claim.bytes();

@@ -70,7 +70,7 @@ CUresult compile_ptx(const char* text, std::size_t size, Image& image);
 /// The parts, each of which adds to the image.
 bool read_ptx(const char* text, std::size_t size, Image& image);
 bool read_cubin(const unsigned char* data, std::uint64_t size, Image& image);
-/// Whether it begins as one.
+/// True if it begins as one.
 bool is_cubin(const unsigned char* data, std::uint64_t size);
 /// How long a cubin says it is; 0 if less can be read.
 std::uint64_t size_of_cubin(const unsigned char* data);

@@ -6,7 +6,7 @@
 
 namespace cuslice::fake {
 
-/// Whether all of these bytes of this process can be read; none is touched. Where the kernel doesn't say, as in some
+/// True if all of these bytes of this process can be read; none is touched. Where the kernel doesn't say, as in some
 /// sandboxes, true. Any thread.
 bool is_readable(const void* memory, std::uint64_t size);
 

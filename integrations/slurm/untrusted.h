@@ -1,4 +1,4 @@
-/// What slurmstepd, which is root, must not pass on to a user, and what it must not take over from one.
+/// Guards of slurmstepd, which is root: what it must not pass on to a user, and must not take over from one.
 #pragma once
 #include <fcntl.h>
 #include <stdbool.h>

@@ -106,7 +106,7 @@ void ConfiguredFile::walk() {
             if (failure_.error != 0) return;
             *end = '/';
         }
-        // What follows the link stays behind what it says.
+        // The rest of the path stays behind the link's text.
         char name[256];
         const auto length = static_cast<std::size_t>(end - at);
         if (length >= sizeof name) {

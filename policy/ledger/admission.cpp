@@ -18,8 +18,8 @@ namespace {
 
 // For all of a join, in which others' claims may have to be decided first.
 constexpr unsigned kPatienceToJoin = 1000;  // milliseconds
-// Of that, for claims of other users that come after this one. Then they count as granted: nobody holds others up by
-// one that is never decided, and nothing is promised twice.
+// The part of it for claims of other users that come after this one. Then they count as granted: nobody holds others up
+// by one that is never decided, and nothing is promised twice.
 constexpr unsigned kPatienceWithOthers = 100;  // milliseconds
 
 void say(LedgerError* why, const char* text) {

@@ -23,7 +23,7 @@ bool is_known(const Account& account) {
            strnlen(account.name, sizeof account.name) < sizeof account.name;
 }
 
-// Whether it is to be entered: a process that lives and has been granted something.
+// True for a process that lives and has been granted something.
 bool is_to_be_carried(const OpenFile& gone, std::uint32_t number, Carried which, const UserFolder& where) {
     const Member& member = gone.file->members[number];
     if (member.state.load() != MemberState::live || member.account >= kAccounts) return false;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -92,7 +93,7 @@ void Ledger::add_own(const Account* but, Committed* committed, bool* undecided) 
 
 namespace {
 
-// What is read of another user's file, and a folder's entries: too much for a stack.
+// Buffers for another user's file and for a folder's entries: too much for a stack.
 struct Reading {
     char entries[4096];
     Account accounts[kAccounts];
@@ -163,19 +164,43 @@ void add_file(int file, const UserFolder& where, const Belief& belief, Reading& 
 
 namespace {
 
-// Who owns most of what is in the way, as far as that can be told without counting for each (Boyer and Moore).
+// The owner of most entries, by the majority vote of Boyer and Moore: no count for each user.
 class Majority {
   public:
     void add(unsigned user) {
         if (!count_) user_ = user;
         user == user_ ? count_++ : count_--;
     }
+    bool any() const { return count_ != 0; }
     unsigned user() const { return user_; }
 
   private:
     unsigned user_ = 0;
     std::uint64_t count_ = 0;
 };
+
+}  // namespace
+
+namespace {
+
+// Every entry counts here, also one that is no ledger: it is in the way all the same. One of so many is looked at.
+void sample_owner(int folder, const DirectoryEntry& entry, std::uint64_t number, Majority* majority) {
+    constexpr std::uint64_t kOneOf = 64;
+    struct stat info {};
+    if (number % kOneOf == 0 && syscall(SYS_newfstatat, folder, entry.name, &info, AT_SYMLINK_NOFOLLOW) == 0)
+        majority->add(info.st_uid);
+}
+
+void say_too_many(LedgerError* why, const char* folder, const Majority& majority, unsigned self) {
+    if (!why) return;
+    why->stranger = majority.any() && majority.user() != self;
+    why->stranger_user = majority.user();
+    if (why->stranger)
+        snprintf(why->text, sizeof why->text, "%s has more files than can be read in time, most of them user %u's",
+                 folder, majority.user());
+    else
+        snprintf(why->text, sizeof why->text, "%s has more files than can be read in time", folder);
+}
 
 }  // namespace
 
@@ -193,7 +218,13 @@ bool Ledger::add_foreign(const Deadline& deadline, Claims claims, Committed* com
     const int folder = openat(own.descriptor, ".", O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
     if (folder < 0) return true;
     void* memory = mmap(nullptr, sizeof(Reading), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    bool all = memory != MAP_FAILED;
+    if (memory == MAP_FAILED) {
+        set_failure(why, "no memory to read", folder_);
+        ::close(folder);
+        return false;
+    }
+    bool all = true;
+    std::uint64_t entries = 0;
     Majority majority;
     while (all) {
         Reading& reading = *static_cast<Reading*>(memory);
@@ -205,13 +236,13 @@ bool Ledger::add_foreign(const Deadline& deadline, Claims claims, Committed* com
             at += entry->length;
             unsigned user = 0, number = 0, owner = 0;
             char uuid[64], path[kPathBytes];
+            sample_owner(folder, *entry, entries++, &majority);
             note_leftover(entry->name);
             if (!parse_ledger_name(entry->name, &user, uuid, &number) || user == own.user || strcmp(uuid, uuid_) != 0 ||
                 !ledger_path(folder_, user, uuid, path, number))
                 continue;
             bool missing = false;
             const int file = open_foreign(path, user, &missing, nullptr, &owner);
-            majority.add(owner);
             if (file < 0) continue;
             const UserFolder theirs{own.descriptor, user, owner, folder_};
             // Only the first of a user's names counts.
@@ -221,14 +252,9 @@ bool Ledger::add_foreign(const Deadline& deadline, Claims claims, Committed* com
             all = !deadline.passed();
         }
     }
-    if (memory != MAP_FAILED) munmap(memory, sizeof(Reading));
+    munmap(memory, sizeof(Reading));
     ::close(folder);
-    if (!all && why) {
-        snprintf(why->text, sizeof why->text, "%s has more files than can be read in time, most of them user %u's",
-                 folder_, majority.user());
-        why->stranger = true;
-        why->stranger_user = majority.user();
-    }
+    if (!all) say_too_many(why, folder_, majority, own.owner);
     return all;
 }
 

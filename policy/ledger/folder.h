@@ -42,12 +42,12 @@ struct UserFolder {
     const char* path = "";
 };
 
-/// Which of the names a ledger of this user's has. Nothing is opened: what another user put there is not even looked
+/// Finds the name of this user's ledger. Nothing is opened: what another user put there is not even looked
 /// at. `*number`: that one, or else the first that is free. `stranger`, which may be null, is set to who has the names
 /// before it.
 enum class Named : std::uint8_t { by_us, free, by_others };
 Named find_name(const UserFolder& where, const char* uuid, unsigned* number, LedgerError* stranger);
-/// Whether the user has a ledger under one of the names [from, to), without one.
+/// True if the user has a ledger under one of the names [from, to), `without` left out.
 bool has_name(const UserFolder& where, const char* uuid, unsigned from, unsigned to, unsigned without);
 
 /// The folder, open for as long as a ledger is, for programs that change their root or close what they find.

@@ -6,7 +6,7 @@
 // who has the file mapped for writing can take it or stand in its way.
 namespace cuslice::ledger {
 
-/// Who takes the lock of a header: this process by its presence, and where those of others are.
+/// This process as a holder of the lock, and the folder with the presences of others.
 struct Locker {
     UserFolder where;
     std::uint64_t id = 0;  // of its presence

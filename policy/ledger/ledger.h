@@ -98,9 +98,9 @@ class Ledger {
     // as promised no more than the slice, whatever each has reserved. Before look() and join(); null: in no rule's.
     void reserves_under(const char* rule, std::uint64_t limit);
 
-    /// What another user's job is believed to have of the GPU at most, in bytes: the ceiling that the system's file
-    /// sets for everybody. Before look() and join(). Whatever their ledgers say, a user's jobs together have no more
-    /// than all of the GPU.
+    /// Sets the most that another user's job is believed to have of the GPU, in bytes: the ceiling that the system's
+    /// file sets for everybody. Before look() and join(). Whatever their ledgers say, a user's jobs together have no
+    /// more than all of the GPU.
     void believes_others(std::uint64_t most_of_a_job);
 
     // Makes this process a member. `in_use`: bytes that are in use on the GPU by everybody, as NVML has it; 0 where
@@ -200,7 +200,7 @@ class Ledger {
     void show_launchers() CUSLICE_REQUIRES(mutex_);
     void note_leftover(const char* name);
     void remove_leftovers() CUSLICE_REQUIRES(mutex_);
-    // Of a process that has ended, once nothing in the file names it.
+    // Removes the file of a process that has ended, once nothing in the ledger names it.
     void remove_presence(std::uint64_t id) CUSLICE_REQUIRES(mutex_);
     Locker locker() const CUSLICE_REQUIRES(mutex_) {
         return {where_, presence_.id(), presence_.kind(), presence_.process()};

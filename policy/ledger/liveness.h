@@ -5,7 +5,7 @@
 // Whether the process that a member or a ticket is of still lives.
 namespace cuslice::ledger {
 
-/// Whose file it is that says so.
+/// The owner of the ledger that says so.
 enum class Trusted : bool { others, own };
 
 // Whether this process is, or was before an exec, the one that the member is of.
@@ -14,7 +14,7 @@ bool is_this_process(const Member& member);
 // The launcher's place, of a process that has one of its own in the same account by now: nothing to be shown.
 bool is_doubled(const File& file, const Member& member);
 
-/// Whether the process of a member lives, in a file of the user's of `where`. The lock on its presence says so. A lock
+/// True if the process of a member lives, in a file of the user's of `where`. The lock on its presence says so. A lock
 /// of the process can be lost while the process lives (a program that closes every descriptor), and somebody may have
 /// removed the file: then /proc is asked, which knows the processes of the same pid namespace. `trusted`: the file is
 /// this user's own; there, who can't be told to have ended lives.

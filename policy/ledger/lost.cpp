@@ -81,8 +81,8 @@ bool Ledger::put_back(const Deadline& deadline, bool rests, LedgerError* why) {
     return true;
 }
 
-// What was mapped stays readable, as threads may be about to read a figure there. From now on it is a copy: the room
-// that a removed file takes is given back once nobody has it mapped.
+// Leaves a copy in the place of the old mapping: threads may be about to read a figure there, and the room that a
+// removed file takes is given back once nobody has it mapped.
 void Ledger::copy_removed(const OpenFile& old) {
     const File& file = *old.file;
     void* const memory =

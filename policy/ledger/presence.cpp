@@ -20,11 +20,13 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kNameBytes = 48;
+constexpr char kEnd[] = ".alive";
+constexpr std::size_t kEndLength = sizeof kEnd - 1;
 constexpr std::uint64_t kMark = 0xffff;  // the bits of a number that say which GPU it is for
 
 struct Name {
     Name(unsigned user, std::uint64_t id) {
-        snprintf(text, sizeof text, "%u-%016llx.alive", user, static_cast<unsigned long long>(id));
+        snprintf(text, sizeof text, "%u-%016llx%s", user, static_cast<unsigned long long>(id), kEnd);
     }
     char text[kNameBytes];
 };
@@ -48,6 +50,9 @@ bool stat_name(const UserFolder& where, std::uint64_t id, struct stat* info) {
 }  // namespace
 
 bool parse_presence_name(const char* name, unsigned* user, std::uint64_t* id) {
+    // Most names of a folder that somebody has filled aren't worth more.
+    const std::size_t length = strlen(name);
+    if (length < kEndLength || memcmp(name + length - kEndLength, kEnd, kEndLength) != 0) return false;
     char* end = nullptr;
     *user = static_cast<unsigned>(strtoul(name, &end, 10));
     if (end == name || *end != '-') return false;

@@ -70,7 +70,7 @@ bool remove_ended(const UserFolder& where, std::uint64_t id);
 
 /// "1000-0123456789abcdef.alive"; the reverse, for names in a folder.
 bool parse_presence_name(const char* name, unsigned* user, std::uint64_t* id);
-/// Whether a number was made for this GPU's ledger. Another one may have the same mark.
+/// True if a number may be of this GPU's ledger: two GPUs can have the same mark.
 bool is_of_gpu(std::uint64_t id, const char* uuid);
 
 }  // namespace cuslice::ledger

@@ -48,7 +48,7 @@ std::int64_t read_boottime_offset() {
     return seconds * kSecond + strtoll(end, nullptr, 10);
 }
 
-// Of the process that asked last, as the pid namespace below.
+// The answer to the process that asked last, as the pid namespace below.
 constinit std::int64_t boottime_offset = 0;
 constinit std::int32_t offset_asked_by = 0;
 

@@ -24,7 +24,7 @@ void forget_pid_namespace();
 /// number of ticks: compare by is_same_start(). 0 if there is no such process here, or only its zombie. Thread-safe.
 std::uint64_t start_time_of(std::int32_t pid);
 
-/// Whether two start times that were read in any time namespaces are of one process, if the pid is. A pid doesn't come
+/// True if two start times that were read in any time namespaces are of one process, if the pid is. A pid doesn't come
 /// back within two ticks. Not of times that are 0: they are not known. Pure.
 constexpr bool is_same_start(std::uint64_t a, std::uint64_t b) {
     return a != 0 && b != 0 && (a > b ? a - b : b - a) <= 1;

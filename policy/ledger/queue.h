@@ -75,7 +75,7 @@ class Queue {
     Granted granted_;
 };
 
-/// Whether a ticket is somebody's who waits; see lives().
+/// True if a ticket is a living waiter's; see lives().
 bool waits(const Ticket& ticket, const UserFolder& where);
 // What a ticket says, for people and for a queue; `now`: CLOCK_REALTIME. Its text is bounded, the rest not believed.
 Waiter waiter_of(const Ticket& ticket, unsigned user, std::uint64_t now);

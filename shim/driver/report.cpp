@@ -242,7 +242,7 @@ void report_use() {
 
 namespace {
 
-// What to change where the ledger can't be had.
+// Names the remedy where the ledger can't be had.
 void append_advice(LogLine& line, const ledger::LedgerError& failure, bool rule) {
     if (failure.no_place) line.append(". Mount the ledger folder into the container, make room for it");
     if (failure.stranger) line.append(". Have the administrator remove what is in the way");

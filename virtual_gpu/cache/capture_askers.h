@@ -39,7 +39,7 @@ class CaptureAskers {
     /// This thread is out, also where a longjmp has left something unfinished.
     void leave();
 
-    /// Whether this thread has a record, without the lock. Where threads have to go by the lock none needs one.
+    /// True if this thread has a record; without the lock. Where threads have to go by the lock none needs one.
     static bool is_listed() { return own_ != &nobody_ || !OwnerLock::asymmetric(); }
     /// Gives it one. False: there is no memory.
     bool list();
@@ -52,7 +52,7 @@ class CaptureAskers {
     static void wait_for_barrier();
     void let_in();
 
-    /// Whether any other thread is in, but for those that were given up.
+    /// True if any other thread is in, but for those that were given up.
     bool any_inside();
     /// Nobody waits any longer for those that are in now.
     void give_up();

@@ -110,15 +110,20 @@ union Handed {
     char space[CMSG_SPACE(sizeof(int))];
 };
 
-void send(int socket, int file) {
-    Handed handed{};
-    char byte = 'f';
-    iovec text{&byte, 1};
+msghdr message_of(iovec& text, Handed& handed) {
     msghdr message{};
     message.msg_iov = &text;
     message.msg_iovlen = 1;
     message.msg_control = handed.space;
     message.msg_controllen = sizeof handed.space;
+    return message;
+}
+
+void send(int socket, int file) {
+    Handed handed{};
+    char byte = 'f';
+    iovec text{&byte, 1};
+    msghdr message = message_of(text, handed);
     handed.header.cmsg_level = SOL_SOCKET;
     handed.header.cmsg_type = SCM_RIGHTS;
     handed.header.cmsg_len = CMSG_LEN(sizeof(int));
@@ -130,11 +135,7 @@ bool receive(int socket) {
     Handed handed{};
     char byte = 0;
     iovec text{&byte, 1};
-    msghdr message{};
-    message.msg_iov = &text;
-    message.msg_iovlen = 1;
-    message.msg_control = handed.space;
-    message.msg_controllen = sizeof handed.space;
+    msghdr message = message_of(text, handed);
     return recvmsg(socket, &message, 0) == 1;  // what comes along stays open
 }
 

@@ -257,16 +257,7 @@ void start_dropped(const Puppet::Wish& wish, unsigned user, std::uint64_t seed) 
     // The saved user is root still, as of a service that will drop its rights later.
     if (setgroups(0, nullptr) != 0 || setegid(wish.user) != 0 || setresuid(0, wish.user, 0) != 0) return;
     prctl(PR_SET_DUMPABLE, 1);
-    static ledger::Ledger ledger;
-    static ledger::Membership membership;
-    static ledger::Committed committed;
-    ledger::LedgerError why;
-    std::uint64_t available = 0;
-    ledger::Request request;
-    request.name = wish.job.c_str();
-    request.limit = request.reserved = wish.bytes;
-    if (ledger.open(wish.folder.c_str(), wish.uuid.c_str(), wish.capacity, true, &why))
-        ledger.join(request, 0, &membership, &committed, &available, &why);
+    Puppet::join_for_life(wish, true);
     const std::string number = text(user), drawn = text(seed);
     execl("/proc/self/exe", "model", "--dropped", number.c_str(), drawn.c_str(), nullptr);
 }

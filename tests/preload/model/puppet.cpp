@@ -64,11 +64,7 @@ Puppet::~Puppet() {
     munmap(shared_, sizeof(Shared));
 }
 
-void Puppet::act(const Wish& wish) {
-    close_inherited();
-    become(wish.user);
-    ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
-    raise(SIGSTOP);
+bool Puppet::join_for_life(const Wish& wish, bool over_exec) {
     static ledger::Ledger ledger;
     static ledger::Membership membership;
     static ledger::Committed committed;
@@ -77,9 +73,16 @@ void Puppet::act(const Wish& wish) {
     ledger::Request request;
     request.name = wish.job.c_str();
     request.limit = request.reserved = wish.bytes;
-    const bool joined = ledger.open(wish.folder.c_str(), wish.uuid.c_str(), wish.capacity, false, &why) &&
-                        ledger.join(request, 0, &membership, &committed, &available, &why) == ledger::Joined::yes;
-    shared_->stage = joined ? Stage::joined : Stage::refused;
+    return ledger.open(wish.folder.c_str(), wish.uuid.c_str(), wish.capacity, over_exec, &why) &&
+           ledger.join(request, 0, &membership, &committed, &available, &why) == ledger::Joined::yes;
+}
+
+void Puppet::act(const Wish& wish) {
+    close_inherited();
+    become(wish.user);
+    ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+    raise(SIGSTOP);
+    shared_->stage = join_for_life(wish, false) ? Stage::joined : Stage::refused;
     for (;;) pause();
 }
 

@@ -41,6 +41,9 @@ class Puppet {
     /// False where processes can't be traced.
     static bool possible();
 
+    /// Takes the place in this process, which keeps it. False: it is refused. `over_exec`: as the launcher does.
+    static bool join_for_life(const Wish& wish, bool over_exec);
+
   private:
     struct Shared;
     enum class Seen { nothing, lock, claim };
