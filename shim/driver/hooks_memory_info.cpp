@@ -14,10 +14,8 @@ bool current_view(std::uint64_t physical_free, MemoryView* view) {
     if (inside_hook || !process().limits_anything()) return false;
     const bool one = process().gpu_count() == 1 && process().gpu(0).measured();
     VirtualGpu* gpu = one ? &process().gpu(0) : process().current().gpu;
-    if (!gpu || !gpu->limited()) return false;
-    const MemoryView shown = gpu->view(physical_free);
-    if (!gpu->bound()) return false;
-    *view = shown;
+    if (!gpu || !gpu->bound()) return false;
+    *view = gpu->view(physical_free);
     return true;
 }
 

@@ -27,7 +27,7 @@ SliceSeen::SliceSeen(nvmlDevice_t device, std::uint64_t physical_total) {
         total_ = gpu_->limit_to_come();
         used_ = gpu_->budget().used();
         if (limited_ && gpu_->sharing().watch(plan, identity.uuid, &watched_)) used_ = watched_.used;
-        if (gpu_->slice().only_group) limited_ = watched_.limit != ledger::kNoLimitBytes;
+        if (gpu_->slice().only_group()) limited_ = watched_.limit != ledger::kNoLimitBytes;
     } else {
         // CUDA's bytes, of which a share is the same before CUDA starts as afterwards.
         std::uint64_t used = 0;
@@ -46,7 +46,7 @@ SliceSeen::SliceSeen(nvmlDevice_t device, std::uint64_t physical_total) {
             // A rule's account doesn't have the limit of a process for itself.
             if (plan.job_count == 0 && !plan.rule.empty()) total_ = std::min(total_, slice.limit);
         }
-        if (slice.only_group) limited_ = watched_.limit != ledger::kNoLimitBytes;
+        if (slice.only_group()) limited_ = watched_.limit != ledger::kNoLimitBytes;
     }
     // What is cached can be had, and counts as free.
     if (gpu_ && gpu_->caches()) used_ -= std::min(used_, process().caches().unused(*gpu_));

@@ -194,10 +194,10 @@ Slice Process::slice_of(const GpuIdentity& identity, std::uint64_t total) const 
     }
     slice.ceiling_for_all = ceiling_for_all(settings(), identity, total).value_or(ledger::kNoLimitBytes);
     const AllocatorChoice choice = allocator_for(settings(), identity);
+    slice.bound = slice.limited || choice.mode != AllocatorMode::direct;
     if (slice.in_group && !slice.limited) {
         // Counted, as the group may have a limit, or come to have one.
         slice.limited = true;
-        slice.only_group = choice.mode == AllocatorMode::direct;
         slice.limit = total;
         slice.origin.assign(slice.group_origin.view());
     }
@@ -221,7 +221,7 @@ Slice Process::slice_of(const VirtualPart& part, const GpuIdentity& physical, st
     Slice slice = slice_of(physical, total);
     if (!part.split) return slice;
     slice.limited = true;
-    slice.only_group = false;
+    slice.bound = true;
     slice.limit = slice.job_limit = part.bytes;
     slice.plus_context = part.plus_context;
     slice.group_limit = std::min(slice.group_limit, part.bytes);

@@ -175,8 +175,7 @@ std::uint64_t GpuSharing::group_limit(const SharingPlan& plan, const char* uuid)
     return ledger_.look_at_group(plan.group.c_str(), &terms) ? terms.limit : ledger::kNoLimitBytes;
 }
 
-void GpuSharing::take_back_dead_now_and_then() {
-    if (!joined()) return;
+void GpuSharing::take_back_dead_each_tenth() {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     const std::int64_t tenth = now.tv_sec * 10 + now.tv_nsec / 100'000'000;

@@ -68,12 +68,15 @@ class GpuSharing {
     // What dead members held is taken back. True if there was something.
     bool take_back_dead() { return joined() && ledger_.opened() && ledger_.take_back_dead(); }
     // The same before a figure is shown, which programs may ask for all the time: ten times a second at most.
-    void take_back_dead_now_and_then();
+    void take_back_dead_now_and_then() {
+        if (joined()) take_back_dead_each_tenth();
+    }
 
     // In a forked child: all of it is the parent's.
     void forget();
 
   private:
+    void take_back_dead_each_tenth();  // of a second
     enum class State : int { not_yet, done };
 
     bool try_join(const SharingPlan& plan, const Slice& slice, std::uint64_t in_use, Refusal* refusal)

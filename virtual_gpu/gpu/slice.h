@@ -23,13 +23,16 @@ struct Slice {
     std::uint64_t job_limit = ledger::kNoLimitBytes;   // `limit`, unless only a group has one
     OuterLimits outer_limits;
     std::uint64_t group_limit = ledger::kNoLimitBytes;
-    bool in_group = false;    // a group is named, whose limit may be another member's
-    bool only_group = false;  // nothing but that limit holds, once there is one: until then `limit` is all there is
+    bool in_group = false;                             // a group is named, whose limit may be another member's
+    bool bound = false;                                // there is a limit, whatever the group has
     std::uint64_t rule_limit = ledger::kNoLimitBytes;  // of the slice that a rule of the system has processes share
     std::uint64_t ceiling_for_all = ledger::kNoLimitBytes;  // that the system's file sets for every user's programs
     AllocatorMode allocator = AllocatorMode::direct;
     FreeMode free = FreeMode::strict;
     std::uint64_t idle_release = 0;  // milliseconds; 0: never
+
+    // True if nothing but the group's limit holds, once it has one: until then `limit` is all that the GPU has.
+    bool only_group() const { return limited && !bound; }
 
     // True if there is a limit that others can share, or may come to be one: a mode alone is none.
     bool can_be_shared() const {

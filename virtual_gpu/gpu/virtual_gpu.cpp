@@ -389,10 +389,16 @@ std::uint64_t VirtualGpu::limit_to_come() {
     return std::min(limit(), sharing_.group_limit(gpu_state().sharing, identity_.uuid));
 }
 
+// A group may have no limit: then the GPU's end is the only one.
+std::uint64_t VirtualGpu::room_in_accounts() const {
+    const std::uint64_t used = budget_.used(), total = physical_->total();
+    return std::min(sharing_.budget().room(), used < total ? total - used : 0);
+}
+
 std::uint64_t VirtualGpu::room() const {
-    const std::uint64_t used = budget_.used(), ceiling = std::min(budget_.ceiling(), physical_->total());
+    const std::uint64_t used = budget_.used(), ceiling = budget_.ceiling();
     std::uint64_t own = used < ceiling ? ceiling - used : 0;
-    if (sharing_.joined()) own = std::min(own, sharing_.budget().room());
+    if (sharing_.joined()) own = std::min(own, room_in_accounts());
     if (!physical_->limit_of_all()) return own;
     const std::uint64_t all = physical_->counted_of_all() + headroom_of_all(), whole = physical_->limit_of_all();
     return std::min(own, all < whole ? whole - all : 0);

@@ -40,8 +40,7 @@ class VirtualGpu {
     bool limited() const { return slice_.limited; }
     // There is a limit now, and the program is shown it in place of the GPU.
     bool bound() const {
-        if (!slice_.only_group) return limited();
-        return sharing_.joined() && sharing_.budget().limit() != ledger::kNoLimitBytes;
+        return slice_.bound || (sharing_.joined() && sharing_.budget().limit() != ledger::kNoLimitBytes);
     }
     // Whether freed memory is kept for later.
     bool caches() const { return slice_.allocator != AllocatorMode::direct; }
@@ -257,6 +256,7 @@ class VirtualGpu {
     // What this process may hold by itself of a limit that it shares: where the accounts are a group's alone, its own
     // limit is in none of them.
     std::uint64_t alone() const { return process_limit_.load(std::memory_order_relaxed); }
+    [[gnu::noinline]] std::uint64_t room_in_accounts() const;  // apart from room(), which saves no register for it
     std::uint64_t own_limit() const { return sharing_.joined() ? alone() : slice_.limit; }
     std::uint64_t unseen() const;
     bool due();
