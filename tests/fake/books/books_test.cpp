@@ -17,58 +17,13 @@
 #include "fake/books/file_lock.h"
 #include "tests/allowed.h"
 #include "tests/catch.h"
-#include "tests/fake/child.h"
+#include "tests/fake/books/scene.h"
 #include "tests/soon.h"
 
 using namespace cuslice::fake;
 using fake_test::in_child;
 using fake_test::Report;
-
-namespace {
-
-constexpr std::uint64_t MiB = 1 << 20, capacity = 1000 * MiB;
-
-GpuSpec small_gpu() {
-    GpuSpec gpu;
-    gpu.name = "small";
-    gpu.memory = capacity;
-    gpu.uuid[0] = 7;
-    return gpu;
-}
-
-/// Opens the books of the small GPU, with a slot or without.
-void open_books(const Report& report, Books& books, bool slot = true) {
-    std::string error;
-    EXPECT(books.open(small_gpu(), error));
-    if (slot) EXPECT(books.claim_slot(error));
-    EXPECT_EQUAL(error, std::string());
-}
-
-/// Starts a process that charges bytes and then does what `then` says; it is running when this returns.
-template <typename F>
-pid_t holder(const Report& report, std::uint64_t bytes, F&& then) {
-    int ready[2];
-    EXPECT(pipe(ready) == 0);
-    const pid_t child = fork();
-    if (child == 0) {
-        close(ready[0]);  // and the parent's end of waiting alone
-        auto& books = *new Books;
-        open_books(report, books);
-        EXPECT(books.charge(bytes));
-        EXPECT(write(ready[1], "x", 1) == 1);
-        then(books);
-        _exit(0);
-    }
-    close(ready[1]);
-    char byte = 0;
-    EXPECT(read(ready[0], &byte, 1) == 1);
-    close(ready[0]);
-    return child;
-}
-
-void wait_for(pid_t child) { waitpid(child, nullptr, 0); }
-
-}  // namespace
+using namespace fake_test::books;
 
 TEST_CASE("charges stay within the capacity and come back") {
     CHECK(in_child({}, [](const Report& report) {
@@ -358,8 +313,7 @@ void stop_here(int ready) {
 }  // namespace
 
 TEST_CASE("a process that is stopped anywhere in the books holds up no other") {
-    const std::string where =
-        GENERATE("byte 0", "the first free slot's byte", "a claim", "the making of shared memory");
+    const std::string where = GENERATE("the first free slot's byte", "a claim", "the making of shared memory");
     const bool killed = GENERATE(false, true);
     CAPTURE(where, killed);
     CHECK(in_child({}, [&](const Report& report) {
@@ -378,7 +332,6 @@ TEST_CASE("a process that is stopped anywhere in the books holds up no other") {
                       open_books(report, own);
                       EXPECT(own.charge(200 * MiB));
                   }
-                  if (where == "byte 0") EXPECT(set_lock(lock_file(), 0, F_WRLCK, F_SETLK) == 0);
                   if (where == "the first free slot's byte") EXPECT(set_lock(lock_file(), 2, F_WRLCK, F_SETLK) == 0);
                   if (where == "a claim") file.slots[1].claim = Claim::pending(900 * MiB, 1);
                   if (where == "the making of shared memory") {
@@ -421,47 +374,6 @@ TEST_CASE("a process that is stopped anywhere in the books holds up no other") {
               kill(stopped, SIGKILL);
               wait_for(stopped);
               EXPECT_EQUAL(before.used_by_all(), 600 * MiB);
-          }) == "");
-}
-
-TEST_CASE("looks at processes that are stopped at any moment are answered, and right") {
-    CHECK(in_child({}, [](const Report& report) {
-              alarm(60);
-              constexpr int count = 4;
-              Books books;
-              open_books(report, books);
-              std::vector<pid_t> children;
-              for (int i = 0; i < count; i++) {
-                  children.push_back(holder(report, 100 * MiB, [i](Books& own) {
-                      prctl(PR_SET_PDEATHSIG, SIGKILL);
-                      for (std::uint64_t round = 0;; round++) {
-                          const std::uint64_t id = 1 + 10 * round + static_cast<std::uint64_t>(i);
-                          own.share(id, MiB);
-                          for (int pair = 0; pair < 50; pair++) {
-                              if (own.charge(150 * MiB)) own.release(150 * MiB);
-                          }
-                          own.holders();
-                          own.drop(id, false);
-                      }
-                  }));
-              }
-              for (int look = 0; look < 100; look++) {
-                  for (const pid_t child : children) kill(child, SIGSTOP);
-                  const std::uint64_t used = books.used_by_all();
-                  EXPECT(used >= count * 100 * MiB && used <= capacity);
-                  std::size_t live = 0;
-                  for (const Holder& one : books.holders()) live += one.live;
-                  EXPECT_EQUAL(live, std::size_t{count + 1});
-                  EXPECT(books.charge(capacity - used));
-                  EXPECT(!books.charge(1));
-                  books.release(capacity - used);
-                  for (const pid_t child : children) kill(child, SIGCONT);
-              }
-              for (const pid_t child : children) {
-                  kill(child, SIGKILL);
-                  wait_for(child);
-              }
-              EXPECT_EQUAL(books.used_by_all(), std::uint64_t{0});
           }) == "");
 }
 

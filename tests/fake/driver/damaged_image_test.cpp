@@ -1,8 +1,5 @@
 // Images that are cut off or damaged: they are refused or read, and nothing beyond their end is touched.
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cstring>
 #include <random>
 #include <string>
@@ -10,36 +7,15 @@
 
 #include "fake/driver/image.h"
 #include "tests/catch.h"
+#include "tests/fake/driver/guarded.h"
 #include "tests/fake/driver/made_up_cubin.h"
 #include "tests/fake/driver/made_up_fat_binary.h"
 
 using namespace cuslice::fake;
 using fake_test::Cubin;
+using fake_test::Guarded;
 
 namespace {
-
-/// Bytes right before memory that nobody may touch.
-class Guarded {
-  public:
-    Guarded() {
-        page_ = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-        memory_ = static_cast<char*>(
-            mmap(nullptr, kRoom + page_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-        REQUIRE(mprotect(memory_ + kRoom, page_, PROT_NONE) == 0);
-    }
-    ~Guarded() { munmap(memory_, kRoom + page_); }
-    Guarded(const Guarded&) = delete;
-    Guarded& operator=(const Guarded&) = delete;
-    const char* put(const std::string& bytes) {
-        REQUIRE(bytes.size() <= kRoom);
-        return static_cast<const char*>(std::memcpy(memory_ + kRoom - bytes.size(), bytes.data(), bytes.size()));
-    }
-
-  private:
-    static constexpr std::size_t kRoom = 1 << 20;
-    std::size_t page_ = 0;
-    char* memory_ = nullptr;
-};
 
 const std::string kPtx =
     ".version 8.0\n.target sm_80\n.address_size 64\n.visible .global .align 4 .b8 table[4096];\n"
