@@ -84,6 +84,8 @@ END
 enter() { # HOW ROOT TREE: runs the script in the root
     local how=$1 root=$2 tree=$3 command cache=${CCACHE_DIR:-}
     command="$clean TREE='$tree' WORDS='${WORDS:-}' CCACHE_DIR=/var/cache/ccache bash /type"
+    # It has a copy, as the cache is root's.
+    [ "$how" != user ] || cache=
     [ "$how" != user ] || command="setpriv --reuid=1000 --regid=1000 --clear-groups $command"
     if [ "$how" = container ]; then
         podman --cgroup-manager cgroupfs --events-backend none --runtime runc run --rm --network host \
@@ -119,7 +121,8 @@ prepare() { # HOW ROOT TREE: the clone, and what the user of the place has
     fi
     [ "$how" = user ] || return 0
     chroot "$root" $clean sh -c "cd '$tree' && scripts/setup.sh && scripts/setup.sh tests && rm -rf build"
-    chroot "$root" chown -R stranger: "$(dirname "$tree")"
+    [ -z "${CCACHE_DIR:-}" ] || cp -a "$CCACHE_DIR" "$root/var/cache/ccache"
+    chroot "$root" sh -c "chown -R stranger: '$(dirname "$tree")' /var/cache/ccache 2>/dev/null || true"
 }
 
 try() { # NAME SUITE TREE HOW: a row of the table
