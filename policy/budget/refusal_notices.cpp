@@ -1,32 +1,61 @@
 #include "policy/budget/refusal_notices.h"
 
+#include <algorithm>
+
 namespace cuslice {
 
-bool RefusalNotices::shows(const Refused& refused, std::uint64_t now) {
-    const std::uint64_t shown = shown_at_.load(std::memory_order_relaxed);
-    const bool paused = shown == 0 || now >= shown + kPause;
-    const bool differs = what_.load(std::memory_order_relaxed) != refused.what ||
-                         bytes_.load(std::memory_order_relaxed) != refused.bytes;
+void RefusalNotices::Last::set(const Refused& refused, std::uint64_t now) {
+    what.store(refused.what, std::memory_order_relaxed);
+    bytes.store(refused.bytes, std::memory_order_relaxed);
+    used.store(refused.used, std::memory_order_relaxed);
+    frees.store(refused.frees, std::memory_order_relaxed);
+    at.store(now, std::memory_order_relaxed);
+}
+
+bool RefusalNotices::Last::equals(const Refused& refused) const {
+    return what.load(std::memory_order_relaxed) == refused.what &&
+           bytes.load(std::memory_order_relaxed) == refused.bytes;
+}
+
+// A smaller request than the one that was shown, while nothing has been given back.
+bool RefusalNotices::probes(const Refused& refused) const {
+    // Not every free is counted, as those of pools; and what was freed may be in use again.
+    const bool given_back = shown_last_.frees.load(std::memory_order_relaxed) != refused.frees ||
+                            shown_last_.used.load(std::memory_order_relaxed) > refused.used;
+    return !given_back && shown_last_.what.load(std::memory_order_relaxed) == refused.what &&
+           shown_last_.bytes.load(std::memory_order_relaxed) > refused.bytes;
+}
+
+// Of threads that come at the same moment, one has it.
+bool RefusalNotices::takes_turn(std::uint64_t now) {
     std::uint64_t spent = spent_until_.load(std::memory_order_relaxed);
-    if ((paused || differs) && now + (kAtOnce - 1) * kPause >= spent &&
-        spent_until_.compare_exchange_strong(spent, (spent > now ? spent : now) + kPause, std::memory_order_relaxed)) {
-        what_.store(refused.what, std::memory_order_relaxed);
-        bytes_.store(refused.bytes, std::memory_order_relaxed);
-        shown_at_.store(now, std::memory_order_relaxed);
-        return true;
+    if (now + (kAtOnce - 1) * kPause < spent) return false;
+    return spent_until_.compare_exchange_strong(spent, std::max(spent, now) + kPause, std::memory_order_relaxed);
+}
+
+Notice RefusalNotices::judge(const Refused& refused, std::uint64_t now) {
+    const bool asked_again = asked_bytes_.exchange(refused.bytes, std::memory_order_relaxed) == refused.bytes;
+    const std::uint64_t shown = shown_last_.at.load(std::memory_order_relaxed);
+    const bool paused = shown == 0 || now >= shown + kPause;
+    const bool probe = !paused && probes(refused);
+    const bool news = paused || !(probe || shown_last_.equals(refused));
+    if (news && takes_turn(now)) {
+        shown_last_.set(refused, now);
+        return Notice::line;
     }
-    hidden_what_.store(refused.what, std::memory_order_relaxed);
-    hidden_bytes_.store(refused.bytes, std::memory_order_relaxed);
-    hidden_at_.store(now, std::memory_order_relaxed);
+    return probe && !asked_again ? Notice::detail : Notice::none;
+}
+
+void RefusalNotices::hide(const Refused& refused, std::uint64_t now) {
+    hidden_last_.set(refused, now);
     hidden_.fetch_add(1, std::memory_order_relaxed);
-    return false;
 }
 
 bool RefusalNotices::ended_by(std::uint64_t now, Refused* last) const {
-    if (hidden_.load(std::memory_order_relaxed) == 0 || now >= hidden_at_.load(std::memory_order_relaxed) + kPause)
+    if (hidden_.load(std::memory_order_relaxed) == 0 || now >= hidden_last_.at.load(std::memory_order_relaxed) + kPause)
         return false;
-    *last = {hidden_what_.load(std::memory_order_relaxed), hidden_bytes_.load(std::memory_order_relaxed)};
-    return last->what != what_.load(std::memory_order_relaxed) || last->bytes != bytes_.load(std::memory_order_relaxed);
+    *last = {hidden_last_.what.load(std::memory_order_relaxed), hidden_last_.bytes.load(std::memory_order_relaxed)};
+    return !shown_last_.equals(*last);
 }
 
 }  // namespace cuslice

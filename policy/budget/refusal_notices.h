@@ -4,10 +4,18 @@
 
 namespace cuslice {
 
+/// How a refusal is to be told.
+enum class Notice : std::uint8_t {
+    line,    // at the level `warn`
+    detail,  // at `info`: a program that asks for ever smaller sizes until one fits
+    none,    // at `debug`
+};
+
 // Which of a GPU's refusals are shown. The one that ends a program is not the first: frameworks give their caches back
 // when they are refused, and try again. And programs that try sizes are refused all the time. So a refusal is shown if
-// it differs from the one that was shown last, as long as there were few, and otherwise after a pause. Thread-safe,
-// takes no lock; two threads at the same moment may show one too many.
+// it differs from the one that was shown last, as long as there were few, and otherwise after a pause. A smaller
+// request of the same function tells nothing new before memory has been freed. Thread-safe, takes no lock; two threads
+// at the same moment may show one too many.
 class RefusalNotices {
   public:
     static constexpr std::uint64_t kPause = 10'000'000'000;  // nanoseconds
@@ -16,21 +24,36 @@ class RefusalNotices {
     struct Refused {
         std::uint64_t what = 0;   // which function; for comparison only
         std::uint64_t bytes = 0;  // asked for
+        std::uint64_t used = 0;   // bytes in use
+        std::uint64_t frees = 0;  // how often memory has been freed until now; for comparison only
     };
 
-    // True if this one is to be shown. `now` is in nanoseconds and never 0.
-    bool shows(const Refused& refused, std::uint64_t now);
-    // How many were not shown since the last that was, whose line says it.
+    /// `now` is in nanoseconds and never 0.
+    Notice judge(const Refused& refused, std::uint64_t now);
+    /// Counts one that is not logged.
+    void hide(const Refused& refused, std::uint64_t now);
+    /// How many were hidden since the last that was shown, whose line says it.
     std::uint64_t take_hidden() { return hidden_.exchange(0, std::memory_order_relaxed); }
 
-    // At the program's end: whether it was refused something a moment ago that is not what was shown last, and what.
+    /// At the program's end: whether it was refused something a moment ago that is not what was shown last, and what.
     bool ended_by(std::uint64_t now, Refused* last) const;
 
   private:
-    std::atomic<std::uint64_t> what_{0}, bytes_{0};  // what was shown last
+    // Of one that was shown, or hidden.
+    struct Last {
+        std::atomic<std::uint64_t> what{0}, bytes{0}, used{0}, frees{0}, at{0};
+
+        void set(const Refused& refused, std::uint64_t now);
+        bool equals(const Refused& refused) const;
+    };
+    bool probes(const Refused& refused) const;
+    bool takes_turn(std::uint64_t now);
+
+    Last shown_last_, hidden_last_;
+    std::atomic<std::uint64_t> asked_bytes_{0};  // by the last refused request
     // When so many will have been shown that another one may be: each shown moves it by a share of the pause.
-    std::atomic<std::uint64_t> spent_until_{0}, shown_at_{0};
-    std::atomic<std::uint64_t> hidden_{0}, hidden_at_{0}, hidden_what_{0}, hidden_bytes_{0};
+    std::atomic<std::uint64_t> spent_until_{0};
+    std::atomic<std::uint64_t> hidden_{0};
 };
 
 }  // namespace cuslice

@@ -75,6 +75,17 @@ void append_gpu(LogLine& line, const VirtualGpu& gpu) {
     line.append(gpu.physical().is_split() ? ", " : " (").append(gpu.name()).append(')');
 }
 
+LogLevel level_of(Notice notice) {
+    switch (notice) {
+        case Notice::line:
+            return LogLevel::warn;
+        case Notice::detail:
+            return LogLevel::info;
+        default:
+            return LogLevel::debug;
+    }
+}
+
 // "3 refusals on this GPU were not logged"
 void append_hidden(LogLine& line, std::uint64_t count) {
     line.append_number(count).append(count == 1 ? " refusal on this GPU was" : " refusals on this GPU were");
@@ -157,9 +168,15 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
     refusal_counts[gpu.ordinal()].fetch_add(1, std::memory_order_relaxed);
     note_holdings();
     refused_in.store(getpid(), std::memory_order_relaxed);
-    const bool shown = notices.shows({static_cast<std::uint64_t>(function), why.requested}, coarse_clock());
-    const LogLevel level = shown ? LogLevel::warn : LogLevel::debug;
-    if (!wants(level) || say_context_too_large(level, function, gpu, why)) return CUDA_ERROR_OUT_OF_MEMORY;
+    const RefusalNotices::Refused refused{static_cast<std::uint64_t>(function), why.requested, why.used,
+                                          gpu_state().frees.snapshot()};
+    const std::uint64_t now = coarse_clock();
+    const LogLevel level = level_of(notices.judge(refused, now));
+    if (!wants(level)) {
+        notices.hide(refused, now);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (say_context_too_large(level, function, gpu, why)) return CUDA_ERROR_OUT_OF_MEMORY;
     LogLine line("out of memory on ");
     append_gpu(line, gpu);
     line.append(": ").append(kFunctions[static_cast<std::size_t>(function)].symbol).append(" tried to allocate ");
@@ -187,7 +204,7 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
     line.append("The limit is from ")
         .append(full.origin_of(why.of, why.limit))
         .append(". Free memory, or raise the limit");
-    if (const std::uint64_t hidden = shown ? notices.take_hidden() : 0)
+    if (const std::uint64_t hidden = level == LogLevel::warn ? notices.take_hidden() : 0)
         append_hidden(line.append(". Before this, "), hidden);
     log_line(level, line);
     if (gpu.caches() && process().caches_anything()) {

@@ -218,6 +218,35 @@ TEST_CASE("of many refusals few have a line, and the one that ended the program 
                                           "1500.0 MiB") != std::string::npos);
 }
 
+TEST_CASE("a program that probes for what fits gets one line and a count, and details at log = info") {
+    const Folder books;
+    const std::string level = GENERATE("CUSLICE_LOG=warn", "CUSLICE_LOG=info");
+    auto guest = start("1xlaptop-2g", books, {"CUSLICE_LIMIT=1024MiB", level}, 1);
+    const auto refusals = [&] {
+        Words found;
+        for (const std::string& line : guest->complaints())
+            if (line.find("tried to allocate") != std::string::npos) found.push_back(line);
+        return found;
+    };
+    // 300 MiB are the context's. 512 MiB fit, and 128 MiB beside them; nothing is freed meanwhile.
+    for (const unsigned mib : {8192, 4096, 2048, 1024}) CHECK(guest->code("alloc a " + bytes(mib * kMiB)) == 2);
+    CHECK(guest->code("alloc a " + bytes(512 * kMiB)) == 0);
+    CHECK(guest->code("alloc b " + bytes(256 * kMiB)) == 2);
+    CHECK(guest->code("alloc b " + bytes(128 * kMiB)) == 0);
+    CHECK(refusals().size() == (level == "CUSLICE_LOG=warn" ? 1 : 5));
+    // Another function, a larger request, and a smaller one after a free.
+    CHECK(guest->code("alloc c " + bytes(200 * kMiB) + " managed") == 2);
+    CHECK(guest->code("alloc c " + bytes(9000 * kMiB)) == 2);
+    CHECK(guest->code("free b") == 0);
+    CHECK(guest->code("alloc c " + bytes(700 * kMiB)) == 2);
+    CHECK(guest->finish() == 0);
+    const Words all = refusals();
+    REQUIRE(all.size() == (level == "CUSLICE_LOG=warn" ? 4 : 8));
+    CHECK((all[1].find(". Before this, 4 refusals on this GPU were not logged") != std::string::npos) ==
+          (level == "CUSLICE_LOG=warn"));
+    for (std::size_t i = 2; i < all.size(); i++) CHECK(all[i].find("not logged") == std::string::npos);
+}
+
 TEST_CASE("log = info introduces each GPU once, with where the limit came from") {
     const Folder books;
     auto guest =

@@ -341,7 +341,7 @@ TEST_CASE("a refusal is followed by a word that the cache is not used where noth
     REQUIRE(scene.guest.code("alloc a " + bytes(100 * kMiB) + " " + kind) == 0);
     CHECK(scene.guest.code("alloc b " + bytes(900 * kMiB) + " " + kind) == 2);
     REQUIRE(scene.guest.code("alloc c 1000") == 0);
-    CHECK(scene.guest.code("alloc d " + bytes(800 * kMiB) + " " + kind) == 2);
+    CHECK(scene.guest.code("alloc d " + bytes(950 * kMiB) + " " + kind) == 2);
     REQUIRE(scene.guest.finish() == 0);
     const Words said = scene.guest.complaints();
     REQUIRE(said.size() == 4);
