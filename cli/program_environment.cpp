@@ -1,5 +1,10 @@
 #include "cli/program_environment.h"
 
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+
 #include "cli/framework_environment.h"
 #include "config/handover.h"
 #include "config/load.h"
@@ -31,15 +36,32 @@ bool is_ours(const std::string& path) {
     return is_fake_preload(path);
 }
 
-// LD_PRELOAD without us; the loader takes spaces and colons as separators and skips what is empty.
-std::string other_preloads(const Environment& environment) {
+// The parts of LD_PRELOAD for which `leaves_out` is false; the loader takes spaces and colons as separators and skips
+// what is empty.
+template <typename LeavesOut>
+std::string preloads_without(const Environment& environment, LeavesOut leaves_out) {
     std::string others;
     for (const std::string& part : split(environment.get(kPreload).value_or(""), " :")) {
-        if (part.empty() || is_ours(part)) continue;
+        if (part.empty() || leaves_out(part)) continue;
         if (!others.empty()) others += ":";
         others += part;
     }
     return others;
+}
+
+std::string other_preloads(const Environment& environment) { return preloads_without(environment, is_ours); }
+
+void set_preload(Environment& environment, const std::string& list) {
+    if (list.empty()) {
+        environment.unset(kPreload);
+    } else {
+        environment.set(kPreload, list);
+    }
+}
+
+bool is_loaded(const std::string& path) {
+    void* const handle = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    return handle != nullptr && ::dlclose(handle) == 0;
 }
 
 // An empty element of LD_LIBRARY_PATH is the current folder, so the rest must be kept to the letter.
@@ -54,12 +76,17 @@ void prepend_library_path(Environment& environment, const std::string& folder) {
 
 void remove_preload(Environment& environment) {
     if (!environment.get(kPreload)) return;
-    const std::string others = other_preloads(environment);
-    if (others.empty()) {
-        environment.unset(kPreload);
-    } else {
-        environment.set(kPreload, others);
-    }
+    set_preload(environment, other_preloads(environment));
+}
+
+void remove_refused_preloads(Environment& environment) {
+    const char* const own = ::getenv(kPreload.data());
+    if (own == nullptr || !environment.get(kPreload)) return;
+    const std::vector<std::string> tried = split(own, " :");
+    const auto was_refused = [&](const std::string& part) {
+        return std::find(tried.begin(), tried.end(), part) != tried.end() && !is_loaded(part);
+    };
+    set_preload(environment, preloads_without(environment, was_refused));
 }
 
 bool prepare_environment(Environment& environment, const Settings& settings, const Installation& installation,

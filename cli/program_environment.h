@@ -18,4 +18,7 @@ bool prepare_environment(Environment& environment, const Settings& settings, con
 /// LD_PRELOAD without any libcuslice.so and fake runtime: for asking the driver itself.
 void remove_preload(Environment& environment);
 
+/// LD_PRELOAD without what ld.so has refused to load into this process: it has said so once.
+void remove_refused_preloads(Environment& environment);
+
 }  // namespace cuslice::cli

@@ -11,7 +11,7 @@ int examine(const Invocation& invocation) {
     doctor::Findings findings;
     for (auto* const check :
          {doctor::check_installation, doctor::check_settings, doctor::check_program, doctor::check_driver,
-          doctor::check_gpus, doctor::check_folder, doctor::check_container, doctor::check_preload})
+          doctor::check_gpus, doctor::check_folder, doctor::check_container, doctor::check_mps, doctor::check_preload})
         check(setup, findings);
     std::fputs((invocation.arguments.json ? as_json(findings) : as_text(findings)).c_str(), stdout);
     constexpr int kProblem = 1, kWarning = 2;

@@ -21,6 +21,8 @@ void check_gpus(Setup& setup, Findings& findings);
 void check_folder(Setup& setup, Findings& findings);
 /// What a container, or systemd-logind, does to that folder, and to NVML's lists of processes.
 void check_container(Setup& setup, Findings& findings);
+/// The control daemon of MPS, where there is one or a variable names one.
+void check_mps(Setup& setup, Findings& findings);
 /// What else is preloaded.
 void check_preload(Setup& setup, Findings& findings);
 

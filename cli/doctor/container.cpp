@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <climits>
 #include <sstream>
 
 #include "cli/doctor/checks.h"
@@ -13,8 +12,6 @@
 namespace cuslice::cli::doctor {
 namespace {
 
-// PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h: the host's own pid namespace, on every machine.
-constexpr std::string_view kFirstNamespace = "pid:[4026531836]";
 // From this driver on NVML lists processes as the caller's pid namespace has them.
 constexpr unsigned kListsInCallersNamespace = 545;
 
@@ -62,14 +59,11 @@ void check_shared(const Setup& setup, const std::string& folder, Findings& findi
 }
 
 void check_namespace(const Setup& setup, Findings& findings) {
-    char name[PATH_MAX];
-    const ssize_t length = ::readlink(setup.machine_file("/proc/self/ns/pid").c_str(), name, sizeof name);
+    const std::string name = pid_namespace(setup);
     const std::string version = kernel_driver_version(setup);
     unsigned branch = 0;
     std::from_chars(version.data(), version.data() + version.size(), branch);
-    if (length <= 0 || std::string_view(name, static_cast<std::size_t>(length)) == kFirstNamespace || branch == 0 ||
-        branch >= kListsInCallersNamespace)
-        return;
+    if (name.empty() || name == kHostsNamespace || branch == 0 || branch >= kListsInCallersNamespace) return;
     findings.warning(
         "pid-namespace",
         "driver " + version +

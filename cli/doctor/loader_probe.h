@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/environment.h"
 #include "cli/installation.h"
@@ -13,6 +14,8 @@ struct LoaderAnswer {
     bool library_there = false;
     /// What ld.so printed, on one line; or why the child gave no answer.
     std::string words;
+    /// Paths of the child's libraries, in the order in which ld.so looks functions up.
+    std::vector<std::string> objects;
 };
 
 /// Starts the launcher with the LD_PRELOAD of `environment`, for at most 20 s.

@@ -1,6 +1,7 @@
 // What else is preloaded: LD_PRELOAD, and the file that counts for everybody.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/doctor/checks.h"
@@ -32,39 +33,76 @@ std::vector<std::string> parts_of(const std::string& list) {
 
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+bool same_file(const std::string& one, const std::string& other) {
+    std::error_code none;
+    return one == other || std::filesystem::equivalent(one, other, none);
+}
+
 // Of the installation that is examined, whichever way it is named.
 bool is_own(const std::string& path, const Installation& installation) {
-    for (const std::string& own : {installation.library, installation.runtime_shim}) {
-        std::error_code none;
-        if (path == own || std::filesystem::equivalent(path, own, none)) return true;
-    }
-    return is_fake_preload(path);
+    return same_file(path, installation.library) || same_file(path, installation.runtime_shim) ||
+           is_fake_preload(path) || file_name(path) == "libcuslice-preload.so";
 }
 
-bool stands_before_driver(const std::string& path) {
+// Names that a sanitizer's runtime interposes too aren't looked at in one.
+bool is_sanitizer(const ElfFile& file) { return file.exports("__asan_init") || file.exports("__tsan_init"); }
+
+// "dlsym and cuMemAlloc_v2": functions by which programs reach the driver and that `path` has of its own.
+std::string own_functions(const std::string& path) {
     const ElfFile file(path);
-    if (file_name(path) == "libvgpu.so") return true;  // HAMi's, of which ld.so may know the folder
-    for (const char* const function : {"cuInit", "cuGetProcAddress", "cuGetProcAddress_v2", "cuMemAlloc_v2", "dlsym"})
-        if (file.exports(function)) return true;
-    return false;
+    if (is_sanitizer(file)) return {};
+    constexpr const char* kFunctions[] = {
+        "dlsym", "dlopen", "dlvsym", "cuInit", "cuGetProcAddress", "cuGetProcAddress_v2", "cuMemAlloc_v2"};
+    std::vector<std::string> own;
+    for (const char* const function : kFunctions)
+        if (file.exports(function)) own.emplace_back(function);
+    std::string text;
+    for (std::size_t i = 0; i < own.size(); ++i)
+        text.append(i == 0 ? "" : i + 1 == own.size() ? " and " : ", ").append(own[i]);
+    return text;
 }
 
-void look_at(const std::string& path, const std::string& list, const std::string& words, const Setup& setup,
+// Where in the loader's order the library that a list names is. One without a folder is known by its name.
+std::size_t place_of(const std::string& path, const std::vector<std::string>& objects) {
+    const bool by_name = path.find('/') == path.npos;
+    const auto is_it = [&](const std::string& object) {
+        return by_name ? file_name(object) == path : same_file(object, path);
+    };
+    return static_cast<std::size_t>(std::find_if(objects.begin(), objects.end(), is_it) - objects.begin());
+}
+
+void add_interposer(const std::string& path, const std::string& list, const std::string& functions, bool first,
+                    Findings& findings) {
+    const std::string own = functions.empty() ? "functions" : functions;
+    if (first)
+        return findings.warning(
+            "preload-interposer",
+            list + " loads " + path + " before libcuslice.so, with " + own +
+                " of its own: what it hands out by itself, cuslice doesn't count",
+            "Put libcuslice.so first into " + list + ", as cuslice run does, or take " + file_name(path) + " out");
+    findings.warning("preload-interposer",
+                     list + " loads " + path + ", which stands before the driver with " + own +
+                         " of its own; cuslice run loads it behind libcuslice.so, and each sees what the other leaves",
+                     "Take it out of " + list + " for programs that cuslice starts");
+}
+
+void look_at(const std::string& path, const std::string& list, const LoaderAnswer& loader, const Setup& setup,
              Findings& findings) {
     if (is_own(path, setup.installation)) return;
     // A variable of ld.so's in it leads somewhere that only ld.so knows.
     const bool a_file = path.find('/') != path.npos && path.find('$') == path.npos;
-    const bool refused = words.find("'" + path + "' from " + list + " cannot be preloaded") != words.npos;
+    const bool refused = loader.words.find("'" + path + "' from " + list + " cannot be preloaded") != std::string::npos;
     if (file_name(path) == "libcuslice.so")
         return findings.warning("preload-cuslice",
                                 list + " has another cuslice, " + path + ": of two libraries the first one counts",
                                 "Take it out of " + list + ", or start programs with the launcher beside it");
-    if (stands_before_driver(path))
-        return findings.warning("preload-interposer",
-                                list + " has " + path +
-                                    ", which stands before the driver as cuslice does: each sees "
-                                    "what the other leaves",
-                                "Take it out of " + list + " for programs that cuslice starts");
+    const std::size_t place = place_of(path, loader.objects);
+    const std::string functions = own_functions(place < loader.objects.size() ? loader.objects[place] : path);
+    // HAMi's, of which ld.so may know the folder.
+    if (!functions.empty() || file_name(path) == "libvgpu.so") {
+        const std::size_t own = place_of(setup.installation.library, loader.objects);
+        return add_interposer(path, list, functions, own < loader.objects.size() && place < own, findings);
+    }
     if (refused || (a_file && ::access(path.c_str(), R_OK) != 0))
         findings.warning("preload-missing", list + " names " + path + ", which can't be preloaded",
                          "Take it out of " + list + ", or mend its path");
@@ -78,14 +116,15 @@ void check_preload(Setup& setup, Findings& findings) {
     remove_preload(others);
     const std::size_t before = findings.all().size();
     const std::vector<std::string> everybody = parts_of(text_of(setup.machine_file(kFile)));
-    std::string words;
+    LoaderAnswer loader;
     if (others.get(kVariable) || !everybody.empty()) {
-        add_sanitizer_variables(others, setup.installation.executable);
-        words = ask_loader(setup.installation, others).words;
+        Environment asking = setup.environment;
+        add_sanitizer_variables(asking, setup.installation.executable);
+        loader = ask_loader(setup.installation, asking);
     }
     for (const std::string& path : parts_of(setup.environment.get(kVariable).value_or("")))
-        look_at(path, kVariable, words, setup, findings);
-    for (const std::string& path : everybody) look_at(path, kFile, words, setup, findings);
+        look_at(path, kVariable, loader, setup, findings);
+    for (const std::string& path : everybody) look_at(path, kFile, loader, setup, findings);
     if (!findings.any_since(before)) findings.ok("preload", "nothing that is preloaded stands in the way");
 }
 

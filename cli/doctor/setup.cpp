@@ -1,5 +1,8 @@
 #include "cli/doctor/setup.h"
 
+#include <unistd.h>
+
+#include <climits>
 #include <fstream>
 #include <sstream>
 
@@ -29,6 +32,12 @@ std::string kernel_driver_version(const Setup& setup) {
     // "for x86_64" may stand before it.
     while (at != text.npos && text[at - 1] != ' ') at = text.find_first_of("0123456789", text.find(' ', at));
     return at == text.npos ? "" : text.substr(at, text.find_first_of(" \n", at) - at);
+}
+
+std::string pid_namespace(const Setup& setup) {
+    char name[PATH_MAX];
+    const ssize_t length = ::readlink(setup.machine_file("/proc/self/ns/pid").c_str(), name, sizeof name);
+    return length > 0 ? std::string(name, static_cast<std::size_t>(length)) : std::string();
 }
 
 std::string text_of(const std::string& path) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "cli/commands.h"
 #include "cli/fake_check.h"
@@ -27,6 +28,8 @@ struct Setup {
     Installation installation;
     /// The driver has answered.
     bool driver_answers = false;
+    /// GPUs that the machine has, and how many of them a program sees; 0 where that isn't known.
+    std::size_t gpus_there = 0, gpus_seen = 0;
     /// The program that was named and found; an empty path otherwise.
     Program program;
 
@@ -41,6 +44,11 @@ std::string message_of(const ConfigError& error);
 
 /// "580.95.05", as the kernel's module has it; empty where there is none.
 std::string kernel_driver_version(const Setup& setup);
+
+/// PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h: the host's own pid namespace, on every machine.
+inline constexpr std::string_view kHostsNamespace = "pid:[4026531836]";
+/// This process's; empty where it can't be read.
+std::string pid_namespace(const Setup& setup);
 
 /// Its text; empty where it can't be read.
 std::string text_of(const std::string& path);

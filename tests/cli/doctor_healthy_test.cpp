@@ -70,6 +70,19 @@ TEST_CASE("doctor prints a paragraph for each finding, in lines of at most 80 co
     }
 }
 
+TEST_CASE("ld.so's line about a library that it can't preload is printed once") {
+    for (const std::string& library : {std::string("/nowhere/libother.so"), std::string("libof-no-package.so")}) {
+        Scene scene;
+        scene.set("LD_PRELOAD=" + library);
+        const Outcome outcome = run(scene.command({"--", "/bin/true"}), scene.environment(), scene.folder().path());
+        INFO(outcome.err);
+        const std::string line = "object '" + library + "' from LD_PRELOAD cannot be preloaded";
+        const std::size_t at = outcome.err.find(line);
+        REQUIRE(at != outcome.err.npos);
+        CHECK(outcome.err.find(line, at + 1) == outcome.err.npos);
+    }
+}
+
 TEST_CASE("doctor within cuslice run judges what the program has, and leaves nothing behind") {
     Scene scene;
     const Words inner = {kTree + "/bin/cuslice", "doctor", "--", "/bin/true"};

@@ -60,6 +60,13 @@ class Scene {
         std::filesystem::create_directories(root() + "/proc/self/ns");
         std::filesystem::create_symlink(name, root() + "/proc/self/ns/pid");
     }
+    /// What MPS's control daemon makes in its folder, one of the machine's. Returns its pipe.
+    std::string mps(const std::string& folder) const {
+        std::filesystem::create_directories(root() + folder);
+        const std::string control = root() + folder + "/control";
+        REQUIRE(::mkfifo(control.c_str(), 0666) == 0);
+        return control;
+    }
     /// A driver and NVML of one GPU that LD_LIBRARY_PATH leads to; `subfolder` is where they lie.
     void driver(const std::string& subfolder = "driver", bool nvml = true) {
         const std::string path = folder_.path() + "/" + subfolder;
@@ -157,5 +164,10 @@ class Scene {
     bool real_ = false;
     std::string texts_;
 };
+
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+inline Words problem(const std::string& name) { return {"problem " + name}; }
+inline Words warning(const std::string& name) { return {"warning " + name}; }
 
 }  // namespace cuslice::tests

@@ -17,12 +17,15 @@ EXPORT int cuGetErrorName(int error, const char** name) {
     *name = error == 100 ? "CUDA_ERROR_NO_DEVICE" : error == 803 ? "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH" : 0;
     return 0;
 }
+/* As many as a variable has it, of which CUDA_VISIBLE_DEVICES leaves the one whose number it begins with. */
 EXPORT int cuDeviceGetCount(int* count) {
     const char* const visible = getenv("CUDA_VISIBLE_DEVICES");
-    *count = visible && strcmp(visible, "0") != 0 ? 0 : 1;
+    const int there = getenv("STUB_GPUS") ? number_of("STUB_GPUS") : 1;
+    const int known = !visible || (visible[0] >= '0' && visible[0] <= '9' && atoi(visible) < there);
+    *count = !known ? 0 : visible ? 1 : there;
     return *count == 0 ? 100 : 0;
 }
-EXPORT int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, 0; }
+EXPORT int cuDeviceGet(int* device, int ordinal) { return *device = number_of("CUDA_VISIBLE_DEVICES") + ordinal, 0; }
 EXPORT int cuDeviceGetName(char* name, int size, int device) {
     return (void)device, snprintf(name, (size_t)size, "Stub"), 0;
 }

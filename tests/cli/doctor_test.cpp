@@ -8,15 +8,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
-
-Words problem(const std::string& name) { return {"problem " + name}; }
-Words warning(const std::string& name) { return {"warning " + name}; }
+// The tests of the command, one after the other.
+std::string sources() {
+    const std::string folder = CUSLICE_TEST_DOCTOR_SOURCES;
+    std::string text;
+    for (const char* file : {"doctor_test.cpp", "doctor_mps_test.cpp", "doctor_preload_test.cpp"})
+        text += read_text(folder + "/" + file);
+    return text;
+}
 
 }  // namespace
 
 TEST_CASE("every fault that was listed is seeded by a case") {
-    const std::string source = read_text(CUSLICE_TEST_DOCTOR_SOURCE);
+    const std::string source = sources();
     for (const Fault& fault : kFaults) {
         INFO(fault.seeded);
         const std::size_t at = source.find(std::string("\"doctor finds: ") + fault.seeded + "\"");
@@ -299,33 +303,6 @@ TEST_CASE("doctor finds: a pid namespace of its own, on a driver before 545") {
     CHECK(found("Open Kernel Module for x86_64  470.82.01", "pid:[4026532201]") == warning("pid-namespace"));
     CHECK(found("Open Kernel Module for x86_64  545.23.06", "pid:[4026532201]").empty());
     CHECK(found(old_one, host).empty());
-}
-
-TEST_CASE("doctor finds: LD_PRELOAD names a file that is not there") {
-    Scene scene;
-    scene.set("LD_PRELOAD=/nowhere/libother.so");
-    CHECK(scene.found() == warning("preload-missing"));
-    Scene by_name;
-    by_name.set("LD_PRELOAD=libof-no-package.so");
-    CHECK(by_name.found() == warning("preload-missing"));
-}
-
-TEST_CASE("doctor finds: another library that stands before the driver is preloaded") {
-    Scene scene;
-    scene.machine("/etc/ld.so.preload", "# HAMi\n/usr/local/vgpu/libvgpu.so\n");
-    CHECK(scene.found() == warning("preload-interposer"));
-    Scene by_symbol;
-    by_symbol.set("LD_PRELOAD=" CUSLICE_TEST_DOCTOR_STUB);
-    CHECK(by_symbol.found() == warning("preload-interposer"));
-}
-
-TEST_CASE("doctor finds: another cuslice is preloaded") {
-    Scene scene;
-    scene.machine("/etc/ld.so.preload", "/opt/cuslice/lib/cuslice/libcuslice.so\n");
-    CHECK(scene.found() == warning("preload-cuslice"));
-    // The one that is examined, as for an administrator's machine, or within cuslice run.
-    scene.machine("/etc/ld.so.preload", kLibraries + "/libcuslice.so\n");
-    CHECK(scene.found().empty());
 }
 
 TEST_CASE("doctor finds: the program is not there") {
