@@ -1,6 +1,8 @@
 // watch [--json] -- program args…   runs a program and tells what the fake driver's books say of it and its children
 // watch [--json] --list             tells who holds what on every fake GPU
 // watch [--json] --all              the same, with those that have ended, as far as the books still have them
+// watch --words                     prints the functions and results that a failure on demand can name, as JSON
+// watch --machine GPUS              prints the GPUs that CUSLICE_FAKE=GPUS describes, as JSON
 //
 // It reads the books alone and goes through nothing of cuslice: what it says is what was really taken. The program's
 // exit status is passed on (126: it could not be started, 127: it was not found, 128 + n: ended by signal n).
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "fake/books/books.h"
+#include "fake/books/vocabulary.h"
 
 using namespace cuslice::fake;
 
@@ -122,8 +125,20 @@ bool belongs(const Holder& holder, int program) {
 }
 
 int usage() {
-    std::fprintf(stderr, "usage: watch [--json] -- program args…\n       watch [--json] --list|--all\n");
+    std::fprintf(stderr,
+                 "usage: watch [--json] -- program args…\n       watch [--json] --list|--all\n"
+                 "       watch --words\n       watch --machine GPUS\n");
     return 64;
+}
+
+int describe(const char* machine) {
+    std::string description, error;
+    if (!describe_machine(machine, description, error)) {
+        std::fprintf(stderr, "%s\n", error.c_str());
+        return 78;
+    }
+    std::fputs(description.c_str(), stdout);
+    return 0;
 }
 
 }  // namespace
@@ -131,6 +146,8 @@ int usage() {
 int main(int argc, char** argv) {
     bool json = false, list = false, all = false;
     int at = 1;
+    if (argc == 2 && std::strcmp(argv[1], "--words") == 0) return std::fputs(vocabulary().c_str(), stdout) < 0;
+    if (argc == 3 && std::strcmp(argv[1], "--machine") == 0) return describe(argv[2]);
     for (; at < argc && std::strcmp(argv[at], "--") != 0; at++) {
         if (std::strcmp(argv[at], "--json") == 0) {
             json = true;

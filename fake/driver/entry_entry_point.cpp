@@ -10,6 +10,7 @@
 #include "fake/driver/api_prologue.h"
 #include "fake/driver/context.h"
 #include "fake/driver/exported_functions.h"
+#include "fake/driver/injection.h"
 #include "fake/driver/newer.h"
 #include "fake/driver/state.h"
 #include "fake/hidden_symbols.h"
@@ -83,6 +84,8 @@ struct Answer {
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 };
 
+const char* inject(const char* items) { return change_injection(items, is_driver_function); }
+
 PrivateState private_state() {
     PrivateState state{.depth = stack_depth()};
     const std::lock_guard hold(driver().lock);
@@ -97,6 +100,7 @@ Answer look_up(const char* name, int version, cuuint64_t flags) {
                                                   &cuModuleLoadData, &cuStreamBeginCapture_v2, private_state};
     if (std::strcmp(name, kPrivateDriver) == 0)
         return {const_cast<PrivateDriver*>(&private_driver), CU_GET_PROC_ADDRESS_SUCCESS};
+    if (std::strcmp(name, kInject) == 0) return {reinterpret_cast<void*>(&inject), CU_GET_PROC_ADDRESS_SUCCESS};
     const std::vector<const Exported*> rows = rows_of(name);
     if (rows.empty()) return {};
     bool per_thread = false;

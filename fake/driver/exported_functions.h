@@ -15,7 +15,7 @@ struct Exported {
 };
 
 std::span<const Exported> exported_functions();
-/// Whether the driver exports a function of that name.
+/// True for a function that the driver exports, or one that programs write so.
 bool is_driver_function(const std::string& name);
 
 }  // namespace cuslice::fake

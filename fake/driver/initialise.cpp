@@ -59,7 +59,8 @@ CUresult read_settings(Driver& state) {
     }
     state.kernels_are_errors = kernels != nullptr && std::strcmp(kernels, "error") == 0;
     const char* inject = std::getenv("CUSLICE_FAKE_INJECT");
-    if (inject != nullptr && *inject != '\0' && !injection().parse(inject, is_driver_function, error)) {
+    const bool injected = inject != nullptr && *inject != '\0' && !injection_changed();
+    if (injected && !injection().parse(inject, is_driver_function, error)) {
         log_line(error);
         return CUDA_ERROR_SYSTEM_NOT_READY;
     }

@@ -1,8 +1,9 @@
 #include "fake/driver/injection.h"
 
 #include <chrono>
-#include <cstring>
+#include <string_view>
 
+#include "fake/driver/gate.h"
 #include "fake/duration.h"
 
 namespace cuslice::fake {
@@ -19,12 +20,58 @@ bool whole_number(const std::string& text, std::uint64_t& number) {
     return true;
 }
 
+bool skip(std::string_view& text, std::string_view prefix) {
+    if (!text.starts_with(prefix)) return false;
+    text.remove_prefix(prefix.size());
+    return true;
+}
+
+// "cuMemcpyHtoD_v2_ptds" is a version of cuMemcpyHtoD_v2 and of cuMemcpyHtoD.
+bool is_version_of(std::string_view symbol, std::string_view name) {
+    if (!skip(symbol, name)) return false;
+    if (skip(symbol, "_v")) {
+        const std::size_t digits = std::min(symbol.find_first_not_of("0123456789"), symbol.size());
+        if (digits == 0) return false;
+        symbol.remove_prefix(digits);
+    }
+    return symbol.empty() || symbol == "_ptds" || symbol == "_ptsz";
+}
+
+// One that was replaced stays: a thread may be in it.
+std::atomic<Injection*>& current_injection() {
+    static std::atomic<Injection*> current{new Injection};
+    return current;
+}
+
+constinit std::atomic<bool> changed{false};
+
 }  // namespace
 
-Injection& injection() {
-    static auto* one = new Injection;
-    return *one;
+Injection& injection() { return *current_injection().load(std::memory_order_acquire); }
+
+const char* change_injection(const char* items, Injection::IsFunction is_function) {
+    static std::string error;
+    const bool clears = *items == '\0';
+    auto next = clears ? std::make_unique<Injection>() : std::make_unique<Injection>(injection());
+    if (!clears && !next->parse(items, is_function, error)) return error.c_str();
+    changed = true;
+    const bool empty = next->empty();
+    current_injection().store(next.release(), std::memory_order_release);
+    if (empty)
+        gate.fetch_and(~unsigned{kGateInjection});
+    else
+        gate.fetch_or(kGateInjection);
+    return nullptr;
 }
+
+bool injection_changed() { return changed; }
+
+Injection::Injection(const Injection& other)
+    : failures_(other.failures_),
+      delays_(other.delays_),
+      losses_(other.losses_),
+      meetings_(other.meetings_),
+      calls_(other.calls_.load(std::memory_order_relaxed)) {}
 
 bool Injection::parse(const std::string& text, IsFunction is_function, std::string& error) {
     for (std::size_t start = 0; start <= text.size();) {
@@ -51,7 +98,7 @@ bool Injection::parse_item(const std::string& item, IsFunction is_function, std:
             error = "lost needs a device and a number of calls, as in lost:1@100";
             return false;
         }
-        losses_.push_back({static_cast<int>(device), number, std::make_unique<std::atomic<bool>>(false)});
+        losses_.push_back({static_cast<int>(device), number, std::make_shared<std::atomic<bool>>(false)});
         return true;
     }
     const auto equals = rest.find('=');
@@ -68,7 +115,7 @@ bool Injection::parse_item(const std::string& item, IsFunction is_function, std:
         return error.empty();
     }
     if (head == "meet") {
-        auto meeting = std::make_unique<Meeting>();
+        auto meeting = std::make_shared<Meeting>();
         meeting->name = rest.substr(0, equals);
         if (!is_function(meeting->name)) {
             error = "the driver has no function '" + meeting->name + "'";
@@ -80,7 +127,7 @@ bool Injection::parse_item(const std::string& item, IsFunction is_function, std:
         return error.empty();
     }
     if (!is_function(head)) {
-        error = "the driver has no function '" + head + "' (names as exported: cuMemAlloc_v2)";
+        error = "the driver has no function '" + head + "' (cuMemAlloc, or cuMemAlloc_v2 for one version)";
         return false;
     }
     std::string which = rest.substr(0, equals);
@@ -99,21 +146,21 @@ bool Injection::parse_item(const std::string& item, IsFunction is_function, std:
         return false;
     }
     failures_.push_back(
-        {head, first, last, static_cast<CUresult>(number), std::make_unique<std::atomic<std::uint64_t>>(0)});
+        {head, first, last, static_cast<CUresult>(number), std::make_shared<std::atomic<std::uint64_t>>(0)});
     return true;
 }
 
 CUresult Injection::call(const char* name) {
     calls_.fetch_add(1, std::memory_order_relaxed);
     for (const Delay& delay : delays_) {
-        if (delay.name == "*" || delay.name == name) pause_for(delay.nanoseconds);
+        if (delay.name == "*" || is_version_of(name, delay.name)) pause_for(delay.nanoseconds);
     }
     CUresult result = CUDA_SUCCESS;
     for (const auto& meeting : meetings_) {
-        if (meeting->name == name && result == CUDA_SUCCESS) result = meeting->wait();
+        if (is_version_of(name, meeting->name) && result == CUDA_SUCCESS) result = meeting->wait();
     }
     for (Failure& failure : failures_) {
-        if (failure.name != name) continue;
+        if (!is_version_of(name, failure.name)) continue;
         const std::uint64_t call = failure.calls->fetch_add(1, std::memory_order_relaxed) + 1;
         if (call >= failure.first && call <= failure.last && result == CUDA_SUCCESS) result = failure.error;
     }

@@ -5,6 +5,9 @@
 //   lost:1@100                 device 1 is lost after the 100th call of the process, whatever it was
 //   delay:cuMemAlloc_v2=50us   each call takes so much longer (ns, us, ms, s); delay:* each call of any function
 //   meet:cuMemAlloc_v2=2       each call waits in the driver for another one, so that two are in there at the same time
+//
+// A function has the name that the driver exports, or the one that programs write, which means all its versions:
+// cuMemAlloc is cuMemAlloc_v2 too.
 
 #include <atomic>
 #include <condition_variable>
@@ -22,6 +25,11 @@ class Injection {
   public:
     /// Tells the names of the driver's functions from others.
     using IsFunction = bool (*)(const std::string& name);
+    Injection() = default;
+    /// The same, counting on with the other one.
+    Injection(const Injection& other);
+    Injection& operator=(const Injection&) = delete;
+
     /// Reads the variable's text. On failure false and a message that says what is wrong and what is right.
     bool parse(const std::string& text, IsFunction is_function, std::string& error);
 
@@ -38,7 +46,7 @@ class Injection {
         std::string name;
         std::uint64_t first, last;
         CUresult error;
-        std::unique_ptr<std::atomic<std::uint64_t>> calls;
+        std::shared_ptr<std::atomic<std::uint64_t>> calls;
     };
     struct Delay {
         std::string name;
@@ -47,7 +55,7 @@ class Injection {
     struct Loss {
         int ordinal;
         std::uint64_t after;
-        std::unique_ptr<std::atomic<bool>> told;
+        std::shared_ptr<std::atomic<bool>> told;
     };
     /// Where threads wait for each other inside a function. Who is left waiting for kPatience is told that it has timed
     /// out: nobody else can come in, as with a program that holds a lock over the call. Nobody waits any more then.
@@ -67,11 +75,18 @@ class Injection {
     std::vector<Failure> failures_;
     std::vector<Delay> delays_;
     std::vector<Loss> losses_;
-    std::vector<std::unique_ptr<Meeting>> meetings_;
+    std::vector<std::shared_ptr<Meeting>> meetings_;
     std::atomic<std::uint64_t> calls_{0};
 };
 
 /// The one of this process.
 Injection& injection();
+
+/// Adds to it what `items` has, as the variable would; with "", clears it. Then the variable doesn't count any more.
+/// Returns nullptr, or why not, valid until the next call. For tests in the process itself: not for two threads at
+/// once.
+const char* change_injection(const char* items, Injection::IsFunction is_function);
+/// True once it has been changed so.
+bool injection_changed();
 
 }  // namespace cuslice::fake

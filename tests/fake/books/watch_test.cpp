@@ -4,8 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "tests/catch.h"
@@ -103,4 +105,23 @@ TEST_CASE("--list shows the living alone, --all also those that have ended") {
     const std::string all = output_of("CUSLICE_FAKE_DIR=" + folder.path() + " " WATCH " --json --all", status);
     CHECK(all.find("\"live\": false") != std::string::npos);
     CHECK(status == 0);
+}
+
+TEST_CASE("what a test may name is told as JSON, and a machine that is none with its reason") {
+    int status = 0;
+    const auto words = nlohmann::json::parse(output_of(WATCH " --words", status), nullptr, false);
+    CHECK(status == 0);
+    REQUIRE_FALSE(words.is_discarded());
+    const auto& functions = words["functions"];
+    for (const char* name : {"cuMemAlloc", "cuMemAlloc_v2", "cuGetProcAddress_v2"})
+        CHECK(std::find(functions.begin(), functions.end(), name) != functions.end());
+    CHECK(words["results"]["CUDA_ERROR_OUT_OF_MEMORY"] == CUDA_ERROR_OUT_OF_MEMORY);
+
+    const auto gpus = nlohmann::json::parse(output_of(WATCH " --machine 2xt4,1xh200", status), nullptr, false);
+    CHECK(status == 0);
+    REQUIRE(gpus.size() == 3);
+    CHECK(gpus[2]["name"] == "NVIDIA H200");
+    CHECK(gpus[0]["uuid"] != gpus[1]["uuid"]);
+    CHECK(output_of(WATCH " --machine 1xt5 2>&1", status).starts_with("there is no profile 't5'; the profiles are: "));
+    CHECK(status == 78);
 }

@@ -1,10 +1,12 @@
 // Failures on demand.
 
+#include <dlfcn.h>
 #include <time.h>
 
 #include <atomic>
 #include <thread>
 
+#include "fake/private_driver.h"
 #include "tests/catch.h"
 #include "tests/fake/driver/gpu.h"
 
@@ -61,6 +63,48 @@ TEST_CASE("a device is lost after so many calls, and the others are not") {
           }) == "");
 }
 
+TEST_CASE("a name as programs write it means all versions of the function, which are counted together") {
+    CHECK(in_child(injecting("cuMemAlloc:2=2,cuMemFree_v2:*=700"), [](const Report& report) {
+              use_device(report);
+              CUdeviceptr pointer = 0;
+              unsigned small = 0;
+              EXPECT_EQUAL(cuMemAlloc_v2(&pointer, 512), CUDA_SUCCESS);
+              auto* const oldest =
+                  reinterpret_cast<CUresult (*)(unsigned*, unsigned)>(dlsym(RTLD_DEFAULT, "cuMemAlloc"));
+              EXPECT(oldest != nullptr);
+              EXPECT_EQUAL(oldest(&small, 512), CUDA_ERROR_OUT_OF_MEMORY);
+              // Neither another function that begins so, nor another version of one that is named.
+              EXPECT_EQUAL(cuMemAllocManaged(&pointer, 512, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemAlloc_v2(&pointer, 512), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemFree_v2(pointer), CUDA_ERROR_ILLEGAL_ADDRESS);
+          }) == "");
+}
+
+TEST_CASE("a test changes what is injected in its own process") {
+    CHECK(in_child({{"CUSLICE_FAKE", "1xt4"}, {"CUSLICE_FAKE_INJECT", "cuInit:*=100"}}, [](const Report& report) {
+              void* found = nullptr;
+              CUdriverProcAddressQueryResult status{};
+              EXPECT_EQUAL(cuGetProcAddress_v2(cuslice::fake::kInject, &found, CUDA_VERSION, 0, &status), CUDA_SUCCESS);
+              auto* const inject = reinterpret_cast<const char* (*)(const char*)>(found);
+              EXPECT(inject != nullptr);
+              // In the variable's place, also before cuInit.
+              EXPECT(inject("cuMemAlloc:2=2") == nullptr);
+              use_device(report);
+              CUdeviceptr pointer = 0;
+              EXPECT_EQUAL(cuMemAlloc(&pointer, 512), CUDA_SUCCESS);
+              // Another item leaves the count of the first as it is.
+              EXPECT(inject("cuMemFree:*=700") == nullptr);
+              EXPECT_EQUAL(cuMemAlloc(&pointer, 512), CUDA_ERROR_OUT_OF_MEMORY);
+              EXPECT_EQUAL(cuMemFree(pointer), CUDA_ERROR_ILLEGAL_ADDRESS);
+              EXPECT(std::string(inject("cuNonsense:1=2")).find("no function 'cuNonsense'") != std::string::npos);
+              EXPECT_EQUAL(cuMemFree(pointer), CUDA_ERROR_ILLEGAL_ADDRESS);
+              EXPECT(inject("") == nullptr);
+              EXPECT_EQUAL(cuMemFree(pointer), CUDA_SUCCESS);
+              EXPECT(inject("cuMemAlloc:*=2") == nullptr);
+              EXPECT_EQUAL(cuMemAlloc(&pointer, 512), CUDA_ERROR_OUT_OF_MEMORY);
+          }) == "");
+}
+
 TEST_CASE("a delay makes each call take that long") {
     CHECK(in_child(injecting("delay:cuMemAlloc_v2=20ms"), [](const Report& report) {
               use_device(report);
@@ -100,9 +144,11 @@ TEST_CASE("what is malformed makes cuInit fail with one line that says why") {
         "items are separated by commas\n";
     const std::string start = "cuslice fake GPU: CUSLICE_FAKE_INJECT: ";
     CHECK(complaint("cuMemAlloc:x=2") == start + "'cuMemAlloc:x=2': 'x' says no call" + form);
-    CHECK(complaint("cuNonsense:1=2") ==
-          start + "'cuNonsense:1=2': the driver has no function 'cuNonsense' (names as exported: cuMemAlloc_v2)" +
-              form);
+    CHECK(
+        complaint("cuNonsense:1=2") ==
+        start +
+            "'cuNonsense:1=2': the driver has no function 'cuNonsense' (cuMemAlloc, or cuMemAlloc_v2 for one version)" +
+            form);
     CHECK(complaint("cuMemAlloc_v2:1=0") == start + "'cuMemAlloc_v2:1=0': '0' is no CUresult (1 to 999)" + form);
     CHECK(complaint("cuMemAlloc_v2:0=2") == start + "'cuMemAlloc_v2:0=2': '0' says no call" + form);
     CHECK(complaint("lost:1") ==
@@ -112,5 +158,5 @@ TEST_CASE("what is malformed makes cuInit fail with one line that says why") {
     CHECK(complaint("meet:cuMemAlloc_v2=1") ==
           start + "'meet:cuMemAlloc_v2=1': '1' is no number of threads, 2 to 1000" + form);
     CHECK(complaint("cuInit:1=2,,") ==
-          start + "'': the driver has no function '' (names as exported: cuMemAlloc_v2)" + form);
+          start + "'': the driver has no function '' (cuMemAlloc, or cuMemAlloc_v2 for one version)" + form);
 }

@@ -1,0 +1,16 @@
+#pragma once
+// What tests of programs name, for the tools in other languages that let them.
+
+#include <string>
+
+namespace cuslice::fake {
+
+/// {"functions": [...], "results": {"CUDA_ERROR_OUT_OF_MEMORY": 2, ...}}: the driver's functions, as it exports them
+/// and as programs write them, and every CUresult.
+std::string vocabulary();
+
+/// [{"uuid": ..., "name": ...}, ...]: the GPUs that `machine` describes, as for CUSLICE_FAKE. On failure false and the
+/// whole message in `error`.
+bool describe_machine(const std::string& machine, std::string& description, std::string& error);
+
+}  // namespace cuslice::fake
