@@ -168,11 +168,11 @@ if [ "${1:-}" = browser ] && ! { build/tools/bin/python3 -c "import vl_convert" 
 fi
 
 if [ -n "$pytest" ] && ! cmp -s "$pytest" build/pytest/requirements.txt; then
-    echo "setup: taking pytest, PyYAML and kubernetes-validate from the Python index into build/pytest"
+    echo "setup: taking pytest, mypy and others from the Python index into build/pytest"
     if python3 -m venv build/pytest && timeout 120 build/pytest/bin/python3 -m pip install --quiet \
         --disable-pip-version-check --requirement "$pytest" </dev/null >/dev/null 2>&1; then
         cp "$pytest" build/pytest/requirements.txt
     else
-        echo "setup: pytest can't be had here; the tests of the plugin, of workflows and of manifests are skipped"
+        echo "setup: pytest can't be had here; the tests of the plugin, of types, of workflows and of manifests are skipped"
     fi
 fi

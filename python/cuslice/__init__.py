@@ -12,7 +12,9 @@ cuslice run …` where the environment's bin/ is not in PATH. From Python:
 All sizes are in bytes.
 """
 
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError as _PackageNotFoundError
+from importlib.metadata import version as _version
+from typing import List as _List
 
 from cuslice._launcher import LauncherError, LauncherNotFoundError, SliceTakenError, launcher
 from cuslice._log import LogForwarder, forward_log
@@ -39,6 +41,11 @@ __all__ = [
 ]
 
 try:
-    __version__: str = version("cuslice")
-except PackageNotFoundError:  # read from a checkout, not installed
+    __version__: str = _version("cuslice")
+except _PackageNotFoundError:  # read from a checkout, not installed
     __version__ = "unknown"
+
+
+def __dir__() -> _List[str]:
+    """What is for others, and no module that this one imports."""
+    return __all__

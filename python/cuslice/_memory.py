@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import warnings
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional
 
@@ -19,11 +20,24 @@ class GpuLimit:
     uuid: str
     total: int  #: what the GPU has
     limit: int  #: what the process sees as the total; `total` where nothing limits it
-    left: int  #: what the limit leaves to the program: less a context and the headroom
-    free: Optional[int]  #: what is free on it now, at most the limit; None where NVML has no figure
-    used: Optional[int]  #: what this process holds, its contexts included; None where nothing limits it
+    usable: int  #: of the limit, what the program's own allocations can reach: less a context and the headroom
+    can_allocate: Optional[int]  #: what the process can still have now; None where nobody knows
+    gpu_free: Optional[int]  #: what is free on the GPU, for all; at most the limit. None where NVML has no figure
+    used: Optional[int]  #: what this process holds, its contexts included; None without a limit, and with per-process
     job_used: Optional[int]  #: the same of all processes that share the limit
     origin: Optional[str]  #: where the limit came from, such as "--limit"; None where nothing limits it
+
+    @property
+    def free(self) -> Optional[int]:
+        """The former name of `gpu_free`."""
+        warnings.warn("free is gpu_free now; what can still be had is can_allocate", DeprecationWarning, stacklevel=2)
+        return self.gpu_free
+
+    @property
+    def left(self) -> int:
+        """The former name of `usable`."""
+        warnings.warn("left is usable now; what can still be had is can_allocate", DeprecationWarning, stacklevel=2)
+        return self.usable
 
 
 @dataclass(frozen=True)
@@ -78,16 +92,21 @@ def limit() -> List[GpuLimit]:
     """What this process may use of each GPU that it sees, and uses: in CUDA's order, in bytes.
 
     Asks the launcher, in processes of its own, which start a driver: some hundred milliseconds on a machine with GPUs.
-    What other programs do meanwhile isn't in the answer. Raises LauncherError, also where there is no GPU (69).
+    What other programs do meanwhile isn't in the answer. With `per-process` nobody outside knows what this process
+    holds: `used`, `job_used` and `can_allocate` are None. Raises LauncherError, also where there is no GPU (69).
     """
     devices = rows(ask(["devices", "--json"]), "devices")
-    used: Dict[str, Dict[str, Any]] = {
-        row["gpu"]: row for row in rows(ask(["ps", "--json"]), "processes") if row["pid"] == os.getpid()
-    }
+    places: Dict[str, List[Dict[str, Any]]] = {}
+    for row in rows(ask(["ps", "--json"]), "processes"):
+        if row["pid"] == os.getpid():
+            places.setdefault(row["gpu"], []).append(row)
+    limited = any(one["origin"] is not None for one in devices)
+    # In no ledger: nobody else knows what such a process holds.
+    alone = limited and not places and _is_alone()
     found = []
     for one in devices:
-        limited = one["origin"] is not None
-        row = used.get(one["uuid"], {})
+        own = places.get(one["uuid"], [])
+        nothing = None if alone or one["origin"] is None else 0
         found.append(
             GpuLimit(
                 device=one["ordinal"],
@@ -95,14 +114,36 @@ def limit() -> List[GpuLimit]:
                 uuid=one["uuid"],
                 total=one["total"],
                 limit=one["limit"],
-                left=one["left"],
-                free=one["free"],
-                used=row.get("used", 0) if limited else None,
-                job_used=row.get("together", 0) if limited else None,
+                usable=one["left"],
+                can_allocate=None if alone else _can_allocate(one, own),
+                gpu_free=one["free"],
+                used=own[0]["used"] if own else nothing,
+                job_used=own[0]["together"] if own else nothing,
                 origin=one["origin"],
             )
         )
     return found
+
+
+def _is_alone() -> bool:
+    """True with the setting `per-process`."""
+    settings = rows(ask(["config", "--json"]), "settings")
+    return any(row["key"] == "per-process" and row["value"] == "yes" for row in settings)
+
+
+def _can_allocate(device: Dict[str, Any], places: List[Dict[str, Any]]) -> Optional[int]:
+    """What is free, at most what each limit leaves. Of a limit, a context that is still to come is taken off."""
+    free: Optional[int] = device["free"]
+    if free is None or device["origin"] is None:
+        return free
+    context = 0 if any(place["used"] for place in places) else device["context"]
+    # Where as much is free as the limit, it may be more.
+    room = [free - context if free < device["limit"] else free]
+    kept = device["headroom"] + (0 if device["plus_context"] else context)
+    together = max((place["together"] for place in places), default=0)
+    room.append(device["limit"] - together - kept)
+    room += [place["limit"] - place["together"] - kept for place in places if place["limit"] is not None]
+    return max(0, min(room))
 
 
 def stats(pid: Optional[int] = None) -> List[CacheStats]:

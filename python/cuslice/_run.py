@@ -4,113 +4,131 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import Any, List, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Union
 
+from cuslice._arguments import (
+    Command,
+    Fraction,
+    Gpus,
+    Path,
+    PerGpu,
+    Split,
+    check_names,
+    fraction_text,
+    gpus_text,
+    log_text,
+    per_gpu,
+    process_parameters,
+    refuse_not_taken,
+    size_text,
+    wait_text,
+)
 from cuslice._launcher import launcher, launcher_error
 
-#: Bytes, or a text as the command line has it ("4GiB", "0=4GiB,1=1GiB").
-Size = Union[int, str]
-PerGpu = Union[Size, Mapping[Union[int, str], Size]]
-Path = Union[str, "os.PathLike[str]"]
-Command = Union[Path, Sequence[Path]]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
+    from cuslice._arguments import MoreArguments, ProcessArguments
 
-def size_text(size: Size) -> str:
-    """As the command line takes it. A number of bytes is rounded down to whole KiB, which is what it can say."""
-    if isinstance(size, str):
-        return size
-    if isinstance(size, bool) or not isinstance(size, int):
-        raise TypeError(f"a size is a number of bytes or a text such as '4GiB', not {size!r}")
-    return f"{size // 1024}KiB"
-
-
-def fraction_text(share: Union[float, str]) -> str:
-    return share if isinstance(share, str) else f"{share:.9f}"
-
-
-def per_gpu(value: Any, text: Any) -> str:
-    if isinstance(value, Mapping):
-        return ",".join(f"{gpu}={text(one)}" for gpu, one in value.items())
-    found: str = text(value)
-    return found
+#: The parameters of popen() that are options of `cuslice run`.
+SLICE_PARAMETERS = (
+    "limit",
+    "fraction",
+    "split",
+    "gpus",
+    "allocator",
+    "headroom",
+    "group",
+    "group_limit",
+    "wait",
+    "fake",
+    "fake_machine",
+    "log",
+    "record",
+    "summary",
+    "options",
+)
+#: Those of run() besides popen()'s.
+RUN_PARAMETERS = ("input", "capture_output", "timeout", "check")
 
 
 def words_of(
     *,
     limit: Optional[PerGpu] = None,
-    fraction: Union[float, str, Mapping[Union[int, str], Union[float, str]], None] = None,
-    split: Union[int, str, Mapping[Union[int, str], Union[int, str]], None] = None,
-    gpus: Optional[str] = None,
+    fraction: Optional[Fraction] = None,
+    split: Optional[Split] = None,
+    gpus: Optional[Gpus] = None,
     allocator: Optional[str] = None,
     headroom: Optional[PerGpu] = None,
     group: Optional[str] = None,
     group_limit: Optional[PerGpu] = None,
-    wait: Union[bool, str, None] = None,
-    fake: Optional[str] = None,
+    wait: Union[bool, float, str, None] = None,
+    fake: Optional[Path] = None,
     fake_machine: Optional[str] = None,
-    log: Optional[str] = None,
+    log: Optional[Path] = None,
     record: Optional[Path] = None,
     summary: bool = False,
-    options: Sequence[str] = (),
+    options: Sequence[Path] = (),
 ) -> List[str]:
     """`cuslice run` with options, up to the program."""
+    if isinstance(options, (str, os.PathLike)):
+        raise TypeError(f'options: {options!r}: a list of options, such as ["--per-process"]')
     words = [launcher(), "run"]
 
-    def add(name: str, value: Any, text: Any = str) -> None:
+    def add(name: str, value: Any, text: Callable[[Any], str] = str) -> None:
         if value is not None:
-            words.append(f"--{name}={per_gpu(value, text)}")
+            words.append(f"--{name}={text(value)}")
 
-    add("limit", limit, size_text)
-    add("fraction", fraction, fraction_text)
-    add("split", split)
-    add("gpus", gpus)
+    add("limit", limit, lambda value: per_gpu(value, size_text))
+    add("fraction", fraction, lambda value: per_gpu(value, fraction_text))
+    add("split", split, lambda value: per_gpu(value, str))
+    add("gpus", gpus, gpus_text)
     add("allocator", allocator)
-    add("headroom", headroom, size_text)
+    add("headroom", headroom, lambda value: per_gpu(value, size_text))
     add("group", group)
-    add("group-limit", group_limit, size_text)
-    if wait is not None:
-        words.append(f"--wait={wait if isinstance(wait, str) else 'yes' if wait else 'no'}")
-    add("fake", fake)
+    add("group-limit", group_limit, lambda value: per_gpu(value, size_text))
+    add("wait", wait, wait_text)
+    add("fake", fake, os.fspath)
     add("fake-machine", fake_machine)
-    add("log", log)
+    add("log", log, log_text)
     add("record", record, os.fspath)
     if summary:
         words.append("--summary")
-    return [*words, *options, "--"]
+    return [*words, *[os.fspath(option) for option in options], "--"]
 
 
 def popen(
     command: Command,
     *,
     limit: Optional[PerGpu] = None,
-    fraction: Union[float, str, Mapping[Union[int, str], Union[float, str]], None] = None,
-    split: Union[int, str, Mapping[Union[int, str], Union[int, str]], None] = None,
-    gpus: Optional[str] = None,
+    fraction: Optional[Fraction] = None,
+    split: Optional[Split] = None,
+    gpus: Optional[Gpus] = None,
     allocator: Optional[str] = None,
     headroom: Optional[PerGpu] = None,
     group: Optional[str] = None,
     group_limit: Optional[PerGpu] = None,
-    wait: Union[bool, str, None] = None,
-    fake: Optional[str] = None,
+    wait: Union[bool, float, str, None] = None,
+    fake: Optional[Path] = None,
     fake_machine: Optional[str] = None,
-    log: Optional[str] = None,
+    log: Optional[Path] = None,
     record: Optional[Path] = None,
     summary: bool = False,
-    options: Sequence[str] = (),
-    **popen_arguments: Any,
+    options: Sequence[Path] = (),
+    **popen_arguments: "Unpack[ProcessArguments]",
 ) -> "subprocess.Popen[Any]":
     """Starts a program in a slice and returns its process, which has the program's own id.
 
     The parameters before `options` are the options of `cuslice run`: sizes are bytes, rounded down to KiB, or texts
-    such as "4GiB"; a mapping gives each GPU its own, by index, UUID or PCI id. `options` are further ones, as they
-    would be written. The rest goes to subprocess.Popen; `shell` is not taken.
+    such as "4GiB"; a mapping gives each GPU its own, by index, UUID or PCI id. `gpus` is an index, a list of indices
+    and UUIDs, or a text; `wait` a number of seconds, True to wait for ever, or a text such as "10m". `options` are
+    further ones, as they would be written. The rest goes to subprocess.Popen; `shell` and `executable` are not taken.
 
-    Returns when the program has been started: with `wait` when its slice is there. Raises SliceTakenError if others
-    hold the memory, LauncherError with the launcher's line if it wasn't started for another reason, and
-    LauncherNotFoundError without a launcher. May be called from any thread.
+    Returns when the program has been started: with `wait` when its slice is there. Raises TypeError for a name that it
+    doesn't know, SliceTakenError if others hold the memory, LauncherError with the launcher's line if the program
+    wasn't started for another reason, and LauncherNotFoundError without a launcher. May be called from any thread.
     """
-    if popen_arguments.get("shell"):
-        raise ValueError('shell is not taken: run ["/bin/sh", "-c", …]')
+    check_names("popen", popen_arguments, (*SLICE_PARAMETERS, *process_parameters()))
     words = words_of(
         limit=limit,
         fraction=fraction,
@@ -128,16 +146,22 @@ def popen(
         summary=summary,
         options=options,
     )
+    arguments = dict(popen_arguments)
+    refuse_not_taken(arguments)
+    return _start(words, command, arguments)
+
+
+def _start(words: List[str], command: Command, arguments: "dict[str, Any]") -> "subprocess.Popen[Any]":
     program = [command] if isinstance(command, (str, os.PathLike)) else command
     words += [os.fspath(word) for word in program]
-    given = popen_arguments.pop("env", None)
+    given = arguments.pop("env", None)
     environment = dict(os.environ if given is None else given)
     report, theirs = os.pipe()
     environment["CUSLICE_REPORT"] = str(theirs)
     try:
         try:
             process = subprocess.Popen(
-                words, env=environment, pass_fds=(*popen_arguments.pop("pass_fds", ()), theirs), **popen_arguments
+                words, env=environment, pass_fds=(*arguments.pop("pass_fds", ()), theirs), **arguments
             )
         finally:
             os.close(theirs)
@@ -156,16 +180,16 @@ def run(
     command: Command,
     *,
     limit: Optional[PerGpu] = None,
-    fraction: Union[float, str, Mapping[Union[int, str], Union[float, str]], None] = None,
-    split: Union[int, str, Mapping[Union[int, str], Union[int, str]], None] = None,
-    gpus: Optional[str] = None,
-    fake: Optional[str] = None,
+    fraction: Optional[Fraction] = None,
+    split: Optional[Split] = None,
+    gpus: Optional[Gpus] = None,
+    fake: Optional[Path] = None,
     fake_machine: Optional[str] = None,
     input: Union[str, bytes, None] = None,
     capture_output: bool = False,
     timeout: Optional[float] = None,
     check: bool = False,
-    **arguments: Any,
+    **arguments: "Unpack[MoreArguments]",
 ) -> "subprocess.CompletedProcess[Any]":
     """Runs a program in a slice to its end, as subprocess.run does: `cuslice.run(["./a.out"], limit="4GiB")`.
 
@@ -173,6 +197,11 @@ def run(
     to wait for the slice is `wait`'s to say. With `check`, a program that ends with another code than 0 raises
     subprocess.CalledProcessError; one that wasn't started always raises, as with popen().
     """
+    check_names("run", arguments, (*SLICE_PARAMETERS, *RUN_PARAMETERS, *process_parameters()))
+    if input is not None and arguments.get("stdin") is not None:
+        raise ValueError("input and stdin may not both be given")
+    if capture_output and not (arguments.get("stdout") is None and arguments.get("stderr") is None):
+        raise ValueError("capture_output may not be given with stdout or stderr")
     if input is not None:
         arguments["stdin"] = subprocess.PIPE
     if capture_output:

@@ -9,10 +9,19 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Type
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple, Type, Union
 
+from cuslice._arguments import Command, Path, check_names, process_parameters
+from cuslice._failures import change_own_driver, count_gpus, function_name, result_code, time_text, whole_number
 from cuslice._launcher import ask, fake_tool
-from cuslice._run import Command, popen, run
+from cuslice._run import RUN_PARAMETERS, SLICE_PARAMETERS, popen, run
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from cuslice._arguments import OnMachine, RunOnMachine
+
+__all__ = ["FakeMachine", "Holder"]
 
 # What an outer launcher has handed on, of another machine.
 _OF_ANOTHER_MACHINE = (
@@ -22,6 +31,9 @@ _OF_ANOTHER_MACHINE = (
     "CUSLICE_DIR",
     "CUSLICE_FAKE_MACHINE",
 )
+
+# What run() and popen() take here.
+_PARAMETERS = tuple(name for name in SLICE_PARAMETERS if name not in ("fake", "fake_machine"))
 
 
 def _new_folder() -> Tuple[str, Optional[int]]:
@@ -76,18 +88,24 @@ class FakeMachine:
     and popen() start are on this machine, and so are their children.
     """
 
-    def __init__(self, gpus: str = "1xt4", *, folder: Optional[str] = None) -> None:
-        """`folder` is an existing machine's, which close() then leaves alone."""
-        self.gpus = gpus
+    def __init__(self, gpus: Path = "1xt4", *, folder: Optional[Path] = None) -> None:
+        """`folder` is an existing machine's, which close() then leaves alone. Raises ValueError for unknown GPUs."""
+        self.gpus = os.fspath(gpus)
+        self._count = count_gpus(self.gpus)
         self._own = folder is None
         self._lock: Optional[int] = None
+        self._closed = False
         if folder is None:
             folder, self._lock = _new_folder()
-        self.folder = folder
+        self.folder = os.fspath(folder)
         self._failures: List[str] = []
+
+    def __repr__(self) -> str:
+        return f"<FakeMachine {self.gpus!r} in {self.folder}{', closed' if self._closed else ''}>"
 
     def close(self) -> None:
         """Forgets what was held. Programs that still run go on, on a machine that is gone."""
+        self._closed = True
         if self._own:
             shutil.rmtree(self.folder, ignore_errors=True)
         if self._lock is not None:
@@ -104,6 +122,7 @@ class FakeMachine:
 
     def environment(self, base: Optional[Mapping[str, str]] = None) -> Dict[str, str]:
         """The variables for `cuslice run --fake` on this machine, in place of `base`'s (None: this process's)."""
+        self._check_open()
         variables = dict(os.environ if base is None else base)
         for name in _OF_ANOTHER_MACHINE:
             variables.pop(name, None)
@@ -112,32 +131,58 @@ class FakeMachine:
             variables["CUSLICE_FAKE_INJECT"] = ",".join(self._failures)
         return variables
 
-    def run(self, command: Command, **arguments: Any) -> "subprocess.CompletedProcess[Any]":
+    def run(self, command: Command, **arguments: "Unpack[RunOnMachine]") -> "subprocess.CompletedProcess[Any]":
         """cuslice.run() on this machine: `machine.run(["./a.out"], limit="1GiB", capture_output=True)`."""
-        return run(command, fake=self.gpus, env=self.environment(arguments.pop("env", None)), **arguments)
+        self._check_names("run", arguments, (*_PARAMETERS, *RUN_PARAMETERS, *process_parameters()))
+        arguments["env"] = self.environment(arguments.get("env"))
+        return run(command, fake=self.gpus, **arguments)
 
-    def popen(self, command: Command, **arguments: Any) -> "subprocess.Popen[Any]":
+    def popen(self, command: Command, **arguments: "Unpack[OnMachine]") -> "subprocess.Popen[Any]":
         """cuslice.popen() on this machine."""
-        return popen(command, fake=self.gpus, env=self.environment(arguments.pop("env", None)), **arguments)
+        self._check_names("popen", arguments, (*_PARAMETERS, *process_parameters()))
+        arguments["env"] = self.environment(arguments.get("env"))
+        return popen(command, fake=self.gpus, **arguments)
 
-    def fail(self, function: str, call: Optional[int] = None, *, result: int = 2, onwards: bool = False) -> None:
-        """Lets calls of `function` fail with the CUresult `result`, in each program that is started from now on.
+    def fail(
+        self, function: str, call: Optional[int] = None, *, result: Union[int, str] = 2, onwards: bool = False
+    ) -> None:
+        """Lets calls of `function` fail with `result`, in each program that is started from now on.
 
-        Functions are named as the driver exports them: "cuMemAlloc_v2". `call` is the number of the call in its
-        process, from 1 on, None for each; with `onwards`, all later ones fail too. 2 is CUDA_ERROR_OUT_OF_MEMORY.
+        `function` is the driver's, as programs write it, which means all its versions ("cuMemAlloc" is cuMemAlloc_v2
+        too), or as it is exported ("cuMemAlloc_v2"). `call` is the number of the call in its process, from 1 on, None
+        for each; with `onwards`, all later ones fail too. `result` is a CUresult's number or its name; 2 is
+        CUDA_ERROR_OUT_OF_MEMORY. Raises ValueError for what the fake driver would not know.
         """
-        if call is not None and call < 1:
-            raise ValueError(f"call: {call}: calls are counted from 1 on")
-        which = "*" if call is None else f"{call}+" if onwards else str(call)
-        self._failures.append(f"{function}:{which}={result}")
+        which = "*" if call is None else str(whole_number("call", call, 1)) + ("+" if onwards else "")
+        self._add(f"{function_name(function)}:{which}={result_code(result)}")
 
     def lose(self, device: int, after: int) -> None:
         """Lets programs that are started from now on lose this device after so many calls of the driver."""
-        self._failures.append(f"lost:{device}@{after}")
+        if whole_number("device", device, 0) >= self._count:
+            raise ValueError(f"device: {device}: {self._has()}")
+        self._add(f"lost:{device}@{whole_number('after', after, 0)}")
 
-    def delay(self, function: str, time: str) -> None:
-        """Lets each call of `function` ("*": of any) take longer by `time`, such as "50us", in programs to come."""
-        self._failures.append(f"delay:{function}={time}")
+    def delay(self, function: str, time: Union[float, str]) -> None:
+        """Lets each call of `function` ("*": of any) take longer by `time`, in programs to come: seconds, or a text
+        such as "50us".
+        """
+        self._add(f"delay:{function if function == '*' else function_name(function)}={time_text(time)}")
+
+    def _add(self, failure: str) -> None:
+        self._failures.append(failure)
+
+    def _has(self) -> str:
+        return "the machine has 1 GPU, 0" if self._count == 1 else f"the machine has {self._count} GPUs, from 0 on"
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError(f"the machine {self.gpus} is closed")
+
+    def _check_names(self, function: str, given: Mapping[str, Any], taken: Tuple[str, ...]) -> None:
+        for name in ("fake", "fake_machine"):
+            if name in given:
+                raise TypeError(f"{function}() of a FakeMachine takes no {name!r}: the GPUs are the machine's")
+        check_names(function, given, taken)
 
     def clear_failures(self) -> None:
         """Programs that are started from now on have no failures."""
@@ -145,6 +190,7 @@ class FakeMachine:
 
     def holders(self) -> List[Holder]:
         """Who holds memory now, and who did and has ended (the last ones of each GPU)."""
+        self._check_open()
         answer = ask(["--json", "--all"], {**os.environ, "CUSLICE_FAKE_DIR": self.folder}, fake_tool("watch"))
         return [
             Holder(
@@ -177,4 +223,32 @@ class FakeMachine:
         return sum(one.allocated for one in self._of(gpu, pid) if not one.live)
 
     def _of(self, gpu: Optional[int], pid: Optional[int]) -> List[Holder]:
-        return [one for one in self.holders() if gpu in (None, one.gpu) and pid in (None, one.pid)]
+        holders = self.holders()
+        # A machine of another's may have more GPUs than it was said to have here.
+        there = max([self._count, *(one.gpu + 1 for one in holders)])
+        if gpu is not None and whole_number("gpu", gpu, 0) >= there:
+            raise ValueError(f"gpu: {gpu}: {self._has()}")
+        if pid is not None:
+            whole_number("pid", pid, 1)
+        return [one for one in holders if gpu in (None, one.gpu) and pid in (None, one.pid)]
+
+
+class OwnMachine(FakeMachine):
+    """The machine that this process itself is on. What it lets fail does so in this process too, from now on."""
+
+    def __init__(self, gpus: str) -> None:
+        super().__init__(gpus, folder=os.environ["CUSLICE_FAKE_DIR"])
+
+    def lose(self, device: int, after: int) -> None:
+        """Refused: raises RuntimeError."""
+        raise RuntimeError("a device that this process loses stays lost for all later tests; use fake_machine")
+
+    def clear_failures(self) -> None:
+        """Neither this process nor programs that are started from now on have failures."""
+        if self._failures:
+            change_own_driver("")
+        super().clear_failures()
+
+    def _add(self, failure: str) -> None:
+        change_own_driver(failure)
+        super()._add(failure)

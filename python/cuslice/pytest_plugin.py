@@ -2,7 +2,7 @@
 
 `pytest --fake-gpus 4xh200` runs the tests on a machine of four fake H200 of its own: pytest starts itself anew under
 `cuslice run`, before anything has loaded CUDA. Each worker of pytest-xdist has a machine for itself. The fixture
-`fake_machine` is a machine for one test, on which the programs are that the test starts through it.
+`fake_machine` is a machine for one test: the programs that the test starts through it run there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Generator, List, Optional
 import pytest
 
 from cuslice._launcher import LauncherNotFoundError, launcher
-from cuslice.fake import FakeMachine
+from cuslice.fake import FakeMachine, OwnMachine
 
 # Whether this process is the one that was started anew: exec keeps its id. No name that begins with CUSLICE_, which
 # the library would take for a setting that it doesn't know.
@@ -36,6 +36,30 @@ def pytest_configure(config: Any) -> None:
     config.addinivalue_line("markers", "fake_gpus(gpus): the GPUs of the fixture fake_machine, such as '4xh200'")
 
 
+def _command_line() -> List[str]:
+    """The words by which this process was started, those of Python itself included."""
+    with open("/proc/self/cmdline", "rb") as file:
+        return [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
+
+
+def _under_coverage() -> bool:
+    coverage = sys.modules.get("coverage")
+    current = getattr(getattr(coverage, "Coverage", None), "current", None)
+    return current is not None and current() is not None
+
+
+def _program(arguments: List[str]) -> List[str]:
+    """What starts this pytest anew: as it was started, with what runs it (`coverage run -m pytest`). A program that
+    calls pytest.main() has done other things before, and is not repeated unless its coverage would be lost.
+    """
+    started = _command_line()[1:]
+    if started[len(started) - len(arguments) :] == arguments or _under_coverage():
+        return started
+    # As a script pytest doesn't have the current folder in its path, as a module it has.
+    script = sys.argv[0] if os.path.basename(sys.argv[0]) in ("pytest", "py.test") else None
+    return [*([script] if script else ["-m", "pytest"]), *arguments]
+
+
 def _words(config: Any, gpus: str) -> List[str]:
     """The command line that starts this pytest under the launcher."""
     started = config.invocation_params
@@ -44,13 +68,11 @@ def _words(config: Any, gpus: str) -> List[str]:
             "--fake-gpus: a program that hands objects to pytest.main() can't be started anew; "
             f"start it with: cuslice run --fake {gpus} --fake-machine new -- ..."
         )
-    # As a script pytest doesn't have the current folder in its path, as a module it has.
-    script = sys.argv[0] if os.path.basename(sys.argv[0]) in ("pytest", "py.test") else None
     try:
         words = [launcher(), "run", "--fake", gpus, "--fake-machine", "new", "--", sys.executable]
     except LauncherNotFoundError as error:
         raise pytest.UsageError(f"--fake-gpus: {error.strerror}") from error
-    return [*words, *([script] if script else ["-m", "pytest"]), *map(str, started.args)]
+    return [*words, *_program([str(argument) for argument in started.args])]
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -78,22 +100,26 @@ def _gpus_of(request: Any) -> str:
 
 @pytest.fixture
 def fake_machine(request: Any) -> Generator[FakeMachine, None, None]:
-    """A machine of fake GPUs for one test: FakeMachine. The programs are on it that the test starts through it.
+    """A machine of fake GPUs for one test: FakeMachine. Programs that the test starts through it run there.
 
-    Which GPUs it has says the marker `@pytest.mark.fake_gpus("2xa100-40g")`, else --fake-gpus, else it is one T4.
+    Its GPUs are those of the marker `@pytest.mark.fake_gpus("2xa100-40g")`, else of --fake-gpus, else one T4.
     """
     with FakeMachine(_gpus_of(request)) as machine:
         yield machine
 
 
 @pytest.fixture
-def fake_gpus(request: Any) -> FakeMachine:
+def fake_gpus(request: Any) -> Generator[FakeMachine, None, None]:
     """The machine that the tests themselves are on with --fake-gpus; skips the test without it.
 
     `fake_gpus.held(pid=os.getpid())` is what the test's own process holds. What earlier tests of the process have left
-    behind is there too.
+    behind is there too. `fake_gpus.fail("cuMemAlloc", 1)` lets the next call of this process fail, until the test ends.
     """
     gpus = request.config.getoption("--fake-gpus")
     if not gpus:
         pytest.skip("needs --fake-gpus")
-    return FakeMachine(gpus, folder=os.environ["CUSLICE_FAKE_DIR"])
+    machine = OwnMachine(gpus)
+    try:
+        yield machine
+    finally:
+        machine.clear_failures()

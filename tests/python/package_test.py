@@ -131,8 +131,106 @@ class Package(unittest.TestCase):
         (first, second), _ = self.python(code, fake="2xt4", limit={0: "1GiB"})
         self.assertEqual((first["device"], first["limit"], first["origin"]), (0, 1 << 30, "--limit"))
         self.assertEqual((first["used"], first["job_used"]), (204 * MIB, 204 * MIB))
-        self.assertLess(first["left"], first["limit"] - 104 * MIB)
+        self.assertLess(first["usable"], first["limit"] - 104 * MIB)
         self.assertEqual((second["limit"], second["used"], second["origin"]), (second["total"], None, None))
+
+    def test_what_can_still_be_allocated_is_what_cuda_says_is_free(self):
+        code = (
+            "import ctypes, os\n"
+            "before = cuslice.limit()[0].can_allocate\n"
+            "grow.take(100)\n"
+            "free, total = ctypes.c_size_t(), ctypes.c_size_t()\n"
+            "ctypes.CDLL('libcuda.so.1').cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))\n"
+            "print(json.dumps([before, cuslice.limit()[0].can_allocate, free.value]))"
+        )
+        own = [f"--dir={self.folder}/ledger"]
+        for options in (
+            {"limit": "4GiB"},
+            {"limit": "1GiB", "headroom": "100MiB"},
+            {"limit": "1GiB+context"},
+            {"limit": "4GiB", "group": "lab", "group_limit": "1GiB"},
+        ):
+            with self.subTest(options):
+                (before, after, free), _ = self.python(code, fake="1xt4", options=own, **options)
+                self.assertEqual((before, after), (free + 100 * MIB, free))
+        (_, after, free), _ = self.python(code, fake="1xt4", options=own)
+        self.assertEqual(after, free)
+        (before, after, free), _ = self.python(code, fake="1xt4", limit="4GiB", options=["--per-process"])
+        self.assertEqual((before, after), (None, None))
+
+    def test_former_names_of_a_limit_warn(self):
+        (gpu,) = (cuslice.GpuLimit(0, "T4", "GPU-1", 9, 8, 7, 6, 5, 4, 3, None),)
+        with self.assertWarnsRegex(DeprecationWarning, "can_allocate"):
+            self.assertEqual(gpu.free, gpu.gpu_free)
+        with self.assertWarnsRegex(DeprecationWarning, "can_allocate"):
+            self.assertEqual(gpu.left, gpu.usable)
+
+    def test_the_package_shows_what_is_for_others_alone(self):
+        self.assertEqual(dir(cuslice), sorted(cuslice.__all__))
+        self.assertFalse([name for name in dir(cuslice) if not hasattr(cuslice, name)])
+
+    def test_gpus_waits_and_paths_are_written_as_people_say_them(self):
+        for parameter, value, word in (
+            ("gpus", [0, 1], "--gpus=0,1"),
+            ("gpus", 1, "--gpus=1"),
+            ("gpus", (0, "GPU-5f"), "--gpus=0,GPU-5f"),
+            ("gpus", [], "--gpus=none"),
+            ("wait", True, "--wait=yes"),
+            ("wait", False, "--wait=no"),
+            ("wait", 0, "--wait=no"),
+            ("wait", 1, "--wait=1000ms"),
+            ("wait", 0.0001, "--wait=1ms"),
+            ("wait", float("inf"), "--wait=yes"),
+            ("wait", "10m", "--wait=10m"),
+            ("fake", pathlib.Path("/lab.toml"), "--fake=/lab.toml"),
+            ("log", pathlib.Path("/x.log"), "--log=warn:/x.log"),
+            ("log", "info", "--log=info"),
+            ("record", pathlib.Path("/x.csv"), "--record=/x.csv"),
+            ("options", [pathlib.Path("--dir=/x")], "--dir=/x"),
+        ):
+            with self.subTest(parameter=parameter, value=value):
+                self.assertEqual(words_of(**{parameter: value})[2], word)
+        for parameter, wrong, error in (
+            ("gpus", True, TypeError),
+            ("gpus", [0.5], TypeError),
+            ("wait", -1, ValueError),
+            ("wait", float("nan"), ValueError),
+            ("wait", [1], TypeError),
+            ("options", "--per-process", TypeError),
+        ):
+            with self.subTest(parameter=parameter, wrong=wrong), self.assertRaisesRegex(error, parameter):
+                words_of(**{parameter: wrong})
+
+    def test_a_wait_of_some_time_ends_when_it_has_passed(self):
+        with cuslice.popen(["sleep", "1000"], fake="1xt4", fraction=0.9) as first:
+            with self.assertRaises(cuslice.SliceTakenError):
+                cuslice.run("true", fake="1xt4", fraction=0.9, wait=0.01, stderr=subprocess.DEVNULL)
+            first.kill()
+
+    def test_a_name_that_is_none_is_refused_with_the_nearest(self):
+        machine = cuslice.FakeMachine()
+        self.addCleanup(machine.close)
+        for function, name, near in (
+            (cuslice.run, "limt", "limit"),
+            (cuslice.popen, "fractions", "fraction"),
+            (cuslice.run, "timout", "timeout"),
+            (cuslice.popen, "std_out", "stdout"),
+            (machine.run, "capture_ouput", "capture_output"),
+            (machine.popen, "head_room", "headroom"),
+        ):
+            text = rf"{function.__name__}\(\) has no parameter '{name}'; did you mean '{near}'\?"
+            with self.subTest(name), self.assertRaisesRegex(TypeError, text):
+                function("true", **{name: "1GiB"})
+        with self.assertRaisesRegex(TypeError, "has no parameter 'zzzzz'$"):
+            cuslice.run("true", zzzzz=1)
+        with self.assertRaisesRegex(TypeError, "no 'fake'"):
+            machine.run("true", fake="1xt4")
+        with self.assertRaisesRegex(ValueError, "executable is not taken"):
+            cuslice.run("true", executable="/bin/false")
+        with self.assertRaisesRegex(ValueError, "input and stdin"):
+            cuslice.run("true", input="", stdin=subprocess.DEVNULL)
+        with self.assertRaisesRegex(ValueError, "capture_output"):
+            cuslice.run("true", capture_output=True, stdout=subprocess.DEVNULL)
 
     def test_a_launcher_that_can_not_answer_says_why(self):
         os.environ["CUSLICE_FAKE"] = "1xt5"
@@ -214,11 +312,54 @@ print(json.dumps([records, os.path.exists(log.path)]))
             self.assertNotEqual(machine.run(grow, **CAPTURED).stdout, "0\n")
             machine.clear_failures()
             self.assertEqual(machine.run(grow, **CAPTURED).stdout, "0\n")
+            # A name as in source means the version that programs call; a result may have its name too.
+            for result, code in ((2, "2\n"), ("CUDA_ERROR_UNKNOWN", "999\n")):
+                machine.fail("cuMemAlloc", result=result)
+                self.assertEqual(machine.run(grow, **CAPTURED).stdout, code)
+                machine.clear_failures()
             # Another machine's memory is its own.
             with cuslice.FakeMachine("2xt4") as other:
                 self.assertEqual((other.held(), other.peak()), (0, 0))
         self.assertFalse(os.path.exists(machine.folder))
         self.assertEqual(os.listdir(self.folder), [])
+
+    def test_what_a_fake_machine_does_not_have_is_refused_at_the_call(self):
+        with cuslice.FakeMachine("2xt4") as machine:
+            for call, error, text in (
+                (lambda: machine.fail("cuMemAloc_v2"), ValueError, "did you mean cuMemAlloc_v2"),
+                (lambda: machine.fail("cudaMalloc"), ValueError, "the driver's that it calls, cuMemAlloc$"),
+                (lambda: machine.fail("cudaNew"), ValueError, "a function of the CUDA runtime"),
+                (lambda: machine.fail("cuMemAlloc", 0), ValueError, "call: 0: counted from 1"),
+                (lambda: machine.fail("cuMemAlloc", "x"), TypeError, "call: 'x'"),
+                (lambda: machine.fail("cuMemAlloc", result=0), ValueError, "is no failure"),
+                (lambda: machine.fail("cuMemAlloc", result=-1), ValueError, "result: -1: no CUresult"),
+                (lambda: machine.fail("cuMemAlloc", result="OUT"), ValueError, "result: 'OUT': no CUresult"),
+                (lambda: machine.lose(2, 1), ValueError, "device: 2: the machine has 2 GPUs"),
+                (lambda: machine.lose(0, -1), ValueError, "after: -1"),
+                (lambda: machine.delay("cuMemAlloc", "5"), ValueError, "time: '5'"),
+                (lambda: machine.delay("cuMemAlloc", "3601s"), ValueError, "at most 3600"),
+                (lambda: machine.held(gpu=5), ValueError, "gpu: 5: the machine has 2 GPUs"),
+                (lambda: machine.peak("0"), TypeError, "gpu: '0'"),
+                (lambda: machine.held(pid=-1), ValueError, "pid: -1"),
+            ):
+                with self.subTest(text), self.assertRaisesRegex(error, text):
+                    call()
+            # Nothing of this is left in what programs are told.
+            self.assertNotIn("CUSLICE_FAKE_INJECT", machine.environment())
+            machine.delay("cuMemAlloc", 0.001)
+            self.assertEqual(machine.environment()["CUSLICE_FAKE_INJECT"], "delay:cuMemAlloc=1000000ns")
+            self.assertIn("2xt4", repr(machine))
+        for call in (machine.held, machine.environment, lambda: machine.run("true")):
+            with self.assertRaisesRegex(ValueError, "is closed"):
+                call()
+        for wrong in ("t5", "", "2xt4,", "0xt4", "100xt4", "nowhere/machine.toml"):
+            with self.subTest(wrong), self.assertRaisesRegex(ValueError, "^gpus: "):
+                cuslice.FakeMachine(wrong)
+        path = pathlib.Path(self.folder, "lab.toml")
+        path.write_text('[[gpu]]\nprofile = "t4"\n')
+        with cuslice.FakeMachine(path) as machine:
+            self.assertEqual(machine.run([sys.executable, GROW, "600"], **CAPTURED).stdout, "0\n")
+        self.assertEqual(os.listdir(self.folder), ["lab.toml"])
 
     def test_a_machine_of_a_process_that_was_killed_is_removed_by_the_next_launcher(self):
         code = START + "machine = cuslice.FakeMachine()\nprint(machine.folder, flush=True)\nsys.stdin.read()"

@@ -65,6 +65,31 @@ assert ctypes.CDLL("libcuda.so.1").cuInit(0) == 0
 print("conftest was here")
 """
 
+OUT_OF_MEMORY = """
+import grow, pytest
+
+def test_the_second_allocation_fails(fake_gpus):
+    fake_gpus.fail("cuMemAlloc", 2)
+    assert [grow.take(1) for _ in range(3)] == [0, 2, 0]
+
+def test_it_ends_with_its_test(fake_gpus):
+    assert grow.take(1) == 0
+    fake_gpus.fail("cuMemAlloc", result="CUDA_ERROR_UNKNOWN")
+    fake_gpus.fail("cuMemFree")
+    assert grow.take(1) == 999
+    fake_gpus.clear_failures()
+    assert grow.take(1) == 0
+
+def test_a_lost_device_would_stay_lost(fake_gpus):
+    with pytest.raises(RuntimeError, match="stays lost"):
+        fake_gpus.lose(0, 1)
+"""
+COVERED = """
+import helper
+def test_covered(fake_gpus):
+    assert helper.double(2) == 4
+"""
+
 INNER = """
 import subprocess, sys
 def test_inner():
@@ -99,6 +124,19 @@ class Plugin(unittest.TestCase):
             HOME=str(self.folder),
         )
 
+    def run_in_tests(self, *words):
+        """What a command prints, which has to end well."""
+        done = subprocess.run(
+            words,
+            cwd=self.folder / "tests",
+            env=self.environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout
+
     def pytest(self, *words, code=0, script=False, **files):
         for name, text in files.items():
             (self.folder / "tests" / f"{name}.py").write_text(text)
@@ -121,13 +159,43 @@ class Plugin(unittest.TestCase):
             self.assertEqual(said.count(" passed"), 1)
 
     def test_pytest_is_started_anew_before_anything_else_and_with_its_output(self):
-        said = self.pytest("--fake-gpus=1xt4", "-s", "-k", "0", script=True, conftest=EARLY, test_full=FULL)
+        said = self.pytest("--fake-gpus=2xt4", "-s", "-k", "0", script=True, conftest=EARLY, test_full=FULL)
         self.assertEqual(said.count("conftest was here"), 1)
         self.assertIn("1 passed, 3 deselected", said)
 
     def test_the_option_may_stand_in_a_file_and_an_inner_pytest_has_a_machine_of_its_own(self):
         (self.folder / "tests/pytest.ini").write_text("[pytest]\naddopts = --fake-gpus=2xt4\n")
         self.assertIn("5 passed", self.pytest(test_a_inner=INNER, test_full=FULL))
+
+    def test_calls_of_the_tests_own_process_fail_on_demand(self):
+        self.assertIn("3 passed", self.pytest("--fake-gpus", "1xt4", test_here=OUT_OF_MEMORY))
+        # In whatever order: nothing is left for the next test.
+        for name in ("it_ends", "second"):
+            self.assertIn("1 passed", self.pytest("--fake-gpus", "1xt4", "-k", name, test_here=OUT_OF_MEMORY))
+
+    def test_options_of_python_are_kept(self):
+        test = "import sys\ndef test_options(fake_gpus):\n    assert sys.flags.optimize == 1 and sys.flags.dev_mode\n"
+        (self.folder / "tests/test_options.py").write_text(test)
+        done = self.run_in_tests(PYTHON, "-O", "-X", "dev", "-m", "pytest", "-q", "--fake-gpus=1xt4", "test_options.py")
+        self.assertIn("1 passed", done)
+
+    def test_coverage_that_is_measured_around_pytest_is_kept(self):
+        if subprocess.run([PYTHON, "-c", "import coverage"], stderr=subprocess.DEVNULL).returncode != 0:
+            return self.skipTest("coverage is not here: scripts/setup.sh tests")
+        tests = self.folder / "tests"
+        (tests / "helper.py").write_text("def double(number):\n    return 2 * number\n")
+        (tests / "test_covered.py").write_text(COVERED)
+        (tests / "start.py").write_text(
+            "import pytest, sys\nsys.exit(pytest.main(['-q', '--fake-gpus=1xt4', 'test_covered.py']))\n"
+        )
+        pytest = ["-q", "--fake-gpus=1xt4", "test_covered.py"]
+        for started in (["-m", "pytest", *pytest], ["start.py"]):
+            with self.subTest(started):
+                (tests / ".coverage").unlink(missing_ok=True)
+                said = self.run_in_tests(PYTHON, "-m", "coverage", "run", *started)
+                self.assertEqual(said.count("1 passed"), 1)
+                report = self.run_in_tests(PYTHON, "-m", "coverage", "report", "--include=helper.py")
+                self.assertRegex(report, r"helper\.py +2 +0 +100%")
 
     def test_without_the_option_nothing_is_changed(self):
         self.assertIn("1 passed, 4 skipped", self.pytest(test_plain=PLAIN, test_full=FULL))

@@ -30,7 +30,7 @@ def test_it_is_refused_in_a_small_slice(fake_machine):
 
 
 def test_it_survives_a_driver_that_refuses_once(fake_machine):
-    fake_machine.fail("cuMemAlloc_v2", call=1)
+    fake_machine.fail("cuMemAlloc", call=1)
     assert fake_machine.run([sys.executable, "-c", PROGRAM]).returncode == OUT_OF_MEMORY
 
 
