@@ -20,6 +20,8 @@ from cuslice.fake import FakeMachine, OwnMachine
 # the library would take for a setting that it doesn't know.
 _STARTED = "PYTEST_CUSLICE_STARTED"
 _WORKER = "PYTEST_XDIST_WORKER"
+# As a module and as a script.
+_NAMES = ("pytest", "py.test")
 
 
 def pytest_addoption(parser: Any) -> None:
@@ -53,10 +55,12 @@ def _program(arguments: List[str]) -> List[str]:
     calls pytest.main() has done other things before, and is not repeated unless its coverage would be lost.
     """
     started = _command_line()[1:]
-    if started[len(started) - len(arguments) :] == arguments or _under_coverage():
+    before = started[: len(started) - len(arguments)]
+    is_pytest = started == before + arguments and bool(before) and os.path.basename(before[-1]) in _NAMES
+    if is_pytest or _under_coverage():
         return started
     # As a script pytest doesn't have the current folder in its path, as a module it has.
-    script = sys.argv[0] if os.path.basename(sys.argv[0]) in ("pytest", "py.test") else None
+    script = sys.argv[0] if os.path.basename(sys.argv[0]) in _NAMES else None
     return [*([script] if script else ["-m", "pytest"]), *arguments]
 
 

@@ -179,6 +179,15 @@ class Plugin(unittest.TestCase):
         done = self.run_in_tests(PYTHON, "-O", "-X", "dev", "-m", "pytest", "-q", "--fake-gpus=1xt4", "test_options.py")
         self.assertIn("1 passed", done)
 
+    def test_a_program_that_calls_pytest_is_not_repeated(self):
+        tests = self.folder / "tests"
+        (tests / "pytest.ini").write_text("[pytest]\naddopts = -q --fake-gpus=1xt4\n")
+        (tests / "test_one.py").write_text("def test_one(fake_gpus):\n    assert fake_gpus.held() == 0\n")
+        for arguments in ([], ["test_one.py"]):
+            program = f"import pytest, sys; print('was here', flush=True); sys.exit(pytest.main({arguments}))"
+            said = self.run_in_tests(PYTHON, "-c", program)
+            self.assertEqual((said.count("was here"), said.count("1 passed")), (1, 1))
+
     def test_coverage_that_is_measured_around_pytest_is_kept(self):
         if subprocess.run([PYTHON, "-c", "import coverage"], stderr=subprocess.DEVNULL).returncode != 0:
             return self.skipTest("coverage is not here: scripts/setup.sh tests")
