@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Sets up, builds into build/release and shows what cuslice does: two unmodified CUDA programs on a laptop's GPU of 2002 MiB,
-# without and with a limit. Needs no GPU, and no root: scripts/setup.sh says what happens where something is missing.
+# Sets up, builds into build/release and shows what cuslice does: two unmodified CUDA programs on a fake RTX 4090, alone and
+# with a limit. Needs no GPU, and no root: scripts/setup.sh says what happens where something is missing.
 #
 #   scripts/run.sh
 set -euo pipefail
+start=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 if [ $# -ne 0 ]; then
@@ -12,5 +13,7 @@ if [ $# -ne 0 ]; then
     exit "$status"
 fi
 
-scripts/build.sh release product driver_fill runtime_fill
-exec python3 scripts/demo.py build/release </dev/null
+scripts/build.sh release product driver_fill runtime_fill towers_driver towers_runtime12 towers_runtime13
+# Python takes a C locale for UTF-8 unless it is told not to; the terminal doesn't.
+export PYTHONCOERCECLOCALE=0 PYTHONUTF8=0
+exec python3 scripts/demo.py build/release --from "$start" </dev/null
