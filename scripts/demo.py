@@ -133,7 +133,8 @@ The same again: python3 scripts/demo.py {build} --contexts {sizes}""")
 
 
 def has_gpu(build):
-    asked = subprocess.run([build / "bin/cuslice", "devices"], env=plain_environment(), capture_output=True, check=False)
+    ask = [build / "bin/cuslice", "devices"]
+    asked = subprocess.run(ask, env=plain_environment(), capture_output=True, check=False)
     return asked.returncode == 0
 
 

@@ -24,12 +24,12 @@ def colours(theme):
 
 class Picture:
     def __init__(self, width, height, title):
-        self.size, self.title, self.parts = (width, height), title, []
+        self.size, self.title, self.parts, self.rules = (width, height), title, [], ""
 
-    def box(self, x, y, width, height, fill="theirs", stroke="line", dashed=False, round_by=6):
+    def box(self, x, y, width, height, fill="theirs", stroke="line", dashed=False, round_by=6, moves=""):
         dash = ' stroke-dasharray="5 4"' if dashed else ""
         self.parts.append(f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="{round_by}"'
-                          f' class="{fill}-fill {stroke}-stroke"{dash}/>')
+                          f' class="{f"{fill}-fill {stroke}-stroke {moves}".strip()}"{dash}/>')
 
     def text(self, x, y, words, kind="", anchor="middle", colour="ink"):
         self.parts.append(f'<text x="{x}" y="{y}" text-anchor="{anchor}" class="{colour}-fill {kind}">'
@@ -59,7 +59,7 @@ class Picture:
             f"<title>{html.escape(self.title)}</title>",
             "<style>text{font:13px 'DejaVu Sans',Helvetica,Arial,sans-serif}.bold{font-weight:bold}.small{font-size:12px}"
             f".hollow,.hollow-fill{{fill:none}}.none-stroke{{stroke:none}}{colours(LIGHT)}"
-            f"@media (prefers-color-scheme:dark){{{colours(DARK)}}}</style>",
+            f"@media (prefers-color-scheme:dark){{{colours(DARK)}}}{self.rules}</style>",
             '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8"'
             ' orient="auto-start-reverse"><path d="M0 0L8 4L0 8z" class="line-fill"/></marker></defs>',
             f'<rect width="{width}" height="{height}" rx="8" class="back-fill"/>',
