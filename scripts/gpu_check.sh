@@ -7,7 +7,7 @@
 #
 #   BUILD      the build folder; default build/dev, or the one that this copy of the script lies in
 #   --fake     try the plan on the fake GPU. Every line is marked NOT A GPU and goes to stdout, never into a record
-#   --record   where to write; default docs/hardware/<gpu>-<driver>-<date>.md, or the current folder without docs/hardware
+#   --record   where to write; default docs/results/<gpu>-<driver>-<date>.md, or the current folder without docs/results
 #   --only     these steps alone (tests/hardware/plan.sh steps lists them)
 #   --seconds  the whole run's limit, 560
 #
@@ -86,7 +86,7 @@ if [ -n "$fake" ]; then
     record=$work/record
 elif [ -z "$record" ]; then
     folder=.
-    if [ -n "$root" ] && [ -d "$root/docs/hardware" ]; then folder=$root/docs/hardware; fi
+    if [ -n "$root" ] && [ -d "$root/docs/results" ]; then folder=$root/docs/results; fi
     record=$folder/$(field GPU | tr 'A-Z ' 'a-z-' | sed 's/^nvidia-//')-$(field driver)-$date.md
 fi
 
@@ -198,6 +198,10 @@ done < <(bash "$plan" steps)
 if [ -n "$fake" ]; then
     sed 's/^/NOT A GPU  /' "$record"
 else
-    echo "gpu_check.sh: the record is $record" >&2
+    cat >&2 <<END
+gpu_check.sh: the record is $record
+gpu_check.sh: read it: it has the GPU's UUID and what programs printed, which may name folders. To have this GPU listed
+gpu_check.sh: in docs/results, attach that one file to an issue of the kind "Result of a GPU", also where a step failed
+END
 fi
 exit $failed

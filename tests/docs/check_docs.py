@@ -242,8 +242,8 @@ def lines_to_measure(document):
 
 
 def is_record(document):
-    """What scripts/gpu_check.sh wrote, as it stands."""
-    return document.parent == ROOT / "docs/hardware" and document.name != "README.md"
+    """What scripts/gpu_check.sh, or a terminal, showed, as it stands."""
+    return document.parent in (ROOT / "docs/results", ROOT / "docs/hardware") and document.name != "README.md"
 
 
 def check_widths():

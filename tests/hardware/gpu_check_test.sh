@@ -57,13 +57,22 @@ expect "nothing is wrong" test "$(grep -F '**' "$work/out" | grep -cvF '**where 
 
 # ---- the fake GPU, and what was measured ----------------------------------------------------------------------------
 
+# What was tried on the fake GPU makes no row; the same as a record does.
+"$1/scripts/results_table.py" --row "$work/out" >"$work/row" 2>"$work/err"
+expect "a run on the fake GPU is no record" test $? = 65
+expect "and the line says so" has 'the plan on the fake GPU' "$work/err"
+sed 's/^NOT A GPU  //' "$work/out" >"$work/fake.md"
+"$1/scripts/results_table.py" --row "$work/fake.md" >"$work/row"
+expect "its text is one that a row can be made of" test $? = 0
+expect "with the GPU, the limit and the steps: $(tail -n 1 "$work/row")" \
+    has '\| NVIDIA H200 \| 9.0 \|.* \| 518 MiB \| ([0-9]+) of \1 programs .* [0-9]+ done, ' "$work/row"
+
 # The first table of a step, without the GPU's own UUID.
 table() {
     sed -n "/^## [0-9]*\. $2/,/^## /p" "$1" | awk '/^\|/ { print; seen = 1; next } seen { exit }' |
         sed -E 's/GPU-[0-9a-fA-F-]+…?/GPU-…/g'
 }
-sed 's/^NOT A GPU  //' "$work/out" >"$work/fake.md"
-record=$(find "$1/docs/hardware" -name 'h200-*.md' | sort | tail -n 1)
+record=$(find "$1/docs/results" -name 'h200-*.md' | sort | tail -n 1)
 for title in "What a capture forbids" "CUDA_VISIBLE_DEVICES"; do
     expect "there is a record of it: $title" test -n "$(table "$record" "$title")"
     table "$record" "$title" | diff - <(table "$work/fake.md" "$title") >&2
