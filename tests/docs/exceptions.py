@@ -18,7 +18,7 @@ CLUSTER = "needs a cluster; tests/kubernetes/ validates the manifests, and runs 
 SYSTEMD = "changes this machine's services; tests/recipes/ has systemd-analyze verify read the units, and runs their commands"
 
 README = {
-    "pip install ./cuslice-*.whl": RELEASE,
+    "pip install .": "builds all of the product, and installs it",
     "scripts/run.sh": "builds all of the product, which is what is being tested here",
     "scripts/test.sh": "runs all tests, this one included",
 }
