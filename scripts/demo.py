@@ -145,7 +145,7 @@ def next_command(build, place):
     else:
         print("\nNext, a program for several GPUs on one GPU, split in two (fake too, as there is no GPU here):")
         print(f"  {place}/bin/cuslice run --fake {PROFILE} --fake-machine new --split 0=2 -- \\\n"
-              f"      {place}/docs/samples/towers_driver")
+              f"      {place}/lib/cuslice/samples/towers_driver")
 
 
 def main():

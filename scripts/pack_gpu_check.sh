@@ -14,17 +14,16 @@ most=$((25 * 1000 * 1000))
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 top=$work/cuslice-gpu-check
-mkdir -p "$top/docs/samples" "$top/tests"
+mkdir -p "$top/tests"
 
 missing=
 for file in bin/cuslice lib/cuslice/libcuslice.so lib/cuslice/fake/libcuda.so.1 tests/hardware/guard tests/hardware/plan.sh \
-    docs/samples/towers_driver docs/samples/towers_runtime12 docs/samples/towers_runtime13; do
+    lib/cuslice/samples/towers_driver lib/cuslice/samples/towers_runtime12 lib/cuslice/samples/towers_runtime13; do
     [ -e "$build/$file" ] || missing="$missing $file"
 done
 [ -z "$missing" ] || { echo "pack_gpu_check.sh: $build lacks$missing: build everything first (scripts/build.sh dev)" >&2; exit 64; }
 
 cp -r "$build/bin" "$build/lib" "$top"
-cp "$build"/docs/samples/towers_* "$top/docs/samples"
 mkdir "$top/tests/hardware"
 for file in "$build"/tests/hardware/*; do
     case $file in

@@ -13,7 +13,7 @@ if [ $# -ne 0 ]; then
     exit "$status"
 fi
 
-scripts/build.sh release product driver_fill runtime_fill towers_driver towers_runtime12 towers_runtime13
+scripts/build.sh release product driver_fill runtime_fill
 # Python takes a C locale for UTF-8 unless it is told not to; the terminal doesn't.
 export PYTHONCOERCECLOCALE=0 PYTHONUTF8=0
 exec python3 scripts/demo.py build/release --from "$start" </dev/null

@@ -53,6 +53,16 @@ def check_staged(cmake, build, folder, installed):
     assert files == wanted, f"with DESTDIR: {sorted(map(str, files ^ wanted))[:8]}"
 
 
+def check_samples(installed, environment):
+    """The samples of several GPUs start from where they are installed, and see as many GPUs as one is split into."""
+    samples = sorted((installed / "lib/cuslice/samples").iterdir())
+    assert [sample.name for sample in samples] == ["towers_driver", "towers_runtime12", "towers_runtime13"], samples
+    for sample in samples:
+        done = subprocess.run([installed / "bin/cuslice", "run", "--fake", "t4", "--split", "0=2", "--", sample],
+                              env=environment, text=True, stdout=subprocess.PIPE)
+        assert done.returncode == 0 and "Number of devices: 2\n" in done.stdout, (sample, done.returncode, done.stdout)
+
+
 def main():
     cmake, build = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
@@ -83,6 +93,7 @@ def main():
         done = subprocess.run([second / "bin/cuslice", "run", "--fake", "t4", "--limit", "1024MiB", "--", sys.executable, "-c", PROGRAM],
                               env=environment, text=True, stdout=subprocess.PIPE)
         assert done.returncode == 0 and done.stdout == "1024\n", (done.returncode, done.stdout)
+        check_samples(second, environment)
     print("installed, moved, harmless and at work")
 
 

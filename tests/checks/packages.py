@@ -34,6 +34,8 @@ MACHINES = {"x86_64": ("amd64", 62, 4096), "aarch64": ("arm64", 183, 65536)}
 # Of an ELF file of 64 bits: where it says at which byte the program headers begin, the size of one, and how many.
 PROGRAM_HEADERS = ((32, 8), (54, 2), (56, 2))
 wrong = []
+# The paths of programs; all else is read, or mapped.
+PROGRAMS = r"^bin/|/(?:watch|cuslice-demo|samples/towers_\w+)$"
 
 
 def expect(condition, message):
@@ -79,7 +81,7 @@ def unpacked_wheel(path, to):
             mode = archive.getinfo(name).external_attr >> 16 & 0o777
             place.chmod(mode)
             expect(
-                (mode == 0o755) == (inner.startswith("bin/") or inner.endswith(("/watch", "/cuslice-demo"))),
+                (mode == 0o755) == bool(re.search(PROGRAMS, inner)),
                 f"{path.name}: {name} has mode {mode:o}",
             )
     return to

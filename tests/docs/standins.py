@@ -109,7 +109,7 @@ class Stage:
         for name, text in (("torchrun", TORCHRUN), ("ssh", SSH)):
             (programs / name).write_text(text)
             (programs / name).chmod(0o755)
-        path = [programs, self.prefix / "bin", self.build / "docs/samples", self.build / "samples"]
+        path = [programs, self.prefix / "bin", self.build / "lib/cuslice/samples", self.build / "samples"]
         self.environment = {
             "PATH": ":".join([*map(str, path), os.environ["PATH"]]), "HOME": str(self.top / "home"), "LC_ALL": "C.UTF-8",
             "CUSLICE_DIR": str(self.ledgers), "CUSLICE_FAKE_DIR": str(fakes), "CUSLICE_FAKE": str(machine)}

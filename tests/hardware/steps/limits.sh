@@ -104,7 +104,7 @@ ways() {
 
 # Two parts, through the driver and the runtime, each with what it printed: NVIDIA's runtime may refuse.
 split() {
-    local failed=0 program gpu samples=$CHECK_BUILD/docs/samples
+    local failed=0 program gpu samples=$CHECK_BUILD/lib/cuslice/samples
     find_runtime
     gpu=$(raw "$here/devices" about | sed -n 's/^uuid //p')  # an index is NVML's, which may not be there
     # The samples were linked to no file of NVIDIA's; what is on this machine may be another major version.
