@@ -27,7 +27,7 @@ MIB = 1 << 20
 PROGRAMS = {"driver_fill": "driver API", "runtime_fill": "CUDA runtime"}
 CONTEXTS = range(100, 601)
 
-BAR_COLUMNS = 36
+BAR_COLUMNS = 38
 EIGHTHS = " ▏▎▍▌▋▊▉"
 UNICODE = {"driver": "▒", "full": "█", "limit": "│"}
 ASCII = {"driver": "+", "full": "#", "limit": "|"}
@@ -101,9 +101,10 @@ def bar(row, most, signs):
     """What a program held of `most` MiB: the context, what was allocated, and where the limit is."""
     per_column = most / BAR_COLUMNS
     driver = max(1, round(row["context"] / per_column))
-    eighths = round(row["held"] / per_column * 8)
+    held = row["held"] / per_column
+    eighths = round(held * 8) if signs is UNICODE else round(held) * 8
     columns = [signs["driver"]] * driver + [signs["full"]] * (eighths // 8 - driver)
-    if signs is UNICODE and eighths % 8:
+    if eighths % 8:
         columns.append(EIGHTHS[eighths % 8])
     columns += [" "] * (BAR_COLUMNS - len(columns))
     if row["limited"]:
@@ -116,7 +117,9 @@ def draw(rows, signs):
     print(f"\nTwo CUDA programs, unmodified, on a fake {rows[0]['gpu']} of {most:.0f} MiB. Each takes all\n"
           f"the memory it is given, first alone, then under `cuslice run --limit {LIMIT}`.\n")
     print(f"{'':<22} {'':{BAR_COLUMNS}} context allocated   held")
-    for row in rows:
+    for number, row in enumerate(rows):
+        if number and not row["limited"]:
+            print()
         name = PROGRAMS[row["program"]] if row["limited"] else row["program"]
         kind = "limited" if row["limited"] else "alone"
         print(f"{name:<14}{kind:<8} {bar(row, most, signs)} {row['context']:>7} {row['got']:>9.0f} {row['held']:>6.0f}")
