@@ -70,7 +70,7 @@ void add_settings(CLI::App& app, Command command, const Words& words, Words& res
 // A word before the program that is none of this command's options. What follows it may be its value or the next thing
 // on the line: a value is shown only where it was written with an equals sign.
 int refuse_option(Command command, const std::string& word, ConfigError& error) {
-    if (!word.starts_with("--")) return usage(error, word, "no such option; options begin with --");
+    if (!word.starts_with("--")) return usage(error, word, explain_short_option(word));
     const std::size_t equals = std::min(word.find('='), word.size());
     const std::string name = word.substr(0, equals);
     Reason why;
@@ -110,7 +110,9 @@ const KeyTraits* takes_for_value(Command command, const std::string& last, const
 int refuse_value(Command command, const KeyTraits& traits, const std::string& word, ConfigError& error) {
     const std::string name = "--" + std::string(traits.name);
     const char* const program = takes_program(command) ? "; if this is the program, write -- before it" : "";
-    return usage(error, name + " " + word, "a value goes behind an equals sign: " + name + "=" + word + program);
+    // A number alone is seconds to most people.
+    const char* const unit = traits.key == Key::wait && all_digits(word) ? "s" : "";
+    return usage(error, name + " " + word, "a value goes behind an equals sign: " + name + "=" + word + unit + program);
 }
 
 // `cuslice help`, and `cuslice help run`.
@@ -127,9 +129,13 @@ int parse_topic(Words& rest, const Environment& environment, Arguments& argument
     }
     if (!rest.empty()) return usage(error, rest.back(), "not expected here: cuslice help [COMMAND]");
     if (!arguments.page.empty()) return 0;
+    if (word == "options" || word == "values") {
+        arguments.shared_text = word;
+        return 0;
+    }
     const CommandName* const topic = find_command(word);
     if (topic == nullptr || topic->command == Command::query)
-        return usage(error, word, explain_unknown_command(word, environment));
+        return usage(error, word, explain_unknown_command({word}, environment));
     arguments.topic = topic->command;
     return 0;
 }
@@ -143,8 +149,8 @@ int parse_shell(const Words& rest, Arguments& arguments, ConfigError& error) {
     }
     arguments.shell = shell;
     const bool known = shell == "bash" || shell == "zsh" || shell == "fish";
-    return known && rest.size() == 1 ? 0
-                                     : usage(error, "completion", "of which shell? cuslice completion bash|zsh|fish");
+    if (known && rest.size() == 1) return 0;
+    return usage(error, "completion", "name your shell: cuslice completion bash, zsh or fish");
 }
 
 // `cuslice plot FILE... [-o OUT]`: what the words mean, the program knows that draws.
@@ -208,8 +214,11 @@ int check_top(const CLI::App& app, const std::string& interval, const std::strin
     const std::pair<const char*, std::pair<const std::string&, std::uint64_t&>> times[] = {
         {"--interval", {interval, arguments.interval}}, {"--timeout", {timeout, arguments.timeout}}};
     for (const auto& [name, value] : times)
-        if (app.count(name) != 0 && !parse_time(value.first, value.second))
-            return usage(error, name + (" " + value.first), "a time from 100ms to 24h is needed: 500ms, 2s, 1m");
+        if (app.count(name) != 0 && !parse_time(value.first, value.second)) {
+            const std::string seconds = all_digits(value.first) ? "; did you mean " + value.first + "s" : "";
+            return usage(error, name + (" " + value.first),
+                         "a time from 100ms to 24h is needed: 500ms, 2s, 1m" + seconds);
+        }
     if (arguments.stream && (arguments.once || arguments.json))
         return usage(error, "--stream", "give it or --once or --json, not both");
     if (app.count("--nodes") != 0) {
@@ -310,6 +319,8 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
         arguments.dashes = true;
     } else if (!rest.empty() && rest.back().starts_with("-") && rest.back() != "-") {
         return refuse_option(command, rest.back(), error);
+    } else if (const std::string option = rest.empty() ? "" : option_with_dash(rest.back()); !option.empty()) {
+        return usage(error, rest.back(), "begins with a dash instead of hyphens; did you mean " + option);
     }
     if (arguments.json && arguments.prometheus) return usage(error, "--prometheus", "give it or --json, not both");
     if (command == Command::ps && app.count("--job") != 0) {
@@ -328,7 +339,10 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     if (command == Command::top)
         if (const int code = check_top(app, interval, timeout, arguments, error); code != 0) return code;
     if (!takes_program(command)) {
-        return rest.empty() ? 0 : usage(error, rest.back(), "not expected here: this command takes options only");
+        if (rest.empty()) return 0;
+        const std::string own = "; to run a program of your own: cuslice run -- " + rest.back();
+        return usage(error, rest.back(),
+                     "not expected here: this command takes options only" + (command == Command::demo ? own : ""));
     }
     if (rest.empty() && command == Command::run)
         return usage(error, "run", "a program is needed: cuslice run [options] -- program args");
@@ -376,7 +390,7 @@ int parse_arguments(const std::vector<std::string>& words, const Environment& en
     }
     if (rest.empty()) return usage(error, "no command", list_commands());
     const CommandName* const command = find_command(rest.back());
-    if (command == nullptr) return usage(error, rest.back(), explain_unknown_command(rest.back(), environment));
+    if (command == nullptr) return usage(error, rest.back(), explain_unknown_command(words, environment));
     arguments.command = command->command;
     rest.pop_back();
     if (arguments.command == Command::help) return parse_topic(rest, environment, arguments, error);

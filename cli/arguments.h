@@ -22,6 +22,8 @@ struct Arguments {
     Command command = Command::help;
     /// For help: of which command; help itself for the whole.
     Command topic = Command::help;
+    /// For help: "options" or "values", the text that commands share; empty for another text.
+    std::string shared_text;
     /// For help: the page of the manual to print as its source, "cuslice" or "cuslice.toml"; empty for a text.
     std::string page;
     /// For completion.

@@ -15,7 +15,7 @@ constexpr CommandName kCommandNames[] = {
     {"stats", Command::stats, "show what the caches of a running program hold"},
     {"plot", Command::plot, "draw recordings, as a web page, SVG or PNG"},
     {"cdi", Command::cdi, "describe slices to what runs containers (CDI)"},
-    {"doctor", Command::doctor, "say what keeps a program from its slice"},
+    {"doctor", Command::doctor, "explain why a program gets no slice"},
     {"install", Command::install, "limit every program of this machine"},
     {"uninstall", Command::uninstall, "undo that"},
     {"completion", Command::completion, "print a completion script: bash, zsh or fish"},

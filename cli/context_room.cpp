@@ -25,11 +25,12 @@ Need need_of(const Settings& settings, const GpuIdentity& gpu, std::uint64_t con
 
 std::string text_of(std::uint64_t bytes) { return std::string(format_size(bytes).view()); }
 
+std::string name_of(const Gpu& gpu) { return gpu.ordinal < 0 ? gpu.uuid : "GPU " + std::to_string(gpu.ordinal); }
+
 // "GPU 0: a context takes 520.0 MiB, and needs a limit of at least 586MiB with its headroom; ".
 std::string beginning(const Gpu& gpu, const Need& need, const char* what) {
-    return (gpu.ordinal < 0 ? gpu.uuid : "GPU " + std::to_string(gpu.ordinal)) + ": a context takes " +
-           text_of(need.context) + ", and needs " + what + " of at least " + std::to_string(need.least / kMiB) +
-           "MiB with its headroom; ";
+    return name_of(gpu) + ": a context takes " + text_of(need.context) + ", and needs " + what + " of at least " +
+           std::to_string(need.least / kMiB) + "MiB with its headroom; ";
 }
 
 void look_at_limit(const Settings& settings, const Gpu& gpu, const GpuIdentity& identity, const Need& need) {
@@ -75,6 +76,20 @@ void warn_too_small(const Settings& settings, const ContextSizes& contexts, Mach
         const Entry* const split = find(settings, Key::split, identity);
         const bool whole = !selection.split || split == nullptr || split->number == 1;
         whole ? look_at_limit(settings, gpu, identity, need) : look_at_parts(settings, gpu, identity, need);
+    }
+}
+
+// Files and variables are written once for machines of several sizes; an option is meant for this one.
+void warn_too_large(const Settings& settings, const Machine& machine, const Selection& selection) {
+    if (selection.split) return;
+    const bool listed = selection.how == Selection::How::listed;
+    for (const Gpu& gpu : listed ? std::span<const Gpu>(selection.gpus) : machine.known()) {
+        const Entry* const limit = find(settings, Key::limit, identity_of(gpu, gpu.ordinal));
+        const bool option = limit != nullptr && limit->key == Key::limit && limit->rank == Rank{Source::flag, 0};
+        if (!option || gpu.total == 0 || limit->number <= gpu.total) continue;
+        warn(std::string(limit->origin) + ": " + std::string(limit->value) + ": " + name_of(gpu) + " has only " +
+             text_of(gpu.total) + ", and the program may use all of it");
+        return;
     }
 }
 

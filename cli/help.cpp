@@ -1,10 +1,10 @@
 #include "cli/commands.h"
-#include "cli/table.h"
+#include "cli/help_options.h"
 
 namespace cuslice::cli {
 namespace {
 
-// Texts are written out where they are read; options, variables and defaults come from the one list of keys.
+// Texts are written out where they are read; options come from the one list of keys.
 constexpr std::string_view kWhole = R"(cuslice: a slice of a GPU for every CUDA program
 
 Usage:
@@ -19,11 +19,12 @@ Usage:
   cuslice stats PID [--json]              show what a program's caches hold
   cuslice plot FILE... [-o OUT]           draw recordings: HTML, SVG or PNG
   cuslice cdi [-o FILE] [options]         describe slices for containers
-  cuslice doctor [options] [-- program]   say what keeps it from its slice
+  cuslice doctor [options] [-- program]   explain why a program gets no slice
   cuslice install --system [--root DIR]   limit every program of a machine
   cuslice uninstall --system              undo that
   cuslice completion bash|zsh|fish        print a script for this shell
   cuslice help [COMMAND]                  print this text, or a command's
+  cuslice help options|values             explain all options, or their values
   cuslice version
 
 Examples:
@@ -42,6 +43,13 @@ Runs a program in a slice of each GPU's memory. The program sees the slice as
 the whole GPU, and an allocation past it fails as on a full GPU. The launcher
 becomes the program (same process id), and every process that the program
 starts is in a slice too.
+
+Most used:
+  --limit 4GiB     memory on each GPU, or for some GPUs 0=4GiB,1=2GiB
+  --fraction 0.4   the same as a share of the GPU: 0.4 or 40%
+  --gpus 3,2       the GPUs that the program sees, in this order
+  --wait           queue until others have freed the memory
+  --fake 4xh200    fake GPUs, on a machine without any
 
 Examples:
   cuslice run --fraction 0.4 -- python train.py
@@ -66,6 +74,8 @@ Examples:
   cuslice demo --limit 4GiB --split 0=2
   cuslice demo --fake 2xt4 --fraction 0=0.4,1=0.25
 )";
+
+constexpr std::string_view kOptions = "\nOptions:\n";
 
 constexpr std::string_view kExitDemo = R"(
 Exit codes: 0 every GPU was filled; 1 the program failed; otherwise those of
@@ -133,6 +143,14 @@ Examples:
   cuslice ps --job slurm-42
 )";
 
+constexpr std::string_view kPsOptions = R"(  --job NAME
+      print the most that this job has held
+  --json
+      print JSON
+  --prometheus
+      print gauges for Prometheus
+)";
+
 constexpr std::string_view kTop = R"(Usage: cuslice top [--interval TIME] [--once|--json|--stream] [options]
        cuslice top --nodes LIST [--over COMMAND] [--once] [--json]
 
@@ -155,23 +173,16 @@ Examples:
   cuslice top --nodes n1,n2 --over "ssh -p 2222 {}"
 )";
 
-constexpr std::string_view kTopOptions = R"(  --interval TIME
-      from one frame to the next: 500ms, 5s (default: 1s)
-  --once
-      print one frame
-  --json
-      print JSON
-  --stream
-      print JSON again and again, each time on one line
-  --nodes LIST
-      ask these nodes: n1,n2 or gpu[01-04,7]; @slurm is those of the job
-  --over COMMAND
-      asks a node, by default ssh, or srun for @slurm. {} is the node, or it
-      stands at the end. Words end at blanks; no shell reads them
-  --launcher PATH
-      cuslice on the nodes (default: cuslice)
-  --timeout TIME
-      in which a node has to answer (default: 20s)
+constexpr std::string_view kTopOptions = R"(  --interval TIME   from one frame to the next: 500ms, 5s (default: 1s)
+  --once            print one frame
+  --json            print JSON
+  --stream          print JSON again and again, each time on one line
+  --nodes LIST      ask these nodes: n1,n2 or gpu[01-04,7]; @slurm: the job's
+  --over COMMAND    ask a node by this command (default: ssh, for @slurm srun).
+                    {} stands for the node, which is else put at the end.
+                    Words end at blanks; no shell reads them
+  --launcher PATH   cuslice on the nodes (default: cuslice)
+  --timeout TIME    how long to wait for a node's answer (default: 20s)
 )";
 
 constexpr std::string_view kExitTop = R"(
@@ -189,6 +200,10 @@ their next allocation; no memory is taken away.
 Examples:
   cuslice set --group lab --limit 8GiB
   cuslice set --job 812-1f00c3aa --limit GPU-5f1c=2GiB
+)";
+
+constexpr std::string_view kSetOptions = R"(  --job NAME
+      the job, as cuslice ps names it
 )";
 
 constexpr std::string_view kStats = R"(Usage: cuslice stats PID [--json] [options]
@@ -304,23 +319,6 @@ Exit codes: 0; 64 invalid command line; 69 it can't be done, and all is as it
 was; 78 this installation, or that in DIR, is not whole.
 )";
 
-constexpr std::string_view kValues = R"(
-A size needs a unit, in upper or lower case: KiB MiB GiB TiB (K or Ki means
-KiB, and so on; KB MB GB TB are powers of 1000). A fraction is above 0 and at
-most 1, or a percentage. A GPU is named by its index in cuslice devices and
-nvidia-smi, the start of its UUID, its PCI id, or * for every GPU, regardless
-of --gpus and CUDA_VISIBLE_DEVICES. Giving both fraction and limit for one GPU
-in one source is an error. --gpus chooses among the GPUs that
-CUDA_VISIBLE_DEVICES leaves; a list that the program sets itself counts in the
-list of --gpus.
-
-Sources, highest priority first: options, CUSLICE_* variables, the file of
---config or CUSLICE_CONFIG, ./cuslice.toml, ~/.config/cuslice/cuslice.toml
-($XDG_CONFIG_HOME), /etc/cuslice/cuslice.toml, CUDA_DEVICE_MEMORY_LIMIT[_i]
-(HAMi), CUDA_MPS_PINNED_DEVICE_MEM_LIMIT (MPS). The system's file may set
-ceilings, which no other source can raise.
-)";
-
 constexpr std::string_view kExitRun = R"(
 Exit codes: the program's own. If the program was not started: 64 invalid
 command line; 75 others hold the memory; 78 invalid setting; 126 the program
@@ -351,68 +349,42 @@ Exit codes: 0; 64 invalid command line; 69 a ledger of yours can't be read, or
 none here remembers the job; 78 invalid setting.
 )";
 
-// Of an option: how it is written and its variable; on the next lines its explanation and its default.
-std::string option_text(const std::string& option, const KeyTraits& traits) {
-    constexpr std::size_t kVariables = 33;
-    std::string line = "  " + option;
-    line.append(line.size() < kVariables ? kVariables - line.size() : 1, ' ').append(traits.variable).append("\n");
-    return line + wrap(std::string(traits.help) + " (default: " + std::string(traits.default_value) + ")", 6);
-}
-
-std::string options_text(Command command) {
-    std::string text = "\nOptions, and the variables that mean the same:\n";
-    for (const KeyTraits& traits : all_keys())
-        if (takes(command, traits.key)) text += option_text(written_option(traits), traits);
-    return text;
-}
-
 }  // namespace
 
-std::string written_option(const KeyTraits& traits) {
-    const std::string name = "--" + std::string(traits.name), placeholder(traits.placeholder);
-    return traits.stands_alone ? name + "[=" + placeholder + "]" : name + " " + placeholder;
-}
-
 std::string help_text(Command topic) {
+    constexpr std::string_view kJson = "  --json\n      print JSON\n";
     std::string text;
     switch (topic) {
         case Command::run:
-            return text.append(kRun).append(options_text(topic)).append(kValues).append(kExitRun);
+            return text.append(kRun).append(options_in_short(topic)).append(kExitRun);
         case Command::demo:
-            text.append(kDemo).append(options_text(topic)).append("  --json\n      print JSON\n");
-            return text.append(kValues).append(kExitDemo);
+            return text.append(kDemo).append(kOptions).append(kJson).append(options_in_short(topic)).append(kExitDemo);
         case Command::devices:
-            text.append(kDevices).append(options_text(topic)).append("  --json\n      print JSON\n");
-            return text.append(kValues).append(kExitDevices);
+            text.append(kDevices).append(kOptions).append(kJson).append(options_in_short(topic));
+            return text.append(kExitDevices);
         case Command::config:
-            text.append(kConfigHelp).append(options_text(topic)).append(kConfigOptions);
-            return text.append(kValues).append(kExitExplain);
+            text.append(kConfigHelp).append(kOptions).append(kConfigOptions).append(options_in_short(topic));
+            return text.append(kExitExplain);
         case Command::ps:
-            text.append(kPs).append(options_text(topic)).append("  --json\n      print JSON\n");
-            text.append("  --prometheus\n      print gauges for Prometheus\n");
-            text.append("  --job NAME\n      print the most that this job has held\n");
-            return text.append(kExitPs);
+            return text.append(kPs).append(kOptions).append(kPsOptions).append(options_in_short(topic)).append(kExitPs);
         case Command::top:
-            text.append(kTop).append(options_text(topic)).append(kTopOptions);
+            text.append(kTop).append(kOptions).append(kTopOptions).append(options_in_short(topic));
             return text.append(kExitTop);
         case Command::set:
-            text.append(kSet).append(options_text(topic));
-            return text.append("  --job NAME\n      the job, as cuslice ps names it\n").append(kExitSet);
+            return text.append(kSet).append(kOptions).append(kSetOptions).append(options_in_short(topic)).append(kExitSet);
         case Command::stats:
-            text.append(kStats).append(options_text(topic)).append("  --json\n      print JSON\n");
-            return text.append(kExitStats);
+            return text.append(kStats).append(kOptions).append(kJson).append(options_in_short(topic)).append(kExitStats);
         case Command::plot:
             return text.append(kPlot).append(kExitPlot);
         case Command::cdi:
-            text.append(kCdi).append(options_text(topic)).append(kCdiOptions);
-            return text.append(kValues).append(kExitCdi);
+            return text.append(kCdi).append(kOptions).append(kCdiOptions).append(options_in_short(topic)).append(kExitCdi);
         case Command::install:
             return text.append(kInstall).append(kInstallOptions);
         case Command::uninstall:
             return text.append(kUninstall).append(kInstallOptions);
         case Command::doctor:
-            text.append(kDoctor).append(options_text(topic)).append("  --json\n      print JSON\n");
-            return text.append(kValues).append(kExitDoctor);
+            text.append(kDoctor).append(kOptions).append(kJson).append(options_in_short(topic));
+            return text.append(kExitDoctor);
         default:
             return text.append(kWhole);
     }

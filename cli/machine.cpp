@@ -58,6 +58,11 @@ const std::vector<Gpu>& Machine::allowed() {
     return *(allowed_ = same ? all().list : ask_visible());
 }
 
+std::span<const Gpu> Machine::known() const {
+    if (allowed_) return *allowed_;
+    return all_ ? std::span<const Gpu>(all_->list) : std::span<const Gpu>();
+}
+
 const std::vector<Gpu>& Machine::in_order() { return all().list.size() < 2 ? allowed() : ask_visible(); }
 
 std::optional<Gpu> Machine::only() {

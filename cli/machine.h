@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "cli/environment.h"
 #include "cli/gpu_query.h"
@@ -26,6 +27,8 @@ class Machine {
     const std::vector<Gpu>& in_order();
     /// The only one that a program would see; nothing if there are several. Less is asked for this than for the others.
     std::optional<Gpu> only();
+    /// Those that an answer has named so far: as allowed() has them, or all. Asks nothing.
+    std::span<const Gpu> known() const;
     /// True once a question was given up, as nothing answered in time.
     bool hung() const { return all_ && all_->hung; }
     /// From here on these are all that there are to choose from, by their UUIDs, and CUDA_VISIBLE_DEVICES says so.

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include "cli/elf_file.h"
+#include "cli/exit_codes.h"
+#include "cli/program.h"
+
 namespace cuslice::cli {
 namespace {
 
@@ -68,9 +72,23 @@ std::string explain_ranks(const std::string& command, const std::vector<std::str
            "with NCCL 2.30 or newer set NCCL_MULTI_RANK_GPU_ENABLE=1";
 }
 
+std::string suggest_program(const std::string& name, int exit_code, const Environment& environment) {
+    const auto is_there = [&](const std::string& one) { return find_program(one, environment).exit_code == 0; };
+    const std::size_t space = name.find(' ');
+    if (space != name.npos && is_there(name.substr(0, space)))
+        return "; the quotes make one word of the program and its arguments: write them without quotes";
+    if (name == "python" && is_there("python3")) return "; did you mean python3";
+    if (exit_code != kNotStarted || name.find('/') == name.npos) return {};
+    if (name.ends_with(".py")) return "; did you mean python3 " + name;
+    return started_file(name) != name || ElfFile(name).is_elf() ? "; chmod +x makes it a program" : "";
+}
+
 std::string explain_misplaced(const Settings& settings, const Arguments& arguments) {
     const auto entries = settings.entries();
-    const bool decided = std::ranges::any_of(entries, [](const Entry& entry) { return decides(entry.key); });
+    // Fake GPUs limit nothing, but who writes --fake in front knows where options go.
+    const bool decided = std::ranges::any_of(entries, [](const Entry& entry) {
+        return decides(entry.key) && (entry.key != Key::fake || entry.rank.source == Source::flag);
+    });
     if (arguments.dashes || decided) return {};
     const std::vector<std::string>& words = arguments.program;
     for (std::size_t i = 1; i < words.size() && words[i] != "--"; ++i) {
@@ -78,8 +96,8 @@ std::string explain_misplaced(const Settings& settings, const Arguments& argumen
         const KeyTraits* const traits = name.starts_with("--") ? find_key(std::string_view(name).substr(2)) : nullptr;
         if (traits == nullptr || !decides(traits->key)) continue;
         return name +
-               ": goes to the program, which gets whole GPUs; if it was meant for cuslice, write it first: cuslice "
-               "run " +
+               ": goes to the program, which gets whole GPUs; if it was meant for cuslice, write it before the "
+               "program: cuslice run " +
                name + " ... -- program args";
     }
     return {};

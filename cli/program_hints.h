@@ -21,6 +21,10 @@ std::string explain_client(const std::string& command);
 std::string explain_ranks(const std::string& command, const std::vector<std::string>& words,
                           const Environment& environment);
 
+/// What to write instead of the program `name`, which isn't there or can't be started (`exit_code` says which): the end
+/// of a line, "; did you mean python3". Empty where nothing better is known.
+std::string suggest_program(const std::string& name, int exit_code, const Environment& environment);
+
 /// A line for an option of cuslice that stands behind the program, as in `cuslice run ./a.out --limit 1GiB`. Empty
 /// unless nothing limits, splits or chooses GPUs: otherwise the option is believed to be the program's own. So it is
 /// behind `--`.

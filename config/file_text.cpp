@@ -132,7 +132,11 @@ bool add_value(Reading& reading, const cuslice_toml_item& item, const Place& pla
     // Who shares by a rule shares in the system's own folder.
     if (traits->key == Key::dir && reading.source == Source::system_file) reading.settings.use_system_folder(value);
     if (reading.take == Take::ceilings && !place.ceiling) return true;
-    return reading.settings.add(entry, why) || refuse(reading, item, why.view());
+    if (reading.settings.add(entry, why)) return true;
+    // The unit alone would not do: 4GiB without quotes is no TOML.
+    const bool bare = item.kind == CUSLICE_TOML_INTEGER || item.kind == CUSLICE_TOML_FLOAT;
+    if (bare && why.view().find("did you mean") != std::string_view::npos) why.append(", in quotes");
+    return refuse(reading, item, why.view());
 }
 
 // [gpu.X] and [ceiling.gpu.X]; `first` is where "gpu" stands in the path.

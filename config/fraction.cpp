@@ -1,7 +1,5 @@
 #include "config/fraction.h"
 
-#include "config/size.h"
-
 namespace cuslice {
 namespace {
 
@@ -41,14 +39,7 @@ bool parse_fraction(std::string_view text, Fraction& fraction, Reason& why) {
         if (no_digit && whole_digits != 0) return refuse("a digit is needed after the point, as 0.4", why);
         if (no_digit) return refuse(kForm, why);
     }
-    if (at == 0 || at != number.size()) {
-        why.assign(kForm);
-        // "4GiB" as a fraction: the other key was meant.
-        std::uint64_t bytes = 0;
-        Reason unused;
-        if (parse_size(text, bytes, unused)) why.append("; a size is given by limit");
-        return false;
-    }
+    if (at == 0 || at != number.size()) return refuse(kForm, why);
     if (whole >= Fraction::kWhole || parts > Fraction::kWhole || (parts == Fraction::kWhole && something_dropped)) {
         why.assign("more than the whole GPU: cuslice does not extend a GPU into host memory; at most ");
         why.append(percent ? "100%" : "1");

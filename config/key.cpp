@@ -1,5 +1,7 @@
 #include "config/key.h"
 
+#include "config/other_words.h"
+
 namespace cuslice {
 namespace {
 
@@ -155,18 +157,12 @@ void explain_unknown(Spelling spelling, std::string_view name, Reason& why) {
         least = distance;
         nearest = candidate;
     }
-    if (!nearest.empty()) {
+    const std::string_view other = nearest.empty() ? setting_called(name) : std::string_view();
+    if (!other.empty()) nearest = spell(spelling, other);
+    if (nearest.empty())
+        why.append("; cuslice help options lists all");
+    else
         why.append("; did you mean ").append(nearest.view());
-        return;
-    }
-    why.append("; there are ");
-    bool first = true;
-    for (const KeyTraits& traits : kKeys) {
-        if (spelling == Spelling::key && !traits.in_file) continue;
-        if (!first) why.append(", ");
-        first = false;
-        why.append(spell(spelling, traits.name).view());
-    }
 }
 
 }  // namespace cuslice

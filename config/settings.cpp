@@ -7,6 +7,7 @@
 #include "config/plus_context.h"
 #include "config/size.h"
 #include "config/split/value.h"
+#include "config/suggestion.h"
 #include "config/visible.h"
 
 namespace cuslice {
@@ -26,9 +27,10 @@ bool refuse(std::string_view reason, Reason& why) {
 }
 
 bool parse_amount_of_bytes(Key key, std::string_view text, std::uint64_t& number, Reason& why) {
-    // "did you mean 0MiB" would be no help.
+    // "did you mean 0GiB" would be no help.
     const bool none = key == Key::limit && text == "0";
-    if (!none && !parse_size(text, number, why)) return false;
+    const BareNumber bare = key == Key::headroom ? BareNumber::mib : BareNumber::gib;
+    if (!none && !parse_size(text, number, why, bare)) return false;
     if (key == Key::limit && number == 0) return refuse("a limit of 0 leaves no memory: more than 0", why);
     return true;
 }
@@ -67,7 +69,11 @@ bool parse_time(std::string_view text, std::uint64_t& number, std::string_view o
                                        : unit == "m" ? 60'000
                                        : unit == "h" ? 3'600'000
                                                      : 0;
-    if (digits == 0 || milliseconds == 0 || count == 0) return refuse(otherwise, why);
+    if (digits == 0 || milliseconds == 0 || count == 0) {
+        why.assign(otherwise);
+        if (count != 0 && unit.empty()) why.append("; did you mean ").append(text).append("s");
+        return false;
+    }
     number = count * milliseconds;
     return true;
 }
@@ -79,6 +85,24 @@ bool parse_name(std::string_view text, Reason& why) {
         plain = plain &&
                 ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '.' || c == '_' || c == '-');
     return plain || refuse("a name of up to 63 letters, digits, '.', '_' and '-' is needed", why);
+}
+
+bool takes(Key key, std::string_view value) {
+    std::uint64_t number = 0;
+    bool automatic = false;
+    Reason unused;
+    return parse_value(key, value, number, automatic, unused);
+}
+
+// Only of what a person has written here: other tools have formats of their own.
+void suggest_other(const NewEntry& entry, Reason& why) {
+    const Source source = entry.rank.source;
+    if (source != Source::flag && source != Source::environment && !is_file(source)) return;
+    const Spelling spelling = source == Source::flag          ? Spelling::option
+                              : source == Source::environment ? Spelling::variable
+                                                              : Spelling::key;
+    const bool every = entry.selector.kind == GpuSelector::Kind::every;
+    suggest({entry.key, entry.value, every ? std::string_view() : entry.selector.text, spelling, takes}, why);
 }
 
 // Two values from one source for one GPU: nobody can tell which was meant, and the last one winning would hide a typo.
@@ -208,6 +232,7 @@ bool Settings::add(const NewEntry& added, Reason& why) {
     if (added.bytes) {
         entry.number = *added.bytes;
     } else if (!parse_value(added.key, added.value, entry.number, entry.automatic, why)) {
+        suggest_other(added, why);
         return false;
     }
     entry.plus_context =
@@ -248,6 +273,12 @@ bool add_list(Settings& settings, Key key, Rank rank, std::string_view origin, s
     const bool per_gpu = traits_of(key).per_gpu;
     const std::string_view whole = text;
     for (bool more = true; more;) {
+        std::string_view decimal;
+        if (begins_with_decimal_comma(key, takes, text, decimal)) {
+            Reason why;
+            suggest_point(decimal, why);
+            return error.set(origin, decimal, why.view());
+        }
         const std::size_t comma = per_gpu ? text.find(',') : text.npos;
         more = comma != text.npos;
         const std::string_view item = slice(text, 0, comma);

@@ -40,6 +40,20 @@ const Unit* find_unit(std::string_view name) {
     return nullptr;
 }
 
+// A bare number, with the unit that was probably meant. Large ones are bytes, as programs print them.
+bool refuse_bare(std::string_view number, std::uint64_t whole, BareNumber small, Reason& why) {
+    // Fewer MiB than these hold no context.
+    constexpr std::uint64_t kFewestMiB = 512;
+    why.assign(number).append(" bytes? did you mean ");
+    if (whole < kMiB) {
+        why.append(number).append(small == BareNumber::gib && whole < kFewestMiB ? "GiB" : "MiB");
+        return false;
+    }
+    const bool gib = whole % kGiB == 0;
+    why.append_number(whole / (gib ? kGiB : kMiB)).append(gib ? "GiB" : "MiB");
+    return false;
+}
+
 bool refuse_unit(std::string_view name, Reason& why) {
     why.assign("'").append(name).append("' is not a unit of size: use ").append(kUnitNames);
     return false;
@@ -52,7 +66,7 @@ bool too_large(Reason& why) {
 
 }  // namespace
 
-bool parse_size(std::string_view text, std::uint64_t& bytes, Reason& why) {
+bool parse_size(std::string_view text, std::uint64_t& bytes, Reason& why, BareNumber bare) {
     if (text.empty()) {
         why.assign("empty: a size is needed, as 4GiB");
         return false;
@@ -100,10 +114,7 @@ bool parse_size(std::string_view text, std::uint64_t& bytes, Reason& why) {
     }
     const std::string_view number = slice(text, 0, at);
     const std::string_view name = slice(text, at);
-    if (name.empty()) {
-        why.assign(number).append(" bytes? did you mean ").append(number).append("MiB");
-        return false;
-    }
+    if (name.empty()) return overflow ? too_large(why) : refuse_bare(number, whole, bare, why);
     const Unit* unit = find_unit(name);
     if (unit == nullptr) return refuse_unit(name, why);
     if (overflow || whole > kMax / unit->bytes) return too_large(why);

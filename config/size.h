@@ -8,10 +8,13 @@
 
 namespace cuslice {
 
+/// The unit to propose for a small number without one: in 4 a limit means 4GiB, in 64 a headroom 64MiB.
+enum class BareNumber { gib, mib };
+
 /// Reads a size with its unit: KiB MiB GiB TiB and K M G T are powers of 1024, KB MB GB TB powers of 1000. A fraction
 /// of a byte is dropped. Returns false and says why in `why` for anything else; a number without a unit is refused,
 /// since nobody can tell whether 1024 means bytes or MiB. Pure; safe from any thread.
-bool parse_size(std::string_view text, std::uint64_t& bytes, Reason& why);
+bool parse_size(std::string_view text, std::uint64_t& bytes, Reason& why, BareNumber bare = BareNumber::gib);
 
 using SizeText = FixedText<32>;
 

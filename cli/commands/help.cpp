@@ -2,12 +2,19 @@
 #include <cstdio>
 
 #include "cli/commands.h"
+#include "cli/help_options.h"
 
 namespace cuslice::cli {
 
 void print_help(const Invocation& invocation, const char* version) {
     const Arguments& arguments = invocation.arguments;
-    const std::string text = arguments.page.empty() ? help_text(arguments.topic) : manual_page(arguments.page, version);
+    std::string text;
+    if (!arguments.page.empty())
+        text = manual_page(arguments.page, version);
+    else if (arguments.shared_text.empty())
+        text = help_text(arguments.topic);
+    else
+        text = arguments.shared_text == "options" ? options_text() : values_text();
     std::fputs(text.c_str(), stdout);
 }
 

@@ -110,7 +110,8 @@ int run_program(const Invocation& invocation) {
     }
     virtual_gpus.show(environment, selection);
     // Settings first: 78 says that nothing about the program has been looked at.
-    if (program.exit_code != 0) return fail(program.message, program.exit_code);
+    if (program.exit_code != 0)
+        return fail(program.message + suggest_program(words[0], program.exit_code, environment), program.exit_code);
     add_sanitizer_variables(environment, started_file(program.path));
     const Reach reach = look_at_reach(program.path);
     const std::string command = program.path.substr(program.path.find_last_of('/') + 1);
@@ -136,6 +137,7 @@ int run_program(const Invocation& invocation) {
     if (selection.split) asking.set(kCudaVisible, list_of(selection.gpus).view());
     tell_group(asking, settings, machine);
     if (const int refused = start_job(environment, settings, machine, selection, command); refused != 0) return refused;
+    warn_too_large(settings, machine, selection);
     virtual_gpus.show(environment, selection);
     tell_frameworks(environment, launch, machine, selection);
     if (reach.fatal) remove_preload(environment);

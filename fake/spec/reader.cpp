@@ -228,7 +228,9 @@ bool read_profile(const std::string& folder, const std::string& name, GpuSpec& g
     std::transform(wanted.begin(), wanted.end(), wanted.begin(), [](unsigned char c) { return std::tolower(c); });
     const auto names = profile_names(folder);
     if (std::find(names.begin(), names.end(), wanted) == names.end()) {
-        error = "there is no profile '" + name + "'; the profiles are: " + known_profiles(folder);
+        const bool times = wanted.find('*') != wanted.npos;
+        error = "there is no profile '" + name + "'; " + (times ? "a number goes before an x, as 4xt4; " : "");
+        error += "the profiles are: " + known_profiles(folder);
         return false;
     }
     const std::string path = folder + "/" + wanted + ".toml";

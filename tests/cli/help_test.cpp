@@ -1,4 +1,7 @@
 // Help, usage errors, and that the documentation leaves nothing out.
+#include <algorithm>
+
+#include "cli/arguments.h"
 #include "config/key.h"
 #include "tests/catch.h"
 #include "tests/cli/child.h"
@@ -23,6 +26,12 @@ std::string unwrapped(const std::string& text) {
         else if (!words.ends_with(' '))
             words += ' ';
     return words;
+}
+
+// From the line on that introduces them.
+std::string settings_of(const std::string& help) {
+    const std::size_t at = help.find("\nSettings (");
+    return at == help.npos ? "" : help.substr(at);
 }
 
 constexpr const char* kCommands[] = {"run", "devices", "config", "ps", "top", "set", "stats", "plot", "cdi"};
@@ -57,14 +66,41 @@ TEST_CASE("help explains every option, variable and exit code, with examples") {
         CHECK(contains(help.out, "Exit codes:"));
         for (const KeyTraits& traits : all_keys()) {
             INFO(traits.name);
-            CHECK(contains(help.out, "--" + std::string(traits.name) + (traits.stands_alone ? "[=" : " ")));
-            CHECK(contains(help.out, std::string(traits.variable)));
-            CHECK(contains(unwrapped(help.out), std::string(traits.help)));
+            CHECK(contains(unwrapped(help.out), " --" + std::string(traits.name) + " "));
         }
+        CHECK(contains(help.out, "cuslice help options"));
         CHECK(contains(cuslice({"--help"}).out, std::string("cuslice ") + command));
         CHECK(cuslice({command, "--limit", "4GiB", "-h"}).out == help.out);
     }
     for (const char* code : {"64", "75", "78", "126", "127"}) CHECK(contains(cuslice({"run", "-h"}).out, code));
+
+    const Outcome options = cuslice({"help", "options"});
+    CHECK(options.exit_code == 0);
+    check_width(options.out);
+    for (const KeyTraits& traits : all_keys()) {
+        INFO(traits.name);
+        CHECK(contains(options.out, "\n  --" + std::string(traits.name) + (traits.stands_alone ? "[=" : " ")));
+        CHECK(contains(options.out, std::string(traits.variable) + "\n"));
+        CHECK(contains(unwrapped(options.out), std::string(traits.help)));
+    }
+    const Outcome values = cuslice({"help", "values"});
+    check_width(values.out);
+    for (const char* word : {"KiB", "percentage", "UUID", "PCI id", "CUSLICE_CONFIG", "/etc/cuslice/cuslice.toml"})
+        CHECK(contains(values.out, word));
+}
+
+TEST_CASE("a command's help is no longer than 40 lines, and names its own settings alone") {
+    for (const auto& [name, command, summary] : cli::command_names()) {
+        const std::string help = cuslice({"help", std::string(name)}).out;
+        INFO(help);
+        CHECK(std::count(help.begin(), help.end(), '\n') <= 40);
+        const bool own = command != cli::Command::run && command != cli::Command::help &&
+                         command != cli::Command::completion && command != cli::Command::version;
+        for (const KeyTraits& traits : all_keys()) {
+            const std::string word = " --" + std::string(traits.name) + " ";
+            if (own && !cli::takes(command, traits.key)) CHECK_FALSE(contains(unwrapped(settings_of(help)), word));
+        }
+    }
 }
 
 TEST_CASE("a command line that is not understood exits 64 with one line") {
@@ -105,8 +141,8 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
     usage({"plot"}, "plot: a recording is needed: cuslice plot FILE... [-o OUT]");
     usage({"version", "now"}, "now: not expected here: cuslice version stands alone");
     usage({"help", "run", "ps"}, "ps: not expected here: cuslice help [COMMAND]");
-    usage({"completion"}, "completion: of which shell? cuslice completion bash|zsh|fish");
-    usage({"completion", "csh"}, "completion: of which shell? cuslice completion bash|zsh|fish");
+    usage({"completion"}, "completion: name your shell: cuslice completion bash, zsh or fish");
+    usage({"completion", "csh"}, "completion: name your shell: cuslice completion bash, zsh or fish");
     usage({"help", "query"},
           "query: no such command; " + commands + "; a program needs run: cuslice run -- program args");
 }
@@ -157,6 +193,17 @@ TEST_CASE("a word that is no command gets the one that was meant, or run if it i
     meant({"device"}, "device: no such command; did you mean devices");
     meant({"confg"}, "confg: no such command; did you mean config");
     meant({"help", "stat5"}, "stat5: no such command; did you mean stats");
+    meant({"kill", "812"}, "kill: no such command: cuslice ends no programs; kill 812 does");
+    meant({"stop", "it"}, "stop: no such command: cuslice ends no programs; kill PID does");
+    meant({"status"}, "status: no such command; did you mean cuslice ps, or cuslice top");
+    meant({"run", "-v", "sh"}, "-v: no such option; for more messages --log info, for the version -V");
+    meant({"run", "-gpus", "0", "sh"}, "-gpus: no such option; did you mean --gpus");
+    meant({"run", "\u2013limit=4GiB", "sh"},
+          "\u2013limit=4GiB: begins with a dash instead of hyphens; did you mean --limit");
+    meant({"demo", "sh"},
+          "sh: not expected here: this command takes options only; to run a program of your own: cuslice run -- sh");
+    meant({"top", "--interval", "5"},
+          "--interval 5: a time from 100ms to 24h is needed: 500ms, 2s, 1m; did you mean 5s");
     meant({"sh", "-c", "true"}, "sh: no such command; did you mean cuslice run -- sh");
     meant({"/bin/sh"}, "/bin/sh: no such command; did you mean cuslice run -- /bin/sh");
     meant({"--fraction", "0.4", "sh"},
@@ -194,11 +241,11 @@ TEST_CASE("a value behind a space, where an option may stand alone, is not taken
         CHECK(outcome.exit_code == 64);
         CHECK(outcome.out.empty());
     };
-    const auto advice = [](const std::string& option, const std::string& value) {
-        return option + " " + value + ": a value goes behind an equals sign: " + option + "=" + value +
+    const auto advice = [](const std::string& option, const std::string& value, const std::string& unit = "") {
+        return option + " " + value + ": a value goes behind an equals sign: " + option + "=" + value + unit +
                "; if this is the program, write -- before it";
     };
-    refused({"run", "--wait", "10", "--", "/bin/true"}, advice("--wait", "10"));
+    refused({"run", "--wait", "10", "--", "/bin/true"}, advice("--wait", "10", "s"));
     refused({"run", "--wait", "1TiB", "--", "/bin/true"}, advice("--wait", "1TiB"));
     refused({"run", "--per-process", "true"}, advice("--per-process", "true"));
     refused({"run", "--wait", "yes", "/bin/true"}, advice("--wait", "yes"));
@@ -232,7 +279,7 @@ TEST_CASE("a time, a number or no behind a space is the value of an option that 
 TEST_CASE("a command takes the options that mean something to it, and no others") {
     for (const char* command : {"ps", "stats", "set"}) {
         const Outcome help = cuslice({command, "--help"});
-        for (const char* option : {"--dir ", "--fake ", "--config "}) CHECK(contains(help.out, option));
+        for (const char* option : {"--dir ", "--fake ", "--config "}) CHECK(contains(unwrapped(help.out), option));
         for (const char* option : {"--gpus", "--split", "--wait", "--record"}) CHECK_FALSE(contains(help.out, option));
         const Outcome refused = cuslice({command, "--gpus", "1"});
         CHECK(refused.err == "cuslice: --gpus: means nothing to cuslice " + std::string(command) + "; cuslice " +

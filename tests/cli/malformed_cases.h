@@ -28,14 +28,6 @@ struct Malformed {
 #define HAMI_FORM "HAMi takes a whole number of bytes, or of k, m or g, as 1g or 1024m"
 #define MPS_FORM "MPS takes a GPU and a whole number of M or G, as 0=1G,1=512M"
 #define TABLES "no such table; there are [memory], [gpu.X], [ceiling] and [ceiling.gpu.X]"
-#define VARIABLES                                                                                                    \
-    "CUSLICE_FRACTION, CUSLICE_LIMIT, CUSLICE_HEADROOM, CUSLICE_ALLOCATOR, CUSLICE_FREE, CUSLICE_IDLE_RELEASE, "     \
-    "CUSLICE_NO_FRAMEWORK_ENV, "                                                                                     \
-    "CUSLICE_GPUS, CUSLICE_SPLIT, CUSLICE_OVERSUBSCRIBE, CUSLICE_GROUP, CUSLICE_GROUP_LIMIT, "                       \
-    "CUSLICE_PER_PROCESS, CUSLICE_WAIT, CUSLICE_DIR, CUSLICE_LOG, CUSLICE_SUMMARY, CUSLICE_RECORD, CUSLICE_CONFIG, " \
-    "CUSLICE_DRIVER, "                                                                                               \
-    "CUSLICE_FAKE, "                                                                                                 \
-    "CUSLICE_FAKE_KERNELS, CUSLICE_FAKE_MACHINE"
 #define WHICH_GPU "for which GPU? a plus divides the parts of one, as 0=1GiB+2GiB; *=SIZE is for every other"
 #define NO_SPLIT "empty: a number of equal parts is needed, as 4, or sizes, as 1GiB+2GiB or 1GiB+rest"
 #define NO_PARTS "0 parts leave no GPU: a number from 1, which leaves it whole, to 64"
@@ -52,12 +44,14 @@ struct Malformed {
 #define GPU_TABLE "a table is needed for each GPU, as [gpu.0] or [gpu.\"GPU-5f\"]"
 #define WAIT_FORM "yes, no, or how long at most, with its unit: 500ms, 90s, 10m, 2h"
 #define NO_GROUP "a limit of which group? it needs --group NAME; for this program alone use --limit"
+#define POINT "the decimal mark is a point: did you mean "
+#define EQUALS "a GPU and its value are joined by an equals sign: did you mean "
 #define NOT_OURS "not as this version of cuslice run writes it"
 
 inline constexpr Malformed kMalformed[] = {
     // Sizes.
     {Where::option, "--limit=1024", "--limit: 1024: 1024 bytes? did you mean 1024MiB"},
-    {Where::option, "--limit=1.5", "--limit: 1.5: 1.5 bytes? did you mean 1.5MiB"},
+    {Where::option, "--limit=1.5", "--limit: 1.5: 1.5 bytes? did you mean 1.5GiB"},
     {Where::option, "--limit=0", "--limit: 0: a limit of 0 leaves no memory: more than 0"},
     {Where::option, "--limit=0GiB", "--limit: 0GiB: a limit of 0 leaves no memory: more than 0"},
     {Where::option, "--limit=", "--limit: \"\": empty: a size is needed, as 4GiB"},
@@ -68,11 +62,11 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--limit=4PiB", "--limit: 4PiB: 'PiB' is not a unit of size: " UNITS},
     {Where::option, "--limit=1024B", "--limit: 1024B: 'B' is not a unit of size: " UNITS},
     {Where::option, "--limit=4GiBs", "--limit: 4GiBs: 'GiBs' is not a unit of size: " UNITS},
-    {Where::option, "--limit=40%", "--limit: 40%: '%' is not a unit of size: " UNITS},
+    {Where::option, "--limit=40%", "--limit: 40%: a share of the GPU is a fraction: did you mean --fraction 40%"},
     {Where::option, "--limit=GiB", "--limit: GiB: not a size: a number and its unit are needed, as 4GiB"},
     {Where::option, "--limit=lots", "--limit: lots: not a size: a number and its unit are needed, as 4GiB"},
     {Where::option, "--limit=.GiB", "--limit: .GiB: not a size: a number and its unit are needed, as 4GiB"},
-    {Where::option, "--limit=.5", "--limit: .5: .5 bytes? did you mean .5MiB"},
+    {Where::option, "--limit=.5", "--limit: .5: .5 bytes? did you mean .5GiB, or --fraction .5"},
     {Where::option, "--limit=4Gb ", "--limit: 4Gb : a size has no spaces in it, as 4GiB"},
     {Where::option, "--limit=\u202e4GiB",
      "--limit: \\xe2\\x80\\xae4GiB: not a size: a number and its unit are needed, as 4GiB"},
@@ -87,6 +81,35 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--headroom=64", "--headroom: 64: 64 bytes? did you mean 64MiB; or auto"},
     {Where::option, "--headroom=none",
      "--headroom: none: not a size: a number and its unit are needed, as 4GiB; or auto"},
+    // What was probably meant, as the setting is written.
+    {Where::option, "--limit=4294967296", "--limit: 4294967296: 4294967296 bytes? did you mean 4GiB"},
+    {Where::option, "--limit=1610612736", "--limit: 1610612736: 1610612736 bytes? did you mean 1536MiB"},
+    {Where::option, "--limit=99999999999999999999", "--limit: 99999999999999999999: " TOO_LARGE},
+    {Where::option, "--limit=1,5GiB", "--limit: 1,5GiB: " POINT "1.5GiB"},
+    {Where::option, "--limit=0=1,5GiB,1=2GiB", "--limit: 1,5GiB: " POINT "1.5GiB"},
+    {Where::option, "--headroom=0,5GiB", "--headroom: 0,5GiB: " POINT "0.5GiB"},
+    {Where::option, "--limit=1,GiB", "--limit: 1: 1 bytes? did you mean 1GiB"},
+    {Where::option, "--limit=0=50%", "--limit: 0=50%: a share of the GPU is a fraction: did you mean --fraction 0=50%"},
+    {Where::option, "--limit=0:1GiB", "--limit: 0:1GiB: " EQUALS "0=1GiB"},
+    {Where::option, "--allocator=GPU-5f:growth", "--allocator: GPU-5f:growth: " EQUALS "GPU-5f=growth"},
+    {Where::option, "--limit=x:1GiB", "--limit: x:1GiB: not a size: a number and its unit are needed, as 4GiB"},
+    {Where::option, "--split=0:4", "--split: 0:4: " EQUALS "0=4"},
+    {Where::option, "--limit=4GiB;1GiB",
+     "--limit: 4GiB;1GiB: values of several GPUs are divided by commas, each with its GPU: 0=4GiB,1=1GiB"},
+    {Where::option, "--fraction=0.4;0.1",
+     "--fraction: 0.4;0.1: values of several GPUs are divided by commas, each with its GPU: 0=0.4,1=0.25"},
+    {Where::option, "--gpus=0:1", "--gpus: 0:1: GPUs are divided by commas: did you mean 0,1"},
+    {Where::variable, "CUSLICE_LIMIT=4", "CUSLICE_LIMIT: 4: 4 bytes? did you mean 4GiB"},
+    {Where::variable, "CUSLICE_LIMIT=50%",
+     "CUSLICE_LIMIT: 50%: a share of the GPU is a fraction: did you mean CUSLICE_FRACTION=50%"},
+    {Where::variable, "CUSLICE_FRACTION=0,4", "CUSLICE_FRACTION: 0,4: " POINT "0.4"},
+    {Where::config_file, "[memory]\nlimit = \"50%\"\n",
+     "%CONFIG%:2:1: memory.limit: 50%: a share of the GPU is a fraction: did you mean fraction = \"50%\""},
+    {Where::config_file, "[memory]\nfraction = \"0,4\"\n", "%CONFIG%:2:1: memory.fraction: 0,4: " POINT "0.4"},
+    {Where::config_file, "[memory]\nlimit = \"0:1GiB\"\n",
+     "%CONFIG%:2:1: memory.limit: 0:1GiB: a GPU's own value is in its table: [gpu.0]"},
+    {Where::config_file, "[memory]\nfraction = 40\n",
+     "%CONFIG%:2:1: memory.fraction: 40: " TOO_MUCH "1; did you mean 40%, in quotes"},
     // Fractions.
     {Where::option, "--fraction=0", "--fraction: 0: 0 leaves no memory: above 0 and at most 1"},
     {Where::option, "--fraction=0%", "--fraction: 0%: 0 leaves no memory: above 0 and at most 1"},
@@ -103,9 +126,9 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--fraction=0.", "--fraction: 0.: a digit is needed after the point, as 0.4"},
     {Where::option, "--fraction=4e-1", "--fraction: 4e-1: " FRACTION_FORM},
     {Where::option, "--fraction=0.4 ", "--fraction: 0.4 : " FRACTION_FORM},
-    {Where::option, "--fraction=4GiB", "--fraction: 4GiB: " FRACTION_FORM "; a size is given by limit"},
+    {Where::option, "--fraction=4GiB", "--fraction: 4GiB: a size is a limit: did you mean --limit 4GiB"},
     {Where::option, "--fraction=0.0000000001", "--fraction: 0.0000000001: too small: at least 0.000000001"},
-    {Where::option, "--fraction=0,4", "--fraction: 0: 0 leaves no memory: above 0 and at most 1"},
+    {Where::option, "--fraction=0,4", "--fraction: 0,4: the decimal mark is a point: did you mean 0.4"},
     // GPUs.
     {Where::option, "--limit=-1=4GiB", "--limit: -1=4GiB: '-1' names no GPU: " GPU_FORM},
     {Where::option, "--limit=00=4GiB", "--limit: 00=4GiB: '00' names no GPU: " GPU_FORM},
@@ -132,18 +155,14 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--frction=0.4", "--frction: 0.4: no such option; did you mean --fraction", 64},
     {Where::option, "--Limit=4GiB", "--Limit: 4GiB: no such option; did you mean --limit", 64},
     {Where::option, "--fake_kernels=skip", "--fake_kernels: skip: no such option; did you mean --fake-kernels", 64},
-    {Where::option, "--memory=4GiB",
-     "--memory: 4GiB: no such option; there are --fraction, --limit, --headroom, --allocator, --free, --idle-release, "
-     "--no-framework-env, "
-     "--gpus, --split, --oversubscribe, --group, --group-limit, "
-     "--per-process, --wait, --dir, --log, --summary, --record, --config, --driver, --fake, "
-     "--fake-kernels, --fake-machine",
-     64},
+    {Where::option, "--memory=4GiB", "--memory: 4GiB: no such option; did you mean --limit", 64},
+    {Where::option, "--max_gpu_mem=4GiB", "--max_gpu_mem: 4GiB: no such option; did you mean --limit", 64},
+    {Where::option, "--colour=red", "--colour: red: no such option; cuslice help options lists all", 64},
     {Where::option, "--reserve=4GiB", "--reserve: 4GiB: reserve is not in this version yet", 64},
     {Where::option, "--allocator=grow", "--allocator: grow: direct, growth or prealloc"},
     {Where::option, "--allocator=1=growth,0=", "--allocator: 0=: direct, growth or prealloc"},
     {Where::option, "--free=now", "--free: now: strict or deferred"},
-    {Where::option, "--idle-release=10", "--idle-release: 10: no, or a time: 500ms, 10s, 5m"},
+    {Where::option, "--idle-release=10", "--idle-release: 10: no, or a time: 500ms, 10s, 5m; did you mean 10s"},
     {Where::option, "--gpus=x", "--gpus: x: 'x' names no GPU: " GPUS_FORM},
     {Where::option, "--gpus=0,", "--gpus: 0,: '' names no GPU: " GPUS_FORM},
     {Where::option, "--gpus=-1", "--gpus: -1: '-1' names no GPU: " GPUS_FORM},
@@ -159,12 +178,12 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--split=0=99999999999999999999",
      "--split: 0=99999999999999999999: 99999999999999999999 " MANY_PARTS "99999999999999999999MiB"},
     {Where::option, "--split=0=1024+1GiB", "--split: 0=1024+1GiB: 1024 bytes? did you mean 1024MiB"},
-    {Where::option, "--split=2+2", "--split: 2+2: 2 bytes? did you mean 2MiB"},
+    {Where::option, "--split=2+2", "--split: 2+2: 2 bytes? did you mean 2GiB"},
     {Where::option, "--split=0.5+0.5", "--split: 0.5+0.5: 0.5 " PART_FRACTION},
     {Where::option, "--split=0=1GiB+40%", "--split: 0=1GiB+40%: 40% " PART_FRACTION},
     {Where::option, "--split=1GiB+150%", "--split: 1GiB+150%: '%' is not a unit of size: " UNITS},
     {Where::option, "--split=1.0", "--split: 1.0: 1.0 " PART_FRACTION},
-    {Where::option, "--split=2.5", "--split: 2.5: 2.5 bytes? did you mean 2.5MiB"},
+    {Where::option, "--split=2.5", "--split: 2.5: 2.5 bytes? did you mean 2.5GiB"},
     {Where::option, "--split=rest+1GiB+rest",
      "--split: rest+1GiB+rest: rest is there twice: one part can have what the others leave"},
     {Where::option, "--split=1GiB+Rest",
@@ -227,18 +246,18 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--splt=2", "--splt: 2: no such option; did you mean --split", 64},
     {Where::option, "--oversubscribe=maybe", "--oversubscribe: maybe: yes or no"},
     {Where::option, "--summary=short", "--summary: short: yes or no"},
-    {Where::variable, "CUSLICE_GPUS=0 1", "CUSLICE_GPUS: 0 1: '0 1' names no GPU: " GPUS_FORM},
+    {Where::variable, "CUSLICE_GPUS=0 1", "CUSLICE_GPUS: 0 1: GPUs are divided by commas: did you mean 0,1"},
     {Where::config_file, "gpus = 0\n", "%CONFIG%:1:1: gpus: 0: a string is needed, as gpus = \"3,2\""},
     {Where::config_file, "[memory]\ngpus = \"0\"\n",
      "%CONFIG%:2:1: memory.gpus: 0: belongs at the top of the file, before the first table"},
-    {Where::option, "--wait=10", "--wait: 10: " WAIT_FORM},
-    {Where::option, "--wait=1", "--wait: 1: " WAIT_FORM},
+    {Where::option, "--wait=10", "--wait: 10: " WAIT_FORM "; did you mean 10s"},
+    {Where::option, "--wait=1", "--wait: 1: " WAIT_FORM "; did you mean 1s"},
     {Where::option, "--wait=0", "--wait: 0: " WAIT_FORM},
     {Where::option, "--wait=", "--wait: \"\": " WAIT_FORM},
     {Where::option, "--per-process=", "--per-process: \"\": yes or no"},
     {Where::option, "--oversubscribe=", "--oversubscribe: \"\": yes or no"},
     {Where::option, "--no-framework-env=", "--no-framework-env: \"\": yes or no"},
-    {Where::variable, "CUSLICE_WAIT=1", "CUSLICE_WAIT: 1: " WAIT_FORM},
+    {Where::variable, "CUSLICE_WAIT=1", "CUSLICE_WAIT: 1: " WAIT_FORM "; did you mean 1s"},
     {Where::option, "--group-limit=8GiB", "--group-limit: 8GiB: " NO_GROUP},
     {Where::variable, "CUSLICE_GROUP_LIMIT=0=8GiB", "CUSLICE_GROUP_LIMIT: 0=8GiB: " NO_GROUP},
     {Where::option, "--per-process=maybe", "--per-process: maybe: yes or no"},
@@ -247,7 +266,7 @@ inline constexpr Malformed kMalformed[] = {
      "--group: a b: a name of up to 63 letters, digits, '.', '_' and '-' is needed; or @container"},
     {Where::option, "--group=@pod",
      "--group: @pod: a name of up to 63 letters, digits, '.', '_' and '-' is needed; or @container"},
-    {Where::option, "--group-limit=4", "--group-limit: 4: 4 bytes? did you mean 4MiB"},
+    {Where::option, "--group-limit=4", "--group-limit: 4: 4 bytes? did you mean 4GiB"},
     {Where::option, "--dir=here", "--dir: here: an absolute path is needed, the same for everybody"},
     {Where::option, "--record=", "--record: \"\": empty: the path of a file is needed"},
     {Where::option, "--record=/tmp/a\tb.csv", "--record: /tmp/a\\x09b.csv: a path has no control characters in it"},
@@ -279,7 +298,7 @@ inline constexpr Malformed kMalformed[] = {
     {Where::variable, "CUSLICE_LIMT=4GiB", "CUSLICE_LIMT: 4GiB: no such variable; did you mean CUSLICE_LIMIT"},
     {Where::variable, "CUSLICE_FAKE_KERNEL=skip",
      "CUSLICE_FAKE_KERNEL: skip: no such variable; did you mean CUSLICE_FAKE_KERNELS"},
-    {Where::variable, "CUSLICE_FOO=1", "CUSLICE_FOO: 1: no such variable; there are " VARIABLES},
+    {Where::variable, "CUSLICE_FOO=1", "CUSLICE_FOO: 1: no such variable; cuslice help options lists all"},
     {Where::variable, "CUSLICE_RESERVE=4GiB", "CUSLICE_RESERVE: 4GiB: reserve is not in this version yet"},
     {Where::variable, "CUSLICE_SPLIT=0=2,1=0", "CUSLICE_SPLIT: 1=0: " NO_PARTS},
     {Where::variable, "CUSLICE_OVERSUBSCRIBE=2", "CUSLICE_OVERSUBSCRIBE: 2: yes or no"},
@@ -310,7 +329,7 @@ inline constexpr Malformed kMalformed[] = {
      "one of them"},
     // Files.
     {Where::config_file, "[memory]\nlimit = 1024\n",
-     "%CONFIG%:2:1: memory.limit: 1024: 1024 bytes? did you mean 1024MiB"},
+     "%CONFIG%:2:1: memory.limit: 1024: 1024 bytes? did you mean 1024MiB, in quotes"},
     {Where::user_file, "[memory]\n  limit = \"4 GiB\"\n",
      "%USER%:2:3: memory.limit: 4 GiB: a size has no spaces in it, as 4GiB"},
     {Where::current_folder, "[gpu.0]\nlimit = true\n",
@@ -372,10 +391,7 @@ inline constexpr Malformed kMalformed[] = {
     {Where::config_file, "config = \"/tmp/x.toml\"\n",
      "%CONFIG%:1:1: config: /tmp/x.toml: config has no meaning in a file"},
     {Where::config_file, "confg = \"/tmp/x.toml\"\n",
-     "%CONFIG%:1:1: confg: /tmp/x.toml: no such key; there are fraction, limit, headroom, allocator, free, "
-     "idle-release, no-framework-env, gpus, split, oversubscribe, group, group-limit, "
-     "per-process, wait, dir, log, summary, record, driver, fake, "
-     "fake-kernels, fake-machine"},
+     "%CONFIG%:1:1: confg: /tmp/x.toml: no such key; cuslice help options lists all"},
     {Where::config_file, "log = 3\n", "%CONFIG%:1:1: log: 3: a string is needed, as log = \"info\""},
     {Where::config_file, "log = \"info:here.log\"\n",
      "%CONFIG%:1:1: log: info:here.log: a path in a file is absolute: it begins with /"},
@@ -434,7 +450,6 @@ inline constexpr Malformed kMalformed[] = {
 #undef HAMI_FORM
 #undef MPS_FORM
 #undef TABLES
-#undef VARIABLES
 #undef WHICH_GPU
 #undef NO_SPLIT
 #undef NO_PARTS
@@ -446,6 +461,8 @@ inline constexpr Malformed kMalformed[] = {
 #undef GPU_TABLE
 #undef WAIT_FORM
 #undef NO_GROUP
+#undef POINT
+#undef EQUALS
 #undef NOT_OURS
 
 }  // namespace cuslice::tests

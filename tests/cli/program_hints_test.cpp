@@ -42,8 +42,8 @@ TEST_CASE("a client of a daemon or of another host gets one line that says who i
 TEST_CASE("an option of cuslice behind the program is pointed out where nothing else says what the program gets") {
     const auto hint = [](const std::string& option) {
         return "cuslice: " + option +
-               ": goes to the program, which gets whole GPUs; if it was meant for cuslice, write it first: cuslice "
-               "run " +
+               ": goes to the program, which gets whole GPUs; if it was meant for cuslice, write it before the "
+               "program: cuslice run " +
                option + " ... -- program args\n";
     };
     const Outcome outcome = started({"/bin/echo", "--limit", "1GiB"});

@@ -88,7 +88,7 @@ TEST_CASE("a file that cannot be read as it should be refuses everything") {
     const Folder folder;
     const std::string home = "HOME=" + folder.path();
     const std::string user = folder.write(".config/cuslice/cuslice.toml", "[memory]\nlimit = 5\n");
-    CHECK(guest({home}, folder) == "cuslice: " + user + ":2:1: memory.limit: 5: 5 bytes? did you mean 5MiB");
+    CHECK(guest({home}, folder) == "cuslice: " + user + ":2:1: memory.limit: 5: 5 bytes? did you mean 5GiB, in quotes");
     CHECK(guest({home}, folder, no_module) == "cuslice: " + user + ": the module is not there");
     folder.write(".config/cuslice/cuslice.toml", std::string(2 << 20, '\n'));
     CHECK(guest({home}, folder) == "cuslice: " + user + ": larger than 1 MiB: not a file of settings");
