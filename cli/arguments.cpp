@@ -75,7 +75,7 @@ int refuse_option(Command command, const std::string& word, ConfigError& error) 
     const std::string name = word.substr(0, equals);
     Reason why;
     if (find_key(std::string_view(name).substr(2)) != nullptr) {
-        why.append("means nothing to cuslice ").append(name_of(command)).append("; cuslice ").append(name_of(command));
+        why.append("not an option of cuslice ").append(name_of(command)).append("; cuslice ").append(name_of(command));
         why.append(" --help lists what it takes");
     } else if (const LaterKey* later = find_later_key(std::string_view(name).substr(2))) {
         explain_later(*later, why);
@@ -145,6 +145,11 @@ int parse_shell(const Words& rest, Arguments& arguments, ConfigError& error) {
     const std::string shell = rest.empty() ? "" : rest.back();
     if (shell == "-h" || shell == "--help") {
         arguments.command = Command::help;
+        return 0;
+    }
+    constexpr std::string_view kNames[] = {"profiles", "groups", "jobs", "pids"};
+    if (shell == "names" && rest.size() == 2 && std::ranges::find(kNames, rest[0]) != std::end(kNames)) {
+        arguments.names = rest[0];
         return 0;
     }
     arguments.shell = shell;
@@ -226,7 +231,7 @@ int check_top(const CLI::App& app, const std::string& interval, const std::strin
         return arguments.stream ? usage(error, "--stream", "give it or --nodes, not both") : 0;
     }
     for (const char* const name : {"--over", "--launcher", "--timeout"})
-        if (app.count(name) != 0) return usage(error, name, "means nothing without --nodes");
+        if (app.count(name) != 0) return usage(error, name, "needs --nodes as well");
     return 0;
 }
 
@@ -334,7 +339,7 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
             return usage(error, "--explain " + pid, "a process id is needed: cuslice config --explain PID");
         if (!arguments.flags.empty())
             return usage(error, "--" + std::string(traits_of(arguments.flags[0].key).name),
-                         "means nothing with --explain, which shows the rules of the system alone");
+                         "not with --explain, which shows only the rules of the system");
     }
     if (command == Command::top)
         if (const int code = check_top(app, interval, timeout, arguments, error); code != 0) return code;

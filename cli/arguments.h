@@ -26,8 +26,8 @@ struct Arguments {
     std::string shared_text;
     /// For help: the page of the manual to print as its source, "cuslice" or "cuslice.toml"; empty for a text.
     std::string page;
-    /// For completion.
-    std::string shell;
+    /// For completion: the shell, or the kind of names that a shell asks for.
+    std::string shell, names;
     std::vector<Flag> flags;
     /// The program and its arguments; for plot, all of its words.
     std::vector<std::string> program;

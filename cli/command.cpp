@@ -7,7 +7,7 @@ namespace {
 constexpr CommandName kCommandNames[] = {
     {"run", Command::run, "run a program in a slice"},
     {"demo", Command::demo, "fill a slice until it is refused, and draw it"},
-    {"devices", Command::devices, "list the GPUs that it would see"},
+    {"devices", Command::devices, "list the GPUs that a program would see"},
     {"config", Command::config, "print the settings in effect, and where each came from"},
     {"ps", Command::ps, "list who holds, reserves and waits for GPU memory"},
     {"top", Command::top, "show the GPUs, jobs, caches and the queue, live"},

@@ -1,5 +1,5 @@
-// Limits that hold nothing back, and limits and parts that leave no room for a context. Where the size of a context is known before the program starts, as
-// on fake GPUs, it is said then: its first context will be refused.
+// Limits that hold nothing back, and limits and parts that leave no room for a context. Where the size of a context is
+// known before the program starts, as on fake GPUs, it is said then: its first context will be refused.
 #pragma once
 
 #include "cli/fake_check.h"

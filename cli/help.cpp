@@ -10,7 +10,7 @@ constexpr std::string_view kWhole = R"(cuslice: a slice of a GPU for every CUDA 
 Usage:
   cuslice run [options] -- program args   run a program in a slice
   cuslice demo [--json] [options]         fill a slice until it is refused
-  cuslice devices [--json] [options]      list the GPUs that it would see
+  cuslice devices [--json] [options]      list the GPUs that a program would see
   cuslice config [--json] [options]       print the settings in effect
   cuslice ps [--json|--prometheus]        list who holds, reserves and waits
   cuslice top [--once] [--json]           show GPUs, jobs and the queue, live
@@ -161,8 +161,8 @@ q or Ctrl-C ends it. Where the output is no terminal, it is one frame, as with
 --once. 0/2 is partition 2 of GPU 0. Sizes are in MiB.
 
 With --nodes it asks several machines, each by a command such as ssh, which
-runs cuslice there. One that doesn't answer is shown with the reason, and
-keeps nobody waiting. Options with a variable are handed on to the nodes.
+runs cuslice there. A node that doesn't answer is shown with the reason,
+and delays no other. Settings are handed on to the nodes.
 
 Examples:
   cuslice top
@@ -276,8 +276,8 @@ constexpr std::string_view kDoctor = R"(Usage: cuslice doctor [--json] [options]
 Examines the set-up in which cuslice run would start a program with the same
 options, and changes nothing: the installation, settings, driver and NVML, the
 sharing folder, the container, what else is preloaded, and the program. A
-paragraph for each: ok, warning (not all that was asked for comes true) or
-problem (no start, or no slice), with what to do.
+paragraph for each: ok, warning (part of what was asked for won't work)
+or problem (the program doesn't start, or gets no slice), with what to do.
 
 Examples:
   cuslice doctor
@@ -288,7 +288,7 @@ Examples:
 constexpr std::string_view kInstall = R"(Usage: cuslice install --system [--root DIR]
 
 For administrators: puts a stub into /etc/ld.so.preload, so that every program
-of this machine that comes to CUDA is under the limits of the system's file
+of this machine that uses CUDA gets the limits of the system's file
 /etc/cuslice/cuslice.toml, whatever its environment. Other programs get
 nothing. The stub is copied to /usr/lib/cuslice-system, with a link to this
 installation beside it, and tried with /bin/true before the file is changed;
@@ -302,7 +302,7 @@ Examples:
 constexpr std::string_view kUninstall = R"(Usage: cuslice uninstall --system [--root DIR]
 
 Takes what cuslice install --system has put there out of /etc/ld.so.preload,
-and then the files away. Programs that run keep what they have.
+and then the files away. Running programs keep their limits.
 
 Examples:
   cuslice uninstall --system
@@ -315,8 +315,8 @@ Options:
   --root DIR
       an image's files, instead of this machine's (default: /)
 
-Exit codes: 0; 64 invalid command line; 69 it can't be done, and all is as it
-was; 78 this installation, or that in DIR, is not whole.
+Exit codes: 0; 64 invalid command line; 69 not possible, and nothing was
+changed; 78 this installation, or that in DIR, is not whole.
 )";
 
 constexpr std::string_view kExitRun = R"(
@@ -371,13 +371,25 @@ std::string help_text(Command topic) {
             text.append(kTop).append(kOptions).append(kTopOptions).append(options_in_short(topic));
             return text.append(kExitTop);
         case Command::set:
-            return text.append(kSet).append(kOptions).append(kSetOptions).append(options_in_short(topic)).append(kExitSet);
+            return text.append(kSet)
+                .append(kOptions)
+                .append(kSetOptions)
+                .append(options_in_short(topic))
+                .append(kExitSet);
         case Command::stats:
-            return text.append(kStats).append(kOptions).append(kJson).append(options_in_short(topic)).append(kExitStats);
+            return text.append(kStats)
+                .append(kOptions)
+                .append(kJson)
+                .append(options_in_short(topic))
+                .append(kExitStats);
         case Command::plot:
             return text.append(kPlot).append(kExitPlot);
         case Command::cdi:
-            return text.append(kCdi).append(kOptions).append(kCdiOptions).append(options_in_short(topic)).append(kExitCdi);
+            return text.append(kCdi)
+                .append(kOptions)
+                .append(kCdiOptions)
+                .append(options_in_short(topic))
+                .append(kExitCdi);
         case Command::install:
             return text.append(kInstall).append(kInstallOptions);
         case Command::uninstall:

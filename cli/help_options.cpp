@@ -36,8 +36,8 @@ most 1, or a percentage. A GPU is named by its index in cuslice devices and
 nvidia-smi, the start of its UUID, its PCI id, or * for every GPU, regardless
 of --gpus and CUDA_VISIBLE_DEVICES. Giving both fraction and limit for one GPU
 in one source is an error. --gpus chooses among the GPUs that
-CUDA_VISIBLE_DEVICES leaves; a list that the program sets itself counts in the
-list of --gpus.
+CUDA_VISIBLE_DEVICES leaves; if the program sets that variable itself, its
+numbers count within the list of --gpus.
 
 Sources, highest priority first: options, CUSLICE_* variables, the file of
 --config or CUSLICE_CONFIG, ./cuslice.toml, ~/.config/cuslice/cuslice.toml

@@ -39,6 +39,7 @@ cuslice \- a slice of a GPU for every CUDA program
 .SH SYNOPSIS
 .nf
 \fBcuslice run\fR [\fIoptions\fR] \fB\-\-\fR \fIprogram\fR [\fIargs\fR]
+\fBcuslice demo\fR [\fB\-\-json\fR] [\fIoptions\fR]
 \fBcuslice devices\fR|\fBconfig\fR [\fB\-\-json\fR] [\fIoptions\fR]
 \fBcuslice config\fR \fB\-\-explain\fR \fIPID\fR [\fB\-\-json\fR]
 \fBcuslice ps\fR [\fB\-\-json\fR|\fB\-\-prometheus\fR]
@@ -49,8 +50,10 @@ cuslice \- a slice of a GPU for every CUDA program
 \fBcuslice stats\fR \fIPID\fR [\fB\-\-json\fR]
 \fBcuslice plot\fR \fIFILE\fR... [\fB\-o\fR \fIOUT\fR]
 \fBcuslice cdi\fR [\fB\-o\fR \fIFILE\fR] [\fIoptions\fR]
+\fBcuslice doctor\fR [\fB\-\-json\fR] [\fIoptions\fR] [\fB\-\-\fR \fIprogram\fR [\fIargs\fR]]
+\fBcuslice install\fR|\fBuninstall\fR \fB\-\-system\fR [\fB\-\-root\fR \fIDIR\fR]
 \fBcuslice completion\fR \fBbash\fR|\fBzsh\fR|\fBfish\fR
-\fBcuslice help\fR [\fICOMMAND\fR]
+\fBcuslice help\fR [\fICOMMAND\fR|\fBoptions\fR|\fBvalues\fR]
 \fBcuslice version\fR
 .fi
 .SH DESCRIPTION
@@ -123,7 +126,7 @@ std::string cuslice_page(const std::string& version) {
     page += ".SH COMMANDS\n";
     for (const CommandName& command : command_names()) page += item(bold(command.name), plain(command.summary) + ".");
     page += ".SH OPTIONS\n";
-    page += "What\n.B run\ntakes, and with it\n.B devices\nand\n.BR config .\n";
+    page += "Options of\n.BR run ;\n.B devices\nand\n.B config\ntake them too.\n";
     page += "Each option is also a variable and a key of a file.\n";
     for (const KeyTraits& traits : all_keys()) {
         std::string also;
@@ -136,7 +139,9 @@ std::string cuslice_page(const std::string& version) {
         page += item(bold(written_option(traits)) + ", " + bold(traits.variable),
                      sentence(traits) + (also.empty() ? "" : "\nAlso taken by: " + also + "."));
     }
-    page += item(bold("--json"), "Print JSON\n.RB ( devices \", \" config \", \" ps \", \" top \", \" stats ).");
+    page +=
+        item(bold("--json"),
+             "Print JSON\n.RB ( demo \", \" devices \", \" config \", \" ps \", \" top \", \" stats \", \" doctor ).");
     page += item(bold("--prometheus"), "Print gauges for Prometheus\n.RB ( ps ).");
     page += item(bold("--explain PID"), "Print which rule of the system holds for this process\n.RB ( config ).");
     page += item(bold("--interval TIME"), "The time from one frame to the next\n.RB ( top ).");
@@ -155,6 +160,8 @@ std::string cuslice_page(const std::string& version) {
     page +=
         item(bold("-o OUT") + ", " + bold("--output OUT"),
              "The picture: a name that ends in .html, .svg or .png\n.RB ( plot );\nthe file to write\n.RB ( cdi ).");
+    page += item(bold("--system"), "Change this machine\n.RB ( install \", \" uninstall ).");
+    page += item(bold("--root DIR"), "An image's files, instead of this machine's\n.RB ( install \", \" uninstall ).");
     page += item(bold("-h") + ", " + bold("--help"), "Print help.");
     page += item(bold("-V") + ", " + bold("--version"), "Print the version.");
     return page + std::string(kEnd);

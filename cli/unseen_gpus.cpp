@@ -41,7 +41,7 @@ void append_advice(const Entry& entry, const std::vector<Gpu>& seen, Reason& why
     const Gpu& gpu = seen[place];
     if (gpu.ordinal < 0) name.append(gpu.uuid);
     if (gpu.ordinal >= 0) name.append_number(static_cast<std::uint64_t>(gpu.ordinal));
-    why.append("; what the program counts as ").append_number(place).append(" is ").append(name.view());
+    why.append("; the program's GPU ").append_number(place).append(" is ").append(name.view());
     why.append(" here: did you mean ").append(name.view()).append("=").append(entry.value);
 }
 

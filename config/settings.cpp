@@ -162,7 +162,7 @@ bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& au
             return parse_switch(text, number) || refuse("yes or no", why);
         case Key::wait:
             return parse_yes_or_no(text, number) ||
-                   parse_time(text, number, "yes, no, or how long at most, with its unit: 500ms, 90s, 10m, 2h", why);
+                   parse_time(text, number, "yes, no, or the longest time to wait: 500ms, 90s, 10m, 2h", why);
         case Key::allocator:
             return one_of(text, kAllocatorModes, number) || refuse("direct, growth or prealloc", why);
         case Key::free_mode:
@@ -191,7 +191,8 @@ bool parse_value(Key key, std::string_view text, std::uint64_t& number, bool& au
             return !has_control_character(text) || refuse("a path has no control characters in it", why);
         case Key::fake:
             if (text.empty()) return refuse("empty: fake GPUs are needed, as 4xh200, or a TOML file", why);
-            return !has_control_character(text) || refuse("no control characters in it, please: as 4xh200", why);
+            return !has_control_character(text) ||
+                   refuse("it has control characters: fake GPUs are written as 4xh200", why);
     }
     return refuse("no such key", why);
 }
@@ -300,7 +301,7 @@ bool add_list(Settings& settings, Key key, Rank rank, std::string_view origin, s
         if (key == Key::split && added.number == 0 && equals == item.npos && !first)
             return error.set(
                 origin, item,
-                "for which GPU? a plus divides the parts of one, as 0=1GiB+2GiB; *=SIZE is for every other");
+                "no GPU is named: a plus joins the parts of one GPU, as 0=1GiB+2GiB; *=SIZE is for every other");
     }
     return true;
 }

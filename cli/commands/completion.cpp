@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "cli/commands.h"
+#include "cli/completion_names.h"
 
 namespace cuslice::cli {
 namespace {
@@ -11,6 +12,8 @@ struct Values {
     /// Words, with spaces between them; empty where only the user knows.
     std::string_view words;
     bool files = false, folders = false;
+    /// A kind of names that the launcher is asked for when somebody completes (completion_names.h); empty: none.
+    std::string_view names = {};
 };
 
 Values values_of(Key key) {
@@ -39,15 +42,17 @@ Values values_of(Key key) {
             return {"yes no"};
         case Key::config:
         case Key::driver:
-        case Key::fake:
         case Key::record:
             return {.files = true};
+        case Key::fake:
+            return {.files = true, .names = "profiles"};
+        case Key::group:
+            return {.names = "groups"};
         case Key::dir:
             return {.folders = true};
         case Key::fraction:
         case Key::limit:
         case Key::split:
-        case Key::group:
         case Key::group_limit:
             return {};
     }
@@ -124,7 +129,9 @@ std::string bash() {
         if (!traits.stands_alone) with_value += " | " + name;
         values += "        " + name + ") ";
         if (traits.stands_alone) values += "((equals)) && ";
-        if (values_here.files)
+        if (!values_here.names.empty())
+            values += "_cuslice_names " + std::string(values_here.names) + "; return ;;\n";
+        else if (values_here.files)
             values += "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n";
         else if (values_here.folders)
             values += "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- \"$word\")); return ;;\n";
@@ -137,6 +144,16 @@ std::string bash() {
             options +=
                 "        " + std::string(command.name) + ") options='" + bash_options(command.command) + "' ;;\n";
     return R"(# Completion of cuslice for bash, as `cuslice completion bash` prints it.
+# The launcher knows what there is now; a list of fake GPUs goes on behind 4x and behind a comma.
+_cuslice_names() {
+    local names start=
+    names=$("${COMP_WORDS[0]}" completion names "$1" 2>/dev/null)
+    [[ $1 == profiles && $word =~ ^(.*,)?([0-9]+x)? ]] && start=${BASH_REMATCH[0]}
+    COMPREPLY=($(compgen -P "$start" -W "$names" -- "${word#"$start"}"))
+    [[ $1 != profiles ]] && return
+    compopt -o filenames 2>/dev/null
+    COMPREPLY+=($(compgen -f -- "$word"))
+}
 _cuslice() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
     local at=2 equals=0 program=0 options=
@@ -178,16 +195,21 @@ _cuslice() {
         before=${COMP_WORDS[COMP_CWORD - 2]} equals=1
     fi
     case $before in
-        --job | --interval | --nodes | --over | --launcher | --timeout) return ;;
+        --job) _cuslice_names jobs; return ;;
+        --interval | --nodes | --over | --launcher | --timeout) return ;;
         --explain) options=$(cd /proc && echo [0-9]*); COMPREPLY=($(compgen -W "$options" -- "$word")); return ;;
         --output | -o | --root) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$word")); return ;;
 )" + values +
            R"(    esac
     case $command in
 )" + options +
-           R"(        help) options=')" + all_commands() + R"(' ;;
+           R"(        help) options=')" + all_commands() + R"( options values' ;;
         completion) options='bash zsh fish' ;;
     esac
+    if [[ $command == stats && $word != -* ]]; then
+        _cuslice_names pids
+        return
+    fi
     COMPREPLY=($(compgen -W "$options" -- "$word"))
     [[ $command == run && $word != -* ]] && COMPREPLY+=($(compgen -c -- "$word"))
     if [[ $command == plot && $word != -* ]]; then
@@ -214,7 +236,8 @@ std::string zsh_option(const KeyTraits& traits) {
     const Values values = values_of(traits.key);
     std::string option = "--" + std::string(traits.name) + (traits.stands_alone ? "=-[" : "=[");
     option += zsh_text(traits.help) + (traits.stands_alone ? "]::" : "]:") + zsh_text(traits.placeholder) + ":";
-    if (values.files) option += "_files";
+    if (values.files && values.names.empty()) option += "_files";
+    if (!values.names.empty()) option += "_cuslice_names " + std::string(values.names);
     if (values.folders) option += "_files -/";
     if (!values.words.empty()) option += "(" + std::string(values.words) + ")";
     if (option.ends_with(':')) option += ' ';
@@ -237,17 +260,29 @@ std::string zsh() {
                            "]" + (own.placeholder.empty() ? "" : ":" + std::string(own.placeholder) + ":") +
                            (own.file                  ? "_files"
                             : own.process             ? "_pids"
+                            : own.name == "job"       ? "_cuslice_names jobs"
                             : own.placeholder.empty() ? ""
                                                       : " "));
         if (command.command == Command::run)
             cases += " \\\n        '(-):program: _command_names -e' \\\n        '*::arguments: _normal'";
         if (command.command == Command::plot) cases += " \\\n        '*:recording:_files'";
-        if (command.command == Command::stats) cases += " \\\n        ':process:_pids'";
+        if (command.command == Command::stats) cases += " \\\n        ':process:_cuslice_names pids'";
         cases += " ;;\n";
     }
     return R"(#compdef cuslice
 # Completion of cuslice for zsh, as `cuslice completion zsh` prints it.
+_cuslice_names() {
+  local text=$($launcher completion names ${@[-1]} 2>/dev/null)
+  local -a names=(${(f)text})
+  if [[ ${@[-1]} == profiles ]]; then
+    _files
+    compset -P '*,'
+    compset -P '[0-9]#x'
+  fi
+  compadd -a names
+}
 _cuslice() {
+  local launcher=${(Q)words[1]}
   local -a commands=(
 )" + commands +
            R"(  )
@@ -261,6 +296,7 @@ _cuslice() {
   case $command in
 )" + cases +
            R"(    help)
+      commands+=(options:'explain all options' values:'explain their values')
       _describe -t commands command commands ;;
     completion)
       _values shell bash zsh fish ;;
@@ -280,6 +316,10 @@ std::string fish_quoted(std::string_view text) {
     return out + "'";
 }
 
+std::string fish_names(std::string_view kind) {
+    return "'(cuslice completion names " + std::string(kind) + " 2>/dev/null)'";
+}
+
 std::string fish() {
     std::string script = R"(# Completion of cuslice for fish, as `cuslice completion fish` prints it.
 complete -c cuslice -f
@@ -297,6 +337,7 @@ complete -c cuslice -f
             script += start + std::string(traits.name);
             if (!traits.stands_alone) script += values.files ? " -rF" : " -x";
             if (values.folders) script += " -a '(__fish_complete_directories)'";
+            if (!values.names.empty()) script += " -a " + fish_names(values.names);
             if (!values.words.empty() && !traits.stands_alone) script += " -a " + fish_quoted(values.words);
             script += " -d " + fish_quoted(traits.help) + "\n";
         }
@@ -305,6 +346,7 @@ complete -c cuslice -f
                 script += start + std::string(own.name) +
                           (own.file                  ? " -rF"
                            : own.process             ? " -x -a '(__fish_complete_pids)'"
+                           : own.name == "job"       ? " -x -a " + fish_names("jobs")
                            : own.placeholder.empty() ? ""
                                                      : " -x") +
                           " -d " + fish_quoted(own.help) + "\n";
@@ -313,8 +355,10 @@ complete -c cuslice -f
     return script +
            R"(complete -c cuslice -n '__fish_seen_subcommand_from run' -x -a '(__fish_complete_subcommand --fcs-skip=2)'
 complete -c cuslice -n '__fish_seen_subcommand_from plot' -F
+complete -c cuslice -n '__fish_seen_subcommand_from stats' -x -a )" +
+           fish_names("pids") + R"(
 complete -c cuslice -n '__fish_seen_subcommand_from help' -x -a ')" +
-           all_commands() + R"('
+           all_commands() + R"( options values'
 complete -c cuslice -n '__fish_seen_subcommand_from completion' -x -a 'bash zsh fish'
 )";
 }
@@ -322,6 +366,10 @@ complete -c cuslice -n '__fish_seen_subcommand_from completion' -x -a 'bash zsh 
 }  // namespace
 
 int print_completion(const Invocation& invocation) {
+    if (const std::string& kind = invocation.arguments.names; !kind.empty()) {
+        for (const std::string& name : completion_names(kind, invocation)) std::puts(name.c_str());
+        return 0;
+    }
     const std::string& shell = invocation.arguments.shell;
     std::fputs((shell == "bash" ? bash() : shell == "zsh" ? zsh() : fish()).c_str(), stdout);
     return 0;

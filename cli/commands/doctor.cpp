@@ -1,4 +1,4 @@
-// cuslice doctor: what on this machine keeps a program from its slice, and what to do about it.
+// cuslice doctor: explains why a program gets no slice on this machine, and what to do about it.
 #include <cstdio>
 
 #include "cli/commands.h"

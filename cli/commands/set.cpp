@@ -35,12 +35,13 @@ int set_limit(const Invocation& invocation) {
     const std::string job = invocation.arguments.job;
     const std::string name = group ? std::string(group_name(wanted).view()) : job;
     if ((group != nullptr) == !job.empty())
-        return fail("set: which one? cuslice set --group NAME --limit SIZE, or --job NAME as cuslice ps shows it",
-                    kUsage);
+        return fail(
+            "set: name a group or a job: cuslice set --group NAME --limit SIZE, or --job NAME as cuslice ps shows it",
+            kUsage);
     const auto entries = wanted.entries();
     if (std::none_of(entries.begin(), entries.end(), [](const Entry& entry) { return is_amount(entry.key); }))
-        return fail("set: --limit is missing: to what? cuslice set " + std::string(group ? "--group " : "--job ") +
-                        name + " --limit SIZE",
+        return fail("set: a limit is needed: cuslice set " + std::string(group ? "--group " : "--job ") + name +
+                        " --limit SIZE",
                     kUsage);
     if (std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.plus_context; }))
         return fail("set: +context is settled when a program starts; give the size alone", kUsage);

@@ -9,7 +9,7 @@ namespace cuslice::cli::doctor {
 
 enum class Grade : std::uint8_t {
     ok,
-    /// A program starts, but not all that was asked for comes true, or not always.
+    /// A program starts, but part of what was asked for won't work, or not always.
     warning,
     /// `cuslice run` refuses to start, or the program gets no slice.
     problem

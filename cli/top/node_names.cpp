@@ -38,7 +38,9 @@ class List {
         const std::size_t open = rest.find('[');
         if (open == rest.npos) {
             const std::string name = before + std::string(rest);
-            if (!is_node(name)) return refuse(name, "no name of a node: letters, digits and _.:@%-, not first a -");
+            if (!is_node(name))
+                return refuse(name,
+                              "not the name of a node, which has letters, digits and _.:@%-, and doesn't begin with -");
             if (std::find(nodes_.begin(), nodes_.end(), name) != nodes_.end()) return true;
             nodes_.push_back(name);
             return nodes_.size() <= kMaxNodes || refuse("more than 256 nodes", "these can't all be asked at once");

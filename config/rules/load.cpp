@@ -145,7 +145,8 @@ bool refuse_share(const Rule& rule, std::string_view whose, ConfigError& error) 
 bool share(Settings& settings, const Rule& rule, const Identity& identity, ConfigError& error) {
     if (rule.share == Share::nobody) return true;
     if (identity.user_doubt != Doubt::none)
-        return refuse_share(rule, "whose this process is can't be told in a user namespace or without /proc", error);
+        return refuse_share(rule, "the owner of this process can't be told in a user namespace or without /proc",
+                            error);
     // The ledger is the effective user's, the slice the real one's.
     if (::syscall(SYS_getuid) != ::syscall(SYS_geteuid))
         return refuse_share(rule, "this process's real user isn't its effective one (set-user-ID)", error);

@@ -39,7 +39,7 @@ bool end_rule(Reading& reading) {
     const Rule& rule = reading.rule;
     if (rule.name.empty()) return refuse_rule(reading, "a rule needs a name, as name = \"students\"");
     if (rule.share != Share::nobody && rule.limit_count == 0)
-        return refuse_rule(reading, "share needs a limit or a fraction: what is shared?");
+        return refuse_rule(reading, "share needs a limit or a fraction");
     if (rule.share == Share::cgroup && rule.cgroup.empty())
         return refuse_rule(reading, "share = \"cgroup\" needs a cgroup: which ones?");
     return reading.on_rule(reading.context, reading.rule, reading.error);

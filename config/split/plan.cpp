@@ -188,7 +188,7 @@ bool plan_split(const Settings& settings, std::span<const GpuIdentity> gpus, std
         }
         if (totals[i] == 0) {
             append_name(gpus[i], why)
-                .append("'s memory is the host's, and NVML tells no figure of it: it can't be split");
+                .append("'s memory is the host's, whose size NVML doesn't report: it can't be split");
             return refuse_plan(task, why, error);
         }
         if (!read_split(entry->value, written, why)) return refuse_plan(task, why, error);

@@ -71,7 +71,7 @@ bool read_priority(std::string_view text, std::optional<int>& priority, Reason& 
     const auto amount = static_cast<int>(count_of(digits, kFarthestPriority));
     priority = urgent ? -amount : amount;
     return amount <= static_cast<int>(kFarthestPriority) ||
-           refuse("a priority is a whole number from -32 to 32; GPUs have 0 down to -5, or less of that", why);
+           refuse("a priority is a whole number from -32 to 32; most GPUs have priorities from 0 to -5", why);
 }
 
 bool read_part(std::string_view text, WrittenPart& part, Reason& why) {

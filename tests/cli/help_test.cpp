@@ -122,9 +122,9 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
     usage({"devices", "all"}, "all: not expected here: this command takes options only");
     usage({"config", "--", "x"}, "x: not expected here: this command takes options only");
     usage({"set", "--limit=4GiB"},
-          "set: which one? cuslice set --group NAME --limit SIZE, or --job NAME as cuslice ps shows it");
-    usage({"set", "--group=lab"}, "set: --limit is missing: to what? cuslice set --group lab --limit SIZE");
-    usage({"set", "--job=x", "--fake=1xt4"}, "set: --limit is missing: to what? cuslice set --job x --limit SIZE");
+          "set: name a group or a job: cuslice set --group NAME --limit SIZE, or --job NAME as cuslice ps shows it");
+    usage({"set", "--group=lab"}, "set: a limit is needed: cuslice set --group lab --limit SIZE");
+    usage({"set", "--job=x", "--fake=1xt4"}, "set: a limit is needed: cuslice set --job x --limit SIZE");
     usage({"set", "--job"}, "--job: a value is needed after it: --job NAME");
     usage({"stats"}, "stats: a process id is needed: cuslice stats PID");
     usage({"stats", "python"}, "python: a process id is needed: cuslice stats PID");
@@ -134,7 +134,7 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
         usage({"config", std::string("--explain=") + pid},
               std::string("--explain ") + pid + ": a process id is needed: cuslice config --explain PID");
     usage({"config", "--explain=1", "--limit=4GiB"},
-          "--limit: means nothing with --explain, which shows the rules of the system alone");
+          "--limit: not with --explain, which shows only the rules of the system");
     usage({"config", "--explain", "1", "2"}, "2: not expected here: this command takes options only");
     usage({"config", "--json=x"}, "--json: takes no value");
     usage({"config", "--json="}, "--json: takes no value");
@@ -282,7 +282,7 @@ TEST_CASE("a command takes the options that mean something to it, and no others"
         for (const char* option : {"--dir ", "--fake ", "--config "}) CHECK(contains(unwrapped(help.out), option));
         for (const char* option : {"--gpus", "--split", "--wait", "--record"}) CHECK_FALSE(contains(help.out, option));
         const Outcome refused = cuslice({command, "--gpus", "1"});
-        CHECK(refused.err == "cuslice: --gpus: means nothing to cuslice " + std::string(command) + "; cuslice " +
+        CHECK(refused.err == "cuslice: --gpus: not an option of cuslice " + std::string(command) + "; cuslice " +
                                  command + " --help lists what it takes\n");
         CHECK(refused.exit_code == 64);
     }

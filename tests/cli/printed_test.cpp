@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "cli/arguments.h"
+#include "cli/completion_names.h"
 #include "config/key.h"
 #include "policy/ledger/folder.h"
 #include "policy/ledger/layout.h"
@@ -36,14 +37,14 @@ std::string tool(const char* name) {
 }
 
 // What bash offers for the last word of a line, as it divides it itself.
-Words offered(const std::string& words) {
+Words offered(const std::string& words, const Words& more_environment = {}) {
     const Folder folder;
     const std::string script = folder.write("completion", cuslice({"completion", "bash"}).out);
     const Outcome outcome =
         run({tool("bash"), "-c",
              "source " + script + "; COMP_WORDS=(" + words +
                  "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _cuslice; printf '%s\\n' \"${COMPREPLY[@]}\""},
-            plain_environment(folder.path()), folder.path());
+            with(plain_environment(folder.path()), more_environment), folder.path());
     INFO(outcome.err);
     CHECK(outcome.err.empty());
     CHECK(outcome.exit_code == 0);
@@ -111,6 +112,72 @@ TEST_CASE("bash completes commands, options, values and the program") {
     CHECK(offers("cuslice run --config comp", "completion"));
 }
 
+namespace {
+
+// A job and a group on one GPU, as long as it lives, and a job whose name a shell would expand.
+class Ledger {
+  public:
+    explicit Ledger(const std::string& folder) {
+        REQUIRE(ledger_.open(folder.c_str(), "GPU-5f", 1 << 30, false, nullptr));
+        join(job_, "train-7", ledger::AccountKind::job);
+        join(group_, "lab", ledger::AccountKind::group);
+        join(other_, "$(touch x)", ledger::AccountKind::job);
+    }
+
+  private:
+    void join(ledger::Membership& membership, const char* name, ledger::AccountKind kind) {
+        ledger::Committed committed;
+        std::uint64_t available = 0;
+        ledger::Request request;
+        request.name = name, request.kind = kind, request.limit = 1 << 20;
+        REQUIRE(ledger_.join(request, 0, &membership, &committed, &available, nullptr) == ledger::Joined::yes);
+    }
+
+    ledger::Ledger ledger_;
+    ledger::Membership job_, group_, other_;
+};
+
+}  // namespace
+
+TEST_CASE("completion asks for groups, jobs and processes that are there, and gives no shell what it would expand") {
+    const Folder folder;
+    const Ledger ledger(folder.path());
+    const Words environment = {"CUSLICE_DIR=" + folder.path()};
+    const auto names = [&](const char* kind) {
+        return run({kLauncher, "completion", "names", kind}, with(plain_environment("/nowhere"), environment));
+    };
+    CHECK(names("groups").out == "lab\n");
+    CHECK(names("jobs").out == "train-7\n");
+    CHECK(names("pids").out == std::to_string(::getpid()) + "\n");
+    CHECK(names("pids").err.empty());
+    CHECK(names("pids").exit_code == 0);
+    CHECK(names("rules").exit_code == 64);
+    if (tool("bash").empty()) return skip("there is no bash here");
+    const auto complete = [&](const std::string& words) { return offered(kLauncher + " " + words, environment); };
+    CHECK(complete("run --group l") == Words{"lab"});
+    CHECK(complete("set --job ''") == Words{"train-7"});
+    CHECK(complete("ps --job tr") == Words{"train-7"});
+    CHECK(complete("stats ''") == Words{std::to_string(::getpid())});
+    CHECK(complete("stats --js") == Words{"--json"});
+}
+
+TEST_CASE("profiles of fake GPUs are completed behind a number and behind a comma") {
+    const Folder folder;
+    folder.write("t4.toml", "");
+    folder.write("h200.toml", "");
+    folder.write("README", "");
+    CHECK(cli::profile_names(folder.path()) == Words{"h200", "t4"});
+    CHECK(cli::profile_names(folder.path() + "/none").empty());
+    if (tool("bash").empty()) return skip("there is no bash here");
+    const std::string launcher = folder.write(
+        "cuslice", "#!/bin/sh\n[ \"$*\" != 'completion names profiles' ] || printf 't4\\nh200\\n'\n", 0755);
+    const auto complete = [&](const std::string& word) { return offered(launcher + " run --fake " + word); };
+    CHECK(complete("t") == Words{"t4"});
+    CHECK(complete("4xh") == Words{"4xh200"});
+    CHECK(complete("4xh200,2xt") == Words{"4xh200,2xt4"});
+    CHECK(complete("comp") == Words{"completion"});  // a file
+}
+
 TEST_CASE("the completion scripts for zsh and fish name every option, and are taken by their shells") {
     const Folder folder;
     for (const char* shell : {"zsh", "fish"}) {
@@ -152,8 +219,15 @@ TEST_CASE("the manual has every option, variable and key, and troff has nothing 
     }
     for (const auto& [name, command_of, summary] : cli::command_names())
         CHECK(contains(options, ".TP\n" + std::string(name) + "\n"));
-    for (const std::string own : {"--json", "--explain PID", "--job NAME", "--interval TIME", "--once", "--stream",
-                                  "--nodes LIST", "--over COMMAND", "--launcher PATH", "--timeout TIME"}) {
+    const std::size_t synopsis = options.find(".SH SYNOPSIS"), end = options.find(".SH DESCRIPTION");
+    const std::string usage = options.substr(synopsis, end - synopsis);
+    for (const auto& [name, command_of, summary] : cli::command_names()) {
+        INFO(name);
+        CHECK((contains(usage, "cuslice " + std::string(name)) || contains(usage, "|" + std::string(name))));
+    }
+    for (const std::string own :
+         {"--json", "--explain PID", "--job NAME", "--interval TIME", "--once", "--stream", "--nodes LIST",
+          "--over COMMAND", "--launcher PATH", "--timeout TIME", "--system", "--root DIR"}) {
         INFO(own);
         CHECK(contains(options, ".TP\n" + own + "\n"));
     }

@@ -290,7 +290,7 @@ TEST_CASE("top refuses an interval that is no time, or too short for an eye") {
     CHECK(once(folder, {"--interval", "2s", "--once"}).exit_code == 0);
     CHECK(once(folder, {"--once=x"}).err == "cuslice: --once: takes no value\n");
     CHECK(once(folder, {"--limit=1GiB"}).err ==
-          "cuslice: --limit: 1GiB: means nothing to cuslice top; cuslice top --help lists what it takes\n");
+          "cuslice: --limit: 1GiB: not an option of cuslice top; cuslice top --help lists what it takes\n");
 }
 
 }  // namespace cuslice::tests

@@ -34,7 +34,7 @@ struct TwoGpus {
 TEST_CASE("an option or a variable for a GPU that the program doesn't see is refused, with the GPU that was meant") {
     const TwoGpus machine;
     const std::string visible = "CUDA_VISIBLE_DEVICES=1";
-    const std::string second = " leaves it 1 " + kSecond + "; what the program counts as 0 is 1 here: did you mean 1=";
+    const std::string second = " leaves it 1 " + kSecond + "; the program's GPU 0 is 1 here: did you mean 1=";
     const std::string unseen = ": '0' names a GPU that the program doesn't see: ";
     CHECK(machine.refused({"--limit=0=1GiB"}, {visible}) ==
           "cuslice: --limit: 0=1GiB" + unseen + visible + second + "1GiB\n");
@@ -86,7 +86,7 @@ TEST_CASE("another tool's variable for a GPU that the program doesn't see is no 
     CHECK(told.err ==
           "cuslice: CUDA_DEVICE_MEMORY_LIMIT_0: 0=1g: '0' names a GPU that the program doesn't see: "
           "CUDA_VISIBLE_DEVICES=1 leaves it 1 " +
-              kSecond + "; what the program counts as 0 is 1 here: did you mean 1=1g\n");
+              kSecond + "; the program's GPU 0 is 1 here: did you mean 1=1g\n");
     CHECK(machine.run({}, {"CUDA_VISIBLE_DEVICES=1", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G"})
               .err.starts_with(
                   "cuslice: CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: 0=1G: '0' names a GPU that the program doesn't"));

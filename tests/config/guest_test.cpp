@@ -161,7 +161,7 @@ TEST_CASE("a group's limit without a group limits nothing, and is refused; in a 
     const Folder folder;
     const std::string home = "HOME=" + folder.path();
     const std::string none =
-        "cuslice: CUSLICE_GROUP_LIMIT: 8GiB: a limit of which group? it needs --group NAME; for this "
+        "cuslice: CUSLICE_GROUP_LIMIT: 8GiB: it needs a group, as --group NAME; for this "
         "program alone use --limit";
     CHECK(guest({home, "CUSLICE_GROUP_LIMIT=8GiB"}, folder) == none);
     CHECK(guest({home, "CUSLICE_GROUP_LIMIT=8GiB", "CUSLICE_GROUP=lab"}, folder) == "8589934592 by ");

@@ -136,7 +136,7 @@ class Specification(unittest.TestCase):
                 (["--limit", "4GiB+context"], 78, "+context can't be had in a group"),
                 (["--limit", "0=4GiB", "--limit", "0-4GiB"], 78, "--limit: 0-4GiB: "),
                 (["--fraction", "0.5", "--fraction", ".5"], 78, "two devices would have the name 0.5"),
-                (["--gpus", "0"], 64, "--gpus: means nothing to cuslice cdi"), (["--json"], 64, "--json"),
+                (["--gpus", "0"], 64, "--gpus: not an option of cuslice cdi"), (["--json"], 64, "--json"),
                 (["-o"], 64, "a value is needed after it: --output FILE"), (["--output="], 64, "a file is needed"),
                 (["--fake", "./machine.toml"], 78, "a file is not in the container"),
                 (["-o", "/nowhere/cuslice.json"], 73, "/nowhere/cuslice.json: cannot be written: No such file")):

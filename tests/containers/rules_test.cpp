@@ -307,7 +307,7 @@ TEST_CASE("where it can't be told whose slice it is, or it can't be shared, noth
     SECTION("a user namespace") {
         way = {"/usr/bin/unshare", "--user", "--map-root-user"};
         if (!possible(ruled.command(joined(way, {"/bin/true"}), {}))) return;
-        why = "rule mine shares one slice, and whose this process is can't be told in a user namespace";
+        why = "rule mine shares one slice, and the owner of this process can't be told in a user namespace";
     }
     SECTION("a folder that can't be made") {
         ruled.books.write("shared", "");

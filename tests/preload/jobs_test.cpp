@@ -258,7 +258,7 @@ TEST_CASE("the limit of a group that its last member has left can't be set: whoe
           "is\n");
     const Outcome unsaid = set({});
     CHECK(unsaid.exit_code == 64);
-    CHECK(unsaid.err == "cuslice: set: --limit is missing: to what? cuslice set --group lab --limit SIZE\n");
+    CHECK(unsaid.err == "cuslice: set: a limit is needed: cuslice set --group lab --limit SIZE\n");
 }
 
 TEST_CASE("who joins a living group with another limit is told which one holds, and how to change it") {

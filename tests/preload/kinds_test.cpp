@@ -172,7 +172,7 @@ TEST_CASE("on a GPU whose memory is the host's the limit holds, whatever NVML te
 
 TEST_CASE("a GPU whose memory is the host's can't be split, and the launcher and the library say so") {
     const Machine machine("gb10");
-    const std::string why = "memory is the host's, and NVML tells no figure of it: it can't be split";
+    const std::string why = "memory is the host's, whose size NVML doesn't report: it can't be split";
     CHECK(machine.refused({"--split", "2"}, 78).find(why) != std::string::npos);
     Guest guest(Guest::route("linked"), sliced("gb10", machine.books.path(), {"CUSLICE_SPLIT=2"}));
     CHECK(guest.code("init") != 0);

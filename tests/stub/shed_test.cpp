@@ -197,10 +197,10 @@ TEST_CASE("where it can't be told whose slice a program has, it is granted nothi
     };
     const Place place = GENERATE(
         Place{"a user namespace", "user", "{alice} unshare --user --map-root-user {probe}",
-              "whose this process is can't be told in a user namespace or without /proc"},
+              "the owner of this process can't be told in a user namespace or without /proc"},
         Place{"nested user namespaces", "user",
               "{alice} unshare --user --map-root-user unshare --user --map-root-user --mount --pid --fork {probe}",
-              "whose this process is can't be told in a user namespace or without /proc"},
+              "the owner of this process can't be told in a user namespace or without /proc"},
         Place{"a cgroup namespace", "cgroup", "unshare --cgroup {alice} {probe}",
               "this process's cgroup can't be told in a cgroup namespace"},
         Place{"a set-user-ID program", "user", kSetUserId,
