@@ -215,8 +215,10 @@ def symbols(build):
 
 def helps(build):
     options, words = set(), set()
-    for command in COMMANDS:
-        text = build.run([command, "--help"] if command else ["--help"]).stdout
+    for command in (*COMMANDS, "help options"):
+        # Builds that explain all options in one place have their names alone in each command's help.
+        line = command.split() if " " in command else [command, "--help"] if command else ["--help"]
+        text = build.run(line).stdout
         for option, rest in re.findall(r"^  (--[a-z-]+)(.*)$", text, re.M):
             options.add(f"{command or 'cuslice'} {option}{re.sub(r' {2,}', '  ', rest)}")
         words |= {

@@ -6,7 +6,7 @@
 namespace cuslice::cli::doctor {
 namespace {
 
-constexpr const char* kCorrect = "Correct it; cuslice run --help explains every setting";
+constexpr const char* kCorrect = "Correct it; cuslice help options explains every setting";
 
 }  // namespace
 
