@@ -345,9 +345,11 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
         if (const int code = check_top(app, interval, timeout, arguments, error); code != 0) return code;
     if (!takes_program(command)) {
         if (rest.empty()) return 0;
-        const std::string own = "; to run a program of your own: cuslice run -- " + rest.back();
-        return usage(error, rest.back(),
-                     "not expected here: this command takes options only" + (command == Command::demo ? own : ""));
+        std::string meant;
+        if (command == Command::demo) meant = "; to run a program of your own: cuslice run -- " + rest.back();
+        if (command == Command::ps && all_digits(rest.back()))
+            meant = "; cuslice stats " + rest.back() + " shows a process";
+        return usage(error, rest.back(), "not expected here: this command takes options only" + meant);
     }
     if (rest.empty() && command == Command::run)
         return usage(error, "run", "a program is needed: cuslice run [options] -- program args");

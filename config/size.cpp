@@ -76,7 +76,7 @@ bool parse_size(std::string_view text, std::uint64_t& bytes, Reason& why, BareNu
         return false;
     }
     if (text[0] == '-') {
-        why.assign("a size is not negative");
+        why.assign("a size is not negative: more than 0, as 4GiB");
         return false;
     }
     std::size_t at = 0;
