@@ -107,3 +107,4 @@ def fake_machine(request: Any) -> Generator[FakeMachine, None, None]:
     """A machine of fake GPUs for one test: FakeMachine. Programs that the test starts through it see its GPUs.
 
     The marker `@pytest.mark.fake_gpus("2xa100-40g")` sets its GPUs, else --fake-gpus does; without both it has one T4.
+    """
