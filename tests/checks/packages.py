@@ -7,11 +7,12 @@ Each package is unpacked, and its tree is held against objects.py: every file ne
 and so on. What is compiled is for the processor that the package is named after. Nothing of NVIDIA's is in any, all
 packages for a processor have the same files, and those for another the same but for what is compiled. The wheel's
 record and size are right, the checksums and the bills of materials are of what is there, and docs/install.md names the
-newest symbol that each file needs.
+newest symbol that each file needs. The source distribution has what a build needs, and the chart the release's version.
 """
 
 import base64
 import configparser
+import email
 import hashlib
 import json
 import pathlib
@@ -33,6 +34,9 @@ LARGEST_WHEEL = 10 * 1000 * 1000
 MACHINES = {"x86_64": ("amd64", 62, 4096), "aarch64": ("arm64", 183, 65536)}
 # Of an ELF file of 64 bits: where it says at which byte the program headers begin, the size of one, and how many.
 PROGRAM_HEADERS = ((32, 8), (54, 2), (56, 2))
+# Of what a release has beside that: how the names end, the version being VERSION.
+SOURCES, CHART = "cuslice-VERSION.tar.gz", "cuslice-VERSION.tgz"
+ALSO = ("cuslice-gpu-check-VERSION.tar.gz", *(f"cuslice-VERSION-oci-{machine}.tar" for machine in MACHINES))
 wrong = []
 # The paths of programs; all else is read, or mapped.
 PROGRAMS = r"^bin/|/(?:watch|cuslice-demo|samples/towers_\w+)$"
@@ -67,6 +71,7 @@ def unpacked_wheel(path, to):
             dict(points["pytest11"]) == {"cuslice": "cuslice.pytest_plugin"},
             f"{path.name}: pytest doesn't find its plugin",
         )
+        look_at_metadata(path, archive.read(record.replace("RECORD", "METADATA")).decode())
         for name in names:
             content = archive.read(name)
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
@@ -85,6 +90,48 @@ def unpacked_wheel(path, to):
                 f"{path.name}: {name} has mode {mode:o}",
             )
     return to
+
+
+def look_at_metadata(path, text):
+    """Whether an index can show the description, and pip installs what it names."""
+    metadata = email.message_from_string(text)
+    description = metadata.get_payload()
+    expect(len(description) > 1000, f"{path.name}: its description has {len(description)} characters")
+    # Of code nothing is a link.
+    prose = re.sub(r"^```.*?^```|`[^`\n]*`", "", description, flags=re.M | re.S)
+    targets = re.findall(r"\]\(([^)]*)\)|(?:src|href|srcset)=[\"']([^\"']*)", prose)
+    relative = [target for pair in targets for target in pair if target and not re.match(r"https?://", target)]
+    expect(not relative, f"{path.name}: links of the description lead nowhere in an index: {relative}")
+    expect(
+        metadata.get_all("Provides-Extra") == ["plot"],
+        f"{path.name}: has the extras {metadata.get_all('Provides-Extra')}",
+    )
+    expect(metadata["Version"] == path.name.split("-")[1], f"{path.name}: is of version {metadata['Version']}")
+
+
+def look_at_sources(path, folder):
+    """Whether pip can build what is in the source distribution."""
+    tree = unpacked_tarball(path, folder)
+    for needed in (
+        "pyproject.toml",
+        "PKG-INFO",
+        "CMakeLists.txt",
+        "LICENSE",
+        "README.md",
+        "scripts/packaging/backend.py",
+    ):
+        expect((tree / needed).is_file(), f"{path.name}: has no {needed}")
+    strangers = {"build", "dist", "tests", ".git"} & {inner.name for inner in tree.iterdir()}
+    expect(not strangers, f"{path.name}: has {sorted(strangers)}")
+    nothing_shipped.look(path.name, nothing_shipped.files(tree), wrong)
+
+
+def look_at_chart(path, folder):
+    """Whether the chart is of the version in its name, with the image of that."""
+    tree = unpacked_tarball(path, folder)
+    version = path.stem.split("-")[1]
+    stated = re.findall(r'^(version|appVersion): "(.*)"$', (tree / "Chart.yaml").read_text(), re.M)
+    expect(stated == [("version", version), ("appVersion", version)], f"{path.name}: says that it is of {stated}")
 
 
 def unpacked_tarball(path, to):
@@ -244,11 +291,19 @@ def main():
         path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in dist.iterdir() if path.name != "SHA256SUMS"
     }
     expect(sums == there, f"SHA256SUMS: {sorted(set(sums.items()) ^ set(there.items()))}")
-    strangers = set(there) - {path.name for packages in released.values() for path in packages}
-    expect(not strangers, f"{dist}: {sorted(strangers)} belong to no processor")
+    version = next(iter(released.values()))[0].name.split("-")[1]
+    sources, chart, *also = (dist / name.replace("VERSION", version) for name in (SOURCES, CHART, *ALSO))
+    expect(sources.exists() and chart.exists(), f"{dist}: {sources.name} and {chart.name} aren't both there")
+    known = {path.name for packages in [*released.values(), [sources, chart, *also]] for path in packages}
+    strangers = set(there) - known
+    expect(not strangers, f"{dist}: {sorted(strangers)} belong to no release of {version}")
+    if wrong:
+        sys.exit("\n".join(wrong))
 
     folder = pathlib.Path(tempfile.mkdtemp())
     try:
+        look_at_sources(sources, folder / "sources")
+        look_at_chart(chart, folder / "chart")
         looked = {
             machine: look_at_processor(source, machine, packages, folder / machine)
             for machine, packages in released.items()

@@ -16,7 +16,7 @@ from reach import page as pages  # noqa: E402
 from reach import sites  # noqa: E402
 
 READ = (*(folder + "/" for folder in sites.FOLDERS), "tests/", pages.PAGE)
-ENDINGS = (*sites.ENDINGS, "CMakeLists.txt", ".md", ".sh", ".yaml", ".service", ".conf", ".json", "Dockerfile")
+ENDINGS = (*sites.ENDINGS, "CMakeLists.txt", ".md", ".sh", ".yaml", ".service", ".conf", ".json", "Containerfile")
 
 
 def read(root):
