@@ -228,8 +228,7 @@ FILE and every FILE.PID.
 The picture is a web page that needs no network, an SVG or a PNG, as OUT ends
 in .html, .svg or .png. A file of that name is replaced.
 
-This takes Python 3.8 or newer with the package vl-convert-python, which comes
-with: pip install 'cuslice[plot]'
+This takes Python 3.8 or newer with a package: pip install vl-convert-python
 
 Examples:
   cuslice run --limit 4GiB --record trace.csv -- python train.py

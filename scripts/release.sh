@@ -1,21 +1,24 @@
 #!/usr/bin/env bash
-# Makes what is released, in dist/, for each processor: a wheel, a tarball, a .deb and a bill of materials (SPDX); and
-# the checksums of all of them. What is for one processor is from one build against the C library 2.17 (the preset
-# release-old-glibc). All is looked over in the end: tests/checks/packages.py.
+# Makes what is released, in dist/: for each processor a wheel, a tarball, a .deb and a bill of materials (SPDX); the
+# source distribution, the Helm chart, and the archive of the GPU check (for this machine's processor); and the checksums
+# of all of them. What is for one processor is from one build against the C library 2.17 (the preset release-old-glibc).
+# All is looked over in the end: tests/checks/packages.py. The image is made afterwards: scripts/release/image.sh.
 #
 #   scripts/release.sh             for x86_64 and aarch64
 #   scripts/release.sh aarch64     for one of them, alone in dist/
 #
-# Needs cmake, ninja, python3 with venv, the headers that scripts/setup.sh installs, and the Python index, for zig and
-# for CUDA's headers. The first run takes some minutes, as zig makes its C++ library.
+# Needs cmake, ninja, python3 of 3.9 or newer with venv, the headers that scripts/setup.sh installs, and the Python
+# index, for zig, for CUDA's headers and for what makes wheels. The first run takes some minutes, as zig makes its C++
+# library. The programs of the GPU check are from this machine's own compiler, and need its C library or a newer one.
 #
 # For the processor that this machine doesn't have it needs qemu-user and that processor's C library too: the launcher
 # prints its own man pages, and scripts/release/try_emulated.sh tries the tarball.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# The compiler is pinned, as it decides what is in the files.
+# Pinned, as they decide what is in the files.
 zig=ziglang==0.17.1
+packers=(scikit-build-core==1.1.2 hatch-fancy-pypi-readme==25.1.0 build==1.6.1)
 tools=build/release-tools
 declare -A debian=([x86_64]=amd64 [aarch64]=arm64)
 
@@ -39,7 +42,7 @@ emulator() {
 for machine in "${machines[@]}"; do emulator "$machine" >/dev/null; done
 
 [ -x "$tools/bin/python3" ] || python3 -m venv "$tools"
-"$tools/bin/python3" -m pip install --quiet --disable-pip-version-check "$zig"
+"$tools/bin/python3" -m pip install --quiet --disable-pip-version-check "$zig" "${packers[@]}"
 for tool in cmake ninja; do
     command -v "$tool" >/dev/null || "$tools/bin/python3" -m pip install --quiet --disable-pip-version-check "$tool"
 done
@@ -80,12 +83,22 @@ release() {
     # A wheel holds no links: libraries that lend the names take their places.
     find "$stage" -type l -delete
     install --component wheel
-    python3 scripts/release/wheel.py "$stage" python "$version" dist >/dev/null
+    # By the older name of the platform too, for a pip that knows no other.
+    PYTHON=$PWD/$tools/bin/python3 scripts/packaging/wheel.sh "$stage" dist \
+        "py3-none-manylinux_2_17_$machine" "py3-none-manylinux2014_$machine"
 }
 
 rm -rf dist
 mkdir -p dist
 for machine in "${machines[@]}"; do release "$machine"; done
+say "packing the sources and the chart"
+"$tools/bin/python3" -m build --sdist --no-isolation --outdir dist . >/dev/null
+scripts/release/chart.py dist >/dev/null
+if [[ " ${machines[*]} " == *" $(uname -m) "* ]]; then
+    say "building the GPU check"
+    scripts/build.sh dev product tests/hardware/all docs/samples/all >/dev/null
+    scripts/pack_gpu_check.sh build/dev "dist/cuslice-gpu-check-$(python3 scripts/release/changelog.py version).tar.gz" >/dev/null
+fi
 (cd dist && sha256sum -- * >SHA256SUMS)
 
 say "looking it over"

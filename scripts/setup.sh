@@ -60,20 +60,6 @@ parts=$(python3 -c 'import importlib.util as u; print(*[m for m in ("ensurepip",
 case $parts in *ensurepip*) missing+=(python3-venv) ;; esac
 case " $parts " in *" pip "*) missing+=(python3-pip) ;; esac
 
-# Debian's packages of headers, into build/tools/root. A fresh image has no lists: then they are read into build/tools too.
-unpack() {
-    local folder=$PWD/build/tools/debian options
-    mkdir -p "$folder"/{lists,cache/archives}/partial build/tools/root
-    options=(-qq -o Dir::Cache="$folder/cache" -o Debug::NoLocking=true)
-    if ! (cd "$folder" && apt-get "${options[@]}" download "$@") >/dev/null 2>&1; then
-        options+=(-o Dir::State::lists="$folder/lists")
-        apt-get "${options[@]}" update >/dev/null || true
-        (cd "$folder" && apt-get "${options[@]}" download "$@") >/dev/null || return
-    fi
-    for archive in "$folder"/*.deb; do dpkg-deb -x "$archive" build/tools/root || return; done
-    rm -rf "$folder"
-}
-
 # Without root: what a build can't do without comes from the Python index and Debian's archive, or is named.
 from_index() {
     local name packages=() rest=() aside=() headers=()
@@ -96,7 +82,7 @@ from_index() {
     fi
     if [ ${#headers[@]} -ne 0 ]; then
         echo "setup: unpacking ${headers[*]} into build/tools"
-        if ! unpack "${headers[@]}"; then
+        if ! bash "$(dirname "${BASH_SOURCE[0]}")/debian_headers.sh" build/tools "${headers[@]}"; then
             echo "setup: they can't be downloaded; as root, run: apt-get update && $install" >&2
             echo "setup: headers may also lie in a folder that CMAKE_INCLUDE_PATH names" >&2
             exit 1
@@ -168,11 +154,11 @@ if [ "${1:-}" = browser ] && ! { build/tools/bin/python3 -c "import vl_convert" 
 fi
 
 if [ -n "$pytest" ] && ! cmp -s "$pytest" build/pytest/requirements.txt; then
-    echo "setup: taking pytest, mypy and others from the Python index into build/pytest"
-    if python3 -m venv build/pytest && timeout 120 build/pytest/bin/python3 -m pip install --quiet \
+    echo "setup: taking pytest, mypy, Helm and others from the Python index into build/pytest"
+    if python3 -m venv build/pytest && timeout 300 build/pytest/bin/python3 -m pip install --quiet \
         --disable-pip-version-check --requirement "$pytest" </dev/null >/dev/null 2>&1; then
         cp "$pytest" build/pytest/requirements.txt
     else
-        echo "setup: pytest can't be had here; the tests of the plugin, of types, of workflows and of manifests are skipped"
+        echo "setup: pytest can't be had here; the tests of the plugin, types, workflows, manifests and packaging are skipped"
     fi
 fi

@@ -56,6 +56,10 @@ function(cuslice_place target folder)
   set_target_properties(${target} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder}
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
+  # A wheel has programs in a folder of its own; pip puts them where the environment has its bin/.
+  if(SKBUILD AND folder STREQUAL "bin")
+    set(folder ${SKBUILD_SCRIPTS_DIR})
+  endif()
   install(TARGETS ${target} RUNTIME DESTINATION ${folder} LIBRARY DESTINATION ${folder} NAMELINK_SKIP)
 endfunction()
 

@@ -33,7 +33,7 @@ def version(root=ROOT):
 
 
 def section(wanted, root=ROOT):
-    """What CHANGELOG.md says of a version, without the heading; None if it has no such section."""
+    """A version's section of CHANGELOG.md, without the heading; None if there is none."""
     text = (root / "CHANGELOG.md").read_text()
     found = re.search(rf"^## {re.escape(wanted)}(?: - \S+)?\n(.*?)(?=^## |\Z)", text, re.M | re.S)
     return found[1].strip() + "\n" if found else None

@@ -34,7 +34,7 @@ LARGEST_WHEEL = 10 * 1000 * 1000
 MACHINES = {"x86_64": ("amd64", 62, 4096), "aarch64": ("arm64", 183, 65536)}
 # Of an ELF file of 64 bits: where it says at which byte the program headers begin, the size of one, and how many.
 PROGRAM_HEADERS = ((32, 8), (54, 2), (56, 2))
-# Of what a release has beside that: how the names end, the version being VERSION.
+# Names of a release's other files, the version being VERSION.
 SOURCES, CHART = "cuslice-VERSION.tar.gz", "cuslice-VERSION.tgz"
 ALSO = ("cuslice-gpu-check-VERSION.tar.gz", *(f"cuslice-VERSION-oci-{machine}.tar" for machine in MACHINES))
 wrong = []
@@ -93,11 +93,11 @@ def unpacked_wheel(path, to):
 
 
 def look_at_metadata(path, text):
-    """Whether an index can show the description, and pip installs what it names."""
+    """An index can show the description, and pip knows the extras."""
     metadata = email.message_from_string(text)
     description = metadata.get_payload()
     expect(len(description) > 1000, f"{path.name}: its description has {len(description)} characters")
-    # Of code nothing is a link.
+    # Brackets in code are no links.
     prose = re.sub(r"^```.*?^```|`[^`\n]*`", "", description, flags=re.M | re.S)
     targets = re.findall(r"\]\(([^)]*)\)|(?:src|href|srcset)=[\"']([^\"']*)", prose)
     relative = [target for pair in targets for target in pair if target and not re.match(r"https?://", target)]
@@ -110,7 +110,7 @@ def look_at_metadata(path, text):
 
 
 def look_at_sources(path, folder):
-    """Whether pip can build what is in the source distribution."""
+    """The source distribution has all that pip builds with, and nothing that was built."""
     tree = unpacked_tarball(path, folder)
     for needed in (
         "pyproject.toml",
@@ -127,7 +127,7 @@ def look_at_sources(path, folder):
 
 
 def look_at_chart(path, folder):
-    """Whether the chart is of the version in its name, with the image of that."""
+    """The chart is of the version in its name, with the image of that."""
     tree = unpacked_tarball(path, folder)
     version = path.stem.split("-")[1]
     stated = re.findall(r'^(version|appVersion): "(.*)"$', (tree / "Chart.yaml").read_text(), re.M)

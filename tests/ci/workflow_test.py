@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the steps of .github/workflows/fake-gpus.yml, of its action, and of the workflows in docs/ci.md.
+"""Runs the steps of the workflows in .github and in docs/ci.md, and of the action.
 
   workflow_test.py SOURCE CMAKE BUILD
 
 In place of a runner: a copy of the sources, a Python of its own, and a wheel of the build. Actions of others are not
-run; that of the job which makes a release's wheel is scripts/release.sh alone. Needs PyYAML and pytest, which
-scripts/setup.sh puts into build/pytest; 77, skipped, without them.
+run, nor what builds for minutes: the job that makes a wheel, and of a release the builds, in whose place stand-ins make
+files of the same names. Needs PyYAML, pytest and scikit-build-core, which scripts/setup.sh puts into build/pytest; 77,
+skipped, without them.
 """
 
 import os
@@ -22,10 +23,12 @@ SOURCE, CMAKE, BUILD = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2], pathlib
 TOOLS = SOURCE / "build/pytest"
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(SOURCE / "scripts/release"), *map(str, TOOLS.glob("lib/python3*/site-packages"))]
-import wheel  # noqa: E402
+import changelog  # noqa: E402
 
 try:
+    import hatch_fancy_pypi_readme  # noqa: F401
     import pytest  # noqa: F401
+    import scikit_build_core  # noqa: F401
     import xdist  # noqa: F401
     import yaml
 except ImportError as missing:
@@ -144,7 +147,10 @@ class Workflows(unittest.TestCase):
         # What debuggers want is most of a build for tests, and takes long to pack.
         programs = [path for path in tree.rglob("*") if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"]
         subprocess.run(["strip", "--strip-debug", *programs], check=True)
-        cls.wheel = wheel.write(tree, SOURCE / "python", "1.2.3", cls.folder / "dist")
+        environment = {**os.environ, "PYTHON": str(TOOLS / "bin/python3"), "PIP_NO_INDEX": "1"}
+        packed = [SOURCE / "scripts/packaging/wheel.sh", tree, cls.folder / "dist"]
+        subprocess.run(packed, check=True, env=environment, stdout=subprocess.DEVNULL)
+        (cls.wheel,) = (cls.folder / "dist").glob("*.whl")
 
     @classmethod
     def tearDownClass(cls):
@@ -160,7 +166,7 @@ class Workflows(unittest.TestCase):
     def test_the_workflow_of_this_repository(self):
         workflow = yaml.safe_load((SOURCE / ".github/workflows/fake-gpus.yml").read_text())
         runs = [step["run"] for step in workflow["jobs"]["wheel"]["steps"] if "run" in step]
-        self.assertEqual(runs, ["scripts/release.sh"])
+        self.assertEqual(runs, ["python3 -m pip wheel --no-deps --wheel-dir dist ."])
         job = workflow["jobs"]["test"]
         runner = self.runner()
         for step in job["steps"]:
@@ -169,6 +175,62 @@ class Workflows(unittest.TestCase):
         self.assertIn("NVIDIA A100-SXM4-40GB", runner.said("What a program would see"))
         self.assertIn("MiB, then 2", runner.said("A program in its slice"))
         self.assertIn("4 passed", runner.said("pytest"))
+
+    def release_runner(self, tag):
+        """A runner for a tag, with stand-ins for what builds, for root's rights and for the host."""
+        runner = self.runner()
+        runner.checkout({})
+        for name in ("CHANGELOG.md", "CMakeLists.txt"):
+            shutil.copy(SOURCE / name, runner.work)
+        stand_ins = runner.folder / "stand-ins"
+        stand_ins.mkdir()
+        names = [f"cuslice-{changelog.version()}-linux-{machine}.tar.gz" for machine in ("x86_64", "aarch64")]
+        made = "".join(f"echo {name} >dist/{name}\n" for name in names)
+        for path, text in {
+            stand_ins / "sudo": "exit 0",
+            stand_ins / "gh": f'printf "%s\\n" "$@" >{runner.folder}/published; cp notes.md {runner.folder}',
+            runner.work / "scripts/setup.sh": "exit 0",
+            runner.work / "scripts/release.sh": f"mkdir dist\n{made}cd dist && sha256sum -- * >SHA256SUMS",
+            runner.work / "scripts/release/image.sh": '[ "$1" = --archive ] && cp "$3" "$2"',
+        }.items():
+            path.write_text(f"#!/bin/bash\nset -eu\n{text}\n")
+            path.chmod(0o755)
+        (runner.work / "tests/checks/packages.py").write_text("import sys\nassert sys.argv[1:] == ['.', 'dist']\n")
+        runner.environment["PATH"] = f"{stand_ins}:{runner.environment['PATH']}"
+        runner.environment["GITHUB_REF_NAME"] = tag
+        return runner
+
+    def release_steps(self):
+        workflow = yaml.safe_load((SOURCE / ".github/workflows/release.yml").read_text())
+        self.assertEqual(workflow[True], {"push": {"tags": ["v*"]}})  # YAML 1.1 reads the key `on` so
+        self.assertEqual(workflow["permissions"], {"contents": "write"})
+        return workflow["jobs"]["release"]["steps"]
+
+    def test_a_tag_becomes_a_release_with_all_files(self):
+        runner = self.release_runner(f"v{changelog.version()}")
+        checkout, *steps = self.release_steps()
+        self.assertEqual(checkout, {"uses": "actions/checkout@v4"})
+        for step in steps:
+            runner.step(step, {"github.token": "secret"})
+        create, tag, *words = (runner.folder / "published").read_text().splitlines()[1:]
+        self.assertEqual((create, tag), ("create", f"v{changelog.version()}"))
+        attached = {word.removeprefix("dist/") for word in words if word.startswith("dist/")}
+        self.assertEqual(attached, {path.name for path in (runner.work / "dist").iterdir()})
+        for ending in ("-oci-x86_64.tar", "-oci-aarch64.tar", "-linux-x86_64.tar.gz", "-linux-aarch64.tar.gz"):
+            self.assertIn(f"cuslice-{changelog.version()}{ending}", attached)
+        self.assertEqual((runner.folder / "notes.md").read_text(), changelog.section(changelog.version()))
+
+    def test_a_tag_of_another_version_is_no_release(self):
+        runner = self.release_runner("v99.0.0")
+        with self.assertRaisesRegex(AssertionError, "the tag is v99.0.0, and CMakeLists.txt has "):
+            runner.step(self.release_steps()[1], {})
+
+    def test_what_a_release_runs_is_there(self):
+        for step in self.release_steps()[1:]:
+            for script in re.findall(r"(?:scripts|tests)/[\w/.]+\.(?:sh|py)", step["run"]):
+                self.assertTrue((SOURCE / script).is_file(), script)
+                called_by_itself = not re.search(rf"python3 {re.escape(script)}", step["run"])
+                self.assertTrue(not called_by_itself or os.access(SOURCE / script, os.X_OK), script)
 
     def test_the_workflows_of_the_documents(self):
         blocks = re.findall(r"^```yaml\n(.*?)^```$", (SOURCE / "docs/ci.md").read_text(), re.S | re.M)

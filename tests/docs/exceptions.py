@@ -8,6 +8,7 @@ RELEASE = "needs a release's files, which take minutes to build; scripts/release
 ROOT = "changes this machine's packages; scripts/release_check.sh does it in a root of its own"
 SYSTEM = "changes this machine, or an image; tests/stub/ does it in roots of its own"
 PLOT = "needs vl-convert-python, a download of 30 MB; tests/plot/ draws the same where it is there"
+IMAGE = "needs a release's files; tests/release/image_test.py builds an image, loads it and runs the same in it"
 DROP_IN = "writes a folder of this machine; tests/kubernetes/drop_in_test.py writes one elsewhere"
 SLURM = "needs Slurm's daemons; tests/slurm/ runs them, with jobs like this one"
 PYTEST = "needs pytest and a folder with tests; tests/python/ runs both with the plugin"
@@ -52,10 +53,9 @@ NOT_RUN = {
         "install -D -m 644 integrations/systemd/user-dmem.conf /etc/systemd/system/user@.service.d/dmem.conf": SYSTEMD,
     },
     "docs/schedulers/kubernetes.md": {
-        "cp integrations/kubernetes/install.sh integrations/kubernetes/drop-in.sh dist": RELEASE,
         "integrations/kubernetes/drop-in.sh /opt/cuslice/current /usr/local/vgpu": DROP_IN,
-        "docker build -f integrations/kubernetes/Dockerfile -t cuslice:latest dist": "needs Docker's daemon",
-        "kubectl apply -f integrations/kubernetes/daemonset.yaml": CLUSTER,
+        "helm install cuslice integrations/helm/cuslice --namespace cuslice --create-namespace "
+        "--set image.repository=registry.example/cuslice --set image.tag=0.2.0": CLUSTER,
         "kubectl apply -f integrations/kubernetes/device-plugin-config.yaml": CLUSTER,
         "kubectl apply -f integrations/kubernetes/deployment.yaml": CLUSTER,
     },
@@ -86,6 +86,13 @@ NOT_RUN = {
     },
     "docs/install.md": {
         "python3 -m venv ~/venv": RELEASE,
+        "~/venv/bin/pip install .": "builds all of the product; tests/packaging/ tries what it says and packs",
+        "~/venv/bin/cuslice demo": RELEASE,
+        "podman load -i cuslice-*-oci-x86_64.tar": IMAGE,
+        "podman run --rm cuslice:0.2.0 demo": IMAGE,
+        "scripts/release/image.sh dist/cuslice-*-linux-\"$(uname -m)\".tar.gz": IMAGE,
+        "scripts/release/image.sh --base registry.example/base:1 --archive cuslice.tar "
+        "dist/cuslice-*-linux-\"$(uname -m)\".tar.gz": IMAGE,
         "~/venv/bin/pip install ./cuslice-*_\"$(uname -m)\".whl": RELEASE,
         "~/venv/bin/cuslice run --fake 1xt4 --limit 1GiB -- python3 program.py": RELEASE,
         "tar xf cuslice-*-linux-\"$(uname -m)\".tar.gz": RELEASE,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What Helm makes of integrations/helm/cuslice is valid, and is the DaemonSet of integrations/kubernetes:
+"""Renders integrations/helm/cuslice with Helm: it is valid, and the DaemonSet of integrations/kubernetes:
 
   chart_test.py SOURCE
 

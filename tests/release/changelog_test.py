@@ -48,7 +48,7 @@ class Changelog(unittest.TestCase):
         (self.root / "CMakeLists.txt").write_text(PROJECT)
 
     def refused(self, call, *words):
-        """What is said of a call that is refused, with everything left as it was."""
+        """The exit code and the line of a call that is refused, with everything left as it was."""
         before = [path.read_text() for path in sorted(self.root.iterdir())]
         said = io.StringIO()
         with self.assertRaises(SystemExit) as ended, redirect_stderr(said):

@@ -25,7 +25,7 @@ import changelog  # noqa: E402
 SCRIPT = SOURCE / "scripts/release/image.sh"
 PODMAN = shutil.which("podman")
 RUNC = shutil.which("runc", path=os.environ["PATH"] + ":/usr/sbin:/sbin")
-# What the scripts that install onto a node call.
+# Programs of the scripts that install onto a node.
 PROGRAMS = ("sh", "chmod", "cp", "ln", "mkdir", "mv", "rm")
 BASE = "localhost/cuslice-test-base:1"
 VERSION = "1.2.3"

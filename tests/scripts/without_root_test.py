@@ -91,7 +91,7 @@ class Setup(unittest.TestCase):
         status, said, called = self.setup()
         self.assertEqual(status, 0, said)
         self.assertRegex(called, r"apt-get .*download libtomlplusplus-dev libcli11-dev\n")
-        self.assertIn("dpkg-deb -x libcli11-dev.deb build/tools/root", called)
+        self.assertIn(f"dpkg-deb -x libcli11-dev.deb {self.folder}/build/tools/root", called)
         self.assertRegex(called, r"python3 -m pip install .*ninja.*nlohmann-json")
         self.assertIn("ziglang", called)
         self.assertNotIn("update", called)
