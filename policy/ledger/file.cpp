@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <initializer_list>
+
 #include "policy/base/own_descriptors.h"
 #include "policy/ledger/users.h"
 
