@@ -144,14 +144,22 @@ def get_requires_for_build_wheel(config_settings: Settings = None) -> List[str]:
     return required if named else [*required, *cuda_requirements()]
 
 
+@contextlib.contextmanager
+def prepared(settings: Settings) -> Iterator[Settings]:
+    """The settings to build with, while the machine has all that a build needs."""
+    if is_staged(settings):
+        yield settings
+        return
+    check_machine()
+    with headers():
+        yield with_cuda(settings)
+
+
 def build_wheel(
     wheel_directory: str, config_settings: Settings = None, metadata_directory: Optional[str] = None
 ) -> str:
-    if is_staged(config_settings):
-        return scikit.build_wheel(wheel_directory, config_settings, metadata_directory)
-    check_machine()
-    with headers():
-        return scikit.build_wheel(wheel_directory, with_cuda(config_settings), metadata_directory)
+    with prepared(config_settings) as settings:
+        return scikit.build_wheel(wheel_directory, settings, metadata_directory)
 
 
 def get_requires_for_build_editable(config_settings: Settings = None) -> List[str]:
@@ -161,6 +169,5 @@ def get_requires_for_build_editable(config_settings: Settings = None) -> List[st
 def build_editable(
     wheel_directory: str, config_settings: Settings = None, metadata_directory: Optional[str] = None
 ) -> str:
-    check_machine()
-    with headers():
-        return scikit.build_editable(wheel_directory, with_cuda(config_settings), metadata_directory)
+    with prepared(config_settings) as settings:
+        return scikit.build_editable(wheel_directory, settings, metadata_directory)

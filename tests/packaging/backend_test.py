@@ -108,6 +108,12 @@ class Backend(unittest.TestCase):
     def test_a_wheel_of_an_installation_needs_no_compiler(self):
         self.assertEqual([one for one in backend.get_requires_for_build_wheel(STAGED) if one.startswith("nvidia-")], [])
 
+    def test_nothing_is_asked_of_the_machine_for_an_installation(self):
+        with backend.prepared(STAGED) as settings:
+            self.assertEqual(settings, STAGED)
+        with self.assertRaisesRegex(SystemExit, "there is no C\\+\\+ compiler"), backend.prepared(None):
+            self.fail("there is no compiler")
+
     def test_cmake_gets_the_headers_of_the_environment(self):
         include = self.folder / "nvidia/cu13/include"
         include.mkdir(parents=True)
