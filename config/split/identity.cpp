@@ -1,5 +1,7 @@
 #include "config/split/identity.h"
 
+#include "config/uuid/fake.h"
+
 namespace cuslice {
 namespace {
 
@@ -19,6 +21,16 @@ std::uint64_t hash_part(std::uint64_t start, std::string_view text, unsigned par
 // FNV's own start, and another: the same bits once more would say nothing new.
 constexpr std::uint64_t kFirstStart = 0xcbf29ce484222325, kSecondStart = 0x9ae16a3b2f90404f;
 
+struct FirstBytes {
+    unsigned char bytes[10];
+};
+FirstBytes first_of(std::uint64_t high, std::uint64_t low) {
+    FirstBytes first{};
+    for (unsigned i = 0; i < 8; ++i) first.bytes[i] = static_cast<unsigned char>(high >> (56 - 8 * i));
+    for (unsigned i = 0; i < 2; ++i) first.bytes[8 + i] = static_cast<unsigned char>(low >> (56 - 8 * i));
+    return first;
+}
+
 constexpr std::string_view digits_in(bool upper) { return upper ? "0123456789ABCDEF" : "0123456789abcdef"; }
 
 void write_uuid(std::string_view gpu, unsigned part, char (&uuid)[sizeof(GpuIdentity::uuid)]) {
@@ -27,6 +39,7 @@ void write_uuid(std::string_view gpu, unsigned part, char (&uuid)[sizeof(GpuIden
     // RFC 9562: version 8, variant 10.
     high = (high & ~0xf000ull) | 0x8000;
     low = (low & ~(3ull << 62)) | 2ull << 62;
+    if (is_fake_uuid(gpu)) low = (low & ~0xffffffffffffull) | fake_uuid_seal(first_of(high, low).bytes);
     FixedText<sizeof(GpuIdentity::uuid)> text(slice(gpu, 0, kPrefix));
     for (unsigned i = 0; i < 32; ++i) {
         if (i == 8 || i == 12 || i == 16 || i == 20) text.append('-');

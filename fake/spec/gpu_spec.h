@@ -66,7 +66,7 @@ std::string uuid_text(const Uuid& uuid);
 /// The same of a GPU, or "MIG-5f1c0a3e-…" of an instance.
 std::string uuid_text(const GpuSpec& gpu);
 
-/// A random-looking UUID (version 4), always the same for the same text.
+/// A random-looking UUID (version 4), always the same for the same text, that is_fake_uuid() knows as fake.
 Uuid made_up_uuid(const std::string& text);
 
 /// "0000:81:00.0", the form of cuDeviceGetPCIBusId.

@@ -1,8 +1,10 @@
 // UUIDs and PCI addresses as text.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
+#include "config/uuid/fake.h"
 #include "fake/spec/gpu_spec.h"
 
 namespace cuslice::fake {
@@ -28,6 +30,10 @@ Uuid made_up_uuid(const std::string& text) {
     }
     uuid[6] = static_cast<unsigned char>((uuid[6] & 0x0f) | 0x40);
     uuid[8] = static_cast<unsigned char>((uuid[8] & 0x3f) | 0x80);
+    unsigned char first[10];
+    std::copy_n(uuid.begin(), sizeof first, first);
+    const std::uint64_t seal = fake_uuid_seal(first);
+    for (std::size_t i = 0; i < 6; i++) uuid[10 + i] = static_cast<unsigned char>(seal >> (40 - 8 * i));
     return uuid;
 }
 

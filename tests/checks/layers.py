@@ -18,7 +18,8 @@ POLICY = ["policy/base", "policy/budget", "policy/ledger", "policy/allocator", "
 GPU = ["virtual_gpu/driver", "virtual_gpu/nvml", "virtual_gpu/split", "virtual_gpu/gpu", "virtual_gpu/cache", "virtual_gpu/selection"]
 ALLOWED = {
     "include": [],
-    "config": [],
+    "config": ["config/uuid"],
+    "config/uuid": [],
     "policy/base": ["config"],
     "policy/ledger": ["config", "policy/base"],
     "policy/trace": ["config", "policy/base"],
@@ -31,11 +32,11 @@ ALLOWED = {
     "virtual_gpu/split": ["config", *POLICY, "virtual_gpu/driver", "virtual_gpu/nvml", "virtual_gpu/selection"],
     "virtual_gpu/gpu": ["config", *POLICY, "virtual_gpu/driver", "virtual_gpu/nvml", "virtual_gpu/split"],
     "virtual_gpu/cache": ["config", *POLICY, "virtual_gpu/driver", "virtual_gpu/gpu", "virtual_gpu/split"],
-    "fake": ["virtual_gpu/driver"],
+    "fake": ["virtual_gpu/driver", "config/uuid"],
     "shim/process": ["include", "config", *POLICY, *GPU],
     "shim": ["include", "config", *POLICY, *GPU, "shim/process"],
     "stub": ["shim"],
-    "cli": ["config", *POLICY, *GPU],
+    "cli": ["config", "config/uuid", *POLICY, *GPU],
 }
 ROOTS = ("include", "config", "policy", "virtual_gpu", "shim", "stub", "fake", "cli", "tests")
 SOURCES = (".cpp", ".h", ".c", ".S", ".inc", ".cu", ".py", ".sh")

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/split/identity.h"
+#include "config/uuid/fake.h"
 #include "tests/config/split_gpus.h"
 
 namespace cuslice {
@@ -259,6 +260,11 @@ TEST_CASE("a part's identity keeps the form of the GPU's, and what is not known 
     GpuIdentity mig{-1, "MIG-0c000000-0000-0000-0000-000000000000", ""};
     CHECK(std::string(identity_of_part(mig, 0).uuid).starts_with("MIG-"));
     CHECK(std::string(identity_of_part(GpuIdentity{}, 0).uuid).empty());
+    // A part of a fake GPU is fake, and one of a real GPU isn't.
+    const GpuIdentity fake{0, "GPU-f9859788-3006-4d00-a248-dd632703aa8d", ""};
+    REQUIRE(is_fake_uuid(fake.uuid));
+    CHECK(is_fake_uuid(identity_of_part(fake, 1).uuid));
+    CHECK_FALSE(is_fake_uuid(uuid_of(0, 3)));
     // However the driver writes it.
     GpuIdentity upper = kGpus[0];
     for (char& character : upper.uuid)

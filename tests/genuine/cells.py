@@ -35,7 +35,7 @@ SETTINGS = (
 )
 
 # Without NVML cuslice takes no index for a GPU to be split. The fake's UUIDs follow from profile and place.
-FIRST_FAKE_GPU = "GPU-f9859788-3006-4d00-a248-3c792d094090"
+FIRST_FAKE_GPU = "GPU-f9859788-3006-4d00-a248-dd632703aa8d"
 
 # The same, and what the first GPU's memory and the number of GPUs are then on two fake GPUs. `beside`: MiB that each
 # process is charged on the other part of the same GPU: its share, three fifths, of a context of 520 MiB.

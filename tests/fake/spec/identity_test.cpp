@@ -1,3 +1,6 @@
+#include <set>
+
+#include "config/uuid/fake.h"
 #include "fake/spec/gpu_spec.h"
 #include "tests/catch.h"
 
@@ -24,4 +27,24 @@ TEST_CASE("a UUID survives being written and read") {
     CHECK(read == uuid);
     CHECK_FALSE(parse_uuid("GPU-0123", read));
     CHECK_FALSE(parse_uuid(uuid_text(uuid) + "0", read));
+}
+
+TEST_CASE("a made-up UUID says that it is fake, and no other one does") {
+    std::set<std::string> seen;
+    for (int i = 0; i < 1000; i++) {
+        const Uuid uuid = made_up_uuid("gpu " + std::to_string(i));
+        const std::string text = uuid_text(uuid);
+        CAPTURE(text);
+        CHECK(cuslice::is_fake_uuid(text));
+        CHECK(cuslice::is_fake_uuid("MIG-" + text.substr(4)));
+        CHECK(seen.insert(text).second);
+        for (const std::size_t byte : {0, 3, 9, 10, 15}) {
+            Uuid other = uuid;
+            other[byte] ^= 0x10;
+            CHECK_FALSE(cuslice::is_fake_uuid(uuid_text(other)));
+        }
+    }
+    CHECK_FALSE(cuslice::is_fake_uuid(""));
+    CHECK_FALSE(cuslice::is_fake_uuid("GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"));
+    CHECK_FALSE(cuslice::is_fake_uuid("GPU-zzzzzzzz-zzzz-zzzz-zzzz-zzzzzzzzzzzz"));
 }

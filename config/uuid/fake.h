@@ -1,0 +1,42 @@
+// UUIDs of fake GPUs, which say so themselves: their last 48 bits follow from the others. So whoever reads a ledger, in
+// which a GPU is no more than a UUID, can tell that there is no such GPU. A real one looks so once in 2^48.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace cuslice {
+
+/// The last six bytes of a fake GPU's UUID, as a number, of the first ten. Pure; safe from any thread.
+constexpr std::uint64_t fake_uuid_seal(const unsigned char (&first)[10]) {
+    std::uint64_t hash = 0x66616b6520475055;  // "fake GPU"
+    for (const unsigned char byte : first) {
+        hash = (hash ^ byte) * 0x100000001b3;
+        hash ^= hash >> 29;
+    }
+    return (hash ^ hash >> 17) & 0xffffffffffff;
+}
+
+/// True of "GPU-…" and "MIG-…" of a fake GPU, or of a partition of one. Pure; safe from any thread.
+constexpr bool is_fake_uuid(std::string_view uuid) {
+    constexpr std::size_t kPrefix = 4, kDigits = 32, kDashes = 4;
+    if (uuid.size() != kPrefix + kDigits + kDashes) return false;
+    unsigned char first[10] = {};
+    std::uint64_t seal = 0;
+    std::size_t digits = 0;
+    for (const char character : uuid.substr(kPrefix)) {
+        if (character == '-') continue;
+        const char lower = character >= 'A' && character <= 'F' ? static_cast<char>(character + 32) : character;
+        const bool letter = lower >= 'a' && lower <= 'f';
+        if (!letter && (lower < '0' || lower > '9')) return false;
+        const unsigned value = static_cast<unsigned>(letter ? lower - 'a' + 10 : lower - '0');
+        if (digits < 20)
+            first[digits / 2] = static_cast<unsigned char>(first[digits / 2] << 4 | value);
+        else
+            seal = seal << 4 | value;
+        ++digits;
+    }
+    return digits == kDigits && seal == fake_uuid_seal(first);
+}
+
+}  // namespace cuslice
