@@ -280,6 +280,7 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     if (command != Command::run && command != Command::set && command != Command::cdi)
         app.add_flag("--json", arguments.json)->each(no_value)->trigger_on_parse()->disable_flag_override();
     if (command == Command::ps) app.add_flag("--prometheus", arguments.prometheus)->disable_flag_override();
+    if (command == Command::ps) app.add_flag("--wide", arguments.wide)->disable_flag_override();
     if (command == Command::top) app.add_flag("--once", arguments.once)->disable_flag_override();
     try {
         app.parse(rest);
@@ -299,6 +300,7 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
                      names("once")         ? "--once"
                      : names("stream")     ? "--stream"
                      : names("prometheus") ? "--prometheus"
+                     : names("wide")       ? "--wide"
                                            : "--json",
                      "takes no value");
     }
@@ -328,6 +330,8 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
         return usage(error, rest.back(), "begins with a dash instead of hyphens; did you mean " + option);
     }
     if (arguments.json && arguments.prometheus) return usage(error, "--prometheus", "give it or --json, not both");
+    if (arguments.wide && (arguments.json || arguments.prometheus || app.count("--job") != 0))
+        return usage(error, "--wide", "means nothing without the table: leave out --json, --prometheus and --job");
     if (command == Command::ps && app.count("--job") != 0) {
         if (arguments.job.empty()) return usage(error, "--job", "a name is needed: cuslice ps --job NAME");
         if (arguments.prometheus) return usage(error, "--prometheus", "give it or --job, not both");

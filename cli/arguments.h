@@ -36,6 +36,8 @@ struct Arguments {
     bool json = false;
     /// For ps: gauges for Prometheus.
     bool prometheus = false;
+    /// For ps: lines and commands as long as they are.
+    bool wide = false;
     /// For stats: the process; for config: that of --explain, or 0.
     int pid = 0;
     /// For top: one frame, and milliseconds from one to the next.

@@ -121,23 +121,26 @@ Exit codes: 0; 64 invalid command line; 69 no such process, or you may not
 look at it; 78 invalid setting or rule.
 )";
 
-constexpr std::string_view kPs = R"(Usage: cuslice ps [--json|--prometheus] [options]
+constexpr std::string_view kPs = R"(Usage: cuslice ps [--json|--prometheus|--wide] [options]
        cuslice ps --job NAME [--json] [options]
 
-Lists every process of a job or a group, of all users: the memory it holds,
-what its job or group holds in total and has held at most, its reservation and
-its limit, when it joined, and how long ago it last allocated (IDLE). Below are
-the waiting processes: position in the GPU's queue, size, waiting time, and how
-often others went first.
+Lists every process of a job or a group, of all users: the memory it holds
+(USED), the limit, its command, what its job or group holds in total (JOB USED)
+and has held at most (JOB PEAK), what is reserved, when it joined, and how long
+ago it last allocated (IDLE). Below are the waiting processes: position in the
+GPU's queue, size, waiting time, and how often others went first (OVERTAKEN).
+The tables are as wide as the terminal; the command is cut off, or printed
+whole with --wide. A GPU of cuslice run --fake is marked as fake.
 
 With --job it prints the most that this job has held on each GPU, also after
 its end.
 
 With --prometheus it prints gauges for the textfile collector of node_exporter,
-per GPU and per job or group.
+per GPU and per job or group. Fake GPUs are in them with --fake alone.
 
 Examples:
   cuslice ps
+  cuslice ps --wide
   cuslice ps --json
   cuslice ps --prometheus
   cuslice ps --job slurm-42
@@ -149,6 +152,8 @@ constexpr std::string_view kPsOptions = R"(  --job NAME
       print JSON
   --prometheus
       print gauges for Prometheus
+  --wide
+      print lines and commands as long as they are
 )";
 
 constexpr std::string_view kTop = R"(Usage: cuslice top [--interval TIME] [--once|--json|--stream] [options]
@@ -158,7 +163,7 @@ Shows, and keeps showing, the GPUs of this machine: what is in use and
 reserved on each, every job and group with its processes, who waits, and what
 the caches of your processes hold. Arrows, PgUp, PgDn, Home and End scroll;
 q or Ctrl-C ends it. Where the output is no terminal, it is one frame, as with
---once. 0/2 is partition 2 of GPU 0. Sizes are in MiB.
+--once. 0/2 is partition 2 of GPU 0.
 
 With --nodes it asks several machines, each by a command such as ssh, which
 runs cuslice there. A node that doesn't answer is shown with the reason,

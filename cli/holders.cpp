@@ -7,8 +7,10 @@
 #include <map>
 #include <tuple>
 
+#include "cli/command_line.h"
 #include "cli/ledger_files.h"
 #include "cli/users.h"
+#include "config/uuid/fake.h"
 #include "policy/base/kernel_clock.h"
 #include "policy/ledger/refusal.h"
 #include "policy/ledger/total.h"
@@ -58,6 +60,7 @@ void add_holders(const ledger::File& file, const LedgerFiles::One& one, std::vec
         row.name.assign(account.name, strnlen(account.name, sizeof account.name));
         row.pid = member.pid;
         row.command.assign(member.command, strnlen(member.command, sizeof member.command));
+        row.command_line = read_command_line({member.pid, member.pid_namespace, member.start_time}, one.where.owner);
         std::int64_t held = 0;
         std::uint64_t last_use = 0;
         for (std::uint32_t stripe = 0; stripe < ledger::kStripes; stripe++) {
@@ -106,8 +109,13 @@ void add_waiting(const ledger::File& file, const LedgerFiles::One& one, Granted&
     const std::uint64_t now = now_realtime();
     granted[one.uuid].note_all(file.header.granted, now);
     for (std::uint32_t i = 0; i < ledger::kTickets; i++)
-        if (ledger::waits(file.tickets[i], one.where))
-            found.waiting.push_back({one.uuid, ledger::waiter_of(file.tickets[i], one.where.user, now)});
+        if (ledger::waits(file.tickets[i], one.where)) {
+            WaitingProcess row{one.uuid, ledger::waiter_of(file.tickets[i], one.where.user, now), 0, 0, {}};
+            const ledger::Waiter& waiter = row.waiter;
+            row.command_line =
+                read_command_line({waiter.pid, waiter.pid_namespace, waiter.start_time}, one.where.owner);
+            found.waiting.push_back(std::move(row));
+        }
 }
 
 // One queue for each GPU, whoever its waiters are.
@@ -152,6 +160,13 @@ Holders read_holders(const std::string& folder) {
     return found;
 }
 
+Holders without_fakes(Holders found) {
+    std::erase_if(found.holding, [](const Holder& row) { return is_fake_uuid(row.gpu); });
+    std::erase_if(found.waiting, [](const WaitingProcess& row) { return is_fake_uuid(row.gpu); });
+    std::erase_if(found.capacities, [](const auto& row) { return is_fake_uuid(row.first); });
+    return found;
+}
+
 std::vector<JobPeak> read_peaks(const std::string& folder, const std::string& name,
                                 std::vector<std::string>& failures) {
     std::vector<JobPeak> peaks;
@@ -182,12 +197,14 @@ Json json_of(const JobPeak& peak) {
 
 Json json_of(const Holder& holder) {
     return {{"gpu", holder.gpu},
+            {"fake", is_fake_uuid(holder.gpu)},
             {"uid", holder.user},
             {"user", user_name(holder.user)},
             {"kind", holder.kind},
             {"name", holder.name},
             {"pid", holder.pid},
             {"command", holder.command},
+            {"command_line", json_of_words(holder.command_line)},
             {"used", holder.used},
             {"together", holder.together},
             {"peak", holder.peak},
@@ -199,11 +216,13 @@ Json json_of(const Holder& holder) {
 
 Json json_of(const WaitingProcess& waiting) {
     return {{"gpu", waiting.gpu},
+            {"fake", is_fake_uuid(waiting.gpu)},
             {"position", waiting.position},
             {"uid", waiting.waiter.user},
             {"user", user_name(waiting.waiter.user)},
             {"pid", waiting.waiter.pid},
             {"command", waiting.waiter.command},
+            {"command_line", json_of_words(waiting.command_line)},
             {"bytes", waiting.waiter.bytes},
             {"seconds", ledger::seconds_since(waiting.waiter.since)},
             {"passed", waiting.past}};

@@ -19,6 +19,7 @@ struct Holder {
     bool inner = false;      // the account lies within another one, and is no further part of what is committed
     int pid = 0;
     std::string command;
+    std::vector<std::string> command_line;      // empty: it can't be had (cli/command_line.h)
     std::uint64_t used = 0, together = 0;       // by the process, and by all of its account
     std::uint64_t peak = 0;                     // the most that all of the account have held at once
     std::uint64_t reserved = 0, limit = 0;      // of the account; a limit of ledger::kNoLimitBytes is none
@@ -30,6 +31,7 @@ struct WaitingProcess {
     std::string gpu;
     ledger::Waiter waiter;
     unsigned position = 0, past = 0;
+    std::vector<std::string> command_line;  // the launcher's
 };
 
 /// The most that a job has held on one GPU.
@@ -57,6 +59,9 @@ Holders read_holders(const std::string& folder);
 /// user: also of one that has ended, until its place in the ledger is another job's. Where it came several times it is
 /// the most of all. What could not be read is added to `failures`. Changes nothing.
 std::vector<JobPeak> read_peaks(const std::string& folder, const std::string& name, std::vector<std::string>& failures);
+
+/// The same without fake GPUs, which exist for the programs alone that were started on them.
+Holders without_fakes(Holders found);
 
 Json json_of(const Holder& holder);
 Json json_of(const JobPeak& peak);

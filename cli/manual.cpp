@@ -42,7 +42,7 @@ cuslice \- a slice of a GPU for every CUDA program
 \fBcuslice demo\fR [\fB\-\-json\fR] [\fIoptions\fR]
 \fBcuslice devices\fR|\fBconfig\fR [\fB\-\-json\fR] [\fIoptions\fR]
 \fBcuslice config\fR \fB\-\-explain\fR \fIPID\fR [\fB\-\-json\fR]
-\fBcuslice ps\fR [\fB\-\-json\fR|\fB\-\-prometheus\fR]
+\fBcuslice ps\fR [\fB\-\-json\fR|\fB\-\-prometheus\fR|\fB\-\-wide\fR]
 \fBcuslice ps\fR \fB\-\-job\fR \fINAME\fR [\fB\-\-json\fR]
 \fBcuslice top\fR [\fB\-\-interval\fR \fITIME\fR] [\fB\-\-once\fR|\fB\-\-json\fR|\fB\-\-stream\fR]
 \fBcuslice top\fR \fB\-\-nodes\fR \fILIST\fR [\fB\-\-over\fR \fICOMMAND\fR] [\fB\-\-once\fR] [\fB\-\-json\fR]
@@ -143,6 +143,7 @@ std::string cuslice_page(const std::string& version) {
         item(bold("--json"),
              "Print JSON\n.RB ( demo \", \" devices \", \" config \", \" ps \", \" top \", \" stats \", \" doctor ).");
     page += item(bold("--prometheus"), "Print gauges for Prometheus\n.RB ( ps ).");
+    page += item(bold("--wide"), "Print lines and commands as long as they are\n.RB ( ps ).");
     page += item(bold("--explain PID"), "Print which rule of the system holds for this process\n.RB ( config ).");
     page += item(bold("--interval TIME"), "The time from one frame to the next\n.RB ( top ).");
     page += item(bold("--once"), "Print one frame\n.RB ( top ).");

@@ -11,6 +11,7 @@
 #include <memory>
 #include <sstream>
 
+#include "cli/command_line.h"
 #include "policy/ledger/process_identity.h"
 #include "policy/stats/file.h"
 
@@ -124,6 +125,7 @@ ProcessStats read_stats(const std::string& folder, int pid) {
         return answer;
     }
     std::getline(std::ifstream(proc(pid, "comm")), answer.command);
+    answer.command_line = read_command_line({pid, ledger::own_pid_namespace(), start_time}, owner.st_uid);
     stats::NameText name;
     stats::write_name(name_of(pid, start_time), name);
     int file = -1;

@@ -23,6 +23,7 @@ struct ProcessStats {
     /// Empty if `gpus` are what the process says; else why there is nothing.
     std::string failure;
     std::string command;
+    std::vector<std::string> command_line;  // see cli/command_line.h
     std::vector<GpuStats> gpus;
 };
 

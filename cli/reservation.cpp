@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "cli/command_line.h"
 #include "cli/users.h"
 #include "config/resolve.h"
 #include "config/size.h"
@@ -9,7 +10,13 @@
 namespace cuslice::cli {
 namespace {
 
-const ledger::Telling kTelling{[](unsigned user) { return FixedText<64>(user_name(user)); }};
+ledger::CommandText command_of(const ledger::ProcessIdentity& process, unsigned user, std::string_view name) {
+    constexpr std::size_t kColumns = 60;
+    const std::string text = command_text(read_command_line(process, user), name, CommandDetail::program);
+    return ledger::CommandText(text.size() <= kColumns ? text : text.substr(0, kColumns - 3) + "...");
+}
+
+const ledger::Telling kTelling{[](unsigned user) { return FixedText<64>(user_name(user)); }, command_of};
 
 }  // namespace
 
@@ -30,12 +37,7 @@ bool Reservation::open(const std::string& folder) {
     return ledger_.open(folder.c_str(), gpu_.uuid.c_str(), gpu_.total, true, &refusal_.failure);
 }
 
-std::string Reservation::failure() const {
-    const ledger::LedgerError& failure = refusal_.failure;
-    if (!failure.stranger) return failure.text;
-    const std::string number = std::to_string(failure.stranger_user), name = user_name(failure.stranger_user);
-    return std::string(failure.text) + (name == number ? "" : " (user " + number + " is " + name + ")");
-}
+std::string Reservation::failure() const { return told(refusal_.failure); }
 
 std::string Reservation::made_in() const {
     char text[24];

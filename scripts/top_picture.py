@@ -8,6 +8,7 @@ The file is docs/images/top.svg unless another is named. Jobs, sizes and times a
 import fcntl
 import html
 import itertools
+import json
 import os
 import pathlib
 import pty
@@ -134,9 +135,10 @@ def start_jobs(launcher, folder, environment):
 def wait_for(launcher, environment, jobs):
     """Until so many jobs hold something."""
     for _ in range(PATIENCE * 10):
-        said = subprocess.run([launcher, "ps", "--fake", FAKE], env=environment, capture_output=True, text=True).stdout
-        holding = [line for line in said.split("\n\n")[0].splitlines() if re.search(r" job .* [1-9]\d* MiB", line)]
-        if len({line.split(" job ")[1].split()[0] for line in holding}) >= jobs:
+        command = [launcher, "ps", "--json", "--fake", FAKE]
+        said = subprocess.run(command, env=environment, capture_output=True, text=True).stdout
+        rows = json.loads(said)["processes"] if said else []
+        if len({row["name"] for row in rows if row["kind"] == "job" and row["used"] > 0}) >= jobs:
             return
         time.sleep(0.1)
     sys.exit(f"not all of {jobs} jobs hold memory:\n{said}")

@@ -73,6 +73,7 @@ constexpr OwnOption kOwnOptions[] = {
     {Command::config, "json", "", "print JSON"},
     {Command::ps, "json", "", "print JSON"},
     {Command::ps, "prometheus", "", "print gauges for Prometheus"},
+    {Command::ps, "wide", "", "print lines and commands as long as they are"},
     {Command::ps, "job", "NAME", "print the most that this job has held"},
     {Command::stats, "json", "", "print JSON"},
     {Command::top, "interval", "TIME", "the time from one frame to the next"},

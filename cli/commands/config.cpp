@@ -6,6 +6,7 @@
 #include "cli/json.h"
 #include "cli/launcher_settings.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 
 namespace cuslice::cli {
 namespace {
@@ -83,13 +84,13 @@ std::string_view state_text(FileState state) {
 }
 
 std::string as_table(const std::vector<Row>& rows, const std::vector<LookedAt>& files) {
-    std::vector<std::vector<std::string>> table = {{"KEY", "GPU", "VALUE", "FROM"}};
+    std::vector<std::vector<Cell>> table = {{"KEY", "GPU", "VALUE", "FROM"}};
     for (const Row& row : rows) table.push_back({row.key, row.gpu, row.value, row.origin});
-    std::vector<std::vector<std::string>> looked = {{"FILE", "STATE", "PATH"}};
+    std::vector<std::vector<Cell>> looked = {{"FILE", "STATE", "PATH"}};
     for (const LookedAt& file : files) {
         looked.push_back({std::string(name_of(file.source)), std::string(state_text(file.state)), file.path});
     }
-    return format_table(table, 2) + "\n" + format_table(looked);
+    return format_table(table, style_of_output(2)) + "\n" + format_table(looked, style_of_output());
 }
 
 // Texts of defaults that say in words what there is instead of a value. Programs get null.

@@ -12,6 +12,7 @@
 #include "cli/program_environment.h"
 #include "cli/slice_room.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "cli/unseen_gpus.h"
 #include "cli/virtual_gpus.h"
 #include "config/resolve.h"
@@ -80,29 +81,29 @@ void find_rooms(std::vector<Device>& devices, const Settings& settings, const Co
 
 // "~" where the size of a context is only believed, and matters.
 std::string text_of_room(const SliceRoom& room) {
-    return (room.context_known || room.plus_context ? "" : "~") + format_mib(room.left());
+    return (room.context_known || room.plus_context ? "" : "~") + format_memory(room.left());
 }
 
 std::string text_of_limit(const Device& device) {
-    return format_mib(device.seen.total) + (device.room.plus_context ? " + context" : "");
+    return format_memory(device.seen.total) + (device.room.plus_context ? " + context" : "");
 }
 
 // Priorities are there where some part has one.
 std::string as_table(const std::vector<Device>& devices) {
-    std::vector<std::vector<std::string>> rows = {
-        {"CUDA", "INDEX", "NAME", "UUID", "PCI", "TOTAL", "FREE", "LIMIT", "LEFT", "FROM"}};
+    std::vector<std::vector<Cell>> rows = {
+        {"CUDA", "INDEX", "NAME", "UUID", "PCI", "TOTAL", "FREE", "LIMIT", "ALLOCATABLE", "FROM"}};
     const bool priorities =
         std::any_of(devices.begin(), devices.end(), [](const Device& one) { return one.priority.has_value(); });
     if (priorities) rows[0].insert(rows[0].end() - 1, "PRIORITY");
     for (const Device& device : devices) {
         rows.push_back({std::to_string(device.seen.ordinal), device.index < 0 ? "?" : std::to_string(device.index),
-                        device.seen.name, device.seen.uuid, device.seen.pci, format_mib(device.total),
-                        device.free ? format_mib(*device.free) : "?", text_of_limit(device), text_of_room(device.room),
-                        device.origin.empty() ? "the whole GPU" : device.origin});
+                        device.seen.name, device.seen.uuid, device.seen.pci, format_memory(device.total),
+                        device.free ? format_memory(*device.free) : "?", text_of_limit(device),
+                        text_of_room(device.room), device.origin.empty() ? "the whole GPU" : device.origin});
         if (priorities)
             rows.back().insert(rows.back().end() - 1, device.priority ? std::to_string(*device.priority) : "-");
     }
-    return format_table(rows);
+    return format_table(rows, style_of_output());
 }
 
 // Sizes are plain numbers of bytes: exact, and the same on every machine.

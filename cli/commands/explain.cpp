@@ -8,6 +8,7 @@
 #include "cli/json.h"
 #include "cli/launcher_settings.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "config/rules/load.h"
 #include "config/text_file.h"
 
@@ -130,20 +131,21 @@ std::string as_text(int pid, const Explanation& explanation) {
                                      {"user", with_doubt(std::to_string(identity.user), identity.user_doubt)},
                                      {"groups", with_doubt(groups, identity.groups_doubt)},
                                      {"cgroups", with_doubt(cgroups, identity.cgroups_doubt)},
-                                     {"executable", std::string(identity.executable.view())}});
+                                     {"executable", std::string(identity.executable.view())}},
+                                    style_of_output());
     if (identity.elsewhere)
         text += "\n" + wrap("It has another mount namespace or root: it reads the rules that are there, not these.", 0);
     if (explanation.rows.empty()) return text + "\nThere are no rules.\n";
-    std::vector<std::vector<std::string>> table = {{"RULE", "FITS", "WHY"}};
+    std::vector<std::vector<Cell>> table = {{"RULE", "FITS", "WHY"}};
     for (const Row& row : explanation.rows)
         table.push_back({row.name, !row.asked ? "-" : row.match.fits ? "yes" : "no", reason_of(row)});
-    text += "\n" + format_table(table, 2);
+    text += "\n" + format_table(table, style_of_output(2));
     const Row* const holding = explanation.holding();
     if (holding == nullptr) return text + "\nNo rule holds.\n";
-    std::vector<std::vector<std::string>> ceilings = {{"GPU", "CEILING", "VALUE", "FROM"}};
+    std::vector<std::vector<Cell>> ceilings = {{"GPU", "CEILING", "VALUE", "FROM"}};
     for (const Ceiling& one : explanation.ceilings) ceilings.push_back({one.gpu, one.key, one.value, one.origin});
     if (ceilings.size() == 1) return text + "\nRule " + holding->name + " holds. It limits nothing.\n";
-    return text + "\nRule " + holding->name + " holds.\n\n" + format_table(ceilings);
+    return text + "\nRule " + holding->name + " holds.\n\n" + format_table(ceilings, style_of_output());
 }
 
 Json doubt_json(Doubt doubt) { return doubt == Doubt::none ? Json() : Json(text_of(doubt)); }

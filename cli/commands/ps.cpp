@@ -1,6 +1,7 @@
 // cuslice ps: who holds and is promised how much of which GPU.
 #include <cstdio>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/dead_stats.h"
 #include "cli/exit_codes.h"
@@ -8,37 +9,66 @@
 #include "cli/launcher_settings.h"
 #include "cli/prometheus.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "cli/users.h"
 #include "config/printable.h"
+#include "config/resolve.h"
+#include "config/uuid/fake.h"
 #include "policy/ledger/refusal.h"
 #include "policy/ledger/users.h"
 
 namespace cuslice::cli {
 namespace {
 
-std::string size_text(std::uint64_t bytes) { return bytes == ledger::kNoLimitBytes ? "-" : format_mib(bytes); }
+std::string size_text(std::uint64_t bytes) { return bytes == ledger::kNoLimitBytes ? "-" : format_memory(bytes); }
 
-std::string as_table(const std::vector<Holder>& holding) {
-    std::vector<std::vector<std::string>> cells = {{"GPU", "PID", "USER", "SINCE", "COMMAND", "KIND", "NAME", "USED",
-                                                    "TOGETHER", "PEAK", "RESERVED", "LIMIT", "IDLE"}};
-    for (const Holder& row : holding) {
-        // The start of a UUID is enough to name a GPU by.
-        cells.push_back({row.gpu.substr(0, 12), std::to_string(row.pid), user_name(row.user),
-                         age_text(ledger::seconds_since(row.since)), row.command, row.kind, row.name,
-                         size_text(row.used), size_text(row.together), size_text(row.peak), size_text(row.reserved),
-                         size_text(row.limit), age_text(row.idle_seconds)});
-    }
-    return format_table(cells, 2);
+// The start of a UUID is enough to name a GPU by.
+Cell gpu_cell(const std::string& uuid) {
+    const std::string start = uuid.substr(0, 12);
+    return is_fake_uuid(uuid) ? Cell(start + " fake", Tone::faint) : Cell(start);
 }
 
-std::string as_table(const std::vector<WaitingProcess>& rows) {
-    std::vector<std::vector<std::string>> cells = {
-        {"GPU", "QUEUE", "USER", "PID", "COMMAND", "WANTS", "SINCE", "PASSED"}};
+std::string command_of(const std::vector<std::string>& words, const std::string& name, bool wide) {
+    return command_text(words, name, wide ? CommandDetail::whole : CommandDetail::line);
+}
+
+std::string as_table(const std::vector<Holder>& holding, bool wide) {
+    std::vector<std::vector<Cell>> cells = {{"GPU", "PID", "USER", "USED", "LIMIT", "COMMAND", "KIND", "NAME",
+                                             "JOB USED", "JOB PEAK", "RESERVED", "SINCE", "IDLE"}};
+    for (const Holder& row : holding) {
+        const bool nearly_full = static_cast<double>(row.together) >= 0.9 * static_cast<double>(row.limit);
+        const Tone tone = nearly_full ? Tone::nearly_full : Tone::plain;
+        cells.push_back({gpu_cell(row.gpu),
+                         std::to_string(row.pid),
+                         user_name(row.user),
+                         {size_text(row.used), tone},
+                         size_text(row.limit),
+                         command_of(row.command_line, row.command, wide),
+                         row.kind,
+                         row.name,
+                         {size_text(row.together), tone},
+                         size_text(row.peak),
+                         size_text(row.reserved),
+                         age_text(ledger::seconds_since(row.since)),
+                         age_text(row.idle_seconds)});
+    }
+    TableStyle style = style_of_output(2, wide);
+    style.flexible = 5;
+    style.right = {1, 3, 4, 8, 9, 10, 11, 12};
+    return format_table(cells, style);
+}
+
+std::string as_table(const std::vector<WaitingProcess>& rows, bool wide) {
+    std::vector<std::vector<Cell>> cells = {{"GPU", "QUEUE", "PID", "USER", "WANTS", "COMMAND", "SINCE", "OVERTAKEN"}};
     for (const WaitingProcess& row : rows)
-        cells.push_back({row.gpu.substr(0, 12), std::to_string(row.position), user_name(row.waiter.user),
-                         std::to_string(row.waiter.pid), row.waiter.command, size_text(row.waiter.bytes),
+        cells.push_back({gpu_cell(row.gpu), std::to_string(row.position), std::to_string(row.waiter.pid),
+                         user_name(row.waiter.user), size_text(row.waiter.bytes),
+                         command_of(row.command_line, row.waiter.command, wide),
                          age_text(ledger::seconds_since(row.waiter.since)), std::to_string(row.past)});
-    return format_table(cells, 2);
+    TableStyle style = style_of_output(2, wide);
+    style.flexible = 5;
+    style.right = {1, 2, 4, 6, 7};
+    return format_table(cells, style);
 }
 
 std::string as_json(const Holders& found) {
@@ -60,8 +90,8 @@ int show_peaks(const std::string& job, const std::string& folder, bool json) {
     }
     for (const JobPeak& peak : peaks) {
         std::string printable, line(append_printable(printable, job));
-        line += " held at most " + format_mib(peak.peak);
-        if (peak.limit != ledger::kNoLimitBytes) line += " of " + format_mib(peak.limit);
+        line += " held at most " + format_memory(peak.peak);
+        if (peak.limit != ledger::kNoLimitBytes) line += " of " + format_memory(peak.limit);
         append_printable(line.append(" on "), peak.gpu.substr(0, 12));
         if (peak.user != ledger::this_user(folder.c_str())) line += " (user " + user_name(peak.user) + ")";
         if (!json) std::puts(line.c_str());
@@ -82,18 +112,20 @@ int list_holders(const Invocation& invocation) {
         return show_peaks(invocation.arguments.job, folder, invocation.arguments.json);
     const Holders found = read_holders(folder);
     for (const std::string& text : found.failures) warn("ps: " + text);
+    const bool wide = invocation.arguments.wide;
     const bool for_people = !invocation.arguments.json && !invocation.arguments.prometheus;
     if (invocation.arguments.json)
         std::fputs(as_json(found).c_str(), stdout);
     else if (invocation.arguments.prometheus)
-        std::fputs(prometheus_text(found).c_str(), stdout);
+        std::fputs(prometheus_text(find(settings, Key::fake) != nullptr ? found : without_fakes(found)).c_str(),
+                   stdout);
     else if (!found.holding.empty())
-        std::fputs(as_table(found.holding).c_str(), stdout);
+        std::fputs(as_table(found.holding, wide).c_str(), stdout);
     else if (!found.failures.empty())
         std::puts("Who holds what here could not be seen.");
     else
         std::puts("No job or group holds or reserves anything here.");
-    if (for_people && !found.waiting.empty()) std::fputs(("\n" + as_table(found.waiting)).c_str(), stdout);
+    if (for_people && !found.waiting.empty()) std::fputs(("\n" + as_table(found.waiting, wide)).c_str(), stdout);
     return found.own_failed ? kNoGpu : 0;
 }
 

@@ -1,6 +1,7 @@
 // cuslice stats: what a running process's caches hold and have done.
 #include <cstdio>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/dead_stats.h"
 #include "cli/exit_codes.h"
@@ -8,6 +9,7 @@
 #include "cli/launcher_settings.h"
 #include "cli/read_stats.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "config/printable.h"
 #include "config/resolve.h"
 #include "config/size.h"
@@ -22,10 +24,9 @@ std::string ago(std::uint64_t milliseconds) {
 }
 
 std::string as_table(int pid, const ProcessStats& process) {
-    std::vector<std::vector<std::string>> tallies = {{"GPU", "BYTES", "CURRENT", "PEAK", "ALLOCATED", "FREED"}};
-    std::vector<std::vector<std::string>> counts = {{"GPU", "MODE", "CONTEXTS", "ALLOCATIONS", "FREES", "SEGMENTS",
-                                                     "RETRIES", "OOMS", "SYNCS", "LARGEST FREE", "OWN MEMORY",
-                                                     "WRITTEN"}};
+    std::vector<std::vector<Cell>> tallies = {{"GPU", "BYTES", "CURRENT", "PEAK", "ALLOCATED", "FREED"}};
+    std::vector<std::vector<Cell>> counts = {{"GPU", "MODE", "CONTEXTS", "ALLOCATIONS", "FREES", "SEGMENTS", "RETRIES",
+                                              "OOMS", "SYNCS", "LARGEST FREE", "OWN MEMORY", "WRITTEN"}};
     for (const GpuStats& gpu : process.gpus) {
         const Statistics& s = gpu.statistics;
         const std::string start = gpu.uuid.substr(0, 12);  // enough to name a GPU by
@@ -40,9 +41,9 @@ std::string as_table(int pid, const ProcessStats& process) {
                           text_of(s.own_memory), ago(gpu.milliseconds)});
     }
     std::string command;
-    append_printable(command, process.command);
-    return "process " + std::to_string(pid) + " (" + command + ")\n\n" + format_table(tallies) + "\n" +
-           format_table(counts) + "\n" +
+    append_printable(command, command_text(process.command_line, process.command, CommandDetail::line));
+    return "process " + std::to_string(pid) + " (" + command + ")\n\n" + format_table(tallies, style_of_output()) +
+           "\n" + format_table(counts, style_of_output()) + "\n" +
            wrap(
                "Changes show when they are 16 MiB or a 64th of what is reserved, and what threads keep for themselves "
                "later.",
@@ -52,7 +53,11 @@ std::string as_table(int pid, const ProcessStats& process) {
 std::string as_json(int pid, const ProcessStats& process) {
     Json gpus = Json::array();
     for (const GpuStats& gpu : process.gpus) gpus.push_back(json_of(gpu));
-    return json_text({{"version", 1}, {"pid", pid}, {"command", process.command}, {"gpus", gpus}});
+    return json_text({{"version", 1},
+                      {"pid", pid},
+                      {"command", process.command},
+                      {"command_line", json_of_words(process.command_line)},
+                      {"gpus", gpus}});
 }
 
 }  // namespace

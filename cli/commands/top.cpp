@@ -1,14 +1,15 @@
 // cuslice top: what the GPUs of the machine, or of several, are used for, live.
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <functional>
 
 #include "cli/commands.h"
 #include "cli/dead_stats.h"
 #include "cli/exit_codes.h"
 #include "cli/launcher_settings.h"
 #include "cli/machine.h"
+#include "cli/terminal.h"
 #include "cli/top/live.h"
 #include "cli/top/node_names.h"
 #include "cli/top/nodes.h"
@@ -21,11 +22,11 @@ namespace cuslice::cli {
 namespace {
 
 // Of a terminal its own width, also of one that is too narrow or too dumb to be drawn on again and again.
-top::Look look_of_output() {
-    constexpr std::size_t kWidth = 80;
-    winsize size{};
-    const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0;
-    return {known ? size.ws_col : kWidth, top::locale_is_utf8()};
+void print_frame(const std::function<top::Lines(const top::Look&)>& draw) {
+    const top::Look look{output_columns(), locale_is_utf8()};
+    const top::Lines lines = draw(look);
+    const bool colours = ::isatty(STDOUT_FILENO) != 0 && terminal_has_colours();
+    std::fputs((colours ? top::coloured_text(lines) : top::plain_text(lines)).c_str(), stdout);
 }
 
 bool is_live(const Arguments& arguments) { return !arguments.json && !arguments.once && top::is_terminal(); }
@@ -109,9 +110,11 @@ int show_nodes(const Invocation& invocation) {
     if (arguments.json)
         std::fputs(nodes.document().dump(2, ' ', true, Json::error_handler_t::replace).append("\n").c_str(), stdout);
     else
-        std::fputs(plain_text(nodes.draw(look_of_output())).c_str(), stdout);
+        print_frame([&](const top::Look& shape) { return nodes.draw(shape); });
+    // A frame has them.
     const std::vector<std::string> failures = nodes.failures();
-    for (const std::string& text : failures) warn("top: " + text);
+    if (arguments.json)
+        for (const std::string& text : failures) warn("top: " + text);
     return failures.empty() ? 0 : kNoGpu;
 }
 
@@ -143,10 +146,14 @@ int show_top(const Invocation& invocation) {
     if (arguments.json)
         std::fputs(json_text(json_of(snapshot)).c_str(), stdout);
     else
-        std::fputs(plain_text(draw(snapshot, look_of_output())).c_str(), stdout);
-    for (const std::string& text : snapshot.holders.failures) warn("top: " + text);
-    if (!snapshot.gpus_failure.empty()) return fail("no GPU can be listed: " + snapshot.gpus_failure, kNoGpu);
-    return snapshot.holders.own_failed ? kNoGpu : 0;
+        print_frame([&](const top::Look& shape) { return draw(snapshot, shape); });
+    const bool listed = snapshot.gpus_failure.empty();
+    // A frame has them.
+    if (arguments.json) {
+        for (const std::string& text : snapshot.holders.failures) warn("top: " + text);
+        if (!listed) warn("no GPU can be listed: " + snapshot.gpus_failure);
+    }
+    return listed && !snapshot.holders.own_failed ? 0 : kNoGpu;
 }
 
 }  // namespace cuslice::cli

@@ -1,41 +1,12 @@
 #include "cli/top/frame.h"
 
-#include <locale.h>
-#include <wchar.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "cli/table.h"
 #include "config/printable.h"
 
 namespace cuslice::cli::top {
-namespace {
-
-// The character at the beginning of `text`, which is whole.
-wchar_t decode(std::string_view text) {
-    const auto lead = static_cast<unsigned char>(text[0]);
-    if (text.size() == 1) return static_cast<wchar_t>(lead);
-    unsigned code = lead & (0xffu >> (text.size() + 1));
-    for (const char c : text.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3fu);
-    return static_cast<wchar_t>(code);
-}
-
-// Whatever locale the process has: the characters of names are the same in all of them.
-std::size_t width_of(std::string_view character) {
-    static const locale_t kUtf8 = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
-    if (character.size() == 1 || kUtf8 == nullptr) return 1;
-    const locale_t before = ::uselocale(kUtf8);
-    const int width = ::wcwidth(decode(character));
-    ::uselocale(before);
-    return width < 0 ? 1 : static_cast<std::size_t>(width);
-}
-
-}  // namespace
-
-std::string_view first_of(std::string_view text) {
-    return text.substr(0, std::max<std::size_t>(printable_length(text), 1));
-}
-
 std::string shown(std::string_view text, const Look& look) {
     std::string printable;
     append_printable(printable, text);
@@ -52,16 +23,6 @@ std::string shown(std::string_view text, const Look& look) {
     return ascii;
 }
 
-std::size_t columns_of(std::string_view text) {
-    std::size_t columns = 0;
-    while (!text.empty()) {
-        const std::string_view character = first_of(text);
-        columns += width_of(character);
-        text.remove_prefix(character.size());
-    }
-    return columns;
-}
-
 std::size_t columns_of(const Line& line) {
     std::size_t columns = 0;
     for (const Span& span : line) columns += columns_of(span.text);
@@ -69,18 +30,7 @@ std::size_t columns_of(const Line& line) {
 }
 
 std::string clipped(std::string_view text, std::size_t columns, const Look& look) {
-    if (columns_of(text) <= columns) return std::string(text);
-    if (columns == 0) return {};
-    std::string kept;
-    for (std::size_t left = columns - 1; !text.empty();) {
-        const std::string_view character = first_of(text);
-        const std::size_t width = width_of(character);
-        if (width > left) break;
-        kept += character;
-        left -= width;
-        text.remove_prefix(character.size());
-    }
-    return kept + (look.utf8 ? "…" : "~");
+    return cli::clipped(text, columns, look.utf8);
 }
 
 Line clipped(const Line& line, const Look& look) {
@@ -129,9 +79,19 @@ std::string plain_text(const Lines& lines) {
     return text;
 }
 
-std::string mib_text(std::uint64_t bytes) {
-    constexpr std::uint64_t kMiB = 1 << 20;
-    return std::to_string(bytes / kMiB + (bytes % kMiB >= kMiB / 2 ? 1 : 0));
+std::string coloured_text(const Lines& lines) {
+    std::string text;
+    for (const Line& line : lines) {
+        for (const Span& span : line) text += coloured(span.text, span.tone, true);
+        text += "\n";
+    }
+    return text;
+}
+
+std::string memory_text(std::uint64_t bytes) {
+    std::string text = format_memory(bytes);
+    text.erase(text.find(' '), 1);
+    return text;
 }
 
 }  // namespace cuslice::cli::top

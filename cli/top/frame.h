@@ -6,10 +6,15 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/columns.h"
+#include "cli/tone.h"
+
 namespace cuslice::cli::top {
 
-/// What a piece of text is, which a terminal may show by its colour.
-enum class Tone : std::uint8_t { plain, faint, heading, used, nearly_full, reserved, warning };
+using cli::clipped;
+using cli::columns_of;
+using cli::first_of;
+using cli::Tone;
 
 struct Span {
     std::string text;
@@ -28,12 +33,8 @@ struct Look {
 /// What others wrote, so that it does nothing to a terminal (config/printable.h); without UTF-8 all that isn't ASCII is
 /// escaped too.
 std::string shown(std::string_view text, const Look& look);
-/// The first character of such a text, which is not empty.
-std::string_view first_of(std::string_view text);
-/// How many columns a text takes that went through shown(): some characters take two, and some none.
-std::size_t columns_of(std::string_view text);
 std::size_t columns_of(const Line& line);
-/// The beginning of such a text, in at most `columns` columns. What was cut off shows as "…", or "~" without UTF-8.
+/// The beginning of such a text, in at most `columns` columns.
 std::string clipped(std::string_view text, std::size_t columns, const Look& look);
 /// A line that is cut off at the width of `look`.
 Line clipped(const Line& line, const Look& look);
@@ -49,7 +50,10 @@ void append_bar(Line& line, const Bar& bar, std::size_t columns, const Look& loo
 /// The lines without tones, each ending in a newline and none in blanks.
 std::string plain_text(const Lines& lines);
 
-/// Bytes in whole MiB, as a number alone.
-std::string mib_text(std::uint64_t bytes);
+/// The same with each span in its colour.
+std::string coloured_text(const Lines& lines);
+
+/// "4096MiB", "39.6GiB": format_memory() in fewer columns.
+std::string memory_text(std::uint64_t bytes);
 
 }  // namespace cuslice::cli::top

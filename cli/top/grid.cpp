@@ -21,16 +21,20 @@ std::vector<std::size_t> Grid::widths(std::size_t width) const {
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return columns_[a].rank < columns_[b].rank; });
     std::size_t taken = 0;
-    const auto stretch = [&](std::size_t i) {
-        const std::size_t more = taken < width ? std::min(natural[i] - chosen[i], width - taken) : 0;
+    const auto stretch = [&](std::size_t i, std::size_t to) {
+        const std::size_t wanted = to > chosen[i] ? to - chosen[i] : 0;
+        const std::size_t more = taken < width ? std::min(wanted, width - taken) : 0;
         chosen[i] += more;
         taken += more;
+    };
+    const auto sufficient = [&](std::size_t i) {
+        return columns_[i].enough != 0 ? std::min(columns_[i].enough, natural[i]) : natural[i];
     };
     for (const std::size_t i : order) {
         // A text that is cut off is worth more than a column that can be done without.
         if (columns_[i].rank > kWanted)
             for (const std::size_t before : order)
-                if (chosen[before] != 0 && columns_[before].most == 0) stretch(before);
+                if (chosen[before] != 0 && columns_[before].most == 0) stretch(before, sufficient(before));
         const std::size_t least = columns_[i].least != 0 ? std::min(columns_[i].least, natural[i]) : natural[i];
         const std::size_t gap = taken == 0 ? 0 : kGap;
         if (columns_[i].rank != 0 && taken + gap + least > width) break;
@@ -38,7 +42,7 @@ std::vector<std::size_t> Grid::widths(std::size_t width) const {
         taken += gap + least;
     }
     for (const std::size_t i : order)
-        if (chosen[i] != 0) stretch(i);
+        if (chosen[i] != 0) stretch(i, natural[i]);
     return chosen;
 }
 

@@ -20,6 +20,8 @@ class Grid {
         bool right = false;
         /// Columns of the terminal from which it can be shown cut off, and up to which it grows; 0: neither.
         std::size_t least = 0, most = 0;
+        /// Columns with which a long text does before columns of less worth are left out for it; 0: it needs all.
+        std::size_t enough = 0;
     };
     struct Cell {
         std::string text;

@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cli/terminal.h"
+
 namespace cuslice::cli::top {
 namespace {
 
@@ -62,25 +64,6 @@ bool take_terminal(const termios& raw) {
     const bool taken = set_terminal(raw);
     if (background) ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
     return taken;
-}
-
-const char* colour_of(Tone tone) {
-    switch (tone) {
-        case Tone::plain:
-        case Tone::heading:
-            return "";
-        case Tone::faint:
-            return "\x1b[90m";
-        case Tone::used:
-            return "\x1b[32m";
-        case Tone::nearly_full:
-            return "\x1b[33m";
-        case Tone::reserved:
-            return "\x1b[36m";
-        case Tone::warning:
-            return "\x1b[31m";
-    }
-    return "";
 }
 
 winsize size_now() {
@@ -139,9 +122,7 @@ bool Screen::draw(const Lines& lines, int interrupted) {
     for (std::size_t i = 0; i < last; ++i) {
         frame += "\x1b[" + std::to_string(i + 1) + ";1H";
         for (const Span& span : clipped(lines[i], now)) {
-            std::string before_text = span.tone == Tone::heading ? "\x1b[1m" : "";
-            if (colours_) before_text += colour_of(span.tone);
-            frame += before_text + span.text + (before_text.empty() ? "" : "\x1b[0m");
+            frame += coloured(span.text, span.tone, colours_);
         }
         // Not where the last column was written: the cursor is still on it.
         if (columns_of(lines[i]) < now.width) frame += "\x1b[K";
@@ -163,32 +144,9 @@ bool Screen::write(std::string_view text, int interrupted, int patience) const {
     return true;
 }
 
-bool locale_is_utf8() {
-    // The first that is set and not empty decides. Not setlocale(): where a locale isn't installed, as in most
-    // containers, it says nothing about the terminal.
-    std::string name = variable("LC_ALL");
-    if (name.empty()) name = variable("LC_CTYPE");
-    if (name.empty()) name = variable("LANG");
-    std::transform(name.begin(), name.end(), name.begin(), [](char c) { return c >= 'a' && c <= 'z' ? c - 32 : c; });
-    return name.find("UTF-8") != name.npos || name.find("UTF8") != name.npos;
-}
-
 bool is_terminal() {
     const std::string kind = variable("TERM");
     return ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0 && !kind.empty() && kind != "dumb";
-}
-
-bool terminal_has_colours() {
-    if (!variable("NO_COLOR").empty()) return false;
-    if (!variable("COLORTERM").empty()) return true;
-    const std::string kind = variable("TERM");
-    if (kind.ends_with("-mono") || kind.ends_with("-m")) return false;
-    constexpr std::string_view kWithColours[] = {"xterm",     "screen", "tmux", "rxvt",    "linux", "konsole",
-                                                 "alacritty", "kitty",  "foot", "wezterm", "vte",   "gnome",
-                                                 "putty",     "cygwin", "ansi", "st-"};
-    for (const std::string_view known : kWithColours)
-        if (kind.starts_with(known)) return true;
-    return kind.find("color") != kind.npos;
 }
 
 }  // namespace cuslice::cli::top

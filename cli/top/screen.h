@@ -40,11 +40,7 @@ class Screen {
     int output_;  // non-blocking, and not shared with whoever else writes to the terminal
 };
 
-/// Whether the locale's characters are UTF-8, as LC_ALL, LC_CTYPE and LANG say.
-bool locale_is_utf8();
 /// Whether stdin and stdout are one that a frame can be drawn on again and again.
 bool is_terminal();
-/// Whether it shows colours, and they are wanted (NO_COLOR).
-bool terminal_has_colours();
 
 }  // namespace cuslice::cli::top

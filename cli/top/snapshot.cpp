@@ -42,7 +42,7 @@ std::vector<Cache> read_caches(const std::string& folder, const Holders& holders
     std::vector<Cache> caches;
     for (const int pid : pids) {
         const ProcessStats process = read_stats(folder, pid);
-        for (const GpuStats& gpu : process.gpus) caches.push_back({pid, process.command, gpu});
+        for (const GpuStats& gpu : process.gpus) caches.push_back({pid, process.command, gpu, process.command_line});
     }
     return caches;
 }

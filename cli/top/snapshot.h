@@ -34,6 +34,7 @@ struct Cache {
     int pid = 0;
     std::string command;
     GpuStats stats;
+    std::vector<std::string> command_line = {};
 };
 
 /// A job or a group on one GPU: UUID, user, kind and name.

@@ -3,7 +3,9 @@
 #include <climits>
 #include <stdexcept>
 
+#include "cli/command_line.h"
 #include "cli/top/snapshot.h"
+#include "config/uuid/fake.h"
 #include "policy/base/kernel_clock.h"
 #include "policy/ledger/accounts.h"
 
@@ -36,6 +38,22 @@ Number small_number_in(const Json& row, const char* key, Number most) {
 std::string text_in(const Json& row, const char* key) {
     constexpr std::size_t kMost = 256;
     return row.at(key).get_ref<const std::string&>().substr(0, kMost);
+}
+
+// Earlier ones have none. As much of it as is read of one's own processes.
+std::vector<std::string> command_line_in(const Json& row) {
+    constexpr std::size_t kMost = 4096;
+    std::vector<std::string> words;
+    const auto list = row.find("command_line");
+    if (list == row.end() || list->is_null()) return words;
+    if (!list->is_array()) throw std::invalid_argument("command_line");
+    std::size_t left = kMost;
+    for (const Json& word : *list) {
+        if (left == 0) break;
+        words.push_back(word.get_ref<const std::string&>().substr(0, left));
+        left -= std::min(left, words.back().size() + 1);
+    }
+    return words;
 }
 
 const Json& list_in(const Json& document, const char* key) {
@@ -89,6 +107,7 @@ void add_process(const Json& row, Snapshot& snapshot) {
     holder.name = text_in(row, "name");
     holder.pid = small_number_in(row, "pid", INT_MAX);
     holder.command = text_in(row, "command");
+    holder.command_line = command_line_in(row);
     holder.used = number_in(row, "used");
     holder.together = number_in(row, "together");
     holder.peak = number_in(row, "peak");
@@ -106,6 +125,7 @@ void add_waiting(const Json& row, Snapshot& snapshot) {
     one.waiter.user = user_in(row, snapshot);
     one.waiter.pid = small_number_in(row, "pid", INT_MAX);
     text_in(row, "command").copy(one.waiter.command, sizeof one.waiter.command - 1);
+    one.command_line = command_line_in(row);
     one.waiter.bytes = number_in(row, "bytes");
     one.waiter.since = ago(number_in(row, "seconds"));
     one.past = small_number_in(row, "passed", UINT_MAX);
@@ -117,6 +137,7 @@ void add_cache(const Json& row, Snapshot& snapshot) {
     Cache cache;
     cache.pid = small_number_in(row, "pid", INT_MAX);
     cache.command = text_in(row, "command");
+    cache.command_line = command_line_in(row);
     cache.stats.uuid = place_in(row, snapshot);
     cache.stats.name = text_in(row, "name");
     cache.stats.mode = mode_called(text_in(row, "allocator"));
@@ -141,6 +162,7 @@ Json json_of(const Snapshot& snapshot) {
         gpus.push_back({{"index", gpu.ordinal < 0 ? Json() : Json(gpu.ordinal)},
                         {"name", gpu.name},
                         {"uuid", gpu.uuid},
+                        {"fake", is_fake_uuid(gpu.uuid)},
                         {"pci", gpu.pci},
                         {"total", gpu.total},
                         {"used", gpu.free ? Json(gpu.total - std::min(gpu.total, *gpu.free)) : Json()},
@@ -157,7 +179,10 @@ Json json_of(const Snapshot& snapshot) {
         add_place(waiting.back(), one.gpu);
     }
     for (const Cache& cache : snapshot.caches) {
-        Json row = {{"pid", cache.pid}, {"command", cache.command}};
+        Json row = {{"pid", cache.pid},
+                    {"command", cache.command},
+                    {"command_line", json_of_words(cache.command_line)},
+                    {"fake", is_fake_uuid(cache.stats.uuid)}};
         row.update(cli::json_of(cache.stats));
         add_place(row, cache.stats.uuid);
         caches.push_back(row);

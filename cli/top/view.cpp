@@ -4,7 +4,10 @@
 #include <set>
 #include <utility>
 
+#include "cli/command_line.h"
+#include "cli/table.h"
 #include "cli/top/grid.h"
+#include "config/uuid/fake.h"
 #include "policy/ledger/refusal.h"
 
 namespace cuslice::cli::top {
@@ -21,12 +24,18 @@ std::string counted(std::size_t count, const char* one, const char* many) {
 std::string label_of(const Snapshot& snapshot, const std::string& uuid, const Look& look) {
     constexpr std::size_t kEnough = 12;
     const auto found = snapshot.places.find(uuid);
-    if (found == snapshot.places.end()) return shown(uuid.substr(0, kEnough), look);
+    if (found == snapshot.places.end())
+        return shown(uuid.substr(0, kEnough), look) + (is_fake_uuid(uuid) ? " fake" : "");
     const Place& place = found->second;
     return std::to_string(place.index) + (place.partition ? "/" + std::to_string(*place.partition) : "");
 }
 
-std::string size_or_dash(std::uint64_t bytes) { return bytes == ledger::kNoLimitBytes ? "-" : mib_text(bytes); }
+std::string size_or_dash(std::uint64_t bytes) { return bytes == ledger::kNoLimitBytes ? "-" : memory_text(bytes); }
+
+// No longer than a line: /proc may have given much more.
+std::string command_shown(const std::vector<std::string>& words, std::string_view name, const Look& look) {
+    return clipped(shown(command_text(words, name, CommandDetail::line), look), look.width, look);
+}
 
 // Of something that is limited.
 Bar bar_of(std::uint64_t used, std::uint64_t beyond, std::uint64_t most) {
@@ -72,38 +81,57 @@ Line title(const std::string& text, const std::string& clock, const Look& look) 
 void add_gpu(const Snapshot& snapshot, const GpuLoad& load, const Look& look, Lines& lines) {
     const Gpu& gpu = load.gpu;
     const std::string index = gpu.ordinal < 0 ? "?" : std::to_string(gpu.ordinal);
-    lines.push_back(ends({"GPU " + index + "  " + shown(gpu.name, look), Tone::heading},
-                         look.width < 60 ? "" : shown(gpu.uuid.substr(0, 12), look), look));
+    lines.push_back(
+        ends({"GPU " + index + "  " + shown(gpu.name, look) + (is_fake_uuid(gpu.uuid) ? " (fake)" : ""), Tone::heading},
+             look.width < 60 ? "" : shown(gpu.uuid.substr(0, 12), look), look));
 
     const std::uint64_t used = gpu.total - std::min(gpu.total, gpu.free.value_or(gpu.total));
     const std::uint64_t beyond = snapshot.reserved_beyond_use(gpu.uuid);
     std::string said;
     if (!gpu.free)
-        said = mib_text(gpu.total) + " MiB, use unknown";
+        said = format_memory(gpu.total) + ", use unknown";
     else if (look.width < 70)
-        said = mib_text(used) + "/" + mib_text(gpu.total) + " MiB";
+        said = memory_text(used) + "/" + memory_text(gpu.total);
     else
-        said = mib_text(used) + " of " + mib_text(gpu.total) + " MiB in use" +
-               (beyond != 0 ? ", " + mib_text(beyond) + " more reserved" : "");
+        said = format_memory(used) + " of " + format_memory(gpu.total) + " in use" +
+               (beyond != 0 ? ", " + format_memory(beyond) + " more reserved" : "");
     const std::size_t taken = columns_of(said) + 4;
     Line bar = {{"  "}};
     // As wide for every GPU as the longest text leaves.
-    const std::size_t room = look.width < 70 ? look.width - std::min(look.width, taken) : look.width - 52;
+    const std::size_t room = look.width < 70 ? look.width - std::min(look.width, taken) : look.width - 58;
     append_bar(bar, bar_of(used, beyond, gpu.total), std::clamp<std::size_t>(room, 4, 60), look);
     bar.push_back({"  " + said});
     lines.push_back(clipped(bar, look));
     if (load.limit)
         lines.push_back(clipped(
-            Line{{"  limit of a program here: " + mib_text(*load.limit) + " MiB, from " + shown(load.origin, look),
+            Line{{"  limit of a program here: " + format_memory(*load.limit) + ", from " + shown(load.origin, look),
                   Tone::faint}},
             look));
+}
+
+// A text that is wider than the terminal goes on in the next line: nothing else says what is wrong there.
+void add_whole(const std::string& text, std::size_t indent, const Look& look, Lines& lines) {
+    const std::size_t width = std::max(look.width, indent + 1) - indent;
+    for (std::string_view rest = text; !rest.empty();) {
+        std::size_t end = 0, columns = 0;
+        while (end < rest.size()) {
+            const std::string_view one = first_of(rest.substr(end));
+            columns += columns_of(one);
+            if (columns > width && end != 0) break;
+            end += one.size();
+        }
+        // Between two words, where there are some.
+        if (const std::size_t blank = rest.substr(0, end).rfind(' '); end < rest.size() && blank != rest.npos)
+            end = blank + 1;
+        lines.push_back({{std::string(indent, ' ') + std::string(rest.substr(0, end)), Tone::warning}});
+        rest.remove_prefix(end);
+    }
 }
 
 void add_gpus(const Snapshot& snapshot, const Look& look, Lines& lines) {
     if (!snapshot.gpus_known) lines.push_back({{"Asking which GPUs there are ...", Tone::faint}});
     if (!snapshot.gpus_failure.empty())
-        lines.push_back(
-            clipped(Line{{"No GPU can be listed: " + shown(snapshot.gpus_failure, look), Tone::warning}}, look));
+        add_whole("No GPU can be listed: " + shown(snapshot.gpus_failure, look), 0, look, lines);
     for (const GpuLoad& load : snapshot.gpus) add_gpu(snapshot, load, look, lines);
 }
 
@@ -114,7 +142,8 @@ void add_account(const Snapshot& snapshot, const Members& members, const Look& l
     const Holder& first = *members.front();
     const bool alone = members.size() == 1, group = first.kind != "job";
     const std::string name = shown(first.name, look);
-    std::string command = alone ? shown(first.command, look) : std::to_string(members.size()) + " processes";
+    std::string command =
+        alone ? command_shown(first.command_line, first.command, look) : std::to_string(members.size()) + " processes";
     if (group) command = first.kind + " " + name + ": " + command;
     const std::uint64_t most = first.limit == ledger::kNoLimitBytes ? 0 : first.limit;
     const std::uint64_t beyond = first.reserved > first.together ? first.reserved - first.together : 0;
@@ -122,9 +151,9 @@ void add_account(const Snapshot& snapshot, const Members& members, const Look& l
               {shown(snapshot.user_called(first.user), look)},
               {alone ? std::to_string(first.pid) : "-"},
               {command},
-              {mib_text(first.together)},
-              {mib_text(first.peak)},
-              {mib_text(first.reserved)},
+              {memory_text(first.together)},
+              {memory_text(first.peak)},
+              {memory_text(first.reserved)},
               {size_or_dash(first.limit)},
               {"", Tone::plain, bar_of(first.together, beyond, most)},
               {alone ? age_text(first.idle_seconds) : ""},
@@ -134,8 +163,8 @@ void add_account(const Snapshot& snapshot, const Members& members, const Look& l
         grid.add({{},
                   {},
                   {std::to_string(member->pid)},
-                  {"  " + shown(member->command, look)},
-                  {mib_text(member->used)},
+                  {"  " + command_shown(member->command_line, member->command, look)},
+                  {memory_text(member->used)},
                   {},
                   {},
                   {},
@@ -147,16 +176,16 @@ void add_account(const Snapshot& snapshot, const Members& members, const Look& l
 void add_section(const char* heading, const Grid& grid, const Look& look, Lines& lines) {
     if (grid.empty()) return;
     lines.emplace_back();
-    lines.push_back(clipped(Line{{heading, Tone::heading}, {"  (MiB)", Tone::faint}}, look));
+    lines.push_back(clipped(Line{{heading, Tone::heading}}, look));
     for (Line& line : grid.draw(look)) lines.push_back(std::move(line));
 }
 
 void add_jobs(const Snapshot& snapshot, const Look& look, Lines& lines) {
     const auto& holding = snapshot.holders.holding;
-    Grid grid({Column{"GPU"},
+    Grid grid({Column{"GPU", 0, false, 8},
                {"USER", 1, false, 4},
                {"PID", 0, true},
-               {"COMMAND", 0, false, 8},
+               {"COMMAND", 0, false, 8, 0, 32},
                {"USED", 0, true},
                {"PEAK", 3, true},
                {"RESERVED", 4, true},
@@ -180,30 +209,30 @@ void add_jobs(const Snapshot& snapshot, const Look& look, Lines& lines) {
 }
 
 void add_waiting(const Snapshot& snapshot, const Look& look, Lines& lines) {
-    Grid grid({Column{"GPU"},
+    Grid grid({Column{"GPU", 0, false, 8},
                {"QUEUE", 3, true},
                {"USER", 1, false, 4},
                {"PID", 0, true},
-               {"COMMAND", 0, false, 8},
+               {"COMMAND", 0, false, 8, 0, 32},
                {"WANTS", 0, true},
                {"SINCE", 2, true},
-               {"PASSED", 4, true}});
+               {"OVERTAKEN", 4, true}});
     for (const WaitingProcess& one : snapshot.holders.waiting)
         grid.add({{label_of(snapshot, one.gpu, look)},
                   {std::to_string(one.position)},
                   {shown(snapshot.user_called(one.waiter.user), look)},
                   {std::to_string(one.waiter.pid)},
-                  {shown(one.waiter.command, look)},
-                  {mib_text(one.waiter.bytes)},
+                  {command_shown(one.command_line, one.waiter.command, look)},
+                  {memory_text(one.waiter.bytes)},
                   {age_text(ledger::seconds_since(one.waiter.since))},
                   {std::to_string(one.past)}});
     add_section("WAITING", grid, look, lines);
 }
 
 void add_caches(const Snapshot& snapshot, const Look& look, Lines& lines) {
-    Grid grid({Column{"GPU"},
+    Grid grid({Column{"GPU", 0, false, 8},
                {"PID", 0, true},
-               {"COMMAND", 0, false, 8},
+               {"COMMAND", 0, false, 8, 0, 32},
                {"LIVE", 0, true},
                {"HELD", 0, true},
                {"PEAK", 1, true},
@@ -214,10 +243,10 @@ void add_caches(const Snapshot& snapshot, const Look& look, Lines& lines) {
         const std::uint64_t live = s.allocated.current, held = s.reserved.current;
         grid.add({{label_of(snapshot, cache.stats.uuid, look)},
                   {std::to_string(cache.pid)},
-                  {shown(cache.command, look)},
-                  {mib_text(live)},
-                  {mib_text(held)},
-                  {mib_text(s.reserved.peak)},
+                  {command_shown(cache.command_line, cache.command, look)},
+                  {memory_text(live)},
+                  {memory_text(held)},
+                  {memory_text(s.reserved.peak)},
                   {mode_of(cache.stats)},
                   {"", Tone::plain, Bar{live, held > live ? held - live : 0, s.reserved.peak}}});
     }
@@ -229,8 +258,7 @@ void add_machine(const Snapshot& snapshot, const Look& look, Lines& lines) {
     add_jobs(snapshot, look, lines);
     add_waiting(snapshot, look, lines);
     add_caches(snapshot, look, lines);
-    for (const std::string& failure : snapshot.holders.failures)
-        lines.push_back(clipped(Line{{shown(failure, look), Tone::warning}}, look));
+    for (const std::string& failure : snapshot.holders.failures) add_whole(shown(failure, look), 0, look, lines);
 }
 
 // "-- n1 ------ 2 GPUs, 1 job", as wide as the terminal.
@@ -240,25 +268,6 @@ Line heading_of(const std::string& name, const std::string& right, const Look& l
     const std::size_t taken = columns_of(left) + (right.empty() ? 0 : columns_of(right) + 1);
     for (std::size_t i = taken; i < look.width; ++i) left += dash;
     return clipped(Line{{left, Tone::heading}, {right.empty() ? "" : " " + right, Tone::faint}}, look);
-}
-
-// A text that is wider than the terminal goes on in the next line: nothing else says what is wrong there.
-void add_whole(const std::string& text, const Look& look, Lines& lines) {
-    const std::size_t width = std::max<std::size_t>(look.width, 3) - 2;
-    for (std::string_view rest = text; !rest.empty();) {
-        std::size_t end = 0, columns = 0;
-        while (end < rest.size()) {
-            const std::string_view one = first_of(rest.substr(end));
-            columns += columns_of(one);
-            if (columns > width && end != 0) break;
-            end += one.size();
-        }
-        // Between two words, where there are some.
-        if (const std::size_t blank = rest.substr(0, end).rfind(' '); end < rest.size() && blank != rest.npos)
-            end = blank + 1;
-        lines.push_back({{"  " + std::string(rest.substr(0, end)), Tone::warning}});
-        rest.remove_prefix(end);
-    }
 }
 
 }  // namespace
@@ -283,14 +292,14 @@ Lines draw_nodes(const std::vector<NodeView>& nodes, const std::string& clock, c
         }
         lines.emplace_back();
         lines.push_back(heading_of(node.name, node.snapshot != nullptr ? counts.text(true) : "", look));
-        if (node.overdue != 0) add_whole("No answer for " + age_text(node.overdue) + ". The last was:", look, lines);
+        if (node.overdue != 0) add_whole("No answer for " + age_text(node.overdue) + ". The last was:", 2, look, lines);
         if (node.snapshot != nullptr) {
             add_machine(*node.snapshot, look, lines);
         } else if (node.failure.empty()) {
             lines.push_back({{"Asking ...", Tone::faint}});
         } else {
             ++failed;
-            add_whole("No answer: " + shown(node.failure, look), look, lines);
+            add_whole("No answer: " + shown(node.failure, look), 2, look, lines);
         }
     }
     std::string text = counted(nodes.size(), "node", "nodes");

@@ -34,6 +34,8 @@ void add_holder(Committed* committed, unsigned user, const Account& account, con
     Holder& holder = committed->holders[committed->count++];
     holder.user = user;
     holder.pid = first.pid;
+    holder.pid_namespace = first.pid_namespace;
+    holder.start_time = first.start_time;
     memcpy(holder.command, first.command, sizeof holder.command);
     holder.command[sizeof holder.command - 1] = '\0';
     holder.since = first.since;

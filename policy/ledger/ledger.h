@@ -17,7 +17,8 @@ namespace cuslice::ledger {
 // Somebody who stands in the way of a reservation.
 struct Holder {
     unsigned user = 0;
-    std::int32_t pid = 0;  // of the account's first member
+    std::int32_t pid = 0;                             // of the account's first member
+    std::uint64_t pid_namespace = 0, start_time = 0;  // what makes the pid mean one process: see ProcessIdentity
     char command[48] = {};
     std::uint64_t since = 0;               // CLOCK_REALTIME, nanoseconds
     std::uint64_t reserved = 0, used = 0;  // bytes

@@ -63,6 +63,8 @@ Waiter waiter_of(const Ticket& ticket, unsigned user, std::uint64_t now) {
     Waiter waiter;
     waiter.user = user;
     waiter.pid = ticket.pid;
+    waiter.pid_namespace = ticket.pid_namespace;
+    waiter.start_time = ticket.start_time;
     waiter.since = ticket.since;
     waiter.order = ticket.order;
     waiter.bytes = ticket.bytes;

@@ -20,7 +20,8 @@ inline constexpr std::uint64_t kMaxAhead = 86'400'000'000'000;  // nanoseconds
 struct Waiter {
     unsigned user = 0;
     std::int32_t pid = 0;
-    std::uint64_t since = 0;  // CLOCK_REALTIME, nanoseconds
+    std::uint64_t pid_namespace = 0, start_time = 0;  // what makes the pid mean one process: see ProcessIdentity
+    std::uint64_t since = 0;                          // CLOCK_REALTIME, nanoseconds
     std::uint64_t order = 0;
     std::uint64_t bytes = 0;
     bool steps_back = false;  // nothing is kept for it: it has not looked, or something is kept for it on another GPU

@@ -18,7 +18,12 @@ constexpr unsigned kMaxNamed = 5;
 template <typename Who>
 void append_who(Line& line, const Who& who, const Telling& telling) {
     line.append("pid ").append_number(static_cast<std::uint64_t>(who.pid)).append(" (");
-    append_printable(line, {who.command, strnlen(who.command, sizeof who.command)});
+    const std::string_view known(who.command, strnlen(who.command, sizeof who.command));
+    const ProcessIdentity process{who.pid, who.pid_namespace, who.start_time};
+    if (telling.command)
+        append_printable(line, telling.command(process, who.user, known).view());
+    else
+        append_printable(line, known);
     line.append(", user ");
     const FixedText<64> name = telling.user_name ? telling.user_name(who.user) : FixedText<64>();
     name.empty() ? line.append_number(who.user) : append_printable(line, name.view());

@@ -22,10 +22,16 @@ inline constexpr std::uint64_t kSettles = 3000;
 // have reserved as much that they don't use, and without it the slice would be there.
 bool may_be_charged_soon(const Refusal& refusal, std::uint64_t capacity);
 
-// How a refusal is told.
+/// What a refusal says of a process: a command that says more than the name in the ledger.
+using CommandText = FixedText<96>;
+
+// How a refusal is told. Within somebody else's program neither is looked up: users are numbers there, and processes
+// are called as the ledger has it.
 struct Telling {
-    // A user's name, where it can be looked up: not within somebody else's program.
+    // A user's name.
     FixedText<64> (*user_name)(unsigned user) = nullptr;
+    // A process's command, of which the ledger knows the name.
+    CommandText (*command)(const ProcessIdentity& process, unsigned user, std::string_view name) = nullptr;
 };
 
 // "12 s", "3 min", "5 h".

@@ -83,6 +83,8 @@ void add_process(const Member& member, unsigned user, std::uint64_t held, Commit
     holder = {};
     holder.user = user;
     holder.pid = member.pid;
+    holder.pid_namespace = member.pid_namespace;
+    holder.start_time = member.start_time;
     memcpy(holder.command, member.command, sizeof holder.command);
     holder.command[sizeof holder.command - 1] = '\0';
     holder.since = member.since;

@@ -40,9 +40,9 @@ TEST_CASE("devices lists what a program would see, beside the machine's own GPUs
               kFirst +
               "  0000:80:00.0\n"
               "\n"
-              "CUDA  TOTAL     FREE  LIMIT     LEFT       FROM\n"
-              "0     8192 MiB  ?     2048 MiB  ~1528 MiB  the whole GPU\n"
-              "1     8192 MiB  ?     2048 MiB  ~1463 MiB  --limit\n");
+              "CUDA  TOTAL     FREE  LIMIT     ALLOCATABLE  FROM\n"
+              "0     8192 MiB  ?     2048 MiB  ~1528 MiB    the whole GPU\n"
+              "1     8192 MiB  ?     2048 MiB  ~1463 MiB    --limit\n");
 }
 
 TEST_CASE("devices inside a slice still tells the machine's own totals") {
@@ -106,8 +106,8 @@ TEST_CASE("devices shows the GPU behind a part, and the setting that made it one
 TEST_CASE("devices says where the context comes on top of a limit") {
     const Outcome table = devices({"--fake=2xstub", "--limit=0=2GiB+context"});
     INFO(table.out);
-    CHECK(table.out.find("2048 MiB            ~1528 MiB  the whole GPU\n") != std::string::npos);
-    CHECK(table.out.find("2048 MiB + context  2048 MiB   --limit\n") != std::string::npos);
+    CHECK(table.out.find("2048 MiB            ~1528 MiB    the whole GPU\n") != std::string::npos);
+    CHECK(table.out.find("2048 MiB + context  2048 MiB     --limit\n") != std::string::npos);
     const Json json = Json::parse(devices({"--json", "--fake=2xstub", "--limit=0=2GiB+context"}).out);
     const Json& limited = json["devices"][1];
     CHECK(limited["plus_context"] == true);

@@ -1,7 +1,10 @@
 // A job in a ledger of a test's own folder.
 #pragma once
 
+#include <errno.h>
+
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "policy/ledger/ledger.h"
@@ -26,6 +29,25 @@ struct Job {
     }
     ledger::Ledger ledger;
     ledger::Membership membership;
+};
+
+/// As long as it lives, this process's command line begins with `name`, which isn't longer than its own name.
+class CalledSo {
+  public:
+    explicit CalledSo(const std::string& name) : own_(program_invocation_name) {
+        REQUIRE(name.size() <= own_.size());
+        write(name);
+    }
+    ~CalledSo() { write(own_); }
+    CalledSo(const CalledSo&) = delete;
+    CalledSo& operator=(const CalledSo&) = delete;
+
+  private:
+    void write(const std::string& name) const {
+        std::memset(program_invocation_name, 0, own_.size());
+        std::memcpy(program_invocation_name, name.data(), name.size());
+    }
+    const std::string own_;
 };
 
 }  // namespace cuslice::tests

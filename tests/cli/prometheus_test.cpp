@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
+#include "policy/ledger/ledger.h"
 #include "policy/ledger/total.h"
 #include "tests/catch.h"
 #include "tests/cli/child.h"
@@ -65,6 +68,68 @@ TEST_CASE("ps --prometheus counts an account once, however many processes are in
     CHECK(has_line(text, "cuslice_account_used_bytes{" + kOwner + "group\",name=\"lab\"} 70"));
     // No limit is no figure.
     CHECK(text.find("limit_bytes{" + kOwner + "group") == std::string::npos);
+}
+
+TEST_CASE("ps --prometheus has no fake GPU, unless fake GPUs are asked for, and no command line") {
+    const std::string fake = "GPU-f9859788-3006-4d00-a248-dd632703aa8d";
+    cli::Holders found = busy();
+    found.capacities[fake] = 1000;
+    found.holding.push_back(process("job", "on a fake one", 300, 400));
+    found.holding.back().gpu = fake;
+    for (cli::Holder& row : found.holding) row.command_line = {"python", "--token=secret"};
+    found.waiting.push_back(found.waiting[0]);
+    found.waiting.back().gpu = fake;
+    found.waiting.back().command_line = {"cuslice", "--token=secret"};
+    const std::string all = cli::prometheus_text(found);
+    CHECK(all.find(fake) != std::string::npos);
+    CHECK(all.find("secret") == std::string::npos);
+    CHECK(cli::prometheus_text(cli::without_fakes(found)) == cli::prometheus_text(busy()));
+
+    const Folder folder;
+    ledger::Ledger ledger;
+    ledger::Membership membership;
+    ledger::Committed committed;
+    std::uint64_t available = 0;
+    ledger::Request request;
+    request.name = "job", request.limit = 1 << 20;
+    REQUIRE(ledger.open(folder.path().c_str(), fake.c_str(), 1 << 30, false, nullptr));
+    REQUIRE(ledger.join(request, 0, &membership, &committed, &available, nullptr) == ledger::Joined::yes);
+    const auto ask = [&](Words words) {
+        return run(with({kLauncher, "ps", "--dir", folder.path()}, words), plain_environment("/nowhere")).out;
+    };
+    CHECK(ask({"--prometheus"}).find(fake) == std::string::npos);
+    CHECK(ask({"--prometheus", "--fake", "2xstub"}).find(fake) != std::string::npos);
+    CHECK(ask({}).find(fake.substr(0, 12) + " fake  ") != std::string::npos);
+    CHECK(cli::Json::parse(ask({"--json"}))["processes"][0]["fake"] == true);
+}
+
+TEST_CASE("ps --wide prints whole command lines, and has no meaning but for the table") {
+    const Folder folder;
+    ledger::Ledger ledger;
+    ledger::Membership membership;
+    ledger::Committed committed;
+    std::uint64_t available = 0;
+    ledger::Request request;
+    request.name = "job", request.limit = 1 << 20;
+    REQUIRE(ledger.open(folder.path().c_str(), "GPU-a", 1 << 30, false, nullptr));
+    REQUIRE(ledger.join(request, 0, &membership, &committed, &available, nullptr) == ledger::Joined::yes);
+    const auto ask = [&](Words words) {
+        return run(with({kLauncher, "ps", "--dir", folder.path()}, words), plain_environment("/nowhere"));
+    };
+    const auto own = cli::Json::parse(ask({"--json"}).out)["processes"][0]["command_line"];
+    std::string command;
+    for (const std::string word : own) command += (command.empty() ? "" : " ") + word;
+    REQUIRE(!command.empty());
+    const std::string wide = ask({"--wide"}).out;
+    CHECK(std::count(wide.begin(), wide.end(), '\n') == 2);
+    CHECK(wide.find("  " + command + "  job ") != std::string::npos);
+    for (const Words& bad : {Words{"--wide", "--json"}, Words{"--prometheus", "--wide"}, Words{"--wide", "--job=x"}}) {
+        const Outcome refused = ask(bad);
+        CHECK(refused.exit_code == 64);
+        CHECK(refused.err ==
+              "cuslice: --wide: means nothing without the table: leave out --json, --prometheus and --job\n");
+    }
+    CHECK(ask({"--wide=x"}).err == "cuslice: --wide: takes no value\n");
 }
 
 TEST_CASE("ps --prometheus: a GPU's figures have each job as the larger of what it holds and has reserved") {

@@ -171,6 +171,7 @@ TEST_CASE("top draws again after a SIGSTOP that nobody sees come") {
 }
 
 TEST_CASE("top shows a job that begins, and a name in it does nothing to the terminal") {
+    const CalledSo hostile("\x1b]0;owned\x07x");
     const Folder folder;
     Terminal terminal({kLauncher, "top", "--fake=2xstub", "--interval=100ms"}, environment(folder, kColours), 24, 100);
     CHECK(terminal.shows("2 GPUs, 0 jobs"));
@@ -215,13 +216,14 @@ TEST_CASE("top prints one frame without escapes where it is asked to, or where i
     CHECK(piped.err.empty());
     CHECK(without_idle(piped.out) == without_idle(asked.out));
     CHECK(piped.out.starts_with("cuslice top: 2 GPUs, 1 job\nGPU 0  Stub \"0\" "));
-    CHECK(contains(piped.out, " python "));
+    CHECK(contains(piped.out, " test_cli_top"));
     CHECK_FALSE(contains(piped.out, "\x1b"));
     // The same in a terminal, as wide as that is.
     for (const Words& words :
          {Words{kLauncher, "top", "--fake=2xstub", "--once"}, Words{kLauncher, "top", "--fake=2xstub"}}) {
         const bool dumb = words.size() == 3;
-        Terminal terminal(words, environment(folder, {dumb ? "TERM=dumb" : "TERM=xterm", "LANG=C.UTF-8"}), 24, 60);
+        const Words plain = dumb ? Words{"TERM=dumb"} : Words{"TERM=xterm", "NO_COLOR=1"};
+        Terminal terminal(words, environment(folder, with(plain, {"LANG=C.UTF-8"})), 24, 60);
         CHECK(terminal.status() == 0);
         CHECK(contains(terminal.printed(), "cuslice top: 2 GPUs, 1 job"));
         CHECK_FALSE(contains(terminal.printed(), "\x1b"));
@@ -231,6 +233,10 @@ TEST_CASE("top prints one frame without escapes where it is asked to, or where i
             CHECK(width <= 60);
         }
     }
+    Terminal coloured({kLauncher, "top", "--fake=2xstub", "--once"}, environment(folder, kColours), 24, 60);
+    CHECK(coloured.status() == 0);
+    CHECK(contains(coloured.printed(), "\x1b[1mGPU 0  Stub \"0\"\x1b[0m"));
+    CHECK_FALSE(contains(coloured.printed(), kEnter));
 }
 
 TEST_CASE("top --json prints one document, with what a process of ours says of its caches") {
@@ -267,10 +273,11 @@ TEST_CASE("top without a GPU shows what the ledgers say, and exits 69") {
     const Outcome text = once(folder, {}, {"STUB_NO_DEVICE=1"});
     CHECK(text.exit_code == 69);
     CHECK(contains(text.out, "No GPU can be listed: "));
-    CHECK(contains(text.out, " python "));
-    CHECK(contains(text.err, "cuslice: no GPU can be listed: "));
+    CHECK(contains(text.out, " test_cli_top"));
+    CHECK(text.err.empty());  // all of it is in the frame
     const Outcome json = once(folder, {"--json"}, {"STUB_NO_DEVICE=1"});
     CHECK(json.exit_code == 69);
+    CHECK(contains(json.err, "cuslice: no GPU can be listed: "));
     CHECK(cli::Json::parse(json.out)["gpus"].empty());
     CHECK(cli::Json::parse(json.out)["processes"].size() == 1);
 }

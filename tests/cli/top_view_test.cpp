@@ -114,32 +114,69 @@ TEST_CASE("top: a frame has GPUs, jobs, groups with their members, partitions, t
     CHECK(drawn(busy_machine(), {100, true}) ==
           "cuslice top: 2 GPUs, 2 jobs, 1 group, 1 waiting                                             12:34:56\n"
           "GPU 0  NVIDIA H200                                                                      GPU-00000000\n"
-          "  █████████████████████░░░                          7000 of 16000 MiB in use, 1000 more reserved\n"
+          "  ██████████████████▍░░                       7000 MiB of 15.6 GiB in use, 1000 MiB more reserved\n"
           "  limit of a program here: 8000 MiB, from /etc/cuslice/cuslice.toml\n"
           "GPU 1  NVIDIA H200                                                                      GPU-00000000\n"
-          "                                                    16000 MiB, use unknown\n"
+          "                                              15.6 GiB, use unknown\n"
           "\n"
-          "JOBS AND GROUPS  (MiB)\n"
-          "GPU  USER        PID  COMMAND                 USED  PEAK  RESERVED  LIMIT                       IDLE\n"
-          "0    4000000001  811  python                  3000  3001      4000   4000  ██████████████▎░░░░   0 s\n"
-          "0    4000000001    -  group lab: 2 processes  1500  1600         0      -\n"
-          "                 900    serve                 1000                                               0 s\n"
-          "                 901    worker                 500                                               0 s\n"
-          "1/2  4000000001   77  a.out                    100   101      4000   4000  ▌░░░░░░░░░░░░░░░░░░   0 s\n"
+          "JOBS AND GROUPS\n"
+          "GPU  USER        PID  COMMAND                    USED     PEAK  RESERVED    LIMIT               IDLE\n"
+          "0    4000000001  811  python                  3000MiB  3001MiB   4000MiB  4000MiB  ████████▎░░   0 s\n"
+          "0    4000000001    -  group lab: 2 processes  1500MiB  1600MiB      0MiB        -\n"
+          "                 900    serve                 1000MiB                                            0 s\n"
+          "                 901    worker                 500MiB                                            0 s\n"
+          "1/2  4000000001   77  a.out                    100MiB   101MiB   4000MiB  4000MiB  ▎░░░░░░░░░░   0 s\n"
           "\n"
-          "WAITING  (MiB)\n"
-          "GPU  QUEUE  USER         PID  COMMAND  WANTS  SINCE  PASSED\n"
-          "0        1  4000000001  5150  late.py  12000    0 s       2\n"
+          "WAITING\n"
+          "GPU  QUEUE  USER         PID  COMMAND    WANTS  SINCE  OVERTAKEN\n"
+          "0        1  4000000001  5150  late.py  11.7GiB    0 s          2\n"
           "\n"
-          "CACHES  (MiB)\n"
-          "GPU  PID  COMMAND  LIVE  HELD  PEAK  MODE\n"
-          "0    811  python   1000  2000  2500  growth  ████████████░░░░░░░░░░░░\n");
+          "CACHES\n"
+          "GPU  PID  COMMAND     LIVE     HELD     PEAK  MODE\n"
+          "0    811  python   1000MiB  2000MiB  2500MiB  growth  ████████████░░░░░░░░░░░░\n");
+}
+
+TEST_CASE(
+    "top: a long command line is cut off before the columns that matter are left out, and shown where there is room") {
+    Snapshot snapshot = busy_machine();
+    const std::string fake = "GPU-f9859788-3006-4d00-a248-dd632703aa8d";
+    snapshot.holders.holding[0].command_line = {"/usr/bin/python3", "/home/alice/train.py", std::string(3000, 'x')};
+    snapshot.holders.holding[3].command_line = {"a.out", "\x1b[31m"};
+    snapshot.holders.holding[3].gpu = fake;
+    snapshot.holders.waiting[0].command_line = {"cuslice", "run", "--", "late.py", "--epochs", "9"};
+    snapshot.caches[0].command_line = {"python", "serve.py"};
+    const std::string frame = drawn(snapshot, {100, true});
+    CHECK(contains(frame, "  python3 train.py xxxxxxxxx"));
+    CHECK(contains(frame, "LIMIT"));
+    CHECK(contains(frame, "  a.out \\x1b[31m "));
+    CHECK(contains(frame, "\nGPU-f9859788 fake  "));
+    CHECK(contains(frame, "  late.py --epochs 9 "));
+    CHECK(contains(frame, "  python serve.py "));
+    CHECK(contains(drawn(snapshot, {180, true}), "  python3 train.py " + std::string(40, 'x')));
+    snapshot.gpus[0].gpu.uuid = fake;
+    CHECK(contains(drawn(snapshot, {100, true}), "GPU 0  NVIDIA H200 (fake)"));
+}
+
+TEST_CASE("top: what another machine says of command lines is read, and nothing of one that is none") {
+    Snapshot snapshot = busy_machine();
+    snapshot.holders.holding[0].command_line = {"python", std::string(5000, 'x'), "y"};
+    cli::Json document = cli::Json::parse(json_line(json_of(snapshot)));
+    auto read = parse_snapshot(document);
+    REQUIRE(read);
+    CHECK(read->holders.holding[0].command_line == std::vector<std::string>{"python", std::string(4089, 'x')});
+    CHECK(read->holders.holding[1].command_line.empty());
+    document["processes"][1].erase("command_line");  // as earlier ones have it
+    CHECK(parse_snapshot(document));
+    for (const cli::Json& bad : {cli::Json("x"), cli::Json::object(), cli::Json::parse("[1]")}) {
+        document["processes"][1]["command_line"] = bad;
+        CHECK_FALSE(parse_snapshot(document));
+    }
 }
 
 TEST_CASE("top: 40 columns are enough for who holds how much of which limit, and nothing is wider") {
     const std::string text = drawn(busy_machine(), {40, true});
-    for (const char* part : {"2 GPUs, 2 jobs", "GPU 0  NVIDIA H200", "7000/16000 MiB", "COMMAND", "USED", "LIMIT",
-                             " 811 ", "3000", "4000", "group lab", "900", "901", "5150", "12000", "LIVE", "HELD"})
+    for (const char* part : {"2 GPUs, 2 jobs", "GPU 0  NVIDIA H200", "7000MiB/15.6GiB", "COMMAND", "USED", "LIMIT",
+                             " 811 ", "3000", "4000", "group lab", "900", "901", "5150", "11.7GiB", "LIVE", "HELD"})
         CHECK(contains(text, part));
     for (std::size_t width = 20; width <= 200; ++width) drawn(busy_machine(), {width, width % 2 == 0});
 }
@@ -150,7 +187,7 @@ TEST_CASE("top: without UTF-8 everything is ASCII") {
     snapshot.gpus[0].gpu.name = "图形";
     const std::string text = drawn(snapshot, {100, false});
     CHECK(std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; }));
-    CHECK(contains(text, "#####################---"));
+    CHECK(contains(text, "##################---"));
     CHECK(contains(text, "sch\\xc3\\xb6n"));
 }
 
@@ -200,6 +237,9 @@ TEST_CASE("top: a machine without a GPU or a job says so") {
     snapshot.holders.failures = {"0-x.ledger: it was cut short"};
     CHECK(contains(drawn(snapshot, {80, true}),
                    "Who holds what here could not be seen.\n0-x.ledger: it was cut short\n"));
+    // Nobody says it but the frame: it goes on in the next line.
+    snapshot.gpus_failure = std::string(90, 'x') + " end";
+    CHECK(contains(drawn(snapshot, {80, true}), "x end\n"));
     snapshot.gpus_known = false;
     snapshot.gpus_failure.clear();
     CHECK(contains(drawn(snapshot, {80, true}), "Asking which GPUs there are"));

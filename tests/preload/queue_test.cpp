@@ -152,13 +152,18 @@ TEST_CASE("ps shows who waits: at which place, for how much, and nobody who has 
     const std::string table = run({kLaunch, "ps", "--fake", machine.fake}, machine.outside()).out;
     const Words lines = split_lines(table);
     for (const std::string& line : lines) CHECK(line.size() <= 80);
-    // Above is the holder's table, in as many parts as its names need.
-    REQUIRE(lines.size() >= 6);
-    const std::size_t head = lines.size() - 3;
-    CHECK(lines[head - 1].empty());
-    CHECK(split_words(lines[head]) == Words{"GPU", "QUEUE", "USER", "PID", "COMMAND", "WANTS", "SINCE", "PASSED"});
-    CHECK(contains(lines[head + 2], " 2 "));
-    CHECK(contains(lines[head + 2], "\\x1b[31mred\\x0a"));
+    Words wide = machine.outside();
+    wide.push_back("COLUMNS=200");
+    const Words whole = split_lines(run({kLaunch, "ps", "--fake", machine.fake}, wide).out);
+    REQUIRE(whole.size() == 6);  // the holder's table is above
+    CHECK(whole[2].empty());
+    CHECK(split_words(whole[3]) == Words{"GPU", "QUEUE", "PID", "USER", "WANTS", "COMMAND", "SINCE", "OVERTAKEN"});
+    CHECK(contains(whole[4], " guest_linked "));
+    CHECK(contains(whole[5], " 2 "));
+    CHECK(contains(whole[5], " \\x1b[31mred\\x0a "));
+    const Json& words = all[1]["command_line"];
+    CHECK(words[words.size() - 1] == odd);
+    CHECK(all[1]["fake"] == true);
 
     const int signal = GENERATE(SIGKILL, SIGINT);  // as Ctrl-C sends it
     first->kill(signal);

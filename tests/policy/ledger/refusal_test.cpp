@@ -67,6 +67,12 @@ TEST_CASE("what is left is told with who holds the rest: what is reserved, or wh
     add(*refusal, holder(812, 7, 16 * kGiB, 2 * kGiB));
     CHECK(left(*refusal) == "12.0 GiB left. Held: pid 812 (python, user 7) 16.0 GiB for 5 h");
     CHECK(left(*refusal, kNames) == "12.0 GiB left. Held: pid 812 (python, user bob) 16.0 GiB for 5 h");
+    const Telling commands{nullptr, [](const ProcessIdentity& process, unsigned user, std::string_view name) {
+                               CommandText text("/x\x1b ");
+                               text.append_number(static_cast<std::uint64_t>(process.pid)).append_number(user);
+                               return text.append(" ").append(name);
+                           }};
+    CHECK(left(*refusal, commands) == "12.0 GiB left. Held: pid 812 (/x\\x1b 8127 python, user 7) 16.0 GiB for 5 h");
     add(*refusal, holder(813, 8, 0, 20 * kGiB));
     CHECK(left(*refusal, kNames) ==
           "12.0 GiB left. Held: pid 812 (python, user bob) 16.0 GiB for 5 h; "

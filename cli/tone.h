@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cuslice::cli {
+
+/// What a piece of text is, which a terminal may show by its colour.
+enum class Tone : std::uint8_t { plain, faint, heading, used, nearly_full, reserved, warning };
+
+/// `text` with what makes a terminal show its tone; headings are bold also where there are no `colours`.
+std::string coloured(const std::string& text, Tone tone, bool colours);
+
+}  // namespace cuslice::cli
