@@ -78,6 +78,12 @@ std::string as_json(const Holders& found) {
     return json_text({{"version", 1}, {"processes", list}, {"waiting", waiting}});
 }
 
+// In one unit whatever the size: who reads logs looks for it.
+std::string whole_mib(std::uint64_t bytes) {
+    constexpr std::uint64_t kMiB = 1 << 20;
+    return std::to_string(bytes / kMiB + (bytes % kMiB >= kMiB / 2 ? 1 : 0)) + " MiB";
+}
+
 // "slurm-42 held at most 3745 MiB of 3777 MiB on GPU-3edf58cd": what a scheduler puts into its log as it is.
 int show_peaks(const std::string& job, const std::string& folder, bool json) {
     std::vector<std::string> failures;
@@ -90,8 +96,8 @@ int show_peaks(const std::string& job, const std::string& folder, bool json) {
     }
     for (const JobPeak& peak : peaks) {
         std::string printable, line(append_printable(printable, job));
-        line += " held at most " + format_memory(peak.peak);
-        if (peak.limit != ledger::kNoLimitBytes) line += " of " + format_memory(peak.limit);
+        line += " held at most " + whole_mib(peak.peak);
+        if (peak.limit != ledger::kNoLimitBytes) line += " of " + whole_mib(peak.limit);
         append_printable(line.append(" on "), peak.gpu.substr(0, 12));
         if (peak.user != ledger::this_user(folder.c_str())) line += " (user " + user_name(peak.user) + ")";
         if (!json) std::puts(line.c_str());
