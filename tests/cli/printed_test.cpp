@@ -226,8 +226,8 @@ TEST_CASE("the manual has every option, variable and key, and troff has nothing 
         CHECK((contains(usage, "cuslice " + std::string(name)) || contains(usage, "|" + std::string(name))));
     }
     for (const std::string own :
-         {"--json", "--prometheus", "--wide", "--explain PID", "--job NAME", "--interval TIME", "--once", "--stream", "--nodes LIST",
-          "--over COMMAND", "--launcher PATH", "--timeout TIME", "--system", "--root DIR"}) {
+         {"--json", "--prometheus", "--wide", "--explain PID", "--job NAME", "--interval TIME", "--once", "--stream",
+          "--nodes LIST", "--over COMMAND", "--launcher PATH", "--timeout TIME", "--system", "--root DIR"}) {
         INFO(own);
         CHECK(contains(options, ".TP\n" + own + "\n"));
     }
