@@ -1,5 +1,6 @@
 """What scripts/run.sh ends with, scripts/demo.py:  demo_test.py BUILD"""
 
+import functools
 import os
 import pathlib
 import re
@@ -33,6 +34,12 @@ def demo(*words, build=BUILD, **environment):
     )
 
 
+@functools.cache
+def usual():
+    """A run whose contexts are known."""
+    return demo("--contexts", "208,566")
+
+
 def rows(text):
     """The figures of each run: context, allocated, held."""
     return [tuple(map(int, found)) for found in re.findall(r"(?:alone|limited) .* (\d+) +(\d+) +(\d+)$", text, re.M)]
@@ -40,12 +47,12 @@ def rows(text):
 
 class Demo(unittest.TestCase):
     def test_a_program_has_the_same_context_alone_and_limited(self):
-        ended = demo("--contexts", "208,566")
+        ended = usual()
         self.assertEqual((ended.returncode, ended.stderr), (0, ""))
         self.assertEqual([context for context, _, _ in rows(ended.stdout)], [208, 208, 566, 566])
 
     def test_the_limited_runs_are_within_the_limit_and_the_others_are_not(self):
-        ended = demo("--contexts", "208,566")
+        ended = usual()
         for number, (context, allocated, held) in enumerate(rows(ended.stdout)):
             self.assertLess(abs(context + allocated - held), 8)
             self.assertEqual(held <= LIMIT, number % 2 == 1)
@@ -58,7 +65,7 @@ class Demo(unittest.TestCase):
         self.assertEqual(rows(demo("--contexts", again[1]).stdout), rows(first.stdout))
 
     def test_bars_are_of_what_the_terminal_can_show(self):
-        fine = demo("--contexts", "208,566").stdout
+        fine = usual().stdout
         self.assertIn("driver API    limited  ▒███████████▉│ ", fine)
         self.assertIn("alone    ▒██████████████", fine)
         plain = demo("--contexts", "208,566", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0").stdout
