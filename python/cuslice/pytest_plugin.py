@@ -108,3 +108,22 @@ def fake_machine(request: Any) -> Generator[FakeMachine, None, None]:
 
     The marker `@pytest.mark.fake_gpus("2xa100-40g")` sets its GPUs, else --fake-gpus does; without both it has one T4.
     """
+    with FakeMachine(_gpus_of(request)) as machine:
+        yield machine
+
+
+@pytest.fixture
+def fake_gpus(request: Any) -> Generator[FakeMachine, None, None]:
+    """The machine that the tests themselves are on with --fake-gpus; skips the test without it.
+
+    `fake_gpus.held(pid=os.getpid())` is what the test's own process holds. What earlier tests of the process have left
+    behind is there too. `fake_gpus.fail("cuMemAlloc", 1)` lets the next call of this process fail, until the test ends.
+    """
+    gpus = request.config.getoption("--fake-gpus")
+    if not gpus:
+        pytest.skip("needs --fake-gpus")
+    machine = OwnMachine(gpus)
+    try:
+        yield machine
+    finally:
+        machine.clear_failures()

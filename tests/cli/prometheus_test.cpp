@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "config/printable.h"
 #include "policy/ledger/ledger.h"
 #include "policy/ledger/total.h"
 #include "tests/catch.h"
@@ -122,7 +123,9 @@ TEST_CASE("ps --wide prints whole command lines, and has no meaning but for the 
     REQUIRE(!command.empty());
     const std::string wide = ask({"--wide"}).out;
     CHECK(std::count(wide.begin(), wide.end(), '\n') == 2);
-    CHECK(wide.find("  " + command + "  job ") != std::string::npos);
+    std::string shown = "  ";
+    append_printable(shown, command).append("  job ");
+    CHECK(wide.find(shown) != std::string::npos);
     for (const Words& bad : {Words{"--wide", "--json"}, Words{"--prometheus", "--wide"}, Words{"--wide", "--job=x"}}) {
         const Outcome refused = ask(bad);
         CHECK(refused.exit_code == 64);

@@ -8,6 +8,7 @@ Needs a Python with pytest and pytest-xdist, which scripts/setup.sh puts into bu
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -16,8 +17,8 @@ import time
 import unittest
 
 SOURCE, BIN = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
-sys.path.insert(0, str(SOURCE / "scripts/release"))
-import wheel  # noqa: E402
+PROJECT = (SOURCE / "pyproject.toml").read_text()
+ENTRY_POINT = re.search(r'^\[project\.entry-points\.pytest11\]\ncuslice = "(.+)"$', PROJECT, re.M)[1]
 
 # One worker's memory would not fit beside another's.
 FULL = """
@@ -111,7 +112,7 @@ class Plugin(unittest.TestCase):
         info = self.folder / "site/cuslice-1.2.3.dist-info"
         info.mkdir(parents=True)
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: cuslice\nVersion: 1.2.3\n")
-        (info / "entry_points.txt").write_text(wheel.ENTRY_POINTS)
+        (info / "entry_points.txt").write_text(f"[pytest11]\ncuslice = {ENTRY_POINT}\n")
         (self.folder / "tests").mkdir()
         self.environment = {
             name: value for name, value in os.environ.items() if not name.startswith(("CUSLICE_", "CUDA_", "PYTEST_"))

@@ -34,6 +34,7 @@ STRICT = r"""
 for path in $READ_WRITE; do mount --bind "$path" "$path"; done
 cut -d" " -f5 /proc/self/mountinfo | sort -u | while read -r at; do
     at=$(printf %b "$at")
+    [ -e "$at" ] || continue  # below one of the mounts that were made just now
     case $at in /dev | /dev/* | /proc | /proc/* | /sys | /sys/*) continue ;; esac
     for path in $READ_WRITE; do [ "$at" != "$path" ] || continue 2; done
     mount -o remount,bind,ro "$at"
