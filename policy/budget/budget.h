@@ -103,6 +103,13 @@ class Budget {
         return (since.state & kAllInFlight) == 0 && state_.load(std::memory_order_acquire) == since.state;
     }
 
+    // Of what adjust() has charged and was never held: in no peak.
+    void undo(std::uint64_t old_bytes, std::uint64_t new_bytes) {
+        const std::uint64_t less = charged(old_bytes) - charged(new_bytes);
+        state_.fetch_sub(less / kUnit, std::memory_order_release);
+        if (SharedBudget* shared = shared_.load(std::memory_order_acquire)) shared->undo(less);
+    }
+
   private:
     // From the low end: 38 bits of units (128 TiB), 12 of operations in flight, and the generation, which may wrap. It
     // is there because an allocation that comes and goes leaves the total as it was.

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 
 namespace cuslice {
 
@@ -23,6 +24,8 @@ struct LimitError {
     LimitOf of = LimitOf::process;
     int part = 0;           // LimitOf::other_part: which, by the program's ordinal
     bool no_place = false;  // the slice itself is refused: others who share the GPU have it (ledger/refusal.h)
+    // Bytes that were kept for the driver then, where what it has taken for the request counts no more when it is told.
+    std::optional<std::uint64_t> headroom;
 };
 
 }  // namespace cuslice

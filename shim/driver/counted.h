@@ -121,14 +121,13 @@ CUresult counted_step(Function function, VirtualGpu* gpu, Call call, Undo undo, 
     if (made_room(result, *gpu, ~0ull)) result = call();  // how much it needs is the driver's to know
     if (result != CUDA_SUCCESS) return result;
     if (gpu->after_driver_step(step, &why)) return result;
-    const CUresult refusal = refuse(function, *gpu, why);
     DriverFootprint::Step back = gpu->before_driver_step();
     {
         const RelaxedCaptures relaxed;
         undo();
     }
     gpu->after_driver_step(back, nullptr);
-    return refusal;
+    return refuse(function, *gpu, why);  // not before: the line says what is held without it
 }
 
 // The same where something is made: `make` is given where the driver puts it, `undo` what it was.

@@ -1,5 +1,7 @@
 // Arrays: what their elements take is charged before the driver is asked, as other memory is. What padding comes on top
 // is the driver's own footprint, measured like a context's.
+#include <algorithm>
+
 #include "shim/driver/array_size.h"
 #include "shim/driver/counted.h"
 #include "shim/driver/export.h"
@@ -53,9 +55,13 @@ CUresult counted_create(Create create, Destroy destroy, std::uint64_t least, Han
         *array = made;
         return result;
     }
-    const CUresult refusal = refuse(create.function, *gpu, why, least);
     counted_destroy(made, destroy);
-    return refusal;
+    gpu->refresh_if_stale();
+    if (why.of != LimitOf::other_part) {  // which the padding alone is charged to
+        why.requested += least;
+        why.used -= std::min(why.used, Budget::charged(least));
+    }
+    return refuse(create.function, *gpu, why, least);
 }
 
 template <typename Destroy, typename Handle>

@@ -112,7 +112,8 @@ void say_cached(LogLevel level, Function function, const VirtualGpu& gpu) {
 }
 
 // A context alone is too large for the limit: nothing that the program could free would help. False otherwise.
-bool say_context_too_large(LogLevel level, Function function, const VirtualGpu& gpu, const LimitError& why) {
+bool say_context_too_large(LogLevel level, Function function, const VirtualGpu& gpu, const LimitError& why,
+                           std::uint64_t headroom) {
     const std::string_view symbol = kFunctions[static_cast<std::size_t>(function)].symbol;
     const bool context = starts_with(symbol, "cuCtxCreate") || symbol == "cuDevicePrimaryCtxRetain";
     if (!context || why.requested <= gpu.limit()) return false;
@@ -126,11 +127,11 @@ bool say_context_too_large(LogLevel level, Function function, const VirtualGpu& 
     line.append(format_size(why.requested).view())
         .append(part ? " of this part, which has " : ", more than the limit of ");
     line.append(format_size(gpu.limit()).view()).append(" from ").append(gpu.slice().origin.view());
-    line.append(". With ").append(format_size(gpu.headroom()).view());
+    line.append(". With ").append(format_size(headroom).view());
     line.append(" kept for the driver (headroom), the ")
         .append(part ? "part must have" : "limit must be")
         .append(" at least ");
-    line.append_number((why.requested + gpu.headroom()) / kMiB + 1).append("MiB");
+    line.append_number((why.requested + headroom) / kMiB + 1).append("MiB");
     log_line(level, line);
     return true;
 }
@@ -176,14 +177,15 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
         notices.hide(refused, now);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (say_context_too_large(level, function, gpu, why)) return CUDA_ERROR_OUT_OF_MEMORY;
+    const bool other = why.of == LimitOf::other_part;
+    const VirtualGpu& full = other ? process().gpu(why.part) : gpu;
+    const std::uint64_t headroom = why.headroom.value_or(full.headroom(why.of));
+    if (say_context_too_large(level, function, gpu, why, headroom)) return CUDA_ERROR_OUT_OF_MEMORY;
     LogLine line("out of memory on ");
     append_gpu(line, gpu);
     line.append(": ").append(kFunctions[static_cast<std::size_t>(function)].symbol).append(" tried to allocate ");
     if (asked && asked < why.requested) line.append(format_size(asked).view()).append(", which may take ");
     line.append(format_size(why.requested).view());
-    const bool other = why.of == LimitOf::other_part;
-    const VirtualGpu& full = other ? process().gpu(why.part) : gpu;
     if (other) append_gpu(line.append(" on "), full), line.append(", which shares its context");
     line.append("; ").append(format_size(why.used).view()).append(" of the ");
     line.append(format_size(why.limit).view()).append(" limit");
@@ -198,8 +200,8 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
         line.append(", ").append(format_size(why.others).view()).append(" by other processes (see cuslice ps)");
     if (full.slice().plus_context)
         line.append(", beside ").append(format_size(full.driver_footprint()).view()).append(" of the context");
-    if (!full.slice().plus_context || full.headroom())
-        line.append(", and ").append(format_size(full.headroom()).view()).append(" are kept for the driver (headroom)");
+    if (!full.slice().plus_context || headroom)
+        line.append(", and ").append(format_size(headroom).view()).append(" are kept for the driver (headroom)");
     line.append(". ");
     line.append("The limit is from ")
         .append(full.origin_of(why.of, why.limit))

@@ -1,4 +1,7 @@
 // Limits and parts that are too small for a context: said by the launcher where it knows, and by the refusal.
+#include <algorithm>
+#include <regex>
+
 #include "tests/preload/machine.h"
 
 namespace cuslice::tests {
@@ -6,6 +9,28 @@ namespace {
 
 // A context on a laptop-2g takes 300 MiB, and an eighth of that is kept free beside it.
 const std::string kContext = "cuslice: GPU 0: a context takes 300.0 MiB, and needs a ";
+
+std::string bytes(std::uint64_t count) { return std::to_string(count); }
+
+/// What the line of a refusal says, in MiB.
+struct Figures {
+    explicit Figures(const std::string& line) {
+        const std::string size = "([0-9.]+) MiB";
+        std::smatch found;
+        const std::regex all("tried to allocate " + size + "[^;]*; " + size + " of the " + size +
+                             " limit.* are in use " + R"((?:by this part )?\(([^)]*)\))");
+        REQUIRE(std::regex_search(line, found, all));
+        requested = std::stod(found[1]), used = std::stod(found[2]), limit = std::stod(found[3]);
+        const std::string parts = found[4];
+        const std::regex one(size);
+        for (std::sregex_iterator part(parts.begin(), parts.end(), one); part != std::sregex_iterator(); ++part)
+            held += std::stod((*part)[1]);
+        if (std::regex_search(line, found, std::regex(size + " by other processes"))) others = std::stod(found[1]);
+        if (std::regex_search(line, found, std::regex(size + " are kept for the driver")))
+            headroom = std::stod(found[1]);
+    }
+    double requested = 0, used = 0, limit = 0, held = 0, others = 0, headroom = 0;
+};
 
 }  // namespace
 
@@ -39,6 +64,46 @@ TEST_CASE("a limit that is smaller than a context is said to be so, with the lea
     CHECK(enough->code("alloc x 4096") == 0);
     CHECK(enough->finish() == 0);
     CHECK(enough->complaints().empty());
+}
+
+TEST_CASE("the figures of a refusal add up, whatever the driver has taken and given back for it") {
+    struct Case {
+        std::string name;
+        Words options, before;
+        std::string refused;
+        double limit;
+    };
+    const Words full{"alloc a " + bytes(600 * kMiB)}, fuller{"alloc a " + bytes(650 * kMiB)};
+    const std::string context = "create own 0", module = "module m " + bytes(96 * kMiB);
+    const Case one = GENERATE_COPY(
+        Case{"context", {"--limit", "1000MiB"}, full, context, 1000},
+        Case{"context, own headroom", {"--limit", "1000MiB", "--headroom", "16MiB"}, full, context, 1000},
+        Case{"context, growth", {"--limit", "1000MiB", "--allocator", "growth"}, full, context, 1000},
+        Case{"context, group", {"--group", "lab", "--group-limit", "1000MiB"}, full, context, 1000},
+        Case{"module", {"--limit", "1000MiB"}, fuller, module, 1000},
+        Case{"module, split", {"--split", "0=1000MiB+500MiB"}, {"alloc a " + bytes(740 * kMiB)}, module, 1000},
+        Case{"memory", {"--limit", "1000MiB"}, full, "alloc b " + bytes(200 * kMiB), 1000});
+    CAPTURE(one.name);
+    const Machine machine("1xlaptop-2g");
+    auto guest = machine.start(one.options);
+    REQUIRE(guest->code("init") == 0);
+    REQUIRE(guest->code("retain 0") == 0);
+    REQUIRE(guest->code("current 0") == 0);
+    for (const std::string& call : one.before) REQUIRE(guest->code(call) == 0);
+    CHECK(guest->code(one.refused) == 2);
+    const auto peak = machine.holders().at(0).at("peak").get<std::uint64_t>() / kMiB;
+    const Held held = machine.held(*guest, 0);
+    CHECK(guest->finish() == 0);
+    const Words lines = guest->complaints();
+    REQUIRE(!lines.empty());
+    CAPTURE(lines);
+    const Figures said(lines[0]);
+    CHECK(said.used == Approx(said.held + said.others).margin(0.2));
+    CHECK(said.limit == one.limit);
+    CHECK(said.used <= said.limit);
+    CHECK(said.requested + said.used + said.headroom > said.limit);
+    // Above the limit only what was held there for a moment.
+    CHECK(peak <= std::max(static_cast<std::uint64_t>(one.limit), held.peak / kMiB));
 }
 
 TEST_CASE("parts that have no room for their shares of a context are said to be so before the program starts") {

@@ -178,11 +178,20 @@ void DriverFootprint::foresee(Step& step, std::uint64_t bytes) {
     set(before, step.shares_);
 }
 
+// The driver has never held it, so that it is in nobody's peak.
 void DriverFootprint::take_back(Step& step) {
     is_locked();
-    const std::uint64_t before = measured();
-    foreseen_ -= std::exchange(step.foreseen_, 0);
-    set(before, step.shares_);
+    const std::uint64_t foreseen = std::exchange(step.foreseen_, 0), left = bytes() - foreseen;
+    const std::uint64_t old = charged_of(bytes()), now = charged_of(left);
+    foreseen_ -= foreseen;
+    std::uint64_t old_begin = 0, begin = 0;
+    for (const Share& share : step.shares_) {
+        const std::uint64_t old_end = share.up_to(old), end = share.up_to(now);
+        const std::uint64_t was = old_end - old_begin;
+        if (was != end - begin) share.budget->undo(was, end - begin);
+        old_begin = old_end, begin = end;
+    }
+    bytes_.store(left, std::memory_order_relaxed);
 }
 
 void DriverFootprint::cancel(Step& step) {

@@ -45,13 +45,11 @@ bool VirtualGpu::trim_for_driver(const LimitError& over) {
 // was asked for of that limit.
 void VirtualGpu::less_driver_step(LimitError& over, std::uint64_t bytes) const {
     const bool of_all = over.of == LimitOf::whole_gpu || over.of == LimitOf::group || over.of == LimitOf::rule;
-    over.requested = bytes;
-    if (!of_all) {
-        over.requested = physical_->share_of(*this, bytes);
-        for (const VirtualGpu* part : physical_->parts())
-            if (over.of == LimitOf::other_part && part->ordinal() == over.part)
-                over.requested = physical_->share_of(*part, bytes);
-    }
+    const VirtualGpu* full = this;
+    for (const VirtualGpu* part : physical_->parts())
+        if (over.of == LimitOf::other_part && part->ordinal() == over.part) full = part;
+    over.requested = of_all ? bytes : physical_->share_of(*full, bytes);
+    over.headroom = full->headroom(over.of);
     over.used -= std::min(over.used, Budget::charged(over.requested));
 }
 

@@ -139,6 +139,11 @@ std::uint64_t VirtualGpu::headroom() const {
     return slice_.plus_context ? 0 : derived_headroom(driver_footprint());
 }
 
+std::uint64_t VirtualGpu::headroom(LimitOf of) const {
+    const bool of_all = of == LimitOf::whole_gpu || of == LimitOf::group || of == LimitOf::rule;
+    return of_all ? headroom_of_all() : headroom();
+}
+
 std::uint64_t VirtualGpu::headroom_of_all() const {
     const Slice& slice = physical_->is_split() ? physical_->slice() : slice_;
     if (slice.own_headroom) return slice.headroom;
