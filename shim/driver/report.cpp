@@ -33,7 +33,7 @@ class OncePerGpu {
   private:
     std::atomic<bool> said_[Process::kMaxGpus]{};
 };
-constinit OncePerGpu logged, placed, short_of, unmapped, unmeasured, unlimited, grouped;
+constinit OncePerGpu logged, placed, short_of, unmapped, unmeasured, unlimited, too_large, grouped;
 
 constinit std::atomic<pid_t> used_in{0};  // the process that has contexts: not a forked child
 
@@ -357,21 +357,40 @@ bool is_seen(const GpuSelector& selector) {
     return false;
 }
 
+bool names_one_gpu(const Entry& entry) { return entry.selector.kind != GpuSelector::Kind::every; }
+
+// By a variable that is set here and now, and is not what a launcher handed over.
+bool is_said_here(const Entry& entry) {
+    if (entry.rank.source == Source::other_tools) return getenv(kHandOver.data()) == nullptr;
+    return entry.rank.source == Source::environment && entry.rank.level == 0;
+}
+
 // A variable set here and now has a limit for a GPU that this program doesn't see, and this one has none: perhaps
 // CUDA's number was meant, which counts the visible GPUs. cuslice run looks at this before it starts a program.
 void say_unlimited(const VirtualGpu& gpu) {
     if (gpu.bound()) return;
-    const bool launched = getenv(kHandOver.data()) != nullptr;
     for (const Entry& entry : process().settings().entries()) {
-        const bool names_one = is_amount(entry.key) && entry.selector.kind != GpuSelector::Kind::every;
-        const bool said_here = (entry.rank.source == Source::environment && entry.rank.level == 0) ||
-                               (entry.rank.source == Source::other_tools && !launched);
-        if (!names_one || !said_here || is_seen(entry.selector) || !unlimited.first(gpu)) continue;
+        const bool names_one = is_amount(entry.key) && names_one_gpu(entry);
+        if (!names_one || !is_said_here(entry) || is_seen(entry.selector) || !unlimited.first(gpu)) continue;
         LogLine line;
         append_gpu(line, gpu);
         line.append(": no limit; ").append(entry.origin).append(" sets one for '").append(entry.selector.text);
         log_line(LogLevel::warn, line.append("', a GPU that this program doesn't see"));
     }
+}
+
+// A variable is often written once for machines of several sizes; one that names a GPU means this one.
+void say_too_large(const VirtualGpu& gpu) {
+    const std::uint64_t total = gpu.physical().total();
+    const Entry* const limit = find(process().settings(), Key::limit, gpu.physical().identity());
+    const bool more = limit && limit->key == Key::limit && limit->number > total && total != 0;
+    if (!more || gpu.physical().is_split() || !is_said_here(*limit) || !too_large.first(gpu)) return;
+    LogLine line;
+    append_gpu(line, gpu);
+    line.append(": ").append(limit->origin).append(" sets a limit of ").append(format_size(limit->number).view());
+    line.append(", and it has only ").append(format_size(total).view());
+    log_line(names_one_gpu(*limit) ? LogLevel::warn : LogLevel::info,
+             line.append(", so the program may use all of it"));
 }
 
 constinit std::atomic<bool> advised{false};
@@ -409,6 +428,7 @@ void log_slice(VirtualGpu& gpu, CUcontext context) {
     if (wants(summary_level())) watch_holdings();
     say_unmeasured(gpu);
     say_unlimited(gpu);
+    say_too_large(gpu);
     join_unseen(gpu);
     if (!wants(LogLevel::info) || !logged.first(gpu)) return;
     std::size_t free = 0, total = 0;

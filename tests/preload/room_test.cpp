@@ -106,6 +106,31 @@ TEST_CASE("the figures of a refusal add up, whatever the driver has taken and gi
     CHECK(peak <= std::max(static_cast<std::uint64_t>(one.limit), held.peak / kMiB));
 }
 
+TEST_CASE("under LD_PRELOAD alone a limit that is more than the GPU has gets a line where it names the GPU") {
+    const Folder books;
+    const auto said = [&](const Words& settings) {
+        Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), settings));
+        REQUIRE(guest.code("init") == 0);
+        REQUIRE(guest.code("retain 0") == 0);
+        REQUIRE(guest.code("create own 0") == 0);
+        CHECK(guest.finish() == 0);
+        Words lines = guest.complaints();
+        std::erase_if(lines, [](const std::string& line) { return line.find("use all of it") == line.npos; });
+        return lines;
+    };
+    const Words named = said({"CUSLICE_LIMIT=0=20GiB"});
+    REQUIRE(named.size() == 1);
+    CHECK(
+        named[0].starts_with("cuslice: GPU 0 (NVIDIA GeForce 940MX): CUSLICE_LIMIT sets a limit of 20.0 GiB, and it "
+                             "has only "));
+    CHECK(named[0].ends_with(", so the program may use all of it"));
+    // Written once for machines of several sizes.
+    CHECK(said({"CUSLICE_LIMIT=20GiB"}).empty());
+    CHECK(said({"CUSLICE_LIMIT=20GiB", "CUSLICE_LOG=info"}).size() == 1);
+    CHECK(said({"CUSLICE_LIMIT=0=1GiB", "CUSLICE_LOG=info"}).empty());
+    CHECK(said({"CUSLICE_LIMIT=20GiB", "CUSLICE_SPLIT=0=2", "CUSLICE_LOG=info"}).empty());
+}
+
 TEST_CASE("parts that have no room for their shares of a context are said to be so before the program starts") {
     const Machine machine("1xlaptop-2g");
     const auto said = [&](const std::string& split) {
