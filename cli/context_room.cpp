@@ -37,8 +37,10 @@ void look_at_limit(const Settings& settings, const Gpu& gpu, const GpuIdentity& 
     const Amount amount = amount_for(settings, identity, gpu.total);
     if (!amount.limited || amount.plus_context || amount.bytes >= need.least) return;
     warn(beginning(gpu, need, "a limit") + std::string(amount.origin) + " gives " + text_of(amount.bytes) +
-         (amount.bytes < need.context ? ", so the program's first context will be refused"
-                                      : ", so nothing else can be allocated"));
+         (amount.bytes < need.context
+              ? ", so nothing can be allocated; a context that the CUDA runtime makes takes its " +
+                    text_of(need.context) + " all the same"
+              : ", so nothing else can be allocated"));
 }
 
 void look_at_parts(const Settings& settings, const Gpu& gpu, const GpuIdentity& identity, const Need& need) {

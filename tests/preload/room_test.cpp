@@ -43,8 +43,8 @@ TEST_CASE("a limit that is smaller than a context is said to be so, with the lea
     const Words lines = small->complaints();
     REQUIRE(lines.size() == 2);
     CHECK(lines[0] == kContext +
-                          "limit of at least 338MiB with its headroom; --limit gives 299.0 MiB, so the program's first "
-                          "context will be refused");
+                          "limit of at least 338MiB with its headroom; --limit gives 299.0 MiB, so nothing can be "
+                          "allocated; a context that the CUDA runtime makes takes its 300.0 MiB all the same");
     CHECK(lines[1].starts_with("cuslice: out of memory on GPU 0 ("));
     const std::string why =
         "): cuDevicePrimaryCtxRetain failed: a context on this GPU takes 300.0 MiB, more than the limit of 299.0 "
@@ -64,6 +64,22 @@ TEST_CASE("a limit that is smaller than a context is said to be so, with the lea
     CHECK(enough->code("alloc x 4096") == 0);
     CHECK(enough->finish() == 0);
     CHECK(enough->complaints().empty());
+}
+
+TEST_CASE("under a limit below a context, one that a runtime makes stays, and nothing is granted in it") {
+    const Machine machine("1xlaptop-2g");
+    auto guest = machine.start({"--limit", "200MiB"});
+    REQUIRE(guest->code("init") == 0);
+    REQUIRE(guest->code("hidden 0") == 0);
+    CHECK(guest->code("alloc x " + bytes(kMiB)) == 2);
+    CHECK(machine.held(*guest, 0).used == 300 * kMiB);
+    CHECK(guest->finish() == 0);
+    const Words lines = guest->complaints();
+    REQUIRE(lines.size() == 2);
+    CHECK(
+        lines[0].ends_with("--limit gives 200.0 MiB, so nothing can be allocated; a context that the CUDA runtime "
+                           "makes takes its 300.0 MiB all the same"));
+    CHECK(Figures(lines[1]).used == 300);
 }
 
 TEST_CASE("the figures of a refusal add up, whatever the driver has taken and given back for it") {
