@@ -89,4 +89,9 @@ void log_to_stderr(std::string_view whole_line) {
     errno = saved_errno;
 }
 
+void log_bad_configuration() {
+    FixedText<2200> line(line_of(process().error()).view());
+    log_to_stderr(line.append("; no GPU will be used").view());
+}
+
 }  // namespace cuslice

@@ -14,6 +14,10 @@ void log_line(LogLevel level, const LogLine& line);
 // The same before there are settings, or about them: always, to stderr. The line is complete.
 void log_to_stderr(std::string_view whole_line);
 
+// The settings can't be obeyed: why, and that the program gets no GPU. Where it goes on without one it may not say so
+// itself. Always, to stderr.
+void log_bad_configuration();
+
 // When the library is loaded: what stderr is.
 void note_stderr();
 

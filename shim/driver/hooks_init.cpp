@@ -38,7 +38,7 @@ CUSLICE_HOOK_ANYTIME(cuInit, flags) {
         const CUresult result = start(flags, list->view(), set);
         if (result != CUDA_SUCCESS || process().open_gpus()) return result;
     }
-    log_to_stderr(line_of(process().error()).view());
+    log_bad_configuration();
     return CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -107,7 +107,7 @@ void report_unserved() {
 }
 
 void report(Readiness readiness) {
-    if (readiness == Readiness::bad_configuration) return log_to_stderr(line_of(process().error()).view());
+    if (readiness == Readiness::bad_configuration) return log_bad_configuration();
     report_other_copy();
     if (is_drop_in()) report_unserved();
     if (const char* past_us = process().driver_past_us(); past_us && what_was_asked()) {

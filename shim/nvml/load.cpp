@@ -27,7 +27,7 @@ nvmlReturn_t nvml_ready() {
 nvmlReturn_t virtual_nvml_ready() {
     if (!splits_any(process().settings()) || process().start_nvml()) return NVML_SUCCESS;
     if (process().readiness() != Readiness::bad_configuration) return NVML_ERROR_UNKNOWN;
-    if (!refusal_said.exchange(true, std::memory_order_relaxed)) log_to_stderr(line_of(process().error()).view());
+    if (!refusal_said.exchange(true, std::memory_order_relaxed)) log_bad_configuration();
     return NVML_ERROR_INVALID_ARGUMENT;
 }
 

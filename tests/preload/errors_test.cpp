@@ -231,7 +231,8 @@ TEST_CASE("bad configuration fails closed: cuInit is an invalid value, and one l
         std::string line;
     };
     for (const Case& one : std::vector<Case>{
-             {{"CUSLICE_LIMIT=1024"}, "cuslice: CUSLICE_LIMIT: 1024: 1024 bytes? did you mean 1024MiB"},
+             {{"CUSLICE_LIMIT=1024"},
+              "cuslice: CUSLICE_LIMIT: 1024: 1024 bytes? did you mean 1024MiB; no GPU will be used"},
              {{"CUSLICE_FRACTION=1.5"}, ""},
              {{"CUSLICE_LIMIT=0=1GiB,nonsense=2GiB"}, ""},
              {{"CUSLICE_FRACTION=0.4", "CUSLICE_LIMIT=1GiB"}, ""},
@@ -250,6 +251,7 @@ TEST_CASE("bad configuration fails closed: cuInit is an invalid value, and one l
         REQUIRE(said.size() >= 1);
         if (!one.line.empty()) CHECK(said[0] == one.line);
         CHECK(said.size() == 1);
+        CHECK(said[0].ends_with("; no GPU will be used"));
         const std::string& name = one.settings[0].substr(0, one.settings[0].find('='));
         CHECK(said[0].find(name == "CUSLICE_CONFIG" ? "/nonexistent/cuslice.toml" : name) != std::string::npos);
         CHECK(guest.finish() == 0);

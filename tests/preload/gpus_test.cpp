@@ -241,7 +241,7 @@ TEST_CASE("under LD_PRELOAD alone numbers in an order that only the driver knows
     CHECK(machine.seen(*unknown) == "-1");
     CHECK(unknown->complaints().at(0) ==
           "cuslice: CUDA_VISIBLE_DEVICES: 0: CUDA's order of GPUs of several models is not known here, which gpus has "
-          "to stay within: set CUDA_DEVICE_ORDER=PCI_BUS_ID, or write UUIDs");
+          "to stay within: set CUDA_DEVICE_ORDER=PCI_BUS_ID, or write UUIDs; no GPU will be used");
     CHECK(machine.seen(*bare({"CUSLICE_GPUS=1", kVisible + "1", "CUDA_DEVICE_ORDER=PCI_BUS_ID"})) == "1");
     CHECK(machine.seen(*bare({"CUSLICE_GPUS=1"})) == "1");
 }
