@@ -37,19 +37,43 @@ bool is_program(const Dl_info& module) {
            (!map->l_name || !*map->l_name);
 }
 
-// Where the program's own calls of a runtime have no shim: it is in the program itself or older than 12, or the shim
-// isn't loaded. One inside a library works on what is current, and needs none.
+// The version that the runtime shim gives its symbols; null: it has none for this runtime.
+const char* version_of_shim(const char* version) {
+    if (!version) return nullptr;
+    if (std::strncmp(version, "12", 2) == 0) return "libcudart.so.12";
+    return std::strncmp(version, "13", 2) == 0 ? "libcudart.so.13" : nullptr;
+}
+
+// The loader takes the first of several: the runtime itself has the program's calls where it stands before its shim.
+bool stands_before_shim(const Dl_info& module, const char* version) {
+    void* const first = dlvsym(RTLD_DEFAULT, "cudaSetDevice", version);
+    Dl_info found{};
+    return first && dladdr(first, &found) && found.dli_fbase == module.dli_fbase;
+}
+
+// Why a runtime has its program's own calls to itself; null where they come to the shim. A runtime inside a library
+// works on what is current, and needs no shim.
+const char* why_without_shim(const Dl_info& module) {
+    const char* const version = runtime_version(module);
+    const char* const of_shim = version_of_shim(version);
+    if (of_shim && !cuslice_runtime_12)
+        return ": libcuslice-runtime.so has to be in LD_PRELOAD, too, as cuslice run puts it there";
+    if (of_shim)
+        return stands_before_shim(module, of_shim) ? ": libcuslice-runtime.so has to stand before it in LD_PRELOAD"
+                                                   : nullptr;
+    if (version) return ", as it is not the shared one of CUDA 12 or 13 (docs/virtual-gpus.md)";
+    if (!is_program(module)) return nullptr;
+    return ", as it is not the shared one of CUDA 12 or 13. Relink the program with nvcc -cudart shared: "
+           "NVCC_APPEND_FLAGS=\"-cudart shared\" make";
+}
+
 void say_once(const Dl_info& module) {
-    const char* version = runtime_version(module);
-    const bool has_shim = version && (std::strncmp(version, "12", 2) == 0 || std::strncmp(version, "13", 2) == 0);
-    if (!(version || is_program(module)) || (has_shim && cuslice_runtime_12) || said.exchange(true)) return;
+    const char* const why = why_without_shim(module);
+    if (!why || said.exchange(true)) return;
     LogLine line;
     line.append("the CUDA runtime in ").append(module.dli_fname);
-    line.append(" sees each split GPU as one, with the memory of its first part");
-    log_line(LogLevel::warn,
-             has_shim
-                 ? line.append(": libcuslice-runtime.so has to be in LD_PRELOAD, too, as cuslice run puts it there")
-                 : line.append(", as it is not the shared one of CUDA 12 or 13 (docs/virtual-gpus.md)"));
+    line.append(" sees each split GPU as one, with the memory of its first part").append(why);
+    log_line(LogLevel::warn, line);
 }
 
 // The virtual GPU that a physical one stands for, in this thread.

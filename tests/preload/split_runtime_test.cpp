@@ -11,12 +11,20 @@
 namespace cuslice::tests {
 namespace {
 
+const std::string kShim = std::filesystem::path(kPreloaded).parent_path() / "libcuslice-runtime.so";
+
 Words split_in(const std::string& how, const std::string& fake, const std::string& folder, const Words& more = {}) {
-    const std::string shim = std::filesystem::path(kPreloaded).parent_path() / "libcuslice-runtime.so";
     return sliced(
         fake, folder,
-        joined({"CUSLICE_SPLIT=" + how, "LD_LIBRARY_PATH=" + kFakeFolder, "LD_PRELOAD=" + preload_list() + ":" + shim},
+        joined({"CUSLICE_SPLIT=" + how, "LD_LIBRARY_PATH=" + kFakeFolder, "LD_PRELOAD=" + preload_list() + ":" + kShim},
                more));
+}
+
+/// Three partitions, and `list` in LD_PRELOAD.
+Words preloaded(const std::string& list, const std::string& folder) {
+    Words environment = split_in("0=3", "1xa100-40g", folder);
+    std::erase_if(environment, [](const std::string& word) { return word.starts_with("LD_PRELOAD="); });
+    return joined(environment, {"LD_PRELOAD=" + list});
 }
 
 // The four ways of a program to the runtime.
@@ -107,10 +115,9 @@ TEST_CASE("without a split the runtime shim changes nothing") {
     Folder books, plain_books;
     const Words environment = joined(way.environment, {"LD_LIBRARY_PATH=" + kFakeFolder});
     const Outcome plainly = run({kGuests + "/" + way.program}, raw("2xa100-40g", plain_books.path(), environment));
-    const std::string shim = std::filesystem::path(kPreloaded).parent_path() / "libcuslice-runtime.so";
     const Outcome sliced_one =
         run({kGuests + "/" + way.program},
-            sliced("2xa100-40g", books.path(), joined(environment, {"LD_PRELOAD=" + preload_list() + ":" + shim})));
+            sliced("2xa100-40g", books.path(), joined(environment, {"LD_PRELOAD=" + preload_list() + ":" + kShim})));
     INFO(sliced_one.err);
     CHECK(plainly.exit_code == 0);
     CHECK(sliced_one.out == plainly.out);
@@ -160,18 +167,33 @@ TEST_CASE("both versions in one process tell one story") {
 
 TEST_CASE("without its shim a runtime's program has its first part, and is told so once") {
     Folder books;
-    Words environment = split_in("0=3", "1xa100-40g", books.path());
-    environment.erase(std::remove_if(environment.begin(), environment.end(),
-                                     [](const std::string& word) { return word.rfind("LD_PRELOAD=", 0) == 0; }),
-                      environment.end());
-    environment.push_back("LD_PRELOAD=" + preload_list());
-    const Outcome outcome = run({kGuests + "/guest_split_runtime13"}, environment);
+    const Outcome outcome = run({kGuests + "/guest_split_runtime13"}, preloaded(preload_list(), books.path()));
     INFO(outcome.out << outcome.err);
     CHECK(lines_that_begin("count", split_lines(outcome.out)) == Words{"count 1"});
     const Words said = split_lines(outcome.err);
     CHECK(std::count_if(said.begin(), said.end(), [](const std::string& line) {
               return line.find("libcuslice-runtime.so has to be in LD_PRELOAD") != std::string::npos;
           }) == 1);
+}
+
+TEST_CASE("with its shim behind it a runtime has its program's calls to itself, and that is said once") {
+    const std::string major = GENERATE("12", "13");
+    Folder books;
+    const std::string runtime = kFakeFolder + "/libcudart.so." + major;
+    const auto said = [&](const std::string& list) {
+        const Outcome outcome =
+            run({kGuests + "/guest_split_runtime" + major}, preloaded(preload_list() + ":" + list, books.path()));
+        INFO(outcome.out << outcome.err);
+        const Words lines = split_lines(outcome.err);
+        return std::pair(
+            lines_that_begin("count", split_lines(outcome.out)),
+            std::count(lines.begin(), lines.end(),
+                       "cuslice: the CUDA runtime in " + runtime +
+                           " sees each split GPU as one, with the memory of its first part: libcuslice-runtime.so "
+                           "has to stand before it in LD_PRELOAD"));
+    };
+    CHECK(said(runtime + ":" + kShim) == std::pair(Words{"count 1"}, std::ptrdiff_t{1}));
+    CHECK(said(kShim + ":" + runtime) == std::pair(Words{"count 3"}, std::ptrdiff_t{0}));
 }
 
 }  // namespace cuslice::tests

@@ -6,6 +6,7 @@
 
 #if defined(__aarch64__) && defined(__linux__) && !defined(CUSLICE_ANY_GLIBC)
 __asm__(".symver dlsym, dlsym@GLIBC_2.17");
+__asm__(".symver dlvsym, dlvsym@GLIBC_2.17");
 __asm__(".symver dladdr, dladdr@GLIBC_2.17");
 __asm__(".symver dlclose, dlclose@GLIBC_2.17");
 __asm__(".symver dlerror, dlerror@GLIBC_2.17");
@@ -13,6 +14,7 @@ __asm__(".symver dlinfo, dlinfo@GLIBC_2.17");
 __asm__(".symver dladdr1, dladdr1@GLIBC_2.17");
 #elif defined(__x86_64__) && defined(__linux__) && !defined(CUSLICE_ANY_GLIBC)
 __asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
+__asm__(".symver dlvsym, dlvsym@GLIBC_2.2.5");
 __asm__(".symver dladdr, dladdr@GLIBC_2.2.5");
 __asm__(".symver dlclose, dlclose@GLIBC_2.2.5");
 __asm__(".symver dlerror, dlerror@GLIBC_2.2.5");
