@@ -36,7 +36,7 @@ void check_runtime(const Setup& setup, const std::string& path, Findings& findin
     findings.problem("program-runtime",
                      path + ": is linked with the static CUDA runtime, which " +
                          (fake ? "doesn't start on a fake GPU" : "sees each split GPU as one"),
-                     "Relink it with nvcc -cudart shared");
+                     "Relink it with nvcc -cudart shared: NVCC_APPEND_FLAGS=\"-cudart shared\" make");
 }
 
 void check_script(const std::string& path, Findings& findings) {

@@ -47,7 +47,8 @@ void log_who_asked(const void* caller) {
     if (!known || info.dli_fbase == program()) {
         log_line(
             "a program that carries NVIDIA's own (static) CUDA runtime can't start on the fake GPU; link the shared "
-            "runtime instead: nvcc -cudart shared, or CUDA_RUNTIME_LIBRARY Shared in CMake");
+            "runtime instead: nvcc -cudart shared (NVCC_APPEND_FLAGS=\"-cudart shared\" make), or CUDA_RUNTIME_LIBRARY "
+            "Shared in CMake");
     } else if (!works_without(info.dli_fname)) {
         log_line(std::string(info.dli_fname) +
                  " carries NVIDIA's own CUDA runtime, which needs a GPU; see docs/fake-gpu.md");
