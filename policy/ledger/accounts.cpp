@@ -19,7 +19,6 @@ bool has_members(const File& file, std::uint32_t account) {
 }
 
 Account* new_account(File& file, AccountKind kind) {
-    constexpr unsigned kMaxGroups = kAccounts / 4 * 3;
     Account *free = nullptr, *left = nullptr;
     unsigned groups = 0;
     for (std::uint32_t i = 0; i < kAccounts; i++) {

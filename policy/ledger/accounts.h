@@ -8,6 +8,9 @@ namespace cuslice::ledger {
 
 inline constexpr std::uint64_t kNoLimitBytes = kNoLimit;
 
+// Living groups leave the rest of a file's accounts to jobs.
+inline constexpr std::uint32_t kMaxGroups = kAccounts / 4 * 3;
+
 // What an account is made with.
 struct Terms {
     AccountKind kind = AccountKind::job;

@@ -26,6 +26,15 @@ void say(LedgerError* why, const char* text) {
     if (why) snprintf(why->text, sizeof why->text, "%s", text);
 }
 
+void say_no_account(LedgerError* why, AccountKind kind) {
+    const bool group = kind == AccountKind::group;
+    if (why)
+        snprintf(why->text, sizeof why->text,
+                 "a GPU's ledger has room for %u %s, and all of it is taken: wait until one has ended, or %s",
+                 group ? kMaxGroups : kAccounts, group ? "groups" : "jobs and groups",
+                 group ? "name a group that is there" : "start several programs with one cuslice run");
+}
+
 }  // namespace
 
 // ---- places ---------------------------------------------------------------------------------------------------------
@@ -163,7 +172,7 @@ Ledger::Step Ledger::begin(const Request& request, const Joiner& self, bool may_
         return Step::failed;
     };
     if (!account) account = new_account(*open_.file, request.kind);
-    if (!account) return say(why, "there is no room for one more account"), fail();
+    if (!account) return say_no_account(why, request.kind), fail();
 
     // First the place, then the claim: a claim without a living member is nobody's.
     Place* place = request.kind == AccountKind::rule && !keep_over_exec_ ? empty_place(account) : nullptr;

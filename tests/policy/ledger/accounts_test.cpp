@@ -11,8 +11,6 @@ using namespace cuslice::ledger;
 
 namespace {
 
-constexpr std::uint32_t kMostGroups = kAccounts / 4 * 3;
-
 struct Made {
     Account& open(std::uint32_t index, AccountKind kind, const std::string& name) const {
         Account& account = file->accounts[index];
@@ -94,15 +92,15 @@ TEST_CASE("of the accounts that are free, a new name gets the one that ended fir
 
 TEST_CASE("groups leave some accounts to jobs, and those without members make room, the one that was left first") {
     const Made made;
-    for (std::uint32_t i = 0; i < kMostGroups - 1; i++) {
+    for (std::uint32_t i = 0; i < kMaxGroups - 1; i++) {
         made.open(i, AccountKind::group, "g" + std::to_string(i));
         made.join(i, i);
     }
-    CHECK(made.for_new(AccountKind::group) == kMostGroups - 1);
-    made.open(kMostGroups - 1, AccountKind::group, "last");
-    made.join(kMostGroups - 1, kMostGroups - 1);
+    CHECK(made.for_new(AccountKind::group) == kMaxGroups - 1);
+    made.open(kMaxGroups - 1, AccountKind::group, "last");
+    made.join(kMaxGroups - 1, kMaxGroups - 1);
     CHECK(made.for_new(AccountKind::group) == kAccounts);
-    CHECK(made.for_new(AccountKind::job) == kMostGroups);
+    CHECK(made.for_new(AccountKind::job) == kMaxGroups);
 
     Account* const accounts = made.file->accounts;
     accounts[10].left = 1;  // but somebody is in it

@@ -4,9 +4,12 @@
 
 #include <atomic>
 #include <fstream>
+#include <memory>
 #include <random>
 #include <thread>
+#include <vector>
 
+#include "policy/ledger/accounts.h"
 #include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
@@ -333,4 +336,24 @@ TEST_CASE("groups without members make room for others, the one that was left fi
     Place job;
     REQUIRE(job.open(folder));
     CHECK(job.join("job", kGiB, kGiB, AccountKind::job) == Joined::yes);
+}
+
+TEST_CASE("where a ledger has no room for one more job or group, it is said how many it has room for") {
+    const LedgerFolder folder;
+    std::vector<std::unique_ptr<Place>> taken;
+    const auto join = [&](AccountKind kind) {
+        taken.push_back(std::make_unique<Place>());
+        REQUIRE(taken.back()->open(folder));
+        return taken.back()->join(("one" + std::to_string(taken.size())).c_str(), kGiB, 0, kind);
+    };
+    for (unsigned i = 0; i < kMaxGroups; i++) REQUIRE(join(AccountKind::group) == Joined::yes);
+    CHECK(join(AccountKind::group) == Joined::unavailable);
+    CHECK(std::string(taken.back()->failure.text) ==
+          "a GPU's ledger has room for 96 groups, and all of it is taken: wait until one has ended, or name a group "
+          "that is there");
+    for (unsigned i = kMaxGroups; i < kAccounts; i++) REQUIRE(join(AccountKind::job) == Joined::yes);
+    CHECK(join(AccountKind::job) == Joined::unavailable);
+    CHECK(std::string(taken.back()->failure.text) ==
+          "a GPU's ledger has room for 128 jobs and groups, and all of it is taken: wait until one has ended, or start "
+          "several programs with one cuslice run");
 }
