@@ -1,17 +1,22 @@
-// Frameworks that take a pool of the whole GPU in one request: told not to, where memory is to grow.
+// Frameworks' own variables in the environment of a program that is started: told what a slice is, by the values of
+// policy/frameworks/variables.h.
 #pragma once
 
+#include <vector>
+
 #include "cli/environment.h"
+#include "cli/slice_room.h"
 #include "config/settings.h"
 
 namespace cuslice::cli {
 
-/// no-framework-env: their variables are the program's own business.
-bool leaves_frameworks_alone(const Settings& settings);
+/// Whether tell_frameworks() may do anything that depends on the GPUs. Then, and only then, it is worth asking which
+/// GPUs there are.
+bool wants_reserve_variables(const Environment& environment, const Settings& settings);
 
-/// Where some GPU's allocator is growth: TF_FORCE_GPU_ALLOW_GROWTH=true and XLA_PYTHON_CLIENT_PREALLOCATE=false, each
-/// unless `environment` has it, with whatever value. No allocator underneath can make a pool smaller again that a
-/// framework has asked for in one piece. Nothing with no-framework-env.
-void add_framework_variables(Environment& environment, const Settings& settings);
+/// Sets every variable of framework_variables() that the settings call for, and kFrameworkRecord beside them. `rooms`:
+/// the slices that the program sees; none where nobody knows. A value of the user's stays; one that cuslice has set
+/// further out is replaced, or taken out where these settings don't call for it. Doing it twice changes nothing more.
+void tell_frameworks(Environment& environment, const Settings& settings, const std::vector<SliceRoom>& rooms);
 
 }  // namespace cuslice::cli

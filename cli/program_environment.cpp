@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "cli/framework_environment.h"
 #include "config/handover.h"
 #include "config/load.h"
 #include "config/resolve.h"
@@ -113,7 +112,6 @@ bool prepare_environment(Environment& environment, const Settings& settings, con
     for (const Key key : {Key::fake, Key::fake_kernels}) {
         if (const Entry* entry = find(settings, key)) environment.set(traits_of(key).variable, entry->value);
     }
-    add_framework_variables(environment, settings);
     if (fake) prepend_library_path(environment, installation.fake_folder);
     return true;
 }

@@ -9,7 +9,7 @@ namespace cuslice::cli {
 
 /// The environment for a program: LD_PRELOAD with the library first, CUSLICE_SETTINGS in place of the variables that
 /// went into it, for a fake GPU CUSLICE_FAKE, CUSLICE_FAKE_KERNELS, its folder first in LD_LIBRARY_PATH and its
-/// runtimes in LD_PRELOAD, and where the allocator is growth the frameworks' variables (framework_environment.h).
+/// runtimes in LD_PRELOAD. Frameworks' own variables come later, once the GPUs are known (framework_environment.h).
 /// Nothing else is touched, and doing it twice changes nothing more. False if the settings are too many to be handed
 /// on.
 bool prepare_environment(Environment& environment, const Settings& settings, const Installation& installation,

@@ -1,54 +1,19 @@
-// What a limit leaves to a program on each GPU: the limit, less the context and the headroom, or all of a limit that
-// the context comes on top of.
+// The slices of GPUs as the launcher knows them: policy/frameworks/slice_room.h of a Gpu.
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "cli/fake_check.h"
 #include "cli/gpus.h"
 #include "config/settings.h"
-#include "config/split/plan.h"
-#include "policy/budget/library_reserve.h"
+#include "policy/frameworks/slice_room.h"
 
 namespace cuslice::cli {
 
-/// What a context is believed to take before there is one, in bytes: 518 MiB on an H200 (docs/hardware/), other GPUs
-/// not measured. Too little would have JAX fill the slice before cuBLAS has its workspace.
-inline constexpr std::uint64_t kBelievedContext = 520ull << 20;
-
-/// One slice, in bytes.
-struct SliceRoom {
-    /// Something limits it: a limit, a fraction, a group's limit, or a split.
-    bool limited = false;
-    std::uint64_t limit = 0;
-    /// Of a part: its share.
-    std::uint64_t context = 0;
-    /// False: `context` is kBelievedContext.
-    bool context_known = false;
-    std::uint64_t headroom = 0;
-    /// The context comes on top of the limit.
-    bool plus_context = false;
-
-    /// What the program can allocate.
-    std::uint64_t left() const {
-        const std::uint64_t taken = (plus_context ? 0 : context) + headroom;
-        return limit > taken ? limit - taken : 0;
-    }
-    /// What of it a framework's pool is to leave to CUDA's libraries; nothing where these come on top as well.
-    std::uint64_t libraries() const { return plus_context ? 0 : library_reserve(left()); }
-};
-
-/// What a part of a GPU is charged of a context there, in bytes: in proportion to its size, as PhysicalGpu does. `all`:
-/// what the parts of that GPU that a program sees have together.
-std::uint64_t share_of_context(std::uint64_t context, std::uint64_t part, std::uint64_t all);
-/// The same of a plan, in which all parts are of one GPU.
-std::uint64_t share_of_context(std::uint64_t context, const VirtualPart& part, const VirtualParts& parts);
-
 /// The slice of a whole GPU, given its limit. `contexts`: of fake GPUs, which are known.
 SliceRoom room_of(const Settings& settings, const ContextSizes& contexts, const Gpu& gpu, std::uint64_t limit);
-/// The same of a part of `gpu`, where `all` is as above.
+/// The same of a part of `gpu`, where `all` is what the parts that the program sees have together.
 SliceRoom room_of_part(const Settings& settings, const ContextSizes& contexts, const Gpu& gpu, std::uint64_t limit,
                        std::uint64_t all);
 

@@ -65,9 +65,9 @@ constexpr LaterKey kLaterKeys[] = {
 
 // Read by others than the settings: the library's hand-over, and the fake GPU's own switches for tests.
 constexpr std::string_view kInternal[] = {
-    "CUSLICE_SETTINGS",       kJobVariable,           kChosenVariable,        kFakeFolderVariable,
-    "CUSLICE_FAKE_ADDRESSES", "CUSLICE_FAKE_HOST",    "CUSLICE_FAKE_INJECT",  "CUSLICE_FAKE_LOG",
-    "CUSLICE_FAKE_NEWER",     "CUSLICE_FAKE_RUNTIME", "CUSLICE_FAKE_STREAMS", "CUSLICE_REPORT",
+    "CUSLICE_SETTINGS",     kJobVariable,          kChosenVariable,    kFakeFolderVariable,  "CUSLICE_FAKE_ADDRESSES",
+    "CUSLICE_FAKE_HOST",    "CUSLICE_FAKE_INJECT", "CUSLICE_FAKE_LOG", "CUSLICE_FAKE_NEWER", "CUSLICE_FAKE_RUNTIME",
+    "CUSLICE_FAKE_STREAMS", "CUSLICE_REPORT",      kFrameworkRecord,
 };
 
 constexpr std::string_view kVariableStart = "CUSLICE_";

@@ -84,6 +84,8 @@ void explain_later(const LaterKey& later, Reason& why);
 inline constexpr std::string_view kJobVariable = "CUSLICE_JOB";
 /// The launcher's: the GPUs that were chosen for a program, as UUIDs, in which indices that it sets itself count.
 inline constexpr std::string_view kChosenVariable = "CUSLICE_VISIBLE_DEVICES";
+/// Variables that cuslice has set for frameworks, with their values (policy/frameworks/variables.h).
+inline constexpr std::string_view kFrameworkRecord = "CUSLICE_FRAMEWORK_ENV";
 /// The fake GPU's: the folder of its books.
 inline constexpr std::string_view kFakeFolderVariable = "CUSLICE_FAKE_DIR";
 

@@ -4,6 +4,7 @@
 #include "shim/log.h"
 #include "shim/process/process.h"
 #include "virtual_gpu/gpu/gpu_state.h"
+#include "virtual_gpu/selection/framework_environment.h"
 #include "virtual_gpu/selection/host_environment.h"
 
 namespace cuslice {
@@ -13,6 +14,7 @@ namespace {
 __attribute__((constructor)) void loaded() {
     note_stderr();
     keep_handed_on();
+    set_growth_at_start();
 }
 
 // After the program's own. A program that is killed, or calls _exit or abort, doesn't come through here.

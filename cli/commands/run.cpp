@@ -9,7 +9,7 @@
 #include "cli/driver_folders.h"
 #include "cli/exit_codes.h"
 #include "cli/fake_machine.h"
-#include "cli/framework_reserve.h"
+#include "cli/framework_environment.h"
 #include "cli/gpu_query.h"
 #include "cli/group_notice.h"
 #include "cli/job.h"
@@ -51,13 +51,15 @@ bool check_gpus(const Settings& settings, Machine& machine, ConfigError& error) 
     return check_against(settings, identities, true, error);
 }
 
-// Frameworks are told what the slices leave them. Where there is no driver here nobody knows, and nothing is set.
-void tell_frameworks(Environment& environment, const Launch& launch, Machine& machine, const Selection& selection) {
-    if (selection.how == Selection::How::open || !wants_reserve_variables(environment, launch.settings)) return;
+// The slices that frameworks are told of. None where nobody knows, as there is no driver here: then the library in the
+// program tells what it still can.
+std::vector<SliceRoom> rooms_for_frameworks(const Environment& environment, const Launch& launch, Machine& machine,
+                                            const Selection& selection) {
+    if (selection.how == Selection::How::open || !wants_reserve_variables(environment, launch.settings)) return {};
     const bool chosen = selection.split || selection.how != Selection::How::untouched;
-    if (!chosen && (machine.hung() || !machine.all().failure.empty())) return;
+    if (!chosen && (machine.hung() || !machine.all().failure.empty())) return {};
     const std::vector<Gpu>& seen = chosen ? selection.gpus : machine.allowed();
-    add_reserve_variables(environment, launch.settings, slice_rooms(launch.settings, launch.contexts, seen));
+    return slice_rooms(launch.settings, launch.contexts, seen);
 }
 
 // Returns only if the program could not be started.
@@ -139,7 +141,7 @@ int run_program(const Invocation& invocation) {
     if (const int refused = start_job(environment, settings, machine, selection, command); refused != 0) return refused;
     warn_too_large(settings, machine, selection);
     virtual_gpus.show(environment, selection);
-    tell_frameworks(environment, launch, machine, selection);
+    tell_frameworks(environment, settings, rooms_for_frameworks(environment, launch, machine, selection));
     if (reach.fatal) remove_preload(environment);
     return become(program.path, words, environment);
 }

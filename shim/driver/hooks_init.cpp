@@ -36,7 +36,11 @@ CUSLICE_HOOK_ANYTIME(cuInit, flags) {
     bool set = false;
     if (process().choose_gpus(*list, &set)) {
         const CUresult result = start(flags, list->view(), set);
-        if (result != CUDA_SUCCESS || process().open_gpus()) return result;
+        if (result != CUDA_SUCCESS) return result;
+        if (process().open_gpus()) {
+            process().tell_frameworks();
+            return result;
+        }
     }
     log_bad_configuration();
     return CUDA_ERROR_INVALID_VALUE;

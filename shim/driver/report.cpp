@@ -395,17 +395,12 @@ void say_too_large(const VirtualGpu& gpu) {
 
 constinit std::atomic<bool> advised{false};
 
-// Once in a process. cuslice run sets these variables itself (cli/framework_reserve.h); a library can't: it is too late
-// for a framework that has read them, and the environment is the program's.
-void say_reserve(const VirtualGpu& gpu) {
-    const auto set = [](const char* variable) { return getenv(variable) != nullptr; };
-    const Entry* const alone = find(process().settings(), Key::no_framework_env);
-    if (!gpu.bound() || (alone && alone->number != 0) || set(kHandOver.data()) || was_cleared()) return;
-    if (set("TF_DEVICE_MIN_SYS_MEMORY_IN_MB") || set("XLA_PYTHON_CLIENT_MEM_FRACTION") ||
-        set("XLA_CLIENT_MEM_FRACTION") || advised.exchange(true, std::memory_order_relaxed))
-        return;
-    LogLine line("TensorFlow and JAX keep more of a limit back than they need. cuslice run sets ");
-    line.append("TF_DEVICE_MIN_SYS_MEMORY_IN_MB and XLA_PYTHON_CLIENT_MEM_FRACTION; under LD_PRELOAD alone, set them");
+// Once in a process: the environment is too late for what a framework has read before its first CUDA call.
+void say_missed_variables() {
+    const std::string_view missed = process().missed_variables();
+    if (missed.empty() || advised.exchange(true, std::memory_order_relaxed)) return;
+    LogLine line("JAX reads its variables before the first CUDA call. cuslice run sets ");
+    line.append(missed).append("; under LD_PRELOAD alone, set it in the environment if the program uses JAX");
     log_line(LogLevel::info, line);
 }
 
@@ -449,7 +444,7 @@ void log_slice(VirtualGpu& gpu, CUcontext context) {
     else
         line.append(", no limit");
     log_line(LogLevel::info, line);
-    say_reserve(gpu);
+    say_missed_variables();
 }
 
 }  // namespace cuslice

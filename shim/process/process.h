@@ -11,6 +11,7 @@
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/gpu/gpu_state.h"
 #include "virtual_gpu/gpu/virtual_gpu.h"
+#include "virtual_gpu/selection/framework_environment.h"
 #include "virtual_gpu/selection/program_gpus.h"
 
 namespace cuslice {
@@ -47,6 +48,12 @@ class Process {
     // False if the settings do not fit the GPUs; error() then says why, and from now on nothing can be allocated.
     // Thread-safe.
     bool open_gpus();
+
+    // Once the GPUs are open: sets the variables that frameworks read after cuInit (virtual_gpu/selection/
+    // framework_environment.h), the first time. Thread-safe.
+    void tell_frameworks();
+    // NAME=VALUE of those that a framework has read already and that nobody has set, divided by spaces.
+    std::string_view missed_variables() const { return missed_variables_.view(); }
 
     // Loads the real NVML, the first time. False if there is none. Thread-safe.
     bool load_nvml();
@@ -173,6 +180,8 @@ class Process {
     std::atomic<int> nvml_{0};  // 0: not tried, 1: loaded, 2: none
     std::atomic<bool> gpus_open_{false};
     bool may_cache_ = false, past_us_ = false;
+    bool told_frameworks_ = false;  // with the lock held
+    MissedVariables missed_variables_;
     ConfigError error_;
     const char* driver_found_ = "";
     char driver_text_[512] = {}, path_past_us_[512] = {};

@@ -14,7 +14,7 @@ import re
 import sys
 
 # What a folder may include, besides itself. Longest prefix wins.
-POLICY = ["policy/base", "policy/budget", "policy/ledger", "policy/allocator", "policy/trace", "policy/stats"]
+POLICY = ["policy/base", "policy/budget", "policy/frameworks", "policy/ledger", "policy/allocator", "policy/trace", "policy/stats"]
 GPU = ["virtual_gpu/driver", "virtual_gpu/nvml", "virtual_gpu/split", "virtual_gpu/gpu", "virtual_gpu/cache", "virtual_gpu/selection"]
 ALLOWED = {
     "include": [],
@@ -25,10 +25,11 @@ ALLOWED = {
     "policy/trace": ["config", "policy/base"],
     "policy/stats": ["config", "policy/base", "policy/ledger", "policy/allocator"],
     "policy/budget": ["config", "policy/base", "policy/ledger"],
+    "policy/frameworks": ["config", "policy/budget"],
     "policy/allocator": ["config", "policy/base", "policy/budget"],
     "virtual_gpu/driver": [],
     "virtual_gpu/nvml": ["config", "policy/base", "virtual_gpu/driver"],
-    "virtual_gpu/selection": ["config", "policy/base", "virtual_gpu/driver", "virtual_gpu/nvml"],
+    "virtual_gpu/selection": ["config", "policy/base", "policy/frameworks", "virtual_gpu/driver", "virtual_gpu/nvml"],
     "virtual_gpu/split": ["config", *POLICY, "virtual_gpu/driver", "virtual_gpu/nvml", "virtual_gpu/selection"],
     "virtual_gpu/gpu": ["config", *POLICY, "virtual_gpu/driver", "virtual_gpu/nvml", "virtual_gpu/split"],
     "virtual_gpu/cache": ["config", *POLICY, "virtual_gpu/driver", "virtual_gpu/gpu", "virtual_gpu/split"],

@@ -1,7 +1,7 @@
 // The parts of the launcher that need no process.
 #include "cli/environment.h"
 
-#include "cli/framework_reserve.h"
+#include "cli/framework_environment.h"
 #include "cli/gpu_answer.h"
 #include "cli/json.h"
 #include "cli/table.h"
@@ -57,17 +57,17 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
-cli::SliceRoom room(std::uint64_t limit, std::uint64_t context, bool known = true, bool plus_context = false) {
+SliceRoom room(std::uint64_t limit, std::uint64_t context, bool known = true, bool plus_context = false) {
     const std::uint64_t headroom = plus_context ? 0 : derived_headroom(context * kMiB);
     return {true, limit * kMiB, context * kMiB, known, headroom, plus_context};
 }
 
 // "TensorFlow's JAX's", as they are set for these slices.
-std::string told(const std::vector<cli::SliceRoom>& rooms) {
+std::string told(const std::vector<SliceRoom>& rooms) {
     const char* const lines[] = {nullptr};
     cli::Environment environment(lines);
     const Settings settings;
-    cli::add_reserve_variables(environment, settings, rooms);
+    cli::tell_frameworks(environment, settings, rooms);
     return environment.get("TF_DEVICE_MIN_SYS_MEMORY_IN_MB").value_or("none") + " " +
            environment.get("XLA_PYTHON_CLIENT_MEM_FRACTION").value_or("none");
 }
@@ -80,7 +80,7 @@ TEST_CASE("a pool gets all of a slice but 300 MiB and the context, and never les
         std::uint64_t before = 0;
         for (std::uint64_t limit = 700; limit <= 24u * 1024; ++limit) {
             INFO("context " << context << " limit " << limit);
-            const cli::SliceRoom slice = room(limit, context);
+            const SliceRoom slice = room(limit, context);
             REQUIRE(library_reserve(slice.left()) % kMiB == 0);
             const std::uint64_t pool = slice.left() - library_reserve(slice.left());
             REQUIRE(pool + (context + 300) * kMiB >= limit * kMiB);
@@ -107,7 +107,7 @@ TEST_CASE("the frameworks' variables are right for the smallest of the slices") 
     // Where the context comes on top, so do the libraries.
     CHECK(told({room(1024, 300, true, true)}) == "0 0.9999");
     CHECK(told({room(1024, 300, true, true), room(4096, 520)}) == "192 0.8103");
-    cli::SliceRoom whole = room(4096, 520);
+    SliceRoom whole = room(4096, 520);
     whole.limited = false;
     CHECK(told({whole}) == "none none");
     CHECK(told({whole, room(8192, 520)}) == "192 0.8103");

@@ -9,12 +9,21 @@
 
 namespace cuslice {
 
+namespace {
+
+constinit void* opened_driver = nullptr;
+
+}  // namespace
+
 bool load_driver(const char* explicit_path, char* text, std::size_t size, const char** where) {
     void* handle = open_real_library("libcuda.so.1", explicit_path, text, size, where);
     if (!handle) return false;
     open_driver_table(object_of(handle));
+    opened_driver = handle;
     return true;
 }
+
+void* find_in_driver(const char* name) { return opened_driver ? object_of(opened_driver).find(name) : nullptr; }
 
 void* open_nvml(const char* folder, bool first, char* text, std::size_t size) {
     const InsideNvml inside;  // its constructors may call its functions

@@ -8,6 +8,10 @@ namespace cuslice {
 // the path that was opened, and `where` completes "found …". Not thread-safe.
 bool load_driver(const char* explicit_path, char* path_or_reason, std::size_t size, const char** where);
 
+// A function that the driver in use exports beside CUDA's, as the fake GPU's does; null where it has none. Thread-safe
+// once the driver is loaded.
+void* find_in_driver(const char* name);
+
 // What to do where there is no driver.
 inline constexpr const char* kNoDriverAdvice =
     "In a container: start it with its GPUs (docker run --gpus all). On a host: install NVIDIA's driver package. "
