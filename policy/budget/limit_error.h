@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <optional>
 
 namespace cuslice {
 
@@ -24,8 +23,9 @@ struct LimitError {
     LimitOf of = LimitOf::process;
     int part = 0;           // LimitOf::other_part: which, by the program's ordinal
     bool no_place = false;  // the slice itself is refused: others who share the GPU have it (ledger/refusal.h)
-    // Bytes that were kept for the driver then, where what it has taken for the request counts no more when it is told.
-    std::optional<std::uint64_t> headroom;
+    // What was kept for the driver then; 0: as much as is kept now. It depends on what the driver holds, and what that
+    // has taken for the request may be given back before the refusal is told.
+    std::uint64_t headroom = 0;
 };
 
 }  // namespace cuslice

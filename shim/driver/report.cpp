@@ -179,7 +179,7 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, std::
     }
     const bool other = why.of == LimitOf::other_part;
     const VirtualGpu& full = other ? process().gpu(why.part) : gpu;
-    const std::uint64_t headroom = why.headroom.value_or(full.headroom(why.of));
+    const std::uint64_t headroom = why.headroom ? why.headroom : full.headroom(why.of);
     if (say_context_too_large(level, function, gpu, why, headroom)) return CUDA_ERROR_OUT_OF_MEMORY;
     LogLine line("out of memory on ");
     append_gpu(line, gpu);
