@@ -20,12 +20,12 @@ struct LimitError {
     std::uint64_t ceiling = 0;  // what could be granted: the limit less headroom
     std::uint64_t others = 0;   // part of `used` that other processes hold, who share the limit
     std::uint64_t limit = 0;    // 0: the caller's to fill in
-    LimitOf of = LimitOf::process;
-    int part = 0;           // LimitOf::other_part: which, by the program's ordinal
-    bool no_place = false;  // the slice itself is refused: others who share the GPU have it (ledger/refusal.h)
     // What was kept for the driver then; 0: as much as is kept now. It depends on what the driver holds, and what that
     // has taken for the request may be given back before the refusal is told.
     std::uint64_t headroom = 0;
+    LimitOf of = LimitOf::process;
+    bool no_place = false;  // the slice itself is refused: others who share the GPU have it (ledger/refusal.h)
+    int part = 0;           // LimitOf::other_part: which, by the program's ordinal
 };
 
 }  // namespace cuslice

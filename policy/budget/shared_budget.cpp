@@ -37,7 +37,12 @@ bool SharedBudget::reserve_here(std::uint64_t bytes, LimitError* why) {
         if (members_[i].reserve(bytes, margin, &seen)) continue;
         if (why) {
             const std::uint64_t mine = members_[i].held(), top = members_[i].limit();
-            *why = {bytes, seen, less(top, margin), less(seen, mine), top, of(i)};
+            *why = {.requested = bytes,
+                    .used = seen,
+                    .ceiling = less(top, margin),
+                    .others = less(seen, mine),
+                    .limit = top,
+                    .of = of(i)};
         }
         while (i-- > 0) members_[i].undo(bytes);
         return false;
@@ -93,7 +98,7 @@ bool SharedBudget::over(LimitError* why) const {
     for (unsigned i = 0, n = count(); i < n; i++) {
         const std::uint64_t used = members_[i].used(), top = members_[i].limit(), mine = members_[i].held();
         if (used <= top) continue;
-        if (why) *why = {0, used, top, less(used, mine), top, of(i)};
+        if (why) *why = {.used = used, .ceiling = top, .others = less(used, mine), .limit = top, .of = of(i)};
         return true;
     }
     if (!outer_ || !outer_->over(why)) return false;
