@@ -381,7 +381,7 @@ TEST_CASE("under LD_PRELOAD alone a relative path is refused, as nobody knows wh
     CHECK(guest.finish() == 0);
     CHECK(guest.complaints().at(0) ==
           "cuslice: CUSLICE_RECORD: out.csv: an absolute path is needed: only cuslice run knows the folder that it is "
-          "relative to");
+          "relative to; no GPU will be used");
 }
 
 TEST_CASE("cuslice run records into the folder that it was started in, wherever the program goes") {
