@@ -20,7 +20,8 @@ bool is_set(const Environment& environment, std::string_view name) {
 // By others than cuslice.
 bool is_the_users(const Environment& environment, const FrameworkVariable& variable) {
     if (is_set(environment, variable.synonym)) return true;
-    const std::string_view ours = record_in(environment).find(variable);
+    const FrameworkRecord record = record_in(environment);
+    const std::string_view ours = record.find(variable);
     return is_set(environment, variable.name) && (!ours.data() || environment.get(variable.name) != ours);
 }
 

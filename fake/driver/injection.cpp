@@ -56,7 +56,8 @@ const char* change_injection(const char* items, Injection::IsFunction is_functio
     if (!clears && !next->parse(items, is_function, error)) return error.c_str();
     changed = true;
     const bool empty = next->empty();
-    current_injection().store(next.release(), std::memory_order_release);
+    static auto& replaced = *new std::vector<Injection*>;
+    replaced.push_back(current_injection().exchange(next.release(), std::memory_order_acq_rel));
     if (empty)
         gate.fetch_and(~unsigned{kGateInjection});
     else

@@ -8,6 +8,7 @@
 
 #include "tests/catch.h"
 #include "tests/cli/child.h"
+#include "tests/cli/tree.h"
 #include "tests/skip.h"
 
 namespace cuslice::tests {
@@ -65,10 +66,12 @@ Outcome make(const Mistake& mistake) {
     const Folder folder;
     make_commands(folder);
     folder.write("here/train.py", "print(1)\n");
-    Outcome outcome = run({"/bin/sh", "-c", mistake.command},
-                          {"PATH=" + folder.path() + "/bin", "HOME=" + folder.path(), "CUSLICE_FAKE=2xt4",
-                           "CUSLICE_FAKE_MACHINE=new", "CUSLICE_DIR=" + folder.path() + "/ledgers"},
-                          folder.path() + "/here");
+    Words environment = plain_environment(folder.path());
+    environment.at(0) = "PATH=" + folder.path() + "/bin";
+    for (const std::string& variable : {std::string("CUSLICE_FAKE=2xt4"), std::string("CUSLICE_FAKE_MACHINE=new"),
+                                        "CUSLICE_DIR=" + folder.path() + "/ledgers"})
+        environment.push_back(variable);
+    Outcome outcome = run({"/bin/sh", "-c", mistake.command}, environment, folder.path() + "/here");
     outcome.out += outcome.err;
     replace_all(outcome.out, folder.path(), "");
     return outcome;

@@ -28,6 +28,13 @@ std::string fat_binary() {
                      entry(2, 90, 0, Cubin(90, 8).bytes()));
 }
 
+// AddressSanitizer's own memory can be read, and ends the program that does: a damaged image may lead anywhere.
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kHasOwnMemory = true;
+#else
+constexpr bool kHasOwnMemory = false;
+#endif
+
 struct Kind {
     const char* name;
     std::string bytes;
@@ -42,13 +49,13 @@ bool is_documented(CUresult result) {
 }
 
 /// By its beginning alone, and with its size, as from a file; for any device and for one.
-void read_all_ways(Guarded& memory, const std::string& bytes, std::vector<CUresult>& results) {
+void read_all_ways(Guarded& memory, const std::string& bytes, std::vector<CUresult>& results,
+                   bool by_beginning = true) {
     const char* const at = memory.put(bytes);
     for (const int capability : {0, 86, 90}) {
-        for (const std::uint64_t size : {kUnknownSize, static_cast<std::uint64_t>(bytes.size())}) {
-            Image image;
-            results.push_back(read_image(at, capability, image, size));
-        }
+        Image image, sized;
+        if (by_beginning) results.push_back(read_image(at, capability, image));
+        results.push_back(read_image(at, capability, sized, bytes.size()));
     }
     Image linked;
     read_cubin(reinterpret_cast<const unsigned char*>(at), bytes.size(), linked);
@@ -101,7 +108,7 @@ TEST_CASE("images: a damaged one is refused with an error that is documented, or
             }
             if (below(8) == 0) bytes.resize(1 + below(bytes.size()));
             std::vector<CUresult> results;
-            read_all_ways(memory, bytes, results);
+            read_all_ways(memory, bytes, results, !kHasOwnMemory);
             for (const CUresult result : results)
                 if (!is_documented(result)) FAIL("round " << round << ": " << result);
         }
