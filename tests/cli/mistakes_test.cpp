@@ -8,7 +8,7 @@
 
 #include "tests/catch.h"
 #include "tests/cli/child.h"
-#include "tests/cli/tree.h"
+#include "tests/cli/plain_environment.h"
 #include "tests/skip.h"
 
 namespace cuslice::tests {
@@ -66,7 +66,7 @@ Outcome make(const Mistake& mistake) {
     const Folder folder;
     make_commands(folder);
     folder.write("here/train.py", "print(1)\n");
-    Words environment = plain_environment(folder.path());
+    std::vector<std::string> environment = plain_environment(folder.path());
     environment.at(0) = "PATH=" + folder.path() + "/bin";
     for (const std::string& variable : {std::string("CUSLICE_FAKE=2xt4"), std::string("CUSLICE_FAKE_MACHINE=new"),
                                         "CUSLICE_DIR=" + folder.path() + "/ledgers"})

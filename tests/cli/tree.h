@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/cli/plain_environment.h"
+
 namespace cuslice::tests {
 
 inline const std::string kTree = CUSLICE_TEST_TREE;
@@ -25,16 +27,6 @@ inline Words with(Words words, const Words& more) {
 /// The command line that starts `program` with `options`.
 inline Words launch(const Words& options, const Words& program) {
     return with(with(with({kLauncher, "run"}, options), {"--"}), program);
-}
-
-/// PATH and a HOME in `home`, nothing else.
-inline Words plain_environment(const std::string& home) {
-    Words environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home};
-#ifdef __SANITIZE_ADDRESS__
-    // A launcher inside another has the library before the sanitizer's own.
-    environment.emplace_back("ASAN_OPTIONS=verify_asan_link_order=0");
-#endif
-    return environment;
 }
 
 /// The system's file, as long as a test needs it.
