@@ -13,7 +13,7 @@ using Words = std::vector<std::string>;
 
 std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-// Of a program's first word. A process that has given itself a title has it there, in one word.
+// The name in a command line's first word, which is a title where the process has given itself one.
 std::string_view program_name(std::string_view word) { return word.find(' ') == word.npos ? file_name(word) : word; }
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {

@@ -1,4 +1,4 @@
-// What a shell's completion asks the launcher for while somebody types.
+// Names for a shell's completion, asked for while somebody types.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@
 
 namespace cuslice::cli {
 
-/// Whether tell_frameworks() may do anything that depends on the GPUs. Then, and only then, it is worth asking which
+/// True if tell_frameworks() may do anything that depends on the GPUs. Then, and only then, it is worth asking which
 /// GPUs there are.
 bool wants_reserve_variables(const Environment& environment, const Settings& settings);
 

@@ -27,7 +27,7 @@ class Machine {
     const std::vector<Gpu>& in_order();
     /// The only one that a program would see; nothing if there are several. Less is asked for this than for the others.
     std::optional<Gpu> only();
-    /// Those that an answer has named so far: as allowed() has them, or all. Asks nothing.
+    /// The GPUs that an answer has named so far: as allowed() has them, or all. Asks nothing.
     std::span<const Gpu> known() const;
     /// True once a question was given up, as nothing answered in time.
     bool hung() const { return all_ && all_->hung; }

@@ -25,7 +25,7 @@ struct Block {
         widths.push_back(wide);
         width += wide + kGap;
     }
-    // What it leaves to its last column.
+    // Columns left to its last one.
     std::size_t left(std::size_t of) const { return of > width ? of - width : 0; }
 };
 

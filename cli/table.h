@@ -35,7 +35,7 @@ struct TableStyle {
     /// Columns of numbers, which stand at the right.
     std::vector<std::size_t> right = {};
     bool colours = false;
-    /// What was cut off shows as "…", otherwise as "~".
+    /// A cut shows as "…", otherwise as "~".
     bool utf8 = false;
 };
 

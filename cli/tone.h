@@ -5,7 +5,7 @@
 
 namespace cuslice::cli {
 
-/// What a piece of text is, which a terminal may show by its colour.
+/// The meaning of a piece of text, which a terminal may show by its colour.
 enum class Tone : std::uint8_t { plain, faint, heading, used, nearly_full, reserved, warning };
 
 /// `text` with what makes a terminal show its tone; headings are bold also where there are no `colours`.

@@ -1,4 +1,4 @@
-// What other tools call these settings.
+// Other tools' names for these settings.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// What was probably meant by a value that is refused.
+// The probable meaning of a value that is refused.
 #pragma once
 
 #include <string_view>

@@ -25,7 +25,7 @@ struct PrivateDriver {
 /// The name by which cuGetProcAddress gives it, whatever version is asked for. No driver of NVIDIA's has it.
 inline constexpr char kPrivateDriver[] = "cuslice_fake_private_driver";
 
-/// What a test changes in its own process: `const char* (*)(const char* items)`, as change_injection()
+/// Changes what is injected in the test's own process: `const char* (*)(const char* items)`, as change_injection()
 /// of driver/injection.h.
 inline constexpr char kInject[] = "cuslice_fake_inject";
 

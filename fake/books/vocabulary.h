@@ -1,5 +1,5 @@
 #pragma once
-// What tests of programs name, for the tools in other languages that let them.
+// Names that tests of programs use, for tools in other languages.
 
 #include <string>
 

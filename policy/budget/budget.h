@@ -103,7 +103,7 @@ class Budget {
         return (since.state & kAllInFlight) == 0 && state_.load(std::memory_order_acquire) == since.state;
     }
 
-    // Of what adjust() has charged and was never held: in no peak.
+    // Gives back what adjust() has charged and was never held: it is in no peak.
     void undo(std::uint64_t old_bytes, std::uint64_t new_bytes) {
         const std::uint64_t less = charged(old_bytes) - charged(new_bytes);
         state_.fetch_sub(less / kUnit, std::memory_order_release);

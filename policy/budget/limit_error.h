@@ -20,7 +20,7 @@ struct LimitError {
     std::uint64_t ceiling = 0;  // what could be granted: the limit less headroom
     std::uint64_t others = 0;   // part of `used` that other processes hold, who share the limit
     std::uint64_t limit = 0;    // 0: the caller's to fill in
-    // What was kept for the driver then; 0: as much as is kept now. It depends on what the driver holds, and what that
+    // Bytes kept for the driver then; 0: as much as is kept now. It depends on what the driver holds, and what that
     // has taken for the request may be given back before the refusal is told.
     std::uint64_t headroom = 0;
     LimitOf of = LimitOf::process;

@@ -26,7 +26,7 @@ bool RefusalNotices::probes(const Refused& refused) const {
            shown_last_.bytes.load(std::memory_order_relaxed) > refused.bytes;
 }
 
-// Of threads that come at the same moment, one has it.
+// One of several threads that come at the same moment has it.
 bool RefusalNotices::takes_turn(std::uint64_t now) {
     std::uint64_t spent = spent_until_.load(std::memory_order_relaxed);
     if (now + (kAtOnce - 1) * kPause < spent) return false;

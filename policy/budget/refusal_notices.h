@@ -39,7 +39,7 @@ class RefusalNotices {
     bool ended_by(std::uint64_t now, Refused* last) const;
 
   private:
-    // Of one that was shown, or hidden.
+    // The last one that was shown, or hidden.
     struct Last {
         std::atomic<std::uint64_t> what{0}, bytes{0}, used{0}, frees{0}, at{0};
 

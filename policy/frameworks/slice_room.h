@@ -31,7 +31,7 @@ struct SliceRoom {
     /// The context comes on top of the limit.
     bool plus_context = false;
 
-    /// What the program can allocate.
+    /// Bytes that the program can allocate.
     std::uint64_t left() const {
         const std::uint64_t taken = (plus_context ? 0 : context) + headroom;
         return limit > taken ? limit - taken : 0;

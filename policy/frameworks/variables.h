@@ -39,7 +39,7 @@ std::span<const FrameworkVariable> framework_variables();
 
 /// no-framework-env: their variables are the program's own business.
 bool leaves_frameworks_alone(const Settings& settings);
-/// Whether memory is to grow on any GPU, if there is such a one. GPUs are not asked for: a setting counts unless a
+/// True if memory is to grow on any GPU, if there is such a one. GPUs are not asked for: a setting counts unless a
 /// stronger source says otherwise of the same GPU, or of all.
 bool any_grows(const Settings& settings);
 /// The same, as far as the environment alone says it: by CUSLICE_ALLOCATOR, and unless CUSLICE_NO_FRAMEWORK_ENV. Files

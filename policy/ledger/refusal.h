@@ -22,7 +22,7 @@ inline constexpr std::uint64_t kSettles = 3000;
 // have reserved as much that they don't use, and without it the slice would be there.
 bool may_be_charged_soon(const Refusal& refusal, std::uint64_t capacity);
 
-/// What a refusal says of a process: a command that says more than the name in the ledger.
+/// A process's command in a refusal: it says more than the name in the ledger.
 using CommandText = FixedText<96>;
 
 // How a refusal is told. Within somebody else's program neither is looked up: users are numbers there, and processes

@@ -32,7 +32,7 @@ _OF_ANOTHER_MACHINE = (
     "CUSLICE_FAKE_MACHINE",
 )
 
-# What run() and popen() take here.
+# Arguments of run() and popen().
 _PARAMETERS = tuple(name for name in SLICE_PARAMETERS if name not in ("fake", "fake_machine"))
 
 

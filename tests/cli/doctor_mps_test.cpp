@@ -67,7 +67,7 @@ TEST_CASE("doctor finds: GPUs are named by numbers that MPS's server may count o
     CHECK(scene.found().empty());  // without MPS
     scene.mps("/tmp/nvidia-mps");
     CHECK(scene.found() == warning("mps-visible"));
-    // Of one GPU there is but one order.
+    // One GPU has but one order.
     Scene single;
     single.driver();
     single.set("CUDA_VISIBLE_DEVICES=0");

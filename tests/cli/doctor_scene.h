@@ -60,7 +60,7 @@ class Scene {
         std::filesystem::create_directories(root() + "/proc/self/ns");
         std::filesystem::create_symlink(name, root() + "/proc/self/ns/pid");
     }
-    /// What MPS's control daemon makes in its folder, one of the machine's. Returns its pipe.
+    /// Makes the files of MPS's control daemon in its folder, one of the machine's. Returns its pipe.
     std::string mps(const std::string& folder) const {
         std::filesystem::create_directories(root() + folder);
         const std::string control = root() + folder + "/control";

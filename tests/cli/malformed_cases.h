@@ -81,7 +81,7 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--headroom=64", "--headroom: 64: 64 bytes? did you mean 64MiB; or auto"},
     {Where::option, "--headroom=none",
      "--headroom: none: not a size: a number and its unit are needed, as 4GiB; or auto"},
-    // What was probably meant, as the setting is written.
+    // The probable meaning, as the setting is written.
     {Where::option, "--limit=4294967296", "--limit: 4294967296: 4294967296 bytes? did you mean 4GiB"},
     {Where::option, "--limit=1610612736", "--limit: 1610612736: 1610612736 bytes? did you mean 1536MiB"},
     {Where::option, "--limit=99999999999999999999", "--limit: 99999999999999999999: " TOO_LARGE},

@@ -147,7 +147,7 @@ TEST_CASE("a process that inherits variables of cuslice's and has other settings
     CHECK(ways.by_environment(outer, smaller) == "none none " + small);
     CHECK(ways.by_environment(outer, {"CUSLICE_LIMIT", "CUSLICE_ALLOCATOR"}) == "none none none none");
     CHECK(ways.by_environment(outer, {"CUSLICE_NO_FRAMEWORK_ENV=yes"}) == "none none none none");
-    // What the program changes itself is the user's from then on.
+    // A variable that the program changes is the user's from then on.
     CHECK(ways.by_environment(outer, {"TF_DEVICE_MIN_SYS_MEMORY_IN_MB=50"}) == "false none true 50");
     CHECK(ways.by_environment(outer, {"TF_FORCE_GPU_ALLOW_GROWTH"}) == "false none none 192");
     // Under a launcher, too: an inner one decides anew.

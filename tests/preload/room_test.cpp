@@ -12,7 +12,7 @@ const std::string kContext = "cuslice: GPU 0: a context takes 300.0 MiB, and nee
 
 std::string bytes(std::uint64_t count) { return std::to_string(count); }
 
-/// What the line of a refusal says, in MiB.
+/// Figures in the line of a refusal, in MiB.
 struct Figures {
     explicit Figures(const std::string& line) {
         const std::string size = "([0-9.]+) MiB";

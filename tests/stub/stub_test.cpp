@@ -93,7 +93,7 @@ TEST_CASE("a linked program sees nothing of having been started once more") {
     const Words preloaded = GENERATE_COPY(Words{}, Words{"LD_PRELOAD=" + empty}, Words{"LD_PRELOAD="});
     const std::string link = system.at("a-name-of-mine");
     fs::create_symlink(kLinked + "lazy", link);
-    // What cuInit tells frameworks is the library's, and not of how the program was started.
+    // Variables that cuInit sets for frameworks don't depend on how the program was started.
     const Words last = {"CUSLICE_NO_FRAMEWORK_ENV=1", "LAST=1"};
     const auto seen = [&](const Words& words) { return run(words, limited(books, joined(preloaded, last))).out; };
     // Through the machine's own shell, as that is what the namespace is made with.

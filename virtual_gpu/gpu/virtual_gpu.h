@@ -197,7 +197,7 @@ class VirtualGpu {
     // What the driver takes by itself; of a part, its share.
     std::uint64_t driver_footprint() const { return __atomic_load_n(&driver_bytes_, __ATOMIC_RELAXED); }
     std::uint64_t headroom() const;
-    // What is kept of such a limit.
+    // Headroom of such a limit, in bytes.
     std::uint64_t headroom(LimitOf of) const;
     // What is kept free of the whole GPU.
     std::uint64_t headroom_of_all() const;

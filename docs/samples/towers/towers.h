@@ -9,7 +9,7 @@
 
 namespace towers {
 
-// Whose program it is, for those who look into an installed one.
+// Names the project, for those who look into an installed program.
 [[gnu::used]] inline constexpr char kOrigin[] = "a sample of cuslice's";
 
 // y = 3 x + 2, with noise.
