@@ -17,6 +17,7 @@
 #include "policy/ledger/ledger.h"
 #include "tests/catch.h"
 #include "tests/cli/child.h"
+#include "tests/cli/ledger_job.h"
 #include "tests/cli/tree.h"
 #include "tests/skip.h"
 
@@ -304,14 +305,7 @@ TEST_CASE("a message shows names of others as bytes: of processes, and of files 
     CHECK(is_harmless(cuslice({"top", "--once", "--dir", folder.path()})));
 
     ::unlink(path);
-    ledger::Ledger ledger;
-    ledger::Membership membership;
-    ledger::Committed committed;
-    std::uint64_t available = 0;
-    ledger::Request request;
-    request.name = "job", request.limit = 1 << 20;
-    REQUIRE(ledger.open(folder.path().c_str(), name, 1 << 30, false, nullptr));
-    REQUIRE(ledger.join(request, 0, &membership, &committed, &available, nullptr) == ledger::Joined::yes);
+    const LedgerJob job(folder.path(), name);
     const Outcome peak = ask({"ps", "--job", "job"});
     CHECK(contains(peak.out, "job held at most"));
     CHECK(is_harmless(peak));

@@ -9,6 +9,7 @@
 #include "policy/ledger/total.h"
 #include "tests/catch.h"
 #include "tests/cli/child.h"
+#include "tests/cli/ledger_job.h"
 #include "tests/cli/tree.h"
 #include "tests/skip.h"
 
@@ -87,14 +88,7 @@ TEST_CASE("ps --prometheus has no fake GPU, unless fake GPUs are asked for, and 
     CHECK(cli::prometheus_text(cli::without_fakes(found)) == cli::prometheus_text(busy()));
 
     const Folder folder;
-    ledger::Ledger ledger;
-    ledger::Membership membership;
-    ledger::Committed committed;
-    std::uint64_t available = 0;
-    ledger::Request request;
-    request.name = "job", request.limit = 1 << 20;
-    REQUIRE(ledger.open(folder.path().c_str(), fake.c_str(), 1 << 30, false, nullptr));
-    REQUIRE(ledger.join(request, 0, &membership, &committed, &available, nullptr) == ledger::Joined::yes);
+    const LedgerJob job(folder.path(), fake);
     const auto ask = [&](Words words) {
         return run(with({kLauncher, "ps", "--dir", folder.path()}, words), plain_environment("/nowhere")).out;
     };
@@ -106,14 +100,7 @@ TEST_CASE("ps --prometheus has no fake GPU, unless fake GPUs are asked for, and 
 
 TEST_CASE("ps --wide prints whole command lines, and has no meaning but for the table") {
     const Folder folder;
-    ledger::Ledger ledger;
-    ledger::Membership membership;
-    ledger::Committed committed;
-    std::uint64_t available = 0;
-    ledger::Request request;
-    request.name = "job", request.limit = 1 << 20;
-    REQUIRE(ledger.open(folder.path().c_str(), "GPU-a", 1 << 30, false, nullptr));
-    REQUIRE(ledger.join(request, 0, &membership, &committed, &available, nullptr) == ledger::Joined::yes);
+    const LedgerJob job(folder.path(), "GPU-a");
     const auto ask = [&](Words words) {
         return run(with({kLauncher, "ps", "--dir", folder.path()}, words), plain_environment("/nowhere"));
     };
