@@ -10,7 +10,6 @@
 #include <sstream>
 
 #include "cli/arguments.h"
-#include "cli/completion_names.h"
 #include "config/key.h"
 #include "policy/ledger/folder.h"
 #include "policy/ledger/layout.h"
@@ -163,13 +162,8 @@ TEST_CASE("completion asks for groups, jobs and processes that are there, and gi
 }
 
 TEST_CASE("profiles of fake GPUs are completed behind a number and behind a comma") {
-    const Folder folder;
-    folder.write("t4.toml", "");
-    folder.write("h200.toml", "");
-    folder.write("README", "");
-    CHECK(cli::profile_names(folder.path()) == Words{"h200", "t4"});
-    CHECK(cli::profile_names(folder.path() + "/none").empty());
     if (tool("bash").empty()) return skip("there is no bash here");
+    const Folder folder;
     const std::string launcher = folder.write(
         "cuslice", "#!/bin/sh\n[ \"$*\" != 'completion names profiles' ] || printf 't4\\nh200\\n'\n", 0755);
     const auto complete = [&](const std::string& word) { return offered(launcher + " run --fake " + word); };
