@@ -21,6 +21,8 @@ constexpr unsigned kPatienceToJoin = 1000;  // milliseconds
 // The part of it for claims of other users that come after this one. Then they count as granted: nobody holds others up
 // by one that is never decided, and nothing is promised twice.
 constexpr unsigned kPatienceWithOthers = 100;  // milliseconds
+// For each look at the other users' files.
+constexpr unsigned kPatienceToRead = 1000;  // milliseconds
 
 void say(LedgerError* why, const char* text) {
     if (why) snprintf(why->text, sizeof why->text, "%s", text);
@@ -97,7 +99,7 @@ std::uint32_t Ledger::enter_rule(const Joiner& self) {
     for (unsigned i = 0; account && i < mine_count_; i++)
         if (open_.file->members[mine_[i].number].account == index_of(account)) return kMembers;
     const bool first = !account || !has_members(index_of(account));
-    if (!account) account = new_account(*open_.file, AccountKind::rule);
+    if (!account) account = make_account(AccountKind::rule);
     if (!account) return kMembers;
     const Place* const place = take_place(account, self, nullptr);
     if (!place) return kMembers;
@@ -148,6 +150,13 @@ void Ledger::adopt_launcher(const Account* account, Member* member) {
     }
 }
 
+// Where none is free, dead processes may have all of them: a join looks at a few only (take_back_some_dead_locked).
+Account* Ledger::make_account(AccountKind kind) {
+    Account* const account = new_account(*open_.file, kind);
+    if (account || !take_back_dead_locked()) return account;
+    return new_account(*open_.file, kind);
+}
+
 // ---- joining --------------------------------------------------------------------------------------------------------
 
 Ledger::Step Ledger::begin(const Request& request, const Joiner& self, bool may_claim, Membership* membership,
@@ -171,7 +180,7 @@ Ledger::Step Ledger::begin(const Request& request, const Joiner& self, bool may_
         leave_rule(place_in_rule);
         return Step::failed;
     };
-    if (!account) account = new_account(*open_.file, request.kind);
+    if (!account) account = make_account(request.kind);
     if (!account) return say_no_account(why, request.kind), fail();
 
     // First the place, then the claim: a claim without a living member is nobody's.
@@ -251,7 +260,8 @@ Joined Ledger::join(const Request& request, std::uint64_t in_use, Membership* me
         committed->queue.asks(ticket);
         bool undecided = false;
         const Claims claims = with_others.passed() ? Claims::granted : Claims::open;
-        if (!add_foreign(deadline, claims, committed, &undecided, why)) {
+        // Waiting for the lock may have used the deadline up, as when hundreds of programs start at once.
+        if (!add_foreign(Deadline(kPatienceToRead), claims, committed, &undecided, why)) {
             withdraw(claim);
             return Joined::unavailable;
         }

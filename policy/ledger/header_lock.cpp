@@ -45,6 +45,16 @@ bool has_ended(const Header& header, std::uint64_t holder, const Locker& self, b
     return life == Life::ended || (life == Life::missing && waited);
 }
 
+// Where a machine has far more to do than processors, a holder waits for one for longer than anybody has patience.
+// `seen`: how often it had been handed on before its holder was asked about.
+bool is_worth_more(const Header& header, std::uint32_t seen, Deadline& deadline) {
+    const std::int32_t pid = locker_of(header);
+    const bool gets_on = __atomic_load_n(&header.handed_on, __ATOMIC_SEQ_CST) != seen;
+    if (!gets_on && (pid <= 0 || !is_runnable(pid))) return false;
+    deadline.renew();
+    return !deadline.passed();
+}
+
 }  // namespace
 
 // Many processes may wait at once, as when all of a job start together: polled for, the lock would cost more than what
@@ -67,7 +77,7 @@ bool lock_header_until(Header& header, const Locker& self, Deadline deadline) {
             if (mine) break;
             continue;
         }
-        if (over) {
+        if (over && !is_worth_more(header, now, deadline)) {
             errno = EAGAIN;
             return false;
         }

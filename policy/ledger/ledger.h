@@ -235,6 +235,8 @@ class Ledger {
     bool take_back_dead_locked() CUSLICE_REQUIRES(mutex_);
     void take_back_some_dead_locked(const Account* account) CUSLICE_REQUIRES(mutex_);
     void tidy_accounts() CUSLICE_REQUIRES(mutex_);
+    // An account that nobody is in; null: living processes have all of them.
+    Account* make_account(AccountKind kind) CUSLICE_REQUIRES(mutex_);
 
     // A place in the account for this process, not yet living; null: there is none to be had.
     Place* take_place(const Account* account, const Joiner& self, LedgerError* why) CUSLICE_REQUIRES(mutex_);

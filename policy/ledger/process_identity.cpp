@@ -125,13 +125,25 @@ std::uint64_t random_number() {
     return now_realtime() * 0x9e3779b97f4a7c15u ^ image_number();
 }
 
-bool is_stopped(std::int32_t pid) {
+namespace {
+
+// The letter of /proc/PID/stat; 0: it can't be read.
+char state_of_process(std::int32_t pid) {
     char path[40], text[1024];
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    if (!read_text(path, text, sizeof text)) return false;
+    if (!read_text(path, text, sizeof text)) return 0;
     const char* at = strrchr(text, ')');
-    return at && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
+    return at && at[1] == ' ' ? at[2] : '\0';
 }
+
+}  // namespace
+
+bool is_stopped(std::int32_t pid) {
+    const char state = state_of_process(pid);
+    return state == 'T' || state == 't';
+}
+
+bool is_runnable(std::int32_t pid) { return state_of_process(pid) == 'R'; }
 
 namespace {
 

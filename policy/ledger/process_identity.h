@@ -44,5 +44,7 @@ std::uint64_t random_number();
 
 // Whether a process stands still because of a signal, as a debugger or Ctrl-Z leaves it.
 bool is_stopped(std::int32_t pid);
+/// True if a process's first thread runs or waits for a processor. Thread-safe.
+bool is_runnable(std::int32_t pid);
 
 }  // namespace cuslice::ledger
