@@ -15,7 +15,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 link=$(find "$stage" -type l -print -quit)
 [ -z "$link" ] || { echo "wheel: $link is a link, and a wheel can't hold one" >&2; exit 65; }
-settings=(-C cmake.source-dir=scripts/packaging/staged -C "cmake.define.CUSLICE_STAGE=$stage")
-for tag in "$@"; do settings+=(-C "wheel.tags=$tag"); done
+# In full: Debian 12's pip doesn't know -C yet.
+settings=(--config-settings=cmake.source-dir=scripts/packaging/staged "--config-settings=cmake.define.CUSLICE_STAGE=$stage")
+IFS=';'
+[ $# -eq 0 ] || settings+=("--config-settings=wheel.tags=$*")
 exec "${PYTHON:-python3}" -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
     "${settings[@]}" --wheel-dir "$out" .
