@@ -57,19 +57,9 @@ bool try_proc() {
     return works_in_child([] { return mount("proc", "/proc", "proc", 0, nullptr) == 0; });
 }
 
-// Root inside, as nobody but a user with a number may make files there.
-void map_this_user(unsigned user, unsigned group) {
-    std::ofstream("/proc/self/setgroups") << "deny" << std::flush;
-    std::ofstream("/proc/self/gid_map") << "0 " << group << " 1" << std::flush;
-    std::ofstream("/proc/self/uid_map") << "0 " << user << " 1" << std::flush;
-}
-
 bool try_unshare(int flags, unsigned as_user) {
     if (as_user != 0 && !become(as_user)) return false;
-    const unsigned user = geteuid(), group = getegid();
-    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // who has become another user doesn't own its files in /proc otherwise
-    if (unshare(flags) != 0) return false;
-    if ((flags & CLONE_NEWUSER) != 0) map_this_user(user, group);
+    if (!enter_namespaces(flags)) return false;
     if ((flags & CLONE_NEWPID) != 0 && !works_in_child([] { return getpid() == 1; })) return false;
     if ((flags & CLONE_NEWNS) == 0) return true;
     return try_mounts() && ((flags & CLONE_NEWPID) == 0 || try_proc());
@@ -173,6 +163,18 @@ bool can_unshare(int flags, unsigned user) {
     const auto [found, is_new] = known.try_emplace({flags, user}, false);
     if (is_new) found->second = works_in_child([&] { return try_unshare(flags, user); });
     return or_skip(found->second, "no " + names_of(flags) + " namespace can be made here");
+}
+
+// Who has become another user doesn't own its files in /proc without being dumpable.
+bool enter_namespaces(int flags) {
+    const unsigned user = geteuid(), group = getegid();
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    if (unshare(flags) != 0) return false;
+    if ((flags & CLONE_NEWUSER) == 0) return true;
+    std::ofstream("/proc/self/setgroups") << "deny" << std::flush;
+    std::ofstream("/proc/self/gid_map") << "0 " << group << " 1" << std::flush;
+    std::ofstream("/proc/self/uid_map") << "0 " << user << " 1" << std::flush;
+    return geteuid() == 0;
 }
 
 bool can_trace() {

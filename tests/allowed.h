@@ -13,6 +13,9 @@ bool can_be_other_users();
 /// nobody else sees, and with CLONE_NEWPID beside it a /proc of one's own. `user`: 0 is whoever runs the tests.
 bool can_unshare(int flags, unsigned user = 0);
 
+/// Moves this process to namespaces as unshare(2) takes them; into one of users as root, as whom it can make files.
+bool enter_namespaces(int flags);
+
 /// Children that a test traces. Some sandboxes don't allow it, and qemu has no ptrace.
 bool can_trace();
 

@@ -12,6 +12,7 @@
 #include "tests/catch.h"
 #include "tests/preload/places.h"
 #include "tests/skip.h"
+#include "tests/stub/copy_readable.h"
 
 namespace cuslice::tests {
 namespace {
@@ -66,9 +67,7 @@ void Host::make_users() const {
     root_.write("etc/group", groups);
     root_.write("etc/shadow", shadow, 0640);
     for (const char* name : {"pam.d", "security", "login.defs", "alternatives", "nsswitch.conf", "ld.so.conf.d"})
-        if (fs::exists("/etc/" + std::string(name)))
-            fs::copy("/etc/" + std::string(name), at("/etc/") + name,
-                     fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+        if (fs::exists("/etc/" + std::string(name))) copy_readable("/etc/" + std::string(name), at("/etc/") + name);
 }
 
 // The installation has the files that this build has made.

@@ -10,6 +10,7 @@
 #include "tests/preload/places.h"
 #include "tests/skip.h"
 #include "tests/soon.h"
+#include "tests/stub/copy_readable.h"
 
 namespace cuslice::tests {
 namespace {
@@ -32,8 +33,7 @@ Ruled::Ruled(const std::string& share) {
     append(at("etc/group"), "alice:x:" + kUser + ":\n");
     write("etc/shadow", "root:*:19000:0:99999:7:::\nalice:*:19000:0:99999:7:::\n");
     for (const char* name : {"pam.d", "security", "login.defs"})  // of this machine's su
-        if (fs::exists("/etc/" + std::string(name)))
-            fs::copy("/etc/" + std::string(name), at("etc/") + name, fs::copy_options::recursive);
+        if (fs::exists("/etc/" + std::string(name))) copy_readable("/etc/" + std::string(name), at("etc/") + name);
     write("etc/cuslice/cuslice.toml", "dir = \"" + at("ledger") + "\"\n[memory]\nheadroom = \"16MiB\"\n");
     if (!share.empty())
         write("etc/cuslice/rules.d/10.toml",

@@ -28,10 +28,9 @@ GpuSpec small_gpu() {
 
 /// A /dev/shm of this process's own, by root's rights or in a user namespace; false where there can't be one.
 bool enter_own_shared_memory() {
-    const uid_t user = geteuid();
-    if (user == 0 ? unshare(CLONE_NEWNS) != 0 : unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
-    if (user != 0) std::ofstream("/proc/self/uid_map") << "0 " << user << " 1";
-    return getuid() == 0 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+    const int namespaces = geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS;
+    return cuslice::tests::enter_namespaces(namespaces) &&
+           mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
            mount("tmpfs", "/dev/shm", "tmpfs", 0, "mode=1777") == 0;
 }
 

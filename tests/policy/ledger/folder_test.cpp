@@ -14,6 +14,7 @@
 #include <string>
 
 #include "policy/ledger/layout.h"
+#include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/ledger/place.h"
 #include "tests/skip.h"
@@ -49,7 +50,8 @@ std::optional<bool> on_own_shm(const std::function<bool()>& holds) {
     const pid_t child = fork();
     if (child == 0) {
         const int spaces = geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS;
-        const bool own = unshare(spaces) == 0 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+        const bool own = cuslice::tests::enter_namespaces(spaces) &&
+                         mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
                          mount("own", "/dev/shm", "tmpfs", 0, "mode=0777") == 0;
         _exit(own ? !holds() : kImpossible);
     }
