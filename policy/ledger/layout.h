@@ -23,6 +23,8 @@ inline constexpr std::uint32_t kStripes = 4;
 inline constexpr std::uint32_t kTickets = 64;
 // Of so many grants the number of the request is known.
 inline constexpr std::uint32_t kLatest = 8;
+// Of so many kinds of contexts the size is known.
+inline constexpr std::uint32_t kContextKinds = 2;
 
 // A total that many processes change, and who changed it last: stripe number in the upper 16 bits, that stripe's
 // operation in the others. Both change in one compare-exchange of 16 bytes.
@@ -122,6 +124,12 @@ struct alignas(128) Ticket {
 };
 static_assert(sizeof(Ticket) == 128);
 
+// The fewest bytes that a process's first context took which was made in the same way; see context_sizes.h.
+struct ContextSize {
+    std::atomic<std::uint64_t> kind;   // of driver, flags and variables; 0: none
+    std::atomic<std::uint64_t> bytes;  // 0: not known
+};
+
 struct Header {
     std::uint64_t magic;
     std::uint32_t version, size;
@@ -135,10 +143,11 @@ struct Header {
     std::int32_t locker;      // its pid; 0: nobody
     LockKind locker_lock;     // that its presence has
     std::uint64_t locker_namespace, locker_start;
-    std::uint32_t handed_on;         // how often the lock was let go of
-    std::uint32_t unfinished;        // 1: its maker has not looked yet for who went to another file of this name
-    std::uint64_t last_order;        // the last number that a request was given
-    std::uint64_t granted[kLatest];  // the latest requests that were granted, by their numbers, the earliest first
+    std::uint32_t handed_on;              // how often the lock was let go of
+    std::uint32_t unfinished;             // 1: its maker has not looked yet for who went to another file of this name
+    std::uint64_t last_order;             // the last number that a request was given
+    std::uint64_t granted[kLatest];       // the latest requests that were granted, by their numbers, the earliest first
+    ContextSize contexts[kContextKinds];  // 0 in files of before there was this field
 };
 
 struct File {

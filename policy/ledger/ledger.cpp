@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "policy/base/kernel_clock.h"
+#include "policy/ledger/context_sizes.h"
 #include "policy/ledger/own_file.h"
 #include "policy/ledger/process_identity.h"
 #include "policy/ledger/total.h"
@@ -272,6 +273,16 @@ void Ledger::take_back_some_dead_locked(const Account* account) {
     const auto first = static_cast<std::uint32_t>(now_realtime() / 1000 % count);
     for (std::uint32_t i = 0; i < kSome; i++) take_back_if_dead((first + i) % count);
     tidy_accounts();
+}
+
+std::uint64_t Ledger::least_context(std::uint64_t kind) const {
+    const LockGuard guard(mutex_);
+    return open_.there() ? ledger::least_context(open_.file->header, kind) : 0;
+}
+
+void Ledger::note_context(std::uint64_t kind, std::uint64_t bytes) {
+    const Locked locked(*this, Deadline(kBrief));
+    if (locked) ledger::note_context(open_.file->header, kind, bytes);
 }
 
 // What is left of accounts that nobody is in any more.

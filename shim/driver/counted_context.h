@@ -7,6 +7,7 @@
 #include "shim/driver/holdings.h"
 #include "shim/driver/recorded.h"
 #include "virtual_gpu/driver/scratch.h"
+#include "virtual_gpu/gpu/context_kind.h"
 #include "virtual_gpu/gpu/visit.h"
 #include "virtual_gpu/split/context_end.h"
 #include "virtual_gpu/split/physical.h"
@@ -86,6 +87,22 @@ inline CUresult join_others(VirtualGpu* gpu) {
     if (!refusal) return CUDA_ERROR_OUT_OF_MEMORY;
     gpu->join(gpu_state().sharing, &*refusal);
     return answer_place(*gpu, *refusal);
+}
+
+// How a context with these flags would be made; 0 where its size isn't looked up.
+inline std::uint64_t kind_of_context(const VirtualGpu* gpu, unsigned flags) {
+    if (!gpu || !gpu->limited() || !gpu_state().sharing.any()) return 0;
+    int version = 0;
+    CUSLICE_REAL(cuDriverGetVersion)(&version);
+    return context_kind(gpu_state().sharing.context_kind, flags, version);
+}
+
+// The shape of every call that makes a context. One that is known not to fit is never made.
+template <typename Call, typename Undo>
+CUresult counted_first_context(Function function, VirtualGpu* gpu, std::uint64_t kind, Call call, Undo undo) {
+    const CUresult result = counted_step(function, gpu, call, undo, kind ? gpu->known_context(kind) : 0);
+    if (result == CUDA_SUCCESS && kind) gpu->note_context(kind);
+    return result;
 }
 
 // One use of the primary context less, unless it may be the last. The driver has heard of it before anybody else's last

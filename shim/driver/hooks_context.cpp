@@ -6,16 +6,23 @@ namespace cuslice {
 
 namespace {
 
+// How a context is made. One with fewer multiprocessors, or for graphics, takes as much memory as it likes.
+struct Making {
+    bool usual;
+    unsigned flags;
+};
+
 // The program's own place is written when the context is to be had.
 template <typename Create, typename... Arguments>
-CUresult counted_create(Create create, CUdevice device, CUcontext* context, Arguments... arguments) {
+CUresult counted_create(Create create, CUdevice device, CUcontext* context, Making way, Arguments... arguments) {
     const HookEntry entry;
     VirtualGpu* gpu = gpu_if(entry.counts(), device);
     if (const CUresult refused = join_others(gpu); refused != CUDA_SUCCESS) return refused;
     CUcontext made = nullptr;
     const MakingContext making;
-    const CUresult result = counted_step(
-        create.function, gpu, [&] { return create(context ? &made : nullptr, arguments...); },
+    const CUresult result = counted_first_context(
+        create.function, gpu, way.usual ? kind_of_context(gpu, way.flags) : 0,
+        [&] { return create(context ? &made : nullptr, arguments...); },
         [&] {
             CUSLICE_REAL(cuCtxDestroy_v2)(made);
             const LeftMemory none;
@@ -53,19 +60,21 @@ void new_context(VirtualGpu& gpu, CUcontext context, Contexts::Id id) {
 }
 
 CUSLICE_HOOK(cuCtxCreate, context, flags, device) {
-    return counted_create(CUSLICE_REAL(cuCtxCreate), device, context, flags, device);
+    return counted_create(CUSLICE_REAL(cuCtxCreate), device, context, {true, flags}, flags, device);
 }
 
 CUSLICE_HOOK(cuCtxCreate_v2, context, flags, device) {
-    return counted_create(CUSLICE_REAL(cuCtxCreate_v2), device, context, flags, device);
+    return counted_create(CUSLICE_REAL(cuCtxCreate_v2), device, context, {true, flags}, flags, device);
 }
 
 CUSLICE_HOOK(cuCtxCreate_v3, context, parameters, count, flags, device) {
-    return counted_create(CUSLICE_REAL(cuCtxCreate_v3), device, context, parameters, count, flags, device);
+    return counted_create(CUSLICE_REAL(cuCtxCreate_v3), device, context, {count == 0, flags}, parameters, count, flags,
+                          device);
 }
 
 CUSLICE_HOOK(cuCtxCreate_v4, context, parameters, flags, device) {
-    return counted_create(CUSLICE_REAL(cuCtxCreate_v4), device, context, parameters, flags, device);
+    return counted_create(CUSLICE_REAL(cuCtxCreate_v4), device, context, {!parameters, flags}, parameters, flags,
+                          device);
 }
 
 CUSLICE_HOOK_FORM(cuCtxDestroy, counted_destroy, context)

@@ -52,8 +52,9 @@ CUSLICE_HOOK(cuDevicePrimaryCtxRetain, context, device) {
         if (result == CUDA_SUCCESS && !active) measured.push(retained);
         return result;
     };
+    VirtualGpu* const its = entry.counts() && !active ? gpu : nullptr;
     const CUresult result =
-        counted_step(Function::cuDevicePrimaryCtxRetain, entry.counts() && !active ? gpu : nullptr, call, [&] {
+        counted_first_context(Function::cuDevicePrimaryCtxRetain, its, kind_of_context(its, flags), call, [&] {
             measured.pop();
             CUSLICE_REAL(cuDevicePrimaryCtxRelease_v2)(device);
             const LeftMemory none;

@@ -146,6 +146,14 @@ void DriverFootprint::made_context(std::uint64_t before) {
     contexts_made_++;
 }
 
+// Nothing was there before it, and no other step has begun or ended since.
+void DriverFootprint::note_first_context(const Step& step) {
+    if (!step.makes_context_ || !step.known_ || step.before_ != 0) return;
+    const LockGuard lock(*mutex_);
+    if (unsettled_ || step_count() != step.count_ + 1) return;
+    first_context_.store(measured(), std::memory_order_relaxed);
+}
+
 DriverFootprint::Step DriverFootprint::before(const Budgets& budgets, bool makes_context) {
     Step step;
     step.part_ = this;
@@ -209,7 +217,7 @@ void DriverFootprint::after(Step& step, const State& state, const Budgets& budge
         if (step.open_) count_step(false);
         unsettled_ = unsettled_ || step.open_;
     }
-    if (read_process(state, budgets) || exact()) return;
+    if (read_process(state, budgets) || exact()) return note_first_context(step);
     const Look look = at_rest(budgets, [&](std::int64_t rest) {
         is_locked();
         const bool known = step.known_ && marked_;

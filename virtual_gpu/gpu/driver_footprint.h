@@ -162,6 +162,11 @@ class DriverFootprint {
         is_locked();
         return open_steps_ == 0;
     }
+    /// Bytes that this process's first context took, as NVML's figure had it, once: 0 from then on, and where it can't
+    /// be told from what else the driver took.
+    std::uint64_t take_first_context() { return first_context_.exchange(0, std::memory_order_relaxed); }
+    /// The most that a context is believed to take, in bytes.
+    std::uint64_t context_at_most() const { return first_context_at_most_; }
     bool exact() const { return source_.load(std::memory_order_relaxed) == Source::process; }
 
   private:
@@ -182,6 +187,7 @@ class DriverFootprint {
     void attribute_context(std::int64_t rest, std::uint64_t at_most, const State& state, std::span<const Share> shares)
         CUSLICE_REQUIRES(*mutex_);
     void made_context(std::uint64_t before) CUSLICE_REQUIRES(*mutex_);
+    void note_first_context(const Step& step);
     std::uint64_t context_bytes() const CUSLICE_REQUIRES(*mutex_) {
         return contexts_made_ ? contexts_bytes_ / contexts_made_ : 0;
     }
@@ -199,6 +205,7 @@ class DriverFootprint {
     std::atomic<Source> source_{Source::steps};
     unsigned pid_ = 0;
     std::uint64_t first_context_at_most_ = 0, on_top_at_most_ = 0;
+    std::atomic<std::uint64_t> first_context_{0};
     std::atomic<std::uint64_t> bytes_{0};
     std::uint64_t foreseen_ CUSLICE_GUARDED_BY(*mutex_) = 0;  // of these, for calls under way
     std::uint64_t taken_over_ CUSLICE_GUARDED_BY(*mutex_) =

@@ -53,6 +53,22 @@ void VirtualGpu::less_driver_step(LimitError& over, std::uint64_t bytes) const {
     over.used -= std::min(over.used, Budget::charged(over.requested));
 }
 
+GpuSharing& VirtualGpu::accounts() { return sharing_.joined() ? sharing_ : physical_->sharing(); }
+
+// What the ledger says is believed up to what a context can plausibly take.
+std::uint64_t VirtualGpu::known_context(std::uint64_t kind) {
+    const std::uint64_t bytes = accounts().least_context(kind);
+    if (!bytes) return 0;
+    open_driver_footprint();
+    const bool first =
+        footprint().bytes() == 0 && driver_state().contexts == 0 && !physical_primary_is_active(device());
+    return first && bytes <= footprint().context_at_most() ? bytes : 0;
+}
+
+void VirtualGpu::note_context(std::uint64_t kind) {
+    if (const std::uint64_t bytes = footprint().take_first_context()) accounts().note_context(kind, bytes);
+}
+
 // Charged first and looked at then, so that two at once can both be refused, and never both be served.
 bool VirtualGpu::foresee(DriverFootprint::Step& step, std::uint64_t bytes, LimitError* why) {
     LimitError over;

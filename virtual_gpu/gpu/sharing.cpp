@@ -9,6 +9,7 @@
 #include "config/load.h"
 #include "config/resolve.h"
 #include "policy/base/cancellation.h"
+#include "virtual_gpu/gpu/context_kind.h"
 
 namespace cuslice {
 
@@ -45,6 +46,7 @@ void sleep_milliseconds(std::uint64_t count) {
 SharingPlan plan_sharing(const Settings& settings, const char* const* environment) {
     SharingPlan plan;
     plan.group = group_name(settings);
+    plan.context_kind = context_kind(environment);
     if (const Entry* wait = find(settings, Key::wait)) plan.wait = wait->number;
     plan.rule.assign(settings.shared_rule());
     plan.folder = sharing_folder(settings, variable(environment, kFakeFolderVariable));

@@ -23,7 +23,8 @@ struct SharingPlan {
     FixedText<64> group;
     FixedText<64> rule;  // the account, see Settings::shared_rule()
     FixedText<512> folder;
-    std::uint64_t wait = 0;  // milliseconds; kForEver
+    std::uint64_t wait = 0;          // milliseconds; kForEver
+    std::uint64_t context_kind = 0;  // of contexts that this process makes, see context_kind.h
 
     bool any() const { return job_count != 0 || !group.empty() || !rule.empty(); }
     // For people.
@@ -61,6 +62,13 @@ class GpuSharing {
 
     // The limit of the plan's group, in bytes, whether this process has joined it or not; kNoLimitBytes: there is none.
     std::uint64_t group_limit(const SharingPlan& plan, const char* uuid);
+
+    /// The fewest bytes that a first context of this kind has taken, as far as this user's processes have seen; 0: none
+    /// has. `kind` isn't 0.
+    std::uint64_t least_context(std::uint64_t kind) const { return joined() ? ledger_.least_context(kind) : 0; }
+    void note_context(std::uint64_t kind, std::uint64_t bytes) {
+        if (joined()) ledger_.note_context(kind, bytes);
+    }
 
     bool joined() const { return budget_.joined(); }
     SharedBudget& budget() { return budget_; }

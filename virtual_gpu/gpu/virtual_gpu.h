@@ -138,6 +138,11 @@ class VirtualGpu {
         const std::uint64_t up = (bytes + kChunk - 1) / kChunk * kChunk;
         return up < bytes ? bytes : up;
     }
+    /// The fewest bytes that a context of this kind takes which is to be this process's first on the GPU, as far as
+    /// this user's processes have seen. 0: that isn't known, or there is one.
+    std::uint64_t known_context(std::uint64_t kind);
+    /// After a context of this kind was made: keeps its size for processes to come, where it was the first.
+    void note_context(std::uint64_t kind);
     // Charges what the driver will take in the step at least, until it is measured. It may have what is set aside for
     // the driver, too. False if it doesn't fit: nothing is charged then, and the driver need not be asked.
     bool foresee(DriverFootprint::Step& step, std::uint64_t bytes, LimitError* why);
@@ -221,6 +226,8 @@ class VirtualGpu {
     bool all_within_limits(LimitError* why) const;
     bool trim_for_driver(const LimitError& over);
     void less_driver_step(LimitError& over, std::uint64_t bytes) const;
+    // By whose ledger something is known of this GPU.
+    GpuSharing& accounts();
     // A part's own limit, and where the parts may be more than the GPU's slice together, that one's.
     bool charge(std::uint64_t bytes, LimitError* why = nullptr) {
         if (!budget_.reserve(bytes, why)) [[unlikely]] {
