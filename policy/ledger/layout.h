@@ -157,7 +157,7 @@ struct File {
     Member members[kMembers];
     Stripe stripes[kMembers * kStripes];
 };
-static_assert(offsetof(File, accounts) == 256, "what version 6 has");
+static_assert(offsetof(Header, contexts) == 224 && offsetof(File, accounts) == 256, "what version 6 has");
 static_assert(kMembers * kStripes < 1 << 16, "a stamp has 16 bits for the stripe");
 
 }  // namespace cuslice::ledger
