@@ -1,5 +1,6 @@
 #include "cli/gpu_answer.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace cuslice::cli {

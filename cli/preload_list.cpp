@@ -1,5 +1,7 @@
 #include "cli/preload_list.h"
 
+#include <algorithm>
+
 namespace cuslice::cli {
 namespace {
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <vector>
 #define CATCH_CONFIG_RUNNER
 #include "tests/catch.h"
 #include "tests/skip.h"

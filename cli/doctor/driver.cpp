@@ -1,6 +1,8 @@
 // Whether there is a driver, and NVML with it.
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "cli/doctor/checks.h"
 #include "cli/gpu_query.h"
 #include "config/resolve.h"

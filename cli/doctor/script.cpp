@@ -1,5 +1,6 @@
 #include "cli/doctor/script.h"
 
+#include <algorithm>
 #include <sstream>
 
 namespace cuslice::cli::doctor {

@@ -1,5 +1,6 @@
 // Memory pools and stream-ordered allocation.
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 

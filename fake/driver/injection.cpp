@@ -1,5 +1,6 @@
 #include "fake/driver/injection.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string_view>
 

@@ -1,6 +1,7 @@
 #include "fake/driver/jit_log.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 namespace cuslice::fake {

@@ -1,5 +1,7 @@
 #include "fake/driver/module.h"
 
+#include <algorithm>
+
 #include "fake/driver/find.h"
 #include "fake/driver/log.h"
 #include "fake/driver/state.h"

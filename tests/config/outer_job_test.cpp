@@ -1,6 +1,8 @@
 // What the job around a launcher leaves to the job that it starts, over several launchers.
 #include "config/outer_job.h"
 
+#include <vector>
+
 #include "config/handover.h"
 #include "config/resolve.h"
 #include "tests/catch.h"

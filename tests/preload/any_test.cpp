@@ -1,6 +1,8 @@
 // --gpus any: one GPU, the emptiest on which the slice fits.
 #include <signal.h>
 
+#include <algorithm>
+
 #include "tests/preload/machine.h"
 #include "tests/soon.h"
 

@@ -1,5 +1,7 @@
 // The limit: by bytes and by fraction, for all GPUs and each its own, for two processes at once, whatever the order of
 // the GPUs; and what a program is shown of it.
+#include <algorithm>
+
 #include "tests/catch.h"
 #include "tests/preload/guest.h"
 #include "tests/preload/places.h"

@@ -1,4 +1,6 @@
 // Freed memory that can't be used again at once, or never: how much of it there is at most.
+#include <algorithm>
+
 #include "tests/preload/scene.h"
 
 namespace cuslice::tests {

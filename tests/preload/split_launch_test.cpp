@@ -1,5 +1,6 @@
 // What `cuslice run` hands to a program whose GPUs are split: which physical ones, and what CUDA_VISIBLE_DEVICES says
 // of virtual ones.
+#include <algorithm>
 #include <filesystem>
 
 #include "config/split/identity.h"

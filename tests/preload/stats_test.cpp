@@ -2,6 +2,7 @@
 // after a refusal and in the log's dump.
 #include <atomic>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include "tests/preload/machine.h"

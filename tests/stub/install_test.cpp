@@ -1,6 +1,7 @@
 // cuslice install --system and out again, in a root that has little more than /bin/true.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "tests/allowed.h"

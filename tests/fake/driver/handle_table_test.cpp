@@ -1,6 +1,7 @@
 #include "fake/driver/handles.h"
 #include "tests/catch.h"
 
+#include <cstdlib>
 #include <set>
 #include <thread>
 #include <vector>

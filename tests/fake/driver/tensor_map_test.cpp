@@ -1,5 +1,6 @@
 // Tensor maps: every rule of the manual is kept, and one that is broken leaves the map alone.
 #include <array>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <vector>

@@ -1,5 +1,6 @@
 // Copies of every shape and direction, between devices too.
 
+#include <algorithm>
 #include <numeric>
 
 #include "tests/fake/runtime/scenario.h"

@@ -3,6 +3,7 @@
 #include "fake/spec/machine.h"
 
 #include <fstream>
+#include <tuple>
 
 #include "fake/spec/keys.h"
 #include "fake/spec/mig.h"

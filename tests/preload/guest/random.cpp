@@ -1,4 +1,5 @@
 // Random programs: so many calls of every kind that takes memory or gives it back, in an order that a number decides.
+#include <cstdint>
 #include <memory>
 #include <random>
 

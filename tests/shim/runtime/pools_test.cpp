@@ -1,6 +1,8 @@
 // Memory pools of parts, asked for through the runtime: the driver shim has them.
 #include "shim/runtime/pools.h"
 
+#include <vector>
+
 #include "tests/catch.h"
 #include "tests/shim/runtime/made_up_runtime.h"
 

@@ -1,6 +1,8 @@
 // How a thread treats captures during calls of cuslice's own.
 #include "virtual_gpu/gpu/relaxed_captures.h"
 
+#include <utility>
+
 #include "tests/catch.h"
 
 using namespace cuslice;

@@ -1,5 +1,6 @@
 #include "tests/preload/guest/bounds/ends.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace bounds {

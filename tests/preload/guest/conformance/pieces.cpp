@@ -1,4 +1,6 @@
 // Physical memory by the piece, and multicast objects.
+#include <cstdint>
+
 #include "tests/preload/guest/conformance/report.h"
 
 namespace conformance {
