@@ -11,9 +11,10 @@ import re
 import subprocess
 import sys
 
-# Names behind std::, and the headers that bring them by the standard. Where several do, the first one is the one to include.
+# Names behind std::, and the headers that bring them by the standard: C's own (stdint.h) need not. Where several do, the first
+# one is the one to include.
 NAMES = {
-    "u?int(?:8|16|32|64|ptr)_t": "cstdint stdint.h cinttypes",
+    "u?int(?:8|16|32|64|ptr)_t": "cstdint cinttypes",
     "(?:min|max|sort|stable_sort|clamp|find_if|find_first_of|any_of|all_of|none_of|copy|copy_n|fill|fill_n|count|count_if|reverse|equal|transform"
     "|lower_bound|upper_bound|partition_point|remove_if|max_element|min_element|search|mismatch|unique|is_sorted|for_each|replace)": "algorithm",
     "(?:exchange|swap|pair|in_place|index_sequence)": "utility memory string vector map functional optional tuple algorithm",
@@ -25,9 +26,9 @@ NAMES = {
     "(?:size|begin|end|distance|next|prev)": "iterator array vector string span string_view map set",
     "atomic": "atomic",
     "span": "span",
-    "(?:memcpy|memset|memcmp|strlen|strcmp|strncmp|strrchr|strerror)": "cstring string.h",
-    "(?:snprintf|printf|fprintf|fopen|fclose|fputs|puts|FILE|remove|perror|sscanf)": "cstdio stdio.h",
-    "(?:getenv|strtoull|strtoul|strtol|abort|exit|malloc|free|system|atexit)": "cstdlib stdlib.h",
+    "(?:memcpy|memset|memcmp|strlen|strcmp|strncmp|strrchr|strerror)": "cstring",
+    "(?:snprintf|printf|fprintf|fopen|fclose|fputs|puts|FILE|remove|perror|sscanf)": "cstdio",
+    "(?:getenv|strtoull|strtoul|strtol|abort|exit|malloc|free|system|atexit)": "cstdlib",
     "(?:ifstream|ofstream|fstream)": "fstream",
     "(?:istringstream|ostringstream|stringstream)": "sstream",
     "numeric_limits": "limits",
@@ -95,6 +96,7 @@ def test():
     assert problems(a_cpp="std::uintptr_t x;") == [("a.cpp", "std::uintptr_t", "cstdint")]
     assert not problems(a_cpp="#include <cstdint>\nstd::uintptr_t x;")
     assert not problems(a_cpp='#include "b.h"\nstd::uintptr_t x;', b_h="#include <cstdint>")
+    assert problems(a_cpp="#include <stdint.h>\nstd::uintptr_t x;")
     assert not problems(a_cpp='// std::sort(x)\nauto text = "std::sort(x)";')
     assert problems(a_cpp='#include "b.h"\nstd::sort(x);', b_h="#include <vector>") == [("a.cpp", "std::sort", "algorithm")]
 

@@ -1,6 +1,8 @@
 // Allocations of every kind.
 #include <dlfcn.h>
 
+#include <cstdint>
+
 #include "include/cuslice.h"
 #include "tests/preload/guest/guest.h"
 
