@@ -1,27 +1,11 @@
 #include <dlfcn.h>
 
 #include <cstring>
-#include <initializer_list>
 
 #include "shim/loader/runtime_facade.h"
+#include "virtual_gpu/driver/borrowed_name.h"
 #include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/real_dlopen.h"
-
-namespace {
-
-// Both are loaded already, under these very SONAMEs, which is how the loader finds them. Other names are not ours: on
-// WSL2 the driver opens a second stage of it, libcuda.so.1.1.
-const char* borrowed_name(const char* file) {
-    for (const char* name : {"libcuda.so.1", "libnvidia-ml.so.1"}) {
-        constexpr std::size_t kVersion = 2;  // ".1"
-        const std::size_t length = std::strlen(name) - kVersion;
-        if (std::strncmp(file, name, length) == 0 && (file[length] == '\0' || std::strcmp(file, name) == 0))
-            return name;
-    }
-    return nullptr;
-}
-
-}  // namespace
 
 extern "C" {
 
@@ -33,13 +17,14 @@ __attribute__((visibility("hidden"))) cuslice::DlopenFunction cuslice_next_dlope
 __attribute__((visibility("hidden"))) const char* cuslice_dlopen_name(const char* name, const void* caller, int flags) {
     __atomic_store_n(&cuslice_next_dlopen, cuslice::real_dlopen(), __ATOMIC_RELAXED);
     if (!name) return name;
-    const char* slash = std::strrchr(name, '/');
-    const char* file = slash ? slash + 1 : name;
-    if (const char* borrowed = borrowed_name(file)) {
+    // Both are loaded already, under these very SONAMEs, which is how the loader finds them.
+    if (const char* const borrowed = cuslice::borrowed_name(name, caller)) {
         if (cuslice::in_real_library(caller)) return name;
         if (!(flags & RTLD_NOLOAD)) cuslice::remember_opening(borrowed, name, caller);
         return borrowed;
     }
+    const char* const slash = std::strrchr(name, '/');
+    const char* const file = slash ? slash + 1 : name;
     if (std::strncmp(file, "libcudart.so", 12) == 0) return cuslice::runtime_facade(name, caller, flags);
     return name;
 }
