@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -349,6 +350,44 @@ TEST_CASE("NVML that is opened by another name of its file shows the slice, and 
     CHECK(guest.code("nvmlcount") == 0);
     CHECK(guest.number("nvmlmemory 0", 1) == kGiB);
     CHECK(guest.finish() == 0);
+}
+
+TEST_CASE("a library that needs the driver by the name of its file is limited") {
+    if (!kSanitizer.empty()) {
+        skip("who opens it is the sanitizer's runtime, which stands before dlopen");
+        return;
+    }
+    const Host host;
+    const OtherNames names(host);
+    Guest guest(module_route(host.put_module("guest_module_versioned"), "linked"),
+                host.environment({"LD_LIBRARY_PATH=" + names.folder}));
+    check_limit(host, guest);
+    CHECK(guest.finish() == 0);
+}
+
+TEST_CASE("dlmopen in the program's namespace gets ours, and in another one a line says that it has no limit") {
+    if (!kSanitizer.empty()) {
+        skip("a sanitizer's runtime can't be in two namespaces");
+        return;
+    }
+    const std::string name = GENERATE("libcuda.so.1", "libcuda.so.580.95.05", "/gpu.so");
+    CAPTURE(name);
+    const Host host;
+    const OtherNames names(host);
+    const std::string opened = name[0] == '/' ? names.folder + name : name;
+    const Words environment = host.environment({"LD_LIBRARY_PATH=" + names.folder});
+    {
+        Guest guest(Guest::route("base-dlmopen=" + opened), environment);
+        check_limit(host, guest);
+        CHECK(guest.finish() == 0);
+    }
+    Guest outside(Guest::route("dlmopen=" + opened), environment);
+    outside.ask("init");
+    outside.finish();
+    const Words lines = outside.complaints();
+    const std::string expected =
+        "cuslice: " + opened + " is opened in a namespace of its own (dlmopen): code there has no limit";
+    CHECK(std::count(lines.begin(), lines.end(), expected) == 1);
 }
 
 TEST_CASE("a name of the driver's that leads to no file opens nothing") {
