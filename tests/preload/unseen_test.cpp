@@ -110,27 +110,28 @@ std::vector<std::string> firsts() {
 }
 
 struct Program {
-    Program(const Mode& mode, const std::string& fake) : machine(fake) {
+    Program(const Mode& mode, const Machine& on) : machine(on) {
         constexpr const char* kNoQuestion = "GUEST_LETS_FREE_CHANGE=1";  // which would show the context
         if (mode.job) {
             guest = machine.start({"--limit", "1GiB", "--headroom", "16MiB"}, {kNoQuestion});
         } else {
             Words settings = joined(mode.settings, {kNoQuestion, "CUSLICE_HEADROOM=16MiB"});
             if (mode.limit == kGiB) settings.push_back("CUSLICE_LIMIT=1GiB");
-            guest = std::make_unique<Guest>(Guest::route("linked"), sliced(fake, machine.books.path(), settings));
+            guest =
+                std::make_unique<Guest>(Guest::route("linked"), sliced(machine.fake, machine.books.path(), settings));
         }
         REQUIRE(guest->code("init") == 0);
     }
     Held held() const { return books_of(machine.books.path(), guest->pid()); }
 
-    cuslice::tests::Machine machine;
+    const Machine& machine;
     std::unique_ptr<Guest> guest;
 };
 
 /// All that one function gives, with the context as `before` makes it.
-void check_first(const std::string& symbol, const Mode& mode, const std::string& fake, const Words& before) {
+void check_first(const std::string& symbol, const Mode& mode, const Machine& machine, const Words& before) {
     INFO(symbol << " in " << mode.name << " after " << before.back());
-    const Program program(mode, fake);
+    const Program program(mode, machine);
     // What the driver takes by itself is charged to all partitions.
     const bool by_driver = afterwards(symbol) && !symbol.starts_with("cuArray") && !symbol.starts_with("cuMipmapped");
     const std::uint64_t most = mode.limit == kGiB || !by_driver ? mode.most : 2 * mode.limit;
@@ -167,30 +168,31 @@ TEST_CASE("each hooked function is known to take memory, or to take none") {
 TEST_CASE("whatever takes memory first, a context that no hook saw is charged before it") {
     const std::size_t which = GENERATE(range(std::size_t{0}, std::size(kModes)));
     const Folder folder;
-    const std::string fake = machine_file(folder, "");
+    const Machine machine(machine_file(folder, ""));
     for (std::string symbol : firsts()) {
         const bool anywhere = symbol.back() == '+';
         if (anywhere) symbol.pop_back();
-        check_first(symbol, kModes[which], fake, {"hidden 0"});
-        if (anywhere) check_first(symbol, kModes[which], fake, {"hidden 0", "current none"});
+        check_first(symbol, kModes[which], machine, {"hidden 0"});
+        if (anywhere) check_first(symbol, kModes[which], machine, {"hidden 0", "current none"});
     }
 }
 
 TEST_CASE("the same where the context is known, and where NVML lists no process") {
     const std::string list = GENERATE("listed", "empty");
     const Folder folder;
-    const std::string fake = machine_file(folder, "process-list = \"" + list + "\"");
+    const Machine machine(machine_file(folder, "process-list = \"" + list + "\""));
     for (std::string symbol : firsts()) {
         const bool anywhere = symbol.back() == '+';
         if (anywhere) symbol.pop_back();
-        check_first(symbol, kModes[0], fake, {list == "empty" ? "hidden 0" : "retain 0"});
-        if (anywhere && list == "empty") check_first(symbol, kModes[0], fake, {"hidden 0", "current none"});
+        check_first(symbol, kModes[0], machine, {list == "empty" ? "hidden 0" : "retain 0"});
+        if (anywhere && list == "empty") check_first(symbol, kModes[0], machine, {"hidden 0", "current none"});
     }
 }
 
 TEST_CASE("a context that comes unseen after the first memory is charged before the next") {
     const Folder folder;
-    const Program program(kModes[0], machine_file(folder, ""));
+    const Machine machine(machine_file(folder, ""));
+    const Program program(kModes[0], machine);
     REQUIRE(program.guest->code("first cuMemCreate " + bytes(48 * kMiB) + " 1") == 0);
     REQUIRE(program.guest->code("hidden 0") == 0);
     program.guest->ask("first cuMemCreate " + bytes(48 * kMiB) + " 40");
