@@ -96,7 +96,7 @@ std::string machine_file(const Folder& folder, const std::string& keys) {
                                             "nvlink = true\ncontext = \"300MiB\"\n");
 }
 
-/// What only the driver knows is undone when it has taken it.
+/// Only the driver knows how much these take: they are undone when it has taken it.
 bool afterwards(const std::string& symbol) {
     for (const char* family :
          {"cuArray", "cuMipmapped", "cuCtx", "cuDevicePrimary", "cuGreen", "cuModule", "cuLibrary"})
@@ -132,7 +132,7 @@ struct Program {
 void check_first(const std::string& symbol, const Mode& mode, const Machine& machine, const Words& before) {
     INFO(symbol << " in " << mode.name << " after " << before.back());
     const Program program(mode, machine);
-    // What the driver takes by itself is charged to all partitions.
+    // The driver footprint is charged to all partitions.
     const bool by_driver = afterwards(symbol) && !symbol.starts_with("cuArray") && !symbol.starts_with("cuMipmapped");
     const std::uint64_t most = mode.limit == kGiB || !by_driver ? mode.most : 2 * mode.limit;
     for (const std::string& command : before) REQUIRE(program.guest->code(command) == 0);

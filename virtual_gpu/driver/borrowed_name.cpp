@@ -1,4 +1,4 @@
-// Which names are the driver's and NVML's: theirs, those with a version, and of links those that lead to the file.
+// The names of the driver and of NVML: their own, those with a version, and links that lead to their files.
 #include "virtual_gpu/driver/borrowed_name.h"
 
 #include <fcntl.h>
@@ -38,7 +38,7 @@ bool about(const char* path, struct stat* info, int flags = 0) {
     return syscall(SYS_newfstatat, AT_FDCWD, path, info, flags) == 0;
 }
 
-// What the search of the program leads to under each name, as the loader knows a file.
+// The file that the search of the program leads to under each name, as the loader knows a file.
 struct Usual {
     std::atomic<int> state;  // 0: not looked for yet, 1: being looked for, 2: known, 3: there is none
     dev_t device;
@@ -98,7 +98,7 @@ const char* by_file(const char* path) {
     return nullptr;
 }
 
-// Whether the loader would find it for whoever opens it.
+// True if the loader would find it for the caller.
 bool is_there(const char* name, const void* caller) {
     if (std::strchr(name, '/')) return is_library(name);
     const char* const opener_path = object_at(caller).path();

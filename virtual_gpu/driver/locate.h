@@ -26,7 +26,7 @@ void* open_real_library(const char* soname, const char* explicit_path, char* pat
 // is kept.
 void remember_opening(const char* soname, const char* name, const void* caller);
 
-// Whether the loader would take the file: a shared object for this machine.
+// True for a file that the loader would take: a shared object for this machine.
 bool is_library(const char* path);
 
 // The path of the library of this name that open_real_library has opened; false if it hasn't yet.

@@ -47,7 +47,7 @@ class NvmlGpu {
 // Initialises the loaded NVML, unless that was done; the others here need it. False if it can't be initialised now: it
 // is tried again next time. It may take long and start processes (nvidia-modprobe), so no lock may be held.
 bool nvml_initialise();
-// Whether that was done: then NVML answers whoever asks it, also a program that has not initialised it.
+// True once that was done: NVML answers every caller then, also a program that has not initialised it.
 bool nvml_initialised();
 
 // What the host has, in PCI order; none if there is no NVML. A GPU that MIG divides is not among them, its instances
