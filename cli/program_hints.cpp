@@ -1,6 +1,8 @@
 #include "cli/program_hints.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <span>
 
 #include "cli/elf_file.h"
 #include "cli/exit_codes.h"
@@ -30,10 +32,88 @@ constexpr std::string_view kSu =
     "drops LD_PRELOAD, so what it starts is in no slice. Write cuslice run into its command: su USER -c 'cuslice run "
     "...'";
 
+constexpr std::string_view kScheduler =
+    "only this client is in the slice, which is reserved on this host; the scheduler starts the job itself. Write "
+    "cuslice run into the job's command";
+constexpr std::string_view kLater =
+    "only this client is in the slice, which ends with it; the job runs later. Write cuslice run into the job: echo "
+    "'cuslice run ...' | at ...";
+constexpr std::string_view kManager =
+    "only this client is in the slice; the service manager starts the program. Write cuslice run behind it: "
+    "systemd-run ... cuslice run ...";
+constexpr std::string_view kTmux =
+    "a server that runs already starts the program itself, in no slice. Write cuslice run into its command: tmux new "
+    "'cuslice run ...'";
+constexpr std::string_view kRay =
+    "only this client is in the slice; Ray's cluster starts the job. Write cuslice run behind it: ray job submit -- "
+    "cuslice run ...";
+constexpr std::string_view kCleanEnvironment =
+    "leaves LD_PRELOAD out, so what it starts is in no slice. Write cuslice run behind it";
+
 constexpr Client kClients[] = {
-    {"docker", kContainer}, {"podman", kContainer}, {"nerdctl", kContainer}, {"ssh", kHost}, {"sbatch", kSlurm},
-    {"srun", kSlurm},       {"salloc", kSlurm},     {"sudo", kSudo},         {"su", kSu},
+    {"docker", kContainer},
+    {"podman", kContainer},
+    {"nerdctl", kContainer},
+    {"kubectl", kContainer},
+    {"ssh", kHost},
+    {"sbatch", kSlurm},
+    {"srun", kSlurm},
+    {"salloc", kSlurm},
+    {"qsub", kScheduler},
+    {"bsub", kScheduler},
+    {"flux", kScheduler},
+    {"condor_submit", kScheduler},
+    {"at", kLater},
+    {"batch", kLater},
+    {"tmux", kTmux},
+    {"sudo", kSudo},
+    {"systemd-run", kManager},
+    {"su", kSu},
 };
+
+// Programs that start the one behind their options, with this environment, and which of their options take a word.
+struct Starter {
+    std::string_view command;
+    std::string_view with_word;
+    unsigned own_words = 0;
+};
+constexpr Starter kStarters[] = {
+    {"env", "uC"},  {"nohup", ""},     {"time", "fo"},       {"nice", "n"},
+    {"setsid", ""}, {"stdbuf", "ioe"}, {"timeout", "sk", 1},
+};
+
+std::string_view last_component(std::string_view path) { return path.substr(path.find_last_of('/') + 1); }
+
+bool has_any(std::span<const std::string> words, std::initializer_list<std::string_view> options) {
+    return std::ranges::any_of(words, [&](const std::string& word) {
+        return std::ranges::find(options, std::string_view(word)) != options.end();
+    });
+}
+
+// The words from the program on that `words` are to start in the end: docker of "env A=1 nohup docker run".
+std::span<const std::string> behind_starters(std::span<const std::string> words) {
+    while (!words.empty()) {
+        const auto* const starter = std::ranges::find(kStarters, last_component(words[0]), &Starter::command);
+        if (starter == std::end(kStarters)) break;
+        std::size_t i = 1;
+        while (i < words.size() && words[i].starts_with("-")) {
+            const bool takes_word =
+                words[i].size() == 2 && starter->with_word.find(words[i][1]) != std::string_view::npos;
+            i += takes_word ? 2 : 1;
+        }
+        while (i < words.size() && starter->command == "env" && words[i].find('=') != std::string::npos) i++;
+        words = words.subspan(std::min(i + starter->own_words, words.size()));
+    }
+    return words;
+}
+
+// A client for some of its words alone. Empty: it isn't one for these.
+std::string_view why_with_words(std::string_view command, std::span<const std::string> words) {
+    if (command == "ray") return words.size() > 2 && words[1] == "job" && words[2] == "submit" ? kRay : "";
+    if (command == "apptainer" || command == "singularity")
+        return has_any(words, {"--cleanenv", "-e", "--containall"}) ? kCleanEnvironment : "";
+    return "";
+}
 
 constexpr std::string_view kLaunchers[] = {"torchrun", "accelerate", "deepspeed", "mpirun",
                                            "mpiexec",  "orterun",    "prterun",   "horovodrun"};
@@ -58,9 +138,16 @@ bool decides(Key key) {
 
 }  // namespace
 
-std::string explain_client(const std::string& command) {
+std::string explain_client(const std::vector<std::string>& words) {
+    const std::span<const std::string> started = behind_starters(words);
+    if (started.empty()) return {};
+    const std::string command(last_component(started[0]));
     const auto* const client = std::ranges::find(kClients, std::string_view(command), &Client::command);
-    return client == std::end(kClients) ? std::string() : command + ": " + std::string(client->why);
+    // A scope is this very process.
+    const bool stays = command == "systemd-run" && has_any(started, {"--scope"});
+    std::string_view why = why_with_words(command, started);
+    if (client != std::end(kClients) && !stays) why = client->why;
+    return why.empty() ? std::string() : command + ": " + std::string(why);
 }
 
 std::string explain_ranks(const std::string& command, const std::vector<std::string>& words,

@@ -11,9 +11,10 @@
 
 namespace cuslice::cli {
 
-/// A line for a program that only asks somebody else to start what uses the GPU (docker, ssh, sbatch, sudo): who has
-/// the slice, and what to write instead. `command` is the name of its file. Empty for every other program.
-std::string explain_client(const std::string& command);
+/// A line for a program that only asks somebody else to start what uses the GPU (docker, ssh, sbatch, sudo), also where
+/// `env`, `nohup` and the like stand before it: who has the slice, and what to write instead. `words`: the program and
+/// its arguments. Empty for every other program.
+std::string explain_client(const std::vector<std::string>& words);
 
 /// A line for a program that starts ranks, which a split GPU has a part for each: what NCCL makes of them. By the name
 /// of its file (torchrun, mpirun), or by the module that `words` has Python run. Empty for every other program, and

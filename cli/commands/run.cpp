@@ -118,7 +118,7 @@ int run_program(const Invocation& invocation) {
     const Reach reach = look_at_reach(program.path);
     const std::string command = program.path.substr(program.path.find_last_of('/') + 1);
     // Of a client it doesn't matter whether the library comes to it, and one line is enough.
-    const std::string client = explain_client(command);
+    const std::string client = explain_client(words);
     const std::string& notice = client.empty() ? reach.why_not : client;
     if (!notice.empty()) warn(notice);
     if (const std::string misplaced = explain_misplaced(settings, invocation.arguments);

@@ -114,6 +114,7 @@ constexpr bool makes_context(Function function) {
 template <typename Call, typename Undo>
 CUresult counted_step(Function function, VirtualGpu* gpu, Call call, Undo undo, std::uint64_t least = 0) {
     if (!gpu || !gpu->limited()) return call();
+    process().charge_unseen(*gpu, true);  // else it would be taken for what was there before
     LimitError why;
     DriverFootprint::Step step = gpu->before_driver_step(makes_context(function));
     if (least && !gpu->foresee(step, least, &why)) return refuse(function, *gpu, why);
@@ -138,6 +139,22 @@ CUresult counted_making(Make make, Undo undo, VirtualGpu* gpu, Handle* into, con
         make.function, gpu, [&] { return make(made.place(), arguments...); }, [&] { undo(*made); });
     if (result == CUDA_SUCCESS) made.keep();
     return result;
+}
+
+// The GPU that a call names, for hooks that need no current context: a context that no hook has seen is charged first.
+// Null: there is nothing to count.
+inline VirtualGpu* named_gpu(const HookEntry& entry, CUdevice device) {
+    VirtualGpu* const gpu = entry.counts() ? process().gpu_of(device) : nullptr;
+    if (!gpu || !gpu->limited()) return nullptr;
+    process().charge_unseen(*gpu, true);
+    return gpu;
+}
+
+// The same for imports, whose GPU is known only afterwards: the current context's, or the only one.
+inline VirtualGpu* importing_gpu(const HookEntry& entry) {
+    if (!entry.counts()) return nullptr;
+    if (VirtualGpu* const gpu = process().current().gpu) return gpu;
+    return process().gpu_count() == 1 ? named_gpu(entry, 0) : nullptr;
 }
 
 inline VirtualGpu* current_gpu(const HookEntry& entry) { return entry.counts() ? process().current().gpu : nullptr; }

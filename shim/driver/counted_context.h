@@ -39,6 +39,7 @@ class Ending {
         if (gpu_) gpu_->managed_changed(-static_cast<std::int64_t>(managed_));
         if (gpu_) gpu_->budget().end_release(bytes_);
         gpu_state().contexts.ended(context_);
+        if (gpu_) gpu_->context_gone();
         process().forget_contexts();
     }
     void lives_on() {

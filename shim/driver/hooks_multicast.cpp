@@ -33,8 +33,8 @@ CUSLICE_HOOK(cuMulticastCreate, object, properties) {
 // What the driver takes for it counts, but nothing can undo it: a device is of the team as long as the object lives.
 CUSLICE_HOOK(cuMulticastAddDevice, object, device) {
     const HookEntry entry;
-    VirtualGpu* gpu = entry.counts() ? process().gpu_of(device) : nullptr;
-    if (!gpu || !gpu->limited()) return CUSLICE_REAL(cuMulticastAddDevice)(object, device);
+    VirtualGpu* const gpu = named_gpu(entry, device);
+    if (!gpu) return CUSLICE_REAL(cuMulticastAddDevice)(object, device);
     DriverFootprint::Step step = gpu->before_driver_step();
     const CUresult result = CUSLICE_REAL(cuMulticastAddDevice)(object, device);
     if (result == CUDA_SUCCESS) gpu->after_driver_step(step, nullptr);

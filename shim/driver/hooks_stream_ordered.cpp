@@ -174,8 +174,7 @@ CUSLICE_HOOK(cuMemPoolCreate, pool, properties) {
     const CUresult result = CUSLICE_REAL(cuMemPoolCreate)(pool, properties);
     if (result != CUDA_SUCCESS || !entry.counts() || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return result;
-    VirtualGpu* gpu = process().gpu_of(properties->location.id);
-    if (gpu && gpu->limited()) gpu->pools().created(*pool);
+    if (VirtualGpu* const gpu = named_gpu(entry, properties->location.id)) gpu->pools().created(*pool);
     return result;
 }
 
@@ -200,9 +199,9 @@ CUSLICE_HOOK(cuMemPoolDestroy, pool) {
 
 CUSLICE_HOOK(cuMemPoolImportPointer, address, pool, data) {
     const HookEntry entry;
-    if (VirtualGpu* gpu = current_gpu(entry)) gpu->watch_frees();
-    return counted_making(CUSLICE_REAL(cuMemPoolImportPointer), CUSLICE_REAL(cuMemFree_v2), current_gpu(entry), address,
-                          pool, data);
+    VirtualGpu* const gpu = importing_gpu(entry);
+    if (gpu) gpu->watch_frees();
+    return counted_making(CUSLICE_REAL(cuMemPoolImportPointer), CUSLICE_REAL(cuMemFree_v2), gpu, address, pool, data);
 }
 
 }  // namespace cuslice

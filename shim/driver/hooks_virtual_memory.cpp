@@ -7,9 +7,9 @@ namespace cuslice {
 
 namespace {
 
-VirtualGpu* gpu_of(const CUmemAllocationProp* properties) {
+VirtualGpu* gpu_of(const HookEntry& entry, const CUmemAllocationProp* properties) {
     if (!properties || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return nullptr;
-    return process().gpu_of(properties->location.id);
+    return named_gpu(entry, properties->location.id);
 }
 
 // Tiles of sparse arrays hold memory as mappings do. Which of them do is the driver's to know: an allocation that was
@@ -32,8 +32,8 @@ CUSLICE_HOOK_FORM(cuMemMapArrayAsync_ptsz, counted_binding, list, count, stream)
 CUSLICE_HOOK(cuMemCreate, handle, size, properties, flags) {
     const HookEntry entry;
     const auto call = [&](auto* into) { return CUSLICE_REAL(cuMemCreate)(into, size, properties, flags); };
-    VirtualGpu* gpu = entry.counts() ? gpu_of(properties) : nullptr;
-    if (!gpu || !gpu->limited()) return call(handle);
+    VirtualGpu* const gpu = gpu_of(entry, properties);
+    if (!gpu) return call(handle);
     LimitError why;
     if (!gpu->reserve(size, &why)) return refuse(Function::cuMemCreate, *gpu, why);
     HookReservation reservation(*gpu, size);
@@ -106,7 +106,7 @@ CUSLICE_HOOK(cuMemExportToShareableHandle, shareable, handle, type, flags) {
 CUSLICE_HOOK(cuMemImportFromShareableHandle, handle, shareable, type) {
     const HookEntry entry;
     const CUresult result = counted_making(CUSLICE_REAL(cuMemImportFromShareableHandle), CUSLICE_REAL(cuMemRelease),
-                                           current_gpu(entry), handle, shareable, type);
+                                           importing_gpu(entry), handle, shareable, type);
     if (result == CUDA_SUCCESS && entry.counts()) gpu_state().physical_memory.retained(*handle);
     return result;
 }

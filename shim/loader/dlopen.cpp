@@ -1,24 +1,33 @@
 #include <dlfcn.h>
 
+#include <atomic>
+#include <cerrno>
 #include <cstring>
-#include <initializer_list>
 
+#include "shim/entry.h"
 #include "shim/loader/runtime_facade.h"
+#include "shim/log.h"
+#include "virtual_gpu/driver/borrowed_name.h"
 #include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/real_dlopen.h"
 
 namespace {
 
-// Both are loaded already, under these very SONAMEs, which is how the loader finds them. Other names are not ours: on
-// WSL2 the driver opens a second stage of it, libcuda.so.1.1.
-const char* borrowed_name(const char* file) {
-    for (const char* name : {"libcuda.so.1", "libnvidia-ml.so.1"}) {
-        constexpr std::size_t kVersion = 2;  // ".1"
-        const std::size_t length = std::strlen(name) - kVersion;
-        if (std::strncmp(file, name, length) == 0 && (file[length] == '\0' || std::strcmp(file, name) == 0))
-            return name;
+using DlmopenFunction = void* (*)(Lmid_t, const char*, int);
+
+void* no_dlmopen(Lmid_t, const char*, int) { return nullptr; }
+
+// A namespace has objects of its own, and we are in none but the program's.
+void say_out_of_reach(const char* name) {
+    static constinit std::atomic<bool> said{false};
+    if (said.exchange(true, std::memory_order_relaxed)) return;
+    const int saved_errno = errno;
+    if (cuslice::ready() != cuslice::Readiness::bad_configuration && !cuslice::process().settings().entries().empty()) {
+        cuslice::LogLine line;
+        line.append(name).append(" is opened in a namespace of its own (dlmopen): code there has no limit");
+        cuslice::log_line(cuslice::LogLevel::warn, line);
     }
-    return nullptr;
+    errno = saved_errno;
 }
 
 }  // namespace
@@ -33,14 +42,30 @@ __attribute__((visibility("hidden"))) cuslice::DlopenFunction cuslice_next_dlope
 __attribute__((visibility("hidden"))) const char* cuslice_dlopen_name(const char* name, const void* caller, int flags) {
     __atomic_store_n(&cuslice_next_dlopen, cuslice::real_dlopen(), __ATOMIC_RELAXED);
     if (!name) return name;
-    const char* slash = std::strrchr(name, '/');
-    const char* file = slash ? slash + 1 : name;
-    if (const char* borrowed = borrowed_name(file)) {
+    // Both are loaded already, under these very SONAMEs, which is how the loader finds them.
+    if (const char* const borrowed = cuslice::borrowed_name(name, caller)) {
         if (cuslice::in_real_library(caller)) return name;
         if (!(flags & RTLD_NOLOAD)) cuslice::remember_opening(borrowed, name, caller);
         return borrowed;
     }
+    const char* const slash = std::strrchr(name, '/');
+    const char* const file = slash ? slash + 1 : name;
     if (std::strncmp(file, "libcudart.so", 12) == 0) return cuslice::runtime_facade(name, caller, flags);
+    return name;
+}
+
+__attribute__((visibility("hidden"))) DlmopenFunction cuslice_next_dlmopen = nullptr;
+
+// The same for dlmopen. What is opened in another namespace than the program's can't be exchanged.
+__attribute__((visibility("hidden"))) const char* cuslice_dlmopen_name(const char* name, const void* caller, int flags,
+                                                                       Lmid_t space) {
+    if (!__atomic_load_n(&cuslice_next_dlmopen, __ATOMIC_RELAXED)) {
+        void* const next = cuslice::next_function("dlmopen");
+        __atomic_store_n(&cuslice_next_dlmopen, next ? reinterpret_cast<DlmopenFunction>(next) : no_dlmopen,
+                         __ATOMIC_RELAXED);
+    }
+    if (space == LM_ID_BASE) return cuslice_dlopen_name(name, caller, flags);
+    if (name && cuslice::borrowed_name(name, caller) && !cuslice::in_real_library(caller)) say_out_of_reach(name);
     return name;
 }
 

@@ -30,4 +30,33 @@ dlopen:
     .cfi_endproc
     .size dlopen, . - dlopen
 
+/* dlmopen likewise, where the name is the second argument. */
+    .globl dlmopen
+    .type dlmopen, %function
+    .p2align 4
+dlmopen:
+    .cfi_startproc
+    hint #34                                /* bti c */
+    stp x29, x30, [sp, #-32]!
+    .cfi_def_cfa_offset 32
+    .cfi_offset x29, -32
+    .cfi_offset x30, -24
+    mov x29, sp
+    stp x0, x2, [sp, #16]                   /* keep the namespace and the flags */
+    mov x3, x0                              /* the namespace */
+    mov x0, x1                              /* the name asked for */
+    mov x1, x30                             /* who calls */
+    bl cuslice_dlmopen_name                 /* w2: the flags; x0: the name to open */
+    mov x1, x0
+    ldp x0, x2, [sp, #16]
+    ldp x29, x30, [sp], #32
+    .cfi_restore x30
+    .cfi_restore x29
+    .cfi_def_cfa_offset 0
+    adrp x16, cuslice_next_dlmopen
+    ldr x16, [x16, :lo12:cuslice_next_dlmopen]
+    br x16
+    .cfi_endproc
+    .size dlmopen, . - dlmopen
+
     object_notes

@@ -5,12 +5,27 @@ using namespace cuslice;
 
 namespace {
 
+// A shutdown that is one too many would take away the reference that cuslice has itself.
+bool take_start() {
+    unsigned starts = __atomic_load_n(&cuslice_nvml_starts, __ATOMIC_RELAXED);
+    do {
+        if (starts == 0) return false;
+    } while (!__atomic_compare_exchange_n(&cuslice_nvml_starts, &starts, starts - 1, true, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_RELAXED));
+    return true;
+}
+
+void add_start() { __atomic_fetch_add(&cuslice_nvml_starts, 1, __ATOMIC_ACQ_REL); }
+
 // What NVML says of its initialisation is what the program is told, each time that it asks.
 template <typename Real, typename... Flags>
 nvmlReturn_t initialised(Real real, Flags... flags) {
     if (const nvmlReturn_t result = real(flags...); result != NVML_SUCCESS) return result;
     const nvmlReturn_t fits = virtual_nvml_ready();
-    if (fits != NVML_SUCCESS) CUSLICE_REAL_NVML(nvmlShutdown)();
+    if (fits != NVML_SUCCESS)
+        CUSLICE_REAL_NVML(nvmlShutdown)();
+    else
+        add_start();
     return fits;
 }
 
@@ -19,6 +34,13 @@ nvmlReturn_t initialised(Real real, Flags... flags) {
 CUSLICE_NVML_HOOK_FORM(nvmlInit, initialised)
 CUSLICE_NVML_HOOK_FORM(nvmlInit_v2, initialised)
 CUSLICE_NVML_HOOK_FORM(nvmlInitWithFlags, initialised, flags)
+
+CUSLICE_NVML_HOOK(nvmlShutdown) {
+    if (!take_start()) return NVML_ERROR_UNINITIALIZED;
+    const nvmlReturn_t result = CUSLICE_REAL_NVML(nvmlShutdown)();
+    if (result != NVML_SUCCESS) add_start();
+    return result;
+}
 
 // The one function that returns text, which a caller prints: there must be some also without a library to ask.
 extern "C" __attribute__((visibility("hidden"))) const char* CUSLICE_NVML_HOOKED(nvmlErrorString)(nvmlReturn_t result) {

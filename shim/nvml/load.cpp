@@ -4,17 +4,40 @@
 #include "config/split/plan.h"
 #include "shim/log.h"
 #include "virtual_gpu/driver/nvml_table.h"
+#include "virtual_gpu/nvml/nvml_gpu.h"
+
+extern "C" {
+constinit unsigned cuslice_nvml_starts = 0;
+// The hooks of this folder, null where there is none (stubs_x86_64.S).
+extern __attribute__((visibility("hidden"))) void* const cuslice_nvml_hooks[cuslice::kNvmlFunctionCount];
+}
 
 namespace cuslice {
 
 namespace {
 
-constinit std::atomic<bool> refusal_said{false};
+constinit std::atomic<bool> refusal_said{false}, table_taken{false};
 constinit std::atomic<bool> named_missing[kNvmlFunctionCount]{};
 
 nvmlReturn_t no_library() { return NVML_ERROR_LIBRARY_NOT_FOUND; }
 nvmlReturn_t bad_configuration() { return NVML_ERROR_INVALID_ARGUMENT; }
 nvmlReturn_t not_in_this_library() { return NVML_ERROR_FUNCTION_NOT_FOUND; }
+nvmlReturn_t not_initialised() { return NVML_ERROR_UNINITIALIZED; }
+
+// Functions that NVML answers also before it is initialised, those included that initialise it.
+bool answers_unstarted(unsigned index) {
+    switch (static_cast<NvmlFunction>(index)) {
+        case NvmlFunction::nvmlInit:
+        case NvmlFunction::nvmlInit_v2:
+        case NvmlFunction::nvmlInitWithFlags:
+        case NvmlFunction::nvmlErrorString:
+        case NvmlFunction::nvmlSystemGetCudaDriverVersion:
+        case NvmlFunction::nvmlSystemGetCudaDriverVersion_v2:
+            return true;
+        default:
+            return false;
+    }
+}
 
 }  // namespace
 
@@ -43,6 +66,18 @@ extern "C" __attribute__((visibility("hidden"))) void* cuslice_resolve_nvml(unsi
                  line.append(kNvmlFunctions[index]).append(" was called, but this driver's NVML does not have it"));
     }
     return reinterpret_cast<void*>(&not_in_this_library);
+}
+
+// The same for a program that has not initialised NVML, or has shut it down as often. Where cuslice has it initialised
+// for itself, NVML would answer.
+extern "C" __attribute__((visibility("hidden"))) void* cuslice_resolve_unstarted_nvml(unsigned index) {
+    // Tools of NVIDIA's may initialise it by functions of that table, which is passed through.
+    if (static_cast<NvmlFunction>(index) == NvmlFunction::nvmlInternalGetExportTable)
+        table_taken.store(true, std::memory_order_relaxed);
+    const bool uncounted = table_taken.load(std::memory_order_relaxed) || !nvml_initialised();
+    if (!uncounted && !answers_unstarted(index)) return reinterpret_cast<void*>(&not_initialised);
+    if (void* const hook = cuslice_nvml_hooks[index]) return hook;
+    return cuslice_resolve_nvml(index);
 }
 
 // The same for what NVML calls itself.

@@ -20,6 +20,10 @@
 #define CUSLICE_NVML_HOOK_FORM(name, function, ...) \
     CUSLICE_NVML_HOOK(name, __VA_ARGS__) { return function(CUSLICE_REAL_NVML(name) __VA_OPT__(, ) __VA_ARGS__); }
 
+// How often the program has initialised NVML more than it has shut it down. The entrance looks at it, hence the plain
+// name.
+extern "C" __attribute__((visibility("hidden"))) unsigned cuslice_nvml_starts;
+
 namespace cuslice {
 
 // Loads configuration and NVML before the first hooked call; initialising it is the program's business. SUCCESS, or

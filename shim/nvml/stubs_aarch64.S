@@ -6,13 +6,15 @@
      - this thread is inside a call of ours into NVML (virtual_gpu/driver/inside_nvml.h), for NVML also jumps to its functions
        at the end of others, and leaves the return address of whoever called those.
 
-   A program's call goes to the hook in this folder, if there is one, or through NVML's table. x9 to x17 belong to nobody at a
+   A program's call goes to the hook in this folder, if there is one, or through NVML's table. As long as the program has not
+   initialised NVML, though cuslice may have for itself, it is answered as a library is that nobody has initialised. x9 to x17 belong to nobody at a
    call. */
 #include "shim/stub_aarch64.inc"
 
     .text
     resolver cuslice_resolve_nvml_stub, cuslice_resolve_nvml
     resolver cuslice_resolve_physical_nvml_stub, cuslice_resolve_physical_nvml
+    resolver cuslice_resolve_unstarted_nvml_stub, cuslice_resolve_unstarted_nvml
 
     .type nvml_entrance, %function
     .p2align 4
@@ -30,8 +32,11 @@ nvml_entrance:                                          /* w9: the function's pl
     mov x11, sp
     cmp x11, x10                                        /* further down the stack than the call of ours */
     b.lo 2f
-    adrp x16, nvml_hooks
-    add x16, x16, :lo12:nvml_hooks
+    adrp x16, cuslice_nvml_starts
+    ldr w16, [x16, :lo12:cuslice_nvml_starts]
+    cbz w16, cuslice_resolve_unstarted_nvml_stub        /* the program hasn't initialised it */
+    adrp x16, cuslice_nvml_hooks
+    add x16, x16, :lo12:cuslice_nvml_hooks
     ldr x16, [x16, w9, uxtw #3]
     cbnz x16, 1f
     adrp x16, cuslice_nvml_slots
@@ -64,7 +69,9 @@ nvml_entrance:                                          /* w9: the function's pl
 /* The hooks of this folder (load.h), in the order of the table; 0 where there is none. */
     .section .data.rel.ro, "aw"
     .p2align 3
-nvml_hooks:
+    .globl cuslice_nvml_hooks
+    .hidden cuslice_nvml_hooks
+cuslice_nvml_hooks:
 .macro hook_of name
     .weak cuslice_nvml_hook_\name
     .hidden cuslice_nvml_hook_\name

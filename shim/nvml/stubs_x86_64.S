@@ -6,13 +6,15 @@
      - this thread is inside a call of ours into NVML (virtual_gpu/driver/inside_nvml.h), for NVML also jumps to its functions
        at the end of others, and leaves the return address of whoever called those.
 
-   A program's call goes to the hook in this folder, if there is one, or through NVML's table. r10 and r11 belong to nobody at a
+   A program's call goes to the hook in this folder, if there is one, or through NVML's table. As long as the program has not
+   initialised NVML, though cuslice may have for itself, it is answered as a library is that nobody has initialised. r10 and r11 belong to nobody at a
    call. */
 #include "shim/stub_x86_64.inc"
 
     .text
     resolver cuslice_resolve_nvml_stub, cuslice_resolve_nvml
     resolver cuslice_resolve_physical_nvml_stub, cuslice_resolve_physical_nvml
+    resolver cuslice_resolve_unstarted_nvml_stub, cuslice_resolve_unstarted_nvml
 
     .type nvml_entrance, @function
     .p2align 4
@@ -24,7 +26,9 @@ nvml_entrance:                                          /* r11: the function's p
     movq cuslice_inside_nvml@gottpoff(%rip), %r10
     cmpq %fs:(%r10), %rsp                               /* further down the stack than the call of ours */
     jb 2f
-    leaq nvml_hooks(%rip), %r10
+    cmpl $0, cuslice_nvml_starts(%rip)
+    je cuslice_resolve_unstarted_nvml_stub              /* the program hasn't initialised it */
+    leaq cuslice_nvml_hooks(%rip), %r10
     movq (%r10, %r11, 8), %r10
     testq %r10, %r10
     jne 1f
@@ -58,7 +62,9 @@ nvml_entrance:                                          /* r11: the function's p
 /* The hooks of this folder (load.h), in the order of the table; 0 where there is none. */
     .section .data.rel.ro, "aw"
     .p2align 3
-nvml_hooks:
+    .globl cuslice_nvml_hooks
+    .hidden cuslice_nvml_hooks
+cuslice_nvml_hooks:
 .macro hook_of name
     .weak cuslice_nvml_hook_\name
     .hidden cuslice_nvml_hook_\name

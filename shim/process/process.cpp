@@ -79,6 +79,7 @@ void Process::connect() {
     state.reclaimer = &caches_;
     state.start_nvml = [] { return process().start_nvml(); };
     state.look_for_ended = [](VirtualGpu& gpu) { process().look_for_ended(gpu); };
+    state.charge_unseen = [](VirtualGpu& gpu) { return process().charge_unseen(gpu); };
     split().find_owner = [](CUdeviceptr base, int* gpu, CUcontext* context) {
         const Allocation known = gpu_state().allocations.find(base);
         if (!known.address) return false;

@@ -120,6 +120,11 @@ class Process {
     // refused.
     void look_for_ended(VirtualGpu& gpu);
 
+    // The GPU's primary context may be there though no hook has seen it begin and this thread hasn't got it: it is
+    // charged before memory is that needs no current context. With `beside` set also where another context is known.
+    // False if the GPU, with all its partitions, has no context.
+    bool charge_unseen(VirtualGpu& gpu, bool beside = false);
+
     // A context has ended: what was in it is nobody's any more. `gpu` may be null. Within a ContextEnd.
     void forget_context(VirtualGpu* gpu, CUcontext context);
 
@@ -141,6 +146,8 @@ class Process {
     };
     static constinit thread_local LastContext last_context;
     const Current& look_up(CUcontext now);
+    // Charges the GPU's primary context, where it is alive and wasn't known. False if it isn't alive.
+    bool know_primary(VirtualGpu& gpu);
 
     // The driver's GPUs, in its order, and what the program is to count as GPUs.
     struct FoundGpus {

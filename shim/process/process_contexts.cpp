@@ -3,9 +3,11 @@
 #include "policy/base/page_vector.h"
 #include "shim/process/process.h"
 #include "virtual_gpu/gpu/allocation_kind.h"
+#include "virtual_gpu/gpu/pushed_context.h"
 #include "virtual_gpu/gpu/visit.h"
 #include "virtual_gpu/split/context_end.h"
 #include "virtual_gpu/split/physical.h"
+#include "virtual_gpu/split/split.h"
 
 namespace cuslice {
 
@@ -35,6 +37,46 @@ Contexts::Id Process::know_context(VirtualGpu* gpu, CUcontext context, CUdevice 
     if (active_primary(device) == context) gpu->primary().is(context);
     if (on_new_context) on_new_context(*gpu, context, id);
     return id;
+}
+
+bool Process::know_primary(VirtualGpu& gpu) {
+    const CUcontext context = active_primary(gpu.device());
+    if (!context) return false;
+    if (gpu_state().contexts.known_id(context)) return true;
+    PushedContext measured;  // without NVML the free memory can only be asked of a current context
+    measured.push(context);
+    know_context(&gpu, context, gpu.device());
+    return true;
+}
+
+namespace {
+
+// Partitions have handles of their own, by which the real context becomes known when it is current.
+bool charge_unseen_of_all(VirtualGpu& gpu) {
+    const Split::Device* const part = split().device(gpu.device());
+    CUcontext context = nullptr;
+    if (!part || !physical_primary_is_active(gpu.device())) return false;
+    if (gpu.measured()) return true;
+    if (CUSLICE_PHYSICAL(cuDevicePrimaryCtxRetain)(&context, part->physical) != CUDA_SUCCESS) return false;
+    const bool pushed = CUSLICE_PHYSICAL(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
+    gpu.meet_context();
+    if (pushed) CUSLICE_PHYSICAL(cuCtxPopCurrent_v2)(&context);
+    CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(part->physical);
+    return true;
+}
+
+}  // namespace
+
+bool Process::charge_unseen(VirtualGpu& gpu, bool beside) {
+    if (gpu.physical().is_split()) {
+        bool any = false;
+        for (const VirtualGpu* part : gpu.physical().parts()) any = any || gpu_state().contexts.any_on(part->device());
+        return any || charge_unseen_of_all(gpu);
+    }
+    const bool any = gpu_state().contexts.any_on(gpu.device());
+    const CUcontext primary = gpu.primary().handle.load();
+    const bool is_known = beside ? primary && gpu_state().contexts.known_id(primary) : any;
+    return (!is_known && know_primary(gpu)) || any;
 }
 
 void Process::look_for_ended(VirtualGpu& gpu) {
@@ -75,6 +117,7 @@ void Process::forget_context(VirtualGpu* gpu, CUcontext context) {
     sum.allocations.release();
     if (caches_anything()) caches_.context_ended(context);
     gpu_state().contexts.ended(context);
+    if (gpu) gpu->context_gone();
     forget_contexts();
 }
 

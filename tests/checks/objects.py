@@ -7,7 +7,7 @@
 - The preloaded objects need no symbol version newer than GLIBC_2.17 (an unmet one ends every program that is started) and nothing
   but the C library and each other.
 - They carry the names they should, and the first finds the second by DT_RPATH (LD_LIBRARY_PATH would win over DT_RUNPATH).
-- The library exports what the lists say, dlopen, its mark, and what include/cuslice.h declares, and nothing else.
+- The library exports what the lists say, dlopen, dlmopen, its mark, and what include/cuslice.h declares, and nothing else.
 - The stub for /etc/ld.so.preload has no name, exports dlopen alone, and the loader has nothing to run in it.
 - In a tree that is released every program and library needs no symbol version newer than that, and nothing but the C library's
   parts and what lies beside it: no C++ library, whichever compiler it was.
@@ -148,7 +148,7 @@ def main():
     driver = listed(functions / "functions.def", r"^CUSLICE_FUNCTION\((\w+),")
     management = listed(functions / "nvml_functions.def", r"^CUSLICE_NVML_FUNCTION\((\w+),")
     expect(len(driver) >= 674, f"functions.def: {len(driver)} functions, fewer than CUDA 13.0 has")
-    should = driver | management | {"dlopen", "cuslice_enter_1", "cuslice_marker", "cuslice_memory_stats", "cuslice_split_view"}
+    should = driver | management | {"dlopen", "dlmopen", "cuslice_enter_1", "cuslice_marker", "cuslice_memory_stats", "cuslice_split_view"}
     there = exports(library)
     expect(not should - there, f"libcuslice.so: does not export {sorted(should - there)[:10]}")
     expect(not there - should, f"libcuslice.so: exports too much: {sorted(there - should)[:10]}")

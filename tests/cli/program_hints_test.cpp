@@ -35,8 +35,33 @@ TEST_CASE("a client of a daemon or of another host gets one line that says who i
         CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
         CHECK(outcome.out == "x\n");
     }
+    for (const char* name : {"kubectl", "qsub", "bsub", "flux", "condor_submit", "at", "batch", "systemd-run"}) {
+        const Outcome outcome = started({folder.write(name, kScript, 0755), "x"});
+        CHECK(outcome.err.starts_with("cuslice: " + std::string(name) + ": only this client is in the slice"));
+        CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+        CHECK(outcome.out == "x\n");
+    }
+    CHECK(started({folder.write("tmux", kScript, 0755), "new"}).err.starts_with("cuslice: tmux: a server that runs"));
+    CHECK(started({folder.path() + "/systemd-run", "--scope", "x"}).err.empty());
     for (const char* name : {"dockerd", "my-ssh", "sum"})
         CHECK(started({folder.write(name, kScript, 0755)}).err.empty());
+}
+
+TEST_CASE("a client is known behind what starts it, and by its words") {
+    const Folder folder;
+    const std::string docker = folder.write("docker", kScript, 0755), ray = folder.write("ray", kScript, 0755),
+                      apptainer = folder.write("apptainer", kScript, 0755);
+    const auto line = [](const Words& words) { return started(words).err; };
+    const std::string of_docker = "cuslice: docker: only this client is in the slice";
+    CHECK(line({"/usr/bin/env", docker}).starts_with(of_docker));
+    CHECK(line({"env", "-u", "HOME", "A=1", "B=2", docker, "run"}).starts_with(of_docker));
+    CHECK(line({"nohup", "nice", "-n", "5", docker}).starts_with(of_docker));
+    CHECK(line({"timeout", "-k", "5", "60", docker}).starts_with(of_docker));
+    CHECK(line({"env", "A=docker", "/bin/echo", "docker"}).empty());
+    CHECK(line({ray, "job", "submit", "--", "x"}).starts_with("cuslice: ray: only this client is in the slice"));
+    CHECK(line({ray, "start"}).empty());
+    CHECK(line({apptainer, "exec", "--cleanenv", "x"}).starts_with("cuslice: apptainer: leaves LD_PRELOAD out"));
+    CHECK(line({apptainer, "exec", "x"}).empty());
 }
 
 TEST_CASE("an option of cuslice behind the program is pointed out where nothing else says what the program gets") {

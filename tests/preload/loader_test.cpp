@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -293,6 +294,111 @@ TEST_CASE("another library that stands before dlsym leaves the limit in place") 
     CHECK(held.used <= kGiB);
     CHECK(held.used > kGiB / 2);
     CHECK(guest.finish() == 0);
+}
+
+namespace {
+
+/// Other names of the driver's file and NVML's: with a version, as packages have them, links and a second name.
+struct OtherNames {
+    explicit OtherNames(const Host& host) : folder(host.at("named")) {
+        host.put_driver("named");
+        fs::rename(folder + "/libcuda.so.1", folder + "/libcuda.so.580.95.05");
+        fs::rename(folder + "/libnvidia-ml.so.1", folder + "/libnvidia-ml.so.580.95.05");
+        fs::create_symlink("libcuda.so.580.95.05", folder + "/libcuda.so.1");
+        fs::create_symlink("libnvidia-ml.so.580.95.05", folder + "/libnvidia-ml.so.1");
+        fs::create_symlink("libcuda.so.580.95.05", folder + "/gpu.so");
+        fs::create_symlink("libnvidia-ml.so.580.95.05", folder + "/management.so");
+        fs::create_hard_link(folder + "/libcuda.so.580.95.05", folder + "/second.so");
+        fs::create_hard_link(folder + "/libnvidia-ml.so.580.95.05", folder + "/second-management.so");
+    }
+    std::string folder;
+};
+
+}  // namespace
+
+TEST_CASE("a driver that is opened by another name of its file is the same driver") {
+    if (!kSanitizer.empty()) {
+        skip("who opens it is the sanitizer's runtime, which stands before dlopen");
+        return;
+    }
+    const std::string name = GENERATE("libcuda.so.580.95.05", "/libcuda.so.580.95.05", "/gpu.so", "/second.so");
+    const bool late = GENERATE(false, true);
+    CAPTURE(name, late);
+    const Host host;
+    const OtherNames names(host);
+    const std::string opened = "dlopen=" + (name[0] == '/' ? names.folder + name : name);
+    const Words route = late ? module_route(kGuests + "/libguest_module_plain.so", opened) : Guest::route(opened);
+    Guest guest(route, host.environment({"LD_LIBRARY_PATH=" + names.folder}));
+    check_limit(host, guest);
+    CHECK(guest.number("info", 2) == kGiB);
+    CHECK(guest.finish() == 0);
+}
+
+TEST_CASE("NVML that is opened by another name of its file shows the slice, and is initialised") {
+    if (!kSanitizer.empty()) {
+        skip("who opens it is the sanitizer's runtime, which stands before dlopen");
+        return;
+    }
+    const std::string name =
+        GENERATE("libnvidia-ml.so.580.95.05", "/libnvidia-ml.so.580.95.05", "/management.so", "/second-management.so");
+    CAPTURE(name);
+    const Host host;
+    const OtherNames names(host);
+    Guest guest(Guest::route("dlopen=libcuda.so.1"), host.environment({"LD_LIBRARY_PATH=" + names.folder}));
+    CHECK(guest.code("nvmlname " + (name[0] == '/' ? names.folder + name : name)) == 0);
+    CHECK(guest.code("nvml") == 0);
+    CHECK(guest.code("nvmlcount") == 0);
+    CHECK(guest.number("nvmlmemory 0", 1) == kGiB);
+    CHECK(guest.finish() == 0);
+}
+
+TEST_CASE("a library that needs the driver by the name of its file is limited") {
+    if (!kSanitizer.empty()) {
+        skip("who opens it is the sanitizer's runtime, which stands before dlopen");
+        return;
+    }
+    const Host host;
+    const OtherNames names(host);
+    Guest guest(module_route(host.put_module("guest_module_versioned"), "linked"),
+                host.environment({"LD_LIBRARY_PATH=" + names.folder}));
+    check_limit(host, guest);
+    CHECK(guest.finish() == 0);
+}
+
+TEST_CASE("dlmopen in the program's namespace gets ours, and in another one a line says that it has no limit") {
+    if (!kSanitizer.empty()) {
+        skip("a sanitizer's runtime can't be in two namespaces");
+        return;
+    }
+    const std::string name = GENERATE("libcuda.so.1", "libcuda.so.580.95.05", "/gpu.so");
+    CAPTURE(name);
+    const Host host;
+    const OtherNames names(host);
+    const std::string opened = name[0] == '/' ? names.folder + name : name;
+    const Words environment = host.environment({"LD_LIBRARY_PATH=" + names.folder});
+    {
+        Guest guest(Guest::route("base-dlmopen=" + opened), environment);
+        check_limit(host, guest);
+        CHECK(guest.finish() == 0);
+    }
+    Guest outside(Guest::route("dlmopen=" + opened), environment);
+    outside.ask("init");
+    outside.finish();
+    const Words lines = outside.complaints();
+    const std::string expected =
+        "cuslice: " + opened + " is opened in a namespace of its own (dlmopen): code there has no limit";
+    CHECK(std::count(lines.begin(), lines.end(), expected) == 1);
+}
+
+TEST_CASE("a name of the driver's that leads to no file opens nothing") {
+    const std::string name = GENERATE("libcuda.so.999.1", "/nowhere/libcuda.so.580.95.05", "/dev/null");
+    CAPTURE(name);
+    const Host host;
+    const OtherNames names(host);
+    Guest guest(Guest::route("dlopen=" + name), host.environment({"LD_LIBRARY_PATH=" + names.folder}));
+    CHECK(guest.ask("init") == "(gone)");
+    guest.finish();
+    CHECK(guest.err().find("guest: ") != std::string::npos);
 }
 
 }  // namespace cuslice::tests

@@ -96,5 +96,51 @@ TEST_CASE("a failed nvmlInit is told in NVML's own status, in each of its forms,
     }
 }
 
+// The program's own initialisations and cuslice's are counted apart.
+TEST_CASE("NVML answers a program as often as it has initialised it, whatever cuslice has done for itself") {
+    const std::string mode = GENERATE("plain", "direct", "split");
+    CAPTURE(mode);
+    const Folder books;
+    Words settings{"CUSLICE_HEADROOM=16MiB", mode == "split" ? "CUSLICE_SPLIT=0=500MiB+500MiB" : "CUSLICE_LIMIT=1GiB"};
+    Guest guest(Guest::route("linked"),
+                mode == "plain" ? raw("1xlaptop-2g", books.path()) : sliced("1xlaptop-2g", books.path(), settings));
+    constexpr int kUninitialised = 1;
+    CHECK(guest.code("nvmlcount") == kUninitialised);
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("retain 0") == 0);
+    // cuslice measures by NVML from here on.
+    CHECK(guest.code("nvmlcount") == kUninitialised);
+    CHECK(guest.code("nvmlshutdown") == kUninitialised);
+    CHECK(guest.code("nvmldriver") == 0);
+    for (int round = 0; round < 2; round++) {
+        CHECK(guest.code("nvml") == 0);
+        CHECK(guest.code("nvml") == 0);
+        CHECK(guest.code("nvmlshutdown") == 0);
+        CHECK(guest.code("nvmlcount") == 0);
+        CHECK(guest.code("nvmlshutdown") == 0);
+        CHECK(guest.code("nvmlcount") == kUninitialised);
+        CHECK(guest.code("nvmlshutdown") == kUninitialised);
+        CHECK(guest.code("nvmlshutdown") == kUninitialised);
+    }
+    CHECK(guest.finish() == 0);
+}
+
+TEST_CASE("a shutdown of NVML too many leaves the limit in place") {
+    const bool initialises = GENERATE(true, false);
+    CAPTURE(initialises);
+    const Folder books;
+    Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), kLimit));
+    REQUIRE(guest.code("init") == 0);
+    REQUIRE(guest.code("create one 0") == 0);
+    if (initialises) REQUIRE(guest.code("nvml") == 0);
+    guest.ask("nvmlshutdown");
+    guest.ask("nvmlshutdown");
+    guest.code("create other 0");
+    guest.ask("fill " + std::to_string(8 * kMiB));
+    CHECK(books_of(books.path(), guest.pid()).peak <= kGiB + 300 * kMiB);  // a context is undone afterwards
+    CHECK(books_of(books.path(), guest.pid()).used <= kGiB);
+    CHECK(guest.finish() == 0);
+}
+
 }  // namespace
 }  // namespace cuslice::tests

@@ -124,17 +124,6 @@ Opened* opening_of(const char* soname) {
     return nullptr;
 }
 
-// Whether the loader would take the file: a shared object for this machine.
-bool is_library(const char* path) {
-    ElfW(Ehdr) header;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    const bool whole = read(fd, &header, sizeof(header)) == sizeof(header);
-    close(fd);
-    return whole && std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64 &&
-           header.e_machine == kElfMachine;
-}
-
 // The path as it will be valid when the program has gone to another folder.
 bool make_absolute(const char* path, char (&to)[4096]) {
     if (*path == '/') return copy_path(to, path);
@@ -162,6 +151,22 @@ bool find_for(const char* soname, const char* name, const void* caller, Opened& 
 }
 
 }  // namespace
+
+bool is_library(const char* path) {
+    ElfW(Ehdr) header;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    const bool whole = read(fd, &header, sizeof(header)) == sizeof(header);
+    close(fd);
+    return whole && std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64 &&
+           header.e_machine == kElfMachine;
+}
+
+bool opened_as(const char* soname, PathBuffer& path) {
+    const Opened* const opening = opening_of(soname);
+    const void* const place = opening ? real_libraries[opening - openings].load(std::memory_order_acquire) : nullptr;
+    return place && path.set(object_at(place).path());
+}
 
 bool in_real_library(const void* address) {
     if (opening_now) return true;

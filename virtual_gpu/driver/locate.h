@@ -3,6 +3,8 @@
 
 namespace cuslice {
 
+class PathBuffer;
+
 // Where open_real_library found what no search was needed for; the rest is in search_path.h.
 inline constexpr const char* kAsAsked = "at the path that was asked for";
 inline constexpr const char* kLoaded = "loaded already";
@@ -23,6 +25,12 @@ void* open_real_library(const char* soname, const char* explicit_path, char* pat
 // is there, or what the caller's own search path leads to. The first one counts, as the loader keeps what it has. errno
 // is kept.
 void remember_opening(const char* soname, const char* name, const void* caller);
+
+// True for a file that the loader would take: a shared object for this machine.
+bool is_library(const char* path);
+
+// The path of the library of this name that open_real_library has opened; false if it hasn't yet.
+bool opened_as(const char* soname, PathBuffer& path);
 
 // True for an address in a library that open_real_library has opened, or in another file of the driver or of NVML: on
 // WSL2 the libraries that programs open are loaders, which open the real ones under the same names. True for every

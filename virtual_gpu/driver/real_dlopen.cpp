@@ -14,9 +14,7 @@ constinit DlopenFunction found = nullptr;  // the same value whoever writes it
 
 constinit const void* const kOwnPlace = &kHere;
 
-DlopenFunction real_dlopen() {
-    DlopenFunction known = __atomic_load_n(&found, __ATOMIC_RELAXED);
-    if (known) return known;
+void* next_function(const char* name) {
     // Not by dlsym(RTLD_NEXT): if another library stands before dlsym, the next one is counted from there, and may be
     // our own. Nor that of another copy of ours, which would hand us itself as the driver.
     void *next = nullptr, *any = nullptr;
@@ -26,12 +24,18 @@ DlopenFunction real_dlopen() {
             past = true;
             return false;
         }
-        void* const symbol = object.find(kMarker) ? nullptr : object.find("dlopen");
+        void* const symbol = object.find(kMarker) ? nullptr : object.find(name);
         if (!any) any = symbol;
         next = past ? symbol : nullptr;
         return next != nullptr;
     });
-    known = reinterpret_cast<DlopenFunction>(next ? next : any);
+    return next ? next : any;
+}
+
+DlopenFunction real_dlopen() {
+    DlopenFunction known = __atomic_load_n(&found, __ATOMIC_RELAXED);
+    if (known) return known;
+    known = reinterpret_cast<DlopenFunction>(next_function("dlopen"));
     __atomic_store_n(&found, known, __ATOMIC_RELAXED);
     return known;
 }

@@ -31,6 +31,9 @@ struct GpuState {
     // A primary context may have ended where no hook was, and what was in it with it: looked for before anything is
     // refused.
     void (*look_for_ended)(VirtualGpu& gpu) = nullptr;
+    // A context may be there that no hook has seen begin, and that isn't current where memory is asked for: it is
+    // charged before the first byte is granted. False if the GPU has no context yet, so that it is to be asked again.
+    bool (*charge_unseen)(VirtualGpu& gpu) = [](VirtualGpu&) { return true; };
 };
 
 // Every hook asks for it several times, so it is no call.

@@ -290,19 +290,26 @@ bool VirtualGpu::charge_after_looking(std::uint64_t bytes, LimitError* why) {
     return charge(bytes, why);
 }
 
+// A process may take memory before its first context, and then make that where no hook is: so it is looked for until
+// there is one.
 [[gnu::cold, gnu::noinline]] bool VirtualGpu::enter_now(std::uint64_t bytes, LimitError* why) {
     const DisableCancellation locked;
-    const Scratch<Refusal> refusal;
-    if (refusal && join(gpu_state().sharing, &*refusal)) return true;
-    if (why) *why = {.requested = bytes, .no_place = true};
-    return false;
+    if (!is_member_.load(std::memory_order_acquire)) {
+        const Scratch<Refusal> refusal;
+        if (!refusal || !join(gpu_state().sharing, &*refusal)) {
+            if (why) *why = {.requested = bytes, .no_place = true};
+            return false;
+        }
+    }
+    if (gpu_state().charge_unseen(*this)) entered_.store(true, std::memory_order_release);
+    return true;
 }
 
 bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     refusal->how = ledger::Joined::yes;
-    if (entered_.load(std::memory_order_acquire)) return true;
+    if (is_member_.load(std::memory_order_acquire)) return true;
     if (!slice_.can_be_shared() || !plan.any()) {
-        entered_.store(true, std::memory_order_release);
+        is_member_.store(true, std::memory_order_release);
         return true;
     }
     gpu_state().start_nvml();
@@ -310,7 +317,7 @@ bool VirtualGpu::join(const SharingPlan& plan, Refusal* refusal) {
     // What the driver takes will be charged to all of them.
     for (VirtualGpu* part : physical_->parts())
         if (!part->join_alone(plan, refusal)) return false;
-    for (VirtualGpu* part : physical_->parts()) part->entered_.store(true, std::memory_order_release);
+    for (VirtualGpu* part : physical_->parts()) part->is_member_.store(true, std::memory_order_release);
     return true;
 }
 

@@ -68,12 +68,17 @@ class VirtualGpu {
 
     // A context on this GPU is current in this thread, and no hook has seen how it began: what it has taken is charged.
     void meet_context();
+    // A context has ended: the next one may begin where no hook is, and is looked for before anything is granted.
+    void context_gone() {
+        for (VirtualGpu* part : physical_->parts()) part->entered_.store(false, std::memory_order_release);
+    }
     // False until something of this GPU has been measured: then a context may be there that isn't known yet.
     bool measured() const { return measured_.load(std::memory_order_acquire); }
     GpuSharing& sharing() { return sharing_; }
     // In a forked child: all of it is the parent's.
     void forget_sharing() {
         entered_.store(false, std::memory_order_relaxed);
+        is_member_.store(false, std::memory_order_relaxed);
         in_accounts_ = false;
         sharing_.forget(), physical_->sharing().forget();
     }
@@ -297,8 +302,9 @@ class VirtualGpu {
     PrimaryContext primary_;
     std::atomic<std::uint64_t> managed_{0};
     std::atomic<std::uint32_t> wanted_seen_{0};
-    std::atomic<bool> entered_{false};  // all parts are members of their accounts, or there are none
-    bool in_accounts_ = false;          // this one is, and its budget is charged to them; under mutex()
+    std::atomic<bool> entered_{false};    // nothing is left to be done before a reservation
+    std::atomic<bool> is_member_{false};  // all parts are members of their accounts, or there are none
+    bool in_accounts_ = false;            // this one is, and its budget is charged to them; under mutex()
     std::atomic<bool> stale_{false};
     std::atomic<bool> watch_frees_{false};
     static constinit std::atomic<bool> some_watches_;

@@ -11,6 +11,8 @@ namespace cuslice {
 
 namespace {
 
+constinit bool initialised = false;
+
 using ListProcesses = decltype(::nvmlDeviceGetComputeRunningProcesses_v3);
 
 // Room for more processes than a GPU can serve; a list that is longer all the same counts as no answer.
@@ -52,16 +54,18 @@ struct PhysicalNvml {
 
 }  // namespace
 
-// Several libraries in a process may initialise NVML; it counts them. We never shut it down. Threads that come at once
-// may each initialise it, which needs no lock and does no harm.
+// Several libraries in a process may initialise NVML; it counts them. We never shut it down, and the program can't shut
+// down more often than it has initialised (shim/nvml/hooks_init.cpp). Threads that come at once may each initialise it,
+// which needs no lock and does no harm.
 bool nvml_initialise() {
-    static bool done = false;
-    if (__atomic_load_n(&done, __ATOMIC_ACQUIRE)) return true;
+    if (nvml_initialised()) return true;
     const HeldSignals held;
     if (CUSLICE_PHYSICAL_NVML(nvmlInit_v2)() != NVML_SUCCESS) return false;
-    __atomic_store_n(&done, true, __ATOMIC_RELEASE);
+    __atomic_store_n(&initialised, true, __ATOMIC_RELEASE);
     return true;
 }
+
+bool nvml_initialised() { return __atomic_load_n(&initialised, __ATOMIC_ACQUIRE); }
 
 bool NvmlGpu::open(const char* uuid) {
     const HeldSignals held;

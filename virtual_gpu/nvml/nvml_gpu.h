@@ -47,6 +47,8 @@ class NvmlGpu {
 // Initialises the loaded NVML, unless that was done; the others here need it. False if it can't be initialised now: it
 // is tried again next time. It may take long and start processes (nvidia-modprobe), so no lock may be held.
 bool nvml_initialise();
+// True once that was done: NVML answers every caller then, also a program that has not initialised it.
+bool nvml_initialised();
 
 // What the host has, in PCI order; none if there is no NVML. A GPU that MIG divides is not among them, its instances
 // are.

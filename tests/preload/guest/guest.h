@@ -43,6 +43,7 @@ using Commands = std::map<std::string, Command>;
 void add_capture_commands(Commands& commands);
 void add_context_commands(Commands& commands);
 void add_ending_commands(Commands& commands);
+void add_first_commands(Commands& commands);
 void add_graph_commands(Commands& commands);
 void add_host_commands(Commands& commands);
 void add_leave_commands(Commands& commands);

@@ -15,6 +15,7 @@ const Commands& commands() {
         add_capture_commands(made);
         add_context_commands(made);
         add_ending_commands(made);
+        add_first_commands(made);
         add_graph_commands(made);
         add_host_commands(made);
         add_leave_commands(made);

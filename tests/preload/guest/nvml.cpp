@@ -14,9 +14,11 @@ namespace {
 
 namespace nvml = cuslice::nvml;
 
+std::string library_name = "libnvidia-ml.so.1";
+
 template <typename Function>
 Function* symbol(const char* name) {
-    static void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+    static void* const library = dlopen(library_name.c_str(), RTLD_NOW);
     return library ? reinterpret_cast<Function*>(dlsym(library, name)) : nullptr;
 }
 #define GUEST_NVML(name) symbol<decltype(::name)>(#name)
@@ -183,6 +185,20 @@ void add_nvml_commands(Commands& commands) {
     commands["nvml"] = [](Program&, const Words&) -> std::string {
         const auto init = GUEST_NVML(nvmlInit_v2);
         return init ? std::to_string(static_cast<int>(init())) : "no library";
+    };
+    // nvmlname NAME: by which NVML is opened, before it is
+    commands["nvmlname"] = [](Program&, const Words& w) {
+        library_name = w.at(0);
+        return answer(CUDA_SUCCESS);
+    };
+    commands["nvmlshutdown"] = [](Program&, const Words&) {
+        return answer(static_cast<CUresult>(GUEST_NVML(nvmlShutdown)()));
+    };
+    // nvmldriver: what NVML answers of the driver's CUDA version, which it also does before it is initialised
+    commands["nvmldriver"] = [](Program&, const Words&) {
+        int version = 0;
+        const auto result = GUEST_NVML(nvmlSystemGetCudaDriverVersion)(&version);
+        return answer(static_cast<CUresult>(result), version);
     };
     // nvmlmemory INDEX: total, free, used
     commands["nvmlmemory"] = [](Program&, const Words& w) {

@@ -76,6 +76,13 @@ bool fill(Driver& driver, const std::string& route, std::string& why) {
         take_all(driver, by_symbol(handle));
         return true;
     }
+    if (route.rfind("dlmopen=", 0) == 0 || route.rfind("base-dlmopen=", 0) == 0) {
+        const bool base = route[0] == 'b';
+        handle = dlmopen(base ? LM_ID_BASE : LM_ID_NEWLM, route.substr(route.find('=') + 1).c_str(), RTLD_NOW);
+        if (!handle) return why = dlerror(), false;
+        take_all(driver, by_symbol(handle));
+        return true;
+    }
     if (route.rfind("deepbind=", 0) == 0) {
         if (!open(route.substr(9), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND, handle, why)) return false;
         const auto fill_inside =

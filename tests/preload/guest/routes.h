@@ -18,6 +18,8 @@ struct Driver {
 /// Fills the table by one of these routes; otherwise false, and why:
 ///   linked          (only in guest_linked, which names the driver as a library it needs)
 ///   dlopen=NAME     dlopen and dlsym
+///   dlmopen=NAME    the same in a namespace of its own
+///   base-dlmopen=NAME  dlmopen in the program's namespace
 ///   deepbind=FILE   a module, linked to libcuda.so.1 and opened with RTLD_DEEPBIND, calls
 ///   module=FILE,ROUTE      a module, opened as any, which takes this route
 ///   deepmodule=FILE,ROUTE  the same, opened with RTLD_DEEPBIND
