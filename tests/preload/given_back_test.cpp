@@ -8,7 +8,7 @@
 namespace cuslice::tests {
 namespace {
 
-constexpr std::uint64_t kLimit = 2 * kGiB, kHeadroom = 16 * kMiB, kBlock = 4 * kMiB;
+constexpr std::uint64_t kLimit = 2 * kGiB, kHeadroom = 16 * kMiB, kBlock = 16 * kMiB;
 // Of 2 GiB, beside its own context.
 constexpr std::uint64_t kTaken = 1500 * kMiB;
 
@@ -78,6 +78,7 @@ TEST_CASE("what a process that doesn't call has given back is had by the others 
     const auto& kind = GENERATE(from_range(kKinds));
     const bool stopped = GENERATE(false, true);
     if (stopped && scope != "job") return;
+    if (scope == "job in a group" && kind.name != kKinds.front().name) return;
     CAPTURE(scope, kind.name, stopped);
     Two two(scope);
     const std::uint64_t contexts = two.together();
